@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every other header rests on: the version, the host/device markers, and the refusal of compiler modes that
+// would silently change results.
+#pragma once
+
+#define SUTURE_VERSION_MAJOR 0
+#define SUTURE_VERSION_MINOR 1
+#define SUTURE_VERSION_PATCH 0
+
+#if defined(__CUDACC__)
+#define SUTURE_HD __host__ __device__
+#else
+#define SUTURE_HD
+#endif
+
+#if defined(__GNUC__) || defined(__clang__)
+#define SUTURE_INLINE inline __attribute__((always_inline))
+#else
+#define SUTURE_INLINE inline
+#endif
+
+// `SUTURE_FN` marks a function that runs on host and device and is part of a per-voxel loop.
+#if defined(__CUDACC__)
+#define SUTURE_FN __host__ __device__ __forceinline__
+#else
+#define SUTURE_FN SUTURE_INLINE
+#endif
+
+// Full unrolling of short loops with a compile-time count, where it keeps small arrays in registers.
+#if defined(__CUDA_ARCH__)
+#define SUTURE_UNROLL _Pragma("unroll")
+#elif defined(__clang__)
+#define SUTURE_UNROLL _Pragma("clang loop unroll(full)")
+#elif defined(__GNUC__)
+#define SUTURE_UNROLL _Pragma("GCC unroll 8")
+#else
+#define SUTURE_UNROLL
+#endif
+
+// Same bits everywhere needs IEEE arithmetic: no reassociation, no flush to zero, no approximate division.
+#if defined(__FAST_MATH__) || defined(__USE_FAST_MATH__) ||                                          \
+    (defined(__CUDACC__) && defined(__CUDA_FTZ) && __CUDA_FTZ)
+#error "suture: -ffast-math / --use_fast_math changes results; compile this file without it"
+#endif

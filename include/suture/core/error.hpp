@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one exception type, and the words every message is built from: operation, sample, value.
+#pragma once
+
+#include <cstdint>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace suture {
+
+// Thrown before anything is launched. what() reads "suture: OPERATION: sample N: MESSAGE".
+class error : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
+
+// Where a check stands: the operation's name and the sample it looked at (-1: not about one sample).
+struct site {
+  std::string_view operation;
+  std::int64_t sample = -1;
+};
+
+template <class... Parts>
+[[noreturn]] void fail(const site& where, const Parts&... parts) {
+  std::ostringstream text;
+  text << "suture: " << where.operation;
+  if (where.sample >= 0) text << ": sample " << where.sample;
+  text << ": ";
+  (text << ... << parts);
+  throw error(text.str());
+}
+
+template <class... Parts>
+void require(bool ok, const site& where, const Parts&... parts) {
+  if (!ok) fail(where, parts...);
+}
+
+}  // namespace suture

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sampling grid of an image: extents, spacing, origin, direction. Index i is the centre of voxel i;
+// physical position of an index p is origin + direction * (spacing * p), millimetres, axes in order (z, y, x).
+#pragma once
+
+#include <cmath>
+
+#include "error.hpp"
+#include "vec.hpp"
+
+namespace suture {
+
+struct grid {
+  extent3 extents{1, 1, 1};
+  point3 spacing{1, 1, 1};
+  point3 origin{0, 0, 0};
+  matrix3 direction{};  // column k: unit vector of array axis k, components (z, y, x)
+
+  std::int64_t voxels() const { return extents[0] * extents[1] * extents[2]; }
+  point3 center() const {
+    return {0.5 * static_cast<double>(extents[0] - 1), 0.5 * static_cast<double>(extents[1] - 1),
+            0.5 * static_cast<double>(extents[2] - 1)};
+  }
+  affine_map index_to_physical() const { return {direction * diagonal(spacing), origin}; }
+  affine_map physical_to_index() const { return inverse(index_to_physical()); }
+};
+
+// The grid of an image given in ITK / DICOM order: origin, spacing and size as (x, y, z), direction row-major
+// with columns for the x, y, z index axes, positions in LPS.
+inline grid grid_from_itk(const std::int64_t (&size)[3], const double (&spacing)[3], const double (&origin)[3],
+                          const double (&direction)[9]) {
+  grid g;
+  for (int i = 0; i < 3; ++i) {
+    g.extents[i] = size[2 - i];
+    g.spacing[i] = spacing[2 - i];
+    g.origin[i] = origin[2 - i];
+    for (int j = 0; j < 3; ++j) g.direction[i][j] = direction[(2 - i) * 3 + (2 - j)];
+  }
+  return g;
+}
+
+inline void check(const grid& g, const site& where) {
+  std::int64_t voxels = 1;
+  for (int k = 0; k < 3; ++k) {
+    require(g.extents[k] > 0, where, "extents ", g.extents, " must be positive");
+    require(!__builtin_mul_overflow(voxels, g.extents[k], &voxels) && voxels <= (std::int64_t{1} << 56), where,
+            "extents ", g.extents, " overflow 64 bits");
+    require(g.extents[k] <= (std::int64_t{1} << 21), where, "extents ", g.extents, " exceed 2097152 along an axis");
+    require(std::isfinite(g.spacing[k]) && g.spacing[k] > 0, where, "spacing ", g.spacing,
+            " must be positive and finite");
+    require(std::isfinite(g.origin[k]), where, "origin ", g.origin, " must be finite");
+  }
+  for (int i = 0; i < 3; ++i)
+    for (int j = 0; j < 3; ++j) {
+      double dot = 0;
+      for (int k = 0; k < 3; ++k) dot = fma(g.direction[k][i], g.direction[k][j], dot);
+      require(std::abs(dot - (i == j ? 1 : 0)) < 1e-3, where, "direction is not orthonormal: columns ", i, " and ", j,
+              " have inner product ", dot);
+    }
+}
+
+}  // namespace suture
