@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+# How this repository's own tests, examples and benchmarks are compiled. None of it reaches a user of suture::suture.
+include(CheckCXXCompilerFlag)
+
+option(SUTURE_WARNINGS_AS_ERRORS "Treat warnings in tests, examples and benchmarks as errors" ON)
+set(SUTURE_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, for example address,undefined")
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+# nvcc is optional: without it everything that can be built, is built.
+if(NOT DEFINED SUTURE_CUDA OR SUTURE_CUDA)
+  include(CheckLanguage)
+  # Debian's PATH does not hold the place where the CUDA toolkit installs itself.
+  if(NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+    find_program(suture_nvcc nvcc PATHS /usr/local/cuda/bin)
+    mark_as_advanced(suture_nvcc)
+    if(suture_nvcc)
+      set(CMAKE_CUDA_COMPILER "${suture_nvcc}")
+    endif()
+  endif()
+  check_language(CUDA)
+endif()
+if(CMAKE_CUDA_COMPILER AND (NOT DEFINED SUTURE_CUDA OR SUTURE_CUDA))
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 80 90)  # machine code and PTX of each
+  endif()
+  enable_language(CUDA)
+  find_package(CUDAToolkit REQUIRED)
+  set(SUTURE_CUDA_FOUND ON)
+else()
+  set(SUTURE_CUDA_FOUND OFF)
+  if(SUTURE_CUDA)
+    message(FATAL_ERROR "suture: SUTURE_CUDA is ON but no CUDA compiler was found")
+  endif()
+  message(STATUS "suture: no CUDA compiler, building for the CPU alone")
+endif()
+
+find_package(OpenMP COMPONENTS CXX)
+
+# Linked by every test, example and benchmark of this repository.
+add_library(suture_development INTERFACE)
+set(host_flags -fno-math-errno -fno-trapping-math)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+  # AVX2 and hardware fma: a software fmaf gives the same bits, an order of magnitude slower.
+  check_cxx_compiler_flag(-march=x86-64-v3 SUTURE_HAS_X86_64_V3)
+  if(SUTURE_HAS_X86_64_V3)
+    list(APPEND host_flags -march=x86-64-v3)
+  endif()
+endif()
+if(SUTURE_SANITIZE)
+  list(APPEND host_flags "-fsanitize=${SUTURE_SANITIZE}" -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(suture_development INTERFACE "-fsanitize=${SUTURE_SANITIZE}")
+endif()
+set(warnings -Wall -Wextra -Wshadow -Wconversion)
+set(cuda_warnings -Wall -Wextra -Wshadow)  # -Wconversion fires inside the toolkit's own generated code
+if(SUTURE_WARNINGS_AS_ERRORS)
+  list(APPEND warnings -Werror)
+endif()
+target_compile_options(suture_development INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${host_flags};${warnings}>")
+if(OpenMP_CXX_FOUND)
+  target_link_libraries(suture_development INTERFACE OpenMP::OpenMP_CXX)
+endif()
+if(SUTURE_CUDA_FOUND)
+  set(cuda_host_flags ${host_flags} ${cuda_warnings})
+  if(OpenMP_CXX_FOUND)
+    list(APPEND cuda_host_flags ${OpenMP_CXX_FLAGS})
+  endif()
+  list(JOIN cuda_host_flags "," cuda_host_flags)
+  target_compile_options(suture_development INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${cuda_host_flags}>")
+endif()

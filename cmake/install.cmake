@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+# Install rules, and the package configuration of both the install tree and the build tree.
+include(CMakePackageConfigHelpers)
+
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/suture")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/suture" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+        FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh")
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(TARGETS suture suture_cuda EXPORT suture_targets)
+install(EXPORT suture_targets NAMESPACE suture:: FILE suture-targets.cmake DESTINATION "${package_dir}")
+
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/suture-config.cmake.in"
+                              "${PROJECT_BINARY_DIR}/suture-config.cmake" INSTALL_DESTINATION "${package_dir}")
+# Before 1.0 a minor version may change interfaces.
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+  set(compatibility SameMinorVersion)
+else()
+  set(compatibility SameMajorVersion)
+endif()
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/suture-config-version.cmake" COMPATIBILITY ${compatibility}
+                                 ARCH_INDEPENDENT)
+install(FILES "${PROJECT_BINARY_DIR}/suture-config.cmake" "${PROJECT_BINARY_DIR}/suture-config-version.cmake"
+        DESTINATION "${package_dir}")
+export(EXPORT suture_targets NAMESPACE suture:: FILE "${PROJECT_BINARY_DIR}/suture-targets.cmake")
