@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rotation, scale, shear and translation about the image centre, deterministic and random, in the conventions of the
+// field's libraries.
+#pragma once
+
+#include <cmath>
+
+#include "../../core/geometry_step.hpp"
+#include "../../math/elementary.hpp"
+#include "../../rng/draw.hpp"
+#include "axis_values.hpp"
+
+namespace suture {
+
+// What the numbers of `affine` mean. c is the image centre, index (N - 1) / 2; R0, R1, R2 rotate about components 0, 1,
+// 2 of the frame named, from component k + 1 towards k + 2; S = diag(scale); Sh is the identity plus the shears, in the
+// order (01, 02, 10, 12, 20, 21); t is the translation. A `pull` takes output positions to input positions, a
+// `forward` moves the objects and is inverted.
+//
+//   name     frame                             map                                                translate
+//   suture   array axes, mm                    forward p' = R2 R1 R0 Sh S (p - c) + c + t          mm
+//   itk      patient (LPS), mm                 pull    p' = Rz Rx Ry (p - c) + c + t               mm
+//   torchio  patient (RAS signs), mm           forward p' = S (Rz Rx Ry (p - c) + t) + c           mm
+//   monai    array axes, voxels                pull    x' = R0 R1 R2 Sh T S (x - c) + c            voxels, inside R Sh
+//   nnunet   array axes, voxels                pull    x' = R2 R1 R0 S (x - c) + c                 -
+//   kornia   array axes (x, y, z), voxels      forward x' = Rod(-r) S (x - c) + c + t              voxels
+//
+// Rz, Ry, Rx act in the (x, y, z) frame of the patient; Rod is the axis-angle (Rodrigues) rotation by the length of the
+// vector r. Scale above 1 enlarges objects in suture, torchio and kornia and shrinks them in monai and nnunet. A
+// rotation in voxels shears the anatomy where voxels are anisotropic; the default, suture, rotates in millimetres.
+// All triples are given in (z, y, x) order, those of the patient frame too, and all angles in degrees. A parameter that
+// a convention lacks (shear outside suture and monai, scale in itk, translation in nnunet) must keep its default.
+// Sources: MONAI Affine; batchgeneratorsv2 SpatialTransform (since 2026-07, the transpose before); TorchIO v1 Affine;
+// ITK Euler3DTransform; Kornia get_affine_matrix3d.
+enum class affine_convention { suture, itk, torchio, monai, nnunet, kornia };
+
+// Shear coefficients in the order (01, 02, 10, 12, 20, 21): entry ij adds component j to component i.
+struct shears {
+  double v[6];
+};
+
+namespace detail {
+
+struct sine_cosine {
+  double sine, cosine;
+};
+
+// Sine and cosine of an angle in degrees; multiples of 90 are exact.
+inline sine_cosine sine_cosine_of_degrees(double degrees) {
+  const double quarters = std::floor(fma(degrees, 1.0 / 90, 0.5));
+  const double radians = fma(quarters, -90.0, degrees) * 0.017453292519943295769;
+  const double s = math::sin(radians), c = math::cos(radians);
+  switch (static_cast<std::int64_t>(quarters) & 3) {
+    case 0: return {s, c};
+    case 1: return {c, -s};
+    case 2: return {-s, -c};
+    default: return {-c, s};
+  }
+}
+
+// Rotation about component `axis` of the frame, from component axis + 1 towards axis + 2.
+inline matrix3 rotation(int axis, double degrees) {
+  const auto [s, c] = sine_cosine_of_degrees(degrees);
+  const int from = (axis + 1) % 3, towards = (axis + 2) % 3;
+  matrix3 r;
+  r[from][from] = c;
+  r[from][towards] = -s;
+  r[towards][from] = s;
+  r[towards][towards] = c;
+  return r;
+}
+
+// Rz Rx Ry of the patient's (x, y, z) frame, written for components in (z, y, x) order: reversing the order of the
+// components reverses the sense of every rotation.
+inline matrix3 euler_zxy(const point3& degrees) {
+  return rotation(0, -degrees[0]) * (rotation(2, -degrees[2]) * rotation(1, -degrees[1]));
+}
+
+// Rotation by |r| degrees about the vector r = (z, y, x), right-handed in (x, y, z).
+inline matrix3 rodrigues(const point3& r) {
+  const double angle = std::sqrt(fma(r[0], r[0], fma(r[1], r[1], r[2] * r[2])));
+  if (angle == 0) return {};
+  const auto [s, c] = sine_cosine_of_degrees(angle);
+  const point3 k{r[0] / angle, r[1] / angle, r[2] / angle};
+  matrix3 result;
+  for (int i = 0; i < 3; ++i)
+    for (int j = 0; j < 3; ++j) {
+      // The cross-product matrix of a left-handed (z, y, x) frame has the opposite sign.
+      const int other = 3 - i - j;
+      const double cross = i == j ? 0 : (j - i + 3) % 3 == 1 ? k[other] : -k[other];
+      result[i][j] = fma((1 - c) * k[i], k[j], fma(s, cross, i == j ? c : 0.0));
+    }
+  return result;
+}
+
+inline matrix3 shear_matrix(const shears& s) {
+  return {{{1, s.v[0], s.v[1]}, {s.v[2], 1, s.v[3]}, {s.v[4], s.v[5], 1}}};
+}
+
+// Linear part and translation of a map about the image centre, in the frame of its convention.
+struct centered_map {
+  matrix3 linear;
+  point3 translation{0, 0, 0};
+};
+
+// p -> M p + t inverted.
+inline centered_map inverse(const centered_map& a) {
+  const matrix3 linear = suture::inverse(a.linear);
+  const point3 moved = linear * a.translation;
+  return {linear, {-moved[0], -moved[1], -moved[2]}};
+}
+
+inline bool well_conditioned(const matrix3& a) {
+  const double d = determinant(a);
+  return std::isfinite(d) && std::abs(d) > 1e-9;
+}
+
+// The content moves, the grid stays: x_in = c + linear (x_out - c) + translation, voxels.
+inline geometry_step content_step(const grid& input, const centered_map& pull) {
+  affine_map map = about(pull.linear, input.center(), input.center());
+  for (int i = 0; i < 3; ++i) map.offset[i] += pull.translation[i];
+  return {input, map};
+}
+
+}  // namespace detail
+
+// affine_matrix: the primitive under all conventions. x_in = c + linear (x_out - c) + translation in voxels, with
+//   c = (N - 1) / 2, or 0 where about_center is false (then it is matrix and offset of scipy.ndimage.affine_transform).
+// The content moves, the grid stays. Errors: a matrix that is singular or not finite.
+struct affine_matrix {
+  static constexpr std::string_view name = "affine_matrix";
+  static constexpr bool keeps_axes = false;
+
+  matrix3 linear{};
+  point3 translation{0, 0, 0};
+  bool about_center = true;
+
+  geometry_step step(const grid& input, const site& where) const {
+    require(detail::well_conditioned(linear), where, "matrix with determinant ", determinant(linear),
+            " cannot be inverted");
+    for (int k = 0; k < 3; ++k)
+      require(std::isfinite(translation[k]), where, "translation ", translation, " must be finite");
+    if (about_center) return detail::content_step(input, {linear, translation});
+    return {input, {linear, translation}};
+  }
+};
+
+// affine: rotation, scale, shear and translation about the image centre; see affine_convention for what they mean.
+//   The content moves, the grid stays. Angles in degrees; multiples of 90 are exact.
+// Errors: a scale that is not positive, a shear that makes the map singular, a parameter the convention does not have.
+struct affine {
+  static constexpr std::string_view name = "affine";
+  static constexpr bool keeps_axes = false;
+
+  point3 rotate_deg{0, 0, 0};
+  point3 scale{1, 1, 1};
+  shears shear{0, 0, 0, 0, 0, 0};
+  point3 translate{0, 0, 0};
+  affine_convention convention = affine_convention::suture;
+
+  geometry_step step(const grid& input, const site& where) const {
+    check(where);
+    return detail::content_step(input, pull(input));
+  }
+
+ private:
+  void check(const site& where) const {
+    for (int k = 0; k < 3; ++k) {
+      require(std::abs(rotate_deg[k]) <= 1e6, where, "rotate_deg ", rotate_deg, " must be finite and below 1e6");
+      require(std::isfinite(scale[k]) && scale[k] > 0, where, "scale ", scale, " must be positive and finite");
+      require(std::isfinite(translate[k]), where, "translate ", translate, " must be finite");
+      require(convention != affine_convention::itk || scale[k] == 1, where, "the itk convention has no scale");
+      require(convention != affine_convention::nnunet || translate[k] == 0, where,
+              "the nnunet convention has no translation");
+    }
+    const bool can_shear = convention == affine_convention::suture || convention == affine_convention::monai;
+    for (double s : shear.v) require(s == 0 || can_shear, where, "only the suture and monai conventions have a shear");
+    const double d = determinant(detail::shear_matrix(shear));
+    require(std::isfinite(d) && std::abs(d) > 1e-6, where, "shear with determinant ", d, " cannot be inverted");
+  }
+
+  // The pull in voxels about the image centre.
+  detail::centered_map pull(const grid& input) const {
+    using detail::rotation;
+    const matrix3 s = diagonal(scale), sh = detail::shear_matrix(shear);
+    switch (convention) {
+      case affine_convention::suture: {
+        const matrix3 r = rotation(2, rotate_deg[2]) * (rotation(1, rotate_deg[1]) * rotation(0, rotate_deg[0]));
+        return in_voxels(detail::inverse({r * (sh * s), translate}), matrix3{}, input.spacing);
+      }
+      case affine_convention::itk:
+        return in_voxels({detail::euler_zxy(rotate_deg), translate}, input.direction, input.spacing);
+      case affine_convention::torchio: {
+        // From RAS to LPS the first two axes of the patient, x and y, change sign.
+        const matrix3 r = detail::euler_zxy({rotate_deg[0], -rotate_deg[1], -rotate_deg[2]});
+        const point3 t{scale[0] * translate[0], -scale[1] * translate[1], -scale[2] * translate[2]};
+        return in_voxels(detail::inverse({s * r, t}), input.direction, input.spacing);
+      }
+      case affine_convention::monai: {
+        const matrix3 r = rotation(0, rotate_deg[0]) * (rotation(1, rotate_deg[1]) * rotation(2, rotate_deg[2]));
+        return {r * (sh * s), (r * sh) * translate};
+      }
+      case affine_convention::nnunet:
+        return {rotation(2, rotate_deg[2]) * (rotation(1, rotate_deg[1]) * rotation(0, rotate_deg[0])) * s, {0, 0, 0}};
+      case affine_convention::kornia:
+        break;
+    }
+    const matrix3 r = detail::rodrigues({-rotate_deg[0], -rotate_deg[1], -rotate_deg[2]});
+    return detail::inverse({r * s, translate});
+  }
+
+  // A map of millimetres in the frame whose columns are `axes`, taken to voxels.
+  static detail::centered_map in_voxels(const detail::centered_map& map, const matrix3& axes, const point3& spacing) {
+    const matrix3 back = inverse(axes);
+    detail::centered_map result{back * (map.linear * axes), back * map.translation};
+    for (int i = 0; i < 3; ++i) {
+      for (int j = 0; j < 3; ++j) result.linear[i][j] *= spacing[j] / spacing[i];
+      result.translation[i] /= spacing[i];
+    }
+    return result;
+  }
+};
+
+// random_affine: an affine whose parameters are uniform in the ranges given (fifteen slots: three angles, three scales,
+//   six shears, three translations; drawn whatever the ranges are). isotropic_scale takes one scale for all axes.
+//   Ranges read as `axis_ranges` says: `.rotate_deg = 15`, `.scale = {.85f, 1.25f}`, `.translate = {0, 10, 10}`.
+// Errors: an empty or infinite range, a scale range that reaches 0, different scale ranges where isotropic; as affine.
+struct random_affine {
+  static constexpr std::string_view name = "random_affine";
+  static constexpr std::uint16_t kind = 1;
+
+  axis_ranges rotate_deg = 0;
+  axis_ranges scale = {1, 1};
+  value_range shear = 0;
+  axis_ranges translate = 0;
+  bool isotropic_scale = true;
+  affine_convention convention = affine_convention::suture;
+  float probability = 1;
+
+  affine draw(draws& random, const grid&, const site& where) const {
+    affine drawn{.convention = convention};
+    for (int k = 0; k < 3; ++k) {
+      check(rotate_deg[k], "rotate_deg", where);
+      check(scale[k], "scale", where);
+      check(translate[k], "translate", where);
+      require(scale[k].low > 0, where, "scale ", scale[k], " must be positive");
+      require(!isotropic_scale || scale[k] == scale[0], where,
+              "scale ranges differ between axes; set isotropic_scale = false");
+    }
+    check(shear, "shear", where);
+    for (int k = 0; k < 3; ++k) drawn.rotate_deg[k] = from(rotate_deg[k], random);
+    for (int k = 0; k < 3; ++k) drawn.scale[k] = from(scale[k], random);
+    if (isotropic_scale) drawn.scale = {drawn.scale[0], drawn.scale[0], drawn.scale[0]};
+    for (double& s : drawn.shear.v) s = from(shear, random);
+    for (int k = 0; k < 3; ++k) drawn.translate[k] = from(translate[k], random);
+    return drawn;
+  }
+
+ private:
+  static void check(const value_range& range, const char* what, const site& where) {
+    require(std::isfinite(range.low) && std::isfinite(range.high) && range.low <= range.high, where, what, " ", range,
+            " must be a finite range, low end first");
+  }
+  static double from(const value_range& range, draws& random) {
+    return static_cast<double>(random.uniform(range.low, range.high));
+  }
+};
+
+}  // namespace suture

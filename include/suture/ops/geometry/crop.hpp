@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Crops: a box of voxels of the input, chosen by its start, about the centre, or at random.
+#pragma once
+
+#include "../../core/geometry_step.hpp"
+#include "../../rng/draw.hpp"
+
+namespace suture {
+
+namespace detail {
+
+// The grid of a box of `size` voxels whose first voxel is input index `start` (which may lie outside the input).
+inline geometry_step box_step(const grid& input, const extent3& start, const extent3& size) {
+  geometry_step result{input, affine_map{matrix3{}, vec_cast<double>(start)}};
+  result.output.extents = size;
+  result.output.origin = input.index_to_physical()(result.pull.offset);
+  return result;
+}
+
+inline void check_patch(const extent3& size, const grid& input, const site& where) {
+  for (int k = 0; k < 3; ++k) {
+    require(size[k] > 0, where, "patch ", size, " must be positive");
+    require(size[k] <= input.extents[k], where, "patch ", size, " is larger than the volume ", input.extents,
+            "; pad the volume first (pad_to, crop_or_pad)");
+  }
+}
+
+}  // namespace detail
+
+// crop: the box of `size` voxels that begins at input index `start`.
+//   out(i) = in(start + i); voxels along (z, y, x); physical positions are kept (the origin moves).
+// Errors: a size that is not positive, a box that leaves the volume.
+struct crop {
+  static constexpr std::string_view name = "crop";
+  static constexpr bool keeps_axes = true;
+
+  extent3 start{0, 0, 0};
+  extent3 size{0, 0, 0};
+
+  geometry_step step(const grid& input, const site& where) const {
+    detail::check_patch(size, input, where);
+    for (int k = 0; k < 3; ++k)
+      require(start[k] >= 0 && start[k] <= input.extents[k] - size[k], where, "box from ", start, " of size ", size,
+              " leaves the volume ", input.extents);
+    return detail::box_step(input, start, size);
+  }
+};
+
+// center_crop: the box of `size` voxels in the middle, start = floor(N / 2) - floor(size / 2).
+// Source: MONAI CenterSpatialCrop, nnU-Net v2 (the same start). Errors: as crop.
+struct center_crop {
+  static constexpr std::string_view name = "center_crop";
+  static constexpr bool keeps_axes = true;
+
+  extent3 size{0, 0, 0};
+
+  geometry_step step(const grid& input, const site& where) const { return placed(input, where).step(input, where); }
+
+  // The crop this amounts to on one grid.
+  crop placed(const grid& input, const site& where) const {
+    detail::check_patch(size, input, where);
+    crop box{.size = size};
+    for (int k = 0; k < 3; ++k) box.start[k] = input.extents[k] / 2 - size[k] / 2;
+    return box;
+  }
+};
+
+// random_crop: a box of `size` voxels, its start uniform over the integers 0 .. N - size along each axis
+// (three slots, z first). Evaluation takes the centre crop. Errors: as crop.
+struct random_crop {
+  static constexpr std::string_view name = "random_crop";
+  static constexpr std::uint16_t kind = 3;
+
+  extent3 size{0, 0, 0};
+  float probability = 1;
+
+  crop draw(draws& random, const grid& input, const site& where) const {
+    detail::check_patch(size, input, where);
+    crop box{.size = size};
+    for (int k = 0; k < 3; ++k) box.start[k] = random.integer(input.extents[k] - size[k] + 1);
+    return box;
+  }
+
+  crop evaluation(const grid& input, const site& where) const { return center_crop{size}.placed(input, where); }
+};
+
+}  // namespace suture
