@@ -2,9 +2,53 @@
 # suture_test and suture_device_test: one line registers a GoogleTest program.
 include(GoogleTest)
 find_package(GTest REQUIRED)
+include("${CMAKE_CURRENT_LIST_DIR}/emulator.cmake")
 
 set(SUTURE_DATA_DIR "${PROJECT_SOURCE_DIR}/../shared/data" CACHE PATH "Real volumes and slides for the tests")
 set(SUTURE_ORACLE_DIR "${PROJECT_SOURCE_DIR}/../shared/oracles" CACHE PATH "Reference results for the tests")
+
+# Headers and misuses are compiled by g++ and clang++ both, where both are at hand.
+set(suture_compilers "${CMAKE_CXX_COMPILER}")
+find_program(SUTURE_CLANGXX NAMES clang++ clang++-19 clang++-16 clang++-14)
+mark_as_advanced(SUTURE_CLANGXX)
+if(SUTURE_CLANGXX AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  list(APPEND suture_compilers "${SUTURE_CLANGXX}")
+endif()
+
+if(SUTURE_CUDA_FOUND)
+  # PTX alone compiles fastest and runs on every device and under the emulator; a GPU that is here gets machine code.
+  set(test_architectures 80-virtual)
+  find_program(SUTURE_NVIDIA_SMI nvidia-smi)
+  mark_as_advanced(SUTURE_NVIDIA_SMI)
+  if(SUTURE_NVIDIA_SMI)
+    execute_process(COMMAND "${SUTURE_NVIDIA_SMI}" --query-gpu=compute_cap --format=csv,noheader
+                    OUTPUT_VARIABLE capabilities ERROR_QUIET)
+    string(REGEX MATCHALL "[0-9]+\\.[0-9]" capabilities "${capabilities}")
+    list(REMOVE_DUPLICATES capabilities)
+    foreach(capability IN LISTS capabilities)
+      string(REPLACE "." "" capability ${capability})
+      if(capability GREATER_EQUAL 80)
+        list(APPEND test_architectures ${capability}-real)
+      endif()
+    endforeach()
+  endif()
+  set(SUTURE_TEST_CUDA_ARCHITECTURES "${test_architectures}" CACHE STRING "CUDA architectures of the device tests")
+
+  add_executable(suture_device_probe "${PROJECT_SOURCE_DIR}/tests/device/probe.cpp")
+  target_link_libraries(suture_device_probe PRIVATE CUDA::cudart)
+  set_target_properties(suture_device_probe PROPERTIES BUILD_RPATH "${CUDAToolkit_LIBRARY_DIR}")
+endif()
+
+# A launcher: COMMAND of device tests in one of the modes of tests/device/run.
+function(suture_device_launcher mode result)
+  if(suture_emulator)
+    set(emulator "${suture_emulator}")
+  else()
+    set(emulator none)
+  endif()
+  set(${result} bash "${PROJECT_SOURCE_DIR}/tests/device/run" "${PROJECT_BINARY_DIR}/tests/suture_device_probe"
+      "${emulator}" ${mode} PARENT_SCOPE)
+endfunction()
 
 function(suture_test_program name)
   add_executable(${name} ${ARGN})
@@ -14,7 +58,7 @@ function(suture_test_program name)
   target_compile_definitions(${name} PRIVATE SUTURE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                              SUTURE_DATA_DIR="${SUTURE_DATA_DIR}"
                                              SUTURE_ORACLE_DIR="${SUTURE_ORACLE_DIR}")
-  set_property(GLOBAL APPEND PROPERTY suture_test_programs $<TARGET_FILE:${name}>)
+  set_property(GLOBAL APPEND PROPERTY suture_test_programs "$<TARGET_FILE:${name}>")
 endfunction()
 
 # suture_test(NAME SOURCES file.cpp... [LIBRARIES target...]): host tests, one ctest entry per test case.
@@ -26,14 +70,39 @@ function(suture_test name)
                        PROPERTIES TIMEOUT 600 LABELS host)
 endfunction()
 
-# suture_device_test(NAME SOURCES file.cu... [LIBRARIES target...]): one ctest entry per program.
+# suture_device_test(NAME SOURCES file.cu... [LIBRARIES target...] [STRICT_FILTER pattern]): one ctest entry per test
+# case, and one for the whole program in each strict mode, which runs the cases that the GoogleTest pattern selects.
 function(suture_device_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "STRICT_FILTER" "SOURCES;LIBRARIES")
   if(NOT SUTURE_CUDA_FOUND)
     return()
   endif()
+  if(NOT arg_STRICT_FILTER)
+    set(arg_STRICT_FILTER "*")
+  endif()
   suture_test_program(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE suture::cuda ${arg_LIBRARIES})
-  set_target_properties(${name} PROPERTIES CUDA_ARCHITECTURES 80-virtual CUDA_RUNTIME_LIBRARY Shared)
-  add_test(NAME ${name} COMMAND ${name})
+  target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>)
+  suture_device_launcher(plain launcher)
+  set_target_properties(${name} PROPERTIES CUDA_ARCHITECTURES "${SUTURE_TEST_CUDA_ARCHITECTURES}"
+                        CUDA_RUNTIME_LIBRARY Shared BUILD_RPATH "${CUDAToolkit_LIBRARY_DIR}"
+                        CROSSCOMPILING_EMULATOR "${launcher}")
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+                       PROPERTIES TIMEOUT 600 LABELS device SKIP_RETURN_CODE 77)
+  foreach(mode IN ITEMS initcheck racecheck shuffle)
+    suture_device_launcher(${mode} launcher)
+    add_test(NAME ${name}.${mode}
+             COMMAND ${launcher} "$<TARGET_FILE:${name}>" "--gtest_filter=${arg_STRICT_FILTER}")
+    set_tests_properties(${name}.${mode} PROPERTIES TIMEOUT 1200 LABELS "device;strict" SKIP_RETURN_CODE 77)
+  endforeach()
 endfunction()
+
+# Runs after the last test is registered: a program without a single test case is an error.
+function(suture_check_no_program_is_empty)
+  get_property(programs GLOBAL PROPERTY suture_test_programs)
+  if(programs)
+    add_test(NAME every_test_program_has_tests
+             COMMAND bash "${PROJECT_SOURCE_DIR}/tests/not_empty" ${programs})
+  endif()
+endfunction()
+cmake_language(DEFER CALL suture_check_no_program_is_empty)

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# The three ways to use the library from another project.
+if(SUTURE_CUDA_FOUND)
+  suture_device_launcher(plain launcher)
+  string(REPLACE ";" "\\;" launcher "${launcher}")  # stays one argument
+  set(cuda_arguments "-DCUDA_COMPILER=${CMAKE_CUDA_COMPILER}" "-DCUDA_LIBRARY_DIR=${CUDAToolkit_LIBRARY_DIR}"
+      -DCUDA_ARCHITECTURES=80-virtual "-DLAUNCHER=${launcher}")
+else()
+  set(cuda_arguments "")
+endif()
+foreach(mode IN ITEMS build_tree install_tree subdirectory)
+  add_test(NAME consume.${mode}
+           COMMAND "${CMAKE_COMMAND}" -DMODE=${mode} "-DGENERATOR=${CMAKE_GENERATOR}" "-DCXX=${CMAKE_CXX_COMPILER}"
+                   "-DVERSION=${PROJECT_VERSION}" "-DSUTURE_SOURCE_DIR=${PROJECT_SOURCE_DIR}"
+                   "-DSUTURE_BUILD_DIR=${PROJECT_BINARY_DIR}" "-DWORK_DIR=${PROJECT_BINARY_DIR}/tests/consume"
+                   ${cuda_arguments} -P "${PROJECT_SOURCE_DIR}/tests/consume/run.cmake")
+  set_tests_properties(consume.${mode} PROPERTIES LABELS consume TIMEOUT 300)
+endforeach()
