@@ -51,10 +51,14 @@ inline sine_cosine sine_cosine_of_degrees(double degrees) {
   const double radians = fma(quarters, -90.0, degrees) * 0.017453292519943295769;
   const double s = math::sin(radians), c = math::cos(radians);
   switch (static_cast<std::int64_t>(quarters) & 3) {
-    case 0: return {s, c};
-    case 1: return {c, -s};
-    case 2: return {-s, -c};
-    default: return {-c, s};
+    case 0:
+      return {s, c};
+    case 1:
+      return {c, -s};
+    case 2:
+      return {-s, -c};
+    default:
+      return {-c, s};
   }
 }
 
@@ -163,7 +167,7 @@ struct affine {
     return detail::content_step(input, pull(input));
   }
 
- private:
+private:
   void check(const site& where) const {
     for (int k = 0; k < 3; ++k) {
       require(std::abs(rotate_deg[k]) <= 1e6, where, "rotate_deg ", rotate_deg, " must be finite and below 1e6");
@@ -256,7 +260,7 @@ struct random_affine {
     return drawn;
   }
 
- private:
+private:
   static void check(const value_range& range, const char* what, const site& where) {
     require(std::isfinite(range.low) && std::isfinite(range.high) && range.low <= range.high, where, what, " ", range,
             " must be a finite range, low end first");

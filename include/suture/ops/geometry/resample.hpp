@@ -11,8 +11,8 @@ namespace suture {
 // How output voxels are laid over input voxels along one axis; N voxels of spacing s, i input, o output.
 //   name               input index of output index x          output voxels                         output spacing
 //   half_pixel         (x + 1/2) N_i / N_o - 1/2              round(s_i / s_o * N_i)                N_i s_i / N_o
-//   align_corners      x (N_i - 1) / (N_o - 1)                round((N_i - 1) s_i / s_o + 1)        (N_i - 1) s_i / (N_o - 1)
-//   origin_preserving  x s_o / s_i                            round((N_i - 1) s_i / s_o + 1)        s_o
+//   align_corners      x (N_i - 1) / (N_o - 1)                round((N_i - 1) s_i / s_o + 1)        (N_i - 1) s_i /
+//   (N_o - 1) origin_preserving  x s_o / s_i                            round((N_i - 1) s_i / s_o + 1)        s_o
 //   center_preserving  (x - (N_o-1)/2) s_o/s_i + (N_i-1)/2    floor(N_i s_i / s_o), 1 stays 1       s_o
 //   physical           (x + 1/2) s_o / s_i - 1/2              round(s_i / s_o * N_i)                s_o
 // round is half to even. half_pixel and physical keep the outer edge of voxel 0; half_pixel fits the last edge as well
@@ -62,8 +62,8 @@ inline geometry_step resample_step(const grid& input, coordinate_map map, const 
         spacing = from * input.spacing[k] / to;
         break;
       case coordinate_map::align_corners:
-        require(from > 1 || to == 1, where, "align_corners cannot spread one voxel over ", extents[k],
-                " along axis ", k, "; use half_pixel");
+        require(from > 1 || to == 1, where, "align_corners cannot spread one voxel over ", extents[k], " along axis ",
+                k, "; use half_pixel");
         slope = to == 1 ? 1 : (from - 1) / (to - 1);
         spacing = to == 1 ? input.spacing[k] : (from - 1) * input.spacing[k] / (to - 1);
         break;
@@ -107,12 +107,12 @@ struct resample {
               " must be positive, or 0 to keep an axis");
       require(extents[k] >= 0, where, "extents ", extents, " must not be negative");
       target[k] = spacing_mm[k] > 0 ? spacing_mm[k] : input.spacing[k];
-      const double voxels = detail::resampled_extent(map, static_cast<double>(input.extents[k]), input.spacing[k],
-                                                     target[k]);
+      const double voxels =
+          detail::resampled_extent(map, static_cast<double>(input.extents[k]), input.spacing[k], target[k]);
       require(extents[k] > 0 || voxels >= 1, where, "spacing ", target, " leaves no voxel of the volume ",
               input.extents, " with spacing ", input.spacing);
-      require(extents[k] > 0 || voxels <= 2097152, where, "spacing ", target, " makes ", voxels,
-              " voxels along axis ", k, "; at most 2097152 are possible");
+      require(extents[k] > 0 || voxels <= 2097152, where, "spacing ", target, " makes ", voxels, " voxels along axis ",
+              k, "; at most 2097152 are possible");
       size[k] = extents[k] > 0 ? extents[k] : static_cast<std::int64_t>(voxels);
     }
     return detail::resample_step(input, map, size, target, where);

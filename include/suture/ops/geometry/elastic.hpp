@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elastic deformation by a random cubic B-spline control grid.
+#pragma once
+
+#include <cmath>
+
+#include "../../core/deformation.hpp"
+#include "../../core/grid.hpp"
+#include "axis_values.hpp"
+
+namespace suture {
+
+// elastic: one free-form deformation, x_in = x_out + u(x_out); the content moves, the grid stays.
+//   Control points stand control_spacing_mm apart (rounded so that a whole number of cells, at least one, fills the
+//   volume), or are control_points (>= 4) in number along each axis; their displacements are uniform in
+//   +-max_displacement_mm along each array axis and act as B-spline coefficients (approximating, no prefilter).
+//   The outer locked_borders layers do not move; an axis of too few control points to leave one free is not locked.
+//   An axis of a single voxel (a 2D image) is neither bent nor bent along.
+//   itk_domain widens the volume by 1/8 voxel on each side, as ITK's transform initializer does.
+// Folding: with cells of d mm along an axis, displacements up to 0.40 d (2D: 0.48 d) can never fold space (Choi and Lee
+//   2000: 0.4033 and 0.4887); beyond that the operation is refused unless allow_folding is set.
+// Errors: a spacing that is not positive, a negative displacement, control points fewer than 4 or more than 2^20 along
+// an
+//   axis, a displacement that may fold.
+// Source: ITK BSplineTransform; TorchIO v1 RandomElasticDeformation (which locks only two of the axes).
+struct elastic {
+  static constexpr std::string_view name = "elastic";
+
+  axis_values control_spacing_mm = 32;
+  axis_values max_displacement_mm = 8;
+  std::int32_t locked_borders = 2;
+  bool allow_folding = false;
+  vec3<std::int32_t> control_points{0, 0, 0};  // 0: from control_spacing_mm
+  bool itk_domain = false;
+  random_field field{};
+
+  deformation deform(const grid& input, const site& where) const {
+    require(locked_borders >= 0, where, "locked_borders ", locked_borders, " must not be negative");
+    const double margin = itk_domain ? 0.125 : 0;
+    int bent_axes = 0;
+    for (int k = 0; k < 3; ++k) bent_axes += input.extents[k] > 1;
+    const double bound = bent_axes == 3 ? 0.40 : 0.48;
+    deformation result{};
+    result.field = field;
+    for (int k = 0; k < 3; ++k) {
+      const auto voxels = static_cast<double>(input.extents[k]);
+      const double cells = mesh_cells(k, voxels * input.spacing[k], where);
+      const double width = fma(2.0, margin, voxels);  // voxels the mesh covers
+      result.control_points[k] = static_cast<std::int32_t>(cells) + 3;
+      result.locked[k] = result.control_points[k] > 2 * std::int64_t{locked_borders} ? locked_borders : 0;
+      const double scale = cells / width;
+      result.to_control.linear[k][k] = scale;
+      result.to_control.offset[k] = (0.5 + margin) * scale;
+
+      const double displacement = max_displacement_mm[k], cell_mm = width * input.spacing[k] / cells;
+      require(std::isfinite(displacement) && displacement >= 0, where, "max_displacement_mm ", displacement,
+              " must not be negative");
+      if (input.extents[k] == 1) continue;
+      require(allow_folding || displacement <= bound * cell_mm, where, "max_displacement_mm ", displacement,
+              " along axis ", k, " may fold space: with control points ", cell_mm, " mm apart at most ",
+              bound * cell_mm, " mm is safe; lower it, widen control_spacing_mm, or set allow_folding");
+      result.amplitude[k] = displacement / input.spacing[k];
+    }
+    return result;
+  }
+
+private:
+  static constexpr std::int32_t most_cells = 1 << 20;  // three axes and three components still count in 64 bits
+
+  double mesh_cells(int axis, double extent_mm, const site& where) const {
+    if (control_points[axis] != 0) {
+      require(control_points[axis] >= 4 && control_points[axis] <= most_cells, where, "control_points ", control_points,
+              " must be 4 to ", most_cells, " along each axis, or 0 to follow control_spacing_mm");
+      return control_points[axis] - 3.0;
+    }
+    const double spacing = control_spacing_mm[axis];
+    require(std::isfinite(spacing) && spacing > 0, where, "control_spacing_mm ", spacing, " must be positive");
+    const double cells = std::floor(extent_mm / spacing + 0.5);
+    require(cells <= most_cells, where, "control_spacing_mm ", spacing, " makes ", cells, " cells over ", extent_mm,
+            " mm; at most ", most_cells, " are possible");
+    return cells < 1 ? 1 : cells;
+  }
+};
+
+// random_elastic: an elastic whose control displacements are drawn anew (no slot: they come from the field of purpose
+// 3,
+//   element ((k n_z + z) n_y + y) n_x + x for component k at control point (z, y, x)). Fields and errors as elastic.
+struct random_elastic {
+  static constexpr std::string_view name = "random_elastic";
+  static constexpr std::uint16_t kind = 2;
+
+  axis_values control_spacing_mm = 32;
+  axis_values max_displacement_mm = 8;
+  std::int32_t locked_borders = 2;
+  bool allow_folding = false;
+  vec3<std::int32_t> control_points{0, 0, 0};  // 0: from control_spacing_mm
+  bool itk_domain = false;
+  float probability = 1;
+
+  elastic draw(draws& random, const grid&, const site&) const {
+    return {.control_spacing_mm = control_spacing_mm,
+            .max_displacement_mm = max_displacement_mm,
+            .locked_borders = locked_borders,
+            .allow_folding = allow_folding,
+            .control_points = control_points,
+            .itk_domain = itk_domain,
+            .field = random.field(3)};
+  }
+};
+
+}  // namespace suture
