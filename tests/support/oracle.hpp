@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Expected results made by other libraries: finds the folder of oracle vectors and reads its cases.
 //
-// The folder is $SUTURE_ORACLE_DIR, else SUTURE_SOURCE_DIR/../shared/oracles. The vectors are not part of the
-// repository; a test that needs them starts with SUTURE_NEEDS_ORACLES("group") and is skipped where they are absent.
-// Sample images are found the same way: $SUTURE_DATA_DIR, else SUTURE_SOURCE_DIR/../shared/data.
+// The folder is $SUTURE_ORACLE_DIR at run time, else what the build system was told (the macro of the same name), else
+// SUTURE_SOURCE_DIR/../shared/oracles. The vectors are not part of the repository; a test that needs them starts with
+// SUTURE_NEEDS_ORACLES("group") and is skipped where they are absent. Sample images are found the same way:
+// SUTURE_DATA_DIR, else SUTURE_SOURCE_DIR/../shared/data.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,17 +22,22 @@
 #if !defined(SUTURE_SOURCE_DIR)
 #define SUTURE_SOURCE_DIR "."
 #endif
+#if !defined(SUTURE_ORACLE_DIR)
+#define SUTURE_ORACLE_DIR SUTURE_SOURCE_DIR "/../shared/oracles"
+#endif
+#if !defined(SUTURE_DATA_DIR)
+#define SUTURE_DATA_DIR SUTURE_SOURCE_DIR "/../shared/data"
+#endif
 
 namespace support {
 
-inline std::filesystem::path folder_from(const char* variable, const char* fallback) {
+inline std::filesystem::path folder_from(const char* variable, const char* built_in) {
   const char* set = std::getenv(variable);
-  return set != nullptr && *set != '\0' ? std::filesystem::path(set)
-                                        : std::filesystem::path(SUTURE_SOURCE_DIR) / ".." / "shared" / fallback;
+  return set != nullptr && *set != '\0' ? set : built_in;
 }
 
-inline std::filesystem::path oracle_folder() { return folder_from("SUTURE_ORACLE_DIR", "oracles"); }
-inline std::filesystem::path data_folder() { return folder_from("SUTURE_DATA_DIR", "data"); }
+inline std::filesystem::path oracle_folder() { return folder_from("SUTURE_ORACLE_DIR", SUTURE_ORACLE_DIR); }
+inline std::filesystem::path data_folder() { return folder_from("SUTURE_DATA_DIR", SUTURE_DATA_DIR); }
 
 inline bool has_oracles(const std::string& group) {
   return std::filesystem::exists(oracle_folder() / group / "cases.json");
