@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+// The header goes through nifticlib, which knows the standard; the voxels are read here in bounded pieces, because
+// nifticlib trusts the extents of a header and allocates before it reads.
+#include "nifti.hpp"
+
+#include <nifti1_io.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <string>
+#include <type_traits>
+
+namespace suture::examples {
+namespace {
+
+constexpr std::size_t piece = std::size_t{1} << 24;
+// Deflate cannot expand by more than this.
+constexpr std::uint64_t largest_compression = 1032;
+
+struct close_file {
+  void operator()(gzFile_s* file) const { gzclose(file); }
+};
+struct free_image {
+  void operator()(nifti_image* image) const { nifti_image_free(image); }
+};
+
+template <class... Parts>
+[[noreturn]] void refuse(const std::filesystem::path& path, const Parts&... parts) {
+  fail(site{"nifti"}, path.string(), ": ", parts...);
+}
+
+// Returns the number of bytes read, less than `size` at the end of the file; damage is an error.
+std::size_t read_bytes(gzFile_s* file, void* to, std::size_t size, const std::filesystem::path& path) {
+  auto* bytes = static_cast<char*>(to);
+  std::size_t done = 0;
+  while (done < size) {
+    const int got = gzread(file, bytes + done, static_cast<unsigned>(std::min(size - done, piece)));
+    if (got < 0) {
+      int code = 0;
+      const char* text = gzerror(file, &code);
+      if (code == Z_BUF_ERROR) break;  // the compressed stream ends too early
+      if (code == Z_ERRNO) refuse(path, "cannot be read: ", std::strerror(errno));
+      refuse(path, "damaged compression: ", text);
+    }
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
+}
+
+template <class T>
+void swap_bytes(std::vector<char>& bytes) {
+  for (std::size_t i = 0; i + sizeof(T) <= bytes.size(); i += sizeof(T))
+    std::reverse(bytes.data() + i, bytes.data() + i + sizeof(T));
+}
+
+// Calls f with a value of the C++ type of a NIfTI voxel type; false if the type is not a number we read.
+template <class F>
+bool with_type(int datatype, F f) {
+  switch (datatype) {
+    case DT_UINT8: f(std::uint8_t{}); return true;
+    case DT_INT8: f(std::int8_t{}); return true;
+    case DT_INT16: f(std::int16_t{}); return true;
+    case DT_UINT16: f(std::uint16_t{}); return true;
+    case DT_INT32: f(std::int32_t{}); return true;
+    case DT_UINT32: f(std::uint32_t{}); return true;
+    case DT_INT64: f(std::int64_t{}); return true;
+    case DT_UINT64: f(std::uint64_t{}); return true;
+    case DT_FLOAT32: f(float{}); return true;
+    case DT_FLOAT64: f(double{}); return true;
+    default: return false;
+  }
+}
+
+grid grid_from_header(const nifti_image& image, const std::filesystem::path& path) {
+  const bool sform = image.sform_code > 0;
+  const mat44& ras = sform ? image.sto_xyz : image.qto_xyz;
+  double to_mm = 1;
+  if (image.xyz_units == NIFTI_UNITS_METER) to_mm = 1000;
+  if (image.xyz_units == NIFTI_UNITS_MICRON) to_mm = 0.001;
+
+  const std::int64_t size[3] = {image.nx, image.ny, image.nz};
+  double spacing[3], origin[3], direction[9];
+  for (int row = 0; row < 3; ++row) {
+    const double sign = row < 2 ? -to_mm : to_mm;  // RAS -> LPS
+    origin[row] = sign * static_cast<double>(ras.m[row][3]);
+    for (int axis = 0; axis < 3; ++axis) direction[row * 3 + axis] = sign * static_cast<double>(ras.m[row][axis]);
+  }
+  for (int axis = 0; axis < 3; ++axis) {
+    const double x = direction[axis], y = direction[3 + axis], z = direction[6 + axis];
+    spacing[axis] = std::sqrt(x * x + y * y + z * z);
+    if (!(std::isfinite(spacing[axis]) && spacing[axis] > 0))
+      refuse(path, "spacing of axis ", axis + 1, " is ", spacing[axis], ", must be positive and finite");
+    for (int row = 0; row < 3; ++row) direction[row * 3 + axis] = direction[row * 3 + axis] / spacing[axis] + 0.0;  // no -0
+  }
+  const grid g = grid_from_itk(size, spacing, origin, direction);
+  try {
+    check(g, site{"grid"});
+  } catch (const error& problem) {
+    const std::string text = problem.what();
+    refuse(path, sform ? "sform: " : "qform: ", text.substr(text.find("grid: ") + 6));
+  }
+  return g;
+}
+
+struct raw_file {
+  suture::grid grid;
+  int datatype;
+  double slope, intercept;
+  std::vector<char> bytes;
+};
+
+raw_file read_raw(const std::filesystem::path& path) {
+  std::error_code status;
+  if (!std::filesystem::exists(path, status)) refuse(path, "no such file");
+  if (std::filesystem::is_directory(path, status)) refuse(path, "is a folder");
+  const std::uint64_t stored = std::filesystem::file_size(path, status);
+  if (status) refuse(path, status.message());
+  const std::unique_ptr<gzFile_s, close_file> file(gzopen(path.c_str(), "rb"));
+  if (!file) refuse(path, "cannot be opened: ", std::strerror(errno));
+
+  nifti_1_header header{};
+  if (read_bytes(file.get(), &header, sizeof header, path) != sizeof header)
+    refuse(path, "shorter than a NIfTI header of ", sizeof header, " bytes");
+  nifti_1_header native = header;
+  if (native.sizeof_hdr != static_cast<int>(sizeof header)) swap_nifti_header(&native, 1);
+  if (native.sizeof_hdr != static_cast<int>(sizeof header)) {
+    refuse(path, header.sizeof_hdr == 540 || native.sizeof_hdr == 540 ? "NIfTI-2 files are not supported"
+                                                                       : "not a NIfTI file (header size is not 348)");
+  }
+  if (std::memcmp(native.magic, "n+1", 4) != 0)
+    refuse(path, std::memcmp(native.magic, "ni1", 4) == 0 ? "header and voxels in two files are not supported"
+                                                          : "not a NIfTI file (wrong magic)");
+  const int dimensions = native.dim[0];
+  if (dimensions < 1 || dimensions > 7) refuse(path, "number of dimensions ", dimensions, " is not in 1..7");
+  std::uint64_t voxels = 1;
+  for (int k = 1; k <= dimensions; ++k) {
+    const int extent = native.dim[k];
+    if (extent <= 0) refuse(path, "extent ", extent, " of axis ", k, " must be positive");
+    if (k > 3 && extent > 1) refuse(path, "holds ", extent, " volumes along axis ", k, ", expected one");
+    voxels *= static_cast<std::uint64_t>(extent);  // three factors of at most 15 bits
+  }
+  std::uint64_t voxel_bytes = 0;
+  if (!with_type(native.datatype, [&](auto type) { voxel_bytes = sizeof type; }))
+    refuse(path, "voxel type ", nifti_datatype_string(native.datatype), " (", native.datatype, ") is not supported");
+  if (native.bitpix != 0 && native.bitpix != static_cast<int>(8 * voxel_bytes))
+    refuse(path, "bits per voxel ", native.bitpix, " contradict the voxel type (", 8 * voxel_bytes, ")");
+  if (!(native.vox_offset >= 348.0f && native.vox_offset < 1e9f))
+    refuse(path, "voxels begin at byte ", native.vox_offset, ", which is impossible");
+  const auto offset = static_cast<std::uint64_t>(native.vox_offset);
+  const std::uint64_t size = voxels * voxel_bytes;
+  const std::uint64_t limit = gzdirect(file.get()) ? stored : stored * largest_compression;
+  if (offset + size > limit)
+    refuse(path, "truncated: the header announces ", size, " bytes of voxels, the file can hold at most ",
+           limit > offset ? limit - offset : 0);
+
+  nifti_set_debug_level(0);
+  const std::unique_ptr<nifti_image, free_image> image(nifti_convert_nhdr2nim(header, nullptr));
+  if (!image) refuse(path, "nifticlib refuses the header");
+  raw_file raw{grid_from_header(*image, path), native.datatype, 1, 0, {}};
+  if (std::isfinite(native.scl_slope) && native.scl_slope != 0.0f) {
+    raw.slope = native.scl_slope;
+    if (std::isfinite(native.scl_inter)) raw.intercept = native.scl_inter;
+  }
+
+  std::vector<char> skipped(static_cast<std::size_t>(std::min<std::uint64_t>(offset - sizeof header, piece)));
+  for (std::uint64_t left = offset - sizeof header; left > 0;) {
+    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(left, piece));
+    if (read_bytes(file.get(), skipped.data(), part, path) != part) refuse(path, "truncated before the first voxel");
+    left -= part;
+  }
+  // Grows as the bytes arrive: a header that lies about a compressed file costs no more than what the file holds.
+  while (raw.bytes.size() < size) {
+    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(size - raw.bytes.size(), piece));
+    const std::size_t before = raw.bytes.size();
+    raw.bytes.resize(before + part);
+    const std::size_t got = read_bytes(file.get(), raw.bytes.data() + before, part, path);
+    if (got != part)
+      refuse(path, "truncated: ", before + got, " of ", size, " bytes of voxels");
+  }
+  char after = 0;
+  read_bytes(file.get(), &after, 1, path);  // reading past the end is what makes zlib compare its checksum
+  if (native.sizeof_hdr != header.sizeof_hdr)
+    with_type(raw.datatype, [&](auto type) { swap_bytes<decltype(type)>(raw.bytes); });
+  return raw;
+}
+
+// Calls f(value) with every voxel, scaled; stops at the first false and returns its index, or the number of voxels.
+template <class F>
+std::size_t each_value(const raw_file& raw, F f) {
+  std::size_t index = 0;
+  with_type(raw.datatype, [&](auto type) {
+    using stored = decltype(type);
+    const std::size_t count = raw.bytes.size() / sizeof(stored);
+    for (; index < count; ++index) {
+      stored value;
+      std::memcpy(&value, raw.bytes.data() + index * sizeof(stored), sizeof(stored));
+      if (!f(static_cast<double>(value) * raw.slope + raw.intercept)) return;
+    }
+  });
+  return index;
+}
+
+template <class T>
+bool fits(double value) {
+  return value >= std::numeric_limits<T>::min() && value <= std::numeric_limits<T>::max() &&
+         value == std::nearbyint(value);
+}
+
+template <class T>
+volume<T> converted(const raw_file& raw) {
+  volume<T> result{raw.grid, {}};
+  result.voxels.reserve(static_cast<std::size_t>(raw.grid.voxels()));
+  each_value(raw, [&](double value) {
+    result.voxels.push_back(static_cast<T>(value));
+    return true;
+  });
+  return result;
+}
+
+extent3 position(const grid& g, std::size_t index) {
+  const auto i = static_cast<std::int64_t>(index);
+  return {i / (g.extents[1] * g.extents[2]), i / g.extents[2] % g.extents[1], i % g.extents[2]};
+}
+
+template <class T>
+void write_file(const std::filesystem::path& path, const volume<T>& image, int datatype) {
+  const grid& g = image.grid;
+  check(g, site{"nifti"});
+  require(image.voxels.size() == static_cast<std::size_t>(g.voxels()), site{"nifti"}, path.string(), ": ",
+          image.voxels.size(), " voxels do not fill extents ", g.extents);
+  for (int k = 0; k < 3; ++k)
+    if (g.extents[k] > 32767) refuse(path, "extents ", g.extents, " exceed the 32767 voxels an axis of NIfTI-1");
+
+  const std::unique_ptr<nifti_image, free_image> nim(nifti_simple_init_nim());
+  if (!nim) refuse(path, "out of memory");
+  nim->ndim = nim->dim[0] = 3;
+  nim->nx = nim->dim[1] = static_cast<int>(g.extents[2]);
+  nim->ny = nim->dim[2] = static_cast<int>(g.extents[1]);
+  nim->nz = nim->dim[3] = static_cast<int>(g.extents[0]);
+  nim->dx = nim->pixdim[1] = static_cast<float>(g.spacing[2]);
+  nim->dy = nim->pixdim[2] = static_cast<float>(g.spacing[1]);
+  nim->dz = nim->pixdim[3] = static_cast<float>(g.spacing[0]);
+  nim->datatype = datatype;
+  nifti_datatype_sizes(datatype, &nim->nbyper, &nim->swapsize);
+  nim->nvox = image.voxels.size();
+  nim->xyz_units = NIFTI_UNITS_MM;
+  nim->nifti_type = NIFTI_FTYPE_NIFTI1_1;
+  nim->sform_code = nim->qform_code = NIFTI_XFORM_SCANNER_ANAT;
+  nim->scl_slope = 1;
+  nim->iname_offset = 352;
+  const affine_map lps = g.index_to_physical();
+  for (int row = 0; row < 3; ++row) {
+    const double sign = row < 2 ? -1 : 1;  // LPS -> RAS
+    for (int axis = 0; axis < 3; ++axis)
+      nim->sto_xyz.m[row][axis] = static_cast<float>(sign * lps.linear[2 - row][2 - axis]);
+    nim->sto_xyz.m[row][3] = static_cast<float>(sign * lps.offset[2 - row]);
+    nim->sto_xyz.m[3][row] = 0;
+  }
+  nim->sto_xyz.m[3][3] = 1;
+  nifti_mat44_to_quatern(nim->sto_xyz, &nim->quatern_b, &nim->quatern_c, &nim->quatern_d, &nim->qoffset_x,
+                         &nim->qoffset_y, &nim->qoffset_z, nullptr, nullptr, nullptr, &nim->qfac);
+  const nifti_1_header header = nifti_convert_nim2nhdr(nim.get());
+  char start[352] = {};  // the header and four zero bytes: no extensions
+  std::memcpy(start, &header, sizeof header);
+
+  std::error_code status;
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), status);
+  const std::filesystem::path temporary = path.string() + ".part" + std::to_string(getpid());
+  const bool compress = path.extension() == ".gz";
+  errno = 0;
+  gzFile_s* file = gzopen(temporary.c_str(), compress ? "wb6" : "wbT");
+  if (!file) refuse(path, "cannot be written: ", std::strerror(errno));
+  const auto put = [&](const void* from, std::size_t size) {
+    const auto* bytes = static_cast<const char*>(from);
+    for (std::size_t done = 0; done < size;) {
+      const int wrote = gzwrite(file, bytes + done, static_cast<unsigned>(std::min(size - done, piece)));
+      if (wrote <= 0) return false;
+      done += static_cast<std::size_t>(wrote);
+    }
+    return true;
+  };
+  bool ok = put(start, sizeof start) && put(image.voxels.data(), image.voxels.size() * sizeof(T));
+  ok = gzclose(file) == Z_OK && ok;
+  const int reason = errno;
+  if (ok) std::filesystem::rename(temporary, path, status);
+  if (!ok || status) {
+    std::error_code ignored;
+    std::filesystem::remove(temporary, ignored);
+    refuse(path, "cannot be written: ", ok ? status.message() : std::string(std::strerror(reason)));
+  }
+}
+
+}  // namespace
+
+image_volume read_image(const std::filesystem::path& path) {
+  const raw_file raw = read_raw(path);
+  bool whole = true;
+  const std::size_t stopped = each_value(raw, [&](double value) {
+    whole = whole && fits<std::int16_t>(value);
+    return std::isfinite(value);
+  });
+  if (stopped < static_cast<std::size_t>(raw.grid.voxels()))
+    refuse(path, "voxel ", position(raw.grid, stopped), " is not finite");
+  if (whole) return converted<std::int16_t>(raw);
+  return converted<float>(raw);
+}
+
+label_volume read_labels(const std::filesystem::path& path) {
+  const raw_file raw = read_raw(path);
+  double bad = 0;
+  const std::size_t stopped = each_value(raw, [&](double value) {
+    bad = value;
+    return fits<std::uint8_t>(value);
+  });
+  if (stopped < static_cast<std::size_t>(raw.grid.voxels()))
+    refuse(path, "label ", bad, " of voxel ", position(raw.grid, stopped), " is not a whole number in 0..255");
+  return converted<std::uint8_t>(raw);
+}
+
+void write_nifti(const std::filesystem::path& path, const volume<std::uint8_t>& image) {
+  write_file(path, image, DT_UINT8);
+}
+void write_nifti(const std::filesystem::path& path, const volume<std::int16_t>& image) {
+  write_file(path, image, DT_INT16);
+}
+void write_nifti(const std::filesystem::path& path, const volume<float>& image) { write_file(path, image, DT_FLOAT32); }
+
+}  // namespace suture::examples

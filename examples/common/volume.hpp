@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// A volume that owns its voxels, for programs that read, make and write images.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "suture/core/grid.hpp"
+
+namespace suture::examples {
+
+// Voxels in array order (z, y, x), x fastest.
+template <class T>
+struct volume {
+  suture::grid grid{};
+  std::vector<T> voxels;
+};
+
+// CT is stored as int16; what does not fit (fractions, large numbers) stays float.
+using image_volume = std::variant<volume<std::int16_t>, volume<float>>;
+using label_volume = volume<std::uint8_t>;
+
+inline const suture::grid& grid_of(const image_volume& image) {
+  return std::visit([](const auto& v) -> const suture::grid& { return v.grid; }, image);
+}
+
+inline std::size_t linear_index(const extent3& n, std::int64_t z, std::int64_t y, std::int64_t x) {
+  return static_cast<std::size_t>((z * n[1] + y) * n[2] + x);
+}
+
+}  // namespace suture::examples
