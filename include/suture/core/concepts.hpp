@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// The roles an operation can play, told from its signature alone; no base class, no registration.
+//
+//   role         signature                                                       examples
+//   value        Functor prepare(site) const, or T' operator()(T[, voxel]) const   window, gamma, cast
+//   geometry     geometry_step step(grid, site) const                            resample, crop, affine
+//   deformation  deformation deform(grid, site) const                            elastic
+//   random       float probability; kind; Op draw(draws&, [grid,] site) const      random_affine, gaussian_noise
+//   sampling     sampling<Interpolation, Border, Labels>                         sampling
+//
+// A random operation draws a deterministic one, whose role it takes.
+#pragma once
+
+#include <concepts>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "../rng/draw.hpp"
+#include "../sample/sampling.hpp"
+#include "chain.hpp"
+#include "deformation.hpp"
+#include "geometry_step.hpp"
+#include "voxel.hpp"
+
+namespace suture {
+
+enum class role { value, geometry, deformation, sampling, none };
+
+template <class F, class T>
+concept applies_with_voxel = requires(const F& f, T v, const voxel& at) { f(v, at); };
+template <class F, class T>
+concept applies_alone = requires(const F& f, T v) { f(v); };
+template <class F, class T>
+concept value_functor = (applies_with_voxel<F, T> || applies_alone<F, T>) && std::is_trivially_copyable_v<F>;
+
+template <class Op>
+concept prepared_operation = requires(const Op& op, const site& where) { op.prepare(where); };
+template <class Op>
+concept geometry_operation = requires(const Op& op, const grid& g, const site& where) {
+  { op.step(g, where) } -> std::same_as<geometry_step>;
+};
+template <class Op>
+concept deformation_operation = requires(const Op& op, const grid& g, const site& where) {
+  { op.deform(g, where) } -> std::same_as<deformation>;
+};
+template <class Op>
+concept value_operation = prepared_operation<Op> || value_functor<Op, float>;
+
+template <class Op>
+concept draws_alone = requires(const Op& op, draws& random, const site& where) { op.draw(random, where); };
+template <class Op>
+concept draws_on_grid =
+    requires(const Op& op, draws& random, const grid& g, const site& where) { op.draw(random, g, where); };
+template <class Op>
+concept random_operation = (draws_alone<Op> || draws_on_grid<Op>) && requires(const Op& op) {
+  { op.probability } -> std::convertible_to<float>;
+  { Op::kind } -> std::convertible_to<std::uint16_t>;
+};
+template <class Op>
+concept has_evaluation =
+    requires(const Op& op, const grid& g, const site& where) { op.evaluation(g, where); };
+
+namespace detail {
+template <class T>
+struct is_sampling : std::false_type {};
+template <class I, class B, class L>
+struct is_sampling<sampling<I, B, L>> : std::true_type {};
+
+template <class Op>
+struct drawn {
+  using type = Op;
+};
+template <class Op>
+  requires draws_on_grid<Op>
+struct drawn<Op> {
+  using type = decltype(std::declval<const Op&>().draw(std::declval<draws&>(), std::declval<const grid&>(),
+                                                       std::declval<const site&>()));
+};
+template <class Op>
+  requires(draws_alone<Op> && !draws_on_grid<Op>)
+struct drawn<Op> {
+  using type = decltype(std::declval<const Op&>().draw(std::declval<draws&>(), std::declval<const site&>()));
+};
+}  // namespace detail
+
+// The deterministic operation an operation becomes for one sample.
+template <class Op>
+using drawn_t = typename detail::drawn<Op>::type;
+
+template <class Op>
+constexpr role role_of() {
+  using D = drawn_t<Op>;
+  if constexpr (detail::is_sampling<Op>::value) return role::sampling;
+  else if constexpr (geometry_operation<D>) return role::geometry;
+  else if constexpr (deformation_operation<D>) return role::deformation;
+  else if constexpr (value_operation<D>) return role::value;
+  else return role::none;
+}
+
+template <class Op>
+concept operation = role_of<Op>() != role::none;
+
+template <class T>
+concept operation_or_chain = is_chain<T>::value || operation<T>;
+
+template <class A, class B>
+  requires(operation_or_chain<A> && operation_or_chain<B>)
+constexpr auto operator|(const A& a, const B& b) {
+  const auto left = as_chain(a);
+  const auto right = as_chain(b);
+  return detail::join(left, std::make_index_sequence<decltype(left)::size>{}, right,
+                      std::make_index_sequence<decltype(right)::size>{});
+}
+
+// Geometry that never mixes axes keeps the linear part of its map diagonal.
+template <class Op>
+constexpr bool keeps_axes() {
+  if constexpr (requires { drawn_t<Op>::keeps_axes; }) return drawn_t<Op>::keeps_axes;
+  else return false;
+}
+
+template <class Op>
+constexpr std::string_view name_of() {
+  if constexpr (requires { Op::name; }) return Op::name;
+  else return "operation";
+}
+
+}  // namespace suture

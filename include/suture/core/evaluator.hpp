@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// The finished value of one output voxel, callable from any kernel or host code. The executors are loops over it.
+//
+//   auto evaluate = suture::prepare(executor, plan, suture::image(in, out), suture::labels(seg, seg_out));
+//   half v = evaluate(item, z, y, x);                 // first bound pair, channel 0
+//   std::uint8_t l = evaluate.template get<1>(item, z, y, x);
+#pragma once
+
+#include "../sample/sampler.hpp"
+#include "binding.hpp"
+#include "column.hpp"
+
+namespace suture {
+
+namespace detail {
+
+template <class T>
+SUTURE_FN T read(const source_tensor& s, std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x) {
+  const T* p = static_cast<const T*>(s.data) + channel * s.channel_stride + z * s.stride[0];
+  p += y * s.stride[1];
+  return p[x * s.stride[2]];
+}
+
+// The value of a pair's element type from a value of the pipeline's result type: the same bits, e.g. half -> __half.
+template <class To, class From>
+SUTURE_FN To same_bits(From v) {
+  if constexpr (std::is_same_v<To, From>) return v;
+  else {
+    static_assert(sizeof(To) == sizeof(From));
+    return __builtin_bit_cast(To, v);
+  }
+}
+
+template <class Pipeline, class Binding>
+struct pair_evaluator {
+  using In = typename Binding::input;
+  using Out = typename Binding::output;
+
+  // Tap at a voxel of the source: loaded, converted and passed through the value operations left of the geometry.
+  SUTURE_FN static float tap(const item<Pipeline>& sample, const source_tensor& s, std::int32_t number,
+                             std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x) {
+    const float v = storage<In>::load(read<In>(s, channel, z, y, x));
+    const voxel at{number, channel, z, y, x,
+                   static_cast<std::uint64_t>(((channel * static_cast<std::int64_t>(s.extents[0]) + z) * s.extents[1] +
+                                               y) * s.extents[2] + x)};
+    return apply(sample.taps, v, at);
+  }
+
+  // Interpolated value at c, before the value operations right of the geometry.
+  SUTURE_FN static float sampled(const item<Pipeline>& sample, const source_tensor& s, const coordinate (&c)[3],
+                                 std::int32_t number, std::int32_t channel,
+                                 const typename Pipeline::border_type& border) {
+    using I = typename Pipeline::interpolation_type;
+    using B = typename Pipeline::border_type;
+    if constexpr (Pipeline::prefiltered) {
+      constexpr std::int32_t pad = B::prefilter_padding;
+      const coordinate shifted[3] = {{c[0].base + pad, c[0].fraction},
+                                     {c[1].base + pad, c[1].fraction},
+                                     {c[2].base + pad, c[2].fraction}};
+      return interpolate<I>(shifted, s.extents, border, [&](std::int32_t z, std::int32_t y, std::int32_t x) {
+        return read<float>(s, channel, z, y, x);
+      });
+    } else {
+      return interpolate<I>(c, s.extents, border, [&](std::int32_t z, std::int32_t y, std::int32_t x) {
+        return tap(sample, s, number, channel, z, y, x);
+      });
+    }
+  }
+
+  SUTURE_FN static Out finished(const item<Pipeline>& sample, float v, std::int32_t number, std::int32_t channel,
+                                std::int32_t z, std::int32_t y, std::int32_t x) {
+    const voxel at{number, channel, z, y, x,
+                   static_cast<std::uint64_t>(
+                       ((channel * static_cast<std::int64_t>(sample.extents[0]) + z) * sample.extents[1] + y) *
+                           sample.extents[2] + x)};
+    return same_bits<Out>(apply(sample.outputs, v, at));
+  }
+
+  // The finished value; c is ignored when the pipeline has no geometry.
+  SUTURE_FN static Out at(const item<Pipeline>& sample, const source_tensor& s, const coordinate (&c)[3],
+                          std::int32_t number, std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x,
+                          const typename Pipeline::sampling_type& rule) {
+    if constexpr (Binding::is_label) {
+      if constexpr (!Pipeline::has_geometry) return read<In>(s, channel, z, y, x);
+      else
+        return sample_label<typename Pipeline::label_type, typename Pipeline::border_type>(
+            c, s.extents, static_cast<In>(rule.label_outside),
+            [&](std::int32_t sz, std::int32_t sy, std::int32_t sx) { return read<In>(s, channel, sz, sy, sx); });
+    } else {
+      static_assert(storage_name<Out>() == storage_name<typename Pipeline::result_type>(),
+                    "suture: the output views' element type is not what the pipeline ends with; end the chain with "
+                    "cast<T>{} for outputs of type T (without a cast the result is float)");
+      if constexpr (!Pipeline::has_geometry) {
+        const float v = tap(sample, s, number, channel, z, y, x);
+        return finished(sample, v, number, channel, z, y, x);
+      } else {
+        return finished(sample, sampled(sample, s, c, number, channel, rule.border), number, channel, z, y, x);
+      }
+    }
+  }
+};
+
+}  // namespace detail
+
+template <class Pipeline, class... Bindings>
+struct evaluator {
+  static_assert(sizeof...(Bindings) > 0);
+  static constexpr std::size_t pairs = sizeof...(Bindings);
+  using pipeline_type = Pipeline;
+  using record_type = record<Pipeline, pairs>;
+  template <std::size_t B>
+  using binding_type = element_t<B, pack<Bindings...>>;
+  template <std::size_t B>
+  using pair = detail::pair_evaluator<Pipeline, binding_type<B>>;
+
+  const record_type* records;
+  typename Pipeline::sampling_type rule;
+
+  // One output voxel of bound pair B.
+  template <std::size_t B>
+  SUTURE_FN auto get(std::int32_t number, std::int32_t z, std::int32_t y, std::int32_t x,
+                     std::int32_t channel = 0) const {
+    const record_type& r = records[number];
+    coordinate c[3] = {};
+    if constexpr (Pipeline::has_geometry) column<Pipeline>(r.sample, z, y, x).locate(c);
+    return pair<B>::at(r.sample, r.in[B], c, number, channel, z, y, x, rule);
+  }
+
+  SUTURE_FN auto operator()(std::int32_t number, std::int32_t z, std::int32_t y, std::int32_t x,
+                            std::int32_t channel = 0) const {
+    return get<0>(number, z, y, x, channel);
+  }
+
+  // Writes every channel of every pair at one output voxel.
+  SUTURE_FN void write(const record_type& r, std::int32_t number, const coordinate (&c)[3], std::int32_t z,
+                       std::int32_t y, std::int32_t x) const {
+    write_pairs(r, number, c, z, y, x, std::make_index_sequence<pairs>{});
+  }
+
+private:
+  template <std::size_t... B>
+  SUTURE_FN void write_pairs(const record_type& r, std::int32_t number, const coordinate (&c)[3], std::int32_t z,
+                             std::int32_t y, std::int32_t x, std::index_sequence<B...>) const {
+    (write_pair<B>(r, number, c, z, y, x), ...);
+  }
+  template <std::size_t B>
+  SUTURE_FN void write_pair(const record_type& r, std::int32_t number, const coordinate (&c)[3], std::int32_t z,
+                            std::int32_t y, std::int32_t x) const {
+    using Out = typename binding_type<B>::output;
+    const target_tensor& t = r.out[B];
+    Out* p = static_cast<Out*>(t.data) + z * t.stride[0] + y * t.stride[1] + x * t.stride[2];
+    const std::int32_t channels = r.in[B].channels;
+    for (std::int32_t channel = 0; channel < channels; ++channel, p += t.channel_stride)
+      *p = pair<B>::at(r.sample, r.in[B], c, number, channel, z, y, x, rule);
+  }
+};
+
+}  // namespace suture

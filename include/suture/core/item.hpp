@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one sample is at run time: trivially copyable records the executors read, on host and device alike.
+#pragma once
+
+#include "coordinate.hpp"
+#include "pipeline.hpp"
+
+namespace suture {
+
+// The control vectors of a deformation, in source voxels, ready to be summed.
+struct alignas(16) control_vector {
+  float z, y, x, unused;
+};
+
+struct control_grid {
+  fixed_map to_control;          // output index -> continuous control coordinate
+  float to_source[3][3];         // linear part from the deformed grid to the source
+  deformation drawn;             // what was drawn; the vectors are expanded from it on the executor
+  control_vector* vectors;       // in the workspace
+  std::int64_t first;            // index of this item's first vector in the workspace
+  std::uint32_t on;
+};
+
+struct no_controls {};
+
+template <class Pipeline>
+struct item {
+  fixed_map map;  // output index -> source continuous index, without the displacement
+  std::conditional_t<Pipeline::has_deformation, control_grid, no_controls> controls;
+  std::int32_t extents[3];
+  typename Pipeline::taps taps;
+  typename Pipeline::outputs outputs;
+};
+
+struct source_tensor {
+  const void* data;
+  std::int64_t stride[3];
+  std::int64_t channel_stride;
+  std::int32_t extents[3];
+  std::int32_t channels;
+};
+
+struct target_tensor {
+  void* data;
+  std::int64_t stride[3];
+  std::int64_t channel_stride;
+};
+
+// Everything about one sample of a batch with N bound image / label pairs.
+template <class Pipeline, std::size_t N>
+struct record {
+  item<Pipeline> sample;
+  source_tensor in[N];
+  target_tensor out[N];
+};
+
+}  // namespace suture

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a chain is, known at compile time: value operations on taps, then geometry, then value operations on outputs.
+#pragma once
+
+#include <array>
+
+#include "numeric.hpp"
+#include "concepts.hpp"
+
+namespace suture {
+
+// A value functor that a sample may have drawn "off"; then it costs one uniform branch.
+template <class F>
+struct switched {
+  F functor;
+  std::uint32_t on;
+};
+
+namespace detail {
+
+template <class F, class T>
+SUTURE_FN auto call(const F& f, T v, const voxel& at) {
+  if constexpr (applies_with_voxel<F, T>) return f(v, at);
+  else return f(v);
+}
+template <class F, class T>
+SUTURE_FN auto call(const switched<F>& s, T v, const voxel& at) {
+  return s.on ? call(s.functor, v, at) : v;
+}
+
+// Applies the functors of a pack from left to right.
+template <std::size_t I = 0, class Pack, class T>
+SUTURE_FN auto apply(const Pack& functors, T v, const voxel& at) {
+  if constexpr (I == Pack::size) return v;
+  else return apply<I + 1>(functors, call(get<I>(functors), v, at), at);
+}
+
+template <class D>
+auto prepared(const D& op, const site& where) {
+  if constexpr (prepared_operation<D>) {
+    return op.prepare(where);
+  } else {
+    if constexpr (requires { op.check(where); }) op.check(where);
+    return op;
+  }
+}
+
+template <class Op>
+struct functor {
+  using plain = decltype(prepared(std::declval<const drawn_t<Op>&>(), std::declval<const site&>()));
+  static_assert(std::is_trivially_copyable_v<plain>,
+                "suture: the functor of a value operation must be trivially copyable, it travels to the device");
+  using type = std::conditional_t<random_operation<Op>, switched<plain>, plain>;
+};
+
+template <class T, class U>
+struct same_or {
+  using type = T;
+};
+
+template <class Ops, class Indices, std::size_t First>
+struct functor_pack;
+template <class... Ops, std::size_t... I, std::size_t First>
+struct functor_pack<chain<Ops...>, std::index_sequence<I...>, First> {
+  using type = pack<typename functor<element_t<First + I, pack<Ops...>>>::type...>;
+};
+
+template <class... Ops>
+struct sampling_of {
+  using type = sampling<>;
+};
+template <class Op, class... Ops>
+struct sampling_of<Op, Ops...> {
+  using type = std::conditional_t<is_sampling<Op>::value, Op, typename sampling_of<Ops...>::type>;
+};
+
+}  // namespace detail
+
+template <class Chain>
+struct pipeline;
+
+template <class... Ops>
+struct pipeline<chain<Ops...>> {
+  static_assert(sizeof...(Ops) > 0, "suture: a pipeline needs at least one operation");
+  static_assert((operation<Ops> && ...),
+                "suture: not an operation: give it prepare(site) or operator()(float[, voxel]) for values, "
+                "step(grid, site) for geometry, or draw(draws&, ...) with probability and kind for random ones");
+
+  using chain_type = chain<Ops...>;
+  static constexpr std::size_t size = sizeof...(Ops);
+  static constexpr std::array<role, size> roles{role_of<Ops>()...};
+  static constexpr std::array<bool, size> axes_kept{keeps_axes<Ops>()...};
+  static constexpr bool has_random = (random_operation<Ops> || ...);
+
+  static constexpr std::size_t count(role r) {
+    std::size_t n = 0;
+    for (role each : roles) n += each == r ? 1 : 0;
+    return n;
+  }
+  static constexpr bool is_spatial(std::size_t i) { return roles[i] != role::value; }
+  static constexpr std::size_t spatial_begin() {
+    std::size_t i = 0;
+    while (i < size && !is_spatial(i)) ++i;
+    return i;
+  }
+  static constexpr std::size_t spatial_end() {
+    std::size_t i = size;
+    while (i > 0 && !is_spatial(i - 1)) --i;
+    return i;
+  }
+  static constexpr std::size_t begin = spatial_begin();
+  static constexpr std::size_t end = begin == size ? size : spatial_end();
+
+  static constexpr bool spatial_contiguous() {
+    for (std::size_t i = begin; i < end; ++i)
+      if (!is_spatial(i)) return false;
+    return true;
+  }
+  static constexpr std::size_t deformation_index() {
+    for (std::size_t i = 0; i < size; ++i)
+      if (roles[i] == role::deformation) return i;
+    return size;
+  }
+  // Geometry right of the deformation keeps axes apart, so control-point sums of a column can be shared.
+  static constexpr bool axes_kept_after_deformation() {
+    for (std::size_t i = deformation_index() + 1; i < end; ++i)
+      if (roles[i] == role::geometry && !axes_kept[i]) return false;
+    return true;
+  }
+
+  static_assert(spatial_contiguous(),
+                "suture: a value operation stands between two geometry operations, which would mean interpolating "
+                "twice; move it left of all geometry (it then acts on every tap) or right of all geometry (it then "
+                "acts once per output voxel), or run two plans");
+  static_assert(count(role::deformation) <= 1, "suture: at most one elastic deformation per pipeline; compose the "
+                                               "displacements, or run two plans");
+  static_assert(count(role::sampling) <= 1, "suture: sampling stands at most once in a pipeline");
+
+  static constexpr bool has_geometry = count(role::geometry) + count(role::deformation) > 0;
+  static constexpr bool has_deformation = count(role::deformation) == 1;
+  static constexpr bool separable_deformation = has_deformation && axes_kept_after_deformation();
+
+  using sampling_type = typename detail::sampling_of<Ops...>::type;
+  using interpolation_type = typename sampling_type::interpolation_type;
+  using border_type = typename sampling_type::border_type;
+  using label_type = typename sampling_type::label_type;
+  static constexpr bool prefiltered = has_geometry && interpolation_type::prefiltered;
+
+  // Value operations left of the geometry act on taps; without geometry everything acts on outputs.
+  static constexpr std::size_t tap_count = begin == size ? 0 : begin;
+  static constexpr std::size_t output_begin = begin == size ? 0 : end;
+  using taps = typename detail::functor_pack<chain<Ops...>, std::make_index_sequence<tap_count>, 0>::type;
+  using outputs =
+      typename detail::functor_pack<chain<Ops...>, std::make_index_sequence<size - output_begin>, output_begin>::type;
+
+  using tap_result =
+      decltype(detail::apply(std::declval<const taps&>(), 0.0f, std::declval<const voxel&>()));
+  static_assert(std::is_same_v<tap_result, float>,
+                "suture: cast left of the geometry: interpolation needs float; put cast at the end");
+  // The element type the pipeline produces for images.
+  using result_type = decltype(detail::apply(std::declval<const outputs&>(), 0.0f, std::declval<const voxel&>()));
+
+  // One kernel per stage: B-spline coefficients, when the interpolation needs them, then everything else.
+  static constexpr int stages = prefiltered ? 2 : 1;
+};
+
+template <class... Ops>
+struct pipeline<const chain<Ops...>> : pipeline<chain<Ops...>> {};
+
+}  // namespace suture

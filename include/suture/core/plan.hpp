@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// plan(pipeline, batch, settings): checks, draws and sizes a pipeline for a batch, on the host, before anything runs.
+// All geometry of a sample collapses, in double, into one 3x4 map (and at most one displacement), and every random
+// parameter is drawn from (seed, epoch, sample id, operation) alone.
+#pragma once
+
+#include <ranges>
+#include <vector>
+
+#include "binding.hpp"
+
+namespace suture {
+
+struct settings {
+  std::uint64_t seed = 0;
+  std::uint32_t epoch = 0;
+  // One persistent id per sample (a dataset index, never the batch position). Required when anything is random.
+  std::span<const std::uint64_t> sample_ids = {};
+  // Same pipeline, random operations switched off.
+  bool evaluation = false;
+};
+
+// The grids of a range of views.
+template <class Views>
+std::vector<grid> grids(const Views& views) {
+  std::vector<grid> g;
+  for (const auto& v : views) g.push_back(v.grid);
+  return g;
+}
+
+namespace detail {
+
+// The geometry of one sample: source <- deformed grid <- output.
+struct sample_geometry {
+  grid source, output;
+  affine_map to_deformed;  // output index -> deformed grid
+  affine_map to_source;    // deformed grid -> source index
+  deformation drawn{};
+  bool deformed = false;
+};
+
+// 16-bit operation id: kind and ordinal among its kind, so inserting another kind of operation changes nothing.
+constexpr std::uint16_t operation_id(std::uint16_t kind, std::size_t ordinal) {
+  return static_cast<std::uint16_t>((kind << 4) | (ordinal & 15));
+}
+
+template <std::size_t I, class... Ops>
+constexpr std::uint16_t operation_id_of() {
+  constexpr auto kind_of = []<class Op>(const Op*) -> int {
+    if constexpr (random_operation<Op>) return Op::kind;
+    else return -1;
+  };
+  constexpr std::array<int, sizeof...(Ops)> kinds{kind_of(static_cast<const Ops*>(nullptr))...};
+  constexpr std::size_t ordinal = [&] {
+    std::size_t n = 0;
+    for (std::size_t j = 0; j < I; ++j) n += kinds[j] == kinds[I] ? 1 : 0;
+    return n;
+  }();
+  static_assert(kinds[I] >= 0 && kinds[I] < 4096 && ordinal < 16,
+                "suture: at most 16 random operations of a kind, kinds below 4096");
+  return operation_id(static_cast<std::uint16_t>(kinds[I]), ordinal);
+}
+
+}  // namespace detail
+
+template <class Chain>
+class planned;
+
+template <class... Ops>
+class planned<chain<Ops...>> {
+public:
+  using chain_type = chain<Ops...>;
+  using pipeline_type = pipeline<chain_type>;
+  using item_type = item<pipeline_type>;
+
+  planned(const chain_type& operations, std::span<const grid> batch, const settings& s) {
+    require(!batch.empty(), {"plan"}, "the batch is empty");
+    require(batch.size() <= 65535, {"plan"}, "batch of ", batch.size(), " samples exceeds 65535");
+    if (pipeline_type::has_random && !s.evaluation)
+      require(s.sample_ids.size() == batch.size(), {"plan"}, s.sample_ids.size(), " sample ids for ", batch.size(),
+              " samples; random operations need one persistent id per sample");
+    else
+      require(s.sample_ids.empty() || s.sample_ids.size() == batch.size(), {"plan"}, s.sample_ids.size(),
+              " sample ids for ", batch.size(), " samples");
+    read_rule(operations, std::index_sequence_for<Ops...>{});
+    items_.resize(batch.size());
+    geometry_.resize(batch.size());
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      sample_ = static_cast<std::int64_t>(i);
+      id_ = s.sample_ids.empty() ? 0 : s.sample_ids[i];
+      check(batch[i], {"plan", sample_});
+      geometry_[i].source = geometry_[i].output = batch[i];
+      plan_sample(operations, s, items_[i], geometry_[i], std::index_sequence_for<Ops...>{});
+      finish(items_[i], geometry_[i]);
+    }
+  }
+
+  std::size_t size() const { return items_.size(); }
+  static constexpr int stages() { return pipeline_type::stages; }
+  const item_type& sample(std::size_t i) const { return items_[i]; }
+  const typename pipeline_type::sampling_type& rule() const { return rule_; }
+  std::int64_t control_vectors() const { return control_vectors_; }
+
+  const grid& source_grid(std::size_t i) const { return geometry_[i].source; }
+  const grid& output_grid(std::size_t i) const { return geometry_[i].output; }
+  std::vector<grid> output_grids() const {
+    std::vector<grid> g;
+    for (const auto& each : geometry_) g.push_back(each.output);
+    return g;
+  }
+  const detail::sample_geometry& geometry(std::size_t i) const { return geometry_[i]; }
+
+private:
+  template <std::size_t... I>
+  void read_rule(const chain_type& operations, std::index_sequence<I...>) {
+    const auto one = [&]<class Op>(const Op& op) {
+      if constexpr (detail::is_sampling<Op>::value) rule_ = op;
+    };
+    (one(get<I>(operations.operations)), ...);
+  }
+
+  template <std::size_t... I>
+  void plan_sample(const chain_type& operations, const settings& s, item_type& out, detail::sample_geometry& geometry,
+                   std::index_sequence<I...>) {
+    (plan_operation<I>(get<I>(operations.operations), s, out, geometry), ...);
+  }
+
+  // Draws one operation for one sample and files it by its role.
+  template <std::size_t I, class Op>
+  void plan_operation(const Op& op, const settings& s, item_type& out, detail::sample_geometry& geometry) {
+    const site where{name_of<Op>(), sample_};
+    if constexpr (detail::is_sampling<Op>::value) {
+      return;
+    } else if constexpr (random_operation<Op>) {
+      require(op.probability >= 0 && op.probability <= 1, where, "probability ", op.probability, " is not in [0, 1]");
+      draws random(s.seed, s.epoch, id_, detail::operation_id_of<I, Ops...>());
+      const bool fires = random.bernoulli(op.probability);
+      bool on = fires && !s.evaluation;
+      const auto drawn = [&] {
+        if constexpr (has_evaluation<Op>) {
+          if (s.evaluation) {
+            on = true;
+            return op.evaluation(geometry.output, where);
+          }
+        }
+        if constexpr (draws_on_grid<Op>) return op.draw(random, geometry.output, where);
+        else return op.draw(random, where);
+      }();
+      file<I>(drawn, on, where, out, geometry);
+    } else {
+      file<I>(op, true, where, out, geometry);
+    }
+  }
+
+  template <std::size_t I, class D>
+  void file(const D& op, bool on, const site& where, item_type& out, detail::sample_geometry& geometry) {
+    constexpr role r = pipeline_type::roles[I];
+    if constexpr (r == role::geometry) {
+      if (!on) return;
+      const geometry_step step = op.step(geometry.output, where);
+      check(step.output, where);
+      affine_map& inner = geometry.deformed ? geometry.to_deformed : geometry.to_source;
+      inner = inner * step.pull;
+      geometry.output = step.output;
+    } else if constexpr (r == role::deformation) {
+      geometry.drawn = op.deform(geometry.output, where);
+      geometry.deformed = on;
+    } else if constexpr (I < pipeline_type::tap_count) {
+      store_functor(get<I>(out.taps), detail::prepared(op, where), on);
+    } else {
+      store_functor(get<I - pipeline_type::output_begin>(out.outputs), detail::prepared(op, where), on);
+    }
+  }
+
+  template <class F>
+  static void store_functor(F& slot, const F& functor, bool) {
+    slot = functor;
+  }
+  template <class F>
+  static void store_functor(switched<F>& slot, const F& functor, bool on) {
+    slot = {functor, on ? 1u : 0u};
+  }
+
+  void finish(item_type& out, const detail::sample_geometry& geometry) {
+    const grid& target = geometry.output;
+    for (int k = 0; k < 3; ++k) out.extents[k] = static_cast<std::int32_t>(target.extents[k]);
+    const affine_map map = geometry.to_source * geometry.to_deformed;
+    for (int corner = 0; corner < 8; ++corner) {
+      point3 p{};
+      for (int k = 0; k < 3; ++k) p[k] = (corner >> k) & 1 ? static_cast<double>(target.extents[k] - 1) : 0.0;
+      const point3 q = map(p);
+      for (int k = 0; k < 3; ++k)
+        require(std::abs(q[k]) < fixed_coordinate_limit, {"plan", sample_}, "output voxel ", p,
+                " maps to source index ", q, ", more than ", fixed_coordinate_limit, " voxels away");
+    }
+    out.map = to_fixed(map);
+    if constexpr (pipeline_type::has_deformation) {
+      control_grid& c = out.controls;
+      c.to_control = to_fixed(geometry.drawn.to_control * geometry.to_deformed);
+      for (int i = 0; i < 3; ++i)
+        for (int j = 0; j < 3; ++j) c.to_source[i][j] = static_cast<float>(geometry.to_source.linear[i][j]);
+      c.drawn = geometry.drawn;
+      c.vectors = nullptr;
+      c.first = control_vectors_;
+      c.on = geometry.deformed ? 1u : 0u;
+      if (geometry.deformed) {
+        const auto& n = geometry.drawn.control_points;
+        control_vectors_ += static_cast<std::int64_t>(n[0]) * n[1] * n[2];
+      }
+    }
+  }
+
+  typename pipeline_type::sampling_type rule_{};
+  std::vector<item_type> items_;
+  std::vector<detail::sample_geometry> geometry_;
+  std::int64_t control_vectors_ = 0;
+  std::int64_t sample_ = 0;
+  std::uint64_t id_ = 0;
+};
+
+// Plans a chain, or one operation, for a batch given as grids or as views.
+template <class Pipeline, class Batch>
+  requires operation_or_chain<Pipeline>
+auto plan(const Pipeline& operations, const Batch& batch, const settings& s = {}) {
+  const auto c = as_chain(operations);
+  using value = std::ranges::range_value_t<Batch>;
+  if constexpr (std::is_same_v<value, grid>) {
+    return planned<std::remove_const_t<decltype(c)>>(c, std::span<const grid>(batch), s);
+  } else {
+    const std::vector<grid> g = grids(batch);
+    return planned<std::remove_const_t<decltype(c)>>(c, g, s);
+  }
+}
+
+}  // namespace suture

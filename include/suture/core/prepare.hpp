@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a plan and its bound views to the records the executors read: every check of pointers and shapes, the
+// workspace layout, and the records themselves.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+
+#include "evaluator.hpp"
+#include "plan.hpp"
+
+namespace suture {
+
+// Where things lie in the workspace, as byte offsets.
+struct workspace_layout {
+  std::size_t vectors = 0;       // control vectors
+  std::size_t coefficients = 0;  // B-spline coefficients, float
+  std::size_t bytes = 0;
+};
+
+namespace detail {
+
+inline constexpr std::size_t workspace_alignment = 256;
+constexpr std::size_t aligned(std::size_t n) {
+  return (n + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
+}
+
+template <class Pipeline>
+constexpr std::int32_t padding() {
+  if constexpr (Pipeline::prefiltered) return Pipeline::border_type::prefilter_padding;
+  else return 0;
+}
+
+// Voxels of B-spline coefficients of one channel.
+template <class Pipeline>
+std::size_t coefficient_voxels(const grid& g) {
+  std::size_t n = 1;
+  for (int k = 0; k < 3; ++k) n *= static_cast<std::size_t>(g.extents[k] + 2 * padding<Pipeline>());
+  return n;
+}
+
+template <class Plan, class... Bindings>
+workspace_layout layout(const Plan& plan, const Bindings&... bindings) {
+  using P = typename Plan::pipeline_type;
+  workspace_layout l;
+  l.vectors = aligned(plan.size() * sizeof(record<P, sizeof...(Bindings)>));
+  l.coefficients = l.vectors + aligned(static_cast<std::size_t>(plan.control_vectors()) * sizeof(control_vector));
+  std::size_t coefficients = 0;
+  if constexpr (P::prefiltered) {
+    const auto add = [&]<class B>(const B& b) {
+      if constexpr (!B::is_label)
+        for (std::size_t i = 0; i < plan.size(); ++i)
+          coefficients += static_cast<std::size_t>(b.source(i).channels) * coefficient_voxels<P>(plan.source_grid(i));
+    };
+    (add(bindings), ...);
+  }
+  l.bytes = l.coefficients + aligned(coefficients * sizeof(float));
+  return l;
+}
+
+inline bool same_geometry(const grid& a, const grid& b) {
+  if (!(a.extents == b.extents)) return false;
+  for (int k = 0; k < 3; ++k) {
+    if (std::abs(a.spacing[k] - b.spacing[k]) > 1e-4 * b.spacing[k]) return false;
+    if (std::abs(a.origin[k] - b.origin[k]) > 1e-3 * b.spacing[k] + 1e-6 * std::abs(b.origin[k])) return false;
+    for (int j = 0; j < 3; ++j)
+      if (std::abs(a.direction[j][k] - b.direction[j][k]) > 1e-4) return false;
+  }
+  return true;
+}
+
+template <class Plan, class Binding>
+void check_binding(const Plan& plan, const Binding& b) {
+  constexpr std::string_view name = Binding::name;
+  require(b.samples() == plan.size(), {name}, b.samples(), " input views for ", plan.size(), " planned samples");
+  require(b.out.size() == plan.size(), {name}, b.out.size(), " output views for ", plan.size(), " planned samples");
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    const site where{name, static_cast<std::int64_t>(i)};
+    const auto in = b.source(i);
+    const auto& out = b.out[i];
+    check(in, where);
+    check(out, where);
+    require(same_geometry(in.grid, plan.source_grid(i)), where, "geometry differs from the planned one: extents ",
+            in.grid.extents, " spacing ", in.grid.spacing, " origin ", in.grid.origin, ", planned extents ",
+            plan.source_grid(i).extents, " spacing ", plan.source_grid(i).spacing, " origin ",
+            plan.source_grid(i).origin);
+    require(out.grid.extents == plan.output_grid(i).extents, where, "output extents ", out.grid.extents,
+            " differ from the planned ", plan.output_grid(i).extents);
+    require(out.channels == in.channels, where, "output has ", out.channels, " channels, input ", in.channels);
+    if constexpr (Binding::is_label) {
+      using T = typename Binding::input;
+      const auto outside = plan.rule().label_outside;
+      require(outside >= std::int64_t{std::numeric_limits<T>::min()} &&
+                  outside <= std::int64_t{std::numeric_limits<T>::max()},
+              where, "label_outside ", outside, " does not fit the label type");
+    }
+  }
+}
+
+// No output may overlap an input or another output.
+template <class... Bindings>
+void check_overlap(const Bindings&... bindings) {
+  struct tagged {
+    byte_range range;
+    bool output;
+    std::string_view name;
+    std::int64_t sample;
+  };
+  std::vector<tagged> all;
+  const auto add = [&](const auto& b) {
+    for (std::size_t i = 0; i < b.samples(); ++i) {
+      all.push_back({bytes(b.source(i)), false, b.name, static_cast<std::int64_t>(i)});
+      all.push_back({bytes(b.out[i]), true, b.name, static_cast<std::int64_t>(i)});
+    }
+  };
+  (add(bindings), ...);
+  std::sort(all.begin(), all.end(), [](const tagged& a, const tagged& b) { return a.range.first < b.range.first; });
+  // Inputs may share memory; sweep with the furthest end seen of outputs and of anything.
+  std::uintptr_t end_output = 0, end_any = 0;
+  for (const tagged& t : all) {
+    require(t.range.first >= (t.output ? end_any : end_output), {t.name, t.sample}, t.output ? "output" : "input",
+            " overlaps ", t.output ? "an input or another output" : "an output", " in memory");
+    end_any = std::max(end_any, t.range.last);
+    if (t.output) end_output = std::max(end_output, t.range.last);
+  }
+}
+
+template <class Plan, class... Bindings>
+void check_bindings(const Plan& plan, const Bindings&... bindings) {
+  static_assert(sizeof...(Bindings) > 0, "suture: bind at least one image or label map");
+  static_assert((is_binding_v<Bindings> && ...), "suture: bind views with suture::image(in, out) or labels(in, out)");
+  (check_binding(plan, bindings), ...);
+  check_overlap(bindings...);
+}
+
+// The B-spline coefficients of one image, as a dense (channel, z, y, x) volume in the workspace.
+struct record_coefficients {
+  float* data;
+  std::int32_t extents[3];
+};
+inline record_coefficients coefficients_of(const source_tensor& s) {
+  return {static_cast<float*>(const_cast<void*>(s.data)), {s.extents[0], s.extents[1], s.extents[2]}};
+}
+
+// The image itself, which the coefficients are made from.
+template <class Binding>
+source_tensor raw_source(const Binding& b, std::size_t i) {
+  const auto in = b.source(i);
+  source_tensor s{};
+  s.data = in.data;
+  for (int k = 0; k < 3; ++k) {
+    s.extents[k] = static_cast<std::int32_t>(in.grid.extents[k]);
+    s.stride[k] = in.stride[k];
+  }
+  s.channel_stride = in.channel_stride;
+  s.channels = static_cast<std::int32_t>(in.channels);
+  return s;
+}
+
+// The tap at a voxel of the source extended by its border rule.
+template <class Pipeline, class Binding>
+SUTURE_FN float padded_tap(const item<Pipeline>& sample, const source_tensor& s,
+                           const typename Pipeline::border_type& border, std::int32_t number, std::int32_t channel,
+                           std::int32_t z, std::int32_t y, std::int32_t x) {
+  using B = typename Pipeline::border_type;
+  const std::int32_t iz = B::index(z, s.extents[0]), iy = B::index(y, s.extents[1]), ix = B::index(x, s.extents[2]);
+  if constexpr (B::has_value) {
+    if ((iz | iy | ix) < 0) return border.value;
+  }
+  return pair_evaluator<Pipeline, Binding>::tap(sample, s, number, channel, iz, iy, ix);
+}
+
+// Fills the record of sample i. `coefficients` counts the coefficient floats handed out so far.
+template <class Plan, class... Bindings>
+auto make_record(const Plan& plan, std::size_t i, const workspace_layout& l, std::byte* workspace,
+                 std::size_t& coefficients, const Bindings&... bindings) {
+  using P = typename Plan::pipeline_type;
+  record<P, sizeof...(Bindings)> r{};
+  r.sample = plan.sample(i);
+  if constexpr (P::has_deformation)
+    r.sample.controls.vectors =
+        reinterpret_cast<control_vector*>(workspace + l.vectors) + r.sample.controls.first;
+  std::size_t b = 0;
+  const auto add = [&]<class B>(const B& bound) {
+    const auto in = bound.source(i);
+    const auto& out = bound.out[i];
+    source_tensor& s = r.in[b];
+    target_tensor& t = r.out[b];
+    s.channels = static_cast<std::int32_t>(in.channels);
+    if constexpr (P::prefiltered && !B::is_label) {
+      for (int k = 0; k < 3; ++k) s.extents[k] = static_cast<std::int32_t>(in.grid.extents[k]) + 2 * padding<P>();
+      s.stride[2] = 1;
+      s.stride[1] = s.extents[2];
+      s.stride[0] = s.stride[1] * s.extents[1];
+      s.channel_stride = s.stride[0] * s.extents[0];
+      s.data = reinterpret_cast<float*>(workspace + l.coefficients) + coefficients;
+      coefficients += static_cast<std::size_t>(s.channel_stride * in.channels);
+    } else {
+      s = raw_source(bound, i);
+    }
+    t.data = out.data;
+    for (int k = 0; k < 3; ++k) t.stride[k] = out.stride[k];
+    t.channel_stride = out.channel_stride;
+    ++b;
+  };
+  (add(bindings), ...);
+  return r;
+}
+
+// One control vector of a deformation, turned into source voxels.
+SUTURE_FN control_vector expanded(const control_grid& g, std::int32_t z, std::int32_t y, std::int32_t x) {
+  float u[3];
+  SUTURE_UNROLL
+  for (int k = 0; k < 3; ++k) u[k] = control_value(g.drawn, k, z, y, x);
+  float v[3];
+  SUTURE_UNROLL
+  for (int k = 0; k < 3; ++k)
+    v[k] = fma(g.to_source[k][0], u[0], fma(g.to_source[k][1], u[1], g.to_source[k][2] * u[2]));
+  return {v[0], v[1], v[2], 0.0f};
+}
+
+}  // namespace detail
+
+// Bytes of workspace a run of this plan with these views needs, on either executor.
+template <class Plan, class... Bindings>
+std::size_t workspace_bytes(const Plan& plan, const Bindings&... bindings) {
+  return detail::layout(plan, bindings...).bytes;
+}
+
+}  // namespace suture

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// A POD view of an image or label map in memory the caller owns: pointer, grid, strides, channels.
+// Strides count elements, so channels-first, channels-last and padded rows are all just strides.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "grid.hpp"
+
+namespace suture {
+
+template <class T>
+struct view {
+  T* data = nullptr;
+  suture::grid grid{};
+  extent3 stride{0, 0, 0};  // elements between neighbours along z, y, x
+  std::int64_t channels = 1;
+  std::int64_t channel_stride = 0;
+
+  operator view<const T>() const
+    requires(!std::is_const_v<T>)
+  {
+    return {data, grid, stride, channels, channel_stride};
+  }
+};
+
+// Channels-first, x fastest, no padding.
+template <class T>
+view<T> contiguous(T* data, const grid& geometry, std::int64_t channels = 1) {
+  const extent3& n = geometry.extents;
+  return {data, geometry, {n[1] * n[2], n[2], 1}, channels, n[0] * n[1] * n[2]};
+}
+
+// Channels-last (interleaved), no padding.
+template <class T>
+view<T> channels_last(T* data, const grid& geometry, std::int64_t channels) {
+  const extent3& n = geometry.extents;
+  return {data, geometry, {n[1] * n[2] * channels, n[2] * channels, channels}, channels, 1};
+}
+
+// The views of a dense (sample, channel, z, y, x) tensor, one per grid; every grid has the same extents.
+template <class T>
+std::vector<view<T>> batch_views(T* data, std::span<const grid> grids, std::int64_t channels = 1) {
+  std::vector<view<T>> views;
+  views.reserve(grids.size());
+  for (const grid& g : grids) {
+    require(g.extents == grids.front().extents, {"batch_views", static_cast<std::int64_t>(views.size())}, "extents ",
+            g.extents, " differ from ", grids.front().extents, " of the first sample");
+    views.push_back(contiguous(data + static_cast<std::int64_t>(views.size()) * channels * g.voxels(), g, channels));
+  }
+  return views;
+}
+
+// The bytes a view touches, from its first to one past its last.
+struct byte_range {
+  std::uintptr_t first = 0, last = 0;
+};
+
+template <class T>
+byte_range bytes(const view<T>& v) {
+  std::int64_t low = 0, high = 0;
+  const auto reach = [&](std::int64_t count, std::int64_t stride) {
+    const std::int64_t end = (count - 1) * stride;
+    (end < 0 ? low : high) += end;
+  };
+  for (int k = 0; k < 3; ++k) reach(v.grid.extents[k], v.stride[k]);
+  reach(v.channels, v.channel_stride);
+  const auto base = reinterpret_cast<std::uintptr_t>(v.data);
+  const auto size = static_cast<std::int64_t>(sizeof(T));
+  return {base + static_cast<std::uintptr_t>(low * size), base + static_cast<std::uintptr_t>((high + 1) * size)};
+}
+
+template <class T>
+void check(const view<T>& v, const site& where) {
+  require(v.data != nullptr, where, "null pointer");
+  require(reinterpret_cast<std::uintptr_t>(v.data) % alignof(T) == 0, where, "pointer ",
+          static_cast<const void*>(v.data), " is not aligned to ", alignof(T), " bytes");
+  check(v.grid, where);
+  require(v.channels > 0 && v.channels <= 65535, where, "channels ", v.channels, " must be in 1..65535");
+  std::int64_t reach = 1;
+  const auto extend = [&](std::int64_t count, std::int64_t stride) {
+    std::int64_t span = 0;
+    require(!__builtin_mul_overflow(count - 1, stride < 0 ? -stride : stride, &span) &&
+                !__builtin_add_overflow(reach, span, &reach) && reach < (std::int64_t{1} << 58),
+            where, "extents ", v.grid.extents, " with strides ", v.stride, " overflow 64 bits");
+  };
+  for (int k = 0; k < 3; ++k) extend(v.grid.extents[k], v.stride[k]);
+  extend(v.channels, v.channel_stride);
+}
+
+}  // namespace suture

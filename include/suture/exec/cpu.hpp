@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU executor: loops over the evaluator, spread over OpenMP threads when the including file is compiled with
+// OpenMP. Threads only divide the work; the bits do not depend on their number.
+#pragma once
+
+#include <memory>
+
+#include "../core/prepare.hpp"
+#include "../sample/prefilter.hpp"
+#include "strip.hpp"
+
+namespace suture {
+
+// Runs on the calling host. threads = 0 takes OpenMP's default. Without a workspace, memory is allocated for the
+// run; with one (256-byte aligned, workspace_bytes(plan, ...) long) nothing is.
+struct cpu {
+  int threads = 0;
+  std::span<std::byte> workspace = {};
+};
+
+namespace detail {
+
+// f(i) for i in [0, n), in any order, on any thread.
+template <class F>
+void parallel_for(int threads, std::int64_t n, const F& f) {
+#if defined(_OPENMP)
+  if (threads == 1 || n < 2) {
+    for (std::int64_t i = 0; i < n; ++i) f(i);
+  } else if (threads > 1) {
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
+    for (std::int64_t i = 0; i < n; ++i) f(i);
+  } else {
+#pragma omp parallel for schedule(dynamic)
+    for (std::int64_t i = 0; i < n; ++i) f(i);
+  }
+#else
+  (void)threads;
+  for (std::int64_t i = 0; i < n; ++i) f(i);
+#endif
+}
+
+inline void check_workspace(const void* data, std::size_t size, const workspace_layout& l) {
+  require(size >= l.bytes, {"workspace"}, size, " bytes given, ", l.bytes, " needed");
+  require(reinterpret_cast<std::uintptr_t>(data) % workspace_alignment == 0, {"workspace"}, "pointer ", data,
+          " is not aligned to ", workspace_alignment, " bytes");
+}
+
+// Fills the coefficient volume of one image: value operations, border padding, then the recursive filter by axis.
+template <class Pipeline, class Binding>
+void prefilter(const cpu& exec, const record_coefficients& c, const item<Pipeline>& sample, std::int32_t number,
+               const source_tensor& raw, const typename Pipeline::border_type& border) {
+  using B = typename Pipeline::border_type;
+  constexpr std::int32_t pad = padding<Pipeline>();
+  const auto& n = c.extents;
+  const std::int64_t plane = static_cast<std::int64_t>(n[1]) * n[2];
+  for (std::int32_t channel = 0; channel < raw.channels; ++channel) {
+    float* volume = c.data + channel * plane * n[0];
+    parallel_for(exec.threads, n[0], [&](std::int64_t z) {
+      for (std::int32_t y = 0; y < n[1]; ++y)
+        for (std::int32_t x = 0; x < n[2]; ++x)
+          volume[z * plane + static_cast<std::int64_t>(y) * n[2] + x] =
+              padded_tap<Pipeline, Binding>(sample, raw, border, number, channel,
+                                            static_cast<std::int32_t>(z) - pad, y - pad, x - pad);
+    });
+    parallel_for(exec.threads, n[1], [&](std::int64_t y) {
+      for (std::int32_t x = 0; x < n[2]; ++x) prefilter_line<B>(volume + y * n[2] + x, plane, n[0]);
+    });
+    parallel_for(exec.threads, n[0], [&](std::int64_t z) {
+      for (std::int32_t x = 0; x < n[2]; ++x) prefilter_line<B>(volume + z * plane + x, n[2], n[1]);
+      for (std::int32_t y = 0; y < n[1]; ++y)
+        prefilter_line<B>(volume + z * plane + static_cast<std::int64_t>(y) * n[2], 1, n[2]);
+    });
+  }
+}
+
+}  // namespace detail
+
+// Fills the caller's workspace and hands out the evaluator that reads it; the workspace must outlive the evaluator.
+template <class Plan, class... Bindings>
+auto prepare(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
+  using P = typename Plan::pipeline_type;
+  using E = evaluator<P, Bindings...>;
+  detail::check_bindings(plan, bindings...);
+  const workspace_layout l = detail::layout(plan, bindings...);
+  detail::check_workspace(exec.workspace.data(), exec.workspace.size(), l);
+  auto* records = reinterpret_cast<typename E::record_type*>(exec.workspace.data());
+  std::size_t coefficients = 0;
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    auto& r = *new (records + i)
+        typename E::record_type(detail::make_record(plan, i, l, exec.workspace.data(), coefficients, bindings...));
+    if constexpr (P::has_deformation) {
+      const control_grid& g = r.sample.controls;
+      if (!g.on) continue;
+      const auto& n = g.drawn.control_points;
+      detail::parallel_for(exec.threads, n[0], [&](std::int64_t z) {
+        control_vector* v = g.vectors + z * n[1] * n[2];
+        for (std::int32_t y = 0; y < n[1]; ++y)
+          for (std::int32_t x = 0; x < n[2]; ++x) *v++ = detail::expanded(g, static_cast<std::int32_t>(z), y, x);
+      });
+    }
+  }
+  if constexpr (P::prefiltered) {
+    std::size_t b = 0;
+    const auto one = [&]<class B>(const B& bound) {
+      if constexpr (!B::is_label)
+        for (std::size_t i = 0; i < plan.size(); ++i)
+          detail::prefilter<P, B>(exec, detail::coefficients_of(records[i].in[b]), records[i].sample,
+                                  static_cast<std::int32_t>(i), detail::raw_source(bound, i), plan.rule().border);
+      ++b;
+    };
+    (one(bindings), ...);
+  }
+  return E{records, plan.rule()};
+}
+
+// Runs a plan. Everything is checked first; when it throws, nothing has been written.
+template <class Plan, class... Bindings>
+void run(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
+  if (exec.workspace.data() == nullptr && exec.workspace.empty()) {
+    const std::size_t bytes = workspace_bytes(plan, bindings...) + detail::workspace_alignment;
+    const std::unique_ptr<std::byte[]> memory(new std::byte[bytes]);
+    void* start = memory.get();
+    std::size_t space = bytes;
+    std::align(detail::workspace_alignment, bytes - detail::workspace_alignment, start, space);
+    run(cpu{exec.threads, {static_cast<std::byte*>(start), space}}, plan, bindings...);
+    return;
+  }
+  const auto evaluate = prepare(exec, plan, bindings...);
+  using E = std::remove_const_t<decltype(evaluate)>;
+  using P = typename E::pipeline_type;
+
+  // Bricks of rows: 16 planes by 8 rows.
+  constexpr std::int32_t depth = 16, rows = 8;
+  std::vector<std::int64_t> first(plan.size() + 1, 0);
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    const auto& n = evaluate.records[i].sample.extents;
+    first[i + 1] = first[i] + static_cast<std::int64_t>((n[0] + depth - 1) / depth) * ((n[1] + rows - 1) / rows);
+  }
+  detail::parallel_for(exec.threads, first.back(), [&](std::int64_t brick) {
+    const auto i = static_cast<std::size_t>(std::upper_bound(first.begin(), first.end(), brick) - first.begin() - 1);
+    const auto& r = evaluate.records[i];
+    const auto& n = r.sample.extents;
+    const std::int64_t row_bricks = (n[1] + rows - 1) / rows;
+    const auto local = brick - first[i];
+    const auto z0 = static_cast<std::int32_t>(local / row_bricks) * depth;
+    const auto y0 = static_cast<std::int32_t>(local % row_bricks) * rows;
+    const std::int32_t z1 = std::min(z0 + depth, n[0]), y1 = std::min(y0 + rows, n[1]);
+    for (std::int32_t y = y0; y < y1; ++y)
+      for (std::int32_t x0 = 0; x0 < n[2]; x0 += detail::strip_width) {
+        if constexpr (P::has_geometry) {
+          detail::strip<P> walk(r.sample, z0, y, x0);
+          for (std::int32_t z = z0; z < z1; ++z, walk.step()) {
+            walk.locate();
+            detail::write_strips(evaluate, r, static_cast<std::int32_t>(i), walk, z, y, x0);
+          }
+        } else {
+          for (std::int32_t z = z0; z < z1; ++z)
+            detail::write_strips(evaluate, r, static_cast<std::int32_t>(i), no_controls{}, z, y, x0);
+        }
+      }
+  });
+}
+
+}  // namespace suture

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CUDA executor. A run allocates nothing, synchronises nothing and copies nothing back; it launches a few kernels
+// on the caller's stream and can be captured in a CUDA graph. Parameters travel by value in kernel arguments, so a
+// plan may be changed or destroyed as soon as run returns.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <source_location>
+
+#include "../core/numeric_cuda.cuh"
+#include "../core/prepare.hpp"
+#include "../sample/prefilter.hpp"
+
+namespace suture {
+
+// Runs on a stream, with device memory of at least workspace_bytes(plan, ...) that stays untouched by others until
+// the stream has passed the run.
+struct cuda {
+  cudaStream_t stream = nullptr;
+  std::span<std::byte> workspace = {};
+  std::source_location at = std::source_location::current();  // where it was written; named in errors
+};
+
+// Turns a CUDA error into an exception that names the operation and where it was called.
+inline void check_cuda(cudaError_t status, std::string_view operation,
+                       std::source_location at = std::source_location::current()) {
+  if (status == cudaSuccess) return;
+  fail({operation}, cudaGetErrorName(status), " (", cudaGetErrorString(status), ") at ", at.file_name(), ":",
+       at.line());
+}
+
+// Device memory for those who want it owned: grows on demand, outside of runs.
+class cuda_workspace {
+public:
+  cuda_workspace() = default;
+  explicit cuda_workspace(std::size_t bytes) { reserve(bytes); }
+  cuda_workspace(cuda_workspace&& other) noexcept : data_(other.data_), bytes_(other.bytes_) {
+    other.data_ = nullptr;
+    other.bytes_ = 0;
+  }
+  cuda_workspace& operator=(cuda_workspace&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~cuda_workspace() { cudaFree(data_); }
+
+  // Makes room for at least this many bytes; what was there is lost. Waits for the device when it must grow.
+  void reserve(std::size_t bytes) {
+    if (bytes <= bytes_) return;
+    check_cuda(cudaFree(data_), "cuda_workspace");
+    data_ = nullptr;
+    bytes_ = 0;
+    check_cuda(cudaMalloc(&data_, bytes), "cuda_workspace");
+    bytes_ = bytes;
+  }
+  std::span<std::byte> span() const { return {static_cast<std::byte*>(data_), bytes_}; }
+  operator std::span<std::byte>() const { return span(); }
+
+private:
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+namespace detail {
+
+// Records in flight in the arguments of one kernel; small batches should not pay for a large argument.
+template <class Record, int Bytes>
+struct record_chunk {
+  static constexpr int capacity = Bytes / static_cast<int>(sizeof(Record)) > 0 ? Bytes / static_cast<int>(sizeof(Record)) : 1;
+  Record records[capacity];
+};
+
+// Block b writes record b of the chunk and, when it has one, expands its control grid.
+template <class Record, int Bytes>
+__global__ void __launch_bounds__(128) upload_kernel(const __grid_constant__ record_chunk<Record, Bytes> chunk,
+                                                     Record* records) {
+  const Record& source = chunk.records[blockIdx.x];
+  static_assert(sizeof(Record) % 4 == 0);
+  const auto* from = reinterpret_cast<const std::uint32_t*>(&source);
+  auto* to = reinterpret_cast<std::uint32_t*>(records + blockIdx.x);
+  for (unsigned i = threadIdx.x; i < sizeof(Record) / 4; i += blockDim.x) to[i] = from[i];
+  if constexpr (!std::is_same_v<decltype(source.sample.controls), const no_controls> &&
+                !std::is_same_v<decltype(source.sample.controls), no_controls>) {
+    const control_grid& g = source.sample.controls;
+    if (!g.on) return;
+    const auto& n = g.drawn.control_points;
+    const std::int32_t count = n[0] * n[1] * n[2];
+    for (auto e = static_cast<std::int32_t>(threadIdx.x); e < count; e += static_cast<std::int32_t>(blockDim.x))
+      g.vectors[e] = expanded(g, e / (n[1] * n[2]), e / n[2] % n[1], e % n[2]);
+  }
+}
+
+// The tap volume of B-spline coefficients before filtering; one thread per (x, y) column of a channel of a sample.
+template <class Evaluator, std::size_t B>
+__global__ void __launch_bounds__(256) coefficient_fill_kernel(Evaluator e, source_tensor raw, std::int32_t number) {
+  using P = typename Evaluator::pipeline_type;
+  constexpr std::int32_t pad = padding<P>();
+  const auto& r = e.records[number];
+  const source_tensor& c = r.in[B];
+  const auto x = static_cast<std::int32_t>(blockIdx.x * 32 + threadIdx.x);
+  const auto y = static_cast<std::int32_t>(blockIdx.y * 8 + threadIdx.y);
+  if (x >= c.extents[2] || y >= c.extents[1]) return;
+  for (std::int32_t channel = 0; channel < c.channels; ++channel) {
+    auto* p = static_cast<float*>(const_cast<void*>(c.data)) + channel * c.channel_stride + y * c.stride[1] + x;
+    for (std::int32_t z = 0; z < c.extents[0]; ++z, p += c.stride[0])
+      *p = padded_tap<P, typename Evaluator::template binding_type<B>>(r.sample, raw, e.rule.border, number, channel,
+                                                                       z - pad, y - pad, x - pad);
+  }
+}
+
+// The recursive filter along one axis; one thread per line.
+template <class Evaluator, std::size_t B>
+__global__ void __launch_bounds__(128) coefficient_filter_kernel(Evaluator e, std::int32_t number, int axis) {
+  using Border = typename Evaluator::pipeline_type::border_type;
+  const source_tensor& c = e.records[number].in[B];
+  const int u = axis == 0 ? 1 : 0, v = axis == 2 ? 1 : 2;  // the other two axes
+  const std::int64_t lines = static_cast<std::int64_t>(c.extents[u]) * c.extents[v] * c.channels;
+  const std::int64_t line = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (line >= lines) return;
+  const std::int64_t iv = line % c.extents[v], rest = line / c.extents[v];
+  const std::int64_t iu = rest % c.extents[u], channel = rest / c.extents[u];
+  auto* p = static_cast<float*>(const_cast<void*>(c.data)) + channel * c.channel_stride + iu * c.stride[u] +
+            iv * c.stride[v];
+  prefilter_line<Border>(p, c.stride[axis], c.extents[axis]);
+}
+
+// One stage. A block makes a tile of 32 x 8 x 16 voxels (x, y, z): warps of 16 x 2 lanes, each lane walks along z.
+inline constexpr std::int32_t tile_x = 32, tile_y = 8, tile_z = 16;
+
+struct tile_counts {
+  std::int32_t x, y, z;
+};
+
+template <class Evaluator>
+__global__ void __launch_bounds__(256) stage_kernel(const __grid_constant__ Evaluator evaluate, tile_counts tiles) {
+  using P = typename Evaluator::pipeline_type;
+  const auto number = static_cast<std::int32_t>(blockIdx.y);
+  const auto& r = evaluate.records[number];
+  const auto tile = static_cast<std::int32_t>(blockIdx.x);
+  const std::int32_t lane = static_cast<std::int32_t>(threadIdx.x) & 31;
+  const std::int32_t warp = static_cast<std::int32_t>(threadIdx.x) >> 5;
+  const std::int32_t x = tile % tiles.x * tile_x + (warp & 1) * 16 + (lane & 15);
+  const std::int32_t y = tile / tiles.x % tiles.y * tile_y + (warp >> 1) * 2 + (lane >> 4);
+  const std::int32_t z0 = tile / (tiles.x * tiles.y) * tile_z;
+  if (x >= r.sample.extents[2] || y >= r.sample.extents[1]) return;
+  const std::int32_t z1 = min(z0 + tile_z, r.sample.extents[0]);
+  if constexpr (P::has_geometry) {
+    column<P> walk(r.sample, z0, y, x);
+#pragma unroll 1
+    for (std::int32_t z = z0; z < z1; ++z, walk.step()) {
+      coordinate c[3];
+      walk.locate(c);
+      evaluate.write(r, number, c, z, y, x);
+    }
+  } else {
+    const coordinate c[3] = {};
+    for (std::int32_t z = z0; z < z1; ++z) evaluate.write(r, number, c, z, y, x);
+  }
+}
+
+template <int Bytes, class Plan, class Record, class... Bindings>
+void upload(const cuda& exec, const Plan& plan, const workspace_layout& l, Record* records,
+            const Bindings&... bindings) {
+  using chunk_type = record_chunk<Record, Bytes>;
+  std::size_t coefficients = 0;
+  for (std::size_t first = 0; first < plan.size(); first += chunk_type::capacity) {
+    const std::size_t n = std::min<std::size_t>(chunk_type::capacity, plan.size() - first);
+    chunk_type chunk;
+    for (std::size_t i = 0; i < n; ++i)
+      chunk.records[i] = make_record(plan, first + i, l, exec.workspace.data(), coefficients, bindings...);
+    upload_kernel<Record, Bytes><<<static_cast<unsigned>(n), 128, 0, exec.stream>>>(chunk, records + first);
+    check_cuda(cudaGetLastError(), "upload", exec.at);
+  }
+}
+
+template <std::size_t B, class Evaluator, class Plan, class Binding>
+void prefilter(const cuda& exec, const Evaluator& e, const Plan& plan, const Binding& bound) {
+  if constexpr (!Binding::is_label) {
+    constexpr std::int32_t pad = padding<typename Evaluator::pipeline_type>();
+    for (std::size_t i = 0; i < plan.size(); ++i) {
+      const source_tensor raw = raw_source(bound, i);
+      const auto number = static_cast<std::int32_t>(i);
+      std::int64_t n[3];
+      for (int k = 0; k < 3; ++k) n[k] = raw.extents[k] + 2 * pad;
+      const dim3 blocks(static_cast<unsigned>((n[2] + 31) / 32), static_cast<unsigned>((n[1] + 7) / 8));
+      coefficient_fill_kernel<Evaluator, B><<<blocks, dim3(32, 8), 0, exec.stream>>>(e, raw, number);
+      check_cuda(cudaGetLastError(), "prefilter", exec.at);
+      for (int axis = 0; axis < 3; ++axis) {
+        const std::int64_t lines = n[0] * n[1] * n[2] / n[axis] * raw.channels;
+        coefficient_filter_kernel<Evaluator, B>
+            <<<static_cast<unsigned>((lines + 127) / 128), 128, 0, exec.stream>>>(e, number, axis);
+        check_cuda(cudaGetLastError(), "prefilter", exec.at);
+      }
+    }
+  }
+}
+
+}  // namespace detail
+
+// Checks everything, then queues what fills the workspace and hands out an evaluator for kernels launched later on
+// the same stream. The workspace must stay until they are done.
+template <class Plan, class... Bindings>
+auto prepare(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
+  using P = typename Plan::pipeline_type;
+  using E = evaluator<P, Bindings...>;
+  using R = typename E::record_type;
+  detail::check_bindings(plan, bindings...);
+  const workspace_layout l = detail::layout(plan, bindings...);
+  detail::check_workspace(exec.workspace.data(), exec.workspace.size(), l);
+  static_assert(sizeof(R) <= 30000, "suture: the parameters of one sample exceed the arguments of a kernel");
+  auto* records = reinterpret_cast<R*>(exec.workspace.data());
+  const E e{records, plan.rule()};
+  constexpr int small = 4000, large = 32000;
+  if (plan.size() * sizeof(R) <= small) detail::upload<small>(exec, plan, l, records, bindings...);
+  else detail::upload<large>(exec, plan, l, records, bindings...);
+  if constexpr (P::prefiltered) {
+    [&]<std::size_t... B>(std::index_sequence<B...>) {
+      (detail::prefilter<B>(exec, e, plan, bindings), ...);
+    }(std::index_sequence_for<Bindings...>{});
+  }
+  return e;
+}
+
+// Queues a plan on a stream. Everything is checked first; when it throws, nothing has been launched.
+template <class Plan, class... Bindings>
+void run(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
+  const auto evaluate = prepare(exec, plan, bindings...);
+  detail::tile_counts tiles{1, 1, 1};
+  std::int64_t most = 0;
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    const extent3& n = plan.output_grid(i).extents;
+    tiles.x = std::max(tiles.x, static_cast<std::int32_t>((n[2] + detail::tile_x - 1) / detail::tile_x));
+    tiles.y = std::max(tiles.y, static_cast<std::int32_t>((n[1] + detail::tile_y - 1) / detail::tile_y));
+    tiles.z = std::max(tiles.z, static_cast<std::int32_t>((n[0] + detail::tile_z - 1) / detail::tile_z));
+  }
+  most = static_cast<std::int64_t>(tiles.x) * tiles.y * tiles.z;
+  require(most <= 2147483647, {"run"}, most, " tiles exceed the grid of a kernel");
+  using E = std::remove_const_t<decltype(evaluate)>;
+  detail::stage_kernel<E><<<dim3(static_cast<unsigned>(most), static_cast<unsigned>(plan.size())), 256, 0,
+                            exec.stream>>>(evaluate, tiles);
+  check_cuda(cudaGetLastError(), "run", exec.at);
+}
+
+}  // namespace suture

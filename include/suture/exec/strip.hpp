@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU's walking form of the evaluator: a strip of 32 columns side by side along x, walking along z together.
+// Each step is a short loop over the lanes (coordinates, gather, blend, value operations) that compilers vectorise;
+// every lane does exactly the arithmetic of a lone voxel.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include "../core/evaluator.hpp"
+
+namespace suture::detail {
+
+inline constexpr int strip_width = 32;
+
+// Value functors that can treat a run of voxels along x at once, e.g. noise, whose random blocks span four of them.
+template <class F>
+concept applies_to_rows = requires(const F& f, float* values, int count, const voxel& first) {
+  f.apply_row(values, count, first);
+};
+
+template <class F>
+struct unswitched {
+  using type = F;
+  static bool on(const F&) { return true; }
+  static const F& functor(const F& f) { return f; }
+};
+template <class F>
+struct unswitched<switched<F>> {
+  using type = F;
+  static bool on(const switched<F>& s) { return s.on != 0; }
+  static const F& functor(const switched<F>& s) { return s.functor; }
+};
+
+// Functors I.. of a pack over the lanes of a row, one after the other; `done` receives the finished row.
+template <std::size_t I = 0, class Pack, class T, class Done>
+SUTURE_INLINE void apply_lanes(const Pack& functors, T (&v)[strip_width], const voxel& first, const Done& done) {
+  if constexpr (I == Pack::size) {
+    done(v);
+  } else {
+    using S = unswitched<std::remove_cvref_t<decltype(get<I>(functors))>>;
+    using F = typename S::type;
+    const F f = S::functor(get<I>(functors));
+    using R = decltype(call(f, v[0], first));
+    if constexpr (std::is_same_v<R, T>) {
+      if (S::on(get<I>(functors))) {
+        if constexpr (applies_to_rows<F>) {
+          f.apply_row(v, strip_width, first);
+        } else if constexpr (applies_with_voxel<F, T>) {
+          for (int l = 0; l < strip_width; ++l) {
+            voxel at = first;
+            at.x += l;
+            at.element += static_cast<std::uint64_t>(l);
+            v[l] = f(v[l], at);
+          }
+        } else {
+          for (int l = 0; l < strip_width; ++l) v[l] = f(v[l]);
+        }
+      }
+      apply_lanes<I + 1>(functors, v, first, done);
+    } else {
+      R r[strip_width];
+      for (int l = 0; l < strip_width; ++l) {
+        voxel at = first;
+        at.x += l;
+        at.element += static_cast<std::uint64_t>(l);
+        r[l] = call(f, v[l], at);
+      }
+      apply_lanes<I + 1>(functors, r, first, done);
+    }
+  }
+}
+
+template <class Pack>
+constexpr bool any_needs_voxel = false;
+template <class... Fs>
+constexpr bool any_needs_voxel<pack<Fs...>> =
+    (applies_with_voxel<typename unswitched<Fs>::type, float> || ...);
+
+// 32 columns; lanes past the end of the row repeat its last voxel.
+template <class Pipeline>
+class strip {
+public:
+  static constexpr int width = strip_width;
+
+  std::int32_t base[3][width];
+  float fraction_of[3][width];
+  std::int32_t lowest[3], highest[3];  // of base, over the lanes
+
+  strip(const item<Pipeline>& sample, std::int32_t z, std::int32_t y, std::int32_t x0)
+      : sample_(sample), z_(z), y_(y) {
+    for (int l = 0; l < width; ++l) x_[l] = std::min(x0 + l, sample.extents[2] - 1);
+    for (int k = 0; k < 3; ++k) {
+      const std::uint64_t row = along(sample.map, k, z, y, 0), step_x = sample.map.linear[k][2];
+      for (int l = 0; l < width; ++l) position_[k][l] = row + scaled(step_x, x_[l]);
+    }
+    if constexpr (Pipeline::separable_deformation) {
+      const control_grid& g = sample.controls;
+      if (!g.on) return;
+      cell_y_ = cell_of(g.to_control.offset[1] + scaled(g.to_control.linear[1][1], y), g.drawn.control_points[1]);
+      for (int l = 0; l < width; ++l) {
+        const control_cell cx =
+            cell_of(g.to_control.offset[2] + scaled(g.to_control.linear[2][2], x_[l]), g.drawn.control_points[2]);
+        float w[4];
+        bspline_weights(cx.t, w);
+        cell_x_[l] = cx.index;
+        for (int j = 0; j < 4; ++j) weight_x_[j][l] = w[j];
+      }
+    }
+  }
+
+  void step() {
+    for (int k = 0; k < 3; ++k) {
+      const std::uint64_t s = sample_.map.linear[k][0];
+      for (int l = 0; l < width; ++l) position_[k][l] += s;
+    }
+    ++z_;
+  }
+
+  void locate() {
+    for (int k = 0; k < 3; ++k)
+      for (int l = 0; l < width; ++l) {
+        base[k][l] = whole(position_[k][l]);
+        fraction_of[k][l] = fraction(position_[k][l]);
+      }
+    if constexpr (Pipeline::has_deformation) {
+      if (sample_.controls.on) deform();
+    }
+    for (int k = 0; k < 3; ++k) {
+      std::int32_t low = base[k][0], high = base[k][0];
+      for (int l = 0; l < width; ++l) {
+        low = std::min(low, base[k][l]);
+        high = std::max(high, base[k][l]);
+      }
+      lowest[k] = low;
+      highest[k] = high;
+    }
+  }
+
+  // Taps first .. last around every lane's base lie inside extents n.
+  bool within(const std::int32_t (&n)[3], std::int32_t first, std::int32_t last) const {
+    bool in = true;
+    for (int k = 0; k < 3; ++k) in = in && lowest[k] + first >= 0 && highest[k] + last < n[k];
+    return in;
+  }
+
+  void lane(int l, coordinate (&c)[3]) const {
+    for (int k = 0; k < 3; ++k) c[k] = {base[k][l], fraction_of[k][l]};
+  }
+
+private:
+  void deform() {
+    const control_grid& g = sample_.controls;
+    if constexpr (Pipeline::separable_deformation) {
+      const control_cell cz =
+          cell_of(g.to_control.offset[0] + scaled(g.to_control.linear[0][0], z_), g.drawn.control_points[0]);
+      if (cz.index != cell_z_) {
+        cell_z_ = cz.index;
+        set_cell(g);
+      }
+      for (int k = 0; k < 3; ++k)
+        for (int l = 0; l < width; ++l) {
+          const float c[4] = {cubic_[k][0][l], cubic_[k][1][l], cubic_[k][2][l], cubic_[k][3][l]};
+          const coordinate m = moved({base[k][l], fraction_of[k][l]}, polynomial(c, cz.t));
+          base[k][l] = m.base;
+          fraction_of[k][l] = m.fraction;
+        }
+    } else {
+      for (int l = 0; l < width; ++l) {
+        const control_cell cz = cell_of(along(g.to_control, 0, z_, y_, x_[l]), g.drawn.control_points[0]);
+        displacement_column d;
+        d.set(g, cz.index, cell_of(along(g.to_control, 1, z_, y_, x_[l]), g.drawn.control_points[1]),
+              cell_of(along(g.to_control, 2, z_, y_, x_[l]), g.drawn.control_points[2]));
+        for (int k = 0; k < 3; ++k) {
+          const coordinate m = moved({base[k][l], fraction_of[k][l]}, d.at(k, cz.t));
+          base[k][l] = m.base;
+          fraction_of[k][l] = m.fraction;
+        }
+      }
+    }
+  }
+
+  // displacement_column::set over the lanes, in runs that share a cell along x and so the control vectors.
+  void set_cell(const control_grid& g) {
+    const std::int32_t ny = g.drawn.control_points[1], nx = g.drawn.control_points[2];
+    float wy[4];
+    bspline_weights(cell_y_.t, wy);
+    for (int begin = 0, end = 0; begin < width; begin = end) {
+      while (end < width && cell_x_[end] == cell_x_[begin]) ++end;
+      float p[3][4][width];
+      for (int a = 0; a < 4; ++a) {
+        for (int k = 0; k < 3; ++k)
+          for (int l = begin; l < end; ++l) p[k][a][l] = 0.0f;
+        for (int b = 0; b < 4; ++b) {
+          const control_vector* row = g.vectors + ((cell_z_ + a) * ny + cell_y_.index + b) * nx + cell_x_[begin];
+          const control_vector v0 = row[0], v1 = row[1], v2 = row[2], v3 = row[3];
+          const float components[3][4] = {{v0.z, v1.z, v2.z, v3.z}, {v0.y, v1.y, v2.y, v3.y}, {v0.x, v1.x, v2.x, v3.x}};
+          for (int k = 0; k < 3; ++k) {
+            const float* v = components[k];
+            const float w = wy[b];
+            for (int l = begin; l < end; ++l)
+              p[k][a][l] = fma(w,
+                               fma(weight_x_[3][l], v[3],
+                                   fma(weight_x_[2][l], v[2], fma(weight_x_[1][l], v[1], weight_x_[0][l] * v[0]))),
+                               p[k][a][l]);
+          }
+        }
+      }
+      for (int k = 0; k < 3; ++k)
+        for (int l = begin; l < end; ++l) {
+          const float q[4] = {p[k][0][l], p[k][1][l], p[k][2][l], p[k][3][l]};
+          float c[4];
+          bspline_polynomial(q, c);
+          for (int j = 0; j < 4; ++j) cubic_[k][j][l] = c[j];
+        }
+    }
+  }
+
+  const item<Pipeline>& sample_;
+  std::int32_t z_, y_;
+  std::int32_t x_[width];
+  std::uint64_t position_[3][width];
+  control_cell cell_y_{};
+  std::int32_t cell_z_ = -1;
+  std::int32_t cell_x_[Pipeline::separable_deformation ? width : 1];
+  float weight_x_[4][Pipeline::separable_deformation ? width : 1];
+  float cubic_[3][4][Pipeline::separable_deformation ? width : 1];
+};
+
+// Raw taps j = 0 .. Taps - 1 along x from p[l], as float.
+template <class T, int Taps>
+SUTURE_INLINE void gather_row(const T* data, const std::int64_t (&offset)[strip_width], std::int64_t shift,
+                              std::int64_t stride_x, float (&v)[Taps][strip_width]) {
+  if constexpr (sizeof(T) <= 2 && Taps == 2) {
+    // Neighbours along x in one load.
+    if (stride_x == 1) {
+      using pair = std::conditional_t<sizeof(T) == 2, std::uint32_t, std::uint16_t>;
+      using bits = std::conditional_t<sizeof(T) == 2, std::uint16_t, std::uint8_t>;
+      pair raw[strip_width];
+      const T* p = data + shift;
+      for (int l = 0; l < strip_width; ++l) std::memcpy(&raw[l], p + offset[l], sizeof(pair));
+      for (int l = 0; l < strip_width; ++l) {
+        v[0][l] = storage<T>::load(__builtin_bit_cast(T, static_cast<bits>(raw[l])));
+        v[1][l] = storage<T>::load(__builtin_bit_cast(T, static_cast<bits>(raw[l] >> (8 * sizeof(T)))));
+      }
+      return;
+    }
+  }
+  for (int j = 0; j < Taps; ++j) {
+    T raw[strip_width];
+    const T* p = data + shift + j * stride_x;
+    for (int l = 0; l < strip_width; ++l) raw[l] = p[offset[l]];
+    for (int l = 0; l < strip_width; ++l) v[j][l] = storage<T>::load(raw[l]);
+  }
+}
+
+// Interpolated values of a strip whose taps all lie inside the source.
+template <class Pipeline, class T, bool Taps, class Pack>
+SUTURE_INLINE void sample_inside(const strip<Pipeline>& s, const source_tensor& source, std::int32_t channel,
+                                 std::int32_t padding, const Pack& taps, float (&out)[strip_width]) {
+  using I = typename Pipeline::interpolation_type;
+  constexpr int n = I::taps;
+  std::int64_t offset[strip_width];
+  float w[3][n][strip_width];
+  for (int k = 0; k < 3; ++k)
+    for (int l = 0; l < strip_width; ++l) {
+      float weights[n];
+      I::weights(s.fraction_of[k][l], weights);
+      for (int j = 0; j < n; ++j) w[k][j][l] = weights[j];
+    }
+  const T* data = static_cast<const T*>(source.data) + channel * source.channel_stride;
+  for (int l = 0; l < strip_width; ++l) {
+    const std::int32_t first[3] = {I::first({s.base[0][l] + padding, s.fraction_of[0][l]}),
+                                   I::first({s.base[1][l] + padding, s.fraction_of[1][l]}),
+                                   I::first({s.base[2][l] + padding, s.fraction_of[2][l]})};
+    offset[l] = first[0] * source.stride[0] + first[1] * source.stride[1] + first[2] * source.stride[2];
+  }
+  float planes[n][strip_width];
+  for (int a = 0; a < n; ++a) {
+    float rows[n][strip_width];
+    for (int b = 0; b < n; ++b) {
+      float v[n][strip_width];
+      gather_row<T, n>(data, offset, a * source.stride[0] + b * source.stride[1], source.stride[2], v);
+      if constexpr (Taps) {
+        for (int j = 0; j < n; ++j) apply_lanes(taps, v[j], voxel{}, [](const float (&)[strip_width]) {});
+      }
+      for (int l = 0; l < strip_width; ++l) {
+        float vl[n], wl[n];
+        for (int j = 0; j < n; ++j) {
+          vl[j] = v[j][l];
+          wl[j] = w[2][j][l];
+        }
+        rows[b][l] = I::combine(vl, wl);
+      }
+    }
+    for (int l = 0; l < strip_width; ++l) {
+      float vl[n], wl[n];
+      for (int j = 0; j < n; ++j) {
+        vl[j] = rows[j][l];
+        wl[j] = w[1][j][l];
+      }
+      planes[a][l] = I::combine(vl, wl);
+    }
+  }
+  for (int l = 0; l < strip_width; ++l) {
+    float vl[n], wl[n];
+    for (int j = 0; j < n; ++j) {
+      vl[j] = planes[j][l];
+      wl[j] = w[0][j][l];
+    }
+    out[l] = I::combine(vl, wl);
+  }
+}
+
+template <class T>
+SUTURE_INLINE void write_row(T* to, std::int64_t stride, const T (&v)[strip_width], int count) {
+  if (stride == 1 && count == strip_width) std::memcpy(to, v, sizeof(v));
+  else
+    for (int l = 0; l < count; ++l) to[l * stride] = v[l];
+}
+
+// Writes every channel of one bound pair for the strip at (z, y, x0).
+template <std::size_t B, class Evaluator, class Strip>
+void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t number, const Strip& s,
+                 std::int32_t z, std::int32_t y, std::int32_t x0) {
+  using P = typename Evaluator::pipeline_type;
+  using Binding = typename Evaluator::template binding_type<B>;
+  using pair = typename Evaluator::template pair<B>;
+  using In = typename Binding::input;
+  using Out = typename Binding::output;
+  const source_tensor& in = r.in[B];
+  const target_tensor& out = r.out[B];
+  const int count = std::min(strip_width, r.sample.extents[2] - x0);
+  Out* to = static_cast<Out*>(out.data) + z * out.stride[0] + y * out.stride[1] + x0 * out.stride[2];
+  for (std::int32_t channel = 0; channel < in.channels; ++channel, to += out.channel_stride) {
+    if constexpr (Binding::is_label) {
+      In v[strip_width];
+      if constexpr (!P::has_geometry) {
+        for (int l = 0; l < count; ++l) v[l] = read<In>(in, channel, z, y, x0 + l);
+      } else if constexpr (std::is_same_v<typename P::label_type, nearest>) {
+        if (s.within(in.extents, 0, 1)) {
+          const In* data = static_cast<const In*>(in.data) + channel * in.channel_stride;
+          std::int64_t offset[strip_width];
+          for (int l = 0; l < strip_width; ++l)
+            offset[l] = nearest::first({s.base[0][l], s.fraction_of[0][l]}) * in.stride[0] +
+                        nearest::first({s.base[1][l], s.fraction_of[1][l]}) * in.stride[1] +
+                        nearest::first({s.base[2][l], s.fraction_of[2][l]}) * in.stride[2];
+          for (int l = 0; l < strip_width; ++l) v[l] = data[offset[l]];
+        } else {
+          for (int l = 0; l < count; ++l) {
+            coordinate c[3];
+            s.lane(l, c);
+            v[l] = pair::at(r.sample, in, c, number, channel, z, y, x0 + l, e.rule);
+          }
+        }
+      } else {
+        for (int l = 0; l < count; ++l) {
+          coordinate c[3];
+          s.lane(l, c);
+          v[l] = pair::at(r.sample, in, c, number, channel, z, y, x0 + l, e.rule);
+        }
+      }
+      write_row(to, out.stride[2], v, count);
+    } else {
+      float v[strip_width];
+      if constexpr (!P::has_geometry) {
+        static_assert(P::taps::size == 0);
+        if (in.stride[2] == 1 && count == strip_width) {
+          const In* p = static_cast<const In*>(in.data) + channel * in.channel_stride + z * in.stride[0] +
+                        y * in.stride[1] + x0;
+          for (int l = 0; l < strip_width; ++l) v[l] = storage<In>::load(p[l]);
+        } else {
+          for (int l = 0; l < strip_width; ++l)
+            v[l] = storage<In>::load(read<In>(in, channel, z, y, x0 + std::min(l, count - 1)));
+        }
+      } else {
+        constexpr std::int32_t pad = P::prefiltered ? P::border_type::prefilter_padding : 0;
+        constexpr std::int32_t reach = P::interpolation_type::taps / 2;
+        const bool inside = s.within(in.extents, pad - (reach > 1 ? reach - 1 : 0), pad + std::max(reach, 1));
+        if (inside && (P::prefiltered || !any_needs_voxel<typename P::taps>)) {
+          if constexpr (P::prefiltered) sample_inside<P, float, false>(s, in, channel, pad, r.sample.taps, v);
+          else sample_inside<P, In, true>(s, in, channel, 0, r.sample.taps, v);
+        } else {
+          for (int l = 0; l < strip_width; ++l) {
+            coordinate c[3];
+            s.lane(l, c);
+            v[l] = pair::sampled(r.sample, in, c, number, channel, e.rule.border);
+          }
+        }
+      }
+      const voxel first{number, channel, z, y, x0,
+                        static_cast<std::uint64_t>(
+                            ((channel * static_cast<std::int64_t>(r.sample.extents[0]) + z) * r.sample.extents[1] + y) *
+                                r.sample.extents[2] + x0)};
+      apply_lanes(r.sample.outputs, v, first, [&]<class R>(const R (&finished)[strip_width]) {
+        static_assert(storage_name<Out>() == storage_name<R>());
+        Out row[strip_width];
+        for (int l = 0; l < strip_width; ++l) row[l] = same_bits<Out>(finished[l]);
+        write_row(to, out.stride[2], row, count);
+      });
+    }
+  }
+}
+
+template <class Evaluator, class Strip>
+void write_strips(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t number, const Strip& s,
+                  std::int32_t z, std::int32_t y, std::int32_t x0) {
+  [&]<std::size_t... B>(std::index_sequence<B...>) {
+    (write_strip<B>(e, r, number, s, z, y, x0), ...);
+  }(std::make_index_sequence<Evaluator::pairs>{});
+}
+
+}  // namespace suture::detail

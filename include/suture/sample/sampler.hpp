@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads a source at a continuous index: border, taps and interpolation put together.
+#pragma once
+
+#include "../core/numeric.hpp"
+#include "interpolation.hpp"
+#include "sampling.hpp"
+
+namespace suture {
+
+// Interpolates along x, then y, then z. fetch(z, y, x) gives the tap at a voxel of the source.
+template <class Interpolation, class Border, class Fetch>
+SUTURE_FN float interpolate(const coordinate (&c)[3], const std::int32_t (&n)[3], const Border& border,
+                            const Fetch& fetch) {
+  constexpr int taps = Interpolation::taps;
+  std::int32_t index[3][taps];
+  float w[3][taps];
+  SUTURE_UNROLL
+  for (int k = 0; k < 3; ++k) {
+    const std::int32_t first = Interpolation::first(c[k]);
+    SUTURE_UNROLL
+    for (int j = 0; j < taps; ++j) index[k][j] = Border::index(first + j, n[k]);
+    Interpolation::weights(c[k].fraction, w[k]);
+  }
+  float planes[taps];
+  SUTURE_UNROLL
+  for (int a = 0; a < taps; ++a) {
+    float rows[taps];
+    SUTURE_UNROLL
+    for (int b = 0; b < taps; ++b) {
+      float v[taps];
+      SUTURE_UNROLL
+      for (int j = 0; j < taps; ++j) {
+        if constexpr (Border::has_value) {
+          const bool in = (index[0][a] | index[1][b] | index[2][j]) >= 0;
+          v[j] = in ? fetch(index[0][a], index[1][b], index[2][j]) : border.value;
+        } else {
+          v[j] = fetch(index[0][a], index[1][b], index[2][j]);
+        }
+      }
+      rows[b] = Interpolation::combine(v, w[2]);
+    }
+    planes[a] = Interpolation::combine(rows, w[1]);
+  }
+  return Interpolation::combine(planes, w[0]);
+}
+
+// The label at a continuous index by a one-tap interpolation.
+template <class Interpolation, class Border, class T, class Fetch>
+SUTURE_FN T pick_label(const coordinate (&c)[3], const std::int32_t (&n)[3], T outside, const Fetch& fetch) {
+  std::int32_t index[3];
+  SUTURE_UNROLL
+  for (int k = 0; k < 3; ++k) index[k] = Border::index(Interpolation::first(c[k]), n[k]);
+  if constexpr (Border::has_value) {
+    if ((index[0] | index[1] | index[2]) < 0) return outside;
+  }
+  return fetch(index[0], index[1], index[2]);
+}
+
+// The label with the largest sum among eight linear corner weights; ties go to the lowest label.
+template <class T>
+SUTURE_FN T vote_label(const T (&labels)[8], const float (&t)[3]) {
+  bool same = true;
+  SUTURE_UNROLL
+  for (int i = 1; i < 8; ++i) same = same && labels[i] == labels[0];
+  if (same) return labels[0];
+  const float wz[2] = {1.0f - t[0], t[0]}, wy[2] = {1.0f - t[1], t[1]}, wx[2] = {1.0f - t[2], t[2]};
+  T best = labels[0];
+  float most = -1.0f;
+  for (int i = 0; i < 8; ++i) {
+    float sum = 0.0f;
+    for (int j = 0; j < 8; ++j) {
+      if (labels[j] != labels[i]) continue;
+      sum = fma(wz[j >> 2] * wy[(j >> 1) & 1], wx[j & 1], sum);
+    }
+    if (sum > most || (sum == most && labels[i] < best)) {
+      most = sum;
+      best = labels[i];
+    }
+  }
+  return best;
+}
+
+template <class Labels, class Border, class T, class Fetch>
+SUTURE_FN T sample_label(const coordinate (&c)[3], const std::int32_t (&n)[3], T outside, const Fetch& fetch) {
+  if constexpr (std::is_same_v<Labels, vote>) {
+    T labels[8];
+    SUTURE_UNROLL
+    for (int i = 0; i < 8; ++i) {
+      const std::int32_t z = Border::index(c[0].base + (i >> 2), n[0]);
+      const std::int32_t y = Border::index(c[1].base + ((i >> 1) & 1), n[1]);
+      const std::int32_t x = Border::index(c[2].base + (i & 1), n[2]);
+      if (Border::has_value && (z | y | x) < 0) labels[i] = outside;
+      else labels[i] = fetch(z, y, x);
+    }
+    const float t[3] = {c[0].fraction, c[1].fraction, c[2].fraction};
+    return vote_label(labels, t);
+  } else {
+    return pick_label<Labels, Border>(c, n, outside, fetch);
+  }
+}
+
+}  // namespace suture

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything, CUDA included.
+#pragma once
+
+#include "exec/cuda.cuh"
+#include "suture.hpp"
