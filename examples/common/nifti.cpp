@@ -64,17 +64,38 @@ void swap_bytes(std::vector<char>& bytes) {
 template <class F>
 bool with_type(int datatype, F f) {
   switch (datatype) {
-    case DT_UINT8: f(std::uint8_t{}); return true;
-    case DT_INT8: f(std::int8_t{}); return true;
-    case DT_INT16: f(std::int16_t{}); return true;
-    case DT_UINT16: f(std::uint16_t{}); return true;
-    case DT_INT32: f(std::int32_t{}); return true;
-    case DT_UINT32: f(std::uint32_t{}); return true;
-    case DT_INT64: f(std::int64_t{}); return true;
-    case DT_UINT64: f(std::uint64_t{}); return true;
-    case DT_FLOAT32: f(float{}); return true;
-    case DT_FLOAT64: f(double{}); return true;
-    default: return false;
+    case DT_UINT8:
+      f(std::uint8_t{});
+      return true;
+    case DT_INT8:
+      f(std::int8_t{});
+      return true;
+    case DT_INT16:
+      f(std::int16_t{});
+      return true;
+    case DT_UINT16:
+      f(std::uint16_t{});
+      return true;
+    case DT_INT32:
+      f(std::int32_t{});
+      return true;
+    case DT_UINT32:
+      f(std::uint32_t{});
+      return true;
+    case DT_INT64:
+      f(std::int64_t{});
+      return true;
+    case DT_UINT64:
+      f(std::uint64_t{});
+      return true;
+    case DT_FLOAT32:
+      f(float{});
+      return true;
+    case DT_FLOAT64:
+      f(double{});
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -97,7 +118,8 @@ grid grid_from_header(const nifti_image& image, const std::filesystem::path& pat
     spacing[axis] = std::sqrt(x * x + y * y + z * z);
     if (!(std::isfinite(spacing[axis]) && spacing[axis] > 0))
       refuse(path, "spacing of axis ", axis + 1, " is ", spacing[axis], ", must be positive and finite");
-    for (int row = 0; row < 3; ++row) direction[row * 3 + axis] = direction[row * 3 + axis] / spacing[axis] + 0.0;  // no -0
+    for (int row = 0; row < 3; ++row)
+      direction[row * 3 + axis] = direction[row * 3 + axis] / spacing[axis] + 0.0;  // no -0
   }
   const grid g = grid_from_itk(size, spacing, origin, direction);
   try {
@@ -132,7 +154,7 @@ raw_file read_raw(const std::filesystem::path& path) {
   if (native.sizeof_hdr != static_cast<int>(sizeof header)) swap_nifti_header(&native, 1);
   if (native.sizeof_hdr != static_cast<int>(sizeof header)) {
     refuse(path, header.sizeof_hdr == 540 || native.sizeof_hdr == 540 ? "NIfTI-2 files are not supported"
-                                                                       : "not a NIfTI file (header size is not 348)");
+                                                                      : "not a NIfTI file (header size is not 348)");
   }
   if (std::memcmp(native.magic, "n+1", 4) != 0)
     refuse(path, std::memcmp(native.magic, "ni1", 4) == 0 ? "header and voxels in two files are not supported"
@@ -181,8 +203,7 @@ raw_file read_raw(const std::filesystem::path& path) {
     const std::size_t before = raw.bytes.size();
     raw.bytes.resize(before + part);
     const std::size_t got = read_bytes(file.get(), raw.bytes.data() + before, part, path);
-    if (got != part)
-      refuse(path, "truncated: ", before + got, " of ", size, " bytes of voxels");
+    if (got != part) refuse(path, "truncated: ", before + got, " of ", size, " bytes of voxels");
   }
   char after = 0;
   read_bytes(file.get(), &after, 1, path);  // reading past the end is what makes zlib compare its checksum
