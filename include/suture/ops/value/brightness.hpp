@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Brightness, added or multiplied.
+#pragma once
+
+#include <string_view>
+
+#include "../../core/vec.hpp"
+#include "interval.hpp"
+
+namespace suture {
+
+// y = x + offset, in the units of the image. MONAI ShiftIntensity.
+// Errors: an offset that is not finite.
+struct brightness {
+  float offset;
+
+  static constexpr std::string_view name = "brightness";
+
+  SUTURE_FN float operator()(float x) const { return x + offset; }
+
+  void check(const site& where) const { require(std::isfinite(offset), where, "offset ", offset, " must be finite"); }
+};
+
+// y = x factor. MONAI ScaleIntensity(factor = factor - 1); nnU-Net MultiplicativeBrightness.
+// Errors: a factor that is not finite.
+struct brightness_factor {
+  float factor;
+
+  static constexpr std::string_view name = "brightness_factor";
+
+  // A bare product could be contracted with an addition that follows in the chain. -0 becomes +0.
+  SUTURE_FN float operator()(float x) const { return fma(x, factor, 0.0f); }
+
+  void check(const site& where) const { require(std::isfinite(factor), where, "factor ", factor, " must be finite"); }
+};
+
+// brightness with an offset drawn uniformly from `range`, one for all channels.
+// Errors: range not from low to high, a number that is not finite.
+struct random_brightness {
+  interval range = {-.1f, .1f};
+  float probability = 1;
+
+  static constexpr std::string_view name = "random_brightness";
+  static constexpr std::uint16_t kind = 36;
+
+  brightness draw(draws& random, const site& where) const {
+    detail::check_interval(range, "range", where);
+    return {.offset = random.uniform(range.low, range.high)};
+  }
+};
+
+// brightness_factor with a factor drawn from `range`, one for all channels. nnU-Net: law mixture.
+// Errors: range not from low to high, or unfit for its law, a number that is not finite.
+struct random_brightness_factor {
+  interval range = {.75f, 1.25f};
+  interval_law law = interval_law::uniform;
+  float probability = 1;
+
+  static constexpr std::string_view name = "random_brightness_factor";
+  static constexpr std::uint16_t kind = 37;
+
+  brightness_factor draw(draws& random, const site& where) const {
+    detail::check_interval(range, law, "range", where);
+    return {.factor = detail::draw_from(range, law, random)};
+  }
+};
+
+}  // namespace suture

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The element type of the output.
+#pragma once
+
+#include <string_view>
+
+#include "../../core/numeric.hpp"
+
+namespace suture {
+
+// Ends a chain: the value as T, rounded to nearest even; integers saturate and NaN becomes 0, half and bfloat16
+// overflow to infinity (see storage).
+template <class T>
+struct cast {
+  static_assert(is_storage_v<T>,
+                "suture: cast<T> needs a storage type: int8, uint8, int16, uint16, int32, float, half or bfloat16");
+
+  static constexpr std::string_view name = "cast";
+
+  SUTURE_FN T operator()(float x) const { return storage<T>::store(x); }
+};
+
+}  // namespace suture

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gamma curves over a stated range of values.
+#pragma once
+
+#include <string_view>
+
+#include "../../math/bits.hpp"
+#include "../../math/elementary.hpp"
+#include "interval.hpp"
+
+namespace suture {
+
+// y = sign(n) |n|^exponent (high - low) + low with n = (x - low) / (high - low), [low, high] = range. Both ends stay
+// where they are; values below the range keep their sign, as in TorchIO RandomGamma, values above follow the curve on.
+// Above 1 the exponent darkens, below 1 it brightens. The range is in the units of the image.
+// Errors: exponent not above 0, range not from low to high, a number that is not finite.
+struct gamma {
+  float exponent;
+  interval range = {0, 1};
+
+  static constexpr std::string_view name = "gamma";
+
+  struct functor {
+    float exponent, low, extent, inverse_extent;
+
+    SUTURE_FN float operator()(float x) const {
+      const float n = (x - low) * inverse_extent;
+      const float curve = math::pow(bit_cast<float>(bit_cast<std::uint32_t>(n) & 0x7fffffffu), exponent);
+      return fma(n < 0 ? -curve : curve, extent, low);
+    }
+  };
+
+  functor prepare(const site& where) const {
+    require(std::isfinite(exponent) && exponent > 0, where, "exponent ", exponent, " must be positive");
+    detail::check_interval(range, "range", where);
+    require(range.low < range.high, where, "range ", range, " must not be empty");
+    const double extent = static_cast<double>(range.high) - static_cast<double>(range.low);
+    return {exponent, range.low, static_cast<float>(extent), static_cast<float>(1 / extent)};
+  }
+};
+
+// gamma with an exponent drawn from `range`; `value_range` is what the curve leaves in place.
+// Errors: range not positive or not from low to high, a range without 1 for the law mixture; those of gamma.
+struct random_gamma {
+  interval range = {.7f, 1.5f};
+  interval value_range = {0, 1};
+  interval_law law = interval_law::uniform;
+  float probability = 1;
+
+  static constexpr std::string_view name = "random_gamma";
+  static constexpr std::uint16_t kind = 32;
+
+  gamma draw(draws& random, const site& where) const {
+    detail::check_interval(range, law, "range", where);
+    require(range.low > 0, where, "range ", range, " must be positive");
+    return {.exponent = detail::draw_from(range, law, random), .range = value_range};
+  }
+};
+
+}  // namespace suture

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gaussian noise, independent in every voxel and channel.
+#pragma once
+
+#include <string_view>
+
+#include "../../core/vec.hpp"
+#include "../../core/voxel.hpp"
+#include "interval.hpp"
+
+namespace suture {
+
+// y = x + mean + sigma n, n standard normal at the voxel's element of the field.
+struct additive_noise {
+  float mean;
+  float sigma;
+  random_field field;
+
+  static constexpr std::string_view name = "additive_noise";
+
+  SUTURE_FN float operator()(float x, const voxel& at) const { return fma(field.normal(at.element), sigma, x + mean); }
+};
+
+// Adds noise of standard deviation `sigma`, in the units of the image: one number, or an interval to draw it from
+// uniformly for each sample. `= {0, .1f}` is nnU-Net's (its "noise variance" is a standard deviation) and MONAI's
+// RandGaussianNoise(std = .1).
+// Errors: sigma below 0 or not from low to high, a number that is not finite.
+struct gaussian_noise {
+  interval sigma = .02f;
+  float mean = 0;
+  float probability = 1;
+
+  static constexpr std::string_view name = "gaussian_noise";
+  static constexpr std::uint16_t kind = 33;
+
+  additive_noise draw(draws& random, const site& where) const {
+    detail::check_interval(sigma, "sigma", where);
+    require(sigma.low >= 0, where, "sigma ", sigma, " must not be negative");
+    require(std::isfinite(mean), where, "mean ", mean, " must be finite");
+    return {mean, random.uniform(sigma.low, sigma.high), random.field(1)};
+  }
+};
+
+}  // namespace suture

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Intervals that random value operations draw their parameter from, and how.
+#pragma once
+
+#include <cmath>
+#include <ostream>
+#include <string_view>
+
+#include "../../core/error.hpp"
+#include "../../rng/draw.hpp"
+
+namespace suture {
+
+// `= {.7f, 1.5f}` is [.7, 1.5]; one number, `= .02f`, is that number alone.
+struct interval {
+  float low, high;
+
+  constexpr interval(float only) : low(only), high(only) {}
+  constexpr interval(float from, float to) : low(from), high(to) {}
+  friend std::ostream& operator<<(std::ostream& out, const interval& a) {
+    return out << '[' << a.low << ", " << a.high << ']';
+  }
+};
+
+// How a parameter is spread over [low, high]:
+//   uniform      every value alike
+//   log_uniform  every ratio alike: 1/2 as often as 2; needs low > 0
+//   mixture      below 1 in half of the cases, above 1 in the other half, uniform in each: a reduction as often as an
+//                increase. What nnU-Net (batchgenerators) does. Needs low <= 1 <= high
+enum class interval_law { uniform, log_uniform, mixture };
+
+namespace detail {
+
+inline void check_interval(const interval& range, std::string_view what, const site& where) {
+  require(std::isfinite(range.low) && std::isfinite(range.high), where, what, ' ', range, " must be finite");
+  require(range.low <= range.high, where, what, ' ', range, " must go from low to high");
+}
+
+inline void check_interval(const interval& range, interval_law law, std::string_view what, const site& where) {
+  check_interval(range, what, where);
+  if (law == interval_law::log_uniform)
+    require(range.low > 0, where, what, ' ', range, " must be positive to be drawn log-uniformly");
+  if (law == interval_law::mixture)
+    require(range.low <= 1 && range.high >= 1, where, what, ' ', range, " must hold 1 to be drawn as a mixture");
+}
+
+// Two slots whatever the law, so that choosing one shifts nothing else.
+inline float draw_from(const interval& range, interval_law law, draws& random) {
+  if (law == interval_law::mixture) return random.mixture(range.low, range.high);
+  const float value =
+      law == interval_law::uniform ? random.uniform(range.low, range.high) : random.log_uniform(range.low, range.high);
+  random.uniform(0, 1);
+  return value;
+}
+
+}  // namespace detail
+
+}  // namespace suture

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bright to dark.
+#pragma once
+
+#include <cmath>
+#include <string_view>
+
+#include "../../core/error.hpp"
+#include "../../core/vec.hpp"
+
+namespace suture {
+
+// y = 2 pivot - x: values mirrored at the pivot. 0 changes the sign, 0.5 swaps the ends of [0, 1].
+// Errors: a pivot that is not finite.
+struct invert {
+  float pivot = 0;
+
+  static constexpr std::string_view name = "invert";
+
+  struct functor {
+    float twice;
+    SUTURE_FN float operator()(float x) const { return twice - x; }
+  };
+
+  functor prepare(const site& where) const {
+    require(std::isfinite(2 * pivot), where, "pivot ", pivot, " must be finite and so its double");
+    return {2 * pivot};
+  }
+};
+
+}  // namespace suture

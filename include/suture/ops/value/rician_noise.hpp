@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Noise of magnitude images, as MRI has it.
+#pragma once
+
+#include <string_view>
+
+#include "../../core/vec.hpp"
+#include "../../core/voxel.hpp"
+#include "../../math/elementary.hpp"
+#include "interval.hpp"
+
+namespace suture {
+
+// y = sqrt((x + n1)^2 + n2^2), n1 and n2 normal with mean and sigma at the voxel's element of two fields.
+struct magnitude_noise {
+  float mean;
+  float sigma;
+  random_field in_phase;
+  random_field quadrature;
+
+  static constexpr std::string_view name = "magnitude_noise";
+
+  SUTURE_FN float operator()(float x, const voxel& at) const {
+    const float real = fma(in_phase.normal(at.element), sigma, x + mean);
+    const float imaginary = fma(quadrature.normal(at.element), sigma, mean);
+    return math::sqrt(fma(real, real, imaginary * imaginary));
+  }
+};
+
+// The magnitude of a complex image of real value x after noise of standard deviation `sigma` in both parts, in the
+// units of the image; sigma is one number, or an interval to draw it from uniformly for each sample. The result is
+// never negative, so apply it before a z-score. MONAI RandRicianNoise.
+// Errors: sigma below 0 or not from low to high, a number that is not finite.
+struct rician_noise {
+  interval sigma = .02f;
+  float mean = 0;
+  float probability = 1;
+
+  static constexpr std::string_view name = "rician_noise";
+  static constexpr std::uint16_t kind = 34;
+
+  magnitude_noise draw(draws& random, const site& where) const {
+    detail::check_interval(sigma, "sigma", where);
+    require(sigma.low >= 0, where, "sigma ", sigma, " must not be negative");
+    require(std::isfinite(mean), where, "mean ", mean, " must be finite");
+    return {mean, random.uniform(sigma.low, sigma.high), random.field(1), random.field(2)};
+  }
+};
+
+}  // namespace suture

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Intensity windows by centre and width: the VOI LUT functions of DICOM PS3.3 C.11.2.
+#pragma once
+
+#include <string_view>
+
+#include "../../math/elementary.hpp"
+#include "ramp.hpp"
+
+namespace suture {
+
+// linear_exact is what training pipelines mean by a window; linear is what a viewer shows by default.
+enum class voi_function { linear_exact, linear };
+
+// Maps the window about `center` onto [low, high], in the units of the image (HU for CT):
+//   linear_exact   c = center, w = width           (C.11.2.1.3.2); width > 0
+//   linear         c = center - 1/2, w = width - 1 (C.11.2.1.2);   width >= 1
+//   y = low if x <= c - w/2; high if x > c + w/2; else ((x - c) / w + 1/2) (high - low) + low
+// linear with width 1 is the step at center - 1/2. linear_exact is clip((x - a) / (b - a)) with a = center - width/2
+// and b = center + width/2. NaN becomes low. Errors: a width below its limit, low not below high, a number that is not
+// finite.
+struct window {
+  float center;
+  float width;
+  float low = 0;
+  float high = 1;
+  voi_function function = voi_function::linear_exact;
+
+  static constexpr std::string_view name = "window";
+
+  detail::ramp prepare(const site& where) const {
+    const bool exact = function == voi_function::linear_exact;
+    require(std::isfinite(center), where, "center ", center, " must be finite");
+    require(std::isfinite(width) && (exact ? width > 0 : width >= 1), where, "width ", width,
+            exact ? " must be positive" : " must be at least 1 for the function linear");
+    require(std::isfinite(low) && std::isfinite(high) && low < high, where, "low ", low, " must be below high ", high);
+    const double c = exact ? static_cast<double>(center) : static_cast<double>(center) - 0.5;
+    const double w = exact ? static_cast<double>(width) : static_cast<double>(width) - 1;
+    return detail::make_ramp(fma(-0.5, w, c), fma(0.5, w, c), low, high);
+  }
+};
+
+// y = (high - low) / (1 + exp(-4 (x - center) / width)) + low: the VOI LUT function SIGMOID of DICOM PS3.3
+// C.11.2.1.3.1. Errors: width not above 0, low not below high, a number that is not finite.
+struct sigmoid_window {
+  float center;
+  float width;
+  float low = 0;
+  float high = 1;
+
+  static constexpr std::string_view name = "sigmoid_window";
+
+  struct functor {
+    float center, steepness, low, range;
+
+    SUTURE_FN float operator()(float x) const {
+      const float t = (x - center) * steepness;
+      const float decay = math::exp(t < 0 ? t : -t);  // in [0, 1], so nothing overflows
+      const float share = reciprocal_between_1_and_2(1.0f + decay);
+      return fma(t < 0 ? decay * share : share, range, low);
+    }
+
+    // Newton's iteration from a straight line, error below 1/17 squared three times.
+    SUTURE_FN static float reciprocal_between_1_and_2(float d) {
+      float r = fma(d, -8.0f / 17.0f, 24.0f / 17.0f);
+      SUTURE_UNROLL
+      for (int i = 0; i < 3; ++i) r = fma(fma(-d, r, 1.0f), r, r);
+      return r;
+    }
+  };
+
+  functor prepare(const site& where) const {
+    require(std::isfinite(center), where, "center ", center, " must be finite");
+    require(std::isfinite(width) && width > 0, where, "width ", width, " must be positive");
+    require(std::isfinite(low) && std::isfinite(high) && low < high, where, "low ", low, " must be below high ", high);
+    return {center, static_cast<float>(4 / static_cast<double>(width)), low,
+            static_cast<float>(static_cast<double>(high) - static_cast<double>(low))};
+  }
+};
+
+}  // namespace suture
