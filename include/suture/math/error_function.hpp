@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The error function in float. See exponential.hpp for what a bound means.
+#pragma once
+
+#include "exponential.hpp"
+
+namespace suture::math {
+
+// 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.
+SUTURE_FN float erf(float x) {
+  const float magnitude = bit_cast<float>(bit_cast<std::uint32_t>(x) & 0x7fffffffu);
+  const float t = magnitude > 4.0f ? 4.0f : magnitude;
+  const float t2 = t * t;
+  float near = -0x1.38742ep-11f;
+  near = fma(near, t2, 0x1.46d9e4p-8f);
+  near = fma(near, t2, -0x1.b67c04p-6f);
+  near = fma(near, t2, 0x1.ce1986p-4f);
+  near = fma(near, t2, -0x1.8126e2p-2f);
+  near = fma(near, t2, 0x1.06eba6p-3f);
+  near = fma(near, t, t);
+  // -ln(1 - erf t)
+  float far = 0x1.81e3aep-17f;
+  far = fma(far, t, -0x1.554f6ep-12f);
+  far = fma(far, t, 0x1.dedc94p-9f);
+  far = fma(far, t, -0x1.85b2aap-6f);
+  far = fma(far, t, 0x1.b341b8p-4f);
+  far = fma(far, t, 0x1.45306ap-1f);
+  far = fma(far, t, 0x1.077af8p-3f);
+  far = 1.0f - exp(fma(-far, t, -t));
+  const float value = t > 0.9277f ? far : near;
+  return bit_cast<float>(bit_cast<std::uint32_t>(value) | (bit_cast<std::uint32_t>(x) & 0x80000000u));
+}
+
+}  // namespace suture::math

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// exp2, exp, log2, log and pow in float, exp and log in double. Polynomials are minimax (Remez) with coefficients
+// rounded to the type one after another; every multiply-add is explicit. A bound "n ulp" is against the exact result
+// over the whole domain, subnormal arguments and results included; it is measured by tests/math_test.cpp.
+// Not a number in gives not a number out; its bits are unspecified. No function adds to its argument other than by fma
+// nor returns a bare product, so a caller's own arithmetic leaves nothing to contract across the call.
+#pragma once
+
+#include <cstdint>
+
+#include "../core/vec.hpp"
+#include "bits.hpp"
+#include "root.hpp"
+
+namespace suture::math {
+
+namespace detail {
+
+inline constexpr float infinity = __builtin_inff();
+inline constexpr float not_a_number = __builtin_nanf("");
+
+// Adding it rounds to the nearest integer (ties to even) and leaves that integer in the low bits; |x| <= 2^22.
+inline constexpr float round_magic = 0x1.8p23f;
+// The same for x / 2 to the nearest multiple of 1/2: the low bits then hold x rounded.
+inline constexpr float round_half_magic = 0x1.8p22f;
+
+// value * 2^n for the n in the low bits of `rounded`, a float near one of the two above; value > 0. Two factors, so
+// that -252 <= n <= 254 reaches overflow and rounds once on its way to a subnormal.
+SUTURE_FN float scale_by_power(float value, float rounded) {
+  const auto n = bit_cast<std::uint32_t>(rounded);
+  const std::uint32_t half = n >> 1;
+  const float scaled = value * bit_cast<float>((half << 23) + 0x3f800000u);
+  return fma(scaled, bit_cast<float>(((n - half) << 23) + 0x3f800000u), 0.0f);
+}
+
+// x outside [low, high] becomes the bound; not a number stays.
+SUTURE_FN float clamp(float x, float low, float high) {
+  const float bounded = x < low ? low : x;
+  return bounded > high ? high : bounded;
+}
+
+// 2^f, |f| <= 1/2. Relative error of the polynomial 2^-28.3.
+SUTURE_FN float exp2_fraction(float f) {
+  float p = 0x1.417a5cp-13f;
+  p = fma(p, f, 0x1.5f0946p-10f);
+  p = fma(p, f, 0x1.3b2dd2p-7f);
+  p = fma(p, f, 0x1.c6af7ap-5f);
+  p = fma(p, f, 0x1.ebfbdcp-3f);
+  p = fma(p, f, 0x1.62e430p-1f);
+  return fma(p, f, 1.0f);
+}
+
+// x = 2^exponent * (1 + fraction), fraction in [sqrt(1/2) - 1, sqrt(2) - 1), for positive normal x.
+struct binary_parts {
+  float exponent;
+  float fraction;
+};
+SUTURE_FN binary_parts split_binary(float x, float exponent_zero = round_magic) {
+  const auto bits = bit_cast<std::uint32_t>(x);
+  const std::uint32_t above = bits - 0x3f3504f3u;  // sqrt(1/2)
+  // The exponent without a conversion instruction, which is slow on a GPU.
+  const auto exponent = static_cast<std::uint32_t>(static_cast<std::int32_t>(above) >> 23);
+  return {bit_cast<float>(0x4b400000u + exponent) - exponent_zero,
+          bit_cast<float>(bits - (above & 0xff800000u)) - 1.0f};
+}
+
+// The same for subnormal x as well.
+SUTURE_FN binary_parts split_binary_any(float x) {
+  const bool subnormal = x < 0x1p-126f;
+  return split_binary(subnormal ? x * 0x1p23f : x, subnormal ? round_magic + 23.0f : round_magic);
+}
+
+// What a logarithm is where the formula does not hold: 0, infinity, negative and not a number.
+SUTURE_FN float log_special(float x, float formula) {
+  const float positive = bit_cast<std::uint32_t>(x) < 0x7f800000u ? formula : fma(x, infinity, infinity);
+  return x == 0.0f ? -infinity : positive;
+}
+
+SUTURE_FN float log_of_parts(const binary_parts& x) {
+  const float f = x.fraction;
+  float p = -0x1.37a748p-4f;
+  p = fma(p, f, 0x1.0830e8p-3f);
+  p = fma(p, f, -0x1.0f4640p-3f);
+  p = fma(p, f, 0x1.2274f4p-3f);
+  p = fma(p, f, -0x1.5425f4p-3f);
+  p = fma(p, f, 0x1.99a3dap-3f);
+  p = fma(p, f, -0x1.000430p-2f);
+  p = fma(p, f, 0x1.555550p-2f);
+  p = fma(p, f, -0x1.fffff8p-2f);
+  return fma(x.exponent, 0x1.62e430p-1f, fma(f * f, p, f));
+}
+
+// ln x for positive normal x.
+SUTURE_FN float log_of_normal(float x) { return log_of_parts(split_binary(x)); }
+
+}  // namespace detail
+
+// 2^x.
+SUTURE_FN float exp2(float x) {
+  const float bounded = detail::clamp(x, -152.0f, 129.0f);
+  const float rounded = fma(bounded, 0.5f, detail::round_half_magic);
+  const float f = fma(rounded - detail::round_half_magic, -2.0f, bounded);
+  return detail::scale_by_power(detail::exp2_fraction(f), rounded);
+}
+
+// e^x.
+SUTURE_FN float exp(float x) {
+  const float bounded = detail::clamp(x, -105.0f, 90.0f);
+  const float rounded = fma(bounded, 0x1.715476p0f, detail::round_magic);
+  const float n = rounded - detail::round_magic;
+  const float f = fma(n, 0x1.05c610p-29f, fma(n, -0x1.62e430p-1f, bounded));
+  float p = 0x1.6ac74ep-10f;
+  p = fma(p, f, 0x1.123de0p-7f);
+  p = fma(p, f, 0x1.555858p-5f);
+  p = fma(p, f, 0x1.55548cp-3f);
+  p = fma(p, f, 0x1.fffffcp-2f);
+  p = fma(p, f, 1.0f);
+  return detail::scale_by_power(fma(p, f, 1.0f), rounded);
+}
+
+// log2 x. 0 gives -infinity, negative x not a number.
+SUTURE_FN float log2(float x) {
+  const detail::binary_parts parts = detail::split_binary_any(x);
+  const float f = parts.fraction;
+  float p = -0x1.663bb0p-4f;
+  p = fma(p, f, 0x1.5ef766p-3f);
+  p = fma(p, f, -0x1.8c3f2ep-3f);
+  p = fma(p, f, 0x1.a8ce16p-3f);
+  p = fma(p, f, -0x1.eacdd8p-3f);
+  p = fma(p, f, 0x1.274f94p-2f);
+  p = fma(p, f, -0x1.715844p-2f);
+  p = fma(p, f, 0x1.ec71a2p-2f);
+  p = fma(p, f, -0x1.715476p-1f);
+  p = fma(p, f, 0x1.715476p0f);
+  return detail::log_special(x, fma(p, f, parts.exponent));
+}
+
+// ln x. 0 gives -infinity, negative x not a number.
+SUTURE_FN float log(float x) { return detail::log_special(x, detail::log_of_parts(detail::split_binary_any(x))); }
+
+// x^y for x >= 0; negative x gives not a number unless y is 0. x^1 is x, x^0 and 1^y are 1 as in C; 0^y is 0 or, for
+// negative y, infinity.
+SUTURE_FN float pow(float x, float y) {
+  // log2 x = exponent + log2((1 + s) / (1 - s)), s = f / (2 + f), kept as the sum of two floats.
+  const detail::binary_parts parts = detail::split_binary_any(x);
+  const float f = parts.fraction;
+  float reciprocal = -0x1.d40b0cp-5f;
+  reciprocal = fma(reciprocal, f, 0x1.066aaap-3f);
+  reciprocal = fma(reciprocal, f, -0x1.006542p-2f);
+  reciprocal = fma(reciprocal, f, 0x1.fff4b8p-2f);
+  const float guess = f * reciprocal;
+  const float s = fma(fma(-guess, f, fma(-2.0f, guess, f)), reciprocal, guess);
+  const float s_rest = fma(-s, f, fma(-2.0f, s, f)) * reciprocal;
+  const float s_squared = s * s;
+  float p = 0x1.58901ep-2f;
+  p = fma(p, s_squared, 0x1.a5d048p-2f);
+  p = fma(p, s_squared, 0x1.2776e0p-1f);
+  p = fma(p, s_squared, 0x1.ec709ep-1f);
+  p = p * s_squared;
+  constexpr float two_over_ln2 = 0x1.715476p1f, two_over_ln2_rest = 0x1.4ae0c0p-25f;
+  const float sum = fma(s, two_over_ln2, parts.exponent);
+  float rest = fma(s, two_over_ln2, parts.exponent - sum);
+  rest = fma(s, two_over_ln2_rest, rest);
+  rest = fma(s_rest, two_over_ln2, rest);
+  rest = fma(s, p, rest);
+  const float log_high = sum + rest;
+  const float log_low = rest - (log_high - sum);
+
+  // 2^(y log2 x); any x other than 1 overflows or vanishes before y reaches its bound.
+  const float bounded = detail::clamp(y, -0x1p64f, 0x1p64f);
+  const float rounded = detail::clamp(fma(bounded, log_high, detail::round_magic), detail::round_magic - 152.0f,
+                                      detail::round_magic + 130.0f);
+  const float n = rounded - detail::round_magic;
+  const float fraction = detail::clamp(fma(bounded, log_low, fma(bounded, log_high, -n)), -1.0f, 1.0f);
+  const float formula = detail::scale_by_power(detail::exp2_fraction(fraction), rounded);
+
+  const float at_end = (x == 0.0f) == (y < 0.0f) ? detail::infinity : 0.0f;
+  float result = x == 0.0f || x == detail::infinity ? at_end : formula;
+  result = x >= 0.0f && y == y ? result : detail::not_a_number;
+  result = y == 1.0f && x >= 0.0f ? x : result;
+  return x == 1.0f || y == 0.0f ? 1.0f : result;
+}
+
+// e^x in double.
+SUTURE_FN double exp(double x) {
+  const double low = x < -746.0 ? -746.0 : x;
+  const double bounded = low > 710.0 ? 710.0 : low;
+  constexpr double magic = 0x1.8p52;
+  const double rounded = fma(bounded, 0x1.71547652b82fep0, magic);
+  const double n = rounded - magic;
+  const double f = fma(n, -0x1.abc9e3b39803fp-56, fma(n, -0x1.62e42fefa39efp-1, bounded));
+  double p = 0x1.adb16ac7e0787p-26;
+  p = fma(p, f, 0x1.28add793433a0p-22);
+  p = fma(p, f, 0x1.71df03fc349bdp-19);
+  p = fma(p, f, 0x1.a0199985f8cddp-16);
+  p = fma(p, f, 0x1.a01a013a48dccp-13);
+  p = fma(p, f, 0x1.6c16c18469fbfp-10);
+  p = fma(p, f, 0x1.11111111248bdp-7);
+  p = fma(p, f, 0x1.55555555506e8p-5);
+  p = fma(p, f, 0x1.5555555555508p-3);
+  p = fma(p, f, 0x1.000000000000ap-1);
+  p = fma(p, f, 1.0);
+  p = fma(p, f, 1.0);
+  // 2^n in two factors, as for float.
+  const auto bits = bit_cast<std::uint64_t>(rounded);
+  const std::uint64_t half = bits >> 1;
+  const double scaled = p * bit_cast<double>((half << 52) + 0x3ff0000000000000u);
+  return fma(scaled, bit_cast<double>(((bits - half) << 52) + 0x3ff0000000000000u), 0.0);
+}
+
+// ln x in double. 0 gives -infinity, negative x not a number. Polynomial of fdlibm (e_log.c, Copyright 1993 Sun
+// Microsystems).
+SUTURE_FN double log(double x) {
+  const bool subnormal = x < 0x1p-1022;
+  const auto bits = bit_cast<std::uint64_t>(subnormal ? x * 0x1p54 : x);
+  const std::uint64_t above = bits - 0x3fe6a09e667f3bcdu;  // sqrt(1/2)
+  const auto exponent = static_cast<std::uint64_t>(static_cast<std::int64_t>(above) >> 52);
+  constexpr double magic = 0x1.8p52;
+  const double k = bit_cast<double>(bit_cast<std::uint64_t>(magic) + exponent) - (subnormal ? magic + 54.0 : magic);
+  const double f = bit_cast<double>(bits - (above & 0xfff0000000000000u)) - 1.0;
+  const double s = detail::divide(f, 2.0 + f);
+  const double s2 = s * s;
+  double p = 1.479819860511658591e-01;
+  p = fma(p, s2, 1.531383769920937332e-01);
+  p = fma(p, s2, 1.818357216161805012e-01);
+  p = fma(p, s2, 2.222219843214978396e-01);
+  p = fma(p, s2, 2.857142874366239149e-01);
+  p = fma(p, s2, 3.999999999940941908e-01);
+  p = fma(p, s2, 6.666666666666735130e-01);
+  // ln(1 + f) = f - f^2/2 + s (f^2/2 + p s^2)
+  const double half_f = 0.5 * f;
+  const double correction = fma(s, fma(half_f, f, p * s2), k * 1.90821492927058770002e-10);
+  const double rest = fma(half_f, f, -correction) - f;
+  const double result = fma(k, 6.93147180369123816490e-01, -rest);
+  const double positive = bits < 0x7ff0000000000000u ? result : fma(x, __builtin_inf(), __builtin_inf());
+  return x == 0.0 ? -__builtin_inf() : positive;
+}
+
+}  // namespace suture::math

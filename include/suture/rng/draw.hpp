@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random parameters (`draws`) and random fields (`random_field`) of one operation on one sample.
+#pragma once
+
+#include <cstdint>
+
+#include "../math/bits.hpp"
+#include "../math/elementary.hpp"
+#include "stream.hpp"
+
+namespace suture {
+
+// Two independent standard normal values from two words: r cos 2 pi u and r sin 2 pi u, r = sqrt(-2 ln v), v in (0, 1]
+// from the first word and u in [0, 1) from the second (Box and Muller, 1958). |z| <= 5.77.
+struct normal_pair {
+  float first;
+  float second;
+};
+SUTURE_FN normal_pair box_muller(std::uint32_t radius, std::uint32_t angle) {
+  const float r = math::sqrt(-2.0f * math::detail::log_of_normal(unit_positive(radius)));
+  const math::sine_cosine<float> turn = math::detail::sincospi_small(2.0f * unit_half_open(angle));
+  return {fma(r, turn.cosine, 0.0f), fma(r, turn.sine, 0.0f)};
+}
+
+// A random value per element, computed where it is used: element e of the field is a function of e and the stream
+// alone. Blocks of four elements (4k .. 4k+3) share one Philox evaluation; the calls that give all four give the bits
+// of the calls for one.
+class random_field {
+public:
+  random_field() = default;
+  SUTURE_FN explicit constexpr random_field(const stream_id& id) : stream_(id) {}
+
+  // In [0, 1), a multiple of 2^-24.
+  SUTURE_FN float uniform(std::uint64_t element) const {
+    return unit_half_open(stream_.block(element >> 2)[static_cast<std::uint32_t>(element)]);
+  }
+  SUTURE_FN void uniform4(std::uint64_t block, float (&u)[4]) const {
+    const philox_block words = stream_.block(block);
+    u[0] = unit_half_open(words.word[0]);
+    u[1] = unit_half_open(words.word[1]);
+    u[2] = unit_half_open(words.word[2]);
+    u[3] = unit_half_open(words.word[3]);
+  }
+
+  // Standard normal.
+  SUTURE_FN float normal(std::uint64_t element) const {
+    const philox_block words = stream_.block(element >> 2);
+    const bool second_half = (element & 2u) != 0;
+    const normal_pair pair = box_muller(second_half ? words.word[2] : words.word[0],  //
+                                        second_half ? words.word[3] : words.word[1]);
+    return (element & 1u) != 0 ? pair.second : pair.first;
+  }
+  SUTURE_FN void normal4(std::uint64_t block, float (&z)[4]) const {
+    const philox_block words = stream_.block(block);
+    const normal_pair a = box_muller(words.word[0], words.word[1]);
+    const normal_pair b = box_muller(words.word[2], words.word[3]);
+    z[0] = a.first;
+    z[1] = a.second;
+    z[2] = b.first;
+    z[3] = b.second;
+  }
+
+private:
+  stream stream_;
+};
+
+// The scalar draws of one operation on one sample, in the order they are asked for. Every call takes a fixed number of
+// 32-bit slots, stated with it, whatever comes out: an operation that always asks in the same order never shifts its
+// own later draws.
+class draws {
+public:
+  SUTURE_HD constexpr draws(std::uint64_t seed, std::uint32_t epoch, std::uint64_t sample, std::uint16_t operation)
+      : id_{seed, epoch, sample, operation, 0}, stream_(id_) {}
+
+  // a + (b - a) u, u in [0, 1) a multiple of 2^-24; below b even where rounding reaches it. a when a == b. One slot.
+  SUTURE_HD float uniform(float a, float b) {
+    const float value = fma(b - a, unit_half_open(next()), a);
+    return value < b || !(a < b) ? value : below(b);
+  }
+
+  // True with probability p rounded up to a multiple of 2^-24: never for 0, always for 1. One slot.
+  SUTURE_HD bool bernoulli(float p) { return unit_half_open(next()) < p; }
+
+  // In [0, n), 1 <= n <= 2^32, by multiplication and shift; the probability of a value is off by at most 2^-32.
+  // One slot.
+  SUTURE_HD std::int64_t integer(std::int64_t n) {
+    return static_cast<std::int64_t>((std::uint64_t{next()} * static_cast<std::uint64_t>(n)) >> 32);
+  }
+
+  // Two slots.
+  SUTURE_HD float normal(float mean, float deviation) {
+    const std::uint32_t radius = next();
+    const std::uint32_t angle = next();
+    return fma(deviation, box_muller(radius, angle).first, mean);
+  }
+
+  // exp of a uniform value between ln a and ln b, 0 < a <= b; within [a, b]. One slot.
+  SUTURE_HD float log_uniform(float a, float b) {
+    const float value = math::exp(uniform(math::log(a), math::log(b)));
+    return value < a ? a : value > b ? b : value;
+  }
+
+  // Uniform in [a, 1) or in [1, b), each with probability 1/2: as often a reduction as an increase. Two slots.
+  SUTURE_HD float mixture(float a, float b) {
+    const bool reduce = bernoulli(0.5f);
+    return reduce ? uniform(a, 1.0f) : uniform(1.0f, b);
+  }
+
+  // The operation's random field number `purpose`, 1 or above. No slot.
+  SUTURE_HD constexpr random_field field(std::uint16_t purpose) const {
+    stream_id id = id_;
+    id.purpose = purpose;
+    return random_field(id);
+  }
+
+private:
+  SUTURE_HD std::uint32_t next() {
+    const std::uint32_t slot = slot_++;
+    return stream_.block(slot >> 2)[slot];
+  }
+
+  // The greatest float below x.
+  SUTURE_HD static float below(float x) {
+    if (x == 0) return -0x1p-149f;
+    const auto bits = bit_cast<std::uint32_t>(x);
+    return bit_cast<float>(x > 0 ? bits - 1 : bits + 1);
+  }
+
+  stream_id id_;
+  stream stream_;
+  std::uint32_t slot_ = 0;
+};
+
+}  // namespace suture
