@@ -16,27 +16,8 @@ if(SUTURE_CLANGXX AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
 endif()
 
 if(SUTURE_CUDA_FOUND)
-  # PTX alone compiles fastest and runs on every device and under the emulator; a GPU that is here gets machine code.
-  set(test_architectures 80-virtual)
-  find_program(SUTURE_NVIDIA_SMI nvidia-smi)
-  mark_as_advanced(SUTURE_NVIDIA_SMI)
-  if(SUTURE_NVIDIA_SMI)
-    execute_process(COMMAND "${SUTURE_NVIDIA_SMI}" --query-gpu=compute_cap --format=csv,noheader
-                    OUTPUT_VARIABLE capabilities ERROR_QUIET)
-    string(REGEX MATCHALL "[0-9]+\\.[0-9]" capabilities "${capabilities}")
-    list(REMOVE_DUPLICATES capabilities)
-    foreach(capability IN LISTS capabilities)
-      string(REPLACE "." "" capability ${capability})
-      if(capability GREATER_EQUAL 80)
-        list(APPEND test_architectures ${capability}-real)
-      endif()
-    endforeach()
-  endif()
-  set(SUTURE_TEST_CUDA_ARCHITECTURES "${test_architectures}" CACHE STRING "CUDA architectures of the device tests")
-
   add_executable(suture_device_probe "${PROJECT_SOURCE_DIR}/tests/device/probe.cpp")
   target_link_libraries(suture_device_probe PRIVATE CUDA::cudart)
-  set_target_properties(suture_device_probe PROPERTIES BUILD_RPATH "${CUDAToolkit_LIBRARY_DIR}")
 endif()
 
 # A launcher: COMMAND of device tests in one of the modes of tests/device/run.
@@ -75,6 +56,15 @@ endfunction()
 function(suture_device_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "STRICT_FILTER" "SOURCES;LIBRARIES")
   if(NOT SUTURE_CUDA_FOUND)
+    # It cannot be built, but it is counted.
+    set(cases 0)
+    foreach(source IN LISTS arg_SOURCES)
+      file(STRINGS "${source}" lines REGEX "^ *(TYPED_)?TEST(_F|_P)?\\(")
+      list(LENGTH lines count)
+      math(EXPR cases "${cases} + ${count}")
+    endforeach()
+    add_test(NAME ${name} COMMAND bash -c "echo 'skipped: ${cases} device tests, no nvcc'; exit 77")
+    set_tests_properties(${name} PROPERTIES LABELS device SKIP_RETURN_CODE 77)
     return()
   endif()
   if(NOT arg_STRICT_FILTER)
@@ -84,9 +74,7 @@ function(suture_device_test name)
   target_link_libraries(${name} PRIVATE suture::cuda ${arg_LIBRARIES})
   target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>)
   suture_device_launcher(plain launcher)
-  set_target_properties(${name} PROPERTIES CUDA_ARCHITECTURES "${SUTURE_TEST_CUDA_ARCHITECTURES}"
-                        CUDA_RUNTIME_LIBRARY Shared BUILD_RPATH "${CUDAToolkit_LIBRARY_DIR}"
-                        CROSSCOMPILING_EMULATOR "${launcher}")
+  set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR "${launcher}")
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                        PROPERTIES TIMEOUT 600 LABELS device SKIP_RETURN_CODE 77)
   foreach(mode IN ITEMS initcheck racecheck shuffle)
@@ -94,6 +82,21 @@ function(suture_device_test name)
     add_test(NAME ${name}.${mode}
              COMMAND ${launcher} "$<TARGET_FILE:${name}>" "--gtest_filter=${arg_STRICT_FILTER}")
     set_tests_properties(${name}.${mode} PROPERTIES TIMEOUT 1200 LABELS "device;strict" SKIP_RETURN_CODE 77)
+  endforeach()
+endfunction()
+
+# The strict modes themselves must see a fault.
+function(suture_check_strict_modes)
+  if(NOT suture_emulator)
+    return()
+  endif()
+  add_executable(suture_faulty "${PROJECT_SOURCE_DIR}/tests/device/faulty.cu")
+  foreach(mode IN ITEMS initcheck racecheck)
+    add_test(NAME strict_modes.${mode}_sees_a_fault
+             COMMAND bash "${PROJECT_SOURCE_DIR}/tests/device/run" false "${suture_emulator}" ${mode}
+                     "$<TARGET_FILE:suture_faulty>")
+    set_tests_properties(strict_modes.${mode}_sees_a_fault PROPERTIES LABELS "device;strict" TIMEOUT 300
+                         PASS_REGULAR_EXPRESSION "reported by the emulator in mode ${mode}: [1-9]")
   endforeach()
 endfunction()
 
@@ -105,4 +108,5 @@ function(suture_check_no_program_is_empty)
              COMMAND bash "${PROJECT_SOURCE_DIR}/tests/not_empty" ${programs})
   endif()
 endfunction()
+suture_check_strict_modes()
 cmake_language(DEFER CALL suture_check_no_program_is_empty)
