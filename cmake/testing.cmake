@@ -3,6 +3,7 @@
 include(GoogleTest)
 find_package(GTest REQUIRED)
 include("${CMAKE_CURRENT_LIST_DIR}/emulator.cmake")
+include("${CMAKE_CURRENT_LIST_DIR}/digest.cmake")
 
 set(SUTURE_DATA_DIR "${PROJECT_SOURCE_DIR}/../shared/data" CACHE PATH "Real volumes and slides for the tests")
 set(SUTURE_ORACLE_DIR "${PROJECT_SOURCE_DIR}/../shared/oracles" CACHE PATH "Reference results for the tests")

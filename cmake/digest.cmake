@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+# suture_digest_program(NAME SOURCE main.cpp [CUDA_SOURCE main.cu]): one program that prints digests, compiled in every
+# way that keeps IEEE arithmetic and run with several thread counts. All of them must print the same text.
+#   NAME.host    compilers, optimisation levels, instruction sets, contraction, OMP_NUM_THREADS
+#   NAME.device  CUDA_SOURCE with -fmad=true and -fmad=false, on a GPU or under the emulator, against the host's text
+function(suture_digest_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "SOURCE;CUDA_SOURCE" "")
+  get_filename_component(source "${arg_SOURCE}" ABSOLUTE)
+  set(dir "${CMAKE_CURRENT_BINARY_DIR}/${name}")
+  file(MAKE_DIRECTORY "${dir}")
+  set(openmp "")
+  if(OpenMP_CXX_FOUND)
+    set(openmp "${OpenMP_CXX_FLAGS}")
+  endif()
+
+  # Each variant: a label, then flags. The first is what the others are compared with.
+  set(variants "O3_v3|-O3 -march=x86-64-v3" "O0_v3|-O0 -march=x86-64-v3" "O2_baseline|-O2 -march=x86-64"
+      "O2_baseline_fma|-O2 -march=x86-64 -mfma" "O3_native|-O3 -march=native"
+      "contract_off|-O3 -march=x86-64-v3 -ffp-contract=off" "contract_on|-O3 -march=x86-64-v3 -ffp-contract=on"
+      "contract_fast|-O3 -march=x86-64-v3 -ffp-contract=fast -fno-math-errno -fno-trapping-math")
+  if(NOT SUTURE_HAS_X86_64_V3)
+    set(variants "O3|-O3" "O0|-O0" "contract_off|-O3 -ffp-contract=off" "contract_fast|-O3 -ffp-contract=fast")
+  endif()
+  set(programs "")
+  set(commands "")
+  foreach(compiler IN LISTS suture_compilers)
+    get_filename_component(compiler_name "${compiler}" NAME)
+    foreach(variant IN LISTS variants)
+      string(REGEX MATCH "^[^|]+" label "${variant}")
+      string(REGEX REPLACE "^[^|]+\\|" "" flags "${variant}")
+      if(NOT compiler STREQUAL CMAKE_CXX_COMPILER AND NOT label MATCHES "^(O0|O3_native|contract_fast)")
+        continue()
+      endif()
+      separate_arguments(flags)
+      set(program "${dir}/${compiler_name}.${label}")
+      # The second compiler may lack an OpenMP runtime; one thread gives the same digest.
+      set(threads ${openmp})
+      if(NOT compiler STREQUAL CMAKE_CXX_COMPILER)
+        set(threads "")
+      endif()
+      add_custom_command(
+        OUTPUT "${program}"
+        COMMAND "${compiler}" -std=c++20 ${flags} ${threads} "-I${PROJECT_SOURCE_DIR}/include"
+                "-I${PROJECT_SOURCE_DIR}/tests" -MD -MF "${program}.d" -MT "${program}" "${source}" -o "${program}"
+        DEPENDS "${source}" DEPFILE "${program}.d" COMMENT "Building ${name} (${compiler_name} ${label})" VERBATIM)
+      list(APPEND programs "${program}")
+      list(APPEND commands "${compiler_name}.${label}=${program}")
+    endforeach()
+  endforeach()
+  list(GET programs 0 reference)
+  if(openmp)
+    foreach(threads IN ITEMS 1 2 3 8)
+      list(APPEND commands "threads_${threads}=env OMP_NUM_THREADS=${threads} ${reference}")
+    endforeach()
+  endif()
+  add_test(NAME ${name}.host COMMAND bash "${PROJECT_SOURCE_DIR}/tests/same_output" ${commands})
+  set_tests_properties(${name}.host PROPERTIES LABELS digest TIMEOUT 1200)
+
+  if(SUTURE_CUDA_FOUND AND arg_CUDA_SOURCE)
+    get_filename_component(cuda_source "${arg_CUDA_SOURCE}" ABSOLUTE)
+    suture_device_launcher(plain launcher)
+    list(JOIN launcher " " launcher)
+    set(commands "host=${reference}")
+    foreach(fmad IN ITEMS true false)
+      set(program "${dir}/nvcc.fmad_${fmad}")
+      add_custom_command(
+        OUTPUT "${program}"
+        COMMAND "${CMAKE_CUDA_COMPILER}" -std=c++20 -O3 -fmad=${fmad} -cudart shared
+                -gencode arch=compute_80,code=compute_80 "-Xlinker=-rpath,${CUDAToolkit_LIBRARY_DIR}"
+                "-I${PROJECT_SOURCE_DIR}/include" "-I${PROJECT_SOURCE_DIR}/tests" -MD -MF "${program}.d"
+                -MT "${program}" "${cuda_source}" -o "${program}"
+        DEPENDS "${cuda_source}" DEPFILE "${program}.d" COMMENT "Building ${name} (nvcc -fmad=${fmad})" VERBATIM)
+      list(APPEND programs "${program}")
+      list(APPEND commands "fmad_${fmad}=${launcher} ${program}")
+    endforeach()
+    add_test(NAME ${name}.device COMMAND bash "${PROJECT_SOURCE_DIR}/tests/same_output" ${commands})
+    set_tests_properties(${name}.device PROPERTIES LABELS "digest;device" SKIP_RETURN_CODE 77 TIMEOUT 1200)
+  endif()
+  add_custom_target(${name}_programs ALL DEPENDS ${programs})
+endfunction()
