@@ -4,23 +4,11 @@
 
 #include <cstdint>
 
-#include "../math/bits.hpp"
 #include "../math/elementary.hpp"
+#include "distribution.hpp"
 #include "stream.hpp"
 
 namespace suture {
-
-// Two independent standard normal values from two words: r cos 2 pi u and r sin 2 pi u, r = sqrt(-2 ln v), v in (0, 1]
-// from the first word and u in [0, 1) from the second (Box and Muller, 1958). |z| <= 5.77.
-struct normal_pair {
-  float first;
-  float second;
-};
-SUTURE_FN normal_pair box_muller(std::uint32_t radius, std::uint32_t angle) {
-  const float r = math::sqrt(-2.0f * math::detail::log_of_normal(unit_positive(radius)));
-  const math::sine_cosine<float> turn = math::detail::sincospi_small(2.0f * unit_half_open(angle));
-  return {fma(r, turn.cosine, 0.0f), fma(r, turn.sine, 0.0f)};
-}
 
 // A random value per element, computed where it is used: element e of the field is a function of e and the stream
 // alone. Blocks of four elements (4k .. 4k+3) share one Philox evaluation; the calls that give all four give the bits
@@ -48,16 +36,16 @@ public:
     const bool second_half = (element & 2u) != 0;
     const normal_pair pair = box_muller(second_half ? words.word[2] : words.word[0],  //
                                         second_half ? words.word[3] : words.word[1]);
-    return (element & 1u) != 0 ? pair.second : pair.first;
+    return (element & 1u) != 0 ? pair.sine : pair.cosine;
   }
   SUTURE_FN void normal4(std::uint64_t block, float (&z)[4]) const {
     const philox_block words = stream_.block(block);
     const normal_pair a = box_muller(words.word[0], words.word[1]);
     const normal_pair b = box_muller(words.word[2], words.word[3]);
-    z[0] = a.first;
-    z[1] = a.second;
-    z[2] = b.first;
-    z[3] = b.second;
+    z[0] = a.cosine;
+    z[1] = a.sine;
+    z[2] = b.cosine;
+    z[3] = b.sine;
   }
 
 private:
@@ -72,26 +60,26 @@ public:
   SUTURE_HD constexpr draws(std::uint64_t seed, std::uint32_t epoch, std::uint64_t sample, std::uint16_t operation)
       : id_{seed, epoch, sample, operation, 0}, stream_(id_) {}
 
-  // a + (b - a) u, u in [0, 1) a multiple of 2^-24; below b even where rounding reaches it. a when a == b. One slot.
+  // a (1 - u) + b u, u in [0, 1) a multiple of 2^-24; in [a, b) even where rounding leaves it, a when a == b. One slot.
   SUTURE_HD float uniform(float a, float b) {
-    const float value = fma(b - a, unit_half_open(next()), a);
-    return value < b || !(a < b) ? value : below(b);
+    const float u = unit_half_open(next());
+    // Not a + (b - a) u: a bound that is a product would leave the compiler b - a to contract.
+    const float value = fma(b, u, fma(-a, u, a));
+    if (!(a < b)) return a;
+    return value < a ? a : value < b ? value : below(b);
   }
 
   // True with probability p rounded up to a multiple of 2^-24: never for 0, always for 1. One slot.
   SUTURE_HD bool bernoulli(float p) { return unit_half_open(next()) < p; }
 
-  // In [0, n), 1 <= n <= 2^32, by multiplication and shift; the probability of a value is off by at most 2^-32.
-  // One slot.
-  SUTURE_HD std::int64_t integer(std::int64_t n) {
-    return static_cast<std::int64_t>((std::uint64_t{next()} * static_cast<std::uint64_t>(n)) >> 32);
-  }
+  // In [0, n), 1 <= n <= 2^32. One slot.
+  SUTURE_HD std::int64_t integer(std::int64_t n) { return integer_below(next(), n); }
 
-  // Two slots.
+  // |x - mean| <= 5.77 deviation. Two slots.
   SUTURE_HD float normal(float mean, float deviation) {
     const std::uint32_t radius = next();
     const std::uint32_t angle = next();
-    return fma(deviation, box_muller(radius, angle).first, mean);
+    return fma(deviation, box_muller(radius, angle).cosine, mean);
   }
 
   // exp of a uniform value between ln a and ln b, 0 < a <= b; within [a, b]. One slot.

@@ -43,14 +43,4 @@ private:
   philox_block state_{};
 };
 
-// 24 bits to [0, 1): exact, a multiple of 2^-24.
-SUTURE_FN constexpr float unit_half_open(std::uint32_t word) {
-  return static_cast<float>(static_cast<std::int32_t>(word >> 8)) * 0x1p-24f;
-}
-
-// 24 bits to (0, 1]: exact, and fit for a logarithm.
-SUTURE_FN constexpr float unit_positive(std::uint32_t word) {
-  return static_cast<float>(static_cast<std::int32_t>(word >> 8) + 1) * 0x1p-24f;
-}
-
 }  // namespace suture
