@@ -4,6 +4,9 @@
 
 suture_root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 
+# Where the CUDA toolkit installs itself.
+if [[ -d /usr/local/cuda/bin ]]; then PATH=$PATH:/usr/local/cuda/bin; fi
+
 say() { echo "suture: $*" >&2; }
 fail() {
   say "$*"
