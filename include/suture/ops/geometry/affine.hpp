@@ -41,15 +41,11 @@ struct shears {
 
 namespace detail {
 
-struct sine_cosine {
-  double sine, cosine;
-};
-
 // Sine and cosine of an angle in degrees; multiples of 90 are exact.
-inline sine_cosine sine_cosine_of_degrees(double degrees) {
+inline math::sine_cosine<double> sincos_of_degrees(double degrees) {
   const double quarters = std::floor(fma(degrees, 1.0 / 90, 0.5));
   const double radians = fma(quarters, -90.0, degrees) * 0.017453292519943295769;
-  const double s = math::sin(radians), c = math::cos(radians);
+  const auto [s, c] = math::sincos(radians);
   switch (static_cast<std::int64_t>(quarters) & 3) {
     case 0:
       return {s, c};
@@ -64,7 +60,7 @@ inline sine_cosine sine_cosine_of_degrees(double degrees) {
 
 // Rotation about component `axis` of the frame, from component axis + 1 towards axis + 2.
 inline matrix3 rotation(int axis, double degrees) {
-  const auto [s, c] = sine_cosine_of_degrees(degrees);
+  const auto [s, c] = sincos_of_degrees(degrees);
   const int from = (axis + 1) % 3, towards = (axis + 2) % 3;
   matrix3 r;
   r[from][from] = c;
@@ -84,7 +80,7 @@ inline matrix3 euler_zxy(const point3& degrees) {
 inline matrix3 rodrigues(const point3& r) {
   const double angle = std::sqrt(fma(r[0], r[0], fma(r[1], r[1], r[2] * r[2])));
   if (angle == 0) return {};
-  const auto [s, c] = sine_cosine_of_degrees(angle);
+  const auto [s, c] = sincos_of_degrees(angle);
   const point3 k{r[0] / angle, r[1] / angle, r[2] / angle};
   matrix3 result;
   for (int i = 0; i < 3; ++i)
@@ -101,29 +97,17 @@ inline matrix3 shear_matrix(const shears& s) {
   return {{{1, s.v[0], s.v[1]}, {s.v[2], 1, s.v[3]}, {s.v[4], s.v[5], 1}}};
 }
 
-// Linear part and translation of a map about the image centre, in the frame of its convention.
-struct centered_map {
-  matrix3 linear;
-  point3 translation{0, 0, 0};
-};
-
-// p -> M p + t inverted.
-inline centered_map inverse(const centered_map& a) {
-  const matrix3 linear = suture::inverse(a.linear);
-  const point3 moved = linear * a.translation;
-  return {linear, {-moved[0], -moved[1], -moved[2]}};
-}
-
 inline bool well_conditioned(const matrix3& a) {
   const double d = determinant(a);
   return std::isfinite(d) && std::abs(d) > 1e-9;
 }
 
-// The content moves, the grid stays: x_in = c + linear (x_out - c) + translation, voxels.
-inline geometry_step content_step(const grid& input, const centered_map& pull) {
-  affine_map map = about(pull.linear, input.center(), input.center());
-  for (int i = 0; i < 3; ++i) map.offset[i] += pull.translation[i];
-  return {input, map};
+// The content moves, the grid stays: x_in = c + pull(x_out - c), voxels.
+inline geometry_step content_step(const grid& input, const affine_map& pull) {
+  const point3 c = input.center();
+  point3 offset = pull({-c[0], -c[1], -c[2]});
+  for (int k = 0; k < 3; ++k) offset[k] += c[k];
+  return {input, {pull.linear, offset}};
 }
 
 }  // namespace detail
@@ -164,7 +148,13 @@ struct affine {
 
   geometry_step step(const grid& input, const site& where) const {
     check(where);
-    return detail::content_step(input, pull(input));
+    const geometry_step result = detail::content_step(input, pull(input));
+    for (int i = 0; i < 3; ++i) {
+      bool finite = std::isfinite(result.pull.offset[i]);
+      for (double m : result.pull.linear.m[i]) finite = finite && std::isfinite(m);
+      require(finite, where, "scale ", scale, " and translate ", translate, " are too extreme to be inverted");
+    }
+    return result;
   }
 
 private:
@@ -184,13 +174,13 @@ private:
   }
 
   // The pull in voxels about the image centre.
-  detail::centered_map pull(const grid& input) const {
+  affine_map pull(const grid& input) const {
     using detail::rotation;
     const matrix3 s = diagonal(scale), sh = detail::shear_matrix(shear);
     switch (convention) {
       case affine_convention::suture: {
         const matrix3 r = rotation(2, rotate_deg[2]) * (rotation(1, rotate_deg[1]) * rotation(0, rotate_deg[0]));
-        return in_voxels(detail::inverse({r * (sh * s), translate}), matrix3{}, input.spacing);
+        return in_voxels(inverse({r * (sh * s), translate}), matrix3{}, input.spacing);
       }
       case affine_convention::itk:
         return in_voxels({detail::euler_zxy(rotate_deg), translate}, input.direction, input.spacing);
@@ -198,7 +188,7 @@ private:
         // From RAS to LPS the first two axes of the patient, x and y, change sign.
         const matrix3 r = detail::euler_zxy({rotate_deg[0], -rotate_deg[1], -rotate_deg[2]});
         const point3 t{scale[0] * translate[0], -scale[1] * translate[1], -scale[2] * translate[2]};
-        return in_voxels(detail::inverse({s * r, t}), input.direction, input.spacing);
+        return in_voxels(inverse({s * r, t}), input.direction, input.spacing);
       }
       case affine_convention::monai: {
         const matrix3 r = rotation(0, rotate_deg[0]) * (rotation(1, rotate_deg[1]) * rotation(2, rotate_deg[2]));
@@ -210,16 +200,16 @@ private:
         break;
     }
     const matrix3 r = detail::rodrigues({-rotate_deg[0], -rotate_deg[1], -rotate_deg[2]});
-    return detail::inverse({r * s, translate});
+    return inverse({r * s, translate});
   }
 
   // A map of millimetres in the frame whose columns are `axes`, taken to voxels.
-  static detail::centered_map in_voxels(const detail::centered_map& map, const matrix3& axes, const point3& spacing) {
+  static affine_map in_voxels(const affine_map& map, const matrix3& axes, const point3& spacing) {
     const matrix3 back = inverse(axes);
-    detail::centered_map result{back * (map.linear * axes), back * map.translation};
+    affine_map result{back * (map.linear * axes), back * map.offset};
     for (int i = 0; i < 3; ++i) {
       for (int j = 0; j < 3; ++j) result.linear[i][j] *= spacing[j] / spacing[i];
-      result.translation[i] /= spacing[i];
+      result.offset[i] /= spacing[i];
     }
     return result;
   }

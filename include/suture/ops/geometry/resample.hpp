@@ -26,8 +26,9 @@ enum class coordinate_map { half_pixel, align_corners, origin_preserving, center
 namespace detail {
 
 inline double round_half_even(double x) {
-  const double below = std::floor(x), rest = x - below;
-  if (rest != 0.5) return rest < 0.5 ? below : below + 1;
+  // x may be a product: it is compared, never subtracted from, so that no compiler can fuse the two.
+  const double below = std::floor(x), middle = below + 0.5;
+  if (x != middle) return x < middle ? below : below + 1;
   return 2 * std::floor(0.5 * below) == below ? below : below + 1;
 }
 
