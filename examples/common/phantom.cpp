@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Organs are painted one over the other, each with a signed distance (negative inside) turned into a coverage, so that
 // every boundary shows partial volume; two thin sub-slices are averaged for the thickness of a slice.
+// The library's own elementary functions, and no contraction of products and sums (see examples/CMakeLists.txt), make
+// it the same volume everywhere, so that digests can be compared.
 // All lengths are millimetres, positions (x to the left, y to the back, z to the head) around the body's middle.
 #include "phantom.hpp"
 
@@ -9,6 +11,8 @@
 #include <cmath>
 #include <numbers>
 #include <random>
+
+#include "suture/math/elementary.hpp"
 
 namespace suture::examples {
 namespace {
@@ -133,13 +137,13 @@ tube make_colon(dice& random) {
   const float haustra_phase = random.uniform(0, 2 * pi);
   for (std::size_t i = 0; i < path.size(); ++i) {
     const float s = static_cast<float>(i) / count;
-    const float calibre = 27 - 11 * std::min(1.0f, s * 1.5f) + 2 * std::sin(9 * s + haustra_phase);
-    const float haustra = std::pow(std::abs(std::sin(static_cast<float>(i) * (2 * pi / 34) + haustra_phase)), 0.6f);
+    const float calibre = 27 - 11 * std::min(1.0f, s * 1.5f) + 2 * math::sin(9 * s + haustra_phase);
+    const float haustra = math::pow(std::abs(math::sin(static_cast<float>(i) * (2 * pi / 34) + haustra_phase)), 0.6f);
     // A contraction parts every stretch from the next, each with its own level of fluid.
     float contraction = 0;
     for (std::size_t k = 1; k < colon_stretches.size() - 1; ++k) {
       const float away = (s - colon_stretches[k]) * count / 7;
-      contraction = std::max(contraction, std::exp(-away * away));
+      contraction = std::max(contraction, math::exp(-away * away));
     }
     colon.push_back({path[i], calibre * (0.82f + 0.18f * haustra) * (1 - 0.72f * contraction), 0});
   }
@@ -203,8 +207,8 @@ tube make_small_bowel(dice& random) {
   const float phase = random.uniform(0, 2 * pi);
   for (const point& p : smooth_path(knots, 2)) {
     const auto i = static_cast<float>(bowel.size());
-    const bool gas = std::sin(i * 0.023f + phase) > 0.8f;
-    bowel.push_back({p, 11.5f + 1.5f * std::sin(i * 0.11f), gas ? 4 * std::floor(p.y / 4) : -1000.0f});
+    const bool gas = math::sin(i * 0.023f + phase) > 0.8f;
+    bowel.push_back({p, 11.5f + 1.5f * math::sin(i * 0.11f), gas ? 4 * std::floor(p.y / 4) : -1000.0f});
   }
   return bowel;
 }
@@ -313,7 +317,7 @@ public:
           d[k] = (row[0][k] * (1 - fx) + row[1][k] * fx) * (1 - fy) + (next[0][k] * (1 - fx) + next[1][k] * fx) * fy;
         // Lordosis: the lumbar spine and what lies before it arch forwards.
         const point p = at(x, y);
-        const float arch = 9 * std::exp(-(z + 10) * (z + 10) / 4500) * std::clamp((p.y + 50) / 90, 0.0f, 1.0f);
+        const float arch = 9 * math::exp(-(z + 10) * (z + 10) / 4500) * std::clamp((p.y + 50) / 90, 0.0f, 1.0f);
         bent_[static_cast<std::size_t>(y * nx_ + x)] = {p.x + d[0], p.y + d[1] + arch, z_};
       }
   }
@@ -357,8 +361,8 @@ private:
 
 // Half-axes of the body at a level.
 std::array<float, 2> body_axes(float z) {
-  const float waist = std::exp(-(z - 25) * (z - 25) / 3600);
-  const float hips = 1 / (1 + std::exp((z + 80) / 18));
+  const float waist = math::exp(-(z - 25) * (z - 25) / 3600);
+  const float hips = 1 / (1 + math::exp((z + 80) / 18));
   return {163 - 9 * waist + 7 * hips, 110 - 4 * waist + 3 * hips};
 }
 
@@ -603,7 +607,7 @@ void paint_slice(canvas& c, const patient& who, std::vector<float>& colon_cover,
       c.paint(i, ellipsoid(p, {0, 58 + 0.42f * down, z}, {9, 5, 1}), 20);
       return;
     }
-    const float waist = 1.8f * std::cos(2 * pi * (within - 0.5f));  // bodies are narrower in their middle
+    const float waist = 1.8f * math::cos(2 * pi * (within - 0.5f));  // bodies are narrower in their middle
     const float body = ellipsoid(p, {0, 37, z}, {24 - waist, 18 - 0.7f * waist, 1});
     const float gap = (std::abs(within - 0.5f) - 0.37f) * 36;  // positive in the disc
     if (gap > 0) {
@@ -629,7 +633,7 @@ void paint_slice(canvas& c, const patient& who, std::vector<float>& colon_cover,
     c.each([&](point p, std::size_t i) {
       // Ribs run inside the wall from the spine round to the front, descending on their way.
       if (cavity[i] < -8 || cavity[i] > 16) return;
-      const float around = std::atan2(std::abs(p.x) / a, p.y / b) / pi;  // 0 at the back, 1 in front
+      const float around = math::atan2(std::abs(p.x) / a, p.y / b) / pi;  // 0 at the back, 1 in front
       const float out = cavity[i] - 3.5f;
       for (int rib = 0; rib < 7; ++rib) {
         const float level0 = 112 + 31 * static_cast<float>(rib);

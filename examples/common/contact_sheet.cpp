@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "contact_sheet.hpp"
+
+#include <cairo.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+
+namespace suture::examples {
+namespace {
+
+constexpr site here{"contact sheet"};
+constexpr double tile = 224, gap = 6, group_gap = 26, margin = 20, caption_height = 22, header_height = 74;
+
+struct color {
+  double r, g, b;
+};
+
+color label_color(int label) {
+  constexpr std::array<color, 6> first{{{0.16, 0.80, 0.95},
+                                        {1.00, 0.33, 0.28},
+                                        {0.98, 0.83, 0.20},
+                                        {0.45, 0.90, 0.40},
+                                        {0.93, 0.50, 0.95},
+                                        {1.00, 0.62, 0.25}}};
+  if (label <= static_cast<int>(first.size())) return first[static_cast<std::size_t>(label - 1)];
+  // Further labels: hues a golden angle apart.
+  const double hue = std::fmod(label * 0.618033988749895, 1.0) * 6;
+  const auto ramp = [&](double shift) {
+    return 0.35 + 0.6 * std::clamp(std::abs(std::fmod(hue + shift, 6.0) - 3) - 1, 0.0, 1.0);
+  };
+  return {ramp(0), ramp(4), ramp(2)};
+}
+
+// The array axis that runs along a patient axis (0: to the head, 1: to the back, 2: to the left), and its sense.
+struct oriented_axis {
+  int axis;
+  bool forward;
+};
+
+std::array<oriented_axis, 3> patient_axes(const grid& g) {
+  std::array<oriented_axis, 3> result{};
+  bool row_used[3] = {}, column_used[3] = {};
+  for (int pass = 0; pass < 3; ++pass) {
+    int row = -1, column = -1;
+    for (int i = 0; i < 3; ++i)
+      for (int j = 0; j < 3; ++j)
+        if (!row_used[i] && !column_used[j] &&
+            (row < 0 || std::abs(g.direction[i][j]) > std::abs(g.direction[row][column]))) {
+          row = i;
+          column = j;
+        }
+    row_used[row] = column_used[column] = true;
+    result[static_cast<std::size_t>(row)] = {column, g.direction[row][column] > 0};
+  }
+  return result;
+}
+
+// A plane as it is looked at: rows downwards, columns to the right, on the voxels of the volume.
+struct plane {
+  oriented_axis down, right;
+  int across;
+  std::int64_t index;  // along `across`
+  const char *left_mark, *top_mark;
+};
+
+std::array<plane, 3> standard_planes(const grid& g) {
+  const auto axes = patient_axes(g);
+  const oriented_axis head = axes[0], back = axes[1], left = axes[2];
+  const oriented_axis feet{head.axis, !head.forward};
+  return {{{back, left, head.axis, 0, "R", "A"},
+           {feet, left, back.axis, 0, "R", "H"},
+           {feet, back, left.axis, 0, "A", "H"}}};
+}
+
+std::size_t voxel_of(const grid& g, const plane& p, std::int64_t row, std::int64_t column) {
+  extent3 at{};
+  at[p.across] = p.index;
+  at[p.down.axis] = p.down.forward ? row : g.extents[p.down.axis] - 1 - row;
+  at[p.right.axis] = p.right.forward ? column : g.extents[p.right.axis] - 1 - column;
+  return linear_index(g.extents, at[0], at[1], at[2]);
+}
+
+// The slice that shows most of the rarest label worth showing, else the middle one.
+std::int64_t best_slice(const label_volume& labels, int across) {
+  const extent3& n = labels.grid.extents;
+  std::array<std::size_t, 256> count{};
+  for (const std::uint8_t label : labels.voxels) ++count[label];
+  int chosen = 0;
+  for (int label = 1; label < 256; ++label) {
+    const std::size_t c = count[static_cast<std::size_t>(label)];
+    if (c >= 30 && (chosen == 0 || c < count[static_cast<std::size_t>(chosen)])) chosen = label;
+  }
+  if (chosen == 0) return n[across] / 2;
+  std::vector<std::size_t> area(static_cast<std::size_t>(n[across]), 0);
+  for (std::int64_t z = 0; z < n[0]; ++z)
+    for (std::int64_t y = 0; y < n[1]; ++y)
+      for (std::int64_t x = 0; x < n[2]; ++x)
+        if (labels.voxels[linear_index(n, z, y, x)] == chosen)
+          ++area[static_cast<std::size_t>(across == 0 ? z : across == 1 ? y : x)];
+  return std::max_element(area.begin(), area.end()) - area.begin();
+}
+
+struct destroy_surface {
+  void operator()(cairo_surface_t* s) const { cairo_surface_destroy(s); }
+};
+struct destroy_context {
+  void operator()(cairo_t* c) const { cairo_destroy(c); }
+};
+using surface = std::unique_ptr<cairo_surface_t, destroy_surface>;
+using context = std::unique_ptr<cairo_t, destroy_context>;
+
+void set_color(cairo_t* c, color k) { cairo_set_source_rgb(c, k.r, k.g, k.b); }
+
+void text(cairo_t* c, double x, double y, double size, const std::string& words, color k, bool bold = false) {
+  cairo_select_font_face(c, "sans-serif", CAIRO_FONT_SLANT_NORMAL,
+                         bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL);
+  cairo_set_font_size(c, size);
+  set_color(c, k);
+  cairo_move_to(c, x, y);
+  cairo_show_text(c, words.c_str());
+}
+
+// The outline half-way between voxel centres inside and outside a label (marching squares); beyond the patch nothing is
+// known, so the outline is not closed there.
+void outline(cairo_t* c, const label_volume& labels, const plane& p, std::int64_t rows, std::int64_t columns,
+             double row_step, double column_step) {
+  std::array<bool, 256> present{};
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < columns; ++j) present[labels.voxels[voxel_of(labels.grid, p, i, j)]] = true;
+  cairo_set_line_width(c, 1.15);
+  cairo_set_line_cap(c, CAIRO_LINE_CAP_ROUND);
+  for (int label = 1; label < 256; ++label) {
+    if (!present[static_cast<std::size_t>(label)]) continue;
+    const auto inside = [&](std::int64_t i, std::int64_t j) {
+      return labels.voxels[voxel_of(labels.grid, p, i, j)] == label;
+    };
+    set_color(c, label_color(label));
+    for (std::int64_t i = 0; i + 1 < rows; ++i)
+      for (std::int64_t j = 0; j + 1 < columns; ++j) {
+        const bool a = inside(i, j), b = inside(i, j + 1), d = inside(i + 1, j), e = inside(i + 1, j + 1);
+        const int corners = (a ? 1 : 0) | (b ? 2 : 0) | (d ? 4 : 0) | (e ? 8 : 0);
+        if (corners == 0 || corners == 15) continue;
+        const double x = static_cast<double>(j) + 0.5, y = static_cast<double>(i) + 0.5;  // centre of the first voxel
+        const double top[2] = {x + 0.5, y}, bottom[2] = {x + 0.5, y + 1}, left[2] = {x, y + 0.5},
+                     right[2] = {x + 1, y + 0.5};
+        const auto line = [&](const double* from, const double* to) {
+          cairo_move_to(c, from[0] * column_step, from[1] * row_step);
+          cairo_line_to(c, to[0] * column_step, to[1] * row_step);
+        };
+        if (corners == 6 || corners == 9) {  // two corners across: keep them apart
+          line(corners == 9 ? left : right, top);
+          line(corners == 9 ? right : left, bottom);
+        } else if (a == b) {
+          if (d == e)
+            line(left, right);
+          else
+            line(bottom, d == a ? right : left);
+        } else if (d == e) {
+          line(top, a == d ? right : left);
+        } else {
+          line(top, bottom);
+        }
+      }
+    cairo_stroke(c);
+  }
+}
+
+void draw_plane(cairo_t* c, double x, double y, const panel& what, const plane& p, double scale, bool with_bar) {
+  const grid& g = what.image.grid;
+  const std::int64_t rows = g.extents[p.down.axis], columns = g.extents[p.right.axis];
+  const double row_step = g.spacing[p.down.axis] * scale, column_step = g.spacing[p.right.axis] * scale;
+  const double width = static_cast<double>(columns) * column_step, height = static_cast<double>(rows) * row_step;
+
+  const surface pixels(
+      cairo_image_surface_create(CAIRO_FORMAT_RGB24, static_cast<int>(columns), static_cast<int>(rows)));
+  require(cairo_surface_status(pixels.get()) == CAIRO_STATUS_SUCCESS, here, "out of memory");
+  cairo_surface_flush(pixels.get());
+  unsigned char* data = cairo_image_surface_get_data(pixels.get());
+  const int stride = cairo_image_surface_get_stride(pixels.get());
+  for (std::int64_t i = 0; i < rows; ++i) {
+    auto* line = reinterpret_cast<std::uint32_t*>(data + i * stride);
+    for (std::int64_t j = 0; j < columns; ++j) {
+      const float value = what.image.voxels[voxel_of(g, p, i, j)];
+      const auto grey = static_cast<std::uint32_t>(std::clamp(value, 0.0f, 1.0f) * 255 + 0.5f);
+      line[j] = grey << 16 | grey << 8 | grey;
+    }
+  }
+  cairo_surface_mark_dirty(pixels.get());
+
+  cairo_save(c);
+  cairo_translate(c, x, y);
+  cairo_rectangle(c, 0, 0, width, height);
+  cairo_clip(c);
+  cairo_save(c);
+  cairo_scale(c, column_step, row_step);
+  cairo_set_source_surface(c, pixels.get(), 0, 0);
+  cairo_pattern_set_filter(cairo_get_source(c), CAIRO_FILTER_BILINEAR);
+  cairo_pattern_set_extend(cairo_get_source(c), CAIRO_EXTEND_PAD);
+  cairo_paint(c);
+  cairo_restore(c);
+  outline(c, what.labels, p, rows, columns, row_step, column_step);
+
+  const color mark{0.85, 0.85, 0.55};
+  text(c, 4, height / 2 + 4, 11, p.left_mark, mark);
+  text(c, width / 2 - 4, 13, 11, p.top_mark, mark);
+  if (with_bar) {
+    const double length = g.spacing[p.right.axis] * static_cast<double>(columns) < 60 ? 10 : 20;
+    cairo_set_line_cap(c, CAIRO_LINE_CAP_BUTT);
+    cairo_set_line_width(c, 2);
+    set_color(c, mark);
+    cairo_move_to(c, 8, height - 9);
+    cairo_line_to(c, 8 + length * scale, height - 9);
+    cairo_stroke(c);
+    text(c, 8, height - 14, 10, std::to_string(static_cast<int>(length)) + " mm", mark);
+  }
+  cairo_restore(c);
+}
+
+void check_panel(const panel& p, const grid& g) {
+  const auto voxels = static_cast<std::size_t>(g.voxels());
+  require(p.image.voxels.size() == voxels && p.labels.voxels.size() == voxels && p.image.grid.extents == g.extents &&
+              p.labels.grid.extents == g.extents,
+          here, "image and labels of a row have different extents");
+}
+
+// Index of a target voxel in the source, continuous.
+template <class F>
+void each_source_point(const grid& source, const grid& target, F f) {
+  const affine_map map = source.physical_to_index() * target.index_to_physical();
+  const extent3& n = target.extents;
+#pragma omp parallel for
+  for (std::int64_t z = 0; z < n[0]; ++z)
+    for (std::int64_t y = 0; y < n[1]; ++y)
+      for (std::int64_t x = 0; x < n[2]; ++x)
+        f(linear_index(n, z, y, x), map({static_cast<double>(z), static_cast<double>(y), static_cast<double>(x)}));
+}
+
+}  // namespace
+
+template <class T>
+volume<float> shown_on(const volume<T>& source, const grid& target, float outside) {
+  volume<float> result{target, std::vector<float>(static_cast<std::size_t>(target.voxels()))};
+  const extent3& n = source.grid.extents;
+  each_source_point(source.grid, target, [&](std::size_t i, const point3& p) {
+    std::int64_t low[3], high[3];
+    double part[3];
+    for (int k = 0; k < 3; ++k) {
+      if (p[k] < -0.5 || p[k] > static_cast<double>(n[k]) - 0.5) {
+        result.voxels[i] = outside;
+        return;
+      }
+      const double inside = std::clamp(p[k], 0.0, static_cast<double>(n[k] - 1));
+      low[k] = static_cast<std::int64_t>(inside);
+      high[k] = std::min(low[k] + 1, n[k] - 1);
+      part[k] = inside - static_cast<double>(low[k]);
+    }
+    double sum = 0;
+    for (int corner = 0; corner < 8; ++corner) {
+      const bool u = corner & 4, v = corner & 2, w = corner & 1;
+      sum += (u ? part[0] : 1 - part[0]) * (v ? part[1] : 1 - part[1]) * (w ? part[2] : 1 - part[2]) *
+             static_cast<double>(
+                 source.voxels[linear_index(n, u ? high[0] : low[0], v ? high[1] : low[1], w ? high[2] : low[2])]);
+    }
+    result.voxels[i] = static_cast<float>(sum);
+  });
+  return result;
+}
+
+template volume<float> shown_on(const volume<std::int16_t>&, const grid&, float);
+template volume<float> shown_on(const volume<float>&, const grid&, float);
+
+label_volume labels_on(const label_volume& source, const grid& target) {
+  label_volume result{target, std::vector<std::uint8_t>(static_cast<std::size_t>(target.voxels()))};
+  const extent3& n = source.grid.extents;
+  each_source_point(source.grid, target, [&](std::size_t i, const point3& p) {
+    std::int64_t at[3];
+    for (int k = 0; k < 3; ++k) {
+      at[k] = static_cast<std::int64_t>(std::floor(p[k] + 0.5));
+      if (at[k] < 0 || at[k] >= n[k]) return;
+    }
+    result.voxels[i] = source.voxels[linear_index(n, at[0], at[1], at[2])];
+  });
+  return result;
+}
+
+void write_contact_sheet(const std::filesystem::path& path, const contact_sheet& sheet) {
+  require(!sheet.rows.empty(), here, "there is no sample to show");
+  double longest = 0;
+  for (const sheet_row& row : sheet.rows) {
+    const grid& g = row.after.image.grid;
+    check(g, here);
+    check_panel(row.before, g);
+    check_panel(row.after, g);
+    for (int k = 0; k < 3; ++k) longest = std::max(longest, g.spacing[k] * static_cast<double>(g.extents[k]));
+  }
+  const double scale = tile / longest;  // one scale for the whole sheet
+
+  // Columns are as wide, rows as high, as their largest picture.
+  std::array<double, 3> column_width{};
+  std::vector<double> row_height;
+  double height = header_height + margin;
+  for (const sheet_row& row : sheet.rows) {
+    const grid& g = row.after.image.grid;
+    double tallest = 0;
+    const auto planes = standard_planes(g);
+    for (std::size_t k = 0; k < 3; ++k) {
+      const auto shown = [&](int axis) { return g.spacing[axis] * static_cast<double>(g.extents[axis]) * scale; };
+      column_width[k] = std::max({column_width[k], shown(planes[k].right.axis), 60.0});
+      tallest = std::max(tallest, shown(planes[k].down.axis));
+    }
+    row_height.push_back(tallest);
+    height += caption_height + tallest + gap;
+  }
+  const double group = column_width[0] + column_width[1] + column_width[2] + 2 * gap;
+  const double width = 2 * margin + 2 * group + group_gap;
+
+  const surface page(cairo_image_surface_create(CAIRO_FORMAT_RGB24, static_cast<int>(std::ceil(width)),
+                                                static_cast<int>(std::ceil(height))));
+  const context c(cairo_create(page.get()));
+  require(cairo_status(c.get()) == CAIRO_STATUS_SUCCESS, here, "a picture of ", width, " by ", height,
+          " pixels is too large");
+  set_color(c.get(), {0.07, 0.08, 0.10});
+  cairo_paint(c.get());
+  const color bright{0.93, 0.94, 0.96}, dim{0.62, 0.65, 0.70};
+  text(c.get(), margin, 30, 17, sheet.title, bright, true);
+  double legend = margin;
+  for (std::size_t i = 0; i < sheet.label_names.size(); ++i) {
+    set_color(c.get(), label_color(static_cast<int>(i) + 1));
+    cairo_set_line_width(c.get(), 2);
+    cairo_move_to(c.get(), legend, 44);
+    cairo_line_to(c.get(), legend + 18, 44);
+    cairo_stroke(c.get());
+    text(c.get(), legend + 24, 48, 12, sheet.label_names[i], bright);
+    cairo_text_extents_t extents;
+    cairo_text_extents(c.get(), sheet.label_names[i].c_str(), &extents);
+    legend += 24 + extents.x_advance + 22;
+  }
+  const char* const plane_names[] = {"axial", "coronal", "sagittal"};
+  for (int side = 0; side < 2; ++side) {
+    double x = margin + side * (group + group_gap);
+    for (std::size_t k = 0; k < 3; ++k) {
+      text(c.get(), x, header_height - 4, 12,
+           std::string(k == 0 ? (side == 0 ? "before: " : "after: ") : "") + plane_names[k], dim);
+      x += column_width[k] + gap;
+    }
+  }
+
+  double y = header_height;
+  for (std::size_t r = 0; r < sheet.rows.size(); ++r) {
+    const sheet_row& row = sheet.rows[r];
+    text(c.get(), margin, y + 15, 12, row.caption, bright);
+    y += caption_height;
+    auto planes = standard_planes(row.after.image.grid);
+    for (plane& p : planes) p.index = best_slice(row.after.labels, p.across);
+    for (int side = 0; side < 2; ++side) {
+      double x = margin + side * (group + group_gap);
+      for (std::size_t k = 0; k < 3; ++k) {
+        draw_plane(c.get(), x, y, side == 0 ? row.before : row.after, planes[k], scale, k == 0);
+        x += column_width[k] + gap;
+      }
+    }
+    y += row_height[r] + gap;
+  }
+  cairo_surface_flush(page.get());
+
+  std::error_code status;
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), status);
+  const std::filesystem::path temporary = path.string() + ".part" + std::to_string(getpid());
+  const cairo_status_t wrote = cairo_surface_write_to_png(page.get(), temporary.c_str());
+  if (wrote == CAIRO_STATUS_SUCCESS) std::filesystem::rename(temporary, path, status);
+  if (wrote != CAIRO_STATUS_SUCCESS || status) {
+    std::error_code ignored;
+    std::filesystem::remove(temporary, ignored);
+    fail(here, path.string(),
+         ": cannot be written: ", wrote != CAIRO_STATUS_SUCCESS ? cairo_status_to_string(wrote) : status.message());
+  }
+}
+
+}  // namespace suture::examples

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// Full-resolution CT volumes with labels become augmented training patches; a contact sheet shows them, and a report
+// carries the digests that must be the same on every machine.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <iostream>
+
+#include "backend.hpp"
+#include "common/contact_sheet.hpp"
+#include "common/nifti.hpp"
+#include "common/phantom.hpp"
+#include "common/progress.hpp"
+#include "common/report.hpp"
+#include "common/sample_data.hpp"
+
+namespace suture::examples {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct options {
+  std::vector<std::string> images, labels;
+  std::string sample, backend = "auto", out = "ct_patches.out";
+  std::int64_t batch_size = 4, count = 16;
+  int threads = 0;
+  std::uint64_t seed = 42;
+  std::uint32_t epoch = 0;
+  std::vector<std::int64_t> patch{96};
+  std::vector<double> spacing{1};
+  bool evaluation = false, save_nifti = false;
+};
+
+// Scans of one voxel type.
+template <class T>
+struct scans {
+  std::vector<std::string> names, label_names;
+  std::vector<volume<T>> images;
+  std::vector<label_volume> labels;
+};
+using any_scans = std::variant<scans<std::int16_t>, scans<float>>;
+
+void require_same_grid(const grid& a, const grid& b, const std::string& image, const std::string& label) {
+  const site here{"label"};
+  require(a.extents == b.extents, here, label, ": extents ", b.extents, " differ from ", a.extents, " of ", image);
+  const affine_map to_a = a.physical_to_index() * b.index_to_physical();
+  for (int corner = 0; corner < 8; ++corner) {
+    point3 p{};
+    for (int k = 0; k < 3; ++k) p[k] = (corner >> k) & 1 ? static_cast<double>(a.extents[k] - 1) : 0.0;
+    const point3 q = to_a(p);
+    for (int k = 0; k < 3; ++k)
+      require(std::abs(q[k] - p[k]) < 0.01, here, label, ": does not lie where ", image, " lies: its voxel ", p,
+              " is voxel ", q, " there; resample one onto the other first");
+  }
+}
+
+any_scans read_scans(const options& o) {
+  scans<std::int16_t> whole;
+  if (o.images.empty() && o.sample == "head") {
+    sample_volume head = head_sample();
+    whole.names = {"head CT (Debian package invesalius-examples)"};
+    whole.label_names = {"bone"};
+    whole.images.push_back(std::move(head.image));
+    whole.labels.push_back(std::move(head.labels));
+    return whole;
+  }
+  if (o.images.empty()) {
+    phantom made = make_phantom({.seed = o.seed});
+    whole.names = {"abdominal CT phantom, seed " + std::to_string(o.seed)};
+    whole.label_names = {"colon", "lesion"};
+    whole.images.push_back(std::move(made.image));
+    whole.labels.push_back(std::move(made.labels));
+    return whole;
+  }
+
+  std::vector<image_volume> images;
+  progress bar("reading scans", static_cast<std::int64_t>(o.images.size()));
+  for (std::size_t i = 0; i < o.images.size(); ++i) {
+    images.push_back(read_image(o.images[i]));
+    const grid& g = grid_of(images.back());
+    if (o.labels.empty()) {
+      whole.labels.push_back({g, std::vector<std::uint8_t>(static_cast<std::size_t>(g.voxels()), 0)});
+    } else {
+      whole.labels.push_back(read_labels(o.labels[i]));
+      require_same_grid(g, whole.labels.back().grid, o.images[i], o.labels[i]);
+      whole.labels.back().grid = g;  // equal up to rounding in the files
+    }
+    whole.names.push_back(fs::path(o.images[i]).filename().string());
+    bar.advance();
+  }
+  bar.finish();
+  // One voxel type per batch: as soon as one scan needs float, all are float.
+  const bool all_whole =
+      std::all_of(images.begin(), images.end(), [](const image_volume& v) { return v.index() == 0; });
+  if (all_whole) {
+    for (image_volume& v : images) whole.images.push_back(std::move(std::get<0>(v)));
+    return whole;
+  }
+  scans<float> real{std::move(whole.names), std::move(whole.label_names), {}, std::move(whole.labels)};
+  for (image_volume& v : images) {
+    if (v.index() == 1) {
+      real.images.push_back(std::move(std::get<1>(v)));
+    } else {
+      const auto& from = std::get<0>(v);
+      real.images.push_back({from.grid, std::vector<float>(from.voxels.begin(), from.voxels.end())});
+    }
+  }
+  return real;
+}
+
+volume<float> as_float(const half* values, const grid& g) {
+  volume<float> result{g, std::vector<float>(static_cast<std::size_t>(g.voxels()))};
+  for (std::size_t i = 0; i < result.voxels.size(); ++i) result.voxels[i] = storage<half>::load(values[i]);
+  return result;
+}
+
+// The source where the patch was taken, plainly resampled and windowed, next to the patch.
+template <class T>
+sheet_row make_row(const scans<T>& from, std::size_t scan, std::size_t id, volume<float> image, label_volume labels) {
+  sheet_row row;
+  row.caption = "patch " + std::to_string(id) + " of " + from.names[scan];
+  row.before.image = shown_on(from.images[scan], image.grid, -1024.0f);
+  for (float& v : row.before.image.voxels) v = (v - (window_center - window_width / 2)) / window_width;
+  row.before.labels = labels_on(from.labels[scan], image.grid);
+  row.after = {std::move(image), std::move(labels)};
+  return row;
+}
+
+std::unique_ptr<backend> choose_backend(const options& o, const recipe& r, const auto& from) {
+  const bool gpu = o.backend == "cuda" || (o.backend == "auto" && why_no_cuda().empty());
+  if (gpu) return make_cuda_backend(r, from.images, from.labels);
+  return make_cpu_backend(r, from.images, from.labels, o.threads);
+}
+
+template <class T>
+report make_patches(const options& o, const recipe& r, const scans<T>& from) {
+  constexpr std::size_t rows_shown = 6;
+  const auto executor = choose_backend(o, r, from);
+  const auto count = static_cast<std::size_t>(o.count);
+  const auto voxels = static_cast<std::size_t>(r.patch[0] * r.patch[1] * r.patch[2]);
+  std::uint64_t image_digest = 0, label_digest = 0;
+  std::array<std::uint64_t, 256> label_voxels{};
+  contact_sheet sheet;
+  sheet.title = std::string("ct_patches, ") + (o.evaluation ? "evaluation" : "augmentation") + " on the " +
+                (executor->name() == "cuda" ? "GPU" : "CPU") + ": patches as a network sees them";
+  sheet.label_names = from.label_names;
+
+  progress bar("patches", o.count);
+  for (std::size_t first = 0; first < count; first += static_cast<std::size_t>(o.batch_size)) {
+    request which{{}, {}, o.seed, o.epoch, o.evaluation};
+    for (std::size_t id = first; id < std::min(count, first + static_cast<std::size_t>(o.batch_size)); ++id) {
+      which.scans.push_back(id % from.images.size());
+      which.ids.push_back(id);
+    }
+    const patches made = executor->run(which);
+    for (std::size_t i = 0; i < which.ids.size(); ++i) {
+      const half* image = made.images.data() + i * voxels;
+      const std::uint8_t* labels = made.labels.data() + i * voxels;
+      const std::uint64_t id = which.ids[i];
+      image_digest = combine_digest(image_digest, id, digest(contiguous(image, made.grids[i])));
+      label_digest = combine_digest(label_digest, id, digest(contiguous(labels, made.grids[i])));
+      for (std::size_t v = 0; v < voxels; ++v) ++label_voxels[labels[v]];
+
+      const bool shown = sheet.rows.size() < rows_shown;
+      if (!shown && !o.save_nifti) continue;
+      volume<float> patch = as_float(image, made.grids[i]);
+      label_volume patch_labels{made.grids[i], {labels, labels + voxels}};
+      if (o.save_nifti) {
+        std::string number = std::to_string(id);
+        number.insert(0, number.size() < 4 ? 4 - number.size() : 0, '0');
+        write_nifti(fs::path(o.out) / ("patch_" + number + "_image.nii.gz"), patch);
+        write_nifti(fs::path(o.out) / ("patch_" + number + "_labels.nii.gz"), patch_labels);
+      }
+      if (shown) sheet.rows.push_back(make_row(from, which.scans[i], id, std::move(patch), std::move(patch_labels)));
+    }
+    bar.advance(static_cast<std::int64_t>(which.ids.size()));
+  }
+  bar.finish();
+  write_contact_sheet(fs::path(o.out) / "contact_sheet.png", sheet);
+
+  const statistics& spent = executor->spent();
+  report result;
+  result["example"] = "ct_patches";
+  result["version"] = std::to_string(SUTURE_VERSION_MAJOR) + "." + std::to_string(SUTURE_VERSION_MINOR) + "." +
+                      std::to_string(SUTURE_VERSION_PATCH);
+  result["backend"] = executor->name();
+  result["device"] = executor->device();
+  result["scans"] = from.names;
+  result["voxel_type"] = storage<T>::name;
+  result["seed"] = o.seed;
+  result["epoch"] = o.epoch;
+  result["evaluation"] = o.evaluation;
+  result["count"] = o.count;
+  result["batch_size"] = o.batch_size;
+  result["patch"] = {r.patch[0], r.patch[1], r.patch[2]};
+  result["spacing_mm"] = {r.spacing_mm[0], r.spacing_mm[1], r.spacing_mm[2]};
+  result["image_digest"] = hexadecimal(image_digest);
+  result["label_digest"] = hexadecimal(label_digest);
+  report voxels_of = report::object();
+  for (std::size_t label = 0; label < 256; ++label)
+    if (label_voxels[label] > 0) voxels_of[std::to_string(label)] = label_voxels[label];
+  result["label_voxels"] = voxels_of;
+  result["stages"] = spent.stages;
+  result["launches"] = spent.launches;
+  result["workspace_bytes"] = spent.workspace_bytes;
+  result["seconds"] = spent.seconds;
+  result["voxels_per_second"] =
+      spent.seconds > 0 ? static_cast<double>(voxels) * static_cast<double>(count) / spent.seconds : 0.0;
+  return result;
+}
+
+// Three values, or one for all axes.
+template <class To, class From>
+vec3<To> triple(const std::vector<From>& values, const char* flag) {
+  require(values.size() == 1 || values.size() == 3, site{flag}, "takes one number or three (z y x), not ",
+          values.size());
+  vec3<To> result{};
+  for (int k = 0; k < 3; ++k) result[k] = values[values.size() == 1 ? 0 : static_cast<std::size_t>(k)];
+  return result;
+}
+
+int run_program(int argc, char** argv) {
+  options o;
+  CLI::App app{"Makes augmented training patches from CT volumes with labels."};
+  app.option_defaults()->always_capture_default();
+  app.add_option("--image", o.images, "CT volumes in HU, .nii or .nii.gz")->type_name("FILE...");
+  app.add_option("--label", o.labels, "their label maps, in the same order")->type_name("FILE...");
+  app.add_option("--sample", o.sample,
+                 "without --image: the head CT of a Debian package, fetched once, or a synthetic abdomen (default)")
+      ->check(CLI::IsMember({"head", "phantom"}));
+  app.add_option("--backend", o.backend, "auto takes a GPU if there is one")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
+  app.add_option("--batch-size", o.batch_size, "patches made at once")->check(CLI::Range(1, 65535));
+  app.add_option("--threads", o.threads, "of the CPU backend, 0: all")->check(CLI::Range(0, 4096));
+  app.add_option("--seed", o.seed, "of everything random");
+  app.add_option("--epoch", o.epoch, "a new epoch draws anew");
+  app.add_option("--count", o.count, "patches in all")->check(CLI::Range(1, 1000000));
+  app.add_option("--patch", o.patch, "voxels, one number or z y x")->expected(1, 3)->check(CLI::Range(1, 2048));
+  app.add_option("--spacing", o.spacing, "of the patches in mm, one number or z y x")
+      ->expected(1, 3)
+      ->check(CLI::Range(0.01, 100.0));
+  app.add_flag("--eval", o.evaluation, "evaluation: random operations off, the middle of every scan");
+  app.add_option("--out", o.out, "folder for contact_sheet.png and report.json");
+  app.add_flag("--save-nifti", o.save_nifti, "write every patch and its labels as .nii.gz too");
+  try {
+    app.parse(argc, argv);
+    if (!o.images.empty() && !o.sample.empty()) throw CLI::ValidationError("--sample", "excludes --image");
+    if (!o.labels.empty() && o.labels.size() != o.images.size())
+      throw CLI::ValidationError(
+          "--label", std::to_string(o.labels.size()) + " files for " + std::to_string(o.images.size()) + " of --image");
+  } catch (const CLI::Success& done) {
+    return app.exit(done);
+  } catch (const CLI::ParseError& problem) {
+    std::cerr << "ct_patches: " << problem.what() << " (see --help)\n";
+    return 2;
+  }
+
+  const recipe r{triple<std::int64_t>(o.patch, "--patch"), triple<double>(o.spacing, "--spacing")};
+  if (o.backend == "cuda" && !why_no_cuda().empty()) fail(site{"--backend cuda"}, why_no_cuda());
+  require_writable_folder(o.out);
+  const any_scans from = read_scans(o);
+  const report result = std::visit([&](const auto& s) { return make_patches(o, r, s); }, from);
+  std::cerr << "contact sheet: " << (fs::path(o.out) / "contact_sheet.png").string() << '\n';
+  write_report(fs::path(o.out) / "report.json", result);
+  return 0;
+}
+
+}  // namespace
+}  // namespace suture::examples
+
+int main(int argc, char** argv) {
+  try {
+    return suture::examples::run_program(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::cerr << "ct_patches: not enough memory\n";
+  } catch (const std::exception& problem) {
+    std::cerr << "ct_patches: " << problem.what() << '\n';
+  }
+  return 1;
+}
