@@ -27,7 +27,7 @@
 #endif
 
 // Full unrolling of short loops with a compile-time count, where it keeps small arrays in registers.
-#if defined(__CUDA_ARCH__)
+#if defined(__CUDACC__)
 #define SUTURE_UNROLL _Pragma("unroll")
 #elif defined(__clang__)
 #define SUTURE_UNROLL _Pragma("clang loop unroll(full)")

@@ -51,9 +51,8 @@ struct pair_evaluator {
                                  std::int32_t number, std::int32_t channel,
                                  const typename Pipeline::border_type& border) {
     using I = typename Pipeline::interpolation_type;
-    using B = typename Pipeline::border_type;
     if constexpr (Pipeline::prefiltered) {
-      constexpr std::int32_t pad = B::prefilter_padding;
+      constexpr std::int32_t pad = Pipeline::padding;
       const coordinate shifted[3] = {{c[0].base + pad, c[0].fraction},
                                      {c[1].base + pad, c[1].fraction},
                                      {c[2].base + pad, c[2].fraction}};
@@ -87,7 +86,7 @@ struct pair_evaluator {
             c, s.extents, static_cast<In>(rule.label_outside),
             [&](std::int32_t sz, std::int32_t sy, std::int32_t sx) { return read<In>(s, channel, sz, sy, sx); });
     } else {
-      static_assert(storage_name<Out>() == storage_name<typename Pipeline::result_type>(),
+      static_assert(same_storage_v<Out, typename Pipeline::result_type>,
                     "suture: the output views' element type is not what the pipeline ends with; end the chain with "
                     "cast<T>{} for outputs of type T (without a cast the result is float)");
       if constexpr (!Pipeline::has_geometry) {

@@ -9,6 +9,10 @@
 
 namespace suture {
 
+// Two names of one stored type, such as half and __half.
+template <class A, class B>
+inline constexpr bool same_storage_v = storage_name<A>() == storage_name<B>();
+
 // A value functor that a sample may have drawn "off"; then it costs one uniform branch.
 template <class F>
 struct switched {
@@ -51,11 +55,6 @@ struct functor {
   static_assert(std::is_trivially_copyable_v<plain>,
                 "suture: the functor of a value operation must be trivially copyable, it travels to the device");
   using type = std::conditional_t<random_operation<Op>, switched<plain>, plain>;
-};
-
-template <class T, class U>
-struct same_or {
-  using type = T;
 };
 
 template <class Ops, class Indices, std::size_t First>
@@ -145,6 +144,8 @@ struct pipeline<chain<Ops...>> {
   using border_type = typename sampling_type::border_type;
   using label_type = typename sampling_type::label_type;
   static constexpr bool prefiltered = has_geometry && interpolation_type::prefiltered;
+  // Voxels the coefficients reach beyond the source on each side.
+  static constexpr std::int32_t padding = prefiltered ? border_type::prefilter_padding : 0;
 
   // Value operations left of the geometry act on taps; without geometry everything acts on outputs.
   static constexpr std::size_t tap_count = begin == size ? 0 : begin;

@@ -53,7 +53,7 @@ constexpr std::uint16_t operation_id_of() {
   constexpr std::array<int, sizeof...(Ops)> kinds{kind_of(static_cast<const Ops*>(nullptr))...};
   constexpr std::size_t ordinal = [&] {
     std::size_t n = 0;
-    for (std::size_t j = 0; j < I; ++j) n += kinds[j] == kinds[I] ? 1 : 0;
+    for (std::size_t j = 0; j != I; ++j) n += kinds[j] == kinds[I] ? 1 : 0;
     return n;
   }();
   static_assert(kinds[I] >= 0 && kinds[I] < 4096 && ordinal < 16,
@@ -204,8 +204,10 @@ private:
       c.first = control_vectors_;
       c.on = geometry.deformed ? 1u : 0u;
       if (geometry.deformed) {
-        const auto& n = geometry.drawn.control_points;
-        control_vectors_ += static_cast<std::int64_t>(n[0]) * n[1] * n[2];
+        const auto n = vec_cast<double>(geometry.drawn.control_points);
+        require(n[0] * n[1] * n[2] < 2147483648.0, {"plan", sample_}, geometry.drawn.control_points,
+                " control points are more than 2^31; widen control_spacing_mm");
+        control_vectors_ += static_cast<std::int64_t>(n[0] * n[1] * n[2]);
       }
     }
   }

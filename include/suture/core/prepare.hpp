@@ -26,17 +26,11 @@ constexpr std::size_t aligned(std::size_t n) {
   return (n + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
 }
 
-template <class Pipeline>
-constexpr std::int32_t padding() {
-  if constexpr (Pipeline::prefiltered) return Pipeline::border_type::prefilter_padding;
-  else return 0;
-}
-
 // Voxels of B-spline coefficients of one channel.
 template <class Pipeline>
 std::size_t coefficient_voxels(const grid& g) {
   std::size_t n = 1;
-  for (int k = 0; k < 3; ++k) n *= static_cast<std::size_t>(g.extents[k] + 2 * padding<Pipeline>());
+  for (int k = 0; k < 3; ++k) n *= static_cast<std::size_t>(g.extents[k] + 2 * Pipeline::padding);
   return n;
 }
 
@@ -57,6 +51,12 @@ workspace_layout layout(const Plan& plan, const Bindings&... bindings) {
   }
   l.bytes = l.coefficients + aligned(coefficients * sizeof(float));
   return l;
+}
+
+inline void check_workspace(const void* data, std::size_t size, const workspace_layout& l) {
+  require(size >= l.bytes, {"workspace"}, size, " bytes given, ", l.bytes, " needed");
+  require(reinterpret_cast<std::uintptr_t>(data) % workspace_alignment == 0, {"workspace"}, "pointer ", data,
+          " is not aligned to ", workspace_alignment, " bytes");
 }
 
 inline bool same_geometry(const grid& a, const grid& b) {
@@ -189,7 +189,7 @@ auto make_record(const Plan& plan, std::size_t i, const workspace_layout& l, std
     target_tensor& t = r.out[b];
     s.channels = static_cast<std::int32_t>(in.channels);
     if constexpr (P::prefiltered && !B::is_label) {
-      for (int k = 0; k < 3; ++k) s.extents[k] = static_cast<std::int32_t>(in.grid.extents[k]) + 2 * padding<P>();
+      for (int k = 0; k < 3; ++k) s.extents[k] = static_cast<std::int32_t>(in.grid.extents[k]) + 2 * P::padding;
       s.stride[2] = 1;
       s.stride[1] = s.extents[2];
       s.stride[0] = s.stride[1] * s.extents[1];

@@ -20,9 +20,9 @@ struct view {
   std::int64_t channels = 1;
   std::int64_t channel_stride = 0;
 
-  operator view<const T>() const
-    requires(!std::is_const_v<T>)
-  {
+  template <class U>
+    requires(std::is_same_v<U, const T> && !std::is_const_v<T>)
+  operator view<U>() const {
     return {data, grid, stride, channels, channel_stride};
   }
 };

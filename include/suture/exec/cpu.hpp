@@ -39,18 +39,12 @@ void parallel_for(int threads, std::int64_t n, const F& f) {
 #endif
 }
 
-inline void check_workspace(const void* data, std::size_t size, const workspace_layout& l) {
-  require(size >= l.bytes, {"workspace"}, size, " bytes given, ", l.bytes, " needed");
-  require(reinterpret_cast<std::uintptr_t>(data) % workspace_alignment == 0, {"workspace"}, "pointer ", data,
-          " is not aligned to ", workspace_alignment, " bytes");
-}
-
 // Fills the coefficient volume of one image: value operations, border padding, then the recursive filter by axis.
 template <class Pipeline, class Binding>
 void prefilter(const cpu& exec, const record_coefficients& c, const item<Pipeline>& sample, std::int32_t number,
                const source_tensor& raw, const typename Pipeline::border_type& border) {
   using B = typename Pipeline::border_type;
-  constexpr std::int32_t pad = padding<Pipeline>();
+  constexpr std::int32_t pad = Pipeline::padding;
   const auto& n = c.extents;
   const std::int64_t plane = static_cast<std::int64_t>(n[1]) * n[2];
   for (std::int32_t channel = 0; channel < raw.channels; ++channel) {

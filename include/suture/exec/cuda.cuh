@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(128) upload_kernel(const __grid_constant__ rec
 template <class Evaluator, std::size_t B>
 __global__ void __launch_bounds__(256) coefficient_fill_kernel(Evaluator e, source_tensor raw, std::int32_t number) {
   using P = typename Evaluator::pipeline_type;
-  constexpr std::int32_t pad = padding<P>();
+  constexpr std::int32_t pad = P::padding;
   const auto& r = e.records[number];
   const source_tensor& c = r.in[B];
   const auto x = static_cast<std::int32_t>(blockIdx.x * 32 + threadIdx.x);
@@ -178,7 +178,7 @@ void upload(const cuda& exec, const Plan& plan, const workspace_layout& l, Recor
 template <std::size_t B, class Evaluator, class Plan, class Binding>
 void prefilter(const cuda& exec, const Evaluator& e, const Plan& plan, const Binding& bound) {
   if constexpr (!Binding::is_label) {
-    constexpr std::int32_t pad = padding<typename Evaluator::pipeline_type>();
+    constexpr std::int32_t pad = Evaluator::pipeline_type::padding;
     for (std::size_t i = 0; i < plan.size(); ++i) {
       const source_tensor raw = raw_source(bound, i);
       const auto number = static_cast<std::int32_t>(i);

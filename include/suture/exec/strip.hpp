@@ -374,7 +374,7 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
             v[l] = storage<In>::load(read<In>(in, channel, z, y, x0 + std::min(l, count - 1)));
         }
       } else {
-        constexpr std::int32_t pad = P::prefiltered ? P::border_type::prefilter_padding : 0;
+        constexpr std::int32_t pad = P::padding;
         constexpr std::int32_t reach = P::interpolation_type::taps / 2;
         const bool inside = s.within(in.extents, pad - (reach > 1 ? reach - 1 : 0), pad + std::max(reach, 1));
         if (inside && (P::prefiltered || !any_needs_voxel<typename P::taps>)) {
@@ -393,7 +393,7 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
                             ((channel * static_cast<std::int64_t>(r.sample.extents[0]) + z) * r.sample.extents[1] + y) *
                                 r.sample.extents[2] + x0)};
       apply_lanes(r.sample.outputs, v, first, [&]<class R>(const R (&finished)[strip_width]) {
-        static_assert(storage_name<Out>() == storage_name<R>());
+        static_assert(same_storage_v<Out, R>);
         Out row[strip_width];
         for (int l = 0; l < strip_width; ++l) row[l] = same_bits<Out>(finished[l]);
         write_row(to, out.stride[2], row, count);

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pipelines whose digests must agree between compilers, flags, threads, batch splits and devices. Every operation
+// of the library stands in at least one of them.
+#pragma once
+
+#include <suture/suture.hpp>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace digest_test {
+
+using namespace suture;
+
+// Three small CT-like volumes with label maps, of different size, spacing and orientation.
+struct cases {
+  std::vector<grid> grids;
+  std::vector<std::vector<std::int16_t>> images;  // two channels each
+  std::vector<std::vector<std::uint8_t>> labels;
+  std::vector<std::uint64_t> ids{1234567890123ull, 7, 42};
+
+  cases() {
+    const extent3 sizes[3] = {{21, 40, 37}, {33, 31, 48}, {17, 52, 45}};
+    const point3 spacings[3] = {{2.5, 0.8, 0.8}, {1, 1, 1}, {3, 0.9, 1.1}};
+    for (int i = 0; i < 3; ++i) {
+      grid g;
+      g.extents = sizes[i];
+      g.spacing = spacings[i];
+      g.origin = {-20.5 * i, 10, 3};
+      if (i == 1) g.direction = {{{-1, 0, 0}, {0, -1, 0}, {0, 0, 1}}};
+      if (i == 2) g.direction = {{{0.8, -0.6, 0}, {0.6, 0.8, 0}, {0, 0, 1}}};
+      grids.push_back(g);
+      const auto n = static_cast<std::size_t>(g.voxels());
+      std::vector<std::int16_t> image(2 * n);
+      std::vector<std::uint8_t> label(n);
+      for (std::size_t v = 0; v < 2 * n; ++v) {
+        const std::uint64_t h = mix64(v * 3 + static_cast<std::uint64_t>(i));
+        image[v] = static_cast<std::int16_t>(static_cast<int>(h % 600) - 300 + static_cast<int>(v / 37 % 400));
+        if (v < n) label[v] = static_cast<std::uint8_t>((v / 5 % 3) + (h % 11 == 0 ? 1 : 0));
+      }
+      images.push_back(image);
+      labels.push_back(label);
+    }
+  }
+};
+
+// Calls f(name, pipeline, output element as a value) for every pipeline.
+template <class F>
+void for_each_recipe(const F& f) {
+  const window w{.center = 40, .width = 400};
+  const extent3 patch{19, 24, 26};
+
+  f("ct", w | resample{.spacing_mm = {1.5, 1, 1}} | random_affine{.rotate_deg = 15, .scale = {.85f, 1.25f}} |
+              random_elastic{.control_spacing_mm = 14, .max_displacement_mm = 4} | pad_to{patch} |
+              random_crop{.size = patch} | random_gamma{.range = {.7f, 1.5f}} | gaussian_noise{.sigma = .02f} |
+              cast<suture::half>{});
+  f("ct_reflect_vote", w | resample{.spacing_mm = {1.2, 1, 1}, .map = coordinate_map::origin_preserving} |
+                           random_affine{.rotate_deg = 40, .shear = .1f, .translate = 3} |
+                           random_elastic{.control_spacing_mm = 12, .max_displacement_mm = 3, .probability = .7f} |
+                           sampling<linear, reflect, vote>{} | crop_or_pad{patch} | random_flip{} |
+                           random_contrast{.pivot = .5f} | random_brightness{} | clamp{} | cast<bfloat16>{});
+  f("elastic_then_affine", rescale{.slope = .5f, .intercept = -10} |
+                               random_elastic{.control_spacing_mm = 15, .max_displacement_mm = 3} |
+                               random_affine{.rotate_deg = 30, .convention = affine_convention::monai} |
+                               sampling<linear, mirror>{} | rician_noise{.sigma = 3} | cast<std::int16_t>{});
+  f("bspline_mirror", random_affine{.rotate_deg = 10, .convention = affine_convention::nnunet} |
+                          sampling<cubic_bspline, mirror>{} | center_crop{{15, 16, 17}});
+  f("bspline_constant", w | resize{{13, 30, 41}} | random_rot90{} |
+                            sampling<cubic_bspline, constant>{.border = {.value = -1}, .label_outside = 9} |
+                            crop_or_pad{patch} | invert{.pivot = .5f} | cast<std::uint8_t>{});
+  f("bspline_edge", resample{.spacing_mm = {1.3, 1.1, .7}, .map = coordinate_map::center_preserving} |
+                        sampling<cubic_bspline, edge>{});
+  f("bspline_wrap", resample{.spacing_mm = {2, 1, 2}, .map = coordinate_map::align_corners} |
+                        sampling<cubic_bspline, wrap>{});
+  f("bspline_reflect", affine{.rotate_deg = {3, 4, 5}, .scale = {1.1, 1.1, 1.1}} | sampling<cubic_bspline, reflect>{});
+  f("catmull_rom", sigmoid_window{.center = 40, .width = 400} | orient{"RAS"} |
+                       affine{.rotate_deg = {10, 20, 30}, .convention = affine_convention::torchio} |
+                       sampling<catmull_rom, edge>{} | cast<suture::half>{});
+  f("torch_cubic", affine_matrix{.linear = {{{.9, .1, 0}, {-.1, .95, .05}, {0, 0, 1.1}}}} |
+                       sampling<torch_cubic, wrap, nearest_half_even>{} | random_brightness_factor{});
+  f("relabel", permute{{2, 0, 1}} | flip{{true, false, true}} | rot90{} | pad{{1, 2, 3}, {3, 2, 1}} |
+                   crop{{1, 1, 1}, {18, 15, 12}} | sampling<nearest, reflect, nearest>{} | cast<std::int8_t>{});
+  f("pointwise", scale_intensity{.a_min = -200, .a_max = 300, .b_min = -1, .b_max = 1, .clip = true} |
+                     random_gamma{.range = {.5f, 2}, .value_range = {-1, 1}, .law = interval_law::mixture} |
+                     gaussian_noise{.sigma = {0, .1f}} | brightness{.offset = .25f} | brightness_factor{.factor = 3} |
+                     contrast{.factor = 1.5f, .pivot = 1} | cast<std::uint16_t>{});
+  f("noise_before_geometry", gaussian_noise{.sigma = 10} | identity{} |
+                                 affine{.rotate_deg = {0, 0, 20}, .convention = affine_convention::itk} |
+                                 suture::gamma{.exponent = 1.3f, .range = {-300, 300}} | cast<std::int32_t>{});
+}
+
+// One line per pipeline: the digests of images and labels over the whole batch.
+struct line {
+  std::string name;
+  std::uint64_t images = 0, labels = 0;
+  void print() const {
+    std::printf("%-24s %016llx %016llx\n", name.c_str(), static_cast<unsigned long long>(images),
+                static_cast<unsigned long long>(labels));
+  }
+};
+
+}  // namespace digest_test
