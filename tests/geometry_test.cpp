@@ -239,6 +239,15 @@ TEST(Resample, SpacingIsExactToTheMap) {
     EXPECT_EQ(spacing(map), (point3{2, 1.5, 3}));
 }
 
+TEST(Resample, OneVoxelOfAlignedCornersIsTheFirst) {
+  // Any slope gives coordinate 0; the input's keeps the map invertible for points and boxes.
+  const geometry_step s = suture::resize{.extents = {1, 0, 0}, .map = coordinate_map::align_corners}.step(
+      plain_grid({9, 4, 4}, {3, 1, 1}), here);
+  EXPECT_EQ(s.pull({0, 0, 0}), (point3{0, 0, 0}));
+  EXPECT_EQ(s.pull.linear[0][0], 1);
+  EXPECT_EQ(s.output.spacing[0], 3);
+}
+
 TEST(Resample, SameSpacingIsTheIdentity) {
   const grid g = oblique_grid({17, 33, 20});
   for (const auto map : {coordinate_map::half_pixel, coordinate_map::align_corners, coordinate_map::origin_preserving,
