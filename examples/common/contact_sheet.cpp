@@ -84,7 +84,7 @@ std::size_t voxel_of(const grid& g, const plane& p, std::int64_t row, std::int64
   return linear_index(g.extents, at[0], at[1], at[2]);
 }
 
-// The slice that shows most of the rarest label worth showing, else the middle one.
+// The slice in the middle of the rarest label worth showing, else of the volume.
 std::int64_t best_slice(const label_volume& labels, int across) {
   const extent3& n = labels.grid.extents;
   std::array<std::size_t, 256> count{};
@@ -101,7 +101,10 @@ std::int64_t best_slice(const label_volume& labels, int across) {
       for (std::int64_t x = 0; x < n[2]; ++x)
         if (labels.voxels[linear_index(n, z, y, x)] == chosen)
           ++area[static_cast<std::size_t>(across == 0 ? z : across == 1 ? y : x)];
-  return std::max_element(area.begin(), area.end()) - area.begin();
+  const std::size_t half = count[static_cast<std::size_t>(chosen)] / 2;
+  std::size_t slice = 0;
+  for (std::size_t sum = area[0]; sum <= half; sum += area[slice]) ++slice;
+  return static_cast<std::int64_t>(slice);
 }
 
 struct destroy_surface {
@@ -277,12 +280,33 @@ label_volume labels_on(const label_volume& source, const grid& target) {
   label_volume result{target, std::vector<std::uint8_t>(static_cast<std::size_t>(target.voxels()))};
   const extent3& n = source.grid.extents;
   each_source_point(source.grid, target, [&](std::size_t i, const point3& p) {
-    std::int64_t at[3];
+    std::int64_t low[3];
+    double part[3];
     for (int k = 0; k < 3; ++k) {
-      at[k] = static_cast<std::int64_t>(std::floor(p[k] + 0.5));
-      if (at[k] < 0 || at[k] >= n[k]) return;
+      if (p[k] < -1 || p[k] > static_cast<double>(n[k])) return;
+      low[k] = static_cast<std::int64_t>(std::floor(p[k]));
+      part[k] = p[k] - static_cast<double>(low[k]);
     }
-    result.voxels[i] = source.voxels[linear_index(n, at[0], at[1], at[2])];
+    std::uint8_t label[8];
+    double weight[8], best = 0;
+    for (int corner = 0; corner < 8; ++corner) {
+      const std::int64_t at[3] = {low[0] + (corner >> 2), low[1] + (corner >> 1 & 1), low[2] + (corner & 1)};
+      weight[corner] = 1;
+      bool inside = true;
+      for (int k = 0; k < 3; ++k) {
+        weight[corner] *= at[k] == low[k] ? 1 - part[k] : part[k];
+        inside = inside && at[k] >= 0 && at[k] < n[k];
+      }
+      label[corner] = inside ? source.voxels[linear_index(n, at[0], at[1], at[2])] : std::uint8_t{0};
+    }
+    for (int corner = 0; corner < 8; ++corner) {
+      double sum = 0;
+      for (int other = 0; other < 8; ++other) sum += label[other] == label[corner] ? weight[other] : 0;
+      if (sum > best || (sum == best && label[corner] < result.voxels[i])) {
+        best = sum;
+        result.voxels[i] = label[corner];
+      }
+    }
   });
   return result;
 }

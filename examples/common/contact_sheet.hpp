@@ -34,7 +34,7 @@ void write_contact_sheet(const std::filesystem::path& path, const contact_sheet&
 // What a scan looks like on another grid: linear interpolation, `outside` beyond the scan.
 template <class T>
 volume<float> shown_on(const volume<T>& source, const grid& target, float outside);
-// Nearest label; 0 beyond the scan.
+// The label with the largest sum of linear weights, ties to the lowest; 0 beyond the scan.
 label_volume labels_on(const label_volume& source, const grid& target);
 
 extern template volume<float> shown_on(const volume<std::int16_t>&, const grid&, float);

@@ -125,10 +125,10 @@ constexpr std::array<float, 7> colon_stretches{0.0f, 0.2f, 0.36f, 0.5f, 0.68f, 0
 
 // From the caecum over both flexures to the rectum.
 tube make_colon(dice& random) {
-  std::vector<point> knots{{-76, -30, -100}, {-88, -18, -76}, {-104, 4, -44},  {-112, 18, -8}, {-106, 12, 24},
+  std::vector<point> knots{{-76, -30, -100}, {-88, -18, -76}, {-96, 0, -46},   {-112, 18, -8}, {-106, 12, 24},
                            {-92, -22, 38},   {-62, -56, 16},  {-24, -66, -4},  {20, -66, -2},  {58, -58, 22},
                            {92, -30, 58},    {110, 12, 76},   {118, 32, 48},   {118, 34, 14},  {114, 32, -20},
-                           {104, 18, -54},   {84, -8, -84},   {62, -26, -104}, {34, -36, -90}, {8, -30, -104},
+                           {96, 8, -56},     {84, -8, -84},   {62, -26, -104}, {34, -36, -90}, {8, -30, -104},
                            {-14, -6, -116},  {-10, 26, -124}, {4, 44, -138},   {2, 46, -165}};
   for (point& k : knots) k = k + random.jitter(5);
   const std::vector<point> path = smooth_path(knots, 2);
@@ -205,10 +205,12 @@ tube make_small_bowel(dice& random) {
   }
   tube bowel;
   const float phase = random.uniform(0, 2 * pi);
+  float fluid = -1000;
   for (const point& p : smooth_path(knots, 2)) {
     const auto i = static_cast<float>(bowel.size());
     const bool gas = math::sin(i * 0.023f + phase) > 0.8f;
-    bowel.push_back({p, 11.5f + 1.5f * math::sin(i * 0.11f), gas ? 4 * std::floor(p.y / 4) : -1000.0f});
+    if (!gas) fluid = p.y - 3;  // a pocket of gas keeps the level it began with
+    bowel.push_back({p, 11.5f + 1.5f * math::sin(i * 0.11f), gas ? fluid : -1000.0f});
   }
   return bowel;
 }
@@ -434,7 +436,7 @@ void paint_slice(canvas& c, const patient& who, std::vector<float>& colon_cover,
   std::vector<float> wing(pelvis ? c.hu.size() : 0, 1e3f);
   if (pelvis) {
     const float down = -46 - z;
-    const float open = std::min(1.0f, down / 45), thick = std::min(1.0f, down / 6);
+    const float open = std::min(1.0f, down / 45), thick = std::sqrt(std::min(1.0f, down / 24));
     for (const float s : {-1.0f, 1.0f}) {
       const point back{s * (96 - 42 * open), 48 + 18 * open, z};
       const point middle{s * (108 - 12 * open), 30 - 4 * open, z};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <iostream>
+#include <tuple>
 
 #include "backend.hpp"
 #include "common/contact_sheet.hpp"
@@ -24,7 +25,7 @@ struct options {
   std::string sample, backend = "auto", out = "ct_patches.out";
   std::int64_t batch_size = 4, count = 16;
   int threads = 0;
-  std::uint64_t seed = 42;
+  std::uint64_t seed = 7;
   std::uint32_t epoch = 0;
   std::vector<std::int64_t> patch{96};
   std::vector<double> spacing{1};
@@ -114,15 +115,54 @@ volume<float> as_float(const half* values, const grid& g) {
   return result;
 }
 
+// The patches worth a look: those that show most labels, then most of them.
+class selection {
+public:
+  struct entry {
+    std::uint64_t id;
+    std::size_t scan, labels, labelled;
+    volume<float> image;
+    label_volume label_map;
+  };
+
+  explicit selection(std::size_t rows) : rows_(rows) {}
+
+  void offer(std::uint64_t id, std::size_t scan, const half* image, const std::uint8_t* labels, const grid& g) {
+    const auto voxels = static_cast<std::size_t>(g.voxels());
+    std::array<bool, 256> present{};
+    entry e{id, scan, 0, 0, {}, {}};
+    for (std::size_t i = 0; i < voxels; ++i) {
+      present[labels[i]] = true;
+      e.labelled += labels[i] != 0 ? 1 : 0;
+    }
+    e.labels = static_cast<std::size_t>(std::count(present.begin() + 1, present.end(), true));
+    const auto better = [](const entry& a, const entry& b) {
+      return std::tie(a.labels, a.labelled) > std::tie(b.labels, b.labelled);
+    };
+    if (entries.size() == rows_) {
+      if (!better(e, entries.back())) return;
+      entries.pop_back();
+    }
+    e.image = as_float(image, g);
+    e.label_map = {g, {labels, labels + voxels}};
+    entries.insert(std::upper_bound(entries.begin(), entries.end(), e, better), std::move(e));
+  }
+
+  std::vector<entry> entries;
+
+private:
+  std::size_t rows_;
+};
+
 // The source where the patch was taken, plainly resampled and windowed, next to the patch.
 template <class T>
-sheet_row make_row(const scans<T>& from, std::size_t scan, std::size_t id, volume<float> image, label_volume labels) {
+sheet_row make_row(const scans<T>& from, selection::entry e) {
   sheet_row row;
-  row.caption = "patch " + std::to_string(id) + " of " + from.names[scan];
-  row.before.image = shown_on(from.images[scan], image.grid, -1024.0f);
+  row.caption = "patch " + std::to_string(e.id) + " of " + from.names[e.scan];
+  row.before.image = shown_on(from.images[e.scan], e.image.grid, -1024.0f);
   for (float& v : row.before.image.voxels) v = (v - (window_center - window_width / 2)) / window_width;
-  row.before.labels = labels_on(from.labels[scan], image.grid);
-  row.after = {std::move(image), std::move(labels)};
+  row.before.labels = labels_on(from.labels[e.scan], e.image.grid);
+  row.after = {std::move(e.image), std::move(e.label_map)};
   return row;
 }
 
@@ -134,16 +174,12 @@ std::unique_ptr<backend> choose_backend(const options& o, const recipe& r, const
 
 template <class T>
 report make_patches(const options& o, const recipe& r, const scans<T>& from) {
-  constexpr std::size_t rows_shown = 6;
   const auto executor = choose_backend(o, r, from);
   const auto count = static_cast<std::size_t>(o.count);
   const auto voxels = static_cast<std::size_t>(r.patch[0] * r.patch[1] * r.patch[2]);
   std::uint64_t image_digest = 0, label_digest = 0;
   std::array<std::uint64_t, 256> label_voxels{};
-  contact_sheet sheet;
-  sheet.title = std::string("ct_patches, ") + (o.evaluation ? "evaluation" : "augmentation") + " on the " +
-                (executor->name() == "cuda" ? "GPU" : "CPU") + ": patches as a network sees them";
-  sheet.label_names = from.label_names;
+  selection shown(6);
 
   progress bar("patches", o.count);
   for (std::size_t first = 0; first < count; first += static_cast<std::size_t>(o.batch_size)) {
@@ -161,21 +197,25 @@ report make_patches(const options& o, const recipe& r, const scans<T>& from) {
       label_digest = combine_digest(label_digest, id, digest(contiguous(labels, made.grids[i])));
       for (std::size_t v = 0; v < voxels; ++v) ++label_voxels[labels[v]];
 
-      const bool shown = sheet.rows.size() < rows_shown;
-      if (!shown && !o.save_nifti) continue;
-      volume<float> patch = as_float(image, made.grids[i]);
-      label_volume patch_labels{made.grids[i], {labels, labels + voxels}};
-      if (o.save_nifti) {
-        std::string number = std::to_string(id);
-        number.insert(0, number.size() < 4 ? 4 - number.size() : 0, '0');
-        write_nifti(fs::path(o.out) / ("patch_" + number + "_image.nii.gz"), patch);
-        write_nifti(fs::path(o.out) / ("patch_" + number + "_labels.nii.gz"), patch_labels);
-      }
-      if (shown) sheet.rows.push_back(make_row(from, which.scans[i], id, std::move(patch), std::move(patch_labels)));
+      shown.offer(id, which.scans[i], image, labels, made.grids[i]);
+      if (!o.save_nifti) continue;
+      std::string number = std::to_string(id);
+      number.insert(0, number.size() < 4 ? 4 - number.size() : 0, '0');
+      write_nifti(fs::path(o.out) / ("patch_" + number + "_image.nii.gz"), as_float(image, made.grids[i]));
+      write_nifti(fs::path(o.out) / ("patch_" + number + "_labels.nii.gz"),
+                  label_volume{made.grids[i], {labels, labels + voxels}});
     }
     bar.advance(static_cast<std::int64_t>(which.ids.size()));
   }
   bar.finish();
+
+  contact_sheet sheet;
+  sheet.title = std::to_string(shown.entries.size()) + " of " + std::to_string(count) + " patches, " +
+                (o.evaluation ? "evaluation" : "augmentation") + " on the " +
+                (executor->name() == "cuda" ? "GPU" : "CPU");
+  sheet.label_names = from.label_names;
+  std::sort(shown.entries.begin(), shown.entries.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  for (auto& e : shown.entries) sheet.rows.push_back(make_row(from, std::move(e)));
   write_contact_sheet(fs::path(o.out) / "contact_sheet.png", sheet);
 
   const statistics& spent = executor->spent();
