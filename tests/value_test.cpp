@@ -100,13 +100,13 @@ TEST(window, follows_the_formula_and_reaches_its_ends_exactly) {
         const auto check = [&](float x) {
           const float y = f(x);
           const long double right = expected(x);
-          ASSERT_NEAR(y, static_cast<double>(right), 4 * eps * std::max(std::abs(low), std::abs(high)))
-              << "center " << center << " width " << width << " x " << x;
-          ASSERT_TRUE(low <= y && y <= high) << y;
+          ASSERT_NEAR(y, static_cast<double>(right), 4 * eps * std::max(std::abs(op.low), std::abs(op.high)))
+              << "center " << op.center << " width " << op.width << " x " << x;
+          ASSERT_TRUE(op.low <= y && y <= op.high) << y;
           if (x <= expected.c - expected.w / 2) {
-            ASSERT_EQ(y, low) << x;
+            ASSERT_EQ(y, op.low) << x;
           } else if (x >= expected.c + expected.w / 2) {
-            ASSERT_EQ(y, high) << x;
+            ASSERT_EQ(y, op.high) << x;
           }
         };
         for (int k = -64; k <= 1088; ++k) check(static_cast<float>(expected.c + expected.w * (k / 1024.0L - 0.5L)));
@@ -123,7 +123,9 @@ TEST(window, follows_the_formula_and_reaches_its_ends_exactly) {
 }
 
 TEST(window, width_1_of_linear_is_a_step_for_every_float) {
-  for (const float center : {40.0f, .5f, 40.1f, -.3f, 1e6f, 0.0f}) {
+  std::vector<float> centers{40.0f, .5f, 40.1f, 1e6f, 0.0f};
+  for (int k = -40; k <= 40; ++k) centers.push_back(.0137f * static_cast<float>(k));  // the step is between two floats
+  for (const float center : centers) {
     const window op{.center = center, .width = 1, .low = 2, .high = 3, .function = voi_function::linear};
     const auto f = op.prepare(here);
     const long double at = center - 0.5L;

@@ -2,6 +2,7 @@
 // Gamma curves over a stated range of values.
 #pragma once
 
+#include <cfloat>
 #include <string_view>
 
 #include "../../math/bits.hpp"
@@ -33,8 +34,9 @@ struct gamma {
   functor prepare(const site& where) const {
     require(std::isfinite(exponent) && exponent > 0, where, "exponent ", exponent, " must be positive");
     detail::check_interval(range, "range", where);
-    require(range.low < range.high, where, "range ", range, " must not be empty");
     const double extent = static_cast<double>(range.high) - static_cast<double>(range.low);
+    require(extent >= static_cast<double>(FLT_MIN) && extent <= static_cast<double>(FLT_MAX), where, "range ", range,
+            " must have an extent that is a normal float");
     return {exponent, range.low, static_cast<float>(extent), static_cast<float>(1 / extent)};
   }
 };

@@ -2,6 +2,8 @@
 // One range of values mapped onto another.
 #pragma once
 
+#include <cfloat>
+#include <cmath>
 #include <string_view>
 
 #include "ramp.hpp"
@@ -38,6 +40,8 @@ struct scale_intensity {
       return {detail::make_ramp(bottom, top, b_min, b_max), true};
     }
     const double slope = (static_cast<double>(b_max) - static_cast<double>(b_min)) / (top - bottom);
+    require(std::abs(slope) <= static_cast<double>(FLT_MAX), where, "a_min ", a_min, " and a_max ", a_max,
+            " are too close for b_min ", b_min, " and b_max ", b_max);
     return {{a_min, static_cast<float>(slope), b_min, b_min, b_max}, false};
   }
 };

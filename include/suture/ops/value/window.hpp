@@ -2,8 +2,11 @@
 // Intensity windows by centre and width: the VOI LUT functions of DICOM PS3.3 C.11.2.
 #pragma once
 
+#include <algorithm>
+#include <cfloat>
 #include <string_view>
 
+#include "../../math/bits.hpp"
 #include "../../math/elementary.hpp"
 #include "ramp.hpp"
 
@@ -55,16 +58,18 @@ struct sigmoid_window {
 
     SUTURE_FN float operator()(float x) const {
       const float t = (x - center) * steepness;
-      const float decay = math::exp(t < 0 ? t : -t);  // in [0, 1], so nothing overflows
+      // exp(-|t|) is in [0, 1], so nothing overflows.
+      const float decay = math::exp(bit_cast<float>(bit_cast<std::uint32_t>(t) | 0x80000000u));
       const float share = reciprocal_between_1_and_2(1.0f + decay);
-      return fma(t < 0 ? decay * share : share, range, low);
+      return fma((t < 0 ? decay : 1.0f) * share, range, low);
     }
 
     // Newton's iteration from a straight line, error below 1/17 squared three times.
     SUTURE_FN static float reciprocal_between_1_and_2(float d) {
       float r = fma(d, -8.0f / 17.0f, 24.0f / 17.0f);
-      SUTURE_UNROLL
-      for (int i = 0; i < 3; ++i) r = fma(fma(-d, r, 1.0f), r, r);
+      r = fma(fma(-d, r, 1.0f), r, r);
+      r = fma(fma(-d, r, 1.0f), r, r);
+      r = fma(fma(-d, r, 1.0f), r, r);
       return r;
     }
   };
@@ -73,7 +78,8 @@ struct sigmoid_window {
     require(std::isfinite(center), where, "center ", center, " must be finite");
     require(std::isfinite(width) && width > 0, where, "width ", width, " must be positive");
     require(std::isfinite(low) && std::isfinite(high) && low < high, where, "low ", low, " must be below high ", high);
-    return {center, static_cast<float>(4 / static_cast<double>(width)), low,
+    const double steepness = std::min(4 / static_cast<double>(width), static_cast<double>(FLT_MAX));
+    return {center, static_cast<float>(steepness), low,
             static_cast<float>(static_cast<double>(high) - static_cast<double>(low))};
   }
 };
