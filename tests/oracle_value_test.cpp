@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Value operations of the library, run over whole images, against pydicom, MONAI, batchgenerators and scikit-image.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ref/intensity.hpp"
+#include "support/expect_close.hpp"
+#include "support/library.hpp"
+#include "support/oracle.hpp"
+#include "support/oracle_geometry.hpp"
+#include "suture/ops/value/clamp.hpp"
+#include "suture/ops/value/contrast.hpp"
+#include "suture/ops/value/gamma.hpp"
+#include "suture/ops/value/scale_intensity.hpp"
+#include "suture/ops/value/window.hpp"
+
+namespace {
+
+using nlohmann::json;
+using support::expect_close;
+using support::image_result;
+using support::oracle_case;
+using support::range_of;
+
+const double rounding = 0x1p-23;  // of float, relative
+
+TEST(OracleValue, WindowsAsPydicomDoes) {
+  SUTURE_NEEDS_ORACLES("intensity");
+  int checked = 0;
+  for (const oracle_case& c : support::oracle_cases("intensity")) {
+    if (!c.op.starts_with("pydicom apply_windowing")) continue;
+    SCOPED_TRACE(c.name);
+    const json& p = c.params;
+    const auto x = c.input<std::int16_t>("x");
+    const suture::grid g = support::voxel_grid(support::size_from(x.shape));
+    const float center = p.at("center");
+    const float width = p.at("width");
+    const float low = p.at("out_min");
+    const float high = p.at("out_max");
+    const std::vector<float> y =
+        p.at("function") == "SIGMOID"
+            ? image_result<float>(suture::sigmoid_window{center, width, low, high}, x.values, g)
+            : image_result<float>(suture::window{center, width, low, high,
+                                                 p.at("function") == "LINEAR" ? suture::voi_function::linear
+                                                                              : suture::voi_function::linear_exact},
+                                  x.values, g);
+    expect_close(y, c.output<double>("y").values, 4 * rounding * 255);
+    ++checked;
+  }
+  EXPECT_EQ(checked, 9);
+}
+
+TEST(OracleValue, ScalesAsMonaiDoes) {
+  SUTURE_NEEDS_ORACLES("intensity");
+  for (const char* name : {"monai_scale_range", "monai_scale_range_noclip"}) {
+    SCOPED_TRACE(name);
+    const oracle_case c = support::find_case("intensity", name);
+    const auto x = c.input<std::int16_t>("x");
+    const suture::scale_intensity op{c.params.at("a_min"), c.params.at("a_max"), c.params.at("b_min"),
+                                     c.params.at("b_max"), c.params.at("clip")};
+    const std::vector<double> expected = c.output<double>("y").values;
+    expect_close(image_result<float>(op, x.values, support::voxel_grid(support::size_from(x.shape))), expected,
+                 4 * rounding * range_of(expected));
+  }
+}
+
+TEST(OracleValue, CurvesAsMonaiAndSkimageDo) {
+  SUTURE_NEEDS_ORACLES("intensity");
+  for (const char* name : {"monai_contrast", "gamma_0.7", "gamma_1.8"}) {
+    SCOPED_TRACE(name);
+    const oracle_case c = support::find_case("intensity", name);
+    const auto x = c.input<float>("x");
+    suture::gamma op{.exponent = c.params.at("gamma")};
+    if (c.op.starts_with("monai")) {  // about the range of the image
+      const auto [low, high] = std::minmax_element(x.values.begin(), x.values.end());
+      op.range = {*low, *high};
+    }
+    const std::vector<double> expected = c.output<double>("y").values;
+    expect_close(image_result<float>(op, x.values, support::voxel_grid(support::size_from(x.shape))), expected,
+                 2e-5 * range_of(expected));
+  }
+}
+
+TEST(OracleValue, ChangesContrastAsBatchgeneratorsDoes) {
+  SUTURE_NEEDS_ORACLES("intensity");
+  for (const char* name : {"bg_contrast_p0", "bg_contrast_p1"}) {
+    SCOPED_TRACE(name);
+    const oracle_case c = support::find_case("intensity", name);
+    const auto x = c.input<float>("x");
+    const reference::statistics s = reference::statistics_of({x.values.begin(), x.values.end()});
+    const suture::grid g = support::voxel_grid(support::size_from(x.shape));
+    const suture::contrast op{.factor = c.params.at("factor"), .pivot = static_cast<float>(s.mean)};
+    const suture::clamp range{.low = static_cast<float>(s.min), .high = static_cast<float>(s.max)};
+    expect_close(c.params.at("preserve_range") == true ? image_result<float>(op | range, x.values, g)
+                                                       : image_result<float>(op, x.values, g),
+                 c.output<double>("y").values, 8 * rounding * 300);
+  }
+}
+
+}  // namespace
