@@ -3,7 +3,12 @@
 # way that keeps IEEE arithmetic and run with several thread counts. All of them must print the same text.
 #   NAME.host    compilers, optimisation levels, instruction sets, contraction, OMP_NUM_THREADS
 #   NAME.device  CUDA_SOURCE with -fmad=true and -fmad=false, on a GPU or under the emulator, against the host's text
+option(SUTURE_TEST_EVERY_FLAG "Build digest programs with every combination of flags, not a choice" OFF)
+
 function(suture_digest_program name)
+  if(SUTURE_SANITIZE)  # which look at one way to compile
+    return()
+  endif()
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "SOURCE;CUDA_SOURCE" "")
   get_filename_component(source "${arg_SOURCE}" ABSOLUTE)
   set(dir "${CMAKE_CURRENT_BINARY_DIR}/${name}")
@@ -13,31 +18,36 @@ function(suture_digest_program name)
     set(openmp "${OpenMP_CXX_FLAGS}")
   endif()
 
-  # Each variant: a label, then flags. The first is what the others are compared with.
-  set(variants "O3_v3|-O3 -march=x86-64-v3" "O0_v3|-O0 -march=x86-64-v3" "O2_baseline|-O2 -march=x86-64"
-      "O2_baseline_fma|-O2 -march=x86-64 -mfma" "O3_native|-O3 -march=native"
-      "contract_off|-O3 -march=x86-64-v3 -ffp-contract=off" "contract_on|-O3 -march=x86-64-v3 -ffp-contract=on"
-      "contract_fast|-O3 -march=x86-64-v3 -ffp-contract=fast -fno-math-errno -fno-trapping-math")
-  if(NOT SUTURE_HAS_X86_64_V3)
+  # Each variant: a label, then flags. The first is what the others are compared with. A compiler takes seconds to minutes
+  # for each, so the default is a choice; g++ contracts by default and takes -ffp-contract=on for off.
+  if(SUTURE_HAS_X86_64_V3)
+    set(variants "O3_v3|-O3 -march=x86-64-v3" "O0_v3|-O0 -march=x86-64-v3" "O2_baseline_fma|-O2 -march=x86-64 -mfma"
+        "O3_native|-O3 -march=native" "contract_off|-O3 -march=x86-64-v3 -ffp-contract=off")
+    set(other_variants "contract_fast|-O3 -march=x86-64-v3 -ffp-contract=fast -fno-math-errno -fno-trapping-math")
+    if(SUTURE_TEST_EVERY_FLAG)
+      list(APPEND variants "O2_baseline|-O2 -march=x86-64" "contract_on|-O3 -march=x86-64-v3 -ffp-contract=on"
+           ${other_variants})
+      list(APPEND other_variants "O0_v3|-O0 -march=x86-64-v3" "O3_native|-O3 -march=native")
+    endif()
+  else()
     set(variants "O3|-O3" "O0|-O0" "contract_off|-O3 -ffp-contract=off" "contract_fast|-O3 -ffp-contract=fast")
+    set(other_variants "contract_fast|-O3 -ffp-contract=fast")
   endif()
   set(programs "")
   set(commands "")
   foreach(compiler IN LISTS suture_compilers)
     get_filename_component(compiler_name "${compiler}" NAME)
-    foreach(variant IN LISTS variants)
+    set(compiler_variants ${variants})
+    set(threads ${openmp})
+    if(NOT compiler STREQUAL CMAKE_CXX_COMPILER)
+      set(compiler_variants ${other_variants})
+      set(threads "")  # the second compiler may lack an OpenMP runtime; one thread gives the same digest
+    endif()
+    foreach(variant IN LISTS compiler_variants)
       string(REGEX MATCH "^[^|]+" label "${variant}")
       string(REGEX REPLACE "^[^|]+\\|" "" flags "${variant}")
-      if(NOT compiler STREQUAL CMAKE_CXX_COMPILER AND NOT label MATCHES "^(O0|O3_native|contract_fast)")
-        continue()
-      endif()
       separate_arguments(flags)
       set(program "${dir}/${compiler_name}.${label}")
-      # The second compiler may lack an OpenMP runtime; one thread gives the same digest.
-      set(threads ${openmp})
-      if(NOT compiler STREQUAL CMAKE_CXX_COMPILER)
-        set(threads "")
-      endif()
       add_custom_command(
         OUTPUT "${program}"
         COMMAND "${compiler}" -std=c++20 ${flags} ${threads} "-I${PROJECT_SOURCE_DIR}/include"
