@@ -9,7 +9,7 @@ namespace suture::math {
 // 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.
 SUTURE_FN float erf(float x) {
   const float magnitude = bit_cast<float>(bit_cast<std::uint32_t>(x) & 0x7fffffffu);
-  const float t = magnitude > 4.0f ? 4.0f : magnitude;
+  const float t = detail::select(magnitude > 4.0f, 4.0f, magnitude);
   const float t2 = t * t;
   float near = -0x1.38742ep-11f;
   near = fma(near, t2, 0x1.46d9e4p-8f);
@@ -27,7 +27,7 @@ SUTURE_FN float erf(float x) {
   far = fma(far, t, 0x1.45306ap-1f);
   far = fma(far, t, 0x1.077af8p-3f);
   far = 1.0f - exp(fma(-far, t, -t));
-  const float value = t > 0.9277f ? far : near;
+  const float value = detail::select(t > 0.9277f, far, near);
   return bit_cast<float>(bit_cast<std::uint32_t>(value) | (bit_cast<std::uint32_t>(x) & 0x80000000u));
 }
 

@@ -19,6 +19,18 @@ namespace detail {
 inline constexpr float infinity = __builtin_inff();
 inline constexpr float not_a_number = __builtin_nanf("");
 
+// One of two computed values. By mask on the host, where compilers make a branch of a conditional expression with
+// arithmetic behind it, and a loop with a branch is not vectorised.
+SUTURE_FN float select(bool first, float a, float b) {
+#if defined(__CUDA_ARCH__)
+  return first ? a : b;
+#else
+  const std::uint32_t mask = 0u - static_cast<std::uint32_t>(first);
+  const auto other = bit_cast<std::uint32_t>(b);
+  return bit_cast<float>(other ^ ((bit_cast<std::uint32_t>(a) ^ other) & mask));
+#endif
+}
+
 // Adding it rounds to the nearest integer (ties to even) and leaves that integer in the low bits; |x| <= 2^22.
 inline constexpr float round_magic = 0x1.8p23f;
 // The same for x / 2 to the nearest multiple of 1/2: the low bits then hold x rounded.
@@ -35,8 +47,8 @@ SUTURE_FN float scale_by_power(float value, float rounded) {
 
 // x outside [low, high] becomes the bound; not a number stays.
 SUTURE_FN float clamp(float x, float low, float high) {
-  const float bounded = x < low ? low : x;
-  return bounded > high ? high : bounded;
+  const float bounded = select(x < low, low, x);
+  return select(bounded > high, high, bounded);
 }
 
 // 2^f, |f| <= 1/2. Relative error of the polynomial 2^-28.3.
@@ -64,16 +76,15 @@ SUTURE_FN binary_parts split_binary(float x, float exponent_zero = round_magic) 
           bit_cast<float>(bits - (above & 0xff800000u)) - 1.0f};
 }
 
-// The same for subnormal x as well.
+// The same for every x. Where x has no such parts the exponent is what the logarithm is (-infinity for 0, infinity,
+// not a number for negative x) and the fraction is finite.
 SUTURE_FN binary_parts split_binary_any(float x) {
   const bool subnormal = x < 0x1p-126f;
-  return split_binary(subnormal ? x * 0x1p23f : x, subnormal ? round_magic + 23.0f : round_magic);
-}
-
-// What a logarithm is where the formula does not hold: 0, infinity, negative and not a number.
-SUTURE_FN float log_special(float x, float formula) {
-  const float positive = bit_cast<std::uint32_t>(x) < 0x7f800000u ? formula : fma(x, infinity, infinity);
-  return x == 0.0f ? -infinity : positive;
+  float exponent_zero = select(subnormal, round_magic + 23.0f, round_magic);
+  exponent_zero = select(x < infinity, exponent_zero, -infinity);
+  exponent_zero = select(x > 0.0f, exponent_zero, not_a_number);
+  exponent_zero = select(x == 0.0f, infinity, exponent_zero);
+  return split_binary(select(subnormal, x * 0x1p23f, x), exponent_zero);
 }
 
 SUTURE_FN float log_of_parts(const binary_parts& x) {
@@ -132,11 +143,11 @@ SUTURE_FN float log2(float x) {
   p = fma(p, f, 0x1.ec71a2p-2f);
   p = fma(p, f, -0x1.715476p-1f);
   p = fma(p, f, 0x1.715476p0f);
-  return detail::log_special(x, fma(p, f, parts.exponent));
+  return fma(p, f, parts.exponent);
 }
 
 // ln x. 0 gives -infinity, negative x not a number.
-SUTURE_FN float log(float x) { return detail::log_special(x, detail::log_of_parts(detail::split_binary_any(x))); }
+SUTURE_FN float log(float x) { return detail::log_of_parts(detail::split_binary_any(x)); }
 
 // x^y for x >= 0; negative x gives not a number unless y is 0. x^1 is x, x^0 and 1^y are 1 as in C; 0^y is 0 or, for
 // negative y, infinity.
@@ -174,11 +185,11 @@ SUTURE_FN float pow(float x, float y) {
   const float fraction = detail::clamp(fma(bounded, log_low, fma(bounded, log_high, -n)), -1.0f, 1.0f);
   const float formula = detail::scale_by_power(detail::exp2_fraction(fraction), rounded);
 
-  const float at_end = (x == 0.0f) == (y < 0.0f) ? detail::infinity : 0.0f;
-  float result = x == 0.0f || x == detail::infinity ? at_end : formula;
-  result = x >= 0.0f && y == y ? result : detail::not_a_number;
-  result = y == 1.0f && x >= 0.0f ? x : result;
-  return x == 1.0f || y == 0.0f ? 1.0f : result;
+  const float at_end = detail::select((x == 0.0f) == (y < 0.0f), detail::infinity, 0.0f);
+  float result = detail::select((x == 0.0f) | (x == detail::infinity), at_end, formula);
+  result = detail::select((x >= 0.0f) & (y == y), result, detail::not_a_number);
+  result = detail::select((x >= 0.0f) & (y == 1.0f), x, result);
+  return detail::select((x == 1.0f) | (y == 0.0f), 1.0f, result);
 }
 
 // e^x in double.

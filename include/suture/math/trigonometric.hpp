@@ -22,8 +22,8 @@ namespace detail {
 SUTURE_FN sine_cosine<float> turn_quarters(sine_cosine<float> of_rest, float rounded) {
   const auto n = bit_cast<std::uint32_t>(rounded);
   const bool odd = (n & 1u) != 0;
-  const float sine = odd ? of_rest.cosine : of_rest.sine;
-  const float cosine = odd ? of_rest.sine : of_rest.cosine;
+  const float sine = select(odd, of_rest.cosine, of_rest.sine);
+  const float cosine = select(odd, of_rest.sine, of_rest.cosine);
   return {bit_cast<float>(bit_cast<std::uint32_t>(sine) ^ ((n & 2u) << 30)),
           bit_cast<float>(bit_cast<std::uint32_t>(cosine) ^ (((n + 1u) & 2u) << 30))};
 }
@@ -61,7 +61,8 @@ SUTURE_FN sine_cosine<float> sincospi(float x) {
   const std::uint32_t sign = bit_cast<std::uint32_t>(x) & 0x80000000u;
   const float magnitude = bit_cast<float>(bit_cast<std::uint32_t>(x) ^ sign);
   // From 2^24 on every float is an even integer.
-  const float a = magnitude < 0x1p24f ? magnitude : fma(magnitude, 0.0f, 0.0f);
+  const float beyond = magnitude < detail::infinity ? 0.0f : detail::not_a_number;
+  const float a = magnitude < 0x1p24f ? magnitude : beyond;
   const float turns = fma(a, 0.5f, 0x1p23f) - 0x1p23f;
   const sine_cosine<float> value = detail::sincospi_small(fma(turns, -2.0f, a));
   return {bit_cast<float>(bit_cast<std::uint32_t>(value.sine) ^ sign), value.cosine};
@@ -71,7 +72,8 @@ SUTURE_FN float cospi(float x) { return sincospi(x).cosine; }
 
 // sin x and cos x, x in radians, |x| <= 2^17 = 131072; beyond, where the reduction would lose accuracy, not a number.
 SUTURE_FN sine_cosine<float> sincos(float x) {
-  const float bounded = x <= 0x1p17f && x >= -0x1p17f ? x : detail::not_a_number;
+  const float magnitude = bit_cast<float>(bit_cast<std::uint32_t>(x) & 0x7fffffffu);
+  const float bounded = magnitude <= 0x1p17f ? x : detail::not_a_number;
   const float rounded = fma(bounded, 0x1.45f306p-1f, detail::round_magic);
   const float n = rounded - detail::round_magic;
   // x - n pi/2 with pi/2 in three parts; the first step is exact.
@@ -99,9 +101,8 @@ SUTURE_FN float atan2(float y, float x) {
   const bool steep = ay > ax;
   const float small = steep ? ax : ay;
   const float large = steep ? ay : ax;
-  float a = detail::divide(small, large);
-  a = large == 0.0f ? 0.0f : a;
-  a = small == detail::infinity ? 1.0f : a;
+  float a = detail::select(large == 0.0f, 0.0f, detail::divide(small, large));
+  a = detail::select(small == detail::infinity, 1.0f, a);
   const float a2 = a * a;
   float p = 0x1.7eab64p-9f;
   p = fma(p, a2, -0x1.0c198ap-6f);
@@ -112,8 +113,10 @@ SUTURE_FN float atan2(float y, float x) {
   p = fma(p, a2, 0x1.9978ecp-3f);
   p = fma(p, a2, -0x1.5554dcp-2f);
   p = fma(p * a2, a, a);
-  p = steep ? fma(0x1.ddcb02p-1f, 0x1.aee9d6p0f, -p) : p;
-  p = static_cast<std::int32_t>(bit_cast<std::uint32_t>(x)) < 0 ? fma(0x1.ddcb02p0f, 0x1.aee9d6p0f, -p) : p;
+  // pi as a product of two floats is closer than either.
+  p = detail::select(steep, fma(0x1.ddcb02p-1f, 0x1.aee9d6p0f, -p), p);
+  p = detail::select(static_cast<std::int32_t>(bit_cast<std::uint32_t>(x)) < 0, fma(0x1.ddcb02p0f, 0x1.aee9d6p0f, -p),
+                     p);
   return bit_cast<float>(bit_cast<std::uint32_t>(p) | y_sign);
 }
 

@@ -29,20 +29,16 @@ struct philox_key {
 // For a fixed key a bijection of the counter, so distinct counters give distinct blocks.
 template <int Rounds = 10>
 SUTURE_FN constexpr philox_block philox4x32(philox_block counter, philox_key key) {
-  std::uint32_t c0 = counter.word[0], c1 = counter.word[1], c2 = counter.word[2], c3 = counter.word[3];
-  std::uint32_t k0 = key.word[0], k1 = key.word[1];
-  SUTURE_UNROLL
-  for (int round = 0; round < Rounds; ++round) {
-    const std::uint64_t p0 = std::uint64_t{0xD2511F53u} * c0;
-    const std::uint64_t p1 = std::uint64_t{0xCD9E8D57u} * c2;
-    c0 = static_cast<std::uint32_t>(p1 >> 32) ^ c1 ^ k0;
-    c1 = static_cast<std::uint32_t>(p1);
-    c2 = static_cast<std::uint32_t>(p0 >> 32) ^ c3 ^ k1;
-    c3 = static_cast<std::uint32_t>(p0);
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
+  if constexpr (Rounds == 0) {
+    return counter;
+  } else {
+    const std::uint64_t a = std::uint64_t{0xD2511F53u} * counter.word[0];
+    const std::uint64_t b = std::uint64_t{0xCD9E8D57u} * counter.word[2];
+    const philox_block next{
+        {static_cast<std::uint32_t>(b >> 32) ^ counter.word[1] ^ key.word[0], static_cast<std::uint32_t>(b),
+         static_cast<std::uint32_t>(a >> 32) ^ counter.word[3] ^ key.word[1], static_cast<std::uint32_t>(a)}};
+    return philox4x32<Rounds - 1>(next, {{key.word[0] + 0x9E3779B9u, key.word[1] + 0xBB67AE85u}});
   }
-  return {{c0, c1, c2, c3}};
 }
 
 }  // namespace suture
