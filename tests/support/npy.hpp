@@ -42,6 +42,14 @@ inline std::string field(const std::string& header, const std::string& key, char
   return header.substr(begin + 1, end - begin - 1);
 }
 
+template <class T>
+bool is_negative(T value) {
+  if constexpr (std::is_unsigned_v<T>)
+    return false;
+  else
+    return value < T{};
+}
+
 // Values must survive the conversion: a test that reads int32 labels as uint8 wants to know when they do not fit.
 template <class To, class From>
 To convert(From value, const std::filesystem::path& file) {
@@ -49,7 +57,7 @@ To convert(From value, const std::filesystem::path& file) {
   if constexpr (std::is_floating_point_v<From>) {
     if (std::isnan(value) && std::is_floating_point_v<To>) return result;
   }
-  if (static_cast<From>(result) != value || (result < To{}) != (value < From{}))
+  if (static_cast<From>(result) != value || is_negative(result) != is_negative(value))
     fail(file, "value " + std::to_string(value) + " is not representable in the requested type");
   return result;
 }
