@@ -1,8 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels whose machine code is inspected: limits.txt bounds their registers and forbids stack and spills.
-#include <suture/core/vec.hpp>
+#include <suture/suture.cuh>
 
-extern "C" __global__ void multiply_add(const float* in, float* out, int count, float scale, float shift) {
-  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  if (i < count) out[i] = suture::fma(in[i], scale, shift);
+namespace {
+
+using namespace suture;
+template <class T>
+using inputs = std::span<const view<const T>>;
+template <class T>
+using outputs = std::span<const view<T>>;
+
+const auto ct = window{.center = 40, .width = 400} | resample{.spacing_mm = {1, 1, 1}} |
+                random_affine{.rotate_deg = 15, .scale = {.85f, 1.25f}, .probability = .5f} |
+                random_elastic{.control_spacing_mm = 32, .max_displacement_mm = 8, .probability = .3f} |
+                random_crop{.size = {96, 96, 96}} | random_gamma{.range = {.7f, 1.5f}} |
+                gaussian_noise{.sigma = .02f} | cast<suture::half>{};
+
+}  // namespace
+
+// The CT recipe: int16 volume and uint8 label map in, half and uint8 out.
+void ct_recipe(const suture::cuda& exec, const settings& s, inputs<std::int16_t> in, outputs<__half> out,
+               inputs<std::uint8_t> seg, outputs<std::uint8_t> seg_out) {
+  run(exec, plan(ct, in, s), image(in, out), labels(seg, seg_out));
+}
+
+// A whole volume resampled, with votes for the labels.
+void resample_recipe(const suture::cuda& exec, inputs<std::int16_t> in, outputs<float> out, inputs<std::uint8_t> seg,
+                     outputs<std::uint8_t> seg_out) {
+  run(exec, plan(resample{.spacing_mm = {1, 1, 1}} | sampling<linear, edge, vote>{}, in), image(in, out),
+      labels(seg, seg_out));
+}
+
+// No geometry.
+void pointwise_recipe(const suture::cuda& exec, inputs<std::int16_t> in, outputs<__half> out) {
+  run(exec, plan(window{.center = 40, .width = 400} | cast<suture::half>{}, in), image(in, out));
 }

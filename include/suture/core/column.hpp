@@ -38,13 +38,13 @@ struct displacement_column {
   SUTURE_FN void set(const control_grid& g, std::int32_t cell_z, std::int32_t iy, const float (&wy)[4],
                      std::int32_t ix, const float (&wx)[4]) {
     const std::int32_t ny = g.drawn.control_points[1], nx = g.drawn.control_points[2];
+    const control_vector* row = g.vectors + (cell_z * ny + iy) * nx + ix;
     float p[3][4];
     SUTURE_UNROLL
-    for (int a = 0; a < 4; ++a) {
+    for (int a = 0; a < 4; ++a, row += (ny - 4) * nx) {
       float plane[3] = {0, 0, 0};
       SUTURE_UNROLL
-      for (int b = 0; b < 4; ++b) {
-        const control_vector* row = g.vectors + ((cell_z + a) * ny + iy + b) * nx + ix;
+      for (int b = 0; b < 4; ++b, row += nx) {
         const control_vector v0 = row[0], v1 = row[1], v2 = row[2], v3 = row[3];
         plane[0] = fma(wy[b], fma(wx[3], v3.z, fma(wx[2], v2.z, fma(wx[1], v1.z, wx[0] * v0.z))), plane[0]);
         plane[1] = fma(wy[b], fma(wx[3], v3.y, fma(wx[2], v2.y, fma(wx[1], v1.y, wx[0] * v0.y))), plane[1]);

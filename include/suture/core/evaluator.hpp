@@ -56,13 +56,16 @@ struct pair_evaluator {
       const coordinate shifted[3] = {{c[0].base + pad, c[0].fraction},
                                      {c[1].base + pad, c[1].fraction},
                                      {c[2].base + pad, c[2].fraction}};
-      return interpolate<I>(shifted, s.extents, border, [&](std::int32_t z, std::int32_t y, std::int32_t x) {
-        return read<float>(s, channel, z, y, x);
-      });
-    } else {
+      const float* data = static_cast<const float*>(s.data) + channel * s.channel_stride;
+      return interpolate<I>(shifted, data, s.stride, s.extents, border, [](float v) { return v; });
+    } else if constexpr (any_needs_voxel<typename Pipeline::taps>) {
       return interpolate<I>(c, s.extents, border, [&](std::int32_t z, std::int32_t y, std::int32_t x) {
         return tap(sample, s, number, channel, z, y, x);
       });
+    } else {
+      const In* data = static_cast<const In*>(s.data) + channel * s.channel_stride;
+      return interpolate<I>(c, data, s.stride, s.extents, border,
+                            [&](In v) { return apply(sample.taps, storage<In>::load(v), voxel{}); });
     }
   }
 
@@ -140,11 +143,14 @@ private:
   template <std::size_t... B>
   SUTURE_FN void write_pairs(const record_type& r, std::int32_t number, const coordinate (&c)[3], std::int32_t z,
                              std::int32_t y, std::int32_t x, std::index_sequence<B...>) const {
-    (write_pair<B>(r, number, c, z, y, x), ...);
+    // Labels first: an image's taps then need the coordinate for the last time, which saves its registers.
+    (write_pair<B, true>(r, number, c, z, y, x), ...);
+    (write_pair<B, false>(r, number, c, z, y, x), ...);
   }
-  template <std::size_t B>
+  template <std::size_t B, bool Labels>
   SUTURE_FN void write_pair(const record_type& r, std::int32_t number, const coordinate (&c)[3], std::int32_t z,
                             std::int32_t y, std::int32_t x) const {
+    if constexpr (binding_type<B>::is_label != Labels) return;
     using Out = typename binding_type<B>::output;
     const target_tensor& t = r.out[B];
     Out* p = static_cast<Out*>(t.data) + z * t.stride[0] + y * t.stride[1] + x * t.stride[2];

@@ -39,6 +39,22 @@ SUTURE_FN auto apply(const Pack& functors, T v, const voxel& at) {
   else return apply<I + 1>(functors, call(get<I>(functors), v, at), at);
 }
 
+// The functor that a random one switches.
+template <class F>
+struct unswitched {
+  using type = F;
+};
+template <class F>
+struct unswitched<switched<F>> {
+  using type = F;
+};
+
+template <class Pack>
+inline constexpr bool any_needs_voxel = false;
+template <class... Fs>
+inline constexpr bool any_needs_voxel<pack<Fs...>> =
+    (applies_with_voxel<typename unswitched<Fs>::type, float> || ...);
+
 template <class D>
 auto prepared(const D& op, const site& where) {
   if constexpr (prepared_operation<D>) {

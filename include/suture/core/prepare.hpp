@@ -87,6 +87,10 @@ void check_binding(const Plan& plan, const Binding& b) {
             plan.source_grid(i).origin);
     require(out.grid.extents == plan.output_grid(i).extents, where, "output extents ", out.grid.extents,
             " differ from the planned ", plan.output_grid(i).extents);
+    if constexpr (!std::is_same_v<typename Plan::pipeline_type::border_type, wrap>)
+      for (int k = 0; k < 3; ++k)
+        require(std::abs(in.stride[k]) < (std::int64_t{1} << 28) || in.grid.extents[k] == 1, where, "strides ", in.stride,
+                " exceed 2^28 elements along an axis");
     require(out.channels == in.channels, where, "output has ", out.channels, " channels, input ", in.channels);
     if constexpr (Binding::is_label) {
       using T = typename Binding::input;

@@ -134,7 +134,7 @@ struct tile_counts {
 };
 
 template <class Evaluator>
-__global__ void __launch_bounds__(256) stage_kernel(const __grid_constant__ Evaluator evaluate, tile_counts tiles) {
+__global__ void __launch_bounds__(256, 4) stage_kernel(const __grid_constant__ Evaluator evaluate, tile_counts tiles) {
   using P = typename Evaluator::pipeline_type;
   const auto number = static_cast<std::int32_t>(blockIdx.y);
   const auto& r = evaluate.records[number];

@@ -20,17 +20,21 @@ concept applies_to_rows = requires(const F& f, float* values, int count, const v
 };
 
 template <class F>
-struct unswitched {
-  using type = F;
-  static bool on(const F&) { return true; }
-  static const F& functor(const F& f) { return f; }
-};
+bool is_on(const F&) {
+  return true;
+}
 template <class F>
-struct unswitched<switched<F>> {
-  using type = F;
-  static bool on(const switched<F>& s) { return s.on != 0; }
-  static const F& functor(const switched<F>& s) { return s.functor; }
-};
+bool is_on(const switched<F>& s) {
+  return s.on != 0;
+}
+template <class F>
+const F& bare(const F& f) {
+  return f;
+}
+template <class F>
+const F& bare(const switched<F>& s) {
+  return s.functor;
+}
 
 // Functors I.. of a pack over the lanes of a row, one after the other; `done` receives the finished row.
 template <std::size_t I = 0, class Pack, class T, class Done>
@@ -38,12 +42,11 @@ SUTURE_INLINE void apply_lanes(const Pack& functors, T (&v)[strip_width], const 
   if constexpr (I == Pack::size) {
     done(v);
   } else {
-    using S = unswitched<std::remove_cvref_t<decltype(get<I>(functors))>>;
-    using F = typename S::type;
-    const F f = S::functor(get<I>(functors));
+    using F = typename unswitched<element_t<I, Pack>>::type;
+    const F f = bare(get<I>(functors));
     using R = decltype(call(f, v[0], first));
     if constexpr (std::is_same_v<R, T>) {
-      if (S::on(get<I>(functors))) {
+      if (is_on(get<I>(functors))) {
         if constexpr (applies_to_rows<F>) {
           f.apply_row(v, strip_width, first);
         } else if constexpr (applies_with_voxel<F, T>) {
@@ -70,12 +73,6 @@ SUTURE_INLINE void apply_lanes(const Pack& functors, T (&v)[strip_width], const 
     }
   }
 }
-
-template <class Pack>
-constexpr bool any_needs_voxel = false;
-template <class... Fs>
-constexpr bool any_needs_voxel<pack<Fs...>> =
-    (applies_with_voxel<typename unswitched<Fs>::type, float> || ...);
 
 // 32 columns; lanes past the end of the row repeat its last voxel.
 template <class Pipeline>

@@ -8,20 +8,14 @@
 
 namespace suture {
 
-// Interpolates along x, then y, then z. fetch(z, y, x) gives the tap at a voxel of the source.
-template <class Interpolation, class Border, class Fetch>
-SUTURE_FN float interpolate(const coordinate (&c)[3], const std::int32_t (&n)[3], const Border& border,
-                            const Fetch& fetch) {
+namespace detail {
+// Interpolates along x, then y, then z over taps v(a, b, j) at the first + (a, b, j) voxel.
+template <class Interpolation, class Tap>
+SUTURE_FN float combine_taps(const coordinate (&c)[3], const Tap& tap) {
   constexpr int taps = Interpolation::taps;
-  std::int32_t index[3][taps];
   float w[3][taps];
   SUTURE_UNROLL
-  for (int k = 0; k < 3; ++k) {
-    const std::int32_t first = Interpolation::first(c[k]);
-    SUTURE_UNROLL
-    for (int j = 0; j < taps; ++j) index[k][j] = Border::index(first + j, n[k]);
-    Interpolation::weights(c[k].fraction, w[k]);
-  }
+  for (int k = 0; k < 3; ++k) Interpolation::weights(c[k].fraction, w[k]);
   float planes[taps];
   SUTURE_UNROLL
   for (int a = 0; a < taps; ++a) {
@@ -30,19 +24,69 @@ SUTURE_FN float interpolate(const coordinate (&c)[3], const std::int32_t (&n)[3]
     for (int b = 0; b < taps; ++b) {
       float v[taps];
       SUTURE_UNROLL
-      for (int j = 0; j < taps; ++j) {
-        if constexpr (Border::has_value) {
-          const bool in = (index[0][a] | index[1][b] | index[2][j]) >= 0;
-          v[j] = in ? fetch(index[0][a], index[1][b], index[2][j]) : border.value;
-        } else {
-          v[j] = fetch(index[0][a], index[1][b], index[2][j]);
-        }
-      }
+      for (int j = 0; j < taps; ++j) v[j] = tap(a, b, j);
       rows[b] = Interpolation::combine(v, w[2]);
     }
     planes[a] = Interpolation::combine(rows, w[1]);
   }
   return Interpolation::combine(planes, w[0]);
+}
+}  // namespace detail
+
+// Taps of one neighbourhood are addressed relative to its first voxel. Only a wrapped neighbourhood can reach from
+// one end of a volume to the other; the others stay within a few strides, which are checked to fit 32 bits.
+template <class Border>
+using tap_offset = std::conditional_t<std::is_same_v<Border, wrap>, std::int64_t, std::int32_t>;
+
+// The interpolated value at c of the volume of extents n at `data`; tap(T) is the value of a stored voxel.
+template <class Interpolation, class Border, class T, class Tap>
+SUTURE_FN float interpolate(const coordinate (&c)[3], const T* data, const std::int64_t (&stride)[3],
+                            const std::int32_t (&n)[3], const Border& border, const Tap& tap) {
+  constexpr int taps = Interpolation::taps;
+  tap_offset<Border> offset[3][taps];
+  bool in[3][taps];
+  SUTURE_UNROLL
+  for (int k = 0; k < 3; ++k) {
+    const std::int32_t first = Interpolation::first(c[k]);
+    const auto step = static_cast<tap_offset<Border>>(stride[k]);
+    std::int32_t origin = first;
+    if constexpr (!Border::has_value) origin = Border::index(first, n[k]);
+    data += origin * stride[k];
+    SUTURE_UNROLL
+    for (int j = 0; j < taps; ++j) {
+      if constexpr (Border::has_value) {
+        in[k][j] = inside(first + j, n[k]);
+        offset[k][j] = j * step;
+      } else {
+        in[k][j] = true;
+        offset[k][j] = j == 0 ? 0 : (Border::index(first + j, n[k]) - origin) * step;
+      }
+    }
+  }
+  return detail::combine_taps<Interpolation>(c, [&](int a, int b, int j) -> float {
+    const T* p = data + (offset[0][a] + offset[1][b] + offset[2][j]);
+    if constexpr (Border::has_value) return in[0][a] && in[1][b] && in[2][j] ? tap(*p) : border.value;
+    else return tap(*p);
+  });
+}
+
+// The same where a tap depends on where it stands: fetch(z, y, x) gives the tap at a voxel of the source.
+template <class Interpolation, class Border, class Fetch>
+SUTURE_FN float interpolate(const coordinate (&c)[3], const std::int32_t (&n)[3], const Border& border,
+                            const Fetch& fetch) {
+  constexpr int taps = Interpolation::taps;
+  std::int32_t index[3][taps];
+  SUTURE_UNROLL
+  for (int k = 0; k < 3; ++k) {
+    const std::int32_t first = Interpolation::first(c[k]);
+    SUTURE_UNROLL
+    for (int j = 0; j < taps; ++j) index[k][j] = Border::index(first + j, n[k]);
+  }
+  return detail::combine_taps<Interpolation>(c, [&](int a, int b, int j) -> float {
+    if constexpr (Border::has_value)
+      if ((index[0][a] | index[1][b] | index[2][j]) < 0) return border.value;
+    return fetch(index[0][a], index[1][b], index[2][j]);
+  });
 }
 
 // The label at a continuous index by a one-tap interpolation.
