@@ -125,10 +125,10 @@ constexpr std::array<float, 7> colon_stretches{0.0f, 0.2f, 0.36f, 0.5f, 0.68f, 0
 
 // From the caecum over both flexures to the rectum.
 tube make_colon(dice& random) {
-  std::vector<point> knots{{-76, -30, -100}, {-88, -18, -76}, {-96, 0, -46},   {-112, 18, -8}, {-106, 12, 24},
-                           {-92, -22, 38},   {-62, -56, 16},  {-24, -66, -4},  {20, -66, -2},  {58, -58, 22},
-                           {92, -30, 58},    {110, 12, 76},   {118, 32, 48},   {118, 34, 14},  {114, 32, -20},
-                           {96, 8, -56},     {84, -8, -84},   {62, -26, -104}, {34, -36, -90}, {8, -30, -104},
+  std::vector<point> knots{{-76, -30, -100}, {-88, -18, -76}, {-96, 0, -46},   {-106, 16, -20}, {-104, 12, 0},
+                           {-90, -24, 6},    {-62, -56, 2},   {-24, -66, -10}, {20, -66, -4},   {58, -60, 18},
+                           {88, -40, 46},    {104, -10, 60},  {116, 22, 42},   {118, 34, 14},   {114, 32, -20},
+                           {96, 8, -56},     {84, -8, -84},   {62, -26, -104}, {34, -36, -90},  {8, -30, -104},
                            {-14, -6, -116},  {-10, 26, -124}, {4, 44, -138},   {2, 46, -165}};
   for (point& k : knots) k = k + random.jitter(5);
   const std::vector<point> path = smooth_path(knots, 2);
@@ -460,7 +460,7 @@ void paint_slice(canvas& c, const patient& who, std::vector<float>& colon_cover,
   const auto inside = [&](float distance, std::size_t i, float gap) { return std::max(distance, cavity[i] + gap); };
   c.each([&](point p, std::size_t i) {
     if (cavity[i] > 4) return;
-    float liver = blend(ellipsoid(p, {-72, -6, 92}, {74, 88, 84}), ellipsoid(p, {-4, -58, 112}, {78, 36, 42}), 22);
+    float liver = blend(ellipsoid(p, {-72, -6, 100}, {74, 88, 74}), ellipsoid(p, {-4, -58, 112}, {78, 36, 42}), 22);
     liver = std::max(liver, -ellipsoid(p, {40, 60, 90}, {75, 62, 140}));  // the hollow over spine and stomach
     liver = std::max(liver, -ellipsoid(p, {-58, 52, 28}, {36, 34, 58}));  // and over the right kidney
     c.paint(i, inside(liver, i, 2), 112);
@@ -473,7 +473,7 @@ void paint_slice(canvas& c, const patient& who, std::vector<float>& colon_cover,
            });
   }
   c.each(50, 150, -30, 110, [&](point p, std::size_t i) {
-    c.paint(i, inside(ellipsoid(p, {108, 34, 104}, {25, 44, 48}), i, 2), 122);
+    c.paint(i, inside(ellipsoid(p, {108, 38, 108}, {25, 42, 44}), i, 2), 122);
   });
   c.each(-10, 130, -90, 60, [&](point p, std::size_t i) {
     const float stomach =

@@ -24,9 +24,25 @@ struct request {
 // A finished batch, dense (sample, z, y, x), with the place of every patch in its scan's space.
 struct patches {
   std::vector<grid> grids;
+  std::vector<grid> regions;  // the patch, not rotated or deformed, where its middle comes from
   std::vector<half> images;
   std::vector<std::uint8_t> labels;
 };
+
+template <class Plan>
+std::vector<grid> source_regions(const Plan& plan) {
+  std::vector<grid> regions;
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    const auto& geometry = plan.geometry(i);
+    grid region = geometry.output;
+    const point3 middle = region.center();
+    const point3 shown = geometry.source.index_to_physical()(geometry.to_source(geometry.to_deformed(middle)));
+    const point3 placed = region.index_to_physical()(middle);
+    for (int k = 0; k < 3; ++k) region.origin[k] += shown[k] - placed[k];
+    regions.push_back(region);
+  }
+  return regions;
+}
 
 struct statistics {
   double seconds = 0;  // of the runs alone, without reading, planning and copying

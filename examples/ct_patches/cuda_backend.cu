@@ -76,6 +76,7 @@ public:
 
     patches made;
     made.grids = plan.output_grids();
+    made.regions = source_regions(plan);
     const auto voxels = static_cast<std::size_t>(recipe_.patch[0] * recipe_.patch[1] * recipe_.patch[2]);
     made.images.resize(plan.size() * voxels);
     made.labels.resize(plan.size() * voxels);

@@ -121,21 +121,21 @@ public:
   struct entry {
     std::uint64_t id;
     std::size_t scan, labels, labelled;
+    grid region;
     volume<float> image;
     label_volume label_map;
   };
 
   explicit selection(std::size_t rows) : rows_(rows) {}
 
-  void offer(std::uint64_t id, std::size_t scan, const half* image, const std::uint8_t* labels, const grid& g) {
+  void offer(std::uint64_t id, std::size_t scan, const half* image, const std::uint8_t* labels, const grid& g,
+             const grid& region) {
     const auto voxels = static_cast<std::size_t>(g.voxels());
-    std::array<bool, 256> present{};
-    entry e{id, scan, 0, 0, {}, {}};
-    for (std::size_t i = 0; i < voxels; ++i) {
-      present[labels[i]] = true;
-      e.labelled += labels[i] != 0 ? 1 : 0;
-    }
-    e.labels = static_cast<std::size_t>(std::count(present.begin() + 1, present.end(), true));
+    std::array<std::size_t, 256> count{};
+    for (std::size_t i = 0; i < voxels; ++i) ++count[labels[i]];
+    entry e{id, scan, 0, voxels - count[0], region, {}, {}};
+    // A label counts where there is enough of it to be seen.
+    e.labels = static_cast<std::size_t>(std::count_if(count.begin() + 1, count.end(), [](auto n) { return n >= 200; }));
     const auto better = [](const entry& a, const entry& b) {
       return std::tie(a.labels, a.labelled) > std::tie(b.labels, b.labelled);
     };
@@ -159,9 +159,9 @@ template <class T>
 sheet_row make_row(const scans<T>& from, selection::entry e) {
   sheet_row row;
   row.caption = "patch " + std::to_string(e.id) + " of " + from.names[e.scan];
-  row.before.image = shown_on(from.images[e.scan], e.image.grid, -1024.0f);
+  row.before.image = shown_on(from.images[e.scan], e.region, -1024.0f);
   for (float& v : row.before.image.voxels) v = (v - (window_center - window_width / 2)) / window_width;
-  row.before.labels = labels_on(from.labels[e.scan], e.image.grid);
+  row.before.labels = labels_on(from.labels[e.scan], e.region);
   row.after = {std::move(e.image), std::move(e.label_map)};
   return row;
 }
@@ -197,7 +197,7 @@ report make_patches(const options& o, const recipe& r, const scans<T>& from) {
       label_digest = combine_digest(label_digest, id, digest(contiguous(labels, made.grids[i])));
       for (std::size_t v = 0; v < voxels; ++v) ++label_voxels[labels[v]];
 
-      shown.offer(id, which.scans[i], image, labels, made.grids[i]);
+      shown.offer(id, which.scans[i], image, labels, made.grids[i], made.regions[i]);
       if (!o.save_nifti) continue;
       std::string number = std::to_string(id);
       number.insert(0, number.size() < 4 ? 4 - number.size() : 0, '0');
