@@ -263,8 +263,8 @@ int run_program(int argc, char** argv) {
   options o;
   CLI::App app{"Makes augmented training patches from CT volumes with labels."};
   app.option_defaults()->always_capture_default();
-  app.add_option("--image", o.images, "CT volumes in HU, .nii or .nii.gz")->type_name("FILE...");
-  app.add_option("--label", o.labels, "their label maps, in the same order")->type_name("FILE...");
+  app.add_option("--image", o.images, "CT volumes in HU, .nii or .nii.gz")->type_name("FILE...")->default_str("");
+  app.add_option("--label", o.labels, "their label maps, in the same order")->type_name("FILE...")->default_str("");
   app.add_option("--sample", o.sample,
                  "without --image: the head CT of a Debian package, fetched once, or a synthetic abdomen (default)")
       ->check(CLI::IsMember({"head", "phantom"}));
