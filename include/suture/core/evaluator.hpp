@@ -21,14 +21,13 @@ SUTURE_FN T read(const source_tensor& s, std::int32_t channel, std::int32_t z, s
   return p[x * s.stride[2]];
 }
 
-// The value of a pair's element type from a value of the pipeline's result type: the same bits, e.g. half -> __half.
+// An element of an output view from a result of the pipeline: the same bits, e.g. half -> __half. A float NaN becomes
+// the one NaN that is stored everywhere.
 template <class To, class From>
-SUTURE_FN To same_bits(From v) {
-  if constexpr (std::is_same_v<To, From>) return v;
-  else {
-    static_assert(sizeof(To) == sizeof(From));
-    return __builtin_bit_cast(To, v);
-  }
+SUTURE_FN To stored(From v) {
+  static_assert(same_storage_v<To, From>);
+  if constexpr (std::is_same_v<From, float>) return storage<float>::store(v);
+  else return __builtin_bit_cast(To, v);
 }
 
 template <class Pipeline, class Binding>
@@ -75,7 +74,7 @@ struct pair_evaluator {
                    static_cast<std::uint64_t>(
                        ((channel * static_cast<std::int64_t>(sample.extents[0]) + z) * sample.extents[1] + y) *
                            sample.extents[2] + x)};
-    return same_bits<Out>(apply(sample.outputs, v, at));
+    return stored<Out>(apply(sample.outputs, v, at));
   }
 
   // The finished value; c is ignored when the pipeline has no geometry.

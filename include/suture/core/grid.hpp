@@ -43,8 +43,11 @@ inline void check(const grid& g, const site& where) {
   std::int64_t voxels = 1;
   for (int k = 0; k < 3; ++k) {
     require(g.extents[k] > 0, where, "extents ", g.extents, " must be positive");
+    // Room to spare for channels, bytes and strides.
     require(!__builtin_mul_overflow(voxels, g.extents[k], &voxels) && voxels <= (std::int64_t{1} << 56), where,
             "extents ", g.extents, " overflow 64 bits");
+  }
+  for (int k = 0; k < 3; ++k) {
     require(g.extents[k] <= (std::int64_t{1} << 21), where, "extents ", g.extents, " exceed 2097152 along an axis");
     require(std::isfinite(g.spacing[k]) && g.spacing[k] > 0, where, "spacing ", g.spacing,
             " must be positive and finite");

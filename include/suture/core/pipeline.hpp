@@ -55,6 +55,18 @@ template <class... Fs>
 inline constexpr bool any_needs_voxel<pack<Fs...>> =
     (applies_with_voxel<typename unswitched<Fs>::type, float> || ...);
 
+// Whether every functor but the last leaves a float.
+template <std::size_t I = 0, class Pack>
+constexpr bool casts_last(const Pack* = nullptr) {
+  if constexpr (I + 1 >= Pack::size) {
+    return true;
+  } else {
+    using F = element_t<I, Pack>;
+    return std::is_same_v<decltype(call(std::declval<const F&>(), 0.0f, std::declval<const voxel&>())), float> &&
+           casts_last<I + 1, Pack>();
+  }
+}
+
 template <class D>
 auto prepared(const D& op, const site& where) {
   if constexpr (prepared_operation<D>) {
@@ -170,6 +182,7 @@ struct pipeline<chain<Ops...>> {
   using outputs =
       typename detail::functor_pack<chain<Ops...>, std::make_index_sequence<size - output_begin>, output_begin>::type;
 
+  static_assert(detail::casts_last<0, outputs>(), "suture: cast ends a chain; nothing can follow it");
   using tap_result =
       decltype(detail::apply(std::declval<const taps&>(), 0.0f, std::declval<const voxel&>()));
   static_assert(std::is_same_v<tap_result, float>,

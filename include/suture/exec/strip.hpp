@@ -390,9 +390,8 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
                             ((channel * static_cast<std::int64_t>(r.sample.extents[0]) + z) * r.sample.extents[1] + y) *
                                 r.sample.extents[2] + x0)};
       apply_lanes(r.sample.outputs, v, first, [&]<class R>(const R (&finished)[strip_width]) {
-        static_assert(same_storage_v<Out, R>);
         Out row[strip_width];
-        for (int l = 0; l < strip_width; ++l) row[l] = same_bits<Out>(finished[l]);
+        for (int l = 0; l < strip_width; ++l) row[l] = stored<Out>(finished[l]);
         write_row(to, out.stride[2], row, count);
       });
     }

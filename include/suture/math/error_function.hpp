@@ -6,7 +6,7 @@
 
 namespace suture::math {
 
-// 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.
+// 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x. 1.06 ulp.
 SUTURE_FN float erf(float x) {
   const float magnitude = bit_cast<float>(bit_cast<std::uint32_t>(x) & 0x7fffffffu);
   const float t = detail::select(magnitude > 4.0f, 4.0f, magnitude);

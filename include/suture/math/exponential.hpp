@@ -51,6 +51,16 @@ SUTURE_FN float clamp(float x, float low, float high) {
   return select(bounded > high, high, bounded);
 }
 
+// The same, but not a number becomes low: two instructions on a GPU.
+SUTURE_FN float clamp_number(float x, float low, float high) {
+#if defined(__CUDA_ARCH__)
+  return fminf(fmaxf(x, low), high);
+#else
+  const float bounded = select(x > low, x, low);
+  return select(bounded > high, high, bounded);
+#endif
+}
+
 // 2^f, |f| <= 1/2. Relative error of the polynomial 2^-28.3.
 SUTURE_FN float exp2_fraction(float f) {
   float p = 0x1.417a5cp-13f;
@@ -76,15 +86,19 @@ SUTURE_FN binary_parts split_binary(float x, float exponent_zero = round_magic) 
           bit_cast<float>(bits - (above & 0xff800000u)) - 1.0f};
 }
 
-// The same for every x. Where x has no such parts the exponent is what the logarithm is (-infinity for 0, infinity,
-// not a number for negative x) and the fraction is finite.
+// The same for subnormal x as well.
 SUTURE_FN binary_parts split_binary_any(float x) {
   const bool subnormal = x < 0x1p-126f;
-  float exponent_zero = select(subnormal, round_magic + 23.0f, round_magic);
-  exponent_zero = select(x < infinity, exponent_zero, -infinity);
-  exponent_zero = select(x > 0.0f, exponent_zero, not_a_number);
-  exponent_zero = select(x == 0.0f, infinity, exponent_zero);
-  return split_binary(select(subnormal, x * 0x1p23f, x), exponent_zero);
+  return split_binary(select(subnormal, x * 0x1p23f, x), select(subnormal, round_magic + 23.0f, round_magic));
+}
+
+// The parts of which a logarithm is made. Where x has none the exponent is what the logarithm is (-infinity for 0,
+// infinity, not a number for negative x) and the fraction is finite.
+SUTURE_FN binary_parts split_for_log(float x) {
+  binary_parts parts = split_binary_any(x);
+  parts.exponent = select(bit_cast<std::uint32_t>(x) < 0x7f800000u, parts.exponent, fma(x, infinity, infinity));
+  parts.exponent = select(x == 0.0f, -infinity, parts.exponent);
+  return parts;
 }
 
 SUTURE_FN float log_of_parts(const binary_parts& x) {
@@ -106,7 +120,7 @@ SUTURE_FN float log_of_normal(float x) { return log_of_parts(split_binary(x)); }
 
 }  // namespace detail
 
-// 2^x.
+// 2^x. 0.88 ulp; powers of two are exact.
 SUTURE_FN float exp2(float x) {
   const float bounded = detail::clamp(x, -152.0f, 129.0f);
   const float rounded = fma(bounded, 0.5f, detail::round_half_magic);
@@ -114,7 +128,7 @@ SUTURE_FN float exp2(float x) {
   return detail::scale_by_power(detail::exp2_fraction(f), rounded);
 }
 
-// e^x.
+// e^x. 0.90 ulp.
 SUTURE_FN float exp(float x) {
   const float bounded = detail::clamp(x, -105.0f, 90.0f);
   const float rounded = fma(bounded, 0x1.715476p0f, detail::round_magic);
@@ -129,9 +143,9 @@ SUTURE_FN float exp(float x) {
   return detail::scale_by_power(fma(p, f, 1.0f), rounded);
 }
 
-// log2 x. 0 gives -infinity, negative x not a number.
+// log2 x. 1.47 ulp; exact for powers of two. 0 gives -infinity, negative x not a number.
 SUTURE_FN float log2(float x) {
-  const detail::binary_parts parts = detail::split_binary_any(x);
+  const detail::binary_parts parts = detail::split_for_log(x);
   const float f = parts.fraction;
   float p = -0x1.663bb0p-4f;
   p = fma(p, f, 0x1.5ef766p-3f);
@@ -146,11 +160,11 @@ SUTURE_FN float log2(float x) {
   return fma(p, f, parts.exponent);
 }
 
-// ln x. 0 gives -infinity, negative x not a number.
-SUTURE_FN float log(float x) { return detail::log_of_parts(detail::split_binary_any(x)); }
+// ln x. 0.92 ulp. 0 gives -infinity, negative x not a number.
+SUTURE_FN float log(float x) { return detail::log_of_parts(detail::split_for_log(x)); }
 
-// x^y for x >= 0; negative x gives not a number unless y is 0. x^1 is x, x^0 and 1^y are 1 as in C; 0^y is 0 or, for
-// negative y, infinity.
+// x^y for x >= 0. 1.1 ulp for |y| <= 3 and 3.6 ulp for any y. Negative x gives not a number unless y is 0. x^1 is x,
+// x^0 and 1^y are 1 as in C; 0^y is 0 or, for negative y, infinity.
 SUTURE_FN float pow(float x, float y) {
   // log2 x = exponent + log2((1 + s) / (1 - s)), s = f / (2 + f), kept as the sum of two floats.
   const detail::binary_parts parts = detail::split_binary_any(x);
@@ -177,12 +191,11 @@ SUTURE_FN float pow(float x, float y) {
   const float log_high = sum + rest;
   const float log_low = rest - (log_high - sum);
 
-  // 2^(y log2 x); any x other than 1 overflows or vanishes before y reaches its bound.
-  const float bounded = detail::clamp(y, -0x1p64f, 0x1p64f);
-  const float rounded = detail::clamp(fma(bounded, log_high, detail::round_magic), detail::round_magic - 152.0f,
-                                      detail::round_magic + 130.0f);
+  // 2^(y log2 x)
+  const float rounded = detail::clamp_number(fma(y, log_high, detail::round_magic), detail::round_magic - 152.0f,
+                                             detail::round_magic + 130.0f);
   const float n = rounded - detail::round_magic;
-  const float fraction = detail::clamp(fma(bounded, log_low, fma(bounded, log_high, -n)), -1.0f, 1.0f);
+  const float fraction = detail::clamp_number(fma(y, log_low, fma(y, log_high, -n)), -1.0f, 1.0f);
   const float formula = detail::scale_by_power(detail::exp2_fraction(fraction), rounded);
 
   const float at_end = detail::select((x == 0.0f) == (y < 0.0f), detail::infinity, 0.0f);
@@ -192,7 +205,7 @@ SUTURE_FN float pow(float x, float y) {
   return detail::select((x == 1.0f) | (y == 0.0f), 1.0f, result);
 }
 
-// e^x in double.
+// e^x in double. 0.9 ulp (at the sampled arguments of the test).
 SUTURE_FN double exp(double x) {
   const double low = x < -746.0 ? -746.0 : x;
   const double bounded = low > 710.0 ? 710.0 : low;
@@ -219,8 +232,8 @@ SUTURE_FN double exp(double x) {
   return fma(scaled, bit_cast<double>(((bits - half) << 52) + 0x3ff0000000000000u), 0.0);
 }
 
-// ln x in double. 0 gives -infinity, negative x not a number. Polynomial of fdlibm (e_log.c, Copyright 1993 Sun
-// Microsystems).
+// ln x in double. 0.8 ulp (at the sampled arguments of the test). 0 gives -infinity, negative x not a number.
+// Polynomial of fdlibm (e_log.c, Copyright 1993 Sun Microsystems).
 SUTURE_FN double log(double x) {
   const bool subnormal = x < 0x1p-1022;
   const auto bits = bit_cast<std::uint64_t>(subnormal ? x * 0x1p54 : x);

@@ -56,7 +56,8 @@ SUTURE_FN sine_cosine<float> sincospi_small(float x) {
 
 }  // namespace detail
 
-// sin pi x and cos pi x: exact reduction for every x, exact at multiples of 1/2; not a number for infinite x.
+// sin pi x and cos pi x, 0.97 and 0.88 ulp: exact reduction for every x, exact at multiples of 1/2; not a number for
+// infinite x.
 SUTURE_FN sine_cosine<float> sincospi(float x) {
   const std::uint32_t sign = bit_cast<std::uint32_t>(x) & 0x80000000u;
   const float magnitude = bit_cast<float>(bit_cast<std::uint32_t>(x) ^ sign);
@@ -70,7 +71,8 @@ SUTURE_FN sine_cosine<float> sincospi(float x) {
 SUTURE_FN float sinpi(float x) { return sincospi(x).sine; }
 SUTURE_FN float cospi(float x) { return sincospi(x).cosine; }
 
-// sin x and cos x, x in radians, |x| <= 2^17 = 131072; beyond, where the reduction would lose accuracy, not a number.
+// sin x and cos x, 1.54 ulp, x in radians, |x| <= 2^17 = 131072; beyond, where the reduction would lose accuracy, not a
+// number.
 SUTURE_FN sine_cosine<float> sincos(float x) {
   const float magnitude = bit_cast<float>(bit_cast<std::uint32_t>(x) & 0x7fffffffu);
   const float bounded = magnitude <= 0x1p17f ? x : detail::not_a_number;
@@ -93,7 +95,7 @@ SUTURE_FN sine_cosine<float> sincos(float x) {
 SUTURE_FN float sin(float x) { return sincos(x).sine; }
 SUTURE_FN float cos(float x) { return sincos(x).cosine; }
 
-// The angle of the point (x, y), in (-pi, pi], as C's atan2: signed zeros and infinities included.
+// The angle of the point (x, y) in [-pi, pi], 1.8 ulp, as C's atan2: signed zeros and infinities included.
 SUTURE_FN float atan2(float y, float x) {
   const std::uint32_t y_sign = bit_cast<std::uint32_t>(y) & 0x80000000u;
   const float ay = bit_cast<float>(bit_cast<std::uint32_t>(y) ^ y_sign);
@@ -120,7 +122,8 @@ SUTURE_FN float atan2(float y, float x) {
   return bit_cast<float>(bit_cast<std::uint32_t>(p) | y_sign);
 }
 
-// sin x and cos x in double, x in radians, |x| <= 2^20; beyond, not a number. Polynomials of fdlibm (k_sin.c, k_cos.c,
+// sin x, cos x (1.5 ulp) and tan x (3.1 ulp, at the sampled arguments of the test) in double, x in radians,
+// |x| <= 2^20; beyond, not a number. Polynomials of fdlibm (k_sin.c, k_cos.c,
 // Copyright 1993 Sun Microsystems).
 SUTURE_FN sine_cosine<double> sincos(double x) {
   const double bounded = x <= 0x1p20 && x >= -0x1p20 ? x : static_cast<double>(detail::not_a_number);

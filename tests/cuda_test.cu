@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CUDA executor: same bits as the CPU, graph capture, the evaluator in a user's kernel, errors before launch.
+#include <gtest/gtest.h>
+#include <suture/suture.cuh>
+
+#include <numeric>
+
+namespace {
+
+using namespace suture;
+
+template <class T>
+class device_array {
+public:
+  explicit device_array(std::size_t n) : size_(n) { check_cuda(cudaMalloc(&data_, n * sizeof(T)), "device_array"); }
+  explicit device_array(const std::vector<T>& host) : device_array(host.size()) {
+    check_cuda(cudaMemcpy(data_, host.data(), size_ * sizeof(T), cudaMemcpyHostToDevice), "device_array");
+  }
+  device_array(const device_array&) = delete;
+  device_array(device_array&& other) noexcept : data_(other.data_), size_(other.size_) { other.data_ = nullptr; }
+  ~device_array() { cudaFree(data_); }
+  T* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  std::vector<T> host() const {
+    std::vector<T> h(size_);
+    check_cuda(cudaMemcpy(h.data(), data_, size_ * sizeof(T), cudaMemcpyDeviceToHost), "device_array");
+    return h;
+  }
+
+private:
+  T* data_ = nullptr;
+  std::size_t size_;
+};
+
+const extent3 patch{17, 20, 36};
+
+auto recipe() {
+  return window{.center = 40, .width = 400} | resample{.spacing_mm = {1.5, 1, 1}} |
+         random_affine{.rotate_deg = 15, .scale = {.85f, 1.25f}, .probability = .6f} |
+         random_elastic{.control_spacing_mm = 14, .max_displacement_mm = 4, .probability = .6f} | pad_to{patch} |
+         random_crop{.size = patch} | random_gamma{.probability = .5f} | gaussian_noise{.probability = .5f} |
+         cast<suture::half>{};
+}
+
+// Ragged volumes with label maps, on host and device, and where the patches go.
+struct dataset {
+  std::vector<grid> grids;
+  std::vector<std::uint64_t> ids;
+  std::vector<std::vector<std::int16_t>> image_data;
+  std::vector<std::vector<std::uint8_t>> label_data;
+  std::vector<device_array<std::int16_t>> image_device;
+  std::vector<device_array<std::uint8_t>> label_device;
+
+  explicit dataset(std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) {
+      grid g;
+      g.extents = {14 + 3 * static_cast<std::int64_t>(i % 3), 30, 40 - 2 * static_cast<std::int64_t>(i % 5)};
+      g.spacing = {2.5, 1, .9};
+      grids.push_back(g);
+      ids.push_back(100 + 7 * i);
+      const auto voxels = static_cast<std::size_t>(g.voxels());
+      std::vector<std::int16_t> a(voxels);
+      std::vector<std::uint8_t> b(voxels);
+      for (std::size_t v = 0; v < voxels; ++v) {
+        a[v] = static_cast<std::int16_t>(mix64(v + i) % 500 - 200);
+        b[v] = static_cast<std::uint8_t>(v / 9 % 4);
+      }
+      image_device.emplace_back(a);
+      label_device.emplace_back(b);
+      image_data.push_back(std::move(a));
+      label_data.push_back(std::move(b));
+    }
+  }
+  std::vector<view<const std::int16_t>> images(bool device) const {
+    std::vector<view<const std::int16_t>> v;
+    for (std::size_t i = 0; i < grids.size(); ++i)
+      v.push_back(contiguous<const std::int16_t>(device ? image_device[i].data() : image_data[i].data(), grids[i]));
+    return v;
+  }
+  std::vector<view<const std::uint8_t>> labels_in(bool device) const {
+    std::vector<view<const std::uint8_t>> v;
+    for (std::size_t i = 0; i < grids.size(); ++i)
+      v.push_back(contiguous<const std::uint8_t>(device ? label_device[i].data() : label_data[i].data(), grids[i]));
+    return v;
+  }
+};
+
+struct patches {
+  std::vector<std::uint16_t> images;
+  std::vector<std::uint8_t> labels;
+  bool operator==(const patches&) const = default;
+};
+
+template <class Out>
+std::vector<std::uint16_t> bits(const std::vector<Out>& v) {
+  std::vector<std::uint16_t> b(v.size());
+  std::memcpy(b.data(), v.data(), v.size() * sizeof(Out));
+  return b;
+}
+
+patches on_host(const dataset& d, const settings& s) {
+  const auto in = d.images(false);
+  const auto seg = d.labels_in(false);
+  const auto p = plan(recipe(), in, s);
+  const std::vector<grid> out_grids = p.output_grids();
+  std::vector<suture::half> out(in.size() * static_cast<std::size_t>(out_grids[0].voxels()));
+  std::vector<std::uint8_t> seg_out(out.size());
+  const auto out_views = batch_views(out.data(), std::span<const grid>(out_grids));
+  const auto seg_views = batch_views(seg_out.data(), std::span<const grid>(out_grids));
+  run(cpu{}, p, image(in, out_views), labels(seg, seg_views));
+  return {bits(out), seg_out};
+}
+
+TEST(cuda, gives_the_bits_of_the_cpu_for_chunks_of_any_size) {
+  // 40 records need more than one upload.
+  const dataset d(40);
+  const settings s{.seed = 9, .epoch = 2, .sample_ids = d.ids};
+  const auto in = d.images(true);
+  const auto seg = d.labels_in(true);
+  const auto p = plan(recipe(), in, s);
+  const std::vector<grid> out_grids = p.output_grids();
+  device_array<__half> out(in.size() * static_cast<std::size_t>(out_grids[0].voxels()));
+  device_array<std::uint8_t> seg_out(out.size());
+  const auto out_views = batch_views(out.data(), std::span<const grid>(out_grids));
+  const auto seg_views = batch_views(seg_out.data(), std::span<const grid>(out_grids));
+  cuda_workspace workspace(workspace_bytes(p, image(in, out_views), labels(seg, seg_views)));
+  run(suture::cuda{nullptr, workspace}, p, image(in, out_views), labels(seg, seg_views));
+  check_cuda(cudaDeviceSynchronize(), "run");
+  EXPECT_EQ((patches{bits(out.host()), seg_out.host()}), on_host(d, s));
+}
+
+TEST(cuda, a_run_is_captured_in_a_graph_and_replayed) {
+  const dataset d(3);
+  const settings s{.seed = 4, .epoch = 1, .sample_ids = d.ids};
+  const auto in = d.images(true);
+  const auto seg = d.labels_in(true);
+  cudaStream_t stream;
+  check_cuda(cudaStreamCreate(&stream), "stream");
+  device_array<__half> out(3 * 17 * 20 * 36);
+  device_array<std::uint8_t> seg_out(out.size());
+  cudaGraph_t graph;
+  cudaGraphExec_t executable;
+  cuda_workspace workspace;
+  {
+    const auto p = plan(recipe(), in, s);
+    const std::vector<grid> out_grids = p.output_grids();
+    const auto out_views = batch_views(out.data(), std::span<const grid>(out_grids));
+    const auto seg_views = batch_views(seg_out.data(), std::span<const grid>(out_grids));
+    workspace.reserve(workspace_bytes(p, image(in, out_views), labels(seg, seg_views)));
+    check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "capture");
+    run(suture::cuda{stream, workspace}, p, image(in, out_views), labels(seg, seg_views));
+    check_cuda(cudaStreamEndCapture(stream, &graph), "capture");
+    check_cuda(cudaGraphInstantiate(&executable, graph, 0), "capture");
+  }  // the plan is gone; its parameters are in the graph
+  const patches expected = on_host(d, s);
+  for (int replay = 0; replay < 3; ++replay) {
+    check_cuda(cudaMemsetAsync(out.data(), 0xa5, out.size() * sizeof(__half), stream), "memset");
+    check_cuda(cudaMemsetAsync(workspace.span().data(), 0x5a, workspace.span().size(), stream), "memset");
+    check_cuda(cudaGraphLaunch(executable, stream), "replay");
+    check_cuda(cudaStreamSynchronize(stream), "replay");
+    EXPECT_EQ((patches{bits(out.host()), seg_out.host()}), expected) << "replay " << replay;
+  }
+  check_cuda(cudaGraphExecDestroy(executable), "graph");
+  check_cuda(cudaGraphDestroy(graph), "graph");
+  check_cuda(cudaStreamDestroy(stream), "stream");
+}
+
+// A user's kernel: sums of 2 x 2 x 2 neighbourhoods of the finished patch, which is never stored.
+template <class Evaluator>
+__global__ void pooled_kernel(Evaluator evaluate, std::int32_t items, float* pooled, std::uint8_t* corner_labels) {
+  const auto i = static_cast<std::int32_t>(blockIdx.x * blockDim.x + threadIdx.x);
+  const std::int32_t nz = 8, ny = 10, nx = 18;
+  if (i >= items * nz * ny * nx) return;
+  const std::int32_t x = i % nx, y = i / nx % ny, z = i / (nx * ny) % nz, item = i / (nx * ny * nz);
+  float sum = 0;
+  for (int k = 0; k < 8; ++k)
+    sum += storage<suture::half>::load(evaluate(item, 2 * z + (k >> 2), 2 * y + (k >> 1 & 1), 2 * x + (k & 1)));
+  pooled[i] = sum;
+  corner_labels[i] = evaluate.template get<1>(item, 2 * z, 2 * y, 2 * x);
+}
+
+TEST(cuda, the_evaluator_runs_inside_a_users_kernel) {
+  const dataset d(2);
+  const settings s{.seed = 6, .sample_ids = d.ids};
+  const auto in = d.images(true);
+  const auto seg = d.labels_in(true);
+  const auto p = plan(recipe(), in, s);
+  const std::vector<grid> out_grids = p.output_grids();
+  // Views describe types and shapes; nothing is written to them.
+  device_array<suture::half> out(2 * 17 * 20 * 36);
+  device_array<std::uint8_t> seg_out(out.size());
+  const auto out_views = batch_views(out.data(), std::span<const grid>(out_grids));
+  const auto seg_views = batch_views(seg_out.data(), std::span<const grid>(out_grids));
+  cuda_workspace workspace(workspace_bytes(p, image(in, out_views), labels(seg, seg_views)));
+  const auto evaluate =
+      prepare(suture::cuda{nullptr, workspace}, p, image(in, out_views), labels(seg, seg_views));
+  static_assert(std::is_trivially_copyable_v<std::remove_cvref_t<decltype(evaluate)>>);
+  const int cells = 2 * 8 * 10 * 18;
+  device_array<float> pooled(cells);
+  device_array<std::uint8_t> corners(cells);
+  pooled_kernel<<<(cells + 127) / 128, 128>>>(evaluate, 2, pooled.data(), corners.data());
+  check_cuda(cudaDeviceSynchronize(), "pooled_kernel");
+
+  const patches whole = on_host(d, s);
+  const std::vector<float> sums = pooled.host();
+  const std::vector<std::uint8_t> labels_found = corners.host();
+  const auto at = [](int item, int z, int y, int x) {
+    return static_cast<std::size_t>(((item * 17 + z) * 20 + y) * 36 + x);
+  };
+  for (int i = 0; i < cells; ++i) {
+    const int x = i % 18, y = i / 18 % 10, z = i / 180 % 8, item = i / 1440;
+    float sum = 0;
+    for (int k = 0; k < 8; ++k)
+      sum += storage<suture::half>::load({whole.images[at(item, 2 * z + (k >> 2), 2 * y + (k >> 1 & 1), 2 * x + (k & 1))]});
+    ASSERT_EQ(sums[static_cast<std::size_t>(i)], sum) << i;
+    ASSERT_EQ(labels_found[static_cast<std::size_t>(i)], whole.labels[at(item, 2 * z, 2 * y, 2 * x)]) << i;
+  }
+}
+
+TEST(cuda, a_workspace_that_is_too_small_is_refused_before_launch) {
+  const dataset d(2);
+  const auto in = d.images(true);
+  const auto p = plan(flip{{true, true, true}} | cast<std::int16_t>{}, in);
+  std::vector<device_array<std::int16_t>> out;
+  std::vector<view<std::int16_t>> out_views;
+  for (const grid& g : d.grids) {
+    out.emplace_back(static_cast<std::size_t>(g.voxels()));
+    out_views.push_back(contiguous(out.back().data(), g));
+  }
+  cuda_workspace workspace(1024);
+  const std::span<std::byte> small = workspace.span().first(256);
+  try {
+    run(suture::cuda{nullptr, small}, p, image(in, out_views));
+    FAIL() << "no error";
+  } catch (const error& e) {
+    EXPECT_NE(std::string(e.what()).find("workspace"), std::string::npos) << e.what();
+  }
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+}
+
+TEST(cuda, an_error_of_cuda_names_operation_and_call_site) {
+  try {
+    check_cuda(cudaErrorInvalidValue, "stage");
+    FAIL() << "no error";
+  } catch (const error& e) {
+    const std::string message = e.what();
+    EXPECT_NE(message.find("stage"), std::string::npos) << message;
+    EXPECT_NE(message.find("cudaErrorInvalidValue"), std::string::npos) << message;
+    EXPECT_NE(message.find("cuda_test.cu"), std::string::npos) << message;
+  }
+}
+
+}  // namespace

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// The executor's walks, threads and batch splits never change a bit.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <numeric>
+
+#include "digest/host.hpp"
+
+namespace {
+
+using namespace digest_test;
+
+// 256-byte aligned host memory.
+class aligned_memory {
+public:
+  explicit aligned_memory(std::size_t bytes) : memory_(new std::byte[bytes + 256]) {
+    void* p = memory_.get();
+    std::size_t space = bytes + 256;
+    std::align(256, bytes, p, space);
+    span_ = {static_cast<std::byte*>(p), bytes};
+  }
+  std::span<std::byte> span() const { return span_; }
+
+private:
+  std::unique_ptr<std::byte[]> memory_;
+  std::span<std::byte> span_;
+};
+
+template <class T>
+std::uint64_t bits_of(T v) {
+  std::uint64_t b = 0;
+  std::memcpy(&b, &v, sizeof v);
+  return b;
+}
+
+// A lone voxel of the evaluator and the same voxel of a run.
+template <class Pipeline>
+void expect_walk_equals_lone_voxels(const char* name, const Pipeline& pipeline) {
+  const cases data;
+  std::vector<view<const std::int16_t>> in;
+  std::vector<view<const std::uint8_t>> seg;
+  for (std::size_t i = 0; i < 3; ++i) {
+    in.push_back(contiguous(data.images[i].data(), data.grids[i], 2));
+    seg.push_back(contiguous(data.labels[i].data(), data.grids[i]));
+  }
+  const auto p = plan(pipeline, in, {.seed = 5, .epoch = 1, .sample_ids = data.ids});
+  using Out = typename std::remove_cvref_t<decltype(p)>::pipeline_type::result_type;
+  std::vector<std::vector<Out>> out(3);
+  std::vector<std::vector<std::uint8_t>> seg_out(3);
+  std::vector<view<Out>> out_views;
+  std::vector<view<std::uint8_t>> seg_views;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const grid& g = p.output_grid(i);
+    out[i].resize(2 * static_cast<std::size_t>(g.voxels()));
+    seg_out[i].resize(static_cast<std::size_t>(g.voxels()));
+    out_views.push_back(contiguous(out[i].data(), g, 2));
+    seg_views.push_back(contiguous(seg_out[i].data(), g));
+  }
+  const auto images = image(in, out_views);
+  const auto masks = labels(seg, seg_views);
+  run(cpu{}, p, images, masks);
+  const aligned_memory workspace(workspace_bytes(p, images, masks));
+  const auto evaluate = prepare(cpu{.workspace = workspace.span()}, p, images, masks);
+  std::int64_t wrong = 0, compared = 0;
+  for (std::int32_t i = 0; i < 3; ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    const extent3 n = p.output_grid(index).extents;
+    std::size_t v = 0;
+    for (std::int32_t c = 0; c < 2; ++c)
+      for (std::int32_t z = 0; z < n[0]; ++z)
+        for (std::int32_t y = 0; y < n[1]; ++y)
+          for (std::int32_t x = 0; x < n[2]; ++x, ++v) {
+            wrong += bits_of(evaluate(i, z, y, x, c)) != bits_of(out[index][v]);
+            if (c == 0) wrong += evaluate.template get<1>(i, z, y, x) != seg_out[index][v];
+            ++compared;
+          }
+  }
+  EXPECT_EQ(wrong, 0) << name << ": of " << compared << " voxels";
+  EXPECT_GT(compared, 1000);
+}
+
+TEST(executor, a_walk_computes_what_a_lone_voxel_computes) {
+  for_each_recipe([](const char* name, const auto& pipeline) { expect_walk_equals_lone_voxels(name, pipeline); });
+}
+
+// The CT recipe of a set of seven samples.
+auto recipe() {
+  const extent3 patch{19, 24, 26};
+  return window{.center = 40, .width = 400} | resample{.spacing_mm = {1.5, 1, 1}} |
+         random_affine{.rotate_deg = 15, .scale = {.85f, 1.25f}, .probability = .6f} |
+         random_elastic{.control_spacing_mm = 14, .max_displacement_mm = 4, .probability = .6f} | pad_to{patch} |
+         random_crop{.size = patch} | random_gamma{.probability = .5f} | gaussian_noise{.probability = .5f} |
+         cast<half>{};
+}
+
+cases seven_samples() {
+  cases data;
+  for (std::size_t i = 3; i < 7; ++i) {
+    data.grids.push_back(data.grids[i - 3]);
+    data.images.push_back(data.images[i - 3]);
+    data.labels.push_back(data.labels[i - 3]);
+    data.ids.push_back(1000 + i);
+  }
+  return data;
+}
+
+std::vector<std::size_t> first_to(std::size_t n) {
+  std::vector<std::size_t> order(n);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  return order;
+}
+
+TEST(executor, bits_do_not_depend_on_threads) {
+  const cases data = seven_samples();
+  line one{"one"};
+  add_batch(data, recipe(), first_to(7), 1, one);
+  for (int threads = 2; threads <= 8; ++threads) {
+    line many{"many"};
+    add_batch(data, recipe(), first_to(7), threads, many);
+    EXPECT_EQ(many.images, one.images) << threads << " threads";
+    EXPECT_EQ(many.labels, one.labels) << threads << " threads";
+  }
+}
+
+TEST(executor, bits_do_not_depend_on_batch_size) {
+  const cases data = seven_samples();
+  line whole{"whole"};
+  add_batch(data, recipe(), first_to(7), 1, whole);
+  for (std::size_t size = 1; size < 7; ++size) {
+    line split{"split"};
+    for (std::size_t first = 0; first < 7; first += size) {
+      std::vector<std::size_t> batch;
+      for (std::size_t i = first; i < std::min<std::size_t>(first + size, 7); ++i) batch.push_back(i);
+      add_batch(data, recipe(), batch, 1, split);
+    }
+    EXPECT_EQ(split.images, whole.images) << "batches of " << size;
+    EXPECT_EQ(split.labels, whole.labels) << "batches of " << size;
+  }
+}
+
+TEST(executor, bits_do_not_depend_on_the_order_of_samples) {
+  const cases data = seven_samples();
+  line forward{"forward"}, shuffled{"shuffled"};
+  add_batch(data, recipe(), first_to(7), 1, forward);
+  add_batch(data, recipe(), {4, 0, 6, 2, 5, 1, 3}, 2, shuffled);
+  EXPECT_EQ(shuffled.images, forward.images);
+  EXPECT_EQ(shuffled.labels, forward.labels);
+}
+
+TEST(executor, seed_epoch_and_sample_id_change_the_bits) {
+  const cases data;
+  const auto once = [&](std::uint64_t seed, std::uint32_t epoch, std::uint64_t id) {
+    const std::vector<view<const std::int16_t>> in{contiguous(data.images[0].data(), data.grids[0])};
+    const std::uint64_t ids[] = {id};
+    const auto p = plan(recipe(), in, {.seed = seed, .epoch = epoch, .sample_ids = ids});
+    std::vector<half> out(static_cast<std::size_t>(p.output_grid(0).voxels()));
+    const std::vector<view<half>> views{contiguous(out.data(), p.output_grid(0))};
+    run(cpu{}, p, image(in, views));
+    return digest(views[0]);
+  };
+  const std::uint64_t base = once(1, 0, 7);
+  EXPECT_EQ(once(1, 0, 7), base);
+  EXPECT_NE(once(2, 0, 7), base);
+  EXPECT_NE(once(1, 1, 7), base);
+  EXPECT_NE(once(1, 0, 8), base);
+}
+
+TEST(executor, inserting_another_kind_of_operation_shifts_no_draw) {
+  const cases data;
+  const std::vector<view<const std::int16_t>> in{contiguous(data.images[1].data(), data.grids[1])};
+  const std::uint64_t ids[] = {9};
+  const settings s{.seed = 3, .sample_ids = ids};
+  const auto a = plan(random_crop{.size = {9, 9, 9}} | gaussian_noise{}, in, s);
+  const auto b = plan(random_flip{.probability = 0} | random_crop{.size = {9, 9, 9}} | random_gamma{} |
+                          gaussian_noise{}, in, s);
+  EXPECT_EQ(a.geometry(0).to_source.offset, b.geometry(0).to_source.offset);
+}
+
+TEST(executor, strides_of_any_layout_give_the_same_values) {
+  const cases data;
+  const grid g = data.grids[0];
+  const auto n = static_cast<std::size_t>(g.voxels());
+  // Channels last, and rows padded to 64 elements.
+  std::vector<std::int16_t> last(2 * n), padded(static_cast<std::size_t>(2 * g.extents[0] * g.extents[1] * 64));
+  for (std::size_t v = 0; v < n; ++v)
+    for (std::size_t c = 0; c < 2; ++c) {
+      last[2 * v + c] = data.images[0][c * n + v];
+      const auto row = v / static_cast<std::size_t>(g.extents[2]), x = v % static_cast<std::size_t>(g.extents[2]);
+      padded[(c * static_cast<std::size_t>(g.extents[0] * g.extents[1]) + row) * 64 + x] = data.images[0][c * n + v];
+    }
+  const view<const std::int16_t> first_view = contiguous(data.images[0].data(), g, 2);
+  const view<const std::int16_t> last_view = channels_last<const std::int16_t>(last.data(), g, 2);
+  view<const std::int16_t> padded_view = contiguous<const std::int16_t>(padded.data(), g, 2);
+  padded_view.stride = {g.extents[1] * 64, 64, 1};
+  padded_view.channel_stride = g.extents[0] * g.extents[1] * 64;
+  const std::uint64_t ids[] = {1};
+  std::vector<std::uint64_t> digests;
+  for (const auto& in : {first_view, last_view, padded_view}) {
+    const std::vector<view<const std::int16_t>> ins{in};
+    const auto p = plan(recipe(), ins, {.seed = 1, .sample_ids = ids});
+    const grid& o = p.output_grid(0);
+    std::vector<half> out(2 * static_cast<std::size_t>(o.voxels())), out_last(out.size());
+    const std::vector<view<half>> out_first{contiguous(out.data(), o, 2)};
+    const std::vector<view<half>> out_channels_last{channels_last(out_last.data(), o, 2)};
+    run(cpu{}, p, image(ins, out_first));
+    run(cpu{}, p, image(ins, out_channels_last));
+    digests.push_back(digest(out_first[0]));
+    digests.push_back(digest(out_channels_last[0]));
+  }
+  for (std::uint64_t d : digests) EXPECT_EQ(d, digests[0]);
+}
+
+}  // namespace

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bad input gets an error before anything runs, and its message names the operation, the sample and the value.
+#include <gtest/gtest.h>
+#include <suture/suture.hpp>
+
+#include <limits>
+
+namespace {
+
+using namespace suture;
+
+grid grid_of(std::int64_t z, std::int64_t y, std::int64_t x) {
+  grid g;
+  g.extents = {z, y, x};
+  return g;
+}
+
+// The message of the error that f must throw.
+template <class F>
+std::string error_of(const F& f) {
+  try {
+    f();
+  } catch (const error& e) {
+    return e.what();
+  }
+  ADD_FAILURE() << "no error";
+  return {};
+}
+
+void expect_parts(const std::string& message, std::initializer_list<const char*> parts) {
+  for (const char* part : parts) EXPECT_NE(message.find(part), std::string::npos) << part << " in: " << message;
+}
+
+const std::uint64_t two_ids[] = {11, 12};
+
+// A good batch of two samples that single tests spoil.
+struct batch {
+  std::vector<grid> grids{grid_of(8, 9, 10), grid_of(12, 9, 8)};
+  std::vector<std::vector<std::int16_t>> in_data, out_data;
+  std::vector<std::vector<std::uint8_t>> seg_data, seg_out_data;
+  std::vector<view<const std::int16_t>> in;
+  std::vector<view<std::int16_t>> out;
+  std::vector<view<const std::uint8_t>> seg;
+  std::vector<view<std::uint8_t>> seg_out;
+
+  batch() {
+    in_data.resize(2);
+    out_data.resize(2);
+    seg_data.resize(2);
+    seg_out_data.resize(2);
+    for (std::size_t i = 0; i < 2; ++i) {
+      const auto n = static_cast<std::size_t>(grids[i].voxels());
+      in_data[i].assign(n, 100);
+      out_data[i].assign(n, -7);
+      seg_data[i].assign(n, 1);
+      seg_out_data[i].assign(n, 77);
+      in.push_back(contiguous<const std::int16_t>(in_data[i].data(), grids[i]));
+      out.push_back(contiguous(out_data[i].data(), grids[i]));
+      seg.push_back(contiguous<const std::uint8_t>(seg_data[i].data(), grids[i]));
+      seg_out.push_back(contiguous(seg_out_data[i].data(), grids[i]));
+    }
+  }
+
+  std::string run_error(cpu exec = {}) {
+    const auto p = plan(flip{{true, false, false}} | cast<std::int16_t>{}, grids);
+    const std::string message = error_of([&] { run(exec, p, image(in, out), labels(seg, seg_out)); });
+    for (const auto& data : out_data)
+      for (std::int16_t v : data) EXPECT_EQ(v, -7) << "an output was written";
+    for (const auto& data : seg_out_data)
+      for (std::uint8_t v : data) EXPECT_EQ(v, 77) << "an output was written";
+    return message;
+  }
+};
+
+TEST(plan, a_good_batch_runs) {
+  batch b;
+  const auto p = plan(flip{{true, false, false}} | cast<std::int16_t>{}, b.grids);
+  run(cpu{}, p, image(b.in, b.out), labels(b.seg, b.seg_out));
+  for (const auto& data : b.out_data)
+    for (std::int16_t v : data) ASSERT_EQ(v, 100);
+}
+
+TEST(plan, an_empty_batch) {
+  expect_parts(error_of([] { plan(flip{}, std::vector<grid>{}); }), {"plan", "empty"});
+}
+
+TEST(plan, extents_that_are_not_positive) {
+  expect_parts(error_of([] { plan(flip{}, std::vector<grid>{grid_of(4, 4, 4), grid_of(4, 0, 4)}); }),
+               {"plan", "sample 1", "(4, 0, 4)"});
+  expect_parts(error_of([] { plan(flip{}, std::vector<grid>{grid_of(4, 4, -3)}); }), {"sample 0", "(4, 4, -3)"});
+}
+
+TEST(plan, extents_whose_product_overflows) {
+  const std::int64_t big = std::int64_t{1} << 40;
+  expect_parts(error_of([&] { plan(flip{}, std::vector<grid>{grid_of(big, big, big)}); }), {"sample 0", "overflow"});
+}
+
+TEST(plan, spacing_that_is_not_positive_or_not_a_number) {
+  for (double bad : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    grid g = grid_of(4, 4, 4);
+    g.spacing[1] = bad;
+    expect_parts(error_of([&] { plan(flip{}, std::vector<grid>{grid_of(2, 2, 2), g}); }), {"sample 1", "spacing"});
+  }
+}
+
+TEST(plan, direction_that_is_singular_or_not_orthonormal) {
+  grid g = grid_of(4, 4, 4);
+  g.direction = {{{1, 0, 0}, {0, 1, 0}, {0, 0, 0}}};
+  expect_parts(error_of([&] { plan(flip{}, std::vector<grid>{g}); }), {"sample 0", "orthonormal"});
+  g.direction = {{{1, 0.2, 0}, {0, 1, 0}, {0, 0, 1}}};
+  expect_parts(error_of([&] { plan(flip{}, std::vector<grid>{g}); }), {"orthonormal", "0.2"});
+}
+
+TEST(plan, wrong_count_of_sample_ids) {
+  const std::vector<grid> grids{grid_of(4, 4, 4), grid_of(4, 4, 4), grid_of(4, 4, 4)};
+  expect_parts(error_of([&] { plan(random_flip{}, grids, {.sample_ids = two_ids}); }), {"2 sample ids", "3 samples"});
+  expect_parts(error_of([&] { plan(random_flip{}, grids, {}); }), {"0 sample ids", "3 samples"});
+  plan(random_flip{}, grids, {.evaluation = true});
+  plan(flip{}, grids, {});
+}
+
+TEST(plan, probability_outside_zero_to_one) {
+  const std::vector<grid> grids{grid_of(4, 4, 4), grid_of(4, 4, 4)};
+  for (float bad : {-0.1f, 1.5f, std::numeric_limits<float>::quiet_NaN()})
+    expect_parts(error_of([&] { plan(gaussian_noise{.probability = bad}, grids, {.sample_ids = two_ids}); }),
+                 {"gaussian_noise", "probability"});
+}
+
+TEST(plan, inverted_range) {
+  const std::vector<grid> grids{grid_of(4, 4, 4), grid_of(4, 4, 4)};
+  expect_parts(error_of([&] { plan(random_gamma{.range = {1.5f, .7f}}, grids, {.sample_ids = two_ids}); }),
+               {"random_gamma", "sample 0", "1.5"});
+  expect_parts(error_of([&] { plan(random_affine{.scale = {1.2f, .8f}}, grids, {.sample_ids = two_ids}); }),
+               {"random_affine", "sample 0", "1.2"});
+}
+
+TEST(plan, displacement_that_folds) {
+  const std::vector<grid> grids{grid_of(40, 40, 40), grid_of(40, 40, 40)};
+  const random_elastic folding{.control_spacing_mm = 10, .max_displacement_mm = 9};
+  expect_parts(error_of([&] { plan(folding, grids, {.sample_ids = two_ids}); }), {"random_elastic", "sample 0", "9", "fold"});
+}
+
+TEST(plan, window_width_that_is_not_positive) {
+  const std::vector<grid> grids{grid_of(4, 4, 4)};
+  expect_parts(error_of([&] { plan(window{.center = 40, .width = 0}, grids); }), {"window", "width 0"});
+  expect_parts(error_of([&] { plan(window{.center = 40, .width = -400}, grids); }), {"window", "-400"});
+}
+
+TEST(plan, patch_larger_than_the_volume) {
+  const std::vector<grid> grids{grid_of(40, 40, 40), grid_of(40, 20, 40)};
+  expect_parts(error_of([&] { plan(random_crop{.size = {32, 32, 32}}, grids, {.sample_ids = two_ids}); }),
+               {"random_crop", "sample 1", "(32, 32, 32)", "(40, 20, 40)", "pad"});
+}
+
+TEST(plan, coordinates_out_of_reach) {
+  const affine_matrix far{.translation = {0, 0, 1e9}};
+  expect_parts(error_of([&] { plan(far, std::vector<grid>{grid_of(4, 4, 4)}); }), {"plan", "sample 0", "source index"});
+}
+
+TEST(run, null_pointer) {
+  batch b;
+  b.in[1].data = nullptr;
+  expect_parts(b.run_error(), {"image", "sample 1", "null"});
+  batch c;
+  c.seg_out[0].data = nullptr;
+  expect_parts(c.run_error(), {"labels", "sample 0", "null"});
+}
+
+TEST(run, misaligned_pointer) {
+  batch b;
+  b.in[0].data = reinterpret_cast<const std::int16_t*>(reinterpret_cast<const char*>(b.in[0].data) + 1);
+  expect_parts(b.run_error(), {"image", "sample 0", "aligned"});
+}
+
+TEST(run, label_map_of_another_geometry) {
+  batch b;
+  b.seg[1].grid.spacing = {2, 1, 1};
+  expect_parts(b.run_error(), {"labels", "sample 1", "(2, 1, 1)"});
+  batch c;
+  c.seg[0].grid.origin = {0, 5, 0};
+  expect_parts(c.run_error(), {"labels", "sample 0", "(0, 5, 0)"});
+  batch d;
+  d.seg[0].grid.extents = {8, 9, 9};
+  expect_parts(d.run_error(), {"labels", "sample 0", "(8, 9, 9)"});
+}
+
+TEST(run, output_of_wrong_shape) {
+  batch b;
+  b.out[1].grid.extents = {12, 9, 7};
+  expect_parts(b.run_error(), {"image", "sample 1", "(12, 9, 7)", "(12, 9, 8)"});
+  batch c;
+  c.out[0].channels = 2;
+  expect_parts(c.run_error(), {"image", "sample 0", "2 channels"});
+}
+
+TEST(run, wrong_number_of_views) {
+  batch b;
+  b.seg.pop_back();
+  expect_parts(b.run_error(), {"labels", "1 input views", "2 planned"});
+}
+
+TEST(run, overlapping_input_and_output) {
+  batch b;
+  b.out[0] = contiguous(b.in_data[0].data() + 5, b.grids[0]);
+  b.in_data[0].resize(b.in_data[0].size() + 5);
+  b.in[0] = contiguous<const std::int16_t>(b.in_data[0].data(), b.grids[0]);
+  b.out[0].data = b.in_data[0].data() + 5;
+  expect_parts(b.run_error(), {"image", "sample 0", "overlaps"});
+}
+
+TEST(run, two_outputs_that_overlap) {
+  batch b;
+  b.out[1].data = b.out[0].data + 10;
+  b.out_data[0].resize(3000, -7);
+  b.out[0].data = b.out_data[0].data();
+  b.out[1].data = b.out_data[0].data() + 10;
+  expect_parts(b.run_error(), {"image", "overlaps"});
+}
+
+TEST(run, inputs_may_share_memory) {
+  batch b;
+  b.in[1].data = b.in[0].data;
+  b.in_data[0].resize(5000, 100);
+  b.in[0].data = b.in[1].data = b.in_data[0].data();
+  const auto p = plan(flip{{true, false, false}} | cast<std::int16_t>{}, b.grids);
+  run(cpu{}, p, image(b.in, b.out), labels(b.seg, b.seg_out));
+  EXPECT_EQ(b.out_data[1][0], 100);
+}
+
+TEST(run, workspace_too_small_or_misaligned) {
+  alignas(256) static std::byte memory[1 << 16];
+  batch b;
+  expect_parts(b.run_error(cpu{.workspace = {memory, 64}}), {"workspace", "64 bytes"});
+  expect_parts(b.run_error(cpu{.workspace = {memory + 8, sizeof memory - 8}}), {"workspace", "aligned"});
+}
+
+TEST(run, label_outside_that_the_label_type_cannot_hold) {
+  batch b;
+  const auto p = plan(flip{} | sampling<>{.label_outside = 300} | cast<std::int16_t>{}, b.grids);
+  expect_parts(error_of([&] { run(cpu{}, p, labels(b.seg, b.seg_out)); }), {"labels", "300"});
+}
+
+TEST(run, strides_that_overflow) {
+  batch b;
+  b.in[0].stride[0] = std::int64_t{1} << 62;
+  expect_parts(b.run_error(), {"image", "sample 0", "overflow"});
+}
+
+TEST(views, a_dense_batch_needs_equal_extents) {
+  const std::vector<grid> grids{grid_of(4, 4, 4), grid_of(4, 5, 4)};
+  float data[1] = {};
+  expect_parts(error_of([&] { batch_views(data, std::span<const grid>(grids)); }), {"sample 1", "(4, 5, 4)"});
+}
+
+}  // namespace
