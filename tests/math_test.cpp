@@ -83,13 +83,13 @@ void expect_within(double bound, const Function& function, const Exact& exact, f
 #define SUTURE_CALL(name) [](auto x) { return math::name(x); }
 #define SUTURE_EXACT(name) [](auto x) { return std::name(x); }
 
-TEST(Elementary, Exp2) { expect_within(0.90, SUTURE_CALL(exp2), SUTURE_EXACT(exp2)); }
-TEST(Elementary, Exp) { expect_within(0.95, SUTURE_CALL(exp), SUTURE_EXACT(exp)); }
-TEST(Elementary, Log2) { expect_within(1.50, SUTURE_CALL(log2), SUTURE_EXACT(log2)); }
-TEST(Elementary, Log) { expect_within(0.90, SUTURE_CALL(log), SUTURE_EXACT(log)); }
-TEST(Elementary, Sin) { expect_within(1.50, SUTURE_CALL(sin), SUTURE_EXACT(sin), -0x1p17f, 0x1p17f); }
-TEST(Elementary, Cos) { expect_within(1.50, SUTURE_CALL(cos), SUTURE_EXACT(cos), -0x1p17f, 0x1p17f); }
-TEST(Elementary, Erf) { expect_within(1.00, SUTURE_CALL(erf), SUTURE_EXACT(erf)); }
+TEST(Elementary, Exp2) { expect_within(0.88, SUTURE_CALL(exp2), SUTURE_EXACT(exp2)); }
+TEST(Elementary, Exp) { expect_within(0.90, SUTURE_CALL(exp), SUTURE_EXACT(exp)); }
+TEST(Elementary, Log2) { expect_within(1.47, SUTURE_CALL(log2), SUTURE_EXACT(log2)); }
+TEST(Elementary, Log) { expect_within(0.92, SUTURE_CALL(log), SUTURE_EXACT(log)); }
+TEST(Elementary, Sin) { expect_within(1.54, SUTURE_CALL(sin), SUTURE_EXACT(sin), -0x1p17f, 0x1p17f); }
+TEST(Elementary, Cos) { expect_within(1.54, SUTURE_CALL(cos), SUTURE_EXACT(cos), -0x1p17f, 0x1p17f); }
+TEST(Elementary, Erf) { expect_within(1.06, SUTURE_CALL(erf), SUTURE_EXACT(erf)); }
 
 // sin pi x by exact reduction to |r| <= 1/2, where the multiplication by pi costs one rounding in T.
 template <class T>
@@ -106,10 +106,10 @@ T exact_cospi(T x) {
   return exact_sinpi(T{0.5} - std::abs(std::remainder(x, T{2})));
 }
 TEST(Elementary, SinPi) {
-  expect_within(1.00, SUTURE_CALL(sinpi), [](auto x) { return exact_sinpi(x); });
+  expect_within(0.97, SUTURE_CALL(sinpi), [](auto x) { return exact_sinpi(x); });
 }
 TEST(Elementary, CosPi) {
-  expect_within(1.00, SUTURE_CALL(cospi), [](auto x) { return exact_cospi(x); });
+  expect_within(0.88, SUTURE_CALL(cospi), [](auto x) { return exact_cospi(x); });
 }
 
 TEST(Elementary, SquareRootIsCorrectlyRounded) {
@@ -120,7 +120,7 @@ TEST(Elementary, SquareRootIsCorrectlyRounded) {
 TEST(Elementary, Pow) {
   for (const float y : {0.3f, 1 / 3.0f, 1 / 2.4f, 0.5f, 0.7f, 1.5f, 2.0f, 2.4f, 3.0f, -1.0f, -0.4f})
     expect_within(
-        1.00, [y](float x) { return math::pow(x, y); },
+        1.10, [y](float x) { return math::pow(x, y); },
         [y](auto x) { return x < 0 ? decltype(x){nan} : std::pow(x, static_cast<decltype(x)>(y)); });
 }
 
@@ -229,11 +229,11 @@ TEST(Elementary, ArcTangent) {
         [y](auto b) { return std::atan2(static_cast<decltype(b)>(y), b); });
   }
   ::testing::Test::RecordProperty("largest_error_ulp", std::to_string(w.error));
-  EXPECT_LE(w.error, 2.0) << "at " << w.at;
+  EXPECT_LE(w.error, 1.8) << "at " << w.at;
 
   for (const float y : {0.0f, -0.0f, smallest, 1.0f, -1.0f, largest, -largest, infinity, -infinity})
     for (const float x : {0.0f, -0.0f, smallest, 1.0f, -1.0f, largest, -largest, infinity, -infinity}) {
-      EXPECT_LE(ulps(math::atan2(y, x), std::atan2(static_cast<double>(y), static_cast<double>(x))), 2.0)
+      EXPECT_LE(ulps(math::atan2(y, x), std::atan2(static_cast<double>(y), static_cast<double>(x))), 1.8)
           << y << ' ' << x;
       EXPECT_EQ(std::signbit(math::atan2(y, x)), std::signbit(y)) << y << ' ' << x;
     }
@@ -262,7 +262,7 @@ TEST(Elementary, InDouble) {
   for (const double reach : {1.0, 709.0, 750.0})
     EXPECT_LE(worst_in_double(-reach, reach, SUTURE_CALL(exp), SUTURE_EXACT(exp)), 0.9) << reach;
   for (const double reach : {1.0, 2.0, 1e-310, 1e300})
-    EXPECT_LE(worst_in_double(0, reach, SUTURE_CALL(log), SUTURE_EXACT(log)), 0.9) << reach;
+    EXPECT_LE(worst_in_double(0, reach, SUTURE_CALL(log), SUTURE_EXACT(log)), 0.8) << reach;
   EXPECT_EQ(math::exp(HUGE_VAL), HUGE_VAL);
   EXPECT_EQ(math::exp(-HUGE_VAL), 0.0);
   EXPECT_EQ(math::exp(0.0), 1.0);
