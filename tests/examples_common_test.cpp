@@ -440,7 +440,7 @@ TEST(phantom, the_seed_decides_and_nothing_else) {
 }
 
 TEST(phantom, looks_like_an_abdomen_to_a_histogram) {
-  for (const std::uint64_t seed : {1, 7}) {
+  for (const std::uint64_t seed : {std::uint64_t{1}, std::uint64_t{7}}) {
     const phantom p = make_phantom({.seed = seed, .extents = {75, 220, 220}, .spacing = {4, 1.6, 1.6}});
     std::size_t air = 0, fat = 0, soft = 0, bone = 0, colon = 0;
     std::vector<int> lesion_hu;

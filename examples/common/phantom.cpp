@@ -380,7 +380,8 @@ float depth_below_skin(point p, float a, float b) {
 
 void paint_slice(canvas& c, const patient& who, std::vector<float>& colon_cover, std::vector<float>& lesion_cover) {
   const float z = c.z();
-  const auto [a, b] = body_axes(z);
+  const std::array<float, 2> axes = body_axes(z);
+  const float a = axes[0], b = axes[1];
   const float hips = std::clamp((-55 - z) / 30, 0.0f, 1.0f);
   std::vector<float> cavity(c.hu.size());  // signed distance to the inside of the muscle wall
 
