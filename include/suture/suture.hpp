@@ -12,6 +12,7 @@
 #include "ops/geometry/orient.hpp"
 #include "ops/geometry/pad.hpp"
 #include "ops/geometry/permute.hpp"
+#include "ops/geometry/points.hpp"
 #include "ops/geometry/resample.hpp"
 #include "ops/geometry/rot90.hpp"
 #include "ops/value/brightness.hpp"

@@ -27,8 +27,10 @@
 #endif
 
 // Full unrolling of short loops with a compile-time count, where it keeps small arrays in registers.
-#if defined(__CUDACC__)
+#if defined(__CUDA_ARCH__)
 #define SUTURE_UNROLL _Pragma("unroll")
+#elif defined(__CUDACC__)
+#define SUTURE_UNROLL
 #elif defined(__clang__)
 #define SUTURE_UNROLL _Pragma("clang loop unroll(full)")
 #elif defined(__GNUC__)

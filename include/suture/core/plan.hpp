@@ -39,26 +39,32 @@ struct sample_geometry {
   bool deformed = false;
 };
 
-// 16-bit operation id: kind and ordinal among its kind, so inserting another kind of operation changes nothing.
-constexpr std::uint16_t operation_id(std::uint16_t kind, std::size_t ordinal) {
-  return static_cast<std::uint16_t>((kind << 4) | (ordinal & 15));
+template <class Op>
+constexpr int kind_of() {
+  if constexpr (random_operation<Op>) return Op::kind;
+  else return -1;
 }
 
+// 16-bit id of operation I of a chain: its kind and its ordinal among its kind, so that inserting an operation of
+// another kind changes no draw.
 template <std::size_t I, class... Ops>
-constexpr std::uint16_t operation_id_of() {
-  constexpr auto kind_of = []<class Op>(const Op*) -> int {
-    if constexpr (random_operation<Op>) return Op::kind;
-    else return -1;
-  };
-  constexpr std::array<int, sizeof...(Ops)> kinds{kind_of(static_cast<const Ops*>(nullptr))...};
-  constexpr std::size_t ordinal = [&] {
-    std::size_t n = 0;
-    for (std::size_t j = 0; j != I; ++j) n += kinds[j] == kinds[I] ? 1 : 0;
-    return n;
-  }();
-  static_assert(kinds[I] >= 0 && kinds[I] < 4096 && ordinal < 16,
-                "suture: at most 16 random operations of a kind, kinds below 4096");
-  return operation_id(static_cast<std::uint16_t>(kinds[I]), ordinal);
+constexpr std::uint16_t operation_id() {
+  constexpr std::array<int, sizeof...(Ops)> kinds{kind_of<Ops>()...};
+  int ordinal = 0;
+  for (std::size_t j = 0; j != I; ++j) ordinal += kinds[j] == kinds[I] ? 1 : 0;
+  return static_cast<std::uint16_t>(kinds[I] * 16 + ordinal);
+}
+
+// At most 16 random operations of a kind, kinds below 4096: then ids are distinct.
+template <class... Ops>
+constexpr bool operation_ids_distinct() {
+  constexpr std::array<int, sizeof...(Ops)> kinds{kind_of<Ops>()...};
+  for (int kind : kinds) {
+    int count = 0;
+    for (int other : kinds) count += other == kind && kind >= 0 ? 1 : 0;
+    if (count > 16 || kind > 4095) return false;
+  }
+  return true;
 }
 
 }  // namespace detail
@@ -72,6 +78,8 @@ public:
   using chain_type = chain<Ops...>;
   using pipeline_type = pipeline<chain_type>;
   using item_type = item<pipeline_type>;
+  static_assert(detail::operation_ids_distinct<Ops...>(),
+                "suture: at most 16 random operations of one kind in a pipeline, and kinds below 4096");
 
   planned(const chain_type& operations, std::span<const grid> batch, const settings& s) {
     require(!batch.empty(), {"plan"}, "the batch is empty");
@@ -133,7 +141,7 @@ private:
       return;
     } else if constexpr (random_operation<Op>) {
       require(op.probability >= 0 && op.probability <= 1, where, "probability ", op.probability, " is not in [0, 1]");
-      draws random(s.seed, s.epoch, id_, detail::operation_id_of<I, Ops...>());
+      draws random(s.seed, s.epoch, id_, detail::operation_id<I, Ops...>());
       const bool fires = random.bernoulli(op.probability);
       bool on = fires && !s.evaluation;
       const auto drawn = [&] {
