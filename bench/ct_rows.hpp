@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of the CT benchmarks, the same for every executor, and how one row is measured. A backend says where memory
+// lies, how a run is timed and how fast a copy is (see cpu_backend in ct.cpp).
+//
+// Time is the median of the samples, p10_us and p90_us stand beside it. bytes_per_second counts useful bytes: every
+// input voxel under the output read once, every output voxel written once. pct_copy is their share of the bandwidth of
+// a plain copy, measured in the same process, which counts bytes read and written. cpu_us is processor time, which
+// other programs on the machine disturb less; host_us what queueing a run on a device costs the host.
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ct_volume.hpp"
+#include "suture/suture.hpp"
+
+namespace bench {
+
+// 1.5625 x 0.8 x 0.8 mm: at 1 mm the output has exactly as many voxels as the part of the input it covers.
+struct scene {
+  suture::grid volume{.extents = {160, 320, 320}, .spacing = {1.5625, 0.8, 0.8}};
+  std::vector<std::int64_t> patches{96, 128};
+  suture::extent3 cubic{128, 128, 128};
+  double seconds = 0.2;  // of samples for a row
+  bool tiny = false;
+};
+
+inline scene tiny_scene() {
+  return {{.extents = {40, 48, 48}, .spacing = {1.5625, 0.8, 0.8}}, {16, 24}, {20, 24, 28}, 0, true};
+}
+
+enum class bound { image, labels, both };
+
+struct timing {
+  std::vector<double> seconds;   // of every sample
+  double processor_seconds = 0;  // that the host's processors worked for one run, median
+};
+
+struct distribution {
+  double p10 = 0, median = 0, p90 = 0;
+};
+
+inline distribution distribution_of(std::vector<double> samples) {
+  std::sort(samples.begin(), samples.end());
+  const auto quantile = [&](double q) {
+    const double at = q * static_cast<double>(samples.size() - 1);
+    const auto below = static_cast<std::size_t>(at);
+    const std::size_t above = std::min(below + 1, samples.size() - 1);
+    return samples[below] + (at - static_cast<double>(below)) * (samples[above] - samples[below]);
+  };
+  return {quantile(0.1), quantile(0.5), quantile(0.9)};
+}
+
+// The middle of a volume as a view into it.
+template <class T>
+suture::view<T> middle(suture::view<T> v, const suture::extent3& extents) {
+  for (int k = 0; k < 3; ++k) {
+    v.data += (v.grid.extents[k] - extents[k]) / 2 * v.stride[k];
+    v.grid.extents[k] = extents[k];
+  }
+  return v;
+}
+
+// Input and output bytes that must move for one run.
+template <class Plan>
+double useful_bytes(const Plan& plan, double input_voxel, double output_voxel) {
+  double bytes = 0;
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    const auto& g = plan.geometry(i);
+    const auto out = static_cast<double>(g.output.voxels()), in = static_cast<double>(g.source.voxels());
+    const double covered = out * std::abs(suture::determinant((g.to_source * g.to_deformed).linear));
+    bytes += out * output_voxel + (Plan::pipeline_type::prefiltered ? in : std::min(in, covered)) * input_voxel;
+  }
+  return bytes;
+}
+
+inline bool any_failed = false;
+
+// One row. Several sets of inputs and outputs take turns, so that together they exceed the last cache that a single
+// one would stay in.
+template <bound What, class Backend, class Chain>
+void measure(benchmark::State& state, Backend& backend, const Chain& chain, const suture::extent3& source,
+             std::size_t batch) {
+  using suture::half;
+  constexpr bool with_image = What != bound::labels, with_labels = What != bound::image;
+  constexpr double voxel = (with_image ? 2 : 0) + (with_labels ? 1 : 0);  // bytes, in and out alike
+  using plan_type = decltype(suture::plan(chain, std::vector<suture::grid>{}));
+
+  const std::vector<suture::grid> grids(batch, middle(backend.image(0), source).grid);
+  std::vector<std::uint64_t> ids(batch);
+  for (std::size_t i = 0; i < batch; ++i) ids[i] = 1000 + i;
+  std::vector<plan_type> plans;
+  std::size_t sets = 1;
+  double bytes = 0;
+  for (std::size_t k = 0; k < sets; ++k) {
+    plans.push_back(suture::plan(chain, grids, {.seed = 7, .epoch = static_cast<std::uint32_t>(k), .sample_ids = ids}));
+    if (k > 0) continue;
+    bytes = useful_bytes(plans[0], voxel, voxel);
+    sets = static_cast<std::size_t>(std::clamp(std::ceil(3 * backend.cache_bytes() / bytes), 2.0, 64.0));
+  }
+  const std::vector<suture::grid> outputs = plans[0].output_grids();
+  const auto out_voxels = static_cast<std::size_t>(outputs[0].voxels()) * batch;
+
+  typename Backend::template buffer<half> image_memory(with_image ? sets * out_voxels : 0);
+  typename Backend::template buffer<std::uint8_t> label_memory(with_labels ? sets * out_voxels : 0);
+  struct set_views {
+    std::vector<suture::view<const std::int16_t>> image;
+    std::vector<suture::view<const std::uint8_t>> labels;
+    std::vector<suture::view<half>> image_out;
+    std::vector<suture::view<std::uint8_t>> labels_out;
+  };
+  std::vector<set_views> views(sets);
+  for (std::size_t k = 0; k < sets; ++k) {
+    for (std::size_t i = 0; i < batch; ++i) {
+      views[k].image.push_back(middle(backend.image(k * batch + i), source));
+      views[k].labels.push_back(middle(backend.labels(k * batch + i), source));
+    }
+    if (with_image) views[k].image_out = suture::batch_views(image_memory.data() + k * out_voxels, std::span(outputs));
+    if (with_labels)
+      views[k].labels_out = suture::batch_views(label_memory.data() + k * out_voxels, std::span(outputs));
+  }
+  const auto bind = [&](const set_views& v, const auto& use) {
+    if constexpr (What == bound::image)
+      return use(suture::image(v.image, v.image_out));
+    else if constexpr (What == bound::labels)
+      return use(suture::labels(v.labels, v.labels_out));
+    else
+      return use(suture::image(v.image, v.image_out), suture::labels(v.labels, v.labels_out));
+  };
+  std::size_t workspace_bytes = 0;
+  for (std::size_t k = 0; k < sets; ++k)
+    workspace_bytes = std::max(
+        workspace_bytes, bind(views[k], [&](const auto&... b) { return suture::workspace_bytes(plans[k], b...); }));
+  typename Backend::template buffer<std::byte> workspace(workspace_bytes);
+  const auto exec = backend.executor(std::span(workspace.data(), workspace_bytes));
+  const auto run = [&](std::size_t k) { bind(views[k], [&](const auto&... b) { suture::run(exec, plans[k], b...); }); };
+
+  // A voxel that is never written keeps the poison: NaN, or a label that does not exist.
+  image_memory.poison();
+  label_memory.poison();
+  for (std::size_t k = 0; k < sets; ++k) run(k);
+  const std::vector<half> image_result = image_memory.values();
+  const std::vector<std::uint8_t> label_result = label_memory.values();
+  bool correct =
+      std::none_of(image_result.begin(), image_result.end(), [](half h) { return (h.bits & 0x7fff) > 0x7c00; }) &&
+      std::all_of(label_result.begin(), label_result.end(), [](std::uint8_t l) { return l < label_count; });
+  if constexpr (Backend::on_device) {
+    // The host's bits are the device's.
+    std::vector<half> image_expected(with_image ? out_voxels : 0);
+    std::vector<std::uint8_t> label_expected(with_labels ? out_voxels : 0);
+    set_views host;
+    for (std::size_t i = 0; i < batch; ++i) {
+      host.image.push_back(middle(backend.host_image(), source));
+      host.labels.push_back(middle(backend.host_labels(), source));
+    }
+    if (with_image) host.image_out = suture::batch_views(image_expected.data(), std::span(outputs));
+    if (with_labels) host.labels_out = suture::batch_views(label_expected.data(), std::span(outputs));
+    bind(host, [&](const auto&... b) { suture::run(suture::cpu{}, plans[0], b...); });
+    correct = correct &&
+              std::memcmp(image_expected.data(), image_result.data(), image_expected.size() * sizeof(half)) == 0 &&
+              std::memcmp(label_expected.data(), label_result.data(), label_expected.size()) == 0;
+  }
+  if (!correct) {
+    any_failed = true;
+    state.SkipWithError("the output is wrong");
+    return;
+  }
+
+  const timing measured = backend.time(sets, run);
+  const distribution seconds = distribution_of(measured.seconds);
+  for (auto _ : state) state.SetIterationTime(seconds.median);
+  state.SetBytesProcessed(static_cast<std::int64_t>(bytes));
+  state.counters["voxels/s"] = static_cast<double>(out_voxels) / seconds.median;
+  state.counters["pct_copy"] = 100 * bytes / seconds.median / backend.copy_bandwidth();
+  state.counters["p10_us"] = seconds.p10 * 1e6;
+  state.counters["p90_us"] = seconds.p90 * 1e6;
+  state.counters["launches"] = static_cast<double>(backend.launches(run, plan_type::stages()));
+  state.counters["workspace"] = static_cast<double>(workspace_bytes);
+  state.counters[Backend::on_device ? "host_us" : "cpu_us"] = measured.processor_seconds * 1e6;
+  if constexpr (Backend::on_device) {
+    const distribution warm = distribution_of(backend.time(1, run).seconds);
+    state.counters["warm_us"] = warm.median * 1e6;
+    bind(views[0], [&](const auto&... b) {
+      using evaluator = decltype(suture::prepare(exec, plans[0], b...));
+      state.counters["registers"] = backend.template registers<evaluator>();
+    });
+  }
+}
+
+// The recipe by which patches are made from CT volumes; every random operation is on or off by its probability.
+struct recipe {
+  float degrees = 0;
+  bool elastic = false, noise = false;
+  std::int64_t patch = 96;
+};
+
+inline auto ct_recipe(const recipe& r) {
+  return suture::window{.center = 40, .width = 400} | suture::resample{.spacing_mm = {1, 1, 1}} |
+         suture::random_affine{.rotate_deg = {r.degrees, r.degrees}} |
+         suture::random_elastic{
+             .control_spacing_mm = 32, .max_displacement_mm = 8, .probability = r.elastic ? 1.0f : 0.0f} |
+         suture::center_crop{.size = {r.patch, r.patch, r.patch}} | suture::random_gamma{.range = {.7f, 1.5f}} |
+         suture::gaussian_noise{.sigma = .02f, .probability = r.noise ? 1.0f : 0.0f} | suture::cast<suture::half>{};
+}
+
+// Registers every row for a backend, which must outlive the benchmarks.
+template <class Backend>
+void add_rows(Backend& backend, const scene& s, const std::vector<std::size_t>& batches, const std::string& suffix) {
+  const auto add = [&]<bound What>(const std::string& name, const auto& chain, const suture::extent3& source,
+                                   std::size_t batch) {
+    benchmark::RegisterBenchmark((name + "/batch:" + std::to_string(batch) + suffix).c_str(),
+                                 [&backend, chain, source, batch](benchmark::State& state) {
+                                   measure<What>(state, backend, chain, source, batch);
+                                 })
+        ->UseManualTime()
+        ->Unit(benchmark::kMicrosecond);
+  };
+  using namespace suture;
+  const extent3& whole = s.volume.extents;
+  for (const std::size_t batch : batches)
+    for (const std::int64_t patch : s.patches)
+      for (const bool elastic : {false, true})
+        for (const bool noise : {false, true})
+          for (const int degrees : {0, 5, 15, 30})
+            add.template operator()<bound::both>(
+                "ct/" + std::to_string(patch) + "/rotate:" + std::to_string(degrees) +
+                    "/elastic:" + std::to_string(elastic) + "/noise:" + std::to_string(noise),
+                ct_recipe({static_cast<float>(degrees), elastic, noise, patch}), whole, batch);
+
+  // The parts: whole volumes first, then patches.
+  const auto to_half = cast<half>{};
+  const window soft_tissue{.center = 40, .width = 400};
+  add.template operator()<bound::image>("window_cast", soft_tissue | to_half, whole, 1);
+  add.template operator()<bound::image>(
+      "gamma", random_gamma{.range = {.7f, 1.5f}, .value_range = {-1024, 3071}} | to_half, whole, 1);
+  add.template operator()<bound::image>("noise", gaussian_noise{.sigma = 12} | to_half, whole, 1);
+  add.template operator()<bound::image>("resample", soft_tissue | resample{.spacing_mm = {1, 1, 1}} | to_half, whole,
+                                        1);
+  add.template operator()<bound::image>(
+      "cubic_bspline", affine{.rotate_deg = {15, 15, 15}} | sampling<cubic_bspline, mirror>{} | to_half, s.cubic, 1);
+  const std::int64_t side = s.patches.front();
+  const center_crop patch{.size = {side, side, side}};
+  for (const std::size_t batch : batches) {
+    add.template operator()<bound::image>("affine", affine{.rotate_deg = {15, 15, 15}} | patch | to_half, whole, batch);
+    add.template operator()<bound::image>(
+        "elastic", random_elastic{.control_spacing_mm = 32, .max_displacement_mm = 8} | patch | to_half, whole, batch);
+    add.template operator()<bound::labels>("labels_nearest", affine{.rotate_deg = {15, 15, 15}} | patch, whole, batch);
+    add.template operator()<bound::labels>(
+        "labels_vote", affine{.rotate_deg = {15, 15, 15}} | sampling<linear, constant, vote>{} | patch, whole, batch);
+  }
+}
+
+// Reads the command line: our --tiny, --benchmark_min_time as the seconds of samples for a row, and what is Google
+// Benchmark's. False where an argument is unknown.
+inline bool parse(int argc, char** argv, scene& chosen) {
+  // A row takes its own samples, so Google Benchmark must be content with one iteration.
+  static char one_iteration[] = "--benchmark_min_time=1e-9";
+  constexpr std::string_view min_time = "--benchmark_min_time=";
+  std::vector<char*> rest{argv[0], one_iteration};
+  double seconds = -1;
+  bool tiny = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--tiny")
+      tiny = true;
+    else if (argument.starts_with(min_time))
+      seconds = std::atof(argv[i] + min_time.size());
+    else
+      rest.push_back(argv[i]);
+  }
+  if (tiny) chosen = tiny_scene();
+  if (seconds >= 0) chosen.seconds = seconds;
+  int count = static_cast<int>(rest.size());
+  benchmark::Initialize(&count, rest.data());
+  return !benchmark::ReportUnrecognizedArguments(count, rest.data());
+}
+
+}  // namespace bench
