@@ -88,7 +88,7 @@ inline bool any_failed = false;
 template <bound What, class Backend, class Chain>
 void measure(benchmark::State& state, Backend& backend, const Chain& chain, const suture::extent3& source,
              std::size_t batch) {
-  using suture::half;
+  using half = suture::half;
   constexpr bool with_image = What != bound::labels, with_labels = What != bound::image;
   constexpr double voxel = (with_image ? 2 : 0) + (with_labels ? 1 : 0);  // bytes, in and out alike
   using plan_type = decltype(suture::plan(chain, std::vector<suture::grid>{}));
@@ -235,7 +235,7 @@ void add_rows(Backend& backend, const scene& s, const std::vector<std::size_t>& 
                 ct_recipe({static_cast<float>(degrees), elastic, noise, patch}), whole, batch);
 
   // The parts: whole volumes first, then patches.
-  const auto to_half = cast<half>{};
+  const auto to_half = cast<suture::half>{};
   const window soft_tissue{.center = 40, .width = 400};
   add.template operator()<bound::image>("window_cast", soft_tissue | to_half, whole, 1);
   add.template operator()<bound::image>(
