@@ -113,7 +113,7 @@ private:
   std::uint64_t position_[3];
   std::int32_t z_, y_, x_;
   std::int32_t cell_z_ = -1;
-  std::conditional_t<Pipeline::has_deformation, displacement_column, no_controls> displacement_;
+  std::conditional_t<Pipeline::has_deformation, displacement_column, no_controls> displacement_{};
 };
 
 }  // namespace suture

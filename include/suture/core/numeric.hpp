@@ -6,6 +6,10 @@
 #include <cstdint>
 #include <string_view>
 
+#if defined(__F16C__) && defined(__AVX__) && !defined(__CUDACC__)
+#include <immintrin.h>
+#endif
+
 #include "config.hpp"
 
 namespace suture {
@@ -197,5 +201,30 @@ template <class T>
 constexpr std::string_view storage_name() {
   return storage<T>::name;
 }
+
+namespace detail {
+// Host rows: storage<T>::store of every value.
+template <class T>
+SUTURE_INLINE void store_row(const float* values, T* out, int count) {
+  for (int i = 0; i < count; ++i) out[i] = storage<T>::store(values[i]);
+}
+
+#if defined(__F16C__) && defined(__AVX__) && !defined(__CUDACC__)
+// The processor's conversion differs from ours in NaN payloads alone.
+SUTURE_INLINE void store_row(const float* values, half* out, int count) {
+  int i = 0;
+  for (; i + 8 <= count; i += 8) {
+    const __m256 x = _mm256_loadu_ps(values + i);
+    const __m256 is_nan = _mm256_cmp_ps(x, x, _CMP_UNORD_Q);
+    const __m128i converted = _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const __m128i mask = _mm_packs_epi32(_mm_castps_si128(_mm256_castps256_ps128(is_nan)),
+                                         _mm_castps_si128(_mm256_extractf128_ps(is_nan, 1)));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i),
+                     _mm_blendv_epi8(converted, _mm_set1_epi16(0x7fff), mask));
+  }
+  for (; i < count; ++i) out[i] = storage<half>::store(values[i]);
+}
+#endif
+}  // namespace detail
 
 }  // namespace suture

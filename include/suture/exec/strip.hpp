@@ -15,9 +15,11 @@ inline constexpr int strip_width = 32;
 
 // Value functors that can treat a run of voxels along x at once, e.g. noise, whose random blocks span four of them.
 template <class F>
-concept applies_to_rows = requires(const F& f, float* values, int count, const voxel& first) {
-  f.apply_row(values, count, first);
-};
+concept applies_to_rows =
+    requires(const F& f, float (&values)[strip_width], const voxel& first) { f.apply_row(values, first); };
+template <class F, class R>
+concept converts_rows =
+    requires(const F& f, const float (&values)[strip_width], R (&out)[strip_width]) { f.convert_row(values, out); };
 
 template <class F>
 bool is_on(const F&) {
@@ -48,7 +50,7 @@ SUTURE_INLINE void apply_lanes(const Pack& functors, T (&v)[strip_width], const 
     if constexpr (std::is_same_v<R, T>) {
       if (is_on(get<I>(functors))) {
         if constexpr (applies_to_rows<F>) {
-          f.apply_row(v, strip_width, first);
+          f.apply_row(v, first);
         } else if constexpr (applies_with_voxel<F, T>) {
           for (int l = 0; l < strip_width; ++l) {
             voxel at = first;
@@ -63,11 +65,15 @@ SUTURE_INLINE void apply_lanes(const Pack& functors, T (&v)[strip_width], const 
       apply_lanes<I + 1>(functors, v, first, done);
     } else {
       R r[strip_width];
-      for (int l = 0; l < strip_width; ++l) {
-        voxel at = first;
-        at.x += l;
-        at.element += static_cast<std::uint64_t>(l);
-        r[l] = call(f, v[l], at);
+      if constexpr (converts_rows<F, R>) {
+        f.convert_row(v, r);
+      } else {
+        for (int l = 0; l < strip_width; ++l) {
+          voxel at = first;
+          at.x += l;
+          at.element += static_cast<std::uint64_t>(l);
+          r[l] = call(f, v[l], at);
+        }
       }
       apply_lanes<I + 1>(functors, r, first, done);
     }
@@ -225,8 +231,8 @@ private:
 };
 
 // Raw taps j = 0 .. Taps - 1 along x from p[l], as float.
-template <class T, int Taps>
-SUTURE_INLINE void gather_row(const T* data, const std::int64_t (&offset)[strip_width], std::int64_t shift,
+template <class T, int Taps, class Offset>
+SUTURE_INLINE void gather_row(const T* data, const Offset (&offset)[strip_width], std::int64_t shift,
                               std::int64_t stride_x, float (&v)[Taps][strip_width]) {
   if constexpr (sizeof(T) <= 2 && Taps == 2) {
     // Neighbours along x in one load.
@@ -251,62 +257,148 @@ SUTURE_INLINE void gather_row(const T* data, const std::int64_t (&offset)[strip_
   }
 }
 
-// Interpolated values of a strip whose taps all lie inside the source.
-template <class Pipeline, class T, bool Taps, class Pack>
-SUTURE_INLINE void sample_inside(const strip<Pipeline>& s, const source_tensor& source, std::int32_t channel,
-                                 std::int32_t padding, const Pack& taps, float (&out)[strip_width]) {
-  using I = typename Pipeline::interpolation_type;
+// Rows of taps to planes to values, along x, then y, then z. row(a, b, v) fills v with the taps of one row.
+template <class I, class Row>
+SUTURE_INLINE void combine_lanes(const float (&fraction)[3][strip_width], float (&out)[strip_width], const Row& row) {
   constexpr int n = I::taps;
-  std::int64_t offset[strip_width];
   float w[3][n][strip_width];
   for (int k = 0; k < 3; ++k)
     for (int l = 0; l < strip_width; ++l) {
       float weights[n];
-      I::weights(s.fraction_of[k][l], weights);
+      I::weights(fraction[k][l], weights);
       for (int j = 0; j < n; ++j) w[k][j][l] = weights[j];
     }
-  const T* data = static_cast<const T*>(source.data) + channel * source.channel_stride;
-  for (int l = 0; l < strip_width; ++l) {
-    const std::int32_t first[3] = {I::first({s.base[0][l] + padding, s.fraction_of[0][l]}),
-                                   I::first({s.base[1][l] + padding, s.fraction_of[1][l]}),
-                                   I::first({s.base[2][l] + padding, s.fraction_of[2][l]})};
-    offset[l] = first[0] * source.stride[0] + first[1] * source.stride[1] + first[2] * source.stride[2];
-  }
+  const auto combine = [](const float (&v)[n][strip_width], const float (&weights)[n][strip_width],
+                          float (&to)[strip_width]) {
+    for (int l = 0; l < strip_width; ++l) {
+      float vl[n], wl[n];
+      for (int j = 0; j < n; ++j) {
+        vl[j] = v[j][l];
+        wl[j] = weights[j][l];
+      }
+      to[l] = I::combine(vl, wl);
+    }
+  };
   float planes[n][strip_width];
   for (int a = 0; a < n; ++a) {
     float rows[n][strip_width];
     for (int b = 0; b < n; ++b) {
       float v[n][strip_width];
-      gather_row<T, n>(data, offset, a * source.stride[0] + b * source.stride[1], source.stride[2], v);
-      if constexpr (Taps) {
-        for (int j = 0; j < n; ++j) apply_lanes(taps, v[j], voxel{}, [](const float (&)[strip_width]) {});
-      }
-      for (int l = 0; l < strip_width; ++l) {
-        float vl[n], wl[n];
-        for (int j = 0; j < n; ++j) {
-          vl[j] = v[j][l];
-          wl[j] = w[2][j][l];
-        }
-        rows[b][l] = I::combine(vl, wl);
-      }
+      row(a, b, v);
+      combine(v, w[2], rows[b]);
     }
-    for (int l = 0; l < strip_width; ++l) {
-      float vl[n], wl[n];
-      for (int j = 0; j < n; ++j) {
-        vl[j] = rows[j][l];
-        wl[j] = w[1][j][l];
-      }
-      planes[a][l] = I::combine(vl, wl);
-    }
+    combine(rows, w[1], planes[a]);
   }
+  combine(planes, w[0], out);
+}
+
+// Interpolated values of a strip whose taps all lie inside the source.
+template <class Pipeline, class T, class Offset, class Pack>
+SUTURE_INLINE void sample_inside(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
+                                 const Pack& taps, float (&out)[strip_width]) {
+  using I = typename Pipeline::interpolation_type;
+  Offset offset[strip_width];
+  const Offset step[3] = {static_cast<Offset>(stride[0]), static_cast<Offset>(stride[1]),
+                          static_cast<Offset>(stride[2])};
   for (int l = 0; l < strip_width; ++l) {
-    float vl[n], wl[n];
-    for (int j = 0; j < n; ++j) {
-      vl[j] = planes[j][l];
-      wl[j] = w[0][j][l];
-    }
-    out[l] = I::combine(vl, wl);
+    offset[l] = 0;
+    for (int k = 0; k < 3; ++k)
+      offset[l] += (I::first({s.base[k][l], s.fraction_of[k][l]}) + Pipeline::padding) * step[k];
   }
+  combine_lanes<I>(s.fraction_of, out, [&](int a, int b, float (&v)[I::taps][strip_width]) {
+    gather_row<T, I::taps, Offset>(data, offset, a * stride[0] + b * stride[1], stride[2], v);
+    for (int j = 0; j < I::taps; ++j) apply_lanes(taps, v[j], voxel{}, [](const float (&)[strip_width]) {});
+  });
+}
+
+// The same where some taps lie outside.
+template <class Pipeline, class T, class Offset, class Pack>
+void sample_border(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
+                   const std::int32_t (&n)[3], const Pack& taps, const typename Pipeline::border_type& border,
+                   float (&out)[strip_width]) {
+  using I = typename Pipeline::interpolation_type;
+  using B = typename Pipeline::border_type;
+  Offset offset[3][I::taps][strip_width];
+  std::int32_t in[3][I::taps][strip_width];
+  for (int k = 0; k < 3; ++k)
+    for (int j = 0; j < I::taps; ++j) {
+      const auto step = static_cast<Offset>(stride[k]);
+      const std::int32_t extent = n[k];
+      for (int l = 0; l < strip_width; ++l) {
+        const std::int32_t index =
+            B::index(I::first({s.base[k][l], s.fraction_of[k][l]}) + Pipeline::padding + j, extent);
+        in[k][j][l] = index >= 0;
+        offset[k][j][l] = std::max(index, 0) * step;
+      }
+    }
+  combine_lanes<I>(s.fraction_of, out, [&](int a, int b, float (&v)[I::taps][strip_width]) {
+    for (int j = 0; j < I::taps; ++j) {
+      T raw[strip_width];
+      for (int l = 0; l < strip_width; ++l) raw[l] = data[offset[0][a][l] + offset[1][b][l] + offset[2][j][l]];
+      for (int l = 0; l < strip_width; ++l) v[j][l] = storage<T>::load(raw[l]);
+      apply_lanes(taps, v[j], voxel{}, [](const float (&)[strip_width]) {});
+      if constexpr (B::has_value)
+        for (int l = 0; l < strip_width; ++l)
+          v[j][l] = (in[0][a][l] & in[1][b][l] & in[2][j][l]) != 0 ? v[j][l] : border.value;
+    }
+  });
+}
+
+// The labels of a strip by a one-tap interpolation.
+template <class Pipeline, class T, class Offset>
+SUTURE_INLINE void pick_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
+                               const std::int32_t (&n)[3], T outside, T (&out)[strip_width]) {
+  using L = typename Pipeline::label_type;
+  using B = typename Pipeline::border_type;
+  Offset offset[strip_width];
+  std::int32_t in[strip_width];
+  for (int l = 0; l < strip_width; ++l) {
+    offset[l] = 0;
+    in[l] = 1;
+  }
+  for (int k = 0; k < 3; ++k) {
+    const auto step = static_cast<Offset>(stride[k]);
+    const std::int32_t extent = n[k];
+    for (int l = 0; l < strip_width; ++l) {
+      const std::int32_t index = B::index(L::first({s.base[k][l], s.fraction_of[k][l]}), extent);
+      in[l] &= index >= 0;
+      offset[l] += std::max(index, 0) * step;
+    }
+  }
+  for (int l = 0; l < strip_width; ++l) out[l] = data[offset[l]];
+  if constexpr (B::has_value)
+    for (int l = 0; l < strip_width; ++l) out[l] = in[l] != 0 ? out[l] : outside;
+}
+
+// Offsets inside one channel fit 32 bits.
+inline bool is_compact(const source_tensor& s) {
+  std::int64_t reach = 0;
+  for (int k = 0; k < 3; ++k) reach += (s.extents[k] - 1) * (s.stride[k] < 0 ? -s.stride[k] : s.stride[k]);
+  return reach < 2147483648;
+}
+
+// Interpolated values of a strip.
+template <class Pipeline, class In, class Offset>
+void sample_strip(const strip<Pipeline>& s, const source_tensor& in, std::int32_t channel,
+                  const typename Pipeline::taps& taps, const typename Pipeline::border_type& border,
+                  float (&v)[strip_width]) {
+  using I = typename Pipeline::interpolation_type;
+  // Coefficients are floats that have passed the value operations.
+  using T = std::conditional_t<Pipeline::prefiltered, float, In>;
+  const auto& functors = [&]() -> const auto& {
+    if constexpr (Pipeline::prefiltered) {
+      static constexpr pack<> none{};
+      return none;
+    } else {
+      return taps;
+    }
+  }();
+  const T* data = static_cast<const T*>(in.data) + channel * in.channel_stride;
+  constexpr std::int32_t before = I::taps > 2 ? -1 : 0, after = I::taps > 2 ? 2 : 1;
+  if (s.within(in.extents, Pipeline::padding + before, Pipeline::padding + after))
+    sample_inside<Pipeline, T, Offset>(s, data, in.stride, functors, v);
+  else
+    sample_border<Pipeline, T, Offset>(s, data, in.stride, in.extents, functors, border, v);
 }
 
 template <class T>
@@ -334,22 +426,11 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
       In v[strip_width];
       if constexpr (!P::has_geometry) {
         for (int l = 0; l < count; ++l) v[l] = read<In>(in, channel, z, y, x0 + l);
-      } else if constexpr (std::is_same_v<typename P::label_type, nearest>) {
-        if (s.within(in.extents, 0, 1)) {
-          const In* data = static_cast<const In*>(in.data) + channel * in.channel_stride;
-          std::int64_t offset[strip_width];
-          for (int l = 0; l < strip_width; ++l)
-            offset[l] = nearest::first({s.base[0][l], s.fraction_of[0][l]}) * in.stride[0] +
-                        nearest::first({s.base[1][l], s.fraction_of[1][l]}) * in.stride[1] +
-                        nearest::first({s.base[2][l], s.fraction_of[2][l]}) * in.stride[2];
-          for (int l = 0; l < strip_width; ++l) v[l] = data[offset[l]];
-        } else {
-          for (int l = 0; l < count; ++l) {
-            coordinate c[3];
-            s.lane(l, c);
-            v[l] = pair::at(r.sample, in, c, number, channel, z, y, x0 + l, e.rule);
-          }
-        }
+      } else if constexpr (!std::is_same_v<typename P::label_type, vote>) {
+        const In* data = static_cast<const In*>(in.data) + channel * in.channel_stride;
+        const In outside = static_cast<In>(e.rule.label_outside);
+        if (is_compact(in)) pick_labels<P, In, std::int32_t>(s, data, in.stride, in.extents, outside, v);
+        else pick_labels<P, In, std::int64_t>(s, data, in.stride, in.extents, outside, v);
       } else {
         for (int l = 0; l < count; ++l) {
           coordinate c[3];
@@ -371,18 +452,16 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
             v[l] = storage<In>::load(read<In>(in, channel, z, y, x0 + std::min(l, count - 1)));
         }
       } else {
-        constexpr std::int32_t pad = P::padding;
-        constexpr std::int32_t reach = P::interpolation_type::taps / 2;
-        const bool inside = s.within(in.extents, pad - (reach > 1 ? reach - 1 : 0), pad + std::max(reach, 1));
-        if (inside && (P::prefiltered || !any_needs_voxel<typename P::taps>)) {
-          if constexpr (P::prefiltered) sample_inside<P, float, false>(s, in, channel, pad, r.sample.taps, v);
-          else sample_inside<P, In, true>(s, in, channel, 0, r.sample.taps, v);
-        } else {
+        if constexpr (!P::prefiltered && any_needs_voxel<typename P::taps>) {
           for (int l = 0; l < strip_width; ++l) {
             coordinate c[3];
             s.lane(l, c);
             v[l] = pair::sampled(r.sample, in, c, number, channel, e.rule.border);
           }
+        } else if (is_compact(in)) {
+          sample_strip<P, In, std::int32_t>(s, in, channel, r.sample.taps, e.rule.border, v);
+        } else {
+          sample_strip<P, In, std::int64_t>(s, in, channel, r.sample.taps, e.rule.border, v);
         }
       }
       const voxel first{number, channel, z, y, x0,

@@ -48,6 +48,32 @@ public:
     z[3] = b.sine;
   }
 
+  // The normals of Count consecutive elements, for walks on the host: the bits of normal(), vectorised over blocks.
+  template <int Count>
+  SUTURE_INLINE void normal_row(std::uint64_t first, float (&z)[Count]) const {
+    static_assert(Count % 4 == 0);
+    constexpr int lanes = Count / 4;
+    const auto offset = static_cast<int>(first & 3u);
+    std::uint32_t word[4][lanes];
+    stream_.blocks(first >> 2, word);
+    float part[4][lanes];
+    for (int j = 0; j < 4; j += 2)
+      for (int l = 0; l < lanes; ++l) {
+        const normal_pair pair = box_muller(word[j][l], word[j + 1][l]);
+        part[j][l] = pair.cosine;
+        part[j + 1][l] = pair.sine;
+      }
+    float aligned[Count + 4];
+    for (int l = 0; l < lanes; ++l)
+      for (int j = 0; j < 4; ++j) aligned[4 * l + j] = part[j][l];
+    if (offset != 0) {
+      float last[4];
+      normal4((first >> 2) + lanes, last);
+      for (int j = 0; j < 4; ++j) aligned[Count + j] = last[j];
+    }
+    for (int i = 0; i < Count; ++i) z[i] = aligned[i + offset];
+  }
+
 private:
   stream stream_;
 };

@@ -26,19 +26,32 @@ struct philox_key {
   std::uint32_t word[2];
 };
 
+SUTURE_FN constexpr philox_block philox_round(const philox_block& counter, philox_key key) {
+  const std::uint64_t a = std::uint64_t{0xD2511F53u} * counter.word[0];
+  const std::uint64_t b = std::uint64_t{0xCD9E8D57u} * counter.word[2];
+  return {{static_cast<std::uint32_t>(b >> 32) ^ counter.word[1] ^ key.word[0], static_cast<std::uint32_t>(b),
+           static_cast<std::uint32_t>(a >> 32) ^ counter.word[3] ^ key.word[1], static_cast<std::uint32_t>(a)}};
+}
+
+SUTURE_FN constexpr philox_key next_key(philox_key key) {
+  return {{key.word[0] + 0x9E3779B9u, key.word[1] + 0xBB67AE85u}};
+}
+
 // For a fixed key a bijection of the counter, so distinct counters give distinct blocks.
 template <int Rounds = 10>
 SUTURE_FN constexpr philox_block philox4x32(philox_block counter, philox_key key) {
-  if constexpr (Rounds == 0) {
-    return counter;
-  } else {
-    const std::uint64_t a = std::uint64_t{0xD2511F53u} * counter.word[0];
-    const std::uint64_t b = std::uint64_t{0xCD9E8D57u} * counter.word[2];
-    const philox_block next{
-        {static_cast<std::uint32_t>(b >> 32) ^ counter.word[1] ^ key.word[0], static_cast<std::uint32_t>(b),
-         static_cast<std::uint32_t>(a >> 32) ^ counter.word[3] ^ key.word[1], static_cast<std::uint32_t>(a)}};
-    return philox4x32<Rounds - 1>(next, {{key.word[0] + 0x9E3779B9u, key.word[1] + 0xBB67AE85u}});
-  }
+  if constexpr (Rounds == 0) return counter;
+  else return philox4x32<Rounds - 1>(philox_round(counter, key), next_key(key));
+}
+
+// The same for Lanes counters side by side, word by word and in place; a loop that compilers vectorise.
+template <int Lanes>
+SUTURE_INLINE void philox4x32_lanes(std::uint32_t (&word)[4][Lanes], philox_key key) {
+  for (int round = 0; round < 10; ++round, key = next_key(key))
+    for (int l = 0; l < Lanes; ++l) {
+      const philox_block next = philox_round({{word[0][l], word[1][l], word[2][l], word[3][l]}}, key);
+      for (int i = 0; i < 4; ++i) word[i][l] = next.word[i];
+    }
 }
 
 }  // namespace suture

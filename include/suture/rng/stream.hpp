@@ -36,6 +36,19 @@ public:
     return philox4x32({{low(index), high(index), state_.word[2], state_.word[3]}}, {{state_.word[0], state_.word[1]}});
   }
 
+  // Blocks first .. first + Lanes - 1 side by side, word by word.
+  template <int Lanes>
+  SUTURE_INLINE void blocks(std::uint64_t first, std::uint32_t (&word)[4][Lanes]) const {
+    for (int l = 0; l < Lanes; ++l) {
+      const std::uint64_t index = first + static_cast<std::uint64_t>(l);
+      word[0][l] = low(index);
+      word[1][l] = high(index);
+      word[2][l] = state_.word[2];
+      word[3][l] = state_.word[3];
+    }
+    philox4x32_lanes(word, {{state_.word[0], state_.word[1]}});
+  }
+
 private:
   SUTURE_FN static constexpr std::uint32_t low(std::uint64_t x) { return static_cast<std::uint32_t>(x); }
   SUTURE_FN static constexpr std::uint32_t high(std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); }

@@ -18,6 +18,12 @@ struct cast {
   static constexpr std::string_view name = "cast";
 
   SUTURE_FN T operator()(float x) const { return storage<T>::store(x); }
+
+  // The same for a row of voxels.
+  template <int Count>
+  SUTURE_INLINE void convert_row(const float (&values)[Count], T (&out)[Count]) const {
+    detail::store_row(values, out, Count);
+  }
 };
 
 }  // namespace suture

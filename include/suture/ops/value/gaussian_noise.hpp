@@ -19,6 +19,14 @@ struct additive_noise {
   static constexpr std::string_view name = "additive_noise";
 
   SUTURE_FN float operator()(float x, const voxel& at) const { return fma(field.normal(at.element), sigma, x + mean); }
+
+  // The same for a row of voxels along x.
+  template <int Count>
+  SUTURE_INLINE void apply_row(float (&values)[Count], const voxel& first) const {
+    float n[Count];
+    field.normal_row(first.element, n);
+    for (int i = 0; i < Count; ++i) values[i] = fma(n[i], sigma, values[i] + mean);
+  }
 };
 
 // Adds noise of standard deviation `sigma`, in the units of the image: one number, or an interval to draw it from

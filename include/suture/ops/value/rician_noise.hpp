@@ -25,6 +25,19 @@ struct magnitude_noise {
     const float imaginary = fma(quadrature.normal(at.element), sigma, mean);
     return math::sqrt(fma(real, real, imaginary * imaginary));
   }
+
+  // The same for a row of voxels along x.
+  template <int Count>
+  SUTURE_INLINE void apply_row(float (&values)[Count], const voxel& first) const {
+    float n[Count], m[Count];
+    in_phase.normal_row(first.element, n);
+    quadrature.normal_row(first.element, m);
+    for (int i = 0; i < Count; ++i) {
+      const float real = fma(n[i], sigma, values[i] + mean);
+      const float imaginary = fma(m[i], sigma, mean);
+      values[i] = math::sqrt(fma(real, real, imaginary * imaginary));
+    }
+  }
 };
 
 // The magnitude of a complex image of real value x after noise of standard deviation `sigma` in both parts, in the
