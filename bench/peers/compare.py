@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""suture against SciPy: the same CT recipe on the same voxels with the same parameters, one thread each, in turns.
+
+    compare.py CT_CHAIN [--rounds N] [--out FILE] [--tiny]
+
+CT_CHAIN is the program made from ct_chain.cpp, which draws the parameters; scipy_chain.py runs them as careful SciPy
+users do. Every round times SciPy once and suture five times; medians are compared, of the wall clock and of the time
+the processor worked, which other programs on the machine disturb less. suture's time includes planning. Errors are
+those of the float16 images without noise against the recipe in double precision by NumPy; beside them stands
+the error of that reference itself, rounded to float16. Labels are counted where they differ more than 1e-4 voxel away from
+a tie.
+"""
+import scipy_chain  # first: it limits the threads of the libraries below
+
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+import tempfile
+import time
+
+import numpy as np
+import scipy
+
+SPACING = [1.5625, 0.8, 0.8]
+
+
+def spline_weights(position, count):
+    """Rows of the weights of `count` cubic B-spline coefficients at positions in cells."""
+    weights = np.zeros([len(position), count])
+    first = np.clip(np.floor(position).astype(int), 0, count - 4)
+    t = position - first
+    each = [(1 - t) ** 3, 3 * t**3 - 6 * t**2 + 4, -3 * t**3 + 3 * t**2 + 3 * t + 1, t**3]
+    for j, w in enumerate(each):
+        weights[np.arange(len(position)), first + j] = w / 6
+    return weights
+
+
+def reference(image, labels, patch, parameters):
+    """The recipe without noise in double precision: image, labels, and where the nearest voxel is not a tie."""
+    p = np.stack(np.meshgrid(*[np.arange(patch, dtype=float)] * 3, indexing="ij"))
+    if "coefficients" in parameters:
+        count = parameters["control_points"]
+        start = parameters["start"]
+        weights = [spline_weights((np.arange(patch) + start[k] + 0.5) * parameters["cells_per_voxel"][k], count[k])
+                   for k in range(3)]
+        coefficients = np.reshape(parameters["coefficients"], [3, *count])
+        p += np.einsum("za,yb,xc,kabc->kzyx", *weights, coefficients, optimize=True)
+        p += np.reshape(start, [3, 1, 1, 1])
+    matrix = np.array(parameters["matrix"])
+    p = np.einsum("ij,jzyx->izyx", matrix[:, :3], p) + matrix[:, 3].reshape(3, 1, 1, 1)
+    windowed = np.clip((image.astype(float) - (40 - 200)) / 400, 0, 1)
+
+    def at(volume, index):
+        inside = np.ones(index[0].shape, bool)
+        for k in range(3):
+            inside &= (index[k] >= 0) & (index[k] < volume.shape[k])
+        clipped = [np.clip(index[k], 0, volume.shape[k] - 1) for k in range(3)]
+        return np.where(inside, volume[tuple(clipped)], 0)
+
+    base = np.floor(p).astype(int)
+    fraction = p - base
+    value = np.zeros(p.shape[1:])
+    for corner in np.ndindex(2, 2, 2):
+        weight = np.prod([fraction[k] if corner[k] else 1 - fraction[k] for k in range(3)], axis=0)
+        value += weight * at(windowed, [base[k] + corner[k] for k in range(3)])
+    clear = (np.abs(p - np.floor(p) - 0.5) > 1e-4).all(0)
+    return value ** parameters["gamma"], at(labels, np.floor(p + 0.5).astype(int)), clear
+
+
+class Suture:
+    """ct_chain as a process that answers."""
+
+    def __init__(self, program, files, shape, patch, degrees, elastic):
+        arguments = [*files, *shape, *SPACING, patch, degrees, int(elastic)]
+        self.process = subprocess.Popen([program, *map(str, arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True)
+
+    def ask(self, command):
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise SystemExit("compare.py: ct_chain ended")
+        return json.loads(answer)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def compare(program, image, labels, files, patch, degrees, elastic, rounds, folder):
+    suture = Suture(program, files, image.shape, patch, degrees, elastic)
+    parameters = suture.ask("parameters")
+    case = dict(scipy_chain.TEMPLATE, shape=list(image.shape), patch=[patch] * 3, matrix=parameters["matrix"],
+                gamma=parameters["gamma"], noise=parameters["noise"])
+    if elastic:
+        # grid is only used for cells per voxel.
+        cells = np.array(parameters["control_points"]) - 3
+        case["elastic"] = {"control_points": parameters["control_points"], "start": parameters["start"],
+                           "grid": (cells / parameters["cells_per_voxel"]).tolist(),
+                           "coefficients": np.array(parameters["coefficients"], np.float32)}
+
+    expected, expected_labels, clear = reference(image, labels, patch, parameters)
+    written = folder / "result"
+    suture.ask(f"write {written}")
+    raw = written.read_bytes()
+    voxels = patch**3
+    ours = np.frombuffer(raw, np.float16, voxels).astype(float)
+    our_labels = np.frombuffer(raw, np.uint8, voxels, 2 * voxels)
+    theirs, their_labels = scipy_chain.run_once(dict(case, noise=0), image, labels, 1, {})
+
+    wall, processor = {"scipy": [], "suture": []}, {"scipy": [], "suture": []}
+    steps = {}
+    for round_number in range(-1, rounds):
+        start, processor_start = time.perf_counter(), time.process_time()
+        scipy_chain.run_once(case, image, labels, 1, steps if round_number >= 0 else {})
+        processor_seconds, seconds = time.process_time() - processor_start, time.perf_counter() - start
+        answer = suture.ask("time 5")
+        if round_number >= 0:  # the first one warms up
+            wall["scipy"].append(seconds)
+            processor["scipy"].append(processor_seconds)
+            wall["suture"] += answer["wall"]
+            processor["suture"] += answer["processor"]
+    suture.close()
+
+    def spread(samples):
+        low, *_, high = statistics.quantiles(samples, n=10, method="inclusive")
+        return {"median": statistics.median(samples), "p10": low, "p90": high, "runs": len(samples)}
+
+    def error(values):
+        return float(np.abs(values.reshape(-1) - expected.reshape(-1)).max())
+
+    def wrong_labels(values):
+        return int((clear & (values.reshape(expected_labels.shape) != expected_labels)).sum())
+
+    result = {
+        "name": f"ct/{patch}/rotate:{degrees:g}/elastic:{int(elastic)}",
+        "wall_s": {name: spread(samples) for name, samples in wall.items()},
+        "processor_s": {name: spread(samples) for name, samples in processor.items()},
+        "scipy_steps_s": {name: statistics.median(samples) for name, samples in steps.items()},
+        "error": {"suture": error(ours), "scipy": error(theirs.astype(float)),
+                  "float16": error(expected.astype(np.float16).astype(float))},
+        "labels_differ": {"suture": wrong_labels(our_labels), "scipy": wrong_labels(their_labels)},
+    }
+    for clock in ("wall", "processor"):
+        times = result[clock + "_s"]
+        result[clock + "_ratio"] = times["scipy"]["median"] / times["suture"]["median"]
+    return result
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--out")
+    parser.add_argument("--tiny", action="store_true", help="volumes of a few voxels, to see that everything works")
+    chosen = parser.parse_args()
+
+    shape, patches = ((40, 48, 48), (16,)) if chosen.tiny else ((120, 320, 320), (96, 128))
+    image = scipy_chain.phantom(shape, 1)
+    labels = (image > 150).astype(np.uint8)
+    rows = []
+    print(f"SciPy {scipy.__version__}, NumPy {np.__version__}; volume {shape}, spacing {SPACING} mm, one thread each")
+    print(f"{'':32}{'SciPy ms':>10}{'suture ms':>11}{'ratio':>8}{'processor ratio':>17}"
+          f"{'error SciPy':>13}{'suture':>10}{'float16':>10}{'labels differ':>15}")
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        files = [folder / "image", folder / "labels"]
+        image.tofile(files[0])
+        labels.tofile(files[1])
+        for patch in patches:
+            for degrees in (0, 15):
+                for elastic in (False, True):
+                    row = compare(chosen.program, image, labels, files, patch, degrees, elastic, chosen.rounds, folder)
+                    rows.append(row)
+                    print(f"{row['name']:32}{1e3 * row['wall_s']['scipy']['median']:10.1f}"
+                          f"{1e3 * row['wall_s']['suture']['median']:11.2f}{row['wall_ratio']:8.1f}"
+                          f"{row['processor_ratio']:17.1f}{row['error']['scipy']:13.1e}{row['error']['suture']:10.1e}"
+                          f"{row['error']['float16']:10.1e}"
+                          f"{row['labels_differ']['scipy']:8d}{row['labels_differ']['suture']:7d}", flush=True)
+    if chosen.out:
+        pathlib.Path(chosen.out).write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    # A fast wrong result is no result.
+    wrong = [row["name"] for row in rows
+             if row["error"]["suture"] > row["error"]["float16"] + 5e-4 or row["labels_differ"]["suture"]]
+    if wrong:
+        raise SystemExit("compare.py: wrong results in " + ", ".join(wrong))
+
+
+if __name__ == "__main__":
+    main()

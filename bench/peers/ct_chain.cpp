@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CT recipe on one thread, for comparison with peers that run beside it on the same voxels and parameters.
+//   ct_chain IMAGE LABELS NZ NY NX SZ SY SX PATCH DEGREES ELASTIC
+// IMAGE and LABELS are raw int16 and uint8 voxels, SZ SY SX the spacing in mm, ELASTIC 0 or 1. Reads commands, one a
+// line, and answers each in one line of JSON:
+//   parameters    what was drawn: "matrix" (deformed or output index -> input index), "start" of the patch in the
+//                 deformed grid, "cells_per_voxel" of its control grid, "control_points" and "coefficients" in voxels,
+//                 "gamma" and "noise"
+//   time N        plans and runs N times: seconds of the wall clock and of the processor for each
+//   write FILE    runs without noise and writes the image as float16, then the labels as uint8
+#include <time.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "suture/suture.hpp"
+
+namespace {
+
+double seconds(clockid_t clock) {
+  timespec t{};
+  clock_gettime(clock, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+template <class T>
+std::vector<T> read_raw(const std::string& path, std::int64_t voxels) {
+  std::vector<T> v(static_cast<std::size_t>(voxels));
+  std::ifstream file(path, std::ios::binary);
+  file.read(reinterpret_cast<char*>(v.data()), static_cast<std::streamsize>(v.size() * sizeof(T)));
+  suture::require(file.good() && file.peek() == EOF, {"ct_chain"}, path, " does not hold ", voxels, " voxels");
+  return v;
+}
+
+// A list in brackets, or a list of lists for triples and rows.
+template <class Range>
+void print_list(const Range& values) {
+  std::cout << '[';
+  bool first = true;
+  for (const auto& v : values) std::cout << (std::exchange(first, false) ? "" : ", ") << v;
+  std::cout << ']';
+}
+
+struct problem {
+  suture::grid volume;
+  std::vector<std::int16_t> image;
+  std::vector<std::uint8_t> labels;
+  std::int64_t patch;
+  float degrees;
+  bool elastic;
+
+  auto plan(float sigma) const {
+    const auto recipe = suture::window{.center = 40, .width = 400} | suture::resample{.spacing_mm = {1, 1, 1}} |
+                        suture::random_affine{.rotate_deg = {degrees, degrees}} |
+                        suture::random_elastic{
+                            .control_spacing_mm = 32, .max_displacement_mm = 8, .probability = elastic ? 1.0f : 0.0f} |
+                        suture::random_crop{.size = {patch, patch, patch}} |
+                        suture::random_gamma{.range = {1.2f, 1.2f}} | suture::gaussian_noise{.sigma = sigma} |
+                        suture::cast<suture::half>{};
+    const std::uint64_t id = 5;
+    return suture::plan(recipe, std::span(&volume, 1), {.seed = 7, .epoch = 1, .sample_ids = std::span(&id, 1)});
+  }
+};
+
+void print_parameters(const problem& p) {
+  const auto plan = p.plan(.02f);
+  const auto& g = plan.geometry(0);
+  const suture::affine_map matrix = p.elastic ? g.to_source : g.to_source * g.to_deformed;
+  std::cout.precision(17);
+  std::cout << "{\"matrix\": [";
+  for (int i = 0; i < 3; ++i) {
+    std::cout << (i ? ", " : "");
+    print_list(std::vector<double>{matrix.linear[i][0], matrix.linear[i][1], matrix.linear[i][2], matrix.offset[i]});
+  }
+  std::cout << "], \"gamma\": " << 1.2f << ", \"noise\": " << .02f;
+  if (p.elastic) {
+    const suture::deformation& d = g.drawn;
+    std::cout << ", \"start\": ";
+    print_list(g.to_deformed.offset.v);
+    std::cout << ", \"cells_per_voxel\": ";
+    print_list(std::vector<double>{d.to_control.linear[0][0], d.to_control.linear[1][1], d.to_control.linear[2][2]});
+    std::cout << ", \"control_points\": ";
+    print_list(d.control_points.v);
+    std::vector<float> coefficients;
+    for (int k = 0; k < 3; ++k)
+      for (std::int32_t z = 0; z < d.control_points[0]; ++z)
+        for (std::int32_t y = 0; y < d.control_points[1]; ++y)
+          for (std::int32_t x = 0; x < d.control_points[2]; ++x)
+            coefficients.push_back(suture::control_value(d, k, z, y, x));
+    std::cout << ", \"coefficients\": ";
+    print_list(coefficients);
+  }
+  std::cout << "}" << std::endl;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  if (argc != 12) {
+    std::cerr << "ct_chain IMAGE LABELS NZ NY NX SZ SY SX PATCH DEGREES ELASTIC\n";
+    return 2;
+  }
+  problem p;
+  for (int k = 0; k < 3; ++k) {
+    p.volume.extents[k] = std::atoll(argv[3 + k]);
+    p.volume.spacing[k] = std::atof(argv[6 + k]);
+  }
+  check(p.volume, {"ct_chain"});
+  p.image = read_raw<std::int16_t>(argv[1], p.volume.voxels());
+  p.labels = read_raw<std::uint8_t>(argv[2], p.volume.voxels());
+  p.patch = std::atoll(argv[9]);
+  p.degrees = static_cast<float>(std::atof(argv[10]));
+  p.elastic = std::atoi(argv[11]) != 0;
+
+  const suture::grid out_grid = p.plan(0).output_grid(0);
+  const auto voxels = static_cast<std::size_t>(out_grid.voxels());
+  std::vector<suture::half> image_out(voxels);
+  std::vector<std::uint8_t> labels_out(voxels);
+  const auto image_in = suture::contiguous<const std::int16_t>(p.image.data(), p.volume);
+  const auto labels_in = suture::contiguous<const std::uint8_t>(p.labels.data(), p.volume);
+  const auto image_view = suture::contiguous(image_out.data(), out_grid);
+  const auto labels_view = suture::contiguous(labels_out.data(), out_grid);
+  const auto image = suture::image(image_in, image_view);
+  const auto labels = suture::labels(labels_in, labels_view);
+
+  for (std::string command; std::cin >> command;) {
+    if (command == "parameters") {
+      print_parameters(p);
+    } else if (command == "time") {
+      int runs = 0;
+      std::cin >> runs;
+      std::vector<double> wall, processor;
+      for (int i = 0; i < runs; ++i) {
+        const double start = seconds(CLOCK_MONOTONIC), processor_start = seconds(CLOCK_PROCESS_CPUTIME_ID);
+        suture::run(suture::cpu{.threads = 1}, p.plan(.02f), image, labels);
+        processor.push_back(seconds(CLOCK_PROCESS_CPUTIME_ID) - processor_start);
+        wall.push_back(seconds(CLOCK_MONOTONIC) - start);
+      }
+      std::cout << "{\"wall\": ";
+      print_list(wall);
+      std::cout << ", \"processor\": ";
+      print_list(processor);
+      std::cout << "}" << std::endl;
+    } else if (command == "write") {
+      std::string path;
+      std::cin >> path;
+      suture::run(suture::cpu{.threads = 1}, p.plan(0), image, labels);
+      std::ofstream file(path, std::ios::binary);
+      file.write(reinterpret_cast<const char*>(image_out.data()), static_cast<std::streamsize>(2 * voxels));
+      file.write(reinterpret_cast<const char*>(labels_out.data()), static_cast<std::streamsize>(voxels));
+      suture::require(file.good(), {"ct_chain"}, "cannot write ", path);
+      std::cout << "{\"written\": " << voxels << "}" << std::endl;
+    } else {
+      std::cerr << "ct_chain: unknown command " << command << '\n';
+      return 2;
+    }
+  }
+} catch (const suture::error& e) {
+  std::cerr << e.what() << '\n';
+  return 1;
+}
