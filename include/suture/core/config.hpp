@@ -39,6 +39,13 @@
 #define SUTURE_UNROLL
 #endif
 
+// Keeps g++ from unrolling a short loop before it has had the chance to vectorise it.
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+#define SUTURE_KEEP_LOOP _Pragma("GCC unroll 1")
+#else
+#define SUTURE_KEEP_LOOP
+#endif
+
 // Same bits everywhere needs IEEE arithmetic: no reassociation, no flush to zero, no approximate division.
 #if defined(__FAST_MATH__) || defined(__USE_FAST_MATH__) ||                                          \
     (defined(__CUDACC__) && defined(__CUDA_FTZ) && __CUDA_FTZ)

@@ -12,7 +12,23 @@
 #include "../core/prepare.hpp"
 #include "../sample/prefilter.hpp"
 
+#if defined(__CUDA_ARCH__)
+extern "C" __device__ int __nvvm_reflect(const char*);
+extern "C" __device__ void suture_needs_ieee_arithmetic__compile_without_use_fast_math();
+#endif
+
 namespace suture {
+
+namespace detail {
+// nvcc defines no macro for --use_fast_math, -ftz=true or -prec-sqrt=false. Under them a kernel of ours calls a
+// function that does not exist, and assembling or linking it fails with the function's name.
+__device__ __forceinline__ void require_ieee_arithmetic() {
+#if defined(__CUDA_ARCH__)
+  if (__nvvm_reflect("__CUDA_FTZ") != 0) suture_needs_ieee_arithmetic__compile_without_use_fast_math();
+  if (__nvvm_reflect("__CUDA_PREC_SQRT") == 0) suture_needs_ieee_arithmetic__compile_without_use_fast_math();
+#endif
+}
+}  // namespace detail
 
 // Runs on a stream, with device memory of at least workspace_bytes(plan, ...) that stays untouched by others until
 // the stream has passed the run.
@@ -76,6 +92,7 @@ struct record_chunk {
 template <class Record, int Bytes>
 __global__ void __launch_bounds__(128) upload_kernel(const __grid_constant__ record_chunk<Record, Bytes> chunk,
                                                      Record* records) {
+  require_ieee_arithmetic();
   const Record& source = chunk.records[blockIdx.x];
   static_assert(sizeof(Record) % 4 == 0);
   const auto* from = reinterpret_cast<const std::uint32_t*>(&source);
@@ -136,6 +153,7 @@ struct tile_counts {
 template <class Evaluator>
 __global__ void __launch_bounds__(256, 4) stage_kernel(const __grid_constant__ Evaluator evaluate, tile_counts tiles) {
   using P = typename Evaluator::pipeline_type;
+  require_ieee_arithmetic();
   const auto number = static_cast<std::int32_t>(blockIdx.y);
   const auto& r = evaluate.records[number];
   const auto tile = static_cast<std::int32_t>(blockIdx.x);

@@ -47,11 +47,16 @@ SUTURE_FN constexpr philox_block philox4x32(philox_block counter, philox_key key
 // The same for Lanes counters side by side, word by word and in place; a loop that compilers vectorise.
 template <int Lanes>
 SUTURE_INLINE void philox4x32_lanes(std::uint32_t (&word)[4][Lanes], philox_key key) {
-  for (int round = 0; round < 10; ++round, key = next_key(key))
+  for (int round = 0; round < 10; ++round, key = next_key(key)) {
+    SUTURE_KEEP_LOOP
     for (int l = 0; l < Lanes; ++l) {
       const philox_block next = philox_round({{word[0][l], word[1][l], word[2][l], word[3][l]}}, key);
-      for (int i = 0; i < 4; ++i) word[i][l] = next.word[i];
+      word[0][l] = next.word[0];
+      word[1][l] = next.word[1];
+      word[2][l] = next.word[2];
+      word[3][l] = next.word[3];
     }
+  }
 }
 
 }  // namespace suture
