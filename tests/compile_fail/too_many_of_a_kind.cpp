@@ -1,4 +1,4 @@
-// expect: suture: at most 16 random operations of a kind, kinds below 4096
+// expect: suture: at most 16 random operations of one kind in a pipeline, and kinds below 4096
 // SPDX-License-Identifier: Apache-2.0
 #include <suture/suture.hpp>
 
