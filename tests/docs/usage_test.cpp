@@ -13,8 +13,8 @@ namespace {
 
 // Two scans of different size and spacing, with labels.
 struct scans {
-  std::vector<suture::grid> grids{{.extents = {24, 40, 36}, .spacing = {2, .8, .8}},
-                                  {.extents = {30, 33, 35}, .spacing = {1.5, 1, 1}}};
+  std::vector<suture::grid> grids{{.extents = {50, 120, 130}, .spacing = {2, .9, .85}},
+                                  {.extents = {70, 100, 100}, .spacing = {1.5, 1, 1}}};
   std::vector<std::vector<std::int16_t>> voxels;
   std::vector<std::vector<std::uint8_t>> labels;
   std::vector<suture::view<const std::int16_t>> ct;
@@ -40,7 +40,7 @@ TEST(Readme, Usage) {
   const scans data;
   const auto& [grids, voxels, labels, ct, seg, ids] = data;
   const std::uint32_t epoch = 3;
-  constexpr std::size_t patch_voxels = 16 * 16 * 16;
+  constexpr std::size_t patch_voxels = 96 * 96 * 96;
   std::vector<suture::half> image_memory(2 * patch_voxels);
   std::vector<std::uint8_t> label_memory(2 * patch_voxels);
   suture::half* const images = image_memory.data();
@@ -50,8 +50,8 @@ TEST(Readme, Usage) {
   const auto train = suture::window{.center = 40, .width = 400}  // HU to 0 .. 1
                      | suture::resample{.spacing_mm = {1, 1, 1}}
                      | suture::random_affine{.rotate_deg = 15, .scale = {.85f, 1.25f}, .probability = .5f}
-                     | suture::random_elastic{.control_spacing_mm = 16, .max_displacement_mm = 4, .probability = .3f}
-                     | suture::random_crop{.size = {16, 16, 16}}
+                     | suture::random_elastic{.control_spacing_mm = 32, .max_displacement_mm = 8, .probability = .3f}
+                     | suture::random_crop{.size = {96, 96, 96}}
                      | suture::random_gamma{.range = {.7f, 1.5f}}
                      | suture::gaussian_noise{.sigma = .02f}
                      | suture::cast<suture::half>{};
