@@ -14,7 +14,8 @@ for every case: seconds per patch (median, best, every run), seconds per step, a
     matrix        3 rows of 4: output index -> input index, (z, y, x), in voxels; resampling, affine and crop composed
     elastic       null, or {"control_points": [n, n, n], "grid": extents of the deformed grid, "start": index of the
                   patch in it, "amplitude": [voxels, voxels, voxels]}: cubic B-spline coefficients, uniform, before
-                  the matrix, which then maps indices of the deformed grid
+                  the matrix, which then maps indices of the deformed grid; or with "coefficients", 3 n n n numbers in
+                  voxels, instead of the amplitude
     window        [center, width] -> [0, 1], before interpolation
     gamma, noise  exponent; standard deviation
     order         of the spline for the image (1 or 3); labels are taken at order 0
@@ -113,7 +114,10 @@ def elastic_coordinates(case, random):
                   for k in range(3))
     deformed = []
     for axis in range(3):
-        coefficients = (random.uniform(-1, 1, e["control_points"]) * e["amplitude"][axis]).astype(np.float32)
+        if "coefficients" in e:
+            coefficients = np.reshape(e["coefficients"], [3, *e["control_points"]])[axis].astype(np.float32)
+        else:
+            coefficients = (random.uniform(-1, 1, e["control_points"]) * e["amplitude"][axis]).astype(np.float32)
         moved = np.tensordot(wz, wy @ (coefficients @ wx.T), 1)
         index = np.arange(case["patch"][axis], dtype=np.float32) + np.float32(e["start"][axis])
         deformed.append(moved + index.reshape([-1 if k == axis else 1 for k in range(3)]))
