@@ -1,4 +1,4 @@
-// expect: operation_or_chain
+// expect: suture: one side of | is not an operation
 // SPDX-License-Identifier: Apache-2.0
 #include <suture/suture.hpp>
 

@@ -113,6 +113,16 @@ constexpr auto operator|(const A& a, const B& b) {
                       std::make_index_sequence<decltype(right)::size>{});
 }
 
+// An operation joined with something else gets a sentence instead of a list of candidates.
+template <class A, class B>
+  requires(std::is_class_v<A> && std::is_class_v<B> && operation_or_chain<A> != operation_or_chain<B>)
+constexpr auto operator|(const A& a, const B&) {
+  static_assert(operation_or_chain<A> && operation_or_chain<B>,
+                "suture: one side of | is not an operation: give it prepare(site) or operator()(float[, voxel]) for "
+                "values, step(grid, site) for geometry, or draw(draws&, ...) with probability and kind for random ones");
+  return as_chain(a);
+}
+
 // Geometry that never mixes axes keeps the linear part of its map diagonal.
 template <class Op>
 constexpr bool keeps_axes() {

@@ -25,7 +25,9 @@ SUTURE_FN T read(const source_tensor& s, std::int32_t channel, std::int32_t z, s
 // the one NaN that is stored everywhere.
 template <class To, class From>
 SUTURE_FN To stored(From v) {
-  static_assert(same_storage_v<To, From>);
+  static_assert(same_storage_v<To, From>,
+                "suture: the output views' element type is not what the pipeline ends with; end the chain with "
+                "cast<T>{} for outputs of type T (without a cast the result is float)");
   if constexpr (std::is_same_v<From, float>) return storage<float>::store(v);
   else return __builtin_bit_cast(To, v);
 }
@@ -88,9 +90,6 @@ struct pair_evaluator {
             c, s.extents, static_cast<In>(rule.label_outside),
             [&](std::int32_t sz, std::int32_t sy, std::int32_t sx) { return read<In>(s, channel, sz, sy, sx); });
     } else {
-      static_assert(same_storage_v<Out, typename Pipeline::result_type>,
-                    "suture: the output views' element type is not what the pipeline ends with; end the chain with "
-                    "cast<T>{} for outputs of type T (without a cast the result is float)");
       if constexpr (!Pipeline::has_geometry) {
         const float v = tap(sample, s, number, channel, z, y, x);
         return finished(sample, v, number, channel, z, y, x);

@@ -230,7 +230,6 @@ private:
 
 // Plans a chain, or one operation, for a batch given as grids or as views.
 template <class Pipeline, class Batch>
-  requires operation_or_chain<Pipeline>
 auto plan(const Pipeline& operations, const Batch& batch, const settings& s = {}) {
   const auto c = as_chain(operations);
   using value = std::ranges::range_value_t<Batch>;

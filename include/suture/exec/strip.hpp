@@ -94,8 +94,9 @@ public:
       : sample_(sample), z_(z), y_(y) {
     for (int l = 0; l < width; ++l) x_[l] = std::min(x0 + l, sample.extents[2] - 1);
     for (int k = 0; k < 3; ++k) {
-      const std::uint64_t row = along(sample.map, k, z, y, 0), step_x = sample.map.linear[k][2];
-      for (int l = 0; l < width; ++l) position_[k][l] = row + scaled(step_x, x_[l]);
+      position_[k] = along(sample.map, k, z, y, 0);
+      const std::uint64_t step_x = sample.map.linear[k][2];
+      for (int l = 0; l < width; ++l) lane_offset_[k][l] = scaled(step_x, x_[l]);
     }
     if constexpr (Pipeline::separable_deformation) {
       const control_grid& g = sample.controls;
@@ -113,21 +114,16 @@ public:
   }
 
   void step() {
-    for (int k = 0; k < 3; ++k) {
-      const std::uint64_t s = sample_.map.linear[k][0];
-      for (int l = 0; l < width; ++l) position_[k][l] += s;
-    }
+    for (int k = 0; k < 3; ++k) position_[k] += sample_.map.linear[k][0];
     ++z_;
   }
 
   void locate() {
-    for (int k = 0; k < 3; ++k)
-      for (int l = 0; l < width; ++l) {
-        base[k][l] = whole(position_[k][l]);
-        fraction_of[k][l] = fraction(position_[k][l]);
-      }
     if constexpr (Pipeline::has_deformation) {
-      if (sample_.controls.on) deform();
+      if (sample_.controls.on) locate_deformed();
+      else locate_affine();
+    } else {
+      locate_affine();
     }
     for (int k = 0; k < 3; ++k) {
       std::int32_t low = base[k][0], high = base[k][0];
@@ -152,7 +148,18 @@ public:
   }
 
 private:
-  void deform() {
+  void locate_affine() {
+    for (int k = 0; k < 3; ++k) {
+      const std::uint64_t row = position_[k];
+      for (int l = 0; l < width; ++l) {
+        const coordinate c = split(row + lane_offset_[k][l]);
+        base[k][l] = c.base;
+        fraction_of[k][l] = c.fraction;
+      }
+    }
+  }
+
+  void locate_deformed() {
     const control_grid& g = sample_.controls;
     if constexpr (Pipeline::separable_deformation) {
       const control_cell cz =
@@ -161,14 +168,18 @@ private:
         cell_z_ = cz.index;
         set_cell(g);
       }
-      for (int k = 0; k < 3; ++k)
+      const float t = cz.t;
+      for (int k = 0; k < 3; ++k) {
+        const std::uint64_t row = position_[k];
         for (int l = 0; l < width; ++l) {
           const float c[4] = {cubic_[k][0][l], cubic_[k][1][l], cubic_[k][2][l], cubic_[k][3][l]};
-          const coordinate m = moved({base[k][l], fraction_of[k][l]}, polynomial(c, cz.t));
+          const coordinate m = moved(split(row + lane_offset_[k][l]), polynomial(c, t));
           base[k][l] = m.base;
           fraction_of[k][l] = m.fraction;
         }
+      }
     } else {
+      locate_affine();
       for (int l = 0; l < width; ++l) {
         const control_cell cz = cell_of(along(g.to_control, 0, z_, y_, x_[l]), g.drawn.control_points[0]);
         displacement_column d;
@@ -197,15 +208,12 @@ private:
         for (int b = 0; b < 4; ++b) {
           const control_vector* row = g.vectors + ((cell_z_ + a) * ny + cell_y_.index + b) * nx + cell_x_[begin];
           const control_vector v0 = row[0], v1 = row[1], v2 = row[2], v3 = row[3];
-          const float components[3][4] = {{v0.z, v1.z, v2.z, v3.z}, {v0.y, v1.y, v2.y, v3.y}, {v0.x, v1.x, v2.x, v3.x}};
-          for (int k = 0; k < 3; ++k) {
-            const float* v = components[k];
-            const float w = wy[b];
-            for (int l = begin; l < end; ++l)
-              p[k][a][l] = fma(w,
-                               fma(weight_x_[3][l], v[3],
-                                   fma(weight_x_[2][l], v[2], fma(weight_x_[1][l], v[1], weight_x_[0][l] * v[0]))),
-                               p[k][a][l]);
+          const float w = wy[b];
+          for (int l = begin; l < end; ++l) {
+            const float x0 = weight_x_[0][l], x1 = weight_x_[1][l], x2 = weight_x_[2][l], x3 = weight_x_[3][l];
+            p[0][a][l] = fma(w, fma(x3, v3.z, fma(x2, v2.z, fma(x1, v1.z, x0 * v0.z))), p[0][a][l]);
+            p[1][a][l] = fma(w, fma(x3, v3.y, fma(x2, v2.y, fma(x1, v1.y, x0 * v0.y))), p[1][a][l]);
+            p[2][a][l] = fma(w, fma(x3, v3.x, fma(x2, v2.x, fma(x1, v1.x, x0 * v0.x))), p[2][a][l]);
           }
         }
       }
@@ -222,7 +230,8 @@ private:
   const item<Pipeline>& sample_;
   std::int32_t z_, y_;
   std::int32_t x_[width];
-  std::uint64_t position_[3][width];
+  std::uint64_t position_[3];              // of x = 0
+  std::uint64_t lane_offset_[3][width];    // from there to each lane
   control_cell cell_y_{};
   std::int32_t cell_z_ = -1;
   std::int32_t cell_x_[Pipeline::separable_deformation ? width : 1];
@@ -230,66 +239,106 @@ private:
   float cubic_[3][4][Pipeline::separable_deformation ? width : 1];
 };
 
-// Raw taps j = 0 .. Taps - 1 along x from p[l], as float.
-template <class T, int Taps, class Offset>
-SUTURE_INLINE void gather_row(const T* data, const Offset (&offset)[strip_width], std::int64_t shift,
-                              std::int64_t stride_x, float (&v)[Taps][strip_width]) {
-  if constexpr (sizeof(T) <= 2 && Taps == 2) {
-    // Neighbours along x in one load.
-    if (stride_x == 1) {
-      using pair = std::conditional_t<sizeof(T) == 2, std::uint32_t, std::uint16_t>;
-      using bits = std::conditional_t<sizeof(T) == 2, std::uint16_t, std::uint8_t>;
-      pair raw[strip_width];
-      const T* p = data + shift;
-      for (int l = 0; l < strip_width; ++l) std::memcpy(&raw[l], p + offset[l], sizeof(pair));
-      for (int l = 0; l < strip_width; ++l) {
-        v[0][l] = storage<T>::load(__builtin_bit_cast(T, static_cast<bits>(raw[l])));
-        v[1][l] = storage<T>::load(__builtin_bit_cast(T, static_cast<bits>(raw[l] >> (8 * sizeof(T)))));
-      }
-      return;
+// One axis of an interpolation: the taps v with their weights w, lane by lane.
+template <class I>
+SUTURE_INLINE void combine_axis(const float (&v)[I::taps][strip_width], const float (&w)[I::taps][strip_width],
+                                float (&out)[strip_width]) {
+  for (int l = 0; l < strip_width; ++l) {
+    float vl[I::taps], wl[I::taps];
+    for (int j = 0; j < I::taps; ++j) {
+      vl[j] = v[j][l];
+      wl[j] = w[j][l];
     }
-  }
-  for (int j = 0; j < Taps; ++j) {
-    T raw[strip_width];
-    const T* p = data + shift + j * stride_x;
-    for (int l = 0; l < strip_width; ++l) raw[l] = p[offset[l]];
-    for (int l = 0; l < strip_width; ++l) v[j][l] = storage<T>::load(raw[l]);
+    out[l] = I::combine(vl, wl);
   }
 }
 
 // Rows of taps to planes to values, along x, then y, then z. row(a, b, v) fills v with the taps of one row.
 template <class I, class Row>
 SUTURE_INLINE void combine_lanes(const float (&fraction)[3][strip_width], float (&out)[strip_width], const Row& row) {
-  constexpr int n = I::taps;
-  float w[3][n][strip_width];
+  float w[3][I::taps][strip_width];
   for (int k = 0; k < 3; ++k)
     for (int l = 0; l < strip_width; ++l) {
-      float weights[n];
+      float weights[I::taps];
       I::weights(fraction[k][l], weights);
-      for (int j = 0; j < n; ++j) w[k][j][l] = weights[j];
+      for (int j = 0; j < I::taps; ++j) w[k][j][l] = weights[j];
     }
-  const auto combine = [](const float (&v)[n][strip_width], const float (&weights)[n][strip_width],
-                          float (&to)[strip_width]) {
-    for (int l = 0; l < strip_width; ++l) {
-      float vl[n], wl[n];
-      for (int j = 0; j < n; ++j) {
-        vl[j] = v[j][l];
-        wl[j] = weights[j][l];
-      }
-      to[l] = I::combine(vl, wl);
-    }
-  };
-  float planes[n][strip_width];
-  for (int a = 0; a < n; ++a) {
-    float rows[n][strip_width];
-    for (int b = 0; b < n; ++b) {
-      float v[n][strip_width];
+  float planes[I::taps][strip_width];
+  for (int a = 0; a < I::taps; ++a) {
+    float rows[I::taps][strip_width];
+    for (int b = 0; b < I::taps; ++b) {
+      float v[I::taps][strip_width];
       row(a, b, v);
-      combine(v, w[2], rows[b]);
+      combine_axis<I>(v, w[2], rows[b]);
     }
-    combine(rows, w[1], planes[a]);
+    combine_axis<I>(rows, w[1], planes[a]);
   }
-  combine(planes, w[0], out);
+  combine_axis<I>(planes, w[0], out);
+}
+
+// The 2 x 2 x 2 taps of a strip, whose first voxels lie at data + offset, to interpolated values in one loop over the
+// lanes; pairs(row, l) gives the two raw neighbours along x.
+template <class I, class Pack, class Pairs>
+SUTURE_INLINE void blend_pairs(const float (&fraction)[3][strip_width], const Pack& taps, const Pairs& pairs,
+                               float (&out)[strip_width]) {
+  const Pack functors = taps;
+  for (int l = 0; l < strip_width; ++l) {
+    float wz[2], wy[2], wx[2], planes[2];
+    I::weights(fraction[0][l], wz);
+    I::weights(fraction[1][l], wy);
+    I::weights(fraction[2][l], wx);
+    SUTURE_UNROLL
+    for (int a = 0; a < 2; ++a) {
+      float rows[2];
+      SUTURE_UNROLL
+      for (int b = 0; b < 2; ++b) {
+        float v[2];
+        pairs(2 * a + b, l, v);
+        v[0] = apply(functors, v[0], voxel{});
+        v[1] = apply(functors, v[1], voxel{});
+        rows[b] = I::combine(v, wx);
+      }
+      planes[a] = I::combine(rows, wy);
+    }
+    out[l] = I::combine(planes, wz);
+  }
+}
+
+template <class I, class T, class Offset, class Pack>
+SUTURE_INLINE void sample_pairs(const T* data, const Offset (&offset)[strip_width], const std::int64_t (&stride)[3],
+                                const float (&fraction)[3][strip_width], const Pack& taps,
+                                float (&out)[strip_width]) {
+  if constexpr (sizeof(T) <= 2) {
+    // Neighbours along x in one load.
+    if (stride[2] == 1) {
+      using pair = std::conditional_t<sizeof(T) == 2, std::uint32_t, std::uint16_t>;
+      using bits = std::conditional_t<sizeof(T) == 2, std::uint16_t, std::uint8_t>;
+      pair raw[4][strip_width];
+      const std::int64_t shift[4] = {0, stride[1], stride[0], stride[0] + stride[1]};
+      for (int l = 0; l < strip_width; ++l) {
+        const T* p = data + offset[l];
+        for (int row = 0; row < 4; ++row) std::memcpy(&raw[row][l], p + shift[row], sizeof(pair));
+      }
+      blend_pairs<I>(fraction, taps, [&](int row, int l, float (&v)[2]) {
+        v[0] = storage<T>::load(__builtin_bit_cast(T, static_cast<bits>(raw[row][l])));
+        v[1] = storage<T>::load(__builtin_bit_cast(T, static_cast<bits>(raw[row][l] >> (8 * sizeof(T)))));
+      }, out);
+      return;
+    }
+  }
+  T raw[4][2][strip_width];
+  const std::int64_t shift[4] = {0, stride[1], stride[0], stride[0] + stride[1]};
+  for (int l = 0; l < strip_width; ++l) {
+    const T* p = data + offset[l];
+    for (int row = 0; row < 4; ++row) {
+      raw[row][0][l] = p[shift[row]];
+      raw[row][1][l] = p[shift[row] + stride[2]];
+    }
+  }
+  blend_pairs<I>(fraction, taps, [&](int row, int l, float (&v)[2]) {
+    v[0] = storage<T>::load(raw[row][0][l]);
+    v[1] = storage<T>::load(raw[row][1][l]);
+  }, out);
 }
 
 // Interpolated values of a strip whose taps all lie inside the source.
@@ -300,15 +349,23 @@ SUTURE_INLINE void sample_inside(const strip<Pipeline>& s, const T* data, const 
   Offset offset[strip_width];
   const Offset step[3] = {static_cast<Offset>(stride[0]), static_cast<Offset>(stride[1]),
                           static_cast<Offset>(stride[2])};
-  for (int l = 0; l < strip_width; ++l) {
-    offset[l] = 0;
-    for (int k = 0; k < 3; ++k)
-      offset[l] += (I::first({s.base[k][l], s.fraction_of[k][l]}) + Pipeline::padding) * step[k];
+  for (int l = 0; l < strip_width; ++l)
+    offset[l] = (I::first({s.base[0][l], s.fraction_of[0][l]}) + Pipeline::padding) * step[0] +
+                (I::first({s.base[1][l], s.fraction_of[1][l]}) + Pipeline::padding) * step[1] +
+                (I::first({s.base[2][l], s.fraction_of[2][l]}) + Pipeline::padding) * step[2];
+  if constexpr (I::taps == 2) {
+    sample_pairs<I, T, Offset>(data, offset, stride, s.fraction_of, taps, out);
+  } else {
+    combine_lanes<I>(s.fraction_of, out, [&](int a, int b, float (&v)[I::taps][strip_width]) {
+      for (int j = 0; j < I::taps; ++j) {
+        T raw[strip_width];
+        const T* p = data + (a * stride[0] + b * stride[1] + j * stride[2]);
+        for (int l = 0; l < strip_width; ++l) raw[l] = p[offset[l]];
+        for (int l = 0; l < strip_width; ++l) v[j][l] = storage<T>::load(raw[l]);
+        apply_lanes(taps, v[j], voxel{}, [](const float (&)[strip_width]) {});
+      }
+    });
   }
-  combine_lanes<I>(s.fraction_of, out, [&](int a, int b, float (&v)[I::taps][strip_width]) {
-    gather_row<T, I::taps, Offset>(data, offset, a * stride[0] + b * stride[1], stride[2], v);
-    for (int j = 0; j < I::taps; ++j) apply_lanes(taps, v[j], voxel{}, [](const float (&)[strip_width]) {});
-  });
 }
 
 // The same where some taps lie outside.

@@ -19,7 +19,7 @@ struct axis_values {
 struct value_range {
   float low, high;
 
-  constexpr value_range(float half) : low(-half), high(half) {}
+  constexpr value_range(float half_width) : low(-half_width), high(half_width) {}
   constexpr value_range(float from, float to) : low(from), high(to) {}
   friend constexpr bool operator==(const value_range& a, const value_range& b) {
     return a.low == b.low && a.high == b.high;
@@ -34,7 +34,7 @@ struct value_range {
 struct axis_ranges {
   value_range z, y, x;
 
-  constexpr axis_ranges(float half) : z(half), y(half), x(half) {}
+  constexpr axis_ranges(float half_width) : z(half_width), y(half_width), x(half_width) {}
   constexpr axis_ranges(float from, float to) : z(from, to), y(from, to), x(from, to) {}
   constexpr axis_ranges(value_range along_z, value_range along_y, value_range along_x)
       : z(along_z), y(along_y), x(along_x) {}

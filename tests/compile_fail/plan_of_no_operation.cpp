@@ -1,0 +1,10 @@
+// expect: suture: not an operation: give it prepare(site) or operator()(float[, voxel]) for values
+// SPDX-License-Identifier: Apache-2.0
+#include <suture/suture.hpp>
+
+#include <vector>
+
+struct nothing {};
+
+const std::vector<suture::grid> batch(1);
+const auto plan = suture::plan(nothing{}, batch);
