@@ -3,4 +3,5 @@
 #pragma once
 
 #include "exec/cuda.cuh"
+#include "patch/select_patches.cuh"
 #include "suture.hpp"

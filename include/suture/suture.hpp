@@ -6,6 +6,7 @@
 #include "exec/cpu.hpp"
 #include "ops/geometry/affine.hpp"
 #include "ops/geometry/crop.hpp"
+#include "ops/geometry/crop_at.hpp"
 #include "ops/geometry/elastic.hpp"
 #include "ops/geometry/flip.hpp"
 #include "ops/geometry/identity.hpp"
@@ -26,3 +27,4 @@
 #include "ops/value/rician_noise.hpp"
 #include "ops/value/scale_intensity.hpp"
 #include "ops/value/window.hpp"
+#include "patch/select_patches.hpp"

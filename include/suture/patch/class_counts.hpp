@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many voxels of each class lie in each block of a volume: the small table from which voxels are drawn, in place of
+// lists of their indices.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+
+#include "../exec/cpu.hpp"
+#include "classes.hpp"
+
+namespace suture {
+
+// Voxels of a block: a run of linear indices (z, y, x with x fastest) of a volume.
+inline constexpr std::int64_t count_block = 4096;
+
+// The counts of one sample, in memory the caller gave to count_classes.
+struct class_counts {
+  const std::uint64_t* totals = nullptr;  // classes + 2
+  const std::uint32_t* counts = nullptr;  // (class, block)
+  std::int64_t blocks = 0;
+  std::int32_t classes = 0;
+
+  // Voxels of a class; of a weight map the sum of the weights.
+  std::uint64_t total(std::int32_t number) const { return totals[number]; }
+  // Voxels whose label is not declared, or that are neither foreground nor background.
+  std::uint64_t unclassified() const { return totals[classes]; }
+  // Voxels left out because their image is NaN or infinite.
+  std::uint64_t nonfinite() const { return totals[classes + 1]; }
+};
+
+namespace detail {
+
+// Where the tables of a batch lie: all totals, then the counts by sample. A function of extents and classes alone, so
+// that a table copied from device to host reads the same.
+struct count_layout {
+  std::vector<std::size_t> counts;  // byte offset of each sample's counts
+  std::vector<std::int64_t> blocks;
+  std::size_t totals_bytes = 0;
+  std::size_t bytes = 0;
+  std::int32_t classes = 0;
+
+  template <class Classes>
+  explicit count_layout(const Classes& map) : classes(map.classes) {
+    totals_bytes = map.samples() * static_cast<std::size_t>(classes + 2) * sizeof(std::uint64_t);
+    bytes = totals_bytes;
+    for (std::size_t i = 0; i < map.samples(); ++i) {
+      counts.push_back(bytes);
+      blocks.push_back((map.grid(i).voxels() + count_block - 1) / count_block);
+      const std::size_t size = static_cast<std::size_t>(blocks.back()) * static_cast<std::size_t>(classes);
+      bytes += (size + 1) / 2 * 2 * sizeof(std::uint32_t);
+    }
+  }
+  std::uint64_t* totals(std::byte* memory, std::size_t i) const {
+    return reinterpret_cast<std::uint64_t*>(memory) + i * static_cast<std::size_t>(classes + 2);
+  }
+  class_counts at(const std::byte* memory, std::size_t i) const {
+    return {totals(const_cast<std::byte*>(memory), i), reinterpret_cast<const std::uint32_t*>(memory + counts[i]),
+            blocks[i], classes};
+  }
+};
+
+inline void check_counts_memory(std::span<const std::byte> memory, const count_layout& l, std::string_view operation) {
+  require(memory.size() >= l.bytes, {operation}, "counts of ", memory.size(), " bytes given, ", l.bytes, " needed");
+  require(reinterpret_cast<std::uintptr_t>(memory.data()) % alignof(std::uint64_t) == 0, {operation}, "counts ",
+          static_cast<const void*>(memory.data()), " are not aligned to ", alignof(std::uint64_t), " bytes");
+}
+
+// What is written must not overlap what is read.
+template <class Classes>
+void check_apart(const Classes& map, const void* data, std::size_t size, std::string_view operation,
+                 std::string_view what) {
+  const auto first = reinterpret_cast<std::uintptr_t>(data);
+  map.for_each_range([&](const byte_range& r) {
+    require(first + size <= r.first || first >= r.last, {operation}, what, " overlap an input in memory");
+  });
+}
+
+template <class Classes>
+count_layout check_count(const Classes& map, std::span<std::byte> counts) {
+  map.check();
+  const count_layout l(map);
+  check_counts_memory(counts, l, "count_classes");
+  check_apart(map, counts.data(), l.bytes, "count_classes", "counts");
+  return l;
+}
+
+// f(linear index, class and weight) for the voxels first .. last - 1, until f says stop (returns false).
+template <class Reader, class F>
+void for_voxels(const Reader& reader, const extent3& n, std::int64_t first, std::int64_t last, const F& f) {
+  auto x = static_cast<std::int32_t>(first % n[2]);
+  auto y = static_cast<std::int32_t>(first / n[2] % n[1]);
+  auto z = static_cast<std::int32_t>(first / n[2] / n[1]);
+  const auto nx = static_cast<std::int32_t>(n[2]);
+  for (std::int64_t i = first; i < last;) {
+    const auto end = static_cast<std::int32_t>(std::min<std::int64_t>(nx, x + (last - i)));
+    for (; x < end; ++x, ++i)
+      if (!f(i, reader(z, y, x))) return;
+    x = 0;
+    if (++y == n[1]) {
+      y = 0;
+      ++z;
+    }
+  }
+}
+
+}  // namespace detail
+
+// Bytes that count_classes writes for a batch, on either executor.
+template <class Classes>
+std::size_t class_counts_bytes(const Classes& map) {
+  map.check();
+  return detail::count_layout(map).bytes;
+}
+
+// Counts the voxels of each class of each sample in blocks of 4096 linear indices, into memory of class_counts_bytes
+// (8-byte aligned). Integers, so that the table is the same from any executor and number of threads.
+//   map: label_classes(...), foreground_background(...) or weight_map(...).
+// Errors: an empty batch, a view that cannot be read, extents that differ, too little memory, overlapping memory.
+template <class Classes>
+void count_classes(const cpu& exec, const Classes& map, std::span<std::byte> counts) {
+  const detail::count_layout l = detail::check_count(map, counts);
+  std::fill_n(l.totals(counts.data(), 0), l.totals_bytes / sizeof(std::uint64_t), std::uint64_t{0});
+  constexpr std::int64_t task = 16;  // blocks
+  for (std::size_t i = 0; i < map.samples(); ++i) {
+    const auto reader = map.reader(i);
+    const extent3& n = map.grid(i).extents;
+    const std::int64_t voxels = map.grid(i).voxels(), blocks = l.blocks[i];
+    std::uint64_t* totals = l.totals(counts.data(), i);
+    auto* table = reinterpret_cast<std::uint32_t*>(counts.data() + l.counts[i]);
+    detail::parallel_for(exec.threads, (blocks + task - 1) / task, [&](std::int64_t t) {
+      const auto rows = static_cast<std::size_t>(l.classes + 2);
+      std::uint32_t local[max_classes + 2];
+      for (std::int64_t b = t * task; b < std::min(blocks, (t + 1) * task); ++b) {
+        std::fill_n(local, rows, 0u);
+        // Classes come in runs.
+        std::int32_t current = 0;
+        std::uint32_t run = 0;
+        detail::for_voxels(reader, n, b * count_block, std::min(voxels, (b + 1) * count_block),
+                           [&](std::int64_t, detail::weighted_class c) {
+                             if (c.number != current) {
+                               local[current] += run;
+                               current = c.number;
+                               run = 0;
+                             }
+                             run += c.weight;
+                             return true;
+                           });
+        local[current] += run;
+        for (std::int32_t c = 0; c < l.classes; ++c) table[c * blocks + b] = local[c];
+        for (std::size_t c = 0; c < rows; ++c)
+          if (local[c] != 0) std::atomic_ref(totals[c]).fetch_add(local[c], std::memory_order_relaxed);
+      }
+    });
+  }
+}
+
+// The counts of sample i. The memory must be readable where this is used: copy a device's table to the host first.
+template <class Classes>
+class_counts counts_of(const Classes& map, std::span<const std::byte> counts, std::size_t i) {
+  const detail::count_layout l(map);
+  detail::check_counts_memory(counts, l, "counts_of");
+  require(i < map.samples(), {"counts_of"}, "no sample ", i, " in a batch of ", map.samples());
+  return l.at(counts.data(), i);
+}
+
+}  // namespace suture

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the voxels of a batch are drawn by: the class of every voxel, or its weight, read from label maps, images and
+// weight maps where they lie. Nothing is stored per voxel.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "../core/binding.hpp"
+#include "../core/numeric.hpp"
+#include "../core/view.hpp"
+
+namespace suture {
+
+// The most classes that may be declared.
+inline constexpr std::int32_t max_classes = 1024;
+
+namespace detail {
+
+// A voxel's class and how often it counts. Two numbers past the declared classes stand for voxels that are never
+// drawn: `classes` for those of no declared class, `classes + 1` for those whose image is NaN or infinite.
+struct weighted_class {
+  std::int32_t number;
+  std::uint32_t weight;
+};
+
+// The memory of a view, as far as a reader needs it.
+template <class T>
+struct strided {
+  const T* data;
+  std::int64_t stride[3];
+  std::int64_t channel_stride;
+  std::int32_t channels;
+
+  SUTURE_FN std::int64_t offset(std::int32_t z, std::int32_t y, std::int32_t x) const {
+    return z * stride[0] + y * stride[1] + x * stride[2];
+  }
+};
+template <class T>
+strided<T> strided_of(const view<const T>& v) {
+  return {v.data, {v.stride[0], v.stride[1], v.stride[2]}, v.channel_stride, static_cast<std::int32_t>(v.channels)};
+}
+
+template <class L>
+struct label_reader {
+  strided<L> labels;
+  std::int32_t classes;
+
+  SUTURE_FN weighted_class operator()(std::int32_t z, std::int32_t y, std::int32_t x) const {
+    const auto label = static_cast<std::int32_t>(labels.data[labels.offset(z, y, x)]);
+    return {label >= 0 && label < classes ? label : classes, 1};
+  }
+};
+
+template <class L, class I>
+struct foreground_reader {
+  strided<L> labels;
+  strided<I> image;  // no data: every voxel that is not foreground is background
+  float threshold;
+
+  SUTURE_FN weighted_class operator()(std::int32_t z, std::int32_t y, std::int32_t x) const {
+    const L* label = labels.data + labels.offset(z, y, x);
+    for (std::int32_t c = 0; c < labels.channels; ++c)
+      if (label[c * labels.channel_stride] > 0) return {1, 1};
+    if (image.data == nullptr) return {0, 1};
+    const I* value = image.data + image.offset(z, y, x);
+    bool above = false, finite = true;
+    for (std::int32_t c = 0; c < image.channels; ++c) {
+      const float v = storage<I>::load(value[c * image.channel_stride]);
+      above = above || v > threshold;
+      finite = finite && (float_bits(v) & 0x7f800000u) != 0x7f800000u;
+    }
+    return {!finite ? 3 : above ? 0 : 2, 1};
+  }
+};
+
+template <class W>
+struct weight_reader {
+  strided<W> weights;
+  std::int32_t first[3], last[3];  // the centres of the patches that fit
+
+  SUTURE_FN weighted_class operator()(std::int32_t z, std::int32_t y, std::int32_t x) const {
+    const bool inside = z >= first[0] && z <= last[0] && y >= first[1] && y <= last[1] && x >= first[2] && x <= last[2];
+    return {0, inside ? static_cast<std::uint32_t>(weights.data[weights.offset(z, y, x)]) : 0u};
+  }
+};
+
+template <class Range>
+auto const_views(const Range& range) {
+  const auto views = as_views(range);
+  using T = std::remove_const_t<typename view_element<std::remove_cvref_t<decltype(views[0])>>::type>;
+  return std::vector<view<const T>>(views.begin(), views.end());
+}
+
+template <class T>
+void check_views(const std::vector<view<const T>>& views, std::string_view operation) {
+  require(!views.empty(), {operation}, "the batch is empty");
+  require(views.size() <= 65535, {operation}, "batch of ", views.size(), " samples exceeds 65535");
+  for (std::size_t i = 0; i < views.size(); ++i) check(views[i], {operation, static_cast<std::int64_t>(i)});
+}
+
+}  // namespace detail
+
+// The class of a voxel is its label, 0 .. classes - 1. A label outside belongs to no class: it is never drawn, and
+// counted (class_counts::unclassified). Made by label_classes(labels, classes).
+template <class L>
+struct label_class_map {
+  static constexpr std::string_view name = "label_classes";
+  std::vector<view<const L>> labels;
+  std::int32_t classes = 0;
+
+  std::size_t samples() const { return labels.size(); }
+  const suture::grid& grid(std::size_t i) const { return labels[i].grid; }
+  detail::label_reader<L> reader(std::size_t i) const { return {detail::strided_of(labels[i]), classes}; }
+  template <class F>
+  void for_each_range(const F& f) const {
+    for (const auto& v : labels) f(bytes(v));
+  }
+  void check() const {
+    require(classes >= 1 && classes <= max_classes, {name}, "classes ", classes, " must be in 1..", max_classes);
+    detail::check_views(labels, name);
+    for (std::size_t i = 0; i < labels.size(); ++i)
+      require(labels[i].channels == 1, {name, static_cast<std::int64_t>(i)}, "labels have ", labels[i].channels,
+              " channels; one is needed");
+  }
+};
+
+// Class 1, foreground: label > 0 in any channel. Class 0, background: not foreground, and where images are given the
+// image above the threshold in any channel. The rest belongs to no class; a voxel that is not foreground and whose
+// image is NaN or infinite in a channel is counted apart (class_counts::nonfinite). Source: MONAI map_binary_to_indices
+// (RandCropByPosNegLabel), which takes label != 0. Made by foreground_background(labels[, images, threshold]).
+template <class L, class I>
+struct foreground_class_map {
+  static constexpr std::string_view name = "foreground_background";
+  static constexpr std::int32_t classes = 2;
+  std::vector<view<const L>> labels;
+  std::vector<view<const I>> images;
+  float image_threshold = 0;
+
+  std::size_t samples() const { return labels.size(); }
+  const suture::grid& grid(std::size_t i) const { return labels[i].grid; }
+  detail::foreground_reader<L, I> reader(std::size_t i) const {
+    return {detail::strided_of(labels[i]), images.empty() ? detail::strided<I>{} : detail::strided_of(images[i]),
+            image_threshold};
+  }
+  template <class F>
+  void for_each_range(const F& f) const {
+    for (const auto& v : labels) f(bytes(v));
+    for (const auto& v : images) f(bytes(v));
+  }
+  void check() const {
+    detail::check_views(labels, name);
+    require(image_threshold == image_threshold, {name}, "the image threshold is NaN");
+    if (images.empty()) return;
+    detail::check_views(images, name);
+    require(images.size() == labels.size(), {name}, images.size(), " images for ", labels.size(), " label maps");
+    for (std::size_t i = 0; i < labels.size(); ++i)
+      require(images[i].grid.extents == labels[i].grid.extents, {name, static_cast<std::int64_t>(i)}, "image extents ",
+              images[i].grid.extents, " differ from ", labels[i].grid.extents, " of the labels");
+  }
+};
+
+// One class; a voxel is drawn in proportion to its weight, an unsigned integer, if the patch of `size` voxels centred
+// on it lies inside the volume (centre = start + floor(size / 2), as TorchIO's WeightedSampler and MONAI's
+// RandWeightedCrop, which leaves the last start out). Integers make the sums exact in any order. Made by
+// weight_map(weights, size).
+template <class W>
+struct weight_class_map {
+  static constexpr std::string_view name = "weight_map";
+  static constexpr std::int32_t classes = 1;
+  std::vector<view<const W>> weights;
+  extent3 size{0, 0, 0};
+
+  std::size_t samples() const { return weights.size(); }
+  const suture::grid& grid(std::size_t i) const { return weights[i].grid; }
+  detail::weight_reader<W> reader(std::size_t i) const {
+    detail::weight_reader<W> r{detail::strided_of(weights[i]), {}, {}};
+    for (int k = 0; k < 3; ++k) {
+      r.first[k] = static_cast<std::int32_t>(size[k] / 2);
+      r.last[k] = static_cast<std::int32_t>(weights[i].grid.extents[k] - size[k] + size[k] / 2);
+    }
+    return r;
+  }
+  template <class F>
+  void for_each_range(const F& f) const {
+    for (const auto& v : weights) f(bytes(v));
+  }
+  void check() const {
+    detail::check_views(weights, name);
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const site where{name, static_cast<std::int64_t>(i)};
+      require(weights[i].channels == 1, where, "weights have ", weights[i].channels, " channels; one is needed");
+      for (int k = 0; k < 3; ++k)
+        require(size[k] > 0 && size[k] <= weights[i].grid.extents[k], where, "patch ", size, " must be in 1..",
+                weights[i].grid.extents, "; pad the volume first (pad_to, crop_or_pad)");
+    }
+  }
+};
+
+// The classes of one label map, or of a range of them, one per sample; the views are copied, the voxels are not.
+template <class Labels>
+auto label_classes(const Labels& labels, std::int32_t classes) {
+  auto views = detail::const_views(labels);
+  using L = std::remove_const_t<std::remove_pointer_t<decltype(views[0].data)>>;
+  static_assert(std::is_integral_v<L> && is_storage_v<L>, "suture: label maps are integers");
+  return label_class_map<L>{std::move(views), classes};
+}
+
+template <class Labels>
+auto foreground_background(const Labels& labels) {
+  auto views = detail::const_views(labels);
+  using L = std::remove_const_t<std::remove_pointer_t<decltype(views[0].data)>>;
+  static_assert(std::is_integral_v<L> && is_storage_v<L>, "suture: label maps are integers");
+  return foreground_class_map<L, float>{std::move(views), {}, 0};
+}
+template <class Labels, class Images>
+auto foreground_background(const Labels& labels, const Images& images, float image_threshold = 0) {
+  auto views = detail::const_views(labels);
+  auto image_views = detail::const_views(images);
+  using L = std::remove_const_t<std::remove_pointer_t<decltype(views[0].data)>>;
+  using I = std::remove_const_t<std::remove_pointer_t<decltype(image_views[0].data)>>;
+  static_assert(std::is_integral_v<L> && is_storage_v<L>, "suture: label maps are integers");
+  static_assert(is_storage_v<I>, "suture: unsupported element type of an image");
+  return foreground_class_map<L, I>{std::move(views), std::move(image_views), image_threshold};
+}
+
+template <class Weights>
+auto weight_map(const Weights& weights, const extent3& size) {
+  auto views = detail::const_views(weights);
+  using W = std::remove_const_t<std::remove_pointer_t<decltype(views[0].data)>>;
+  static_assert(std::is_same_v<W, std::uint8_t> || std::is_same_v<W, std::uint16_t>,
+                "suture: weights are uint8 or uint16");
+  return weight_class_map<W>{std::move(views), size};
+}
+
+}  // namespace suture

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the patches of a batch begin: about a voxel of a class drawn by ratio, about a voxel drawn by weight, or
+// anywhere. A voxel is drawn as a rank among its class and found by walking the block counts, then its block.
+#pragma once
+
+#include <cmath>
+
+#include "../core/plan.hpp"
+#include "../ops/geometry/crop.hpp"
+#include "class_counts.hpp"
+
+namespace suture {
+
+enum class patch_status : std::int32_t {
+  chosen = 0,        // about a voxel; every class with a ratio above 0 was there to choose from
+  class_absent = 1,  // about a voxel; a class with a ratio above 0 has none and was left out
+  anywhere = 2,      // not drawn to be about a voxel: the start is uniform
+  empty = 3,         // no class with a ratio above 0 has a voxel: the start is the rule's fallback
+};
+
+// Where a patch begins, and why there.
+struct patch_choice {
+  extent3 start;          // index of its first voxel; may lie outside the volume under oversampled_patch alone
+  std::int64_t voxel;     // linear index of the voxel it is about; -1 if none
+  std::int32_t of_class;  // that voxel's class; -1 if none
+  patch_status status;
+};
+
+// Streams, one per (seed, epoch, sample id, ordinal), and in each eight words per patch: the patch of a sample does not
+// depend on its batch, its place in it, or how many patches are drawn.
+struct patch_draws {
+  std::uint64_t seed = 0;
+  std::uint32_t epoch = 0;
+  // One persistent id per sample (a dataset index, never the batch position).
+  std::span<const std::uint64_t> sample_ids = {};
+  // Patches of each sample; patch p of sample i is result i * patches + p.
+  std::int32_t patches = 1;
+  // One flag per sample: 1, its patches are about a voxel of a class; 0, they are anywhere. Takes the place of the
+  // rule's probability. nnU-Net forces by place in the batch; who wants that sets the flags so.
+  std::span<const std::uint8_t> forced = {};
+  // Tells several selections on the same samples apart, 0..15.
+  std::uint16_t ordinal = 0;
+};
+
+namespace detail {
+
+inline constexpr std::uint16_t patch_kind = 6;
+
+// A rule for one batch, resolved.
+struct patch_rule {
+  extent3 size;
+  extent3 margin;        // how far the volume is thought to be padded, in all
+  float probability;     // that a patch is about a voxel
+  bool clamp_above;      // whether a patch about a voxel is moved back from the far faces
+  bool centre_if_empty;  // fallback: the middle of the volume; otherwise anywhere
+};
+
+struct class_ratios {
+  float of[max_classes];
+};
+
+// The starts allowed along an axis, first .. last.
+struct start_range {
+  std::int64_t first, last;
+};
+SUTURE_FN start_range starts_along(const patch_rule& rule, const extent3& n, int axis) {
+  const std::int64_t size = rule.size[axis];
+  std::int64_t pad = rule.margin[axis];
+  if (pad + n[axis] < size) pad = size - n[axis];
+  return {-((pad + 1) / 2), n[axis] + pad / 2 + pad % 2 - size};
+}
+
+SUTURE_FN std::uint64_t high_product(std::uint64_t a, std::uint64_t b) {
+#if defined(__CUDA_ARCH__)
+  return __umul64hi(a, b);
+#else
+  const std::uint64_t a0 = a & 0xffffffffu, a1 = a >> 32, b0 = b & 0xffffffffu, b1 = b >> 32;
+  const std::uint64_t middle = a1 * b0 + ((a0 * b0) >> 32);
+  return a1 * b1 + (middle >> 32) + (((middle & 0xffffffffu) + a0 * b1) >> 32);
+#endif
+}
+
+// What the draws of one patch say, before any voxel is looked at.
+struct patch_draw {
+  std::int32_t of_class;  // -1: no voxel
+  std::uint64_t rank;     // 0-based, among the voxels (or the weight) of the class
+  patch_choice choice;    // finished where of_class is -1
+};
+
+enum class forcing : std::uint8_t { drawn, no, yes };
+
+// Words of a patch: 0 whether about a voxel, 1 the class, 2 and 3 the rank, 4 to 6 a start along z, y, x.
+SUTURE_FN patch_draw draw_patch(const patch_rule& rule, const float* ratios, std::int32_t classes,
+                                const std::uint64_t* totals, const extent3& n, const stream& random, std::int32_t patch,
+                                forcing forced) {
+  const philox_block a = random.block(2 * static_cast<std::uint64_t>(patch));
+  const philox_block b = random.block(2 * static_cast<std::uint64_t>(patch) + 1);
+  const bool about = forced == forcing::drawn ? unit_half_open(a.word[0]) < rule.probability : forced == forcing::yes;
+  patch_draw d{-1, 0, {{0, 0, 0}, -1, -1, patch_status::anywhere}};
+  if (about) {
+    double sum = 0;
+    bool absent = false;
+    std::int32_t last = -1;
+    for (std::int32_t c = 0; c < classes; ++c)
+      if (ratios[c] > 0) {
+        if (totals[c] == 0) {
+          absent = true;
+        } else {
+          sum += static_cast<double>(ratios[c]);
+          last = c;
+        }
+      }
+    if (last >= 0) {
+      const double target = sum * (static_cast<double>(a.word[1]) * 0x1p-32);
+      double below = 0;
+      for (std::int32_t c = 0; c <= last; ++c)
+        if (ratios[c] > 0 && totals[c] != 0) {
+          below += static_cast<double>(ratios[c]);
+          if (below > target || c == last) {
+            d.of_class = c;
+            break;
+          }
+        }
+      const std::uint64_t word = (std::uint64_t{a.word[2]} << 32) | std::uint64_t{a.word[3]};
+      d.rank = high_product(word, totals[d.of_class]);
+      d.choice.of_class = d.of_class;
+      d.choice.status = absent ? patch_status::class_absent : patch_status::chosen;
+      return d;
+    }
+    d.choice.status = patch_status::empty;
+  }
+  for (int k = 0; k < 3; ++k) {
+    const start_range r = starts_along(rule, n, k);
+    d.choice.start[k] = d.choice.status == patch_status::empty && rule.centre_if_empty
+                            ? n[k] / 2 - rule.size[k] / 2
+                            : r.first + integer_below(b.word[k], r.last - r.first + 1);
+  }
+  return d;
+}
+
+// The choice about a voxel given by its linear index.
+SUTURE_FN patch_choice about_voxel(const patch_rule& rule, const extent3& n, const patch_draw& d, std::int64_t voxel) {
+  patch_choice c = d.choice;
+  c.voxel = voxel;
+  const extent3 at{voxel / n[2] / n[1], voxel / n[2] % n[1], voxel % n[2]};
+  for (int k = 0; k < 3; ++k) {
+    const start_range r = starts_along(rule, n, k);
+    c.start[k] = at[k] - rule.size[k] / 2;
+    if (c.start[k] < r.first) c.start[k] = r.first;
+    if (rule.clamp_above && c.start[k] > r.last) c.start[k] = r.last;
+  }
+  return c;
+}
+
+// The voxel that holds rank d.rank of class d.of_class; -1 if the counts are not those of these voxels.
+template <class Reader>
+std::int64_t find_voxel(const Reader& reader, const extent3& n, const class_counts& table, const patch_draw& d) {
+  const std::uint32_t* counts = table.counts + d.of_class * table.blocks;
+  std::uint64_t rank = d.rank;
+  std::int64_t b = 0;
+  while (b < table.blocks && rank >= counts[b]) rank -= counts[b++];
+  const std::int64_t voxels = n[0] * n[1] * n[2];
+  const std::int64_t first = std::min(voxels, b * count_block), last = std::min(voxels, first + count_block);
+  std::int64_t found = -1;
+  for_voxels(reader, n, first, last, [&](std::int64_t i, weighted_class c) {
+    if (c.number != d.of_class) return true;
+    if (rank < c.weight) {
+      found = i;
+      return false;
+    }
+    rank -= c.weight;
+    return true;
+  });
+  return found;
+}
+
+inline void check_size(const extent3& size, const extent3& margin, const site& where) {
+  for (int k = 0; k < 3; ++k) {
+    require(size[k] > 0 && size[k] <= (std::int64_t{1} << 21), where, "patch ", size, " must be positive");
+    require(margin[k] >= 0 && margin[k] <= (std::int64_t{1} << 21), where, "margin ", margin, " must not be negative");
+  }
+}
+
+// Everything about a selection but the place it runs in.
+struct selection {
+  count_layout layout;
+  patch_rule rule;
+  class_ratios ratios;
+};
+
+template <class Rule, class Classes>
+selection check_selection(const Rule& rule, const Classes& map, std::span<const std::byte> counts, const patch_draws& s,
+                          std::span<const patch_choice> out) {
+  map.check();
+  const site where{Rule::name};
+  selection r{count_layout(map), rule.resolve(map, where), {}};
+  rule.fill(r.ratios, map.classes, where);
+  check_size(r.rule.size, r.rule.margin, where);
+  require(r.rule.probability >= 0 && r.rule.probability <= 1, where, "probability ", r.rule.probability,
+          " is not in [0, 1]");
+  for (std::size_t i = 0; i < map.samples(); ++i)
+    if (r.rule.clamp_above) check_patch(r.rule.size, map.grid(i), {Rule::name, static_cast<std::int64_t>(i)});
+  check_counts_memory(counts, r.layout, Rule::name);
+  require(s.sample_ids.size() == map.samples(), where, s.sample_ids.size(), " sample ids for ", map.samples(),
+          " samples");
+  require(s.forced.empty() || s.forced.size() == map.samples(), where, s.forced.size(), " forced flags for ",
+          map.samples(), " samples");
+  require(s.patches >= 1 && s.patches <= 65535, where, "patches ", s.patches, " must be in 1..65535");
+  require(s.ordinal < 16, where, "ordinal ", s.ordinal, " must be in 0..15");
+  const std::size_t results = map.samples() * static_cast<std::size_t>(s.patches);
+  require(out.size() == results, where, "room for ", out.size(), " choices, ", results, " are made");
+  check_apart(map, out.data(), out.size_bytes(), Rule::name, "choices");
+  const auto* first = reinterpret_cast<const std::byte*>(out.data());
+  require(first + out.size_bytes() <= counts.data() || first >= counts.data() + r.layout.bytes, where,
+          "choices overlap the counts in memory");
+  return r;
+}
+
+inline stream patch_stream(const patch_draws& s, std::size_t i) {
+  const auto operation = static_cast<std::uint16_t>(patch_kind * 16 + s.ordinal);
+  return stream(stream_id{s.seed, s.epoch, s.sample_ids[i], operation, 0});
+}
+inline forcing forced_of(const patch_draws& s, std::size_t i) {
+  return s.forced.empty() ? forcing::drawn : s.forced[i] != 0 ? forcing::yes : forcing::no;
+}
+
+inline void fill_ratios(class_ratios& ratios, std::span<const float> given, std::int32_t classes, const site& where) {
+  require(given.size() == static_cast<std::size_t>(classes), where, given.size(), " ratios for ", classes, " classes");
+  double sum = 0;
+  for (std::size_t c = 0; c < given.size(); ++c) {
+    require(std::isfinite(given[c]) && given[c] >= 0, where, "ratio ", given[c], " of class ", c,
+            " must not be negative");
+    ratios.of[c] = given[c];
+    sum += static_cast<double>(given[c]);
+  }
+  require(sum > 0, where, "every ratio is 0");
+}
+
+}  // namespace detail
+
+// pos_neg_patch: about a foreground voxel with probability positive / (positive + negative), otherwise about a
+// background voxel, uniform over the voxels of the set; the other set where one is empty; the centre crop, with status
+// empty, where both are. start = clamp(voxel - floor(size / 2), 0, N - size). For foreground_background(...). Source:
+// MONAI RandCropByPosNegLabel. Errors: a ratio below 0 or both 0, a patch larger than the volume.
+struct pos_neg_patch {
+  static constexpr std::string_view name = "pos_neg_patch";
+
+  extent3 size{0, 0, 0};
+  float positive = 1;
+  float negative = 1;
+
+  template <class L, class I>
+  detail::patch_rule resolve(const foreground_class_map<L, I>&, const site&) const {
+    return {size, {0, 0, 0}, 1, true, true};
+  }
+  void fill(detail::class_ratios& ratios, std::int32_t classes, const site& where) const {
+    const float given[2] = {negative, positive};
+    detail::fill_ratios(ratios, given, classes, where);
+  }
+};
+
+// class_balanced_patch: about a voxel of a class drawn by ratio among the classes that are present, uniform over the
+// voxels of the class; no ratios: every class but 0 alike. The centre crop, with status empty, where none is present.
+// start = clamp(voxel - floor(size / 2), 0, N - size). For label_classes(...).
+// Source: MONAI RandCropByLabelClasses. Errors: ratios that are not one per class, not negative, not all 0; a patch
+// larger than the volume.
+struct class_balanced_patch {
+  static constexpr std::string_view name = "class_balanced_patch";
+
+  extent3 size{0, 0, 0};
+  std::span<const float> ratios = {};
+
+  template <class Classes>
+  detail::patch_rule resolve(const Classes&, const site&) const {
+    return {size, {0, 0, 0}, 1, true, true};
+  }
+  void fill(detail::class_ratios& out, std::int32_t classes, const site& where) const {
+    if (!ratios.empty()) return detail::fill_ratios(out, ratios, classes, where);
+    for (std::int32_t c = 0; c < classes; ++c) out.of[c] = c == 0 ? 0.0f : 1.0f;
+  }
+};
+
+// oversampled_patch: nnU-Net's loader. With `probability` (or where patch_draws::forced says so) about a voxel, uniform
+// over the classes present other than 0 and then over the voxels of the class; otherwise, and with status empty where
+// no class is present, anywhere: uniform over -ceil(pad / 2) .. N + ceil(pad / 2) - size, with pad = max(margin, size -
+// N) along each axis. About a voxel the start is max(first allowed, voxel - floor(size / 2)): as in nnU-Net it may pass
+// the last. A patch may leave the volume: crop_at{.may_leave = true}.
+//   size    voxels of the patch that is read (nnU-Net: the initial patch, before augmentation)
+//   margin  size minus the patch after augmentation
+// For label_classes(...). Source: nnU-Net v2 data_loader.py get_bbox; there a sample is forced by its place in the
+// batch.
+struct oversampled_patch {
+  static constexpr std::string_view name = "oversampled_patch";
+
+  extent3 size{0, 0, 0};
+  extent3 margin{0, 0, 0};
+  float probability = 0.33f;
+
+  template <class L>
+  detail::patch_rule resolve(const label_class_map<L>&, const site&) const {
+    return {size, margin, probability, false, false};
+  }
+  void fill(detail::class_ratios& ratios, std::int32_t classes, const site&) const {
+    for (std::int32_t c = 0; c < classes; ++c) ratios.of[c] = c == 0 ? 0.0f : 1.0f;
+  }
+};
+
+// weighted_patch: about a voxel drawn in proportion to its weight, among those whose patch lies inside the volume;
+// anywhere, with status empty, where they weigh nothing. For weight_map(weights, size): the size is given there.
+// Source: MONAI RandWeightedCrop, TorchIO WeightedSampler.
+struct weighted_patch {
+  static constexpr std::string_view name = "weighted_patch";
+
+  template <class W>
+  detail::patch_rule resolve(const weight_class_map<W>& map, const site&) const {
+    return {map.size, {0, 0, 0}, 1, true, false};
+  }
+  void fill(detail::class_ratios& ratios, std::int32_t, const site&) const { ratios.of[0] = 1; }
+};
+
+// Draws the patches of a batch on the host, whose memory holds labels and counts; the counts may have been made on a
+// device. The same choices as the device's.
+//   rule    pos_neg_patch, class_balanced_patch, oversampled_patch or weighted_patch
+//   counts  what count_classes wrote for the same map
+//   out     samples * patches choices
+template <class Rule, class Classes>
+void select_patches(const cpu& exec, const Rule& rule, const Classes& map,
+                    std::type_identity_t<std::span<const std::byte>> counts, const patch_draws& s,
+                    std::type_identity_t<std::span<patch_choice>> out) {
+  const detail::selection sel = detail::check_selection(rule, map, counts, s, out);
+  for (std::size_t i = 0; i < map.samples(); ++i) {
+    const class_counts table = sel.layout.at(counts.data(), i);
+    const stream random = detail::patch_stream(s, i);
+    const extent3& n = map.grid(i).extents;
+    const auto reader = map.reader(i);
+    std::vector<char> wrong(static_cast<std::size_t>(s.patches), 0);
+    detail::parallel_for(exec.threads, s.patches, [&](std::int64_t p) {
+      const detail::patch_draw d = detail::draw_patch(sel.rule, sel.ratios.of, table.classes, table.totals, n, random,
+                                                      static_cast<std::int32_t>(p), detail::forced_of(s, i));
+      patch_choice& c = out[i * static_cast<std::size_t>(s.patches) + static_cast<std::size_t>(p)];
+      if (d.of_class < 0) {
+        c = d.choice;
+        return;
+      }
+      const std::int64_t voxel = detail::find_voxel(reader, n, table, d);
+      if (voxel < 0)
+        wrong[static_cast<std::size_t>(p)] = 1;
+      else
+        c = detail::about_voxel(sel.rule, n, d, voxel);
+    });
+    require(std::find(wrong.begin(), wrong.end(), 1) == wrong.end(), {Rule::name, static_cast<std::int64_t>(i)},
+            "the counts are not those of these voxels");
+  }
+}
+
+// The starts alone, for crop_at: those of patch p of every sample.
+inline std::vector<extent3> patch_starts(std::span<const patch_choice> choices, std::int32_t patches = 1,
+                                         std::int32_t p = 0) {
+  require(patches >= 1 && p >= 0 && p < patches && choices.size() % static_cast<std::size_t>(patches) == 0,
+          {"patch_starts"}, "patch ", p, " of ", patches, " in ", choices.size(), " choices");
+  std::vector<extent3> starts;
+  for (auto i = static_cast<std::size_t>(p); i < choices.size(); i += static_cast<std::size_t>(patches))
+    starts.push_back(choices[i].start);
+  return starts;
+}
+
+}  // namespace suture
