@@ -4,6 +4,8 @@
 
 #include "core/digest.hpp"
 #include "exec/cpu.hpp"
+#include "fit/otsu.hpp"
+#include "fit/percentiles.hpp"
 #include "ops/geometry/affine.hpp"
 #include "ops/geometry/crop.hpp"
 #include "ops/geometry/crop_at.hpp"

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pass of a fit over a sample on the CPU: rows divided among threads, each with a state of its own, merged after.
+#pragma once
+
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+
+#include "../exec/cpu.hpp"
+#include "selection.hpp"
+
+namespace suture::detail {
+
+inline int fit_workers(const cpu& exec, std::int64_t voxels) {
+  int threads = 1;
+#if defined(_OPENMP)
+  threads = exec.threads > 0 ? exec.threads : omp_get_max_threads();
+#else
+  (void)exec;
+#endif
+  return static_cast<int>(std::min<std::int64_t>(threads, 1 + voxels / 65536));
+}
+
+// Merges into `into` what `zero`, a state without counts, finds in channels [channel, channel_end) of one image.
+// A state has row(values, stride, map, map_stride, count, selector) and merge(state). The map of selections without one
+// is a single byte, read with stride 0.
+template <class T, class Selection, class State>
+void gather(const cpu& exec, const view<const T>& image, const Selection& selection, std::size_t sample,
+            std::int64_t channel, std::int64_t channel_end, const State& zero, State& into) {
+  using Map = typename Selection::map_type;
+  static constexpr Map nothing = 0;
+  view<const Map> map{};
+  map.data = &nothing;
+  if constexpr (Selection::has_map)
+    map = selection.map(sample);
+  else
+    (void)sample;
+  const extent3& n = image.grid.extents;
+  const std::int64_t rows = n[0] * n[1] * (channel_end - channel);
+  const int workers = fit_workers(exec, rows * n[2]);
+  const auto select = selection.select();
+  const auto pass = [&](State& state, std::int64_t first, std::int64_t last) {
+    for (std::int64_t row = first; row < last; ++row) {
+      const std::int64_t y = row % n[1], z = row / n[1] % n[0], c = channel + row / n[1] / n[0];
+      state.row(image.data + c * image.channel_stride + z * image.stride[0] + y * image.stride[1], image.stride[2],
+                map.data + z * map.stride[0] + y * map.stride[1], map.stride[2], n[2], select);
+    }
+  };
+  if (workers == 1) {
+    State state = zero;
+    pass(state, 0, rows);
+    into.merge(state);
+    return;
+  }
+  std::vector<State> states(static_cast<std::size_t>(workers), zero);
+  parallel_for(workers, workers, [&](std::int64_t w) {
+    pass(states[static_cast<std::size_t>(w)], rows * w / workers, rows * (w + 1) / workers);
+  });
+  for (const State& s : states) into.merge(s);
+}
+
+// f(sample, first channel, end of channels, result index) for every fitted group.
+template <class T, class F>
+void for_each_group(std::span<const view<const T>> images, bool pooled, const F& f) {
+  std::size_t group = 0;
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    if (pooled)
+      f(i, 0, images[i].channels, group++);
+    else
+      for (std::int64_t c = 0; c < images[i].channels; ++c) f(i, c, c + 1, group++);
+  }
+}
+
+// Views of constant elements, from a view or a range of views of either kind.
+template <class Images>
+auto constant_views(const Images& images) {
+  const auto views = as_views(images);
+  using element = typename view_element<std::remove_cv_t<typename decltype(views)::element_type>>::type;
+  std::vector<view<const std::remove_const_t<element>>> result(views.begin(), views.end());
+  return result;
+}
+
+}  // namespace suture::detail

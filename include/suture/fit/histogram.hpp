@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every value of an 8- or 16-bit image counted: the state from which all its statistics follow exactly.
+#pragma once
+
+#include <vector>
+
+#include "gather.hpp"
+#include "statistics.hpp"
+
+namespace suture {
+
+// How the threshold of Otsu (1979) is chosen; both take the first of equal maxima.
+//   scikit_image  skimage.filters.threshold_otsu: integers by one bin per value; floats by 256 bins between minimum and
+//                 maximum, the threshold being the centre of a bin
+//   opencv        cv::threshold with THRESH_OTSU, uint8 and uint16 alone: splits that leave a class less than
+//                 FLT_EPSILON of the voxels are not looked at, and 0 is the answer where none is left
+enum class otsu_rule { scikit_image, opencv };
+
+namespace detail {
+
+// The bin whose upper edge parts the classes best, among bins [first, last] that hold all counts; ties to the first.
+template <class Count>
+std::int64_t otsu_bin(const Count& count_of, std::int64_t first, std::int64_t last, std::uint64_t count,
+                      std::int64_t sum, otsu_rule rule) {
+  std::uint64_t below = 0;
+  std::int64_t sum_below = 0, best = rule == otsu_rule::opencv ? 0 : first;
+  double best_score = rule == otsu_rule::opencv ? 0 : -1;
+  for (std::int64_t bin = first; bin < last; ++bin) {
+    const std::uint64_t here = count_of(bin);
+    below += here;
+    sum_below += bin * static_cast<std::int64_t>(here);
+    const std::uint64_t fewer = below < count - below ? below : count - below;
+    if (fewer == 0 || (rule == otsu_rule::opencv && fewer << 23 < count)) continue;
+    const double score = otsu_score(below, sum_below, count, sum);
+    if (score > best_score) {
+      best_score = score;
+      best = bin;
+    }
+  }
+  return best;
+}
+
+}  // namespace detail
+
+// Counts of the values of T, one of int8, uint8, int16, uint16. Partial histograms of slabs, devices or ranks merge to
+// the bits of one pass; counters are 64-bit.
+template <class T>
+class histogram {
+  static_assert(counted<T>::by_histogram, "suture: histogram counts 8- and 16-bit integers");
+
+public:
+  static constexpr std::int64_t bins = std::int64_t{1} << counted<T>::bits;
+  static constexpr std::int64_t least = counted<T>::least;  // the value of bin 0
+
+  histogram() : counts_(static_cast<std::size_t>(bins)) {}
+  // From counters made elsewhere, such as those a device left: `bins` of them.
+  histogram(std::span<const std::uint64_t> counts, std::uint64_t undeclared)
+      : counts_(counts.begin(), counts.end()), undeclared_(undeclared) {
+    require(counts.size() == static_cast<std::size_t>(bins), {"histogram"}, counts.size(), " counters given, ", bins,
+            " needed");
+  }
+
+  std::span<const std::uint64_t> counts() const { return counts_; }
+  std::uint64_t count(T value) const { return counts_[counted<T>::key(value)]; }
+  std::uint64_t undeclared() const { return undeclared_; }
+  std::uint64_t total() const {
+    std::uint64_t n = 0;
+    for (const std::uint64_t c : counts_) n += c;
+    return n;
+  }
+
+  // Counts channel `channel` of an image, or with -1 all of them. `sample` chooses the map of the selection.
+  template <class Selection = everything>
+  void add(const cpu& exec, const view<const T>& image, const Selection& selection = {}, std::int64_t channel = -1,
+           std::size_t sample = 0) {
+    detail::check_sample("histogram", image, selection, sample);
+    require(channel >= -1 && channel < image.channels, {"histogram"}, "channel ", channel, " of ", image.channels);
+    worker total;
+    detail::gather(exec, image, selection, sample, channel < 0 ? 0 : channel,
+                   channel < 0 ? image.channels : channel + 1, worker{}, total);
+    for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += total.counts[2 * i] + total.counts[2 * i + 1];
+    undeclared_ += total.undeclared;
+  }
+
+  void merge(const histogram& other) {
+    for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
+    undeclared_ += other.undeclared_;
+  }
+
+  suture::moments moments(std::int32_t ddof = 0) const {
+    partial_sums p;
+    std::int64_t first = bins, last = -1;
+    fit_tally tally{0, 0, undeclared_};
+    for (std::int64_t i = 0; i < bins; ++i) {
+      const std::uint64_t c = counts_[static_cast<std::size_t>(i)];
+      if (c == 0) continue;
+      const std::int64_t value = i + least;
+      tally.count += c;
+      p.sum += static_cast<int128>(value) * static_cast<int128>(c);
+      p.square += static_cast<uint128>(value * value) * c;
+      first = std::min(first, i);
+      last = i;
+    }
+    exact_sums sums;
+    sums.take(p, [](std::int64_t& limb, std::int64_t amount) { limb += amount; });
+    sums.settle();
+    return detail::make_moments(sums, tally, static_cast<double>(first + least), static_cast<double>(last + least),
+                                true, ddof);
+  }
+
+  template <int N>
+  suture::percentiles<N> percentiles(const double (&q)[N]) const {
+    suture::percentiles<N> p;
+    p.tally = {total(), 0, undeclared_};
+    if (p.tally.count == 0) return p;
+    for (int k = 0; k < N; ++k) {
+      detail::check_percentile(q[k], {"percentiles"});
+      const auto place = detail::locate_percentile(q[k], p.tally.count);
+      p.value[k] = detail::interpolate_percentile(ranked(place.lower),
+                                                  ranked(std::min(place.lower + 1, p.tally.count - 1)), place.fraction);
+    }
+    p.status = ranked(0) < ranked(p.tally.count - 1) ? fit_status::ok : fit_status::constant;
+    return p;
+  }
+
+  threshold otsu(otsu_rule rule = otsu_rule::scikit_image) const {
+    threshold t;
+    t.tally = {total(), 0, undeclared_};
+    if (t.tally.count == 0) return t;
+    std::int64_t first = 0, last = bins - 1, sum = 0;
+    while (at(first) == 0) ++first;
+    while (at(last) == 0) --last;
+    for (std::int64_t i = first; i <= last; ++i) sum += i * static_cast<std::int64_t>(at(i));
+    t.status = first < last ? fit_status::ok : fit_status::constant;
+    t.value = static_cast<double>(
+        least + detail::otsu_bin([&](std::int64_t i) { return at(i); }, first, last, t.tally.count, sum, rule));
+    return t;
+  }
+
+  bool operator==(const histogram&) const = default;
+
+private:
+  // Two counters per value, for even and odd voxels: neighbours of one value do not wait for each other.
+  struct worker {
+    std::vector<std::uint64_t> counts = std::vector<std::uint64_t>(static_cast<std::size_t>(2 * bins));
+    std::uint64_t undeclared = 0;
+
+    template <class Map, class Selector>
+    void row(const T* values, std::int64_t stride, const Map* map, std::int64_t map_stride, std::int64_t count,
+             const Selector& select) {
+      for (std::int64_t x = 0; x < count; ++x) {
+        const T value = values[x * stride];
+        const detail::verdict v = select(value, map[x * map_stride]);
+        if (v == detail::verdict::selected)
+          ++counts[2 * counted<T>::key(value) + static_cast<std::size_t>(x & 1)];
+        else if (v == detail::verdict::undeclared)
+          ++undeclared;
+      }
+    }
+    void merge(const worker& other) {
+      for (std::size_t i = 0; i < counts.size(); ++i) counts[i] += other.counts[i];
+      undeclared += other.undeclared;
+    }
+  };
+
+  std::uint64_t at(std::int64_t bin) const { return counts_[static_cast<std::size_t>(bin)]; }
+  double ranked(std::uint64_t rank) const {
+    std::int64_t bin = 0;
+    while (rank >= at(bin)) rank -= at(bin++);
+    return static_cast<double>(bin + least);
+  }
+
+  std::vector<std::uint64_t> counts_;
+  std::uint64_t undeclared_ = 0;
+};
+
+}  // namespace suture

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exact percentiles: from the histogram of 8- and 16-bit images, by radix selection on order-preserving keys otherwise.
+#pragma once
+
+#include "moments.hpp"
+
+namespace suture {
+
+namespace detail {
+
+template <int N>
+struct positions {
+  static constexpr int size = N;
+  double q[N];
+};
+
+// Where a search for the ranks of N percentiles stands. After round r the first 11, 22, 32 bits of the keys at those
+// ranks are known; the values that share a prefix with one of them are counted next, a slot for each prefix.
+template <int N>
+struct search {
+  static_assert(N >= 1 && N <= 32, "suture: at most 32 percentiles in one fit");
+  static constexpr int ranks = 2 * N + 2;  // two for each percentile, and the first and last of all
+  static constexpr int rounds = 3;
+  std::uint64_t rank[ranks] = {};    // among the values that share the prefix
+  std::uint32_t prefix[ranks] = {};  // ends as the key itself
+  std::int32_t slot[ranks] = {};
+  std::int32_t slots = 1;
+  double fraction[N] = {};
+  fit_tally tally{};
+  std::uint8_t first_slot[2048];          // of the first 11 bits; 255: none
+  std::uint8_t second_slot[ranks][2048];  // of the next 11, by first slot
+
+  SUTURE_FN static int digit_bits(int round) { return round < 2 ? 11 : 10; }
+
+  // The counter of a key in this round, or -1.
+  SUTURE_FN std::int32_t counter(std::uint32_t key, int round) const {
+    if (round == 0) return static_cast<std::int32_t>(key >> 21);
+    const std::int32_t s = first_slot[key >> 21];
+    if (s == 255) return -1;
+    const auto middle = static_cast<std::int32_t>(key >> 10 & 2047u);
+    if (round == 1) return s * 2048 + middle;
+    const std::int32_t t = second_slot[s][middle];
+    return t == 255 ? -1 : t * 2048 + static_cast<std::int32_t>(key & 1023u);
+  }
+
+  // The ranks, once the number of values is known.
+  SUTURE_HD void aim(const double* q, std::uint64_t count) {
+    for (int k = 0; k < N; ++k) {
+      const percentile_place place = locate_percentile(q[k], count);
+      rank[2 * k] = place.lower;
+      rank[2 * k + 1] = place.lower + 1 < count ? place.lower + 1 : count - 1;
+      fraction[k] = place.fraction;
+    }
+    rank[2 * N + 1] = count - 1;
+  }
+  // Slots of the prefixes found in `round`, for the round after.
+  SUTURE_HD void assign_slots(int round) {
+    if (round + 1 == rounds) return;
+    std::int32_t next[ranks];
+    slots = 0;
+    for (int r = 0; r < ranks; ++r) {
+      int same = 0;
+      while (same < r && prefix[same] != prefix[r]) ++same;
+      next[r] = same < r ? next[same] : slots++;
+      if (round == 0)
+        first_slot[prefix[r]] = static_cast<std::uint8_t>(next[r]);
+      else
+        second_slot[slot[r]][prefix[r] & 2047u] = static_cast<std::uint8_t>(next[r]);
+    }
+    for (int r = 0; r < ranks; ++r) slot[r] = next[r];
+  }
+  template <class T>
+  SUTURE_HD percentiles<N> finish() const {
+    percentiles<N> p;
+    p.tally = tally;
+    if (tally.count == 0) return p;
+    p.status = prefix[2 * N] < prefix[2 * N + 1] ? fit_status::ok : fit_status::constant;
+    for (int k = 0; k < N; ++k)
+      p.value[k] = interpolate_percentile(counted<T>::value_of(prefix[2 * k]), counted<T>::value_of(prefix[2 * k + 1]),
+                                          fraction[k]);
+    return p;
+  }
+};
+
+}  // namespace detail
+
+// A search for N percentiles in as many passes over the voxels as there are rounds, three: in each, add every part of
+// the voxels, merge the parts counted elsewhere, then advance. Merged parts give the bits of one pass.
+template <class T, int N>
+class percentile_search {
+public:
+  explicit percentile_search(const double (&q)[N]) : counts_(2048) {
+    for (int k = 0; k < N; ++k) {
+      detail::check_percentile(q[k], {"percentiles"});
+      q_.q[k] = q[k];
+    }
+    std::fill(std::begin(state_.first_slot), std::end(state_.first_slot), std::uint8_t{255});
+    for (auto& row : state_.second_slot) std::fill(std::begin(row), std::end(row), std::uint8_t{255});
+  }
+
+  bool done() const { return round_ == detail::search<N>::rounds; }
+
+  template <class Selection = everything>
+  void add(const cpu& exec, const view<const T>& image, const Selection& selection = {}, std::int64_t channel = -1,
+           std::size_t sample = 0) {
+    require(!done(), {"percentiles"}, "the search is over");
+    detail::check_sample("percentiles", image, selection, sample);
+    require(channel >= -1 && channel < image.channels, {"percentiles"}, "channel ", channel, " of ", image.channels);
+    percentile_search zero = *this;
+    std::fill(zero.counts_.begin(), zero.counts_.end(), 0);
+    zero.passed_ = {};
+    detail::gather(exec, image, selection, sample, channel < 0 ? 0 : channel,
+                   channel < 0 ? image.channels : channel + 1, zero, *this);
+  }
+
+  template <class Map, class Selector>
+  void row(const T* values, std::int64_t stride, const Map* map, std::int64_t map_stride, std::int64_t count,
+           const Selector& select) {
+    for (std::int64_t x = 0; x < count; ++x) {
+      const T value = values[x * stride];
+      const detail::verdict v = select(value, map[x * map_stride]);
+      if (v == detail::verdict::rejected) continue;
+      if (v == detail::verdict::undeclared)
+        ++passed_.undeclared;
+      else if (!counted<T>::finite(value))
+        ++passed_.excluded;
+      else {
+        ++passed_.count;
+        const std::int32_t c = state_.counter(counted<T>::key(value), round_);
+        if (c >= 0) ++counts_[static_cast<std::size_t>(c)];
+      }
+    }
+  }
+
+  void merge(const percentile_search& other) {
+    require(other.round_ == round_ && std::equal(std::begin(q_.q), std::end(q_.q), std::begin(other.q_.q)) &&
+                std::equal(std::begin(state_.prefix), std::end(state_.prefix), std::begin(other.state_.prefix)),
+            {"percentiles"}, "searches that stand at different places do not merge");
+    for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
+    passed_.count += other.passed_.count;
+    passed_.excluded += other.passed_.excluded;
+    passed_.undeclared += other.passed_.undeclared;
+  }
+
+  void advance() {
+    if (round_ == 0) {
+      state_.tally = passed_;
+      if (passed_.count != 0) state_.aim(q_.q, passed_.count);
+    } else {
+      require(passed_.count == state_.tally.count, {"percentiles"}, "this round saw ", passed_.count,
+              " values, the first ", state_.tally.count);
+    }
+    if (passed_.count == 0) {
+      round_ = detail::search<N>::rounds;
+      return;
+    }
+    for (int r = 0; r < detail::search<N>::ranks; ++r) {
+      const std::uint64_t* counts = counts_.data() + state_.slot[r] * 2048;
+      std::uint32_t digit = 0;
+      while (state_.rank[r] >= counts[digit]) state_.rank[r] -= counts[digit++];
+      state_.prefix[r] = state_.prefix[r] << detail::search<N>::digit_bits(round_) | digit;
+    }
+    state_.assign_slots(round_);
+    ++round_;
+    passed_ = {};
+    counts_.assign(static_cast<std::size_t>(state_.slots) * 2048, 0);
+  }
+
+  suture::percentiles<N> percentiles() const {
+    require(done(), {"percentiles"}, "the search needs another round");
+    return state_.template finish<T>();
+  }
+
+private:
+  detail::positions<N> q_{};
+  detail::search<N> state_{};
+  std::vector<std::uint64_t> counts_;
+  fit_tally passed_{};
+  int round_ = 0;
+};
+
+// The percentiles `q`, each in [0, 100], of the selected voxels: numpy.percentile with method "linear", in double, in
+// the units of the image. Exact order statistics. Per sample and channel, or per sample where `pooled`; N at most 32.
+// Errors: a percentile outside [0, 100]; those of the views. Source: numpy.percentile.
+template <int N>
+struct fit_percentiles {
+  double q[N];
+  bool pooled = false;
+
+  static constexpr std::string_view name = "fit_percentiles";
+  using result = percentiles<N>;
+
+  void check() const {
+    for (const double p : q) detail::check_percentile(p, {name});
+  }
+  SUTURE_HD detail::positions<N> positions() const {
+    detail::positions<N> p;
+    for (int k = 0; k < N; ++k) p.q[k] = q[k];
+    return p;
+  }
+  SUTURE_HD result finish(const percentiles<N>& p) const { return p; }
+};
+
+// The interval between two percentiles; 0 and 100 are minimum and maximum.
+// Errors: a percentile outside [0, 100], lower not below upper; those of the views.
+// Source: MONAI ScaleIntensityRangePercentiles.
+struct fit_range {
+  double lower = 0, upper = 100;
+  bool pooled = false;
+
+  static constexpr std::string_view name = "fit_range";
+  using result = intensity_range;
+
+  void check() const {
+    detail::check_percentile(lower, {name});
+    detail::check_percentile(upper, {name});
+    require(lower < upper, {name}, "lower percentile ", lower, " must be below the upper, ", upper);
+  }
+  SUTURE_HD detail::positions<2> positions() const { return {{lower, upper}}; }
+  SUTURE_HD result finish(const percentiles<2>& p) const { return detail::make_range(p); }
+};
+
+// The piecewise linear map that takes the percentiles `q` of the selected voxels to the values `target`: a standard
+// scale (Nyul and Udupa 1999), or the same percentiles of a reference image. Two percentiles of one value make a
+// step.
+// Errors: a percentile outside [0, 100], percentiles or targets that do not increase, a target that is not finite;
+// those of the views. Source: TorchIO HistogramStandardization.
+template <int N>
+struct fit_landmarks {
+  double q[N];
+  double target[N];
+  bool pooled = false;
+
+  static constexpr std::string_view name = "fit_landmarks";
+  using result = landmark_map<N>;
+
+  void check() const {
+    for (int k = 0; k < N; ++k) {
+      detail::check_percentile(q[k], {name});
+      require(std::isfinite(target[k]), {name}, "target ", target[k], " must be finite");
+      if (k == 0) continue;
+      require(q[k - 1] < q[k], {name}, "percentiles ", q[k - 1], " and ", q[k], " must increase");
+      require(target[k - 1] < target[k], {name}, "targets ", target[k - 1], " and ", target[k], " must increase");
+    }
+  }
+  SUTURE_HD detail::positions<N> positions() const {
+    detail::positions<N> p;
+    for (int k = 0; k < N; ++k) p.q[k] = q[k];
+    return p;
+  }
+  SUTURE_HD result finish(const percentiles<N>& p) const { return detail::make_landmark_map(p, target); }
+};
+
+namespace detail {
+
+template <class Fit>
+concept percentile_fit = requires(const Fit& f) {
+  f.positions().q;
+};
+
+}  // namespace detail
+
+// What fit does, found by the type of the fit.
+template <class T, detail::percentile_fit Fit, class Selection>
+void fit_on_cpu(const cpu& exec, const Fit& how, std::span<const view<const T>> images, const Selection& selection,
+                std::span<typename Fit::result> results) {
+  how.check();
+  detail::check_fit(Fit::name, images, selection, how.pooled, results.size());
+  const auto where = how.positions();
+  detail::for_each_group(images, how.pooled, [&](std::size_t i, std::int64_t channel, std::int64_t, std::size_t group) {
+    if (how.pooled) channel = -1;
+    if constexpr (counted<T>::by_histogram) {
+      histogram<T> h;
+      h.add(exec, images[i], selection, channel, i);
+      results[group] = how.finish(h.percentiles(where.q));
+    } else {
+      percentile_search<T, decltype(where)::size> s(where.q);
+      while (!s.done()) {
+        s.add(exec, images[i], selection, channel, i);
+        s.advance();
+      }
+      results[group] = how.finish(s.percentiles());
+    }
+  });
+}
+
+}  // namespace suture
