@@ -22,6 +22,11 @@ struct job {
   std::uint64_t seed = 7;
   std::uint32_t epoch = 0;
   int repetitions = 3;  // the shortest counts
+
+  std::size_t feature_count() const {
+    return static_cast<std::size_t>(samples) * static_cast<std::size_t>(layer.tokens()) *
+           static_cast<std::size_t>(layer.features);
+  }
 };
 
 struct embedded {

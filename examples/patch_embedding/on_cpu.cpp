@@ -25,8 +25,8 @@ embedded embed_on_cpu(const job& j) {
   const auto plan = plan_job(j, scans);
 
   embedded made;
-  made.fused.resize(plan.size() * static_cast<std::size_t>(j.layer.tokens() * j.layer.features));
-  made.stored.resize(made.fused.size());
+  made.fused.resize(j.feature_count());
+  made.stored.resize(j.feature_count());
   made.patches.resize(plan.size() * static_cast<std::size_t>(plan.output_grid(0).voxels()));
   const auto patch_views = batch_views(made.patches.data(), plan.output_grids());
   const auto pair = image(scans, patch_views);

@@ -39,8 +39,8 @@ embedded embed_on_cuda(const job& j) {
 
   const embedding& e = j.layer;
   const device_array<float> weights(j.weights);
-  const device_array<float> fused(plan.size() * static_cast<std::size_t>(e.tokens() * e.features));
-  const device_array<float> stored(plan.size() * static_cast<std::size_t>(e.tokens() * e.features));
+  const device_array<float> fused(j.feature_count());
+  const device_array<float> stored(j.feature_count());
   const device_array<half> patches(plan.size() * static_cast<std::size_t>(plan.output_grid(0).voxels()));
   const auto patch_views = batch_views(patches.data(), plan.output_grids());
   const auto pair = image(scans, patch_views);
