@@ -407,20 +407,25 @@ SUTURE_INLINE void pick_labels(const strip<Pipeline>& s, const T* data, const st
                                const std::int32_t (&n)[3], T outside, T (&out)[strip_width]) {
   using L = typename Pipeline::label_type;
   using B = typename Pipeline::border_type;
+  const Offset step[3] = {static_cast<Offset>(stride[0]), static_cast<Offset>(stride[1]),
+                          static_cast<Offset>(stride[2])};
+  const std::int32_t extent[3] = {n[0], n[1], n[2]};
   Offset offset[strip_width];
+  if (s.within(n, 0, 1)) {
+    for (int l = 0; l < strip_width; ++l)
+      offset[l] = L::first({s.base[0][l], s.fraction_of[0][l]}) * step[0] +
+                  L::first({s.base[1][l], s.fraction_of[1][l]}) * step[1] +
+                  L::first({s.base[2][l], s.fraction_of[2][l]}) * step[2];
+    for (int l = 0; l < strip_width; ++l) out[l] = data[offset[l]];
+    return;
+  }
   std::int32_t in[strip_width];
   for (int l = 0; l < strip_width; ++l) {
-    offset[l] = 0;
-    in[l] = 1;
-  }
-  for (int k = 0; k < 3; ++k) {
-    const auto step = static_cast<Offset>(stride[k]);
-    const std::int32_t extent = n[k];
-    for (int l = 0; l < strip_width; ++l) {
-      const std::int32_t index = B::index(L::first({s.base[k][l], s.fraction_of[k][l]}), extent);
-      in[l] &= index >= 0;
-      offset[l] += std::max(index, 0) * step;
-    }
+    const std::int32_t z = B::index(L::first({s.base[0][l], s.fraction_of[0][l]}), extent[0]);
+    const std::int32_t y = B::index(L::first({s.base[1][l], s.fraction_of[1][l]}), extent[1]);
+    const std::int32_t x = B::index(L::first({s.base[2][l], s.fraction_of[2][l]}), extent[2]);
+    in[l] = (z | y | x) >= 0;
+    offset[l] = std::max(z, 0) * step[0] + std::max(y, 0) * step[1] + std::max(x, 0) * step[2];
   }
   for (int l = 0; l < strip_width; ++l) out[l] = data[offset[l]];
   if constexpr (B::has_value)

@@ -64,13 +64,20 @@ public:
         part[j + 1][l] = pair.sine;
       }
     float aligned[Count + 4];
-    for (int l = 0; l < lanes; ++l)
-      for (int j = 0; j < 4; ++j) aligned[4 * l + j] = part[j][l];
-    if (offset != 0) {
-      float last[4];
-      normal4((first >> 2) + lanes, last);
-      for (int j = 0; j < 4; ++j) aligned[Count + j] = last[j];
+    SUTURE_KEEP_LOOP
+    for (int l = 0; l < lanes; ++l) {
+      aligned[4 * l] = part[0][l];
+      aligned[4 * l + 1] = part[1][l];
+      aligned[4 * l + 2] = part[2][l];
+      aligned[4 * l + 3] = part[3][l];
     }
+    if (offset == 0) {
+      for (int i = 0; i < Count; ++i) z[i] = aligned[i];
+      return;
+    }
+    float last[4];
+    normal4((first >> 2) + lanes, last);
+    for (int j = 0; j < 4; ++j) aligned[Count + j] = last[j];
     for (int i = 0; i < Count; ++i) z[i] = aligned[i + offset];
   }
 
