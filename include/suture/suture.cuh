@@ -3,5 +3,6 @@
 #pragma once
 
 #include "exec/cuda.cuh"
+#include "mask/loops.cuh"
 #include "patch/select_patches.cuh"
 #include "suture.hpp"

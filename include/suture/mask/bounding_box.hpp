@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bounding box of the foreground of an image, and the crop to it.
+#pragma once
+
+#include "../ops/geometry/crop.hpp"
+#include "loops.hpp"
+
+namespace suture {
+
+// Voxels first .. last along (z, y, x), both inside; empty: first = {0, 0, 0}, last = {-1, -1, -1}.
+struct bounding_box_result {
+  mask_status status;
+  std::int32_t first[3], last[3];
+};
+
+namespace detail::masks {
+
+// low[3] and high[3]; what is found stays in range of int32.
+struct clear_box {
+  std::uint32_t* box;
+  SUTURE_FN void operator()(std::int64_t i) const { box[i] = i < 3 ? 0xffffffffu : 0; }
+};
+// Called once a row, for its first word.
+struct grow_box {
+  bit_volume bits;
+  std::uint32_t* box;
+  SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t) const {
+    const std::uint64_t* const row = bits.row(z, y);
+    std::int32_t first = 0, last = bits.row_words - 1;
+    while (first < last && row[first] == 0) ++first;
+    while (last > first && row[last] == 0) --last;
+    if (row[first] == 0) return;
+    const std::int32_t at[3][2] = {
+        {z, z}, {y, y}, {first * 64 + trailing_zeros(row[first]), last * 64 + 63 - leading_zeros(row[last])}};
+    for (int k = 0; k < 3; ++k) {
+      lower_to(box + k, static_cast<std::uint32_t>(at[k][0]));
+      raise_to(box + 3 + k, static_cast<std::uint32_t>(at[k][1]));
+    }
+  }
+};
+struct report_box {
+  const std::uint32_t* box;
+  bounding_box_result* result;
+  SUTURE_FN void operator()(std::int64_t) const {
+    const bool found = box[0] != 0xffffffffu;
+    result->status = found ? mask_status::ok : mask_status::empty;
+    for (int k = 0; k < 3; ++k) {
+      result->first[k] = found ? static_cast<std::int32_t>(box[k]) : 0;
+      result->last[k] = found ? static_cast<std::int32_t>(box[3 + k]) : -1;
+    }
+  }
+};
+
+struct box_layout {
+  bit_volume bits;
+  std::uint32_t* box;
+  box_layout(arena& memory, const extent3& n) : bits(memory.bits(n)), box(memory.take<std::uint32_t>(6)) {}
+};
+
+}  // namespace detail::masks
+
+// Bytes of workspace for bounding_box: an eighth of a byte a voxel of the largest sample.
+template <class Views>
+std::size_t bounding_box_workspace_bytes(const Views& in) {
+  return detail::masks::mask_workspace_bytes(in, [](detail::masks::arena& a, const extent3& n) {
+    detail::masks::box_layout{a, n};
+  });
+}
+
+// bounding_box: the smallest box that holds every voxel with any channel above `threshold` (a NaN is not).
+//   in       views of any storage type and number of channels
+//   results  one per sample, where the executor writes (device memory for cuda)
+// Errors: invalid views, more than 2^32 - 2 voxels, a threshold that is not a number, a workspace too small.
+// Source: scipy.ndimage.find_objects, MONAI generate_spatial_bounding_box.
+template <class Executor, class In>
+void bounding_box(const Executor& exec, const In& inputs, std::span<bounding_box_result> results, float threshold = 0) {
+  using namespace detail::masks;
+  using loops = mask_loops<Executor>;
+  constexpr std::string_view name = "bounding_box";
+  using T = std::remove_const_t<view_element_t<In>>;
+  const auto in = as_views(inputs);
+  check_mask_inputs(in, name, false);
+  check_mask_results(results, in, name);
+  require(!std::isnan(threshold), {name}, "threshold must be a number");
+  for_masks(exec, in, bounding_box_workspace_bytes(inputs), name, [&](arena& memory, std::size_t i) {
+    const box_layout l(memory, in[i].grid.extents);
+    loops::pack(exec, strided_of<const T>(in[i]), is_above<T>{threshold, in[i].channels, in[i].channel_stride}, l.bits);
+    loops::each(exec, 6, clear_box{l.box});
+    const std::int32_t rows[3] = {l.bits.extents[0], l.bits.extents[1], 1};
+    loops::voxels(exec, rows, grow_box{l.bits, l.box});
+    loops::each(exec, 1, report_box{l.box, results.data() + i});
+  });
+}
+
+// box_crop: the box of `size` voxels that begins at input index `start`; where it leaves the input, the border rule of
+// the sampling fills it.
+//   out(i) = in(start + i); voxels along (z, y, x); physical positions are kept (the origin moves).
+// Errors: a size that is not positive.
+struct box_crop {
+  static constexpr std::string_view name = "box_crop";
+  static constexpr bool keeps_axes = true;
+
+  extent3 start{0, 0, 0};
+  extent3 size{0, 0, 0};
+
+  geometry_step step(const grid& input, const site& where) const {
+    for (int k = 0; k < 3; ++k) {
+      require(size[k] > 0, where, "size ", size, " must be positive");
+      require(start[k] >= -(std::int64_t{1} << 22) && start[k] <= std::int64_t{1} << 22, where, "start ", start,
+              " is further than 2^22 voxels away");
+    }
+    const geometry_step result = detail::box_step(input, start, size);
+    check(result.output, where);
+    return result;
+  }
+};
+
+// crop_foreground: from a bounding box to the crop of an image.
+//   margin         voxels added on both sides
+//   allow_smaller  the box ends where the image does; without, it may leave the image
+//   divisible_by   each size is raised to a multiple, floor(d / 2) of d voxels in front; may leave the image.
+//                  0 or 1: any size
+// A result that is empty gives the whole image. Source: MONAI CropForeground.
+// Errors: a negative margin or divisor, a result beyond the extents.
+struct crop_foreground {
+  static constexpr std::string_view name = "crop_foreground";
+
+  extent3 margin{0, 0, 0};
+  extent3 divisible_by{1, 1, 1};
+  bool allow_smaller = true;
+
+  box_crop placed(const bounding_box_result& found, const grid& input, const site& where = {name}) const {
+    box_crop box{.start = {0, 0, 0}, .size = input.extents};
+    for (int k = 0; k < 3; ++k) {
+      const std::int64_t n = input.extents[k];
+      require(margin[k] >= 0 && margin[k] <= std::int64_t{1} << 21, where, "margin ", margin, " must be in 0..2^21");
+      require(divisible_by[k] >= 0 && divisible_by[k] <= std::int64_t{1} << 21, where, "divisor ", divisible_by,
+              " must be in 0..2^21");
+      if (found.status == mask_status::empty) continue;
+      require(found.first[k] >= 0 && found.first[k] <= found.last[k] && found.last[k] < n, where, "box of ",
+              found.first[k], "..", found.last[k], " leaves the extents ", input.extents);
+      std::int64_t first = found.first[k] - margin[k], end = found.last[k] + 1 + margin[k];
+      if (allow_smaller) {
+        first = std::max<std::int64_t>(first, 0);
+        end = std::min(end, n);
+      }
+      const std::int64_t unit = std::max<std::int64_t>(divisible_by[k], 1);
+      const std::int64_t size = (end - first + unit - 1) / unit * unit;
+      box.start[k] = first - (size - (end - first)) / 2;
+      box.size[k] = size;
+    }
+    return box;
+  }
+};
+
+}  // namespace suture

@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connected components of masks: numbered, the largest, or those of a least size. Union-find over runs along x.
+#pragma once
+
+#include "loops.hpp"
+
+namespace suture {
+
+// Which voxels touch. In an image of one slice `faces` is 4-connectivity, the other two are 8-connectivity.
+enum class connectivity : std::int32_t {
+  faces = 1,    // 6 neighbours
+  edges = 2,    // 18 neighbours
+  corners = 3,  // 26 neighbours
+};
+
+// The largest component of a sample.
+//   voxels  its size; 0 when the mask is empty
+struct largest_component_result {
+  mask_status status;
+  std::uint32_t voxels;
+};
+
+namespace detail::masks {
+
+// A component is a tree over its runs, maximal rows of set voxels along x. The slot of a run is known from where it
+// begins (two runs of a row begin at least two voxels apart), and slots ascend with the linear index: the root of
+// every tree is its smallest slot, so it does not matter in which order runs are united. Slot 0 is no run; it stands
+// for the outside of the volume.
+struct run_forest {
+  bit_volume bits;
+  std::uint64_t flip;  // all ones: components of the background
+  std::uint32_t* parent;
+
+  SUTURE_FN std::uint64_t word(std::int32_t z, std::int32_t y, std::int32_t w) const {
+    return (bits.row(z, y)[w] ^ flip) & bits.inside(w);
+  }
+  SUTURE_FN std::uint64_t word_or_none(std::int32_t z, std::int32_t y, std::int32_t w) const {
+    return w < 0 || w >= bits.row_words ? 0 : word(z, y, w);
+  }
+  // The first bits of the runs that begin in the word.
+  SUTURE_FN std::uint64_t starts(std::int32_t z, std::int32_t y, std::int32_t w) const {
+    const std::uint64_t a = word(z, y, w);
+    return a & ~(a << 1 | word_or_none(z, y, w - 1) >> 63);
+  }
+  SUTURE_FN std::uint32_t slot(std::int32_t z, std::int32_t y, std::int32_t start) const {
+    const auto row =
+        static_cast<std::uint32_t>(z) * static_cast<std::uint32_t>(bits.extents[1]) + static_cast<std::uint32_t>(y);
+    return 1 + row * (static_cast<std::uint32_t>(bits.extents[2] + 1) / 2) + static_cast<std::uint32_t>(start) / 2;
+  }
+  // The slot of the run that holds voxel x, which is set.
+  SUTURE_FN std::uint32_t slot_of(std::int32_t z, std::int32_t y, std::int32_t x) const {
+    std::int32_t w = x / 64;
+    std::uint64_t gaps = ~word(z, y, w) & (~std::uint64_t{0} >> (63 - x % 64));
+    while (gaps == 0 && w > 0) gaps = ~word(z, y, --w);
+    return slot(z, y, gaps == 0 ? 0 : w * 64 + 64 - leading_zeros(gaps));
+  }
+  // Voxels of the run that begins at x.
+  SUTURE_FN std::uint32_t length(std::int32_t z, std::int32_t y, std::int32_t x) const {
+    std::int32_t w = x / 64;
+    std::uint64_t gaps = ~word(z, y, w) & (~std::uint64_t{0} << (x % 64));
+    while (gaps == 0 && w + 1 < bits.row_words) gaps = ~word(z, y, ++w);
+    const std::int32_t end = gaps == 0 ? (w + 1) * 64 : w * 64 + trailing_zeros(gaps);
+    return static_cast<std::uint32_t>((end < bits.extents[2] ? end : bits.extents[2]) - x);
+  }
+  SUTURE_FN std::uint32_t find(std::uint32_t s) const {
+    std::uint32_t up = load_relaxed(parent + s);
+    while (up != s) {
+      const std::uint32_t next = load_relaxed(parent + up);
+      if (next != up) store_relaxed(parent + s, next);  // halves the path; any ancestor is a valid parent
+      s = up;
+      up = next;
+    }
+    return s;
+  }
+  SUTURE_FN void unite(std::uint32_t a, std::uint32_t b) const {
+    while (true) {
+      a = find(a);
+      b = find(b);
+      if (a == b) return;
+      const std::uint32_t high = a > b ? a : b, low = a > b ? b : a;
+      const std::uint32_t seen = exchange_if(parent + high, high, low);
+      if (seen == high) return;
+      a = seen;
+      b = low;
+    }
+  }
+};
+
+inline std::size_t run_slots(const extent3& n) { return static_cast<std::size_t>(1 + n[0] * n[1] * ((n[2] + 1) / 2)); }
+
+// f(x, slot) for each run that begins in the word.
+template <class F>
+SUTURE_FN void for_runs(const run_forest& forest, std::int32_t z, std::int32_t y, std::int32_t w, const F& f) {
+  for (std::uint64_t s = forest.starts(z, y, w); s != 0; s &= s - 1) {
+    const std::int32_t x = w * 64 + trailing_zeros(s);
+    f(x, forest.slot(z, y, x));
+  }
+}
+
+// The bits of word w whose run's root passes.
+template <class Passes>
+SUTURE_FN std::uint64_t runs_that_pass(const run_forest& forest, std::int32_t z, std::int32_t y, std::int32_t w,
+                                       const Passes& passes) {
+  std::uint64_t kept = 0;
+  for (std::uint64_t left = forest.word(z, y, w); left != 0;) {
+    const std::int32_t first = trailing_zeros(left);
+    const std::uint64_t gaps = ~(left >> first);  // never 0 but for a full word
+    const std::int32_t count = gaps == 0 ? 64 : trailing_zeros(gaps);
+    const std::uint64_t piece = (~std::uint64_t{0} >> (64 - count)) << first;
+    if (passes(forest.parent[forest.slot_of(z, y, w * 64 + first)])) kept |= piece;
+    left &= ~piece;
+  }
+  return kept;
+}
+
+struct plant_runs {
+  run_forest forest;
+  SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {
+    if ((z | y | w) == 0) forest.parent[0] = 0;
+    for_runs(forest, z, y, w, [&](std::int32_t, std::uint32_t slot) { forest.parent[slot] = slot; });
+  }
+};
+
+struct unite_runs {
+  run_forest forest;
+  std::int32_t reach;  // connectivity: in how many axes neighbours may differ
+  bool planar;         // within slices alone
+
+  SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {
+    const std::uint64_t a = forest.word(z, y, w);
+    if (a == 0) return;
+    if (y > 0) rows(a, z, y, z, y - 1, w, reach > 1);
+    if (planar || z == 0) return;
+    rows(a, z, y, z - 1, y, w, reach > 1);
+    if (reach == 1) return;
+    if (y > 0) rows(a, z, y, z - 1, y - 1, w, reach > 2);
+    if (y + 1 < forest.bits.extents[1]) rows(a, z, y, z - 1, y + 1, w, reach > 2);
+  }
+
+  // Unites the runs of row (z, y) with those of row (z1, y1) that lie beside them; with `slanted` also those that
+  // begin or end one voxel off.
+  SUTURE_FN void rows(std::uint64_t a, std::int32_t z, std::int32_t y, std::int32_t z1, std::int32_t y1, std::int32_t w,
+                      bool slanted) const {
+    const std::uint64_t b = forest.word(z1, y1, w);
+    const std::uint64_t a_before = forest.word_or_none(z, y, w - 1), b_before = forest.word_or_none(z1, y1, w - 1);
+    const std::uint64_t both = a & b;
+    join(both & ~(both << 1 | (a_before & b_before) >> 63), 0, z, y, z1, y1, w);
+    if (!slanted) return;
+    const std::uint64_t a_after = forest.word_or_none(z, y, w + 1), b_after = forest.word_or_none(z1, y1, w + 1);
+    join(a & ~b & (b << 1 | b_before >> 63) & ~(a << 1 | a_before >> 63), -1, z, y, z1, y1, w);
+    join(a & ~b & (b >> 1 | b_after << 63) & ~(a >> 1 | a_after << 63), 1, z, y, z1, y1, w);
+  }
+  SUTURE_FN void join(std::uint64_t where, std::int32_t shift, std::int32_t z, std::int32_t y, std::int32_t z1,
+                      std::int32_t y1, std::int32_t w) const {
+    for (; where != 0; where &= where - 1) {
+      const std::int32_t x = w * 64 + trailing_zeros(where);
+      forest.unite(forest.slot_of(z, y, x), forest.slot_of(z1, y1, x + shift));
+    }
+  }
+};
+
+struct flatten_runs {
+  run_forest forest;
+  SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {
+    for_runs(forest, z, y, w,
+             [&](std::int32_t, std::uint32_t slot) { store_relaxed(forest.parent + slot, forest.find(slot)); });
+  }
+};
+
+// After this parent[slot] of a run is the root of its component.
+template <class Executor>
+void grow_forest(const Executor& exec, const run_forest& forest, connectivity touching, bool planar) {
+  using loops = mask_loops<Executor>;
+  loops::words(exec, forest.bits, plant_runs{forest});
+  loops::words(exec, forest.bits, unite_runs{forest, static_cast<std::int32_t>(touching), planar});
+  loops::words(exec, forest.bits, flatten_runs{forest});
+}
+
+// Sizes by root.
+struct clear_sizes {
+  run_forest forest;
+  std::uint32_t* sizes;
+  SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {
+    for_runs(forest, z, y, w, [&](std::int32_t, std::uint32_t slot) { sizes[slot] = 0; });
+  }
+};
+struct sum_sizes {
+  run_forest forest;
+  std::uint32_t* sizes;
+  SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {
+    for_runs(forest, z, y, w, [&](std::int32_t x, std::uint32_t slot) {
+      add_relaxed(sizes + forest.parent[slot], forest.length(z, y, x));
+    });
+  }
+};
+template <class Executor>
+void measure_components(const Executor& exec, const run_forest& forest, std::uint32_t* sizes) {
+  mask_loops<Executor>::words(exec, forest.bits, clear_sizes{forest, sizes});
+  mask_loops<Executor>::words(exec, forest.bits, sum_sizes{forest, sizes});
+}
+
+// The size above, the complement of the root below: the largest of these keys is the largest component, and among
+// equals the one that begins first.
+struct find_largest {
+  run_forest forest;
+  const std::uint32_t* sizes;
+  std::uint64_t* best;
+  SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {
+    for_runs(forest, z, y, w, [&](std::int32_t, std::uint32_t slot) {
+      if (forest.parent[slot] == slot) raise_to(best, static_cast<std::uint64_t>(sizes[slot]) << 32 | ~slot);
+    });
+  }
+};
+struct clear_key {
+  std::uint64_t* key;
+  SUTURE_FN void operator()(std::int64_t) const { *key = 0; }
+};
+struct keep_best {
+  run_forest forest;
+  const std::uint64_t* best;
+  bit_volume out;
+  SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {
+    const std::uint32_t root = ~static_cast<std::uint32_t>(*best);
+    out.row(z, y)[w] = runs_that_pass(forest, z, y, w, [&](std::uint32_t r) { return r == root; });
+  }
+};
+struct keep_large {
+  run_forest forest;
+  const std::uint32_t* sizes;
+  std::uint32_t least;
+  bit_volume out;
+  SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {
+    out.row(z, y)[w] = runs_that_pass(forest, z, y, w, [&](std::uint32_t r) { return sizes[r] >= least; });
+  }
+};
+struct report_largest {
+  const std::uint64_t* best;
+  largest_component_result* result;
+  SUTURE_FN void operator()(std::int64_t) const {
+    const auto voxels = static_cast<std::uint32_t>(*best >> 32);
+    *result = {voxels > 0 ? mask_status::ok : mask_status::empty, voxels};
+  }
+};
+
+// The memory component operations share.
+struct component_layout {
+  bit_volume a, b;
+  std::uint32_t *parent, *sizes;
+  std::uint64_t* best;
+
+  component_layout(arena& memory, const extent3& n)
+      : a(memory.bits(n)),
+        b(memory.bits(n)),
+        parent(memory.take<std::uint32_t>(run_slots(n))),
+        sizes(memory.take<std::uint32_t>(run_slots(n))),
+        best(memory.take<std::uint64_t>(1)) {}
+};
+
+// b = the largest component of a; its size is left in *best.
+template <class Executor>
+void largest_of(const Executor& exec, const component_layout& l, const bit_volume& a, const bit_volume& b,
+                connectivity touching) {
+  using loops = mask_loops<Executor>;
+  const run_forest forest{a, 0, l.parent};
+  grow_forest(exec, forest, touching, false);
+  measure_components(exec, forest, l.sizes);
+  loops::each(exec, 1, clear_key{l.best});
+  loops::words(exec, a, find_largest{forest, l.sizes, l.best});
+  loops::words(exec, a, keep_best{forest, l.best, b});
+}
+
+template <class Executor>
+void large_of(const Executor& exec, const component_layout& l, const bit_volume& a, const bit_volume& b,
+              connectivity touching, std::uint32_t least) {
+  const run_forest forest{a, 0, l.parent};
+  grow_forest(exec, forest, touching, false);
+  measure_components(exec, forest, l.sizes);
+  mask_loops<Executor>::words(exec, a, keep_large{forest, l.sizes, least, b});
+}
+
+// Numbering. Words are counted in chunks, chunks in groups; the totals before each give every root its number.
+inline constexpr std::int64_t chunk_words = 256, group_chunks = 256;
+
+struct word_range {
+  run_forest forest;
+  std::int64_t words;
+
+  template <class F>
+  SUTURE_FN void roots(std::int64_t chunk, const F& f) const {
+    const std::int64_t last = (chunk + 1) * chunk_words < words ? (chunk + 1) * chunk_words : words;
+    for (std::int64_t i = chunk * chunk_words; i < last; ++i) {
+      const std::int64_t row = i / forest.bits.row_words;
+      for_runs(forest, static_cast<std::int32_t>(row / forest.bits.extents[1]),
+               static_cast<std::int32_t>(row % forest.bits.extents[1]),
+               static_cast<std::int32_t>(i % forest.bits.row_words), [&](std::int32_t, std::uint32_t slot) {
+                 if (forest.parent[slot] == slot) f(slot);
+               });
+    }
+  }
+};
+struct count_chunk {
+  word_range range;
+  std::uint32_t* chunks;
+  SUTURE_FN void operator()(std::int64_t chunk) const {
+    std::uint32_t n = 0;
+    range.roots(chunk, [&](std::uint32_t) { ++n; });
+    chunks[chunk] = n;
+  }
+};
+// Turns counts into the totals before each; total[i] is the sum of piece i.
+struct totals_before {
+  std::uint32_t* counts;
+  std::int64_t n, piece;
+  std::uint32_t* total;
+  SUTURE_FN void operator()(std::int64_t i) const {
+    std::uint32_t sum = 0;
+    for (std::int64_t k = i * piece; k < (i + 1) * piece && k < n; ++k) {
+      const std::uint32_t count = counts[k];
+      counts[k] = sum;
+      sum += count;
+    }
+    total[i] = sum;
+  }
+};
+struct number_chunk {
+  word_range range;
+  const std::uint32_t *chunks, *groups;
+  std::uint32_t* numbers;
+  SUTURE_FN void operator()(std::int64_t chunk) const {
+    std::uint32_t n = groups[chunk / group_chunks] + chunks[chunk];
+    range.roots(chunk, [&](std::uint32_t slot) { numbers[slot] = ++n; });
+  }
+};
+struct write_labels {
+  run_forest forest;
+  const std::uint32_t* numbers;
+  strided<std::int32_t> out;
+  SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t x) const {
+    const bool set = forest.word(z, y, x / 64) >> (x % 64) & 1;
+    *out.at(z, y, x) = set ? static_cast<std::int32_t>(numbers[forest.parent[forest.slot_of(z, y, x)]]) : 0;
+  }
+};
+struct clear_counts {
+  std::uint32_t* counts;
+  SUTURE_FN void operator()(std::int64_t i) const { counts[i] = 0; }
+};
+struct sum_labels {
+  run_forest forest;
+  const std::uint32_t* numbers;
+  std::uint32_t* sizes;
+  std::uint32_t capacity;
+  SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {
+    for_runs(forest, z, y, w, [&](std::int32_t x, std::uint32_t slot) {
+      const std::uint32_t number = numbers[forest.parent[slot]];
+      if (number <= capacity) add_relaxed(sizes + number - 1, forest.length(z, y, x));
+    });
+  }
+};
+
+struct label_layout {
+  bit_volume bits;
+  std::uint32_t *parent, *numbers;
+  std::int64_t words, chunks, groups;
+  std::uint32_t *chunk_counts, *group_counts;
+
+  label_layout(arena& memory, const extent3& n)
+      : bits(memory.bits(n)),
+        parent(memory.take<std::uint32_t>(run_slots(n))),
+        numbers(memory.take<std::uint32_t>(run_slots(n))),
+        words(n[0] * n[1] * bits.row_words),
+        chunks((words + chunk_words - 1) / chunk_words),
+        groups((chunks + group_chunks - 1) / group_chunks),
+        chunk_counts(memory.take<std::uint32_t>(static_cast<std::size_t>(chunks))),
+        group_counts(memory.take<std::uint32_t>(static_cast<std::size_t>(groups))) {}
+};
+
+}  // namespace detail::masks
+
+// Bytes of workspace for label_components of these views, on either executor: about 4.2 a voxel of the largest sample.
+template <class Views>
+std::size_t label_components_workspace_bytes(const Views& in) {
+  return detail::masks::mask_workspace_bytes(in, [](detail::masks::arena& a, const extent3& n) {
+    detail::masks::label_layout{a, n};
+  });
+}
+
+// label_components: numbers the connected components of masks 1, 2, ... in the order of their first voxels (z, y, x
+// with x fastest); 0 stays 0.
+//   in      views of any storage type, one channel; a voxel counts when it is not zero (a NaN does not)
+//   out     int32 labels; may not overlap an input
+//   counts  one per sample: how many components (0: the mask is empty)
+//   sizes   none, or per sample room for the voxels of components 1, 2, ...; what exceeds the room is left out
+// counts and sizes lie where the executor writes: device memory for cuda.
+// Errors: views that do not match, more than 2^32 - 2 voxels, a workspace too small. Source: scipy.ndimage.label
+// (the same numbers).
+template <class Executor, class In, class Out>
+void label_components(const Executor& exec, const In& inputs, const Out& outputs, connectivity touching,
+                      std::span<std::uint32_t> counts, std::span<const std::span<std::uint32_t>> sizes = {}) {
+  using namespace detail::masks;
+  using loops = mask_loops<Executor>;
+  constexpr std::string_view name = "label_components";
+  using T = std::remove_const_t<view_element_t<In>>;
+  const auto in = as_views(inputs);
+  const auto out = as_views(outputs);
+  static_assert(std::is_same_v<view_element_t<Out>, std::int32_t>, "suture: labels are written as std::int32_t");
+  check_mask_views(in, out, name, false);
+  check_mask_results(counts, in, name);
+  require(sizes.empty() || sizes.size() == in.size(), {name}, sizes.size(), " sizes for ", in.size(), " samples");
+  for_masks(exec, in, label_components_workspace_bytes(inputs), name, [&](arena& memory, std::size_t i) {
+    const label_layout l(memory, in[i].grid.extents);
+    loops::pack(exec, strided_of<const T>(in[i]), is_set<T>{}, l.bits);
+    const run_forest forest{l.bits, 0, l.parent};
+    grow_forest(exec, forest, touching, false);
+    const word_range range{forest, l.words};
+    loops::each(exec, l.chunks, count_chunk{range, l.chunk_counts});
+    loops::each(exec, l.groups, totals_before{l.chunk_counts, l.chunks, group_chunks, l.group_counts});
+    loops::each(exec, 1, totals_before{l.group_counts, l.groups, l.groups, counts.data() + i});
+    loops::each(exec, l.chunks, number_chunk{range, l.chunk_counts, l.group_counts, l.numbers});
+    loops::voxels(exec, l.bits.extents, write_labels{forest, l.numbers, strided_of(out[i])});
+    if (sizes.empty() || sizes[i].empty()) return;
+    const auto room = std::min<std::size_t>(sizes[i].size(), 0xffffffffu);
+    loops::each(exec, static_cast<std::int64_t>(room), clear_counts{sizes[i].data()});
+    loops::words(exec, l.bits, sum_labels{forest, l.numbers, sizes[i].data(), static_cast<std::uint32_t>(room)});
+  });
+}
+
+// Bytes of workspace for keep_largest_component and remove_small_components.
+template <class Views>
+std::size_t component_workspace_bytes(const Views& in) {
+  return detail::masks::mask_workspace_bytes(in, [](detail::masks::arena& a, const extent3& n) {
+    detail::masks::component_layout{a, n};
+  });
+}
+
+// keep_largest_component: 1 where the largest connected component of the mask is, else 0. Of equally large ones the
+// one whose first voxel comes first. An empty mask gives an empty mask and says so in the result.
+// Views, errors: as label_components, out uint8; out may be the input itself. Source: scipy.ndimage.label, bincount.
+template <class Executor, class In, class Out>
+void keep_largest_component(const Executor& exec, const In& in, const Out& out, connectivity touching,
+                            std::span<largest_component_result> results) {
+  using namespace detail::masks;
+  constexpr std::string_view name = "keep_largest_component";
+  check_mask_results(results, as_views(in), name);
+  mask_to_mask<component_layout>(exec, in, out, name, component_workspace_bytes(in),
+                                 [&](const component_layout& l, std::size_t i) {
+                                   largest_of(exec, l, l.a, l.b, touching);
+                                   mask_loops<Executor>::each(exec, 1, report_largest{l.best, results.data() + i});
+                                   return l.b;
+                                 });
+}
+
+// remove_small_components: keeps the connected components of at least `least` voxels.
+// Views, errors: as keep_largest_component. Source: skimage.morphology.remove_small_objects (min_size = least).
+template <class Executor, class In, class Out>
+void remove_small_components(const Executor& exec, const In& in, const Out& out, connectivity touching,
+                             std::int64_t least) {
+  using namespace detail::masks;
+  constexpr std::string_view name = "remove_small_components";
+  require(least >= 0 && least <= 0xffffffff, {name}, "least size ", least, " must be in 0..2^32 - 1");
+  mask_to_mask<component_layout>(exec, in, out, name, component_workspace_bytes(in),
+                                 [&](const component_layout& l, std::size_t) {
+                                   large_of(exec, l, l.a, l.b, touching, static_cast<std::uint32_t>(least));
+                                   return l.b;
+                                 });
+}
+
+}  // namespace suture

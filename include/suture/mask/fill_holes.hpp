@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hole filling: background that cannot be reached from outside the volume becomes part of the mask.
+#pragma once
+
+#include "components.hpp"
+
+namespace suture {
+
+namespace detail::masks {
+
+// Ties background runs that touch the border to slot 0, the outside.
+struct open_to_outside {
+  run_forest forest;
+  bool planar;
+  SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {
+    const std::int32_t(&n)[3] = forest.bits.extents;
+    const std::uint64_t a = forest.word(z, y, w);
+    if (y == 0 || y == n[1] - 1 || (!planar && (z == 0 || z == n[0] - 1))) {
+      for_runs(forest, z, y, w, [&](std::int32_t, std::uint32_t slot) { forest.unite(slot, 0); });
+      return;
+    }
+    if (w == 0 && (a & 1) != 0) forest.unite(forest.slot(z, y, 0), 0);
+    const std::int32_t last = n[2] - 1;
+    if (w == last / 64 && (a >> (last % 64) & 1) != 0) forest.unite(forest.slot_of(z, y, last), 0);
+  }
+};
+
+struct close_holes {
+  run_forest forest;
+  bit_volume out;
+  SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {
+    const std::uint64_t holes = runs_that_pass(forest, z, y, w, [](std::uint32_t root) { return root != 0; });
+    out.row(z, y)[w] = forest.bits.row(z, y)[w] | holes;
+  }
+};
+
+// b = a with its holes filled.
+template <class Executor>
+void fill_holes_of(const Executor& exec, std::uint32_t* parent, const bit_volume& a, const bit_volume& b, bool planar) {
+  using loops = mask_loops<Executor>;
+  const run_forest forest{a, ~std::uint64_t{0}, parent};
+  loops::words(exec, a, plant_runs{forest});
+  loops::words(exec, a, unite_runs{forest, 1, planar});
+  loops::words(exec, a, open_to_outside{forest, planar});
+  loops::words(exec, a, flatten_runs{forest});
+  loops::words(exec, a, close_holes{forest, b});
+}
+
+struct fill_layout {
+  bit_volume a, b;
+  std::uint32_t* parent;
+
+  fill_layout(arena& memory, const extent3& n)
+      : a(memory.bits(n)), b(memory.bits(n)), parent(memory.take<std::uint32_t>(run_slots(n))) {}
+};
+
+}  // namespace detail::masks
+
+// What a hole is enclosed in.
+enum class hole_filling : std::int32_t {
+  volume,  // background enclosed in all directions
+  slices,  // background enclosed within its axial slice
+};
+
+// Bytes of workspace for fill_holes.
+template <class Views>
+std::size_t fill_holes_workspace_bytes(const Views& in) {
+  return detail::masks::mask_workspace_bytes(in, [](detail::masks::arena& a, const extent3& n) {
+    detail::masks::fill_layout{a, n};
+  });
+}
+
+// fill_holes: the complement of the background that face-connected paths reach from outside the volume, or slice by
+// slice from outside the slice. Filling a volume of one slice changes nothing: both its faces are open; fill it by
+// slices.
+// Views, errors: as keep_largest_component. Source: scipy.ndimage.binary_fill_holes, per slice for `slices`.
+template <class Executor, class In, class Out>
+void fill_holes(const Executor& exec, const In& in, const Out& out, hole_filling enclosed = hole_filling::volume) {
+  using namespace detail::masks;
+  mask_to_mask<fill_layout>(exec, in, out, "fill_holes", fill_holes_workspace_bytes(in),
+                            [&](const fill_layout& l, std::size_t) {
+                              fill_holes_of(exec, l.parent, l.a, l.b, enclosed == hole_filling::slices);
+                              return l.b;
+                            });
+}
+
+}  // namespace suture

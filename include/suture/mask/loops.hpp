@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// How mask operations run: an operation is a sequence of loops over the words or voxels of a volume, and the executor
+// says how a loop is done. Here for the CPU; loops.cuh has the same for CUDA. What a loop does is written once, as a
+// functor on integers, so both leave the same bits.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "../core/binding.hpp"
+#include "../core/numeric.hpp"
+#include "../core/view.hpp"
+#include "../exec/cpu.hpp"
+#include "bits.hpp"
+
+namespace suture {
+
+// How a mask operation ended, per sample.
+//   empty: the input has no voxel that counts. Masks are then all 0, a bounding box has size 0.
+enum class mask_status : std::uint32_t { ok, empty };
+
+namespace detail::masks {
+
+using detail::as_views;
+
+// What kernels see of a view.
+template <class T>
+struct strided {
+  T* data;
+  std::int64_t stride[3];
+  std::int64_t channels, channel_stride;
+
+  SUTURE_FN T* at(std::int32_t z, std::int32_t y, std::int32_t x) const {
+    return data + (z * stride[0] + y * stride[1] + x * stride[2]);
+  }
+};
+
+template <class T>
+strided<T> strided_of(const view<T>& v) {
+  return {v.data, {v.stride[0], v.stride[1], v.stride[2]}, v.channels, v.channel_stride};
+}
+
+// A voxel counts when it is not zero. A NaN does not count.
+template <class T>
+struct is_set {
+  SUTURE_FN bool operator()(const T* p) const {
+    const float value = storage<T>::load(*p);
+    return value < 0 || value > 0;
+  }
+};
+
+// A voxel counts when any of its channels is above the threshold. A NaN does not count.
+template <class T>
+struct is_above {
+  float threshold;
+  std::int64_t channels = 1, channel_stride = 0;
+
+  SUTURE_FN bool operator()(const T* p) const {
+    bool any = false;
+    for (std::int64_t c = 0; c < channels; ++c) {
+      if constexpr (std::is_same_v<T, std::int32_t>)  // float does not hold them all
+        any |= static_cast<double>(p[c * channel_stride]) > static_cast<double>(threshold);
+      else
+        any |= storage<T>::load(p[c * channel_stride]) > threshold;
+    }
+    return any;
+  }
+};
+
+// Cuts memory into aligned pieces; with null memory it only measures.
+class arena {
+public:
+  explicit arena(std::byte* memory = nullptr) : memory_(memory) {}
+
+  template <class T>
+  T* take(std::size_t count) {
+    std::byte* const at = memory_ == nullptr ? nullptr : memory_ + used_;
+    used_ += aligned(count * sizeof(T));
+    return reinterpret_cast<T*>(at);
+  }
+  bit_volume bits(const extent3& n) {
+    bit_volume v{nullptr, {}, static_cast<std::int32_t>((n[2] + 63) / 64)};
+    for (int k = 0; k < 3; ++k) v.extents[k] = static_cast<std::int32_t>(n[k]);
+    v.words = take<std::uint64_t>(static_cast<std::size_t>(n[0] * n[1] * v.row_words));
+    return v;
+  }
+  std::size_t used() const { return used_; }
+
+private:
+  std::byte* memory_;
+  std::size_t used_ = 0;
+};
+
+template <class Executor>
+struct mask_loops;
+
+template <>
+struct mask_loops<cpu> {
+  // The caller's workspace, or memory of its own.
+  class memory {
+  public:
+    memory(const cpu& exec, std::size_t bytes, const site& where) : data_(exec.workspace.data()) {
+      if (data_ == nullptr && exec.workspace.empty()) {
+        own_.reset(new std::byte[bytes + workspace_alignment]);
+        void* start = own_.get();
+        std::size_t space = bytes + workspace_alignment;
+        data_ = static_cast<std::byte*>(std::align(workspace_alignment, bytes, start, space));
+      } else {
+        check_mask_workspace(exec.workspace, bytes, where);
+      }
+    }
+    std::byte* data() const { return data_; }
+
+  private:
+    std::unique_ptr<std::byte[]> own_;
+    std::byte* data_;
+  };
+
+  // f(i) for i in [0, n).
+  template <class F>
+  static void each(const cpu& exec, std::int64_t n, const F& f) {
+    constexpr std::int64_t block = 4096;
+    parallel_for(exec.threads, (n + block - 1) / block, [&](std::int64_t b) {
+      for (std::int64_t i = b * block; i < std::min(n, (b + 1) * block); ++i) f(i);
+    });
+  }
+
+  // f(z, y) for every row.
+  template <class F>
+  static void rows(const cpu& exec, const std::int32_t (&n)[3], const F& f) {
+    const std::int64_t count = static_cast<std::int64_t>(n[0]) * n[1];
+    constexpr std::int64_t block = 32;
+    const std::int32_t height = n[1];
+    parallel_for(exec.threads, (count + block - 1) / block, [&](std::int64_t b) {
+      for (std::int64_t row = b * block; row < std::min(count, (b + 1) * block); ++row)
+        f(static_cast<std::int32_t>(row / height), static_cast<std::int32_t>(row % height));
+    });
+  }
+
+  // f(z, y, w) for every word.
+  template <class F>
+  static void words(const cpu& exec, const bit_volume& v, const F& f) {
+    rows(exec, v.extents, [&](std::int32_t z, std::int32_t y) {
+      for (std::int32_t w = 0; w < v.row_words; ++w) f(z, y, w);
+    });
+  }
+
+  // f(z, y, x) for every voxel.
+  template <class F>
+  static void voxels(const cpu& exec, const std::int32_t (&n)[3], const F& f) {
+    const std::int32_t width = n[2];
+    rows(exec, n, [&](std::int32_t z, std::int32_t y) {
+      for (std::int32_t x = 0; x < width; ++x) f(z, y, x);
+    });
+  }
+
+  // Bit = counts(voxel).
+  template <class T, class Counts>
+  static void pack(const cpu& exec, const strided<const T>& in, const Counts& counts, const bit_volume& out) {
+    rows(exec, out.extents, [&](std::int32_t z, std::int32_t y) {
+      std::uint64_t* const row = out.row(z, y);
+      for (std::int32_t w = 0; w < out.row_words; ++w) {
+        const std::int32_t n = std::min(64, out.extents[2] - w * 64);
+        const T* const p = in.at(z, y, w * 64);
+        std::uint8_t bytes[64] = {};
+        if (in.stride[2] == 1)
+          for (std::int32_t i = 0; i < n; ++i) bytes[i] = counts(p + i);
+        else
+          for (std::int32_t i = 0; i < n; ++i) bytes[i] = counts(p + i * in.stride[2]);
+        std::uint64_t word = 0;
+        for (int k = 0; k < 8; ++k) {
+          std::uint64_t eight;  // bytes of 0 or 1; the product gathers their lowest bits in its highest byte
+          std::memcpy(&eight, bytes + 8 * k, 8);
+          word |= ((eight * 0x0102040810204080u) >> 56) << (8 * k);
+        }
+        row[w] = word;
+      }
+    });
+  }
+
+  // Voxel = bit.
+  static void unpack(const cpu& exec, const bit_volume& in, const strided<std::uint8_t>& out) {
+    rows(exec, in.extents, [&](std::int32_t z, std::int32_t y) {
+      const std::uint64_t* const row = in.row(z, y);
+      for (std::int32_t w = 0; w < in.row_words; ++w) {
+        const std::int32_t n = std::min(64, in.extents[2] - w * 64);
+        std::uint8_t* const p = out.at(z, y, w * 64);
+        if (out.stride[2] == 1 && n == 64) {
+          for (int k = 0; k < 8; ++k) {  // bit i of the byte becomes byte i
+            const std::uint64_t spread = (((row[w] >> (8 * k)) & 0xff) * 0x0101010101010101u) & 0x8040201008040201u;
+            const std::uint64_t eight = ((spread + 0x7f7f7f7f7f7f7f7fu) >> 7) & 0x0101010101010101u;
+            std::memcpy(p + 8 * k, &eight, 8);
+          }
+        } else {
+          for (std::int32_t i = 0; i < n; ++i) p[i * out.stride[2]] = (row[w] >> i) & 1;
+        }
+      }
+    });
+  }
+
+  static void check_mask_workspace(std::span<std::byte> workspace, std::size_t bytes, const site& where) {
+    require(workspace.size() >= bytes, where, "workspace of ", workspace.size(), " bytes, ", bytes, " needed");
+    require(reinterpret_cast<std::uintptr_t>(workspace.data()) % workspace_alignment == 0, where, "workspace ",
+            static_cast<const void*>(workspace.data()), " is not aligned to ", workspace_alignment, " bytes");
+  }
+};
+
+template <class Views>
+using view_element_t = std::remove_pointer_t<decltype(as_views(std::declval<const Views&>())[0].data)>;
+
+// Slots of runs and sizes of components are 32-bit.
+inline void check_mask_volume(const grid& g, const site& where) {
+  require(g.voxels() < (std::int64_t{1} << 32) - 1 && g.voxels() / g.extents[2] < (std::int64_t{1} << 31), where,
+          "extents ", g.extents, " exceed 2^32 - 2 voxels or 2^31 - 1 rows");
+}
+
+template <class In>
+void check_mask_inputs(const In& in, std::string_view name, bool one_channel = true) {
+  require(!in.empty(), {name}, "no samples");
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const site where{name, static_cast<std::int64_t>(i)};
+    check(in[i], where);
+    check_mask_volume(in[i].grid, where);
+    require(!one_channel || in[i].channels == 1, where, in[i].channels, " channels, one expected");
+  }
+}
+
+// Shapes agree and no output overlaps an input or another output. An output may be its own sample's input where
+// `in_place` says so: the operation has read all of it by then.
+template <class In, class Out>
+void check_mask_views(const In& in, const Out& out, std::string_view name, bool in_place, bool one_channel = true) {
+  check_mask_inputs(in, name, one_channel);
+  require(in.size() == out.size(), {name}, in.size(), " input views, ", out.size(), " output views");
+  struct tagged {
+    byte_range range;
+    bool output;
+    std::int64_t sample;
+  };
+  std::vector<tagged> all;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const auto sample = static_cast<std::int64_t>(i);
+    const site where{name, sample};
+    check(out[i], where);
+    require(in[i].grid.extents == out[i].grid.extents, where, "output extents ", out[i].grid.extents,
+            " differ from the input's ", in[i].grid.extents);
+    require(out[i].channels == 1, where, "output has ", out[i].channels, " channels, one expected");
+    const byte_range from = bytes(in[i]), to = bytes(out[i]);
+    if (!(in_place && from.first == to.first && from.last == to.last)) all.push_back({from, false, sample});
+    all.push_back({to, true, sample});
+  }
+  std::sort(all.begin(), all.end(), [](const tagged& a, const tagged& b) { return a.range.first < b.range.first; });
+  std::uintptr_t end_output = 0, end_any = 0;
+  for (const tagged& t : all) {
+    require(t.range.first >= (t.output ? end_any : end_output), {name, t.sample}, t.output ? "output" : "input",
+            " overlaps ", t.output ? "an input or another output" : "an output", " in memory");
+    end_any = std::max(end_any, t.range.last);
+    if (t.output) end_output = std::max(end_output, t.range.last);
+  }
+}
+
+template <class Results, class In>
+void check_mask_results(const Results& results, const In& in, std::string_view name) {
+  require(results.size() == in.size(), {name}, results.size(), " results for ", in.size(), " samples");
+  require(results.data() != nullptr, {name}, "null pointer to the results");
+}
+
+// The most that any sample needs: samples follow one another through the same workspace.
+template <class Views, class Layout>
+std::size_t mask_workspace_bytes(const Views& views, const Layout& layout) {
+  std::size_t most = 0;
+  for (const auto& v : as_views(views)) {
+    arena measure;
+    layout(measure, v.grid.extents);
+    most = std::max(most, measure.used());
+  }
+  return most;
+}
+
+// step(memory, i) for every sample, each with the whole workspace.
+template <class Executor, class T, class Step>
+void for_masks(const Executor& exec, std::span<const view<T>> in, const std::size_t needed, std::string_view name,
+               const Step& step) {
+  const typename mask_loops<Executor>::memory memory(exec, needed, {name});
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    arena pieces(memory.data());
+    step(pieces, i);
+  }
+}
+
+// Mask in, mask out: out = work(layout, bits of in), the bits where the result is.
+template <class Layout, class Executor, class In, class Out, class Work>
+void mask_to_mask(const Executor& exec, const In& inputs, const Out& outputs, std::string_view name, std::size_t needed,
+                  const Work& work) {
+  using loops = mask_loops<Executor>;
+  using T = std::remove_const_t<view_element_t<In>>;
+  const auto in = as_views(inputs);
+  const auto out = as_views(outputs);
+  static_assert(std::is_same_v<view_element_t<Out>, std::uint8_t>, "suture: a mask is written as std::uint8_t");
+  check_mask_views(in, out, name, true);
+  for_masks(exec, in, needed, name, [&](arena& memory, std::size_t i) {
+    const Layout layout(memory, in[i].grid.extents);
+    loops::pack(exec, strided_of<const T>(in[i]), is_set<T>{}, layout.a);
+    loops::unpack(exec, work(layout, i), strided_of(out[i]));
+  });
+}
+
+}  // namespace detail::masks
+}  // namespace suture

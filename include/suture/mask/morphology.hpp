@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Binary erosion, dilation, opening and closing: 64 voxels a step on packed bits.
+#pragma once
+
+#include "loops.hpp"
+#include "structuring_element.hpp"
+
+namespace suture {
+
+namespace detail::masks {
+
+// One dilation of a packed volume, or by complement one erosion. Outside the volume every bit is `outside`.
+struct dilate_words {
+  bit_volume in, out;
+  element_rows element;
+  std::uint64_t flip;     // all ones: erosion, the dilation of the complement, complemented
+  std::uint64_t outside;  // all ones or none, after flipping
+
+  SUTURE_FN std::uint64_t word(const std::uint64_t* row, std::int32_t w) const {
+    if (w < 0 || w >= in.row_words) return outside;
+    const std::uint64_t inside = in.inside(w);
+    return ((row[w] ^ flip) & inside) | (outside & ~inside);
+  }
+
+  // Bit x of the result: any bit of x - half .. x + half.
+  SUTURE_FN std::uint64_t spread(const std::uint64_t* row, std::int32_t w, std::int32_t half) const {
+    const std::uint64_t here = word(row, w);
+    if (half == 0 || here == ~std::uint64_t{0}) return here;
+    std::uint64_t up = here, below = word(row, w - 1), down = here, above = word(row, w + 1);
+    for (std::int32_t reached = 0; reached < half;) {
+      // Doubles the reach, and goes no further than half.
+      const std::int32_t step = reached + 1 < half - reached ? reached + 1 : half - reached;
+      up |= up << step | below >> (64 - step);
+      below |= below << step;
+      down |= down >> step | above << (64 - step);
+      above |= above >> step;
+      reached += step;
+    }
+    return up | down;
+  }
+
+  SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {
+    std::uint64_t any = 0;
+    for (std::int32_t dz = -element.z; dz <= element.z && any != ~std::uint64_t{0}; ++dz)
+      for (std::int32_t dy = -element.y; dy <= element.y; ++dy) {
+        const std::int32_t half = element.half_width(dz, dy);
+        if (half < 0) continue;
+        const std::int32_t iz = z + dz, iy = y + dy;
+        const bool is_inside = iz >= 0 && iz < in.extents[0] && iy >= 0 && iy < in.extents[1];
+        any |= is_inside ? spread(in.row(iz, iy), w, half) : outside;
+      }
+    out.row(z, y)[w] = (any ^ flip) & out.inside(w);
+  }
+};
+
+// b = a dilated (or eroded); a box goes axis by axis, through a itself.
+template <class Executor>
+void dilate_of(const Executor& exec, bit_volume& a, bit_volume& b, const structuring_element& e, bool erode,
+               bool border_value) {
+  const std::uint64_t flip = erode ? ~std::uint64_t{0} : 0;
+  const std::uint64_t outside = border_value != erode ? ~std::uint64_t{0} : 0;
+  const auto pass = [&](const extent3& radius) {
+    mask_loops<Executor>::words(exec, a, dilate_words{a, b, rows_of(e.shape, radius), flip, outside});
+  };
+  if (e.shape != element_shape::box) {
+    pass(e.radius);
+    return;
+  }
+  bool first = true;
+  for (int k = 0; k < 3; ++k) {
+    if (e.radius[k] == 0) continue;
+    if (!first) std::swap(a, b);
+    extent3 along{0, 0, 0};
+    along[k] = e.radius[k];
+    pass(along);
+    first = false;
+  }
+  if (first) std::swap(a, b);
+}
+
+struct morphology_layout {
+  bit_volume a, b;
+  morphology_layout(arena& memory, const extent3& n) : a(memory.bits(n)), b(memory.bits(n)) {}
+};
+
+template <class Views>
+std::size_t morphology_bytes(const Views& in) {
+  return mask_workspace_bytes(in, [](arena& a, const extent3& n) { morphology_layout{a, n}; });
+}
+
+// The steps in order: true erodes, false dilates.
+template <class Executor, class In, class Out>
+void morphology(const Executor& exec, const In& in, const Out& out, std::string_view name, const structuring_element& e,
+                bool border_value, std::initializer_list<bool> steps) {
+  check(e, {name});
+  mask_to_mask<morphology_layout>(exec, in, out, name, morphology_bytes(in),
+                                  [&](const morphology_layout& l, std::size_t) {
+                                    bit_volume a = l.a, b = l.b;
+                                    for (const bool erode : steps) {
+                                      dilate_of(exec, a, b, e, erode, border_value);
+                                      std::swap(a, b);
+                                    }
+                                    return a;
+                                  });
+}
+
+}  // namespace detail::masks
+
+// Bytes of workspace for the four operations below: a quarter byte a voxel of the largest sample.
+template <class Views>
+std::size_t morphology_workspace_bytes(const Views& in) {
+  return detail::masks::morphology_bytes(in);
+}
+
+// binary_erosion: 1 where every voxel of the element placed there is set; outside the volume voxels are
+// `border_value`. binary_dilation: 1 where any is set.
+// Views, errors: as keep_largest_component, and those of the element.
+// Source: scipy.ndimage.binary_erosion, binary_dilation.
+template <class Executor, class In, class Out>
+void binary_erosion(const Executor& exec, const In& in, const Out& out, const structuring_element& element = {},
+                    bool border_value = false) {
+  detail::masks::morphology(exec, in, out, "binary_erosion", element, border_value, {true});
+}
+template <class Executor, class In, class Out>
+void binary_dilation(const Executor& exec, const In& in, const Out& out, const structuring_element& element = {},
+                     bool border_value = false) {
+  detail::masks::morphology(exec, in, out, "binary_dilation", element, border_value, {false});
+}
+
+// binary_opening: erosion, then dilation; removes what the element does not fit into. binary_closing: dilation, then
+// erosion; closes gaps the element does not fit into. Both steps use `border_value`, so with 0 a closing erodes what
+// touches the border. Source: scipy.ndimage.binary_opening, binary_closing.
+template <class Executor, class In, class Out>
+void binary_opening(const Executor& exec, const In& in, const Out& out, const structuring_element& element = {},
+                    bool border_value = false) {
+  detail::masks::morphology(exec, in, out, "binary_opening", element, border_value, {true, false});
+}
+template <class Executor, class In, class Out>
+void binary_closing(const Executor& exec, const In& in, const Out& out, const structuring_element& element = {},
+                    bool border_value = false) {
+  detail::masks::morphology(exec, in, out, "binary_closing", element, border_value, {false, true});
+}
+
+}  // namespace suture

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Masks on the device: the same bytes as on the host, whose results the host tests prove.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "support/executors.cuh"
+#include "suture/mask/body_mask.hpp"
+#include "suture/mask/bounding_box.hpp"
+#include "suture/mask/loops.cuh"
+
+namespace {
+
+using bytes = std::vector<std::uint8_t>;
+using suture::connectivity;
+template <class T>
+using device = support::device_executor::buffer<T>;
+
+// Random values, smoothed along x so that runs have some length.
+std::vector<std::int16_t> image_of(const suture::extent3& n, unsigned seed) {
+  std::mt19937 engine(seed);
+  std::vector<std::int16_t> v(static_cast<std::size_t>(n[0] * n[1] * n[2]));
+  int last = 0;
+  for (auto& x : v) x = static_cast<std::int16_t>(last = (last * 3 + static_cast<int>(engine() % 2001) - 1000) / 4);
+  return v;
+}
+
+const suture::extent3 sizes[] = {{1, 1, 1}, {3, 7, 1}, {2, 5, 16}, {1, 30, 70}, {4, 9, 127}, {3, 6, 130}};
+
+// Two samples at once, the second of another size.
+template <class T, class Out, class Result, class Operation>
+void compare(const Operation& operation) {
+  for (const suture::extent3& n : sizes) {
+    const suture::grid grids[2] = {{.extents = n}, {.extents = {2, 6, 65}}};
+    std::vector<suture::view<const T>> host_in, device_in;
+    std::vector<suture::view<Out>> host_out, device_out;
+    std::vector<std::vector<T>> in;
+    std::vector<std::vector<Out>> out;
+    std::vector<device<T>> in_memory;
+    std::vector<device<Out>> out_memory;
+    for (unsigned i = 0; i < 2; ++i) {
+      const auto image = image_of(grids[i].extents, i + static_cast<unsigned>(n[2]));
+      std::vector<T> values(image.size());
+      for (std::size_t k = 0; k < image.size(); ++k) {
+        values[k] = static_cast<T>(std::is_same_v<T, std::uint8_t> ? image[k] > 0 : image[k]);
+        if constexpr (std::is_same_v<T, float>)
+          if (k % 50 == 7) values[k] = std::nanf("");
+      }
+      in.push_back(values);
+      out.emplace_back(values.size(), Out{77});
+      in_memory.emplace_back(values);
+      out_memory.emplace_back(out.back());
+    }
+    for (std::size_t i = 0; i < 2; ++i) {
+      host_in.push_back(suture::contiguous<const T>(in[i].data(), grids[i]));
+      host_out.push_back(suture::contiguous(out[i].data(), grids[i]));
+      device_in.push_back(suture::contiguous<const T>(in_memory[i].data(), grids[i]));
+      device_out.push_back(suture::contiguous(out_memory[i].data(), grids[i]));
+    }
+    std::vector<Result> results(2), nothing(2);
+    device<Result> result_memory(nothing);
+    const std::size_t needed = 1 << 20;
+    const suture::cuda_workspace workspace(needed);
+    operation(suture::cpu{1}, host_in, host_out, std::span<Result>(results));
+    operation(suture::cuda{.workspace = workspace}, device_in, device_out, std::span<Result>(result_memory.data(), 2));
+    suture::check_cuda(cudaDeviceSynchronize(), "test");
+    for (std::size_t i = 0; i < 2; ++i) ASSERT_EQ(out_memory[i].values(), out[i]) << n << ' ' << i;
+    const std::vector<Result> found = result_memory.values();
+    ASSERT_EQ(std::memcmp(found.data(), results.data(), 2 * sizeof(Result)), 0) << n;
+  }
+}
+
+TEST(MaskDevice, Label) {
+  for (const auto touching : {connectivity::faces, connectivity::edges, connectivity::corners})
+    compare<std::uint8_t, std::int32_t, std::uint32_t>(
+        [&](const auto& exec, const auto& in, const auto& out, auto results) {
+          suture::label_components(exec, in, out, touching, results);
+        });
+}
+
+TEST(MaskDevice, LabelSizes) {
+  const suture::grid g{.extents = {3, 9, 70}};
+  bytes mask;
+  for (const auto v : image_of(g.extents, 5)) mask.push_back(v > 200);
+  std::vector<std::int32_t> labels(mask.size());
+  std::vector<std::uint32_t> sizes_of(50, 9), count(1);
+  const std::span<std::uint32_t> room = sizes_of;
+  suture::label_components(suture::cpu{1}, suture::contiguous(mask.data(), g), suture::contiguous(labels.data(), g),
+                           connectivity::faces, count, {&room, 1});
+  device<std::uint8_t> d_mask(mask);
+  device<std::int32_t> d_labels(std::vector<std::int32_t>(mask.size(), 0));
+  device<std::uint32_t> d_sizes(std::vector<std::uint32_t>(50, 9)), d_count(std::vector<std::uint32_t>(1, 0));
+  const std::span<std::uint32_t> d_room(d_sizes.data(), 50);
+  const auto view = suture::contiguous<const std::uint8_t>(d_mask.data(), g);
+  const suture::cuda_workspace workspace(suture::label_components_workspace_bytes(view));
+  suture::label_components(suture::cuda{.workspace = workspace}, view, suture::contiguous(d_labels.data(), g),
+                           connectivity::faces, {d_count.data(), 1}, {&d_room, 1});
+  EXPECT_EQ(d_labels.values(), labels);
+  EXPECT_EQ(d_count.values(), count);
+  EXPECT_EQ(d_sizes.values(), sizes_of);
+}
+
+TEST(MaskDevice, LargestAndNotSmall) {
+  compare<std::uint8_t, std::uint8_t, suture::largest_component_result>(
+      [&](const auto& exec, const auto& in, const auto& out, auto results) {
+        suture::keep_largest_component(exec, in, out, connectivity::faces, results);
+      });
+  compare<std::int16_t, std::uint8_t, std::uint32_t>([&](const auto& exec, const auto& in, const auto& out, auto) {
+    suture::remove_small_components(exec, in, out, connectivity::corners, 4);
+  });
+}
+
+TEST(MaskDevice, FillHoles) {
+  for (const auto enclosed : {suture::hole_filling::volume, suture::hole_filling::slices})
+    compare<std::uint8_t, std::uint8_t, std::uint32_t>(
+        [&](const auto& exec, const auto& in, const auto& out, auto) { suture::fill_holes(exec, in, out, enclosed); });
+}
+
+TEST(MaskDevice, Morphology) {
+  using suture::element_shape;
+  for (const suture::structuring_element& e : {suture::structuring_element{element_shape::box, {1, 2, 5}},
+                                               suture::structuring_element{element_shape::cross, {2, 2, 2}},
+                                               suture::structuring_element{element_shape::ball, {0, 3, 3}}})
+    compare<std::uint8_t, std::uint8_t, std::uint32_t>([&](const auto& exec, const auto& in, const auto& out, auto) {
+      suture::binary_opening(exec, in, out, e, true);
+      suture::binary_dilation(exec, out, out, e);
+      suture::binary_closing(exec, out, out, e);
+    });
+}
+
+TEST(MaskDevice, BoundingBox) {
+  compare<float, std::uint8_t, suture::bounding_box_result>(
+      [&](const auto& exec, const auto& in, const auto&, auto results) {
+        suture::bounding_box(exec, in, results, 300);
+      });
+}
+
+TEST(MaskDevice, BodyMask) {
+  for (const std::int64_t opening : {0, 1})
+    compare<std::int16_t, std::uint8_t, suture::largest_component_result>(
+        [&](const auto& exec, const auto& in, const auto& out, auto results) {
+          suture::body_mask(exec, in, out, results, {.opening_radius = opening});
+        });
+}
+
+// One graph, replayed: nothing is allocated, copied or waited for on the way.
+TEST(MaskDevice, CanBeCaptured) {
+  const suture::grid g{.extents = {3, 8, 70}};
+  const auto image = image_of(g.extents, 11);
+  bytes expected(image.size());
+  suture::largest_component_result result{};
+  suture::body_mask(suture::cpu{1}, suture::contiguous(image.data(), g), suture::contiguous(expected.data(), g),
+                    {&result, 1});
+  device<std::int16_t> in(image);
+  device<std::uint8_t> out(bytes(image.size(), 7));
+  device<suture::largest_component_result> results(std::vector<suture::largest_component_result>(1));
+  const auto from = suture::contiguous<const std::int16_t>(in.data(), g);
+  const suture::cuda_workspace workspace(suture::body_mask_workspace_bytes(from));
+  cudaStream_t stream = nullptr;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t ready = nullptr;
+  suture::check_cuda(cudaStreamCreate(&stream), "test");
+  suture::check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "test");
+  suture::body_mask(suture::cuda{stream, workspace}, from, suture::contiguous(out.data(), g), {results.data(), 1});
+  suture::check_cuda(cudaStreamEndCapture(stream, &graph), "test");
+  suture::check_cuda(cudaGraphInstantiate(&ready, graph, 0), "test");
+  for (int i = 0; i < 2; ++i) suture::check_cuda(cudaGraphLaunch(ready, stream), "test");
+  suture::check_cuda(cudaStreamSynchronize(stream), "test");
+  EXPECT_EQ(out.values(), expected);
+  cudaGraphExecDestroy(ready);
+  cudaGraphDestroy(graph);
+  cudaStreamDestroy(stream);
+}
+
+TEST(MaskDevice, WorkspaceIsCheckedBeforeALaunch) {
+  const suture::grid g{.extents = {2, 3, 4}};
+  device<std::uint8_t> in(bytes(24, 1)), out(bytes(24, 7));
+  EXPECT_THROW(suture::fill_holes(suture::cuda{}, suture::contiguous<const std::uint8_t>(in.data(), g),
+                                  suture::contiguous(out.data(), g)),
+               suture::error);
+  EXPECT_EQ(out.values(), bytes(24, 7));
+}
+
+}  // namespace
