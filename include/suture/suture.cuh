@@ -4,5 +4,6 @@
 
 #include "exec/cuda.cuh"
 #include "mask/loops.cuh"
+#include "patch/reassemble.cuh"
 #include "patch/select_patches.cuh"
 #include "suture.hpp"

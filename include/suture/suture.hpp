@@ -34,4 +34,5 @@
 #include "ops/value/rician_noise.hpp"
 #include "ops/value/scale_intensity.hpp"
 #include "ops/value/window.hpp"
+#include "patch/reassemble.hpp"
 #include "patch/select_patches.hpp"

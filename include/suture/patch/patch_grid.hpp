@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Patches that cover a volume, overlapping, for evaluation: where they begin, and how much each voxel of one counts.
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include "../core/error.hpp"
+#include "../core/vec.hpp"
+#include "../math/exponential.hpp"
+
+namespace suture {
+
+// The patches of a volume: all combinations of a start along each axis. Patch p is number p in (z, y, x) order, x
+// fastest.
+struct patch_grid {
+  extent3 image{0, 0, 0};
+  extent3 size{0, 0, 0};
+  std::vector<std::int64_t> starts[3];  // ascending along z, y, x
+
+  std::int64_t along(int axis) const { return static_cast<std::int64_t>(starts[axis].size()); }
+  std::int64_t count() const { return along(0) * along(1) * along(2); }
+  extent3 start(std::int64_t p) const {
+    const auto at = [&](int axis, std::int64_t i) { return starts[axis][static_cast<std::size_t>(i)]; };
+    return {at(0, p / (along(1) * along(2))), at(1, p / along(2) % along(1)), at(2, p % along(2))};
+  }
+  // The starts of all patches, for crop_at.
+  std::vector<extent3> all_starts() const {
+    std::vector<extent3> all;
+    all.reserve(static_cast<std::size_t>(count()));
+    for (std::int64_t p = 0; p < count(); ++p) all.push_back(start(p));
+    return all;
+  }
+};
+
+namespace detail {
+inline void check_patch_grid(const extent3& image, const extent3& size, const site& where) {
+  for (int k = 0; k < 3; ++k) {
+    require(image[k] > 0 && image[k] <= (std::int64_t{1} << 21), where, "extents ", image, " must be in 1..2097152");
+    require(size[k] > 0, where, "patch ", size, " must be positive");
+    require(size[k] <= image[k], where, "patch ", size, " is larger than the volume ", image,
+            "; pad the volume first (pad_to, crop_or_pad)");
+  }
+}
+}  // namespace detail
+
+// Steps of floor(size (1 - overlap)) voxels, at least 1; the last patch is moved back to end with the volume.
+//   overlap  of neighbouring patches, a share of the patch along (z, y, x), in [0, 1)
+// Source: MONAI dense_patch_slices with the interval of sliding_window_inference.
+// Errors: a patch larger than the volume, an overlap outside [0, 1).
+inline patch_grid dense_patch_grid(const extent3& image, const extent3& size, const point3& overlap = {.25, .25, .25}) {
+  const site where{"dense_patch_grid"};
+  detail::check_patch_grid(image, size, where);
+  patch_grid g{image, size, {}};
+  for (int k = 0; k < 3; ++k) {
+    require(overlap[k] >= 0 && overlap[k] < 1, where, "overlap ", overlap, " is not in [0, 1)");
+    const double part = 1.0 - overlap[k];
+    const auto step = std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(size[k]) * part));
+    const std::int64_t last = image[k] - size[k];
+    for (std::int64_t s = 0; s < last; s += step) g.starts[k].push_back(s);
+    g.starts[k].push_back(last);
+  }
+  return g;
+}
+
+// The fewest patches no more than size * step apart, evenly spread: starts round(i last / (n - 1)), halves to even, for
+// i < n = ceil((N - size) / (size step)) + 1 and last = N - size.
+//   step  distance of neighbouring patches, a share of the patch, in (0, 1]
+// Source: nnU-Net v2 compute_steps_for_sliding_window. Errors: a patch larger than the volume, a step outside (0, 1].
+inline patch_grid sliding_window_grid(const extent3& image, const extent3& size, double step = 0.5) {
+  const site where{"sliding_window_grid"};
+  detail::check_patch_grid(image, size, where);
+  require(step > 0 && step <= 1, where, "step ", step, " is not in (0, 1]");
+  patch_grid g{image, size, {}};
+  for (int k = 0; k < 3; ++k) {
+    const auto last = static_cast<double>(image[k] - size[k]);
+    const double apart = static_cast<double>(size[k]) * step;
+    const auto n = static_cast<std::int64_t>(std::ceil(last / apart)) + 1;
+    const double actual = n > 1 ? last / static_cast<double>(n - 1) : 0.0;
+    for (std::int64_t i = 0; i < n; ++i)
+      g.starts[k].push_back(static_cast<std::int64_t>(std::nearbyint(actual * static_cast<double>(i))));
+  }
+  return g;
+}
+
+// How much a voxel of a patch counts where patches overlap: max(z[i] y[j] x[k], least).
+struct patch_window {
+  std::vector<float> weight[3];  // along z, y, x
+  float least = 0;
+};
+
+inline patch_window constant_window(const extent3& size) {
+  patch_window w;
+  for (int k = 0; k < 3; ++k) w.weight[k].assign(static_cast<std::size_t>(std::max<std::int64_t>(0, size[k])), 1.0f);
+  return w;
+}
+
+namespace detail {
+inline patch_window gaussian(const extent3& size, double sigma_scale, bool whole_centre, float least,
+                             const site& where) {
+  require(sigma_scale > 0 && sigma_scale <= 10, where, "sigma_scale ", sigma_scale, " is not in (0, 10]");
+  patch_window w{{}, least};
+  for (int k = 0; k < 3; ++k) {
+    require(size[k] > 0, where, "patch ", size, " must be positive");
+    const double sigma = sigma_scale * static_cast<double>(size[k]);
+    const double centre = whole_centre ? static_cast<double>(size[k] / 2) : 0.5 * static_cast<double>(size[k] - 1);
+    for (std::int64_t i = 0; i < size[k]; ++i) {
+      const double d = (static_cast<double>(i) - centre) / sigma;
+      w.weight[k].push_back(static_cast<float>(math::exp(-0.5 * (d * d))));
+    }
+  }
+  return w;
+}
+}  // namespace detail
+
+// exp(-d^2 / (2 sigma^2)) along each axis, d from the middle (size - 1) / 2, sigma = sigma_scale size; at least 1e-3.
+// Source: MONAI compute_importance_map (mode "gaussian"). Errors: a size that is not positive, sigma_scale not in (0,
+// 10].
+inline patch_window gaussian_window(const extent3& size, double sigma_scale = 0.125) {
+  return detail::gaussian(size, sigma_scale, false, 1e-3f, {"gaussian_window"});
+}
+
+// The same with d from voxel floor(size / 2), sigma = size / 8 and no least weight.
+// Source: nnU-Net v2 compute_gaussian; its scale cancels in the weighted mean.
+inline patch_window sliding_window_gaussian(const extent3& size) {
+  return detail::gaussian(size, 0.125, true, 0, {"sliding_window_gaussian"});
+}
+
+}  // namespace suture

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// reassemble on a device: every voxel gathers the patches that cover it.
+#pragma once
+
+#include "../exec/cuda.cuh"
+#include "reassemble.hpp"
+
+namespace suture {
+
+namespace detail {
+
+struct word_chunk {
+  static constexpr int capacity = 960;
+  std::uint32_t words[capacity];
+};
+
+// Tables travel in the arguments of kernels, so that a captured graph carries them.
+static __global__ void __launch_bounds__(128)
+    word_kernel(const __grid_constant__ word_chunk chunk, std::int32_t count, std::uint32_t* out) {
+  for (auto i = static_cast<std::int32_t>(threadIdx.x); i < count; i += 128) out[i] = chunk.words[i];
+}
+
+struct reassembly {
+  reassembly_axis axis[3];
+  float least;
+  std::int32_t first_plane;
+  std::int32_t extents[3];
+  std::int64_t first_patch, channels;
+  std::int64_t stride[3], channel_stride;
+};
+
+inline constexpr int reassembly_threads = 128;
+
+// A thread per voxel, a row cut into parts per block, a channel per block.y.
+template <class T, class Out>
+__global__ void __launch_bounds__(reassembly_threads)
+    reassemble_kernel(const __grid_constant__ reassembly r, const T* patches, Out* out) {
+  require_ieee_arithmetic();
+  const std::int32_t parts = (r.extents[2] + reassembly_threads - 1) / reassembly_threads;
+  const auto block = static_cast<std::int32_t>(blockIdx.x);
+  const std::int32_t x = block % parts * reassembly_threads + static_cast<std::int32_t>(threadIdx.x);
+  const std::int32_t y = block / parts % r.extents[1];
+  const std::int32_t plane = block / parts / r.extents[1];
+  if (x >= r.extents[2]) return;
+  const std::int32_t z = r.first_plane + plane;
+  const auto channel = static_cast<std::int64_t>(blockIdx.y);
+  const std::int64_t row = r.axis[2].size, slice = row * r.axis[1].size, volume = slice * r.axis[0].size;
+  const std::int32_t first_x = r.axis[2].first(x), last_x = r.axis[2].last(x);
+  const std::int32_t first_y = r.axis[1].first(y), last_y = r.axis[1].last(y);
+  const std::int32_t first_z = r.axis[0].first(z), last_z = r.axis[0].last(z);
+  float sum = 0, weights = 0;
+  for (std::int32_t iz = first_z; iz < last_z; ++iz)
+    for (std::int32_t iy = first_y; iy < last_y; ++iy) {
+      const std::int32_t pz = z - r.axis[0].starts[iz], py = y - r.axis[1].starts[iy];
+      const float wzy = product(r.axis[0].weight[pz], r.axis[1].weight[py]);
+      const std::int64_t number = (static_cast<std::int64_t>(iz) * r.axis[1].patches + iy) * r.axis[2].patches;
+      const T* rows = patches + ((number - r.first_patch) * r.channels + channel) * volume + pz * slice + py * row;
+      for (std::int32_t ix = first_x; ix < last_x; ++ix) {
+        const std::int32_t px = x - r.axis[2].starts[ix];
+        const float weight = window_weight(wzy, r.axis[2].weight[px], r.least);
+        sum = fma(weight, storage<T>::load(rows[ix * r.channels * volume + px]), sum);
+        weights += weight;
+      }
+    }
+  out[channel * r.channel_stride + plane * r.stride[0] + y * r.stride[1] + x * r.stride[2]] =
+      storage<Out>::store(quotient(sum, weights));
+}
+
+inline std::size_t reassembly_words(const patch_grid& g) {
+  std::size_t words = 0;
+  for (int k = 0; k < 3; ++k) words += static_cast<std::size_t>(g.along(k)) + static_cast<std::size_t>(g.size[k]);
+  return words;
+}
+
+}  // namespace detail
+
+// Bytes of workspace of a device reassembly: the starts and the weights by axis.
+inline std::size_t reassemble_workspace_bytes(const patch_grid& g) {
+  return detail::aligned(detail::reassembly_words(g) * sizeof(std::uint32_t));
+}
+
+// Queues the reassembly on a stream: patches and output are device memory.
+template <class T, class Out>
+void reassemble(const cuda& exec, const patch_grid& g, const patch_window& window, const patch_tensor<T>& patches,
+                const view<Out>& out, std::int64_t first_plane = 0) {
+  detail::check_reassembly(g, window, patches, out, first_plane);
+  detail::check_workspace(exec.workspace.data(), exec.workspace.size(), {.bytes = reassemble_workspace_bytes(g)});
+  const extent3& n = out.grid.extents;
+  const std::int64_t parts = (n[2] + detail::reassembly_threads - 1) / detail::reassembly_threads;
+  require(parts * n[1] <= 2147483647 / n[0], {"reassemble"}, "extents ", n, " exceed the grid of a kernel");
+
+  std::vector<std::uint32_t> table;
+  auto* memory = reinterpret_cast<std::uint32_t*>(exec.workspace.data());
+  detail::reassembly r{};
+  for (int k = 0; k < 3; ++k) {
+    r.axis[k].weight = reinterpret_cast<const float*>(memory + table.size());
+    for (const float w : window.weight[k]) table.push_back(float_bits(w));
+    r.axis[k].starts = reinterpret_cast<const std::int32_t*>(memory + table.size());
+    for (const std::int64_t s : g.starts[k]) table.push_back(static_cast<std::uint32_t>(s));
+    r.axis[k].patches = static_cast<std::int32_t>(g.along(k));
+    r.axis[k].size = static_cast<std::int32_t>(g.size[k]);
+    r.extents[k] = static_cast<std::int32_t>(n[k]);
+    r.stride[k] = out.stride[k];
+  }
+  r.least = window.least;
+  r.first_plane = static_cast<std::int32_t>(first_plane);
+  r.first_patch = patches.first;
+  r.channels = patches.channels;
+  r.channel_stride = out.channel_stride;
+  for (std::size_t first = 0; first < table.size(); first += detail::word_chunk::capacity) {
+    const std::size_t count = std::min<std::size_t>(detail::word_chunk::capacity, table.size() - first);
+    detail::word_chunk chunk;
+    std::copy_n(table.begin() + static_cast<std::ptrdiff_t>(first), count, chunk.words);
+    detail::word_kernel<<<1, 128, 0, exec.stream>>>(chunk, static_cast<std::int32_t>(count), memory + first);
+    check_cuda(cudaGetLastError(), "reassemble", exec.at);
+  }
+  const dim3 blocks(static_cast<unsigned>(parts * n[1] * n[0]), static_cast<unsigned>(patches.channels));
+  detail::reassemble_kernel<T, Out><<<blocks, detail::reassembly_threads, 0, exec.stream>>>(r, patches.data, out.data);
+  check_cuda(cudaGetLastError(), "reassemble", exec.at);
+}
+
+}  // namespace suture

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// A volume from its overlapping patches: every voxel the weighted mean of the patches that cover it, taken in the order
+// of the grid, so that it does not matter when and in what order the patches were made.
+#pragma once
+
+#include <algorithm>
+
+#include "../exec/cpu.hpp"
+#include "patch_grid.hpp"
+
+namespace suture {
+
+// Patches first .. first + count - 1 of a grid, a dense (patch, channel, z, y, x) tensor.
+template <class T>
+struct patch_tensor {
+  const T* data = nullptr;
+  std::int64_t channels = 1;
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+
+namespace detail {
+
+// What is read along one axis.
+struct reassembly_axis {
+  const float* weight;         // of a patch
+  const std::int32_t* starts;  // of the patches
+  std::int32_t patches;
+  std::int32_t size;
+
+  // The patches that cover voxel i: first .. last - 1.
+  SUTURE_FN std::int32_t bound(std::int32_t past) const {  // how many begin before `past`
+    std::int32_t low = 0, high = patches;
+    while (low < high) {
+      const std::int32_t middle = (low + high) / 2;
+      if (starts[middle] < past)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return low;
+  }
+  SUTURE_FN std::int32_t first(std::int32_t i) const { return bound(i - size + 1); }
+  SUTURE_FN std::int32_t last(std::int32_t i) const { return bound(i + 1); }
+};
+
+// fma(a, b, 0) is the product, in a form no compiler merges with a sum.
+SUTURE_FN float product(float a, float b) { return fma(a, b, 0.0f); }
+
+SUTURE_FN float quotient(float a, float b) {
+#if defined(__CUDA_ARCH__)
+  return __fdiv_rn(a, b);
+#else
+  return a / b;
+#endif
+}
+
+SUTURE_FN float window_weight(float plane, float x, float least) {
+  const float w = product(plane, x);
+  return w < least ? least : w;
+}
+
+template <class T, class Out>
+void check_reassembly(const patch_grid& g, const patch_window& window, const patch_tensor<T>& patches,
+                      const view<Out>& out, std::int64_t first_plane) {
+  static_assert(is_storage_v<T> && is_storage_v<Out> && !std::is_const_v<Out>, "suture: unsupported element type");
+  const site where{"reassemble"};
+  check_patch_grid(g.image, g.size, where);
+  check(out, where);
+  float smallest = 1;
+  for (int k = 0; k < 3; ++k) {
+    const auto& s = g.starts[k];
+    require(!s.empty() && s.front() == 0 && s.back() == g.image[k] - g.size[k], where, "the patches along axis ", k,
+            " do not cover the volume");
+    for (std::size_t i = 1; i < s.size(); ++i)
+      require(s[i] > s[i - 1] && s[i] - s[i - 1] <= g.size[k], where, "the patches along axis ", k,
+              " do not cover the volume");
+    require(window.weight[k].size() == static_cast<std::size_t>(g.size[k]), where, "a window of ",
+            window.weight[k].size(), " voxels along axis ", k, " for patches of ", g.size);
+    float least = 1;
+    for (const float w : window.weight[k]) {
+      require(w >= 0 && w <= 1, where, "weight ", w, " along axis ", k, " is not in [0, 1]");
+      least = std::min(least, w);
+    }
+    smallest = product(smallest, least);
+  }
+  require(window.least >= 0 && window.least <= 1, where, "least weight ", window.least, " is not in [0, 1]");
+  // A voxel may be covered by one patch alone.
+  require(std::max(smallest, window.least) >= 1e-30f, where, "the window weighs nothing at a corner");
+  const extent3& n = out.grid.extents;
+  require(n[1] == g.image[1] && n[2] == g.image[2] && first_plane >= 0 && first_plane <= g.image[0] - n[0], where,
+          "planes ", first_plane, " .. ", first_plane + n[0] - 1, " of extents ", n, " are not of the volume ",
+          g.image);
+  require(out.channels == patches.channels, where, "output has ", out.channels, " channels, patches ",
+          patches.channels);
+  require(patches.data != nullptr, where, "null pointer");
+  std::int64_t elements = patches.channels;
+  bool fits = patches.count > 0 && !__builtin_mul_overflow(elements, patches.count, &elements);
+  for (int k = 0; k < 3; ++k) fits = fits && !__builtin_mul_overflow(elements, g.size[k], &elements);
+  require(fits && elements < (std::int64_t{1} << 58), where, patches.count, " patches of ", g.size,
+          " overflow 64 bits, or are none");
+  // The patches that cover the planes.
+  const std::int64_t plane = g.along(1) * g.along(2);
+  const auto covering = [&](std::int64_t z) {
+    return std::upper_bound(g.starts[0].begin(), g.starts[0].end(), z) - g.starts[0].begin();
+  };
+  const std::int64_t needed_first = covering(first_plane - g.size[0]) * plane;
+  const std::int64_t needed_last = covering(first_plane + n[0] - 1) * plane;
+  require(patches.first <= needed_first && patches.first + patches.count >= needed_last, where, "patches ",
+          patches.first, " .. ", patches.first + patches.count - 1, " are given; the planes need ", needed_first,
+          " .. ", needed_last - 1);
+  const byte_range to = bytes(out);
+  const auto from = reinterpret_cast<std::uintptr_t>(patches.data);
+  require(from % alignof(T) == 0, where, "patches are not aligned to ", alignof(T), " bytes");
+  require(from + static_cast<std::uintptr_t>(elements) * sizeof(T) <= to.first || from >= to.last, where,
+          "output overlaps the patches in memory");
+}
+
+inline std::vector<std::int32_t> narrow_starts(const std::vector<std::int64_t>& starts) {
+  return std::vector<std::int32_t>(starts.begin(), starts.end());
+}
+
+}  // namespace detail
+
+// reassemble: out(c, v) = sum w(v - s_p) patch_p(c, v - s_p) / sum w(v - s_p) over the patches p that cover v, in
+// float32 by fma, in the order of the grid; the same bits on every executor. NaN in a patch shows where it is covered.
+//   window       constant_window, gaussian_window or sliding_window_gaussian of the size of the patches
+//   patches      float32, float16, bfloat16 or an integer type; all of the grid, or those that cover the planes
+//   out          planes first_plane .. first_plane + out.extents[0] - 1 of the volume, so that a large one can be put
+//                together in slabs
+// Source: MONAI sliding_window_inference, nnU-Net's predictor. Errors: extents, channels or windows that do not fit the
+// grid, a patch that is needed and not given, overlapping memory.
+template <class T, class Out>
+void reassemble(const cpu& exec, const patch_grid& g, const patch_window& window, const patch_tensor<T>& patches,
+                const view<Out>& out, std::int64_t first_plane = 0) {
+  detail::check_reassembly(g, window, patches, out, first_plane);
+  std::vector<std::int32_t> starts[3];
+  detail::reassembly_axis axis[3];
+  for (int k = 0; k < 3; ++k) {
+    starts[k] = detail::narrow_starts(g.starts[k]);
+    axis[k] = {window.weight[k].data(), starts[k].data(), static_cast<std::int32_t>(g.along(k)),
+               static_cast<std::int32_t>(g.size[k])};
+  }
+  const extent3& n = out.grid.extents;
+  const std::int64_t size = g.size[0] * g.size[1] * g.size[2];
+  detail::parallel_for(exec.threads, patches.channels * n[0], [&](std::int64_t task) {
+    const std::int64_t channel = task / n[0], plane = task % n[0];
+    const auto z = static_cast<std::int32_t>(first_plane + plane);
+    std::vector<float> sum(static_cast<std::size_t>(n[2])), weights(sum.size());
+    for (std::int32_t y = 0; y < n[1]; ++y) {
+      std::fill(sum.begin(), sum.end(), 0.0f);
+      std::fill(weights.begin(), weights.end(), 0.0f);
+      for (std::int32_t iz = axis[0].first(z); iz < axis[0].last(z); ++iz)
+        for (std::int32_t iy = axis[1].first(y); iy < axis[1].last(y); ++iy) {
+          const std::int32_t pz = z - axis[0].starts[iz], py = y - axis[1].starts[iy];
+          const float wzy = detail::product(axis[0].weight[pz], axis[1].weight[py]);
+          const std::int64_t number = (static_cast<std::int64_t>(iz) * axis[1].patches + iy) * axis[2].patches;
+          for (std::int32_t ix = 0; ix < axis[2].patches; ++ix) {
+            const T* row = patches.data + ((number + ix - patches.first) * patches.channels + channel) * size +
+                           (pz * g.size[1] + py) * g.size[2];
+            float* s = sum.data() + axis[2].starts[ix];
+            float* w = weights.data() + axis[2].starts[ix];
+            for (std::int32_t x = 0; x < axis[2].size; ++x) {
+              const float weight = detail::window_weight(wzy, axis[2].weight[x], window.least);
+              s[x] = fma(weight, storage<T>::load(row[x]), s[x]);
+              w[x] += weight;
+            }
+          }
+        }
+      Out* target = out.data + channel * out.channel_stride + plane * out.stride[0] + y * out.stride[1];
+      for (std::int64_t x = 0; x < n[2]; ++x)
+        target[x * out.stride[2]] = storage<Out>::store(
+            detail::quotient(sum[static_cast<std::size_t>(x)], weights[static_cast<std::size_t>(x)]));
+    }
+  });
+}
+
+}  // namespace suture

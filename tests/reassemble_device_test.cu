@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Patches put together on a device: the bits of the host.
+#include <gtest/gtest.h>
+#include <suture/patch/reassemble.cuh>
+
+#include <cstring>
+#include <random>
+
+#include "support/executors.cuh"
+
+namespace {
+
+using namespace suture;
+
+template <class T>
+using device_buffer = support::device_executor::buffer<T>;
+
+grid volume(const extent3& n) { return {.extents = n}; }
+
+template <class T>
+std::vector<T> values(std::int64_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<T> v(static_cast<std::size_t>(n));
+  for (auto& x : v) x = storage<T>::store(static_cast<float>(random() % 100000) * 1e-3f - 40);
+  return v;
+}
+
+// Planes first .. of the volume by both executors, as bytes.
+template <class T, class Out>
+void expect_the_same(const patch_grid& g, const patch_window& w, std::int64_t channels, std::int64_t first,
+                     std::int64_t planes) {
+  const auto patches = values<T>(g.count() * channels * g.size[0] * g.size[1] * g.size[2], 7);
+  const grid slab = volume({planes, g.image[1], g.image[2]});
+  std::vector<Out> expected(static_cast<std::size_t>(slab.voxels() * channels));
+  reassemble(cpu{}, g, w, patch_tensor<T>{patches.data(), channels, 0, g.count()},
+             contiguous(expected.data(), slab, channels), first);
+  device_buffer<T> patches_copy(patches);
+  device_buffer<Out> out(std::vector<Out>(expected.size()));
+  const cuda_workspace workspace(reassemble_workspace_bytes(g));
+  reassemble(cuda{.workspace = workspace}, g, w, patch_tensor<T>{patches_copy.data(), channels, 0, g.count()},
+             contiguous(out.data(), slab, channels), first);
+  check_cuda(cudaDeviceSynchronize(), "reassemble");
+  const std::vector<Out> got = out.values();
+  for (std::size_t i = 0; i < got.size(); ++i) ASSERT_EQ(std::memcmp(&got[i], &expected[i], sizeof(Out)), 0) << i;
+}
+
+TEST(reassemble_on_a_device, gives_the_bits_of_the_host) {
+  const extent3 image{9, 14, 150}, size{4, 5, 24};  // rows of more than a block
+  const patch_grid g = sliding_window_grid(image, size);
+  expect_the_same<float, float>(g, gaussian_window(size), 3, 0, 9);
+  expect_the_same<suture::half, suture::half>(g, sliding_window_gaussian(size), 2, 0, 9);
+  expect_the_same<bfloat16, float>(g, constant_window(size), 1, 3, 4);
+}
+
+TEST(reassemble_on_a_device, takes_tables_longer_than_one_launch_carries) {
+  const extent3 image{1, 1, 1400}, size{1, 1, 40};
+  expect_the_same<float, float>(dense_patch_grid(image, size, {0, 0, .975}), gaussian_window(size), 1, 0, 1);
+}
+
+TEST(reassemble_on_a_device, can_be_captured) {
+  const extent3 image{3, 6, 20}, size{2, 4, 8};
+  const patch_grid g = dense_patch_grid(image, size);
+  const patch_window w = gaussian_window(size);
+  const auto patches = values<float>(g.count() * 64, 9);
+  std::vector<float> expected(360);
+  reassemble(cpu{}, g, w, patch_tensor<float>{patches.data(), 1, 0, g.count()},
+             contiguous(expected.data(), volume(image)));
+  device_buffer<float> patches_copy(patches), out(std::vector<float>(360, 0.0f));
+  const cuda_workspace workspace(reassemble_workspace_bytes(g));
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  cudaGraphExec_t again;
+  check_cuda(cudaStreamCreate(&stream), "stream");
+  check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "capture");
+  reassemble(cuda{.stream = stream, .workspace = workspace}, g, w,
+             patch_tensor<float>{patches_copy.data(), 1, 0, g.count()}, contiguous(out.data(), volume(image)));
+  check_cuda(cudaStreamEndCapture(stream, &graph), "capture");
+  check_cuda(cudaGraphInstantiate(&again, graph, 0), "graph");
+  EXPECT_EQ(out.values(), std::vector<float>(360, 0.0f));
+  check_cuda(cudaGraphLaunch(again, stream), "graph");
+  check_cuda(cudaStreamSynchronize(stream), "graph");
+  EXPECT_EQ(out.values(), expected);
+  check_cuda(cudaGraphExecDestroy(again), "graph");
+  check_cuda(cudaGraphDestroy(graph), "graph");
+  check_cuda(cudaStreamDestroy(stream), "stream");
+}
+
+TEST(reassemble_on_a_device, is_checked_before_anything_is_launched) {
+  const extent3 image{3, 6, 20}, size{2, 4, 8};
+  const patch_grid g = dense_patch_grid(image, size);
+  const auto patches = values<float>(g.count() * 64, 9);
+  device_buffer<float> patches_copy(patches), out(std::vector<float>(360, 5.0f));
+  const cuda_workspace workspace(reassemble_workspace_bytes(g));
+  const auto to = contiguous(out.data(), volume(image));
+  const patch_tensor<float> from{patches_copy.data(), 1, 0, g.count()};
+  EXPECT_THROW(reassemble(cuda{}, g, gaussian_window(size), from, to), error);  // no workspace
+  EXPECT_THROW(reassemble(cuda{.workspace = workspace}, g, gaussian_window({2, 4, 9}), from, to), error);
+  EXPECT_THROW(reassemble(cuda{.workspace = workspace}, g, gaussian_window(size),
+                          patch_tensor<float>{patches_copy.data(), 1, 0, 3}, to),
+               error);
+  EXPECT_EQ(out.values(), std::vector<float>(360, 5.0f));
+}
+
+}  // namespace

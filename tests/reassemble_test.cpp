@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Patches that cover a volume: their starts and windows against MONAI and nnU-Net, their weighted mean against sums in
+// double precision.
+#include <gtest/gtest.h>
+#include <suture/exec/cpu.hpp>
+#include <suture/ops/geometry/crop_at.hpp>
+#include <suture/patch/reassemble.hpp>
+
+#include <cstring>
+#include <numeric>
+#include <random>
+
+#include "support/oracle.hpp"
+
+namespace {
+
+using namespace suture;
+
+using axis_starts = std::vector<std::int64_t>;
+
+TEST(patch_grid, dense_is_that_of_monai) {
+  SUTURE_NEEDS_ORACLES("labels");
+  const auto c = support::find_case("labels", "sliding_window");
+  const auto three = [&](const char* key) {
+    const auto v = c.params.at(key).get<std::vector<std::int64_t>>();
+    return extent3{v[0], v[1], v[2]};
+  };
+  const double overlap = c.params.at("overlap").get<double>();
+  const patch_grid g = dense_patch_grid(three("image_size"), three("patch_size"), {overlap, overlap, overlap});
+  const auto expected = c.expected.get<std::vector<std::vector<std::int64_t>>>();
+  ASSERT_EQ(g.count(), static_cast<std::int64_t>(expected.size()));
+  const std::vector<extent3> all = g.all_starts();
+  for (std::size_t p = 0; p < expected.size(); ++p)
+    EXPECT_EQ(all[p], (extent3{expected[p][0], expected[p][1], expected[p][2]})) << p;
+}
+
+TEST(patch_grid, dense_steps_by_one_voxel_at_least_and_fits_at_the_ends) {
+  // int(2 (1 - 0.9)) = 0, which MONAI raises to 1; a patch as large as the volume; a volume of whole steps.
+  const patch_grid g = dense_patch_grid({5, 7, 12}, {2, 7, 4}, {.9, .5, 0});
+  EXPECT_EQ(g.starts[0], (axis_starts{0, 1, 2, 3}));
+  EXPECT_EQ(g.starts[1], (axis_starts{0}));
+  EXPECT_EQ(g.starts[2], (axis_starts{0, 4, 8}));
+}
+
+// Printed by compute_steps_for_sliding_window of nnU-Net v2, with NumPy 2.4.
+TEST(patch_grid, sliding_window_is_that_of_nnu_net) {
+  const patch_grid a = sliding_window_grid({30, 224, 224}, {28, 160, 128});
+  EXPECT_EQ(a.starts[0], (axis_starts{0, 2}));
+  EXPECT_EQ(a.starts[1], (axis_starts{0, 64}));
+  EXPECT_EQ(a.starts[2], (axis_starts{0, 48, 96}));
+  const patch_grid b = sliding_window_grid({101, 145, 512}, {64, 64, 96});
+  EXPECT_EQ(b.starts[0], (axis_starts{0, 18, 37}));  // 18.5 goes to even
+  EXPECT_EQ(b.starts[1], (axis_starts{0, 27, 54, 81}));
+  EXPECT_EQ(b.starts[2], (axis_starts{0, 46, 92, 139, 185, 231, 277, 324, 370, 416}));
+  const patch_grid c = sliding_window_grid({97, 128, 333}, {33, 128, 50}, .3);
+  EXPECT_EQ(c.starts[0], (axis_starts{0, 9, 18, 27, 37, 46, 55, 64}));
+  EXPECT_EQ(c.starts[1], (axis_starts{0}));
+  EXPECT_EQ(c.starts[2],
+            (axis_starts{0, 15, 30, 45, 60, 74, 89, 104, 119, 134, 149, 164, 179, 194, 209, 223, 238, 253, 268, 283}));
+  const patch_grid d = sliding_window_grid({10, 11, 13}, {4, 4, 4}, .75);
+  EXPECT_EQ(d.starts[1], (axis_starts{0, 2, 5, 7}));  // 7 / 3 apart
+}
+
+TEST(patch_window, gaussian_is_monais_importance_map) {
+  SUTURE_NEEDS_ORACLES("labels");
+  for (const char* name : {"importance_16x24x20", "importance_9x12x15"}) {
+    const auto c = support::find_case("labels", name);
+    const auto n = c.params.at("patch_size").get<std::vector<std::int64_t>>();
+    const patch_window w = gaussian_window({n[0], n[1], n[2]}, c.params.at("sigma_scale").get<double>());
+    const auto y = c.output<float>("y").values;
+    bool at_least = false;
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      const std::size_t nx = w.weight[2].size(), ny = w.weight[1].size();
+      const float zy = detail::product(w.weight[0][i / nx / ny], w.weight[1][i / nx % ny]);
+      const float got = detail::window_weight(zy, w.weight[2][i % nx], w.least);
+      ASSERT_NEAR(got, y[i], 1e-6f * y[i]) << name << ' ' << i;
+      at_least = at_least || got == 1e-3f;
+    }
+    EXPECT_TRUE(at_least);
+  }
+}
+
+// scipy.ndimage.gaussian_filter of a unit impulse, (8, 9, 16), sigma = size / 8, divided by its maximum.
+TEST(patch_window, of_sliding_windows_is_nnu_nets_gaussian) {
+  const patch_window w = sliding_window_gaussian({8, 9, 16});
+  const struct {
+    std::size_t z, y, x;
+    double value;
+  } expected[] = {{0, 0, 0, 2.0235699946536467e-10}, {4, 4, 8, 1.0},
+                  {7, 8, 15, 4.369694462570986e-08}, {2, 3, 11, 0.029597608098655956},
+                  {4, 0, 8, 0.0017981666618475832},  {0, 4, 8, 0.0003354626279025118}};
+  for (const auto& e : expected) {
+    const double got = double{w.weight[0][e.z]} * double{w.weight[1][e.y]} * double{w.weight[2][e.x]};
+    EXPECT_NEAR(got, e.value, 3e-7 * e.value) << e.z << ' ' << e.y << ' ' << e.x;
+  }
+  EXPECT_EQ(w.least, 0.0f);
+}
+
+struct predictions {
+  patch_grid grid;
+  std::int64_t channels;
+  std::vector<float> values;
+
+  predictions(const patch_grid& g, std::int64_t c, unsigned seed) : grid(g), channels(c) {
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<float> value(-3, 5);
+    values.resize(static_cast<std::size_t>(g.count() * c * g.size[0] * g.size[1] * g.size[2]));
+    for (float& v : values) v = value(random);
+  }
+  patch_tensor<float> tensor() const { return {values.data(), channels, 0, grid.count()}; }
+
+  // One patch after the other added to a sum, as MONAI and nnU-Net do, in double precision.
+  std::vector<double> mean(const patch_window& w) const {
+    const extent3 n = grid.image, size = grid.size;
+    std::vector<double> sum(static_cast<std::size_t>(channels * n[0] * n[1] * n[2]), 0), weight(sum.size(), 0);
+    std::size_t at = 0;
+    for (std::int64_t p = 0; p < grid.count(); ++p)
+      for (std::int64_t c = 0; c < channels; ++c)
+        for (std::int64_t z = 0; z < size[0]; ++z)
+          for (std::int64_t y = 0; y < size[1]; ++y)
+            for (std::int64_t x = 0; x < size[2]; ++x) {
+              const extent3 s = grid.start(p);
+              const double k = std::max<double>(w.least, double{w.weight[0][static_cast<std::size_t>(z)]} *
+                                                             double{w.weight[1][static_cast<std::size_t>(y)]} *
+                                                             double{w.weight[2][static_cast<std::size_t>(x)]});
+              const auto v = static_cast<std::size_t>(((c * n[0] + s[0] + z) * n[1] + s[1] + y) * n[2] + s[2] + x);
+              sum[v] += k * double{values[at++]};
+              weight[v] += k;
+            }
+    for (std::size_t v = 0; v < sum.size(); ++v) sum[v] /= weight[v];
+    return sum;
+  }
+};
+
+grid volume(const extent3& n) { return {.extents = n}; }
+
+TEST(reassemble, is_the_weighted_mean_of_the_patches) {
+  const extent3 image{13, 17, 31}, size{5, 8, 9};
+  const predictions p(sliding_window_grid(image, size), 3, 1);
+  for (const patch_window& w : {constant_window(size), gaussian_window(size), sliding_window_gaussian(size)}) {
+    std::vector<float> out(3 * 13 * 17 * 31, -99.0f), threaded(out);
+    reassemble(cpu{.threads = 1}, p.grid, w, p.tensor(), contiguous(out.data(), volume(image), 3));
+    const std::vector<double> expected = p.mean(w);
+    for (std::size_t i = 0; i < out.size(); ++i) ASSERT_NEAR(out[i], expected[i], 3e-6) << i;
+    reassemble(cpu{.threads = 4}, p.grid, w, p.tensor(), contiguous(threaded.data(), volume(image), 3));
+    EXPECT_EQ(out, threaded);
+  }
+}
+
+// The patches of an evaluation, cut by a plan and put together again, are the image.
+TEST(reassemble, undoes_the_cut) {
+  const extent3 image{6, 10, 23}, size{4, 4, 8};
+  std::vector<float> voxels(6 * 10 * 23);
+  for (std::size_t i = 0; i < voxels.size(); ++i) voxels[i] = static_cast<float>(i % 251);
+  const patch_grid g = dense_patch_grid(image, size, {.5, .5, .5});
+  const std::vector<extent3> starts = g.all_starts();
+  const std::vector<view<const float>> batch(starts.size(), contiguous<const float>(voxels.data(), volume(image)));
+  const auto plan = suture::plan(crop_at{.starts = starts, .size = size}, batch);
+  std::vector<float> patches(starts.size() * 4 * 4 * 8);
+  std::vector<view<float>> into;
+  for (std::size_t p = 0; p < starts.size(); ++p)
+    into.push_back(contiguous(patches.data() + p * 128, plan.output_grid(p)));
+  run(cpu{}, plan, suture::image(batch, into));
+  std::vector<float> out(voxels.size());
+  reassemble(cpu{}, g, constant_window(size), patch_tensor<float>{patches.data(), 1, 0, g.count()},
+             contiguous(out.data(), volume(image)));
+  EXPECT_EQ(out, voxels);
+}
+
+TEST(reassemble, in_slabs_gives_the_bits_of_the_whole) {
+  const extent3 image{21, 9, 14}, size{6, 5, 7};
+  const predictions p(dense_patch_grid(image, size, {.5, .3, .6}), 2, 4);
+  const patch_window w = gaussian_window(size);
+  std::vector<float> whole(2 * 21 * 9 * 14);
+  reassemble(cpu{}, p.grid, w, p.tensor(), contiguous(whole.data(), volume(image), 2));
+  const std::int64_t row = p.grid.along(1) * p.grid.along(2), plane = 9 * 14;
+  for (std::int64_t z = 0; z < 21; z += 4) {
+    const std::int64_t planes = std::min<std::int64_t>(4, 21 - z);
+    // The patches that reach into the slab, no others.
+    std::int64_t first = p.grid.along(0), last = 0;
+    for (std::int64_t i = 0; i < p.grid.along(0); ++i) {
+      const std::int64_t s = p.grid.starts[0][static_cast<std::size_t>(i)];
+      if (s + size[0] > z && s < z + planes) {
+        first = std::min(first, i);
+        last = i + 1;
+      }
+    }
+    const std::int64_t elements = 2 * size[0] * size[1] * size[2];
+    const patch_tensor<float> some{p.values.data() + first * row * elements, 2, first * row, (last - first) * row};
+    std::vector<float> slab(static_cast<std::size_t>(2 * planes * plane));
+    const auto out = contiguous(slab.data(), volume({planes, 9, 14}), 2);
+    reassemble(cpu{}, p.grid, w, some, out, z);
+    for (std::int64_t c = 0; c < 2; ++c)
+      EXPECT_EQ(std::memcmp(slab.data() + c * planes * plane, whole.data() + (c * 21 + z) * plane,
+                            static_cast<std::size_t>(planes * plane) * sizeof(float)),
+                0);
+    const patch_tensor<float> fewer{some.data, 2, some.first, some.count - 1};
+    EXPECT_THROW(reassemble(cpu{}, p.grid, w, fewer, out, z), error);
+  }
+}
+
+TEST(reassemble, reads_halves_and_writes_any_strides) {
+  const extent3 image{3, 4, 9}, size{2, 3, 5};
+  const patch_grid g = sliding_window_grid(image, size);
+  std::vector<half> patches(static_cast<std::size_t>(g.count() * 2 * 30), storage<half>::store(0.75f));
+  std::vector<std::uint8_t> out(2 * 3 * 4 * 9, 9);
+  reassemble(cpu{}, g, gaussian_window(size), patch_tensor<half>{patches.data(), 2, 0, g.count()},
+             channels_last(out.data(), volume(image), 2));
+  EXPECT_EQ(out, std::vector<std::uint8_t>(out.size(), 1));
+}
+
+template <class F>
+std::string message(const F& f) {
+  try {
+    f();
+  } catch (const error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+#define EXPECT_SAYS(statement, words)                       \
+  do {                                                      \
+    const std::string said = message([&] { statement; });   \
+    EXPECT_NE(said.find(words), std::string::npos) << said; \
+  } while (false)
+
+TEST(reassemble, says_what_is_wrong) {
+  EXPECT_SAYS(dense_patch_grid({4, 4, 4}, {4, 5, 4}), "dense_patch_grid: patch (4, 5, 4) is larger than the volume");
+  EXPECT_SAYS(dense_patch_grid({4, 4, 4}, {4, 0, 4}), "must be positive");
+  EXPECT_SAYS(dense_patch_grid({4, 4, 4}, {2, 2, 2}, {0, 1, 0}), "overlap (0, 1, 0)");
+  EXPECT_SAYS(sliding_window_grid({4, 4, 4}, {2, 2, 5}), "sliding_window_grid: patch");
+  EXPECT_SAYS(sliding_window_grid({4, 4, 4}, {2, 2, 2}, 0), "step 0");
+  EXPECT_SAYS(gaussian_window({4, 4, 4}, 0), "sigma_scale 0");
+  EXPECT_SAYS(gaussian_window({4, 0, 4}), "must be positive");
+
+  const extent3 image{4, 4, 4}, size{2, 2, 2};
+  const predictions p(dense_patch_grid(image, size), 1, 1);
+  const patch_window w = constant_window(size);
+  std::vector<float> out(128);
+  const auto to = contiguous(out.data(), volume(image));
+  const auto with = [&](const patch_grid& g, const patch_window& v, const patch_tensor<float>& t, const view<float>& o,
+                        std::int64_t plane = 0) { reassemble(cpu{}, g, v, t, o, plane); };
+  EXPECT_SAYS(with(p.grid, constant_window({2, 3, 2}), p.tensor(), to), "a window of 3 voxels along axis 1");
+  EXPECT_SAYS(with(p.grid, w, {nullptr, 1, 0, p.grid.count()}, to), "null pointer");
+  EXPECT_SAYS(with(p.grid, w, {p.values.data(), 1, 0, p.grid.count() - 1}, to), "the planes need 0 .. 26");
+  EXPECT_SAYS(with(p.grid, w, {p.values.data(), 1, 1, p.grid.count()}, to), "patches 1 .. 27 are given");
+  EXPECT_SAYS(with(p.grid, w, {p.values.data(), 2, 0, p.grid.count()}, to), "output has 1 channels, patches 2");
+  EXPECT_SAYS(with(p.grid, w, {p.values.data(), 1, 0, std::int64_t{1} << 60}, to), "overflow 64 bits");
+  EXPECT_SAYS(with(p.grid, w, p.tensor(), contiguous(out.data(), volume({4, 4, 5}))), "are not of the volume");
+  EXPECT_SAYS(with(p.grid, w, p.tensor(), to, 1), "planes 1 .. 4");
+  EXPECT_SAYS(with(p.grid, w, {out.data(), 1, 0, p.grid.count()}, contiguous(out.data(), volume(image))), "overlaps");
+  patch_grid hole = p.grid;
+  hole.starts[2] = {0, 2, 1};
+  EXPECT_SAYS(with(hole, w, p.tensor(), to), "along axis 2 do not cover");
+  patch_window none = w;
+  none.weight[0][0] = 0;
+  EXPECT_SAYS(with(p.grid, none, p.tensor(), to), "weighs nothing");
+  none.weight[0][0] = NAN;
+  EXPECT_SAYS(with(p.grid, none, p.tensor(), to), "weight nan");
+}
+
+}  // namespace
