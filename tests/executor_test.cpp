@@ -211,4 +211,31 @@ TEST(executor, strides_of_any_layout_give_the_same_values) {
   for (std::uint64_t d : digests) EXPECT_EQ(d, digests[0]);
 }
 
+TEST(executor, an_evaluator_needs_no_output_memory) {
+  const cases data;
+  const std::vector<view<const std::int16_t>> in{contiguous(data.images[0].data(), data.grids[0])};
+  const std::vector<view<const std::uint8_t>> seg{contiguous(data.labels[0].data(), data.grids[0])};
+  const std::uint64_t ids[] = {1};
+  const auto p = plan(recipe(), in, {.seed = 1, .sample_ids = ids});
+  const extent3 n = p.output_grid(0).extents;
+  std::vector<half> out(static_cast<std::size_t>(p.output_grid(0).voxels()));
+  std::vector<std::uint8_t> seg_out(out.size());
+  const std::vector<view<half>> out_views{contiguous(out.data(), p.output_grid(0))};
+  const std::vector<view<std::uint8_t>> seg_views{contiguous(seg_out.data(), p.output_grid(0))};
+  run(cpu{}, p, image(in, out_views), labels(seg, seg_views));
+
+  const auto images = image<half>(in);
+  const auto masks = labels(seg);
+  const aligned_memory workspace(workspace_bytes(p, images, masks));
+  const auto evaluate = prepare(cpu{.workspace = workspace.span()}, p, images, masks);
+  std::size_t v = 0;
+  for (std::int32_t z = 0; z < n[0]; ++z)
+    for (std::int32_t y = 0; y < n[1]; ++y)
+      for (std::int32_t x = 0; x < n[2]; ++x, ++v) {
+        ASSERT_EQ(evaluate(0, z, y, x).bits, out[v].bits);
+        ASSERT_EQ(evaluate.get<1>(0, z, y, x), seg_out[v]);
+      }
+  EXPECT_THROW(run(cpu{}, p, images), error);
+}
+
 }  // namespace

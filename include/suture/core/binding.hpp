@@ -76,6 +76,19 @@ auto labels(const In& in, const Out& out) {
   return b;
 }
 
+// Without a place to write to: for an evaluator that hands its values, of type Out, to the caller's own code.
+template <class Out, class In>
+auto image(const In& in) {
+  return detail::bind<false>(detail::as_views(in), std::span<const view<Out>>{});
+}
+template <class In>
+auto labels(const In& in) {
+  const auto views = detail::as_views(in);
+  using T = std::remove_const_t<typename detail::view_element<typename decltype(views)::value_type>::type>;
+  static_assert(std::is_integral_v<T>, "suture: label maps are integers");
+  return detail::bind<true>(views, std::span<const view<T>>{});
+}
+
 template <class Binding>
 constexpr bool is_binding_v = false;
 template <class In, class Out, bool L>

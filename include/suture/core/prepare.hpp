@@ -74,24 +74,27 @@ template <class Plan, class Binding>
 void check_binding(const Plan& plan, const Binding& b) {
   constexpr std::string_view name = Binding::name;
   require(b.samples() == plan.size(), {name}, b.samples(), " input views for ", plan.size(), " planned samples");
-  require(b.out.size() == plan.size(), {name}, b.out.size(), " output views for ", plan.size(), " planned samples");
+  require(b.out.size() == plan.size() || b.out.empty(), {name}, b.out.size(), " output views for ", plan.size(),
+          " planned samples");
   for (std::size_t i = 0; i < plan.size(); ++i) {
     const site where{name, static_cast<std::int64_t>(i)};
     const auto in = b.source(i);
-    const auto& out = b.out[i];
     check(in, where);
-    check(out, where);
     require(same_geometry(in.grid, plan.source_grid(i)), where, "geometry differs from the planned one: extents ",
             in.grid.extents, " spacing ", in.grid.spacing, " origin ", in.grid.origin, ", planned extents ",
             plan.source_grid(i).extents, " spacing ", plan.source_grid(i).spacing, " origin ",
             plan.source_grid(i).origin);
-    require(out.grid.extents == plan.output_grid(i).extents, where, "output extents ", out.grid.extents,
-            " differ from the planned ", plan.output_grid(i).extents);
     if constexpr (!std::is_same_v<typename Plan::pipeline_type::border_type, wrap>)
       for (int k = 0; k < 3; ++k)
         require(std::abs(in.stride[k]) < (std::int64_t{1} << 28) || in.grid.extents[k] == 1, where, "strides ", in.stride,
                 " exceed 2^28 elements along an axis");
-    require(out.channels == in.channels, where, "output has ", out.channels, " channels, input ", in.channels);
+    if (!b.out.empty()) {
+      const auto& out = b.out[i];
+      check(out, where);
+      require(out.grid.extents == plan.output_grid(i).extents, where, "output extents ", out.grid.extents,
+              " differ from the planned ", plan.output_grid(i).extents);
+      require(out.channels == in.channels, where, "output has ", out.channels, " channels, input ", in.channels);
+    }
     if constexpr (Binding::is_label) {
       using T = typename Binding::input;
       const auto outside = plan.rule().label_outside;
@@ -115,7 +118,7 @@ void check_overlap(const Bindings&... bindings) {
   const auto add = [&](const auto& b) {
     for (std::size_t i = 0; i < b.samples(); ++i) {
       all.push_back({bytes(b.source(i)), false, b.name, static_cast<std::int64_t>(i)});
-      all.push_back({bytes(b.out[i]), true, b.name, static_cast<std::int64_t>(i)});
+      if (!b.out.empty()) all.push_back({bytes(b.out[i]), true, b.name, static_cast<std::int64_t>(i)});
     }
   };
   (add(bindings), ...);
@@ -175,6 +178,12 @@ SUTURE_FN float padded_tap(const item<Pipeline>& sample, const source_tensor& s,
   return pair_evaluator<Pipeline, Binding>::tap(sample, s, number, channel, iz, iy, ix);
 }
 
+// A run writes; an evaluator need not.
+template <class Binding>
+void require_output(const Binding& b) {
+  require(!b.out.empty(), {Binding::name}, "no output views; bind them, or use prepare and the evaluator");
+}
+
 // Fills the record of sample i. `coefficients` counts the coefficient floats handed out so far.
 template <class Plan, class... Bindings>
 auto make_record(const Plan& plan, std::size_t i, const workspace_layout& l, std::byte* workspace,
@@ -188,9 +197,7 @@ auto make_record(const Plan& plan, std::size_t i, const workspace_layout& l, std
   std::size_t b = 0;
   const auto add = [&]<class B>(const B& bound) {
     const auto in = bound.source(i);
-    const auto& out = bound.out[i];
     source_tensor& s = r.in[b];
-    target_tensor& t = r.out[b];
     s.channels = static_cast<std::int32_t>(in.channels);
     if constexpr (P::prefiltered && !B::is_label) {
       for (int k = 0; k < 3; ++k) s.extents[k] = static_cast<std::int32_t>(in.grid.extents[k]) + 2 * P::padding;
@@ -203,9 +210,10 @@ auto make_record(const Plan& plan, std::size_t i, const workspace_layout& l, std
     } else {
       s = raw_source(bound, i);
     }
-    t.data = out.data;
-    for (int k = 0; k < 3; ++k) t.stride[k] = out.stride[k];
-    t.channel_stride = out.channel_stride;
+    if (!bound.out.empty()) {
+      const auto& out = bound.out[i];
+      r.out[b] = {out.data, {out.stride[0], out.stride[1], out.stride[2]}, out.channel_stride};
+    }
     ++b;
   };
   (add(bindings), ...);

@@ -119,6 +119,7 @@ void run(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
     run(cpu{exec.threads, {static_cast<std::byte*>(start), space}}, plan, bindings...);
     return;
   }
+  (detail::require_output(bindings), ...);
   const auto evaluate = prepare(exec, plan, bindings...);
   using E = std::remove_const_t<decltype(evaluate)>;
   using P = typename E::pipeline_type;
@@ -139,8 +140,9 @@ void run(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
     const auto z0 = static_cast<std::int32_t>(local / row_bricks) * depth;
     const auto y0 = static_cast<std::int32_t>(local % row_bricks) * rows;
     const std::int32_t z1 = std::min(z0 + depth, n[0]), y1 = std::min(y0 + rows, n[1]);
-    for (std::int32_t y = y0; y < y1; ++y)
-      for (std::int32_t x0 = 0; x0 < n[2]; x0 += detail::strip_width) {
+    // Rows side by side before strips end to end: neighbouring rows read the same source lines.
+    for (std::int32_t x0 = 0; x0 < n[2]; x0 += detail::strip_width)
+      for (std::int32_t y = y0; y < y1; ++y) {
         if constexpr (P::has_geometry) {
           detail::strip<P> walk(r.sample, z0, y, x0);
           for (std::int32_t z = z0; z < z1; ++z, walk.step()) {

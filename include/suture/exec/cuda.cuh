@@ -244,6 +244,7 @@ auto prepare(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
 // Queues a plan on a stream. Everything is checked first; when it throws, nothing has been launched.
 template <class Plan, class... Bindings>
 void run(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
+  (detail::require_output(bindings), ...);
   const auto evaluate = prepare(exec, plan, bindings...);
   detail::tile_counts tiles{1, 1, 1};
   std::int64_t most = 0;

@@ -115,9 +115,7 @@ struct exact_sums {
     for (int i = 0; i < square_limbs; ++i) square[i] += other.square[i];
     settle();
   }
-  // add(int64& limb, int64 amount): plain on the host, atomic on the device.
-  template <class Add>
-  SUTURE_FN void take(const partial_sums& p, const Add& add) {
+  SUTURE_FN void take(const partial_sums& p) {
     const auto low = static_cast<std::uint64_t>(static_cast<uint128>(p.sum));
     const auto high = static_cast<std::uint64_t>(static_cast<uint128>(p.sum) >> 64);
     add(sum[p.limb], static_cast<std::int64_t>(low & 0xffffffffu));
@@ -130,6 +128,14 @@ struct exact_sums {
   }
 
 private:
+  // On the device many threads add to the same sums.
+  SUTURE_FN static void add(std::int64_t& limb, std::int64_t amount) {
+#if defined(__CUDA_ARCH__)
+    if (amount != 0) atomicAdd(reinterpret_cast<unsigned long long*>(&limb), static_cast<unsigned long long>(amount));
+#else
+    limb += amount;
+#endif
+  }
   SUTURE_HD static void settle(std::int64_t* limbs, int count) {
     for (int i = 0; i + 1 < count; ++i) {
       const std::int64_t carry = limbs[i] >> 32;
@@ -143,9 +149,9 @@ namespace detail {
 
 inline constexpr std::int32_t terms_before_flush = 1 << 15;
 
-// Adds one finite value. `flush` is called with what has to go to the wide sums first.
-template <class T, class Flush>
-SUTURE_FN void add_value(partial_sums& p, T value, const Flush& flush) {
+// Adds one finite value; what has to make room for it goes to the wide sums.
+template <class T>
+SUTURE_FN void add_value(partial_sums& p, T value, exact_sums& wide) {
   if constexpr (counted<T>::is_integer) {
     const auto v = static_cast<std::int64_t>(value);
     p.sum += v;
@@ -158,7 +164,7 @@ SUTURE_FN void add_value(partial_sums& p, T value, const Flush& flush) {
     const std::uint64_t mantissa = (magnitude & 0x7fffffu) | (exponent != 0 ? 0x800000u : 0u);
     const auto place = static_cast<std::int32_t>(exponent != 0 ? exponent - 1 : 0u);
     if (place >> 5 != p.limb || p.terms == terms_before_flush) {
-      if (p.terms != 0) flush(p);
+      if (p.terms != 0) wide.take(p);
       p = {0, 0, place >> 5, 0};
     }
     const std::uint64_t shifted = mantissa << (place & 31);  // 55 bits

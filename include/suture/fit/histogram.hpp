@@ -102,7 +102,7 @@ public:
       last = i;
     }
     exact_sums sums;
-    sums.take(p, [](std::int64_t& limb, std::int64_t amount) { limb += amount; });
+    sums.take(p);
     sums.settle();
     return detail::make_moments(sums, tally, static_cast<double>(first + least), static_cast<double>(last + least),
                                 true, ddof);

@@ -28,9 +28,6 @@ public:
   void row(const T* values, std::int64_t stride, const Map* map, std::int64_t map_stride, std::int64_t count,
            const Selector& select) {
     partial_sums p;
-    const auto flush = [this](const partial_sums& full) {
-      sums.take(full, [](std::int64_t& limb, std::int64_t amount) { limb += amount; });
-    };
     for (std::int64_t x = 0; x < count; ++x) {
       const T value = values[x * stride];
       const detail::verdict v = select(value, map[x * map_stride]);
@@ -44,10 +41,10 @@ public:
         const std::uint32_t key = counted<T>::key(value);
         least = std::min(least, key);
         greatest = std::max(greatest, key);
-        detail::add_value(p, value, flush);
+        detail::add_value(p, value, sums);
       }
     }
-    flush(p);
+    sums.take(p);
     sums.settle();
   }
 

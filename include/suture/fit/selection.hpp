@@ -3,7 +3,7 @@
 //
 //   everything{}                 every voxel
 //   nonzero{}                    values other than 0
-//   above{t}                     values greater than t (as float)
+//   above{t}                     values greater than t
 //   inside(masks)                where a mask beside the image is not 0
 //   labelled(maps, labels)       where a label map beside the image holds one of the labels
 //
@@ -94,7 +94,12 @@ struct above : detail::plain_selection {
     // NaN is selected, so that it is excluded and counted rather than overlooked.
     template <class T>
     SUTURE_FN detail::verdict operator()(T value, detail::no_map) const {
-      return storage<T>::load(value) <= level ? detail::verdict::rejected : detail::verdict::selected;
+      bool below = false;
+      if constexpr (std::is_same_v<T, std::int32_t>)  // float does not hold them all
+        below = static_cast<double>(value) <= static_cast<double>(level);
+      else
+        below = storage<T>::load(value) <= level;
+      return below ? detail::verdict::rejected : detail::verdict::selected;
     }
   };
   selector select() const { return {level}; }
