@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <suture/exec/cpu.hpp>
 #include <suture/ops/geometry/crop_at.hpp>
+#include <suture/ops/geometry/flip.hpp>
 #include <suture/patch/select_patches.hpp>
 
 #include <cmath>
@@ -385,6 +386,30 @@ TEST(patches, become_crops_of_a_plan) {
     for (std::size_t x = 0; x < 12; ++x) EXPECT_EQ(out[i * 12 + x], b.data[i][static_cast<std::size_t>(first) + x]);
     EXPECT_EQ(out[i * 12 + static_cast<std::size_t>(choices[i].voxel - first)], choices[i].of_class);
     EXPECT_EQ(grids[i].origin[2], static_cast<double>(starts[i][2]));
+  }
+}
+
+TEST(patches, are_used_like_this) {
+  const batch b;
+  const std::vector<view<const std::uint8_t>>& segmentations = b.labels;
+  const std::vector<std::uint64_t>& sample_ids = b.ids;
+  const extent3 size{1, 1, 12};
+  // [patches]
+  const auto classes = suture::label_classes(segmentations, 5);
+  std::vector<std::uint64_t> memory(suture::class_counts_bytes(classes) / 8);
+  const auto counts = std::as_writable_bytes(std::span(memory));
+  suture::count_classes(suture::cpu{}, classes, counts);  // once per data set
+
+  std::vector<suture::patch_choice> choices(segmentations.size());
+  suture::select_patches(suture::cpu{}, suture::class_balanced_patch{.size = size}, classes, counts,
+                         {.seed = 42, .epoch = 3, .sample_ids = sample_ids}, choices);
+  const std::vector<suture::extent3> starts = suture::patch_starts(choices);
+  const auto train = suture::crop_at{.starts = starts, .size = size} | suture::random_flip{};
+  // [/patches]
+  const auto p = plan(train, segmentations, {.seed = 42, .epoch = 3, .sample_ids = sample_ids});
+  for (std::size_t i = 0; i < segmentations.size(); ++i) {
+    EXPECT_EQ(p.output_grid(i).extents, size);
+    EXPECT_GE(choices[i].of_class, 1);
   }
 }
 
