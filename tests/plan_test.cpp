@@ -199,6 +199,13 @@ TEST(run, wrong_number_of_views) {
   expect_parts(b.run_error(), {"labels", "1 input views", "2 planned"});
 }
 
+TEST(run, wrong_number_of_views_where_coefficients_are_sized) {
+  batch b;
+  b.in.pop_back();
+  const auto p = plan(flip{} | sampling<cubic_bspline, mirror>{} | cast<std::int16_t>{}, b.grids);
+  expect_parts(error_of([&] { run(cpu{}, p, image(b.in, b.out)); }), {"image", "1 input views", "2 planned"});
+}
+
 TEST(run, overlapping_input_and_output) {
   batch b;
   b.out[0] = contiguous(b.in_data[0].data() + 5, b.grids[0]);

@@ -43,6 +43,7 @@ workspace_layout layout(const Plan& plan, const Bindings&... bindings) {
   std::size_t coefficients = 0;
   if constexpr (P::prefiltered) {
     const auto add = [&]<class B>(const B& b) {
+      require(b.samples() == plan.size(), {B::name}, b.samples(), " input views for ", plan.size(), " planned samples");
       if constexpr (!B::is_label)
         for (std::size_t i = 0; i < plan.size(); ++i)
           coefficients += static_cast<std::size_t>(b.source(i).channels) * coefficient_voxels<P>(plan.source_grid(i));

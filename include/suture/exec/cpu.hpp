@@ -11,8 +11,8 @@
 
 namespace suture {
 
-// Runs on the calling host. threads = 0 takes OpenMP's default. Without a workspace, memory is allocated for the
-// run; with one (256-byte aligned, workspace_bytes(plan, ...) long) nothing is.
+// Runs on the calling host. threads = 0 takes OpenMP's default. Without a workspace, one is allocated for the run; with
+// one (256-byte aligned, workspace_bytes(plan, ...) long) only short lists are.
 struct cpu {
   int threads = 0;
   std::span<std::byte> workspace = {};
