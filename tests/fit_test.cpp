@@ -408,7 +408,7 @@ TEST(fit, refuses_bad_input) {
   expect_refusal([&] { fitted(fit_moments{}, seen, 2); }, "2 results given, 1 needed");
   expect_refusal([] { label_set s({1, 5}, 5); }, "label 5 is outside the declared classes 0..4");
   expect_refusal([] { label_set s({-1}); }, "label -1");
-  expect_refusal([] { label_set s({}, 257); }, "classes 257");
+  expect_refusal([] { label_set s(std::initializer_list<int>{}, 257); }, "classes 257");
   expect_refusal([] { above a(std::nanf("")); }, "threshold");
   const std::vector<std::uint8_t> mask(24, 1);
   expect_refusal([&] { fitted(fit_moments{}, seen, 1, inside(contiguous(mask.data(), box(2, 4, 3)))); },

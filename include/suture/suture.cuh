@@ -3,6 +3,7 @@
 #pragma once
 
 #include "exec/cuda.cuh"
+#include "fit/fit.cuh"
 #include "mask/loops.cuh"
 #include "patch/reassemble.cuh"
 #include "patch/select_patches.cuh"
