@@ -9,6 +9,7 @@
 #include "suture/mask/body_mask.hpp"
 #include "suture/mask/bounding_box.hpp"
 #include "suture/mask/loops.cuh"
+#include "suture/mask/tissue_mask.hpp"
 
 namespace {
 
@@ -142,6 +143,34 @@ TEST(MaskDevice, BodyMask) {
         [&](const auto& exec, const auto& in, const auto& out, auto results) {
           suture::body_mask(exec, in, out, results, {.opening_radius = opening});
         });
+}
+
+TEST(MaskDevice, TissueMask) {
+  const suture::grid g{.extents = {1, 19, 130}};
+  bytes rgb;
+  for (const auto v : image_of({1, 19, 390}, 4))
+    rgb.push_back(static_cast<std::uint8_t>(v > 100 ? 90 + v % 60 : 220 + v % 9));
+  device<std::uint8_t> d_rgb(rgb);
+  const auto from = suture::channels_last<const std::uint8_t>(d_rgb.data(), g, 3);
+  const suture::cuda_workspace workspace(suture::tissue_mask_workspace_bytes(from));
+  for (const auto rule :
+       {suture::tissue_rule::grey, suture::tissue_rule::saturation, suture::tissue_rule::luminosity}) {
+    const suture::tissue_mask_options options{.rule = rule, .least_size = 4, .dilation_radius = 2};
+    bytes mask(19 * 130, 7);
+    suture::tissue_mask_result result{}, found{};
+    suture::tissue_mask(suture::cpu{1}, suture::channels_last<const std::uint8_t>(rgb.data(), g, 3),
+                        suture::contiguous(mask.data(), g), {&result, 1}, options);
+    device<std::uint8_t> d_mask(bytes(mask.size(), 7));
+    device<suture::tissue_mask_result> d_result(std::vector<suture::tissue_mask_result>(1));
+    suture::tissue_mask(suture::cuda{.workspace = workspace}, from, suture::contiguous(d_mask.data(), g),
+                        {d_result.data(), 1}, options);
+    EXPECT_EQ(d_mask.values(), mask);
+    found = d_result.values()[0];
+    EXPECT_EQ(found.threshold, result.threshold);
+    EXPECT_EQ(found.pixels, result.pixels);
+    EXPECT_EQ(found.status, result.status);
+    EXPECT_GT(found.pixels, 100u);
+  }
 }
 
 // One graph, replayed: nothing is allocated, copied or waited for on the way.

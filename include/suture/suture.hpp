@@ -11,6 +11,7 @@
 #include "mask/components.hpp"
 #include "mask/fill_holes.hpp"
 #include "mask/morphology.hpp"
+#include "mask/tissue_mask.hpp"
 #include "ops/geometry/affine.hpp"
 #include "ops/geometry/crop.hpp"
 #include "ops/geometry/crop_at.hpp"

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tissue on the thumbnail of a stained slide.
+#pragma once
+
+#include "../math/exponential.hpp"
+#include "components.hpp"
+#include "morphology.hpp"
+
+namespace suture {
+
+enum class tissue_rule : std::int32_t {
+  grey,        // grey level at most Otsu's threshold; grey = (9798 R + 19235 G + 3735 B + 2^14) / 2^15 (OpenCV)
+  saturation,  // saturation above Otsu's threshold; saturation = 255 (max - min) / max (OpenCV, 8 bits)
+  luminosity,  // L* of CIE Lab (sRGB, D65) below `luminosity`
+};
+
+// Otsu's threshold t of the 256 levels of an image: the first t that maximises n1 n2 (m1 - m2)^2 between the classes
+// {<= t} and {> t}. Then components of fewer than `least_size` pixels (8-connected) are dropped, and the rest is
+// dilated by a disk of `dilation_radius`.
+//   luminosity       0..100
+//   least_size       pixels, not negative
+//   dilation_radius  pixels, 0..63
+// Source: skimage.filters.threshold_otsu; TIAToolbox OtsuTissueMasker and MorphologicalMasker (which leave out t
+// itself and dilate by an ellipse), CLAM (saturation), StainTools (luminosity).
+struct tissue_mask_options {
+  tissue_rule rule = tissue_rule::grey;
+  float luminosity = 80;
+  std::int64_t least_size = 0;
+  std::int64_t dilation_radius = 0;
+};
+
+//   status     empty: the mask is all 0. So it is for an image of one grey level (or saturation): nothing tells
+//              tissue from glass
+//   threshold  the level of Otsu; -1 for the rule `luminosity`
+//   pixels     of the mask
+struct tissue_mask_result {
+  mask_status status;
+  std::int32_t threshold;
+  std::uint32_t pixels;
+};
+
+namespace detail::masks {
+
+SUTURE_FN std::int32_t grey_level(std::int32_t r, std::int32_t g, std::int32_t b) {
+  return (9798 * r + 19235 * g + 3735 * b + 16384) >> 15;
+}
+SUTURE_FN std::int32_t saturation_level(std::int32_t r, std::int32_t g, std::int32_t b) {
+  const std::int32_t most = r > g ? (r > b ? r : b) : (g > b ? g : b);
+  const std::int32_t least = r < g ? (r < b ? r : b) : (g < b ? g : b);
+  if (most == 0) return 0;
+  const std::int32_t scale = (2 * (255 << 12) + most) / (2 * most);  // 255 / max with 12 fractional bits, rounded
+  return ((most - least) * scale + (1 << 11)) >> 12;
+}
+
+struct rgb_level {
+  std::int64_t channel_stride;
+  bool saturation;
+  SUTURE_FN std::int32_t operator()(const std::uint8_t* p) const {
+    const std::int32_t r = p[0], g = p[channel_stride], b = p[2 * channel_stride];
+    return saturation ? saturation_level(r, g, b) : grey_level(r, g, b);
+  }
+};
+
+// What Otsu leaves: tissue has a level in low .. high.
+struct tissue_levels {
+  std::int32_t low, high, threshold;
+  std::uint32_t pixels;
+};
+
+struct clear_histogram {
+  std::uint32_t* counts;
+  tissue_levels* levels;
+  SUTURE_FN void operator()(std::int64_t i) const {
+    counts[i] = 0;
+    if (i == 0) *levels = {0, 255, -1, 0};
+  }
+};
+// 64 pixels; equal neighbours are counted at once, so that the glass does not queue for one counter.
+struct count_levels {
+  strided<const std::uint8_t> in;
+  rgb_level level;
+  std::int32_t width;
+  std::uint32_t* counts;
+  SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {
+    const std::int32_t end = w * 64 + 64 < width ? w * 64 + 64 : width;
+    std::int32_t last = -1;
+    std::uint32_t run = 0;
+    for (std::int32_t x = w * 64; x < end; ++x) {
+      const std::int32_t here = level(in.at(z, y, x));
+      if (here != last && run > 0) {
+        add_relaxed(counts + last, run);
+        run = 0;
+      }
+      last = here;
+      ++run;
+    }
+    add_relaxed(counts + last, run);
+  }
+};
+// n1 n2 (m1 - m2)^2 = (s1 N - S n1)^2 / (n1 n2); at most 2^27 pixels, so the difference is an exact 64-bit integer.
+struct choose_threshold {
+  const std::uint32_t* counts;
+  bool saturation;
+  tissue_levels* levels;
+  SUTURE_FN void operator()(std::int64_t) const {
+    std::int64_t pixels = 0, sum = 0;
+    std::int32_t used = 0, only = 0;
+    for (std::int32_t i = 0; i < 256; ++i) {
+      pixels += counts[i];
+      sum += static_cast<std::int64_t>(counts[i]) * i;
+      if (counts[i] == 0) continue;
+      ++used;
+      only = i;
+    }
+    if (used == 1) {
+      *levels = {1, 0, only, 0};
+      return;
+    }
+    std::int64_t below = 0, sum_below = 0;
+    std::int32_t best = 0;
+    double best_score = -1;
+    for (std::int32_t i = 0; i < 255; ++i) {
+      below += counts[i];
+      sum_below += static_cast<std::int64_t>(counts[i]) * i;
+      if (below == 0 || below == pixels) continue;
+      const auto difference = static_cast<double>(sum_below * pixels - sum * below);
+      const double score = difference * difference / (static_cast<double>(below) * static_cast<double>(pixels - below));
+      if (score > best_score) {
+        best_score = score;
+        best = i;
+      }
+    }
+    if (saturation)
+      *levels = {best + 1, 255, best, 0};
+    else
+      *levels = {0, best, best, 0};
+  }
+};
+struct is_between_levels {
+  rgb_level level;
+  const tissue_levels* levels;
+  SUTURE_FN bool operator()(const std::uint8_t* p) const {
+    const std::int32_t here = level(p);
+    return here >= levels->low && here <= levels->high;
+  }
+};
+
+// Y of XYZ in integers: the primaries' weights are millionths, linear light is counted in 2^-31.
+struct is_darker {
+  std::uint32_t linear[256];
+  std::int64_t channel_stride, limit;
+  SUTURE_FN bool operator()(const std::uint8_t* p) const {
+    const auto y = std::uint64_t{212671} * linear[p[0]] + std::uint64_t{715160} * linear[p[channel_stride]] +
+                   std::uint64_t{72169} * linear[p[2 * channel_stride]];
+    return static_cast<std::int64_t>(y) < limit;
+  }
+};
+inline is_darker darker_than(float luminosity, std::int64_t channel_stride) {
+  constexpr double unit = 2147483648.0;
+  is_darker d{{}, channel_stride, 0};
+  for (int v = 0; v < 256; ++v) {
+    const double gamma = math::exp(2.4 * math::log(fma(static_cast<double>(v), 1 / (255 * 1.055), 0.055 / 1.055)));
+    const double light = v > 10 ? gamma : static_cast<double>(v) * (1 / (255 * 12.92));  // 10 < 255 * 0.04045 < 11
+    d.linear[v] = static_cast<std::uint32_t>(fma(light, unit, 0.5));
+  }
+  const double f = fma(static_cast<double>(luminosity), 1.0 / 116, 16.0 / 116);
+  const double y = luminosity > 8 ? f * f * f : static_cast<double>(luminosity) * (1 / (116 * 7.787));
+  d.limit = static_cast<std::int64_t>(std::ceil(y * (1e6 * unit)));
+  return d;
+}
+
+struct count_pixels {
+  bit_volume bits;
+  std::uint32_t* count;
+  SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {
+    std::uint32_t n = 0;
+    for (std::uint64_t word = bits.row(z, y)[w]; word != 0; word &= word - 1) ++n;
+    if (n > 0) add_relaxed(count, n);
+  }
+};
+struct report_tissue {
+  const tissue_levels* levels;
+  tissue_mask_result* result;
+  SUTURE_FN void operator()(std::int64_t) const {
+    *result = {levels->pixels > 0 ? mask_status::ok : mask_status::empty, levels->threshold, levels->pixels};
+  }
+};
+
+struct tissue_layout {
+  component_layout components;
+  std::uint32_t* counts;
+  tissue_levels* levels;
+  tissue_layout(arena& memory, const extent3& n)
+      : components(memory, n), counts(memory.take<std::uint32_t>(256)), levels(memory.take<tissue_levels>(1)) {}
+};
+
+}  // namespace detail::masks
+
+// Bytes of workspace for tissue_mask: about 4.3 a pixel of the largest sample.
+template <class Views>
+std::size_t tissue_mask_workspace_bytes(const Views& in) {
+  using namespace detail::masks;
+  return mask_workspace_bytes(in, [](arena& a, const extent3& n) { tissue_layout{a, n}; });
+}
+
+// Writes the tissue masks of thumbnails.
+//   in       uint8 RGB views of one slice, 3 channels, any strides
+//   out      uint8 masks of 0 and 1, one channel
+//   results  one per sample, where the executor writes (device memory for cuda)
+// Errors: options outside their ranges, other channels or more slices, more than 2^27 pixels, views that do not match
+// or overlap, a workspace too small.
+template <class Executor, class In, class Out>
+void tissue_mask(const Executor& exec, const In& inputs, const Out& outputs, std::span<tissue_mask_result> results,
+                 const tissue_mask_options& options = {}) {
+  using namespace detail::masks;
+  using loops = mask_loops<Executor>;
+  constexpr std::string_view name = "tissue_mask";
+  static_assert(std::is_same_v<std::remove_const_t<view_element_t<In>>, std::uint8_t> &&
+                    std::is_same_v<view_element_t<Out>, std::uint8_t>,
+                "suture: a tissue mask is made from and written as std::uint8_t");
+  const auto in = as_views(inputs);
+  const auto out = as_views(outputs);
+  require(options.luminosity > 0 && options.luminosity <= 100, {name}, "luminosity ", options.luminosity,
+          " must be above 0 and at most 100");
+  require(options.least_size >= 0 && options.least_size <= 0xffffffff, {name}, "least size ", options.least_size,
+          " must be in 0..2^32 - 1");
+  const std::int64_t r = options.dilation_radius;
+  const structuring_element disk{element_shape::ball, {0, r, r}};
+  detail::masks::check(disk, {name});
+  check_mask_views(in, out, name, false, false);
+  check_mask_results(results, in, name);
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const site where{name, static_cast<std::int64_t>(i)};
+    require(in[i].channels == 3, where, in[i].channels, " channels, three expected");
+    require(in[i].grid.extents[0] == 1, where, in[i].grid.extents[0], " slices, one expected");
+    require(in[i].grid.voxels() <= std::int64_t{1} << 27, where, "extents ", in[i].grid.extents,
+            " exceed 2^27 pixels; use a thumbnail");
+  }
+  for_masks(exec, in, tissue_mask_workspace_bytes(inputs), name, [&](arena& memory, std::size_t i) {
+    const tissue_layout l(memory, in[i].grid.extents);
+    bit_volume a = l.components.a, b = l.components.b;
+    const strided<const std::uint8_t> from = strided_of<const std::uint8_t>(in[i]);
+    loops::each(exec, 256, clear_histogram{l.counts, l.levels});
+    if (options.rule == tissue_rule::luminosity) {
+      loops::pack(exec, from, darker_than(options.luminosity, from.channel_stride), a);
+    } else {
+      const bool saturation = options.rule == tissue_rule::saturation;
+      const rgb_level level{from.channel_stride, saturation};
+      loops::words(exec, a, count_levels{from, level, a.extents[2], l.counts});
+      loops::each(exec, 1, choose_threshold{l.counts, saturation, l.levels});
+      loops::pack(exec, from, is_between_levels{level, l.levels}, a);
+    }
+    if (options.least_size > 1) {
+      large_of(exec, l.components, a, b, connectivity::corners, static_cast<std::uint32_t>(options.least_size));
+      std::swap(a, b);
+    }
+    if (r > 0) {
+      dilate_of(exec, a, b, disk, false, false);
+      std::swap(a, b);
+    }
+    loops::words(exec, a, count_pixels{a, &l.levels->pixels});
+    loops::each(exec, 1, report_tissue{l.levels, results.data() + i});
+    loops::unpack(exec, a, strided_of(out[i]));
+  });
+}
+
+}  // namespace suture
