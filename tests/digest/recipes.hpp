@@ -81,6 +81,9 @@ void for_each_recipe(const F& f) {
                        sampling<torch_cubic, wrap, nearest_half_even>{} | random_brightness_factor{});
   f("relabel", permute{{2, 0, 1}} | flip{{true, false, true}} | rot90{} | pad{{1, 2, 3}, {3, 2, 1}} |
                    crop{{1, 1, 1}, {18, 15, 12}} | sampling<nearest, reflect, nearest>{} | cast<std::int8_t>{});
+  const std::vector<extent3> starts(3, extent3{-2, 3, 30});
+  f("crop_at", crop_at{.starts = starts, .size = {12, 9, 25}, .may_leave = true} | sampling<linear, reflect>{} |
+                   cast<suture::half>{});
   f("pointwise", scale_intensity{.a_min = -200, .a_max = 300, .b_min = -1, .b_max = 1, .clip = true} |
                      random_gamma{.range = {.5f, 2}, .value_range = {-1, 1}, .law = interval_law::mixture} |
                      gaussian_noise{.sigma = {0, .1f}} | brightness{.offset = .25f} | brightness_factor{.factor = 3} |

@@ -9,14 +9,15 @@ namespace suture {
 
 namespace detail {
 
+template <int Words>
 struct word_chunk {
-  static constexpr int capacity = 960;
-  std::uint32_t words[capacity];
+  std::uint32_t words[Words];
 };
 
 // Tables travel in the arguments of kernels, so that a captured graph carries them.
-static __global__ void __launch_bounds__(128)
-    word_kernel(const __grid_constant__ word_chunk chunk, std::int32_t count, std::uint32_t* out) {
+template <int Words>
+__global__ void __launch_bounds__(128)
+    word_kernel(const __grid_constant__ word_chunk<Words> chunk, std::int32_t count, std::uint32_t* out) {
   for (auto i = static_cast<std::int32_t>(threadIdx.x); i < count; i += 128) out[i] = chunk.words[i];
 }
 
@@ -107,11 +108,12 @@ void reassemble(const cuda& exec, const patch_grid& g, const patch_window& windo
   r.first_patch = patches.first;
   r.channels = patches.channels;
   r.channel_stride = out.channel_stride;
-  for (std::size_t first = 0; first < table.size(); first += detail::word_chunk::capacity) {
-    const std::size_t count = std::min<std::size_t>(detail::word_chunk::capacity, table.size() - first);
-    detail::word_chunk chunk;
+  constexpr int words = 960;
+  for (std::size_t first = 0; first < table.size(); first += words) {
+    const std::size_t count = std::min<std::size_t>(words, table.size() - first);
+    detail::word_chunk<words> chunk;
     std::copy_n(table.begin() + static_cast<std::ptrdiff_t>(first), count, chunk.words);
-    detail::word_kernel<<<1, 128, 0, exec.stream>>>(chunk, static_cast<std::int32_t>(count), memory + first);
+    detail::word_kernel<words><<<1, 128, 0, exec.stream>>>(chunk, static_cast<std::int32_t>(count), memory + first);
     check_cuda(cudaGetLastError(), "reassemble", exec.at);
   }
   const dim3 blocks(static_cast<unsigned>(parts * n[1] * n[0]), static_cast<unsigned>(patches.channels));

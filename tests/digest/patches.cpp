@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prints the digests of patch sampling and of reassembly, computed on the CPU.
+#include "patches.hpp"
+
+namespace digest_test {
+
+struct host_backend {
+  template <class T>
+  std::vector<view<const T>> views(const std::vector<std::vector<T>>& data, const std::vector<grid>& grids,
+                                   std::int64_t channels) {
+    std::vector<view<const T>> v;
+    for (std::size_t i = 0; i < data.size(); ++i) v.push_back(contiguous(data[i].data(), grids[i], channels));
+    return v;
+  }
+  template <class Rule, class Classes>
+  std::vector<patch_choice> select(const Rule& rule, const Classes& classes, const patch_draws& draws) {
+    std::vector<std::uint64_t> table(class_counts_bytes(classes) / 8);
+    count_classes(cpu{}, classes, std::as_writable_bytes(std::span(table)));
+    std::vector<patch_choice> choices(classes.samples() * static_cast<std::size_t>(draws.patches));
+    select_patches(cpu{}, rule, classes, std::as_bytes(std::span(table)), draws, choices);
+    return choices;
+  }
+  std::uint64_t reassembled(const patch_cases& data, const patch_window& window) {
+    const extent3& n = data.patches.image;
+    std::vector<float> out(static_cast<std::size_t>(2 * n[0] * n[1] * n[2]));
+    reassemble(cpu{}, data.patches, window, patch_tensor<float>{data.predictions.data(), 2, 0, data.patches.count()},
+               contiguous(out.data(), grid{.extents = n}, 2));
+    return digest_of_volume(out, n);
+  }
+};
+
+}  // namespace digest_test
+
+int main() { digest_test::print_all(digest_test::host_backend{}); }

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prints the digests of patch sampling and of reassembly, computed on the device.
+#include <suture/patch/reassemble.cuh>
+#include <suture/patch/select_patches.cuh>
+
+#include <memory>
+
+#include "patches.hpp"
+
+namespace digest_test {
+
+struct device_backend {
+  std::vector<std::shared_ptr<cuda_workspace>> memory;
+
+  template <class T>
+  T* room(std::size_t n) {
+    memory.push_back(std::make_shared<cuda_workspace>(n * sizeof(T)));
+    return reinterpret_cast<T*>(memory.back()->span().data());
+  }
+  template <class T>
+  T* copy(const std::vector<T>& values) {
+    T* at = room<T>(values.size());
+    check_cuda(cudaMemcpy(at, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice), "copy");
+    return at;
+  }
+  template <class T>
+  std::vector<T> back(const T* at, std::size_t n) {
+    std::vector<T> values(n);
+    check_cuda(cudaMemcpy(values.data(), at, n * sizeof(T), cudaMemcpyDeviceToHost), "back");
+    return values;
+  }
+  template <class T>
+  std::vector<view<const T>> views(const std::vector<std::vector<T>>& data, const std::vector<grid>& grids,
+                                   std::int64_t channels) {
+    std::vector<view<const T>> v;
+    for (std::size_t i = 0; i < data.size(); ++i) v.push_back(contiguous<const T>(copy(data[i]), grids[i], channels));
+    return v;
+  }
+  template <class Rule, class Classes>
+  std::vector<patch_choice> select(const Rule& rule, const Classes& classes, const patch_draws& draws) {
+    const std::size_t bytes = class_counts_bytes(classes);
+    const std::span<std::byte> table(room<std::byte>(bytes), bytes);
+    count_classes(cuda{}, classes, table);
+    const std::size_t n = classes.samples() * static_cast<std::size_t>(draws.patches);
+    const std::span<patch_choice> choices(room<patch_choice>(n), n);
+    select_patches(cuda{}, rule, classes, table, draws, choices);
+    return back(choices.data(), n);
+  }
+  std::uint64_t reassembled(const patch_cases& data, const patch_window& window) {
+    const extent3& n = data.patches.image;
+    const auto voxels = static_cast<std::size_t>(2 * n[0] * n[1] * n[2]);
+    float* out = room<float>(voxels);
+    const cuda_workspace workspace(reassemble_workspace_bytes(data.patches));
+    reassemble(cuda{.workspace = workspace}, data.patches, window,
+               patch_tensor<float>{copy(data.predictions), 2, 0, data.patches.count()},
+               contiguous(out, grid{.extents = n}, 2));
+    return digest_of_volume(back(out, voxels), n);
+  }
+};
+
+}  // namespace digest_test
+
+int main() { digest_test::print_all(digest_test::device_backend{}); }

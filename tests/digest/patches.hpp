@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the digests of patch sampling and of reassembly are made from.
+#pragma once
+
+#include <suture/core/digest.hpp>
+#include <suture/patch/reassemble.hpp>
+#include <suture/patch/select_patches.hpp>
+
+#include <cstdio>
+
+namespace digest_test {
+
+using namespace suture;
+
+// Ragged label maps with six values, of which five are declared, and images of two channels.
+struct patch_cases {
+  std::vector<grid> grids;
+  std::vector<std::vector<std::uint8_t>> labels;
+  std::vector<std::vector<float>> images;
+  std::vector<std::vector<std::uint16_t>> weights;
+  std::vector<std::uint64_t> ids{1234567890123ull, 7, 42};
+  patch_grid patches = sliding_window_grid({14, 21, 45}, {6, 8, 16});
+  std::vector<float> predictions;
+
+  patch_cases() {
+    const extent3 sizes[3] = {{21, 40, 37}, {9, 6, 11}, {17, 52, 45}};
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      grids.push_back({.extents = sizes[i]});
+      const auto n = static_cast<std::size_t>(grids.back().voxels());
+      labels.emplace_back(n);
+      images.emplace_back(2 * n);
+      weights.emplace_back(n);
+      for (std::size_t v = 0; v < n; ++v) {
+        labels[i][v] = static_cast<std::uint8_t>(mix64(v / 7 + 100 * i) % 40 < 34 ? 0 : 1 + v % 5);
+        weights[i][v] = static_cast<std::uint16_t>(mix64(v + 31) & 0xffff);
+        for (const std::size_t at : {v, n + v})
+          images[i][at] = static_cast<float>(static_cast<int>(mix64(at * 3 + i) % 600) - 400);
+      }
+    }
+    predictions.resize(static_cast<std::size_t>(patches.count() * 2 * 6 * 8 * 16));
+    for (std::size_t v = 0; v < predictions.size(); ++v)
+      predictions[v] = static_cast<float>(static_cast<int>(mix64(v) % 2000001) - 1000000) * 1e-5f;
+  }
+  patch_draws draws() const { return {.seed = 20261120, .epoch = 3, .sample_ids = ids, .patches = 20, .ordinal = 1}; }
+};
+
+inline std::uint64_t digest_of(const std::vector<patch_choice>& choices) {
+  std::uint64_t sum = 0;
+  for (std::uint64_t i = 0; i < choices.size(); ++i) {
+    const patch_choice& c = choices[i];
+    for (const std::int64_t word :
+         {c.start[0], c.start[1], c.start[2], c.voxel, std::int64_t{c.of_class}, static_cast<std::int64_t>(c.status)})
+      sum = mix64(sum ^ mix64(static_cast<std::uint64_t>(word) + i));
+  }
+  return sum;
+}
+
+inline void print(const char* name, std::uint64_t digest) {
+  std::printf("%-24s %016llx\n", name, static_cast<unsigned long long>(digest));
+}
+
+// Prints every digest. Backend: copies of vectors where it runs, selection and reassembly there.
+template <class Backend>
+void print_all(Backend backend) {
+  const patch_cases data;
+  const auto labels = backend.views(data.labels, data.grids, 1);
+  const auto images = backend.views(data.images, data.grids, 2);
+  const auto weights = backend.views(data.weights, data.grids, 1);
+  const std::vector<float> ratios{.5f, 1, .1f, 3, .7f};
+  const auto classes = label_classes(labels, 5);
+  print("class_balanced",
+        digest_of(backend.select(class_balanced_patch{.size = {5, 6, 7}, .ratios = ratios}, classes, data.draws())));
+  print("oversampled",
+        digest_of(backend.select(oversampled_patch{.size = {12, 12, 12}, .margin = {3, 2, 1}}, classes, data.draws())));
+  print("pos_neg", digest_of(backend.select(pos_neg_patch{.size = {5, 6, 7}, .positive = 2},
+                                            foreground_background(labels, images, 50.0f), data.draws())));
+  print("weighted", digest_of(backend.select(weighted_patch{}, weight_map(weights, {5, 6, 7}), data.draws())));
+  const extent3& size = data.patches.size;
+  print("reassembled", backend.reassembled(data, constant_window(size)));
+  print("reassembled_gaussian", backend.reassembled(data, gaussian_window(size)));
+  print("reassembled_sliding", backend.reassembled(data, sliding_window_gaussian(size)));
+}
+
+template <class T>
+std::uint64_t digest_of_volume(const std::vector<T>& values, const extent3& extents) {
+  return digest(contiguous(values.data(), grid{.extents = extents}, 2));
+}
+
+}  // namespace digest_test
