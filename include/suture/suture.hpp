@@ -10,6 +10,7 @@
 #include "mask/bounding_box.hpp"
 #include "mask/components.hpp"
 #include "mask/fill_holes.hpp"
+#include "mask/grey_morphology.hpp"
 #include "mask/morphology.hpp"
 #include "mask/tissue_mask.hpp"
 #include "ops/geometry/affine.hpp"

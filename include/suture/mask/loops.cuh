@@ -92,6 +92,10 @@ struct mask_loops<cuda> {
   static void voxels(const cuda& exec, const std::int32_t (&n)[3], const F& f) {
     width(exec, n, n[2], f);
   }
+  template <class F>
+  static void rows_or_voxels(const cuda& exec, const std::int32_t (&n)[3], const F& f) {
+    voxels(exec, n, f);
+  }
   template <class T, class Counts>
   static void pack(const cuda& exec, const strided<const T>& in, const Counts& counts, const bit_volume& out) {
     const std::uint64_t halves = static_cast<std::uint64_t>(out.extents[0]) *

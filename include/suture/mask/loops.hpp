@@ -159,6 +159,12 @@ struct mask_loops<cpu> {
     });
   }
 
+  // f.row(z, y) for every row here; f(z, y, x) for every voxel on the device.
+  template <class F>
+  static void rows_or_voxels(const cpu& exec, const std::int32_t (&n)[3], const F& f) {
+    rows(exec, n, [&](std::int32_t z, std::int32_t y) { f.row(z, y); });
+  }
+
   // Bit = counts(voxel).
   template <class T, class Counts>
   static void pack(const cpu& exec, const strided<const T>& in, const Counts& counts, const bit_volume& out) {
