@@ -88,6 +88,8 @@ void for_each_recipe(const F& f) {
                      random_gamma{.range = {.5f, 2}, .value_range = {-1, 1}, .law = interval_law::mixture} |
                      gaussian_noise{.sigma = {0, .1f}} | brightness{.offset = .25f} | brightness_factor{.factor = 3} |
                      contrast{.factor = 1.5f, .pivot = 1} | cast<std::uint16_t>{});
+  f("ct_normalize", ct_normalize{.lower = -200, .upper = 310.5f, .mean = 40.25f, .standard_deviation = 91.7f} |
+                        resample{.spacing_mm = {1, 1, 2}} | cast<suture::half>{});
   f("noise_before_geometry", gaussian_noise{.sigma = 10} | identity{} |
                                  affine{.rotate_deg = {0, 0, 20}, .convention = affine_convention::itk} |
                                  suture::gamma{.exponent = 1.3f, .range = {-300, 300}} | cast<std::int32_t>{});

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// CT normalisation by the statistics of a cohort.
+#pragma once
+
+#include <cmath>
+#include <string_view>
+
+#include "../../core/error.hpp"
+#include "clamp.hpp"
+
+namespace suture {
+
+// y = (min(max(x, lower), upper) - mean) / max(standard_deviation, 1e-8), in units of the deviation: all values of the
+// cohort's foreground, the bounds its percentiles 0.5 and 99.5 (cohort_fingerprint in fit/fingerprint.hpp). NaN becomes
+// that of lower.
+// Errors: a number that is not finite, lower above upper, a negative deviation. Source: nnU-Net CTNormalization.
+struct ct_normalize {
+  float lower;
+  float upper;
+  float mean;
+  float standard_deviation;
+
+  static constexpr std::string_view name = "ct_normalize";
+
+  struct functor {
+    float lower, upper, mean, reciprocal;
+    SUTURE_FN float operator()(float x) const { return (detail::limit(x, lower, upper) - mean) * reciprocal; }
+  };
+
+  functor prepare(const site& where) const {
+    require(std::isfinite(lower) && std::isfinite(upper) && lower <= upper, where, "lower ", lower,
+            " must not be above upper ", upper);
+    require(std::isfinite(mean), where, "mean ", mean, " must be finite");
+    require(std::isfinite(standard_deviation) && standard_deviation >= 0, where, "standard_deviation ",
+            standard_deviation, " must not be negative");
+    const double deviation = static_cast<double>(standard_deviation);
+    return {detail::bound(lower), detail::bound(upper), mean,
+            static_cast<float>(1 / (deviation > 1e-8 ? deviation : 1e-8))};
+  }
+};
+
+}  // namespace suture

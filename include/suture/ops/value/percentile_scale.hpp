@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scaling by the percentiles, or by minimum and maximum, of each sample.
+#pragma once
+
+#include "clamp.hpp"
+#include "z_score.hpp"
+
+namespace suture {
+
+namespace detail {
+
+struct range_functor {
+  const intensity_range* fitted;
+  std::int32_t channels;
+  float b_min, b_max, range;
+  bool clip;
+
+  SUTURE_FN float operator()(float x, const voxel& at) const {
+    const intensity_range& r = fitted_at(fitted, channels, at);
+    const float y = fma((x - r.origin) * r.reciprocal, range, b_min);
+    return clip ? limit(y, b_min, b_max) : y;
+  }
+};
+
+inline range_functor make_range_functor(const intensity_range* fitted, std::int32_t channels, float b_min, float b_max,
+                                        bool clip, const site& where) {
+  check_fitted(fitted, channels, where);
+  require(std::isfinite(b_min) && std::isfinite(b_max) && b_min < b_max, where, "b_min ", b_min,
+          " must be below b_max ", b_max);
+  const double range = static_cast<double>(b_max) - static_cast<double>(b_min);
+  require(range <= 3.4028234e38, where, "b_min ", b_min, " and b_max ", b_max, " are too far apart");
+  return {fitted, channels, bound(b_min), bound(b_max), static_cast<float>(range), clip};
+}
+
+}  // namespace detail
+
+// y = (x - low) / (high - low) (b_max - b_min) + b_min by what fit_range left for the sample and channel, clipped to
+// [b_min, b_max] unless told otherwise. `fitted` and `channels` as for z_score. A constant sample becomes b_min; an
+// empty fit stands for [0, 1]. NaN becomes b_min, unclipped it stays NaN.
+// Errors: null pointer, channels below 1, b_min not below b_max, a number that is not finite.
+// Source: MONAI ScaleIntensityRangePercentiles.
+struct percentile_scale {
+  const intensity_range* fitted;
+  std::int32_t channels = 1;
+  float b_min = 0;
+  float b_max = 1;
+  bool clip = true;
+
+  static constexpr std::string_view name = "percentile_scale";
+
+  detail::range_functor prepare(const site& where) const {
+    return detail::make_range_functor(fitted, channels, b_min, b_max, clip, where);
+  }
+};
+
+// percentile_scale by minimum and maximum, fit_range with its defaults: y = (x - min) / (max - min) (b_max - b_min) +
+// b_min, limited to [b_min, b_max] against rounding and values that were not selected. Errors: those of
+// percentile_scale. Source: MONAI ScaleIntensity, nnU-Net RescaleTo01Normalization.
+struct min_max_scale {
+  const intensity_range* fitted;
+  std::int32_t channels = 1;
+  float b_min = 0;
+  float b_max = 1;
+
+  static constexpr std::string_view name = "min_max_scale";
+
+  detail::range_functor prepare(const site& where) const {
+    return detail::make_range_functor(fitted, channels, b_min, b_max, true, where);
+  }
+};
+
+}  // namespace suture

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Z-score normalisation by the moments of each sample.
+#pragma once
+
+#include <string_view>
+
+#include "../../core/voxel.hpp"
+#include "../../fit/statistics.hpp"
+
+namespace suture {
+
+namespace detail {
+
+// The result of a fit that concerns a voxel: per sample and channel, or with channels = 1 per sample.
+template <class Result>
+SUTURE_FN const Result& fitted_at(const Result* fitted, std::int32_t channels, const voxel& at) {
+  const std::int32_t channel = at.channel < channels ? at.channel : channels - 1;
+  return fitted[static_cast<std::int64_t>(at.item) * channels + channel];
+}
+
+template <class Result>
+void check_fitted(const Result* fitted, std::int32_t channels, const site& where) {
+  require(fitted != nullptr, where, "null pointer to the fitted statistics");
+  require(channels >= 1 && channels <= 65535, where, "channels ", channels, " must be in 1..65535");
+}
+
+}  // namespace detail
+
+// y = (x - mean) / max(standard_deviation, 1e-8) by what fit_moments left for the sample and channel, with its ddof;
+// where `nonzero`, voxels of value 0 stay 0. Whichever executor runs, `fitted` points into its memory: one result per
+// sample of the batch and channel, channel fastest, or with channels = 1 one per sample (a pooled fit). It is read when
+// the pipeline runs, so the fit may be queued ahead on the same stream. An empty fit leaves values as they are. NaN
+// stays NaN.
+// Errors: null pointer, channels below 1. Source: nnU-Net ZScoreNormalization, MONAI NormalizeIntensity.
+struct z_score {
+  const moments* fitted;
+  std::int32_t channels = 1;
+  bool nonzero = false;
+
+  static constexpr std::string_view name = "z_score";
+
+  SUTURE_FN float operator()(float x, const voxel& at) const {
+    const moments& m = detail::fitted_at(fitted, channels, at);
+    const float y = (x - m.center) * m.reciprocal;
+    return nonzero && x == 0 ? 0.0f : y;
+  }
+
+  void check(const site& where) const { detail::check_fitted(fitted, channels, where); }
+};
+
+}  // namespace suture

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations that apply fitted statistics, by their formulas, per sample and channel of a batch.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <suture/ops/value/ct_normalize.hpp>
+#include <suture/ops/value/histogram_match.hpp>
+#include <suture/ops/value/percentile_scale.hpp>
+#include <suture/ops/value/z_score.hpp>
+#include <suture/suture.hpp>
+#include <vector>
+
+#include "ref/intensity.hpp"
+#include "ref/statistics.hpp"
+
+namespace {
+
+using namespace suture;
+
+const site here{"apply"};
+
+// Two samples of different size, two channels each.
+struct samples {
+  std::vector<grid> grids{{.extents = {3, 7, 11}}, {.extents = {2, 5, 70}}};
+  std::vector<std::vector<float>> values;
+  std::vector<view<const float>> views;
+
+  samples() {
+    std::mt19937 random(8);
+    for (const grid& g : grids) {
+      std::vector<float> v(static_cast<std::size_t>(2 * g.voxels()));
+      for (std::size_t i = 0; i < v.size(); ++i)
+        v[i] =
+            random() % 4 == 0 ? 0.0f : static_cast<float>(random() % 100000) * .013f - (i < v.size() / 2 ? 400 : 100);
+      values.push_back(v);
+    }
+    for (std::size_t i = 0; i < 2; ++i)
+      views.push_back(contiguous(static_cast<const float*>(values[i].data()), grids[i], 2));
+  }
+  std::vector<double> channel(std::size_t sample, std::size_t c) const {
+    const auto& v = values[sample];
+    const auto half = static_cast<std::ptrdiff_t>(v.size() / 2);
+    const auto start = v.begin() + static_cast<std::ptrdiff_t>(c) * half;
+    return {start, start + half};
+  }
+};
+
+template <class Operations>
+std::vector<std::vector<float>> run_on(const samples& s, const Operations& operations) {
+  std::vector<std::vector<float>> out;
+  std::vector<view<float>> out_views;
+  for (std::size_t i = 0; i < 2; ++i) out.emplace_back(s.values[i].size());
+  for (std::size_t i = 0; i < 2; ++i) out_views.push_back(contiguous(out[i].data(), s.grids[i], 2));
+  run(cpu{}, plan(operations, s.grids), image(s.views, out_views));
+  return out;
+}
+
+// expected(x, values of the channel) for every voxel.
+template <class Expected>
+void expect_values(const samples& s, const std::vector<std::vector<float>>& out, double tolerance,
+                   const Expected& expected) {
+  for (std::size_t i = 0; i < 2; ++i)
+    for (std::size_t c = 0; c < 2; ++c) {
+      const std::vector<double> x = s.channel(i, c);
+      const auto apply = expected(x);
+      for (std::size_t v = 0; v < x.size(); ++v)
+        ASSERT_NEAR(static_cast<double>(out[i][c * x.size() + v]), apply(x[v]), tolerance)
+            << "sample " << i << " channel " << c << " value " << x[v];
+    }
+}
+
+TEST(apply, z_score_by_sample_and_channel) {
+  const samples s;
+  std::vector<moments> fitted(4);
+  fit(cpu{}, fit_moments{}, s.views, everything{}, std::span(fitted));
+  expect_values(s, run_on(s, z_score{.fitted = fitted.data(), .channels = 2}), 1e-6 * 4,
+                [](const std::vector<double>& x) {
+                  const auto mean = static_cast<double>(reference::mean(x));
+                  const auto deviation = static_cast<double>(reference::deviation(x, 0));
+                  return [=](double v) { return (v - mean) / deviation; };
+                });
+  fit(cpu{}, fit_moments{.ddof = 1}, s.views, nonzero{}, std::span(fitted));
+  expect_values(s, run_on(s, z_score{.fitted = fitted.data(), .channels = 2, .nonzero = true}), 1e-6 * 4,
+                [](std::vector<double> x) {
+                  std::erase(x, 0.0);
+                  const auto mean = static_cast<double>(reference::mean(x));
+                  const auto deviation = static_cast<double>(reference::deviation(x, 1));
+                  return [=](double v) { return v == 0 ? 0 : (v - mean) / deviation; };
+                });
+}
+
+TEST(apply, pooled_statistics_serve_all_channels) {
+  const samples s;
+  std::vector<moments> fitted(2);
+  fit(cpu{}, fit_moments{.pooled = true}, s.views, everything{}, std::span(fitted));
+  const auto out = run_on(s, z_score{.fitted = fitted.data()});
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::vector<double> all(s.values[i].begin(), s.values[i].end());
+    const auto mean = static_cast<double>(reference::mean(all));
+    const auto deviation = static_cast<double>(reference::deviation(all, 0));
+    for (std::size_t v = 0; v < all.size(); ++v)
+      ASSERT_NEAR(static_cast<double>(out[i][v]), (all[v] - mean) / deviation, 4e-6);
+  }
+}
+
+TEST(apply, percentile_and_min_max_scales) {
+  const samples s;
+  std::vector<intensity_range> fitted(4);
+  fit(cpu{}, fit_range{.lower = 1, .upper = 99}, s.views, everything{}, std::span(fitted));
+  for (const bool clip : {false, true})
+    expect_values(
+        s, run_on(s, percentile_scale{.fitted = fitted.data(), .channels = 2, .b_min = -1, .b_max = 3, .clip = clip}),
+        4e-6, [clip](const std::vector<double>& x) {
+          const double low = reference::percentile(x, 1), high = reference::percentile(x, 99);
+          return [=](double v) { return reference::scale_range(v, low, high, -1, 3, clip); };
+        });
+  fit(cpu{}, fit_range{}, s.views, everything{}, std::span(fitted));
+  expect_values(
+      s, run_on(s, min_max_scale{.fitted = fitted.data(), .channels = 2}), 1e-6, [](const std::vector<double>& x) {
+        const double low = *std::min_element(x.begin(), x.end()), high = *std::max_element(x.begin(), x.end());
+        return [=](double v) { return (v - low) / (high - low); };
+      });
+}
+
+TEST(apply, landmarks_match_a_reference_image) {
+  const samples s;
+  const double q[] = {1, 25, 50, 75, 99};
+  const std::vector<double> wanted = s.channel(1, 1);
+  fit_landmarks<5> how{};
+  for (int k = 0; k < 5; ++k) {
+    how.q[k] = q[k];
+    how.target[k] = reference::percentile(wanted, q[k]);
+  }
+  std::vector<landmark_map<5>> fitted(4);
+  fit(cpu{}, how, s.views, everything{}, std::span(fitted));
+  expect_values(s, run_on(s, histogram_match{fitted.data(), 2}), 4e-3, [&](const std::vector<double>& x) {
+    std::vector<double> source;
+    for (const double p : q) source.push_back(reference::percentile(x, p));
+    return [source, &how](double v) {
+      std::size_t k = 0;
+      while (k < 3 && v >= source[k + 1]) ++k;
+      if (source[k + 1] == source[k]) return how.target[k];
+      return how.target[k] + (v - source[k]) / (source[k + 1] - source[k]) * (how.target[k + 1] - how.target[k]);
+    };
+  });
+}
+
+TEST(apply, ct_normalize_known_answers) {
+  // The colon data set's fingerprint.
+  const ct_normalize colon{.lower = -30, .upper = 165.82f, .mean = 62.18f, .standard_deviation = 32.65f};
+  const auto f = colon.prepare(here);
+  EXPECT_NEAR(f(-1000), -2.8232771822, 1e-6);
+  EXPECT_NEAR(f(0), -1.9044410413, 1e-6);
+  EXPECT_NEAR(f(100), 1.1583460949, 1e-6);
+  EXPECT_NEAR(f(500), 3.1742725881, 1e-6);
+  EXPECT_EQ(f(std::numeric_limits<float>::quiet_NaN()), f(-30));
+  for (float x = -60; x < 200; x += .37f)
+    EXPECT_NEAR(static_cast<double>(f(x)), reference::ct_normalized(static_cast<double>(x), -30, 165.82, 62.18, 32.65),
+                1e-6);
+  const ct_normalize constant{.lower = 5, .upper = 5, .mean = 5, .standard_deviation = 0};
+  EXPECT_EQ(constant.prepare(here)(7), 0);
+}
+
+TEST(apply, what_could_not_be_fitted_does_no_harm) {
+  const voxel at{0, 0, 0, 0, 0, 0};
+  const moments nothing{};
+  EXPECT_EQ((z_score{.fitted = &nothing}(17.5f, at)), 17.5f);
+  moments constant = nothing;
+  constant.center = 3;
+  constant.reciprocal = 1e8f;
+  EXPECT_EQ((z_score{.fitted = &constant}(3, at)), 0);
+
+  const std::vector<float> same(60, 4.0f), bad(60, std::numeric_limits<float>::quiet_NaN());
+  const auto fitted_range = [](const std::vector<float>& v) {
+    std::vector<intensity_range> r(1);
+    fit(cpu{}, fit_range{}, contiguous(v.data(), grid{.extents = {3, 4, 5}}), everything{}, std::span(r));
+    return r[0];
+  };
+  const intensity_range one = fitted_range(same), none = fitted_range(bad);
+  EXPECT_EQ(one.status, fit_status::constant);
+  EXPECT_EQ(none.status, fit_status::empty);
+  EXPECT_EQ(none.tally.excluded, 60u);
+  EXPECT_EQ((min_max_scale{.fitted = &one, .b_min = -1}.prepare(here)(4, at)), -1);
+  EXPECT_EQ((min_max_scale{.fitted = &none}.prepare(here)(.25f, at)), .25f);
+  std::vector<landmark_map<3>> m(1);
+  fit(cpu{}, fit_landmarks<3>{{1, 50, 99}, {0, 20, 100}}, contiguous(bad.data(), grid{.extents = {3, 4, 5}}),
+      everything{}, std::span(m));
+  for (const float x : {-7.0f, 3.0f, 60.0f, 1000.0f}) EXPECT_EQ((histogram_match{m.data()}(x, at)), x);
+  fit(cpu{}, fit_landmarks<3>{{1, 50, 99}, {0, 20, 100}}, contiguous(same.data(), grid{.extents = {3, 4, 5}}),
+      everything{}, std::span(m));
+  for (const float x : {-7.0f, 4.0f, 60.0f}) EXPECT_TRUE(std::isfinite((histogram_match{m.data()}(x, at))));
+}
+
+TEST(apply, refuses_bad_parameters) {
+  const samples s;
+  const intensity_range r{};
+  EXPECT_THROW(run_on(s, z_score{.fitted = nullptr}), error);
+  EXPECT_THROW(run_on(s, histogram_match<3>{.fitted = nullptr}), error);
+  const moments m{};
+  EXPECT_THROW((z_score{.fitted = &m, .channels = 0}.check(here)), error);
+  EXPECT_THROW((percentile_scale{.fitted = nullptr}.prepare(here)), error);
+  EXPECT_THROW((percentile_scale{.fitted = &r, .b_min = 1, .b_max = 1}.prepare(here)), error);
+  EXPECT_THROW((min_max_scale{.fitted = &r, .b_min = -std::numeric_limits<float>::infinity()}.prepare(here)), error);
+  EXPECT_THROW((min_max_scale{.fitted = &r, .b_min = -3e38f, .b_max = 3e38f}.prepare(here)), error);
+  EXPECT_THROW((ct_normalize{.lower = 2, .upper = 1, .mean = 0, .standard_deviation = 1}.prepare(here)), error);
+  EXPECT_THROW((ct_normalize{.lower = 0, .upper = 1, .mean = 0, .standard_deviation = -1}.prepare(here)), error);
+  EXPECT_THROW((ct_normalize{.lower = 0, .upper = 1, .mean = std::nanf(""), .standard_deviation = 1}.prepare(here)),
+               error);
+}
+
+}  // namespace

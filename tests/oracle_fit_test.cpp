@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fits and what applies them against NumPy, scikit-image, OpenCV, MONAI and TorchIO.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <suture/ops/value/histogram_match.hpp>
+#include <suture/ops/value/percentile_scale.hpp>
+#include <suture/suture.hpp>
+
+#include "support/expect_close.hpp"
+#include "support/library.hpp"
+#include "support/oracle.hpp"
+#include "support/oracle_geometry.hpp"
+
+namespace {
+
+using namespace suture;
+using nlohmann::json;
+using support::oracle_case;
+
+template <class Fit, class T, class Selection>
+typename Fit::result fitted(const Fit& how, const support::array<T>& x, const Selection& selection) {
+  std::vector<typename Fit::result> result(1);
+  const auto seen = contiguous(x.values.data(), grid{.extents = {1, 1, x.size()}});
+  fit(cpu{}, how, seen, selection, std::span(result));
+  return result[0];
+}
+
+void expect_relative(double actual, double expected) { EXPECT_NEAR(actual, expected, 1e-13 * std::abs(expected)); }
+
+template <class T>
+void expect_statistics(const std::string& name) {
+  const oracle_case c = support::find_case("intensity", name);
+  const auto x = c.input<T>("x");
+  const json& e = c.expected;
+  const auto check = [&](const auto& selection, const json& percentiles, double mean, double deviation) {
+    const auto m = fitted(fit_moments{}, x, selection);
+    expect_relative(m.mean, mean);
+    expect_relative(m.standard_deviation, deviation);
+    const std::vector<double> q = c.params.at("q");
+    fit_percentiles<17> how{};
+    EXPECT_EQ(q.size(), 17u);
+    std::copy_n(q.begin(), 17, how.q);
+    const auto p = fitted(how, x, selection);
+    for (std::size_t k = 0; k < q.size(); ++k)
+      EXPECT_EQ(p.value[k], percentiles.at(k).get<double>()) << "percentile " << q[k];
+    return m;
+  };
+  const auto m = check(everything{}, e.at("percentiles").at("linear"), e.at("mean"), e.at("std0"));
+  EXPECT_EQ(m.minimum, e.at("min").get<double>());
+  EXPECT_EQ(m.maximum, e.at("max").get<double>());
+  expect_relative(fitted(fit_moments{.ddof = 1}, x, everything{}).standard_deviation, e.at("std1"));
+  const above masked(e.at("masked_threshold").get<float>());
+  const auto inside = check(masked, e.at("masked_percentiles_linear"), e.at("masked_mean"), e.at("masked_std0"));
+  EXPECT_EQ(inside.tally.count, e.at("masked_count").get<std::uint64_t>());
+}
+
+TEST(OracleFit, StatisticsOfIntegersAsNumpy) {
+  SUTURE_NEEDS_ORACLES("intensity");
+  expect_statistics<std::int16_t>("stats_ct");
+}
+TEST(OracleFit, StatisticsOfFloatsAsNumpy) {
+  SUTURE_NEEDS_ORACLES("intensity");
+  expect_statistics<float>("stats_mr");
+}
+
+TEST(OracleFit, OtsuAsScikitImage) {
+  SUTURE_NEEDS_ORACLES("intensity");
+  for (const char* name : {"thresholds_ct", "thresholds_mr"}) {
+    const oracle_case c = support::find_case("intensity", name);
+    expect_relative(fitted(fit_otsu{}, c.input<float>("x"), everything{}).value, c.expected.at("otsu256"));
+  }
+}
+
+TEST(OracleFit, OtsuAsOpenCV) {
+  SUTURE_NEEDS_ORACLES("color2d");
+  for (const char* name : {"otsu_0", "otsu_1"}) {
+    const oracle_case c = support::find_case("color2d", name);
+    const auto rgb = c.input<std::uint8_t>("rgb");
+    support::array<std::uint8_t> grey;
+    for (std::size_t i = 0; i < rgb.values.size(); i += 3)
+      grey.values.push_back(static_cast<std::uint8_t>(
+          (9798 * rgb.values[i] + 19235 * rgb.values[i + 1] + 3735 * rgb.values[i + 2] + 16384) >> 15));
+    EXPECT_EQ(fitted(fit_otsu{.rule = otsu_rule::opencv}, grey, everything{}).value,
+              c.expected.at("u8_gray_cv2").get<double>());
+  }
+}
+
+TEST(OracleFit, NormalisesNonzeroVoxelsAsMonai) {
+  SUTURE_NEEDS_ORACLES("intensity");
+  const oracle_case c = support::find_case("intensity", "monai_normalize_nonzero");
+  const auto x = c.input<float>("x");
+  const moments m = fitted(fit_moments{}, x, nonzero{});
+  const auto y = support::image_result<float>(z_score{.fitted = &m, .nonzero = true}, x.values,
+                                              support::voxel_grid(support::size_from(x.shape)));
+  const auto expected = c.output<double>("y").values;
+  support::expect_close(y, expected, 8 * 0x1p-23 * support::range_of(expected));
+}
+
+TEST(OracleFit, ScalesBetweenPercentilesAsMonai) {
+  SUTURE_NEEDS_ORACLES("intensity");
+  const oracle_case c = support::find_case("intensity", "monai_scale_pct");
+  const auto x = c.input<float>("x");
+  const intensity_range r =
+      fitted(fit_range{.lower = c.params.at("lower"), .upper = c.params.at("upper")}, x, everything{});
+  const auto y = support::image_result<float>(percentile_scale{.fitted = &r}, x.values,
+                                              support::voxel_grid(support::size_from(x.shape)));
+  support::expect_close(y, c.output<double>("y").values, 4 * 0x1p-23);
+}
+
+TEST(OracleFit, StandardisesAsTorchio) {
+  SUTURE_NEEDS_ORACLES("intensity");
+  const oracle_case c = support::find_case("intensity", "torchio_nyul");
+  const auto x = c.input<float>("x");
+  const std::vector<double> q = c.params.at("percentiles"), landmarks = c.params.at("landmarks");
+  fit_landmarks<11> how{};
+  int k = 0;
+  for (std::size_t i = 0; i < q.size(); ++i) {
+    if (q[i] == 25 || q[i] == 75) continue;  // TorchIO keeps the quartiles out of its map
+    ASSERT_LT(k, 11);
+    how.q[k] = q[i];
+    how.target[k++] = landmarks[i];
+  }
+  ASSERT_EQ(k, 11);
+  const landmark_map<11> m = fitted(how, x, above{0});
+  const auto y =
+      support::image_result<float>(histogram_match{&m}, x.values, support::voxel_grid(support::size_from(x.shape)));
+  const auto expected = c.output<double>("y").values;
+  support::expect_close(y, expected, 8 * 0x1p-23 * support::range_of(expected));
+}
+
+}  // namespace
