@@ -57,10 +57,10 @@ void prefilter(const cpu& exec, const record_coefficients& c, const item<Pipelin
                                             static_cast<std::int32_t>(z) - pad, y - pad, x - pad);
     });
     parallel_for(exec.threads, n[1], [&](std::int64_t y) {
-      for (std::int32_t x = 0; x < n[2]; ++x) prefilter_line<B>(volume + y * n[2] + x, plane, n[0]);
+      prefilter_lines<B>(volume + y * n[2], plane, n[0], n[2]);
     });
     parallel_for(exec.threads, n[0], [&](std::int64_t z) {
-      for (std::int32_t x = 0; x < n[2]; ++x) prefilter_line<B>(volume + z * plane + x, n[2], n[1]);
+      prefilter_lines<B>(volume + z * plane, n[2], n[1], n[2]);
       for (std::int32_t y = 0; y < n[1]; ++y)
         prefilter_line<B>(volume + z * plane + static_cast<std::int64_t>(y) * n[2], 1, n[2]);
     });

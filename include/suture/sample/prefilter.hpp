@@ -19,60 +19,83 @@ inline constexpr std::int32_t bspline_horizon = 24;
 template <class Border>
 constexpr bool reflect_prefilter = std::is_same_v<Border, reflect> || std::is_same_v<Border, edge>;
 
-// In place along a line of n samples, `stride` elements apart.
-template <class Border>
+// In place along Lanes neighbouring lines of n samples each: samples stand `stride` elements apart, lines one apart.
+// The arithmetic of a line does not depend on how many are filtered side by side.
+template <class Border, int Lanes = 1>
 SUTURE_FN void prefilter_line(float* line, std::int64_t stride, std::int32_t n) {
   if (n == 1) return;
   constexpr float z = bspline_pole;
-  const auto at = [&](std::int32_t i) -> float& { return line[i * stride]; };
+  // A bare product here would feed the next sample's subtraction, and a compiler could fuse the two.
+  const auto product = [](float a, float b) { return fma(a, b, 0.0f); };
+  // Sets sample i of every lane to f(lane).
+  const auto set = [&](std::int32_t i, const auto& f) {
+    float* to = line + i * stride;
+    for (int l = 0; l < Lanes; ++l) to[l] = f(l);
+  };
+  const auto at = [&](std::int32_t i, int l) { return line[i * stride + l]; };
   const std::int32_t terms = n < bspline_horizon ? n : bspline_horizon;
-  for (std::int32_t i = 0; i < n; ++i) at(i) *= 6.0f;
+  const std::int32_t inner_terms = terms < n - 1 ? terms : n - 1;
+  for (std::int32_t i = 0; i < n; ++i) set(i, [&](int l) { return at(i, l) * 6.0f; });
 
-  float power = 1.0f, power_n = 1.0f;  // z^i and, where it matters, z^n
-  if (n <= bspline_horizon)
+  float power_n = 0.0f;  // z^n, where it matters
+  if (n <= bspline_horizon) {
+    power_n = 1.0f;
     for (std::int32_t i = 0; i < n; ++i) power_n *= z;
-  else
-    power_n = 0.0f;
-
-  if constexpr (std::is_same_v<Border, wrap>) {
-    float sum = at(0);
-    for (std::int32_t i = 1; i < terms; ++i) {
-      power *= z;
-      sum = fma(power, at(n - i), sum);
-    }
-    at(0) = sum / (1.0f - power_n);
-  } else if constexpr (reflect_prefilter<Border>) {
-    float sum = fma(power_n, at(n - 1), at(0));
-    for (std::int32_t i = 1; i < terms; ++i) {
-      power *= z;
-      sum = fma(power, fma(power_n, at(n - 1 - i), at(i)), sum);
-    }
-    at(0) = fma(sum, z / fma(-power_n, power_n, 1.0f), at(0));
-  } else {
-    const float power_last = power_n * (1.0f / z);  // z^(n-1)
-    float sum = fma(power_last, at(n - 1), at(0));
-    for (std::int32_t i = 1; i < (terms < n - 1 ? terms : n - 1); ++i) {
-      power *= z;
-      sum = fma(power, fma(power_last, at(n - 1 - i), at(i)), sum);
-    }
-    at(0) = sum / fma(-power_last, power_last, 1.0f);
   }
-  for (std::int32_t i = 1; i < n; ++i) at(i) = fma(z, at(i - 1), at(i));
+  const float power_last = power_n * (1.0f / z);  // z^(n-1)
+
+  float power = 1.0f;  // z^i
+  float sum[Lanes];
+  const auto add = [&](float factor, const auto& f) {
+    for (int l = 0; l < Lanes; ++l) sum[l] = fma(factor, f(l), sum[l]);
+  };
+  for (int l = 0; l < Lanes; ++l) sum[l] = at(0, l);
+  if constexpr (std::is_same_v<Border, wrap>) {
+    for (std::int32_t i = 1; i < terms; ++i) {
+      power *= z;
+      add(power, [&](int l) { return at(n - i, l); });
+    }
+    set(0, [&](int l) { return sum[l] / (1.0f - power_n); });
+  } else if constexpr (reflect_prefilter<Border>) {
+    add(power_n, [&](int l) { return at(n - 1, l); });
+    for (std::int32_t i = 1; i < terms; ++i) {
+      power *= z;
+      add(power, [&](int l) { return fma(power_n, at(n - 1 - i, l), at(i, l)); });
+    }
+    set(0, [&](int l) { return fma(sum[l], z / fma(-power_n, power_n, 1.0f), at(0, l)); });
+  } else {
+    add(power_last, [&](int l) { return at(n - 1, l); });
+    for (std::int32_t i = 1; i < inner_terms; ++i) {
+      power *= z;
+      add(power, [&](int l) { return fma(power_last, at(n - 1 - i, l), at(i, l)); });
+    }
+    set(0, [&](int l) { return sum[l] / fma(-power_last, power_last, 1.0f); });
+  }
+  for (std::int32_t i = 1; i < n; ++i) set(i, [&](int l) { return fma(z, at(i - 1, l), at(i, l)); });
 
   if constexpr (std::is_same_v<Border, wrap>) {
-    float sum = at(n - 1);
+    for (int l = 0; l < Lanes; ++l) sum[l] = at(n - 1, l);
     power = 1.0f;
-    for (std::int32_t i = 0; i < (terms < n - 1 ? terms : n - 1); ++i) {
+    for (std::int32_t i = 0; i < inner_terms; ++i) {
       power *= z;
-      sum = fma(power, at(i), sum);
+      add(power, [&](int l) { return at(i, l); });
     }
-    at(n - 1) = sum * (z / (power_n - 1.0f));
+    set(n - 1, [&](int l) { return product(sum[l], z / (power_n - 1.0f)); });
   } else if constexpr (reflect_prefilter<Border>) {
-    at(n - 1) *= z / (z - 1.0f);
+    set(n - 1, [&](int l) { return product(at(n - 1, l), z / (z - 1.0f)); });
   } else {
-    at(n - 1) = fma(z, at(n - 2), at(n - 1)) * (z / fma(z, z, -1.0f));
+    set(n - 1, [&](int l) { return product(fma(z, at(n - 2, l), at(n - 1, l)), z / fma(z, z, -1.0f)); });
   }
-  for (std::int32_t i = n - 2; i >= 0; --i) at(i) = z * (at(i + 1) - at(i));
+  for (std::int32_t i = n - 2; i >= 0; --i) set(i, [&](int l) { return product(z, at(i + 1, l) - at(i, l)); });
+}
+
+// The same for any number of neighbouring lines.
+template <class Border>
+void prefilter_lines(float* line, std::int64_t stride, std::int32_t n, std::int32_t lines) {
+  constexpr int lanes = 32;
+  std::int32_t x = 0;
+  for (; x + lanes <= lines; x += lanes) prefilter_line<Border, lanes>(line + x, stride, n);
+  for (; x < lines; ++x) prefilter_line<Border>(line + x, stride, n);
 }
 
 }  // namespace suture::detail
