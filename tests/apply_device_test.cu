@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// A fit and the operation that applies it, queued one after the other on a device: the bits of the CPU.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <suture/suture.cuh>
+#include <vector>
+
+namespace {
+
+using namespace suture;
+
+template <class T>
+struct device_array {
+  T* data = nullptr;
+  std::size_t count;
+  explicit device_array(std::size_t n) : count(n) { check_cuda(cudaMalloc(&data, n * sizeof(T)), "device_array"); }
+  explicit device_array(const std::vector<T>& v) : device_array(v.size()) {
+    check_cuda(cudaMemcpy(data, v.data(), count * sizeof(T), cudaMemcpyHostToDevice), "device_array");
+  }
+  device_array(const device_array&) = delete;
+  device_array& operator=(const device_array&) = delete;
+  ~device_array() { cudaFree(data); }
+  std::span<T> span() const { return {data, count}; }
+  std::vector<T> get() const {
+    std::vector<T> v(count);
+    check_cuda(cudaMemcpy(v.data(), data, count * sizeof(T), cudaMemcpyDeviceToHost), "device_array");
+    return v;
+  }
+};
+
+// Fits two ragged samples of two channels and applies the result ahead of a resampling, on either side.
+template <class Fit, class MakeOperation>
+void expect_same(const Fit& how, const MakeOperation& operation) {
+  const std::vector<grid> grids{{.extents = {3, 6, 10}, .spacing = {2, 1, 1}}, {.extents = {2, 5, 33}}};
+  std::vector<std::vector<std::int16_t>> values;
+  std::vector<std::unique_ptr<device_array<std::int16_t>>> device_values;
+  std::vector<view<const std::int16_t>> here, there;
+  std::mt19937 random(5);
+  for (const grid& g : grids) {
+    std::vector<std::int16_t> v(static_cast<std::size_t>(2 * g.voxels()));
+    for (auto& x : v) x = static_cast<std::int16_t>(random() % 3 == 0 ? 0 : static_cast<int>(random() % 1500) - 700);
+    values.push_back(v);
+    device_values.push_back(std::make_unique<device_array<std::int16_t>>(v));
+  }
+  for (std::size_t i = 0; i < 2; ++i) {
+    here.push_back(contiguous(static_cast<const std::int16_t*>(values[i].data()), grids[i], 2));
+    there.push_back(contiguous(static_cast<const std::int16_t*>(device_values[i]->data), grids[i], 2));
+  }
+  using result = typename Fit::result;
+  std::vector<result> fitted(4);
+  fit(cpu{}, how, here, nonzero{}, std::span(fitted));
+  device_array<result> device_fitted(4);
+
+  const auto geometry = resample{.spacing_mm = {1, 1, 1}} | center_crop{{2, 4, 9}};
+  const std::size_t n = 2 * 2 * 2 * 4 * 9;
+  const auto host_plan = plan(operation(fitted.data()) | geometry | operation(fitted.data()), here);
+  const auto device_plan = plan(operation(device_fitted.data) | geometry | operation(device_fitted.data), there);
+  const auto outputs = host_plan.output_grids();
+  std::vector<float> out(n);
+  run(cpu{}, host_plan, image(here, batch_views(out.data(), std::span<const grid>(outputs), 2)));
+
+  device_array<float> device_out(n);
+  const auto out_views = batch_views(device_out.data, std::span<const grid>(outputs), 2);
+  cuda_workspace fit_memory(workspace_bytes(how, there)), memory(workspace_bytes(device_plan, image(there, out_views)));
+  cudaStream_t stream;
+  check_cuda(cudaStreamCreate(&stream), "stream");
+  fit(cuda{stream, fit_memory}, how, there, nonzero{}, device_fitted.span());
+  run(cuda{stream, memory}, device_plan, image(there, out_views));
+  check_cuda(cudaStreamSynchronize(stream), "stream");
+  cudaStreamDestroy(stream);
+  const std::vector<float> found = device_out.get();
+  int differ = 0;
+  for (std::size_t i = 0; i < n; ++i) differ += float_bits(found[i]) != float_bits(out[i]) ? 1 : 0;
+  EXPECT_EQ(differ, 0) << "of " << n;
+  EXPECT_NE(*std::max_element(out.begin(), out.end()), *std::min_element(out.begin(), out.end()));
+}
+
+TEST(apply_device, z_score) {
+  expect_same(fit_moments{}, [](const moments* m) { return z_score{.fitted = m, .channels = 2}; });
+  expect_same(fit_moments{.ddof = 1}, [](const moments* m) { return z_score{m, 2, true}; });
+}
+TEST(apply_device, percentile_scale) {
+  expect_same(fit_range{.lower = 1, .upper = 99}, [](const intensity_range* r) {
+    return percentile_scale{.fitted = r, .channels = 2, .b_min = -1, .b_max = 2, .clip = false};
+  });
+  expect_same(fit_range{}, [](const intensity_range* r) { return min_max_scale{.fitted = r, .channels = 2}; });
+}
+TEST(apply_device, histogram_match) {
+  expect_same(fit_landmarks<4>{{1, 40, 70, 99}, {0, 10, 60, 100}},
+              [](const landmark_map<4>* m) { return histogram_match<4>{.fitted = m, .channels = 2}; });
+}
+
+}  // namespace
