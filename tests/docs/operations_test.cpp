@@ -169,6 +169,7 @@ TEST(WritingAnOperation, PerVoxel) {
   }
   EXPECT_GT(lost, 0u);
   EXPECT_LT(lost, x.size() * 6 / 10);
+  EXPECT_EQ(lost_voxels::name, "lost_voxels");
 }
 
 TEST(WritingAnOperation, Geometry) {

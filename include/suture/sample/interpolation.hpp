@@ -14,7 +14,7 @@ struct nearest {
   static constexpr int taps = 1;
   static constexpr bool prefiltered = false;
   SUTURE_FN static std::int32_t first(coordinate c) { return c.base + (c.fraction >= 0.5f ? 1 : 0); }
-  SUTURE_FN static void weights(float, float (&)[1]) {}
+  SUTURE_FN static void weights(float, float (&w)[1]) { w[0] = 1.0f; }
   SUTURE_FN static float combine(const float (&v)[1], const float (&)[1]) { return v[0]; }
 };
 
@@ -25,7 +25,7 @@ struct nearest_half_even {
   SUTURE_FN static std::int32_t first(coordinate c) {
     return c.base + ((c.fraction > 0.5f || (c.fraction == 0.5f && (c.base & 1))) ? 1 : 0);
   }
-  SUTURE_FN static void weights(float, float (&)[1]) {}
+  SUTURE_FN static void weights(float, float (&w)[1]) { w[0] = 1.0f; }
   SUTURE_FN static float combine(const float (&v)[1], const float (&)[1]) { return v[0]; }
 };
 
