@@ -85,23 +85,91 @@ count_layout check_count(const Classes& map, std::span<std::byte> counts) {
   return l;
 }
 
-// f(linear index, class and weight) for the voxels first .. last - 1, until f says stop (returns false).
-template <class Reader, class F>
-void for_voxels(const Reader& reader, const extent3& n, std::int64_t first, std::int64_t last, const F& f) {
+// f(z, y, x, count) for the pieces of rows that the voxels first .. last - 1 make, until f returns false.
+template <class F>
+void for_rows(const extent3& n, std::int64_t first, std::int64_t last, const F& f) {
   auto x = static_cast<std::int32_t>(first % n[2]);
   auto y = static_cast<std::int32_t>(first / n[2] % n[1]);
   auto z = static_cast<std::int32_t>(first / n[2] / n[1]);
-  const auto nx = static_cast<std::int32_t>(n[2]);
-  for (std::int64_t i = first; i < last;) {
-    const auto end = static_cast<std::int32_t>(std::min<std::int64_t>(nx, x + (last - i)));
-    for (; x < end; ++x, ++i)
-      if (!f(i, reader(z, y, x))) return;
+  while (first < last) {
+    const auto count = static_cast<std::int32_t>(std::min<std::int64_t>(n[2] - x, last - first));
+    if (!f(z, y, x, count)) return;
+    first += count;
     x = 0;
     if (++y == n[1]) {
       y = 0;
       ++z;
     }
   }
+}
+
+// Adds the voxels of a piece of a row to the counts by class. Classes come in runs.
+template <class Reader>
+void add_row(const Reader& reader, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t count,
+             std::uint32_t* counts) {
+  std::int32_t current = 0;
+  std::uint32_t run = 0;
+  for (const std::int32_t end = x + count; x < end; ++x) {
+    const weighted_class c = reader(z, y, x);
+    if (c.number != current) {
+      counts[current] += run;
+      current = c.number;
+      run = 0;
+    }
+    run += c.weight;
+  }
+  counts[current] += run;
+}
+
+// The same for labels side by side, by runs of the same label.
+template <class L>
+void add_row(const label_reader<L>& reader, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t count,
+             std::uint32_t* counts) {
+  if (reader.labels.stride[2] != 1) {
+    add_row<label_reader<L>>(reader, z, y, x, count, counts);
+    return;
+  }
+  const L* label = reader.labels.data + reader.labels.offset(z, y, x);
+  constexpr std::int32_t together = 32;
+  for (std::int32_t i = 0; i < count;) {
+    const std::int32_t first = i;
+    const L current = label[i];
+    for (; i + together <= count; i += together) {
+      L difference = 0;
+      for (std::int32_t j = 0; j < together; ++j) difference = static_cast<L>(difference | (label[i + j] ^ current));
+      if (difference != 0) break;
+    }
+    while (i < count && label[i] == current) ++i;
+    counts[reader(z, y, x + first).number] += static_cast<std::uint32_t>(i - first);
+  }
+}
+
+// The same for one channel of labels and image side by side, without a branch on a voxel.
+template <class L, class I>
+void add_row(const foreground_reader<L, I>& reader, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t count,
+             std::uint32_t* counts) {
+  const auto& [labels, image, threshold] = reader;
+  if (image.data == nullptr || labels.channels != 1 || image.channels != 1 || labels.stride[2] != 1 ||
+      image.stride[2] != 1) {
+    add_row<foreground_reader<L, I>>(reader, z, y, x, count, counts);
+    return;
+  }
+  const L* label = labels.data + labels.offset(z, y, x);
+  const I* value = image.data + image.offset(z, y, x);
+  std::uint32_t foreground = 0, finite = 0, above = 0;  // of the rest: finite, and above the threshold as well
+  for (std::int32_t i = 0; i < count; ++i) {
+    const float v = storage<I>::load(value[i]);
+    const std::uint32_t is_foreground = label[i] > 0 ? 1 : 0;
+    const std::uint32_t is_finite = (float_bits(v) & 0x7f800000u) != 0x7f800000u ? 1 : 0;
+    const std::uint32_t is_above = v > threshold ? 1 : 0;
+    foreground += is_foreground;
+    finite += (is_foreground ^ 1) & is_finite;
+    above += (is_foreground ^ 1) & is_finite & is_above;
+  }
+  counts[0] += above;
+  counts[1] += foreground;
+  counts[2] += finite - above;
+  counts[3] += static_cast<std::uint32_t>(count) - foreground - finite;
 }
 
 }  // namespace detail
@@ -133,20 +201,11 @@ void count_classes(const cpu& exec, const Classes& map, std::span<std::byte> cou
       std::uint32_t local[max_classes + 2];
       for (std::int64_t b = t * task; b < std::min(blocks, (t + 1) * task); ++b) {
         std::fill_n(local, rows, 0u);
-        // Classes come in runs.
-        std::int32_t current = 0;
-        std::uint32_t run = 0;
-        detail::for_voxels(reader, n, b * count_block, std::min(voxels, (b + 1) * count_block),
-                           [&](std::int64_t, detail::weighted_class c) {
-                             if (c.number != current) {
-                               local[current] += run;
-                               current = c.number;
-                               run = 0;
-                             }
-                             run += c.weight;
-                             return true;
-                           });
-        local[current] += run;
+        detail::for_rows(n, b * count_block, std::min(voxels, (b + 1) * count_block),
+                         [&](std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t count) {
+                           detail::add_row(reader, z, y, x, count, local);
+                           return true;
+                         });
         for (std::int32_t c = 0; c < l.classes; ++c) table[c * blocks + b] = local[c];
         for (std::size_t c = 0; c < rows; ++c)
           if (local[c] != 0) std::atomic_ref(totals[c]).fetch_add(local[c], std::memory_order_relaxed);

@@ -162,13 +162,16 @@ std::int64_t find_voxel(const Reader& reader, const extent3& n, const class_coun
   const std::int64_t voxels = n[0] * n[1] * n[2];
   const std::int64_t first = std::min(voxels, b * count_block), last = std::min(voxels, first + count_block);
   std::int64_t found = -1;
-  for_voxels(reader, n, first, last, [&](std::int64_t i, weighted_class c) {
-    if (c.number != d.of_class) return true;
-    if (rank < c.weight) {
-      found = i;
-      return false;
+  for_rows(n, first, last, [&](std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t count) {
+    for (const std::int32_t end = x + count; x < end; ++x) {
+      const weighted_class c = reader(z, y, x);
+      if (c.number != d.of_class) continue;
+      if (rank < c.weight) {
+        found = (z * n[1] + y) * n[2] + x;
+        return false;
+      }
+      rank -= c.weight;
     }
-    rank -= c.weight;
     return true;
   });
   return found;

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Patch sampling and reassembly on the CPU, one thread. bytes_per_second counts every voxel read once (and, in a
+// reassembly, every voxel written once).
+//   patches [--tiny] [ARGUMENTS OF GOOGLE BENCHMARK...]
+#include <benchmark/benchmark.h>
+
+#include <cstring>
+#include <functional>
+
+#include "suture/core/digest.hpp"
+#include "suture/patch/reassemble.hpp"
+#include "suture/patch/select_patches.hpp"
+
+namespace {
+
+using namespace suture;
+
+struct volume {
+  grid shape;
+  std::vector<std::uint8_t> labels;
+  std::vector<std::int16_t> image;
+
+  // Three organs, boxes in a background of air and tissue.
+  explicit volume(const extent3& n) : shape{.extents = n} {
+    labels.resize(static_cast<std::size_t>(shape.voxels()), 0);
+    image.resize(labels.size());
+    std::size_t v = 0;
+    for (std::int64_t z = 0; z < n[0]; ++z)
+      for (std::int64_t y = 0; y < n[1]; ++y)
+        for (std::int64_t x = 0; x < n[2]; ++x, ++v) {
+          const bool inside = z > n[0] / 4 && z < n[0] / 2 && y > n[1] / 3 && y < n[1] / 2;
+          if (inside && x % 97 < 30) labels[v] = static_cast<std::uint8_t>(1 + x / 97 % 3);
+          image[v] = static_cast<std::int16_t>(x < n[2] / 5 ? -1000 : static_cast<int>(mix64(v) % 200));
+        }
+  }
+};
+
+void count_labels(benchmark::State& state, const volume& v) {
+  const auto map = label_classes(contiguous(v.labels.data(), v.shape), 4);
+  std::vector<std::uint64_t> table(class_counts_bytes(map) / 8);
+  for (auto _ : state) count_classes(cpu{.threads = 1}, map, std::as_writable_bytes(std::span(table)));
+  state.SetBytesProcessed(state.iterations() * v.shape.voxels());
+}
+
+void count_foreground(benchmark::State& state, const volume& v) {
+  const auto map =
+      foreground_background(contiguous(v.labels.data(), v.shape), contiguous(v.image.data(), v.shape), -500.0f);
+  std::vector<std::uint64_t> table(class_counts_bytes(map) / 8);
+  for (auto _ : state) count_classes(cpu{.threads = 1}, map, std::as_writable_bytes(std::span(table)));
+  state.SetBytesProcessed(state.iterations() * v.shape.voxels() * 3);
+}
+
+void draw_patches(benchmark::State& state, const volume& v) {
+  const auto map = label_classes(contiguous(v.labels.data(), v.shape), 4);
+  std::vector<std::uint64_t> table(class_counts_bytes(map) / 8);
+  count_classes(cpu{.threads = 1}, map, std::as_writable_bytes(std::span(table)));
+  std::vector<patch_choice> choices(16);
+  std::uint32_t epoch = 0;
+  const std::uint64_t id = 5;
+  for (auto _ : state)
+    select_patches(cpu{.threads = 1}, class_balanced_patch{.size = {8, 8, 8}}, map, std::as_bytes(std::span(table)),
+                   {.epoch = ++epoch, .sample_ids = {&id, 1}, .patches = 16}, choices);
+  state.SetItemsProcessed(state.iterations() * 16);
+}
+
+void put_together(benchmark::State& state, const extent3& image, const extent3& size) {
+  const patch_grid g = sliding_window_grid(image, size);
+  const patch_window w = sliding_window_gaussian(size);
+  std::vector<float> patches(static_cast<std::size_t>(g.count() * size[0] * size[1] * size[2]), 1.0f);
+  std::vector<float> out(static_cast<std::size_t>(image[0] * image[1] * image[2]));
+  for (auto _ : state)
+    reassemble(cpu{.threads = 1}, g, w, patch_tensor<float>{patches.data(), 1, 0, g.count()},
+               contiguous(out.data(), grid{.extents = image}));
+  state.SetBytesProcessed(state.iterations() *
+                          static_cast<std::int64_t>((patches.size() + out.size()) * sizeof(float)));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bool tiny = false;
+  int kept = 1;
+  for (int i = 1; i < argc; ++i)
+    if (std::strcmp(argv[i], "--tiny") == 0)
+      tiny = true;
+    else
+      argv[kept++] = argv[i];
+  argc = kept;
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  const volume v(tiny ? extent3{20, 24, 400} : extent3{160, 320, 320});
+  const extent3 image = tiny ? extent3{20, 24, 40} : extent3{160, 192, 192};
+  const extent3 size = tiny ? extent3{8, 8, 16} : extent3{64, 96, 96};
+  benchmark::RegisterBenchmark("count_classes/labels", count_labels, std::cref(v))->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark("count_classes/foreground", count_foreground, std::cref(v))
+      ->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark("select_patches/16", draw_patches, std::cref(v))->Unit(benchmark::kMicrosecond);
+  benchmark::RegisterBenchmark("reassemble/gaussian", put_together, image, size)->Unit(benchmark::kMillisecond);
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+}
