@@ -6,8 +6,7 @@
 #include <random>
 
 #include "ref/mask.hpp"
-#include "suture/mask/body_mask.hpp"
-#include "suture/mask/bounding_box.hpp"
+#include "suture/suture.hpp"
 
 namespace {
 
@@ -323,6 +322,41 @@ TEST(Masks, BatchesAndStrides) {
   // In place.
   suture::fill_holes(suture::cpu{1}, in[0], in[0], suture::hole_filling::slices);
   EXPECT_EQ(a, reference::holes_filled(blobs(small, 1), small, true));
+}
+
+// From a CT to its body mask, the box of the body, and the crop to it.
+TEST(Masks, CropToTheBody) {
+  const size3 n{6, 30, 40};
+  std::vector<std::int16_t> ct(6 * 30 * 40, -1000);
+  reference::each_voxel(n, [&](std::int64_t z, std::int64_t y, std::int64_t x) {
+    if (z > 1 && y > 9 && y < 22 && x > 14 && x < 29)
+      ct[reference::at(n, z, y, x)] = static_cast<std::int16_t>(x * 10 - z);
+  });
+  bytes mask(ct.size());
+  const std::vector<suture::view<const std::int16_t>> cts{
+      suture::contiguous<const std::int16_t>(ct.data(), grid_of(n))};
+  const std::vector<suture::view<std::uint8_t>> masks{view_of(mask, n)};
+
+  // [masks]
+  std::vector<suture::largest_component_result> results(cts.size());
+  suture::body_mask(suture::cpu{}, cts, masks, results, {.opening_radius = 1});
+
+  std::vector<suture::bounding_box_result> boxes(cts.size());
+  suture::bounding_box(suture::cpu{}, masks, boxes);
+  const suture::box_crop crop = suture::crop_foreground{.margin = {2, 3, 3}}.placed(boxes[0], cts[0].grid);
+  // [/masks]
+
+  EXPECT_EQ(results[0].status, suture::mask_status::ok);
+  EXPECT_EQ(crop.start, (suture::extent3{0, 7, 12}));
+  EXPECT_EQ(crop.size, (suture::extent3{6, 18, 20}));
+  // As an operation of a pipeline.
+  const auto plan = suture::plan(crop | suture::cast<std::int16_t>{}, cts, {});
+  std::vector<std::int16_t> out(6 * 18 * 20);
+  suture::run(suture::cpu{}, plan, suture::image(cts[0], suture::contiguous(out.data(), plan.output_grid(0))));
+  for (std::int64_t z = 0; z < 6; ++z)
+    for (std::int64_t y = 0; y < 18; ++y)
+      for (std::int64_t x = 0; x < 20; ++x)
+        ASSERT_EQ(out[reference::at({6, 18, 20}, z, y, x)], ct[reference::at(n, z, y + 7, x + 12)]);
 }
 
 template <class F>
