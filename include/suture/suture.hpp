@@ -4,6 +4,7 @@
 
 #include "core/digest.hpp"
 #include "exec/cpu.hpp"
+#include "fit/fingerprint.hpp"
 #include "fit/otsu.hpp"
 #include "fit/percentiles.hpp"
 #include "mask/body_mask.hpp"

@@ -115,16 +115,18 @@ struct exact_sums {
     for (int i = 0; i < square_limbs; ++i) square[i] += other.square[i];
     settle();
   }
-  SUTURE_FN void take(const partial_sums& p) {
-    const auto low = static_cast<std::uint64_t>(static_cast<uint128>(p.sum));
-    const auto high = static_cast<std::uint64_t>(static_cast<uint128>(p.sum) >> 64);
-    add(sum[p.limb], static_cast<std::int64_t>(low & 0xffffffffu));
-    add(sum[p.limb + 1], static_cast<std::int64_t>(low >> 32));
-    add(sum[p.limb + 2], static_cast<std::int64_t>(high & 0xffffffffu));
-    add(sum[p.limb + 3], static_cast<std::int64_t>(high) >> 32);
+  SUTURE_FN void take(const partial_sums& p) { take(p.sum, p.limb, p.square, 2 * p.limb); }
+  // Amounts counted from the given limbs on.
+  SUTURE_FN void take(int128 amount, std::int32_t limb, uint128 squares, std::int32_t square_limb) {
+    const auto low = static_cast<std::uint64_t>(static_cast<uint128>(amount));
+    const auto high = static_cast<std::uint64_t>(static_cast<uint128>(amount) >> 64);
+    add(sum[limb], static_cast<std::int64_t>(low & 0xffffffffu));
+    add(sum[limb + 1], static_cast<std::int64_t>(low >> 32));
+    add(sum[limb + 2], static_cast<std::int64_t>(high & 0xffffffffu));
+    add(sum[limb + 3], static_cast<std::int64_t>(high) >> 32);
     for (int i = 0; i < 4; ++i)
-      add(square[2 * p.limb + i],
-          static_cast<std::int64_t>(static_cast<std::uint64_t>(p.square >> (32 * i)) & 0xffffffffu));
+      add(square[square_limb + i],
+          static_cast<std::int64_t>(static_cast<std::uint64_t>(squares >> (32 * i)) & 0xffffffffu));
   }
 
 private:
