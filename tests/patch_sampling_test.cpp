@@ -138,6 +138,38 @@ TEST(class_counts, tell_foreground_background_and_voxels_left_out) {
   EXPECT_EQ(counts_of(without, n.bytes(), 0).total(0), 5u);
 }
 
+TEST(class_counts, are_those_of_single_voxels_in_long_rows) {
+  const grid g = volume(3, 5, 150);
+  std::mt19937 random(12);
+  std::vector<std::int16_t> labels(2250, 0);
+  std::vector<float> image(2250), apart(4500, 1e9f);
+  for (std::size_t i = 0; i < 2250; ++i) {
+    if (i % 150 > 60 && i % 150 < 140) labels[i] = static_cast<std::int16_t>(i / 450 - 2);
+    if (random() % 19 == 0) labels[i] = static_cast<std::int16_t>(static_cast<int>(random() % 7) - 1);
+    const auto kind = random() % 9;
+    image[i] = kind == 0 ? NAN : kind == 1 ? -INFINITY : kind == 2 ? INFINITY : static_cast<float>(kind) - 5.0f;
+    apart[2 * i] = image[i];
+  }
+  std::uint64_t expected[4] = {}, declared[4] = {};
+  for (std::size_t i = 0; i < 2250; ++i) {
+    ++expected[labels[i] > 0 ? 1 : !std::isfinite(image[i]) ? 3 : image[i] > 0 ? 0 : 2];
+    ++declared[labels[i] < 0 || labels[i] > 2 ? 3 : labels[i]];
+  }
+  const auto seg = contiguous<const std::int16_t>(labels.data(), g);
+  const auto ct = contiguous<const float>(image.data(), g);
+  const view<const float> spread{apart.data(), g, {1500, 300, 2}, 1, 0};
+  for (const auto& map : {foreground_background(seg, ct), foreground_background(seg, spread)}) {
+    table_memory m = counted(map);
+    const class_counts c = counts_of(map, m.bytes(), 0);
+    for (std::int32_t k = 0; k < 4; ++k) EXPECT_EQ(c.totals[k], expected[k]) << k;
+    EXPECT_GT(c.nonfinite(), 0u);
+  }
+  const auto map = label_classes(seg, 3);
+  table_memory m = counted(map);
+  const class_counts c = counts_of(map, m.bytes(), 0);
+  for (std::int32_t k = 0; k < 4; ++k) EXPECT_EQ(c.totals[k], declared[k]) << k;
+}
+
 TEST(patches, are_those_drawn_from_lists_of_indices) {
   const batch b;
   const extent3 size{1, 1, 16};
