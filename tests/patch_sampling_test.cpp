@@ -449,9 +449,9 @@ TEST(crop_at, fills_what_lies_outside_by_the_border_rule) {
   const std::vector<float> image{1, 2, 3, 4};
   const auto in = contiguous<const float>(image.data(), volume(1, 1, 4));
   const std::vector<extent3> starts{{0, 0, -2}};
-  const auto p =
-      plan(crop_at{.starts = starts, .size = {1, 1, 7}, .may_leave = true} | sampling{.border = constant{-7}},
-           std::vector{in});
+  const auto p = plan(crop_at{.starts = starts, .size = {1, 1, 7}, .may_leave = true} |
+                          sampling<linear, constant>{.border = {.value = -7}},
+                      std::vector{in});
   std::vector<float> out(7);
   run(cpu{}, p, suture::image(in, contiguous(out.data(), p.output_grid(0))));
   EXPECT_EQ(out, (std::vector<float>{-7, -7, 1, 2, 3, 4, -7}));
