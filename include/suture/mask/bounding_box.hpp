@@ -84,7 +84,11 @@ void bounding_box(const Executor& exec, const In& inputs, std::span<bounding_box
   require(!std::isnan(threshold), {name}, "threshold must be a number");
   for_masks(exec, in, bounding_box_workspace_bytes(inputs), name, [&](arena& memory, std::size_t i) {
     const box_layout l(memory, in[i].grid.extents);
-    loops::pack(exec, strided_of<const T>(in[i]), is_above<T>{threshold, in[i].channels, in[i].channel_stride}, l.bits);
+    const strided<const T> from = strided_of<const T>(in[i]);
+    if (from.channels == 1)
+      loops::pack(exec, from, is_above<T>{threshold}, l.bits);
+    else
+      loops::pack(exec, from, any_above<T>{{threshold}, from.channels, from.channel_stride}, l.bits);
     loops::each(exec, 6, clear_box{l.box});
     const std::int32_t rows[3] = {l.bits.extents[0], l.bits.extents[1], 1};
     loops::voxels(exec, rows, grow_box{l.bits, l.box});

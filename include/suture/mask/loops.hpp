@@ -54,21 +54,29 @@ struct is_set {
   }
 };
 
-// A voxel counts when any of its channels is above the threshold. A NaN does not count.
+// A voxel counts when it is above the threshold. A NaN does not count.
 template <class T>
 struct is_above {
   float threshold;
-  std::int64_t channels = 1, channel_stride = 0;
 
   SUTURE_FN bool operator()(const T* p) const {
-    bool any = false;
-    for (std::int64_t c = 0; c < channels; ++c) {
-      if constexpr (std::is_same_v<T, std::int32_t>)  // float does not hold them all
-        any |= static_cast<double>(p[c * channel_stride]) > static_cast<double>(threshold);
-      else
-        any |= storage<T>::load(p[c * channel_stride]) > threshold;
-    }
-    return any;
+    if constexpr (std::is_same_v<T, std::int32_t>)  // float does not hold them all
+      return static_cast<double>(*p) > static_cast<double>(threshold);
+    else
+      return storage<T>::load(*p) > threshold;
+  }
+};
+
+// As is_above, for any of the channels.
+template <class T>
+struct any_above {
+  is_above<T> one;
+  std::int64_t channels, channel_stride;
+
+  SUTURE_FN bool operator()(const T* p) const {
+    for (std::int64_t c = 0; c < channels; ++c)
+      if (one(p + c * channel_stride)) return true;
+    return false;
   }
 };
 

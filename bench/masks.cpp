@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Masks of a CT on the CPU, one thread. bytes_per_second counts the image read once and the result written once;
+// workspace is in bytes a voxel.
+//   masks [--tiny] [ARGUMENTS OF GOOGLE BENCHMARK...]
+#include <benchmark/benchmark.h>
+
+#include <cstring>
+#include <functional>
+#include <memory>
+
+#include "ct_volume.hpp"
+#include "suture/mask/body_mask.hpp"
+#include "suture/mask/bounding_box.hpp"
+#include "suture/mask/grey_morphology.hpp"
+
+namespace {
+
+using namespace suture;
+
+struct scene {
+  bench::ct_volume ct;
+  std::vector<std::uint8_t> mask, out;
+  std::vector<std::int32_t> labels;
+  std::vector<std::int16_t> filtered;
+  view<const std::int16_t> image;
+
+  explicit scene(const grid& g)
+      : ct(bench::make_ct_volume(g)),
+        mask(ct.image.size()),
+        out(ct.image.size()),
+        labels(ct.image.size()),
+        filtered(ct.image.size()),
+        image(contiguous<const std::int16_t>(ct.image.data(), ct.grid)) {
+    for (std::size_t i = 0; i < mask.size(); ++i) mask[i] = ct.image[i] > 0;
+  }
+  view<std::uint8_t> mask_view() { return contiguous(mask.data(), ct.grid); }
+  view<std::uint8_t> out_view() { return contiguous(out.data(), ct.grid); }
+};
+
+// operation(cpu) with `workspace` bytes ready, over `bytes` a voxel in and out.
+template <class Operation>
+void measure(benchmark::State& state, const scene& s, std::size_t workspace, std::int64_t bytes,
+             const Operation& operation) {
+  std::vector<std::byte> memory(workspace + 256);
+  void* start = memory.data();
+  std::size_t space = memory.size();
+  std::align(256, workspace, start, space);
+  const cpu exec{1, {static_cast<std::byte*>(start), space}};
+  for (auto _ : state) operation(exec);
+  const auto voxels = static_cast<double>(s.ct.grid.voxels());
+  state.SetBytesProcessed(state.iterations() * s.ct.grid.voxels() * bytes);
+  state.counters["voxels/s"] =
+      benchmark::Counter(voxels * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+  state.counters["workspace"] = static_cast<double>(workspace) / voxels;
+}
+
+void add_rows(scene& s) {
+  const auto add = [&](const char* name, std::size_t workspace, std::int64_t bytes, auto operation) {
+    benchmark::RegisterBenchmark(name, [&s, workspace, bytes, operation](benchmark::State& state) {
+      measure(state, s, workspace, bytes, operation);
+    })->Unit(benchmark::kMillisecond);
+  };
+  for (const std::int64_t radius : {0, 1})
+    add(radius == 0 ? "body_mask" : "body_mask/opening", body_mask_workspace_bytes(s.image), 3,
+        [&s, radius](const cpu& exec) {
+          largest_component_result result{};
+          body_mask(exec, s.image, s.out_view(), {&result, 1}, {.opening_radius = radius});
+          benchmark::DoNotOptimize(result.voxels);
+        });
+  add("label_components/6", label_components_workspace_bytes(s.image), 5, [&s](const cpu& exec) {
+    std::uint32_t count = 0;
+    label_components(exec, s.mask_view(), contiguous(s.labels.data(), s.ct.grid), connectivity::faces, {&count, 1});
+    benchmark::DoNotOptimize(count);
+  });
+  add("fill_holes/volume", fill_holes_workspace_bytes(s.image), 2,
+      [&s](const cpu& exec) { fill_holes(exec, s.mask_view(), s.out_view()); });
+  add("binary_opening/cross1", morphology_workspace_bytes(s.image), 2,
+      [&s](const cpu& exec) { binary_opening(exec, s.mask_view(), s.out_view()); });
+  add("binary_dilation/ball5", morphology_workspace_bytes(s.image), 2, [&s](const cpu& exec) {
+    binary_dilation(exec, s.mask_view(), s.out_view(), {element_shape::ball, {5, 5, 5}});
+  });
+  const structuring_element cube{element_shape::box, {1, 1, 1}};
+  add("grey_erosion/box1", grey_morphology_workspace_bytes(s.image, cube), 4,
+      [&s, cube](const cpu& exec) { grey_erosion(exec, s.image, contiguous(s.filtered.data(), s.ct.grid), cube); });
+  add("bounding_box", bounding_box_workspace_bytes(s.image), 2, [&s](const cpu& exec) {
+    bounding_box_result result{};
+    bounding_box(exec, s.image, {&result, 1}, -300);
+    benchmark::DoNotOptimize(result.last[0]);
+  });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bool tiny = false;
+  std::vector<char*> rest;
+  for (int i = 0; i < argc; ++i)
+    if (std::strcmp(argv[i], "--tiny") == 0)
+      tiny = true;
+    else
+      rest.push_back(argv[i]);
+  int count = static_cast<int>(rest.size());
+  benchmark::Initialize(&count, rest.data());
+  if (benchmark::ReportUnrecognizedArguments(count, rest.data())) return 2;
+  scene s({.extents = tiny ? extent3{40, 48, 48} : extent3{160, 512, 512}, .spacing = {1.5625, .8, .8}});
+  add_rows(s);
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+}
