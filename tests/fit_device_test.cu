@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <random>
+#include <suture/fit/fingerprint.hpp>
 #include <suture/fit/fit.cuh>
 #include <vector>
 
@@ -119,6 +120,32 @@ TYPED_TEST(fit_device, leaves_the_bits_of_the_cpu) {
 
 TEST(fit_device_batch, opencv_rule) {
   expect_same(fit_otsu{.rule = otsu_rule::opencv}, batch<std::uint8_t>(), everything{}, everything{});
+}
+
+TEST(fit_device_batch, histograms_become_fingerprints) {
+  const batch<std::int16_t> b;
+  const auto here = labelled(b.host_maps, {{1, 3}, 4}), there = labelled(b.device_maps, {{1, 3}, 4});
+  device_array<histogram_counts<std::int16_t>> results(6);
+  const fit_histogram<std::int16_t> how;
+  cuda_workspace workspace(workspace_bytes(how, b.device));
+  fit(cuda{nullptr, workspace}, how, b.device, there, results.span());
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  const auto counts = results.get();
+  std::vector<histogram_counts<std::int16_t>> expected(6);
+  fit(cpu{}, how, b.host, here, std::span(expected));
+  cohort_fingerprint from_host, from_device;
+  for (std::size_t i = 0; i < 3; ++i) {
+    std::vector<value_counts> channels;
+    for (std::size_t c = 0; c < 2; ++c) {
+      const histogram h(counts[2 * i + c]);
+      EXPECT_EQ(h, histogram(expected[2 * i + c]));
+      channels.emplace_back(h);
+    }
+    const std::string name = "case " + std::to_string(i);
+    from_device.add({name, b.grids[i].extents, b.grids[i].spacing}, channels);
+    from_host.add(cpu{}, name, b.host[i], b.host_maps[i], {{1, 3}, 4});
+  }
+  EXPECT_EQ(from_device, from_host);
 }
 
 // More counters than shared memory holds, and more samples than one launch of records carries.

@@ -295,6 +295,19 @@ TEST(fit, opencv_ignores_splits_of_next_to_nothing) {
   EXPECT_EQ(constant.otsu(otsu_rule::opencv).value, 0);
 }
 
+TEST(fit, histograms_count_every_value) {
+  const std::vector<std::int16_t> image = voxels<std::int16_t>(3000);
+  std::vector<histogram_counts<std::int16_t>> counts(1);
+  fit(cpu{2}, fit_histogram<std::int16_t>{}, contiguous(image.data(), box(3, 10, 100)), everything{},
+      std::span(counts));
+  const histogram<std::int16_t> h(counts[0]);
+  EXPECT_EQ(h.total(), 3000u);
+  for (int v = -32768; v <= 32767; ++v) {
+    const auto value = static_cast<std::int16_t>(v);
+    ASSERT_EQ(h.count(value), static_cast<std::uint64_t>(std::count(image.begin(), image.end(), value))) << v;
+  }
+}
+
 TEST(fit, landmarks_lie_on_the_percentiles) {
   const std::vector<float> image = voxels<float>(5000);
   std::vector<double> x(image.begin(), image.end());

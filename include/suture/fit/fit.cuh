@@ -108,14 +108,12 @@ struct run_of_equals {
   }
 };
 
-// Histogram of an 8- or 16-bit type: counters, then one for undeclared labels.
 template <class T>
-struct device_histogram {
-  static constexpr int bins = 1 << counted<T>::bits;
-  std::uint64_t counts[bins];
-  std::uint64_t undeclared;
-  std::uint64_t unused[31];
-};
+using device_histogram = histogram_counts<T>;
+template <class Fit>
+inline constexpr bool is_histogram_fit = false;
+template <class T>
+inline constexpr bool is_histogram_fit<fit_histogram<T>> = true;
 
 // Values where most voxels of medical images lie are counted in shared memory, the rest in global memory at once.
 template <class T, class Map, class Selector>
@@ -653,7 +651,12 @@ void fit_on_device(const cuda& exec, const Fit& how, std::span<const view<const 
   };
   const auto count = static_cast<unsigned>(groups);
 
-  if constexpr (percentile_fit<Fit> && !counted<T>::by_histogram) {
+  if constexpr (is_histogram_fit<Fit>) {
+    check_cuda(cudaMemsetAsync(results.data(), 0, results.size_bytes(), exec.stream), Fit::name, exec.at);
+    over_groups([&](dim3 grid, const fit_shape& shape) {
+      histogram_kernel<T, Map, Selector><<<grid, fit_threads, 0, exec.stream>>>(shape, select, results.data());
+    });
+  } else if constexpr (percentile_fit<Fit> && !counted<T>::by_histogram) {
     constexpr int N = decltype(how.positions())::size;
     auto* search_states = reinterpret_cast<device_search<N>*>(states);
     search_start_kernel<N><<<count, fit_threads, 0, exec.stream>>>(search_states);

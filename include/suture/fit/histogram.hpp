@@ -42,6 +42,16 @@ std::int64_t otsu_bin(const Count& count_of, std::int64_t first, std::int64_t la
 
 }  // namespace detail
 
+// What fit_histogram leaves, on either executor: bin i counts the values least + i.
+template <class T>
+struct histogram_counts {
+  static_assert(counted<T>::by_histogram, "suture: histograms count 8- and 16-bit integers");
+  static constexpr int bins = 1 << counted<T>::bits;
+  std::uint64_t counts[bins];
+  std::uint64_t undeclared;  // voxels under labels outside the declared classes
+  std::uint64_t unused[31];  // results of a batch lie 256 bytes apart
+};
+
 // Counts of the values of T, one of int8, uint8, int16, uint16. Partial histograms of slabs, devices or ranks merge to
 // the bits of one pass; counters are 64-bit.
 template <class T>
@@ -59,6 +69,8 @@ public:
     require(counts.size() == static_cast<std::size_t>(bins), {"histogram"}, counts.size(), " counters given, ", bins,
             " needed");
   }
+
+  explicit histogram(const histogram_counts<T>& from) : histogram(from.counts, from.undeclared) {}
 
   std::span<const std::uint64_t> counts() const { return counts_; }
   std::uint64_t count(T value) const { return counts_[counted<T>::key(value)]; }

@@ -79,6 +79,21 @@ struct fit_moments {
   using state = std::conditional_t<counted<T>::by_histogram, histogram<T>, moment_sums<T>>;
 };
 
+// Every value counted: the state that histogram<T>, value_counts and cohort_fingerprint take up, and so the way from a
+// device to statistics over many volumes. For int8, uint8, int16 and uint16. Errors: those of the views.
+template <class T>
+struct fit_histogram {
+  bool pooled = false;
+
+  static constexpr std::string_view name = "fit_histogram";
+  using result = histogram_counts<T>;
+
+  void check() const {}
+
+  template <class Stored>
+  using state = histogram<Stored>;
+};
+
 namespace detail {
 
 // A fit whose state needs one pass over the voxels.
@@ -102,6 +117,17 @@ void fit_on_cpu(const cpu& exec, const fit_moments& how, std::span<const view<co
                 const Selection& selection, std::span<moments> results) {
   detail::fit_in_one_pass(exec, how, images, selection, results,
                           [&](const auto& state) { return state.moments(how.ddof); });
+}
+
+template <class T, class Selection>
+void fit_on_cpu(const cpu& exec, const fit_histogram<T>& how, std::span<const view<const T>> images,
+                const Selection& selection, std::span<histogram_counts<T>> results) {
+  detail::fit_in_one_pass(exec, how, images, selection, results, [](const histogram<T>& state) {
+    histogram_counts<T> result{};
+    std::copy(state.counts().begin(), state.counts().end(), result.counts);
+    result.undeclared = state.undeclared();
+    return result;
+  });
 }
 
 // Fits on the CPU: `images` is a view or a range of views, one per sample; the results, one per sample and channel
