@@ -193,6 +193,27 @@ TEST(apply, what_could_not_be_fitted_does_no_harm) {
   for (const float x : {-7.0f, 4.0f, 60.0f}) EXPECT_TRUE(std::isfinite((histogram_match{m.data()}(x, at))));
 }
 
+TEST(apply, fits_then_normalises) {
+  const samples s;
+  const auto& mris = s.views;
+  std::vector<std::uint8_t> foreground(static_cast<std::size_t>(s.grids[0].voxels()), 1),
+      other(static_cast<std::size_t>(s.grids[1].voxels()), 1);
+  other[3] = 0;
+  const std::vector<view<const std::uint8_t>> masks{
+      contiguous(static_cast<const std::uint8_t*>(foreground.data()), s.grids[0]),
+      contiguous(static_cast<const std::uint8_t*>(other.data()), s.grids[1])};
+  // [fits]
+  std::vector<suture::moments> fitted(mris.size() * 2);  // samples times channels
+  suture::fit(suture::cpu{}, suture::fit_moments{.ddof = 0}, mris, suture::inside(masks), std::span(fitted));
+  const auto pipeline = suture::z_score{.fitted = fitted.data(), .channels = 2} |
+                        suture::resample{.spacing_mm = {1, 1, 1}} | suture::cast<float>{};
+  // [/fits]
+  const auto out = run_on(s, pipeline);
+  std::vector<double> z(out[0].begin(), out[0].begin() + s.grids[0].voxels());
+  EXPECT_NEAR(static_cast<double>(reference::mean(z)), 0, 1e-6);
+  EXPECT_NEAR(static_cast<double>(reference::deviation(z, 0)), 1, 1e-6);
+}
+
 TEST(apply, refuses_bad_parameters) {
   const samples s;
   const intensity_range r{};
