@@ -192,8 +192,7 @@ TEST(cuda, the_evaluator_runs_inside_a_users_kernel) {
   const auto out_views = batch_views(out.data(), std::span<const grid>(out_grids));
   const auto seg_views = batch_views(seg_out.data(), std::span<const grid>(out_grids));
   cuda_workspace workspace(workspace_bytes(p, image(in, out_views), labels(seg, seg_views)));
-  const auto evaluate =
-      prepare(suture::cuda{nullptr, workspace}, p, image(in, out_views), labels(seg, seg_views));
+  const auto evaluate = prepare(suture::cuda{nullptr, workspace}, p, image(in, out_views), labels(seg, seg_views));
   static_assert(std::is_trivially_copyable_v<std::remove_cvref_t<decltype(evaluate)>>);
   const int cells = 2 * 8 * 10 * 18;
   device_array<float> pooled(cells);
@@ -211,7 +210,8 @@ TEST(cuda, the_evaluator_runs_inside_a_users_kernel) {
     const int x = i % 18, y = i / 18 % 10, z = i / 180 % 8, item = i / 1440;
     float sum = 0;
     for (int k = 0; k < 8; ++k)
-      sum += storage<suture::half>::load({whole.images[at(item, 2 * z + (k >> 2), 2 * y + (k >> 1 & 1), 2 * x + (k & 1))]});
+      sum += storage<suture::half>::load(
+          {whole.images[at(item, 2 * z + (k >> 2), 2 * y + (k >> 1 & 1), 2 * x + (k & 1))]});
     ASSERT_EQ(sums[static_cast<std::size_t>(i)], sum) << i;
     ASSERT_EQ(labels_found[static_cast<std::size_t>(i)], whole.labels[at(item, 2 * z, 2 * y, 2 * x)]) << i;
   }

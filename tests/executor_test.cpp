@@ -172,8 +172,8 @@ TEST(executor, inserting_another_kind_of_operation_shifts_no_draw) {
   const std::uint64_t ids[] = {9};
   const settings s{.seed = 3, .sample_ids = ids};
   const auto a = plan(random_crop{.size = {9, 9, 9}} | gaussian_noise{}, in, s);
-  const auto b = plan(random_flip{.probability = 0} | random_crop{.size = {9, 9, 9}} | random_gamma{} |
-                          gaussian_noise{}, in, s);
+  const auto b =
+      plan(random_flip{.probability = 0} | random_crop{.size = {9, 9, 9}} | random_gamma{} | gaussian_noise{}, in, s);
   EXPECT_EQ(a.geometry(0).to_source.offset, b.geometry(0).to_source.offset);
 }
 

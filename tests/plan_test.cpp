@@ -85,7 +85,9 @@ TEST(plan, an_empty_batch) {
 }
 
 TEST(plan, extents_that_are_not_positive) {
-  expect_parts(error_of([] { plan(flip{}, std::vector<grid>{grid_of(4, 4, 4), grid_of(4, 0, 4)}); }),
+  expect_parts(error_of([] {
+                 plan(flip{}, std::vector<grid>{grid_of(4, 4, 4), grid_of(4, 0, 4)});
+               }),
                {"plan", "sample 1", "(4, 0, 4)"});
   expect_parts(error_of([] { plan(flip{}, std::vector<grid>{grid_of(4, 4, -3)}); }), {"sample 0", "(4, 4, -3)"});
 }
@@ -128,16 +130,21 @@ TEST(plan, probability_outside_zero_to_one) {
 
 TEST(plan, inverted_range) {
   const std::vector<grid> grids{grid_of(4, 4, 4), grid_of(4, 4, 4)};
-  expect_parts(error_of([&] { plan(random_gamma{.range = {1.5f, .7f}}, grids, {.sample_ids = two_ids}); }),
+  expect_parts(error_of([&] {
+                 plan(random_gamma{.range = {1.5f, .7f}}, grids, {.sample_ids = two_ids});
+               }),
                {"random_gamma", "sample 0", "1.5"});
-  expect_parts(error_of([&] { plan(random_affine{.scale = {1.2f, .8f}}, grids, {.sample_ids = two_ids}); }),
+  expect_parts(error_of([&] {
+                 plan(random_affine{.scale = {1.2f, .8f}}, grids, {.sample_ids = two_ids});
+               }),
                {"random_affine", "sample 0", "1.2"});
 }
 
 TEST(plan, displacement_that_folds) {
   const std::vector<grid> grids{grid_of(40, 40, 40), grid_of(40, 40, 40)};
   const random_elastic folding{.control_spacing_mm = 10, .max_displacement_mm = 9};
-  expect_parts(error_of([&] { plan(folding, grids, {.sample_ids = two_ids}); }), {"random_elastic", "sample 0", "9", "fold"});
+  expect_parts(error_of([&] { plan(folding, grids, {.sample_ids = two_ids}); }),
+               {"random_elastic", "sample 0", "9", "fold"});
 }
 
 TEST(plan, window_width_that_is_not_positive) {
@@ -148,7 +155,9 @@ TEST(plan, window_width_that_is_not_positive) {
 
 TEST(plan, patch_larger_than_the_volume) {
   const std::vector<grid> grids{grid_of(40, 40, 40), grid_of(40, 20, 40)};
-  expect_parts(error_of([&] { plan(random_crop{.size = {32, 32, 32}}, grids, {.sample_ids = two_ids}); }),
+  expect_parts(error_of([&] {
+                 plan(random_crop{.size = {32, 32, 32}}, grids, {.sample_ids = two_ids});
+               }),
                {"random_crop", "sample 1", "(32, 32, 32)", "(40, 20, 40)", "pad"});
 }
 

@@ -4,7 +4,6 @@
 
 int main() {
   const digest_test::cases data;
-  digest_test::for_each_recipe([&](const char* name, const auto& pipeline) {
-    digest_test::host_digest(data, name, pipeline).print();
-  });
+  digest_test::for_each_recipe(
+      [&](const char* name, const auto& pipeline) { digest_test::host_digest(data, name, pipeline).print(); });
 }

@@ -73,7 +73,6 @@ line device_digest(const cases& data, const char* name, const Pipeline& pipeline
 
 int main() {
   const digest_test::cases data;
-  digest_test::for_each_recipe([&](const char* name, const auto& pipeline) {
-    digest_test::device_digest(data, name, pipeline).print();
-  });
+  digest_test::for_each_recipe(
+      [&](const char* name, const auto& pipeline) { digest_test::device_digest(data, name, pipeline).print(); });
 }

@@ -42,8 +42,10 @@ auto bind(std::span<const view<In>> in, std::span<const view<Out>> out) {
   static_assert(is_storage_v<T> && is_storage_v<Out>,
                 "suture: unsupported element type; use int8, uint8, int16, uint16, int32, float, half or bfloat16");
   binding<T, Out, IsLabel> b{{}, {}, out};
-  if constexpr (std::is_const_v<In>) b.in_const = in;
-  else b.in_mutable = in;
+  if constexpr (std::is_const_v<In>)
+    b.in_const = in;
+  else
+    b.in_mutable = in;
   return b;
 }
 

@@ -35,8 +35,8 @@ struct displacement_column {
     bspline_weights(cx.t, wx);
     set(g, cell_z, cy.index, wy, cx.index, wx);
   }
-  SUTURE_FN void set(const control_grid& g, std::int32_t cell_z, std::int32_t iy, const float (&wy)[4],
-                     std::int32_t ix, const float (&wx)[4]) {
+  SUTURE_FN void set(const control_grid& g, std::int32_t cell_z, std::int32_t iy, const float (&wy)[4], std::int32_t ix,
+                     const float (&wx)[4]) {
     const std::int32_t ny = g.drawn.control_points[1], nx = g.drawn.control_points[2];
     const control_vector* row = g.vectors + (cell_z * ny + iy) * nx + ix;
     float p[3][4];
@@ -86,15 +86,14 @@ public:
       if (!g.on) return;
       float t;
       if constexpr (Pipeline::separable_deformation) {
-        const control_cell cz = cell_of(g.to_control.offset[0] + scaled(g.to_control.linear[0][0], z_),
-                                        g.drawn.control_points[0]);
+        const control_cell cz =
+            cell_of(g.to_control.offset[0] + scaled(g.to_control.linear[0][0], z_), g.drawn.control_points[0]);
         if (cz.index != cell_z_) {
           cell_z_ = cz.index;
-          displacement_.set(g, cell_z_,
-                            cell_of(g.to_control.offset[1] + scaled(g.to_control.linear[1][1], y_),
-                                    g.drawn.control_points[1]),
-                            cell_of(g.to_control.offset[2] + scaled(g.to_control.linear[2][2], x_),
-                                    g.drawn.control_points[2]));
+          displacement_.set(
+              g, cell_z_,
+              cell_of(g.to_control.offset[1] + scaled(g.to_control.linear[1][1], y_), g.drawn.control_points[1]),
+              cell_of(g.to_control.offset[2] + scaled(g.to_control.linear[2][2], x_), g.drawn.control_points[2]));
         }
         t = cz.t;
       } else {

@@ -28,8 +28,10 @@ SUTURE_FN To stored(From v) {
   static_assert(same_storage_v<To, From>,
                 "suture: the output views' element type is not what the pipeline ends with; end the chain with "
                 "cast<T>{} for outputs of type T (without a cast the result is float)");
-  if constexpr (std::is_same_v<From, float>) return storage<float>::store(v);
-  else return __builtin_bit_cast(To, v);
+  if constexpr (std::is_same_v<From, float>)
+    return storage<float>::store(v);
+  else
+    return __builtin_bit_cast(To, v);
 }
 
 template <class Pipeline, class Binding>
@@ -41,9 +43,7 @@ struct pair_evaluator {
   SUTURE_FN static float tap(const item<Pipeline>& sample, const source_tensor& s, std::int32_t number,
                              std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x) {
     const float v = storage<In>::load(read<In>(s, channel, z, y, x));
-    const voxel at{number, channel, z, y, x,
-                   static_cast<std::uint64_t>(((channel * static_cast<std::int64_t>(s.extents[0]) + z) * s.extents[1] +
-                                               y) * s.extents[2] + x)};
+    const voxel at = voxel_at(s.extents, number, channel, z, y, x);
     return apply(sample.taps, v, at);
   }
 
@@ -54,9 +54,8 @@ struct pair_evaluator {
     using I = typename Pipeline::interpolation_type;
     if constexpr (Pipeline::prefiltered) {
       constexpr std::int32_t pad = Pipeline::padding;
-      const coordinate shifted[3] = {{c[0].base + pad, c[0].fraction},
-                                     {c[1].base + pad, c[1].fraction},
-                                     {c[2].base + pad, c[2].fraction}};
+      const coordinate shifted[3] = {
+          {c[0].base + pad, c[0].fraction}, {c[1].base + pad, c[1].fraction}, {c[2].base + pad, c[2].fraction}};
       const float* data = static_cast<const float*>(s.data) + channel * s.channel_stride;
       return interpolate<I>(shifted, data, s.stride, s.extents, border, [](float v) { return v; });
     } else if constexpr (any_needs_voxel<typename Pipeline::taps>) {
@@ -72,10 +71,7 @@ struct pair_evaluator {
 
   SUTURE_FN static Out finished(const item<Pipeline>& sample, float v, std::int32_t number, std::int32_t channel,
                                 std::int32_t z, std::int32_t y, std::int32_t x) {
-    const voxel at{number, channel, z, y, x,
-                   static_cast<std::uint64_t>(
-                       ((channel * static_cast<std::int64_t>(sample.extents[0]) + z) * sample.extents[1] + y) *
-                           sample.extents[2] + x)};
+    const voxel at = voxel_at(sample.extents, number, channel, z, y, x);
     return stored<Out>(apply(sample.outputs, v, at));
   }
 
@@ -84,7 +80,8 @@ struct pair_evaluator {
                           std::int32_t number, std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x,
                           const typename Pipeline::sampling_type& rule) {
     if constexpr (Binding::is_label) {
-      if constexpr (!Pipeline::has_geometry) return read<In>(s, channel, z, y, x);
+      if constexpr (!Pipeline::has_geometry)
+        return read<In>(s, channel, z, y, x);
       else
         return sample_label<typename Pipeline::label_type, typename Pipeline::border_type>(
             c, s.extents, static_cast<In>(rule.label_outside),

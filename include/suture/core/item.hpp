@@ -13,11 +13,11 @@ struct alignas(16) control_vector {
 };
 
 struct control_grid {
-  fixed_map to_control;          // output index -> continuous control coordinate
-  float to_source[3][3];         // linear part from the deformed grid to the source
-  deformation drawn;             // what was drawn; the vectors are expanded from it on the executor
-  control_vector* vectors;       // in the workspace
-  std::int64_t first;            // index of this item's first vector in the workspace
+  fixed_map to_control;     // output index -> continuous control coordinate
+  float to_source[3][3];    // linear part from the deformed grid to the source
+  deformation drawn;        // what was drawn; the vectors are expanded from it on the executor
+  control_vector* vectors;  // in the workspace
+  std::int64_t first;       // index of this item's first vector in the workspace
   std::uint32_t on;
 };
 

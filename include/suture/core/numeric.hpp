@@ -219,8 +219,7 @@ SUTURE_INLINE void store_row(const float* values, half* out, int count) {
     const __m128i converted = _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     const __m128i mask = _mm_packs_epi32(_mm_castps_si128(_mm256_castps256_ps128(is_nan)),
                                          _mm_castps_si128(_mm256_extractf128_ps(is_nan, 1)));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i),
-                     _mm_blendv_epi8(converted, _mm_set1_epi16(0x7fff), mask));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), _mm_blendv_epi8(converted, _mm_set1_epi16(0x7fff), mask));
   }
   for (; i < count; ++i) out[i] = storage<half>::store(values[i]);
 }

@@ -4,8 +4,8 @@
 
 #include <array>
 
-#include "numeric.hpp"
 #include "concepts.hpp"
+#include "numeric.hpp"
 
 namespace suture {
 
@@ -24,8 +24,10 @@ namespace detail {
 
 template <class F, class T>
 SUTURE_FN auto call(const F& f, T v, const voxel& at) {
-  if constexpr (applies_with_voxel<F, T>) return f(v, at);
-  else return f(v);
+  if constexpr (applies_with_voxel<F, T>)
+    return f(v, at);
+  else
+    return f(v);
 }
 template <class F, class T>
 SUTURE_FN auto call(const switched<F>& s, T v, const voxel& at) {
@@ -35,8 +37,10 @@ SUTURE_FN auto call(const switched<F>& s, T v, const voxel& at) {
 // Applies the functors of a pack from left to right.
 template <std::size_t I = 0, class Pack, class T>
 SUTURE_FN auto apply(const Pack& functors, T v, const voxel& at) {
-  if constexpr (I == Pack::size) return v;
-  else return apply<I + 1>(functors, call(get<I>(functors), v, at), at);
+  if constexpr (I == Pack::size)
+    return v;
+  else
+    return apply<I + 1>(functors, call(get<I>(functors), v, at), at);
 }
 
 // The functor that a random one switches.
@@ -52,8 +56,7 @@ struct unswitched<switched<F>> {
 template <class Pack>
 inline constexpr bool any_needs_voxel = false;
 template <class... Fs>
-inline constexpr bool any_needs_voxel<pack<Fs...>> =
-    (applies_with_voxel<typename unswitched<Fs>::type, float> || ...);
+inline constexpr bool any_needs_voxel<pack<Fs...>> = (applies_with_voxel<typename unswitched<Fs>::type, float> || ...);
 
 // Whether every functor but the last leaves a float.
 template <std::size_t I = 0, class Pack>
@@ -159,8 +162,9 @@ struct pipeline<chain<Ops...>> {
                 "suture: a value operation stands between two geometry operations, which would mean interpolating "
                 "twice; move it left of all geometry (it then acts on every tap) or right of all geometry (it then "
                 "acts once per output voxel), or run two plans");
-  static_assert(count(role::deformation) <= 1, "suture: at most one elastic deformation per pipeline; compose the "
-                                               "displacements, or run two plans");
+  static_assert(count(role::deformation) <= 1,
+                "suture: at most one elastic deformation per pipeline; compose the "
+                "displacements, or run two plans");
   static_assert(count(role::sampling) <= 1, "suture: sampling stands at most once in a pipeline");
 
   static constexpr bool has_geometry = count(role::geometry) + count(role::deformation) > 0;
@@ -183,8 +187,7 @@ struct pipeline<chain<Ops...>> {
       typename detail::functor_pack<chain<Ops...>, std::make_index_sequence<size - output_begin>, output_begin>::type;
 
   static_assert(detail::casts_last<0, outputs>(), "suture: cast ends a chain; nothing can follow it");
-  using tap_result =
-      decltype(detail::apply(std::declval<const taps&>(), 0.0f, std::declval<const voxel&>()));
+  using tap_result = decltype(detail::apply(std::declval<const taps&>(), 0.0f, std::declval<const voxel&>()));
   static_assert(std::is_same_v<tap_result, float>,
                 "suture: cast left of the geometry: interpolation needs float; put cast at the end");
   // The element type the pipeline produces for images.

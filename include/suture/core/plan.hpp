@@ -41,8 +41,10 @@ struct sample_geometry {
 
 template <class Op>
 constexpr int kind_of() {
-  if constexpr (random_operation<Op>) return Op::kind;
-  else return -1;
+  if constexpr (random_operation<Op>)
+    return Op::kind;
+  else
+    return -1;
 }
 
 // 16-bit id of operation I of a chain: its kind and its ordinal among its kind, so that inserting an operation of
@@ -151,8 +153,10 @@ private:
             return op.evaluation(geometry.output, where);
           }
         }
-        if constexpr (draws_on_grid<Op>) return op.draw(random, geometry.output, where);
-        else return op.draw(random, where);
+        if constexpr (draws_on_grid<Op>)
+          return op.draw(random, geometry.output, where);
+        else
+          return op.draw(random, where);
       }();
       file<I>(drawn, on, where, out, geometry);
     } else {

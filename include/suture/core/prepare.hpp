@@ -87,8 +87,8 @@ void check_binding(const Plan& plan, const Binding& b) {
             plan.source_grid(i).origin);
     if constexpr (!std::is_same_v<typename Plan::pipeline_type::border_type, wrap>)
       for (int k = 0; k < 3; ++k)
-        require(std::abs(in.stride[k]) < (std::int64_t{1} << 28) || in.grid.extents[k] == 1, where, "strides ", in.stride,
-                " exceed 2^28 elements along an axis");
+        require(std::abs(in.stride[k]) < (std::int64_t{1} << 28) || in.grid.extents[k] == 1, where, "strides ",
+                in.stride, " exceed 2^28 elements along an axis");
     if (!b.out.empty()) {
       const auto& out = b.out[i];
       check(out, where);
@@ -193,8 +193,7 @@ auto make_record(const Plan& plan, std::size_t i, const workspace_layout& l, std
   record<P, sizeof...(Bindings)> r{};
   r.sample = plan.sample(i);
   if constexpr (P::has_deformation)
-    r.sample.controls.vectors =
-        reinterpret_cast<control_vector*>(workspace + l.vectors) + r.sample.controls.first;
+    r.sample.controls.vectors = reinterpret_cast<control_vector*>(workspace + l.vectors) + r.sample.controls.first;
   std::size_t b = 0;
   const auto add = [&]<class B>(const B& bound) {
     const auto in = bound.source(i);

@@ -58,9 +58,7 @@ struct matrix3 {
   SUTURE_HD constexpr const double* operator[](int row) const { return m[row]; }
 };
 
-SUTURE_HD inline constexpr matrix3 diagonal(const point3& d) {
-  return {{{d[0], 0, 0}, {0, d[1], 0}, {0, 0, d[2]}}};
-}
+SUTURE_HD inline constexpr matrix3 diagonal(const point3& d) { return {{{d[0], 0, 0}, {0, d[1], 0}, {0, 0, d[2]}}}; }
 
 SUTURE_HD inline point3 operator*(const matrix3& a, const point3& p) {
   point3 r{};

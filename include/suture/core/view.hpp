@@ -21,8 +21,7 @@ struct view {
   std::int64_t channel_stride = 0;
 
   template <class U>
-    requires(std::is_same_v<U, const T> && !std::is_const_v<T>)
-  operator view<U>() const {
+  requires(std::is_same_v<U, const T> && !std::is_const_v<T>) operator view<U>() const {
     return {data, grid, stride, channels, channel_stride};
   }
 };

@@ -52,13 +52,10 @@ void prefilter(const cpu& exec, const record_coefficients& c, const item<Pipelin
     parallel_for(exec.threads, n[0], [&](std::int64_t z) {
       for (std::int32_t y = 0; y < n[1]; ++y)
         for (std::int32_t x = 0; x < n[2]; ++x)
-          volume[z * plane + static_cast<std::int64_t>(y) * n[2] + x] =
-              padded_tap<Pipeline, Binding>(sample, raw, border, number, channel,
-                                            static_cast<std::int32_t>(z) - pad, y - pad, x - pad);
+          volume[z * plane + static_cast<std::int64_t>(y) * n[2] + x] = padded_tap<Pipeline, Binding>(
+              sample, raw, border, number, channel, static_cast<std::int32_t>(z) - pad, y - pad, x - pad);
     });
-    parallel_for(exec.threads, n[1], [&](std::int64_t y) {
-      prefilter_lines<B>(volume + y * n[2], plane, n[0], n[2]);
-    });
+    parallel_for(exec.threads, n[1], [&](std::int64_t y) { prefilter_lines<B>(volume + y * n[2], plane, n[0], n[2]); });
     parallel_for(exec.threads, n[0], [&](std::int64_t z) {
       prefilter_lines<B>(volume + z * plane, n[2], n[1], n[2]);
       for (std::int32_t y = 0; y < n[1]; ++y)
@@ -80,8 +77,8 @@ auto prepare(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
   auto* records = reinterpret_cast<typename E::record_type*>(exec.workspace.data());
   std::size_t coefficients = 0;
   for (std::size_t i = 0; i < plan.size(); ++i) {
-    auto& r = *new (records + i)
-        typename E::record_type(detail::make_record(plan, i, l, exec.workspace.data(), coefficients, bindings...));
+    auto& r = *new (records + i) typename E::record_type(
+        detail::make_record(plan, i, l, exec.workspace.data(), coefficients, bindings...));
     if constexpr (P::has_deformation) {
       const control_grid& g = r.sample.controls;
       if (!g.on) continue;

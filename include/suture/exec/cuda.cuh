@@ -84,14 +84,16 @@ namespace detail {
 // Records in flight in the arguments of one kernel; small batches should not pay for a large argument.
 template <class Record, int Bytes>
 struct record_chunk {
-  static constexpr int capacity = Bytes / static_cast<int>(sizeof(Record)) > 0 ? Bytes / static_cast<int>(sizeof(Record)) : 1;
+  static constexpr int capacity = Bytes / static_cast<int>(sizeof(Record)) > 0
+                                      ? Bytes / static_cast<int>(sizeof(Record))
+                                      : 1;
   Record records[capacity];
 };
 
 // Block b writes record b of the chunk and, when it has one, expands its control grid.
 template <class Record, int Bytes>
-__global__ void __launch_bounds__(128) upload_kernel(const __grid_constant__ record_chunk<Record, Bytes> chunk,
-                                                     Record* records) {
+__global__ void __launch_bounds__(128)
+    upload_kernel(const __grid_constant__ record_chunk<Record, Bytes> chunk, Record* records) {
   require_ieee_arithmetic();
   const Record& source = chunk.records[blockIdx.x];
   static_assert(sizeof(Record) % 4 == 0);
@@ -138,8 +140,8 @@ __global__ void __launch_bounds__(128) coefficient_filter_kernel(Evaluator e, st
   if (line >= lines) return;
   const std::int64_t iv = line % c.extents[v], rest = line / c.extents[v];
   const std::int64_t iu = rest % c.extents[u], channel = rest / c.extents[u];
-  auto* p = static_cast<float*>(const_cast<void*>(c.data)) + channel * c.channel_stride + iu * c.stride[u] +
-            iv * c.stride[v];
+  auto* p =
+      static_cast<float*>(const_cast<void*>(c.data)) + channel * c.channel_stride + iu * c.stride[u] + iv * c.stride[v];
   prefilter_line<Border>(p, c.stride[axis], c.extents[axis]);
 }
 
@@ -231,12 +233,13 @@ auto prepare(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
   auto* records = reinterpret_cast<R*>(exec.workspace.data());
   const E e{records, plan.rule()};
   constexpr int small = 4000, large = 32000;
-  if (plan.size() * sizeof(R) <= small) detail::upload<small>(exec, plan, l, records, bindings...);
-  else detail::upload<large>(exec, plan, l, records, bindings...);
+  if (plan.size() * sizeof(R) <= small)
+    detail::upload<small>(exec, plan, l, records, bindings...);
+  else
+    detail::upload<large>(exec, plan, l, records, bindings...);
   if constexpr (P::prefiltered) {
-    [&]<std::size_t... B>(std::index_sequence<B...>) {
-      (detail::prefilter<B>(exec, e, plan, bindings), ...);
-    }(std::index_sequence_for<Bindings...>{});
+    [&]<std::size_t... B>(std::index_sequence<B...>) { (detail::prefilter<B>(exec, e, plan, bindings), ...); }
+    (std::index_sequence_for<Bindings...>{});
   }
   return e;
 }
@@ -257,8 +260,8 @@ void run(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
   most = static_cast<std::int64_t>(tiles.x) * tiles.y * tiles.z;
   require(most <= 2147483647, {"run"}, most, " tiles exceed the grid of a kernel");
   using E = std::remove_const_t<decltype(evaluate)>;
-  detail::stage_kernel<E><<<dim3(static_cast<unsigned>(most), static_cast<unsigned>(plan.size())), 256, 0,
-                            exec.stream>>>(evaluate, tiles);
+  detail::stage_kernel<E>
+      <<<dim3(static_cast<unsigned>(most), static_cast<unsigned>(plan.size())), 256, 0, exec.stream>>>(evaluate, tiles);
   check_cuda(cudaGetLastError(), "run", exec.at);
 }
 

@@ -15,11 +15,13 @@ inline constexpr int strip_width = 32;
 
 // Value functors that can treat a run of voxels along x at once, e.g. noise, whose random blocks span four of them.
 template <class F>
-concept applies_to_rows =
-    requires(const F& f, float (&values)[strip_width], const voxel& first) { f.apply_row(values, first); };
+concept applies_to_rows = requires(const F& f, float (&values)[strip_width], const voxel& first) {
+  f.apply_row(values, first);
+};
 template <class F, class R>
-concept converts_rows =
-    requires(const F& f, const float (&values)[strip_width], R (&out)[strip_width]) { f.convert_row(values, out); };
+concept converts_rows = requires(const F& f, const float (&values)[strip_width], R (&out)[strip_width]) {
+  f.convert_row(values, out);
+};
 
 template <class F>
 bool is_on(const F&) {
@@ -90,8 +92,7 @@ public:
   float fraction_of[3][width];
   std::int32_t lowest[3], highest[3];  // of base, over the lanes
 
-  strip(const item<Pipeline>& sample, std::int32_t z, std::int32_t y, std::int32_t x0)
-      : sample_(sample), z_(z), y_(y) {
+  strip(const item<Pipeline>& sample, std::int32_t z, std::int32_t y, std::int32_t x0) : sample_(sample), z_(z), y_(y) {
     for (int l = 0; l < width; ++l) x_[l] = std::min(x0 + l, sample.extents[2] - 1);
     for (int k = 0; k < 3; ++k) {
       position_[k] = along(sample.map, k, z, y, 0);
@@ -120,8 +121,10 @@ public:
 
   void locate() {
     if constexpr (Pipeline::has_deformation) {
-      if (sample_.controls.on) locate_deformed();
-      else locate_affine();
+      if (sample_.controls.on)
+        locate_deformed();
+      else
+        locate_affine();
     } else {
       locate_affine();
     }
@@ -230,8 +233,8 @@ private:
   const item<Pipeline>& sample_;
   std::int32_t z_, y_;
   std::int32_t x_[width];
-  std::uint64_t position_[3];              // of x = 0
-  std::uint64_t lane_offset_[3][width];    // from there to each lane
+  std::uint64_t position_[3];            // of x = 0
+  std::uint64_t lane_offset_[3][width];  // from there to each lane
   control_cell cell_y_{};
   std::int32_t cell_z_ = -1;
   std::int32_t cell_x_[Pipeline::separable_deformation ? width : 1];
@@ -306,8 +309,7 @@ SUTURE_INLINE void blend_pairs(const float (&fraction)[3][strip_width], const Pa
 
 template <class I, class T, class Offset, class Pack>
 SUTURE_INLINE void sample_pairs(const T* data, const Offset (&offset)[strip_width], const std::int64_t (&stride)[3],
-                                const float (&fraction)[3][strip_width], const Pack& taps,
-                                float (&out)[strip_width]) {
+                                const float (&fraction)[3][strip_width], const Pack& taps, float (&out)[strip_width]) {
   if constexpr (sizeof(T) <= 2) {
     // Neighbours along x in one load.
     if (stride[2] == 1) {
@@ -319,10 +321,13 @@ SUTURE_INLINE void sample_pairs(const T* data, const Offset (&offset)[strip_widt
         const T* p = data + offset[l];
         for (int row = 0; row < 4; ++row) std::memcpy(&raw[row][l], p + shift[row], sizeof(pair));
       }
-      blend_pairs<I>(fraction, taps, [&](int row, int l, float (&v)[2]) {
-        v[0] = storage<T>::load(__builtin_bit_cast(T, static_cast<bits>(raw[row][l])));
-        v[1] = storage<T>::load(__builtin_bit_cast(T, static_cast<bits>(raw[row][l] >> (8 * sizeof(T)))));
-      }, out);
+      blend_pairs<I>(
+          fraction, taps,
+          [&](int row, int l, float(&v)[2]) {
+            v[0] = storage<T>::load(__builtin_bit_cast(T, static_cast<bits>(raw[row][l])));
+            v[1] = storage<T>::load(__builtin_bit_cast(T, static_cast<bits>(raw[row][l] >> (8 * sizeof(T)))));
+          },
+          out);
       return;
     }
   }
@@ -335,10 +340,13 @@ SUTURE_INLINE void sample_pairs(const T* data, const Offset (&offset)[strip_widt
       raw[row][1][l] = p[shift[row] + stride[2]];
     }
   }
-  blend_pairs<I>(fraction, taps, [&](int row, int l, float (&v)[2]) {
-    v[0] = storage<T>::load(raw[row][0][l]);
-    v[1] = storage<T>::load(raw[row][1][l]);
-  }, out);
+  blend_pairs<I>(
+      fraction, taps,
+      [&](int row, int l, float(&v)[2]) {
+        v[0] = storage<T>::load(raw[row][0][l]);
+        v[1] = storage<T>::load(raw[row][1][l]);
+      },
+      out);
 }
 
 // Interpolated values of a strip whose taps all lie inside the source.
@@ -356,13 +364,13 @@ SUTURE_INLINE void sample_inside(const strip<Pipeline>& s, const T* data, const 
   if constexpr (I::taps == 2) {
     sample_pairs<I, T, Offset>(data, offset, stride, s.fraction_of, taps, out);
   } else {
-    combine_lanes<I>(s.fraction_of, out, [&](int a, int b, float (&v)[I::taps][strip_width]) {
+    combine_lanes<I>(s.fraction_of, out, [&](int a, int b, float(&v)[I::taps][strip_width]) {
       for (int j = 0; j < I::taps; ++j) {
         T raw[strip_width];
         const T* p = data + (a * stride[0] + b * stride[1] + j * stride[2]);
         for (int l = 0; l < strip_width; ++l) raw[l] = p[offset[l]];
         for (int l = 0; l < strip_width; ++l) v[j][l] = storage<T>::load(raw[l]);
-        apply_lanes(taps, v[j], voxel{}, [](const float (&)[strip_width]) {});
+        apply_lanes(taps, v[j], voxel{}, [](const float(&)[strip_width]) {});
       }
     });
   }
@@ -370,9 +378,8 @@ SUTURE_INLINE void sample_inside(const strip<Pipeline>& s, const T* data, const 
 
 // The same where some taps lie outside.
 template <class Pipeline, class T, class Offset, class Pack>
-void sample_border(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
-                   const std::int32_t (&n)[3], const Pack& taps, const typename Pipeline::border_type& border,
-                   float (&out)[strip_width]) {
+void sample_border(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3], const std::int32_t (&n)[3],
+                   const Pack& taps, const typename Pipeline::border_type& border, float (&out)[strip_width]) {
   using I = typename Pipeline::interpolation_type;
   using B = typename Pipeline::border_type;
   Offset offset[3][I::taps][strip_width];
@@ -388,12 +395,12 @@ void sample_border(const strip<Pipeline>& s, const T* data, const std::int64_t (
         offset[k][j][l] = std::max(index, 0) * step;
       }
     }
-  combine_lanes<I>(s.fraction_of, out, [&](int a, int b, float (&v)[I::taps][strip_width]) {
+  combine_lanes<I>(s.fraction_of, out, [&](int a, int b, float(&v)[I::taps][strip_width]) {
     for (int j = 0; j < I::taps; ++j) {
       T raw[strip_width];
       for (int l = 0; l < strip_width; ++l) raw[l] = data[offset[0][a][l] + offset[1][b][l] + offset[2][j][l]];
       for (int l = 0; l < strip_width; ++l) v[j][l] = storage<T>::load(raw[l]);
-      apply_lanes(taps, v[j], voxel{}, [](const float (&)[strip_width]) {});
+      apply_lanes(taps, v[j], voxel{}, [](const float(&)[strip_width]) {});
       if constexpr (B::has_value)
         for (int l = 0; l < strip_width; ++l)
           v[j][l] = (in[0][a][l] & in[1][b][l] & in[2][j][l]) != 0 ? v[j][l] : border.value;
@@ -454,7 +461,8 @@ void sample_strip(const strip<Pipeline>& s, const source_tensor& in, std::int32_
     } else {
       return taps;
     }
-  }();
+  }
+  ();
   const T* data = static_cast<const T*>(in.data) + channel * in.channel_stride;
   constexpr std::int32_t before = I::taps > 2 ? -1 : 0, after = I::taps > 2 ? 2 : 1;
   if (s.within(in.extents, Pipeline::padding + before, Pipeline::padding + after))
@@ -465,7 +473,8 @@ void sample_strip(const strip<Pipeline>& s, const source_tensor& in, std::int32_
 
 template <class T>
 SUTURE_INLINE void write_row(T* to, std::int64_t stride, const T (&v)[strip_width], int count) {
-  if (stride == 1 && count == strip_width) std::memcpy(to, v, sizeof(v));
+  if (stride == 1 && count == strip_width)
+    std::memcpy(to, v, sizeof(v));
   else
     for (int l = 0; l < count; ++l) to[l * stride] = v[l];
 }
@@ -491,8 +500,10 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
       } else if constexpr (!std::is_same_v<typename P::label_type, vote>) {
         const In* data = static_cast<const In*>(in.data) + channel * in.channel_stride;
         const In outside = static_cast<In>(e.rule.label_outside);
-        if (is_compact(in)) pick_labels<P, In, std::int32_t>(s, data, in.stride, in.extents, outside, v);
-        else pick_labels<P, In, std::int64_t>(s, data, in.stride, in.extents, outside, v);
+        if (is_compact(in))
+          pick_labels<P, In, std::int32_t>(s, data, in.stride, in.extents, outside, v);
+        else
+          pick_labels<P, In, std::int64_t>(s, data, in.stride, in.extents, outside, v);
       } else {
         for (int l = 0; l < count; ++l) {
           coordinate c[3];
@@ -506,8 +517,8 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
       if constexpr (!P::has_geometry) {
         static_assert(P::taps::size == 0);
         if (in.stride[2] == 1 && count == strip_width) {
-          const In* p = static_cast<const In*>(in.data) + channel * in.channel_stride + z * in.stride[0] +
-                        y * in.stride[1] + x0;
+          const In* p =
+              static_cast<const In*>(in.data) + channel * in.channel_stride + z * in.stride[0] + y * in.stride[1] + x0;
           for (int l = 0; l < strip_width; ++l) v[l] = storage<In>::load(p[l]);
         } else {
           for (int l = 0; l < strip_width; ++l)
@@ -526,11 +537,8 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
           sample_strip<P, In, std::int64_t>(s, in, channel, r.sample.taps, e.rule.border, v);
         }
       }
-      const voxel first{number, channel, z, y, x0,
-                        static_cast<std::uint64_t>(
-                            ((channel * static_cast<std::int64_t>(r.sample.extents[0]) + z) * r.sample.extents[1] + y) *
-                                r.sample.extents[2] + x0)};
-      apply_lanes(r.sample.outputs, v, first, [&]<class R>(const R (&finished)[strip_width]) {
+      const voxel first = voxel_at(r.sample.extents, number, channel, z, y, x0);
+      apply_lanes(r.sample.outputs, v, first, [&]<class R>(const R(&finished)[strip_width]) {
         Out row[strip_width];
         for (int l = 0; l < strip_width; ++l) row[l] = stored<Out>(finished[l]);
         write_row(to, out.stride[2], row, count);
@@ -542,9 +550,8 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
 template <class Evaluator, class Strip>
 void write_strips(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t number, const Strip& s,
                   std::int32_t z, std::int32_t y, std::int32_t x0) {
-  [&]<std::size_t... B>(std::index_sequence<B...>) {
-    (write_strip<B>(e, r, number, s, z, y, x0), ...);
-  }(std::make_index_sequence<Evaluator::pairs>{});
+  [&]<std::size_t... B>(std::index_sequence<B...>) { (write_strip<B>(e, r, number, s, z, y, x0), ...); }
+  (std::make_index_sequence<Evaluator::pairs>{});
 }
 
 }  // namespace suture::detail

@@ -66,9 +66,7 @@ struct mirror {
 struct wrap {
   static constexpr bool has_value = false;
   static constexpr int prefilter_padding = 0;
-  SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) {
-    return inside(i, n) ? i : floor_modulo(i, n);
-  }
+  SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) { return inside(i, n) ? i : floor_modulo(i, n); }
 };
 
 }  // namespace suture

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "border.hpp"
 #include "../core/vec.hpp"
+#include "border.hpp"
 
 namespace suture::detail {
 

@@ -65,8 +65,10 @@ SUTURE_FN float interpolate(const coordinate (&c)[3], const T* data, const std::
   }
   return detail::combine_taps<Interpolation>(c, [&](int a, int b, int j) -> float {
     const T* p = data + (offset[0][a] + offset[1][b] + offset[2][j]);
-    if constexpr (Border::has_value) return in[0][a] && in[1][b] && in[2][j] ? tap(*p) : border.value;
-    else return tap(*p);
+    if constexpr (Border::has_value)
+      return in[0][a] && in[1][b] && in[2][j] ? tap(*p) : border.value;
+    else
+      return tap(*p);
   });
 }
 
@@ -134,8 +136,10 @@ SUTURE_FN T sample_label(const coordinate (&c)[3], const std::int32_t (&n)[3], T
       const std::int32_t z = Border::index(c[0].base + (i >> 2), n[0]);
       const std::int32_t y = Border::index(c[1].base + ((i >> 1) & 1), n[1]);
       const std::int32_t x = Border::index(c[2].base + (i & 1), n[2]);
-      if (Border::has_value && (z | y | x) < 0) labels[i] = outside;
-      else labels[i] = fetch(z, y, x);
+      if (Border::has_value && (z | y | x) < 0)
+        labels[i] = outside;
+      else
+        labels[i] = fetch(z, y, x);
     }
     const float t[3] = {c[0].fraction, c[1].fraction, c[2].fraction};
     return vote_label(labels, t);

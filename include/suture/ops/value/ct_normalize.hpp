@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "../../core/error.hpp"
+#include "../../core/vec.hpp"
 #include "clamp.hpp"
 
 namespace suture {
@@ -24,7 +25,8 @@ struct ct_normalize {
 
   struct functor {
     float lower, upper, mean, reciprocal;
-    SUTURE_FN float operator()(float x) const { return (detail::limit(x, lower, upper) - mean) * reciprocal; }
+    // Not a bare product, which would leave the interpolation of taps something to contract.
+    SUTURE_FN float operator()(float x) const { return fma(detail::limit(x, lower, upper) - mean, reciprocal, 0.0f); }
   };
 
   functor prepare(const site& where) const {

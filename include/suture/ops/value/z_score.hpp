@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "../../core/vec.hpp"
 #include "../../core/voxel.hpp"
 #include "../../fit/statistics.hpp"
 
@@ -41,7 +42,8 @@ struct z_score {
 
   SUTURE_FN float operator()(float x, const voxel& at) const {
     const moments& m = detail::fitted_at(fitted, channels, at);
-    const float y = (x - m.center) * m.reciprocal;
+    // Not a bare product, which would leave the interpolation of taps something to contract.
+    const float y = fma(x - m.center, m.reciprocal, 0.0f);
     return nonzero && x == 0 ? 0.0f : y;
   }
 
