@@ -32,6 +32,9 @@ function(suture_device_launcher mode result)
       "${emulator}" ${mode} PARENT_SCOPE)
 endfunction()
 
+# ThreadSanitizer has nothing to see in tests of a single thread.
+set(SUTURE_TEST_ONLY "" CACHE STRING "Build these host tests alone; empty for all")
+
 function(suture_test_program name)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE suture::suture suture_development GTest::gtest_main)
@@ -45,6 +48,9 @@ endfunction()
 
 # suture_test(NAME SOURCES file.cpp... [LIBRARIES target...]): host tests, one ctest entry per test case.
 function(suture_test name)
+  if(SUTURE_TEST_ONLY AND NOT name IN_LIST SUTURE_TEST_ONLY)
+    return()
+  endif()
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
   suture_test_program(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES})

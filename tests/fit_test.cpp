@@ -382,7 +382,7 @@ TYPED_TEST(fit_types, what_cannot_be_fitted_says_so) {
   const std::vector<std::uint8_t> mask(77, 0);
   const auto nothing = contiguous(mask.data(), box(1, 1, 77));
   expect_status(constant, inside(nothing), fit_status::empty);
-  expect_status(constant, labelled(nothing, {{1}, 2}), fit_status::empty);
+  expect_status(constant, labelled(nothing, label_set(std::initializer_list<int>{1}, 2)), fit_status::empty);
   if constexpr (!counted<TypeParam>::is_integer) {
     const std::vector<TypeParam> bad(5, storage<TypeParam>::store(std::numeric_limits<float>::quiet_NaN()));
     expect_status(bad, everything{}, fit_status::empty);
