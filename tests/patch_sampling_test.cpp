@@ -12,6 +12,7 @@
 #include <random>
 
 #include "ref/patch.hpp"
+#include "support/expect_says.hpp"
 
 namespace {
 
@@ -456,22 +457,6 @@ TEST(crop_at, fills_what_lies_outside_by_the_border_rule) {
   run(cpu{}, p, suture::image(in, contiguous(out.data(), p.output_grid(0))));
   EXPECT_EQ(out, (std::vector<float>{-7, -7, 1, 2, 3, 4, -7}));
 }
-
-template <class F>
-std::string message(const F& f) {
-  try {
-    f();
-  } catch (const error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
-#define EXPECT_SAYS(statement, words)                       \
-  do {                                                      \
-    const std::string said = message([&] { statement; });   \
-    EXPECT_NE(said.find(words), std::string::npos) << said; \
-  } while (false)
 
 TEST(crop_at, says_what_is_wrong) {
   const std::vector<grid> two{volume(4, 4, 4), volume(4, 4, 4)};

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <random>
 
+#include "support/expect_says.hpp"
 #include "support/oracle.hpp"
 
 namespace {
@@ -208,22 +209,6 @@ TEST(reassemble, reads_halves_and_writes_any_strides) {
              channels_last(out.data(), volume(image), 2));
   EXPECT_EQ(out, std::vector<std::uint8_t>(out.size(), 1));
 }
-
-template <class F>
-std::string message(const F& f) {
-  try {
-    f();
-  } catch (const error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
-#define EXPECT_SAYS(statement, words)                       \
-  do {                                                      \
-    const std::string said = message([&] { statement; });   \
-    EXPECT_NE(said.find(words), std::string::npos) << said; \
-  } while (false)
 
 TEST(reassemble, says_what_is_wrong) {
   EXPECT_SAYS(dense_patch_grid({4, 4, 4}, {4, 5, 4}), "dense_patch_grid: patch (4, 5, 4) is larger than the volume");
