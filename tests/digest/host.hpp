@@ -2,19 +2,22 @@
 // Digests of one pipeline on the CPU, over any split of the batch and number of threads.
 #pragma once
 
+#include <numeric>
+
+#include "colour_recipes.hpp"
 #include "recipes.hpp"
 
 namespace digest_test {
 
 // Runs samples [first, last) of `order` as one batch and adds their digests to `result`.
-template <class Pipeline>
-void add_batch(const cases& data, const Pipeline& pipeline, const std::vector<std::size_t>& order, int threads,
+template <class Cases, class Pipeline>
+void add_batch(const Cases& data, const Pipeline& pipeline, const std::vector<std::size_t>& order, int threads,
                line& result) {
-  std::vector<view<const std::int16_t>> images;
+  std::vector<view<const typename Cases::element>> images;
   std::vector<view<const std::uint8_t>> labels_in;
   std::vector<std::uint64_t> ids;
   for (std::size_t i : order) {
-    images.push_back(contiguous(data.images[i].data(), data.grids[i], 2));
+    images.push_back(Cases::source(data.images[i].data(), data.grids[i]));
     labels_in.push_back(contiguous(data.labels[i].data(), data.grids[i]));
     ids.push_back(data.ids[i]);
   }
@@ -26,9 +29,9 @@ void add_batch(const cases& data, const Pipeline& pipeline, const std::vector<st
   std::vector<view<std::uint8_t>> label_views;
   for (std::size_t i = 0; i < order.size(); ++i) {
     const grid& g = p.output_grid(i);
-    out[i].resize(2 * static_cast<std::size_t>(g.voxels()));
+    out[i].resize(static_cast<std::size_t>(Cases::channels * g.voxels()));
     labels_out[i].resize(static_cast<std::size_t>(g.voxels()));
-    out_views.push_back(contiguous(out[i].data(), g, 2));
+    out_views.push_back(contiguous(out[i].data(), g, Cases::channels));
     label_views.push_back(contiguous(labels_out[i].data(), g));
   }
   run(cpu{.threads = threads}, p, image(images, out_views), labels(labels_in, label_views));
@@ -38,10 +41,12 @@ void add_batch(const cases& data, const Pipeline& pipeline, const std::vector<st
   }
 }
 
-template <class Pipeline>
-line host_digest(const cases& data, const char* name, const Pipeline& pipeline, int threads = 0) {
+template <class Cases, class Pipeline>
+line host_digest(const Cases& data, const char* name, const Pipeline& pipeline, int threads = 0) {
   line result{name};
-  add_batch(data, pipeline, {0, 1, 2}, threads, result);
+  std::vector<std::size_t> all(data.grids.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  add_batch(data, pipeline, all, threads, result);
   return result;
 }
 

@@ -3,47 +3,9 @@
 // of the library stands in at least one of them.
 #pragma once
 
-#include <suture/suture.hpp>
-
-#include <cstdio>
-#include <string>
-#include <vector>
+#include "samples.hpp"
 
 namespace digest_test {
-
-using namespace suture;
-
-// Three small CT-like volumes with label maps, of different size, spacing and orientation.
-struct cases {
-  std::vector<grid> grids;
-  std::vector<std::vector<std::int16_t>> images;  // two channels each
-  std::vector<std::vector<std::uint8_t>> labels;
-  std::vector<std::uint64_t> ids{1234567890123ull, 7, 42};
-
-  cases() {
-    const extent3 sizes[3] = {{21, 40, 37}, {33, 31, 48}, {17, 52, 45}};
-    const point3 spacings[3] = {{2.5, 0.8, 0.8}, {1, 1, 1}, {3, 0.9, 1.1}};
-    for (int i = 0; i < 3; ++i) {
-      grid g;
-      g.extents = sizes[i];
-      g.spacing = spacings[i];
-      g.origin = {-20.5 * i, 10, 3};
-      if (i == 1) g.direction = {{{-1, 0, 0}, {0, -1, 0}, {0, 0, 1}}};
-      if (i == 2) g.direction = {{{0.8, -0.6, 0}, {0.6, 0.8, 0}, {0, 0, 1}}};
-      grids.push_back(g);
-      const auto n = static_cast<std::size_t>(g.voxels());
-      std::vector<std::int16_t> image(2 * n);
-      std::vector<std::uint8_t> label(n);
-      for (std::size_t v = 0; v < 2 * n; ++v) {
-        const std::uint64_t h = mix64(v * 3 + static_cast<std::uint64_t>(i));
-        image[v] = static_cast<std::int16_t>(static_cast<int>(h % 600) - 300 + static_cast<int>(v / 37 % 400));
-        if (v < n) label[v] = static_cast<std::uint8_t>((v / 5 % 3) + (h % 11 == 0 ? 1 : 0));
-      }
-      images.push_back(image);
-      labels.push_back(label);
-    }
-  }
-};
 
 // Calls f(name, pipeline, output element as a value) for every pipeline.
 template <class F>
@@ -94,15 +56,5 @@ void for_each_recipe(const F& f) {
                                  affine{.rotate_deg = {0, 0, 20}, .convention = affine_convention::itk} |
                                  suture::gamma{.exponent = 1.3f, .range = {-300, 300}} | cast<std::int32_t>{});
 }
-
-// One line per pipeline: the digests of images and labels over the whole batch.
-struct line {
-  std::string name;
-  std::uint64_t images = 0, labels = 0;
-  void print() const {
-    std::printf("%-24s %016llx %016llx\n", name.c_str(), static_cast<unsigned long long>(images),
-                static_cast<unsigned long long>(labels));
-  }
-};
 
 }  // namespace digest_test

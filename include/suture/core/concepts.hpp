@@ -3,6 +3,7 @@
 //
 //   role         signature                                                       examples
 //   value        Functor prepare(site) const, or T' operator()(T[, voxel]) const   window, gamma, cast
+//                with T = float for one channel or rgb for three together        hed_jitter
 //   geometry     geometry_step step(grid, site) const                            resample, crop, affine
 //   deformation  deformation deform(grid, site) const                            elastic
 //   random       float probability; kind; Op draw(draws&, [grid,] site) const      random_affine, gaussian_noise
@@ -21,6 +22,7 @@
 #include "chain.hpp"
 #include "deformation.hpp"
 #include "geometry_step.hpp"
+#include "pixel.hpp"
 #include "voxel.hpp"
 
 namespace suture {
@@ -32,7 +34,9 @@ concept applies_with_voxel = requires(const F& f, T v, const voxel& at) { f(v, a
 template <class F, class T>
 concept applies_alone = requires(const F& f, T v) { f(v); };
 template <class F, class T>
-concept value_functor = (applies_with_voxel<F, T> || applies_alone<F, T>) && std::is_trivially_copyable_v<F>;
+concept applies = applies_with_voxel<F, T> || applies_alone<F, T>;
+template <class F, class T>
+concept value_functor = applies<F, T> && std::is_trivially_copyable_v<F>;
 
 template <class Op>
 concept prepared_operation = requires(const Op& op, const site& where) { op.prepare(where); };
@@ -45,7 +49,11 @@ concept deformation_operation = requires(const Op& op, const grid& g, const site
   { op.deform(g, where) } -> std::same_as<deformation>;
 };
 template <class Op>
-concept value_operation = prepared_operation<Op> || value_functor<Op, float>;
+concept value_operation = prepared_operation<Op> || value_functor<Op, float> || value_functor<Op, rgb>;
+
+// A functor that takes the three channels of a pixel together and has no form for one alone.
+template <class F>
+concept colour_functor = applies<F, rgb> && !applies<F, float>;
 
 template <class Op>
 concept draws_alone = requires(const Op& op, draws& random, const site& where) { op.draw(random, where); };
@@ -118,8 +126,8 @@ template <class A, class B>
   requires(std::is_class_v<A> && std::is_class_v<B> && operation_or_chain<A> != operation_or_chain<B>)
 constexpr auto operator|(const A& a, const B&) {
   static_assert(operation_or_chain<A> && operation_or_chain<B>,
-                "suture: one side of | is not an operation: give it prepare(site) or operator()(float[, voxel]) for "
-                "values, step(grid, site) for geometry, or draw(draws&, ...) with probability and kind for random ones");
+                "suture: one side of | is not an operation: give it prepare(site) or operator()(float or rgb[, voxel]) "
+                "for values, step(grid, site) for geometry, or draw(draws&, ...) with probability and kind for random ones");
   return as_chain(a);
 }
 

@@ -33,33 +33,53 @@ SUTURE_FN To stored(From v) {
   else
     return __builtin_bit_cast(To, v);
 }
+template <class To, class From>
+SUTURE_FN pixel<To> stored(pixel<From> v) {
+  return {{stored<To>(v.c[0]), stored<To>(v.c[1]), stored<To>(v.c[2])}};
+}
 
+// What is finished at one voxel of a bound pair: an element of one channel, or the pixel of a colour pipeline.
 template <class Pipeline, class Binding>
 struct pair_evaluator {
   using In = typename Binding::input;
   using Out = typename Binding::output;
+  using value = typename Pipeline::value_type;
+  static constexpr bool is_colour = Pipeline::is_colour && !Binding::is_label;
+  using result = std::conditional_t<is_colour, pixel<Out>, Out>;
+
+  SUTURE_FN static value load(const source_tensor& s, std::int32_t channel, std::int32_t z, std::int32_t y,
+                              std::int32_t x) {
+    if constexpr (is_colour)
+      return {{storage<In>::load(read<In>(s, 0, z, y, x)), storage<In>::load(read<In>(s, 1, z, y, x)),
+               storage<In>::load(read<In>(s, 2, z, y, x))}};
+    else
+      return storage<In>::load(read<In>(s, channel, z, y, x));
+  }
 
   // Tap at a voxel of the source: loaded, converted and passed through the value operations left of the geometry.
-  SUTURE_FN static float tap(const item<Pipeline>& sample, const source_tensor& s, std::int32_t number,
+  SUTURE_FN static value tap(const item<Pipeline>& sample, const source_tensor& s, std::int32_t number,
                              std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x) {
-    const float v = storage<In>::load(read<In>(s, channel, z, y, x));
+    const value v = load(s, channel, z, y, x);
     const voxel at = voxel_at(s.extents, number, channel, z, y, x);
     return apply(sample.taps, v, at);
   }
 
   // Interpolated value at c, before the value operations right of the geometry.
-  SUTURE_FN static float sampled(const item<Pipeline>& sample, const source_tensor& s, const coordinate (&c)[3],
+  SUTURE_FN static value sampled(const item<Pipeline>& sample, const source_tensor& s, const coordinate (&c)[3],
                                  std::int32_t number, std::int32_t channel,
                                  const typename Pipeline::border_type& border) {
     using I = typename Pipeline::interpolation_type;
     if constexpr (Pipeline::prefiltered) {
-      constexpr std::int32_t pad = Pipeline::padding;
-      const coordinate shifted[3] = {
-          {c[0].base + pad, c[0].fraction}, {c[1].base + pad, c[1].fraction}, {c[2].base + pad, c[2].fraction}};
-      const float* data = static_cast<const float*>(s.data) + channel * s.channel_stride;
-      return interpolate<I>(shifted, data, s.stride, s.extents, border, [](float v) { return v; });
-    } else if constexpr (any_needs_voxel<typename Pipeline::taps>) {
-      return interpolate<I>(c, s.extents, border, [&](std::int32_t z, std::int32_t y, std::int32_t x) {
+      if constexpr (is_colour)
+        return {{coefficients(s, c, 0, border), coefficients(s, c, 1, border), coefficients(s, c, 2, border)}};
+      else
+        return coefficients(s, c, channel, border);
+    } else if constexpr (is_colour || any_needs_voxel<typename Pipeline::taps>) {
+      if (is_colour && sample.planar)
+        return interpolate_plane<value, I>(c, s.extents, border, [&](std::int32_t y, std::int32_t x) {
+          return tap(sample, s, number, channel, 0, y, x);
+        });
+      return interpolate<value, I>(c, s.extents, border, [&](std::int32_t z, std::int32_t y, std::int32_t x) {
         return tap(sample, s, number, channel, z, y, x);
       });
     } else {
@@ -69,16 +89,27 @@ struct pair_evaluator {
     }
   }
 
-  SUTURE_FN static Out finished(const item<Pipeline>& sample, float v, std::int32_t number, std::int32_t channel,
-                                std::int32_t z, std::int32_t y, std::int32_t x) {
+  // Interpolated from B-spline coefficients, which have passed the value operations left of the geometry.
+  SUTURE_FN static float coefficients(const source_tensor& s, const coordinate (&c)[3], std::int32_t channel,
+                                      const typename Pipeline::border_type& border) {
+    constexpr std::int32_t pad = Pipeline::padding;
+    const coordinate shifted[3] = {
+        {c[0].base + pad, c[0].fraction}, {c[1].base + pad, c[1].fraction}, {c[2].base + pad, c[2].fraction}};
+    const float* data = static_cast<const float*>(s.data) + channel * s.channel_stride;
+    return interpolate<typename Pipeline::interpolation_type>(shifted, data, s.stride, s.extents, border,
+                                                              [](float v) { return v; });
+  }
+
+  SUTURE_FN static result finished(const item<Pipeline>& sample, value v, std::int32_t number, std::int32_t channel,
+                                   std::int32_t z, std::int32_t y, std::int32_t x) {
     const voxel at = voxel_at(sample.extents, number, channel, z, y, x);
     return stored<Out>(apply(sample.outputs, v, at));
   }
 
-  // The finished value; c is ignored when the pipeline has no geometry.
-  SUTURE_FN static Out at(const item<Pipeline>& sample, const source_tensor& s, const coordinate (&c)[3],
-                          std::int32_t number, std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x,
-                          const typename Pipeline::sampling_type& rule) {
+  // The finished value; c is ignored when the pipeline has no geometry, the channel where there is colour.
+  SUTURE_FN static result at(const item<Pipeline>& sample, const source_tensor& s, const coordinate (&c)[3],
+                             std::int32_t number, std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x,
+                             const typename Pipeline::sampling_type& rule) {
     if constexpr (Binding::is_label) {
       if constexpr (!Pipeline::has_geometry)
         return read<In>(s, channel, z, y, x);
@@ -88,7 +119,7 @@ struct pair_evaluator {
             [&](std::int32_t sz, std::int32_t sy, std::int32_t sx) { return read<In>(s, channel, sz, sy, sx); });
     } else {
       if constexpr (!Pipeline::has_geometry) {
-        const float v = tap(sample, s, number, channel, z, y, x);
+        const value v = tap(sample, s, number, channel, z, y, x);
         return finished(sample, v, number, channel, z, y, x);
       } else {
         return finished(sample, sampled(sample, s, c, number, channel, rule.border), number, channel, z, y, x);
@@ -113,7 +144,7 @@ struct evaluator {
   const record_type* records;
   typename Pipeline::sampling_type rule;
 
-  // One output voxel of bound pair B.
+  // One output voxel of bound pair B. Where the pipeline works on colour, an image gives its pixel<T>, all channels.
   template <std::size_t B>
   SUTURE_FN auto get(std::int32_t number, std::int32_t z, std::int32_t y, std::int32_t x,
                      std::int32_t channel = 0) const {
@@ -149,9 +180,15 @@ private:
     using Out = typename binding_type<B>::output;
     const target_tensor& t = r.out[B];
     Out* p = static_cast<Out*>(t.data) + z * t.stride[0] + y * t.stride[1] + x * t.stride[2];
-    const std::int32_t channels = r.in[B].channels;
-    for (std::int32_t channel = 0; channel < channels; ++channel, p += t.channel_stride)
-      *p = pair<B>::at(r.sample, r.in[B], c, number, channel, z, y, x, rule);
+    if constexpr (pair<B>::is_colour) {
+      const pixel<Out> v = pair<B>::at(r.sample, r.in[B], c, number, 0, z, y, x, rule);
+      SUTURE_UNROLL
+      for (int channel = 0; channel < 3; ++channel, p += t.channel_stride) *p = v.c[channel];
+    } else {
+      const std::int32_t channels = r.in[B].channels;
+      for (std::int32_t channel = 0; channel < channels; ++channel, p += t.channel_stride)
+        *p = pair<B>::at(r.sample, r.in[B], c, number, channel, z, y, x, rule);
+    }
   }
 };
 

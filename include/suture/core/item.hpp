@@ -28,6 +28,7 @@ struct item {
   fixed_map map;  // output index -> source continuous index, without the displacement
   std::conditional_t<Pipeline::has_deformation, control_grid, no_controls> controls;
   std::int32_t extents[3];
+  std::uint32_t planar;  // one plane in, one plane out, and the map stays in it: nothing to interpolate along z
   typename Pipeline::taps taps;
   typename Pipeline::outputs outputs;
 };

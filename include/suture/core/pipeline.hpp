@@ -22,9 +22,13 @@ struct switched {
 
 namespace detail {
 
+// A functor of one channel takes the three of a pixel one after the other.
 template <class F, class T>
 SUTURE_FN auto call(const F& f, T v, const voxel& at) {
-  if constexpr (applies_with_voxel<F, T>)
+  if constexpr (std::is_same_v<T, rgb> && !applies<F, rgb>)
+    return pixel<decltype(call(f, 0.0f, at))>{
+        {call(f, v.c[0], in_channel(at, 0)), call(f, v.c[1], in_channel(at, 1)), call(f, v.c[2], in_channel(at, 2))}};
+  else if constexpr (applies_with_voxel<F, T>)
     return f(v, at);
   else
     return f(v);
@@ -53,22 +57,38 @@ struct unswitched<switched<F>> {
   using type = F;
 };
 
+template <class F>
+inline constexpr bool needs_voxel = applies_with_voxel<F, float> || applies_with_voxel<F, rgb>;
 template <class Pack>
 inline constexpr bool any_needs_voxel = false;
 template <class... Fs>
-inline constexpr bool any_needs_voxel<pack<Fs...>> = (applies_with_voxel<typename unswitched<Fs>::type, float> || ...);
+inline constexpr bool any_needs_voxel<pack<Fs...>> = (needs_voxel<typename unswitched<Fs>::type> || ...);
+template <class Pack>
+inline constexpr bool any_colour = false;
+template <class... Fs>
+inline constexpr bool any_colour<pack<Fs...>> = (colour_functor<typename unswitched<Fs>::type> || ...);
 
-// Whether every functor but the last leaves a float.
-template <std::size_t I = 0, class Pack>
+// Whether every functor but the last leaves the type of value it was given.
+template <class T, std::size_t I = 0, class Pack>
 constexpr bool casts_last(const Pack* = nullptr) {
   if constexpr (I + 1 >= Pack::size) {
     return true;
   } else {
     using F = element_t<I, Pack>;
-    return std::is_same_v<decltype(call(std::declval<const F&>(), 0.0f, std::declval<const voxel&>())), float> &&
-           casts_last<I + 1, Pack>();
+    return std::is_same_v<decltype(call(std::declval<const F&>(), T{}, std::declval<const voxel&>())), T> &&
+           casts_last<T, I + 1, Pack>();
   }
 }
+
+// The stored type of one channel.
+template <class T>
+struct channel_of {
+  using type = T;
+};
+template <class T>
+struct channel_of<pixel<T>> {
+  using type = T;
+};
 
 template <class D>
 auto prepared(const D& op, const site& where) {
@@ -113,7 +133,7 @@ template <class... Ops>
 struct pipeline<chain<Ops...>> {
   static_assert(sizeof...(Ops) > 0, "suture: a pipeline needs at least one operation");
   static_assert((operation<Ops> && ...),
-                "suture: not an operation: give it prepare(site) or operator()(float[, voxel]) for values, "
+                "suture: not an operation: give it prepare(site) or operator()(float or rgb[, voxel]) for values, "
                 "step(grid, site) for geometry, or draw(draws&, ...) with probability and kind for random ones");
 
   using chain_type = chain<Ops...>;
@@ -186,12 +206,18 @@ struct pipeline<chain<Ops...>> {
   using outputs =
       typename detail::functor_pack<chain<Ops...>, std::make_index_sequence<size - output_begin>, output_begin>::type;
 
-  static_assert(detail::casts_last<0, outputs>(), "suture: cast ends a chain; nothing can follow it");
-  using tap_result = decltype(detail::apply(std::declval<const taps&>(), 0.0f, std::declval<const voxel&>()));
-  static_assert(std::is_same_v<tap_result, float>,
+  // What passes through the chain: the channels of an image one by one, or, where an operation works on colour, all
+  // three of a voxel together.
+  static constexpr bool is_colour = detail::any_colour<taps> || detail::any_colour<outputs>;
+  using value_type = std::conditional_t<is_colour, rgb, float>;
+
+  static_assert(detail::casts_last<value_type, 0, outputs>(), "suture: cast ends a chain; nothing can follow it");
+  using tap_result = decltype(detail::apply(std::declval<const taps&>(), value_type{}, std::declval<const voxel&>()));
+  static_assert(std::is_same_v<tap_result, value_type>,
                 "suture: cast left of the geometry: interpolation needs float; put cast at the end");
   // The element type the pipeline produces for images.
-  using result_type = decltype(detail::apply(std::declval<const outputs&>(), 0.0f, std::declval<const voxel&>()));
+  using result_type = typename detail::channel_of<decltype(detail::apply(std::declval<const outputs&>(), value_type{},
+                                                                         std::declval<const voxel&>()))>::type;
 
   // One kernel per stage: B-spline coefficients, when the interpolation needs them, then everything else.
   static constexpr int stages = prefiltered ? 2 : 1;

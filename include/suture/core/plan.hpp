@@ -206,6 +206,14 @@ private:
                 " maps to source index ", q, ", more than ", fixed_coordinate_limit, " voxels away");
     }
     out.map = to_fixed(map);
+    const auto& row = out.map.linear[0];
+    bool planar = geometry.source.extents[0] == 1 && target.extents[0] == 1 && out.map.offset[0] == 0 && row[1] == 0 &&
+                  row[2] == 0;
+    if (geometry.deformed) {
+      const auto& z = geometry.to_source.linear[0];
+      planar = planar && geometry.drawn.amplitude[0] == 0 && z[1] == 0 && z[2] == 0;
+    }
+    out.planar = planar ? 1u : 0u;
     if constexpr (pipeline_type::has_deformation) {
       control_grid& c = out.controls;
       c.to_control = to_fixed(geometry.drawn.to_control * geometry.to_deformed);

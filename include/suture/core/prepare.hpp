@@ -81,6 +81,9 @@ void check_binding(const Plan& plan, const Binding& b) {
     const site where{name, static_cast<std::int64_t>(i)};
     const auto in = b.source(i);
     check(in, where);
+    if constexpr (Plan::pipeline_type::is_colour && !Binding::is_label)
+      require(in.channels == 3, where, "operations on colour take 3 channels (red, green, blue), the image has ",
+              in.channels);
     require(same_geometry(in.grid, plan.source_grid(i)), where, "geometry differs from the planned one: extents ",
             in.grid.extents, " spacing ", in.grid.spacing, " origin ", in.grid.origin, ", planned extents ",
             plan.source_grid(i).extents, " spacing ", plan.source_grid(i).spacing, " origin ",
@@ -168,15 +171,31 @@ source_tensor raw_source(const Binding& b, std::size_t i) {
 
 // The tap at a voxel of the source extended by its border rule.
 template <class Pipeline, class Binding>
-SUTURE_FN float padded_tap(const item<Pipeline>& sample, const source_tensor& s,
-                           const typename Pipeline::border_type& border, std::int32_t number, std::int32_t channel,
-                           std::int32_t z, std::int32_t y, std::int32_t x) {
+SUTURE_FN typename Pipeline::value_type padded_tap(const item<Pipeline>& sample, const source_tensor& s,
+                                                   const typename Pipeline::border_type& border, std::int32_t number,
+                                                   std::int32_t channel, std::int32_t z, std::int32_t y,
+                                                   std::int32_t x) {
   using B = typename Pipeline::border_type;
   const std::int32_t iz = B::index(z, s.extents[0]), iy = B::index(y, s.extents[1]), ix = B::index(x, s.extents[2]);
   if constexpr (B::has_value) {
-    if ((iz | iy | ix) < 0) return border.value;
+    if ((iz | iy | ix) < 0) return uniform<typename Pipeline::value_type>(border.value);
   }
   return pair_evaluator<Pipeline, Binding>::tap(sample, s, number, channel, iz, iy, ix);
+}
+
+// The same for every channel of one bound image: store(channel, tap).
+template <class Pipeline, class Binding, class Store>
+SUTURE_FN void each_padded_tap(const item<Pipeline>& sample, const source_tensor& s,
+                               const typename Pipeline::border_type& border, std::int32_t number, std::int32_t z,
+                               std::int32_t y, std::int32_t x, const Store& store) {
+  if constexpr (Pipeline::is_colour) {
+    const rgb v = padded_tap<Pipeline, Binding>(sample, s, border, number, 0, z, y, x);
+    SUTURE_UNROLL
+    for (std::int32_t channel = 0; channel < 3; ++channel) store(channel, v.c[channel]);
+  } else {
+    for (std::int32_t channel = 0; channel < s.channels; ++channel)
+      store(channel, padded_tap<Pipeline, Binding>(sample, s, border, number, channel, z, y, x));
+  }
 }
 
 // A run writes; an evaluator need not.

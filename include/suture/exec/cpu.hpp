@@ -7,7 +7,7 @@
 
 #include "../core/prepare.hpp"
 #include "../sample/prefilter.hpp"
-#include "strip.hpp"
+#include "strip_writer.hpp"
 
 namespace suture {
 
@@ -47,14 +47,17 @@ void prefilter(const cpu& exec, const record_coefficients& c, const item<Pipelin
   constexpr std::int32_t pad = Pipeline::padding;
   const auto& n = c.extents;
   const std::int64_t plane = static_cast<std::int64_t>(n[1]) * n[2];
+  parallel_for(exec.threads, n[0], [&](std::int64_t z) {
+    for (std::int32_t y = 0; y < n[1]; ++y)
+      for (std::int32_t x = 0; x < n[2]; ++x) {
+        float* const at = c.data + z * plane + static_cast<std::int64_t>(y) * n[2] + x;
+        each_padded_tap<Pipeline, Binding>(sample, raw, border, number, static_cast<std::int32_t>(z) - pad, y - pad,
+                                           x - pad,
+                                           [&](std::int32_t channel, float v) { at[channel * plane * n[0]] = v; });
+      }
+  });
   for (std::int32_t channel = 0; channel < raw.channels; ++channel) {
     float* volume = c.data + channel * plane * n[0];
-    parallel_for(exec.threads, n[0], [&](std::int64_t z) {
-      for (std::int32_t y = 0; y < n[1]; ++y)
-        for (std::int32_t x = 0; x < n[2]; ++x)
-          volume[z * plane + static_cast<std::int64_t>(y) * n[2] + x] = padded_tap<Pipeline, Binding>(
-              sample, raw, border, number, channel, static_cast<std::int32_t>(z) - pad, y - pad, x - pad);
-    });
     parallel_for(exec.threads, n[1], [&](std::int64_t y) { prefilter_lines<B>(volume + y * n[2], plane, n[0], n[2]); });
     parallel_for(exec.threads, n[0], [&](std::int64_t z) {
       prefilter_lines<B>(volume + z * plane, n[2], n[1], n[2]);

@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(128)
   }
 }
 
-// The tap volume of B-spline coefficients before filtering; one thread per (x, y) column of a channel of a sample.
+// The tap volume of B-spline coefficients before filtering; one thread per (x, y) column of a sample.
 template <class Evaluator, std::size_t B>
 __global__ void __launch_bounds__(256) coefficient_fill_kernel(Evaluator e, source_tensor raw, std::int32_t number) {
   using P = typename Evaluator::pipeline_type;
@@ -121,12 +121,11 @@ __global__ void __launch_bounds__(256) coefficient_fill_kernel(Evaluator e, sour
   const auto x = static_cast<std::int32_t>(blockIdx.x * 32 + threadIdx.x);
   const auto y = static_cast<std::int32_t>(blockIdx.y * 8 + threadIdx.y);
   if (x >= c.extents[2] || y >= c.extents[1]) return;
-  for (std::int32_t channel = 0; channel < c.channels; ++channel) {
-    auto* p = static_cast<float*>(const_cast<void*>(c.data)) + channel * c.channel_stride + y * c.stride[1] + x;
-    for (std::int32_t z = 0; z < c.extents[0]; ++z, p += c.stride[0])
-      *p = padded_tap<P, typename Evaluator::template binding_type<B>>(r.sample, raw, e.rule.border, number, channel,
-                                                                       z - pad, y - pad, x - pad);
-  }
+  auto* p = static_cast<float*>(const_cast<void*>(c.data)) + y * c.stride[1] + x;
+  for (std::int32_t z = 0; z < c.extents[0]; ++z, p += c.stride[0])
+    each_padded_tap<P, typename Evaluator::template binding_type<B>>(
+        r.sample, raw, e.rule.border, number, z - pad, y - pad, x - pad,
+        [&](std::int32_t channel, float v) { p[channel * c.channel_stride] = v; });
 }
 
 // The recursive filter along one axis; one thread per line.

@@ -3,33 +3,79 @@
 #pragma once
 
 #include "../core/numeric.hpp"
+#include "../core/pixel.hpp"
 #include "interpolation.hpp"
 #include "sampling.hpp"
 
 namespace suture {
 
 namespace detail {
+// A value, or a pixel with the value in every channel.
+template <class V>
+SUTURE_FN V uniform(float value) {
+  if constexpr (std::is_same_v<V, rgb>)
+    return {{value, value, value}};
+  else
+    return value;
+}
+
+// Taps combine by their weights, a pixel's channel by channel.
+template <class Interpolation, int N>
+SUTURE_FN float combine(const float (&v)[N], const float (&w)[N]) {
+  return Interpolation::combine(v, w);
+}
+template <class Interpolation, int N>
+SUTURE_FN rgb combine(const rgb (&v)[N], const float (&w)[N]) {
+  rgb result;
+  SUTURE_UNROLL
+  for (int channel = 0; channel < 3; ++channel) {
+    float taps[N];
+    SUTURE_UNROLL
+    for (int j = 0; j < N; ++j) taps[j] = v[j].c[channel];
+    result.c[channel] = Interpolation::combine(taps, w);
+  }
+  return result;
+}
+
+// Interpolates along x, then y over taps v(b, j) at the first + (b, j) voxel of a plane.
+template <class V, class Interpolation, class Tap>
+SUTURE_FN V combine_plane(const coordinate (&c)[3], const Tap& tap) {
+  constexpr int taps = Interpolation::taps;
+  float w[2][taps];
+  SUTURE_UNROLL
+  for (int k = 0; k < 2; ++k) Interpolation::weights(c[k + 1].fraction, w[k]);
+  V rows[taps];
+  SUTURE_UNROLL
+  for (int b = 0; b < taps; ++b) {
+    V v[taps];
+    SUTURE_UNROLL
+    for (int j = 0; j < taps; ++j) v[j] = tap(b, j);
+    rows[b] = combine<Interpolation>(v, w[1]);
+  }
+  return combine<Interpolation>(rows, w[0]);
+}
+
 // Interpolates along x, then y, then z over taps v(a, b, j) at the first + (a, b, j) voxel.
-template <class Interpolation, class Tap>
-SUTURE_FN float combine_taps(const coordinate (&c)[3], const Tap& tap) {
+template <class V, class Interpolation, class Tap>
+SUTURE_FN V combine_taps(const coordinate (&c)[3], const Tap& tap) {
   constexpr int taps = Interpolation::taps;
   float w[3][taps];
   SUTURE_UNROLL
   for (int k = 0; k < 3; ++k) Interpolation::weights(c[k].fraction, w[k]);
-  float planes[taps];
+  V planes[taps];
   SUTURE_UNROLL
   for (int a = 0; a < taps; ++a) {
-    float rows[taps];
+    V rows[taps];
     SUTURE_UNROLL
     for (int b = 0; b < taps; ++b) {
-      float v[taps];
+      V v[taps];
       SUTURE_UNROLL
       for (int j = 0; j < taps; ++j) v[j] = tap(a, b, j);
-      rows[b] = Interpolation::combine(v, w[2]);
+      rows[b] = combine<Interpolation>(v, w[2]);
     }
-    planes[a] = Interpolation::combine(rows, w[1]);
+    planes[a] = combine<Interpolation>(rows, w[1]);
   }
-  return Interpolation::combine(planes, w[0]);
+  return combine<Interpolation>(planes, w[0]);
 }
 }  // namespace detail
 
@@ -63,7 +109,7 @@ SUTURE_FN float interpolate(const coordinate (&c)[3], const T* data, const std::
       }
     }
   }
-  return detail::combine_taps<Interpolation>(c, [&](int a, int b, int j) -> float {
+  return detail::combine_taps<float, Interpolation>(c, [&](int a, int b, int j) -> float {
     const T* p = data + (offset[0][a] + offset[1][b] + offset[2][j]);
     if constexpr (Border::has_value)
       return in[0][a] && in[1][b] && in[2][j] ? tap(*p) : border.value;
@@ -72,10 +118,10 @@ SUTURE_FN float interpolate(const coordinate (&c)[3], const T* data, const std::
   });
 }
 
-// The same where a tap depends on where it stands: fetch(z, y, x) gives the tap at a voxel of the source.
-template <class Interpolation, class Border, class Fetch>
-SUTURE_FN float interpolate(const coordinate (&c)[3], const std::int32_t (&n)[3], const Border& border,
-                            const Fetch& fetch) {
+// The same where a tap depends on where it stands: fetch(z, y, x) gives the tap, of type V, at a voxel of the source.
+template <class V, class Interpolation, class Border, class Fetch>
+SUTURE_FN V interpolate(const coordinate (&c)[3], const std::int32_t (&n)[3], const Border& border,
+                        const Fetch& fetch) {
   constexpr int taps = Interpolation::taps;
   std::int32_t index[3][taps];
   SUTURE_UNROLL
@@ -84,10 +130,29 @@ SUTURE_FN float interpolate(const coordinate (&c)[3], const std::int32_t (&n)[3]
     SUTURE_UNROLL
     for (int j = 0; j < taps; ++j) index[k][j] = Border::index(first + j, n[k]);
   }
-  return detail::combine_taps<Interpolation>(c, [&](int a, int b, int j) -> float {
+  return detail::combine_taps<V, Interpolation>(c, [&](int a, int b, int j) -> V {
     if constexpr (Border::has_value)
-      if ((index[0][a] | index[1][b] | index[2][j]) < 0) return border.value;
+      if ((index[0][a] | index[1][b] | index[2][j]) < 0) return detail::uniform<V>(border.value);
     return fetch(index[0][a], index[1][b], index[2][j]);
+  });
+}
+
+// The same in the one plane of a planar source: fetch(y, x).
+template <class V, class Interpolation, class Border, class Fetch>
+SUTURE_FN V interpolate_plane(const coordinate (&c)[3], const std::int32_t (&n)[3], const Border& border,
+                              const Fetch& fetch) {
+  constexpr int taps = Interpolation::taps;
+  std::int32_t index[2][taps];
+  SUTURE_UNROLL
+  for (int k = 0; k < 2; ++k) {
+    const std::int32_t first = Interpolation::first(c[k + 1]);
+    SUTURE_UNROLL
+    for (int j = 0; j < taps; ++j) index[k][j] = Border::index(first + j, n[k + 1]);
+  }
+  return detail::combine_plane<V, Interpolation>(c, [&](int b, int j) -> V {
+    if constexpr (Border::has_value)
+      if ((index[0][b] | index[1][j]) < 0) return detail::uniform<V>(border.value);
+    return fetch(index[0][b], index[1][j]);
   });
 }
 

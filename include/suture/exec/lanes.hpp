@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Value functors over the lanes of a strip: 32 voxels side by side along x, as arrays that compilers vectorise.
+// Every lane does exactly the arithmetic of a lone voxel.
+#pragma once
+
+#include "../core/pipeline.hpp"
+
+namespace suture::detail {
+
+inline constexpr int strip_width = 32;
+
+// Value functors that can treat a run of voxels along x at once, e.g. noise, whose random blocks span four of them.
+template <class F>
+concept applies_to_rows = requires(const F& f, float (&values)[strip_width], const voxel& first) {
+  f.apply_row(values, first);
+};
+template <class F, class R>
+concept converts_rows = requires(const F& f, const float (&values)[strip_width], R (&out)[strip_width]) {
+  f.convert_row(values, out);
+};
+
+template <class F>
+bool is_on(const F&) {
+  return true;
+}
+template <class F>
+bool is_on(const switched<F>& s) {
+  return s.on != 0;
+}
+template <class F>
+const F& bare(const F& f) {
+  return f;
+}
+template <class F>
+const F& bare(const switched<F>& s) {
+  return s.functor;
+}
+
+// Where the lanes stand: side by side along x.
+struct along_x {
+  voxel first;
+  SUTURE_INLINE voxel operator()(int l) const {
+    voxel at = first;
+    at.x += l;
+    at.element += static_cast<std::uint64_t>(l);
+    return at;
+  }
+  SUTURE_INLINE along_x in_channel(std::int32_t channel) const { return {suture::in_channel(first, channel)}; }
+};
+
+// One functor of one channel over the lanes; place(l) is where lane l stands.
+template <class F, class T, class Place>
+SUTURE_INLINE void apply_to_lanes(const F& f, T (&v)[strip_width], const Place& place) {
+  if constexpr (applies_to_rows<F> && std::is_same_v<Place, along_x>)
+    f.apply_row(v, place.first);
+  else
+    for (int l = 0; l < strip_width; ++l) v[l] = call(f, v[l], place(l));
+}
+template <class F, class T, class R, class Place>
+SUTURE_INLINE void convert_lanes(const F& f, const T (&v)[strip_width], R (&out)[strip_width], const Place& place) {
+  if constexpr (converts_rows<F, R>)
+    f.convert_row(v, out);
+  else
+    for (int l = 0; l < strip_width; ++l) out[l] = call(f, v[l], place(l));
+}
+
+// Functors I.. of a pack over the lanes of a row, one after the other; `done` receives the finished row.
+template <std::size_t I = 0, class Pack, class T, class Place, class Done>
+SUTURE_INLINE void apply_lanes(const Pack& functors, T (&v)[strip_width], const Place& place, const Done& done) {
+  if constexpr (I == Pack::size) {
+    done(v);
+  } else {
+    const auto f = bare(get<I>(functors));
+    using R = decltype(call(f, v[0], place(0)));
+    if constexpr (std::is_same_v<R, T>) {
+      if (is_on(get<I>(functors))) apply_to_lanes(f, v, place);
+      apply_lanes<I + 1>(functors, v, place, done);
+    } else {
+      R r[strip_width];
+      convert_lanes(f, v, r, place);
+      apply_lanes<I + 1>(functors, r, place, done);
+    }
+  }
+}
+
+// The same for the three channels of pixels; `place` is that of channel 0.
+template <std::size_t I = 0, class Pack, class T, class Place, class Done>
+SUTURE_INLINE void apply_pixel_lanes(const Pack& functors, T (&v)[3][strip_width], const Place& place,
+                                     const Done& done) {
+  if constexpr (I == Pack::size) {
+    done(v);
+  } else {
+    const auto f = bare(get<I>(functors));
+    using F = std::remove_const_t<decltype(f)>;
+    using R = typename channel_of<decltype(call(f, rgb{}, place(0)))>::type;
+    if constexpr (applies<F, rgb>) {
+      if (is_on(get<I>(functors)))
+        for (int l = 0; l < strip_width; ++l) {
+          const rgb result = call(f, rgb{{v[0][l], v[1][l], v[2][l]}}, place(l));
+          for (int channel = 0; channel < 3; ++channel) v[channel][l] = result.c[channel];
+        }
+      apply_pixel_lanes<I + 1>(functors, v, place, done);
+    } else if constexpr (std::is_same_v<R, T>) {
+      if (is_on(get<I>(functors)))
+        for (int channel = 0; channel < 3; ++channel) apply_to_lanes(f, v[channel], place.in_channel(channel));
+      apply_pixel_lanes<I + 1>(functors, v, place, done);
+    } else {
+      R r[3][strip_width];
+      for (int channel = 0; channel < 3; ++channel) convert_lanes(f, v[channel], r[channel], place.in_channel(channel));
+      apply_pixel_lanes<I + 1>(functors, r, place, done);
+    }
+  }
+}
+
+}  // namespace suture::detail

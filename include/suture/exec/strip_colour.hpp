@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a strip reads from its source where operations work on colour: all three channels of a tap pass through the
+// operations left of the geometry together, then each channel is interpolated by itself.
+#pragma once
+
+#include "strip_sampling.hpp"
+
+namespace suture::detail {
+
+// Where the taps of the lanes stand in the source.
+struct at_taps {
+  const std::int32_t (&extents)[3];
+  std::int32_t item;
+  const std::int32_t (&z)[strip_width];
+  const std::int32_t (&y)[strip_width];
+  const std::int32_t (&x)[strip_width];
+  std::int32_t channel = 0;
+
+  SUTURE_INLINE voxel operator()(int l) const { return voxel_at(extents, item, channel, z[l], y[l], x[l]); }
+  SUTURE_INLINE at_taps in_channel(std::int32_t c) const { return {extents, item, z, y, x, c}; }
+};
+
+// The same without the operations: three channels side by side.
+template <class In>
+SUTURE_INLINE void load_pixels(const In* data, std::int64_t channel_stride, const std::int64_t (&offset)[strip_width],
+                               float (&v)[3][strip_width]) {
+  In raw[3][strip_width];
+  for (int l = 0; l < strip_width; ++l) {
+    const In* const p = data + offset[l];
+    raw[0][l] = p[0];
+    raw[1][l] = p[channel_stride];
+    raw[2][l] = p[2 * channel_stride];
+  }
+  for (int channel = 0; channel < 3; ++channel)
+    for (int l = 0; l < strip_width; ++l) v[channel][l] = storage<In>::load(raw[channel][l]);
+}
+
+// Interpolated pixels of a strip; in the plane of a planar sample along x and y alone.
+template <bool Planar, class Pipeline, class In>
+void sample_pixels(const strip<Pipeline>& s, const item<Pipeline>& sample, const source_tensor& in, std::int32_t number,
+                   const typename Pipeline::border_type& border, float (&out)[3][strip_width]) {
+  using I = typename Pipeline::interpolation_type;
+  using B = typename Pipeline::border_type;
+  constexpr int planes = Planar ? 1 : I::taps;
+  std::int32_t index[3][I::taps][strip_width], inside[3][I::taps][strip_width];
+  float w[3][I::taps][strip_width];
+  for (int k = 0; k < 3; ++k) {
+    const std::int32_t extent = in.extents[k];
+    for (int l = 0; l < strip_width; ++l) {
+      const std::int32_t first = I::first({s.base[k][l], s.fraction_of[k][l]});
+      float weights[I::taps];
+      I::weights(s.fraction_of[k][l], weights);
+      for (int j = 0; j < I::taps; ++j) {
+        const std::int32_t i = Planar && k == 0 ? 0 : B::index(first + j, extent);
+        inside[k][j][l] = i >= 0;
+        index[k][j][l] = std::max(i, 0);
+        w[k][j][l] = weights[j];
+      }
+    }
+  }
+  const In* const data = static_cast<const In*>(in.data);
+  float plane[3][I::taps][strip_width];
+  for (int a = 0; a < planes; ++a) {
+    float row[3][I::taps][strip_width];
+    for (int b = 0; b < I::taps; ++b) {
+      float v[3][I::taps][strip_width];
+      for (int j = 0; j < I::taps; ++j) {
+        std::int64_t offset[strip_width];
+        for (int l = 0; l < strip_width; ++l)
+          offset[l] = index[0][a][l] * in.stride[0] + index[1][b][l] * in.stride[1] + index[2][j][l] * in.stride[2];
+        float tap[3][strip_width];
+        load_pixels(data, in.channel_stride, offset, tap);
+        const at_taps place{in.extents, number, index[0][a], index[1][b], index[2][j]};
+        apply_pixel_lanes(sample.taps, tap, place, [](const float(&)[3][strip_width]) {});
+        for (int channel = 0; channel < 3; ++channel)
+          for (int l = 0; l < strip_width; ++l) {
+            if constexpr (B::has_value)
+              v[channel][j][l] =
+                  (inside[0][a][l] & inside[1][b][l] & inside[2][j][l]) != 0 ? tap[channel][l] : border.value;
+            else
+              v[channel][j][l] = tap[channel][l];
+          }
+      }
+      for (int channel = 0; channel < 3; ++channel) combine_axis<I>(v[channel], w[2], row[channel][b]);
+    }
+    for (int channel = 0; channel < 3; ++channel)
+      combine_axis<I>(row[channel], w[1], Planar ? out[channel] : plane[channel][a]);
+  }
+  if constexpr (!Planar)
+    for (int channel = 0; channel < 3; ++channel) combine_axis<I>(plane[channel], w[0], out[channel]);
+}
+
+// The pixels of the strip at (z, y, x0) before the operations right of the geometry.
+template <class Pipeline, class In, class Strip>
+void pixels_of_strip(const Strip& s, const item<Pipeline>& sample, const source_tensor& in, std::int32_t number,
+                     const typename Pipeline::border_type& border, std::int32_t z, std::int32_t y, std::int32_t x0,
+                     float (&v)[3][strip_width]) {
+  if constexpr (!Pipeline::has_geometry) {
+    std::int64_t offset[strip_width];
+    for (int l = 0; l < strip_width; ++l)
+      offset[l] = z * in.stride[0] + y * in.stride[1] + std::min(x0 + l, in.extents[2] - 1) * in.stride[2];
+    load_pixels(static_cast<const In*>(in.data), in.channel_stride, offset, v);
+  } else if constexpr (Pipeline::prefiltered) {
+    for (std::int32_t channel = 0; channel < 3; ++channel)
+      sample_strip<Pipeline, In, std::int64_t>(s, in, channel, sample.taps, border, v[channel]);
+  } else if (sample.planar) {
+    sample_pixels<true, Pipeline, In>(s, sample, in, number, border, v);
+  } else {
+    sample_pixels<false, Pipeline, In>(s, sample, in, number, border, v);
+  }
+}
+
+}  // namespace suture::detail

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Digests of one pipeline on the device.
+#pragma once
+
+#include <suture/suture.cuh>
+
+#include "colour_recipes.hpp"
+#include "recipes.hpp"
+
+namespace digest_test {
+
+template <class T>
+class device_array {
+public:
+  explicit device_array(std::size_t n) : size_(n) { check_cuda(cudaMalloc(&data_, n * sizeof(T)), "device_array"); }
+  explicit device_array(const std::vector<T>& host) : device_array(host.size()) {
+    check_cuda(cudaMemcpy(data_, host.data(), size_ * sizeof(T), cudaMemcpyHostToDevice), "device_array");
+  }
+  device_array(device_array&& other) noexcept : data_(other.data_), size_(other.size_) { other.data_ = nullptr; }
+  ~device_array() { cudaFree(data_); }
+  T* data() const { return data_; }
+  std::vector<T> host() const {
+    std::vector<T> h(size_);
+    check_cuda(cudaMemcpy(h.data(), data_, size_ * sizeof(T), cudaMemcpyDeviceToHost), "device_array");
+    return h;
+  }
+
+private:
+  T* data_ = nullptr;
+  std::size_t size_;
+};
+
+template <class Cases, class Pipeline>
+line device_digest(const Cases& data, const char* name, const Pipeline& pipeline) {
+  using In = typename Cases::element;
+  std::vector<device_array<In>> in;
+  std::vector<device_array<std::uint8_t>> labels_in;
+  std::vector<view<const In>> images;
+  std::vector<view<const std::uint8_t>> label_maps;
+  for (std::size_t i = 0; i < data.grids.size(); ++i) {
+    in.emplace_back(data.images[i]);
+    labels_in.emplace_back(data.labels[i]);
+    images.push_back(Cases::source(in[i].data(), data.grids[i]));
+    label_maps.push_back(contiguous<const std::uint8_t>(labels_in[i].data(), data.grids[i]));
+  }
+  const auto p = plan(pipeline, images, {.seed = 20261120, .epoch = 3, .sample_ids = data.ids});
+  using Out = typename std::remove_cvref_t<decltype(p)>::pipeline_type::result_type;
+  std::vector<device_array<Out>> out;
+  std::vector<device_array<std::uint8_t>> labels_out;
+  std::vector<view<Out>> out_views;
+  std::vector<view<std::uint8_t>> label_views;
+  for (std::size_t i = 0; i < data.grids.size(); ++i) {
+    const grid& g = p.output_grid(i);
+    out.emplace_back(static_cast<std::size_t>(Cases::channels * g.voxels()));
+    labels_out.emplace_back(static_cast<std::size_t>(g.voxels()));
+    out_views.push_back(contiguous(out[i].data(), g, Cases::channels));
+    label_views.push_back(contiguous(labels_out[i].data(), g));
+  }
+  cuda_workspace workspace(workspace_bytes(p, image(images, out_views), labels(label_maps, label_views)));
+  cudaStream_t stream;
+  check_cuda(cudaStreamCreate(&stream), "stream");
+  run(suture::cuda{stream, workspace}, p, image(images, out_views), labels(label_maps, label_views));
+  check_cuda(cudaStreamSynchronize(stream), "run");
+  cudaStreamDestroy(stream);
+  line result{name};
+  for (std::size_t i = 0; i < data.grids.size(); ++i) {
+    const auto host = out[i].host();
+    const auto host_labels = labels_out[i].host();
+    const grid& g = p.output_grid(i);
+    result.images = combine_digest(result.images, data.ids[i], digest(contiguous(host.data(), g, Cases::channels)));
+    result.labels = combine_digest(result.labels, data.ids[i], digest(contiguous(host_labels.data(), g)));
+  }
+  return result;
+}
+
+}  // namespace digest_test

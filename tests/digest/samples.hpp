@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// The samples whose digests are taken, and the line that reports them.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <suture/suture.hpp>
+
+namespace digest_test {
+
+using namespace suture;
+
+// Three small CT-like volumes with label maps, of different size, spacing and orientation.
+struct cases {
+  using element = std::int16_t;
+  static constexpr std::int64_t channels = 2;
+  static view<const element> source(const element* data, const grid& g) { return contiguous(data, g, channels); }
+
+  std::vector<grid> grids;
+  std::vector<std::vector<std::int16_t>> images;
+  std::vector<std::vector<std::uint8_t>> labels;
+  std::vector<std::uint64_t> ids{1234567890123ull, 7, 42};
+
+  cases() {
+    const extent3 sizes[3] = {{21, 40, 37}, {33, 31, 48}, {17, 52, 45}};
+    const point3 spacings[3] = {{2.5, 0.8, 0.8}, {1, 1, 1}, {3, 0.9, 1.1}};
+    for (int i = 0; i < 3; ++i) {
+      grid g;
+      g.extents = sizes[i];
+      g.spacing = spacings[i];
+      g.origin = {-20.5 * i, 10, 3};
+      if (i == 1) g.direction = {{{-1, 0, 0}, {0, -1, 0}, {0, 0, 1}}};
+      if (i == 2) g.direction = {{{0.8, -0.6, 0}, {0.6, 0.8, 0}, {0, 0, 1}}};
+      grids.push_back(g);
+      const auto n = static_cast<std::size_t>(g.voxels());
+      std::vector<std::int16_t> image(2 * n);
+      std::vector<std::uint8_t> label(n);
+      for (std::size_t v = 0; v < 2 * n; ++v) {
+        const std::uint64_t h = mix64(v * 3 + static_cast<std::uint64_t>(i));
+        image[v] = static_cast<std::int16_t>(static_cast<int>(h % 600) - 300 + static_cast<int>(v / 37 % 400));
+        if (v < n) label[v] = static_cast<std::uint8_t>((v / 5 % 3) + (h % 11 == 0 ? 1 : 0));
+      }
+      images.push_back(image);
+      labels.push_back(label);
+    }
+  }
+};
+
+// Four small stained tiles, interleaved, with annotation masks; the last one of two planes.
+struct colour_cases {
+  using element = std::uint8_t;
+  static constexpr std::int64_t channels = 3;
+  static view<const element> source(const element* data, const grid& g) { return channels_last(data, g, channels); }
+
+  std::vector<grid> grids;
+  std::vector<std::vector<std::uint8_t>> images;
+  std::vector<std::vector<std::uint8_t>> labels;
+  std::vector<std::uint64_t> ids{99, 5, 12345678901ull, 31};
+
+  colour_cases() {
+    const extent3 sizes[4] = {{1, 40, 57}, {1, 33, 97}, {1, 64, 32}, {2, 36, 43}};
+    for (std::size_t i = 0; i < 4; ++i) {
+      grids.push_back({.extents = sizes[i], .spacing = {20, 1, 1}});
+      const auto n = static_cast<std::size_t>(grids[i].voxels());
+      std::vector<std::uint8_t> image(3 * n), label(n);
+      for (std::size_t v = 0; v < n; ++v) {
+        const std::uint64_t h = mix64(v * 4 + i);
+        // From white to a deep purple, each channel with a little of its own, and now and then black or white.
+        const std::uint64_t stain = (v / 7 * 5 + h % 16) % 120;
+        for (std::size_t c = 0; c < 3; ++c)
+          image[3 * v + c] =
+              static_cast<std::uint8_t>(235 - stain * (c == 1 ? 16 : 11 - 2 * c) / 10 + (h >> (8 * c + 8)) % 16);
+        if (h % 97 == 0) image[3 * v] = image[3 * v + 1] = image[3 * v + 2] = h % 2 == 0 ? 0 : 255;
+        label[v] = static_cast<std::uint8_t>(v / 9 % 3);
+      }
+      images.push_back(image);
+      labels.push_back(label);
+    }
+  }
+};
+
+// One line per pipeline: the digests of images and labels over the whole batch.
+struct line {
+  std::string name;
+  std::uint64_t images = 0, labels = 0;
+  void print() const {
+    std::printf("%-24s %016llx %016llx\n", name.c_str(), static_cast<unsigned long long>(images),
+                static_cast<unsigned long long>(labels));
+  }
+};
+
+}  // namespace digest_test
