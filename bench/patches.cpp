@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patch sampling and reassembly on the CPU, one thread. bytes_per_second counts every voxel read once (and, in a
-// reassembly, every voxel written once).
+// Patch sampling, reassembly and tiles of slides on the CPU, one thread. bytes_per_second counts every voxel read once
+// (and, in a reassembly, every voxel written once).
 //   patches [--tiny] [ARGUMENTS OF GOOGLE BENCHMARK...]
 #include <benchmark/benchmark.h>
 
@@ -8,8 +8,9 @@
 #include <functional>
 
 #include "suture/core/digest.hpp"
+#include "suture/fit/sharpness.hpp"
 #include "suture/patch/reassemble.hpp"
-#include "suture/patch/select_patches.hpp"
+#include "suture/patch/tile_list.hpp"
 
 namespace {
 
@@ -75,6 +76,33 @@ void put_together(benchmark::State& state, const extent3& image, const extent3& 
                           static_cast<std::int64_t>((patches.size() + out.size()) * sizeof(float)));
 }
 
+// RGB tiles, interleaved as readers of slides give them.
+void fit_tiles(benchmark::State& state, std::int64_t count, std::int64_t size) {
+  const grid g{.extents = {1, size, size}};
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(count * size * size * 3));
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(mix64(i));
+  std::vector<view<const std::uint8_t>> tiles;
+  for (std::int64_t i = 0; i < count; ++i)
+    tiles.push_back(channels_last<const std::uint8_t>(pixels.data() + i * size * size * 3, g, 3));
+  std::vector<sharpness> results(tiles.size());
+  for (auto _ : state) fit(cpu{.threads = 1}, fit_sharpness{}, tiles, everything{}, std::span(results));
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(pixels.size()));
+}
+
+// Every tile of a slide of 100,000 x 80,000 pixels against its thumbnail.
+void list_tiles(benchmark::State& state, std::int64_t height, std::int64_t width) {
+  const slide_layout slide{{{64 * height, 64 * width, 1}}, 0.25};
+  std::vector<std::uint8_t> mask(static_cast<std::size_t>(height * width));
+  for (std::size_t i = 0; i < mask.size(); ++i) mask[i] = mix64(i / 200) % 3 == 0;
+  std::size_t tiles = 0;
+  for (auto _ : state) {
+    const mask_area tissue(slide, contiguous(mask.data(), {.extents = {1, height, width}}));
+    tiles = grid_tiles(slide, tissue, {.size = 256, .least_tissue = 0.3}).size();
+    benchmark::DoNotOptimize(tiles);
+  }
+  state.SetItemsProcessed(state.iterations() * height * width / 64);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -96,6 +124,10 @@ int main(int argc, char** argv) {
       ->Unit(benchmark::kMillisecond);
   benchmark::RegisterBenchmark("select_patches/16", draw_patches, std::cref(v))->Unit(benchmark::kMicrosecond);
   benchmark::RegisterBenchmark("reassemble/gaussian", put_together, image, size)->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark("grid_tiles/slide", list_tiles, tiny ? 125 : 1250, tiny ? 157 : 1563)
+      ->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark("fit_sharpness/rgb", fit_tiles, tiny ? 2 : 16, tiny ? 64 : 512)
+      ->Unit(benchmark::kMillisecond);
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
 }

@@ -4,6 +4,7 @@
 
 #include "exec/cuda.cuh"
 #include "fit/fit.cuh"
+#include "fit/sharpness.cuh"
 #include "mask/loops.cuh"
 #include "patch/reassemble.cuh"
 #include "patch/select_patches.cuh"

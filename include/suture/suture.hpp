@@ -7,6 +7,7 @@
 #include "fit/fingerprint.hpp"
 #include "fit/otsu.hpp"
 #include "fit/percentiles.hpp"
+#include "fit/sharpness.hpp"
 #include "mask/body_mask.hpp"
 #include "mask/bounding_box.hpp"
 #include "mask/components.hpp"
@@ -43,3 +44,4 @@
 #include "ops/value/z_score.hpp"
 #include "patch/reassemble.hpp"
 #include "patch/select_patches.hpp"
+#include "patch/tile_list.hpp"

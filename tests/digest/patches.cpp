@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints the digests of patch sampling and of reassembly, computed on the CPU.
+// Prints the digests of patch sampling, reassembly and tiles, computed on the CPU.
 #include "patches.hpp"
 
 namespace digest_test {
@@ -26,6 +26,12 @@ struct host_backend {
     reassemble(cpu{}, data.patches, window, patch_tensor<float>{data.predictions.data(), 2, 0, data.patches.count()},
                contiguous(out.data(), grid{.extents = n}, 2));
     return digest_of_volume(out, n);
+  }
+  std::vector<sharpness> sharpness_of(const std::vector<std::vector<std::uint8_t>>& data,
+                                      const std::vector<grid>& grids, std::int64_t channels) {
+    std::vector<sharpness> results(data.size());
+    fit(cpu{}, fit_sharpness{}, views(data, grids, channels), everything{}, std::span(results));
+    return results;
   }
 };
 

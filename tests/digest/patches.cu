@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints the digests of patch sampling and of reassembly, computed on the device.
+// Prints the digests of patch sampling, reassembly and tiles, computed on the device.
+#include <suture/fit/sharpness.cuh>
 #include <suture/patch/reassemble.cuh>
 #include <suture/patch/select_patches.cuh>
 
@@ -55,6 +56,14 @@ struct device_backend {
                patch_tensor<float>{copy(data.predictions), 2, 0, data.patches.count()},
                contiguous(out, grid{.extents = n}, 2));
     return digest_of_volume(back(out, voxels), n);
+  }
+  std::vector<sharpness> sharpness_of(const std::vector<std::vector<std::uint8_t>>& data,
+                                      const std::vector<grid>& grids, std::int64_t channels) {
+    const auto tiles = views(data, grids, channels);
+    const std::span<sharpness> results(room<sharpness>(data.size()), data.size());
+    const cuda_workspace workspace(workspace_bytes(fit_sharpness{}, tiles));
+    fit(cuda{.workspace = workspace}, fit_sharpness{}, tiles, everything{}, results);
+    return back(results.data(), data.size());
   }
 };
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the digests of patch sampling and of reassembly are made from.
+// What the digests of patch sampling, of reassembly, and of tiles of slides are made from.
 #pragma once
 
 #include <suture/core/digest.hpp>
+#include <suture/fit/sharpness.hpp>
 #include <suture/patch/reassemble.hpp>
-#include <suture/patch/select_patches.hpp>
+#include <suture/patch/tile_list.hpp>
 
 #include <cstdio>
 
@@ -55,6 +56,24 @@ inline std::uint64_t digest_of(const std::vector<patch_choice>& choices) {
   return sum;
 }
 
+inline std::uint64_t digest_of(const std::vector<slide_tile>& tiles) {
+  std::uint64_t sum = tiles.size();
+  for (const slide_tile& t : tiles) {
+    for (const std::int64_t word : {t.region.y, t.region.x, std::int64_t{t.region.level}, t.region.size})
+      sum = mix64(sum ^ mix64(static_cast<std::uint64_t>(word)));
+    for (const double share : {t.region.scale, t.tissue}) sum = mix64(sum ^ bit_cast<std::uint64_t>(share));
+  }
+  return sum;
+}
+
+inline std::uint64_t digest_of(const std::vector<sharpness>& fitted) {
+  std::uint64_t sum = 0;
+  for (const sharpness& s : fitted)
+    for (const double v : {s.laplacian_variance, s.mean, s.standard_deviation, static_cast<double>(s.pixels)})
+      sum = mix64(sum ^ bit_cast<std::uint64_t>(v));
+  return sum;
+}
+
 inline void print(const char* name, std::uint64_t digest) {
   std::printf("%-24s %016llx\n", name, static_cast<unsigned long long>(digest));
 }
@@ -79,6 +98,17 @@ void print_all(Backend backend) {
   print("reassembled", backend.reassembled(data, constant_window(size)));
   print("reassembled_gaussian", backend.reassembled(data, gaussian_window(size)));
   print("reassembled_sliding", backend.reassembled(data, sliding_window_gaussian(size)));
+
+  // The first slice of labels is the tissue of a slide, and label maps read as RGB are tiles.
+  const slide_layout slide{{{5600, 5180, 1}, {1400, 1295, 4.0003}}, 0.2527};
+  const mask_area tissue(slide, contiguous(data.labels[0].data(), grid{.extents = {1, 40, 37}}));
+  const tile_options tiles{.size = 96, .stride = 70, .mpp = 0.5, .least_tissue = 0.1};
+  print("grid_tiles", digest_of(grid_tiles(slide, tissue, tiles)));
+  print("random_tiles",
+        digest_of(random_tiles(slide, tissue, tiles, {.seed = 5, .epoch = 1, .slide_id = 77, .count = 50})));
+  print("sharpness",
+        digest_of(backend.sharpness_of(std::vector<std::vector<std::uint8_t>>{data.labels[0], data.labels[2]},
+                                       {{.extents = {1, 40 * 7, 37}}, {.extents = {1, 52, 45 * 5 + 30}}}, 3)));
 }
 
 template <class T>

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// fit_sharpness on a CUDA device: the results stay there; nothing is allocated, synchronised or copied back.
+#pragma once
+
+#include "fit.cuh"
+#include "sharpness.hpp"
+
+namespace suture {
+
+namespace detail {
+
+inline constexpr std::int32_t sharpness_rows = 32;  // of a block
+
+// A thread walks down a column and holds the grey levels above, at and below; a block sums a strip of rows.
+template <int Channels>
+__global__ void __launch_bounds__(fit_threads)
+    sharpness_kernel(const fit_record* records, std::int64_t first_tile, grey_sums* sums) {
+  const std::int64_t tile = first_tile + blockIdx.y;
+  const fit_record& r = records[tile];
+  const std::int32_t height = r.extents[1], width = r.extents[2];
+  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * sharpness_rows;
+  if (begin >= height) return;
+  const auto first = static_cast<std::int32_t>(begin);
+  const std::int32_t last = first + sharpness_rows < height ? first + sharpness_rows : height;
+  const auto* data = static_cast<const std::uint8_t*>(r.data);
+  const grey_reader grey{r.stride[2], r.channel_stride, Channels == 3};
+  const auto row = [&](std::int32_t y) { return data + mirrored(y, height) * r.stride[1]; };
+  std::int64_t part[4] = {0, 0, 0, 0};
+  for (auto x = static_cast<std::int32_t>(threadIdx.x); x < width; x += fit_threads) {
+    const std::int32_t left = mirrored(x - 1, width), right = mirrored(x + 1, width);
+    std::int32_t up = grey(row(first - 1), x), at = grey(row(first), x);
+    for (std::int32_t y = first; y < last; ++y) {
+      const std::int32_t down = grey(row(y + 1), x);
+      const std::int32_t l = up + down + grey(row(y), left) + grey(row(y), right) - 4 * at;
+      part[0] += l;
+      part[1] += l * l;
+      part[2] += at;
+      part[3] += at * at;
+      up = at;
+      at = down;
+    }
+  }
+  for (int k = 0; k < 4; ++k)
+    for (int step = 16; step > 0; step /= 2) part[k] += __shfl_down_sync(0xffffffffu, part[k], step);
+  if (threadIdx.x % 32 != 0) return;
+  count_up(&sums[tile].laplacian, part[0]);
+  count_up(&sums[tile].laplacian_squares, part[1]);
+  count_up(&sums[tile].grey, part[2]);
+  count_up(&sums[tile].grey_squares, part[3]);
+}
+
+template <class Result>
+__global__ void __launch_bounds__(32)
+    sharpness_finish_kernel(const fit_record* records, const grey_sums* sums, Result* results, std::int64_t count) {
+  require_ieee_arithmetic();
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * 32 + threadIdx.x;
+  if (i >= count) return;
+  const fit_record& r = records[i];
+  const auto pixels = static_cast<std::uint64_t>(r.extents[1]) * static_cast<std::uint64_t>(r.extents[2]);
+  results[i] = make_sharpness(sums[i], pixels);
+}
+
+struct sharpness_layout {
+  std::size_t sums, bytes;
+  explicit sharpness_layout(std::size_t tiles)
+      : sums(aligned(tiles * sizeof(fit_record))), bytes(sums + aligned(tiles * sizeof(grey_sums))) {}
+};
+
+}  // namespace detail
+
+// Device memory that fit_sharpness of these tiles needs.
+template <class Images>
+std::size_t workspace_bytes(const fit_sharpness&, const Images& images) {
+  return detail::sharpness_layout(detail::as_views(images).size()).bytes;
+}
+
+// Queues the fit on a stream; tiles and results, one per tile, lie in device memory. All tiles have as many channels.
+template <class Images>
+void fit(const cuda& exec, const fit_sharpness&, const Images& images, const everything&,
+         std::span<sharpness> results) {
+  using namespace detail;
+  constexpr std::string_view name = fit_sharpness::name;
+  const auto views = constant_views(images);
+  const std::span<const view<const std::uint8_t>> tiles(views);
+  check_sharpness(tiles, results.size());
+  if (tiles.empty()) return;
+  require(results.data() != nullptr, {name}, "null pointer for the results");
+  const sharpness_layout l(tiles.size());
+  check_workspace(exec.workspace.data(), exec.workspace.size(), {0, 0, l.bytes});
+  for (std::size_t i = 1; i < tiles.size(); ++i)
+    require(tiles[i].channels == tiles[0].channels, {name, static_cast<std::int64_t>(i)}, tiles[i].channels,
+            " channels, ", tiles[0].channels, " in the first tile");
+  const auto launched = [&] { check_cuda(cudaGetLastError(), name, exec.at); };
+
+  auto* records = reinterpret_cast<fit_record*>(exec.workspace.data());
+  auto* sums = reinterpret_cast<grey_sums*>(exec.workspace.data() + l.sums);
+  check_cuda(cudaMemsetAsync(sums, 0, l.bytes - l.sums, exec.stream), name, exec.at);
+  std::int64_t strips = 1;
+  for (std::size_t first = 0; first < tiles.size(); first += fit_chunk::capacity) {
+    fit_chunk chunk{};
+    const std::size_t n = std::min<std::size_t>(fit_chunk::capacity, tiles.size() - first);
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto& tile = tiles[first + i];
+      fit_record& r = chunk.records[i];
+      r.data = tile.data;
+      r.channel_stride = tile.channel_stride;
+      for (int k = 0; k < 3; ++k) {
+        r.stride[k] = tile.stride[k];
+        r.extents[k] = static_cast<std::int32_t>(tile.grid.extents[k]);
+      }
+      strips = std::max(strips, (tile.grid.extents[1] + sharpness_rows - 1) / sharpness_rows);
+    }
+    fit_upload_kernel<<<1, fit_chunk::capacity, 0, exec.stream>>>(chunk, records + first, static_cast<int>(n));
+    launched();
+  }
+  for (std::size_t first = 0; first < tiles.size(); first += 65535) {
+    const dim3 grid(static_cast<unsigned>(strips),
+                    static_cast<unsigned>(std::min<std::size_t>(65535, tiles.size() - first)));
+    if (tiles[0].channels == 3)
+      sharpness_kernel<3><<<grid, fit_threads, 0, exec.stream>>>(records, static_cast<std::int64_t>(first), sums);
+    else
+      sharpness_kernel<1><<<grid, fit_threads, 0, exec.stream>>>(records, static_cast<std::int64_t>(first), sums);
+    launched();
+  }
+  sharpness_finish_kernel<<<static_cast<unsigned>((tiles.size() + 31) / 32), 32, 0, exec.stream>>>(
+      records, sums, results.data(), static_cast<std::int64_t>(tiles.size()));
+  launched();
+}
+
+}  // namespace suture
