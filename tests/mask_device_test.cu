@@ -5,7 +5,8 @@
 #include <cmath>
 #include <random>
 
-#include "support/executors.cuh"
+#include "support/device_array.cuh"
+#include "support/launches.cuh"
 #include "suture/mask/body_mask.hpp"
 #include "suture/mask/bounding_box.hpp"
 #include "suture/mask/grey_morphology.hpp"
@@ -17,7 +18,7 @@ namespace {
 using bytes = std::vector<std::uint8_t>;
 using suture::connectivity;
 template <class T>
-using device = support::device_executor::buffer<T>;
+using device = support::device_array<T>;
 
 // Random values, smoothed along x so that runs have some length.
 std::vector<std::int16_t> image_of(const suture::extent3& n, unsigned seed) {
@@ -178,7 +179,7 @@ TEST(MaskDevice, TissueMask) {
     suture::tissue_mask(suture::cpu{1}, suture::channels_last<const std::uint8_t>(rgb.data(), g, 3),
                         suture::contiguous(mask.data(), g), {&result, 1}, options);
     device<std::uint8_t> d_mask(bytes(mask.size(), 7));
-    device<suture::tissue_mask_result> d_result(std::vector<suture::tissue_mask_result>(1));
+    device<suture::tissue_mask_result> d_result(1);
     suture::tissue_mask(suture::cuda{.workspace = workspace}, from, suture::contiguous(d_mask.data(), g),
                         {d_result.data(), 1}, options);
     EXPECT_EQ(d_mask.values(), mask);
@@ -187,6 +188,96 @@ TEST(MaskDevice, TissueMask) {
     EXPECT_EQ(found.pixels, result.pixels);
     EXPECT_EQ(found.status, result.status);
     EXPECT_GT(found.pixels, 100u);
+  }
+}
+
+// Ragged masks, as many as wanted, in device memory.
+struct many {
+  std::vector<device<std::int16_t>> in_memory;
+  std::vector<device<std::uint8_t>> out_memory;
+  std::vector<std::vector<std::int16_t>> images;
+  std::vector<suture::view<const std::int16_t>> in;
+  std::vector<suture::view<std::uint8_t>> out;
+
+  explicit many(std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const suture::grid g{.extents = {1 + i % 3, 5 + i % 7, 20 + 9 * i}};
+      images.push_back(image_of(g.extents, static_cast<unsigned>(i)));
+      in_memory.emplace_back(images.back());
+      out_memory.emplace_back(images.back().size());
+      in.push_back(suture::contiguous<const std::int16_t>(in_memory.back().data(), g));
+      out.push_back(suture::contiguous(out_memory.back().data(), g));
+    }
+  }
+};
+
+// Every sample of a batch is in the same launches, whatever their number and sizes.
+TEST(MaskDevice, LaunchesDoNotDependOnTheBatch) {
+  const auto expect_launches = [](std::size_t expected, const auto& operation) {
+    for (const std::int64_t count : {1, 2, 17}) {
+      const many m(count);
+      const suture::cuda_workspace workspace(std::size_t{1} << 20);
+      const std::size_t found = support::launches([&](cudaStream_t stream) {
+        operation(suture::cuda{stream, workspace}, m);
+      });
+      EXPECT_EQ(found, expected) << count << " samples";
+    }
+  };
+  device<suture::largest_component_result> largest(17);
+  device<suture::bounding_box_result> boxes(17);
+  const auto results_of = [](const auto& memory, const many& m) { return memory.span().first(m.in.size()); };
+  expect_launches(
+      12, [&](const auto& exec, const many& m) { suture::body_mask(exec, m.in, m.out, results_of(largest, m)); });
+  expect_launches(14, [&](const auto& exec, const many& m) {
+    suture::body_mask(exec, m.in, m.out, results_of(largest, m), {.opening_radius = 1});
+  });
+  expect_launches(9, [&](const auto& exec, const many& m) {
+    suture::keep_largest_component(exec, m.in, m.out, connectivity::corners, results_of(largest, m));
+  });
+  expect_launches(5, [](const auto& exec, const many& m) { suture::fill_holes(exec, m.in, m.out); });
+  expect_launches(4, [](const auto& exec, const many& m) { suture::binary_opening(exec, m.in, m.out); });
+  expect_launches(4, [&](const auto& exec, const many& m) { suture::bounding_box(exec, m.in, results_of(boxes, m)); });
+}
+
+// A loop that one sample leaves out is still one launch for the others: images of one channel and of two.
+TEST(MaskDevice, BatchesOfDifferentLoops) {
+  const suture::grid g{.extents = {2, 5, 70}};
+  const auto values = image_of({2, 10, 70}, 3);
+  const device<std::int16_t> memory(values);
+  std::vector<suture::view<const std::int16_t>> here, there;
+  for (const std::int64_t channels : {1, 2, 1, 2, 1}) {
+    here.push_back(suture::contiguous(values.data(), g, channels));
+    there.push_back(suture::contiguous<const std::int16_t>(memory.data(), g, channels));
+  }
+  std::vector<suture::bounding_box_result> expected(5);
+  suture::bounding_box(suture::cpu{1}, here, expected, 400);
+  const device<suture::bounding_box_result> results(5);
+  const suture::cuda_workspace workspace(suture::bounding_box_workspace_bytes(there));
+  const auto work = [&](cudaStream_t stream) {
+    suture::bounding_box(suture::cuda{stream, workspace}, there, results.span(), 400);
+  };
+  EXPECT_EQ(support::launches(work), 5u);
+  work(nullptr);
+  const auto found = results.values();
+  EXPECT_EQ(std::memcmp(found.data(), expected.data(), 5 * sizeof(suture::bounding_box_result)), 0);
+}
+
+// Workspace for the largest sample alone: the samples take turns, in more launches, and their masks are the same.
+TEST(MaskDevice, WorksThroughALargeBatchInASmallWorkspace) {
+  const many m(9);
+  std::size_t largest = 0;
+  for (const auto& v : m.in) largest = std::max(largest, suture::body_mask_workspace_bytes(v));
+  ASSERT_LT(2 * largest, suture::body_mask_workspace_bytes(m.in));
+  const suture::cuda_workspace workspace(largest);
+  const device<suture::largest_component_result> results(9);
+  suture::body_mask(suture::cuda{.workspace = workspace}, m.in, m.out, results.span());
+  for (std::size_t i = 0; i < m.in.size(); ++i) {
+    bytes expected(m.images[i].size());
+    suture::largest_component_result result{};
+    suture::body_mask(suture::cpu{1}, suture::contiguous(m.images[i].data(), m.in[i].grid),
+                      suture::contiguous(expected.data(), m.in[i].grid), {&result, 1});
+    EXPECT_EQ(m.out_memory[i].values(), expected) << i;
+    EXPECT_EQ(results.values()[i].voxels, result.voxels) << i;
   }
 }
 
@@ -200,7 +291,7 @@ TEST(MaskDevice, CanBeCaptured) {
                     {&result, 1});
   device<std::int16_t> in(image);
   device<std::uint8_t> out(bytes(image.size(), 7));
-  device<suture::largest_component_result> results(std::vector<suture::largest_component_result>(1));
+  device<suture::largest_component_result> results(1);
   const auto from = suture::contiguous<const std::int16_t>(in.data(), g);
   const suture::cuda_workspace workspace(suture::body_mask_workspace_bytes(from));
   cudaStream_t stream = nullptr;

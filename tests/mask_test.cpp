@@ -316,7 +316,12 @@ TEST(Masks, BatchesAndStrides) {
     ASSERT_EQ(out_b[2 * (b.size() - 1 - i)], expected[i]);
     ASSERT_EQ(out_b[2 * i + 1], 9) << "between the voxels";
   }
-  EXPECT_THROW(suture::keep_largest_component(suture::cpu{1, workspace.first(workspace.size() - 1)}, in, out,
+  // Memory for one sample at a time is enough, less is not.
+  const std::size_t least = suture::component_workspace_bytes(in[1]);
+  EXPECT_LT(least, workspace.size());
+  suture::keep_largest_component(suture::cpu{1, workspace.first(least)}, in, out, suture::connectivity::edges, results);
+  EXPECT_EQ(out_a, reference::largest(a, small, 2));
+  EXPECT_THROW(suture::keep_largest_component(suture::cpu{1, workspace.first(least - 1)}, in, out,
                                               suture::connectivity::edges, results),
                suture::error);
   // In place.

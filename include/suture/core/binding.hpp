@@ -28,13 +28,6 @@ struct binding {
 };
 
 namespace detail {
-template <class T>
-struct view_element {};
-template <class T>
-struct view_element<view<T>> {
-  using type = T;
-};
-
 template <bool IsLabel, class In, class Out>
 auto bind(std::span<const view<In>> in, std::span<const view<Out>> out) {
   static_assert(!std::is_const_v<Out>, "suture: the output view must be writable");
@@ -58,6 +51,9 @@ template <class T>
 auto as_views(const view<T>& v) {
   return std::span<const view<T>>(&v, 1);
 }
+// The element type of a view or a range of views.
+template <class Views>
+using view_element_t = std::remove_pointer_t<decltype(as_views(std::declval<const Views&>())[0].data)>;
 }  // namespace detail
 
 // An image and where its result goes: a view each, or a contiguous range of views, one per sample. The views are
@@ -86,7 +82,7 @@ auto image(const In& in) {
 template <class In>
 auto labels(const In& in) {
   const auto views = detail::as_views(in);
-  using T = std::remove_const_t<typename detail::view_element<typename decltype(views)::value_type>::type>;
+  using T = std::remove_const_t<detail::view_element_t<In>>;
   static_assert(std::is_integral_v<T>, "suture: label maps are integers");
   return detail::bind<true>(views, std::span<const view<T>>{});
 }

@@ -703,7 +703,7 @@ void fit_on_device(const cuda& exec, const Fit& how, std::span<const view<const 
 template <class Fit, class Images>
 requires(detail::is_fit<Fit>) std::size_t workspace_bytes(const Fit& how, const Images& images) {
   const auto views = detail::constant_views(images);
-  using T = std::remove_const_t<typename detail::view_element<typename decltype(views)::value_type>::type>;
+  using T = std::remove_const_t<detail::view_element_t<Images>>;
   const std::span<const view<const T>> all(views);
   return detail::layout_of_fit<T, Fit>(all.size(), detail::fit_groups(all, how.pooled)).bytes;
 }
@@ -715,7 +715,7 @@ template <class Fit, class Images, class Selection>
 void fit(const cuda& exec, const Fit& how, const Images& images, const Selection& selection,
          std::span<typename Fit::result> results) {
   const auto views = detail::constant_views(images);
-  using T = std::remove_const_t<typename detail::view_element<typename decltype(views)::value_type>::type>;
+  using T = std::remove_const_t<detail::view_element_t<Images>>;
   how.check();
   if constexpr (std::is_same_v<Fit, fit_otsu>) how.template check_type<T>();
   detail::fit_on_device<T>(exec, how, std::span<const view<const T>>(views), selection, results);

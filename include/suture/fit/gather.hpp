@@ -75,9 +75,7 @@ void for_each_group(std::span<const view<const T>> images, bool pooled, const F&
 template <class Images>
 auto constant_views(const Images& images) {
   const auto views = as_views(images);
-  using element = typename view_element<std::remove_cv_t<typename decltype(views)::element_type>>::type;
-  std::vector<view<const std::remove_const_t<element>>> result(views.begin(), views.end());
-  return result;
+  return std::vector<view<const std::remove_const_t<view_element_t<Images>>>>(views.begin(), views.end());
 }
 
 }  // namespace suture::detail

@@ -135,7 +135,7 @@ namespace detail {
 template <class Selection, class Views>
 void bind_maps(Selection& s, const Views& maps) {
   const auto views = as_views(maps);
-  using element = typename view_element<std::remove_cv_t<typename decltype(views)::element_type>>::type;
+  using element = view_element_t<Views>;
   static_assert(std::is_integral_v<element>, "suture: masks and label maps are integers");
   if constexpr (std::is_const_v<element>)
     s.maps_const = views;
@@ -143,8 +143,7 @@ void bind_maps(Selection& s, const Views& maps) {
     s.maps_mutable = views;
 }
 template <class Views>
-using map_element = std::remove_const_t<typename view_element<
-    std::remove_cv_t<typename decltype(as_views(std::declval<const Views&>()))::element_type>>::type>;
+using map_element = std::remove_const_t<view_element_t<Views>>;
 }  // namespace detail
 
 // `masks`: one view per image, or a range of them; one channel, same extents as the image. Referred to, not copied.

@@ -19,7 +19,7 @@ struct body_mask_options {
   std::int64_t opening_radius = 0;
 };
 
-// Bytes of workspace for body_mask: about 4.3 a voxel of the largest sample.
+// Bytes of workspace for body_mask: about 4.3 a voxel.
 template <class Views>
 std::size_t body_mask_workspace_bytes(const Views& in) {
   return component_workspace_bytes(in);
@@ -36,7 +36,6 @@ template <class Executor, class In, class Out>
 void body_mask(const Executor& exec, const In& inputs, const Out& outputs, std::span<largest_component_result> results,
                const body_mask_options& options = {}) {
   using namespace detail::masks;
-  using loops = mask_loops<Executor>;
   using T = std::remove_const_t<view_element_t<In>>;
   constexpr std::string_view name = "body_mask";
   static_assert(std::is_same_v<view_element_t<Out>, std::uint8_t>, "suture: a mask is written as std::uint8_t");
@@ -48,18 +47,17 @@ void body_mask(const Executor& exec, const In& inputs, const Out& outputs, std::
   detail::masks::check(opening, {name});
   check_mask_views(in, out, name, true);
   check_mask_results(results, in, name);
-  for_masks(exec, in, body_mask_workspace_bytes(inputs), name, [&](arena& memory, std::size_t i) {
-    const component_layout l(memory, in[i].grid.extents);
+  for_masks<component_layout>(exec, in, name, [&](auto& loops, const component_layout& l, std::size_t i) {
     bit_volume a = l.a, b = l.b;
-    loops::pack(exec, strided_of<const T>(in[i]), is_above<T>{options.threshold}, a);
+    loops.pack(strided_of<const T>(in[i]), is_above<T>{options.threshold}, a);
     if (r > 0) {
-      dilate_of(exec, a, b, opening, true, false);
-      dilate_of(exec, b, a, opening, false, false);
+      dilate_of(loops, a, b, opening, true, false);
+      dilate_of(loops, b, a, opening, false, false);
     }
-    largest_of(exec, l, a, b, connectivity::faces);
-    loops::each(exec, 1, report_largest{l.best, results.data() + i});
-    fill_holes_of(exec, l.parent, b, a, true);
-    loops::unpack(exec, a, strided_of(out[i]));
+    largest_of(loops, l, a, b, connectivity::faces);
+    loops.each(1, report_largest{l.best, results.data() + i});
+    fill_holes_of(loops, l.parent, b, a, true);
+    loops.unpack(a, strided_of(out[i]));
   });
 }
 

@@ -59,12 +59,10 @@ struct box_layout {
 
 }  // namespace detail::masks
 
-// Bytes of workspace for bounding_box: an eighth of a byte a voxel of the largest sample.
+// Bytes of workspace for bounding_box: an eighth of a byte a voxel.
 template <class Views>
 std::size_t bounding_box_workspace_bytes(const Views& in) {
-  return detail::masks::mask_workspace_bytes(in, [](detail::masks::arena& a, const extent3& n) {
-    detail::masks::box_layout{a, n};
-  });
+  return detail::masks::mask_workspace_bytes<detail::masks::box_layout>(in);
 }
 
 // bounding_box: the smallest box that holds every voxel with any channel above `threshold` (a NaN is not).
@@ -75,24 +73,22 @@ std::size_t bounding_box_workspace_bytes(const Views& in) {
 template <class Executor, class In>
 void bounding_box(const Executor& exec, const In& inputs, std::span<bounding_box_result> results, float threshold = 0) {
   using namespace detail::masks;
-  using loops = mask_loops<Executor>;
   constexpr std::string_view name = "bounding_box";
   using T = std::remove_const_t<view_element_t<In>>;
   const auto in = as_views(inputs);
   check_mask_inputs(in, name, false);
   check_mask_results(results, in, name);
   require(!std::isnan(threshold), {name}, "threshold must be a number");
-  for_masks(exec, in, bounding_box_workspace_bytes(inputs), name, [&](arena& memory, std::size_t i) {
-    const box_layout l(memory, in[i].grid.extents);
+  for_masks<box_layout>(exec, in, name, [&](auto& loops, const box_layout& l, std::size_t i) {
     const strided<const T> from = strided_of<const T>(in[i]);
     if (from.channels == 1)
-      loops::pack(exec, from, is_above<T>{threshold}, l.bits);
+      loops.pack(from, is_above<T>{threshold}, l.bits);
     else
-      loops::pack(exec, from, any_above<T>{{threshold}, from.channels, from.channel_stride}, l.bits);
-    loops::each(exec, 6, clear_box{l.box});
+      loops.pack(from, any_above<T>{{threshold}, from.channels, from.channel_stride}, l.bits);
+    loops.each(6, clear_box{l.box});
     const std::int32_t rows[3] = {l.bits.extents[0], l.bits.extents[1], 1};
-    loops::voxels(exec, rows, grow_box{l.bits, l.box});
-    loops::each(exec, 1, report_box{l.box, results.data() + i});
+    loops.voxels(rows, grow_box{l.bits, l.box});
+    loops.each(1, report_box{l.box, results.data() + i});
   });
 }
 

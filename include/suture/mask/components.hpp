@@ -107,17 +107,22 @@ SUTURE_FN std::uint64_t runs_that_pass(const run_forest& forest, std::int32_t z,
     const std::uint64_t gaps = ~(left >> first);  // never 0 but for a full word
     const std::int32_t count = gaps == 0 ? 64 : trailing_zeros(gaps);
     const std::uint64_t piece = (~std::uint64_t{0} >> (64 - count)) << first;
-    if (passes(forest.parent[forest.slot_of(z, y, w * 64 + first)])) kept |= piece;
+    if (passes(forest.find(forest.slot_of(z, y, w * 64 + first)))) kept |= piece;
     left &= ~piece;
   }
   return kept;
 }
 
+// Every run a tree of its own; where components are to be measured, their sizes 0.
 struct plant_runs {
   run_forest forest;
+  std::uint32_t* sizes = nullptr;
   SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {
     if ((z | y | w) == 0) forest.parent[0] = 0;
-    for_runs(forest, z, y, w, [&](std::int32_t, std::uint32_t slot) { forest.parent[slot] = slot; });
+    for_runs(forest, z, y, w, [&](std::int32_t, std::uint32_t slot) {
+      forest.parent[slot] = slot;
+      if (sizes != nullptr) sizes[slot] = 0;
+    });
   }
 };
 
@@ -159,45 +164,23 @@ struct unite_runs {
   }
 };
 
-struct flatten_runs {
-  run_forest forest;
-  SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {
-    for_runs(forest, z, y, w,
-             [&](std::int32_t, std::uint32_t slot) { store_relaxed(forest.parent + slot, forest.find(slot)); });
-  }
-};
-
-// After this parent[slot] of a run is the root of its component.
-template <class Executor>
-void grow_forest(const Executor& exec, const run_forest& forest, connectivity touching, bool planar) {
-  using loops = mask_loops<Executor>;
-  loops::words(exec, forest.bits, plant_runs{forest});
-  loops::words(exec, forest.bits, unite_runs{forest, static_cast<std::int32_t>(touching), planar});
-  loops::words(exec, forest.bits, flatten_runs{forest});
+// After this find(slot) is the root of the component of a run.
+template <class Loops>
+void grow_forest(Loops& loops, const run_forest& forest, connectivity touching, std::uint32_t* sizes = nullptr) {
+  loops.words(forest.bits, plant_runs{forest, sizes});
+  loops.words(forest.bits, unite_runs{forest, static_cast<std::int32_t>(touching), false});
 }
 
 // Sizes by root.
-struct clear_sizes {
-  run_forest forest;
-  std::uint32_t* sizes;
-  SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {
-    for_runs(forest, z, y, w, [&](std::int32_t, std::uint32_t slot) { sizes[slot] = 0; });
-  }
-};
 struct sum_sizes {
   run_forest forest;
   std::uint32_t* sizes;
   SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {
     for_runs(forest, z, y, w, [&](std::int32_t x, std::uint32_t slot) {
-      add_relaxed(sizes + forest.parent[slot], forest.length(z, y, x));
+      add_relaxed(sizes + forest.find(slot), forest.length(z, y, x));
     });
   }
 };
-template <class Executor>
-void measure_components(const Executor& exec, const run_forest& forest, std::uint32_t* sizes) {
-  mask_loops<Executor>::words(exec, forest.bits, clear_sizes{forest, sizes});
-  mask_loops<Executor>::words(exec, forest.bits, sum_sizes{forest, sizes});
-}
 
 // The size above, the complement of the root below: the largest of these keys is the largest component, and among
 // equals the one that begins first.
@@ -257,29 +240,37 @@ struct component_layout {
 };
 
 // b = the largest component of a; its size is left in *best.
-template <class Executor>
-void largest_of(const Executor& exec, const component_layout& l, const bit_volume& a, const bit_volume& b,
+template <class Loops>
+void largest_of(Loops& loops, const component_layout& l, const bit_volume& a, const bit_volume& b,
                 connectivity touching) {
-  using loops = mask_loops<Executor>;
   const run_forest forest{a, 0, l.parent};
-  grow_forest(exec, forest, touching, false);
-  measure_components(exec, forest, l.sizes);
-  loops::each(exec, 1, clear_key{l.best});
-  loops::words(exec, a, find_largest{forest, l.sizes, l.best});
-  loops::words(exec, a, keep_best{forest, l.best, b});
+  loops.each(1, clear_key{l.best});
+  grow_forest(loops, forest, touching, l.sizes);
+  loops.words(a, sum_sizes{forest, l.sizes});
+  loops.words(a, find_largest{forest, l.sizes, l.best});
+  loops.words(a, keep_best{forest, l.best, b});
 }
 
-template <class Executor>
-void large_of(const Executor& exec, const component_layout& l, const bit_volume& a, const bit_volume& b,
-              connectivity touching, std::uint32_t least) {
+template <class Loops>
+void large_of(Loops& loops, const component_layout& l, const bit_volume& a, const bit_volume& b, connectivity touching,
+              std::uint32_t least) {
   const run_forest forest{a, 0, l.parent};
-  grow_forest(exec, forest, touching, false);
-  measure_components(exec, forest, l.sizes);
-  mask_loops<Executor>::words(exec, a, keep_large{forest, l.sizes, least, b});
+  grow_forest(loops, forest, touching, l.sizes);
+  loops.words(a, sum_sizes{forest, l.sizes});
+  loops.words(a, keep_large{forest, l.sizes, least, b});
 }
 
 // Numbering. Words are counted in chunks, chunks in groups; the totals before each give every root its number.
 inline constexpr std::int64_t chunk_words = 256, group_chunks = 256;
+
+// After this parent[slot] is the root.
+struct flatten_runs {
+  run_forest forest;
+  SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {
+    for_runs(forest, z, y, w,
+             [&](std::int32_t, std::uint32_t slot) { store_relaxed(forest.parent + slot, forest.find(slot)); });
+  }
+};
 
 struct word_range {
   run_forest forest;
@@ -376,12 +367,10 @@ struct label_layout {
 
 }  // namespace detail::masks
 
-// Bytes of workspace for label_components of these views, on either executor: about 4.2 a voxel of the largest sample.
+// Bytes of workspace for label_components of these views, on either executor: about 4.2 a voxel.
 template <class Views>
 std::size_t label_components_workspace_bytes(const Views& in) {
-  return detail::masks::mask_workspace_bytes(in, [](detail::masks::arena& a, const extent3& n) {
-    detail::masks::label_layout{a, n};
-  });
+  return detail::masks::mask_workspace_bytes<detail::masks::label_layout>(in);
 }
 
 // label_components: numbers the connected components of masks 1, 2, ... in the order of their first voxels (z, y, x
@@ -397,7 +386,6 @@ template <class Executor, class In, class Out>
 void label_components(const Executor& exec, const In& inputs, const Out& outputs, connectivity touching,
                       std::span<std::uint32_t> counts, std::span<const std::span<std::uint32_t>> sizes = {}) {
   using namespace detail::masks;
-  using loops = mask_loops<Executor>;
   constexpr std::string_view name = "label_components";
   using T = std::remove_const_t<view_element_t<In>>;
   const auto in = as_views(inputs);
@@ -406,30 +394,28 @@ void label_components(const Executor& exec, const In& inputs, const Out& outputs
   check_mask_views(in, out, name, false);
   check_mask_results(counts, in, name);
   require(sizes.empty() || sizes.size() == in.size(), {name}, sizes.size(), " sizes for ", in.size(), " samples");
-  for_masks(exec, in, label_components_workspace_bytes(inputs), name, [&](arena& memory, std::size_t i) {
-    const label_layout l(memory, in[i].grid.extents);
-    loops::pack(exec, strided_of<const T>(in[i]), is_set<T>{}, l.bits);
+  for_masks<label_layout>(exec, in, name, [&](auto& loops, const label_layout& l, std::size_t i) {
+    loops.pack(strided_of<const T>(in[i]), is_set<T>{}, l.bits);
     const run_forest forest{l.bits, 0, l.parent};
-    grow_forest(exec, forest, touching, false);
+    grow_forest(loops, forest, touching);
+    loops.words(l.bits, flatten_runs{forest});
     const word_range range{forest, l.words};
-    loops::each(exec, l.chunks, count_chunk{range, l.chunk_counts});
-    loops::each(exec, l.groups, totals_before{l.chunk_counts, l.chunks, group_chunks, l.group_counts});
-    loops::each(exec, 1, totals_before{l.group_counts, l.groups, l.groups, counts.data() + i});
-    loops::each(exec, l.chunks, number_chunk{range, l.chunk_counts, l.group_counts, l.numbers});
-    loops::voxels(exec, l.bits.extents, write_labels{forest, l.numbers, strided_of(out[i])});
+    loops.each(l.chunks, count_chunk{range, l.chunk_counts});
+    loops.each(l.groups, totals_before{l.chunk_counts, l.chunks, group_chunks, l.group_counts});
+    loops.each(1, totals_before{l.group_counts, l.groups, l.groups, counts.data() + i});
+    loops.each(l.chunks, number_chunk{range, l.chunk_counts, l.group_counts, l.numbers});
+    loops.voxels(l.bits.extents, write_labels{forest, l.numbers, strided_of(out[i])});
     if (sizes.empty() || sizes[i].empty()) return;
     const auto room = std::min<std::size_t>(sizes[i].size(), 0xffffffffu);
-    loops::each(exec, static_cast<std::int64_t>(room), clear_counts{sizes[i].data()});
-    loops::words(exec, l.bits, sum_labels{forest, l.numbers, sizes[i].data(), static_cast<std::uint32_t>(room)});
+    loops.each(static_cast<std::int64_t>(room), clear_counts{sizes[i].data()});
+    loops.words(l.bits, sum_labels{forest, l.numbers, sizes[i].data(), static_cast<std::uint32_t>(room)});
   });
 }
 
 // Bytes of workspace for keep_largest_component and remove_small_components.
 template <class Views>
 std::size_t component_workspace_bytes(const Views& in) {
-  return detail::masks::mask_workspace_bytes(in, [](detail::masks::arena& a, const extent3& n) {
-    detail::masks::component_layout{a, n};
-  });
+  return detail::masks::mask_workspace_bytes<detail::masks::component_layout>(in);
 }
 
 // keep_largest_component: 1 where the largest connected component of the mask is, else 0. Of equally large ones the
@@ -441,12 +427,11 @@ void keep_largest_component(const Executor& exec, const In& in, const Out& out, 
   using namespace detail::masks;
   constexpr std::string_view name = "keep_largest_component";
   check_mask_results(results, as_views(in), name);
-  mask_to_mask<component_layout>(exec, in, out, name, component_workspace_bytes(in),
-                                 [&](const component_layout& l, std::size_t i) {
-                                   largest_of(exec, l, l.a, l.b, touching);
-                                   mask_loops<Executor>::each(exec, 1, report_largest{l.best, results.data() + i});
-                                   return l.b;
-                                 });
+  mask_to_mask<component_layout>(exec, in, out, name, [&](auto& loops, const component_layout& l, std::size_t i) {
+    largest_of(loops, l, l.a, l.b, touching);
+    loops.each(1, report_largest{l.best, results.data() + i});
+    return l.b;
+  });
 }
 
 // remove_small_components: keeps the connected components of at least `least` voxels.
@@ -457,11 +442,10 @@ void remove_small_components(const Executor& exec, const In& in, const Out& out,
   using namespace detail::masks;
   constexpr std::string_view name = "remove_small_components";
   require(least >= 0 && least <= 0xffffffff, {name}, "least size ", least, " must be in 0..2^32 - 1");
-  mask_to_mask<component_layout>(exec, in, out, name, component_workspace_bytes(in),
-                                 [&](const component_layout& l, std::size_t) {
-                                   large_of(exec, l, l.a, l.b, touching, static_cast<std::uint32_t>(least));
-                                   return l.b;
-                                 });
+  mask_to_mask<component_layout>(exec, in, out, name, [&](auto& loops, const component_layout& l, std::size_t) {
+    large_of(loops, l, l.a, l.b, touching, static_cast<std::uint32_t>(least));
+    return l.b;
+  });
 }
 
 }  // namespace suture

@@ -8,11 +8,12 @@ namespace suture {
 
 namespace detail::masks {
 
-// Ties background runs that touch the border to slot 0, the outside.
-struct open_to_outside {
+// Unites background runs that touch, and ties those at the border to slot 0, the outside.
+struct unite_background {
   run_forest forest;
   bool planar;
   SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {
+    unite_runs{forest, 1, planar}(z, y, w);
     const std::int32_t(&n)[3] = forest.bits.extents;
     const std::uint64_t a = forest.word(z, y, w);
     if (y == 0 || y == n[1] - 1 || (!planar && (z == 0 || z == n[0] - 1))) {
@@ -35,15 +36,12 @@ struct close_holes {
 };
 
 // b = a with its holes filled.
-template <class Executor>
-void fill_holes_of(const Executor& exec, std::uint32_t* parent, const bit_volume& a, const bit_volume& b, bool planar) {
-  using loops = mask_loops<Executor>;
+template <class Loops>
+void fill_holes_of(Loops& loops, std::uint32_t* parent, const bit_volume& a, const bit_volume& b, bool planar) {
   const run_forest forest{a, ~std::uint64_t{0}, parent};
-  loops::words(exec, a, plant_runs{forest});
-  loops::words(exec, a, unite_runs{forest, 1, planar});
-  loops::words(exec, a, open_to_outside{forest, planar});
-  loops::words(exec, a, flatten_runs{forest});
-  loops::words(exec, a, close_holes{forest, b});
+  loops.words(a, plant_runs{forest});
+  loops.words(a, unite_background{forest, planar});
+  loops.words(a, close_holes{forest, b});
 }
 
 struct fill_layout {
@@ -65,9 +63,7 @@ enum class hole_filling : std::int32_t {
 // Bytes of workspace for fill_holes.
 template <class Views>
 std::size_t fill_holes_workspace_bytes(const Views& in) {
-  return detail::masks::mask_workspace_bytes(in, [](detail::masks::arena& a, const extent3& n) {
-    detail::masks::fill_layout{a, n};
-  });
+  return detail::masks::mask_workspace_bytes<detail::masks::fill_layout>(in);
 }
 
 // fill_holes: the complement of the background that face-connected paths reach from outside the volume, or slice by
@@ -77,11 +73,10 @@ std::size_t fill_holes_workspace_bytes(const Views& in) {
 template <class Executor, class In, class Out>
 void fill_holes(const Executor& exec, const In& in, const Out& out, hole_filling enclosed = hole_filling::volume) {
   using namespace detail::masks;
-  mask_to_mask<fill_layout>(exec, in, out, "fill_holes", fill_holes_workspace_bytes(in),
-                            [&](const fill_layout& l, std::size_t) {
-                              fill_holes_of(exec, l.parent, l.a, l.b, enclosed == hole_filling::slices);
-                              return l.b;
-                            });
+  mask_to_mask<fill_layout>(exec, in, out, "fill_holes", [&](auto& loops, const fill_layout& l, std::size_t) {
+    fill_holes_of(loops, l.parent, l.a, l.b, enclosed == hole_filling::slices);
+    return l.b;
+  });
 }
 
 }  // namespace suture

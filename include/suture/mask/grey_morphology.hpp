@@ -125,13 +125,14 @@ T grey_border(double value, const site& where) {
   }
 }
 
-template <class Views>
-std::size_t grey_morphology_bytes(const Views& in, const structuring_element& e) {
-  using T = std::remove_const_t<view_element_t<Views>>;
-  const std::size_t between = std::min<std::size_t>(passes_of(e).size() - 1, 2);
-  return mask_workspace_bytes(in, [&](arena& a, const extent3& n) {
-    for (std::size_t i = 0; i < between; ++i) a.take<T>(static_cast<std::size_t>(n[0] * n[1] * n[2]));
-  });
+// Bytes of what a sample of type T leaves between the passes.
+template <class T>
+auto grey_morphology_bytes(const structuring_element& e) {
+  return [between = passes_of(e).size() - 1](const extent3& n) {
+    arena measure;
+    for (std::size_t i = 0; i < between; ++i) measure.take<T>(static_cast<std::size_t>(n[0] * n[1] * n[2]));
+    return measure.used();
+  };
 }
 
 template <class Executor, class In, class Out>
@@ -145,7 +146,8 @@ void grey_morphology(const Executor& exec, const In& inputs, const Out& outputs,
   check_mask_views(in, out, name, false);
   const T border = border_value ? grey_border<T>(*border_value, {name}) : T{};
   const std::vector<extent3> passes = passes_of(e);
-  for_masks(exec, in, grey_morphology_bytes(inputs, e), name, [&](arena& memory, std::size_t i) {
+  const auto bytes = bytes_by_sample(in, grey_morphology_bytes<T>(e));
+  mask_loops<Executor>::run(exec, bytes, {name}, [&](auto& loops, arena& memory, std::size_t i) {
     const extent3& n = in[i].grid.extents;
     strided<const T> from = strided_of<const T>(in[i]);
     for (std::size_t p = 0; p < passes.size(); ++p) {
@@ -156,7 +158,7 @@ void grey_morphology(const Executor& exec, const In& inputs, const Out& outputs,
               : strided<T>{memory.take<T>(static_cast<std::size_t>(n[0] * n[1] * n[2])), {n[1] * n[2], n[2], 1}, 1, 0};
       find_extremes<T> find{from, to, {}, rows_of(e.shape, passes[p]), greatest, border_value.has_value(), border};
       for (int k = 0; k < 3; ++k) find.extents[k] = static_cast<std::int32_t>(n[k]);
-      mask_loops<Executor>::rows_or_voxels(exec, find.extents, find);
+      loops.rows_or_voxels(find.extents, find);
       from = {to.data, {to.stride[0], to.stride[1], to.stride[2]}, 1, 0};
     }
   });
@@ -164,10 +166,11 @@ void grey_morphology(const Executor& exec, const In& inputs, const Out& outputs,
 
 }  // namespace detail::masks
 
-// Bytes of workspace for grey_erosion and grey_dilation: none, or for a box up to two copies of the largest sample.
+// Bytes of workspace for grey_erosion and grey_dilation: none, or for a box up to two copies of the samples.
 template <class Views>
 std::size_t grey_morphology_workspace_bytes(const Views& in, const structuring_element& element) {
-  return detail::masks::grey_morphology_bytes(in, element);
+  using T = std::remove_const_t<detail::view_element_t<Views>>;
+  return detail::masks::mask_workspace_bytes(in, detail::masks::grey_morphology_bytes<T>(element));
 }
 
 // grey_erosion: the least value of the element placed at each voxel; grey_dilation: the greatest.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How mask operations run on CUDA: a loop is a kernel on the caller's stream. The loops of a sample follow one another
-// in the stream, and samples follow one another through the workspace.
+// How mask operations run on CUDA: a loop is a kernel on the caller's stream, and the same loop of all samples of a
+// batch is one kernel. The samples' parameters travel by value in its arguments.
 #pragma once
 
 #include "../exec/cuda.cuh"
@@ -10,41 +10,51 @@ namespace suture::detail::masks {
 
 inline constexpr unsigned mask_block = 256;
 
+// A loop of one sample: how many threads it takes and what each does.
 template <class F>
-__global__ void __launch_bounds__(mask_block) mask_each_kernel(F f, std::int64_t n) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * mask_block + threadIdx.x;
-  if (i < n) f(i);
-}
+struct each_loop {
+  F f;
+  std::uint64_t n;
+
+  SUTURE_FN std::uint64_t threads() const { return n; }
+  SUTURE_FN void operator()(std::uint64_t thread) const { f(static_cast<std::int64_t>(thread)); }
+};
 
 // f(z, y, i) for i in [0, width) of every row; there are fewer than 2^32 in all.
 template <class F>
-__global__ void __launch_bounds__(mask_block)
-    mask_row_kernel(F f, std::uint32_t height, std::uint32_t width, std::uint32_t n) {
-  require_ieee_arithmetic();
-  const std::uint64_t thread = static_cast<std::uint64_t>(blockIdx.x) * mask_block + threadIdx.x;
-  if (thread >= n) return;
-  const auto i = static_cast<std::uint32_t>(thread);
-  const std::uint32_t row = i / width;
-  f(static_cast<std::int32_t>(row / height), static_cast<std::int32_t>(row % height),
-    static_cast<std::int32_t>(i % width));
-}
+struct row_loop {
+  F f;
+  std::uint32_t height, width, n;
+
+  SUTURE_FN std::uint64_t threads() const { return n; }
+  SUTURE_FN void operator()(std::uint64_t thread) const {
+    const auto i = static_cast<std::uint32_t>(thread);
+    const std::uint32_t row = i / width;
+    f(static_cast<std::int32_t>(row / height), static_cast<std::int32_t>(row % height),
+      static_cast<std::int32_t>(i % width));
+  }
+};
 
 // A warp makes half a word.
 template <class T, class Counts>
-__global__ void __launch_bounds__(mask_block)
-    mask_pack_kernel(strided<const T> in, Counts counts, bit_volume out, std::uint32_t halves) {
-  require_ieee_arithmetic();
-  const std::uint64_t thread = static_cast<std::uint64_t>(blockIdx.x) * mask_block + threadIdx.x;
-  if (thread / 32 >= halves) return;  // by whole warps
-  const auto half = static_cast<std::uint32_t>(thread / 32), lane = static_cast<std::uint32_t>(thread % 32);
-  const auto row_halves = static_cast<std::uint32_t>(out.row_words) * 2;
-  const std::uint32_t row = half / row_halves;
-  const auto x = static_cast<std::int32_t>(half % row_halves * 32 + lane);
-  const bool set = x < out.extents[2] && counts(in.at(static_cast<std::int32_t>(row / out.extents[1]),
-                                                      static_cast<std::int32_t>(row % out.extents[1]), x));
-  const std::uint32_t bits = __ballot_sync(0xffffffffu, set);
-  if (lane == 0) reinterpret_cast<std::uint32_t*>(out.words)[half] = bits;
-}
+struct pack_loop {
+  strided<const T> in;
+  Counts counts;
+  bit_volume out;
+  std::uint32_t halves;
+
+  SUTURE_FN std::uint64_t threads() const { return std::uint64_t{halves} * 32; }  // whole warps
+  __device__ void operator()(std::uint64_t thread) const {
+    const auto half = static_cast<std::uint32_t>(thread / 32), lane = static_cast<std::uint32_t>(thread % 32);
+    const auto row_halves = static_cast<std::uint32_t>(out.row_words) * 2;
+    const std::uint32_t row = half / row_halves;
+    const auto x = static_cast<std::int32_t>(half % row_halves * 32 + lane);
+    const bool set = x < out.extents[2] && counts(in.at(static_cast<std::int32_t>(row / out.extents[1]),
+                                                        static_cast<std::int32_t>(row % out.extents[1]), x));
+    const std::uint32_t bits = __ballot_sync(0xffffffffu, set);
+    if (lane == 0) reinterpret_cast<std::uint32_t*>(out.words)[half] = bits;
+  }
+};
 
 struct write_bits {
   bit_volume in;
@@ -54,60 +64,122 @@ struct write_bits {
   }
 };
 
+// The same loop of several samples.
+template <class Loop, int Bytes>
+struct loop_chunk {
+  static constexpr int capacity = Bytes / static_cast<int>(sizeof(Loop));
+  alignas(Loop) std::byte loops[capacity * static_cast<int>(sizeof(Loop))];
+};
+
+template <class Loop, int Bytes>
+__global__ void __launch_bounds__(mask_block) mask_kernel(const __grid_constant__ loop_chunk<Loop, Bytes> chunk) {
+  require_ieee_arithmetic();
+  const Loop& loop = reinterpret_cast<const Loop*>(chunk.loops)[blockIdx.y];
+  const std::uint64_t thread = static_cast<std::uint64_t>(blockIdx.x) * mask_block + threadIdx.x;
+  if (thread < loop.threads()) loop(thread);
+}
+
+// Takes down the loops of sample after sample, then launches them in the order in which every sample takes them: equal
+// loops of several samples in one kernel. A sample may leave out loops that others take.
 template <>
-struct mask_loops<cuda> {
-  class memory {
-  public:
-    memory(const cuda& exec, std::size_t bytes, const site& where) : data_(exec.workspace.data()) {
-      mask_loops<cpu>::check_mask_workspace(exec.workspace, bytes, where);
+class mask_loops<cuda> {
+public:
+  // step(loops, memory, i) for every sample, whose pieces of memory take bytes[i]: all samples at once, or as many as
+  // the workspace has room for.
+  template <class Step>
+  static void run(const cuda& exec, std::span<const std::size_t> bytes, const site& where, const Step& step) {
+    check_mask_workspace(exec.workspace, *std::max_element(bytes.begin(), bytes.end()), where);
+    for (std::size_t first = 0; first < bytes.size();) {
+      mask_loops loops(exec);
+      std::size_t used = 0, i = first;
+      for (; i < bytes.size() && used + bytes[i] <= exec.workspace.size(); used += bytes[i++]) {
+        arena pieces(exec.workspace.data() + used);
+        loops.next_ = 0;
+        step(loops, pieces, i);
+      }
+      for (const batch& b : loops.batches_) b.launch(exec, b);
+      first = i;
     }
-    std::byte* data() const { return data_; }
-
-  private:
-    std::byte* data_;
-  };
-
-  static unsigned blocks(std::uint64_t threads) {
-    return static_cast<unsigned>((threads + mask_block - 1) / mask_block);
   }
 
   template <class F>
-  static void each(const cuda& exec, std::int64_t n, const F& f) {
-    mask_each_kernel<<<blocks(static_cast<std::uint64_t>(n)), mask_block, 0, exec.stream>>>(f, n);
-    check_cuda(cudaGetLastError(), "mask", exec.at);
+  void each(std::int64_t n, const F& f) {
+    add(each_loop<F>{f, static_cast<std::uint64_t>(n)});
   }
   template <class F>
-  static void width(const cuda& exec, const std::int32_t (&n)[3], std::int32_t width, const F& f) {
-    const auto count =
-        static_cast<std::uint32_t>(n[0]) * static_cast<std::uint32_t>(n[1]) * static_cast<std::uint32_t>(width);
-    mask_row_kernel<<<blocks(count), mask_block, 0, exec.stream>>>(f, static_cast<std::uint32_t>(n[1]),
-                                                                   static_cast<std::uint32_t>(width), count);
-    check_cuda(cudaGetLastError(), "mask", exec.at);
+  void words(const bit_volume& v, const F& f) {
+    rows(v.extents, v.row_words, f);
   }
   template <class F>
-  static void words(const cuda& exec, const bit_volume& v, const F& f) {
-    width(exec, v.extents, v.row_words, f);
+  void voxels(const std::int32_t (&n)[3], const F& f) {
+    rows(n, n[2], f);
   }
   template <class F>
-  static void voxels(const cuda& exec, const std::int32_t (&n)[3], const F& f) {
-    width(exec, n, n[2], f);
-  }
-  template <class F>
-  static void rows_or_voxels(const cuda& exec, const std::int32_t (&n)[3], const F& f) {
-    voxels(exec, n, f);
+  void rows_or_voxels(const std::int32_t (&n)[3], const F& f) {
+    voxels(n, f);
   }
   template <class T, class Counts>
-  static void pack(const cuda& exec, const strided<const T>& in, const Counts& counts, const bit_volume& out) {
-    const std::uint64_t halves = static_cast<std::uint64_t>(out.extents[0]) *
-                                 static_cast<std::uint64_t>(out.extents[1]) *
-                                 static_cast<std::uint64_t>(out.row_words) * 2;
-    mask_pack_kernel<<<blocks(halves * 32), mask_block, 0, exec.stream>>>(in, counts, out,
-                                                                          static_cast<std::uint32_t>(halves));
-    check_cuda(cudaGetLastError(), "mask", exec.at);
+  void pack(const strided<const T>& in, const Counts& counts, const bit_volume& out) {
+    const std::int64_t halves = std::int64_t{2} * out.extents[0] * out.extents[1] * out.row_words;
+    add(pack_loop<T, Counts>{in, counts, out, static_cast<std::uint32_t>(halves)});
   }
-  static void unpack(const cuda& exec, const bit_volume& in, const strided<std::uint8_t>& out) {
-    voxels(exec, in.extents, write_bits{in, out});
+  void unpack(const bit_volume& in, const strided<std::uint8_t>& out) { voxels(in.extents, write_bits{in, out}); }
+
+private:
+  struct batch {
+    void (*launch)(const cuda&, const batch&);  // tells also what kind of loop it is
+    std::vector<std::byte> loops;
+    std::uint64_t most_threads = 0;
+  };
+
+  explicit mask_loops(const cuda& exec) : exec_(exec) {}
+
+  template <class F>
+  void rows(const std::int32_t (&n)[3], std::int32_t width, const F& f) {
+    const auto height = static_cast<std::uint32_t>(n[1]), per_row = static_cast<std::uint32_t>(width);
+    add(row_loop<F>{f, height, per_row, static_cast<std::uint32_t>(n[0]) * height * per_row});
   }
+
+  template <class Loop>
+  void add(const Loop& loop) {
+    static_assert(std::is_trivially_copyable_v<Loop>);
+    const auto is_same = [](const batch& b) { return b.launch == launch<Loop>; };
+    const auto from = batches_.begin() + static_cast<std::ptrdiff_t>(next_);
+    auto place = std::find_if(from, batches_.end(), is_same);
+    if (place == batches_.end()) place = batches_.insert(from, batch{launch<Loop>, {}, 0});
+    next_ = static_cast<std::size_t>(place - batches_.begin()) + 1;
+    const auto* const raw = reinterpret_cast<const std::byte*>(&loop);
+    place->loops.insert(place->loops.end(), raw, raw + sizeof(Loop));
+    place->most_threads = std::max(place->most_threads, loop.threads());
+  }
+
+  // Small batches should not pay for large arguments.
+  template <class Loop>
+  static void launch(const cuda& exec, const batch& b) {
+    constexpr int small = 4000, large = 32000;
+    if (b.loops.size() <= small)
+      launch_chunks<Loop, small>(exec, b);
+    else
+      launch_chunks<Loop, large>(exec, b);
+  }
+  template <class Loop, int Bytes>
+  static void launch_chunks(const cuda& exec, const batch& b) {
+    using chunk_type = loop_chunk<Loop, Bytes>;
+    const auto blocks = static_cast<unsigned>((b.most_threads + mask_block - 1) / mask_block);
+    constexpr std::size_t most = sizeof(chunk_type::loops);
+    for (std::size_t first = 0; first < b.loops.size(); first += most) {
+      const std::size_t bytes = std::min(most, b.loops.size() - first);
+      chunk_type chunk;
+      std::memcpy(chunk.loops, b.loops.data() + first, bytes);
+      mask_kernel<Loop, Bytes>
+          <<<dim3(blocks, static_cast<unsigned>(bytes / sizeof(Loop))), mask_block, 0, exec.stream>>>(chunk);
+      check_cuda(cudaGetLastError(), "mask", exec.at);
+    }
+  }
+
+  const cuda& exec_;
+  std::vector<batch> batches_;
+  std::size_t next_ = 0;
 };
 
 }  // namespace suture::detail::masks

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How mask operations run: an operation is a sequence of loops over the words or voxels of a volume, and the executor
+// How mask operations run: an operation is a sequence of loops over the words or voxels of a sample, and the executor
 // says how a loop is done. Here for the CPU; loops.cuh has the same for CUDA. What a loop does is written once, as a
 // functor on integers, so both leave the same bits.
 #pragma once
@@ -27,6 +27,7 @@ enum class mask_status : std::uint32_t { ok, empty };
 namespace detail::masks {
 
 using detail::as_views;
+using detail::view_element_t;
 
 // What kernels see of a view.
 template <class T>
@@ -104,79 +105,67 @@ private:
   std::size_t used_ = 0;
 };
 
+inline void check_mask_workspace(std::span<std::byte> workspace, std::size_t bytes, const site& where) {
+  require(workspace.size() >= bytes, where, "workspace of ", workspace.size(), " bytes, ", bytes, " needed");
+  require(reinterpret_cast<std::uintptr_t>(workspace.data()) % workspace_alignment == 0, where, "workspace ",
+          static_cast<const void*>(workspace.data()), " is not aligned to ", workspace_alignment, " bytes");
+}
+
+// An operation says for one sample which loops it takes, one after another. Here they run at once, and samples follow
+// one another through the same memory.
 template <class Executor>
-struct mask_loops;
+class mask_loops;
 
 template <>
-struct mask_loops<cpu> {
-  // The caller's workspace, or memory of its own.
-  class memory {
-  public:
-    memory(const cpu& exec, std::size_t bytes, const site& where) : data_(exec.workspace.data()) {
-      if (data_ == nullptr && exec.workspace.empty()) {
-        own_.reset(new std::byte[bytes + workspace_alignment]);
-        void* start = own_.get();
-        std::size_t space = bytes + workspace_alignment;
-        data_ = static_cast<std::byte*>(std::align(workspace_alignment, bytes, start, space));
-      } else {
-        check_mask_workspace(exec.workspace, bytes, where);
-      }
+class mask_loops<cpu> {
+public:
+  // step(loops, memory, i) for every sample, whose pieces of memory take bytes[i].
+  template <class Step>
+  static void run(const cpu& exec, std::span<const std::size_t> bytes, const site& where, const Step& step) {
+    const memory room(exec, *std::max_element(bytes.begin(), bytes.end()), where);
+    const mask_loops loops(exec);
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      arena pieces(room.data());
+      step(loops, pieces, i);
     }
-    std::byte* data() const { return data_; }
-
-  private:
-    std::unique_ptr<std::byte[]> own_;
-    std::byte* data_;
-  };
+  }
 
   // f(i) for i in [0, n).
   template <class F>
-  static void each(const cpu& exec, std::int64_t n, const F& f) {
+  void each(std::int64_t n, const F& f) const {
     constexpr std::int64_t block = 4096;
-    parallel_for(exec.threads, (n + block - 1) / block, [&](std::int64_t b) {
+    parallel_for(exec_.threads, (n + block - 1) / block, [&](std::int64_t b) {
       for (std::int64_t i = b * block; i < std::min(n, (b + 1) * block); ++i) f(i);
-    });
-  }
-
-  // f(z, y) for every row.
-  template <class F>
-  static void rows(const cpu& exec, const std::int32_t (&n)[3], const F& f) {
-    const std::int64_t count = static_cast<std::int64_t>(n[0]) * n[1];
-    constexpr std::int64_t block = 32;
-    const std::int32_t height = n[1];
-    parallel_for(exec.threads, (count + block - 1) / block, [&](std::int64_t b) {
-      for (std::int64_t row = b * block; row < std::min(count, (b + 1) * block); ++row)
-        f(static_cast<std::int32_t>(row / height), static_cast<std::int32_t>(row % height));
     });
   }
 
   // f(z, y, w) for every word.
   template <class F>
-  static void words(const cpu& exec, const bit_volume& v, const F& f) {
-    rows(exec, v.extents, [&](std::int32_t z, std::int32_t y) {
+  void words(const bit_volume& v, const F& f) const {
+    rows(v.extents, [&](std::int32_t z, std::int32_t y) {
       for (std::int32_t w = 0; w < v.row_words; ++w) f(z, y, w);
     });
   }
 
   // f(z, y, x) for every voxel.
   template <class F>
-  static void voxels(const cpu& exec, const std::int32_t (&n)[3], const F& f) {
+  void voxels(const std::int32_t (&n)[3], const F& f) const {
     const std::int32_t width = n[2];
-    rows(exec, n, [&](std::int32_t z, std::int32_t y) {
+    rows(n, [&](std::int32_t z, std::int32_t y) {
       for (std::int32_t x = 0; x < width; ++x) f(z, y, x);
     });
   }
 
   // f.row(z, y) for every row here; f(z, y, x) for every voxel on the device.
   template <class F>
-  static void rows_or_voxels(const cpu& exec, const std::int32_t (&n)[3], const F& f) {
-    rows(exec, n, [&](std::int32_t z, std::int32_t y) { f.row(z, y); });
+  void rows_or_voxels(const std::int32_t (&n)[3], const F& f) const {
+    rows(n, [&](std::int32_t z, std::int32_t y) { f.row(z, y); });
   }
 
   // Bit = counts(voxel).
   template <class T, class Counts>
-  static void pack(const cpu& exec, const strided<const T>& in, const Counts& counts, const bit_volume& out) {
-    rows(exec, out.extents, [&](std::int32_t z, std::int32_t y) {
+  void pack(const strided<const T>& in, const Counts& counts, const bit_volume& out) const {
+    rows(out.extents, [&](std::int32_t z, std::int32_t y) {
       std::uint64_t* const row = out.row(z, y);
       for (std::int32_t w = 0; w < out.row_words; ++w) {
         const std::int32_t n = std::min(64, out.extents[2] - w * 64);
@@ -198,8 +187,8 @@ struct mask_loops<cpu> {
   }
 
   // Voxel = bit.
-  static void unpack(const cpu& exec, const bit_volume& in, const strided<std::uint8_t>& out) {
-    rows(exec, in.extents, [&](std::int32_t z, std::int32_t y) {
+  void unpack(const bit_volume& in, const strided<std::uint8_t>& out) const {
+    rows(in.extents, [&](std::int32_t z, std::int32_t y) {
       const std::uint64_t* const row = in.row(z, y);
       for (std::int32_t w = 0; w < in.row_words; ++w) {
         const std::int32_t n = std::min(64, in.extents[2] - w * 64);
@@ -217,15 +206,43 @@ struct mask_loops<cpu> {
     });
   }
 
-  static void check_mask_workspace(std::span<std::byte> workspace, std::size_t bytes, const site& where) {
-    require(workspace.size() >= bytes, where, "workspace of ", workspace.size(), " bytes, ", bytes, " needed");
-    require(reinterpret_cast<std::uintptr_t>(workspace.data()) % workspace_alignment == 0, where, "workspace ",
-            static_cast<const void*>(workspace.data()), " is not aligned to ", workspace_alignment, " bytes");
-  }
-};
+private:
+  // The caller's workspace, or memory of its own.
+  class memory {
+  public:
+    memory(const cpu& exec, std::size_t bytes, const site& where) : data_(exec.workspace.data()) {
+      if (data_ == nullptr && exec.workspace.empty()) {
+        own_.reset(new std::byte[bytes + workspace_alignment]);
+        void* start = own_.get();
+        std::size_t space = bytes + workspace_alignment;
+        data_ = static_cast<std::byte*>(std::align(workspace_alignment, bytes, start, space));
+      } else {
+        check_mask_workspace(exec.workspace, bytes, where);
+      }
+    }
+    std::byte* data() const { return data_; }
 
-template <class Views>
-using view_element_t = std::remove_pointer_t<decltype(as_views(std::declval<const Views&>())[0].data)>;
+  private:
+    std::unique_ptr<std::byte[]> own_;
+    std::byte* data_;
+  };
+
+  explicit mask_loops(const cpu& exec) : exec_(exec) {}
+
+  // f(z, y) for every row.
+  template <class F>
+  void rows(const std::int32_t (&n)[3], const F& f) const {
+    const std::int64_t count = static_cast<std::int64_t>(n[0]) * n[1];
+    constexpr std::int64_t block = 32;
+    const std::int32_t height = n[1];
+    parallel_for(exec_.threads, (count + block - 1) / block, [&](std::int64_t b) {
+      for (std::int64_t row = b * block; row < std::min(count, (b + 1) * block); ++row)
+        f(static_cast<std::int32_t>(row / height), static_cast<std::int32_t>(row % height));
+    });
+  }
+
+  const cpu& exec_;
+};
 
 // Slots of runs and sizes of components are 32-bit.
 inline void check_mask_volume(const grid& g, const site& where) {
@@ -283,43 +300,52 @@ void check_mask_results(const Results& results, const In& in, std::string_view n
   require(results.data() != nullptr, {name}, "null pointer to the results");
 }
 
-// The most that any sample needs: samples follow one another through the same workspace.
-template <class Views, class Layout>
-std::size_t mask_workspace_bytes(const Views& views, const Layout& layout) {
-  std::size_t most = 0;
-  for (const auto& v : as_views(views)) {
-    arena measure;
-    layout(measure, v.grid.extents);
-    most = std::max(most, measure.used());
-  }
-  return most;
+// Bytes of the pieces that a layout of pieces takes from an arena, for a sample of these extents.
+template <class Layout>
+std::size_t layout_bytes(const extent3& n) {
+  arena measure;
+  Layout{measure, n};
+  return measure.used();
 }
 
-// step(memory, i) for every sample, each with the whole workspace.
-template <class Executor, class T, class Step>
-void for_masks(const Executor& exec, std::span<const view<T>> in, const std::size_t needed, std::string_view name,
-               const Step& step) {
-  const typename mask_loops<Executor>::memory memory(exec, needed, {name});
-  for (std::size_t i = 0; i < in.size(); ++i) {
-    arena pieces(memory.data());
-    step(pieces, i);
-  }
+template <class Views, class Bytes>
+std::vector<std::size_t> bytes_by_sample(const Views& views, const Bytes& bytes_of) {
+  std::vector<std::size_t> bytes;
+  for (const auto& v : as_views(views)) bytes.push_back(bytes_of(v.grid.extents));
+  return bytes;
 }
 
-// Mask in, mask out: out = work(layout, bits of in), the bits where the result is.
+// Room for all samples at once.
+template <class Views, class Bytes>
+std::size_t mask_workspace_bytes(const Views& views, const Bytes& bytes_of) {
+  std::size_t sum = 0;
+  for (const std::size_t bytes : bytes_by_sample(views, bytes_of)) sum += bytes;
+  return sum;
+}
+template <class Layout, class Views>
+std::size_t mask_workspace_bytes(const Views& views) {
+  return mask_workspace_bytes(views, layout_bytes<Layout>);
+}
+
+// step(loops, layout, i) for every sample.
+template <class Layout, class Executor, class T, class Step>
+void for_masks(const Executor& exec, std::span<const view<T>> in, std::string_view name, const Step& step) {
+  mask_loops<Executor>::run(
+      exec, bytes_by_sample(in, layout_bytes<Layout>), {name},
+      [&](auto& loops, arena& memory, std::size_t i) { step(loops, Layout(memory, in[i].grid.extents), i); });
+}
+
+// Mask in, mask out: out = work(loops, layout, i), the bits where the result is, made from those of layout.a.
 template <class Layout, class Executor, class In, class Out, class Work>
-void mask_to_mask(const Executor& exec, const In& inputs, const Out& outputs, std::string_view name, std::size_t needed,
-                  const Work& work) {
-  using loops = mask_loops<Executor>;
+void mask_to_mask(const Executor& exec, const In& inputs, const Out& outputs, std::string_view name, const Work& work) {
   using T = std::remove_const_t<view_element_t<In>>;
   const auto in = as_views(inputs);
   const auto out = as_views(outputs);
   static_assert(std::is_same_v<view_element_t<Out>, std::uint8_t>, "suture: a mask is written as std::uint8_t");
   check_mask_views(in, out, name, true);
-  for_masks(exec, in, needed, name, [&](arena& memory, std::size_t i) {
-    const Layout layout(memory, in[i].grid.extents);
-    loops::pack(exec, strided_of<const T>(in[i]), is_set<T>{}, layout.a);
-    loops::unpack(exec, work(layout, i), strided_of(out[i]));
+  for_masks<Layout>(exec, in, name, [&](auto& loops, const Layout& l, std::size_t i) {
+    loops.pack(strided_of<const T>(in[i]), is_set<T>{}, l.a);
+    loops.unpack(work(loops, l, i), strided_of(out[i]));
   });
 }
 

@@ -54,13 +54,13 @@ struct dilate_words {
 };
 
 // b = a dilated (or eroded); a box goes axis by axis, through a itself.
-template <class Executor>
-void dilate_of(const Executor& exec, bit_volume& a, bit_volume& b, const structuring_element& e, bool erode,
+template <class Loops>
+void dilate_of(Loops& loops, bit_volume& a, bit_volume& b, const structuring_element& e, bool erode,
                bool border_value) {
   const std::uint64_t flip = erode ? ~std::uint64_t{0} : 0;
   const std::uint64_t outside = border_value != erode ? ~std::uint64_t{0} : 0;
   const auto pass = [&](const extent3& radius) {
-    mask_loops<Executor>::words(exec, a, dilate_words{a, b, rows_of(e.shape, radius), flip, outside});
+    loops.words(a, dilate_words{a, b, rows_of(e.shape, radius), flip, outside});
   };
   if (e.shape != element_shape::box) {
     pass(e.radius);
@@ -83,33 +83,27 @@ struct morphology_layout {
   morphology_layout(arena& memory, const extent3& n) : a(memory.bits(n)), b(memory.bits(n)) {}
 };
 
-template <class Views>
-std::size_t morphology_bytes(const Views& in) {
-  return mask_workspace_bytes(in, [](arena& a, const extent3& n) { morphology_layout{a, n}; });
-}
-
 // The steps in order: true erodes, false dilates.
 template <class Executor, class In, class Out>
 void morphology(const Executor& exec, const In& in, const Out& out, std::string_view name, const structuring_element& e,
                 bool border_value, std::initializer_list<bool> steps) {
   check(e, {name});
-  mask_to_mask<morphology_layout>(exec, in, out, name, morphology_bytes(in),
-                                  [&](const morphology_layout& l, std::size_t) {
-                                    bit_volume a = l.a, b = l.b;
-                                    for (const bool erode : steps) {
-                                      dilate_of(exec, a, b, e, erode, border_value);
-                                      std::swap(a, b);
-                                    }
-                                    return a;
-                                  });
+  mask_to_mask<morphology_layout>(exec, in, out, name, [&](auto& loops, const morphology_layout& l, std::size_t) {
+    bit_volume a = l.a, b = l.b;
+    for (const bool erode : steps) {
+      dilate_of(loops, a, b, e, erode, border_value);
+      std::swap(a, b);
+    }
+    return a;
+  });
 }
 
 }  // namespace detail::masks
 
-// Bytes of workspace for the four operations below: a quarter byte a voxel of the largest sample.
+// Bytes of workspace for the four operations below: a quarter byte a voxel.
 template <class Views>
 std::size_t morphology_workspace_bytes(const Views& in) {
-  return detail::masks::morphology_bytes(in);
+  return detail::masks::mask_workspace_bytes<detail::masks::morphology_layout>(in);
 }
 
 // binary_erosion: 1 where every voxel of the element placed there is set; outside the volume voxels are

@@ -186,11 +186,10 @@ struct tissue_layout {
 
 }  // namespace detail::masks
 
-// Bytes of workspace for tissue_mask: about 4.3 a pixel of the largest sample.
+// Bytes of workspace for tissue_mask: about 4.3 a pixel.
 template <class Views>
 std::size_t tissue_mask_workspace_bytes(const Views& in) {
-  using namespace detail::masks;
-  return mask_workspace_bytes(in, [](arena& a, const extent3& n) { tissue_layout{a, n}; });
+  return detail::masks::mask_workspace_bytes<detail::masks::tissue_layout>(in);
 }
 
 // Writes the tissue masks of thumbnails.
@@ -203,7 +202,6 @@ template <class Executor, class In, class Out>
 void tissue_mask(const Executor& exec, const In& inputs, const Out& outputs, std::span<tissue_mask_result> results,
                  const tissue_mask_options& options = {}) {
   using namespace detail::masks;
-  using loops = mask_loops<Executor>;
   constexpr std::string_view name = "tissue_mask";
   static_assert(std::is_same_v<std::remove_const_t<view_element_t<In>>, std::uint8_t> &&
                     std::is_same_v<view_element_t<Out>, std::uint8_t>,
@@ -226,31 +224,30 @@ void tissue_mask(const Executor& exec, const In& inputs, const Out& outputs, std
     require(in[i].grid.voxels() <= std::int64_t{1} << 27, where, "extents ", in[i].grid.extents,
             " exceed 2^27 pixels; use a thumbnail");
   }
-  for_masks(exec, in, tissue_mask_workspace_bytes(inputs), name, [&](arena& memory, std::size_t i) {
-    const tissue_layout l(memory, in[i].grid.extents);
+  for_masks<tissue_layout>(exec, in, name, [&](auto& loops, const tissue_layout& l, std::size_t i) {
     bit_volume a = l.components.a, b = l.components.b;
     const strided<const std::uint8_t> from = strided_of<const std::uint8_t>(in[i]);
-    loops::each(exec, 256, clear_histogram{l.counts, l.levels});
+    loops.each(256, clear_histogram{l.counts, l.levels});
     if (options.rule == tissue_rule::luminosity) {
-      loops::pack(exec, from, darker_than(options.luminosity, from.channel_stride), a);
+      loops.pack(from, darker_than(options.luminosity, from.channel_stride), a);
     } else {
       const bool saturation = options.rule == tissue_rule::saturation;
       const rgb_level level{from.channel_stride, saturation};
-      loops::words(exec, a, count_levels{from, level, a.extents[2], l.counts});
-      loops::each(exec, 1, choose_threshold{l.counts, saturation, l.levels});
-      loops::pack(exec, from, is_between_levels{level, l.levels}, a);
+      loops.words(a, count_levels{from, level, a.extents[2], l.counts});
+      loops.each(1, choose_threshold{l.counts, saturation, l.levels});
+      loops.pack(from, is_between_levels{level, l.levels}, a);
     }
     if (options.least_size > 1) {
-      large_of(exec, l.components, a, b, connectivity::corners, static_cast<std::uint32_t>(options.least_size));
+      large_of(loops, l.components, a, b, connectivity::corners, static_cast<std::uint32_t>(options.least_size));
       std::swap(a, b);
     }
     if (r > 0) {
-      dilate_of(exec, a, b, disk, false, false);
+      dilate_of(loops, a, b, disk, false, false);
       std::swap(a, b);
     }
-    loops::words(exec, a, count_pixels{a, &l.levels->pixels});
-    loops::each(exec, 1, report_tissue{l.levels, results.data() + i});
-    loops::unpack(exec, a, strided_of(out[i]));
+    loops.words(a, count_pixels{a, &l.levels->pixels});
+    loops.each(1, report_tissue{l.levels, results.data() + i});
+    loops.unpack(a, strided_of(out[i]));
   });
 }
 

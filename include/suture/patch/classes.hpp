@@ -92,8 +92,7 @@ struct weight_reader {
 template <class Range>
 auto const_views(const Range& range) {
   const auto views = as_views(range);
-  using T = std::remove_const_t<typename view_element<std::remove_cvref_t<decltype(views[0])>>::type>;
-  return std::vector<view<const T>>(views.begin(), views.end());
+  return std::vector<view<const std::remove_const_t<view_element_t<Range>>>>(views.begin(), views.end());
 }
 
 template <class T>
