@@ -2,51 +2,34 @@
 // A fit and the operation that applies it, queued one after the other on a device: the bits of the CPU.
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <random>
 #include <suture/suture.cuh>
 #include <vector>
 
+#include "support/device_array.cuh"
+
 namespace {
 
 using namespace suture;
-
-template <class T>
-struct device_array {
-  T* data = nullptr;
-  std::size_t count;
-  explicit device_array(std::size_t n) : count(n) { check_cuda(cudaMalloc(&data, n * sizeof(T)), "device_array"); }
-  explicit device_array(const std::vector<T>& v) : device_array(v.size()) {
-    check_cuda(cudaMemcpy(data, v.data(), count * sizeof(T), cudaMemcpyHostToDevice), "device_array");
-  }
-  device_array(const device_array&) = delete;
-  device_array& operator=(const device_array&) = delete;
-  ~device_array() { cudaFree(data); }
-  std::span<T> span() const { return {data, count}; }
-  std::vector<T> get() const {
-    std::vector<T> v(count);
-    check_cuda(cudaMemcpy(v.data(), data, count * sizeof(T), cudaMemcpyDeviceToHost), "device_array");
-    return v;
-  }
-};
+using support::device_array;
 
 // Fits two ragged samples of two channels and applies the result ahead of a resampling, on either side.
 template <class Fit, class MakeOperation>
 void expect_same(const Fit& how, const MakeOperation& operation) {
   const std::vector<grid> grids{{.extents = {3, 6, 10}, .spacing = {2, 1, 1}}, {.extents = {2, 5, 33}}};
   std::vector<std::vector<std::int16_t>> values;
-  std::vector<std::unique_ptr<device_array<std::int16_t>>> device_values;
+  std::vector<device_array<std::int16_t>> device_values;
   std::vector<view<const std::int16_t>> here, there;
   std::mt19937 random(5);
   for (const grid& g : grids) {
     std::vector<std::int16_t> v(static_cast<std::size_t>(2 * g.voxels()));
     for (auto& x : v) x = static_cast<std::int16_t>(random() % 3 == 0 ? 0 : static_cast<int>(random() % 1500) - 700);
     values.push_back(v);
-    device_values.push_back(std::make_unique<device_array<std::int16_t>>(v));
+    device_values.emplace_back(v);
   }
   for (std::size_t i = 0; i < 2; ++i) {
     here.push_back(contiguous(static_cast<const std::int16_t*>(values[i].data()), grids[i], 2));
-    there.push_back(contiguous(static_cast<const std::int16_t*>(device_values[i]->data), grids[i], 2));
+    there.push_back(contiguous(static_cast<const std::int16_t*>(device_values[i].data()), grids[i], 2));
   }
   using result = typename Fit::result;
   std::vector<result> fitted(4);
@@ -56,13 +39,13 @@ void expect_same(const Fit& how, const MakeOperation& operation) {
   const auto geometry = resample{.spacing_mm = {1, 1, 1}} | center_crop{{2, 4, 9}};
   const std::size_t n = 2 * 2 * 2 * 4 * 9;
   const auto host_plan = plan(operation(fitted.data()) | geometry | operation(fitted.data()), here);
-  const auto device_plan = plan(operation(device_fitted.data) | geometry | operation(device_fitted.data), there);
+  const auto device_plan = plan(operation(device_fitted.data()) | geometry | operation(device_fitted.data()), there);
   const auto outputs = host_plan.output_grids();
   std::vector<float> out(n);
   run(cpu{}, host_plan, image(here, batch_views(out.data(), std::span<const grid>(outputs), 2)));
 
   device_array<float> device_out(n);
-  const auto out_views = batch_views(device_out.data, std::span<const grid>(outputs), 2);
+  const auto out_views = batch_views(device_out.data(), std::span<const grid>(outputs), 2);
   cuda_workspace fit_memory(workspace_bytes(how, there)), memory(workspace_bytes(device_plan, image(there, out_views)));
   cudaStream_t stream;
   check_cuda(cudaStreamCreate(&stream), "stream");
@@ -70,7 +53,7 @@ void expect_same(const Fit& how, const MakeOperation& operation) {
   run(cuda{stream, memory}, device_plan, image(there, out_views));
   check_cuda(cudaStreamSynchronize(stream), "stream");
   cudaStreamDestroy(stream);
-  const std::vector<float> found = device_out.get();
+  const std::vector<float> found = device_out.values();
   int differ = 0;
   for (std::size_t i = 0; i < n; ++i) differ += float_bits(found[i]) != float_bits(out[i]) ? 1 : 0;
   EXPECT_EQ(differ, 0) << "of " << n;

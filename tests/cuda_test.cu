@@ -5,32 +5,12 @@
 
 #include <numeric>
 
+#include "support/device_array.cuh"
+
 namespace {
 
 using namespace suture;
-
-template <class T>
-class device_array {
-public:
-  explicit device_array(std::size_t n) : size_(n) { check_cuda(cudaMalloc(&data_, n * sizeof(T)), "device_array"); }
-  explicit device_array(const std::vector<T>& host) : device_array(host.size()) {
-    check_cuda(cudaMemcpy(data_, host.data(), size_ * sizeof(T), cudaMemcpyHostToDevice), "device_array");
-  }
-  device_array(const device_array&) = delete;
-  device_array(device_array&& other) noexcept : data_(other.data_), size_(other.size_) { other.data_ = nullptr; }
-  ~device_array() { cudaFree(data_); }
-  T* data() const { return data_; }
-  std::size_t size() const { return size_; }
-  std::vector<T> host() const {
-    std::vector<T> h(size_);
-    check_cuda(cudaMemcpy(h.data(), data_, size_ * sizeof(T), cudaMemcpyDeviceToHost), "device_array");
-    return h;
-  }
-
-private:
-  T* data_ = nullptr;
-  std::size_t size_;
-};
+using support::device_array;
 
 const extent3 patch{17, 20, 36};
 
@@ -126,7 +106,7 @@ TEST(cuda, gives_the_bits_of_the_cpu_for_chunks_of_any_size) {
   cuda_workspace workspace(workspace_bytes(p, image(in, out_views), labels(seg, seg_views)));
   run(suture::cuda{nullptr, workspace}, p, image(in, out_views), labels(seg, seg_views));
   check_cuda(cudaDeviceSynchronize(), "run");
-  EXPECT_EQ((patches{bits(out.host()), seg_out.host()}), on_host(d, s));
+  EXPECT_EQ((patches{bits(out.values()), seg_out.values()}), on_host(d, s));
 }
 
 TEST(cuda, a_run_is_captured_in_a_graph_and_replayed) {
@@ -158,7 +138,7 @@ TEST(cuda, a_run_is_captured_in_a_graph_and_replayed) {
     check_cuda(cudaMemsetAsync(workspace.span().data(), 0x5a, workspace.span().size(), stream), "memset");
     check_cuda(cudaGraphLaunch(executable, stream), "replay");
     check_cuda(cudaStreamSynchronize(stream), "replay");
-    EXPECT_EQ((patches{bits(out.host()), seg_out.host()}), expected) << "replay " << replay;
+    EXPECT_EQ((patches{bits(out.values()), seg_out.values()}), expected) << "replay " << replay;
   }
   check_cuda(cudaGraphExecDestroy(executable), "graph");
   check_cuda(cudaGraphDestroy(graph), "graph");
@@ -201,8 +181,8 @@ TEST(cuda, the_evaluator_runs_inside_a_users_kernel) {
   check_cuda(cudaDeviceSynchronize(), "pooled_kernel");
 
   const patches whole = on_host(d, s);
-  const std::vector<float> sums = pooled.host();
-  const std::vector<std::uint8_t> labels_found = corners.host();
+  const std::vector<float> sums = pooled.values();
+  const std::vector<std::uint8_t> labels_found = corners.values();
   const auto at = [](int item, int z, int y, int x) {
     return static_cast<std::size_t>(((item * 17 + z) * 20 + y) * 36 + x);
   };

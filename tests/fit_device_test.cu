@@ -4,40 +4,18 @@
 
 #include <cmath>
 #include <limits>
-#include <memory>
 #include <random>
 #include <suture/fit/fingerprint.hpp>
 #include <suture/fit/fit.cuh>
 #include <vector>
 
+#include "support/device_array.cuh"
+#include "support/launches.cuh"
+
 namespace {
 
 using namespace suture;
-
-template <class T>
-class device_array {
-public:
-  explicit device_array(std::size_t count) : count_(count) {
-    EXPECT_EQ(cudaMalloc(&data_, count * sizeof(T)), cudaSuccess);
-  }
-  explicit device_array(const std::vector<T>& values) : device_array(values.size()) {
-    EXPECT_EQ(cudaMemcpy(data_, values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice), cudaSuccess);
-  }
-  ~device_array() { cudaFree(data_); }
-  device_array(const device_array&) = delete;
-  device_array& operator=(const device_array&) = delete;
-  T* data() const { return data_; }
-  std::span<T> span() const { return {data_, count_}; }
-  std::vector<T> get() const {
-    std::vector<T> values(count_);
-    EXPECT_EQ(cudaMemcpy(values.data(), data_, count_ * sizeof(T), cudaMemcpyDeviceToHost), cudaSuccess);
-    return values;
-  }
-
-private:
-  T* data_ = nullptr;
-  std::size_t count_;
-};
+using support::device_array;
 
 grid box(std::int64_t z, std::int64_t y, std::int64_t x) {
   grid g;
@@ -51,8 +29,8 @@ struct batch {
   std::vector<grid> grids{box(3, 9, 41), box(1, 2, 1100), box(1, 1, 1)};
   std::vector<std::vector<T>> values;
   std::vector<std::vector<std::int16_t>> labels;
-  std::vector<std::unique_ptr<device_array<T>>> device_values;
-  std::vector<std::unique_ptr<device_array<std::int16_t>>> device_labels;
+  std::vector<device_array<T>> device_values;
+  std::vector<device_array<std::int16_t>> device_labels;
   std::vector<view<const T>> host, device;
   std::vector<view<const std::int16_t>> host_maps, device_maps;
 
@@ -77,12 +55,12 @@ struct batch {
       labels.push_back(l);
     }
     for (std::size_t i = 0; i < grids.size(); ++i) {
-      device_values.push_back(std::make_unique<device_array<T>>(values[i]));
-      device_labels.push_back(std::make_unique<device_array<std::int16_t>>(labels[i]));
+      device_values.emplace_back(values[i]);
+      device_labels.emplace_back(labels[i]);
       host.push_back(contiguous(static_cast<const T*>(values[i].data()), grids[i], 2));
-      device.push_back(contiguous(static_cast<const T*>(device_values[i]->data()), grids[i], 2));
+      device.push_back(contiguous(static_cast<const T*>(device_values[i].data()), grids[i], 2));
       host_maps.push_back(contiguous(static_cast<const std::int16_t*>(labels[i].data()), grids[i]));
-      device_maps.push_back(contiguous(static_cast<const std::int16_t*>(device_labels[i]->data()), grids[i]));
+      device_maps.push_back(contiguous(static_cast<const std::int16_t*>(device_labels[i].data()), grids[i]));
     }
   }
 };
@@ -97,7 +75,7 @@ void expect_same(const Fit& how, const batch<T>& b, const OnHost& on_host, const
   cuda_workspace workspace(workspace_bytes(how, b.device));
   fit(cuda{nullptr, workspace}, how, b.device, on_device, results.span());
   ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  const auto found = results.get();
+  const auto found = results.values();
   for (std::size_t g = 0; g < groups; ++g) EXPECT_EQ(found[g], expected[g]) << "group " << g;
 }
 
@@ -118,6 +96,26 @@ TYPED_TEST(fit_device, leaves_the_bits_of_the_cpu) {
   expect_same(fit_otsu{.pooled = true}, b, above{1e30f}, above{1e30f});  // nothing
 }
 
+// Every sample of a batch is in the same launches.
+TEST(fit_device_batch, does_not_show_in_the_launches) {
+  const device_array<float> values(3 * 5 * 70);
+  const auto launches_of = [&](const auto& how, std::size_t samples) {
+    using result = typename std::remove_cvref_t<decltype(how)>::result;
+    const std::vector<view<const float>> images(samples,
+                                                contiguous<const float>(values.data(), grid{.extents = {3, 5, 70}}));
+    const device_array<result> results(samples);
+    const cuda_workspace workspace(workspace_bytes(how, images));
+    return support::launches([&](cudaStream_t stream) {
+      fit(cuda{stream, workspace}, how, images, everything{}, results.span());
+    });
+  };
+  for (const std::size_t samples : {1, 2, 100}) {
+    EXPECT_EQ(launches_of(fit_moments{}, samples), 4u) << samples;
+    EXPECT_EQ(launches_of(fit_range{.lower = 1, .upper = 99}, samples), 8u) << samples;
+    EXPECT_EQ(launches_of(fit_otsu{}, samples), 6u) << samples;
+  }
+}
+
 TEST(fit_device_batch, opencv_rule) {
   expect_same(fit_otsu{.rule = otsu_rule::opencv}, batch<std::uint8_t>(), everything{}, everything{});
 }
@@ -130,7 +128,7 @@ TEST(fit_device_batch, histograms_become_fingerprints) {
   cuda_workspace workspace(workspace_bytes(how, b.device));
   fit(cuda{nullptr, workspace}, how, b.device, there, results.span());
   ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  const auto counts = results.get();
+  const auto counts = results.values();
   std::vector<histogram_counts<std::int16_t>> expected(6);
   fit(cpu{}, how, b.host, here, std::span(expected));
   cohort_fingerprint from_host, from_device;
@@ -166,7 +164,7 @@ TEST(fit_device_batch, many_percentiles_of_many_samples) {
   cuda_workspace workspace(workspace_bytes(how, there));
   fit(cuda{nullptr, workspace}, how, there, everything{}, results.span());
   ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  EXPECT_EQ(results.get(), expected);
+  EXPECT_EQ(results.values(), expected);
 }
 
 TEST(fit_device_batch, a_fit_is_captured_in_a_graph_and_replayed) {
@@ -187,7 +185,7 @@ TEST(fit_device_batch, a_fit_is_captured_in_a_graph_and_replayed) {
     check_cuda(cudaMemsetAsync(workspace.span().data(), 0x5a, workspace.span().size(), stream), "memset");
     check_cuda(cudaGraphLaunch(executable, stream), "replay");
     check_cuda(cudaStreamSynchronize(stream), "replay");
-    EXPECT_EQ(results.get(), expected);
+    EXPECT_EQ(results.values(), expected);
   }
   cudaGraphExecDestroy(executable);
   cudaGraphDestroy(graph);

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "support/device_array.cuh"
 #include "suture/math/elementary.hpp"
 #include "suture/rng/philox.hpp"
 
@@ -87,13 +88,10 @@ TYPED_TEST(SameBits, OnHostAndDevice) {
   using T = decltype(TypeParam{}(0u));
   using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
   constexpr std::uint32_t count = 1u << 18;
-  T* out = nullptr;
-  ASSERT_EQ(cudaMalloc(&out, count * sizeof(T)), cudaSuccess);
-  evaluate<<<count / 256, 256>>>(TypeParam{}, out, count);
+  const support::device_array<T> out(count);
+  evaluate<<<count / 256, 256>>>(TypeParam{}, out.data(), count);
   ASSERT_EQ(cudaGetLastError(), cudaSuccess);
-  std::vector<T> device(count);
-  ASSERT_EQ(cudaMemcpy(device.data(), out, count * sizeof(T), cudaMemcpyDeviceToHost), cudaSuccess);
-  ASSERT_EQ(cudaFree(out), cudaSuccess);
+  const std::vector<T> device = out.values();
   std::uint32_t numbers = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     const T host = TypeParam{}(i);

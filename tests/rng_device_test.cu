@@ -7,33 +7,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "support/device_array.cuh"
 #include "suture/rng/draw.hpp"
 
 namespace {
 
+using support::device_array;
 using suture::bit_cast;
-
-template <class T>
-class device_array {
-public:
-  explicit device_array(std::size_t count) : count_(count) {
-    EXPECT_EQ(cudaMalloc(&data_, count * sizeof(T)), cudaSuccess);
-  }
-  ~device_array() { cudaFree(data_); }
-  device_array(const device_array&) = delete;
-  device_array& operator=(const device_array&) = delete;
-
-  T* data() { return data_; }
-  std::vector<T> host() const {
-    std::vector<T> values(count_);
-    EXPECT_EQ(cudaMemcpy(values.data(), data_, count_ * sizeof(T), cudaMemcpyDeviceToHost), cudaSuccess);
-    return values;
-  }
-
-private:
-  T* data_ = nullptr;
-  std::size_t count_;
-};
 
 constexpr std::uint32_t threads = 4096;
 constexpr std::uint64_t seed = 0x0123456789ABCDEFu;
@@ -75,8 +55,8 @@ TEST(CurandDevice, Blocks) {
   curand_block<<<threads / 128, 128>>>(theirs.data());
   own_block<<<threads / 128, 128>>>(ours.data());
   ASSERT_EQ(cudaGetLastError(), cudaSuccess);
-  const auto expected = theirs.host();
-  EXPECT_EQ(ours.host(), expected);
+  const auto expected = theirs.values();
+  EXPECT_EQ(ours.values(), expected);
   for (std::uint32_t i = 0; i < threads; ++i)
     for (std::uint32_t k = 0; k < 4; ++k)
       ASSERT_EQ(suture::philox4x32({{i, ~i, i * 7u, i * i}}, {{i * 11u, i * 13u}})[k], expected[i * 4 + k]);
@@ -86,7 +66,7 @@ TEST(CurandDevice, Sequences) {
   device_array<std::uint32_t> theirs(threads * 8);
   curand_words<<<threads / 128, 128>>>(theirs.data());
   ASSERT_EQ(cudaGetLastError(), cudaSuccess);
-  const auto expected = theirs.host();
+  const auto expected = theirs.values();
   for (std::uint32_t i = 0; i < threads; ++i)
     for (std::uint32_t k = 0; k < 8; ++k) {
       const std::uint64_t start = first_block(i) & 0x3fffffffffffffffu;
@@ -122,13 +102,13 @@ TEST(RandomField, SameBitsOnHostAndDevice) {
   device_array<float> uniform(threads), normal(threads), uniform4(threads), normal4(threads);
   evaluate<<<threads / 128, 128>>>(field, uniform.data(), normal.data(), uniform4.data(), normal4.data());
   ASSERT_EQ(cudaGetLastError(), cudaSuccess);
-  const auto u = uniform.host(), z = normal.host();
+  const auto u = uniform.values(), z = normal.values();
   for (std::uint32_t i = 0; i < threads; ++i) {
     ASSERT_EQ(bit_cast<std::uint32_t>(u[i]), bit_cast<std::uint32_t>(field.uniform(element(i)))) << i;
     ASSERT_EQ(bit_cast<std::uint32_t>(z[i]), bit_cast<std::uint32_t>(field.normal(element(i)))) << i;
   }
-  EXPECT_EQ(uniform4.host(), u);
-  EXPECT_EQ(normal4.host(), z);
+  EXPECT_EQ(uniform4.values(), u);
+  EXPECT_EQ(normal4.values(), z);
 }
 
 constexpr int drawn = 7;
@@ -155,7 +135,7 @@ TEST(Draws, SameBitsOnHostAndDevice) {
   device_array<float> out(threads * drawn);
   draw_all<<<threads / 128, 128>>>(out.data());
   ASSERT_EQ(cudaGetLastError(), cudaSuccess);
-  const auto device = out.host();
+  const auto device = out.values();
   for (std::uint32_t i = 0; i < threads; ++i) {
     float host[drawn];
     draw(i, host);

@@ -20,7 +20,11 @@
 #include <type_traits>
 #include <vector>
 
+#include "support/device_array.cuh"
+
 namespace {
+
+using support::device_array;
 
 const suture::site here{"device"};
 constexpr float infinity = std::numeric_limits<float>::infinity();
@@ -39,40 +43,15 @@ __global__ void apply(F f, const In* in, Out* out, int n) {
   }
 }
 
-template <class T>
-class device_array {
-public:
-  explicit device_array(std::size_t count) : count_(count) {
-    EXPECT_EQ(cudaMalloc(&data_, count * sizeof(T)), cudaSuccess);
-  }
-  ~device_array() { cudaFree(data_); }
-  device_array(const device_array&) = delete;
-  device_array& operator=(const device_array&) = delete;
-  T* data() { return data_; }
-  void set(const std::vector<T>& values) {
-    EXPECT_EQ(cudaMemcpy(data_, values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice), cudaSuccess);
-  }
-  std::vector<T> get() const {
-    std::vector<T> values(count_);
-    EXPECT_EQ(cudaMemcpy(values.data(), data_, count_ * sizeof(T), cudaMemcpyDeviceToHost), cudaSuccess);
-    return values;
-  }
-
-private:
-  T* data_ = nullptr;
-  std::size_t count_;
-};
-
 template <class Out, class F, class In>
 std::vector<Out> on_device(const F& f, const std::vector<In>& in) {
   const int n = static_cast<int>(in.size());
-  device_array<In> from(in.size());
+  const device_array<In> from(in);
   device_array<Out> to(in.size());
-  from.set(in);
   apply<<<(n + 127) / 128, 128>>>(f, from.data(), to.data(), n);
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  return to.get();
+  return to.values();
 }
 
 // Stored intensities, the neighbourhood of zero and one, and a stride over all floats.

@@ -6,29 +6,11 @@
 
 #include "colour_recipes.hpp"
 #include "recipes.hpp"
+#include "support/device_array.cuh"
 
 namespace digest_test {
 
-template <class T>
-class device_array {
-public:
-  explicit device_array(std::size_t n) : size_(n) { check_cuda(cudaMalloc(&data_, n * sizeof(T)), "device_array"); }
-  explicit device_array(const std::vector<T>& host) : device_array(host.size()) {
-    check_cuda(cudaMemcpy(data_, host.data(), size_ * sizeof(T), cudaMemcpyHostToDevice), "device_array");
-  }
-  device_array(device_array&& other) noexcept : data_(other.data_), size_(other.size_) { other.data_ = nullptr; }
-  ~device_array() { cudaFree(data_); }
-  T* data() const { return data_; }
-  std::vector<T> host() const {
-    std::vector<T> h(size_);
-    check_cuda(cudaMemcpy(h.data(), data_, size_ * sizeof(T), cudaMemcpyDeviceToHost), "device_array");
-    return h;
-  }
-
-private:
-  T* data_ = nullptr;
-  std::size_t size_;
-};
+using support::device_array;
 
 template <class Cases, class Pipeline>
 line device_digest(const Cases& data, const char* name, const Pipeline& pipeline) {
@@ -64,8 +46,8 @@ line device_digest(const Cases& data, const char* name, const Pipeline& pipeline
   cudaStreamDestroy(stream);
   line result{name};
   for (std::size_t i = 0; i < data.grids.size(); ++i) {
-    const auto host = out[i].host();
-    const auto host_labels = labels_out[i].host();
+    const auto host = out[i].values();
+    const auto host_labels = labels_out[i].values();
     const grid& g = p.output_grid(i);
     result.images = combine_digest(result.images, data.ids[i], digest(contiguous(host.data(), g, Cases::channels)));
     result.labels = combine_digest(result.labels, data.ids[i], digest(contiguous(host_labels.data(), g)));

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "device_array.cuh"
 #include "suture/suture.cuh"
 
 namespace support {
@@ -34,26 +35,7 @@ struct device_executor {
   static constexpr std::string_view name = "device";
 
   template <class T>
-  class buffer {
-  public:
-    explicit buffer(const std::vector<T>& values) : size_(values.size()) {
-      suture::check_cuda(cudaMalloc(&data_, size_ * sizeof(T)), "buffer");
-      suture::check_cuda(cudaMemcpy(data_, values.data(), size_ * sizeof(T), cudaMemcpyHostToDevice), "buffer");
-    }
-    buffer(buffer&& other) noexcept : data_(other.data_), size_(other.size_) { other.data_ = nullptr; }
-    buffer& operator=(buffer&&) = delete;
-    ~buffer() { cudaFree(data_); }
-    T* data() { return data_; }
-    std::vector<T> values() const {
-      std::vector<T> v(size_);
-      suture::check_cuda(cudaMemcpy(v.data(), data_, size_ * sizeof(T), cudaMemcpyDeviceToHost), "buffer");
-      return v;
-    }
-
-  private:
-    T* data_ = nullptr;
-    std::size_t size_;
-  };
+  using buffer = device_array<T>;
 
   template <class Plan, class... Bindings>
   static void run(const Plan& plan, const Bindings&... bindings) {

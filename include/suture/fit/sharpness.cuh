@@ -2,7 +2,7 @@
 // fit_sharpness on a CUDA device: the results stay there; nothing is allocated, synchronised or copied back.
 #pragma once
 
-#include "fit.cuh"
+#include "gather.cuh"
 #include "sharpness.hpp"
 
 namespace suture {
@@ -96,23 +96,12 @@ void fit(const cuda& exec, const fit_sharpness&, const Images& images, const eve
   auto* sums = reinterpret_cast<grey_sums*>(exec.workspace.data() + l.sums);
   check_cuda(cudaMemsetAsync(sums, 0, l.bytes - l.sums, exec.stream), name, exec.at);
   std::int64_t strips = 1;
-  for (std::size_t first = 0; first < tiles.size(); first += fit_chunk::capacity) {
-    fit_chunk chunk{};
-    const std::size_t n = std::min<std::size_t>(fit_chunk::capacity, tiles.size() - first);
-    for (std::size_t i = 0; i < n; ++i) {
-      const auto& tile = tiles[first + i];
-      fit_record& r = chunk.records[i];
-      r.data = tile.data;
-      r.channel_stride = tile.channel_stride;
-      for (int k = 0; k < 3; ++k) {
-        r.stride[k] = tile.stride[k];
-        r.extents[k] = static_cast<std::int32_t>(tile.grid.extents[k]);
-      }
-      strips = std::max(strips, (tile.grid.extents[1] + sharpness_rows - 1) / sharpness_rows);
-    }
-    fit_upload_kernel<<<1, fit_chunk::capacity, 0, exec.stream>>>(chunk, records + first, static_cast<int>(n));
-    launched();
+  std::vector<fit_record> list;
+  for (const auto& tile : tiles) {
+    list.push_back(record_of(tile));
+    strips = std::max(strips, (tile.grid.extents[1] + sharpness_rows - 1) / sharpness_rows);
   }
+  upload_records(exec, name, list, records);
   for (std::size_t first = 0; first < tiles.size(); first += 65535) {
     const dim3 grid(static_cast<unsigned>(strips),
                     static_cast<unsigned>(std::min<std::size_t>(65535, tiles.size() - first)));

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pass of a fit over the samples of a batch on a CUDA device. All counters are integers, so no launch shape shows
+// in any bit, and the bits are those of the CPU.
+#pragma once
+
+#include "../exec/cuda.cuh"
+#include "gather.hpp"
+#include "statistics.hpp"
+
+namespace suture::detail {
+
+// One sample as the kernels see it.
+struct fit_record {
+  const void* data;
+  const void* map;
+  std::int64_t stride[3], map_stride[3];
+  std::int64_t channel_stride;
+  std::int32_t extents[3];
+  std::int32_t rows_per_block;
+};
+
+template <class T>
+fit_record record_of(const view<const T>& image) {
+  fit_record r{};
+  r.data = image.data;
+  r.channel_stride = image.channel_stride;
+  for (int k = 0; k < 3; ++k) {
+    r.stride[k] = image.stride[k];
+    r.extents[k] = static_cast<std::int32_t>(image.grid.extents[k]);
+  }
+  return r;
+}
+
+template <int Bytes>
+struct fit_chunk {
+  static constexpr std::size_t capacity = Bytes / sizeof(fit_record);
+  fit_record records[capacity];
+};
+
+inline constexpr int fit_threads = 256;
+inline constexpr std::int32_t voxels_per_block = 65536;
+
+template <int Bytes>
+__global__ void __launch_bounds__(fit_threads)
+    fit_upload_kernel(const __grid_constant__ fit_chunk<Bytes> chunk, fit_record* records, int count) {
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += fit_threads) records[i] = chunk.records[i];
+}
+
+// By value in the arguments of a kernel, or of several for a large batch.
+template <int Bytes>
+void upload_records(const cuda& exec, std::string_view name, std::span<const fit_record> from, fit_record* to) {
+  fit_chunk<Bytes> chunk{};
+  for (std::size_t first = 0; first < from.size(); first += chunk.capacity) {
+    const std::size_t n = std::min(chunk.capacity, from.size() - first);
+    std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(first), n, chunk.records);
+    fit_upload_kernel<Bytes><<<1, fit_threads, 0, exec.stream>>>(chunk, to + first, static_cast<int>(n));
+    check_cuda(cudaGetLastError(), name, exec.at);
+  }
+}
+inline void upload_records(const cuda& exec, std::string_view name, std::span<const fit_record> from, fit_record* to) {
+  constexpr int small = 4000, large = 32000;  // small batches should not pay for large arguments
+  if (from.size_bytes() <= small)
+    upload_records<small>(exec, name, from, to);
+  else
+    upload_records<large>(exec, name, from, to);
+}
+
+// Where the groups of a fit lie: group = sample * groups_per_sample + channel, or one per sample with all channels.
+struct fit_shape {
+  const fit_record* records;
+  std::int32_t channels;
+  bool pooled;
+  std::int64_t first_group;
+
+  __device__ std::int64_t group() const { return first_group + blockIdx.y; }
+};
+
+// visit(value, verdict) for every voxel of this block's rows. Warps take rows in turn; long rows take the whole block.
+template <class T, class Map, class Selector, class Visit>
+__device__ __forceinline__ void visit_voxels(const fit_shape& shape, const Selector& select, const Visit& visit) {
+  const std::int64_t group = shape.group();
+  const fit_record& r = shape.records[shape.pooled ? group : group / shape.channels];
+  const std::int64_t ny = r.extents[1], nz = r.extents[0];
+  const std::int64_t rows = ny * nz * (shape.pooled ? shape.channels : 1);
+  const std::int64_t first_channel = shape.pooled ? 0 : group % shape.channels;
+  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * r.rows_per_block;
+  const std::int64_t end = min(begin + r.rows_per_block, rows);
+  const int width = r.extents[2] >= 1024 ? fit_threads : 32;
+  const int lane = static_cast<int>(threadIdx.x) % width, line = static_cast<int>(threadIdx.x) / width;
+  for (std::int64_t row = begin + line; row < end; row += fit_threads / width) {
+    const std::int64_t y = row % ny, z = row / ny % nz, channel = first_channel + row / ny / nz;
+    const T* values = static_cast<const T*>(r.data) + channel * r.channel_stride + z * r.stride[0] + y * r.stride[1];
+    const Map* map = static_cast<const Map*>(r.map) + z * r.map_stride[0] + y * r.map_stride[1];
+    for (std::int32_t x = lane; x < r.extents[2]; x += width) {
+      const T value = values[x * r.stride[2]];
+      Map label = 0;
+      if (r.map != nullptr) label = map[x * r.map_stride[2]];
+      visit(value, select(value, label));
+    }
+  }
+}
+
+// Shared memory for a type whose members have initial values.
+template <class T>
+struct shared_room {
+  alignas(T) unsigned char bytes[sizeof(T)];
+  __device__ __forceinline__ T& get() { return *reinterpret_cast<T*>(bytes); }
+};
+
+using counter = unsigned long long;
+
+__device__ __forceinline__ void count_up(std::uint64_t* where, std::uint64_t amount) {
+  if (amount != 0) atomicAdd(reinterpret_cast<counter*>(where), static_cast<counter>(amount));
+}
+__device__ __forceinline__ void count_up(std::int64_t* where, std::int64_t amount) {
+  if (amount != 0) atomicAdd(reinterpret_cast<counter*>(where), static_cast<counter>(amount));
+}
+
+// A run of equal indices held back, so that a block of air costs one atomic operation and not one per voxel.
+struct run_of_equals {
+  std::int32_t index = -1;
+  std::uint32_t length = 0;
+
+  template <class Add>
+  __device__ __forceinline__ void add(std::int32_t next, const Add& add) {
+    if (next == index) {
+      ++length;
+      return;
+    }
+    end(add);
+    index = next;
+    length = 1;
+  }
+  template <class Add>
+  __device__ __forceinline__ void end(const Add& add) {
+    if (length != 0) add(index, length);
+  }
+};
+
+__device__ __forceinline__ void add_tally(fit_tally& to, const fit_tally& t) {
+  count_up(&to.count, t.count);
+  count_up(&to.excluded, t.excluded);
+  count_up(&to.undeclared, t.undeclared);
+}
+
+// A fit on its way to the stream.
+struct fit_launcher {
+  const cuda& exec;
+  std::string_view name;
+  fit_shape shape;
+  std::int64_t blocks;
+  std::size_t groups;
+
+  void launched() const { check_cuda(cudaGetLastError(), name, exec.at); }
+  void clear(void* memory, std::size_t bytes) const {
+    check_cuda(cudaMemsetAsync(memory, 0, bytes, exec.stream), name, exec.at);
+  }
+  unsigned group_count() const { return static_cast<unsigned>(groups); }
+
+  // launch(grid, shape) for all groups.
+  template <class Launch>
+  void over_groups(const Launch& launch) const {
+    for (std::size_t first = 0; first < groups; first += 65535) {
+      fit_shape part = shape;
+      part.first_group = static_cast<std::int64_t>(first);
+      launch(dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(std::min<std::size_t>(65535, groups - first))),
+             part);
+      launched();
+    }
+  }
+};
+
+}  // namespace suture::detail

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// fit_percentiles, fit_range and fit_landmarks on a CUDA device.
+#pragma once
+
+#include "histogram.cuh"
+#include "percentiles.hpp"
+
+namespace suture::detail {
+
+// Counters of one round of a search, by slot.
+template <int N>
+struct device_search {
+  search<N> state;
+  std::uint64_t counts[search<N>::ranks * 2048];
+};
+
+template <int N>
+__global__ void __launch_bounds__(fit_threads) search_start_kernel(device_search<N>* states) {
+  device_search<N>& s = states[blockIdx.x];
+  const auto i = static_cast<int>(threadIdx.x);
+  for (int k = i; k < search<N>::ranks * 2048; k += fit_threads) s.counts[k] = 0;
+  for (int k = i; k < 2048; k += fit_threads) {
+    s.state.first_slot[k] = 255;
+    for (int r = 0; r < search<N>::ranks; ++r) s.state.second_slot[r][k] = 255;
+  }
+  for (int k = i; k < search<N>::ranks; k += fit_threads) {
+    s.state.rank[k] = 0;
+    s.state.prefix[k] = 0;
+    s.state.slot[k] = 0;
+  }
+  for (int k = i; k < N; k += fit_threads) s.state.fraction[k] = 0;
+  if (i == 0) {
+    s.state.slots = 1;
+    s.state.tally = {};
+  }
+}
+
+template <class T, class Map, int N, class Selector>
+__global__ void __launch_bounds__(fit_threads)
+    search_kernel(fit_shape shape, Selector select, device_search<N>* states, int round) {
+  constexpr std::int32_t room = 8192;
+  __shared__ std::uint32_t near[room];
+  device_search<N>& s = states[shape.group()];
+  if (round > 0 && s.state.tally.count == 0) return;
+  const std::int32_t used = s.state.slots * 2048;
+  const bool local = used <= room;
+  if (local) {
+    for (std::int32_t i = static_cast<std::int32_t>(threadIdx.x); i < used; i += fit_threads) near[i] = 0;
+    __syncthreads();
+  }
+  const auto add = [&](std::int32_t index, std::uint32_t amount) {
+    if (local)
+      atomicAdd(near + index, amount);
+    else
+      count_up(s.counts + index, amount);
+  };
+  run_of_equals run;
+  fit_tally tally;
+  visit_voxels<T, Map>(shape, select, [&](T value, verdict v) {
+    if (v == verdict::rejected) return;
+    if (v == verdict::undeclared)
+      ++tally.undeclared;
+    else if (!counted<T>::finite(value))
+      ++tally.excluded;
+    else {
+      ++tally.count;
+      const std::int32_t index = s.state.counter(counted<T>::key(value), round);
+      if (index >= 0) run.add(index, add);
+    }
+  });
+  run.end(add);
+  if (round == 0) add_tally(s.state.tally, tally);
+  if (local) {
+    __syncthreads();
+    for (std::int32_t i = static_cast<std::int32_t>(threadIdx.x); i < used; i += fit_threads)
+      count_up(s.counts + i, near[i]);
+  }
+}
+
+// The bin that holds a rank among bins * 32 counters, found by one warp; the rank becomes that within the bin.
+__device__ __forceinline__ std::uint32_t find_rank(const std::uint64_t* counts, int bins, std::uint64_t& rank) {
+  const int lane = static_cast<int>(threadIdx.x) & 31;
+  std::uint64_t sum = 0;
+  for (int i = 0; i < bins; ++i) sum += counts[lane * bins + i];
+  std::uint64_t before = sum;
+  for (int step = 1; step < 32; step *= 2) {
+    const auto other = static_cast<std::uint64_t>(__shfl_up_sync(0xffffffffu, static_cast<counter>(before), step));
+    if (lane >= step) before += other;
+  }
+  before -= sum;
+  const bool here = rank >= before && rank < before + sum;
+  const int owner = __ffs(static_cast<int>(__ballot_sync(0xffffffffu, here))) - 1;
+  std::uint32_t bin = 0;
+  std::uint64_t rest = rank;
+  if (lane == owner) {
+    rest -= before;
+    bin = static_cast<std::uint32_t>(lane * bins);
+    while (rest >= counts[bin]) rest -= counts[bin++];
+  }
+  rank = static_cast<std::uint64_t>(__shfl_sync(0xffffffffu, static_cast<counter>(rest), owner));
+  return __shfl_sync(0xffffffffu, bin, owner);
+}
+
+template <class T, class Fit, int N>
+__global__ void __launch_bounds__(fit_threads)
+    search_advance_kernel(device_search<N>* states, Fit how, int round, typename Fit::result* results) {
+  require_ieee_arithmetic();
+  device_search<N>& s = states[blockIdx.x];
+  const bool last = round + 1 == search<N>::rounds;
+  if (s.state.tally.count != 0) {
+    if (round == 0) {
+      const auto where = how.positions();
+      if (threadIdx.x == 0) s.state.aim(where.q, s.state.tally.count);
+      __syncthreads();
+    }
+    for (int r = static_cast<int>(threadIdx.x) / 32; r < search<N>::ranks; r += fit_threads / 32) {
+      std::uint64_t rank = s.state.rank[r];
+      const std::uint32_t digit = find_rank(s.counts + s.state.slot[r] * 2048, 64, rank);
+      if (threadIdx.x % 32 == 0) {
+        s.state.rank[r] = rank;
+        s.state.prefix[r] = s.state.prefix[r] << search<N>::digit_bits(round) | digit;
+      }
+    }
+    __syncthreads();
+    for (int k = static_cast<int>(threadIdx.x); k < search<N>::ranks * 2048; k += fit_threads) s.counts[k] = 0;
+    if (threadIdx.x == 0) s.state.assign_slots(round);
+  }
+  if (last && threadIdx.x == 0) results[blockIdx.x] = how.finish(s.state.template finish<T>());
+}
+
+template <class T, percentile_fit Fit>
+__device__ __forceinline__ void finish_histogram(const histogram_counts<T>& state, const segments& s,
+                                                 const fit_tally& tally, const Fit& how, typename Fit::result* result) {
+  constexpr int per_thread = histogram_counts<T>::bins / fit_threads;
+  constexpr auto least = counted<T>::least;
+  const auto t = static_cast<int>(threadIdx.x);
+  const auto where = how.positions();
+  constexpr int N = decltype(where)::size;
+  __shared__ shared_room<percentiles<N>> room;
+  percentiles<N>& found = room.get();
+  const auto ranked = [&](std::uint64_t rank) {
+    int segment = fit_threads - 1;
+    while (s.before[segment] > rank) --segment;
+    rank -= s.before[segment];
+    int bin = segment * per_thread;
+    while (rank >= state.counts[bin]) rank -= state.counts[bin++];
+    return static_cast<double>(bin + least);
+  };
+  if (t < N) {
+    found.value[t] = 0;
+    if (s.count != 0) {
+      const percentile_place place = locate_percentile(where.q[t], s.count);
+      found.value[t] = interpolate_percentile(
+          ranked(place.lower), ranked(place.lower + 1 < s.count ? place.lower + 1 : s.count - 1), place.fraction);
+    }
+  }
+  if (t == 0) {
+    found.tally = tally;
+    found.status = s.count == 0 ? fit_status::empty : s.first[0] < s.last[0] ? fit_status::ok : fit_status::constant;
+  }
+  __syncthreads();
+  if (t == 0) *result = how.finish(found);
+}
+
+template <percentile_fit Fit>
+using search_of = device_search<decltype(std::declval<const Fit&>().positions())::size>;
+
+template <percentile_fit Fit>
+std::size_t fit_state_bytes(const Fit&, std::size_t groups) {
+  return aligned(groups * sizeof(search_of<Fit>));
+}
+
+template <class T, class Map, percentile_fit Fit, class Selector>
+void queue_fit(const fit_launcher& fit, const Fit& how, const Selector& select, std::byte* states,
+               typename Fit::result* results) {
+  constexpr int N = decltype(how.positions())::size;
+  auto* const searches = reinterpret_cast<device_search<N>*>(states);
+  search_start_kernel<N><<<fit.group_count(), fit_threads, 0, fit.exec.stream>>>(searches);
+  fit.launched();
+  for (int round = 0; round < search<N>::rounds; ++round) {
+    fit.over_groups([&](dim3 grid, const fit_shape& shape) {
+      search_kernel<T, Map, N, Selector><<<grid, fit_threads, 0, fit.exec.stream>>>(shape, select, searches, round);
+    });
+    search_advance_kernel<T, Fit, N>
+        <<<fit.group_count(), fit_threads, 0, fit.exec.stream>>>(searches, how, round, results);
+    fit.launched();
+  }
+}
+
+}  // namespace suture::detail
