@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rgb_image.hpp"
+
+#include <cairo.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#if defined(SUTURE_EXAMPLE_TIFF)
+#include <tiffio.h>
+#endif
+
+namespace suture::examples {
+namespace {
+
+constexpr site here{"image"};
+constexpr std::int64_t most_pixels = std::int64_t{1} << 28;
+
+void check_size(const std::string& name, std::int64_t height, std::int64_t width) {
+  require(height > 0 && width > 0 && height <= most_pixels / width, here, name, ": ", height, " by ", width,
+          " pixels; at most 2^28 can be read at once");
+}
+
+struct destroy_surface {
+  void operator()(cairo_surface_t* s) const { cairo_surface_destroy(s); }
+};
+using surface = std::unique_ptr<cairo_surface_t, destroy_surface>;
+
+image_file read_png(const std::string& name) {
+  const surface from(cairo_image_surface_create_from_png(name.c_str()));
+  const cairo_status_t status = cairo_surface_status(from.get());
+  require(status == CAIRO_STATUS_SUCCESS, here, name, ": ",
+          status == CAIRO_STATUS_READ_ERROR ? "damaged or truncated PNG" : cairo_status_to_string(status));
+  const cairo_format_t format = cairo_image_surface_get_format(from.get());
+  require(format == CAIRO_FORMAT_RGB24 || format == CAIRO_FORMAT_ARGB32, here, name,
+          ": only PNG files of 8 bits a channel can be read");
+  const std::int64_t height = cairo_image_surface_get_height(from.get());
+  const std::int64_t width = cairo_image_surface_get_width(from.get());
+  check_size(name, height, width);
+  image_file file{{height, width, std::vector<std::uint8_t>(static_cast<std::size_t>(height * width * 3))}, 0};
+  cairo_surface_flush(from.get());
+  const unsigned char* data = cairo_image_surface_get_data(from.get());
+  const int stride = cairo_image_surface_get_stride(from.get());
+  for (std::int64_t y = 0; y < height; ++y) {
+    const auto* row = reinterpret_cast<const std::uint32_t*>(data + y * stride);
+    for (std::int64_t x = 0; x < width; ++x) {
+      // Colours come multiplied by their opacity.
+      const std::uint32_t white = format == CAIRO_FORMAT_ARGB32 ? 255 - (row[x] >> 24) : 0;
+      for (int c = 0; c < 3; ++c)
+        file.image.at(y, x)[c] = static_cast<std::uint8_t>((row[x] >> (16 - 8 * c) & 255) + white);
+    }
+  }
+  return file;
+}
+
+#if defined(SUTURE_EXAMPLE_TIFF)
+std::string last_problem;
+
+void keep_problem(const char*, const char* format, va_list arguments) {
+  char text[256];
+  std::vsnprintf(text, sizeof text, format, arguments);
+  last_problem = text;
+}
+
+struct close_tiff {
+  void operator()(TIFF* t) const { TIFFClose(t); }
+};
+
+image_file read_tiff(const std::string& name) {
+  last_problem.clear();
+  TIFFSetErrorHandler(keep_problem);
+  TIFFSetWarningHandler(nullptr);
+  const std::unique_ptr<TIFF, close_tiff> from(TIFFOpen(name.c_str(), "r"));
+  require(from != nullptr, here, name, ": not a TIFF that can be read: ", last_problem);
+  std::uint32_t height = 0, width = 0;
+  TIFFGetField(from.get(), TIFFTAG_IMAGELENGTH, &height);
+  TIFFGetField(from.get(), TIFFTAG_IMAGEWIDTH, &width);
+  check_size(name, height, width);
+  std::vector<std::uint32_t> raster(static_cast<std::size_t>(height) * width);
+  require(TIFFReadRGBAImageOriented(from.get(), width, height, raster.data(), ORIENTATION_TOPLEFT, 1) == 1, here, name,
+          ": damaged or truncated TIFF: ", last_problem);
+  image_file file{{height, width, std::vector<std::uint8_t>(raster.size() * 3)}, 0};
+  for (std::size_t i = 0; i < raster.size(); ++i) {
+    const std::uint32_t white = 255 - TIFFGetA(raster[i]);  // colours come multiplied by their opacity
+    file.image.pixels[3 * i] = static_cast<std::uint8_t>(TIFFGetR(raster[i]) + white);
+    file.image.pixels[3 * i + 1] = static_cast<std::uint8_t>(TIFFGetG(raster[i]) + white);
+    file.image.pixels[3 * i + 2] = static_cast<std::uint8_t>(TIFFGetB(raster[i]) + white);
+  }
+  float resolution = 0;
+  std::uint16_t unit = RESUNIT_NONE;
+  TIFFGetField(from.get(), TIFFTAG_XRESOLUTION, &resolution);
+  TIFFGetFieldDefaulted(from.get(), TIFFTAG_RESOLUTIONUNIT, &unit);
+  const double length = unit == RESUNIT_CENTIMETER ? 1e4 : unit == RESUNIT_INCH ? 25400 : 0;
+  // Files often carry the resolution of a printer; a microscope's is finer than 20 micrometres.
+  if (resolution > 0 && length / static_cast<double>(resolution) <= 20)
+    file.mpp = length / static_cast<double>(resolution);
+  return file;
+}
+#else
+image_file read_tiff(const std::string& name) { fail(here, name, ": this program was built without libtiff"); }
+#endif
+
+}  // namespace
+
+image_file read_image_file(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  char magic[4] = {};
+  std::ifstream file(path, std::ios::binary);
+  require(file.good() && std::filesystem::is_regular_file(path), here, name, ": cannot be opened");
+  file.read(magic, 4);
+  require(file.gcount() == 4, here, name, ": too short to be an image");
+  if (std::memcmp(magic, "\x89PNG", 4) == 0) return read_png(name);
+  if (std::memcmp(magic, "II*\0", 4) == 0 || std::memcmp(magic, "MM\0*", 4) == 0 ||
+      std::memcmp(magic, "II+\0", 4) == 0 || std::memcmp(magic, "MM\0+", 4) == 0)
+    return read_tiff(name);
+  fail(here, name, ": neither PNG nor TIFF");
+}
+
+void write_png(const std::filesystem::path& path, const rgb_image& image) {
+  require(image.height > 0 && image.width > 0 && image.height <= 32767 && image.width <= 32767, here, path.string(),
+          ": a picture of ", image.height, " by ", image.width, " pixels cannot be written");
+  const surface to(
+      cairo_image_surface_create(CAIRO_FORMAT_RGB24, static_cast<int>(image.width), static_cast<int>(image.height)));
+  require(cairo_surface_status(to.get()) == CAIRO_STATUS_SUCCESS, here, "out of memory");
+  unsigned char* data = cairo_image_surface_get_data(to.get());
+  const int stride = cairo_image_surface_get_stride(to.get());
+  for (std::int64_t y = 0; y < image.height; ++y) {
+    auto* row = reinterpret_cast<std::uint32_t*>(data + y * stride);
+    for (std::int64_t x = 0; x < image.width; ++x) {
+      const std::uint8_t* p = image.at(y, x);
+      row[x] = std::uint32_t{p[0]} << 16 | std::uint32_t{p[1]} << 8 | p[2];
+    }
+  }
+  cairo_surface_mark_dirty(to.get());
+  std::error_code status;
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), status);
+  const std::filesystem::path temporary = path.string() + ".part" + std::to_string(getpid());
+  const cairo_status_t wrote = cairo_surface_write_to_png(to.get(), temporary.c_str());
+  if (wrote == CAIRO_STATUS_SUCCESS) std::filesystem::rename(temporary, path, status);
+  if (wrote == CAIRO_STATUS_SUCCESS && !status) return;
+  std::error_code ignored;
+  std::filesystem::remove(temporary, ignored);
+  fail(here, path.string(),
+       ": cannot be written: ", wrote != CAIRO_STATUS_SUCCESS ? cairo_status_to_string(wrote) : status.message());
+}
+
+}  // namespace suture::examples
