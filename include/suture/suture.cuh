@@ -4,6 +4,7 @@
 
 #include "exec/cuda.cuh"
 #include "fit/fit.cuh"
+#include "fit/macenko.cuh"
 #include "fit/sharpness.cuh"
 #include "mask/loops.cuh"
 #include "patch/reassemble.cuh"

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prints the digests of stain fits and normalisation, computed on the CPU.
+#include "stains.hpp"
+#include "backend.hpp"
+
+int main() { digest_test::print_stains(digest_test::host_backend{}); }

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the digests of stain fits and normalisation are made from.
+#pragma once
+
+#include <suture/core/digest.hpp>
+
+#include "samples.hpp"
+
+namespace digest_test {
+
+// Prints every digest. Backend: backend.hpp or backend.cuh.
+template <class Backend>
+void print_stains(Backend backend) {
+  const colour_cases data;
+  const std::size_t n = data.grids.size();
+  std::vector<view<const std::uint8_t>> images, masks;
+  std::vector<view<const float>> floats;
+  std::vector<view<float>> outputs;
+  for (std::size_t i = 0; i < n; ++i) {
+    const grid& g = data.grids[i];
+    std::vector<float> values;
+    for (const std::uint8_t x : data.images[i])
+      values.push_back(static_cast<float>(x) / 255 + static_cast<float>(mix64(values.size()) % 100) * 2e-5f);
+    values[7] = __builtin_nanf("");
+    images.push_back(channels_last<const std::uint8_t>(backend.place(data.images[i]), g, 3));
+    floats.push_back(channels_last<const float>(backend.place(values), g, 3));
+    masks.push_back(contiguous<const std::uint8_t>(backend.place(data.labels[i]), g));
+    outputs.push_back(contiguous(backend.template room<float>(static_cast<std::size_t>(3 * g.voxels())), g, 3));
+  }
+  // Of the fitted bases, and of the images normalised by them.
+  const auto print = [&](const char* name, const auto& fit_of, const auto& in, const auto& selection,
+                         const macenko_mode& mode, bool together) {
+    const std::size_t results = together ? 1 : n;
+    const std::span<stain_basis> fitted(backend.template room<stain_basis>(results), results);
+    fit(backend.exec(std::size_t{1} << 20), fit_of, in, selection, fitted);
+    std::uint64_t numbers = 0, colours = 0;
+    const auto add = [&](double x) { numbers = mix64(numbers ^ bit_cast<std::uint64_t>(x)); };
+    for (const stain_basis& b : backend.back(fitted.data(), results)) {
+      for (int k = 0; k < 2; ++k) {
+        for (int c = 0; c < 3; ++c) {
+          add(b.stains[c][k]);
+          add(static_cast<double>(b.unmixing.row[k][c]));
+        }
+        add(b.max_concentration[k]);
+      }
+      add(static_cast<double>(b.tally.count));
+      add(static_cast<double>(b.pixels));
+      add(static_cast<double>(static_cast<std::uint32_t>(b.status)));
+    }
+    const auto p = plan(mode.normalize(fitted.data(), {}, together), in);
+    const auto bound = image(in, outputs);
+    run(backend.exec(workspace_bytes(p, bound)), p, bound);
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto host = backend.back(outputs[i].data, static_cast<std::size_t>(3 * data.grids[i].voxels()));
+      colours = combine_digest(colours, i, digest(contiguous(host.data(), data.grids[i], 3)));
+    }
+    std::printf("%-24s %016llx %016llx\n", name, static_cast<unsigned long long>(numbers),
+                static_cast<unsigned long long>(colours));
+  };
+  const auto mode = [&](const char* name, const macenko_mode& m) {
+    print(name, m.fit, images, everything{}, m, false);
+  };
+  mode("macenko", macenko::standard);
+  mode("macenko_torchstain", macenko::torchstain);
+  mode("macenko_torchstain_torch", macenko::torchstain_torch);
+  mode("macenko_matlab", macenko::matlab);
+  mode("macenko_henorm", macenko::henorm);
+  mode("macenko_monai", macenko::monai);
+  mode("macenko_cucim", macenko::cucim);
+  mode("macenko_staintools", macenko::staintools);
+  mode("macenko_tiatoolbox", macenko::tiatoolbox);
+  print("macenko_together", fit_macenko{.together = true}, images, everything{}, macenko::standard, true);
+  print("macenko_masked", fit_macenko{.fallback = stain_fallback::given}, images, inside(masks), macenko::standard,
+        false);
+  print("macenko_float", fit_macenko{.centred = false, .full_scale = 1}, floats, everything{}, macenko::matlab, false);
+  print("macenko_blank", fit_macenko{.least_density = 20, .fallback = stain_fallback::given}, images, everything{},
+        macenko::standard, false);
+}
+
+}  // namespace digest_test
