@@ -15,7 +15,7 @@ namespace suture {
 //   volume), or are control_points (>= 4) in number along each axis; their displacements are uniform in
 //   +-max_displacement_mm along each array axis and act as B-spline coefficients (approximating, no prefilter).
 //   The outer locked_borders layers do not move; an axis of too few control points to leave one free is not locked.
-//   An axis of a single voxel (a 2D image) is neither bent nor bent along.
+//   An axis of a single voxel (a 2D image) is neither bent nor bent along: it has one cell, whatever its spacing.
 //   itk_domain widens the volume by 1/8 voxel on each side, as ITK's transform initializer does.
 // Folding: with cells of d mm along an axis, displacements up to 0.40 d (2D: 0.48 d) can never fold space (Choi and Lee
 //   2000: 0.4033 and 0.4887); beyond that the operation is refused unless allow_folding is set.
@@ -44,7 +44,7 @@ struct elastic {
     result.field = field;
     for (int k = 0; k < 3; ++k) {
       const auto voxels = static_cast<double>(input.extents[k]);
-      const double cells = mesh_cells(k, voxels * input.spacing[k], where);
+      const double cells = mesh_cells(k, input.extents[k], voxels * input.spacing[k], where);
       const double width = fma(2.0, margin, voxels);  // voxels the mesh covers
       result.control_points[k] = static_cast<std::int32_t>(cells) + 3;
       result.locked[k] = result.control_points[k] > 2 * std::int64_t{locked_borders} ? locked_borders : 0;
@@ -67,7 +67,7 @@ struct elastic {
 private:
   static constexpr std::int32_t most_cells = 1 << 20;  // three axes and three components still count in 64 bits
 
-  double mesh_cells(int axis, double extent_mm, const site& where) const {
+  double mesh_cells(int axis, std::int64_t voxels, double extent_mm, const site& where) const {
     if (control_points[axis] != 0) {
       require(control_points[axis] >= 4 && control_points[axis] <= most_cells, where, "control_points ", control_points,
               " must be 4 to ", most_cells, " along each axis, or 0 to follow control_spacing_mm");
@@ -75,6 +75,7 @@ private:
     }
     const double spacing = control_spacing_mm[axis];
     require(std::isfinite(spacing) && spacing > 0, where, "control_spacing_mm ", spacing, " must be positive");
+    if (voxels == 1) return 1;
     const double cells = std::floor(extent_mm / spacing + 0.5);
     require(cells <= most_cells, where, "control_spacing_mm ", spacing, " makes ", cells, " cells over ", extent_mm,
             " mm; at most ", most_cells, " are possible");
