@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "digest/host.hpp"
+#include "digest/staged_recipes.hpp"
 
 namespace {
 
@@ -93,6 +94,12 @@ void expect_walk_equals_lone_voxels(const Cases& data, const char* name, const P
 TEST(executor, a_walk_computes_what_a_lone_voxel_computes) {
   const cases data;
   for_each_recipe(
+      [&](const char* name, const auto& pipeline) { expect_walk_equals_lone_voxels(data, name, pipeline); });
+}
+
+TEST(executor, the_last_stage_computes_what_a_lone_voxel_computes) {
+  const cases data;
+  for_each_staged_recipe(
       [&](const char* name, const auto& pipeline) { expect_walk_equals_lone_voxels(data, name, pipeline); });
 }
 

@@ -9,6 +9,7 @@
 #include "../sample/sampler.hpp"
 #include "binding.hpp"
 #include "column.hpp"
+#include "stage.hpp"
 
 namespace suture {
 
@@ -38,11 +39,12 @@ SUTURE_FN pixel<To> stored(pixel<From> v) {
   return {{stored<To>(v.c[0]), stored<To>(v.c[1]), stored<To>(v.c[2])}};
 }
 
-// What is finished at one voxel of a bound pair: an element of one channel, or the pixel of a colour pipeline.
+// What the fused part leaves at one voxel of a bound pair: an element of one channel, or the pixel of a colour
+// pipeline.
 template <class Pipeline, class Binding>
 struct pair_evaluator {
   using In = typename Binding::input;
-  using Out = typename Binding::output;
+  using Out = std::conditional_t<Pipeline::is_staged && !Binding::is_label, float, typename Binding::output>;
   using value = typename Pipeline::value_type;
   static constexpr bool is_colour = Pipeline::is_colour && !Binding::is_label;
   using result = std::conditional_t<is_colour, pixel<Out>, Out>;
@@ -144,14 +146,17 @@ struct evaluator {
   const record_type* records;
   typename Pipeline::sampling_type rule;
 
-  // One output voxel of bound pair B. Where the pipeline works on colour, an image gives its pixel<T>, all channels.
+  // One output voxel of bound pair B. Where the pipeline works on colour and has no later stage, an image gives its
+  // pixel<T>, all channels.
   template <std::size_t B>
   SUTURE_FN auto get(std::int32_t number, std::int32_t z, std::int32_t y, std::int32_t x,
                      std::int32_t channel = 0) const {
     const record_type& r = records[number];
-    coordinate c[3] = {};
-    if constexpr (Pipeline::has_geometry) column<Pipeline>(r.sample, z, y, x).locate(c);
-    return pair<B>::at(r.sample, r.in[B], c, number, channel, z, y, x, rule);
+    if constexpr (Pipeline::is_staged && !binding_type<B>::is_label)
+      return detail::stored<typename binding_type<B>::output>(
+          detail::stage_value<Pipeline::steps.stage_count - 1>(r.sample, r.staged[B], number, channel, z, y, x));
+    else
+      return fused<B>(r, number, z, y, x, channel);
   }
 
   SUTURE_FN auto operator()(std::int32_t number, std::int32_t z, std::int32_t y, std::int32_t x,
@@ -159,25 +164,35 @@ struct evaluator {
     return get<0>(number, z, y, x, channel);
   }
 
-  // Writes every channel of every pair at one output voxel.
+  // One voxel of what the fused part leaves.
+  template <std::size_t B>
+  SUTURE_FN auto fused(const record_type& r, std::int32_t number, std::int32_t z, std::int32_t y, std::int32_t x,
+                       std::int32_t channel) const {
+    coordinate c[3] = {};
+    if constexpr (Pipeline::has_geometry) column<Pipeline>(r.sample, z, y, x).locate(c);
+    return pair<B>::at(r.sample, r.in[B], c, number, channel, z, y, x, rule);
+  }
+
+  // Writes what the fused part leaves in every channel of every pair at one voxel, with the label maps or without.
+  template <bool WithLabels = true>
   SUTURE_FN void write(const record_type& r, std::int32_t number, const coordinate (&c)[3], std::int32_t z,
                        std::int32_t y, std::int32_t x) const {
-    write_pairs(r, number, c, z, y, x, std::make_index_sequence<pairs>{});
+    // Labels first: an image's taps then need the coordinate for the last time, which saves its registers.
+    if constexpr (WithLabels) write_pairs<true>(r, number, c, z, y, x, std::make_index_sequence<pairs>{});
+    write_pairs<false>(r, number, c, z, y, x, std::make_index_sequence<pairs>{});
   }
 
 private:
-  template <std::size_t... B>
+  template <bool Labels, std::size_t... B>
   SUTURE_FN void write_pairs(const record_type& r, std::int32_t number, const coordinate (&c)[3], std::int32_t z,
                              std::int32_t y, std::int32_t x, std::index_sequence<B...>) const {
-    // Labels first: an image's taps then need the coordinate for the last time, which saves its registers.
-    (write_pair<B, true>(r, number, c, z, y, x), ...);
-    (write_pair<B, false>(r, number, c, z, y, x), ...);
+    (write_pair<B, Labels>(r, number, c, z, y, x), ...);
   }
   template <std::size_t B, bool Labels>
   SUTURE_FN void write_pair(const record_type& r, std::int32_t number, const coordinate (&c)[3], std::int32_t z,
                             std::int32_t y, std::int32_t x) const {
     if constexpr (binding_type<B>::is_label != Labels) return;
-    using Out = typename binding_type<B>::output;
+    using Out = typename pair<B>::Out;
     const target_tensor& t = r.out[B];
     Out* p = static_cast<Out*>(t.data) + z * t.stride[0] + y * t.stride[1] + x * t.stride[2];
     if constexpr (pair<B>::is_colour) {

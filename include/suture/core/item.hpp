@@ -31,6 +31,7 @@ struct item {
   std::uint32_t planar;  // one plane in, one plane out, and the map stays in it: nothing to interpolate along z
   typename Pipeline::taps taps;
   typename Pipeline::outputs outputs;
+  typename Pipeline::later later;
 };
 
 struct source_tensor {
@@ -47,12 +48,30 @@ struct target_tensor {
   std::int64_t channel_stride;
 };
 
+struct moments;
+struct patch_sums;
+
+// Where an image lies between stages: dense (channel, z, y, x), in one place or the other, and the moments of each
+// channel after each stage.
+struct staged_tensor {
+  float* data[2];
+  target_tensor out;  // of the last stage
+  moments* statistics;
+  patch_sums* sums;
+  std::int32_t channels, moments_per_channel;
+};
+
+struct no_stages {};
+
 // Everything about one sample of a batch with N bound image / label pairs.
 template <class Pipeline, std::size_t N>
 struct record {
+  static constexpr std::size_t pairs = N;
+
   item<Pipeline> sample;
   source_tensor in[N];
-  target_tensor out[N];
+  target_tensor out[N];  // of the fused part
+  std::conditional_t<Pipeline::is_staged, staged_tensor, no_stages> staged[N];
 };
 
 }  // namespace suture

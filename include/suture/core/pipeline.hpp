@@ -6,6 +6,7 @@
 
 #include "concepts.hpp"
 #include "numeric.hpp"
+#include "steps.hpp"
 
 namespace suture {
 
@@ -36,6 +37,24 @@ SUTURE_FN auto call(const F& f, T v, const voxel& at) {
 template <class F, class T>
 SUTURE_FN auto call(const switched<F>& s, T v, const voxel& at) {
   return s.on ? call(s.functor, v, at) : v;
+}
+
+// Whether a functor acts on its sample, and the functor without its switch.
+template <class F>
+SUTURE_FN bool is_on(const F&) {
+  return true;
+}
+template <class F>
+SUTURE_FN bool is_on(const switched<F>& s) {
+  return s.on != 0;
+}
+template <class F>
+SUTURE_FN const F& bare(const F& f) {
+  return f;
+}
+template <class F>
+SUTURE_FN const F& bare(const switched<F>& s) {
+  return s.functor;
 }
 
 // Applies the functors of a pack from left to right.
@@ -115,6 +134,45 @@ struct functor_pack<chain<Ops...>, std::index_sequence<I...>, First> {
   using type = pack<typename functor<element_t<First + I, pack<Ops...>>>::type...>;
 };
 
+// Whether an operation needs more than one voxel of the patch, so that everything before it must be done first.
+template <class Op>
+constexpr bool ends_fusion() {
+  if constexpr (role_of<Op>() == role::value) {
+    using F = typename functor<Op>::plain;
+    return filter_functor<F> || statistic_functor<F>;
+  } else {
+    return false;
+  }
+}
+
+template <class Pack>
+struct steps_of;
+template <class... Fs>
+struct steps_of<pack<Fs...>> {
+  using type = step_plan<typename unswitched<Fs>::type...>;
+};
+
+// What the operations after the fused part leave of a float.
+template <class Pack>
+struct later_result {
+  using type = float;
+};
+template <class F>
+struct later_value {
+  using type = float;
+};
+template <class F>
+requires(applies<F, float>) struct later_value<F> {
+  using type = decltype(call(std::declval<const F&>(), 0.0f, std::declval<const voxel&>()));
+};
+template <class F>
+struct later_result<pack<F>> : later_value<typename unswitched<F>::type> {};
+template <class F, class... Fs>
+requires(sizeof...(Fs) > 0) struct later_result<pack<F, Fs...>> : later_result<pack<Fs...>> {
+  static_assert(std::is_same_v<typename later_value<typename unswitched<F>::type>::type, float>,
+                "suture: cast ends a chain; nothing can follow it");
+};
+
 template <class... Ops>
 struct sampling_of {
   using type = sampling<>;
@@ -178,6 +236,19 @@ struct pipeline<chain<Ops...>> {
     return true;
   }
 
+  // The fused part ends where an operation needs more than one voxel.
+  static constexpr std::size_t first_unfused() {
+    constexpr std::array<bool, size> ends{detail::ends_fusion<Ops>()...};
+    std::size_t i = 0;
+    while (i < size && !ends[i]) ++i;
+    return i;
+  }
+  static constexpr std::size_t fused_end = first_unfused();
+  static constexpr bool is_staged = fused_end < size;
+
+  static_assert(end <= fused_end || begin == size,
+                "suture: a filter or an operation on patch statistics stands left of geometry; put it right of all "
+                "geometry, or run two plans");
   static_assert(spatial_contiguous(),
                 "suture: a value operation stands between two geometry operations, which would mean interpolating "
                 "twice; move it left of all geometry (it then acts on every tap) or right of all geometry (it then "
@@ -203,24 +274,34 @@ struct pipeline<chain<Ops...>> {
   static constexpr std::size_t tap_count = begin == size ? 0 : begin;
   static constexpr std::size_t output_begin = begin == size ? 0 : end;
   using taps = typename detail::functor_pack<chain<Ops...>, std::make_index_sequence<tap_count>, 0>::type;
-  using outputs =
-      typename detail::functor_pack<chain<Ops...>, std::make_index_sequence<size - output_begin>, output_begin>::type;
+  using outputs = typename detail::functor_pack<chain<Ops...>, std::make_index_sequence<fused_end - output_begin>,
+                                                output_begin>::type;
+  using later =
+      typename detail::functor_pack<chain<Ops...>, std::make_index_sequence<size - fused_end>, fused_end>::type;
+  static constexpr typename detail::steps_of<later>::type steps{};
 
   // What passes through the chain: the channels of an image one by one, or, where an operation works on colour, all
   // three of a voxel together.
   static constexpr bool is_colour = detail::any_colour<taps> || detail::any_colour<outputs>;
   using value_type = std::conditional_t<is_colour, rgb, float>;
 
+  static_assert(
+      !detail::any_colour<later>,
+      "suture: an operation on colour stands right of a filter or of an operation on patch statistics; put it "
+      "left of them, or run two plans");
+
   static_assert(detail::casts_last<value_type, 0, outputs>(), "suture: cast ends a chain; nothing can follow it");
   using tap_result = decltype(detail::apply(std::declval<const taps&>(), value_type{}, std::declval<const voxel&>()));
   static_assert(std::is_same_v<tap_result, value_type>,
                 "suture: cast left of the geometry: interpolation needs float; put cast at the end");
-  // The element type the pipeline produces for images.
-  using result_type = typename detail::channel_of<decltype(detail::apply(std::declval<const outputs&>(), value_type{},
-                                                                         std::declval<const voxel&>()))>::type;
+  // The element type of what the fused part leaves, and of what the pipeline produces for images.
+  using fused_type = typename detail::channel_of<decltype(detail::apply(std::declval<const outputs&>(), value_type{},
+                                                                        std::declval<const voxel&>()))>::type;
+  static_assert(!is_staged || std::is_same_v<fused_type, float>, "suture: cast ends a chain; nothing can follow it");
+  using result_type = std::conditional_t<is_staged, typename detail::later_result<later>::type, fused_type>;
 
-  // One kernel per stage: B-spline coefficients, when the interpolation needs them, then everything else.
-  static constexpr int stages = prefiltered ? 2 : 1;
+  // Passes over the patch: B-spline coefficients, when the interpolation needs them, the fused part, and what follows.
+  static constexpr int stages = (prefiltered ? 2 : 1) + steps.stage_count;
 };
 
 template <class... Ops>

@@ -179,8 +179,10 @@ private:
       geometry.deformed = on;
     } else if constexpr (I < pipeline_type::tap_count) {
       store_functor(get<I>(out.taps), detail::prepared(op, where), on);
-    } else {
+    } else if constexpr (I < pipeline_type::fused_end) {
       store_functor(get<I - pipeline_type::output_begin>(out.outputs), detail::prepared(op, where), on);
+    } else {
+      store_functor(get<I - pipeline_type::fused_end>(out.later), detail::prepared(op, where), on);
     }
   }
 

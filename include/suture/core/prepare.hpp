@@ -16,7 +16,15 @@ namespace suture {
 struct workspace_layout {
   std::size_t vectors = 0;       // control vectors
   std::size_t coefficients = 0;  // B-spline coefficients, float
+  std::size_t sums = 0;          // of the moments between stages
+  std::size_t statistics = 0;    // those moments
+  std::size_t between = 0;       // images between stages, float
   std::size_t bytes = 0;
+};
+
+// What has been handed out so far.
+struct workspace_cursor {
+  std::size_t coefficients = 0, statistics = 0, between = 0;  // in elements
 };
 
 namespace detail {
@@ -32,6 +40,20 @@ std::size_t coefficient_voxels(const grid& g) {
   std::size_t n = 1;
   for (int k = 0; k < 3; ++k) n *= static_cast<std::size_t>(g.extents[k] + 2 * Pipeline::padding);
   return n;
+}
+
+// Moments of one image between stages, one per stage and channel.
+template <class Pipeline>
+std::size_t moments_per_image(std::int64_t channels) {
+  return staging<Pipeline>::emits_any
+             ? static_cast<std::size_t>(channels) * static_cast<std::size_t>(staging<Pipeline>::count)
+             : 0;
+}
+// Floats of one image between stages, in all the places it needs; each place begins aligned.
+template <class Pipeline>
+std::size_t floats_between(const grid& g, std::int64_t channels) {
+  const auto n = static_cast<std::size_t>(channels * g.voxels());
+  return aligned(n * sizeof(float)) / sizeof(float) * static_cast<std::size_t>(staging<Pipeline>::buffers);
 }
 
 template <class Plan, class... Bindings>
@@ -50,7 +72,23 @@ workspace_layout layout(const Plan& plan, const Bindings&... bindings) {
     };
     (add(bindings), ...);
   }
-  l.bytes = l.coefficients + aligned(coefficients * sizeof(float));
+  l.sums = l.coefficients + aligned(coefficients * sizeof(float));
+  std::size_t statistics = 0, between = 0;
+  if constexpr (P::is_staged) {
+    const auto add = [&]<class B>(const B& b) {
+      require(b.samples() == plan.size(), {B::name}, b.samples(), " input views for ", plan.size(), " planned samples");
+      if constexpr (!B::is_label) {
+        for (std::size_t i = 0; i < plan.size(); ++i) {
+          statistics += moments_per_image<P>(b.source(i).channels);
+          between += floats_between<P>(plan.output_grid(i), b.source(i).channels);
+        }
+      }
+    };
+    (add(bindings), ...);
+  }
+  l.statistics = l.sums + aligned(statistics * sizeof(patch_sums));
+  l.between = l.statistics + aligned(statistics * sizeof(moments));
+  l.bytes = l.between + aligned(between * sizeof(float));
   return l;
 }
 
@@ -204,10 +242,29 @@ void require_output(const Binding& b) {
   require(!b.out.empty(), {Binding::name}, "no output views; bind them, or use prepare and the evaluator");
 }
 
-// Fills the record of sample i. `coefficients` counts the coefficient floats handed out so far.
+// Where an image lies between stages.
+template <class Pipeline>
+staged_tensor make_staged(const grid& g, std::int64_t channels, const target_tensor& out, const workspace_layout& l,
+                          std::byte* workspace, workspace_cursor& used) {
+  staged_tensor t{};
+  auto* const floats = reinterpret_cast<float*>(workspace + l.between) + used.between;
+  const std::size_t count = floats_between<Pipeline>(g, channels);
+  t.data[0] = floats;
+  t.data[1] = floats + count / 2;  // used where there are two places
+  t.out = out;
+  t.statistics = reinterpret_cast<moments*>(workspace + l.statistics) + used.statistics;
+  t.sums = reinterpret_cast<patch_sums*>(workspace + l.sums) + used.statistics;
+  t.channels = static_cast<std::int32_t>(channels);
+  t.moments_per_channel = staging<Pipeline>::emits_any ? staging<Pipeline>::count : 0;
+  used.between += count;
+  used.statistics += moments_per_image<Pipeline>(channels);
+  return t;
+}
+
+// Fills the record of sample i.
 template <class Plan, class... Bindings>
 auto make_record(const Plan& plan, std::size_t i, const workspace_layout& l, std::byte* workspace,
-                 std::size_t& coefficients, const Bindings&... bindings) {
+                 workspace_cursor& used, const Bindings&... bindings) {
   using P = typename Plan::pipeline_type;
   record<P, sizeof...(Bindings)> r{};
   r.sample = plan.sample(i);
@@ -224,14 +281,20 @@ auto make_record(const Plan& plan, std::size_t i, const workspace_layout& l, std
       s.stride[1] = s.extents[2];
       s.stride[0] = s.stride[1] * s.extents[1];
       s.channel_stride = s.stride[0] * s.extents[0];
-      s.data = reinterpret_cast<float*>(workspace + l.coefficients) + coefficients;
-      coefficients += static_cast<std::size_t>(s.channel_stride * in.channels);
+      s.data = reinterpret_cast<float*>(workspace + l.coefficients) + used.coefficients;
+      used.coefficients += static_cast<std::size_t>(s.channel_stride * in.channels);
     } else {
       s = raw_source(bound, i);
     }
     if (!bound.out.empty()) {
       const auto& out = bound.out[i];
       r.out[b] = {out.data, {out.stride[0], out.stride[1], out.stride[2]}, out.channel_stride};
+    }
+    if constexpr (P::is_staged && !B::is_label) {
+      const grid& g = plan.output_grid(i);
+      r.staged[b] = make_staged<P>(g, in.channels, r.out[b], l, workspace, used);
+      const extent3& n = g.extents;
+      r.out[b] = {r.staged[b].data[0], {n[1] * n[2], n[2], 1}, g.voxels()};
     }
     ++b;
   };

@@ -1,43 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU executor: loops over the evaluator, spread over OpenMP threads when the including file is compiled with
-// OpenMP. Threads only divide the work; the bits do not depend on their number.
+// Plans on the CPU: loops over the evaluator.
 #pragma once
 
 #include <memory>
 
 #include "../core/prepare.hpp"
 #include "../sample/prefilter.hpp"
-#include "strip_writer.hpp"
+#include "stages.hpp"
 
 namespace suture {
 
-// Runs on the calling host. threads = 0 takes OpenMP's default. Without a workspace, one is allocated for the run; with
-// one (256-byte aligned, workspace_bytes(plan, ...) long) only short lists are.
-struct cpu {
-  int threads = 0;
-  std::span<std::byte> workspace = {};
-};
-
 namespace detail {
-
-// f(i) for i in [0, n), in any order, on any thread.
-template <class F>
-void parallel_for(int threads, std::int64_t n, const F& f) {
-#if defined(_OPENMP)
-  if (threads == 1 || n < 2) {
-    for (std::int64_t i = 0; i < n; ++i) f(i);
-  } else if (threads > 1) {
-#pragma omp parallel for schedule(dynamic) num_threads(threads)
-    for (std::int64_t i = 0; i < n; ++i) f(i);
-  } else {
-#pragma omp parallel for schedule(dynamic)
-    for (std::int64_t i = 0; i < n; ++i) f(i);
-  }
-#else
-  (void)threads;
-  for (std::int64_t i = 0; i < n; ++i) f(i);
-#endif
-}
 
 // Fills the coefficient volume of one image: value operations, border padding, then the recursive filter by axis.
 template <class Pipeline, class Binding>
@@ -67,29 +40,27 @@ void prefilter(const cpu& exec, const record_coefficients& c, const item<Pipelin
   }
 }
 
-}  // namespace detail
-
-// Fills the caller's workspace and hands out the evaluator that reads it; the workspace must outlive the evaluator.
+// Fills the workspace as far as B-spline coefficients.
 template <class Plan, class... Bindings>
-auto prepare(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
+auto fill_workspace(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
   using P = typename Plan::pipeline_type;
   using E = evaluator<P, Bindings...>;
-  detail::check_bindings(plan, bindings...);
-  const workspace_layout l = detail::layout(plan, bindings...);
-  detail::check_workspace(exec.workspace.data(), exec.workspace.size(), l);
+  check_bindings(plan, bindings...);
+  const workspace_layout l = layout(plan, bindings...);
+  check_workspace(exec.workspace.data(), exec.workspace.size(), l);
   auto* records = reinterpret_cast<typename E::record_type*>(exec.workspace.data());
-  std::size_t coefficients = 0;
+  workspace_cursor used;
   for (std::size_t i = 0; i < plan.size(); ++i) {
-    auto& r = *new (records + i) typename E::record_type(
-        detail::make_record(plan, i, l, exec.workspace.data(), coefficients, bindings...));
+    auto& r =
+        *new (records + i) typename E::record_type(make_record(plan, i, l, exec.workspace.data(), used, bindings...));
     if constexpr (P::has_deformation) {
       const control_grid& g = r.sample.controls;
       if (!g.on) continue;
       const auto& n = g.drawn.control_points;
-      detail::parallel_for(exec.threads, n[0], [&](std::int64_t z) {
+      parallel_for(exec.threads, n[0], [&](std::int64_t z) {
         control_vector* v = g.vectors + z * n[1] * n[2];
         for (std::int32_t y = 0; y < n[1]; ++y)
-          for (std::int32_t x = 0; x < n[2]; ++x) *v++ = detail::expanded(g, static_cast<std::int32_t>(z), y, x);
+          for (std::int32_t x = 0; x < n[2]; ++x) *v++ = expanded(g, static_cast<std::int32_t>(z), y, x);
       });
     }
   }
@@ -98,13 +69,64 @@ auto prepare(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
     const auto one = [&]<class B>(const B& bound) {
       if constexpr (!B::is_label)
         for (std::size_t i = 0; i < plan.size(); ++i)
-          detail::prefilter<P, B>(exec, detail::coefficients_of(records[i].in[b]), records[i].sample,
-                                  static_cast<std::int32_t>(i), detail::raw_source(bound, i), plan.rule().border);
+          prefilter<P, B>(exec, coefficients_of(records[i].in[b]), records[i].sample, static_cast<std::int32_t>(i),
+                          raw_source(bound, i), plan.rule().border);
       ++b;
     };
     (one(bindings), ...);
   }
   return E{records, plan.rule()};
+}
+
+// The fused part of every sample, with its label maps or without.
+template <bool WithLabels, class Evaluator>
+void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples) {
+  using P = typename Evaluator::pipeline_type;
+  // Bricks of rows: 16 planes by 8 rows.
+  constexpr std::int32_t depth = 16, rows = 8;
+  std::vector<std::int64_t> first(samples + 1, 0);
+  for (std::size_t i = 0; i < samples; ++i) {
+    const auto& n = evaluate.records[i].sample.extents;
+    first[i + 1] = first[i] + static_cast<std::int64_t>((n[0] + depth - 1) / depth) * ((n[1] + rows - 1) / rows);
+  }
+  parallel_for(exec.threads, first.back(), [&](std::int64_t brick) {
+    const auto i = static_cast<std::size_t>(std::upper_bound(first.begin(), first.end(), brick) - first.begin() - 1);
+    const auto& r = evaluate.records[i];
+    const auto& n = r.sample.extents;
+    const std::int64_t row_bricks = (n[1] + rows - 1) / rows;
+    const auto local = brick - first[i];
+    const auto z0 = static_cast<std::int32_t>(local / row_bricks) * depth;
+    const auto y0 = static_cast<std::int32_t>(local % row_bricks) * rows;
+    const std::int32_t z1 = std::min(z0 + depth, n[0]), y1 = std::min(y0 + rows, n[1]);
+    // Rows side by side before strips end to end: neighbouring rows read the same source lines.
+    for (std::int32_t x0 = 0; x0 < n[2]; x0 += strip_width)
+      for (std::int32_t y = y0; y < y1; ++y) {
+        if constexpr (P::has_geometry) {
+          strip<P> walk(r.sample, z0, y, x0);
+          for (std::int32_t z = z0; z < z1; ++z, walk.step()) {
+            walk.locate();
+            write_strips<WithLabels>(evaluate, r, static_cast<std::int32_t>(i), walk, z, y, x0);
+          }
+        } else {
+          for (std::int32_t z = z0; z < z1; ++z)
+            write_strips<WithLabels>(evaluate, r, static_cast<std::int32_t>(i), no_controls{}, z, y, x0);
+        }
+      }
+  });
+}
+
+}  // namespace detail
+
+// Fills the caller's workspace and hands out the evaluator that reads it; the workspace must outlive the evaluator.
+template <class Plan, class... Bindings>
+auto prepare(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
+  const auto evaluate = detail::fill_workspace(exec, plan, bindings...);
+  using P = typename Plan::pipeline_type;
+  if constexpr (P::is_staged) {
+    detail::run_fused<false>(exec, evaluate, plan.size());
+    detail::run_stages<0, P::steps.stage_count - 1>(exec, evaluate, plan.size());
+  }
+  return evaluate;
 }
 
 // Runs a plan. Everything is checked first; when it throws, nothing has been written.
@@ -120,41 +142,10 @@ void run(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
     return;
   }
   (detail::require_output(bindings), ...);
-  const auto evaluate = prepare(exec, plan, bindings...);
-  using E = std::remove_const_t<decltype(evaluate)>;
-  using P = typename E::pipeline_type;
-
-  // Bricks of rows: 16 planes by 8 rows.
-  constexpr std::int32_t depth = 16, rows = 8;
-  std::vector<std::int64_t> first(plan.size() + 1, 0);
-  for (std::size_t i = 0; i < plan.size(); ++i) {
-    const auto& n = evaluate.records[i].sample.extents;
-    first[i + 1] = first[i] + static_cast<std::int64_t>((n[0] + depth - 1) / depth) * ((n[1] + rows - 1) / rows);
-  }
-  detail::parallel_for(exec.threads, first.back(), [&](std::int64_t brick) {
-    const auto i = static_cast<std::size_t>(std::upper_bound(first.begin(), first.end(), brick) - first.begin() - 1);
-    const auto& r = evaluate.records[i];
-    const auto& n = r.sample.extents;
-    const std::int64_t row_bricks = (n[1] + rows - 1) / rows;
-    const auto local = brick - first[i];
-    const auto z0 = static_cast<std::int32_t>(local / row_bricks) * depth;
-    const auto y0 = static_cast<std::int32_t>(local % row_bricks) * rows;
-    const std::int32_t z1 = std::min(z0 + depth, n[0]), y1 = std::min(y0 + rows, n[1]);
-    // Rows side by side before strips end to end: neighbouring rows read the same source lines.
-    for (std::int32_t x0 = 0; x0 < n[2]; x0 += detail::strip_width)
-      for (std::int32_t y = y0; y < y1; ++y) {
-        if constexpr (P::has_geometry) {
-          detail::strip<P> walk(r.sample, z0, y, x0);
-          for (std::int32_t z = z0; z < z1; ++z, walk.step()) {
-            walk.locate();
-            detail::write_strips(evaluate, r, static_cast<std::int32_t>(i), walk, z, y, x0);
-          }
-        } else {
-          for (std::int32_t z = z0; z < z1; ++z)
-            detail::write_strips(evaluate, r, static_cast<std::int32_t>(i), no_controls{}, z, y, x0);
-        }
-      }
-  });
+  const auto evaluate = detail::fill_workspace(exec, plan, bindings...);
+  using P = typename Plan::pipeline_type;
+  detail::run_fused<true>(exec, evaluate, plan.size());
+  if constexpr (P::is_staged) detail::run_stages<0, P::steps.stage_count>(exec, evaluate, plan.size());
 }
 
 }  // namespace suture

@@ -11,24 +11,11 @@
 #include "../core/numeric_cuda.cuh"
 #include "../core/prepare.hpp"
 #include "../sample/prefilter.hpp"
-
-#if defined(__CUDA_ARCH__)
-extern "C" __device__ int __nvvm_reflect(const char*);
-extern "C" __device__ void suture_needs_ieee_arithmetic__compile_without_use_fast_math();
-#endif
+#include "check_cuda.cuh"
+#include "ieee.cuh"
+#include "stages.cuh"
 
 namespace suture {
-
-namespace detail {
-// nvcc defines no macro for --use_fast_math, -ftz=true or -prec-sqrt=false. Under them a kernel of ours calls a
-// function that does not exist, and assembling or linking it fails with the function's name.
-__device__ __forceinline__ void require_ieee_arithmetic() {
-#if defined(__CUDA_ARCH__)
-  if (__nvvm_reflect("__CUDA_FTZ") != 0) suture_needs_ieee_arithmetic__compile_without_use_fast_math();
-  if (__nvvm_reflect("__CUDA_PREC_SQRT") == 0) suture_needs_ieee_arithmetic__compile_without_use_fast_math();
-#endif
-}
-}  // namespace detail
 
 // Runs on a stream, with device memory of at least workspace_bytes(plan, ...) that stays untouched by others until
 // the stream has passed the run.
@@ -37,14 +24,6 @@ struct cuda {
   std::span<std::byte> workspace = {};
   std::source_location at = std::source_location::current();  // where it was written; named in errors
 };
-
-// Turns a CUDA error into an exception that names the operation and where it was called.
-inline void check_cuda(cudaError_t status, std::string_view operation,
-                       std::source_location at = std::source_location::current()) {
-  if (status == cudaSuccess) return;
-  fail({operation}, cudaGetErrorName(status), " (", cudaGetErrorString(status), ") at ", at.file_name(), ":",
-       at.line());
-}
 
 // Device memory for those who want it owned: grows on demand, outside of runs.
 class cuda_workspace {
@@ -100,6 +79,12 @@ __global__ void __launch_bounds__(128)
   const auto* from = reinterpret_cast<const std::uint32_t*>(&source);
   auto* to = reinterpret_cast<std::uint32_t*>(records + blockIdx.x);
   for (unsigned i = threadIdx.x; i < sizeof(Record) / 4; i += blockDim.x) to[i] = from[i];
+  if constexpr (!std::is_same_v<decltype(source.staged), const no_stages[Record::pairs]>)
+    for (const staged_tensor& t : source.staged) {
+      auto* const words = reinterpret_cast<std::uint32_t*>(t.sums);
+      const auto count = static_cast<std::uint32_t>(t.moments_per_channel * t.channels) * sizeof(patch_sums) / 4;
+      for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) words[i] = 0;
+    }
   if constexpr (!std::is_same_v<decltype(source.sample.controls), const no_controls> &&
                 !std::is_same_v<decltype(source.sample.controls), no_controls>) {
     const control_grid& g = source.sample.controls;
@@ -151,7 +136,7 @@ struct tile_counts {
   std::int32_t x, y, z;
 };
 
-template <class Evaluator>
+template <bool WithLabels, class Evaluator>
 __global__ void __launch_bounds__(256, 4) stage_kernel(const __grid_constant__ Evaluator evaluate, tile_counts tiles) {
   using P = typename Evaluator::pipeline_type;
   require_ieee_arithmetic();
@@ -171,11 +156,11 @@ __global__ void __launch_bounds__(256, 4) stage_kernel(const __grid_constant__ E
     for (std::int32_t z = z0; z < z1; ++z, walk.step()) {
       coordinate c[3];
       walk.locate(c);
-      evaluate.write(r, number, c, z, y, x);
+      evaluate.template write<WithLabels>(r, number, c, z, y, x);
     }
   } else {
     const coordinate c[3] = {};
-    for (std::int32_t z = z0; z < z1; ++z) evaluate.write(r, number, c, z, y, x);
+    for (std::int32_t z = z0; z < z1; ++z) evaluate.template write<WithLabels>(r, number, c, z, y, x);
   }
 }
 
@@ -183,12 +168,12 @@ template <int Bytes, class Plan, class Record, class... Bindings>
 void upload(const cuda& exec, const Plan& plan, const workspace_layout& l, Record* records,
             const Bindings&... bindings) {
   using chunk_type = record_chunk<Record, Bytes>;
-  std::size_t coefficients = 0;
+  workspace_cursor used;
   for (std::size_t first = 0; first < plan.size(); first += chunk_type::capacity) {
     const std::size_t n = std::min<std::size_t>(chunk_type::capacity, plan.size() - first);
     chunk_type chunk;
     for (std::size_t i = 0; i < n; ++i)
-      chunk.records[i] = make_record(plan, first + i, l, exec.workspace.data(), coefficients, bindings...);
+      chunk.records[i] = make_record(plan, first + i, l, exec.workspace.data(), used, bindings...);
     upload_kernel<Record, Bytes><<<static_cast<unsigned>(n), 128, 0, exec.stream>>>(chunk, records + first);
     check_cuda(cudaGetLastError(), "upload", exec.at);
   }
@@ -216,52 +201,71 @@ void prefilter(const cuda& exec, const Evaluator& e, const Plan& plan, const Bin
   }
 }
 
+// Queues what fills the workspace as far as B-spline coefficients.
+template <class Plan, class... Bindings>
+auto fill_workspace(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
+  using P = typename Plan::pipeline_type;
+  using E = evaluator<P, Bindings...>;
+  using R = typename E::record_type;
+  check_bindings(plan, bindings...);
+  const workspace_layout l = layout(plan, bindings...);
+  check_workspace(exec.workspace.data(), exec.workspace.size(), l);
+  static_assert(sizeof(R) <= 30000, "suture: the parameters of one sample exceed the arguments of a kernel");
+  auto* records = reinterpret_cast<R*>(exec.workspace.data());
+  const E e{records, plan.rule()};
+  constexpr int small = 4000, large = 32000;
+  if (plan.size() * sizeof(R) <= small)
+    upload<small>(exec, plan, l, records, bindings...);
+  else
+    upload<large>(exec, plan, l, records, bindings...);
+  if constexpr (P::prefiltered) {
+    [&]<std::size_t... B>(std::index_sequence<B...>) { (prefilter<B>(exec, e, plan, bindings), ...); }
+    (std::index_sequence_for<Bindings...>{});
+  }
+  return e;
+}
+
+// Queues the fused part of every sample, with its label maps or without.
+template <bool WithLabels, class E, class Plan>
+void run_fused(const cuda& exec, const E& evaluate, const Plan& plan) {
+  tile_counts tiles{1, 1, 1};
+  std::int64_t most = 0;
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    const extent3& n = plan.output_grid(i).extents;
+    tiles.x = std::max(tiles.x, static_cast<std::int32_t>((n[2] + tile_x - 1) / tile_x));
+    tiles.y = std::max(tiles.y, static_cast<std::int32_t>((n[1] + tile_y - 1) / tile_y));
+    tiles.z = std::max(tiles.z, static_cast<std::int32_t>((n[0] + tile_z - 1) / tile_z));
+  }
+  most = static_cast<std::int64_t>(tiles.x) * tiles.y * tiles.z;
+  require(most <= 2147483647, {"run"}, most, " tiles exceed the grid of a kernel");
+  stage_kernel<WithLabels, E>
+      <<<dim3(static_cast<unsigned>(most), static_cast<unsigned>(plan.size())), 256, 0, exec.stream>>>(evaluate, tiles);
+  check_cuda(cudaGetLastError(), "run", exec.at);
+}
+
 }  // namespace detail
 
 // Checks everything, then queues what fills the workspace and hands out an evaluator for kernels launched later on
 // the same stream. The workspace must stay until they are done.
 template <class Plan, class... Bindings>
 auto prepare(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
+  const auto evaluate = detail::fill_workspace(exec, plan, bindings...);
   using P = typename Plan::pipeline_type;
-  using E = evaluator<P, Bindings...>;
-  using R = typename E::record_type;
-  detail::check_bindings(plan, bindings...);
-  const workspace_layout l = detail::layout(plan, bindings...);
-  detail::check_workspace(exec.workspace.data(), exec.workspace.size(), l);
-  static_assert(sizeof(R) <= 30000, "suture: the parameters of one sample exceed the arguments of a kernel");
-  auto* records = reinterpret_cast<R*>(exec.workspace.data());
-  const E e{records, plan.rule()};
-  constexpr int small = 4000, large = 32000;
-  if (plan.size() * sizeof(R) <= small)
-    detail::upload<small>(exec, plan, l, records, bindings...);
-  else
-    detail::upload<large>(exec, plan, l, records, bindings...);
-  if constexpr (P::prefiltered) {
-    [&]<std::size_t... B>(std::index_sequence<B...>) { (detail::prefilter<B>(exec, e, plan, bindings), ...); }
-    (std::index_sequence_for<Bindings...>{});
+  if constexpr (P::is_staged) {
+    detail::run_fused<false>(exec, evaluate, plan);
+    detail::run_stages<0, P::steps.stage_count - 1>(exec, evaluate, plan, bindings...);
   }
-  return e;
+  return evaluate;
 }
 
 // Queues a plan on a stream. Everything is checked first; when it throws, nothing has been launched.
 template <class Plan, class... Bindings>
 void run(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
   (detail::require_output(bindings), ...);
-  const auto evaluate = prepare(exec, plan, bindings...);
-  detail::tile_counts tiles{1, 1, 1};
-  std::int64_t most = 0;
-  for (std::size_t i = 0; i < plan.size(); ++i) {
-    const extent3& n = plan.output_grid(i).extents;
-    tiles.x = std::max(tiles.x, static_cast<std::int32_t>((n[2] + detail::tile_x - 1) / detail::tile_x));
-    tiles.y = std::max(tiles.y, static_cast<std::int32_t>((n[1] + detail::tile_y - 1) / detail::tile_y));
-    tiles.z = std::max(tiles.z, static_cast<std::int32_t>((n[0] + detail::tile_z - 1) / detail::tile_z));
-  }
-  most = static_cast<std::int64_t>(tiles.x) * tiles.y * tiles.z;
-  require(most <= 2147483647, {"run"}, most, " tiles exceed the grid of a kernel");
-  using E = std::remove_const_t<decltype(evaluate)>;
-  detail::stage_kernel<E>
-      <<<dim3(static_cast<unsigned>(most), static_cast<unsigned>(plan.size())), 256, 0, exec.stream>>>(evaluate, tiles);
-  check_cuda(cudaGetLastError(), "run", exec.at);
+  const auto evaluate = detail::fill_workspace(exec, plan, bindings...);
+  using P = typename Plan::pipeline_type;
+  detail::run_fused<true>(exec, evaluate, plan);
+  if constexpr (P::is_staged) detail::run_stages<0, P::steps.stage_count>(exec, evaluate, plan, bindings...);
 }
 
 }  // namespace suture

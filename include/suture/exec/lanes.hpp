@@ -19,23 +19,6 @@ concept converts_rows = requires(const F& f, const float (&values)[strip_width],
   f.convert_row(values, out);
 };
 
-template <class F>
-bool is_on(const F&) {
-  return true;
-}
-template <class F>
-bool is_on(const switched<F>& s) {
-  return s.on != 0;
-}
-template <class F>
-const F& bare(const F& f) {
-  return f;
-}
-template <class F>
-const F& bare(const switched<F>& s) {
-  return s.functor;
-}
-
 // Where the lanes stand: side by side along x.
 struct along_x {
   voxel first;

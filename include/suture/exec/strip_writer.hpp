@@ -29,7 +29,7 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
   using Binding = typename Evaluator::template binding_type<B>;
   using pair = typename Evaluator::template pair<B>;
   using In = typename Binding::input;
-  using Out = typename Binding::output;
+  using Out = typename pair::Out;
   const source_tensor& in = r.in[B];
   const target_tensor& out = r.out[B];
   const int count = std::min(strip_width, r.sample.extents[2] - x0);
@@ -97,10 +97,14 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
   }
 }
 
-template <class Evaluator, class Strip>
+template <bool WithLabels, class Evaluator, class Strip>
 void write_strips(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t number, const Strip& s,
                   std::int32_t z, std::int32_t y, std::int32_t x0) {
-  [&]<std::size_t... B>(std::index_sequence<B...>) { (write_strip<B>(e, r, number, s, z, y, x0), ...); }
+  const auto one = [&]<std::size_t B>() {
+    if constexpr (WithLabels || !Evaluator::template binding_type<B>::is_label)
+      write_strip<B>(e, r, number, s, z, y, x0);
+  };
+  [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
   (std::make_index_sequence<Evaluator::pairs>{});
 }
 

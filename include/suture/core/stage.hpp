@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// One stage after the fused part, for one sample and channel: which of its operations do anything, what they are given,
+// and the finished value of one voxel. The executors are loops over it.
+#pragma once
+
+#include "../fit/statistics.hpp"
+#include "item.hpp"
+
+namespace suture {
+
+// The sums that the moments of a channel come from; all zero to begin with.
+struct patch_sums {
+  exact_sums sums;
+  std::uint64_t count, excluded;
+  std::uint32_t least_complement, greatest;  // keys
+  std::uint32_t parts, unused;               // how many have been added
+};
+
+namespace detail {
+
+SUTURE_HD inline moments moments_of(patch_sums& s) {
+  s.sums.settle();
+  return make_moments(s.sums, {s.count, s.excluded, 0}, counted<float>::value_of(~s.least_complement),
+                      counted<float>::value_of(s.greatest), false, 0);
+}
+
+template <class Pipeline>
+struct staging {
+  static constexpr int count = Pipeline::steps.stage_count;
+  static constexpr const stage_steps& stage_at(int k) { return Pipeline::steps.stages[static_cast<std::size_t>(k)]; }
+  static constexpr const step& step_at(int s) { return Pipeline::steps.steps[static_cast<std::size_t>(s)]; }
+  static constexpr bool any_filters() {
+    for (int k = 0; k < count; ++k)
+      if (stage_at(k).filter < stage_at(k).end) return true;
+    return false;
+  }
+  static constexpr bool any_emits() {
+    for (int k = 0; k < count; ++k)
+      if (stage_at(k).emits) return true;
+    return false;
+  }
+  static constexpr int find_stage(int s) {
+    int k = 0;
+    while (s >= stage_at(k).end) ++k;
+    return k;
+  }
+  static constexpr int find_follower(int s) {
+    if (s + 2 >= Pipeline::steps.step_count || step_at(s + 1).kind != step_kind::restore) return -1;
+    return step_at(s + 2).kind == step_kind::statistic ? s + 2 : -1;
+  }
+
+  // Of stage K: its steps, its filter (end if there is none), whether it can be asked for moments.
+  template <int K>
+  static constexpr int begin = stage_at(K).begin;
+  template <int K>
+  static constexpr int filter = stage_at(K).filter;
+  template <int K>
+  static constexpr int end = stage_at(K).end;
+  template <int K>
+  static constexpr bool leaves_moments = stage_at(K).emits;
+  template <int K>
+  static constexpr bool filters = filter<K> < end<K>;
+  // Of step S: its operation, what it is, its stage, and the statistic right after the restore that follows it, or -1:
+  // that one lives on what is known of this.
+  template <int S>
+  static constexpr std::size_t slot_of = static_cast<std::size_t>(step_at(S).slot);
+  template <int S>
+  static constexpr step_kind kind = step_at(S).kind;
+  template <int S>
+  static constexpr int stage_of = find_stage(S);
+  template <int S>
+  static constexpr int follower = find_follower(S);
+  static constexpr int buffers = any_filters() ? 2 : 1;
+  static constexpr bool emits_any = any_emits();
+
+  using item_type = item<Pipeline>;
+  template <int S>
+  using functor_t = typename unswitched<element_t<slot_of<S>, typename Pipeline::later>>::type;
+
+  template <int S>
+  SUTURE_FN static const auto& slot(const item_type& sample) {
+    return get<slot_of<S>>(sample.later);
+  }
+  template <int S>
+  SUTURE_FN static const auto& functor(const item_type& sample) {
+    return bare(slot<S>(sample));
+  }
+
+  // Whether step S does anything in this channel.
+  template <int S>
+  SUTURE_FN static bool on(const item_type& sample, std::int32_t channel) {
+    if constexpr (kind<S> == step_kind::value)
+      return is_on(slot<S>(sample));
+    else
+      return is_on(slot<S>(sample)) && functor<S>(sample).active(channel);
+  }
+
+  // In which of the two places the channel lies before stage K.
+  template <int K>
+  SUTURE_FN static int side(const item_type& sample, std::int32_t channel) {
+    if constexpr (K == 0) {
+      return 0;
+    } else {
+      const int before = side<K - 1>(sample, channel);
+      if constexpr (filters<K - 1>)
+        return on<filter<K - 1>>(sample, channel) ? 1 - before : before;
+      else
+        return before;
+    }
+  }
+
+  template <int S, int End>
+  SUTURE_FN static bool any_on(const item_type& sample, std::int32_t channel) {
+    if constexpr (S == End)
+      return false;
+    else
+      return on<S>(sample, channel) || any_on<S + 1, End>(sample, channel);
+  }
+
+  // Whether anybody asks for the moments that statistic S sees.
+  template <int S>
+  SUTURE_FN static bool asked(const item_type& sample, std::int32_t channel) {
+    if constexpr (follower<S> < 0)
+      return on<S>(sample, channel);
+    else
+      return on<S>(sample, channel) || asked<follower<S>>(sample, channel);
+  }
+  // Whether stage K must leave the moments of its result.
+  template <int K>
+  SUTURE_FN static bool emits(const item_type& sample, std::int32_t channel) {
+    if constexpr (!leaves_moments<K>) {
+      return false;
+    } else {
+      constexpr int next = begin<K + 1>;
+      if constexpr (kind<next> == step_kind::restore)
+        return on<next>(sample, channel);
+      else
+        return asked<next>(sample, channel);
+    }
+  }
+  // Whether stage K leaves this channel as it is and where it is.
+  template <int K>
+  SUTURE_FN static bool idle(const item_type& sample, std::int32_t channel) {
+    if constexpr (K + 1 == count)
+      return false;
+    else
+      return !emits<K>(sample, channel) && !any_on<begin<K>, end<K>>(sample, channel);
+  }
+
+  // The moments that statistic S sees.
+  template <int S>
+  SUTURE_FN static moments seen(const item_type& sample, const staged_tensor& t, std::int32_t channel) {
+    constexpr int k = stage_of<S>;
+    if constexpr (begin<k> == S) {
+      return t.statistics[(k - 1) * t.channels + channel];
+    } else {
+      static_assert(kind<S - 1> == step_kind::restore);
+      const moments before = seen<S - 2>(sample, t, channel);
+      if (!on<S - 2>(sample, channel)) return before;
+      return functor<S - 2>(sample).restored(before, t.statistics[(k - 1) * t.channels + channel], channel);
+    }
+  }
+
+  // Step S as a functor of one value.
+  template <int S>
+  SUTURE_FN static auto bound(const item_type& sample, const staged_tensor& t, std::int32_t channel) {
+    constexpr step_kind what = kind<S>;
+    if constexpr (what == step_kind::value) {
+      return slot<S>(sample);
+    } else if constexpr (what == step_kind::statistic) {
+      using with_moments = decltype(functor<S>(sample).with(moments{}, 0));
+      if (!on<S>(sample, channel)) return switched<with_moments>{};
+      return switched<with_moments>{functor<S>(sample).with(seen<S>(sample, t, channel), channel), 1u};
+    } else {
+      using restoring = decltype(functor<S>(sample).restoring(moments{}, moments{}, 0));
+      if (!on<S>(sample, channel)) return switched<restoring>{};
+      const moments& after = t.statistics[(stage_of<S> - 1) * t.channels + channel];
+      return switched<restoring>{functor<S>(sample).restoring(seen<S - 1>(sample, t, channel), after, channel), 1u};
+    }
+  }
+  template <int Begin, std::size_t... I>
+  SUTURE_FN static auto bound_steps(const item_type& sample, const staged_tensor& t, std::int32_t channel,
+                                    std::index_sequence<I...>) {
+    using bound_pack = pack<decltype(bound<Begin + static_cast<int>(I)>(sample, t, channel))...>;
+    return bound_pack{{{bound<Begin + static_cast<int>(I)>(sample, t, channel)}...}};
+  }
+  // What stage K does to the voxels it reads, and to what its filter makes of them.
+  template <int K>
+  SUTURE_FN static auto taps(const item_type& sample, const staged_tensor& t, std::int32_t channel) {
+    constexpr int last = filters<K> ? filter<K> : begin<K>;
+    return bound_steps<begin<K>>(sample, t, channel,
+                                 std::make_index_sequence<static_cast<std::size_t>(last - begin<K>)>{});
+  }
+  template <int K>
+  SUTURE_FN static auto results(const item_type& sample, const staged_tensor& t, std::int32_t channel) {
+    constexpr int first = filters<K> ? filter<K> + 1 : begin<K>;
+    return bound_steps<first>(sample, t, channel, std::make_index_sequence<static_cast<std::size_t>(end<K> - first)>{});
+  }
+};
+
+SUTURE_FN std::int64_t dense_offset(const std::int32_t (&n)[3], std::int32_t channel, std::int32_t z, std::int32_t y,
+                                    std::int32_t x) {
+  return ((static_cast<std::int64_t>(channel) * n[0] + z) * n[1] + y) * n[2] + x;
+}
+
+// A separable filter at one voxel: the sum of the sums of the sums that the executors share between voxels.
+template <class F, class Read>
+SUTURE_FN float filtered(const F& filter, const Read& read, const std::int32_t (&n)[3], std::int32_t z, std::int32_t y,
+                         std::int32_t x, std::int32_t channel) {
+  float w[3][2 * largest_radius + 1];
+  std::int32_t r[3];
+  for (int k = 0; k < 3; ++k) {
+    r[k] = filter.radius(k, channel);
+    filter.weights_along(k, channel, w[k]);
+  }
+  float volume = 0;
+  for (std::int32_t a = -r[0]; a <= r[0]; ++a) {
+    const std::int32_t iz = filter.index(z + a, n[0]);
+    float plane = 0;
+    for (std::int32_t b = -r[1]; iz >= 0 && b <= r[1]; ++b) {
+      const std::int32_t iy = filter.index(y + b, n[1]);
+      float row = 0;
+      for (std::int32_t c = -r[2]; iy >= 0 && c <= r[2]; ++c) {
+        const std::int32_t ix = filter.index(x + c, n[2]);
+        if (ix >= 0) row = fma(w[2][c + r[2]], read(iz, iy, ix), row);
+      }
+      if (iy >= 0) plane = fma(w[1][b + r[1]], row, plane);
+    }
+    if (iz >= 0) volume = fma(w[0][a + r[0]], plane, volume);
+  }
+  return volume;
+}
+
+// The value of stage K at one voxel.
+template <int K, class Pipeline>
+SUTURE_FN auto stage_value(const item<Pipeline>& sample, const staged_tensor& t, std::int32_t number,
+                           std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x) {
+  using S = staging<Pipeline>;
+  const float* const from = t.data[S::template side<K>(sample, channel)];
+  const auto taps = S::template taps<K>(sample, t, channel);
+  const auto read = [&](std::int32_t sz, std::int32_t sy, std::int32_t sx) -> float {
+    return apply(taps, from[dense_offset(sample.extents, channel, sz, sy, sx)],
+                 voxel_at(sample.extents, number, channel, sz, sy, sx));
+  };
+  float v;
+  if constexpr (S::template filters<K>) {
+    constexpr int f = S::template filter<K>;
+    const auto& filter = S::template functor<f>(sample);
+    if (!S::template on<f>(sample, channel))
+      v = read(z, y, x);
+    else if constexpr (separable_filter<typename S::template functor_t<f>>)
+      v = filtered(filter, read, sample.extents, z, y, x, channel);
+    else
+      v = filter(read, sample.extents, z, y, x, channel);
+  } else {
+    v = read(z, y, x);
+  }
+  return apply(S::template results<K>(sample, t, channel), v, voxel_at(sample.extents, number, channel, z, y, x));
+}
+
+}  // namespace detail
+}  // namespace suture

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gaussian blur.
+#pragma once
+
+#include <cmath>
+#include <string_view>
+
+#include "../../core/error.hpp"
+#include "../../core/steps.hpp"
+#include "../../core/vec.hpp"
+#include "../../math/elementary.hpp"
+#include "../../math/error_function.hpp"
+#include "../../rng/draw.hpp"
+#include "../../sample/border.hpp"
+#include "../geometry/axis_values.hpp"
+#include "../value/interval.hpp"
+
+namespace suture {
+
+// What a Gaussian of a given sigma is, in voxels:
+//   scipy      w_k ~ exp(-k^2 / 2 sigma^2), |k| <= int(4 sigma + 1/2), sum 1; the patch continues by reflection about
+//   its
+//              faces (border reflect). scipy.ndimage.gaussian_filter, batchgenerators v1.
+//   nnunet     the same weights for |k| <= int(3 sigma + 1/4), by reflection about the outermost voxels (border
+//   mirror).
+//              batchgeneratorsv2.
+//   monai      w_k = (erf((k + 1/2) / sigma sqrt 2) - erf((k - 1/2) / sigma sqrt 2)) / 2, |k| <= int(max(4 sigma, 1/2)
+//   +
+//              1/2), not made to sum to 1; 0 outside, which darkens the rim. MONAI GaussianSmooth.
+enum class blur_kernel { scipy, nnunet, monai };
+
+namespace detail {
+
+inline std::int32_t blur_radius(blur_kernel kernel, float sigma) {
+  const double s = static_cast<double>(sigma);
+  switch (kernel) {
+    case blur_kernel::scipy:
+      return static_cast<std::int32_t>(4 * s + 0.5);
+    case blur_kernel::nnunet:
+      return static_cast<std::int32_t>((6 * s + 0.5) / 2);
+    case blur_kernel::monai:
+      return static_cast<std::int32_t>((4 * s > 0.5 ? 4 * s : 0.5) + 0.5);
+  }
+  return 0;
+}
+
+}  // namespace detail
+
+// The blur of one sample: sigma in voxels by channel and axis (z, y, x); channels beyond the last are blurred as it.
+struct blur_filter {
+  blur_kernel kernel;
+  std::int32_t radii[most_channels][3];
+  float sigmas[most_channels][3];  // a channel whose sigmas are all 0 is left alone
+
+  SUTURE_FN static std::int32_t known(std::int32_t channel) {
+    return channel < most_channels ? channel : most_channels - 1;
+  }
+  SUTURE_FN bool active(std::int32_t channel) const {
+    const float* const s = sigmas[known(channel)];
+    return s[0] > 0 || s[1] > 0 || s[2] > 0;
+  }
+  SUTURE_FN std::int32_t radius(int axis, std::int32_t channel) const { return radii[known(channel)][axis]; }
+
+  SUTURE_FN void weights_along(int axis, std::int32_t channel, float* w) const {
+    const std::int32_t r = radius(axis, channel);
+    const float sigma = sigmas[known(channel)][axis];
+    if (!(sigma > 0)) {
+      w[0] = 1;
+      return;
+    }
+    if (kernel == blur_kernel::monai) {
+      const float scale = math::detail::divide(0.70710678f, sigma);
+      for (std::int32_t k = -r; k <= r; ++k) {
+        const auto c = static_cast<float>(k);
+        const float above = fma(math::erf(fma(c + 0.5f, scale, 0.0f)), 1.0f, 0.0f);
+        const float below = fma(math::erf(fma(c - 0.5f, scale, 0.0f)), 1.0f, 0.0f);
+        w[k + r] = fma(0.5f, above - below, 0.0f);
+      }
+      return;
+    }
+    const float falloff = math::detail::divide(-0.5f, sigma * sigma);
+    float sum = 0;
+    for (std::int32_t k = -r; k <= r; ++k) {
+      w[k + r] = fma(math::exp(fma(static_cast<float>(k * k), falloff, 0.0f)), 1.0f, 0.0f);
+      sum += w[k + r];
+    }
+    const float share = math::detail::divide(1.0f, sum);
+    for (std::int32_t k = -r; k <= r; ++k) w[k + r] = fma(w[k + r], share, 0.0f);
+  }
+
+  SUTURE_FN std::int32_t index(std::int32_t i, std::int32_t n) const {
+    return kernel == blur_kernel::scipy    ? reflect::index(i, n)
+           : kernel == blur_kernel::nnunet ? mirror::index(i, n)
+                                            : constant::index(i, n);
+  }
+};
+
+namespace detail {
+
+inline void set_sigma(blur_filter& f, int channel, int axis, float sigma, const site& where) {
+  require(std::isfinite(sigma) && sigma >= 0, where, "sigma ", sigma, " voxels must not be negative");
+  const std::int32_t r = sigma > 0 ? blur_radius(f.kernel, sigma) : 0;
+  require(r <= largest_radius, where, "sigma ", sigma, " voxels reaches ", r, " voxels far, at most ", largest_radius,
+          " are possible; resample to a coarser grid first");
+  f.sigmas[channel][axis] = sigma;
+  f.radii[channel][axis] = r;
+}
+
+}  // namespace detail
+
+// y = G(sigma) x along each axis, sigma in voxels of the patch (z, y, x); 0 leaves an axis alone.
+// Errors: a sigma that is negative, not finite, or reaches more than 15 voxels far.
+// Source: scipy.ndimage.gaussian_filter.
+struct gaussian_blur {
+  axis_values sigma = 1;
+  blur_kernel kernel = blur_kernel::scipy;
+
+  static constexpr std::string_view name = "gaussian_blur";
+
+  blur_filter prepare(const site& where) const {
+    blur_filter f{};
+    f.kernel = kernel;
+    for (int channel = 0; channel < most_channels; ++channel)
+      for (int axis = 0; axis < 3; ++axis) detail::set_sigma(f, channel, axis, static_cast<float>(sigma[axis]), where);
+    return f;
+  }
+};
+
+// gaussian_blur of some channels, each with probability channel_probability, by a sigma drawn uniformly from `sigma`:
+//   one_sigma   the same for all channels and axes of a sample, otherwise one for every channel and axis.
+// nnU-Net v2: {.sigma = {.5f, 1}, .kernel = blur_kernel::nnunet, .channel_probability = .5f, .probability = .2f}.
+// Errors: sigma not from low to high, channel_probability not in [0, 1]; those of gaussian_blur.
+struct random_gaussian_blur {
+  interval sigma = {.5f, 1};
+  blur_kernel kernel = blur_kernel::scipy;
+  bool one_sigma = false;
+  float channel_probability = 1;
+  float probability = 1;
+
+  static constexpr std::string_view name = "random_gaussian_blur";
+  static constexpr std::uint16_t kind = 112;
+
+  struct drawn {
+    blur_filter filter;
+    blur_filter prepare(const site&) const { return filter; }
+  };
+
+  drawn draw(draws& random, const site& where) const {
+    detail::check_interval(sigma, "sigma", where);
+    require(channel_probability >= 0 && channel_probability <= 1, where, "channel_probability ", channel_probability,
+            " is not in [0, 1]");
+    drawn result{};
+    result.filter.kernel = kernel;
+    const float shared = random.uniform(sigma.low, sigma.high);
+    for (int channel = 0; channel < most_channels; ++channel) {
+      const bool blurred = random.bernoulli(channel_probability);
+      for (int axis = 0; axis < 3; ++axis) {
+        const float own = random.uniform(sigma.low, sigma.high);
+        detail::set_sigma(result.filter, channel, axis, blurred ? (one_sigma ? shared : own) : 0.0f, where);
+      }
+    }
+    return result;
+  }
+};
+
+}  // namespace suture

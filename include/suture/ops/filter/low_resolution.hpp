@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Simulated low resolution.
+#pragma once
+
+#include <cmath>
+#include <string_view>
+
+#include "../../core/error.hpp"
+#include "../../core/grid.hpp"
+#include "../../core/steps.hpp"
+#include "../../core/vec.hpp"
+#include "../../math/root.hpp"
+#include "../../rng/draw.hpp"
+#include "../geometry/axis_values.hpp"
+#include "../value/interval.hpp"
+
+namespace suture {
+
+// Which voxel of N a coarse one of n picks, j = 0 .. n - 1:
+//   nearest_exact   floor((j + 1/2) N / n): the voxel whose centre is nearest. torch nearest-exact; batchgeneratorsv2.
+//   nearest_lower   floor(j N / n), half a coarse voxel too low. torch nearest; MONAI RandSimulateLowResolution.
+enum class coarse_pick { nearest_exact, nearest_lower };
+
+// The low resolution of one sample: extents of the coarse patch by channel; channels beyond the last as it.
+struct low_resolution_filter {
+  coarse_pick pick;
+  std::int32_t coarse[most_channels][3];  // as the patch, along every axis: the channel is left alone
+  std::uint32_t changes;                  // bit c: channel c
+
+  SUTURE_FN static std::int32_t known(std::int32_t channel) {
+    return channel < most_channels ? channel : most_channels - 1;
+  }
+  SUTURE_FN bool active(std::int32_t channel) const { return (changes >> known(channel) & 1u) != 0; }
+
+  // The two voxels that stand around index i of an axis, and how far it is from the first towards the second.
+  struct neighbours {
+    std::int32_t first, second;
+    float t;
+  };
+  SUTURE_FN neighbours around(std::int32_t i, std::int32_t n, std::int32_t coarse_n) const {
+    // (i + 1/2) n' / n - 1/2 = ((2 i + 1) n' - n) / 2 n, held at 0.
+    const std::int32_t above = (2 * i + 1) * coarse_n - n;
+    const std::int32_t position = above > 0 ? above : 0;
+    const std::int32_t j = position / (2 * n);
+    const float t = math::detail::divide(static_cast<float>(position - j * (2 * n)), static_cast<float>(2 * n));
+    const std::int32_t next = j + 1 < coarse_n ? j + 1 : coarse_n - 1;
+    return {picked(j, n, coarse_n), picked(next, n, coarse_n), t};
+  }
+  SUTURE_FN std::int32_t picked(std::int32_t j, std::int32_t n, std::int32_t coarse_n) const {
+    return pick == coarse_pick::nearest_exact ? (2 * j + 1) * n / (2 * coarse_n) : j * n / coarse_n;
+  }
+
+  template <class Read>
+  SUTURE_FN float operator()(const Read& read, const std::int32_t (&n)[3], std::int32_t z, std::int32_t y,
+                             std::int32_t x, std::int32_t channel) const {
+    const std::int32_t* const c = coarse[known(channel)];
+    const neighbours az = around(z, n[0], c[0]), ay = around(y, n[1], c[1]), ax = around(x, n[2], c[2]);
+    const auto row = [&](std::int32_t iz, std::int32_t iy) {
+      const float first = read(iz, iy, ax.first);
+      return fma(ax.t, read(iz, iy, ax.second) - first, first);
+    };
+    const auto plane = [&](std::int32_t iz) {
+      const float first = row(iz, ay.first);
+      return fma(ay.t, row(iz, ay.second) - first, first);
+    };
+    const float first = plane(az.first);
+    return fma(az.t, plane(az.second) - first, first);
+  }
+};
+
+namespace detail {
+
+// round(n zoom), ties to even, at least 1.
+inline std::int32_t coarse_extent(std::int64_t n, double zoom) {
+  const double exact = static_cast<double>(n) * zoom, below = std::floor(exact);
+  const bool up = exact - below > 0.5 || (exact - below == 0.5 && std::fmod(below, 2.0) != 0);
+  const double rounded = below + (up ? 1 : 0);
+  return rounded < 1 ? 1 : static_cast<std::int32_t>(rounded);
+}
+
+inline void set_zoom(low_resolution_filter& f, int channel, const grid& patch, const double (&zoom)[3],
+                     const site& where) {
+  for (int axis = 0; axis < 3; ++axis) {
+    const std::int64_t n = patch.extents[axis];
+    require(n <= 16384, where, "patch of ", patch.extents, " voxels, at most 16384 along an axis are possible");
+    f.coarse[channel][axis] = coarse_extent(n, zoom[axis]);
+    if (f.coarse[channel][axis] != n) f.changes |= 1u << channel;
+  }
+}
+
+}  // namespace detail
+
+// Some channels, each with probability channel_probability, shown as if acquired with fewer voxels: taken down to
+// round(n zoom) voxels along each axis (ties to even) by `pick`, and back up linearly (torch interpolate, align_corners
+// = False). The zoom is drawn uniformly from `zoom` for every channel, the same along the axes in `axes`; others keep
+// their resolution. nnU-Net v2: {.zoom = {.5f, 1}, .channel_probability = .5f, .probability = .25f}; dummy 2D: .axes =
+// {false, true, true}. Errors: zoom not from low to high or not in (0, 1], channel_probability not in [0, 1], a patch
+// of more than 16384 voxels along an axis. Source: batchgeneratorsv2 SimulateLowResolutionTransform.
+struct random_low_resolution {
+  interval zoom = {.5f, 1};
+  coarse_pick pick = coarse_pick::nearest_exact;
+  vec3<bool> axes{true, true, true};
+  float channel_probability = 1;
+  float probability = 1;
+
+  static constexpr std::string_view name = "random_low_resolution";
+  static constexpr std::uint16_t kind = 113;
+
+  struct drawn {
+    low_resolution_filter filter;
+    low_resolution_filter prepare(const site&) const { return filter; }
+  };
+
+  drawn draw(draws& random, const grid& patch, const site& where) const {
+    detail::check_interval(zoom, "zoom", where);
+    require(zoom.low > 0 && zoom.high <= 1, where, "zoom ", zoom, " is not in (0, 1]");
+    require(channel_probability >= 0 && channel_probability <= 1, where, "channel_probability ", channel_probability,
+            " is not in [0, 1]");
+    drawn result{};
+    result.filter.pick = pick;
+    for (int channel = 0; channel < most_channels; ++channel) {
+      const bool on = random.bernoulli(channel_probability);
+      const double factor = static_cast<double>(random.uniform(zoom.low, zoom.high));
+      const double along[3] = {on && axes[0] ? factor : 1, on && axes[1] ? factor : 1, on && axes[2] ? factor : 1};
+      detail::set_zoom(result.filter, channel, patch, along, where);
+    }
+    return result;
+  }
+};
+
+}  // namespace suture

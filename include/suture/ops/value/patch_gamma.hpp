@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gamma curves over the range of the patch.
+#pragma once
+
+#include <string_view>
+
+#include "../../core/steps.hpp"
+#include "../../core/vec.hpp"
+#include "../../fit/statistics.hpp"
+#include "../../math/bits.hpp"
+#include "../../math/elementary.hpp"
+#include "interval.hpp"
+
+namespace suture {
+
+// With m the minimum and r the range of each channel of the patch as it is at this point of the chain:
+//   y = ((x - m) / max(r, 1e-7))^exponent r + m, or the same of -x, negated back, where `invert`;
+// where retain_statistics, y is then scaled and shifted back to the mean and deviation that x had, which takes a pass
+// over the patch. A constant patch stays as it is.
+struct patch_gamma_functor {
+  float exponent[most_channels];
+  bool invert, retain_statistics;
+
+  // From the end that stays in place, `end`, over `range`: the minimum and the range, or the maximum and minus the
+  // range.
+  struct with_moments {
+    float end, range, inverse, exponent;
+    SUTURE_FN float operator()(float x) const {
+      const float n = fma(x - end, inverse, 0.0f);
+      const float y = fma(math::pow(n > 0 ? n : 0.0f, exponent), range, end);
+      return x == x ? y : x;
+    }
+  };
+  struct restoring_moments {
+    float from, scale, to;
+    SUTURE_FN float operator()(float y) const { return fma(y - from, scale, to); }
+  };
+
+  SUTURE_FN bool active(std::int32_t) const { return true; }
+  SUTURE_FN with_moments with(const moments& patch, std::int32_t channel) const {
+    const auto low = static_cast<float>(patch.minimum), high = static_cast<float>(patch.maximum);
+    const float range = high - low, divisor = range > 1e-7f ? range : 1e-7f;
+    return {invert ? high : low, invert ? -range : range, math::detail::divide(invert ? -1.0f : 1.0f, divisor),
+            exponent[channel < most_channels ? channel : most_channels - 1]};
+  }
+  SUTURE_FN restoring_moments restoring(const moments& before, const moments& after, std::int32_t) const {
+    if (!retain_statistics) return {0, 1, 0};
+    const double divisor = after.standard_deviation > 1e-7 ? after.standard_deviation : 1e-7;
+    return {after.center, static_cast<float>(math::detail::divide(before.standard_deviation, divisor)), before.center};
+  }
+  SUTURE_FN moments restored(const moments& before, const moments& after, std::int32_t channel) const {
+    if (!retain_statistics) return after;
+    const restoring_moments f = restoring(before, after, channel);
+    moments m = before;
+    m.minimum = static_cast<double>(f(static_cast<float>(after.minimum)));
+    m.maximum = static_cast<double>(f(static_cast<float>(after.maximum)));
+    return m;
+  }
+};
+
+// Such a curve by an exponent drawn from `range`, for each channel or, with one_exponent, for all.
+// nnU-Net v2: {.law = interval_law::mixture, .invert = true, .probability = .1f}, then once more without invert and
+// with .probability = .3f. Errors: range not positive or not from low to high, or unfit for its law. Source:
+// batchgeneratorsv2 GammaTransform.
+struct random_patch_gamma {
+  interval range = {.7f, 1.5f};
+  interval_law law = interval_law::uniform;
+  bool invert = false;
+  bool retain_statistics = true;
+  bool one_exponent = false;
+  float probability = 1;
+
+  static constexpr std::string_view name = "random_patch_gamma";
+  static constexpr std::uint16_t kind = 115;
+
+  struct drawn {
+    patch_gamma_functor functor;
+    patch_gamma_functor prepare(const site&) const { return functor; }
+  };
+
+  drawn draw(draws& random, const site& where) const {
+    detail::check_interval(range, law, "range", where);
+    require(range.low > 0, where, "range ", range, " must be positive");
+    drawn result{};
+    result.functor.invert = invert;
+    result.functor.retain_statistics = retain_statistics;
+    for (int channel = 0; channel < most_channels; ++channel) {
+      const float own = detail::draw_from(range, law, random);
+      result.functor.exponent[channel] = one_exponent && channel > 0 ? result.functor.exponent[0] : own;
+    }
+    return result;
+  }
+};
+
+}  // namespace suture

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prints the digests of every pipeline of several stages, computed on the device.
+#include "device.cuh"
+
+#include "staged_recipes.hpp"
+
+int main() {
+  const digest_test::cases data;
+  digest_test::for_each_staged_recipe(
+      [&](const char* name, const auto& pipeline) { digest_test::device_digest(data, name, pipeline).print(); });
+}

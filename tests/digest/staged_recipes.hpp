@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// As recipes.hpp, with operations that need more than one voxel of the patch.
+#pragma once
+
+#include "samples.hpp"
+
+namespace digest_test {
+
+// Calls f(name, pipeline) for every pipeline.
+template <class F>
+void for_each_staged_recipe(const F& f) {
+  const extent3 patch{19, 24, 37};
+
+  f("nnunet", random_affine{.rotate_deg = 15} | crop_or_pad{patch} | gaussian_noise{.sigma = 5} |
+                  random_gaussian_blur{.kernel = blur_kernel::nnunet, .channel_probability = .5f, .probability = .8f} |
+                  random_brightness_factor{} | random_patch_contrast{.law = interval_law::mixture, .probability = .8f} |
+                  random_low_resolution{.channel_probability = .5f, .probability = .8f} |
+                  random_patch_gamma{.law = interval_law::mixture, .invert = true, .probability = .7f} |
+                  random_patch_gamma{.law = interval_law::mixture, .probability = .7f} | cast<suture::half>{});
+  f("blur_scipy", window{.center = 40, .width = 400} | gaussian_blur{.sigma = {.6, 1.7, 3}});
+  f("blur_monai", crop_or_pad{{17, 40, 33}} | gaussian_blur{.sigma = {0, .8, 1.2}, .kernel = blur_kernel::monai} |
+                      gaussian_noise{.sigma = 3} | cast<std::int16_t>{});
+  f("two_blurs", flip{{true, false, false}} | gaussian_blur{.sigma = .7} | brightness{.offset = 3} |
+                     random_gaussian_blur{.sigma = {.4f, 3.7f}, .one_sigma = true});
+  f("low_resolution",
+    random_low_resolution{.zoom = {.3f, 1}, .pick = coarse_pick::nearest_lower, .axes = {false, true, true}} |
+        random_patch_gamma{.retain_statistics = false, .one_exponent = true} | gaussian_noise{.sigma = 2} |
+        random_patch_contrast{.preserve_range = false, .one_factor = true} | cast<bfloat16>{});
+  f("statistics_first",
+    random_patch_gamma{} | clamp{-300, 600} | random_patch_contrast{} | random_patch_gamma{.invert = true});
+}
+
+}  // namespace digest_test
