@@ -242,11 +242,10 @@ void require_output(const Binding& b) {
   require(!b.out.empty(), {Binding::name}, "no output views; bind them, or use prepare and the evaluator");
 }
 
-// Where an image lies between stages.
+// Finds an image its place between stages, and says where the fused part writes: there, or out at once.
 template <class Pipeline>
-staged_tensor make_staged(const grid& g, std::int64_t channels, const target_tensor& out, const workspace_layout& l,
-                          std::byte* workspace, workspace_cursor& used) {
-  staged_tensor t{};
+target_tensor place_between(staged_tensor& t, const grid& g, std::int64_t channels, const target_tensor& out,
+                            const workspace_layout& l, std::byte* workspace, workspace_cursor& used) {
   auto* const floats = reinterpret_cast<float*>(workspace + l.between) + used.between;
   const std::size_t count = floats_between<Pipeline>(g, channels);
   t.data[0] = floats;
@@ -258,7 +257,13 @@ staged_tensor make_staged(const grid& g, std::int64_t channels, const target_ten
   t.moments_per_channel = staging<Pipeline>::emits_any ? staging<Pipeline>::count : 0;
   used.between += count;
   used.statistics += moments_per_image<Pipeline>(channels);
-  return t;
+  const extent3& n = g.extents;
+  return {floats, {n[1] * n[2], n[2], 1}, g.voxels()};
+}
+template <class Pipeline>
+target_tensor place_between(no_stages&, const grid&, std::int64_t, const target_tensor& out, const workspace_layout&,
+                            std::byte*, workspace_cursor&) {
+  return out;
 }
 
 // Fills the record of sample i.
@@ -290,12 +295,8 @@ auto make_record(const Plan& plan, std::size_t i, const workspace_layout& l, std
       const auto& out = bound.out[i];
       r.out[b] = {out.data, {out.stride[0], out.stride[1], out.stride[2]}, out.channel_stride};
     }
-    if constexpr (P::is_staged && !B::is_label) {
-      const grid& g = plan.output_grid(i);
-      r.staged[b] = make_staged<P>(g, in.channels, r.out[b], l, workspace, used);
-      const extent3& n = g.extents;
-      r.out[b] = {r.staged[b].data[0], {n[1] * n[2], n[2], 1}, g.voxels()};
-    }
+    if constexpr (!B::is_label)
+      r.out[b] = place_between<P>(r.staged[b], plan.output_grid(i), in.channels, r.out[b], l, workspace, used);
     ++b;
   };
   (add(bindings), ...);

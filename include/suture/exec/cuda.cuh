@@ -69,6 +69,14 @@ struct record_chunk {
   Record records[capacity];
 };
 
+// By all threads of a block.
+__device__ __forceinline__ void clear_sums(const staged_tensor& t) {
+  auto* const words = reinterpret_cast<std::uint32_t*>(t.sums);
+  const auto count = static_cast<std::uint32_t>(t.moments_per_channel * t.channels) * sizeof(patch_sums) / 4;
+  for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) words[i] = 0;
+}
+__device__ __forceinline__ void clear_sums(const no_stages&) {}
+
 // Block b writes record b of the chunk and, when it has one, expands its control grid.
 template <class Record, int Bytes>
 __global__ void __launch_bounds__(128)
@@ -79,12 +87,7 @@ __global__ void __launch_bounds__(128)
   const auto* from = reinterpret_cast<const std::uint32_t*>(&source);
   auto* to = reinterpret_cast<std::uint32_t*>(records + blockIdx.x);
   for (unsigned i = threadIdx.x; i < sizeof(Record) / 4; i += blockDim.x) to[i] = from[i];
-  if constexpr (!std::is_same_v<decltype(source.staged), const no_stages[Record::pairs]>)
-    for (const staged_tensor& t : source.staged) {
-      auto* const words = reinterpret_cast<std::uint32_t*>(t.sums);
-      const auto count = static_cast<std::uint32_t>(t.moments_per_channel * t.channels) * sizeof(patch_sums) / 4;
-      for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) words[i] = 0;
-    }
+  for (const auto& image : source.staged) clear_sums(image);
   if constexpr (!std::is_same_v<decltype(source.sample.controls), const no_controls> &&
                 !std::is_same_v<decltype(source.sample.controls), no_controls>) {
     const control_grid& g = source.sample.controls;
