@@ -14,6 +14,11 @@ template <class F>
 concept applies_to_rows = requires(const F& f, float (&values)[strip_width], const voxel& first) {
   f.apply_row(values, first);
 };
+// Colour functors that read something of the sample, e.g. its stains, once for all lanes.
+template <class F>
+concept applies_to_lanes = requires(const F& f, float (&pixels)[3][strip_width], std::int32_t item) {
+  f.apply_lanes(pixels, item);
+};
 template <class F, class R>
 concept converts_rows = requires(const F& f, const float (&values)[strip_width], R (&out)[strip_width]) {
   f.convert_row(values, out);
@@ -76,7 +81,10 @@ SUTURE_INLINE void apply_pixel_lanes(const Pack& functors, T (&v)[3][strip_width
     const auto f = bare(get<I>(functors));
     using F = std::remove_const_t<decltype(f)>;
     using R = typename channel_of<decltype(call(f, rgb{}, place(0)))>::type;
-    if constexpr (applies<F, rgb>) {
+    if constexpr (applies_to_lanes<F>) {
+      if (is_on(get<I>(functors))) f.apply_lanes(v, place(0).item);
+      apply_pixel_lanes<I + 1>(functors, v, place, done);
+    } else if constexpr (applies<F, rgb>) {
       if (is_on(get<I>(functors)))
         for (int l = 0; l < strip_width; ++l) {
           const rgb result = call(f, rgb{{v[0][l], v[1][l], v[2][l]}}, place(l));

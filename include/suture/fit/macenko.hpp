@@ -17,23 +17,28 @@ template <class T>
 inline constexpr bool is_stain_image = std::is_same_v<T, std::uint8_t> || std::is_same_v<T, float> ||
                                        std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
 
-// Checks images of three channels against selection and results.
+template <class T, class Selection>
+void check_stain_image(std::string_view name, const view<const T>& image, const Selection& selection,
+                       std::size_t sample) {
+  static_assert(is_storage_v<T>, "suture: unsupported element type of an image");
+  const site where{name, static_cast<std::int64_t>(sample)};
+  require(is_stain_image<T>, where, storage_name<T>(),
+          " image: stains are fitted to uint8 or float; convert 16-bit images");
+  check_sample(name, image, selection, sample);
+  require(image.channels == 3, where, image.channels, " channels; red, green and blue are needed",
+          image.channels == 4 ? " (a view may leave alpha out: channels = 3 with the strides of RGBA)" : "");
+}
+
 template <class T, class Selection>
 void check_stain_images(std::string_view name, std::span<const view<const T>> images, const Selection& selection) {
-  static_assert(is_storage_v<T>, "suture: unsupported element type of an image");
-  require(is_stain_image<T>, {name}, storage_name<T>(),
-          " images: stains are fitted to uint8 or float; convert 16-bit images");
   if constexpr (Selection::has_map)
     require(selection.samples() == images.size(), {name}, selection.samples(), " masks or label maps for ",
             images.size(), " images");
-  std::int64_t voxels = 0;
+  std::int64_t pixels = 0;
   for (std::size_t i = 0; i < images.size(); ++i) {
-    const site where{name, static_cast<std::int64_t>(i)};
-    check_sample(name, images[i], selection, i);
-    require(images[i].channels == 3, where, images[i].channels, " channels; red, green and blue are needed",
-            images[i].channels == 4 ? " (a view may leave alpha out: channels = 3 with the strides of RGBA)" : "");
-    voxels += images[i].grid.voxels();
-    require(voxels <= std::int64_t{1} << 38, where, "more than 2^38 pixels in all");
+    check_stain_image(name, images[i], selection, i);
+    pixels += images[i].grid.voxels();
+    require(pixels <= std::int64_t{1} << 38, {name, static_cast<std::int64_t>(i)}, "more than 2^38 pixels in all");
   }
 }
 
@@ -67,8 +72,10 @@ struct macenko_pass {
   const macenko_rules& rules;
   const macenko_solver& solver;
   const stain_tables& tables;
+  std::uint32_t* keys[2] = {};  // where a coarse round leaves the keys of the next row, for the fine one; or null
   macenko_counts counts{};
-  std::uint64_t trash = 0;
+  std::uint32_t near[macenko_counts::bins] = {};  // narrow counters stay in the first-level cache
+  std::uint32_t near_pixels = 0;
   stain_strip strip;
 
   macenko_pass(const macenko_rules& r, const macenko_solver& s, const stain_tables& t)
@@ -79,10 +86,14 @@ struct macenko_pass {
            std::int64_t count, const Selector& select) {
     for (std::int64_t x = 0; x < count; x += stain_strip::capacity) {
       const auto n = static_cast<int>(std::min<std::int64_t>(stain_strip::capacity, count - x));
-      for (int i = 0; i < n; ++i) {
-        const verdict v = select(std::uint8_t{0}, map[(x + i) * map_stride]);
-        strip.looked[i] = v == verdict::selected ? 0xffffffffu : 0u;
-        if (solver.round == sums_round) counts.totals.undeclared += v == verdict::undeclared ? 1 : 0;
+      if constexpr (std::is_same_v<Selector, everything::selector>) {
+        std::fill_n(strip.looked, n, 0xffffffffu);
+      } else {
+        for (int i = 0; i < n; ++i) {
+          const verdict v = select(std::uint8_t{0}, map[(x + i) * map_stride]);
+          strip.looked[i] = v == verdict::selected ? 0xffffffffu : 0u;
+          if (solver.round == sums_round) counts.totals.undeclared += v == verdict::undeclared ? 1 : 0;
+        }
       }
       load(values + x * stride, channel_stride, stride, n);
       if (solver.round == stretch_round) {
@@ -95,6 +106,13 @@ struct macenko_pass {
       else
         count_keys(n);
     }
+  }
+
+  // Everything counted is in `counts`.
+  void settle() {
+    for (int i = 0; i < macenko_counts::bins; ++i) counts.bin[i] += near[i];
+    std::fill(std::begin(near), std::end(near), 0u);
+    near_pixels = 0;
   }
 
 private:
@@ -139,16 +157,24 @@ private:
 
   void find_stained(int n) {
     const float *r = strip.density[0], *g = strip.density[1], *b = strip.density[2];
+    const float least = rules.how.least_density;
     const auto keep = [&](const auto& rule) {
       for (int i = 0; i < n; ++i) strip.stained[i] = strip.looked[i] & (0u - static_cast<std::uint32_t>(rule(i)));
     };
-    if (needs_levels())
-      keep([&](int i) {
-        return luminance(tables.light[strip.level[0][i]], tables.light[strip.level[1][i]],
-                         tables.light[strip.level[2][i]]) <= rules.luminance_limit;
-      });
-    else
-      keep([&](int i) { return solver.stained(rules, r[i], g[i], b[i]); });
+    // A loop for each rule, so that every one is vectorised.
+    switch (rules.how.stained) {
+      case stained_rule::all_at_least:
+        return keep([&](int i) { return (r[i] >= least) & (g[i] >= least) & (b[i] >= least); });
+      case stained_rule::all_above:
+        return keep([&](int i) { return (r[i] > least) & (g[i] > least) & (b[i] > least); });
+      case stained_rule::any_above:
+        return keep([&](int i) { return (r[i] > least) | (g[i] > least) | (b[i] > least); });
+      default:
+        return keep([&](int i) {
+          return luminance(tables.light[strip.level[0][i]], tables.light[strip.level[1][i]],
+                           tables.light[strip.level[2][i]]) <= rules.luminance_limit;
+        });
+    }
   }
 
   void sum(int n) {
@@ -180,32 +206,65 @@ private:
 
   void count_keys(int n) {
     const float *r = strip.density[0], *g = strip.density[1], *b = strip.density[2];
-    std::uint32_t keys[2][stain_strip::capacity];
+    std::uint32_t found[2][stain_strip::capacity];
     const bool angles = solver.round <= fine_angles;
-    const std::uint32_t* wanted = strip.stained;
-    if (angles) {
-      for (int i = 0; i < n; ++i) keys[0][i] = solver.angle_key(r[i], g[i], b[i]);
-    } else {
-      if (rules.how.concentrations_of_all) wanted = strip.looked;
+    const std::uint32_t* wanted = !angles && rules.how.concentrations_of_all ? strip.looked : strip.stained;
+    const auto concentrations = [&](const auto& mixture) {
+      const stain_unmixing unmixing = solver.unmixing;
+      const float scale = solver.scale;
       for (int i = 0; i < n; ++i) {
-        const stain_unmixing::pair p = solver.unmixing(r[i], g[i], b[i]);
-        keys[0][i] = macenko_key(p.c[0], solver.scale);
-        keys[1][i] = macenko_key(p.c[1], solver.scale);
+        const stain_unmixing::pair p = mixture(unmixing, r[i], g[i], b[i]);
+        found[0][i] = macenko_key(p.c[0], scale) | ~wanted[i];
+        found[1][i] = macenko_key(p.c[1], scale) | ~wanted[i];
       }
-    }
+    };
+    if (angles)
+      for (int i = 0; i < n; ++i) found[0][i] = solver.angle_key(r[i], g[i], b[i]) | ~wanted[i];
+    else if (solver.unmixing.penalised == 0)
+      concentrations([](const stain_unmixing& u, float x, float y, float z) { return u.mixture<false>(x, y, z); });
+    else
+      concentrations([](const stain_unmixing& u, float x, float y, float z) { return u.mixture<true>(x, y, z); });
     const bool coarse = solver.round == coarse_angles || solver.round == coarse_concentrations;
+    near_pixels += static_cast<std::uint32_t>(n);
+    if (near_pixels > 1u << 30) settle();
     for (int k = 0; k < (angles ? 1 : 2); ++k) {
-      if (coarse) {
-        for (int i = 0; i < n; ++i)
-          if (wanted[i] != 0) ++counts.bin[k * coarse_bins + static_cast<std::int32_t>(keys[k][i] >> 11)];
-      } else {
+      if (coarse)
         for (int i = 0; i < n; ++i) {
-          const std::int32_t bin = angles ? solver.fine_bin(keys[k][i], 0, 4) : solver.fine_bin(keys[k][i], 2 * k, 2);
-          if (bin >= 0 && wanted[i] != 0) ++counts.bin[bin];
+          if (found[k][i] < macenko_keys) ++near[k * coarse_bins + static_cast<std::int32_t>(found[k][i] >> 11)];
         }
+      else
+        count_fine(found[k], n, k);
+      if (keys[k] != nullptr) keys[k] = std::copy_n(found[k], n, keys[k]);
+    }
+  }
+
+public:
+  // Keys of the angles or of stain k, beyond all keys where a pixel does not count.
+  void count_fine(const std::uint32_t* found, std::int64_t count, int k) {
+    const bool angles = solver.round == fine_angles;
+    const int first = angles ? 0 : 2 * k, slots = angles ? 4 : 2;
+    std::uint32_t wanted[4];
+    for (int s = 0; s < 4; ++s) wanted[s] = solver.slot_prefix[first + s % slots];
+    for (std::int64_t at = 0; at < count; at += 32) {  // few blocks have one that shares a prefix
+      const std::int64_t n = std::min<std::int64_t>(32, count - at);
+      std::uint32_t any = 0;
+      for (std::int64_t i = at; i < at + n; ++i) {
+        const std::uint32_t prefix = found[i] >> 11;
+        any |= static_cast<std::uint32_t>((prefix == wanted[0]) | (prefix == wanted[1]) | (prefix == wanted[2]) |
+                                          (prefix == wanted[3]));
+      }
+      if (any == 0) continue;
+      for (std::int64_t i = at; i < at + n; ++i) {
+        const std::int32_t bin = solver.fine_bin(found[i], first, slots);
+        if (bin >= 0) ++counts.bin[bin];
       }
     }
   }
+};
+
+// The keys of one image between the coarse and the fine round, so that the fine one need not work them out again.
+struct macenko_keys_of_image {
+  std::vector<std::uint32_t> keys[2];
 };
 
 }  // namespace detail
@@ -227,30 +286,13 @@ public:
 
   template <class T, class Selection = everything>
   void add(const cpu& exec, const view<const T>& image, const Selection& selection = {}, std::size_t sample = 0) {
-    using Map = typename Selection::map_type;
     require(!done(), {fit_macenko::name}, "the fit is over");
-    static constexpr Map nothing = 0;
-    view<const Map> map{};
-    map.data = &nothing;
-    if constexpr (Selection::has_map)
-      map = selection.map(sample);
-    else
-      (void)sample;
-    const extent3& n = image.grid.extents;
-    const std::int64_t rows = n[0] * n[1];
-    const int workers = static_cast<int>(std::min<std::int64_t>(detail::fit_workers(exec, rows * n[2]), rows));
-    const auto select = selection.select();
-    std::vector<std::unique_ptr<detail::macenko_pass<T>>> passes(static_cast<std::size_t>(workers));
-    detail::parallel_for(workers, workers, [&](std::int64_t w) {
-      auto& pass = passes[static_cast<std::size_t>(w)];
-      pass.reset(new detail::macenko_pass<T>(rules_, solver_, *tables_));
-      for (std::int64_t row = rows * w / workers; row < rows * (w + 1) / workers; ++row) {
-        const std::int64_t y = row % n[1], z = row / n[1];
-        pass->row(image.data + z * image.stride[0] + y * image.stride[1], image.channel_stride, image.stride[2],
-                  map.data + z * map.stride[0] + y * map.stride[1], map.stride[2], n[2], select);
-      }
-    });
-    for (const auto& pass : passes) counts_->add(pass->counts);
+    detail::check_stain_image(fit_macenko::name, image, selection, sample);
+    add(exec, image, selection, sample, nullptr);
+  }
+  template <class T, class Selection = everything>
+  void add(const cpu& exec, const view<T>& image, const Selection& selection = {}, std::size_t sample = 0) {
+    add(exec, static_cast<view<const T>>(image), selection, sample);
   }
 
   void merge(const macenko_search& other) {
@@ -292,6 +334,53 @@ public:
   const detail::macenko_rules& rules() const { return rules_; }
   const detail::macenko_solver& solver() const { return solver_; }
 
+  // As above, of an image that is the only one and was checked; with room for its keys, if they are to be kept.
+  template <class T, class Selection>
+  void add(const cpu& exec, const view<const T>& image, const Selection& selection, std::size_t sample,
+           detail::macenko_keys_of_image* kept) {
+    using Map = typename Selection::map_type;
+    static constexpr Map nothing = 0;
+    view<const Map> map{};
+    map.data = &nothing;
+    if constexpr (Selection::has_map)
+      map = selection.map(sample);
+    else
+      (void)sample;
+    const extent3& n = image.grid.extents;
+    const std::int64_t rows = n[0] * n[1];
+    const int workers = static_cast<int>(std::min<std::int64_t>(detail::fit_workers(exec, rows * n[2]), rows));
+    const auto select = selection.select();
+    const int columns = solver_.round <= detail::fine_angles ? 1 : 2;  // of keys
+    const bool again =
+        kept != nullptr && (solver_.round == detail::fine_angles || solver_.round == detail::fine_concentrations);
+    if (kept != nullptr)
+      for (int k = 0; k < columns; ++k) kept->keys[k].resize(static_cast<std::size_t>(rows * n[2]));
+    std::vector<std::unique_ptr<detail::macenko_pass<T>>> passes(static_cast<std::size_t>(workers));
+    detail::parallel_for(workers, workers, [&](std::int64_t w) {
+      auto& pass = passes[static_cast<std::size_t>(w)];
+      pass.reset(new detail::macenko_pass<T>(rules_, solver_, *tables_));
+      const std::int64_t first = rows * w / workers, last = rows * (w + 1) / workers;
+      if (kept != nullptr && solver_.searches())
+        for (int k = 0; k < columns; ++k) {
+          std::uint32_t* const keys = kept->keys[k].data() + first * n[2];
+          if (again)
+            pass->count_fine(keys, (last - first) * n[2], k);
+          else
+            pass->keys[k] = keys;
+        }
+      if (again) return;
+      for (std::int64_t row = first; row < last; ++row) {
+        const std::int64_t y = row % n[1], z = row / n[1];
+        pass->row(image.data + z * image.stride[0] + y * image.stride[1], image.channel_stride, image.stride[2],
+                  map.data + z * map.stride[0] + y * map.stride[1], map.stride[2], n[2], select);
+      }
+    });
+    for (const auto& pass : passes) {
+      pass->settle();
+      counts_->add(pass->counts);
+    }
+  }
+
 private:
   detail::macenko_rules rules_;
   detail::macenko_solver solver_;
@@ -308,21 +397,26 @@ void fit_on_cpu(const cpu& exec, const fit_macenko& how, std::span<const view<co
   require(results.size() == groups, {fit_macenko::name}, results.size(), " results given, ", groups, " needed: one",
           how.together ? " for all images" : " per image");
   how.check();
-  const auto one = [&](const cpu& inside, std::size_t first, std::size_t last) {
+  const auto one = [&](const cpu& inside, std::size_t first, std::size_t last, detail::macenko_keys_of_image& kept) {
     macenko_search search(how);
+    const bool keeps = last - first == 1 && images[first].grid.voxels() <= std::int64_t{1} << 22;
     while (!search.done()) {
-      for (std::size_t i = first; i < last; ++i) search.add(inside, images[i], selection, i);
+      for (std::size_t i = first; i < last; ++i) search.add(inside, images[i], selection, i, keeps ? &kept : nullptr);
       search.advance();
     }
     return search.basis();
   };
+  if (groups == 0) return;
   if (how.together || groups == 1) {
-    if (groups != 0) results[0] = one(exec, 0, images.size());
+    detail::macenko_keys_of_image kept;
+    results[0] = one(exec, 0, images.size(), kept);
     return;
   }
-  detail::parallel_for(exec.threads, static_cast<std::int64_t>(groups), [&](std::int64_t g) {
-    const auto i = static_cast<std::size_t>(g);
-    results[i] = one(cpu{.threads = 1}, i, i + 1);
+  const auto workers = std::min<std::size_t>(detail::fit_workers(exec, std::int64_t{1} << 38), groups);
+  detail::parallel_for(static_cast<int>(workers), static_cast<std::int64_t>(workers), [&](std::int64_t w) {
+    detail::macenko_keys_of_image kept;
+    for (auto i = static_cast<std::size_t>(w); i < groups; i += workers)
+      results[i] = one(cpu{.threads = 1}, i, i + 1, kept);
   });
 }
 

@@ -134,7 +134,7 @@ struct macenko_rules {
   fit_macenko how;
   density_map density;
   std::int32_t luminance_limit;
-  float to_255;
+  float to_255, from_255;
   double most_density;  // in magnitude
   double single_cosine;
   stain_unmixing fallback_unmixing;
@@ -146,6 +146,7 @@ inline macenko_rules rules_of(const fit_macenko& how) {
                   map_of(how.density),
                   luminance_limit(how.luminosity),
                   math::detail::divide(255.0f, how.full_scale),
+                  math::detail::divide(how.full_scale, 255.0f),
                   0,
                   math::cos(how.single_stain_angle * 0.017453292519943295),
                   unmix(how.fallback_stains.stains, how.penalty)};
@@ -371,6 +372,7 @@ struct macenko_solver {
     b.density = r.density;
     b.unmixing = unmixing;
     b.to_255 = r.to_255;
+    b.from_255 = r.from_255;
     for (int k = 0; k < 2; ++k) {
       b.max_concentration[k] = max_concentration[k];
       b.inverse_max[k] =

@@ -72,15 +72,21 @@ struct stain_unmixing {
   struct pair {
     float c[2];
   };
-  SUTURE_FN pair operator()(float red, float green, float blue) const {
+  template <bool Penalised>
+  SUTURE_FN pair mixture(float red, float green, float blue) const {
     pair p{{fma(row[0][0], red, fma(row[0][1], green, fma(row[0][2], blue, -offset[0]))),
             fma(row[1][0], red, fma(row[1][1], green, fma(row[1][2], blue, -offset[1])))}};
-    if (penalised == 0) return p;
-    const bool first = p.c[0] >= 0, second = p.c[1] >= 0;
-    if (first && second) return p;
+    if constexpr (!Penalised) return p;
+    // Where one is negative the minimum lies where it is 0.
     const float h = fma(alone[0][0], red, fma(alone[0][1], green, fma(alone[0][2], blue, -alone_offset[0])));
     const float e = fma(alone[1][0], red, fma(alone[1][1], green, fma(alone[1][2], blue, -alone_offset[1])));
-    return {{second && !first ? 0.0f : h > 0 ? h : 0.0f, first && !second ? 0.0f : e > 0 ? e : 0.0f}};
+    const bool first = p.c[0] >= 0, second = p.c[1] >= 0;
+    using math::detail::select;
+    return {{select(first & second, p.c[0], select(second | (h <= 0), 0.0f, h)),
+             select(first & second, p.c[1], select(first | (e <= 0), 0.0f, e))}};
+  }
+  SUTURE_FN pair operator()(float red, float green, float blue) const {
+    return penalised == 0 ? mixture<false>(red, green, blue) : mixture<true>(red, green, blue);
   }
 };
 
@@ -129,7 +135,7 @@ struct stain_basis {
   detail::density_map density{};      // of the fit, for the operations that apply it
   detail::stain_unmixing unmixing{};  // of `stains`
   float inverse_max[2] = {};          // 1 / max_concentration, or 0 where that is not above 1e-6
-  float to_255 = 1;                   // units of the image to 0 .. 255
+  float to_255 = 1, from_255 = 1;     // units of the image to 0 .. 255, and back
   bool operator==(const stain_basis&) const = default;
 
   SUTURE_HD suture::stain_reference reference() const { return {stains, {max_concentration[0], max_concentration[1]}}; }

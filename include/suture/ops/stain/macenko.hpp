@@ -40,35 +40,72 @@ struct macenko_normalize {
     float most[2];
 
     SUTURE_FN rgb operator()(const rgb& in, const voxel& at) const {
-      const stain_basis& tile = fitted[static_cast<std::int64_t>(at.item) * each];
+      const stain_basis& tile = of(at.item);
       if (tile.unchanged != 0) return in;
-      float density[3];
-      for (int c = 0; c < 3; ++c) density[c] = tile.density.density(fma(in.c[c], tile.to_255, 0.0f));
-      const detail::stain_unmixing::pair p = tile.unmixing(density[0], density[1], density[2]);
-      float scaled[2];
-      for (int k = 0; k < 2; ++k) {
-        const float factor = tile.inverse_max[k] > 0 ? most[k] * tile.inverse_max[k] : 1.0f;
-        scaled[k] = fma(p.c[k], factor, 0.0f);
-      }
-      rgb out;
-      const float from_255 = math::detail::divide(1.0f, tile.to_255);
-      for (int c = 0; c < 3; ++c) {
-        const float mixed = fma(stains[c][0], scaled[0], fma(stains[c][1], scaled[1], 0.0f));
-        const float light = tile.density.intensity(mixed);
-        const float bounded = math::detail::select(light > 255.0f, over, light);
-        out.c[c] = fma(rounded(bounded), from_255, 0.0f);
-      }
-      return out;
+      const float factor[2] = {this->factor(tile, 0), this->factor(tile, 1)};
+      return tile.unmixing.penalised == 0 ? colour<false>(tile, factor, in) : colour<true>(tile, factor, in);
+    }
+
+    // The lanes of a strip, all of one item, on the host: what belongs to the tile is read once.
+    template <int N>
+    SUTURE_INLINE void apply_lanes(float (&v)[3][N], std::int32_t item) const {
+      const stain_basis tile = of(item);
+      if (tile.unchanged != 0) return;
+      if (tile.unmixing.penalised == 0)
+        apply_tile<false>(tile, v);
+      else
+        apply_tile<true>(tile, v);
     }
 
   private:
+    SUTURE_FN const stain_basis& of(std::int32_t item) const { return fitted[static_cast<std::int64_t>(item) * each]; }
+    SUTURE_FN float factor(const stain_basis& tile, int k) const {
+      return tile.inverse_max[k] > 0 ? fma(most[k], tile.inverse_max[k], 0.0f) : 1.0f;
+    }
+
+    template <bool Penalised, int N>
+    SUTURE_INLINE void apply_tile(const stain_basis& tile, float (&v)[3][N]) const {
+      const functor mine = *this;
+      const float factor[2] = {mine.factor(tile, 0), mine.factor(tile, 1)};
+      float scaled[2][N];
+      for (int c = 0; c < 3; ++c)
+        for (int l = 0; l < N; ++l) v[c][l] = density(tile, v[c][l]);
+      for (int l = 0; l < N; ++l) {
+        const detail::stain_unmixing::pair p = tile.unmixing.mixture<Penalised>(v[0][l], v[1][l], v[2][l]);
+        scaled[0][l] = fma(p.c[0], factor[0], 0.0f);
+        scaled[1][l] = fma(p.c[1], factor[1], 0.0f);
+      }
+      for (int c = 0; c < 3; ++c)
+        for (int l = 0; l < N; ++l) v[c][l] = mine.light(tile, c, scaled[0][l], scaled[1][l]);
+    }
+
+    template <bool Penalised>
+    SUTURE_FN rgb colour(const stain_basis& tile, const float (&factor)[2], const rgb& in) const {
+      float od[3];
+      for (int c = 0; c < 3; ++c) od[c] = density(tile, in.c[c]);
+      const detail::stain_unmixing::pair p = tile.unmixing.mixture<Penalised>(od[0], od[1], od[2]);
+      const float scaled[2] = {fma(p.c[0], factor[0], 0.0f), fma(p.c[1], factor[1], 0.0f)};
+      rgb out;
+      for (int c = 0; c < 3; ++c) out.c[c] = light(tile, c, scaled[0], scaled[1]);
+      return out;
+    }
+
+    SUTURE_FN static float density(const stain_basis& tile, float x) {
+      return tile.density.density(fma(x, tile.to_255, 0.0f));
+    }
+    SUTURE_FN float light(const stain_basis& tile, int c, float h, float e) const {
+      const float x = tile.density.intensity(fma(stains[c][0], h, fma(stains[c][1], e, 0.0f)));
+      return fma(rounded(math::detail::select(x > 255.0f, over, x)), tile.from_255, 0.0f);
+    }
+
     // Of x in 0 .. 255: in [2^23, 2^24) a float's last bit counts ones.
     SUTURE_FN float rounded(float x) const {
-      if (rounding == stain_rounding::unrounded) return x;
-      const float shifted = rounding == stain_rounding::truncated ? x + 0x1p-12f : x;
+      using math::detail::select;
+      const bool truncates = rounding == stain_rounding::truncated;
+      const float shifted = x + select(truncates, 0x1p-12f, 0.0f);
       const float nearest = (shifted + 0x1p23f) - 0x1p23f;
-      if (rounding == stain_rounding::nearest) return nearest;
-      return nearest > shifted ? nearest - 1.0f : nearest;
+      const float whole = select(truncates & (nearest > shifted), nearest - 1.0f, nearest);
+      return select(rounding == stain_rounding::unrounded, x, whole);
     }
   };
 
