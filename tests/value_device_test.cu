@@ -30,14 +30,14 @@ const suture::site here{"device"};
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
-suture::voxel at_element(std::uint64_t element) { return {0, 0, 0, 0, 0, element}; }
+suture::voxel at_element(std::uint64_t element) { return {0, 0, 0, 0, 0, element, 0}; }
 
 template <class F, class In, class Out>
 __global__ void apply(F f, const In* in, Out* out, int n) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i >= n) return;
   if constexpr (std::is_invocable_v<F, In, suture::voxel>) {
-    out[i] = f(in[i], {0, 0, 0, 0, 0, static_cast<std::uint64_t>(i)});
+    out[i] = f(in[i], {0, 0, 0, 0, 0, static_cast<std::uint64_t>(i), 0});
   } else {
     out[i] = f(in[i]);
   }

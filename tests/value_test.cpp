@@ -493,7 +493,7 @@ TEST(random_value_operations, errors_name_the_value) {
 
 // ---- noise -----------------------------------------------------------------------------------------------------
 
-voxel at_element(std::uint64_t element) { return {3, 0, 1, 2, 4, element}; }
+voxel at_element(std::uint64_t element) { return {3, 0, 1, 2, 4, element, 0}; }
 
 long double rician(long double x, long double n1, long double n2) { return std::sqrt((x + n1) * (x + n1) + n2 * n2); }
 
@@ -529,9 +529,9 @@ TEST(gaussian_noise, has_the_stated_mean_and_deviation) {
 TEST(gaussian_noise, depends_on_the_element_and_not_on_the_place_in_the_batch) {
   draws random = random_of(4);
   const additive_noise f = gaussian_noise{.sigma = 1}.draw(random, here);
-  EXPECT_EQ(f(0, {0, 0, 0, 0, 0, 77}), f(0, {9, 3, 4, 5, 6, 77}));
-  EXPECT_NE(f(0, {0, 0, 0, 0, 0, 77}), f(0, {0, 0, 0, 0, 0, 78}));
-  EXPECT_NE(f(0, {0, 0, 0, 0, 0, 77}), f(0, {0, 0, 0, 0, 0, 77 + (std::uint64_t{1} << 32)}));
+  EXPECT_EQ(f(0, {0, 0, 0, 0, 0, 77, 0}), f(0, {9, 3, 4, 5, 6, 77, 0}));
+  EXPECT_NE(f(0, {0, 0, 0, 0, 0, 77, 0}), f(0, {0, 0, 0, 0, 0, 78, 0}));
+  EXPECT_NE(f(0, {0, 0, 0, 0, 0, 77, 0}), f(0, {0, 0, 0, 0, 0, 77 + (std::uint64_t{1} << 32), 0}));
 }
 
 TEST(gaussian_noise, of_deviation_0_changes_nothing) {
