@@ -13,6 +13,7 @@
 #include "support/library.hpp"
 #include "support/oracle.hpp"
 #include "support/oracle_geometry.hpp"
+#include "suture/ops/value/bias_field.hpp"
 #include "suture/ops/value/clamp.hpp"
 #include "suture/ops/value/contrast.hpp"
 #include "suture/ops/value/gamma.hpp"
@@ -100,6 +101,35 @@ TEST(OracleValue, ChangesContrastAsBatchgeneratorsDoes) {
                                                        : image_result<float>(op, x.values, g),
                  c.output<double>("y").values, 8 * rounding * 300);
   }
+}
+
+suture::bias_field bias_field_of(const oracle_case& c, const char* shape, const char* degree) {
+  suture::bias_field op{.coefficients = {}, .extents = {}, .degree = c.params.at(degree)};
+  const std::vector<float> given = c.params.at(c.params.contains("coeff") ? "coeff" : "coefficients");
+  std::copy(given.begin(), given.end(), op.coefficients.begin());
+  for (std::size_t k = 0; k < 3; ++k) op.extents[static_cast<int>(k)] = c.params.at(shape)[k];
+  return op;
+}
+
+TEST(OracleValue, BiasesAsMonaiDoes) {
+  SUTURE_NEEDS_ORACLES("intensity");
+  const oracle_case c = support::find_case("intensity", "monai_bias_field");
+  const suture::bias_field op = bias_field_of(c, "spatial_shape", "degree");
+  const suture::grid g{.extents = op.extents};
+  const auto x = c.input<float>("x");
+  const std::vector<double> expected = c.output<double>("y").values, field = c.output<double>("field").values;
+  expect_close(image_result<float>(op, x.values, g), expected, 1e-5 * range_of(expected));
+  expect_close(image_result<float>(op, std::vector<float>(x.values.size(), 1.0F), g), field, 1e-6 * range_of(field));
+}
+
+TEST(OracleValue, BiasesAsTorchioDoes) {
+  SUTURE_NEEDS_ORACLES("intensity");
+  const oracle_case c = support::find_case("intensity", "torchio_bias_field");
+  suture::bias_field op = bias_field_of(c, "shape", "order");
+  op.basis = suture::bias_basis::monomial;
+  const suture::grid g{.extents = op.extents};
+  const std::vector<double> field = c.output<double>("field").values;
+  expect_close(image_result<float>(op, std::vector<float>(field.size(), 1.0F), g), field, 1e-6 * range_of(field));
 }
 
 }  // namespace

@@ -117,7 +117,9 @@ constexpr bool kinds_are_below_2048 = ((Ops::kind < 2048) && ...);
 static_assert(
     kinds_are_below_2048<suture::random_affine, suture::random_elastic, suture::random_crop, suture::random_flip,
                          suture::random_rot90, suture::random_gamma, suture::gaussian_noise, suture::rician_noise,
-                         suture::random_contrast, suture::random_brightness, suture::random_brightness_factor>);
+                         suture::random_contrast, suture::random_brightness, suture::random_brightness_factor,
+                         suture::random_bias_field, suture::poisson_noise, suture::random_histogram_shift,
+                         suture::random_coarse_dropout>);
 
 const suture::grid scan{.extents = {7, 8, 9}, .spacing = {1, 2, 2}};
 

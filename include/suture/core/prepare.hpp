@@ -109,6 +109,18 @@ inline bool same_geometry(const grid& a, const grid& b) {
   return true;
 }
 
+// A functor may hold parameters for so many channels (per_channel): it then says how many.
+template <class F>
+void check_channels(std::int64_t channels, const site& where) {
+  if constexpr (requires { F::max_channels; })
+    require(channels <= F::max_channels, where, "the image has ", channels, " channels, ", F::name,
+            " draws for each of at most ", F::max_channels);
+}
+template <class... Fs>
+void check_channels(const pack<Fs...>*, [[maybe_unused]] std::int64_t channels, const site& where) {
+  (check_channels<typename unswitched<Fs>::type>(channels, where), ...);
+}
+
 template <class Plan, class Binding>
 void check_binding(const Plan& plan, const Binding& b) {
   constexpr std::string_view name = Binding::name;
@@ -122,6 +134,10 @@ void check_binding(const Plan& plan, const Binding& b) {
     if constexpr (Plan::pipeline_type::is_colour && !Binding::is_label)
       require(in.channels == 3, where, "operations on colour take 3 channels (red, green, blue), the image has ",
               in.channels);
+    if constexpr (!Binding::is_label) {
+      check_channels(static_cast<const typename Plan::pipeline_type::taps*>(nullptr), in.channels, where);
+      check_channels(static_cast<const typename Plan::pipeline_type::outputs*>(nullptr), in.channels, where);
+    }
     require(same_geometry(in.grid, plan.source_grid(i)), where, "geometry differs from the planned one: extents ",
             in.grid.extents, " spacing ", in.grid.spacing, " origin ", in.grid.origin, ", planned extents ",
             plan.source_grid(i).extents, " spacing ", plan.source_grid(i).spacing, " origin ",

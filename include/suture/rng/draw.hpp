@@ -63,25 +63,47 @@ public:
         part[j][l] = pair.cosine;
         part[j + 1][l] = pair.sine;
       }
+    lay_out(part, offset, z, [&](float(&last)[4]) { normal4((first >> 2) + lanes, last); });
+  }
+
+  // The same for uniform().
+  template <int Count>
+  SUTURE_INLINE void uniform_row(std::uint64_t first, float (&u)[Count]) const {
+    static_assert(Count % 4 == 0);
+    constexpr int lanes = Count / 4;
+    const auto offset = static_cast<int>(first & 3u);
+    std::uint32_t word[4][lanes];
+    stream_.blocks(first >> 2, word);
+    float part[4][lanes];
+    for (int j = 0; j < 4; ++j)
+      for (int l = 0; l < lanes; ++l) part[j][l] = unit_half_open(word[j][l]);
+    lay_out(part, offset, u, [&](float(&last)[4]) { uniform4((first >> 2) + lanes, last); });
+  }
+
+private:
+  // The values of whole blocks, part[j][l] that of element 4 l + j, as a row that begins `offset` elements later; its
+  // last ones come from the block behind, by next().
+  template <int Count, class Next>
+  SUTURE_INLINE static void lay_out(const float (&part)[4][Count / 4], int offset, float (&row)[Count],
+                                    const Next& next) {
     float aligned[Count + 4];
     SUTURE_KEEP_LOOP
-    for (int l = 0; l < lanes; ++l) {
+    for (int l = 0; l < Count / 4; ++l) {
       aligned[4 * l] = part[0][l];
       aligned[4 * l + 1] = part[1][l];
       aligned[4 * l + 2] = part[2][l];
       aligned[4 * l + 3] = part[3][l];
     }
     if (offset == 0) {
-      for (int i = 0; i < Count; ++i) z[i] = aligned[i];
+      for (int i = 0; i < Count; ++i) row[i] = aligned[i];
       return;
     }
     float last[4];
-    normal4((first >> 2) + lanes, last);
+    next(last);
     for (int j = 0; j < 4; ++j) aligned[Count + j] = last[j];
-    for (int i = 0; i < Count; ++i) z[i] = aligned[i + offset];
+    for (int i = 0; i < Count; ++i) row[i] = aligned[i + offset];
   }
 
-private:
   stream stream_;
 };
 

@@ -22,6 +22,17 @@ struct interval {
   }
 };
 
+// The integers low .. high; one number is that number alone.
+struct integer_interval {
+  std::int32_t low, high;
+
+  constexpr integer_interval(std::int32_t only) : low(only), high(only) {}
+  constexpr integer_interval(std::int32_t from, std::int32_t to) : low(from), high(to) {}
+  friend std::ostream& operator<<(std::ostream& out, const integer_interval& a) {
+    return out << '[' << a.low << ", " << a.high << ']';
+  }
+};
+
 // How a parameter is spread over [low, high]:
 //   uniform      every value alike
 //   log_uniform  every ratio alike: 1/2 as often as 2; needs low > 0
@@ -42,6 +53,17 @@ inline void check_interval(const interval& range, interval_law law, std::string_
     require(range.low > 0, where, what, ' ', range, " must be positive to be drawn log-uniformly");
   if (law == interval_law::mixture)
     require(range.low <= 1 && range.high >= 1, where, what, ' ', range, " must hold 1 to be drawn as a mixture");
+}
+
+inline void check_interval(const integer_interval& range, std::string_view what, std::int32_t least, std::int32_t most,
+                           const site& where) {
+  require(least <= range.low && range.low <= range.high && range.high <= most, where, what, ' ', range,
+          " must go from low to high within ", least, " .. ", most);
+}
+
+// One slot.
+inline std::int32_t draw_from(const integer_interval& range, draws& random) {
+  return range.low + static_cast<std::int32_t>(random.integer(std::int64_t{range.high} - range.low + 1));
 }
 
 // Two slots whatever the law, so that choosing one shifts nothing else.

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bias fields of MRI: a smooth factor over the image, exp of a polynomial.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "../../core/grid.hpp"
+#include "../../core/vec.hpp"
+#include "../../core/voxel.hpp"
+#include "../../math/exponential.hpp"
+#include "interval.hpp"
+
+namespace suture {
+
+// The polynomials a bias field is a sum of, each -1 .. 1 where its coordinate is:
+//   legendre   P_i(Z) P_j(Y) P_k(X), as in MONAI
+//   monomial   Z^i Y^j X^k, as in TorchIO
+enum class bias_basis { legendre, monomial };
+
+namespace detail {
+
+inline constexpr int most_bias_degree = 5;
+inline constexpr int most_bias_terms = 56;  // i + j + k <= 5
+
+// The polynomial in monomials, whatever basis it was given in, ready for Horner's scheme along x, y, z.
+struct bias_functor {
+  // Read four at a time on a device.
+  struct alignas(16) quadruple {
+    float c[4];
+  };
+  quadruple terms[most_bias_terms / 4];  // from the highest powers down, that of z fastest and that of x slowest
+  float start[3], step[3];               // the coordinate of an index is start + step index
+  bool cubic;                            // at most cubic in each coordinate: the shorter scheme
+  bool planar;                           // in y and x alone, with all products of their powers
+
+  SUTURE_FN float operator()(float x, const voxel& at) const {
+    return cubic ? at_voxel<3>(x, at) : at_voxel<most_bias_degree>(x, at);
+  }
+
+  // The same for a row of voxels along x, which shares its polynomial in x.
+  template <int Count>
+  SUTURE_INLINE void apply_row(float (&values)[Count], const voxel& first) const {
+    if (cubic)
+      at_row<3>(values, first);
+    else
+      at_row<most_bias_degree>(values, first);
+  }
+
+private:
+  SUTURE_FN float term(int number) const {
+    const quadruple q = terms[number / 4];
+    return q.c[number % 4];
+  }
+
+  SUTURE_FN float coordinate(int axis, std::int32_t index) const {
+    return fma(static_cast<float>(index), step[axis], start[axis]);
+  }
+
+  // The polynomial in x of a row: power[k] is the coefficient of X^k.
+  template <int Degree>
+  SUTURE_FN void row(const voxel& at, float (&power)[Degree + 1]) const {
+    const float z = coordinate(0, at.z), y = coordinate(1, at.y);
+    int next = 0;
+    if (planar) {
+      SUTURE_UNROLL
+      for (int k = Degree; k >= 0; --k) {
+        float in_y = term(next++);
+        SUTURE_UNROLL
+        for (int j = Degree; j > 0; --j) in_y = fma(in_y, y, term(next++));
+        power[k] = in_y;
+      }
+    } else {
+      SUTURE_UNROLL
+      for (int k = Degree; k >= 0; --k) {
+        float in_y = 0;
+        SUTURE_UNROLL
+        for (int j = Degree - k; j >= 0; --j) {
+          float in_z = term(next++);
+          SUTURE_UNROLL
+          for (int i = Degree - k - j; i > 0; --i) in_z = fma(in_z, z, term(next++));
+          in_y = j == Degree - k ? in_z : fma(in_y, y, in_z);
+        }
+        power[k] = in_y;
+      }
+    }
+  }
+
+  template <int Degree>
+  SUTURE_FN float biased(float value, const float (&power)[Degree + 1], std::int32_t index) const {
+    const float x = coordinate(2, index);
+    float sum = power[Degree];
+    SUTURE_UNROLL
+    for (int k = Degree - 1; k >= 0; --k) sum = fma(sum, x, power[k]);
+    return fma(value, math::exp(sum), 0.0f);
+  }
+
+  template <int Degree>
+  SUTURE_FN float at_voxel(float value, const voxel& at) const {
+    float power[Degree + 1];
+    row<Degree>(at, power);
+    return biased<Degree>(value, power, at.x);
+  }
+
+  template <int Degree, int Count>
+  SUTURE_INLINE void at_row(float (&values)[Count], const voxel& first) const {
+    float power[Degree + 1];
+    row<Degree>(first, power);
+    for (int l = 0; l < Count; ++l) values[l] = biased<Degree>(values[l], power, first.x + l);
+  }
+};
+
+// Coefficient of t^power in the Legendre polynomial of a degree, exact.
+inline constexpr double legendre_coefficient[most_bias_degree + 1][most_bias_degree + 1] = {
+    {1}, {0, 1}, {-.5, 0, 1.5}, {0, -1.5, 0, 2.5}, {.375, 0, -3.75, 0, 4.375}, {0, 1.875, 0, -8.75, 0, 7.875}};
+
+// Calls f(number, i, j, k) for every term of a bias field in the published order and returns how many there are.
+template <class F>
+int for_each_bias_term(int degree, bool planar, const F& f) {
+  int number = 0;
+  for (int i = 0; i <= (planar ? 0 : degree); ++i)
+    for (int j = 0; j <= degree - i; ++j)
+      for (int k = 0; k <= (planar ? j : degree - i - j); ++k) f(number++, i, j, k);
+  return number;
+}
+
+}  // namespace detail
+
+// y = x exp(sum of c_ijk P_i(Z) P_j(Y) P_k(X)): Z, Y and X go from -1 at the first voxel of an axis of the grid to 1 at
+// the last and are 0 on an axis of one voxel; P by the basis. The coefficients stand in the published order:
+//   i + j + k <= degree, i outermost and k innermost: 4, 10, 20, 35, 56 of them for degree 1 .. 5
+//   legendre in an image of one plane: P_j(Y) P_k(X) with k <= j <= degree, j outermost: 3, 6, 10, 15, 21. Their total
+//   degree reaches 2 degree; it is MONAI's rule.
+// Those left out are 0. `extents` is the grid the operation stands on.
+// Errors: a degree outside 0 .. 5, a coefficient that is not finite or beyond those of the degree, coefficients whose
+// magnitudes add up to more than 80 (the field would leave the range of float), extents that are not positive.
+// Source: MONAI RandBiasField, TorchIO v1 BiasField; Van Leemput et al. 1999.
+struct bias_field {
+  std::array<float, detail::most_bias_terms> coefficients;
+  extent3 extents;
+  int degree = 3;
+  bias_basis basis = bias_basis::legendre;
+
+  static constexpr std::string_view name = "bias_field";
+
+  detail::bias_functor prepare(const site& where) const {
+    constexpr int most = detail::most_bias_degree;
+    require(degree >= 0 && degree <= most, where, "degree ", degree, " is not in 0 .. ", most);
+    for (int axis = 0; axis < 3; ++axis)
+      require(extents[axis] >= 1 && extents[axis] <= 2097152, where, "extents ", extents, " must be in 1 .. 2097152");
+    double magnitude = 0;
+    for (const float c : coefficients) {
+      require(std::isfinite(c), where, "coefficient ", c, " must be finite");
+      magnitude += std::abs(static_cast<double>(c));
+    }
+    require(magnitude <= 80, where, "magnitudes of the coefficients add up to ", magnitude, ", more than 80");
+
+    const bool legendre = basis == bias_basis::legendre, planar = legendre && extents[0] == 1;
+    double monomial[most + 1][most + 1][most + 1] = {};
+    const int terms = detail::for_each_bias_term(degree, planar, [&](int number, int i, int j, int k) {
+      const double c = static_cast<double>(coefficients[static_cast<std::size_t>(number)]);
+      if (!legendre) {
+        monomial[i][j][k] = c;
+        return;
+      }
+      const auto& table = detail::legendre_coefficient;
+      for (int z = 0; z <= i; ++z)
+        for (int y = 0; y <= j; ++y)
+          for (int x = 0; x <= k; ++x)
+            monomial[z][y][x] = fma(c, table[i][z] * table[j][y] * table[k][x], monomial[z][y][x]);
+    });
+    for (auto n = static_cast<std::size_t>(terms); n < coefficients.size(); ++n)
+      require(coefficients[n] == 0, where, "coefficient ", n, " is ", coefficients[n], ", but degree ", degree, " has ",
+              terms);
+
+    detail::bias_functor f{};
+    f.cubic = degree <= 3;
+    f.planar = planar;
+    const int highest = f.cubic ? 3 : most;
+    int next = 0;
+    for (int k = highest; k >= 0; --k)
+      for (int j = planar ? highest : highest - k; j >= 0; --j)
+        for (int i = planar ? 0 : highest - k - j; i >= 0; --i, ++next)
+          f.terms[next / 4].c[next % 4] = static_cast<float>(monomial[i][j][k]);
+    for (int axis = 0; axis < 3; ++axis) {
+      const auto last = static_cast<double>(extents[axis] - 1);
+      f.start[axis] = last > 0 ? -1.0f : 0.0f;
+      f.step[axis] = last > 0 ? static_cast<float>(2 / last) : 0.0f;
+    }
+    return f;
+  }
+};
+
+// bias_field over the grid it stands on, one for all channels, each coefficient drawn uniformly from `coefficients`.
+// `{.coefficients = {-.5f, .5f}, .basis = bias_basis::monomial}` is TorchIO's.
+// Errors: coefficients not from low to high; those of bias_field, whatever was drawn.
+struct random_bias_field {
+  interval coefficients = {0, .1f};
+  int degree = 3;
+  bias_basis basis = bias_basis::legendre;
+  float probability = 1;
+
+  static constexpr std::string_view name = "random_bias_field";
+  static constexpr std::uint16_t kind = 38;
+
+  // 56 slots whatever the degree.
+  bias_field draw(draws& random, const grid& g, const site& where) const {
+    detail::check_interval(coefficients, "coefficients", where);
+    require(degree >= 0 && degree <= detail::most_bias_degree, where, "degree ", degree, " is not in 0 .. ",
+            detail::most_bias_degree);
+    bias_field field{.coefficients = {}, .extents = g.extents, .degree = degree, .basis = basis};
+    for (float& c : field.coefficients) c = random.uniform(coefficients.low, coefficients.high);
+    const bool planar = basis == bias_basis::legendre && g.extents[0] == 1;
+    const int terms = detail::for_each_bias_term(degree, planar, [](int, int, int, int) {});
+    const float largest = std::max(std::abs(coefficients.low), std::abs(coefficients.high));
+    require(static_cast<double>(largest) * terms <= 80, where, "coefficients ", coefficients, " of ", terms,
+            " terms may add up to more than 80");
+    for (auto n = static_cast<std::size_t>(terms); n < field.coefficients.size(); ++n) field.coefficients[n] = 0;
+    return field;
+  }
+};
+
+}  // namespace suture

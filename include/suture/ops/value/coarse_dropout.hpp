@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Boxes of an image lost.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cfloat>
+#include <cmath>
+#include <string_view>
+
+#include "../../core/grid.hpp"
+#include "../../core/vec.hpp"
+#include "../../core/voxel.hpp"
+#include "interval.hpp"
+
+namespace suture {
+
+namespace detail {
+inline constexpr std::int32_t most_holes = 32;
+}
+
+// Voxels in any of `count` boxes read `fill`: one value, or {low, high} for one drawn uniformly per voxel and channel
+// from `field`. With `keep_holes` it is the voxels outside all of them. Boxes are voxels of the grid the operation
+// stands on and may reach beyond it.
+// Errors: a count outside 0 .. 32, a negative size, fill not from low to high, a number that is not finite.
+struct coarse_dropout {
+  struct hole {
+    std::int32_t start[3], size[3];  // z, y, x
+  };
+
+  std::array<hole, detail::most_holes> holes;
+  std::int32_t count;
+  interval fill = 0;
+  bool keep_holes = false;
+  random_field field = {};
+
+  static constexpr std::string_view name = "coarse_dropout";
+
+  struct functor {
+    hole holes[detail::most_holes];
+    std::int32_t count;
+    float low, extent;  // of the fill
+    bool keep_holes;
+    random_field field;
+
+    SUTURE_FN float operator()(float x, const voxel& at) const {
+      bool inside = false;
+      for (std::int32_t n = 0; n < count; ++n)
+        inside = inside || (within(holes[n], 0, at.z) && within(holes[n], 1, at.y) && within(holes[n], 2, at.x));
+      if (inside == keep_holes) return x;
+      return extent > 0 ? fma(field.uniform(at.element), extent, low) : low;
+    }
+
+    // The same for a row of voxels along x.
+    template <int Count>
+    SUTURE_INLINE void apply_row(float (&values)[Count], const voxel& first) const {
+      bool lost[Count];
+      for (int l = 0; l < Count; ++l) lost[l] = keep_holes;
+      bool any = keep_holes;
+      for (std::int32_t n = 0; n < count; ++n) {
+        if (!within(holes[n], 0, first.z) || !within(holes[n], 1, first.y)) continue;
+        any = true;
+        for (int l = 0; l < Count; ++l)
+          if (within(holes[n], 2, first.x + l)) lost[l] = !keep_holes;
+      }
+      if (!any) return;
+      float filling[Count];
+      if (extent > 0) {
+        field.uniform_row(first.element, filling);
+        for (int l = 0; l < Count; ++l) filling[l] = fma(filling[l], extent, low);
+      } else {
+        for (int l = 0; l < Count; ++l) filling[l] = low;
+      }
+      for (int l = 0; l < Count; ++l) values[l] = lost[l] ? filling[l] : values[l];
+    }
+
+    SUTURE_FN static bool within(const hole& box, int axis, std::int32_t index) {
+      return static_cast<std::uint32_t>(index - box.start[axis]) < static_cast<std::uint32_t>(box.size[axis]);
+    }
+  };
+
+  functor prepare(const site& where) const {
+    require(count >= 0 && count <= detail::most_holes, where, "count ", count, " is not in 0 .. ", detail::most_holes);
+    detail::check_interval(fill, "fill", where);
+    const double extent = static_cast<double>(fill.high) - static_cast<double>(fill.low);
+    require(extent <= static_cast<double>(FLT_MAX), where, "fill ", fill, " is too wide");
+    functor f{{}, count, fill.low, static_cast<float>(extent), keep_holes, field};
+    for (std::int32_t n = 0; n < count; ++n) {
+      f.holes[n] = holes[static_cast<std::size_t>(n)];
+      for (int axis = 0; axis < 3; ++axis) {
+        require(f.holes[n].size[axis] >= 0, where, "hole ", n, " has the size ", f.holes[n].size[axis]);
+        require(std::abs(std::int64_t{f.holes[n].start[axis]}) <= (1 << 24), where, "hole ", n, " starts at ",
+                f.holes[n].start[axis]);
+      }
+    }
+    return f;
+  }
+};
+
+// coarse_dropout with boxes drawn for each sample, the same for all channels: their number from `holes`, the size of
+// each along each axis uniform between `size` and `max_size`, the place uniform among those inside the grid. Sizes are
+// voxels; 0 is the whole axis, a `max_size` of 0 is `size`, and along an axis shorter than a size the box takes it
+// whole. With `may_leave` the centre is any voxel, and what of the box lies outside is cut off.
+// Errors: holes outside 0 .. 32, a negative size, size above max_size; those of coarse_dropout.
+// Source: MONAI RandCoarseDropout; Cutout, DeVries and Taylor 2017 (`may_leave`).
+struct random_coarse_dropout {
+  integer_interval holes;
+  extent3 size;
+  extent3 max_size = {0, 0, 0};
+  interval fill = 0;
+  bool keep_holes = false;
+  bool may_leave = false;
+  float probability = 1;
+
+  static constexpr std::string_view name = "random_coarse_dropout";
+  static constexpr std::uint16_t kind = 41;
+
+  // 193 slots whatever the number of holes.
+  coarse_dropout draw(draws& random, const grid& g, const site& where) const {
+    detail::check_interval(holes, "holes", 0, detail::most_holes, where);
+    for (int axis = 0; axis < 3; ++axis)
+      require(size[axis] >= 0 && (max_size[axis] == 0 || max_size[axis] >= size[axis]), where, "sizes from ", size,
+              " to ", max_size, " must not be negative nor in the wrong order");
+    coarse_dropout drawn{.holes = {},
+                         .count = detail::draw_from(holes, random),
+                         .fill = fill,
+                         .keep_holes = keep_holes,
+                         .field = random.field(1)};
+    for (coarse_dropout::hole& box : drawn.holes)
+      for (int axis = 0; axis < 3; ++axis) {
+        const std::int64_t n = g.extents[axis];
+        const std::int64_t least = size[axis] == 0 ? n : size[axis];
+        const std::int64_t most = size[axis] == 0 ? n : std::max(least, max_size[axis]);
+        const std::int64_t side = std::min(least + random.integer(most - least + 1), n);
+        const std::int64_t place = random.integer(may_leave ? n : n - side + 1);
+        box.size[axis] = static_cast<std::int32_t>(side);
+        box.start[axis] = static_cast<std::int32_t>(may_leave ? place - side / 2 : place);
+      }
+    return drawn;
+  }
+};
+
+}  // namespace suture

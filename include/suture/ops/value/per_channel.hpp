@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parameters drawn for each channel of an image.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include "../../core/pipeline.hpp"
+
+namespace suture {
+
+namespace detail {
+
+inline constexpr std::int32_t most_drawn_channels = 8;
+
+// A functor for each channel, each on or off.
+template <class Operation, class Functor>
+struct channel_functors {
+  static constexpr std::int32_t max_channels = most_drawn_channels;
+  static constexpr std::string_view name = name_of<Operation>();
+
+  switched<Functor> channel[max_channels];
+
+  SUTURE_FN float operator()(float x, const voxel& at) const { return call(channel[at.channel], x, at); }
+
+  // The same for a row of voxels along x.
+  template <int Count>
+  SUTURE_INLINE void apply_row(float (&values)[Count], const voxel& first) const {
+    const switched<Functor> own = channel[first.channel];
+    if (!own.on) return;
+    if constexpr (requires { own.functor.apply_row(values, first); }) {
+      own.functor.apply_row(values, first);
+    } else {
+      voxel at = first;
+      for (int l = 0; l < Count; ++l) {
+        values[l] = call(own.functor, values[l], at);
+        ++at.x;
+        ++at.element;
+      }
+    }
+  }
+};
+
+// What a random operation drew for each channel.
+template <class Operation>
+struct drawn_channels {
+  using drawn = drawn_t<Operation>;
+  using functor = decltype(prepared(std::declval<const drawn&>(), std::declval<const site&>()));
+  static_assert(applies<functor, float>, "suture: per_channel takes random value operations of one channel");
+
+  drawn channel[most_drawn_channels];
+  bool on[most_drawn_channels];
+
+  channel_functors<Operation, functor> prepare(const site& where) const {
+    return prepare(where, std::make_index_sequence<most_drawn_channels>{});
+  }
+
+private:
+  template <std::size_t... C>
+  channel_functors<Operation, functor> prepare(const site& where, std::index_sequence<C...>) const {
+    return {{{prepared(channel[C], where), on[C] ? 1u : 0u}...}};
+  }
+};
+
+}  // namespace detail
+
+// How per_channel draws: `probability` is that of each channel on a sample where the operation fired; `synchronized`
+// takes one set of parameters for all channels, so that chance decides on each channel alone.
+struct channel_draws {
+  float probability = 1;
+  bool synchronized = false;
+};
+
+// A random operation that draws for each channel; made by per_channel.
+template <class Operation>
+struct per_channel_operation : Operation {
+  channel_draws channels;
+
+  // Eight times the slots of the operation, each after one that decides on the channel.
+  detail::drawn_channels<Operation> draw(draws& random, const grid& g, const site& where) const {
+    require(channels.probability >= 0 && channels.probability <= 1, where, "probability of a channel ",
+            channels.probability, " is not in [0, 1]");
+    return draw(random, g, where, std::make_index_sequence<detail::most_drawn_channels>{});
+  }
+
+private:
+  template <std::size_t... C>
+  detail::drawn_channels<Operation> draw(draws& random, const grid& g, const site& where,
+                                         std::index_sequence<C...>) const {
+    bool on[detail::most_drawn_channels];
+    const auto one = [&](std::size_t channel) {
+      on[channel] = random.bernoulli(channels.probability);
+      if constexpr (draws_on_grid<Operation>)
+        return Operation::draw(random, g, where);
+      else
+        return Operation::draw(random, where);
+    };
+    detail::drawn_channels<Operation> result{{one(C)...}, {}};  // in braces, so from the first channel to the last
+    for (std::size_t channel = 0; channel < detail::most_drawn_channels; ++channel) {
+      result.on[channel] = on[channel];
+      if (channels.synchronized) result.channel[channel] = result.channel[0];
+    }
+    return result;
+  }
+};
+
+// The random value operation with its own parameters in every channel, for images of up to 8 channels:
+//   per_channel(random_gamma{.range = {.7f, 1.5f}, .probability = .3f}, {.probability = .5f})
+// fires on 3 samples in 10 and there on each channel in 5 cases of 10. Always eight channels are drawn, so the number
+// of channels shifts nothing. Errors: those of the operation, a probability outside [0, 1]; a run refuses more
+// channels.
+template <class Operation>
+per_channel_operation<Operation> per_channel(const Operation& operation, const channel_draws& channels = {}) {
+  static_assert(random_operation<Operation> && role_of<Operation>() == role::value && !has_evaluation<Operation>,
+                "suture: per_channel takes a random value operation");
+  return {{operation}, channels};
+}
+
+}  // namespace suture

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counting noise of photons, whose variance is their number.
+#pragma once
+
+#include <cfloat>
+#include <string_view>
+
+#include "../../core/vec.hpp"
+#include "../../core/voxel.hpp"
+#include "../../math/exponential.hpp"
+#include "../../math/root.hpp"
+#include "interval.hpp"
+
+namespace suture {
+
+namespace detail {
+
+// Below this many expected counts the distribution function is inverted, from here on it is expanded about the normal.
+inline constexpr float few_counts = 12.0f;
+// No count above this many is drawn below that: the chance is under 2^-25.
+inline constexpr int most_few_counts = 36;
+
+// The Poisson number of the uniform value u in [0, 1): the least n with u < P(0) + .. + P(n). The sum stops where its
+// terms fall below 2^-26, so that rounding cannot put a count far out where the sum falls short of 1. 0 <= mean < 12.
+SUTURE_FN float poisson_few(float mean, float u) {
+  float term = math::exp(-mean), sum = term, n = 0;
+  SUTURE_KEEP_LOOP
+  for (int k = 1; k <= most_few_counts; ++k) {
+    const bool above = (u >= sum) & (term > 0x1p-26f);
+#if defined(__CUDA_ARCH__)
+    if (!above) break;
+    n += 1.0f;
+#else
+    n += math::detail::select(above, 1.0f, 0.0f);
+#endif
+    const float ratio = mean * (1.0f / static_cast<float>(k));
+    sum = fma(term, ratio, sum);
+    term = term * ratio;
+  }
+  return n;
+}
+
+// The Poisson number of the standard normal value w: the floor of mean + sqrt(mean) w + 1/3 + w^2/6 - (w/36 + w^3/72) /
+// sqrt(mean) + (-8/405 + 7 w^2/810 + w^4/270) / mean (Giles 2016, algorithm 955). mean >= 12.
+SUTURE_FN float poisson_many(float mean, float w) {
+  const float deviation = math::sqrt(mean), inverse = math::detail::divide(1.0f, deviation);
+  const float square = w * w;
+  const float first = fma(square, 1.0f / 6.0f, 1.0f / 3.0f);
+  const float second = fma(square, -1.0f / 72.0f, -1.0f / 36.0f);
+  const float third = fma(square, fma(square, 1.0f / 270.0f, 7.0f / 810.0f), -8.0f / 405.0f);
+  const float correction = fma(inverse, fma(inverse, third, w * second), first);
+  const float n = mean + fma(deviation, w, correction);
+  // From 2^23 on floats are integers.
+  const auto whole = static_cast<float>(static_cast<std::int32_t>(math::detail::clamp_number(n, 0.0f, 0x1p23f)));
+  return math::detail::select(n < 0x1p23f, whole, n);
+}
+
+}  // namespace detail
+
+// y = n / counts, n a Poisson number of mean x counts, at the voxel's element of two fields. Where x counts is below 12
+// the distribution function is inverted: probabilities are right to 1e-6. From 12 on n is the floor of an expansion in
+// a normal value: the distribution function is right to 4e-5, ever closer as the mean grows. No more than 36 steps a
+// voxel. x below 0 counts as 0; from x counts = 2^48 on, where the noise is less than the rounding of x, y = x. NaN
+// stays NaN.
+struct shot_noise {
+  float counts;
+  float inverse_counts;
+  random_field inverted;
+  random_field expanded;
+
+  static constexpr std::string_view name = "shot_noise";
+
+  SUTURE_FN float operator()(float x, const voxel& at) const {
+    const float mean = mean_of(x);
+    const float n = mean < detail::few_counts ? detail::poisson_few(mean, inverted.uniform(at.element))
+                                              : detail::poisson_many(mean, expanded.normal(at.element));
+    return value(x, mean, n);
+  }
+
+  // The same for a row of voxels along x.
+  template <int Count>
+  SUTURE_INLINE void apply_row(float (&values)[Count], const voxel& first) const {
+    float mean[Count], n[Count], drawn[Count];
+    bool any_few = false, any_many = false;
+    for (int l = 0; l < Count; ++l) {
+      mean[l] = mean_of(values[l]);
+      any_few |= mean[l] < detail::few_counts;
+      any_many |= !(mean[l] < detail::few_counts);
+      n[l] = 0;
+    }
+    if (any_many) {
+      expanded.normal_row(first.element, drawn);
+      for (int l = 0; l < Count; ++l) n[l] = detail::poisson_many(mean[l], drawn[l]);
+    }
+    if (any_few) {
+      inverted.uniform_row(first.element, drawn);
+      for (int l = 0; l < Count; ++l) {
+        const bool few = mean[l] < detail::few_counts;
+        const float inverse = detail::poisson_few(math::detail::select(few, mean[l], 0.0f), drawn[l]);
+        n[l] = math::detail::select(few, inverse, n[l]);
+      }
+    }
+    for (int l = 0; l < Count; ++l) values[l] = value(values[l], mean[l], n[l]);
+  }
+
+private:
+  SUTURE_FN float mean_of(float x) const { return math::detail::select(x <= 0, 0.0f, fma(x, counts, 0.0f)); }
+  SUTURE_FN float value(float x, float mean, float n) const {
+    return math::detail::select(mean < 0x1p48f, fma(n, inverse_counts, 0.0f), x);
+  }
+};
+
+// Poisson noise of `counts` photons where the image reads 1, a number, or an interval to draw it from for each sample:
+// the deviation at x is sqrt(x / counts). The image must read 0 where nothing is counted, so apply it before a z-score.
+// Errors: counts not positive or not from low to high, a range without 1 for the law mixture, a number that is not
+// finite or whose reciprocal is not.
+struct poisson_noise {
+  interval counts = 1000;
+  interval_law law = interval_law::uniform;
+  float probability = 1;
+
+  static constexpr std::string_view name = "poisson_noise";
+  static constexpr std::uint16_t kind = 39;
+
+  shot_noise draw(draws& random, const site& where) const {
+    detail::check_interval(counts, law, "counts", where);
+    require(counts.low >= FLT_MIN && counts.high <= 0x1p126f, where, "counts ", counts,
+            " must be positive, at most 2^126");
+    const float drawn = detail::draw_from(counts, law, random);
+    return {drawn, 1 / drawn, random.field(1), random.field(2)};
+  }
+};
+
+}  // namespace suture
