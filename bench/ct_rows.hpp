@@ -241,6 +241,14 @@ void add_rows(Backend& backend, const scene& s, const std::vector<std::size_t>& 
   add.template operator()<bound::image>(
       "gamma", random_gamma{.range = {.7f, 1.5f}, .value_range = {-1024, 3071}} | to_half, whole, 1);
   add.template operator()<bound::image>("noise", gaussian_noise{.sigma = 12} | to_half, whole, 1);
+  add.template operator()<bound::image>("bias_field", soft_tissue | random_bias_field{} | to_half, whole, 1);
+  add.template operator()<bound::image>("poisson_noise", soft_tissue | poisson_noise{.counts = 100} | to_half, whole,
+                                        1);
+  add.template operator()<bound::image>("histogram_shift", soft_tissue | random_histogram_shift{} | to_half, whole, 1);
+  add.template operator()<bound::image>(
+      "coarse_dropout", soft_tissue | random_coarse_dropout{.holes = 8, .size = {16, 64, 64}} | to_half, whole, 1);
+  add.template operator()<bound::image>("gamma_per_channel", soft_tissue | per_channel(random_gamma{}) | to_half, whole,
+                                        1);
   add.template operator()<bound::image>("resample", soft_tissue | resample{.spacing_mm = {1, 1, 1}} | to_half, whole,
                                         1);
   add.template operator()<bound::image>(

@@ -35,3 +35,12 @@ void resample_recipe(const suture::cuda& exec, inputs<std::int16_t> in, outputs<
 void pointwise_recipe(const suture::cuda& exec, inputs<std::int16_t> in, outputs<__half> out) {
   run(exec, plan(window{.center = 40, .width = 400} | cast<suture::half>{}, in), image(in, out));
 }
+
+// Pointwise augmentation: a field over the grid, noise of two kinds of work, a table, boxes, and parameters by channel.
+void pointwise_augmentation(const suture::cuda& exec, const settings& s, inputs<std::int16_t> in,
+                            outputs<__half> out) {
+  const auto recipe = random_bias_field{} | poisson_noise{} | random_histogram_shift{} |
+                      random_coarse_dropout{.holes = 6, .size = {8, 8, 8}, .fill = {0, 1}} |
+                      per_channel(random_gamma{}) | per_channel(gaussian_noise{}) | cast<suture::half>{};
+  run(exec, plan(recipe, in, s), image(in, out));
+}
