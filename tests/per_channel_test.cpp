@@ -122,6 +122,8 @@ TEST(per_channel, acts_on_taps_and_colour) {
   const auto expected = image_result<float>(op, x, small, s, 3);
   EXPECT_EQ(image_result<float>(op | identity{}, x, small, s, 3), expected);
   EXPECT_EQ(image_result<float>(identity{} | op, x, small, s, 3), expected);
+  const random_gaussian_blur none{.probability = 0};
+  EXPECT_EQ(image_result<float>(none | op, x, small, s, 3), expected);
   const support::channel_mix mix{.amount = .25f};
   const auto mixed = image_result<float>(mix, expected, small, {}, 3);
   EXPECT_EQ(image_result<float>(op | mix, x, small, s, 3), mixed);
@@ -148,6 +150,7 @@ TEST(per_channel, errors_name_operation_and_value) {
               "the image has 9 channels, random_gamma draws for each of at most 8");
   EXPECT_SAYS(result(window{.center = 0, .width = 1} | per_channel(random_contrast{}) | identity{}, 12),
               "sample 0: the image has 12 channels, random_contrast");
+  EXPECT_SAYS(result(random_gaussian_blur{} | per_channel(random_contrast{}), 12), "random_contrast draws for each");
   EXPECT_SAYS(result(per_channel(random_gamma{}, {.probability = 1.5f}), 2),
               "random_gamma: sample 0: probability of a channel 1.5");
   EXPECT_SAYS(result(per_channel(random_gamma{.range = {-1, 2}}), 2), "random_gamma: sample 0: range [-1, 2]");

@@ -12,12 +12,10 @@ namespace suture {
 
 namespace detail {
 
-inline constexpr std::int32_t most_drawn_channels = 8;
-
 // A functor for each channel, each on or off.
 template <class Operation, class Functor>
 struct channel_functors {
-  static constexpr std::int32_t max_channels = most_drawn_channels;
+  static constexpr int max_channels = most_channels;
   static constexpr std::string_view name = name_of<Operation>();
 
   switched<Functor> channel[max_channels];
@@ -49,11 +47,11 @@ struct drawn_channels {
   using functor = decltype(prepared(std::declval<const drawn&>(), std::declval<const site&>()));
   static_assert(applies<functor, float>, "suture: per_channel takes random value operations of one channel");
 
-  drawn channel[most_drawn_channels];
-  bool on[most_drawn_channels];
+  drawn channel[most_channels];
+  bool on[most_channels];
 
   channel_functors<Operation, functor> prepare(const site& where) const {
-    return prepare(where, std::make_index_sequence<most_drawn_channels>{});
+    return prepare(where, std::make_index_sequence<most_channels>{});
   }
 
 private:
@@ -81,14 +79,14 @@ struct per_channel_operation : Operation {
   detail::drawn_channels<Operation> draw(draws& random, const grid& g, const site& where) const {
     require(channels.probability >= 0 && channels.probability <= 1, where, "probability of a channel ",
             channels.probability, " is not in [0, 1]");
-    return draw(random, g, where, std::make_index_sequence<detail::most_drawn_channels>{});
+    return draw(random, g, where, std::make_index_sequence<most_channels>{});
   }
 
 private:
   template <std::size_t... C>
   detail::drawn_channels<Operation> draw(draws& random, const grid& g, const site& where,
                                          std::index_sequence<C...>) const {
-    bool on[detail::most_drawn_channels];
+    bool on[most_channels];
     const auto one = [&](std::size_t channel) {
       on[channel] = random.bernoulli(channels.probability);
       if constexpr (draws_on_grid<Operation>)
@@ -97,7 +95,7 @@ private:
         return Operation::draw(random, where);
     };
     detail::drawn_channels<Operation> result{{one(C)...}, {}};  // in braces, so from the first channel to the last
-    for (std::size_t channel = 0; channel < detail::most_drawn_channels; ++channel) {
+    for (std::size_t channel = 0; channel < most_channels; ++channel) {
       result.on[channel] = on[channel];
       if (channels.synchronized) result.channel[channel] = result.channel[0];
     }
