@@ -2,18 +2,19 @@
 #include "contact_sheet.hpp"
 
 #include <cairo.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <memory>
 
+#include "whole_file.hpp"
+
 namespace suture::examples {
 namespace {
 
 constexpr site here{"contact sheet"};
-constexpr double tile = 224, gap = 6, group_gap = 26, margin = 20, caption_height = 22, header_height = 74;
+constexpr double gap = 6, group_gap = 26, margin = 20, caption_height = 22, header_height = 74;
 
 struct color {
   double r, g, b;
@@ -130,7 +131,7 @@ void text(cairo_t* c, double x, double y, double size, const std::string& words,
 // The outline half-way between voxel centres inside and outside a label (marching squares); beyond the patch nothing is
 // known, so the outline is not closed there.
 void outline(cairo_t* c, const label_volume& labels, const plane& p, std::int64_t rows, std::int64_t columns,
-             double row_step, double column_step) {
+             double row_step, double column_step, const color* one_color = nullptr) {
   std::array<bool, 256> present{};
   for (std::int64_t i = 0; i < rows; ++i)
     for (std::int64_t j = 0; j < columns; ++j) present[labels.voxels[voxel_of(labels.grid, p, i, j)]] = true;
@@ -141,7 +142,7 @@ void outline(cairo_t* c, const label_volume& labels, const plane& p, std::int64_
     const auto inside = [&](std::int64_t i, std::int64_t j) {
       return labels.voxels[voxel_of(labels.grid, p, i, j)] == label;
     };
-    set_color(c, label_color(label));
+    set_color(c, one_color ? *one_color : label_color(label));
     for (std::int64_t i = 0; i + 1 < rows; ++i)
       for (std::int64_t j = 0; j + 1 < columns; ++j) {
         const bool a = inside(i, j), b = inside(i, j + 1), d = inside(i + 1, j), e = inside(i + 1, j + 1);
@@ -205,6 +206,8 @@ void draw_plane(cairo_t* c, double x, double y, const panel& what, const plane& 
   cairo_pattern_set_extend(cairo_get_source(c), CAIRO_EXTEND_PAD);
   cairo_paint(c);
   cairo_restore(c);
+  constexpr color violet{0.62, 0.56, 1.00};
+  if (!what.body.voxels.empty()) outline(c, what.body, p, rows, columns, row_step, column_step, &violet);
   outline(c, what.labels, p, rows, columns, row_step, column_step);
 
   const color mark{0.85, 0.85, 0.55};
@@ -223,11 +226,28 @@ void draw_plane(cairo_t* c, double x, double y, const panel& what, const plane& 
   cairo_restore(c);
 }
 
-void check_panel(const panel& p, const grid& g) {
+void check_panel(const panel& p) {
+  const grid& g = p.image.grid;
+  check(g, here);
   const auto voxels = static_cast<std::size_t>(g.voxels());
-  require(p.image.voxels.size() == voxels && p.labels.voxels.size() == voxels && p.image.grid.extents == g.extents &&
-              p.labels.grid.extents == g.extents,
+  require(p.image.voxels.size() == voxels && p.labels.voxels.size() == voxels && p.labels.grid.extents == g.extents &&
+              (p.body.voxels.empty() || (p.body.voxels.size() == voxels && p.body.grid.extents == g.extents)),
           here, "image and labels of a row have different extents");
+}
+
+double shown_size(const grid& g, int axis) { return g.spacing[axis] * static_cast<double>(g.extents[axis]); }
+
+// The planes of `before` nearest to planes of `after`.
+std::array<plane, 3> planes_alike(const grid& before, const grid& after, const std::array<plane, 3>& shown) {
+  std::array<plane, 3> planes = standard_planes(before);
+  const affine_map to_before = before.physical_to_index() * after.index_to_physical();
+  for (std::size_t k = 0; k < 3; ++k) {
+    point3 at = after.center();
+    at[shown[k].across] = static_cast<double>(shown[k].index);
+    const int across = planes[k].across;
+    planes[k].index = std::clamp<std::int64_t>(std::llround(to_before(at)[across]), 0, before.extents[across] - 1);
+  }
+  return planes;
 }
 
 // Index of a target voxel in the source, continuous.
@@ -314,33 +334,35 @@ label_volume labels_on(const label_volume& source, const grid& target) {
 void write_contact_sheet(const std::filesystem::path& path, const contact_sheet& sheet) {
   require(!sheet.rows.empty(), here, "there is no sample to show");
   double longest = 0;
-  for (const sheet_row& row : sheet.rows) {
-    const grid& g = row.after.image.grid;
-    check(g, here);
-    check_panel(row.before, g);
-    check_panel(row.after, g);
-    for (int k = 0; k < 3; ++k) longest = std::max(longest, g.spacing[k] * static_cast<double>(g.extents[k]));
-  }
-  const double scale = tile / longest;  // one scale for the whole sheet
+  for (const sheet_row& row : sheet.rows)
+    for (const panel* p : {&row.before, &row.after}) {
+      check_panel(*p);
+      for (int k = 0; k < 3; ++k) longest = std::max(longest, shown_size(p->image.grid, k));
+    }
+  const double scale = sheet.tile / longest;  // one scale for the whole sheet
 
   // Columns are as wide, rows as high, as their largest picture.
-  std::array<double, 3> column_width{};
+  std::array<std::array<double, 3>, 2> column_width{};
   std::vector<double> row_height;
   double height = header_height + margin;
   for (const sheet_row& row : sheet.rows) {
-    const grid& g = row.after.image.grid;
     double tallest = 0;
-    const auto planes = standard_planes(g);
-    for (std::size_t k = 0; k < 3; ++k) {
-      const auto shown = [&](int axis) { return g.spacing[axis] * static_cast<double>(g.extents[axis]) * scale; };
-      column_width[k] = std::max({column_width[k], shown(planes[k].right.axis), 60.0});
-      tallest = std::max(tallest, shown(planes[k].down.axis));
+    for (std::size_t side = 0; side < 2; ++side) {
+      const grid& g = (side == 0 ? row.before : row.after).image.grid;
+      const auto planes = standard_planes(g);
+      for (std::size_t k = 0; k < 3; ++k) {
+        double& widest = column_width[side][k];
+        widest = std::max({widest, shown_size(g, planes[k].right.axis) * scale, 60.0});
+        tallest = std::max(tallest, shown_size(g, planes[k].down.axis) * scale);
+      }
     }
     row_height.push_back(tallest);
     height += caption_height + tallest + gap;
   }
-  const double group = column_width[0] + column_width[1] + column_width[2] + 2 * gap;
-  const double width = 2 * margin + 2 * group + group_gap;
+  double group[2];
+  for (std::size_t side = 0; side < 2; ++side)
+    group[side] = column_width[side][0] + column_width[side][1] + column_width[side][2] + 2 * gap;
+  const double width = 2 * margin + group[0] + group[1] + group_gap;
 
   const surface page(cairo_image_surface_create(CAIRO_FORMAT_RGB24, static_cast<int>(std::ceil(width)),
                                                 static_cast<int>(std::ceil(height))));
@@ -364,12 +386,12 @@ void write_contact_sheet(const std::filesystem::path& path, const contact_sheet&
     legend += 24 + extents.x_advance + 22;
   }
   const char* const plane_names[] = {"axial", "coronal", "sagittal"};
-  for (int side = 0; side < 2; ++side) {
-    double x = margin + side * (group + group_gap);
+  for (std::size_t side = 0; side < 2; ++side) {
+    double x = margin + (side == 0 ? 0 : group[0] + group_gap);
     for (std::size_t k = 0; k < 3; ++k) {
       text(c.get(), x, header_height - 4, 12,
            std::string(k == 0 ? (side == 0 ? "before: " : "after: ") : "") + plane_names[k], dim);
-      x += column_width[k] + gap;
+      x += column_width[side][k] + gap;
     }
   }
 
@@ -380,28 +402,24 @@ void write_contact_sheet(const std::filesystem::path& path, const contact_sheet&
     y += caption_height;
     auto planes = standard_planes(row.after.image.grid);
     for (plane& p : planes) p.index = best_slice(row.after.labels, p.across);
-    for (int side = 0; side < 2; ++side) {
-      double x = margin + side * (group + group_gap);
+    const auto before = planes_alike(row.before.image.grid, row.after.image.grid, planes);
+    for (std::size_t side = 0; side < 2; ++side) {
+      double x = margin + (side == 0 ? 0 : group[0] + group_gap);
       for (std::size_t k = 0; k < 3; ++k) {
-        draw_plane(c.get(), x, y, side == 0 ? row.before : row.after, planes[k], scale, k == 0);
-        x += column_width[k] + gap;
+        draw_plane(c.get(), x, y, side == 0 ? row.before : row.after, (side == 0 ? before : planes)[k], scale, k == 0);
+        x += column_width[side][k] + gap;
       }
     }
     y += row_height[r] + gap;
   }
   cairo_surface_flush(page.get());
 
-  std::error_code status;
-  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), status);
-  const std::filesystem::path temporary = path.string() + ".part" + std::to_string(getpid());
-  const cairo_status_t wrote = cairo_surface_write_to_png(page.get(), temporary.c_str());
-  if (wrote == CAIRO_STATUS_SUCCESS) std::filesystem::rename(temporary, path, status);
-  if (wrote != CAIRO_STATUS_SUCCESS || status) {
-    std::error_code ignored;
-    std::filesystem::remove(temporary, ignored);
-    fail(here, path.string(),
-         ": cannot be written: ", wrote != CAIRO_STATUS_SUCCESS ? cairo_status_to_string(wrote) : status.message());
-  }
+  std::error_code ignored;
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ignored);
+  write_whole(here, path, [&](const std::filesystem::path& temporary) -> std::string {
+    const cairo_status_t wrote = cairo_surface_write_to_png(page.get(), temporary.c_str());
+    return wrote == CAIRO_STATUS_SUCCESS ? "" : cairo_status_to_string(wrote);
+  });
 }
 
 }  // namespace suture::examples

@@ -13,10 +13,12 @@ namespace suture::examples {
 
 struct panel {
   volume<float> image;  // 0 is shown black, 1 white
-  label_volume labels;
+  label_volume labels;  // of the same grid
+  label_volume body{};  // the same, or nothing: outlined in violet, whatever its values above 0
 };
 
-// `before` and `after` have the same grid; the planes go through the rarest label of `after`, else the middle.
+// The planes go through the rarest label of `after`, else through its middle; those of `before` lie where they lie, in
+// millimetres, on whatever grid it has.
 struct sheet_row {
   std::string caption;
   panel before, after;
@@ -26,6 +28,7 @@ struct contact_sheet {
   std::string title;
   std::vector<std::string> label_names;  // of labels 1, 2, ...; may be empty
   std::vector<sheet_row> rows;
+  double tile = 224;  // pixels of the longest side of all pictures
 };
 
 // Throws suture::error if the file cannot be written or a row does not fit together.

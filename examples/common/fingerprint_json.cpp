@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fingerprint_json.hpp"
 
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+
+#include "whole_file.hpp"
 
 namespace suture::examples {
 namespace {
@@ -94,19 +94,7 @@ cohort_fingerprint fingerprint_from_json(const report& document) {
 }
 
 void write_fingerprint(const fs::path& path, const cohort_fingerprint& fingerprint) {
-  const fs::path temporary = path.string() + ".part" + std::to_string(getpid());
-  errno = 0;
-  std::ofstream file(temporary);
-  file << fingerprint_to_json(fingerprint).dump() << '\n';
-  file.close();
-  const int reason = errno;
-  std::error_code status;
-  if (file) fs::rename(temporary, path, status);
-  if (!file || status) {
-    std::error_code ignored;
-    fs::remove(temporary, ignored);
-    fail(here, path.string(), ": cannot be written: ", file ? status.message() : std::string(std::strerror(reason)));
-  }
+  write_whole(here, path, fingerprint_to_json(fingerprint).dump() + '\n');
 }
 
 cohort_fingerprint read_fingerprint(const fs::path& path) {

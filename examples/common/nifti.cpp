@@ -4,7 +4,6 @@
 #include "nifti.hpp"
 
 #include <nifti1_io.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -15,6 +14,8 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+
+#include "whole_file.hpp"
 
 namespace suture::examples {
 namespace {
@@ -291,31 +292,26 @@ void write_file(const std::filesystem::path& path, const volume<T>& image, int d
   char start[352] = {};  // the header and four zero bytes: no extensions
   std::memcpy(start, &header, sizeof header);
 
-  std::error_code status;
-  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), status);
-  const std::filesystem::path temporary = path.string() + ".part" + std::to_string(getpid());
   const bool compress = path.extension() == ".gz";
-  errno = 0;
-  gzFile_s* file = gzopen(temporary.c_str(), compress ? "wb6" : "wbT");
-  if (!file) refuse(path, "cannot be written: ", std::strerror(errno));
-  const auto put = [&](const void* from, std::size_t size) {
-    const auto* bytes = static_cast<const char*>(from);
-    for (std::size_t done = 0; done < size;) {
-      const int wrote = gzwrite(file, bytes + done, static_cast<unsigned>(std::min(size - done, piece)));
-      if (wrote <= 0) return false;
-      done += static_cast<std::size_t>(wrote);
-    }
-    return true;
-  };
-  bool ok = put(start, sizeof start) && put(image.voxels.data(), image.voxels.size() * sizeof(T));
-  ok = gzclose(file) == Z_OK && ok;
-  const int reason = errno;
-  if (ok) std::filesystem::rename(temporary, path, status);
-  if (!ok || status) {
-    std::error_code ignored;
-    std::filesystem::remove(temporary, ignored);
-    refuse(path, "cannot be written: ", ok ? status.message() : std::string(std::strerror(reason)));
-  }
+  std::error_code ignored;
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ignored);
+  write_whole({"nifti"}, path, [&](const std::filesystem::path& temporary) -> std::string {
+    errno = 0;
+    gzFile_s* file = gzopen(temporary.c_str(), compress ? "wb6" : "wbT");
+    if (!file) return std::strerror(errno);
+    const auto put = [&](const void* from, std::size_t size) {
+      const auto* bytes = static_cast<const char*>(from);
+      for (std::size_t done = 0; done < size;) {
+        const int wrote = gzwrite(file, bytes + done, static_cast<unsigned>(std::min(size - done, piece)));
+        if (wrote <= 0) return false;
+        done += static_cast<std::size_t>(wrote);
+      }
+      return true;
+    };
+    bool ok = put(start, sizeof start) && put(image.voxels.data(), image.voxels.size() * sizeof(T));
+    ok = gzclose(file) == Z_OK && ok;
+    return ok ? "" : std::strerror(errno);
+  });
 }
 
 }  // namespace

@@ -40,6 +40,11 @@ void progress::finish() {
 void progress::show(bool last) {
   const double seconds = std::chrono::duration<double>(clock::now() - start_).count();
   const double rate = seconds > 0 ? static_cast<double>(done_) / seconds : 0;
+  char speed[32];
+  if (rate > 0 && rate < 1)
+    std::snprintf(speed, sizeof speed, "%.1f s each", 1 / rate);
+  else
+    std::snprintf(speed, sizeof speed, "%.1f/s", rate);
   char tail[64];
   if (last || rate <= 0) {
     std::snprintf(tail, sizeof tail, "%.1f s", seconds);
@@ -49,7 +54,7 @@ void progress::show(bool last) {
   }
   const auto done = static_cast<long long>(done_), total = static_cast<long long>(total_);
   if (!terminal_) {
-    std::fprintf(stderr, "%s: %lld of %lld, %.1f/s, %s\n", what_.c_str(), done, total, rate, tail);
+    std::fprintf(stderr, "%s: %lld of %lld, %s, %s\n", what_.c_str(), done, total, speed, tail);
     return;
   }
   constexpr int width = 30;
@@ -57,7 +62,7 @@ void progress::show(bool last) {
   char bar[width + 1];
   for (int i = 0; i < width; ++i) bar[i] = i < filled ? '#' : '.';
   bar[width] = 0;
-  std::fprintf(stderr, "\r\033[K%s [%s] %lld/%lld  %.1f/s  %s%s", what_.c_str(), bar, done, total, rate, tail,
+  std::fprintf(stderr, "\r\033[K%s [%s] %lld/%lld  %s  %s%s", what_.c_str(), bar, done, total, speed, tail,
                last ? "\n" : "");
   std::fflush(stderr);
 }

@@ -10,6 +10,7 @@
 #include <iostream>
 
 #include "suture/core/error.hpp"
+#include "whole_file.hpp"
 
 namespace suture::examples {
 namespace {
@@ -37,19 +38,7 @@ void require_writable_folder(const fs::path& folder) {
 }
 
 void write_report(const fs::path& path, const report& result) {
-  const fs::path temporary = path.string() + ".part" + std::to_string(getpid());
-  errno = 0;
-  std::ofstream file(temporary);
-  file << result.dump(2) << '\n';
-  file.close();
-  const int reason = errno;
-  std::error_code status;
-  if (file) fs::rename(temporary, path, status);
-  if (!file || status) {
-    std::error_code ignored;
-    fs::remove(temporary, ignored);
-    fail(here, path.string(), ": cannot be written: ", file ? status.message() : std::string(std::strerror(reason)));
-  }
+  write_whole(here, path, result.dump(2) + '\n');
   std::cout << result.dump() << std::endl;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -25,6 +26,11 @@ using label_volume = volume<std::uint8_t>;
 inline const suture::grid& grid_of(const image_volume& image) {
   return std::visit([](const auto& v) -> const suture::grid& { return v.grid; }, image);
 }
+
+// Two images of the same voxels in the same place, up to a hundredth of a voxel as rounding in files leaves it. Throws
+// suture::error naming both.
+void require_same_place(const suture::grid& image, const suture::grid& labels, const std::string& image_name,
+                        const std::string& labels_name);
 
 inline std::size_t linear_index(const extent3& n, std::int64_t z, std::int64_t y, std::int64_t x) {
   return static_cast<std::size_t>((z * n[1] + y) * n[2] + x);

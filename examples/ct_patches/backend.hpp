@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/gpu.hpp"
 #include "common/volume.hpp"
 #include "recipe.hpp"
 
@@ -70,8 +71,5 @@ std::unique_ptr<backend> make_cpu_backend(const recipe& r, const std::vector<vol
 template <class T>
 std::unique_ptr<backend> make_cuda_backend(const recipe& r, const std::vector<volume<T>>& images,
                                            const std::vector<label_volume>& labels);
-
-// Why there is no GPU to use, or nothing if there is one.
-std::string why_no_cuda();
 
 }  // namespace suture::examples

@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "backend.hpp"
+#include "common/gpu.hpp"
 #include "suture/suture.cuh"
 
 namespace suture::examples {
@@ -100,13 +101,7 @@ public:
 
   std::string name() const override { return "cuda"; }
 
-  std::string device() const override {
-    int device = 0;
-    cudaDeviceProp properties{};
-    check_cuda(cudaGetDevice(&device), here);
-    check_cuda(cudaGetDeviceProperties(&properties, device), here);
-    return properties.name;
-  }
+  std::string device() const override { return gpu_description(); }
 
 private:
   recipe recipe_;
@@ -133,13 +128,5 @@ template std::unique_ptr<backend> make_cuda_backend(const recipe&, const std::ve
                                                     const std::vector<label_volume>&);
 template std::unique_ptr<backend> make_cuda_backend(const recipe&, const std::vector<volume<float>>&,
                                                     const std::vector<label_volume>&);
-
-std::string why_no_cuda() {
-  int count = 0;
-  const cudaError_t status = cudaGetDeviceCount(&count);
-  if (status == cudaSuccess && count > 0) return {};
-  cudaGetLastError();  // not to be found by a later check
-  return std::string("no GPU can be used: ") + (status == cudaSuccess ? "there is none" : cudaGetErrorString(status));
-}
 
 }  // namespace suture::examples

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Full-resolution CT volumes with labels become augmented training patches; a contact sheet shows them, and a report
 // carries the digests that must be the same on every machine.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <iostream>
@@ -11,8 +10,8 @@
 #include "common/contact_sheet.hpp"
 #include "common/nifti.hpp"
 #include "common/phantom.hpp"
+#include "common/program.hpp"
 #include "common/progress.hpp"
-#include "common/report.hpp"
 #include "common/sample_data.hpp"
 
 namespace suture::examples {
@@ -40,20 +39,6 @@ struct scans {
   std::vector<label_volume> labels;
 };
 using any_scans = std::variant<scans<std::int16_t>, scans<float>>;
-
-void require_same_grid(const grid& a, const grid& b, const std::string& image, const std::string& label) {
-  const site here{"label"};
-  require(a.extents == b.extents, here, label, ": extents ", b.extents, " differ from ", a.extents, " of ", image);
-  const affine_map to_a = a.physical_to_index() * b.index_to_physical();
-  for (int corner = 0; corner < 8; ++corner) {
-    point3 p{};
-    for (int k = 0; k < 3; ++k) p[k] = (corner >> k) & 1 ? static_cast<double>(a.extents[k] - 1) : 0.0;
-    const point3 q = to_a(p);
-    for (int k = 0; k < 3; ++k)
-      require(std::abs(q[k] - p[k]) < 0.01, here, label, ": does not lie where ", image, " lies: its voxel ", p,
-              " is voxel ", q, " there; resample one onto the other first");
-  }
-}
 
 any_scans read_scans(const options& o) {
   scans<std::int16_t> whole;
@@ -83,7 +68,7 @@ any_scans read_scans(const options& o) {
       whole.labels.push_back({g, std::vector<std::uint8_t>(static_cast<std::size_t>(g.voxels()), 0)});
     } else {
       whole.labels.push_back(read_labels(o.labels[i]));
-      require_same_grid(g, whole.labels.back().grid, o.images[i], o.labels[i]);
+      require_same_place(g, whole.labels.back().grid, o.images[i], o.labels[i]);
       whole.labels.back().grid = g;  // equal up to rounding in the files
     }
     whole.names.push_back(fs::path(o.images[i]).filename().string());
@@ -167,8 +152,7 @@ sheet_row make_row(const scans<T>& from, selection::entry e) {
 }
 
 std::unique_ptr<backend> choose_backend(const options& o, const recipe& r, const auto& from) {
-  const bool gpu = o.backend == "cuda" || (o.backend == "auto" && why_no_cuda().empty());
-  if (gpu) return make_cuda_backend(r, from.images, from.labels);
+  if (o.backend == "cuda") return make_cuda_backend(r, from.images, from.labels);
   return make_cpu_backend(r, from.images, from.labels, o.threads);
 }
 
@@ -219,12 +203,7 @@ report make_patches(const options& o, const recipe& r, const scans<T>& from) {
   write_contact_sheet(fs::path(o.out) / "contact_sheet.png", sheet);
 
   const statistics& spent = executor->spent();
-  report result;
-  result["example"] = "ct_patches";
-  result["version"] = std::to_string(SUTURE_VERSION_MAJOR) + "." + std::to_string(SUTURE_VERSION_MINOR) + "." +
-                      std::to_string(SUTURE_VERSION_PATCH);
-  result["backend"] = executor->name();
-  result["device"] = executor->device();
+  report result = begin_report("ct_patches", executor->name(), executor->device());
   result["scans"] = from.names;
   result["voxel_type"] = storage<T>::name;
   result["seed"] = o.seed;
@@ -249,16 +228,6 @@ report make_patches(const options& o, const recipe& r, const scans<T>& from) {
   return result;
 }
 
-// Three values, or one for all axes.
-template <class To, class From>
-vec3<To> triple(const std::vector<From>& values, const char* flag) {
-  require(values.size() == 1 || values.size() == 3, site{flag}, "takes one number or three (z y x), not ",
-          values.size());
-  vec3<To> result{};
-  for (int k = 0; k < 3; ++k) result[k] = values[values.size() == 1 ? 0 : static_cast<std::size_t>(k)];
-  return result;
-}
-
 int run_program(int argc, char** argv) {
   options o;
   CLI::App app{"Makes augmented training patches from CT volumes with labels."};
@@ -268,8 +237,7 @@ int run_program(int argc, char** argv) {
   app.add_option("--sample", o.sample,
                  "without --image: the head CT of a Debian package, fetched once, or a synthetic abdomen (default)")
       ->check(CLI::IsMember({"head", "phantom"}));
-  app.add_option("--backend", o.backend, "auto takes a GPU if there is one")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
+  add_backend_option(app, o.backend);
   app.add_option("--batch-size", o.batch_size, "patches made at once")->check(CLI::Range(1, 65535));
   app.add_option("--threads", o.threads, "of the CPU backend, 0: all")->check(CLI::Range(0, 4096));
   app.add_option("--seed", o.seed, "of everything random");
@@ -282,21 +250,16 @@ int run_program(int argc, char** argv) {
   app.add_flag("--eval", o.evaluation, "evaluation: random operations off, the middle of every scan");
   app.add_option("--out", o.out, "folder for contact_sheet.png and report.json");
   app.add_flag("--save-nifti", o.save_nifti, "write every patch and its labels as .nii.gz too");
-  try {
-    app.parse(argc, argv);
+  const auto done = parse_options(app, argc, argv, [&] {
     if (!o.images.empty() && !o.sample.empty()) throw CLI::ValidationError("--sample", "excludes --image");
     if (!o.labels.empty() && o.labels.size() != o.images.size())
       throw CLI::ValidationError(
           "--label", std::to_string(o.labels.size()) + " files for " + std::to_string(o.images.size()) + " of --image");
-  } catch (const CLI::Success& done) {
-    return app.exit(done);
-  } catch (const CLI::ParseError& problem) {
-    std::cerr << "ct_patches: " << problem.what() << " (see --help)\n";
-    return 2;
-  }
+  });
+  if (done) return *done;
 
   const recipe r{triple<std::int64_t>(o.patch, "--patch"), triple<double>(o.spacing, "--spacing")};
-  if (o.backend == "cuda" && !why_no_cuda().empty()) fail(site{"--backend cuda"}, why_no_cuda());
+  o.backend = chosen_backend(o.backend, why_no_cuda());
   require_writable_folder(o.out);
   const any_scans from = read_scans(o);
   const report result = std::visit([&](const auto& s) { return make_patches(o, r, s); }, from);
@@ -309,12 +272,5 @@ int run_program(int argc, char** argv) {
 }  // namespace suture::examples
 
 int main(int argc, char** argv) {
-  try {
-    return suture::examples::run_program(argc, argv);
-  } catch (const std::bad_alloc&) {
-    std::cerr << "ct_patches: not enough memory\n";
-  } catch (const std::exception& problem) {
-    std::cerr << "ct_patches: " << problem.what() << '\n';
-  }
-  return 1;
+  return suture::examples::run_example("ct_patches", [&] { return suture::examples::run_program(argc, argv); });
 }

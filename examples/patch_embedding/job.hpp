@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/gpu.hpp"
 #include "common/volume.hpp"
 #include "ct_patches/recipe.hpp"
 #include "embedding.hpp"
@@ -39,9 +40,6 @@ struct embedded {
 
 embedded embed_on_cpu(const job& j);
 embedded embed_on_cuda(const job& j);
-
-// Why there is no GPU to use, or nothing if there is one.
-std::string why_no_cuda();
 
 // `scans` are views of where the voxels are: in memory of the host or of the device.
 inline auto plan_job(const job& j, const std::vector<view<const std::int16_t>>& scans) {

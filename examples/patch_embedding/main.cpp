@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Augmented CT patches go straight into the patch embedding of a transformer and are never stored; the same features
 // come from patches that are. Checks that the bits are the same, on the host as on the device, and times both ways.
-#include <CLI/CLI.hpp>
 #include <bit>
 #include <cmath>
 #include <iostream>
 
 #include "common/nifti.hpp"
 #include "common/phantom.hpp"
-#include "common/report.hpp"
+#include "common/program.hpp"
 #include "job.hpp"
 
 namespace suture::examples {
@@ -52,8 +51,7 @@ int run_program(int argc, char** argv) {
   app.add_option("--image", images, "CT volumes in HU, .nii or .nii.gz; without any a synthetic abdomen")
       ->type_name("FILE...")
       ->default_str("");
-  app.add_option("--backend", backend, "auto takes a GPU if there is one")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
+  add_backend_option(app, backend);
   app.add_option("--batch-size", j.samples, "patches")->check(CLI::Range(1, 1024));
   app.add_option("--seed", j.seed, "of everything random");
   app.add_option("--epoch", j.epoch, "a new epoch draws anew");
@@ -61,8 +59,7 @@ int run_program(int argc, char** argv) {
   app.add_option("--token", j.layer.token, "edge of a token in voxels")->check(CLI::Range(1, 16));
   app.add_option("--features", j.layer.features, "of a token")->check(CLI::Range(1, 1024));
   app.add_option("--out", out, "folder for report.json");
-  try {
-    app.parse(argc, argv);
+  const auto done = parse_options(app, argc, argv, [&] {
     if (patch.size() == 1) patch.assign(3, patch[0]);
     if (patch.size() != 3) throw CLI::ValidationError("--patch", "takes one number or three");
     j.layer.patch = {patch[0], patch[1], patch[2]};
@@ -70,14 +67,9 @@ int run_program(int argc, char** argv) {
       if (n % j.layer.token != 0)
         throw CLI::ValidationError("--patch", std::to_string(n) + " is no multiple of the token's " +
                                                   std::to_string(j.layer.token) + " voxels");
-  } catch (const CLI::Success& done) {
-    return app.exit(done);
-  } catch (const CLI::ParseError& problem) {
-    std::cerr << "patch_embedding: " << problem.what() << " (see --help)\n";
-    return 2;
-  }
-  if (backend == "auto") backend = why_no_cuda().empty() ? "cuda" : "cpu";
-  if (backend == "cuda" && !why_no_cuda().empty()) fail(site{"--backend cuda"}, why_no_cuda());
+  });
+  if (done) return *done;
+  backend = chosen_backend(backend, why_no_cuda());
   require_writable_folder(out);
 
   for (const std::string& path : images) {
@@ -104,12 +96,7 @@ int run_program(int argc, char** argv) {
   std::cerr << "fused:  " << voxels / made.fused_seconds * 1e-6 << " million voxels per second\n"
             << "stored: " << voxels / made.stored_seconds * 1e-6 << " million voxels per second, and "
             << static_cast<double>(patch_bytes) * 1e-6 << " MB written and read\n";
-  report result;
-  result["example"] = "patch_embedding";
-  result["version"] = std::to_string(SUTURE_VERSION_MAJOR) + "." + std::to_string(SUTURE_VERSION_MINOR) + "." +
-                      std::to_string(SUTURE_VERSION_PATCH);
-  result["backend"] = backend;
-  result["device"] = made.device;
+  report result = begin_report("patch_embedding", backend, made.device);
   result["scans"] = names;
   result["seed"] = j.seed;
   result["epoch"] = j.epoch;
@@ -133,12 +120,5 @@ int run_program(int argc, char** argv) {
 }  // namespace suture::examples
 
 int main(int argc, char** argv) {
-  try {
-    return suture::examples::run_program(argc, argv);
-  } catch (const std::bad_alloc&) {
-    std::cerr << "patch_embedding: not enough memory\n";
-  } catch (const std::exception& problem) {
-    std::cerr << "patch_embedding: " << problem.what() << '\n';
-  }
-  return 1;
+  return suture::examples::run_example("patch_embedding", [&] { return suture::examples::run_program(argc, argv); });
 }

@@ -1,21 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fstream>
 #include <memory>
 
+#include "common/program.hpp"
 #include "job.hpp"
 
 namespace suture::examples {
-namespace {
-
-std::string processor() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);)
-    if (line.starts_with("model name") && line.find(": ") != line.npos) return line.substr(line.find(": ") + 2);
-  return "CPU";
-}
-
-}  // namespace
-
 embedded embed_on_cpu(const job& j) {
   std::vector<view<const std::int16_t>> scans;
   for (std::size_t i = 0; i < static_cast<std::size_t>(j.samples); ++i) {
@@ -44,13 +33,12 @@ embedded embed_on_cpu(const job& j) {
     run(executor, plan, pair);
     embed(stored_patches{made.patches.data(), j.layer.patch}, j.layer, j.samples, j.weights.data(), made.stored.data());
   });
-  made.device = processor();
+  made.device = cpu_description(0);
   return made;
 }
 
 #if !defined(SUTURE_EXAMPLE_CUDA)
 embedded embed_on_cuda(const job&) { fail(site{"backend"}, why_no_cuda()); }
-std::string why_no_cuda() { return "this program was built without a CUDA compiler"; }
 #endif
 
 }  // namespace suture::examples

@@ -73,21 +73,8 @@ embedded embed_on_cuda(const job& j) {
   made.fused = fused.host();
   made.stored = stored.host();
   made.patches = patches.host();
-
-  cudaDeviceProp properties{};
-  int device = 0;
-  check_cuda(cudaGetDevice(&device), here);
-  check_cuda(cudaGetDeviceProperties(&properties, device), here);
-  made.device = properties.name;
+  made.device = gpu_description();
   return made;
-}
-
-std::string why_no_cuda() {
-  int count = 0;
-  const cudaError_t status = cudaGetDeviceCount(&count);
-  if (status == cudaSuccess && count > 0) return {};
-  cudaGetLastError();  // not to be found by a later check
-  return std::string("no GPU can be used: ") + (status == cudaSuccess ? "there is none" : cudaGetErrorString(status));
 }
 
 }  // namespace suture::examples

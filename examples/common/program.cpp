@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program.hpp"
+
+#include <fstream>
+#include <iostream>
+#include <new>
+
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+
+#include "suture/core/config.hpp"
+
+namespace suture::examples {
+
+int run_example(const std::string& name, const std::function<int()>& program) {
+  try {
+    return program();
+  } catch (const std::bad_alloc&) {
+    std::cerr << name << ": not enough memory\n";
+  } catch (const std::exception& problem) {
+    std::cerr << name << ": " << problem.what() << '\n';
+  }
+  return 1;
+}
+
+std::optional<int> parse_options(CLI::App& app, int argc, char** argv, const std::function<void()>& check) {
+  try {
+    app.parse(argc, argv);
+    check();
+  } catch (const CLI::Success& done) {
+    return app.exit(done);
+  } catch (const CLI::ParseError& problem) {
+    const std::string program = argv[0];
+    std::cerr << program.substr(program.rfind('/') + 1) << ": " << problem.what() << " (see --help)\n";
+    return 2;
+  }
+  return {};
+}
+
+void add_backend_option(CLI::App& app, std::string& backend) {
+  app.add_option("--backend", backend, "auto takes a GPU if there is one")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
+}
+
+std::string chosen_backend(const std::string& asked, const std::string& why_no_cuda) {
+  if (asked == "cuda") require(why_no_cuda.empty(), site{"--backend cuda"}, why_no_cuda);
+  return asked == "auto" ? why_no_cuda.empty() ? "cuda" : "cpu" : asked;
+}
+
+report begin_report(const std::string& example, const std::string& backend, const std::string& device) {
+  report result;
+  result["example"] = example;
+  result["version"] = std::to_string(SUTURE_VERSION_MAJOR) + "." + std::to_string(SUTURE_VERSION_MINOR) + "." +
+                      std::to_string(SUTURE_VERSION_PATCH);
+  result["backend"] = backend;
+  result["device"] = device;
+  return result;
+}
+
+std::string cpu_description(int threads) {
+#if defined(_OPENMP)
+  if (threads == 0) threads = omp_get_max_threads();
+#else
+  threads = 1;
+#endif
+  std::string model = "CPU";
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("model name") && line.find(": ") != line.npos) {
+      model = line.substr(line.find(": ") + 2);
+      break;
+    }
+  return model + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
+}
+
+}  // namespace suture::examples

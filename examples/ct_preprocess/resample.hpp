@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// A case normalised and resampled, on the CPU or on a GPU, with the same bits.
+#pragma once
+
+#include <optional>
+
+#include "common/volume.hpp"
+#include "suture/core/view.hpp"
+#include "suture/ops/value/ct_normalize.hpp"
+
+namespace suture::examples {
+
+struct resampling {
+  ct_normalize normalize;
+  extent3 extents{};  // of the result
+  int separate = -1;  // the axis whose slices are resampled one by one, or -1
+};
+
+struct resampled {
+  volume<float> image;
+  label_volume labels;  // without voxels where the case has none
+};
+
+// As nnU-Net: normalised, then a cubic B-spline over the edge-extended case, limited to the range of the normalised
+// case; labels linear by label, written where a label has at least a half. With a separate axis every slice by itself,
+// limited to its own range, and across the slices the nearest one. A case that keeps its extents is only normalised.
+// T is int16 or float; `labels` has the grid of `image`.
+template <class T>
+resampled resample_on_cpu(const view<const T>& image, const std::optional<view<const std::uint8_t>>& labels,
+                          const resampling& how, int threads);
+template <class T>
+resampled resample_on_cuda(const view<const T>& image, const std::optional<view<const std::uint8_t>>& labels,
+                           const resampling& how, int threads);
+
+}  // namespace suture::examples

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The spacing a cohort is resampled to.
+#pragma once
+
+#include "fingerprint.hpp"
+
+namespace suture {
+
+// The median spacing of the cohort, axis by axis. Where its coarsest axis is more than `anisotropy` times as coarse as
+// each other axis and the median shape has there less than a 1/anisotropy of the voxels of each other axis, that axis
+// takes the 10th percentile of its spacings instead, but stays above the other two (by 1e-5 mm). Along (z, y, x), mm.
+// Percentiles are linear. Errors: no case, an anisotropy below 1. Source: nnU-Net determine_fullres_target_spacing.
+inline point3 target_spacing(const cohort_fingerprint& cohort, double anisotropy = 3) {
+  const site where{"target_spacing"};
+  require(!cohort.cases().empty(), where, "a cohort without cases has no spacing");
+  require(std::isfinite(anisotropy) && anisotropy >= 1, where, "anisotropy ", anisotropy, " must be at least 1");
+  point3 target = cohort.median_spacing();
+  const point3 shape = cohort.median_shape();
+  int worst = 0;
+  for (int k = 1; k < 3; ++k)
+    if (target[k] > target[worst]) worst = k;
+  const int a = (worst + 1) % 3, b = (worst + 2) % 3;
+  const double others = std::max(target[a], target[b]);
+  if (!(target[worst] > anisotropy * others && shape[worst] * anisotropy < std::min(shape[a], shape[b]))) return target;
+  std::vector<double> spacings;
+  for (const case_geometry& c : cohort.cases()) spacings.push_back(c.spacing[worst]);
+  std::sort(spacings.begin(), spacings.end());
+  const auto place = detail::locate_percentile(10, spacings.size());
+  const auto at = [&](std::uint64_t rank) { return spacings[static_cast<std::size_t>(rank)]; };
+  const double tenth = detail::interpolate_percentile(
+      at(place.lower), at(std::min<std::uint64_t>(place.lower + 1, spacings.size() - 1)), place.fraction);
+  target[worst] = tenth < others ? others + 1e-5 : tenth;
+  return target;
+}
+
+}  // namespace suture

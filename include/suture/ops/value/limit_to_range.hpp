@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values limited to the range of each sample.
+#pragma once
+
+#include "clamp.hpp"
+#include "z_score.hpp"
+
+namespace suture {
+
+// y = min(max(x, low), high) by the intensity_range of the sample and channel; `fitted` and `channels` as for z_score.
+// Right of the geometry, with what fit_range left of the source, it keeps a cubic interpolation from overshooting: no
+// voxel of the output lies outside minimum and maximum of its source. Where value operations stand left of the
+// geometry, the range is that of what they make. An empty fit limits nothing. NaN becomes low.
+// Errors: null pointer, channels below 1. Source: scikit-image resize (clip), nnU-Net.
+struct limit_to_range {
+  const intensity_range* fitted;
+  std::int32_t channels = 1;
+
+  static constexpr std::string_view name = "limit_to_range";
+
+  SUTURE_FN float operator()(float x, const voxel& at) const {
+    const intensity_range& r = detail::fitted_at(fitted, channels, at);
+    // + 0: no bound is -0, on whose place between zeros processors differ.
+    const float low = static_cast<float>(r.low) + 0.0f, high = static_cast<float>(r.high) + 0.0f;
+    return r.status == fit_status::empty ? x : detail::limit(x, low, high);
+  }
+
+  void check(const site& where) const { detail::check_fitted(fitted, channels, where); }
+};
+
+}  // namespace suture
