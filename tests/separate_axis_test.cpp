@@ -96,7 +96,7 @@ TEST(limit_to_range, keeps_every_sample_in_its_own_range) {
 }
 
 TEST(limit_to_range, degenerate_and_bad_input) {
-  const voxel at{0, 0, 0, 0, 0, 0};
+  const voxel at{};
   const intensity_range none{};
   EXPECT_EQ((limit_to_range{&none}(-17, at)), -17);
   intensity_range r{.low = -0.0, .high = 2, .status = fit_status::ok};
