@@ -77,17 +77,22 @@ __device__ __forceinline__ void clear_sums(const staged_tensor& t) {
 }
 __device__ __forceinline__ void clear_sums(const no_stages&) {}
 
+template <class Record>
+__device__ __forceinline__ void put_record(const Record& record, Record* place) {
+  static_assert(sizeof(Record) % 4 == 0);
+  const auto* from = reinterpret_cast<const std::uint32_t*>(&record);
+  auto* to = reinterpret_cast<std::uint32_t*>(place);
+  for (unsigned i = threadIdx.x; i < sizeof(Record) / 4; i += blockDim.x) to[i] = from[i];
+  for (const auto& image : record.staged) clear_sums(image);
+}
+
 // Block b writes record b of the chunk and, when it has one, expands its control grid.
 template <class Record, int Bytes>
 __global__ void __launch_bounds__(128)
     upload_kernel(const __grid_constant__ record_chunk<Record, Bytes> chunk, Record* records) {
   require_ieee_arithmetic();
   const Record& source = chunk.records[blockIdx.x];
-  static_assert(sizeof(Record) % 4 == 0);
-  const auto* from = reinterpret_cast<const std::uint32_t*>(&source);
-  auto* to = reinterpret_cast<std::uint32_t*>(records + blockIdx.x);
-  for (unsigned i = threadIdx.x; i < sizeof(Record) / 4; i += blockDim.x) to[i] = from[i];
-  for (const auto& image : source.staged) clear_sums(image);
+  put_record(source, records + blockIdx.x);
   if constexpr (!std::is_same_v<decltype(source.sample.controls), const no_controls> &&
                 !std::is_same_v<decltype(source.sample.controls), no_controls>) {
     const control_grid& g = source.sample.controls;
@@ -140,11 +145,9 @@ struct tile_counts {
 };
 
 template <bool WithLabels, class Evaluator>
-__global__ void __launch_bounds__(256, 4) stage_kernel(const __grid_constant__ Evaluator evaluate, tile_counts tiles) {
+__device__ __forceinline__ void make_tile(const Evaluator& evaluate, const typename Evaluator::record_type& r,
+                                          std::int32_t number, const tile_counts& tiles) {
   using P = typename Evaluator::pipeline_type;
-  require_ieee_arithmetic();
-  const auto number = static_cast<std::int32_t>(blockIdx.y);
-  const auto& r = evaluate.records[number];
   const auto tile = static_cast<std::int32_t>(blockIdx.x);
   const std::int32_t lane = static_cast<std::int32_t>(threadIdx.x) & 31;
   const std::int32_t warp = static_cast<std::int32_t>(threadIdx.x) >> 5;
@@ -166,6 +169,32 @@ __global__ void __launch_bounds__(256, 4) stage_kernel(const __grid_constant__ E
     for (std::int32_t z = z0; z < z1; ++z) evaluate.template write<WithLabels>(r, number, c, z, y, x);
   }
 }
+
+template <bool WithLabels, class Evaluator>
+__global__ void __launch_bounds__(256, 4) stage_kernel(const __grid_constant__ Evaluator evaluate, tile_counts tiles) {
+  require_ieee_arithmetic();
+  const auto number = static_cast<std::int32_t>(blockIdx.y);
+  make_tile<WithLabels>(evaluate, evaluate.records[number], number, tiles);
+}
+
+// The same with the records in its arguments; it leaves them for the stages that follow.
+template <bool WithLabels, class Evaluator, int Bytes>
+__global__ void __launch_bounds__(256, 4)
+    first_stage_kernel(const __grid_constant__ Evaluator evaluate,
+                       const __grid_constant__ record_chunk<typename Evaluator::record_type, Bytes> chunk,
+                       typename Evaluator::record_type* records, tile_counts tiles) {
+  require_ieee_arithmetic();
+  const auto number = static_cast<std::int32_t>(blockIdx.y);
+  if constexpr (Evaluator::pipeline_type::is_staged)
+    if (blockIdx.x == 0) put_record(chunk.records[number], records + number);
+  make_tile<WithLabels>(evaluate, chunk.records[number], number, tiles);
+}
+
+// Whether a kernel can start from records alone, with nothing made from them ahead.
+template <class Pipeline>
+inline constexpr bool starts_from_records = !Pipeline::has_deformation && !Pipeline::prefiltered;
+// Small enough to travel in the arguments of the kernel that does the work.
+inline constexpr int carried_bytes = 4000;
 
 template <int Bytes, class Plan, class Record, class... Bindings>
 void upload(const cuda& exec, const Plan& plan, const workspace_layout& l, Record* records,
@@ -205,45 +234,68 @@ void prefilter(const cuda& exec, const Evaluator& e, const Plan& plan, const Bin
 }
 
 // Queues what fills the workspace as far as B-spline coefficients.
-template <class Plan, class... Bindings>
-auto fill_workspace(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
-  using P = typename Plan::pipeline_type;
-  using E = evaluator<P, Bindings...>;
-  using R = typename E::record_type;
-  check_bindings(plan, bindings...);
-  const workspace_layout l = layout(plan, bindings...);
-  check_workspace(exec.workspace.data(), exec.workspace.size(), l);
-  static_assert(sizeof(R) <= 30000, "suture: the parameters of one sample exceed the arguments of a kernel");
+template <class Evaluator, class Plan, class... Bindings>
+void fill_workspace(const cuda& exec, const Evaluator& e, const workspace_layout& l, const Plan& plan,
+                    const Bindings&... bindings) {
+  using R = typename Evaluator::record_type;
   auto* records = reinterpret_cast<R*>(exec.workspace.data());
-  const E e{records, plan.rule()};
-  constexpr int small = 4000, large = 32000;
-  if (plan.size() * sizeof(R) <= small)
-    upload<small>(exec, plan, l, records, bindings...);
+  if (plan.size() * sizeof(R) <= carried_bytes)
+    upload<carried_bytes>(exec, plan, l, records, bindings...);
   else
-    upload<large>(exec, plan, l, records, bindings...);
-  if constexpr (P::prefiltered) {
+    upload<32000>(exec, plan, l, records, bindings...);
+  if constexpr (Evaluator::pipeline_type::prefiltered) {
     [&]<std::size_t... B>(std::index_sequence<B...>) { (prefilter<B>(exec, e, plan, bindings), ...); }
     (std::index_sequence_for<Bindings...>{});
   }
-  return e;
 }
 
-// Queues the fused part of every sample, with its label maps or without.
-template <bool WithLabels, class E, class Plan>
-void run_fused(const cuda& exec, const E& evaluate, const Plan& plan) {
+template <class Plan>
+tile_counts count_tiles(const Plan& plan) {
   tile_counts tiles{1, 1, 1};
-  std::int64_t most = 0;
   for (std::size_t i = 0; i < plan.size(); ++i) {
     const extent3& n = plan.output_grid(i).extents;
     tiles.x = std::max(tiles.x, static_cast<std::int32_t>((n[2] + tile_x - 1) / tile_x));
     tiles.y = std::max(tiles.y, static_cast<std::int32_t>((n[1] + tile_y - 1) / tile_y));
     tiles.z = std::max(tiles.z, static_cast<std::int32_t>((n[0] + tile_z - 1) / tile_z));
   }
-  most = static_cast<std::int64_t>(tiles.x) * tiles.y * tiles.z;
-  require(most <= 2147483647, {"run"}, most, " tiles exceed the grid of a kernel");
-  stage_kernel<WithLabels, E>
-      <<<dim3(static_cast<unsigned>(most), static_cast<unsigned>(plan.size())), 256, 0, exec.stream>>>(evaluate, tiles);
+  const std::int64_t all = static_cast<std::int64_t>(tiles.x) * tiles.y * tiles.z;
+  require(all <= 2147483647, {"run"}, all, " tiles exceed the grid of a kernel");
+  return tiles;
+}
+
+// Queues everything up to and with the fused part of every sample, with its label maps or without.
+template <bool WithLabels, class Evaluator, class Plan, class... Bindings>
+void run_fused(const cuda& exec, const Evaluator& e, const workspace_layout& l, const Plan& plan,
+               const Bindings&... bindings) {
+  using R = typename Evaluator::record_type;
+  const tile_counts tiles = count_tiles(plan);
+  const dim3 blocks(static_cast<unsigned>(tiles.x * tiles.y * tiles.z), static_cast<unsigned>(plan.size()));
+  if constexpr (starts_from_records<typename Evaluator::pipeline_type> && sizeof(R) <= carried_bytes) {
+    if (plan.size() * sizeof(R) <= carried_bytes) {
+      record_chunk<R, carried_bytes> chunk;
+      workspace_cursor used;
+      for (std::size_t i = 0; i < plan.size(); ++i)
+        chunk.records[i] = make_record(plan, i, l, exec.workspace.data(), used, bindings...);
+      first_stage_kernel<WithLabels, Evaluator, carried_bytes>
+          <<<blocks, 256, 0, exec.stream>>>(e, chunk, reinterpret_cast<R*>(exec.workspace.data()), tiles);
+      check_cuda(cudaGetLastError(), "run", exec.at);
+      return;
+    }
+  }
+  fill_workspace(exec, e, l, plan, bindings...);
+  stage_kernel<WithLabels, Evaluator><<<blocks, 256, 0, exec.stream>>>(e, tiles);
   check_cuda(cudaGetLastError(), "run", exec.at);
+}
+
+// Checks everything; the evaluator reads what is yet to be queued.
+template <class Plan, class... Bindings>
+auto checked(const cuda& exec, const workspace_layout& l, const Plan& plan, const Bindings&... bindings) {
+  using E = evaluator<typename Plan::pipeline_type, Bindings...>;
+  using R = typename E::record_type;
+  static_assert(sizeof(R) <= 30000, "suture: the parameters of one sample exceed the arguments of a kernel");
+  check_bindings(plan, bindings...);
+  check_workspace(exec.workspace.data(), exec.workspace.size(), l);
+  return E{reinterpret_cast<const R*>(exec.workspace.data()), plan.rule()};
 }
 
 }  // namespace detail
@@ -252,11 +304,14 @@ void run_fused(const cuda& exec, const E& evaluate, const Plan& plan) {
 // the same stream. The workspace must stay until they are done.
 template <class Plan, class... Bindings>
 auto prepare(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
-  const auto evaluate = detail::fill_workspace(exec, plan, bindings...);
   using P = typename Plan::pipeline_type;
+  const workspace_layout l = detail::layout(plan, bindings...);
+  const auto evaluate = detail::checked(exec, l, plan, bindings...);
   if constexpr (P::is_staged) {
-    detail::run_fused<false>(exec, evaluate, plan);
+    detail::run_fused<false>(exec, evaluate, l, plan, bindings...);
     detail::run_stages<0, P::steps.stage_count - 1>(exec, evaluate, plan, bindings...);
+  } else {
+    detail::fill_workspace(exec, evaluate, l, plan, bindings...);
   }
   return evaluate;
 }
@@ -265,9 +320,10 @@ auto prepare(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
 template <class Plan, class... Bindings>
 void run(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
   (detail::require_output(bindings), ...);
-  const auto evaluate = detail::fill_workspace(exec, plan, bindings...);
   using P = typename Plan::pipeline_type;
-  detail::run_fused<true>(exec, evaluate, plan);
+  const workspace_layout l = detail::layout(plan, bindings...);
+  const auto evaluate = detail::checked(exec, l, plan, bindings...);
+  detail::run_fused<true>(exec, evaluate, l, plan, bindings...);
   if constexpr (P::is_staged) detail::run_stages<0, P::steps.stage_count>(exec, evaluate, plan, bindings...);
 }
 

@@ -146,7 +146,8 @@ __device__ __forceinline__ void march(separable_room& room, const Filter& filter
 }
 
 template <int K, std::size_t B, class Evaluator>
-__global__ void __launch_bounds__(stage_threads, 3) later_stage_kernel(const __grid_constant__ Evaluator evaluate) {
+__global__ void __launch_bounds__(stage_threads, separable_stage<K, typename Evaluator::pipeline_type> ? 3 : 4)
+    later_stage_kernel(const __grid_constant__ Evaluator evaluate) {
   using P = typename Evaluator::pipeline_type;
   using S = staging<P>;
   using Out = typename Evaluator::template binding_type<B>::output;
