@@ -13,8 +13,8 @@ using outputs = std::span<const view<T>>;
 const auto ct = window{.center = 40, .width = 400} | resample{.spacing_mm = {1, 1, 1}} |
                 random_affine{.rotate_deg = 15, .scale = {.85f, 1.25f}, .probability = .5f} |
                 random_elastic{.control_spacing_mm = 32, .max_displacement_mm = 8, .probability = .3f} |
-                random_crop{.size = {96, 96, 96}} | random_gamma{.range = {.7f, 1.5f}} |
-                gaussian_noise{.sigma = .02f} | cast<suture::half>{};
+                random_crop{.size = {96, 96, 96}} | random_gamma{.range = {.7f, 1.5f}} | gaussian_noise{.sigma = .02f} |
+                cast<suture::half>{};
 
 }  // namespace
 
@@ -22,6 +22,17 @@ const auto ct = window{.center = 40, .width = 400} | resample{.spacing_mm = {1, 
 void ct_recipe(const suture::cuda& exec, const settings& s, inputs<std::int16_t> in, outputs<__half> out,
                inputs<std::uint8_t> seg, outputs<std::uint8_t> seg_out) {
   run(exec, plan(ct, in, s), image(in, out), labels(seg, seg_out));
+}
+
+// The recipe of nnU-Net: six kernels.
+void nnunet_recipe(const suture::cuda& exec, const settings& s, inputs<float> in, outputs<__half> out,
+                   inputs<std::int8_t> seg, outputs<std::int8_t> seg_out) {
+  const auto recipe =
+      random_affine{.rotate_deg = 30} | crop_or_pad{{128, 128, 128}} | gaussian_noise{.sigma = {0, .1f}} |
+      random_gaussian_blur{.kernel = blur_kernel::nnunet, .channel_probability = .5f} | random_brightness_factor{} |
+      random_patch_contrast{} | random_low_resolution{.channel_probability = .5f} | random_patch_gamma{.invert = true} |
+      random_patch_gamma{} | cast<suture::half>{};
+  run(exec, plan(recipe, in, s), image(in, out), labels(seg, seg_out));
 }
 
 // A whole volume resampled, with votes for the labels.

@@ -225,12 +225,11 @@ private:
       c.vectors = nullptr;
       c.first = control_vectors_;
       c.on = geometry.deformed ? 1u : 0u;
-      if (geometry.deformed) {
-        const auto n = vec_cast<double>(geometry.drawn.control_points);
-        require(n[0] * n[1] * n[2] < 2147483648.0, {"plan", sample_}, geometry.drawn.control_points,
-                " control points are more than 2^31; widen control_spacing_mm");
-        control_vectors_ += static_cast<std::int64_t>(n[0] * n[1] * n[2]);
-      }
+      // Whether drawn or not, so that the workspace does not depend on chance.
+      const auto n = vec_cast<double>(geometry.drawn.control_points);
+      require(n[0] * n[1] * n[2] < 2147483648.0, {"plan", sample_}, geometry.drawn.control_points,
+              " control points are more than 2^31; widen control_spacing_mm");
+      control_vectors_ += static_cast<std::int64_t>(n[0] * n[1] * n[2]);
     }
   }
 

@@ -203,6 +203,19 @@ SUTURE_FN std::int64_t dense_offset(const std::int32_t (&n)[3], std::int32_t cha
   return ((static_cast<std::int64_t>(channel) * n[0] + z) * n[1] + y) * n[2] + x;
 }
 
+// Reads the voxels of a channel as the filter of a stage sees them: after the operations left of it.
+template <class Taps>
+struct tap_reader {
+  Taps taps;
+  const float* from;  // voxel (0, 0, 0) of the channel
+  const std::int32_t (&extents)[3];
+  std::int32_t number, channel;
+
+  SUTURE_FN float operator()(std::int32_t z, std::int32_t y, std::int32_t x) const {
+    return apply(taps, from[dense_offset(extents, 0, z, y, x)], voxel_at(extents, number, channel, z, y, x));
+  }
+};
+
 // A separable filter at one voxel: the sum of the sums of the sums that the executors share between voxels.
 template <class F, class Read>
 SUTURE_FN float filtered(const F& filter, const Read& read, const std::int32_t (&n)[3], std::int32_t z, std::int32_t y,
@@ -236,12 +249,10 @@ template <int K, class Pipeline>
 SUTURE_FN auto stage_value(const item<Pipeline>& sample, const staged_tensor& t, std::int32_t number,
                            std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x) {
   using S = staging<Pipeline>;
-  const float* const from = t.data[S::template side<K>(sample, channel)];
   const auto taps = S::template taps<K>(sample, t, channel);
-  const auto read = [&](std::int32_t sz, std::int32_t sy, std::int32_t sx) -> float {
-    return apply(taps, from[dense_offset(sample.extents, channel, sz, sy, sx)],
-                 voxel_at(sample.extents, number, channel, sz, sy, sx));
-  };
+  const tap_reader<std::remove_const_t<decltype(taps)>> read{
+      taps, t.data[S::template side<K>(sample, channel)] + dense_offset(sample.extents, channel, 0, 0, 0),
+      sample.extents, number, channel};
   float v;
   if constexpr (S::template filters<K>) {
     constexpr int f = S::template filter<K>;

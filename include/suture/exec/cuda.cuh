@@ -212,7 +212,7 @@ void upload(const cuda& exec, const Plan& plan, const workspace_layout& l, Recor
 }
 
 template <std::size_t B, class Evaluator, class Plan, class Binding>
-void prefilter(const cuda& exec, const Evaluator& e, const Plan& plan, const Binding& bound) {
+void prefilter_image(const cuda& exec, const Evaluator& e, const Plan& plan, const Binding& bound) {
   if constexpr (!Binding::is_label) {
     constexpr std::int32_t pad = Evaluator::pipeline_type::padding;
     for (std::size_t i = 0; i < plan.size(); ++i) {
@@ -233,18 +233,23 @@ void prefilter(const cuda& exec, const Evaluator& e, const Plan& plan, const Bin
   }
 }
 
-// Queues what fills the workspace as far as B-spline coefficients.
+// Queues the upload of what was drawn.
 template <class Evaluator, class Plan, class... Bindings>
-void fill_workspace(const cuda& exec, const Evaluator& e, const workspace_layout& l, const Plan& plan,
-                    const Bindings&... bindings) {
+void upload(const cuda& exec, const Evaluator&, const workspace_layout& l, const Plan& plan,
+            const Bindings&... bindings) {
   using R = typename Evaluator::record_type;
   auto* records = reinterpret_cast<R*>(exec.workspace.data());
   if (plan.size() * sizeof(R) <= carried_bytes)
     upload<carried_bytes>(exec, plan, l, records, bindings...);
   else
     upload<32000>(exec, plan, l, records, bindings...);
+}
+
+// Queues what makes B-spline coefficients.
+template <class Evaluator, class Plan, class... Bindings>
+void prefilter(const cuda& exec, const Evaluator& e, const Plan& plan, const Bindings&... bindings) {
   if constexpr (Evaluator::pipeline_type::prefiltered) {
-    [&]<std::size_t... B>(std::index_sequence<B...>) { (prefilter<B>(exec, e, plan, bindings), ...); }
+    [&]<std::size_t... B>(std::index_sequence<B...>) { (prefilter_image<B>(exec, e, plan, bindings), ...); }
     (std::index_sequence_for<Bindings...>{});
   }
 }
@@ -262,29 +267,40 @@ tile_counts count_tiles(const Plan& plan) {
   require(all <= 2147483647, {"run"}, all, " tiles exceed the grid of a kernel");
   return tiles;
 }
+template <class Plan>
+dim3 tile_blocks(const tile_counts& tiles, const Plan& plan) {
+  return dim3(static_cast<unsigned>(tiles.x * tiles.y * tiles.z), static_cast<unsigned>(plan.size()));
+}
 
-// Queues everything up to and with the fused part of every sample, with its label maps or without.
+// Queues the fused part of every sample, with its label maps or without, and what it needs ahead.
 template <bool WithLabels, class Evaluator, class Plan, class... Bindings>
-void run_fused(const cuda& exec, const Evaluator& e, const workspace_layout& l, const Plan& plan,
-               const Bindings&... bindings) {
-  using R = typename Evaluator::record_type;
+void run_fused(const cuda& exec, const Evaluator& e, const Plan& plan, const Bindings&... bindings) {
   const tile_counts tiles = count_tiles(plan);
-  const dim3 blocks(static_cast<unsigned>(tiles.x * tiles.y * tiles.z), static_cast<unsigned>(plan.size()));
+  prefilter(exec, e, plan, bindings...);
+  stage_kernel<WithLabels, Evaluator><<<tile_blocks(tiles, plan), 256, 0, exec.stream>>>(e, tiles);
+  check_cuda(cudaGetLastError(), "run", exec.at);
+}
+
+// The same and the upload ahead of it, in one kernel where that can be.
+template <bool WithLabels, class Evaluator, class Plan, class... Bindings>
+void upload_and_run_fused(const cuda& exec, const Evaluator& e, const workspace_layout& l, const Plan& plan,
+                          const Bindings&... bindings) {
+  using R = typename Evaluator::record_type;
   if constexpr (starts_from_records<typename Evaluator::pipeline_type> && sizeof(R) <= carried_bytes) {
     if (plan.size() * sizeof(R) <= carried_bytes) {
+      const tile_counts tiles = count_tiles(plan);
       record_chunk<R, carried_bytes> chunk;
       workspace_cursor used;
       for (std::size_t i = 0; i < plan.size(); ++i)
         chunk.records[i] = make_record(plan, i, l, exec.workspace.data(), used, bindings...);
-      first_stage_kernel<WithLabels, Evaluator, carried_bytes>
-          <<<blocks, 256, 0, exec.stream>>>(e, chunk, reinterpret_cast<R*>(exec.workspace.data()), tiles);
+      first_stage_kernel<WithLabels, Evaluator, carried_bytes><<<tile_blocks(tiles, plan), 256, 0, exec.stream>>>(
+          e, chunk, reinterpret_cast<R*>(exec.workspace.data()), tiles);
       check_cuda(cudaGetLastError(), "run", exec.at);
       return;
     }
   }
-  fill_workspace(exec, e, l, plan, bindings...);
-  stage_kernel<WithLabels, Evaluator><<<blocks, 256, 0, exec.stream>>>(e, tiles);
-  check_cuda(cudaGetLastError(), "run", exec.at);
+  upload(exec, e, l, plan, bindings...);
+  run_fused<WithLabels>(exec, e, plan, bindings...);
 }
 
 // Checks everything; the evaluator reads what is yet to be queued.
@@ -308,10 +324,11 @@ auto prepare(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
   const workspace_layout l = detail::layout(plan, bindings...);
   const auto evaluate = detail::checked(exec, l, plan, bindings...);
   if constexpr (P::is_staged) {
-    detail::run_fused<false>(exec, evaluate, l, plan, bindings...);
+    detail::upload_and_run_fused<false>(exec, evaluate, l, plan, bindings...);
     detail::run_stages<0, P::steps.stage_count - 1>(exec, evaluate, plan, bindings...);
   } else {
-    detail::fill_workspace(exec, evaluate, l, plan, bindings...);
+    detail::upload(exec, evaluate, l, plan, bindings...);
+    detail::prefilter(exec, evaluate, plan, bindings...);
   }
   return evaluate;
 }
@@ -323,7 +340,25 @@ void run(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
   using P = typename Plan::pipeline_type;
   const workspace_layout l = detail::layout(plan, bindings...);
   const auto evaluate = detail::checked(exec, l, plan, bindings...);
-  detail::run_fused<true>(exec, evaluate, l, plan, bindings...);
+  detail::upload_and_run_fused<true>(exec, evaluate, l, plan, bindings...);
+  if constexpr (P::is_staged) detail::run_stages<0, P::steps.stage_count>(exec, evaluate, plan, bindings...);
+}
+
+// run in two halves, so that a graph captured once serves every batch: `load` queues the upload of what was drawn, and
+// `run_loaded` the rest, which holds nothing of a draw. Capture run_loaded; then for each batch load its plan and
+// launch the graph. Every plan loaded for a graph has the pipeline, the views and the extents of the one it was
+// captured with; seed, epoch, sample ids and all that is drawn from them may differ.
+template <class Plan, class... Bindings>
+void load(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
+  const workspace_layout l = detail::layout(plan, bindings...);
+  detail::upload(exec, detail::checked(exec, l, plan, bindings...), l, plan, bindings...);
+}
+template <class Plan, class... Bindings>
+void run_loaded(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
+  (detail::require_output(bindings), ...);
+  using P = typename Plan::pipeline_type;
+  const auto evaluate = detail::checked(exec, detail::layout(plan, bindings...), plan, bindings...);
+  detail::run_fused<true>(exec, evaluate, plan, bindings...);
   if constexpr (P::is_staged) detail::run_stages<0, P::steps.stage_count>(exec, evaluate, plan, bindings...);
 }
 

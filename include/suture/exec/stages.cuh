@@ -186,9 +186,7 @@ __global__ void __launch_bounds__(stage_threads, separable_stage<K, typename Eva
   const float* const from = t.data[side] + dense_offset(n, channel, 0, 0, 0);
   const auto taps = S::template taps<K>(sample, t, channel);
   const auto results = S::template results<K>(sample, t, channel);
-  const auto read = [&](std::int32_t sz, std::int32_t sy, std::int32_t sx) -> float {
-    return apply(taps, from[dense_offset(n, 0, sz, sy, sx)], voxel_at(n, number, channel, sz, sy, sx));
-  };
+  const tap_reader<std::remove_const_t<decltype(taps)>> read{taps, from, n, number, channel};
   bool filters = false;
   if constexpr (S::template filters<K>) filters = S::template on<S::template filter<K>>(sample, channel);
   float* const to = t.data[filters ? 1 - side : side] + dense_offset(n, channel, 0, 0, 0);

@@ -63,9 +63,7 @@ public:
         else
           run_rows(exec,
                    [&](const auto& taps, std::int32_t z, std::int32_t y, std::int32_t x0, float(&v)[strip_width]) {
-                     const auto read = [&](std::int32_t sz, std::int32_t sy, std::int32_t sx) {
-                       return apply(taps, from_[dense_offset(n_, 0, sz, sy, sx)], at(sz, sy, sx));
-                     };
+                     const tap_reader<std::remove_cvref_t<decltype(taps)>> read{taps, from_, n_, number_, channel_};
                      for (int l = 0; l < strip_width; ++l)
                        v[l] = filter(read, n_, z, y, std::min(x0 + l, n_[2] - 1), channel_);
                    });
@@ -221,7 +219,7 @@ void run_stages(const cpu& exec, const Evaluator& e, std::size_t samples) {
   using P = typename Evaluator::pipeline_type;
   const auto pair = [&]<std::size_t B, int K>() {
     using Binding = typename Evaluator::template binding_type<B>;
-    if constexpr (!Binding::is_label)
+    if constexpr (!Binding::is_label) {
       for (std::size_t i = 0; i < samples; ++i) {
         const auto& r = e.records[i];
         for (std::int32_t channel = 0; channel < r.staged[B].channels; ++channel)
@@ -229,6 +227,7 @@ void run_stages(const cpu& exec, const Evaluator& e, std::size_t samples) {
             channel_stage<K, typename Binding::output, P>(r.sample, r.staged[B], static_cast<std::int32_t>(i), channel)
                 .run(exec);
       }
+    }
   };
   const auto stage = [&]<int K>() {
     [&]<std::size_t... B>(std::index_sequence<B...>) { (pair.template operator()<B, K>(), ...); }

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pipelines of several stages on the device: what they launch, how they replay, and what they hand to a user's kernel.
+#include <gtest/gtest.h>
+
+#include "digest/host.hpp"
+#include "support/device_array.cuh"
+#include "support/launches.cuh"
+
+namespace {
+
+using namespace suture;
+using digest_test::cases;
+using support::device_array;
+
+const extent3 size{19, 24, 37};
+
+auto nnunet() {
+  return random_affine{.rotate_deg = 15} | crop_or_pad{size} | gaussian_noise{.sigma = 5, .probability = .1f} |
+         random_gaussian_blur{.kernel = blur_kernel::nnunet, .channel_probability = .5f, .probability = .6f} |
+         random_brightness_factor{.probability = .5f} |
+         random_patch_contrast{.law = interval_law::mixture, .probability = .6f} |
+         random_low_resolution{.channel_probability = .5f, .probability = .5f} |
+         random_patch_gamma{.law = interval_law::mixture, .invert = true, .probability = .5f} |
+         random_patch_gamma{.law = interval_law::mixture, .probability = .5f} | cast<suture::half>{};
+}
+
+// Two samples on the device, and room for what becomes of them.
+struct batch {
+  cases data;
+  std::vector<device_array<std::int16_t>> images;
+  std::vector<device_array<std::uint8_t>> labels_in;
+  std::vector<view<const std::int16_t>> in;
+  std::vector<view<const std::uint8_t>> seg;
+  device_array<suture::half> out{2 * 2 * 19 * 24 * 37};
+  device_array<std::uint8_t> seg_out{2 * 19 * 24 * 37};
+
+  batch() {
+    for (std::size_t i = 0; i < 2; ++i) {
+      images.emplace_back(data.images[i]);
+      labels_in.emplace_back(data.labels[i]);
+      in.push_back(contiguous<const std::int16_t>(images[i].data(), data.grids[i], 2));
+      seg.push_back(contiguous<const std::uint8_t>(labels_in[i].data(), data.grids[i]));
+    }
+  }
+  std::vector<view<suture::half>> outs(const std::vector<grid>& g) const {
+    return batch_views(out.data(), std::span(g), 2);
+  }
+  std::vector<view<std::uint8_t>> seg_outs(const std::vector<grid>& g) const {
+    return batch_views(seg_out.data(), std::span(g));
+  }
+  std::vector<std::uint16_t> bits() const {
+    std::vector<std::uint16_t> b;
+    for (suture::half h : out.values()) b.push_back(h.bits);
+    for (std::uint8_t l : seg_out.values()) b.push_back(l);
+    return b;
+  }
+};
+
+template <class Chain>
+std::vector<std::uint16_t> on_host(const batch& b, const Chain& chain, const settings& s) {
+  std::vector<view<const std::int16_t>> in;
+  std::vector<view<const std::uint8_t>> seg;
+  for (std::size_t i = 0; i < 2; ++i) {
+    in.push_back(contiguous(b.data.images[i].data(), b.data.grids[i], 2));
+    seg.push_back(contiguous(b.data.labels[i].data(), b.data.grids[i]));
+  }
+  const auto p = plan(chain, in, s);
+  std::vector<suture::half> out(b.out.size());
+  std::vector<std::uint8_t> seg_out(b.seg_out.size());
+  const auto grids = p.output_grids();
+  run(cpu{}, p, image(in, batch_views(out.data(), std::span(grids), 2)),
+      labels(seg, batch_views(seg_out.data(), std::span(grids))));
+  std::vector<std::uint16_t> bits;
+  for (suture::half h : out) bits.push_back(h.bits);
+  for (std::uint8_t l : seg_out) bits.push_back(l);
+  return bits;
+}
+
+TEST(staged, the_recipe_of_nnunet_is_six_launches) {
+  const batch b;
+  const auto p = plan(nnunet(), b.in, {.seed = 1, .sample_ids = std::span(b.data.ids).first(2)});
+  const auto grids = p.output_grids();
+  const auto outs = b.outs(grids);
+  const auto seg_outs = b.seg_outs(grids);
+  const auto pair = image(b.in, outs);
+  const auto masks = labels(b.seg, seg_outs);
+  EXPECT_EQ(p.stages(), 6);
+  const cuda_workspace workspace(workspace_bytes(p, pair, masks));
+  EXPECT_EQ(support::launches([&](cudaStream_t stream) { run(suture::cuda{stream, workspace}, p, pair, masks); }), 6u);
+  // Two places for the batch between stages, and little else.
+  const std::size_t between = 2 * b.out.size() * sizeof(float);
+  EXPECT_LT(workspace_bytes(p, pair, masks), between + 40000);
+}
+
+// A graph captured once, and plans of other seeds and samples loaded into it.
+template <class Chain>
+void expect_replays(const Chain& chain) {
+  const batch b;
+  cudaStream_t stream;
+  check_cuda(cudaStreamCreate(&stream), "stream");
+  cudaGraph_t graph;
+  cudaGraphExec_t replay;
+  const std::vector<std::uint64_t> first{1, 2};
+  const auto captured = plan(chain, b.in, {.seed = 1, .sample_ids = first});
+  const auto grids = captured.output_grids();
+  const auto outs = b.outs(grids);
+  const auto seg_outs = b.seg_outs(grids);
+  const auto pair = image(b.in, outs);
+  const auto masks = labels(b.seg, seg_outs);
+  const cuda_workspace workspace(workspace_bytes(captured, pair, masks));
+  check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
+  run_loaded(suture::cuda{stream, workspace}, captured, pair, masks);
+  check_cuda(cudaStreamEndCapture(stream, &graph), "capture");
+  check_cuda(cudaGraphInstantiate(&replay, graph, 0), "capture");
+  for (std::uint64_t seed = 1; seed < 6; ++seed) {
+    const std::vector<std::uint64_t> ids{10 * seed, 10 * seed + 7};
+    const settings s{.seed = seed, .epoch = 3, .sample_ids = ids};
+    const auto p = plan(chain, b.in, s);
+    EXPECT_EQ(workspace_bytes(p, pair, masks), workspace.span().size());
+    load(suture::cuda{stream, workspace}, p, pair, masks);
+    check_cuda(cudaGraphLaunch(replay, stream), "replay");
+    check_cuda(cudaStreamSynchronize(stream), "replay");
+    EXPECT_EQ(b.bits(), on_host(b, chain, s)) << "seed " << seed;
+  }
+  check_cuda(cudaGraphExecDestroy(replay), "replay");
+  check_cuda(cudaGraphDestroy(graph), "replay");
+  check_cuda(cudaStreamDestroy(stream), "stream");
+}
+
+TEST(staged, a_graph_captured_once_replays_any_draw) { expect_replays(nnunet()); }
+
+TEST(staged, a_graph_with_an_elastic_deformation_too) {
+  expect_replays(window{.center = 40, .width = 400} |
+                 random_elastic{.control_spacing_mm = 14, .max_displacement_mm = 4, .probability = .5f} |
+                 crop_or_pad{size} | gaussian_noise{} | cast<suture::half>{});
+}
+
+template <class Evaluator>
+__global__ void copy_patch(Evaluator evaluate, std::int32_t sample, std::int32_t channel, suture::half* to) {
+  const auto x = static_cast<std::int32_t>(threadIdx.x);
+  const auto y = static_cast<std::int32_t>(blockIdx.x), z = static_cast<std::int32_t>(blockIdx.y);
+  to[(z * 24 + y) * 37 + x] = evaluate(sample, z, y, x, channel);
+}
+
+TEST(staged, the_last_stage_runs_inside_a_users_kernel) {
+  const batch b;
+  const settings s{.seed = 5, .sample_ids = std::span(b.data.ids).first(2)};
+  const auto p = plan(nnunet(), b.in, s);
+  const auto pair = image<suture::half>(b.in);
+  const cuda_workspace workspace(workspace_bytes(p, pair));
+  const auto evaluate = prepare(suture::cuda{nullptr, workspace}, p, pair);
+  const std::size_t voxels = 19 * 24 * 37;
+  for (std::int32_t sample = 0; sample < 2; ++sample)
+    for (std::int32_t channel = 0; channel < 2; ++channel)
+      copy_patch<<<dim3(24, 19), 37>>>(evaluate, sample, channel,
+                                       b.out.data() + static_cast<std::size_t>(2 * sample + channel) * voxels);
+  check_cuda(cudaDeviceSynchronize(), "copy_patch");
+  const auto expected = on_host(b, nnunet(), s);
+  const auto values = b.out.values();
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) wrong += values[i].bits != expected[i];
+  EXPECT_EQ(wrong, 0u);
+}
+
+}  // namespace
