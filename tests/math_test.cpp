@@ -14,6 +14,7 @@
 #include <string>
 
 #include "suture/math/elementary.hpp"
+#include "suture/math/symmetric_eigen.hpp"
 
 namespace {
 
@@ -270,6 +271,63 @@ TEST(Elementary, InDouble) {
   EXPECT_EQ(math::sin(0.0), 0.0);
   EXPECT_EQ(math::cos(0.0), 1.0);
   EXPECT_EQ(math::tan(0.0), 0.0);
+}
+
+// Values and vectors by numpy.linalg.eigh.
+TEST(SymmetricEigen, AsNumpy) {
+  struct example {
+    suture::matrix3 matrix;
+    double values[3], vectors[3][3];
+  };
+  const example examples[] = {{{{{0.0212032315, 0.0193851491, 0.0091567114},
+                                 {0.0193851491, 0.0612207886, 0.0120803776},
+                                 {0.0091567114, 0.0120803776, 0.0042727705}}},
+                               {0.0722346991050755, 0.01446017208094759, 1.9194139769415183e-06},
+                               {{0.37999333977472544, 0.8631284595990413, -0.332587317793442},
+                                {0.9005386855332036, -0.42733181028901923, -0.08010992306349812},
+                                {0.2112702950842358, 0.26906650877672517, 0.9396638102373234}}},
+                              {{{{1e6, 1, 1e-3}, {1, 1e-6, .5}, {1e-3, .5, 3}}},
+                               {1000000.000001, 3.0811388297669073, -0.0811388297679085},
+                               {{0.9999999999995, -1.611698267550322e-07, -9.869271953642336e-07},
+                                {1.0000000004997515e-06, 0.16018224271073522, 0.9870874576850622},
+                                {1.0005030015077537e-09, 0.9870874576855554, -0.1601822427108163}}}};
+  for (const example& e : examples) {
+    const math::symmetric_eigen found = math::eigen_of_symmetric(e.matrix);
+    for (int k = 0; k < 3; ++k) {
+      EXPECT_NEAR(found.values[k], e.values[k], 4e-16 * e.values[0]);
+      double dot = 0;
+      for (int i = 0; i < 3; ++i) dot += found.vectors[i][k] * e.vectors[i][k];
+      EXPECT_NEAR(std::abs(dot), 1, 1e-15);
+    }
+  }
+}
+
+TEST(SymmetricEigen, DecomposesAnyMatrix) {
+  std::mt19937_64 random(1);
+  std::normal_distribution<double> normal;
+  for (int n = 0; n < 20000; ++n) {
+    suture::matrix3 a;
+    double largest_element = 0;
+    for (int i = 0; i < 3; ++i)
+      for (int j = i; j < 3; ++j) {
+        a[i][j] = a[j][i] = n % 7 == 0 && i != j ? 0 : normal(random) * std::pow(10, n % 5 * normal(random));
+        if (n % 11 == 0) a[i][j] = a[j][i] = 1;  // one value three times, or of rank one
+        largest_element = std::max(largest_element, std::abs(a[i][j]));
+      }
+    const math::symmetric_eigen e = math::eigen_of_symmetric(a);
+    EXPECT_GE(e.values[0], e.values[1]);
+    EXPECT_GE(e.values[1], e.values[2]);
+    for (int i = 0; i < 3; ++i)
+      for (int j = 0; j < 3; ++j) {
+        long double sum = 0, dot = 0;
+        for (int k = 0; k < 3; ++k) {
+          sum += static_cast<long double>(e.vectors[i][k]) * e.values[k] * e.vectors[j][k];
+          dot += static_cast<long double>(e.vectors[k][i]) * e.vectors[k][j];
+        }
+        ASSERT_NEAR(static_cast<double>(sum), a[i][j], 5e-15 * largest_element);
+        ASSERT_NEAR(static_cast<double>(dot), i == j ? 1 : 0, 2e-15);
+      }
+  }
 }
 
 }  // namespace

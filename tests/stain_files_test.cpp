@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stains of whole pictures against torchstain, and stains as a file.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <suture/suture.hpp>
+
+#include "common/rgb_image.hpp"
+#include "common/stain_json.hpp"
+#include "support/expect_says.hpp"
+#include "support/oracle.hpp"
+
+namespace {
+
+using namespace suture;
+using namespace suture::examples;
+namespace fs = std::filesystem;
+
+stain_basis fitted(const rgb_image& picture) {
+  stain_basis b;
+  fit(cpu{}, macenko::torchstain.fit, picture.view_of(), everything{}, std::span(&b, 1));
+  return b;
+}
+
+void expect_stains(const stain_basis& b, const nlohmann::json& vectors, const nlohmann::json& most) {
+  for (int k = 0; k < 2; ++k) {
+    for (int c = 0; c < 3; ++c) EXPECT_NEAR(b.stains[c][k], vectors.at(c).at(k).get<double>(), 5e-6);
+    EXPECT_NEAR(b.max_concentration[k], most.at(k).get<double>(), 2e-5 * most.at(k).get<double>());
+  }
+}
+
+TEST(StainFiles, WholePicturesAsTorchstain) {
+  SUTURE_NEEDS_ORACLES("full");
+  for (const char* name : {"macenko_breast_a_to_breast_b", "macenko_skin_cmu1_to_headneck_tcga"}) {
+    SCOPED_TRACE(name);
+    const support::oracle_case c = support::find_case("full", name);
+    const fs::path from_file = support::data_folder() / c.params.at("source").get<std::string>();
+    const fs::path to_file = support::data_folder() / c.params.at("target").get<std::string>();
+    if (!fs::exists(from_file) || !fs::exists(to_file)) GTEST_SKIP() << "no " << from_file;
+    const rgb_image source = read_image_file(from_file).image, target = read_image_file(to_file).image;
+    const stain_basis from = fitted(source), to = fitted(target);
+    expect_stains(from, c.expected.at("HE_source"), c.expected.at("maxC_source"));
+    expect_stains(to, c.expected.at("HE_target"), c.expected.at("maxC_target"));
+
+    rgb_image result{source.height, source.width, std::vector<std::uint8_t>(source.pixels.size())};
+    const std::vector in{source.view_of()};
+    const std::vector out{channels_last(result.pixels.data(), in[0].grid, 3)};
+    run(cpu{}, plan(macenko::torchstain.normalize(&from, reference_of(to)) | cast<std::uint8_t>{}, in), image(in, out));
+    std::size_t differ = 0;
+    for (const auto& p : c.expected.at("pixels"))
+      for (std::size_t k = 0; k < 3; ++k) {
+        const std::int64_t y = p.at("y"), x = p.at("x");
+        ASSERT_EQ(source.at(y, x)[k], p.at("source").at(k).get<int>());
+        const int difference = std::abs(result.at(y, x)[k] - p.at("normalized").at(k).get<int>());
+        EXPECT_LE(difference, 1);
+        differ += difference != 0 ? 1 : 0;
+      }
+    EXPECT_LE(differ, 1u);
+    for (std::size_t k = 0; k < 3; ++k) {
+      double sum = 0, squares = 0;
+      for (std::size_t i = k; i < result.pixels.size(); i += 3) sum += result.pixels[i];
+      const auto n = static_cast<double>(result.pixels.size() / 3), mean = sum / n;
+      for (std::size_t i = k; i < result.pixels.size(); i += 3) squares += std::pow(result.pixels[i] - mean, 2);
+      EXPECT_NEAR(mean, c.expected.at("normalized_mean").at(k).get<double>(), .01);
+      EXPECT_NEAR(std::sqrt(squares / n), c.expected.at("normalized_std").at(k).get<double>(), .01);
+    }
+  }
+}
+
+TEST(StainFiles, AFileKeepsEveryBit) {
+  stain_reference stains;
+  stains.stains[1][0] = 1 / 3.0;
+  stains.max_concentration[1] = std::nextafter(1.25, 2);
+  const fs::path file = fs::temp_directory_path() / ("stains_" + std::to_string(getpid()) + ".json");
+  write_stains(file, stains);
+  EXPECT_EQ(read_stains(file), stains);
+  fs::remove(file);
+}
+
+TEST(StainFiles, RefusesDamagedFiles) {
+  const report good = stains_to_json({});
+  EXPECT_EQ(stains_from_json(good), stain_reference{});
+  const auto refused = [&](const char* words, const auto& damage) {
+    report bad = good;
+    damage(bad);
+    EXPECT_SAYS(stains_from_json(bad), words);
+  };
+  refused("eosin", [](report& r) { r["stains"].erase("eosin"); });
+  refused("haematoxylin has 4 numbers", [](report& r) { r["stains"]["haematoxylin"].push_back(1); });
+  refused("cannot be inverted", [](report& r) { r["stains"]["eosin"] = r["stains"]["haematoxylin"]; });
+  refused("no length", [](report& r) { r["stains"]["eosin"] = {0, 0, 0}; });
+  refused("type must be number", [](report& r) { r["max_concentration"]["eosin"] = "much"; });
+  refused("maximum concentration -1", [](report& r) { r["max_concentration"]["eosin"] = -1; });
+  EXPECT_SAYS(read_stains("/no such folder/s.json"), "/no such folder/s.json: cannot be read");
+  EXPECT_SAYS(write_stains("/no such folder/s.json", {}), "cannot be written");
+}
+
+}  // namespace
