@@ -221,6 +221,79 @@ patch gamma_of(const patch& p, double exponent, bool invert, bool retain) {
   return result;
 }
 
+// scipy.ndimage.median_filter of size 3, written out.
+patch median_of(patch p) {
+  patch result = p;
+  const auto within = [](std::int64_t i, std::int64_t n) { return i < 0 ? 0 : i < n ? i : n - 1; };  // reflect by one
+  for (std::int64_t c = 0; c < 2; ++c)
+    for (std::int64_t z = 0; z < p.n[0]; ++z)
+      for (std::int64_t y = 0; y < p.n[1]; ++y)
+        for (std::int64_t x = 0; x < p.n[2]; ++x) {
+          std::vector<double> around;
+          for (std::int64_t k = 0; k < 27; ++k)
+            around.push_back(p.at(c, within(z + k / 9 - 1, p.n[0]), within(y + k / 3 % 3 - 1, p.n[1]),
+                                  within(x + k % 3 - 1, p.n[2])));
+          std::nth_element(around.begin(), around.begin() + 13, around.end());
+          result.at(c, z, y, x) = around[13];
+        }
+  return result;
+}
+
+TEST(filters, median_is_that_of_the_27_voxels) {
+  for (const extent3& n : sizes) {
+    const patch p = random_patch(n, 10);
+    const patch expected = median_of(p);
+    EXPECT_EQ(result(median_filter{}, p), std::vector<float>(expected.v.begin(), expected.v.end()));
+    EXPECT_EQ(result(random_median_filter{.channel_probability = 0}, p), std::vector<float>(p.v.begin(), p.v.end()));
+  }
+  patch p{{4, 9, 11}, std::vector<double>(792, 3)};  // ties
+  for (std::size_t i = 0; i < p.v.size(); i += 3) p.v[i] = static_cast<double>(i % 4);
+  const patch expected = median_of(p);
+  EXPECT_EQ(result(median_filter{}, p), std::vector<float>(expected.v.begin(), expected.v.end()));
+}
+
+TEST(filters, median_of_nan_is_nan) {
+  patch p = random_patch({5, 6, 7}, 11);
+  p.at(0, 2, 3, 3) = std::nan("");
+  const auto y = result(median_filter{}, p);
+  std::size_t lost = 0;
+  for (float value : y) lost += std::isnan(value) ? 1u : 0u;
+  EXPECT_EQ(lost, 27u);
+}
+
+TEST(filters, sharpen_adds_what_the_blur_takes_away) {
+  for (const extent3& n : sizes)
+    for (blur_kernel kernel : {blur_kernel::scipy, blur_kernel::nnunet, blur_kernel::monai}) {
+      const patch p = random_patch(n, 12);
+      const double sigma[3] = {.5, 1, 2.4};
+      patch expected = p;
+      for (int axis = 0; axis < 3; ++axis) expected = blurred(expected, axis, sigma[axis], kernel);
+      for (std::size_t i = 0; i < p.v.size(); ++i) expected.v[i] = p.v[i] + 1.5 * (p.v[i] - expected.v[i]);
+      expect_close(result(sharpen{.sigma = {.5, 1, 2.4}, .amount = 1.5f, .kernel = kernel}, p), expected, 5e-6 * range,
+                   "sharpen");
+    }
+  const patch p = random_patch({6, 9, 12}, 13);
+  patch expected = p;  // what stands left of it acts on the voxels it reads, what stands right on its result
+  for (double& v : expected.v) v = 2 * v + 1;
+  const patch before = expected;
+  for (int axis = 0; axis < 3; ++axis) expected = blurred(expected, axis, 1, blur_kernel::scipy);
+  for (std::size_t i = 0; i < p.v.size(); ++i) expected.v[i] = .5 * (2 * before.v[i] - expected.v[i]);
+  expect_close(
+      result(gaussian_blur{.sigma = 0} | rescale{.slope = 2, .intercept = 1} | sharpen{} | rescale{.slope = .5f}, p),
+      expected, 1e-5 * range, "in a chain");
+  EXPECT_EQ(result(random_sharpen{.channel_probability = 0}, p), std::vector<float>(p.v.begin(), p.v.end()));
+}
+
+TEST(filters, a_sigma_is_drawn_for_every_axis_channel_or_sample) {
+  for (const sigma_of each : {sigma_of::axis, sigma_of::channel, sigma_of::sample}) {
+    draws random(1, 2, 3, 4);
+    const blur_filter f = random_gaussian_blur{.each = each}.draw(random, {"test"}).filter;
+    EXPECT_EQ(f.sigmas[0][0] == f.sigmas[0][1], each != sigma_of::axis);
+    EXPECT_EQ(f.sigmas[1][0] == f.sigmas[1][2], each != sigma_of::axis);
+    EXPECT_EQ(f.sigmas[0][0] == f.sigmas[1][0], each == sigma_of::sample);
+  }
+}
+
 TEST(patch_statistics, contrast_turns_about_the_mean_of_the_channel) {
   for (const extent3& n : sizes) {
     const patch p = random_patch(n, 5);
@@ -374,9 +447,16 @@ TEST(stages, bad_parameters_are_named) {
               "suture: gaussian_blur: sample 0: sigma -1 voxels must not be negative");
   EXPECT_SAYS(result(gaussian_blur{.sigma = 4}, p), "gaussian_blur: sample 0: sigma 4 voxels reaches 16 voxels far");
   EXPECT_SAYS(result(gaussian_blur{.sigma = NAN}, p), "gaussian_blur: sample 0: sigma nan");
+  EXPECT_SAYS(result(gaussian_blur{.truncate = -1}, p), "gaussian_blur: sample 0: truncate -1 sigmas");
+  EXPECT_SAYS(result(sharpen{.sigma = 4}, p), "sharpen: sample 0: sigma 4 voxels reaches 16 voxels far");
+  EXPECT_SAYS(result(sharpen{.amount = INFINITY}, p), "sharpen: sample 0: amount inf must be finite");
+  EXPECT_SAYS(result(random_sharpen{.amount = {2, 1}}, p), "random_sharpen: sample 0: amount [2, 1]");
+  EXPECT_SAYS(result(random_median_filter{.channel_probability = 2}, p),
+              "random_median_filter: sample 0: channel_probability 2 is not in [0, 1]");
   EXPECT_SAYS(result(random_gaussian_blur{.sigma = {1, .5f}}, p), "random_gaussian_blur: sample 0: sigma [1, 0.5]");
   EXPECT_SAYS(result(random_gaussian_blur{.channel_probability = 1.5f}, p), "channel_probability 1.5 is not in [0, 1]");
-  EXPECT_SAYS(result(random_low_resolution{.zoom = {0, 1}}, p), "random_low_resolution: sample 0: zoom [0, 1] is not in (0, 1]");
+  EXPECT_SAYS(result(random_low_resolution{.zoom = {0, 1}}, p),
+              "random_low_resolution: sample 0: zoom [0, 1] is not in (0, 1]");
   EXPECT_SAYS(result(random_low_resolution{.zoom = {.5f, 2}}, p), "is not in (0, 1]");
   EXPECT_SAYS(result(random_patch_gamma{.range = {0, 1}}, p),
               "random_patch_gamma: sample 0: range [0, 1] must be positive");

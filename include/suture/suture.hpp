@@ -18,6 +18,8 @@
 #include "mask/tissue_mask.hpp"
 #include "ops/filter/gaussian_blur.hpp"
 #include "ops/filter/low_resolution.hpp"
+#include "ops/filter/median.hpp"
+#include "ops/filter/sharpen.hpp"
 #include "ops/geometry/affine.hpp"
 #include "ops/geometry/crop.hpp"
 #include "ops/geometry/crop_at.hpp"

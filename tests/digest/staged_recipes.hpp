@@ -21,11 +21,15 @@ void for_each_staged_recipe(const F& f) {
   f("blur_monai", crop_or_pad{{17, 40, 33}} | gaussian_blur{.sigma = {0, .8, 1.2}, .kernel = blur_kernel::monai} |
                       gaussian_noise{.sigma = 3} | cast<std::int16_t>{});
   f("two_blurs", flip{{true, false, false}} | gaussian_blur{.sigma = .7} | brightness{.offset = 3} |
-                     random_gaussian_blur{.sigma = {.4f, 3.7f}, .one_sigma = true});
+                     random_gaussian_blur{.sigma = {.4f, 3.7f}, .each = sigma_of::sample});
   f("low_resolution",
     random_low_resolution{.zoom = {.3f, 1}, .pick = coarse_pick::nearest_lower, .axes = {false, true, true}} |
         random_patch_gamma{.retain_statistics = false, .one_exponent = true} | gaussian_noise{.sigma = 2} |
         random_patch_contrast{.preserve_range = false, .one_factor = true} | cast<bfloat16>{});
+  f("median_and_sharpen", flip{{false, true, false}} | brightness{.offset = 3} | median_filter{} |
+                              contrast{.factor = 2} | sharpen{.sigma = {.5, 1, 2}, .amount = 1.5f} |
+                              random_median_filter{.channel_probability = .5f} | gaussian_noise{.sigma = 2} |
+                              random_sharpen{.kernel = blur_kernel::monai, .channel_probability = .7f} | cast<half>{});
   f("statistics_first",
     random_patch_gamma{} | clamp{-300, 600} | random_patch_contrast{} | random_patch_gamma{.invert = true});
 }

@@ -111,6 +111,74 @@ struct random_nth_slice {
 };
 // [/random_geometry]
 
+// [point_filter]
+// y = the greatest of the voxel and its two neighbours along z: a slab of three slices by maximum intensity.
+struct thin_slab {
+  static constexpr std::string_view name = "thin_slab";
+
+  struct functor {
+    SUTURE_FN bool active(std::int32_t) const { return true; }
+    template <class Read>
+    SUTURE_FN float operator()(const Read& read, const std::int32_t (&extents)[3], std::int32_t z, std::int32_t y,
+                               std::int32_t x, std::int32_t) const {
+      const float below = read(suture::edge::index(z - 1, extents[0]), y, x);
+      const float above = read(suture::edge::index(z + 1, extents[0]), y, x);
+      const float most = above > below ? above : below, own = read(z, y, x);
+      return own > most ? own : most;
+    }
+  };
+
+  functor prepare(const suture::site&) const { return {}; }
+};
+// [/point_filter]
+
+// [separable_filter]
+// y = the mean of 2 radius + 1 voxels along each axis, the patch continued by its outermost voxels.
+struct box_mean {
+  std::int32_t radius_voxels = 1;
+
+  static constexpr std::string_view name = "box_mean";
+
+  struct functor {
+    std::int32_t reach;
+    float weight;
+    SUTURE_FN bool active(std::int32_t) const { return reach > 0; }
+    SUTURE_FN std::int32_t radius(int, std::int32_t) const { return reach; }
+    SUTURE_FN void weights_along(int, std::int32_t, float* weights) const {
+      for (std::int32_t k = 0; k <= 2 * reach; ++k) weights[k] = weight;
+    }
+    SUTURE_FN std::int32_t index(std::int32_t i, std::int32_t extent) const { return suture::edge::index(i, extent); }
+  };
+
+  functor prepare(const suture::site& where) const {
+    suture::require(radius_voxels >= 0 && radius_voxels <= suture::largest_radius, where, "radius ", radius_voxels,
+                    " is not in [0, ", suture::largest_radius, "]");
+    return {radius_voxels, 1 / static_cast<float>(2 * radius_voxels + 1)};
+  }
+};
+// [/separable_filter]
+
+// [statistic]
+// y = (x - mean) / max(deviation, 1e-8), by channel of the patch.
+struct standardize_patch {
+  static constexpr std::string_view name = "standardize_patch";
+
+  struct functor {
+    struct with_moments {
+      float mean, inverse;
+      SUTURE_FN float operator()(float x) const { return suture::fma(x - mean, inverse, 0.0f); }
+    };
+    SUTURE_FN bool active(std::int32_t) const { return true; }
+    SUTURE_FN with_moments with(const suture::moments& patch, std::int32_t) const {
+      const double deviation = patch.standard_deviation > 1e-8 ? patch.standard_deviation : 1e-8;
+      return {patch.center, static_cast<float>(suture::math::detail::divide(1.0, deviation))};
+    }
+  };
+
+  functor prepare(const suture::site&) const { return {}; }
+};
+// [/statistic]
+
 // Kinds from 2048 on are the user's.
 template <class... Ops>
 constexpr bool kinds_are_below_2048 = ((Ops::kind < 2048) && ...);
@@ -182,6 +250,48 @@ TEST(WritingAnOperation, Geometry) {
   const suture::geometry_step step = every_nth_slice{.n = 3}.step(scan, {"test"});
   EXPECT_EQ(step.output.spacing, (suture::point3{3, 2, 2}));
   EXPECT_EQ(step.output.origin, scan.origin);
+}
+
+TEST(WritingAnOperation, PointFilter) {
+  const auto x = ramp(), y = result(thin_slab{} | suture::brightness{.offset = 1});
+  for (std::size_t i = 0; i < x.size(); ++i) EXPECT_EQ(y[i], x[std::min(i + 72, i % 72 + 6 * 72)] + 1);
+}
+
+TEST(WritingAnOperation, SeparableFilter) {
+  const auto x = ramp(), y = result(box_mean{.radius_voxels = 1});
+  const std::size_t inside = (3 * 8 + 4) * 9 + 4;  // of a ramp the mean is the middle
+  EXPECT_NEAR(y[inside], x[inside], 1e-4);
+  EXPECT_NEAR(y[0], x[0] + (72 + 9 + 1) / 3.0f, 1e-4);
+  EXPECT_EQ(result(box_mean{.radius_voxels = 0}), x);
+  EXPECT_THROW(result(box_mean{.radius_voxels = 16}), suture::error);
+}
+
+TEST(WritingAnOperation, PatchStatistics) {
+  double sum = 0, squares = 0;
+  for (float value : result(standardize_patch{})) {
+    sum += static_cast<double>(value);
+    squares += static_cast<double>(value) * static_cast<double>(value);
+  }
+  EXPECT_NEAR(sum / 504, 0, 1e-5);
+  EXPECT_NEAR(squares / 504, 1, 1e-5);
+}
+
+TEST(Operations, FiltersAndPatchStatistics) {
+  // clang-format off
+  // [filters]
+  const auto augment = suture::random_affine{.rotate_deg = 15} | suture::center_crop{{16, 24, 24}}
+                       | suture::gaussian_noise{.sigma = {0, .1f}, .probability = .1f}
+                       | suture::random_gaussian_blur{.sigma = {.5f, 1}, .channel_probability = .5f, .probability = .2f}
+                       | suture::random_patch_contrast{.probability = .15f}
+                       | suture::random_low_resolution{.channel_probability = .5f, .probability = .25f}
+                       | suture::random_patch_gamma{.probability = .3f} | suture::cast<suture::half>{};
+  // [/filters]
+  // clang-format on
+  const suture::grid g{.extents = {20, 30, 30}};
+  const std::vector<suture::grid> grids{g};
+  const std::vector<std::uint64_t> ids{3};
+  const auto plan = suture::plan(augment, grids, {.sample_ids = ids});
+  EXPECT_EQ(plan.stages(), 5);
 }
 
 TEST(WritingAnOperation, RandomGeometryMeetsOtherGeometry) {

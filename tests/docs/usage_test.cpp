@@ -141,4 +141,24 @@ TEST(Execution, Errors) {
   EXPECT_EQ(message, "suture: window: sample 0: width -1 must be positive");
 }
 
+TEST(Usage, Stages) {
+  // clang-format off
+  // [stages]
+  const auto crop = suture::random_crop{.size = {16, 16, 16}};
+  const suture::random_gaussian_blur blur;
+  const suture::random_patch_contrast contrast;
+  const suture::random_low_resolution coarse;
+  const suture::random_patch_gamma gamma;
+  // One line for each stage after the fused part:
+  const auto one = crop | suture::gaussian_noise{}                // noise is fused
+                   | blur | suture::brightness_factor{.factor = 2}  // a filter and what follows it
+                   | contrast | coarse                              // its factor acts on the voxels the filter reads
+                   | gamma | suture::cast<suture::half>{};          // two: the curve, and the moments restored
+  // [/stages]
+  // clang-format on
+  const std::vector<suture::grid> grids{{.extents = {20, 30, 30}}};
+  const std::vector<std::uint64_t> ids{3};
+  EXPECT_EQ(suture::plan(one, grids, {.sample_ids = ids}).stages(), 5);
+}
+
 }  // namespace

@@ -51,10 +51,10 @@ struct target_tensor {
 struct moments;
 struct patch_sums;
 
-// Where an image lies between stages: dense (channel, z, y, x), in one place or the other, and the moments of each
-// channel after each stage.
+// Where an image lies between stages: dense (channel, z, y, x), in one place or the other, with a third where a filter
+// blends, and the moments of each channel after each stage.
 struct staged_tensor {
-  float* data[2];
+  float* data[3];
   target_tensor out;  // of the last stage
   moments* statistics;
   patch_sums* sums;

@@ -265,8 +265,8 @@ target_tensor place_between(staged_tensor& t, const grid& g, std::int64_t channe
                             const workspace_layout& l, std::byte* workspace, workspace_cursor& used) {
   auto* const floats = reinterpret_cast<float*>(workspace + l.between) + used.between;
   const std::size_t count = floats_between<Pipeline>(g, channels);
-  t.data[0] = floats;
-  t.data[1] = floats + count / 2;  // used where there are two places
+  constexpr std::size_t places = staging<Pipeline>::buffers;
+  for (std::size_t k = 0; k < 3; ++k) t.data[k] = floats + (k < places ? k : 0) * (count / places);
   t.out = out;
   t.statistics = reinterpret_cast<moments*>(workspace + l.statistics) + used.statistics;
   t.sums = reinterpret_cast<patch_sums*>(workspace + l.sums) + used.statistics;

@@ -70,12 +70,21 @@ struct staging {
   static constexpr int stage_of = find_stage(S);
   template <int S>
   static constexpr int follower = find_follower(S);
-  static constexpr int buffers = any_filters() ? 2 : 1;
   static constexpr bool emits_any = any_emits();
 
   using item_type = item<Pipeline>;
   template <int S>
   using functor_t = typename unswitched<element_t<slot_of<S>, typename Pipeline::later>>::type;
+  // The executors keep the voxels of a filter that blends until its sums are done.
+  template <std::size_t... I>
+  static constexpr bool any_blends(std::index_sequence<I...>) {
+    return (blending_filter<functor_t<static_cast<int>(I)>> || ...);
+  }
+
+  static constexpr int buffers =
+      any_blends(std::make_index_sequence<static_cast<std::size_t>(Pipeline::steps.step_count)>{}) ? 3
+      : any_filters()                                                                              ? 2
+                                                                                                   : 1;
 
   template <int S>
   SUTURE_FN static const auto& slot(const item_type& sample) {
@@ -244,6 +253,15 @@ SUTURE_FN float filtered(const F& filter, const Read& read, const std::int32_t (
   return volume;
 }
 
+// What a filter leaves of the sums about a voxel; center() is the voxel.
+template <class F, class Center>
+SUTURE_FN float blended(const F& filter, const Center& center, float sums, std::int32_t channel) {
+  if constexpr (blending_filter<F>)
+    return filter.blend(center(), sums, channel);
+  else
+    return sums;
+}
+
 // The value of stage K at one voxel.
 template <int K, class Pipeline>
 SUTURE_FN auto stage_value(const item<Pipeline>& sample, const staged_tensor& t, std::int32_t number,
@@ -260,7 +278,8 @@ SUTURE_FN auto stage_value(const item<Pipeline>& sample, const staged_tensor& t,
     if (!S::template on<f>(sample, channel))
       v = read(z, y, x);
     else if constexpr (separable_filter<typename S::template functor_t<f>>)
-      v = filtered(filter, read, sample.extents, z, y, x, channel);
+      v = blended(
+          filter, [&] { return read(z, y, x); }, filtered(filter, read, sample.extents, z, y, x, channel), channel);
     else
       v = filter(read, sample.extents, z, y, x, channel);
   } else {

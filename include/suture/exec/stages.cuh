@@ -207,7 +207,12 @@ __global__ void __launch_bounds__(stage_threads, separable_stage<K, typename Eva
   if constexpr (separable_stage<K, P>) {
     if (filters) {
       __shared__ separable_room room;
-      march(room, S::template functor<S::template filter<K>>(sample), channel, n, x0, y0, z0, z1, read, leave);
+      const auto& filter = S::template functor<S::template filter<K>>(sample);
+      march(room, filter, channel, n, x0, y0, z0, z1, read, [&](std::int32_t z, float sums) {
+        if (mine_to_make)
+          leave(z, blended(
+                       filter, [&] { return read(z, y, x); }, sums, channel));
+      });
     }
   } else if constexpr (S::template filters<K>) {
     if (filters && mine_to_make) {

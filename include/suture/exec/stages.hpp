@@ -171,17 +171,24 @@ private:
       }
     });
     const std::int64_t plane = static_cast<std::int64_t>(n_[1]) * n_[2];
+    float* const sums = blending_filter<Filter> ? t_.data[2] + dense_offset(n_, channel_, 0, 0, 0) : from_;
     parallel_for(exec.threads, n_[0], [&](std::int64_t z) {
       for (std::int32_t y = 0; y < n_[1]; ++y)
         for (std::int32_t x0 = 0; x0 < n_[2]; x0 += strip_width) {
           float sum[strip_width];
           sum_rows(w[1], r[1], filter, y, n_[1], to_ + z * plane, n_[2], x0, sum);
-          write_row(from_ + z * plane + static_cast<std::int64_t>(y) * n_[2] + x0, 1, sum,
+          write_row(sums + z * plane + static_cast<std::int64_t>(y) * n_[2] + x0, 1, sum,
                     std::min(strip_width, n_[2] - x0));
         }
     });
-    run_rows(exec, [&](const auto&, std::int32_t z, std::int32_t y, std::int32_t x0, float(&v)[strip_width]) {
-      sum_rows(w[0], r[0], filter, z, n_[0], from_ + static_cast<std::int64_t>(y) * n_[2], plane, x0, v);
+    run_rows(exec, [&](const auto& taps, std::int32_t z, std::int32_t y, std::int32_t x0, float(&v)[strip_width]) {
+      sum_rows(w[0], r[0], filter, z, n_[0], sums + static_cast<std::int64_t>(y) * n_[2], plane, x0, v);
+      if constexpr (blending_filter<Filter>) {
+        float center[strip_width];
+        load(from_ + dense_offset(n_, 0, z, y, x0), n_[2] - x0, center);
+        apply_lanes(taps, center, along_x{at(z, y, x0)}, [](const float(&)[strip_width]) {});
+        for (int l = 0; l < strip_width; ++l) v[l] = filter.blend(center[l], v[l], channel_);
+      }
     });
   }
 

@@ -18,21 +18,20 @@
 namespace suture {
 
 // What a Gaussian of a given sigma is, in voxels:
-//   scipy      w_k ~ exp(-k^2 / 2 sigma^2), |k| <= int(4 sigma + 1/2), sum 1; the patch continues by reflection about
-//   its
-//              faces (border reflect). scipy.ndimage.gaussian_filter, batchgenerators v1.
-//   nnunet     the same weights for |k| <= int(3 sigma + 1/4), by reflection about the outermost voxels (border
-//   mirror).
-//              batchgeneratorsv2.
-//   monai      w_k = (erf((k + 1/2) / sigma sqrt 2) - erf((k - 1/2) / sigma sqrt 2)) / 2, |k| <= int(max(4 sigma, 1/2)
-//   +
-//              1/2), not made to sum to 1; 0 outside, which darkens the rim. MONAI GaussianSmooth.
+//   scipy    w_k ~ exp(-k^2 / 2 sigma^2), |k| <= int(4 sigma + 1/2), sum 1; the patch continues by reflection about
+//            its faces (border reflect). scipy.ndimage.gaussian_filter, batchgenerators v1.
+//   nnunet   the same weights for |k| <= int(3 sigma + 1/4), by reflection about the outermost voxels (border mirror).
+//            batchgeneratorsv2.
+//   monai    w_k = (erf((k + 1/2) / sigma sqrt 2) - erf((k - 1/2) / sigma sqrt 2)) / 2,
+//            |k| <= int(max(4 sigma, 1/2) + 1/2), not made to sum to 1; 0 outside, which darkens the rim.
+//            MONAI GaussianSmooth.
 enum class blur_kernel { scipy, nnunet, monai };
 
 namespace detail {
 
-inline std::int32_t blur_radius(blur_kernel kernel, float sigma) {
+inline std::int32_t blur_radius(blur_kernel kernel, float sigma, float truncate) {
   const double s = static_cast<double>(sigma);
+  if (truncate > 0) return static_cast<std::int32_t>(static_cast<double>(truncate) * s + 0.5);
   switch (kernel) {
     case blur_kernel::scipy:
       return static_cast<std::int32_t>(4 * s + 0.5);
@@ -91,15 +90,16 @@ struct blur_filter {
   SUTURE_FN std::int32_t index(std::int32_t i, std::int32_t n) const {
     return kernel == blur_kernel::scipy    ? reflect::index(i, n)
            : kernel == blur_kernel::nnunet ? mirror::index(i, n)
-                                            : constant::index(i, n);
+                                           : constant::index(i, n);
   }
 };
 
 namespace detail {
 
-inline void set_sigma(blur_filter& f, int channel, int axis, float sigma, const site& where) {
+// truncate: the radius in sigmas, rounded; 0 for that of the kernel.
+inline void set_sigma(blur_filter& f, int channel, int axis, float sigma, const site& where, float truncate = 0) {
   require(std::isfinite(sigma) && sigma >= 0, where, "sigma ", sigma, " voxels must not be negative");
-  const std::int32_t r = sigma > 0 ? blur_radius(f.kernel, sigma) : 0;
+  const std::int32_t r = sigma > 0 ? blur_radius(f.kernel, sigma, truncate) : 0;
   require(r <= largest_radius, where, "sigma ", sigma, " voxels reaches ", r, " voxels far, at most ", largest_radius,
           " are possible; resample to a coarser grid first");
   f.sigmas[channel][axis] = sigma;
@@ -108,32 +108,40 @@ inline void set_sigma(blur_filter& f, int channel, int axis, float sigma, const 
 
 }  // namespace detail
 
-// y = G(sigma) x along each axis, sigma in voxels of the patch (z, y, x); 0 leaves an axis alone.
-// Errors: a sigma that is negative, not finite, or reaches more than 15 voxels far.
+// y = G(sigma) x along each axis, sigma in voxels of the patch (z, y, x); 0 leaves an axis alone. `truncate`, where
+// given, takes the place of the kernel's radius: int(truncate sigma + 1/2) voxels.
+// Errors: a sigma that is negative, not finite, or reaches more than 15 voxels far, a truncate that is negative.
 // Source: scipy.ndimage.gaussian_filter.
 struct gaussian_blur {
   axis_values sigma = 1;
   blur_kernel kernel = blur_kernel::scipy;
+  float truncate = 0;
 
   static constexpr std::string_view name = "gaussian_blur";
 
   blur_filter prepare(const site& where) const {
+    require(std::isfinite(truncate) && truncate >= 0 && truncate <= 100, where, "truncate ", truncate,
+            " sigmas is not in [0, 100]");
     blur_filter f{};
     f.kernel = kernel;
     for (int channel = 0; channel < most_channels; ++channel)
-      for (int axis = 0; axis < 3; ++axis) detail::set_sigma(f, channel, axis, static_cast<float>(sigma[axis]), where);
+      for (int axis = 0; axis < 3; ++axis)
+        detail::set_sigma(f, channel, axis, static_cast<float>(sigma[axis]), where, truncate);
     return f;
   }
 };
 
-// gaussian_blur of some channels, each with probability channel_probability, by a sigma drawn uniformly from `sigma`:
-//   one_sigma   the same for all channels and axes of a sample, otherwise one for every channel and axis.
+// What a sigma is drawn for: every channel and axis by itself, every channel, or the sample.
+enum class sigma_of { axis, channel, sample };
+
+// gaussian_blur of some channels, each with probability channel_probability, by a sigma drawn uniformly from `sigma`
+// for each axis, channel or sample.
 // nnU-Net v2: {.sigma = {.5f, 1}, .kernel = blur_kernel::nnunet, .channel_probability = .5f, .probability = .2f}.
 // Errors: sigma not from low to high, channel_probability not in [0, 1]; those of gaussian_blur.
 struct random_gaussian_blur {
   interval sigma = {.5f, 1};
   blur_kernel kernel = blur_kernel::scipy;
-  bool one_sigma = false;
+  sigma_of each = sigma_of::axis;
   float channel_probability = 1;
   float probability = 1;
 
@@ -154,9 +162,11 @@ struct random_gaussian_blur {
     const float shared = random.uniform(sigma.low, sigma.high);
     for (int channel = 0; channel < most_channels; ++channel) {
       const bool blurred = random.bernoulli(channel_probability);
+      float along[3];
+      for (float& own : along) own = random.uniform(sigma.low, sigma.high);
       for (int axis = 0; axis < 3; ++axis) {
-        const float own = random.uniform(sigma.low, sigma.high);
-        detail::set_sigma(result.filter, channel, axis, blurred ? (one_sigma ? shared : own) : 0.0f, where);
+        const float taken = each == sigma_of::sample ? shared : each == sigma_of::channel ? along[0] : along[axis];
+        detail::set_sigma(result.filter, channel, axis, blurred ? taken : 0.0f, where);
       }
     }
     return result;

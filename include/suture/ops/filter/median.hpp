@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The median of the neighbours of a voxel.
+#pragma once
+
+#include <string_view>
+
+#include "../../core/error.hpp"
+#include "../../core/steps.hpp"
+#include "../../rng/draw.hpp"
+#include "../../sample/border.hpp"
+
+namespace suture {
+
+namespace detail {
+
+SUTURE_FN void put_in_order(float& a, float& b) {
+  const float low = b < a ? b : a, high = b < a ? a : b;
+  a = low;
+  b = high;
+}
+
+// The least of v[First .. Last] to v[First], the greatest to v[Last].
+template <int First, int Last, int N>
+SUTURE_FN void spread_ends(float (&v)[N]) {
+#pragma GCC unroll 16
+  for (int i = First + 1; i <= Last; ++i) put_in_order(v[First], v[i]);
+#pragma GCC unroll 16
+  for (int i = First + 1; i < Last; ++i) put_in_order(v[i], v[Last]);
+}
+
+}  // namespace detail
+
+// The median of the 27 voxels about each, the patch continued by reflection about its faces. NaN where one of them is.
+struct median_functor {
+  std::uint32_t channels;  // bit c: channel c; those beyond the last as it
+
+  SUTURE_FN bool active(std::int32_t channel) const {
+    return (channels >> (channel < most_channels ? channel : most_channels - 1) & 1u) != 0;
+  }
+
+  template <class Read>
+  SUTURE_FN float operator()(const Read& read, const std::int32_t (&n)[3], std::int32_t z, std::int32_t y,
+                             std::int32_t x, std::int32_t) const {
+    std::int32_t at[3][3];
+    for (int k = 0; k < 3; ++k) {
+      at[0][k] = reflect::index(z + k - 1, n[0]);
+      at[1][k] = reflect::index(y + k - 1, n[1]);
+      at[2][k] = reflect::index(x + k - 1, n[2]);
+    }
+    float nan = 0;
+    const auto voxel = [&](int i) {
+      const float v = read(at[0][i / 9], at[1][i / 3 % 3], at[2][i % 3]);
+      nan = v == v ? nan : v;
+      return v;
+    };
+    // Of 15 values neither the least nor the greatest is the median of 27: they make room for the others one by one.
+    float v[15];
+#pragma GCC unroll 16
+    for (int i = 0; i < 15; ++i) v[i] = voxel(i);
+    narrow<0>(v, voxel);
+    return nan == nan ? v[1] : nan;
+  }
+
+private:
+  // The median of the 15 - Round values at hand and the 12 - Round that follow, to v[1].
+  template <int Round, class Voxel>
+  SUTURE_FN static void narrow(float (&v)[15], const Voxel& voxel) {
+    detail::spread_ends<0, 14 - Round>(v);
+    if constexpr (Round < 12) {
+      v[0] = voxel(15 + Round);
+      narrow<Round + 1>(v, voxel);
+    }
+  }
+};
+
+// y = the median of the 3 x 3 x 3 voxels about x. On a patch of one slice that is the median of 3 x 3.
+// Source: scipy.ndimage.median_filter (size 3, mode reflect).
+struct median_filter {
+  static constexpr std::string_view name = "median_filter";
+
+  median_functor prepare(const site&) const { return {~0u}; }
+};
+
+// median_filter of some channels, each with probability channel_probability.
+// Errors: channel_probability not in [0, 1].
+struct random_median_filter {
+  float channel_probability = 1;
+  float probability = 1;
+
+  static constexpr std::string_view name = "random_median_filter";
+  static constexpr std::uint16_t kind = 116;
+
+  struct drawn {
+    median_functor functor;
+    median_functor prepare(const site&) const { return functor; }
+  };
+
+  drawn draw(draws& random, const site& where) const {
+    require(channel_probability >= 0 && channel_probability <= 1, where, "channel_probability ", channel_probability,
+            " is not in [0, 1]");
+    drawn result{};
+    for (int channel = 0; channel < most_channels; ++channel)
+      if (random.bernoulli(channel_probability)) result.functor.channels |= 1u << channel;
+    return result;
+  }
+};
+
+}  // namespace suture
