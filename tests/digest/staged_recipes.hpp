@@ -29,7 +29,8 @@ void for_each_staged_recipe(const F& f) {
   f("median_and_sharpen", flip{{false, true, false}} | brightness{.offset = 3} | median_filter{} |
                               contrast{.factor = 2} | sharpen{.sigma = {.5, 1, 2}, .amount = 1.5f} |
                               random_median_filter{.channel_probability = .5f} | gaussian_noise{.sigma = 2} |
-                              random_sharpen{.kernel = blur_kernel::monai, .channel_probability = .7f} | cast<half>{});
+                              random_sharpen{.kernel = blur_kernel::monai, .channel_probability = .7f} |
+                              cast<suture::half>{});
   f("statistics_first",
     random_patch_gamma{} | clamp{-300, 600} | random_patch_contrast{} | random_patch_gamma{.invert = true});
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string_view>
+#include <utility>
 
 #include "../../core/error.hpp"
 #include "../../core/steps.hpp"
@@ -19,13 +20,13 @@ SUTURE_FN void put_in_order(float& a, float& b) {
   b = high;
 }
 
-// The least of v[First .. Last] to v[First], the greatest to v[Last].
-template <int First, int Last, int N>
-SUTURE_FN void spread_ends(float (&v)[N]) {
-#pragma GCC unroll 16
-  for (int i = First + 1; i <= Last; ++i) put_in_order(v[First], v[i]);
-#pragma GCC unroll 16
-  for (int i = First + 1; i < Last; ++i) put_in_order(v[i], v[Last]);
+// The least of v[0 .. sizeof...(I) + 1] to the front, the greatest to the end.
+template <int N, std::size_t... I>
+SUTURE_FN void spread_ends(float (&v)[N], std::index_sequence<I...>) {
+  constexpr std::size_t last = sizeof...(I) + 1;
+  (put_in_order(v[0], v[I + 1]), ...);
+  put_in_order(v[0], v[last]);
+  (put_in_order(v[I + 1], v[last]), ...);
 }
 
 }  // namespace detail
@@ -55,17 +56,20 @@ struct median_functor {
     };
     // Of 15 values neither the least nor the greatest is the median of 27: they make room for the others one by one.
     float v[15];
-#pragma GCC unroll 16
-    for (int i = 0; i < 15; ++i) v[i] = voxel(i);
+    fill(v, voxel, std::make_index_sequence<15>{});
     narrow<0>(v, voxel);
     return nan == nan ? v[1] : nan;
   }
 
 private:
+  template <class Voxel, std::size_t... I>
+  SUTURE_FN static void fill(float (&v)[15], const Voxel& voxel, std::index_sequence<I...>) {
+    ((v[I] = voxel(static_cast<int>(I))), ...);
+  }
   // The median of the 15 - Round values at hand and the 12 - Round that follow, to v[1].
   template <int Round, class Voxel>
   SUTURE_FN static void narrow(float (&v)[15], const Voxel& voxel) {
-    detail::spread_ends<0, 14 - Round>(v);
+    detail::spread_ends(v, std::make_index_sequence<static_cast<std::size_t>(13 - Round)>{});
     if constexpr (Round < 12) {
       v[0] = voxel(15 + Round);
       narrow<Round + 1>(v, voxel);

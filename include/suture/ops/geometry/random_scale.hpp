@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// A random scale, the same for several axes.
+#pragma once
+
+#include "../value/interval.hpp"
+#include "affine.hpp"
+
+namespace suture {
+
+// random_scale: the scale of `affine` alone, one factor for all axes in `axes`, drawn from `range` by `law` (two
+//   slots). Whether a factor above 1 enlarges or shrinks the content is the convention's: suture enlarges, nnunet and
+//   monai shrink.
+// Errors: range not positive, not from low to high, or unfit for its law; as affine.
+struct random_scale {
+  static constexpr std::string_view name = "random_scale";
+  static constexpr std::uint16_t kind = 118;
+
+  interval range = {.9f, 1.1f};
+  interval_law law = interval_law::uniform;
+  vec3<bool> axes{true, true, true};
+  affine_convention convention = affine_convention::suture;
+  float probability = 1;
+
+  affine draw(draws& random, const grid&, const site& where) const {
+    detail::check_interval(range, law, "range", where);
+    require(range.low > 0, where, "range ", range, " must be positive");
+    affine drawn{.convention = convention};
+    const double factor = static_cast<double>(detail::draw_from(range, law, random));
+    for (int k = 0; k < 3; ++k) drawn.scale[k] = axes[k] ? factor : 1;
+    return drawn;
+  }
+};
+
+}  // namespace suture

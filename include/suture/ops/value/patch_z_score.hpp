@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The patch brought to mean 0 and deviation 1.
+#pragma once
+
+#include <cmath>
+#include <string_view>
+
+#include "../../core/error.hpp"
+#include "../../core/steps.hpp"
+#include "../../core/vec.hpp"
+#include "../../fit/statistics.hpp"
+#include "../../math/bits.hpp"
+#include "../../math/elementary.hpp"
+
+namespace suture {
+
+// y = (x - mean) / deviation by the mean and deviation (ddof 0) of each channel of the patch as it is at this point of
+// the chain; a deviation of 0 divides by 1. NaN, which is not counted, becomes `nan`, or stays where that is not set:
+//   exclude{0} | patch_z_score{.nan = 0}
+// is MONAI NormalizeIntensity(nonzero = True, channel_wise = True).
+struct patch_z_score {
+  float nan = bit_cast<float>(0x7fc00000u);
+
+  static constexpr std::string_view name = "patch_z_score";
+
+  struct functor {
+    float nan;
+
+    struct with_moments {
+      float mean, reciprocal, nan;
+      SUTURE_FN float operator()(float x) const { return x == x ? fma(x - mean, reciprocal, 0.0f) : nan; }
+    };
+    SUTURE_FN bool active(std::int32_t) const { return true; }
+    SUTURE_FN with_moments with(const moments& patch, std::int32_t) const {
+      const double deviation = patch.standard_deviation > 0 ? patch.standard_deviation : 1.0;
+      return {patch.center, static_cast<float>(math::detail::divide(1.0, deviation)), nan};
+    }
+  };
+
+  functor prepare(const site&) const { return {nan}; }
+};
+
+// Voxels of `value` become NaN, which statistics of the patch do not count.
+// Errors: a value that is not finite.
+struct exclude {
+  float value = 0;
+
+  static constexpr std::string_view name = "exclude";
+
+  SUTURE_FN float operator()(float x) const { return x == value ? bit_cast<float>(0x7fc00000u) : x; }
+
+  void check(const site& where) const { require(std::isfinite(value), where, "value ", value, " must be finite"); }
+};
+
+}  // namespace suture

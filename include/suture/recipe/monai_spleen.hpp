@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// MONAI tutorial "Spleen 3D segmentation": CT, one organ.
+#pragma once
+
+#include <span>
+
+#include "../mask/bounding_box.hpp"
+#include "../ops/geometry/crop_at.hpp"
+#include "../ops/geometry/orient.hpp"
+#include "../ops/geometry/resample.hpp"
+#include "../ops/value/scale_intensity.hpp"
+#include "../sample/sampling.hpp"
+
+namespace suture {
+
+// Once per volume: -57 .. 164 HU to 0 .. 1, cut to the box of what is above 0 then (`foreground`, of crop_foreground:
+// bounding_box with threshold -57 on the volume), RAS, 1.5 x 1.5 x 2 mm.
+inline auto monai_spleen_preprocess(const box_crop& foreground) {
+  return scale_intensity{.a_min = -57, .a_max = 164, .clip = true} | foreground | orient{"RAS"} |
+         resample{.spacing_mm = {2, 1.5, 1.5}, .map = coordinate_map::origin_preserving} |
+         sampling<linear, edge, nearest>{};
+}
+
+// Patches of 96^3 about spleen or background alike: starts as select_patches leaves them for pos_neg_patch{.size = {96,
+// 96, 96}} and foreground_background(labels, images, 0), four draws for each volume and epoch.
+// Source: MONAI tutorials, spleen_segmentation_3d.
+inline auto monai_spleen_training(std::span<const extent3> starts) {
+  return crop_at{.starts = starts, .size = {96, 96, 96}};
+}
+
+}  // namespace suture

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// nnU-Net v2: default training augmentation and preprocessing.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "../ops/filter/gaussian_blur.hpp"
+#include "../ops/filter/low_resolution.hpp"
+#include "../ops/geometry/crop.hpp"
+#include "../ops/geometry/crop_at.hpp"
+#include "../ops/geometry/flip.hpp"
+#include "../ops/geometry/random_scale.hpp"
+#include "../ops/geometry/resample.hpp"
+#include "../ops/value/brightness.hpp"
+#include "../ops/value/clamp.hpp"
+#include "../ops/value/ct_normalize.hpp"
+#include "../ops/value/gaussian_noise.hpp"
+#include "../ops/value/patch_contrast.hpp"
+#include "../ops/value/patch_gamma.hpp"
+#include "../ops/value/per_channel.hpp"
+#include "../sample/sampling.hpp"
+
+namespace suture {
+
+// The shape of training, from the patch that goes into the network, in voxels (z, y, x); of one slice for the 2D
+// configuration.
+struct nnunet_shape {
+  extent3 patch{0, 0, 0};
+
+  bool two_dimensional() const { return patch[0] == 1; }
+  // Slices so thick that they are rotated and scaled each in its plane.
+  bool dummy_2d() const { return !two_dimensional() && largest() > 3 * patch[0]; }
+  bool in_plane() const { return two_dimensional() || dummy_2d(); }
+  vec3<bool> axes() const { return {!in_plane(), true, true}; }
+
+  // Half width of the angles about z, y and x, in degrees.
+  axis_ranges rotation() const {
+    if (!in_plane()) return 30;
+    const bool oblong = 2 * largest() > 3 * std::min(patch[1], patch[2]);
+    return two_dimensional() && oblong ? axis_ranges{15, 0, 0} : axis_ranges{180, 0, 0};
+  }
+
+  // The patch that is read: large enough to be rotated, about one axis, and scaled (get_patch_size), and how much
+  // larger it is: size and margin of oversampled_patch.
+  extent3 enlarged() const {
+    double reach[3];
+    for (int k = 0; k < 3; ++k) reach[k] = static_cast<double>(patch[k]);
+    for (int axis = 0; axis < 3; ++axis) {
+      const double degrees = std::min(90.0, static_cast<double>(rotation()[axis].high));
+      const matrix3 turn = detail::rotation(axis, degrees);
+      for (int j = 0; j < 3; ++j) {
+        double turned = 0;
+        for (int i = 0; i < 3; ++i) turned += static_cast<double>(patch[i]) * turn[i][j];
+        reach[j] = std::max(reach[j], std::abs(turned));
+      }
+    }
+    extent3 size{};
+    for (int k = 0; k < 3; ++k) size[k] = k == 0 && in_plane() ? patch[0] : static_cast<std::int64_t>(reach[k] / 0.85);
+    return size;
+  }
+
+  extent3 margin() const {
+    extent3 m = enlarged();
+    for (int k = 0; k < 3; ++k) m[k] -= patch[k];
+    return m;
+  }
+
+private:
+  std::int64_t largest() const { return std::max(patch[0], std::max(patch[1], patch[2])); }
+};
+
+// What a training patch is cut from the volume with.
+struct nnunet_training {
+  nnunet_shape shape;
+  // Where the enlarged patch of each sample begins, as select_patches leaves it for oversampled_patch{.size =
+  // shape.enlarged(), .margin = shape.margin()}. It may leave the volume.
+  std::span<const extent3> starts = {};
+  // Labels beyond the volume: -1, which the loss ignores until they are mapped to 0. Before v2.7 they were 0.
+  std::int32_t label_outside = -1;
+};
+
+// Default augmentation of v2.7 to v2.8, on preprocessed volumes. Append cast<half>{} for half precision.
+// Mirroring stands with the geometry: it commutes with what follows it. What lies beyond the enlarged patch but inside
+// the volume is read, where nnU-Net has zeros.
+// Source: nnUNetTrainer.get_training_transforms, batchgeneratorsv2.
+inline auto nnunet_v2_8(const nnunet_training& t) {
+  const nnunet_shape& s = t.shape;
+  constexpr auto mixture = interval_law::mixture;
+  constexpr auto nnunet = affine_convention::nnunet;
+  return crop_at{.starts = t.starts, .size = s.enlarged(), .may_leave = true} |
+         random_affine{.rotate_deg = s.rotation(), .convention = nnunet, .probability = .2f} |
+         random_scale{.range = {.7f, 1.4f}, .axes = s.axes(), .convention = nnunet, .probability = .2f} |
+         center_crop{s.patch} | random_flip{.axis_probability = {s.two_dimensional() ? 0.0f : .5f, .5f, .5f}} |
+         sampling<linear, constant, vote>{.label_outside = t.label_outside} |
+         gaussian_noise{.sigma = {0, .1f}, .probability = .1f} |
+         random_gaussian_blur{.kernel = blur_kernel::nnunet, .channel_probability = .5f, .probability = .2f} |
+         per_channel(random_brightness_factor{.law = mixture, .probability = .15f}) |
+         random_patch_contrast{.law = mixture, .probability = .15f} |
+         random_low_resolution{.axes = s.axes(), .channel_probability = .5f, .probability = .25f} |
+         random_patch_gamma{.law = mixture, .invert = true, .probability = .1f} |
+         random_patch_gamma{.law = mixture, .probability = .3f};
+}
+
+// Default augmentation up to v2.3, by batchgenerators: cubic interpolation of images, the scale a mixture, brightness
+// uniform, one sigma for all axes of a channel. Low resolution is brought up linearly here, there by a cubic spline.
+inline auto nnunet_v2_3(const nnunet_training& t) {
+  const nnunet_shape& s = t.shape;
+  constexpr auto mixture = interval_law::mixture;
+  constexpr auto nnunet = affine_convention::nnunet;
+  return crop_at{.starts = t.starts, .size = s.enlarged(), .may_leave = true} |
+         random_affine{.rotate_deg = s.rotation(), .convention = nnunet, .probability = .2f} |
+         random_scale{
+             .range = {.7f, 1.4f}, .law = mixture, .axes = s.axes(), .convention = nnunet, .probability = .2f} |
+         center_crop{s.patch} | random_flip{.axis_probability = {s.two_dimensional() ? 0.0f : .5f, .5f, .5f}} |
+         sampling<cubic_bspline, constant, vote>{.label_outside = t.label_outside} |
+         gaussian_noise{.sigma = {0, .1f}, .probability = .1f} |
+         random_gaussian_blur{.each = sigma_of::channel, .channel_probability = .5f, .probability = .2f} |
+         per_channel(random_brightness_factor{.probability = .15f}) |
+         random_patch_contrast{.law = mixture, .probability = .15f} |
+         random_low_resolution{.axes = s.axes(), .channel_probability = .5f, .probability = .25f} |
+         random_patch_gamma{.law = mixture, .invert = true, .probability = .1f} |
+         random_patch_gamma{.law = mixture, .probability = .3f};
+}
+
+// Whether nnU-Net resamples slices by themselves: the axis of the thickest ones, if their spacing is above 3 times the
+// finest of the volume or else of the target; -1 where it does not, or where two axes are the thickest.
+inline int nnunet_slice_axis(const point3& spacing, const point3& target) {
+  const auto axis_of = [](const point3& s) {
+    const double most = std::max(s[0], std::max(s[1], s[2])), least = std::min(s[0], std::min(s[1], s[2]));
+    if (!(most / least > 3)) return -2;
+    int axis = -1, thick = 0;
+    for (int k = 0; k < 3; ++k)
+      if (s[k] == most) {
+        axis = k;
+        ++thick;
+      }
+    return thick == 1 ? axis : -1;
+  };
+  const int axis = axis_of(spacing);
+  return axis != -2 ? axis : std::max(axis_of(target), -1);
+}
+
+// Preprocessing of CT: normalised by the statistics of the cohort, then resampled to `target` mm (z, y, x), cubic for
+// the image and by vote for labels, and kept within what normalisation can give. For volumes without a slice axis.
+inline auto nnunet_preprocess_ct(const ct_normalize& cohort, const point3& target) {
+  const float divisor = cohort.standard_deviation > 1e-8f ? cohort.standard_deviation : 1e-8f;
+  return cohort | resample{.spacing_mm = target} | sampling<cubic_bspline, edge, vote>{} |
+         clamp{.low = (cohort.lower - cohort.mean) / divisor, .high = (cohort.upper - cohort.mean) / divisor};
+}
+
+// For volumes with a slice axis, in two runs: every slice in its plane, then to the nearest slice.
+inline auto nnunet_preprocess_ct_in_plane(const ct_normalize& cohort, point3 target, int slice_axis) {
+  target[slice_axis] = 0;
+  return nnunet_preprocess_ct(cohort, target);
+}
+inline auto nnunet_preprocess_across(const point3& target) {
+  return resample{.spacing_mm = target} | sampling<nearest, edge, nearest>{};
+}
+
+}  // namespace suture

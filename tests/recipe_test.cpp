@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+// Published recipes: how they are put together, and how often and how far they change a sample.
+#include <gtest/gtest.h>
+
+#include <suture/recipe/monai_brats.hpp>
+#include <suture/recipe/monai_colon.hpp>
+#include <suture/recipe/monai_spleen.hpp>
+#include <suture/recipe/nnunet.hpp>
+#include <suture/suture.hpp>
+
+namespace {
+
+using namespace suture;
+
+// Of published code: compute_initial_patch_size with the rotations of the configuration.
+TEST(Nnunet, EnlargesAPatchAsItsLoaderDoes) {
+  EXPECT_EQ((nnunet_shape{{128, 128, 128}}.enlarged()), (extent3{205, 205, 205}));
+  EXPECT_EQ((nnunet_shape{{96, 160, 160}}.enlarged()), (extent3{191, 257, 219}));
+  EXPECT_EQ((nnunet_shape{{28, 256, 256}}.enlarged()), (extent3{28, 301, 301}));
+  EXPECT_EQ((nnunet_shape{{1, 512, 512}}.enlarged()), (extent3{1, 602, 602}));
+  EXPECT_EQ((nnunet_shape{{1, 512, 256}}.enlarged()), (extent3{1, 659, 301}));
+}
+
+TEST(Nnunet, TurnsInThePlaneWhereSlicesAreThick) {
+  EXPECT_FALSE((nnunet_shape{{128, 128, 128}}.in_plane()));
+  EXPECT_FALSE((nnunet_shape{{64, 192, 192}}.dummy_2d()));  // three times is not above
+  EXPECT_TRUE((nnunet_shape{{63, 192, 192}}.dummy_2d()));
+  EXPECT_TRUE((nnunet_shape{{1, 512, 512}}.in_plane()));
+  EXPECT_EQ((nnunet_shape{{96, 160, 160}}.rotation()[1].high), 30);
+  EXPECT_EQ((nnunet_shape{{28, 256, 256}}.rotation()[0].high), 180);
+  EXPECT_EQ((nnunet_shape{{28, 256, 256}}.rotation()[1].high), 0);
+  EXPECT_EQ((nnunet_shape{{1, 512, 512}}.rotation()[0].high), 180);
+  EXPECT_EQ((nnunet_shape{{1, 512, 340}}.rotation()[0].high), 15);
+}
+
+TEST(Nnunet, ResamplesThickSlicesByThemselves) {
+  EXPECT_EQ(nnunet_slice_axis({5, .7, .7}, {1, 1, 1}), 0);
+  EXPECT_EQ(nnunet_slice_axis({1, 1, 1}, {.5, .5, 2}), 2);  // then by the target
+  EXPECT_EQ(nnunet_slice_axis({3, 1, 1}, {1, 1, 1}), -1);   // three times is not above
+  EXPECT_EQ(nnunet_slice_axis({5, 5, 1}, {1, 1, 9}), -1);   // two of them
+}
+
+// How often something happened, and between which values.
+struct seen {
+  int count = 0;
+  double low = INFINITY, high = -INFINITY, sum = 0;
+  void add(double v) {
+    ++count;
+    low = std::min(low, v);
+    high = std::max(high, v);
+    sum += v;
+  }
+  // Within 5 standard deviations of `share` of n, from near `from` to near `to`.
+  void expect(const char* what, int n, double share, double from, double to, double mean) const {
+    EXPECT_NEAR(count, n * share, 5 * std::sqrt(n * share * (1 - share)) + 1e-9) << what;
+    const double near = (to - from) * 20 / count;
+    EXPECT_GE(low, from) << what;
+    EXPECT_LE(high, to) << what;
+    EXPECT_NEAR(low, from, near) << what;
+    EXPECT_NEAR(high, to, near) << what;
+    EXPECT_NEAR(sum / count, mean, 3 * (to - from) / std::sqrt(count)) << what;
+  }
+};
+
+// Plans n samples in two batches, for f(plan, index).
+template <class Pipeline, class F>
+void draw_many(const Pipeline& pipeline, int n, const grid& volume, const F& f) {
+  const std::vector<grid> batch(static_cast<std::size_t>(n / 2), volume);
+  std::vector<std::uint64_t> ids(batch.size());
+  for (std::uint64_t begin : {0, n / 2}) {
+    for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = begin + i;
+    const auto planned = plan(pipeline, batch, {.seed = 17, .epoch = 4, .sample_ids = ids});
+    for (std::size_t i = 0; i < ids.size(); ++i) f(planned, i);
+  }
+}
+
+template <class Recipe>
+void expect_nnunet(const Recipe& recipe, int n, const grid& volume, bool v2_8, bool in_plane) {
+  seen noise, angle, scale, flips[3], blur, blurred_channel, brightness, contrast, coarse, coarse_channel, inverted,
+      gamma;
+  seen sigma_shared;
+  int along_z = 0, straight = 0;
+  draw_many(recipe, n, volume, [&](const auto& planned, std::size_t i) {
+    const affine_map pull = planned.geometry(i).to_source * planned.geometry(i).to_deformed;
+    const auto& a = pull.linear;
+    const double factor =
+        in_plane ? std::sqrt(std::abs(a[1][1] * a[2][2] - a[1][2] * a[2][1])) : std::cbrt(std::abs(determinant(a)));
+    if (std::abs(factor - 1) > 1e-9) scale.add(factor);
+    const double turned = in_plane ? a[2][1] : a[2][0];
+    if (std::abs(turned) > 1e-9) angle.add(std::asin(std::min(1.0, std::abs(turned) / factor)));
+    if (in_plane) along_z += std::abs(std::abs(a[0][0]) - 1) > 1e-9 || a[0][1] != 0 || a[1][0] != 0;
+    if (a[2][1] == 0 && a[2][0] == 0) {  // not turned
+      ++straight;
+      for (int k = 0; k < 3; ++k)
+        if (a[k][k] < 0) flips[k].add(0);
+    }
+
+    const auto& sample = planned.sample(i);
+    const auto& n0 = get<0>(sample.outputs);
+    if (n0.on) noise.add(static_cast<double>(n0.functor.sigma));
+    const auto& b = get<0>(sample.later);
+    if (b.on) {
+      blur.add(0);
+      for (int c = 0; c < 8; ++c)
+        if (b.functor.active(c)) {
+          blurred_channel.add(static_cast<double>(b.functor.sigmas[c][1]));
+          if (b.functor.sigmas[c][0] == b.functor.sigmas[c][1]) sigma_shared.add(0);
+        }
+    }
+    const auto& f = get<1>(sample.later);
+    if (f.on)
+      for (int c = 0; c < 8; ++c) brightness.add(static_cast<double>(f.functor.channel[c].functor.factor));
+    const auto& k = get<2>(sample.later);
+    if (k.on)
+      for (float each : k.functor.factor) contrast.add(static_cast<double>(each));
+    const auto& l = get<3>(sample.later);
+    if (l.on) {
+      coarse.add(0);
+      for (int c = 0; c < 8; ++c)
+        if (l.functor.coarse[c][2] != sample.extents[2]) {
+          coarse_channel.add(static_cast<double>(l.functor.coarse[c][2]) / sample.extents[2]);
+          if (in_plane) {
+            EXPECT_EQ(l.functor.coarse[c][0], sample.extents[0]);
+          }
+        }
+    }
+    const auto& gi = get<4>(sample.later);
+    const auto& g = get<5>(sample.later);
+    if (gi.on) {
+      EXPECT_TRUE(gi.functor.invert && gi.functor.retain_statistics);
+      for (float each : gi.functor.exponent) inverted.add(static_cast<double>(each));
+    }
+    if (g.on) {
+      EXPECT_TRUE(!g.functor.invert && g.functor.retain_statistics);
+      for (float each : g.functor.exponent) gamma.add(static_cast<double>(each));
+    }
+  });
+  const double mixed_scale = .5 * (.85 + 1.2), mixed = .5 * (.875 + 1.125), mixed_gamma = .5 * (.85 + 1.25);
+  const double pi = 3.14159265358979;
+  noise.expect("noise", n, .1, 0, .1, .05);
+  if (!in_plane) angle.expect("angle about y", n, .2, 0, pi / 6, pi / 12);
+  EXPECT_NEAR(angle.count, .2 * n, 5 * std::sqrt(.16 * n));
+  scale.expect("scale", n, .2, .7, 1.4, v2_8 ? 1.05 : mixed_scale);
+  EXPECT_NEAR(blur.count, .2 * n, 5 * std::sqrt(.16 * n));
+  blurred_channel.expect("blur", 8 * n, .1, .5, 1, .75);
+  EXPECT_NEAR(sigma_shared.count, v2_8 ? 0 : blurred_channel.count, 8);
+  EXPECT_NEAR(brightness.count, .15 * n * 8, 8 * 5 * std::sqrt(.1275 * n));
+  EXPECT_NEAR(brightness.sum / brightness.count, v2_8 ? mixed : 1, .005);
+  EXPECT_NEAR(contrast.count, .15 * n * 8, 8 * 5 * std::sqrt(.1275 * n));
+  EXPECT_NEAR(contrast.sum / contrast.count, mixed, .005);
+  EXPECT_GE(contrast.low, .75);
+  EXPECT_LT(contrast.high, 1.25);
+  EXPECT_NEAR(coarse.count, .25 * n, 5 * std::sqrt(.1875 * n));
+  EXPECT_NEAR(coarse_channel.sum / coarse_channel.count, .75, .02);
+  EXPECT_GE(coarse_channel.low, .5);
+  EXPECT_NEAR(inverted.count, .1 * n * 8, 8 * 5 * std::sqrt(.09 * n));
+  EXPECT_NEAR(gamma.count, .3 * n * 8, 8 * 5 * std::sqrt(.21 * n));
+  EXPECT_NEAR(gamma.sum / gamma.count, mixed_gamma, .01);
+  EXPECT_GE(gamma.low, .7);
+  EXPECT_LT(gamma.high, 1.5);
+  EXPECT_EQ(along_z, 0);
+  for (const seen& each : flips) EXPECT_NEAR(each.count, .5 * straight, 5 * std::sqrt(.25 * straight));
+}
+
+TEST(Nnunet, DrawsWhatItsDefaultTrainerDraws) {
+  constexpr int n = 100000;
+  const grid volume{.extents = {300, 300, 300}};
+  const std::vector<extent3> starts(n / 2, extent3{3, 4, 5});
+  const nnunet_training t{.shape = {{64, 80, 96}}, .starts = starts};
+  expect_nnunet(nnunet_v2_8(t), n, volume, true, false);
+}
+TEST(Nnunet, DrawsWhatItsFormerTrainerDrew) {
+  constexpr int n = 40000;
+  const grid volume{.extents = {300, 300, 300}};
+  const std::vector<extent3> starts(n / 2, extent3{3, 4, 5});
+  expect_nnunet(nnunet_v2_3({.shape = {{64, 80, 96}}, .starts = starts}), n, volume, false, false);
+}
+TEST(Nnunet, LeavesThickSlicesInTheirPlane) {
+  constexpr int n = 40000;
+  const grid volume{.extents = {60, 400, 400}};
+  const std::vector<extent3> starts(n / 2, extent3{3, 4, 5});
+  expect_nnunet(nnunet_v2_8({.shape = {{20, 80, 96}}, .starts = starts}), n, volume, true, true);
+}
+
+TEST(Nnunet, PatchesAreChosenAndCut) {
+  const grid ct{.extents = {20, 30, 32}};
+  std::vector<std::uint8_t> segmentation(static_cast<std::size_t>(ct.voxels()), 0);
+  segmentation[12345] = 1;
+  const std::vector segmentations{contiguous<const std::uint8_t>(segmentation.data(), ct)};
+  const auto classes = label_classes(segmentations, 2);
+  std::vector<std::uint64_t> memory(class_counts_bytes(classes) / 8);
+  const auto counts = std::as_writable_bytes(std::span(memory));
+  count_classes(cpu{}, classes, counts);
+  const std::vector<std::uint64_t> ids{5};
+  std::vector<patch_choice> choices(1);
+  // [nnunet]
+  const suture::nnunet_shape shape{.patch = {12, 16, 16}};
+  const suture::oversampled_patch rule{.size = shape.enlarged(), .margin = shape.margin()};
+  suture::select_patches(suture::cpu{}, rule, classes, counts, {.seed = 42, .epoch = 3, .sample_ids = ids}, choices);
+  const auto starts = suture::patch_starts(choices);
+  const auto train = suture::nnunet_v2_8({.shape = shape, .starts = starts}) | suture::cast<suture::half>{};
+  // [/nnunet]
+  const auto planned = suture::plan(train, std::vector<grid>{ct}, {.seed = 42, .epoch = 3, .sample_ids = ids});
+  EXPECT_EQ(planned.output_grid(0).extents, shape.patch);
+  EXPECT_EQ(planned.stages(), 6);
+}
+
+// A patch that nothing fired on is the volume where the loader would have cut it.
+TEST(Nnunet, AnUntouchedPatchIsTheVolume) {
+  const nnunet_shape shape{{6, 8, 8}};
+  const grid volume{.extents = {20, 22, 24}};
+  std::vector<float> values(static_cast<std::size_t>(volume.voxels()));
+  std::vector<std::int8_t> classes(values.size(), 1);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 251);
+  const extent3 big = shape.enlarged();
+  const std::vector<extent3> starts{{-3, 5, 19}};
+  const auto chain = nnunet_v2_8({.shape = shape, .starts = starts});
+  const std::vector in{contiguous<const float>(values.data(), volume)};
+  const std::vector seg{contiguous<const std::int8_t>(classes.data(), volume)};
+  const auto planned = plan(chain, in, {.evaluation = true});
+  ASSERT_EQ(planned.output_grid(0).extents, shape.patch);
+  std::vector<float> out(384);
+  std::vector<std::int8_t> labels_out(384);
+  run(cpu{}, planned, image(in, batch_views(out.data(), planned.output_grids())),
+      labels(seg, batch_views(labels_out.data(), planned.output_grids())));
+  for (std::int64_t z = 0, i = 0; z < 6; ++z)
+    for (std::int64_t y = 0; y < 8; ++y)
+      for (std::int64_t x = 0; x < 8; ++x, ++i) {
+        const std::int64_t sz = starts[0][0] + big[0] / 2 - 3 + z, sy = starts[0][1] + big[1] / 2 - 4 + y,
+                           sx = starts[0][2] + big[2] / 2 - 4 + x;
+        const bool inside = sz >= 0 && sz < 20 && sy >= 0 && sy < 22 && sx >= 0 && sx < 24;
+        const auto at = static_cast<std::size_t>(i);
+        EXPECT_EQ(out[at], inside ? static_cast<float>(((sz * 22 + sy) * 24 + sx) % 251) : 0.0f);
+        EXPECT_EQ(labels_out[at], inside ? 1 : -1);
+      }
+}
+
+TEST(Nnunet, PreprocessesToTheSizeAndRangeOfItsPlan) {
+  const grid ct{.extents = {9, 20, 22}, .spacing = {5, .7, .7}};
+  std::vector<std::int16_t> values(static_cast<std::size_t>(ct.voxels()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int16_t>(i * 37 % 1200) - 400;
+  const std::vector in{contiguous<const std::int16_t>(values.data(), ct)};
+  const ct_normalize cohort{.lower = -100, .upper = 300, .mean = 80, .standard_deviation = 50};
+  const auto check = [&](const auto& planned, const extent3& size) {
+    ASSERT_EQ(planned.output_grid(0).extents, size);
+    std::vector<float> out(static_cast<std::size_t>(planned.output_grid(0).voxels()));
+    run(cpu{}, planned, image(in, batch_views(out.data(), planned.output_grids())));
+    EXPECT_EQ(*std::min_element(out.begin(), out.end()), -180 / 50.0f);
+    EXPECT_EQ(*std::max_element(out.begin(), out.end()), 220 / 50.0f);
+  };
+  check(plan(nnunet_preprocess_ct(cohort, {2.5, 1, 1}), in), {18, 14, 15});
+  check(plan(nnunet_preprocess_ct_in_plane(cohort, {2.5, 1, 1}, 0), in), {9, 14, 15});
+}
+
+TEST(MonaiBrats, NormalisesTheBrainAndLeavesAirAlike) {
+  const grid mri{.extents = {20, 24, 26}};
+  std::vector<float> values(static_cast<std::size_t>(4 * mri.voxels()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % 3 == 0 ? 0 : static_cast<float>(i % 97) + 10;
+  const std::vector in{contiguous<const float>(values.data(), mri, 4)};
+  const auto planned = plan(monai_brats({16, 16, 16}), in, {.evaluation = true});
+  std::vector<float> out(4 * 4096);
+  run(cpu{}, planned, image(in, batch_views(out.data(), planned.output_grids(), 4)));
+  for (std::size_t c = 0; c < 4; ++c) {
+    double sum = 0, squares = 0;
+    int brain = 0;
+    for (std::size_t i = 0; i < 4096; ++i) {
+      const auto v = static_cast<double>(out[c * 4096 + i]);
+      ASSERT_TRUE(std::isfinite(v));
+      brain += v != 0;
+      sum += v;
+      squares += v * v;
+    }
+    EXPECT_GT(brain, 2000);
+    EXPECT_LT(brain, 3500);
+    EXPECT_NEAR(sum / brain, 0, 1e-4);
+    EXPECT_NEAR(squares / brain, 1, 1e-3);
+  }
+}
+
+TEST(MonaiBrats, DrawsOneScaleAndOneShiftForASample) {
+  seen scale, shift, flips;
+  constexpr int n = 20000;
+  draw_many(monai_brats({8, 8, 8}), n, {.extents = {20, 24, 26}}, [&](const auto& planned, std::size_t i) {
+    const auto& sample = planned.sample(i);
+    using later = std::remove_cvref_t<decltype(sample.later)>;
+    constexpr std::size_t last = later::size - 1;
+    scale.add(static_cast<double>(get<last - 1>(sample.later).functor.factor));
+    shift.add(static_cast<double>(get<last>(sample.later).functor.offset));
+    if (planned.geometry(i).to_source.linear[1][1] < 0) flips.add(0);
+  });
+  EXPECT_NEAR(flips.count, n / 2, 5 * std::sqrt(n / 4));
+  scale.expect("scale", n, 1, .9, 1.1, 1);
+  shift.expect("shift", n, 1, -.1, .1, 0);
+}
+
+TEST(MonaiSpleen, TurnsAVolumeIntoPatches) {
+  const grid ct{.extents = {40, 60, 60}, .spacing = {5, 2, 2}};
+  const auto planned = plan(monai_spleen_preprocess({.start = {2, 5, 5}, .size = {30, 50, 52}}), std::vector<grid>{ct});
+  EXPECT_EQ(planned.output_grid(0).extents, (extent3{74, 66, 69}));  // round((n - 1) s / t + 1)
+  const std::vector<extent3> starts{{3, 4, 5}};
+  EXPECT_EQ(plan(monai_spleen_training(starts), std::vector<grid>{{.extents = {200, 200, 200}}}).output_grid(0).extents,
+            (extent3{96, 96, 96}));
+}
+
+TEST(MonaiColon, DrawsWhatThePipelineDraws) {
+  constexpr int n = 20000;
+  const std::vector<extent3> starts(n / 2, extent3{3, 4, 5});
+  seen zoom, noise, blur, scale;
+  draw_many(monai_colon_training(starts), n, {.extents = {60, 200, 220}}, [&](const auto& planned, std::size_t i) {
+    const auto& sample = planned.sample(i);
+    const double factor = std::abs(planned.geometry(i).to_source.linear[0][0]);
+    if (factor != 1) zoom.add(1 / factor);
+    if (get<0>(sample.outputs).on) noise.add(static_cast<double>(get<0>(sample.outputs).functor.sigma));
+    if (get<0>(sample.later).on) blur.add(static_cast<double>(get<0>(sample.later).functor.sigmas[0][2]));
+    if (get<1>(sample.later).on) scale.add(static_cast<double>(get<1>(sample.later).functor.factor));
+  });
+  zoom.expect("zoom", n, .15, .9, 1.2, 1.05);
+  noise.expect("noise", n, .15, 0, .01, .005);
+  blur.expect("blur", n, .15, .5, 1.15, .825);
+  scale.expect("scale", n, .15, .7, 1.3, 1);
+  const auto planned = plan(monai_colon_preprocess({.size = {30, 100, 100}}),
+                            std::vector<grid>{{.extents = {40, 120, 120}, .spacing = {5, .9, .9}}});
+  EXPECT_EQ(planned.output_grid(0).extents, (extent3{50, 115, 115}));
+}
+
+}  // namespace
