@@ -35,6 +35,13 @@ void nnunet_recipe(const suture::cuda& exec, const settings& s, inputs<float> in
   run(exec, plan(recipe, in, s), image(in, out), labels(seg, seg_out));
 }
 
+// The same with the regions of a brain tumour and their smaller grids as targets.
+void target_recipe(const suture::cuda& exec, const settings& s, inputs<std::int16_t> in, outputs<__half> out,
+                   inputs<std::int8_t> seg, outputs<__half> targets,
+                   std::span<const std::vector<view<__half>>> levels) {
+  run(exec, plan(ct, in, s), image(in, out), labels(seg, targets, brats_regions_1_2_4, deep_supervision(levels)));
+}
+
 // A whole volume resampled, with votes for the labels.
 void resample_recipe(const suture::cuda& exec, inputs<std::int16_t> in, outputs<float> out, inputs<std::uint8_t> seg,
                      outputs<std::uint8_t> seg_out) {

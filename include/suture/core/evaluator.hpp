@@ -108,17 +108,24 @@ struct pair_evaluator {
     return stored<Out>(apply(sample.outputs, v, at));
   }
 
-  // The finished value; c is ignored when the pipeline has no geometry, the channel where there is colour.
-  SUTURE_FN static result at(const item<Pipeline>& sample, const source_tensor& s, const coordinate (&c)[3],
-                             std::int32_t number, std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x,
-                             const typename Pipeline::sampling_type& rule) {
+  // The sampled label, before its conversion.
+  SUTURE_FN static In label(const source_tensor& s, const coordinate (&c)[3], std::int32_t channel, std::int32_t z,
+                            std::int32_t y, std::int32_t x, const typename Pipeline::sampling_type& rule) {
+    if constexpr (!Pipeline::has_geometry)
+      return read<In>(s, channel, z, y, x);
+    else
+      return sample_label<typename Pipeline::label_type, typename Pipeline::border_type>(
+          c, s.extents, static_cast<In>(rule.label_outside),
+          [&](std::int32_t sz, std::int32_t sy, std::int32_t sx) { return read<In>(s, channel, sz, sy, sx); });
+  }
+
+  // The finished value, a label before its conversion; c is ignored when the pipeline has no geometry, the channel
+  // where there is colour.
+  SUTURE_FN static auto at(const item<Pipeline>& sample, const source_tensor& s, const coordinate (&c)[3],
+                           std::int32_t number, std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x,
+                           const typename Pipeline::sampling_type& rule) {
     if constexpr (Binding::is_label) {
-      if constexpr (!Pipeline::has_geometry)
-        return read<In>(s, channel, z, y, x);
-      else
-        return sample_label<typename Pipeline::label_type, typename Pipeline::border_type>(
-            c, s.extents, static_cast<In>(rule.label_outside),
-            [&](std::int32_t sz, std::int32_t sy, std::int32_t sx) { return read<In>(s, channel, sz, sy, sx); });
+      return label(s, c, channel, z, y, x, rule);
     } else {
       if constexpr (!Pipeline::has_geometry) {
         const value v = tap(sample, s, number, channel, z, y, x);
@@ -130,6 +137,31 @@ struct pair_evaluator {
   }
 };
 
+// Stores a converted label at one voxel: to `channel` of the target, or to all `channels` it was converted to.
+template <class Out, class R>
+SUTURE_FN void store_label(const target_tensor& t, const R& converted, std::int32_t channel, std::int32_t channels,
+                           std::int32_t z, std::int32_t y, std::int32_t x) {
+  Out* p = static_cast<Out*>(t.data) + z * t.stride[0] + y * t.stride[1] + x * t.stride[2];
+  if constexpr (stored_number<R>)
+    p[channel * t.channel_stride] = stored_channel<Out>(converted, channel);
+  else
+    for (std::int32_t k = 0; k < channels; ++k, p += t.channel_stride) *p = stored_channel<Out>(converted, k);
+}
+
+// The voxel of a level that picks (z, y, x) of the full output, if one does.
+SUTURE_FN bool find_in_level(const level_list& list, const level_tensor& level, const std::int32_t (&full)[3],
+                             const std::int32_t (&at)[3], std::int32_t (&found)[3]) {
+  SUTURE_UNROLL
+  for (int k = 0; k < 3; ++k) {
+    const level_axis axis{static_cast<std::uint32_t>(level.extents[k]), static_cast<std::uint32_t>(full[k])};
+    const auto x = static_cast<std::uint32_t>(at[k]);
+    const std::uint32_t i = axis.first_from(x, list.twice_full[k]);
+    if (!axis.picks(i, x)) return false;
+    found[k] = static_cast<std::int32_t>(i);
+  }
+  return true;
+}
+
 }  // namespace detail
 
 template <class Pipeline, class... Bindings>
@@ -137,7 +169,7 @@ struct evaluator {
   static_assert(sizeof...(Bindings) > 0);
   static constexpr std::size_t pairs = sizeof...(Bindings);
   using pipeline_type = Pipeline;
-  using record_type = record<Pipeline, pairs>;
+  using record_type = record<Pipeline, pairs, (std::size_t{Bindings::has_levels} + ...)>;
   template <std::size_t B>
   using binding_type = element_t<B, pack<Bindings...>>;
   template <std::size_t B>
@@ -145,9 +177,10 @@ struct evaluator {
 
   const record_type* records;
   typename Pipeline::sampling_type rule;
+  pack<conversion_functor_t<typename Bindings::conversion_type>...> conversions;
 
-  // One output voxel of bound pair B. Where the pipeline works on colour and has no later stage, an image gives its
-  // pixel<T>, all channels.
+  // One output voxel of bound pair B: what a run stores there, in `channel` of the output. Where the pipeline works on
+  // colour and has no later stage, an image gives its pixel<T>, all channels.
   template <std::size_t B>
   SUTURE_FN auto get(std::int32_t number, std::int32_t z, std::int32_t y, std::int32_t x,
                      std::int32_t channel = 0) const {
@@ -170,7 +203,13 @@ struct evaluator {
                        std::int32_t channel) const {
     coordinate c[3] = {};
     if constexpr (Pipeline::has_geometry) column<Pipeline>(r.sample, z, y, x).locate(c);
-    return pair<B>::at(r.sample, r.in[B], c, number, channel, z, y, x, rule);
+    if constexpr (binding_type<B>::converts) {
+      const std::int32_t from = binding_type<B>::to_channels ? 0 : channel;
+      const auto converted = suture::get<B>(conversions)(std::int32_t{pair<B>::label(r.in[B], c, from, z, y, x, rule)});
+      return detail::stored_channel<typename binding_type<B>::output>(converted, channel);
+    } else {
+      return pair<B>::at(r.sample, r.in[B], c, number, channel, z, y, x, rule);
+    }
   }
 
   // Writes what the fused part leaves in every channel of every pair at one voxel, with the label maps or without.
@@ -182,6 +221,15 @@ struct evaluator {
     write_pairs<false>(r, number, c, z, y, x, std::make_index_sequence<pairs>{});
   }
 
+  // Place of pair B among those with levels.
+  template <std::size_t B>
+  static constexpr std::size_t levels_of = [] {
+    constexpr bool has[] = {Bindings::has_levels...};
+    std::size_t before = 0;
+    for (std::size_t b = 0; b < B; ++b) before += has[b];
+    return before;
+  }();
+
 private:
   template <bool Labels, std::size_t... B>
   SUTURE_FN void write_pairs(const record_type& r, std::int32_t number, const coordinate (&c)[3], std::int32_t z,
@@ -191,7 +239,17 @@ private:
   template <std::size_t B, bool Labels>
   SUTURE_FN void write_pair(const record_type& r, std::int32_t number, const coordinate (&c)[3], std::int32_t z,
                             std::int32_t y, std::int32_t x) const {
-    if constexpr (binding_type<B>::is_label != Labels) return;
+    if constexpr (binding_type<B>::is_label != Labels) {
+      return;
+    } else if constexpr (binding_type<B>::converts || binding_type<B>::has_levels) {
+      write_label<B>(r, c, z, y, x);
+    } else {
+      write_finished<B>(r, number, c, z, y, x);
+    }
+  }
+  template <std::size_t B>
+  SUTURE_FN void write_finished(const record_type& r, std::int32_t number, const coordinate (&c)[3], std::int32_t z,
+                                std::int32_t y, std::int32_t x) const {
     using Out = typename pair<B>::Out;
     const target_tensor& t = r.out[B];
     Out* p = static_cast<Out*>(t.data) + z * t.stride[0] + y * t.stride[1] + x * t.stride[2];
@@ -203,6 +261,28 @@ private:
       const std::int32_t channels = r.in[B].channels;
       for (std::int32_t channel = 0; channel < channels; ++channel, p += t.channel_stride)
         *p = pair<B>::at(r.sample, r.in[B], c, number, channel, z, y, x, rule);
+    }
+  }
+  // A label with a conversion, levels or both.
+  template <std::size_t B>
+  SUTURE_FN void write_label(const record_type& r, const coordinate (&c)[3], std::int32_t z, std::int32_t y,
+                             std::int32_t x) const {
+    using Out = typename binding_type<B>::output;
+    const auto& convert = suture::get<B>(conversions);
+    std::int32_t channels = 0;
+    if constexpr (binding_type<B>::to_channels) channels = convert.channels();
+    for (std::int32_t channel = 0; channel < r.in[B].channels; ++channel) {
+      const auto converted = convert(std::int32_t{pair<B>::label(r.in[B], c, channel, z, y, x, rule)});
+      detail::store_label<Out>(r.out[B], converted, channel, channels, z, y, x);
+      if constexpr (binding_type<B>::has_levels) {
+        const level_list& list = r.levels[levels_of<B>];
+        const std::int32_t at[3] = {z, y, x};
+        for (std::int32_t l = 0; l < list.count; ++l) {
+          std::int32_t i[3];
+          if (detail::find_in_level(list, list.levels[l], r.sample.extents, at, i))
+            detail::store_label<Out>(list.levels[l].to, converted, channel, channels, i[0], i[1], i[2]);
+        }
+      }
     }
   }
 };

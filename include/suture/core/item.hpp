@@ -3,6 +3,7 @@
 #pragma once
 
 #include "coordinate.hpp"
+#include "label_levels.hpp"
 #include "pipeline.hpp"
 
 namespace suture {
@@ -63,9 +64,27 @@ struct staged_tensor {
 
 struct no_stages {};
 
-// Everything about one sample of a batch with N bound image / label pairs.
-template <class Pipeline, std::size_t N>
-struct record {
+// Smaller grids a label map is stored to as well.
+struct level_tensor {
+  target_tensor to;
+  std::int32_t extents[3];
+};
+struct level_list {
+  level_tensor levels[most_levels];
+  detail::divisor twice_full[3];  // divides by twice the full output's extents
+  std::int32_t count;
+};
+
+template <std::size_t N>
+struct level_lists {
+  level_list levels[N];
+};
+template <>
+struct level_lists<0> {};
+
+// Everything about one sample of a batch with N bound image / label pairs, L of them with levels.
+template <class Pipeline, std::size_t N, std::size_t L = 0>
+struct record : level_lists<L> {
   static constexpr std::size_t pairs = N;
 
   item<Pipeline> sample;

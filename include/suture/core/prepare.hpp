@@ -60,7 +60,7 @@ template <class Plan, class... Bindings>
 workspace_layout layout(const Plan& plan, const Bindings&... bindings) {
   using P = typename Plan::pipeline_type;
   workspace_layout l;
-  l.vectors = aligned(plan.size() * sizeof(record<P, sizeof...(Bindings)>));
+  l.vectors = aligned(plan.size() * sizeof(typename evaluator<P, Bindings...>::record_type));
   l.coefficients = l.vectors + aligned(static_cast<std::size_t>(plan.control_vectors()) * sizeof(control_vector));
   std::size_t coefficients = 0;
   if constexpr (P::prefiltered) {
@@ -121,9 +121,57 @@ void check_channels(const pack<Fs...>*, [[maybe_unused]] std::int64_t channels, 
   (check_channels<typename unswitched<Fs>::type>(channels, where), ...);
 }
 
+// What error messages call a conversion.
+template <class Binding>
+constexpr std::string_view conversion_name() {
+  if constexpr (requires { Binding::conversion_type::name; })
+    return Binding::conversion_type::name;
+  else
+    return "the conversion";
+}
+
+// The functor of a binding's conversion, its parameters checked.
+template <class Binding>
+auto prepared_conversion_of(const Binding& b) {
+  if constexpr (prepared_conversion<typename Binding::conversion_type>)
+    return b.conversion.prepare(label_types_of<typename Binding::input, typename Binding::output>(),
+                                site{conversion_name<Binding>()});
+  else
+    return b.conversion;
+}
+
+template <class Binding>
+void check_levels(const Binding& b, std::size_t i, const site& where) {
+  if (b.levels.count == 0) return;
+  const auto& full = b.out[i];
+  for (int k = 0; k < 3; ++k)
+    require(full.grid.extents[k] <= longest_axis_with_levels, where, "output extents ", full.grid.extents, " exceed ",
+            longest_axis_with_levels, " voxels along an axis, which levels are made for");
+  for (std::size_t l = 0; l < b.levels.count; ++l) {
+    const auto& views = b.levels.views[l];
+    require(views.size() == b.samples(), where, "level ", l, " has ", views.size(), " views for ", b.samples(),
+            " samples");
+    const auto& level = views[i];
+    check(level, where);
+    require(level.channels == full.channels, where, "level ", l, " has ", level.channels, " channels, the output ",
+            full.channels);
+    for (int k = 0; k < 3; ++k)
+      require(level.grid.extents[k] <= full.grid.extents[k], where, "level ", l, " of extents ", level.grid.extents,
+              " is larger than the output's ", full.grid.extents);
+  }
+}
+
 template <class Plan, class Binding>
 void check_binding(const Plan& plan, const Binding& b) {
   constexpr std::string_view name = Binding::name;
+  [[maybe_unused]] std::int64_t channels = 0;
+  if constexpr (Binding::converts) {
+    [[maybe_unused]] const auto functor = prepared_conversion_of(b);
+    if constexpr (Binding::to_channels) {
+      channels = functor.channels();
+      require(channels > 0, {conversion_name<Binding>()}, "makes ", channels, " channels");
+    }
+  }
   require(b.samples() == plan.size(), {name}, b.samples(), " input views for ", plan.size(), " planned samples");
   require(b.out.size() == plan.size() || b.out.empty(), {name}, b.out.size(), " output views for ", plan.size(),
           " planned samples");
@@ -152,7 +200,15 @@ void check_binding(const Plan& plan, const Binding& b) {
       check(out, where);
       require(out.grid.extents == plan.output_grid(i).extents, where, "output extents ", out.grid.extents,
               " differ from the planned ", plan.output_grid(i).extents);
-      require(out.channels == in.channels, where, "output has ", out.channels, " channels, input ", in.channels);
+      if constexpr (Binding::to_channels) {
+        require(in.channels == 1, where, "the label map has ", in.channels, " channels; ", conversion_name<Binding>(),
+                " takes one");
+        require(out.channels == channels, where, "output has ", out.channels, " channels, ", conversion_name<Binding>(),
+                " makes ", channels);
+      } else {
+        require(out.channels == in.channels, where, "output has ", out.channels, " channels, input ", in.channels);
+      }
+      if constexpr (Binding::has_levels) check_levels(b, i, where);
     }
     if constexpr (Binding::is_label) {
       using T = typename Binding::input;
@@ -178,6 +234,9 @@ void check_overlap(const Bindings&... bindings) {
     for (std::size_t i = 0; i < b.samples(); ++i) {
       all.push_back({bytes(b.source(i)), false, b.name, static_cast<std::int64_t>(i)});
       if (!b.out.empty()) all.push_back({bytes(b.out[i]), true, b.name, static_cast<std::int64_t>(i)});
+      if constexpr (std::remove_cvref_t<decltype(b)>::has_levels)
+        for (std::size_t l = 0; l < b.levels.count; ++l)
+          all.push_back({bytes(b.levels.views[l][i]), true, b.name, static_cast<std::int64_t>(i)});
     }
   };
   (add(bindings), ...);
@@ -283,16 +342,35 @@ target_tensor place_between(no_stages&, const grid&, std::int64_t, const target_
   return out;
 }
 
+template <class Out>
+target_tensor target_of(const view<Out>& out) {
+  return {out.data, {out.stride[0], out.stride[1], out.stride[2]}, out.channel_stride};
+}
+
+template <std::size_t L, class Binding>
+void put_levels(level_lists<L>& lists, std::size_t place, const Binding& b, std::size_t i) {
+  level_list& list = lists.levels[place];
+  for (int k = 0; k < 3; ++k)
+    list.twice_full[k] = divisor::of(2 * static_cast<std::uint32_t>(b.out[i].grid.extents[k]));
+  list.count = static_cast<std::int32_t>(b.levels.count);
+  for (std::size_t l = 0; l < b.levels.count; ++l) {
+    const auto& level = b.levels.views[l][i];
+    list.levels[l].to = target_of(level);
+    for (int k = 0; k < 3; ++k) list.levels[l].extents[k] = static_cast<std::int32_t>(level.grid.extents[k]);
+  }
+}
+
 // Fills the record of sample i.
 template <class Plan, class... Bindings>
 auto make_record(const Plan& plan, std::size_t i, const workspace_layout& l, std::byte* workspace,
                  workspace_cursor& used, const Bindings&... bindings) {
   using P = typename Plan::pipeline_type;
-  record<P, sizeof...(Bindings)> r{};
+  typename evaluator<P, Bindings...>::record_type r{};
   r.sample = plan.sample(i);
   if constexpr (P::has_deformation)
     r.sample.controls.vectors = reinterpret_cast<control_vector*>(workspace + l.vectors) + r.sample.controls.first;
   std::size_t b = 0;
+  [[maybe_unused]] std::size_t with_levels = 0;
   const auto add = [&]<class B>(const B& bound) {
     const auto in = bound.source(i);
     source_tensor& s = r.in[b];
@@ -310,7 +388,8 @@ auto make_record(const Plan& plan, std::size_t i, const workspace_layout& l, std
     }
     if (!bound.out.empty()) {
       const auto& out = bound.out[i];
-      r.out[b] = {out.data, {out.stride[0], out.stride[1], out.stride[2]}, out.channel_stride};
+      r.out[b] = target_of(out);
+      if constexpr (B::has_levels) put_levels(r, with_levels++, bound, i);
     }
     if constexpr (!B::is_label)
       r.out[b] = place_between<P>(r.staged[b], plan.output_grid(i), in.channels, r.out[b], l, workspace, used);
@@ -318,6 +397,14 @@ auto make_record(const Plan& plan, std::size_t i, const workspace_layout& l, std
   };
   (add(bindings), ...);
   return r;
+}
+
+// The evaluator over filled records.
+template <class Plan, class... Bindings>
+auto make_evaluator(const typename evaluator<typename Plan::pipeline_type, Bindings...>::record_type* records,
+                    const Plan& plan, const Bindings&... bindings) {
+  return evaluator<typename Plan::pipeline_type, Bindings...>{
+      records, plan.rule(), {{{prepared_conversion_of(bindings)}...}}};
 }
 
 // One control vector of a deformation, turned into source voxels.

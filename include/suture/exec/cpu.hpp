@@ -75,7 +75,7 @@ auto fill_workspace(const cpu& exec, const Plan& plan, const Bindings&... bindin
     };
     (one(bindings), ...);
   }
-  return E{records, plan.rule()};
+  return detail::make_evaluator(records, plan, bindings...);
 }
 
 // The fused part of every sample, with its label maps or without.

@@ -21,6 +21,84 @@ SUTURE_INLINE void write_stored(Out* to, std::int64_t stride, const R (&finished
   write_row(to, stride, row, count);
 }
 
+// Writes what the voxels of a level pick from one row of a strip of the full output.
+template <class Out>
+void write_level(const level_list& list, const level_tensor& level, const std::int32_t (&full)[3],
+                 const Out (&row)[strip_width], std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x0) {
+  const auto axis = [&](int k) {
+    return level_axis{static_cast<std::uint32_t>(level.extents[k]), static_cast<std::uint32_t>(full[k])};
+  };
+  const auto at_z = static_cast<std::uint32_t>(z), at_y = static_cast<std::uint32_t>(y);
+  const std::uint32_t iz = axis(0).first_from(at_z, list.twice_full[0]);
+  const std::uint32_t iy = axis(1).first_from(at_y, list.twice_full[1]);
+  if (!axis(0).picks(iz, at_z) || !axis(1).picks(iy, at_y)) return;
+  const level_axis along = axis(2);
+  const auto begin = static_cast<std::uint32_t>(x0), end = std::min(begin + strip_width, along.full);
+  Out* const to = static_cast<Out*>(level.to.data) + channel * level.to.channel_stride + iz * level.to.stride[0] +
+                  iy * level.to.stride[1];
+  for (std::uint32_t i = along.first_from(begin, list.twice_full[2]); i < along.level; ++i) {
+    const std::uint32_t x = along.picked(i);
+    if (x >= end) break;
+    to[i * level.to.stride[2]] = row[x - begin];
+  }
+}
+
+// The sampled labels of a strip, before their conversion; those behind the end of the row are not set.
+template <std::size_t B, class Evaluator, class Strip, class In>
+void labels_of_strip(const Evaluator& e, const typename Evaluator::record_type& r, const Strip& s, std::int32_t channel,
+                     std::int32_t z, std::int32_t y, std::int32_t x0, In (&v)[strip_width]) {
+  using P = typename Evaluator::pipeline_type;
+  const source_tensor& in = r.in[B];
+  const int count = std::min(strip_width, r.sample.extents[2] - x0);
+  if constexpr (!P::has_geometry) {
+    for (int l = 0; l < count; ++l) v[l] = read<In>(in, channel, z, y, x0 + l);
+  } else if constexpr (!std::is_same_v<typename P::label_type, vote>) {
+    const In* data = static_cast<const In*>(in.data) + channel * in.channel_stride;
+    const In outside = static_cast<In>(e.rule.label_outside);
+    if (is_compact(in))
+      pick_labels<P, In, std::int32_t>(s, data, in.stride, in.extents, outside, v);
+    else
+      pick_labels<P, In, std::int64_t>(s, data, in.stride, in.extents, outside, v);
+  } else {
+    for (int l = 0; l < count; ++l) {
+      coordinate c[3];
+      s.lane(l, c);
+      v[l] = Evaluator::template pair<B>::label(in, c, channel, z, y, x0 + l, e.rule);
+    }
+  }
+}
+
+// Writes a strip of sampled labels with a conversion, levels or both.
+template <std::size_t B, class Evaluator, class In>
+void write_labels(const Evaluator& e, const typename Evaluator::record_type& r, const In (&v)[strip_width],
+                  std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x0) {
+  using Binding = typename Evaluator::template binding_type<B>;
+  using Out = typename Binding::output;
+  const auto& convert = get<B>(e.conversions);
+  const std::int32_t count = std::min(strip_width, r.sample.extents[2] - x0);
+  // Neighbours mostly have the same label: what it becomes is looked up once.
+  std::remove_cvref_t<decltype(convert(std::int32_t{}))> converted[strip_width];
+  converted[0] = convert(std::int32_t{v[0]});
+  for (int l = 1; l < count; ++l) converted[l] = v[l] == v[l - 1] ? converted[l - 1] : convert(std::int32_t{v[l]});
+  for (int l = count; l < strip_width; ++l) converted[l] = converted[0];
+
+  std::int32_t first = channel, last = channel + 1;
+  if constexpr (Binding::to_channels) first = 0, last = convert.channels();
+  for (std::int32_t k = first; k < last; ++k) {
+    Out row[strip_width];
+    for (int l = 0; l < strip_width; ++l) row[l] = stored_channel<Out>(converted[l], k);
+    const target_tensor& out = r.out[B];
+    write_row(static_cast<Out*>(out.data) + k * out.channel_stride + z * out.stride[0] + y * out.stride[1] +
+                  x0 * out.stride[2],
+              out.stride[2], row, count);
+    if constexpr (Binding::has_levels) {
+      const level_list& list = r.levels[Evaluator::template levels_of<B>];
+      for (std::int32_t n = 0; n < list.count; ++n)
+        write_level(list, list.levels[n], r.sample.extents, row, k, z, y, x0);
+    }
+  }
+}
+
 // Writes every channel of one bound pair for the strip at (z, y, x0).
 template <std::size_t B, class Evaluator, class Strip>
 void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t number, const Strip& s,
@@ -45,24 +123,15 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
   } else {
     for (std::int32_t channel = 0; channel < in.channels; ++channel, to += out.channel_stride) {
       if constexpr (Binding::is_label) {
-        In v[strip_width];
-        if constexpr (!P::has_geometry) {
-          for (int l = 0; l < count; ++l) v[l] = read<In>(in, channel, z, y, x0 + l);
-        } else if constexpr (!std::is_same_v<typename P::label_type, vote>) {
-          const In* data = static_cast<const In*>(in.data) + channel * in.channel_stride;
-          const In outside = static_cast<In>(e.rule.label_outside);
-          if (is_compact(in))
-            pick_labels<P, In, std::int32_t>(s, data, in.stride, in.extents, outside, v);
-          else
-            pick_labels<P, In, std::int64_t>(s, data, in.stride, in.extents, outside, v);
+        if constexpr (Binding::converts || Binding::has_levels) {
+          In v[strip_width] = {};
+          labels_of_strip<B>(e, r, s, channel, z, y, x0, v);
+          write_labels<B>(e, r, v, channel, z, y, x0);
         } else {
-          for (int l = 0; l < count; ++l) {
-            coordinate c[3];
-            s.lane(l, c);
-            v[l] = pair::at(r.sample, in, c, number, channel, z, y, x0 + l, e.rule);
-          }
+          In v[strip_width];
+          labels_of_strip<B>(e, r, s, channel, z, y, x0, v);
+          write_row(to, out.stride[2], v, count);
         }
-        write_row(to, out.stride[2], v, count);
       } else {
         float v[strip_width];
         if constexpr (!P::has_geometry) {

@@ -1,0 +1,7 @@
+// expect: suture: label maps are integers
+// SPDX-License-Identifier: Apache-2.0
+#include <suture/suture.hpp>
+
+auto bound(suture::view<const float> in, suture::view<std::uint8_t> out) {
+  return suture::labels(in, out, suture::brats_regions_1_2_4);
+}
