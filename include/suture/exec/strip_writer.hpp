@@ -45,8 +45,9 @@ void write_level(const level_list& list, const level_tensor& level, const std::i
 
 // The sampled labels of a strip, before their conversion; those behind the end of the row are not set.
 template <std::size_t B, class Evaluator, class Strip, class In>
-void labels_of_strip(const Evaluator& e, const typename Evaluator::record_type& r, const Strip& s, std::int32_t channel,
-                     std::int32_t z, std::int32_t y, std::int32_t x0, In (&v)[strip_width]) {
+SUTURE_INLINE void labels_of_strip(const Evaluator& e, const typename Evaluator::record_type& r, const Strip& s,
+                                   std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x0,
+                                   In (&v)[strip_width]) {
   using P = typename Evaluator::pipeline_type;
   const source_tensor& in = r.in[B];
   const int count = std::min(strip_width, r.sample.extents[2] - x0);
@@ -76,17 +77,25 @@ void write_labels(const Evaluator& e, const typename Evaluator::record_type& r, 
   using Out = typename Binding::output;
   const auto& convert = get<B>(e.conversions);
   const std::int32_t count = std::min(strip_width, r.sample.extents[2] - x0);
-  // Neighbours mostly have the same label: what it becomes is looked up once.
+  std::int32_t sampled[strip_width];
+  for (int l = 0; l < strip_width; ++l) sampled[l] = v[l];
   std::remove_cvref_t<decltype(convert(std::int32_t{}))> converted[strip_width];
-  converted[0] = convert(std::int32_t{v[0]});
-  for (int l = 1; l < count; ++l) converted[l] = v[l] == v[l - 1] ? converted[l - 1] : convert(std::int32_t{v[l]});
-  for (int l = count; l < strip_width; ++l) converted[l] = converted[0];
+  if constexpr (requires { convert.convert_row(sampled, converted); })
+    convert.convert_row(sampled, converted);
+  else
+    for (int l = 0; l < strip_width; ++l) converted[l] = convert(sampled[l]);
 
   std::int32_t first = channel, last = channel + 1;
   if constexpr (Binding::to_channels) first = 0, last = convert.channels();
   for (std::int32_t k = first; k < last; ++k) {
     Out row[strip_width];
-    for (int l = 0; l < strip_width; ++l) row[l] = stored_channel<Out>(converted[l], k);
+    if constexpr (std::is_integral_v<Out>) {
+      for (int l = 0; l < strip_width; ++l) row[l] = stored_channel<Out>(converted[l], k);
+    } else {
+      float values[strip_width];
+      for (int l = 0; l < strip_width; ++l) values[l] = stored_channel<float>(converted[l], k);
+      store_row(values, row, strip_width);
+    }
     const target_tensor& out = r.out[B];
     write_row(static_cast<Out*>(out.data) + k * out.channel_stride + z * out.stride[0] + y * out.stride[1] +
                   x0 * out.stride[2],
@@ -124,7 +133,7 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
     for (std::int32_t channel = 0; channel < in.channels; ++channel, to += out.channel_stride) {
       if constexpr (Binding::is_label) {
         if constexpr (Binding::converts || Binding::has_levels) {
-          In v[strip_width] = {};
+          In v[strip_width] = {};  // lanes behind the end of the row are converted as well
           labels_of_strip<B>(e, r, s, channel, z, y, x0, v);
           write_labels<B>(e, r, v, channel, z, y, x0);
         } else {

@@ -20,6 +20,15 @@ struct label_table {
       if (labels[i] == label) return values[i];
     return otherwise;
   }
+  // The same for a row: what a lane holds beforehand stays where no entry is found.
+  template <class Value, int Count>
+  SUTURE_INLINE void find_row(const std::int32_t (&row)[Count], Value (&out)[Count]) const {
+    for (std::int32_t i = 0; i < count; ++i) {
+      const std::int32_t label = labels[i];
+      const T value = values[i];
+      for (int l = 0; l < Count; ++l) out[l] = row[l] == label ? Value{value} : out[l];
+    }
+  }
   // The place of a label, or count.
   std::int32_t place(std::int32_t label) const {
     std::int32_t i = 0;

@@ -34,8 +34,8 @@ struct one_hot {
 
     SUTURE_HD std::int32_t channels() const { return count; }
     SUTURE_FN hot_channel operator()(std::int32_t label) const {
-      if (label >= first && label <= last) return {label - first};
-      return {label == ignore ? count - 1 : -1};
+      const std::int32_t other = label == ignore ? count - 1 : -1;
+      return {label >= first && label <= last ? label - first : other};
     }
   };
 

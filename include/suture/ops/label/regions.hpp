@@ -37,6 +37,11 @@ struct regions {
 
     SUTURE_HD std::int32_t channels() const { return count; }
     SUTURE_FN membership operator()(std::int32_t label) const { return {table.find(label, 0u)}; }
+    template <int Count>
+    SUTURE_INLINE void convert_row(const std::int32_t (&row)[Count], membership (&out)[Count]) const {
+      for (int l = 0; l < Count; ++l) out[l] = {0};
+      table.find_row(row, out);
+    }
   };
 
   functor prepare(const label_types& types, const site& where) const {

@@ -30,6 +30,11 @@ struct remap {
     bool keep;
 
     SUTURE_FN std::int32_t operator()(std::int32_t label) const { return table.find(label, keep ? label : others); }
+    template <int Count>
+    SUTURE_INLINE void convert_row(const std::int32_t (&row)[Count], std::int32_t (&out)[Count]) const {
+      for (int l = 0; l < Count; ++l) out[l] = keep ? row[l] : others;
+      table.find_row(row, out);
+    }
   };
 
   functor prepare(const label_types& types, const site& where) const {
