@@ -239,6 +239,31 @@ TEST(Conversions, EvaluatorGivesTheChannelsOfTheRun) {
   ::operator delete (space, std::align_val_t{256});
 }
 
+// What the documentation shows.
+TEST(Conversions, OfTheDocumentation) {
+  const batch<std::int8_t> tumours({{40, 64, 48}, {33, 50, 70}}, 1, 0);
+  const auto& [grids, memory, seg] = tumours;
+  const auto train = suture::random_affine{.rotate_deg = 15} | suture::center_crop{{32, 32, 32}};
+  const auto plan = suture::plan(train, grids, {.seed = 1, .sample_ids = std::vector<std::uint64_t>{4, 9}});
+  results<float> out(plan.output_grids(), 3);
+  std::vector<suture::grid> half_grids, quarter_grids;
+  // [targets]
+  for (const suture::grid& g : plan.output_grids()) {
+    half_grids.push_back(suture::level_grid(g, suture::level_extents(g.extents, {.5, .5, .5})));
+    quarter_grids.push_back(suture::level_grid(g, suture::level_extents(g.extents, {.5, .25, .25})));
+  }
+  // [/targets]
+  results<float> halves(half_grids, 3), quarters(quarter_grids, 3);
+  const auto &targets = out.views, &half = halves.views, &quarter = quarters.views;
+  // [bind]
+  suture::run(suture::cpu{}, plan,
+              suture::labels(seg, targets, suture::brats_regions_1_2_4, suture::deep_supervision(half, quarter)));
+  // [/bind]
+  for (const results<float>* r : {&out, &halves, &quarters})
+    for (const auto& values : r->memory)
+      for (const float v : values) ASSERT_TRUE(v == 0 || v == 1);
+}
+
 // --- smaller grids
 
 // torch's nearest-exact in exact arithmetic: floor((i + 1/2) N / n).
