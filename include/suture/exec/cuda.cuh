@@ -306,12 +306,11 @@ void upload_and_run_fused(const cuda& exec, const Evaluator& e, const workspace_
 // Checks everything; the evaluator reads what is yet to be queued.
 template <class Plan, class... Bindings>
 auto checked(const cuda& exec, const workspace_layout& l, const Plan& plan, const Bindings&... bindings) {
-  using E = evaluator<typename Plan::pipeline_type, Bindings...>;
-  using R = typename E::record_type;
+  using R = typename evaluator<typename Plan::pipeline_type, Bindings...>::record_type;
   static_assert(sizeof(R) <= 30000, "suture: the parameters of one sample exceed the arguments of a kernel");
   check_bindings(plan, bindings...);
   check_workspace(exec.workspace.data(), exec.workspace.size(), l);
-  return E{reinterpret_cast<const R*>(exec.workspace.data()), plan.rule()};
+  return make_evaluator(reinterpret_cast<const R*>(exec.workspace.data()), plan, bindings...);
 }
 
 }  // namespace detail
