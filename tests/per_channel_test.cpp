@@ -122,12 +122,21 @@ TEST(per_channel, acts_on_taps_and_colour) {
   const auto expected = image_result<float>(op, x, small, s, 3);
   EXPECT_EQ(image_result<float>(op | identity{}, x, small, s, 3), expected);
   EXPECT_EQ(image_result<float>(identity{} | op, x, small, s, 3), expected);
-  const random_gaussian_blur none{.probability = 0};
-  EXPECT_EQ(image_result<float>(none | op, x, small, s, 3), expected);
   const support::channel_mix mix{.amount = .25f};
   const auto mixed = image_result<float>(mix, expected, small, {}, 3);
   EXPECT_EQ(image_result<float>(op | mix, x, small, s, 3), mixed);
   EXPECT_EQ(image_result<float>(op | mix | identity{}, x, small, s, 3), mixed);
+}
+
+// Right of a filter, in a stage of their own, operations draw and compute what they do in a chain without one.
+TEST(per_channel, acts_in_a_later_stage) {
+  const random_gaussian_blur none{.probability = 0};
+  const auto ops = per_channel(random_brightness{.range = {-2, 2}, .probability = .5f}, {.probability = .5f}) |
+                   per_channel(gaussian_noise{.sigma = 3}, {.probability = .5f}) |
+                   per_channel(random_bias_field{.coefficients = {-.5f, .5f}}) | random_bias_field{.probability = .5f} |
+                   random_histogram_shift{.value_range = {-5, 5}} |
+                   random_coarse_dropout{.holes = 3, .size = {2, 2, 5}, .fill = {0, 1}, .probability = .5f};
+  for (std::uint64_t id = 0; id < 20; ++id) EXPECT_EQ(result(none | ops, 4, id), result(ops, 4, id)) << id;
 }
 
 TEST(per_channel, takes_what_the_page_says) {

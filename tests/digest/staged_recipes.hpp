@@ -31,6 +31,12 @@ void for_each_staged_recipe(const F& f) {
                               random_median_filter{.channel_probability = .5f} | gaussian_noise{.sigma = 2} |
                               random_sharpen{.kernel = blur_kernel::monai, .channel_probability = .7f} |
                               cast<suture::half>{});
+  f("drawn_per_channel",
+    gaussian_blur{.sigma = .8} | per_channel(random_brightness_factor{.probability = .7f}, {.probability = .5f}) |
+        random_bias_field{} | random_histogram_shift{.value_range = {-300, 500}} |
+        random_coarse_dropout{.holes = 5, .size = {3, 3, 3}, .max_size = {9, 20, 20}, .fill = {0, 99}} |
+        random_patch_contrast{} | per_channel(random_bias_field{.degree = 1}) |
+        per_channel(gaussian_noise{.sigma = 9}) | cast<std::int16_t>{});
   f("statistics_first",
     random_patch_gamma{} | clamp{-300, 600} | random_patch_contrast{} | random_patch_gamma{.invert = true});
 }

@@ -24,6 +24,25 @@ SUTURE_HD inline moments moments_of(patch_sums& s) {
                       counted<float>::value_of(s.greatest), false, 0);
 }
 
+// A value functor that holds one for each channel, channel[c], switched on or off.
+template <class F>
+concept functor_by_channel = requires(const F& f) {
+  f.channel[0].on;
+};
+
+// A functor too large to carry along, read where it lies.
+template <class F>
+struct distant {
+  const F* functor;
+  SUTURE_FN auto operator()(float x, const voxel& at) const { return call(*functor, x, at); }
+  template <int Count>
+  SUTURE_INLINE void apply_row(float (&values)[Count], const voxel& first) const requires requires {
+    functor->apply_row(values, first);
+  }
+  { functor->apply_row(values, first); }
+};
+inline constexpr std::size_t most_carried = 48;  // bytes
+
 template <class Pipeline>
 struct staging {
   static constexpr int count = Pipeline::steps.stage_count;
@@ -98,10 +117,12 @@ struct staging {
   // Whether step S does anything in this channel.
   template <int S>
   SUTURE_FN static bool on(const item_type& sample, std::int32_t channel) {
-    if constexpr (kind<S> == step_kind::value)
-      return is_on(slot<S>(sample));
-    else
+    if constexpr (kind<S> != step_kind::value)
       return is_on(slot<S>(sample)) && functor<S>(sample).active(channel);
+    else if constexpr (functor_by_channel<functor_t<S>>)
+      return is_on(slot<S>(sample)) && is_on(functor<S>(sample).channel[channel]);
+    else
+      return is_on(slot<S>(sample));
   }
 
   // In which of the two places the channel lies before stage K.
@@ -170,12 +191,25 @@ struct staging {
     }
   }
 
+  // A value functor as it is, or that of its channel, or where it lies.
+  template <class F, class Slot>
+  SUTURE_FN static auto carried(const F& f, const Slot& slot, bool active, std::int32_t channel) {
+    if constexpr (functor_by_channel<F>) {
+      const auto& own = f.channel[channel].functor;
+      return carried(own, switched<std::remove_cvref_t<decltype(own)>>{own, active ? 1u : 0u}, active, channel);
+    } else if constexpr (sizeof(F) > most_carried) {
+      return switched<distant<F>>{{&f}, active ? 1u : 0u};
+    } else {
+      return slot;
+    }
+  }
+
   // Step S as a functor of one value.
   template <int S>
   SUTURE_FN static auto bound(const item_type& sample, const staged_tensor& t, std::int32_t channel) {
     constexpr step_kind what = kind<S>;
     if constexpr (what == step_kind::value) {
-      return slot<S>(sample);
+      return carried(functor<S>(sample), slot<S>(sample), on<S>(sample, channel), channel);
     } else if constexpr (what == step_kind::statistic) {
       using with_moments = decltype(functor<S>(sample).with(moments{}, 0));
       if (!on<S>(sample, channel)) return switched<with_moments>{};
