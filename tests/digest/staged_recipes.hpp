@@ -17,11 +17,11 @@ void for_each_staged_recipe(const F& f) {
                   random_low_resolution{.channel_probability = .5f, .probability = .8f} |
                   random_patch_gamma{.law = interval_law::mixture, .invert = true, .probability = .7f} |
                   random_patch_gamma{.law = interval_law::mixture, .probability = .7f} | cast<suture::half>{});
-  f("blur_scipy", window{.center = 40, .width = 400} | gaussian_blur{.sigma = {.6, 1.7, 3}});
+  f("blur_scipy", window{.center = 40, .width = 400} | crop_or_pad{{9, 20, 41}} | gaussian_blur{.sigma = {.6, 1.7, 3}});
   f("blur_monai", crop_or_pad{{17, 40, 33}} | gaussian_blur{.sigma = {0, .8, 1.2}, .kernel = blur_kernel::monai} |
                       gaussian_noise{.sigma = 3} | cast<std::int16_t>{});
-  f("two_blurs", flip{{true, false, false}} | gaussian_blur{.sigma = .7} | brightness{.offset = 3} |
-                     random_gaussian_blur{.sigma = {.4f, 3.7f}, .each = sigma_of::sample});
+  f("two_blurs", flip{{true, false, false}} | crop_or_pad{{6, 9, 34}} | gaussian_blur{.sigma = .7} |
+                     brightness{.offset = 3} | random_gaussian_blur{.sigma = {.4f, 3.7f}, .each = sigma_of::sample});
   f("low_resolution",
     random_low_resolution{.zoom = {.3f, 1}, .pick = coarse_pick::nearest_lower, .axes = {false, true, true}} |
         random_patch_gamma{.retain_statistics = false, .one_exponent = true} | gaussian_noise{.sigma = 2} |
