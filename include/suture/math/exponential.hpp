@@ -115,8 +115,32 @@ SUTURE_FN float log_of_parts(const binary_parts& x) {
   return fma(x.exponent, 0x1.62e430p-1f, fma(f * f, p, f));
 }
 
+SUTURE_FN float log2_of_parts(const binary_parts& x) {
+  const float f = x.fraction;
+  float p = -0x1.663bb0p-4f;
+  p = fma(p, f, 0x1.5ef766p-3f);
+  p = fma(p, f, -0x1.8c3f2ep-3f);
+  p = fma(p, f, 0x1.a8ce16p-3f);
+  p = fma(p, f, -0x1.eacdd8p-3f);
+  p = fma(p, f, 0x1.274f94p-2f);
+  p = fma(p, f, -0x1.715844p-2f);
+  p = fma(p, f, 0x1.ec71a2p-2f);
+  p = fma(p, f, -0x1.715476p-1f);
+  p = fma(p, f, 0x1.715476p0f);
+  return fma(p, f, x.exponent);
+}
+
 // ln x for positive normal x.
 SUTURE_FN float log_of_normal(float x) { return log_of_parts(split_binary(x)); }
+
+// x^y where x is positive and normal and |y log2 x| <= 20, to a relative error of 2^-24 (3 + 3 |y log2 x|): a third of
+// the work of pow.
+SUTURE_FN float power_of_normal(float x, float y) {
+  const float power = fma(y, log2_of_parts(split_binary(x)), 0.0f);
+  const float rounded = fma(power, 1.0f, round_magic);
+  const float value = exp2_fraction(power - (rounded - round_magic));
+  return bit_cast<float>(bit_cast<std::uint32_t>(value) + (bit_cast<std::uint32_t>(rounded) << 23));
+}
 
 }  // namespace detail
 
@@ -144,21 +168,7 @@ SUTURE_FN float exp(float x) {
 }
 
 // log2 x. 1.47 ulp; exact for powers of two. 0 gives -infinity, negative x not a number.
-SUTURE_FN float log2(float x) {
-  const detail::binary_parts parts = detail::split_for_log(x);
-  const float f = parts.fraction;
-  float p = -0x1.663bb0p-4f;
-  p = fma(p, f, 0x1.5ef766p-3f);
-  p = fma(p, f, -0x1.8c3f2ep-3f);
-  p = fma(p, f, 0x1.a8ce16p-3f);
-  p = fma(p, f, -0x1.eacdd8p-3f);
-  p = fma(p, f, 0x1.274f94p-2f);
-  p = fma(p, f, -0x1.715844p-2f);
-  p = fma(p, f, 0x1.ec71a2p-2f);
-  p = fma(p, f, -0x1.715476p-1f);
-  p = fma(p, f, 0x1.715476p0f);
-  return fma(p, f, parts.exponent);
-}
+SUTURE_FN float log2(float x) { return detail::log2_of_parts(detail::split_for_log(x)); }
 
 // ln x. 0.92 ulp. 0 gives -infinity, negative x not a number.
 SUTURE_FN float log(float x) { return detail::log_of_parts(detail::split_for_log(x)); }

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Normalisation by stated statistics of each channel.
+#pragma once
+
+#include <cfloat>
+#include <string_view>
+
+#include "colour_range.hpp"
+
+namespace suture {
+
+// Means and standard deviations of red, green and blue, of white 1.
+struct channel_statistics {
+  float mean[3];
+  float standard_deviation[3];
+};
+
+// Of the ImageNet training set, which most pretrained networks were fed with.
+inline constexpr channel_statistics imagenet{{.485f, .456f, .406f}, {.229f, .224f, .225f}};
+
+// y = (x / white - mean) / standard_deviation, channel by channel. Linear: no value is limited; NaN stays NaN.
+// Errors: a mean that is not finite, a deviation or white that is not positive. Source: torchvision Normalize.
+struct channel_normalize {
+  channel_statistics of = imagenet;
+  float white = 255;
+
+  static constexpr std::string_view name = "channel_normalize";
+
+  struct functor {
+    float factor[3], offset[3];
+
+    SUTURE_FN rgb operator()(const rgb& x) const {
+      return {{fma(x.c[0], factor[0], offset[0]), fma(x.c[1], factor[1], offset[1]), fma(x.c[2], factor[2], offset[2])}};
+    }
+  };
+
+  functor prepare(const site& where) const {
+    detail::make_colour_range(white, where);
+    detail::check_finite(of.mean, "mean", where);
+    functor result{};
+    for (int k = 0; k < 3; ++k) {
+      const double deviation = of.standard_deviation[k];
+      require(std::isfinite(deviation) && deviation >= static_cast<double>(0x1p-60f), where, "standard_deviation ",
+              of.standard_deviation[k], " must be positive");
+      result.factor[k] = static_cast<float>(1 / (static_cast<double>(white) * deviation));
+      result.offset[k] = static_cast<float>(-static_cast<double>(of.mean[k]) / deviation);
+    }
+    return result;
+  }
+};
+
+}  // namespace suture

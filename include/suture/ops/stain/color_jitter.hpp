@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Brightness, contrast, saturation and hue in one pass.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include "../../core/voxel.hpp"
+#include "../../fit/statistics.hpp"
+#include "../value/interval.hpp"
+#include "colour_range.hpp"
+#include "grayscale.hpp"
+
+namespace suture {
+
+enum class color_step : std::uint8_t { brightness, contrast, saturation, hue };
+
+// The four steps of torchvision's ColorJitter, in `order`, each limited to [0, white]:
+//   brightness   x brightness
+//   contrast     x contrast + (1 - contrast) g, with one grey g for all pixels
+//   saturation   x saturation + (1 - saturation) grey(x)
+//   hue          turned by `hue` of a full turn; greys stay
+// grey is .299 R + .587 G + .114 B. Torchvision's g is the mean grey of the image as the step finds it. Here it is
+// `pivot` or, where `fitted` is given, the mean grey by what fit_moments left for the three channels of each sample
+// (results as for z_score with 3 channels; an empty fit counts as `pivot`); times `brightness` if that step came first.
+// That is torchvision's g unless a step before contrast met the limits or was a turn of the hue.
+// Values outside of [0, white] are brought to its ends first, NaN to 0.
+// Errors: a factor below 0, hue outside of [-1/2, 1/2], a step twice in the order, white not positive.
+// Source: torchvision adjust_brightness, adjust_contrast, adjust_saturation, adjust_hue.
+struct color_jitter {
+  float brightness = 1;
+  float contrast = 1;
+  float saturation = 1;
+  float hue = 0;
+  float pivot = 128;  // in the units of the image
+  const moments* fitted = nullptr;
+  color_step order[4] = {color_step::brightness, color_step::contrast, color_step::saturation, color_step::hue};
+  float white = 255;
+
+  static constexpr std::string_view name = "color_jitter";
+
+  // x factor + grey(x) of_grey + g of_pivot: what the steps but hue have in common.
+  struct blend {
+    float factor = 1, of_grey = 0, of_pivot = 0;
+
+    SUTURE_FN rgb operator()(const rgb& v, float g) const {
+      const float added = fma(detail::itu601_weights(v), of_grey, fma(g, of_pivot, 0.0f));
+      return detail::limit({{fma(v.c[0], factor, added), fma(v.c[1], factor, added), fma(v.c[2], factor, added)}}, 0, 1);
+    }
+  };
+
+  struct functor {
+    detail::colour_range range;
+    const moments* fitted;
+    float pivot;
+    float sextants;
+    blend before[3], after[3];
+    moments stated[3];  // in place of `fitted`; empty, so that the grey is `pivot`
+
+    SUTURE_FN rgb operator()(const rgb& x, const voxel& at) const {
+      const float g = grey_of(at);
+      rgb v = range.enter(x);
+      SUTURE_UNROLL
+      for (int i = 0; i < 3; ++i) v = before[i](v, g);
+      v = hsv::in_sextants(v);
+      const float turned = v.c[0] + sextants;
+      v.c[0] = math::detail::select(turned >= 6.0f, turned - 6.0f, turned);
+      v = hsv::of_sextants(v);
+      SUTURE_UNROLL
+      for (int i = 0; i < 3; ++i) v = after[i](v, g);
+      return range.leave(v);
+    }
+
+  private:
+    SUTURE_FN float grey_of(const voxel& at) const {
+      // By mask: with a condition before the loads a compiler would leave the loop over pixels scalar.
+      const std::uintptr_t mask = fitted == nullptr ? ~std::uintptr_t{0} : 0;
+      const std::uintptr_t given =
+          reinterpret_cast<std::uintptr_t>(fitted) + static_cast<std::uintptr_t>(at.item) * (3 * sizeof(moments));
+      const auto m =
+          reinterpret_cast<const moments*>((given & ~mask) | (reinterpret_cast<std::uintptr_t>(stated) & mask));
+      const float grey = detail::itu601_weights(range.enter({{m[0].center, m[1].center, m[2].center}}));
+      return math::detail::select(m[0].status == fit_status::empty, pivot, grey);
+    }
+  };
+
+  functor prepare(const site& where) const {
+    const auto check_factor = [&](float factor, std::string_view what) {
+      require(std::isfinite(factor) && factor >= 0, where, what, ' ', factor, " must be 0 or above");
+    };
+    check_factor(brightness, "brightness");
+    check_factor(contrast, "contrast");
+    check_factor(saturation, "saturation");
+    require(hue >= -.5f && hue <= .5f, where, "hue ", hue, " must be in [-0.5, 0.5]");
+    require(std::isfinite(pivot), where, "pivot ", pivot, " must be finite");
+    const float turns = hue < 0 ? hue + 1 : hue;
+    functor f{detail::make_colour_range(white, where), fitted, pivot / white, turns < 1 ? 6 * turns : 0.0f, {}, {}, {}};
+    bool seen[4] = {}, brightened = false;
+    blend* next = f.before;
+    for (const color_step step : order) {
+      require(step <= color_step::hue && !std::exchange(seen[static_cast<int>(step)], true), where,
+              "order must hold each of the four steps once");
+      switch (step) {
+        case color_step::brightness:
+          *next++ = {brightness, 0, 0};
+          brightened = true;
+          break;
+        case color_step::contrast:
+          *next++ = {contrast, 0, brightened ? (1 - contrast) * brightness : 1 - contrast};
+          break;
+        case color_step::saturation: *next++ = {saturation, 1 - saturation, 0}; break;
+        case color_step::hue: next = f.after; break;
+      }
+    }
+    return f;
+  }
+};
+
+// color_jitter with each parameter drawn uniformly from its range; where `random_order`, in one of the 24 orders, each
+// as likely, as torchvision's ColorJitter does. Torchvision's brightness b is {1 - b, 1 + b} here, its hue h {-h, h}.
+// Errors: a range not from low to high; those of color_jitter.
+struct random_color_jitter {
+  interval brightness = {.8f, 1.2f};
+  interval contrast = {.8f, 1.2f};
+  interval saturation = {.8f, 1.2f};
+  interval hue = {-.05f, .05f};
+  float pivot = 128;
+  const moments* fitted = nullptr;
+  bool random_order = false;
+  float white = 255;
+  float probability = 1;
+
+  static constexpr std::string_view name = "random_color_jitter";
+  static constexpr std::uint16_t kind = 71;
+
+  color_jitter draw(draws& random, const site& where) const {
+    const auto draw_from = [&](const interval& range, std::string_view what) {
+      detail::check_interval(range, what, where);
+      return random.uniform(range.low, range.high);
+    };
+    color_jitter result{.pivot = pivot, .fitted = fitted, .white = white};
+    result.brightness = draw_from(brightness, "brightness");
+    result.contrast = draw_from(contrast, "contrast");
+    result.saturation = draw_from(saturation, "saturation");
+    result.hue = draw_from(hue, "hue");
+    for (std::int64_t left = 4; left > 1; --left) {  // the slots are taken whether or not the order is used
+      const std::int64_t pick = random.integer(left);
+      if (random_order) std::swap(result.order[pick], result.order[left - 1]);
+    }
+    return result;
+  }
+};
+
+}  // namespace suture

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Grey of a colour.
+#pragma once
+
+#include <string_view>
+
+#include "../../core/error.hpp"
+#include "../../rng/draw.hpp"
+#include "colour_space.hpp"
+
+namespace suture {
+
+// How red, green and blue make grey.
+//   itu601   .299, .587, .114                                      OpenCV, torchvision to four digits
+//   itu709   .2125, .7154, .0721                                   scikit-image rgb2gray
+//   pillow   (19595 R + 38470 G + 7471 B + 32768) >> 16            Pillow convert("L"); whole values 0 .. 255
+enum class grey_rule { itu601, itu709, pillow };
+
+namespace detail {
+
+struct grey_weights {
+  float red, green, blue;
+
+  SUTURE_FN float operator()(const rgb& v) const { return fma(v.c[0], red, fma(v.c[1], green, fma(v.c[2], blue, 0.0f))); }
+};
+inline constexpr grey_weights itu601_weights{.299f, .587f, .114f};
+
+}  // namespace detail
+
+// All three channels become the grey of the colour. Linear, so any range of values will do and none is limited; NaN
+// stays NaN. pillow is exact for the whole values of uint8.
+struct grayscale {
+  grey_rule rule = grey_rule::itu601;
+
+  static constexpr std::string_view name = "grayscale";
+
+  struct functor {
+    detail::grey_weights weights;
+    bool to_whole;
+
+    SUTURE_FN rgb operator()(const rgb& x) const {
+      const float exact = weights(x);
+      // Rounded down after a half is added, as the shift does.
+      const float raised = exact + 0.5f;
+      const float nearest = (raised + math::detail::round_magic) - math::detail::round_magic;
+      const float whole = math::detail::select(nearest > raised, nearest - 1.0f, nearest);
+      const float grey = math::detail::select(to_whole, whole, exact);
+      return {{grey, grey, grey}};
+    }
+  };
+
+  functor prepare(const site&) const {
+    switch (rule) {
+      case grey_rule::itu709: return {{.2125f, .7154f, .0721f}, false};
+      case grey_rule::pillow: return {{19595 / 65536.0f, 38470 / 65536.0f, 7471 / 65536.0f}, true};
+      default: return {detail::itu601_weights, false};
+    }
+  }
+};
+
+// grayscale for some of the samples.
+struct random_grayscale {
+  grey_rule rule = grey_rule::itu601;
+  float probability = .1f;
+
+  static constexpr std::string_view name = "random_grayscale";
+  static constexpr std::uint16_t kind = 70;
+
+  grayscale draw(draws&, const site&) const { return {.rule = rule}; }
+};
+
+}  // namespace suture

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Augmentation of hue, saturation and value.
+#pragma once
+
+#include <string_view>
+
+#include "../value/interval.hpp"
+#include "colour_range.hpp"
+
+namespace suture {
+
+// hue is added, in turns; saturation and value move towards 1 by their share of the way there, or where negative
+// towards 0: s + (1 - s) saturation or s (1 + saturation). In [0, white]: values outside are brought to its ends first,
+// NaN to 0. Greys gain saturation too, towards red; white moves as any colour.
+// Errors: hue outside of [-1, 1], saturation or value outside of [-1, 1], white not positive.
+// Source: Tellez et al. 2019, pathology-he-auto-augment.
+struct hsv_jitter {
+  float hue = 0;
+  float saturation = 0;
+  float value = 0;
+  float white = 255;
+
+  static constexpr std::string_view name = "hsv_jitter";
+
+  struct functor {
+    detail::colour_range range;
+    float sextants;
+    float saturation_factor, saturation_offset, value_factor, value_offset;
+
+    SUTURE_FN rgb operator()(const rgb& x) const {
+      rgb v = hsv::in_sextants(range.enter(x));
+      const float turned = v.c[0] + sextants;
+      v.c[0] = math::detail::select(turned >= 6.0f, turned - 6.0f, turned);
+      v.c[1] = fma(v.c[1], saturation_factor, saturation_offset);
+      v.c[2] = fma(v.c[2], value_factor, value_offset);
+      return range.leave(hsv::of_sextants(v));
+    }
+  };
+
+  functor prepare(const site& where) const {
+    const auto check_share = [&](float share, std::string_view what) {
+      require(share >= -1 && share <= 1, where, what, ' ', share, " must be in [-1, 1]");
+    };
+    check_share(hue, "hue");
+    check_share(saturation, "saturation");
+    check_share(value, "value");
+    const float turns = hue < 0 ? hue + 1 : hue;
+    return {detail::make_colour_range(white, where),
+            turns < 1 ? 6 * turns : 0.0f,
+            1 - std::abs(saturation),
+            saturation > 0 ? saturation : 0.0f,
+            1 - std::abs(value),
+            value > 0 ? value : 0.0f};
+  }
+};
+
+// hsv_jitter with each share drawn uniformly from its range. Published: light .1, strong .5 to 1 either way.
+// Errors: a range not from low to high or outside of [-1, 1]; those of hsv_jitter.
+struct random_hsv_jitter {
+  interval hue = {-.1f, .1f};
+  interval saturation = {-.1f, .1f};
+  interval value = {-.1f, .1f};
+  float white = 255;
+  float probability = 1;
+
+  static constexpr std::string_view name = "random_hsv_jitter";
+  static constexpr std::uint16_t kind = 69;
+
+  hsv_jitter draw(draws& random, const site& where) const {
+    const auto draw_share = [&](const interval& range, std::string_view what) {
+      detail::check_interval(range, what, where);
+      require(range.low >= -1 && range.high <= 1, where, what, ' ', range, " must be within [-1, 1]");
+      return random.uniform(range.low, range.high);
+    };
+    hsv_jitter result{.white = white};
+    result.hue = draw_share(hue, "hue");
+    result.saturation = draw_share(saturation, "saturation");
+    result.value = draw_share(value, "value");
+    return result;
+  }
+};
+
+}  // namespace suture

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Colours moved to the mean and deviation of a target.
+#pragma once
+
+#include <cfloat>
+#include <string_view>
+
+#include "../../core/voxel.hpp"
+#include "../../fit/colour_moments.hpp"
+
+namespace suture {
+
+//   plain      every channel: (x - mean) target deviation / deviation + target mean
+//   modified   torchstain's: the first channel keeps its mean and is stretched by 1 + q, q = 1 - deviation / target
+//              deviation, or .05 where that is not positive; the others take the mean of the target
+enum class reinhard_rule { plain, modified };
+
+// Reinhard's normalisation in a colour space: each sample from its own mean and deviation, which fit_colour_moments
+// left in `fitted` (one result per sample, in the memory of whichever executor runs, read when the pipeline runs), to
+// those of `target`, another fit or stated. A channel without deviation is moved and not scaled; an empty fit leaves
+// the sample as it is. In [0, white]: values outside are brought to its ends first, NaN to 0, and so is the result.
+// Errors: null pointer, a target that is empty, not finite or of negative deviation, white not positive.
+// Source: Reinhard et al. 2001 (ruderman); StainTools, TIAToolbox, torchstain (lab).
+template <class Space>
+struct reinhard {
+  const colour_moments<Space>* fitted;
+  colour_moments<Space> target;
+  reinhard_rule rule = reinhard_rule::plain;
+  float white = 255;
+
+  static constexpr std::string_view name = "reinhard";
+
+  struct functor {
+    const colour_moments<Space>* fitted;
+    detail::colour_range range;
+    float mean[3], deviation[3];
+    float inverse_first;  // 1 / deviation[0]; infinite where that is 0
+    bool modified;
+
+    SUTURE_FN rgb operator()(const rgb& x, const voxel& at) const {
+      using math::detail::select;
+      const colour_moments<Space>& m = fitted[at.item];
+      const rgb unit = range.enter(x);
+      const rgb v = Space::from_rgb(unit);
+      const float change = fma(-m.deviation[0], inverse_first, 1.0f);
+      const float stretch = 1.0f + select(change > 0.0f, change, .05f);
+      rgb moved{};
+      SUTURE_UNROLL
+      for (int k = 0; k < 3; ++k) {
+        const float plain = select(m.reciprocal[k] > 0.0f, fma(deviation[k], m.reciprocal[k], 0.0f), 1.0f);
+        const float scale = select(modified, k == 0 ? stretch : 1.0f, plain);
+        const float to = k == 0 ? select(modified, m.center[0], mean[0]) : mean[k];
+        moved.c[k] = fma(v.c[k] - m.center[k], scale, to);
+      }
+      rgb result = Space::to_rgb(moved);
+      SUTURE_UNROLL
+      for (int k = 0; k < 3; ++k) result.c[k] = select(m.status == fit_status::empty, unit.c[k], result.c[k]);
+      return range.leave(result);
+    }
+  };
+
+  functor prepare(const site& where) const {
+    require(fitted != nullptr, where, "null pointer to the fitted moments");
+    require(target.status != fit_status::empty, where, "the fit of the target is empty");
+    functor f{fitted, detail::make_colour_range(white, where), {}, {}, 0, rule == reinhard_rule::modified};
+    for (int k = 0; k < 3; ++k) {
+      require(std::abs(target.mean[k]) <= 1e6, where, "target mean ", target.mean[k], " must be within 1e6");
+      require(target.standard_deviation[k] >= 0 && target.standard_deviation[k] <= 1e6, where,
+              "target standard_deviation ", target.standard_deviation[k], " must be in [0, 1e6]");
+      f.mean[k] = static_cast<float>(target.mean[k]);
+      f.deviation[k] = static_cast<float>(target.standard_deviation[k]);
+    }
+    // Without a deviation of the target q is not positive.
+    f.inverse_first = f.deviation[0] > FLT_MIN ? 1 / f.deviation[0] : FLT_MAX;
+    return f;
+  }
+};
+
+}  // namespace suture

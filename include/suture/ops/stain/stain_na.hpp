@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reinhard's normalisation to a target drawn from the colours of a data set.
+#pragma once
+
+#include <string_view>
+
+#include "../../rng/draw.hpp"
+#include "reinhard.hpp"
+
+namespace suture {
+
+// How the mean and the deviation of a channel spread over the tiles of a data set, in the units of the space.
+template <class Space>
+struct colour_table {
+  struct spread {
+    double mean, standard_deviation;
+  };
+  spread mean[3];
+  spread standard_deviation[3];
+};
+
+// Colorectal cancer (nine tissue classes), as published with RandStainNA in the units of OpenCV, here in those of lab.
+inline constexpr colour_table<lab> crc_lab{
+    {{158.033 / 2.55, 48.792 / 2.55}, {151.187 - 128, 10.958}, {116.812 - 128, 6.643}},
+    {{36.899 / 2.55, 14.383 / 2.55}, {8.134, 2.822}, {6.129, 2.013}}};
+
+enum class stain_na_law { normal, laplace, uniform };
+
+// RandStainNA: reinhard to a target whose means and deviations are drawn from `table`, each on its own, by a law about
+// its mean: normal or laplace with its standard deviation (as the scale of laplace) times 1 + widen, or uniform within
+// three of them. A deviation drawn below 0 counts by its magnitude. For hed and hsv there is no published table, and
+// the stretch of hed to the whole range that the original adds is left out.
+// Errors: a table that is not finite or of negative deviations, widen not above -1; those of reinhard.
+// Source: Shen et al. 2022, RandStainNA.
+template <class Space>
+struct random_stain_na {
+  const colour_moments<Space>* fitted;
+  colour_table<Space> table;
+  stain_na_law law = stain_na_law::normal;
+  double widen = 0;
+  float white = 255;
+  float probability = 1;
+
+  static constexpr std::string_view name = "random_stain_na";
+  static constexpr std::uint16_t kind = 73;
+
+  reinhard<Space> draw(draws& random, const site& where) const {
+    require(widen > -1 && widen <= 1e3, where, "widen ", widen, " must be in (-1, 1000]");
+    reinhard<Space> result{.fitted = fitted, .target = {}, .rule = reinhard_rule::plain, .white = white};
+    for (int k = 0; k < 3; ++k) {
+      result.target.mean[k] = draw_from(table.mean[k], random, where);
+      const double deviation = draw_from(table.standard_deviation[k], random, where);
+      result.target.standard_deviation[k] = deviation < 0 ? -deviation : deviation;
+    }
+    return result;
+  }
+
+private:
+  // Two slots whatever the law.
+  double draw_from(const typename colour_table<Space>::spread& of, draws& random, const site& where) const {
+    require(std::abs(of.mean) <= 1e5, where, "mean ", of.mean, " of the table must be within 1e5");
+    require(of.standard_deviation >= 0 && of.standard_deviation <= 1e2, where, "standard deviation ",
+            of.standard_deviation, " of the table must be in [0, 100]");
+    const auto mean = static_cast<float>(of.mean);
+    const auto scale = static_cast<float>(of.standard_deviation * (1 + widen));
+    if (law == stain_na_law::normal) return static_cast<double>(random.normal(mean, scale));
+    if (law == stain_na_law::uniform) {
+      const float value = random.uniform(fma(-3.0f, scale, mean), fma(3.0f, scale, mean));
+      random.uniform(0, 1);
+      return static_cast<double>(value);
+    }
+    const bool below = random.bernoulli(.5f);
+    const float distance = -math::log(1 - random.uniform(0, 1));
+    return static_cast<double>(fma(below ? -scale : scale, distance, mean));
+  }
+};
+
+}  // namespace suture

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// Colour operations on stained tiles against scikit-image, torchvision, torchstain and TIAToolbox.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "support/expect_close.hpp"
+#include "support/oracle.hpp"
+#include "support/tiles.hpp"
+#include "suture/ops/stain/color_jitter.hpp"
+#include "suture/ops/stain/grayscale.hpp"
+#include "suture/ops/stain/hed_jitter.hpp"
+#include "suture/ops/stain/reinhard.hpp"
+
+namespace {
+
+using nlohmann::json;
+using support::expect_close;
+using support::oracle_case;
+using support::tile_result;
+using namespace suture;
+
+using byte = std::uint8_t;
+
+// A tile of a case, and the result of an operation on it.
+struct tile {
+  support::array<byte> values;
+  tile(const oracle_case& c, const char* role) : values(c.input<byte>(role)) {}
+
+  template <class Out, class Operation>
+  std::vector<Out> through(const Operation& operation) const {
+    return tile_result<Out>(operation, values.values, values.shape[0], values.shape[1]);
+  }
+};
+
+template <class F>
+void for_each_case(const char* group, const char* op, int count, const F& f) {
+  int seen = 0;
+  for (const oracle_case& c : support::oracle_cases(group)) {
+    if (c.op != op) continue;
+    SCOPED_TRACE(c.name);
+    f(c);
+    ++seen;
+  }
+  EXPECT_EQ(seen, count);
+}
+
+// Results of uint8: within one level, and equal but for one value in a thousand.
+void expect_close_bytes(const std::vector<byte>& actual, const std::vector<byte>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  std::size_t different = 0;
+  int worst = 0;
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    const int d = std::abs(actual[i] - expected[i]);
+    different += d != 0 ? 1 : 0;
+    worst = std::max(worst, d);
+  }
+  EXPECT_LE(worst, 1);
+  EXPECT_LE(1000 * different, actual.size()) << different << " of " << actual.size();
+}
+
+// Bytes that another library cut off: each in (value - 1, value], but for one in a thousand within one level.
+void expect_truncated(const std::vector<float>& values, const std::vector<byte>& expected) {
+  ASSERT_EQ(values.size(), expected.size());
+  std::vector<byte> nearest;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const float lost = values[i] - expected[i];
+    nearest.push_back(lost > -1e-3f && lost < 1.001f ? expected[i] : static_cast<byte>(values[i]));
+  }
+  expect_close_bytes(nearest, expected);
+}
+
+// Functions of colours as operations.
+const detail::colour_range of_bytes{255, 1 / 255.0f};
+
+template <class Space>
+struct from_bytes {
+  detail::colour_range range = of_bytes;
+  SUTURE_FN rgb operator()(const rgb& v) const { return Space::from_rgb(range.enter(v)); }
+};
+template <class Space>
+struct to_unit {
+  SUTURE_FN rgb operator()(const rgb& v) const { return Space::to_rgb(v); }
+};
+struct unmix_bytes {
+  colour_matrix unmix{};
+  detail::colour_range range = of_bytes;
+  SUTURE_FN rgb operator()(const rgb& v) const { return separate_stains(range.enter(v), unmix); }
+};
+
+TEST(OracleColour, StainsAsScikitImage) {
+  SUTURE_NEEDS_ORACLES("color2d");
+  for_each_case("color2d", "skimage.color.rgb2hed", 2, [](const oracle_case& c) {
+    expect_close(tile(c, "rgb").through<float>(from_bytes<hed>{}), c.output<double>("y").values, 2e-6);
+  });
+  for_each_case("color2d", "skimage.color.hed2rgb", 2, [](const oracle_case& c) {
+    const auto stains = c.input<double>("hed");
+    const std::vector<float> in(stains.values.begin(), stains.values.end());
+    const auto y = tile_result<float>(to_unit<hed>{}, in,
+                                      stains.shape[0], stains.shape[1]);
+    expect_close(y, c.output<double>("y").values, 2e-6);
+  });
+  for_each_case("color2d", "skimage.color.separate_stains", 2, [](const oracle_case& c) {
+    unmix_bytes op;
+    for (std::size_t i = 0; i < 3; ++i)
+      for (std::size_t j = 0; j < 3; ++j) op.unmix.row[i][j] = c.params.at("matrix").at(i).at(j);
+    const auto y = tile(c, "rgb").through<float>(op);
+    expect_close(y, c.output<double>("y").values, 2e-6);
+  });
+}
+
+TEST(OracleColour, HedJitterAsScikitImage) {
+  SUTURE_NEEDS_ORACLES("color2d");
+  for_each_case("color2d", "skimage hed2rgb(rgb2hed(rgb)*alpha+beta)", 2, [](const oracle_case& c) {
+    hed_jitter op;
+    for (std::size_t k = 0; k < 3; ++k) {
+      op.alpha[k] = c.params.at("alpha").at(k);
+      op.beta[k] = c.params.at("beta").at(k);
+    }
+    const auto expected = c.output<double>("y").values;
+    auto y = tile(c, "rgb").through<float>(op);
+    for (float& v : y) v /= 255;
+    expect_close(y, expected, 2e-6);
+    std::vector<byte> rounded;
+    for (const double v : expected) rounded.push_back(static_cast<byte>(std::nearbyint(255 * v)));
+    expect_close_bytes(tile(c, "rgb").through<byte>(op | cast<byte>{}), rounded);
+  });
+}
+
+TEST(OracleColour, SpacesAsScikitImage) {
+  SUTURE_NEEDS_ORACLES("color2d");
+  for_each_case("color2d", "skimage.color.rgb2lab", 2, [](const oracle_case& c) {
+    expect_close(tile(c, "rgb").through<float>(from_bytes<lab>{}), c.output<double>("y").values, 1e-4);
+  });
+  for_each_case("color2d", "skimage.color.lab2rgb", 2, [](const oracle_case& c) {
+    const auto in = c.input<float>("lab");
+    const auto y = tile_result<float>(to_unit<lab>{}, in.values,
+                                      in.shape[0], in.shape[1]);
+    expect_close(y, c.output<double>("y").values, 2e-6);
+  });
+  for_each_case("color2d", "skimage.color.rgb2hsv", 2, [](const oracle_case& c) {
+    expect_close(tile(c, "rgb").through<float>(from_bytes<hsv>{}), c.output<double>("y").values, 2e-6);
+  });
+  for_each_case("color2d", "skimage.color.rgb2gray", 2, [](const oracle_case& c) {
+    const auto y = tile(c, "rgb").through<float>(grayscale{.rule = grey_rule::itu709});
+    const auto expected = c.output<double>("y").values;
+    std::vector<float> first;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_EQ(y[3 * i], y[3 * i + 1]);
+      EXPECT_EQ(y[3 * i], y[3 * i + 2]);
+      first.push_back(y[3 * i] / 255);
+    }
+    expect_close(first, expected, 2e-6);
+  });
+}
+
+// Float results, and those of uint8, which torchvision truncates.
+void expect_torchvision(const char* step, const std::function<color_jitter(float factor, float mean_grey)>& make) {
+  for_each_case("color2d", (std::string("torchvision.transforms.functional.adjust_") + step).c_str(), 2,
+                [&](const oracle_case& c) {
+                  const tile in(c, "rgb");
+                  double sum = 0, whole_sum = 0;
+                  for (std::size_t i = 0; i < in.values.values.size(); i += 3) {
+                    const byte* v = in.values.values.data() + i;
+                    const double grey = .2989 * v[0] + .587 * v[1] + .114 * v[2];
+                    sum += grey;
+                    whole_sum += std::floor(grey);
+                  }
+                  const double pixels = static_cast<double>(in.values.values.size()) / 3;
+                  const float factor = c.params.at("factor");
+                  auto y = in.through<float>(make(factor, static_cast<float>(sum / pixels)));
+                  for (float& v : y) v /= 255;
+                  expect_close(y, c.output<float>("y").values, 1e-4);  // grey by .2989, not .299
+                  if (std::string(step) == "saturation") return;      // of rounded greys
+                  const auto bytes = in.through<float>(make(factor, static_cast<float>(whole_sum / pixels)));
+                  expect_truncated(bytes, c.output<byte>("y_u8").values);
+                });
+}
+
+TEST(OracleColour, ColorJitterAsTorchvision) {
+  SUTURE_NEEDS_ORACLES("color2d");
+  expect_torchvision("brightness", [](float f, float) { return color_jitter{.brightness = f}; });
+  expect_torchvision("contrast", [](float f, float grey) { return color_jitter{.contrast = f, .pivot = grey}; });
+  expect_torchvision("saturation", [](float f, float) { return color_jitter{.saturation = f}; });
+  expect_torchvision("hue", [](float f, float) { return color_jitter{.hue = f}; });
+}
+
+// A source tile normalised to a target tile, each by its own fit.
+template <class Space>
+std::vector<float> normalised(const oracle_case& c, reinhard_rule rule, colour_moments<Space>* of_target = nullptr) {
+  const tile source(c, "source"), target(c, "target");
+  colour_moments<Space> fitted[2];
+  int i = 0;
+  for (const tile* t : {&source, &target}) {
+    const grid g{.extents = {1, t->values.shape[0], t->values.shape[1]}};
+    fit(cpu{}, fit_colour_moments<Space>{}, channels_last<const byte>(t->values.values.data(), g, 3), everything{},
+        std::span(fitted + i++, 1));
+  }
+  if (of_target != nullptr) *of_target = fitted[1];
+  return source.through<float>(reinhard<Space>{.fitted = fitted, .target = fitted[1], .rule = rule});
+}
+
+TEST(OracleColour, ReinhardAsTorchstain) {
+  SUTURE_NEEDS_ORACLES("stain");
+  for_each_case("stain", "torchstain.numpy Reinhard", 6, [](const oracle_case& c) {
+    const bool modified = c.params.at("method") == "modified";
+    colour_moments<lab> target;
+    const auto y = normalised<lab>(c, modified ? reinhard_rule::modified : reinhard_rule::plain, &target);
+    for (std::size_t k = 0; k < 3; ++k) {
+      EXPECT_NEAR(target.mean[k], c.expected.at("target_means").at(k).get<double>(), 1e-3);
+      EXPECT_NEAR(target.standard_deviation[k], c.expected.at("target_stds").at(k).get<double>(), 1e-3);
+    }
+    expect_truncated(y, c.output<byte>("normalized").values);
+  });
+}
+
+// TIAToolbox rounds Lab to 8 bits on its way in and out.
+TEST(OracleColour, ReinhardNearTiatoolbox) {
+  SUTURE_NEEDS_ORACLES("stain");
+  for_each_case("stain", "tiatoolbox ReinhardNormalizer", 3, [](const oracle_case& c) {
+    const auto y = normalised<lab>(c, reinhard_rule::plain);
+    const auto expected = c.output<byte>("normalized").values;
+    double sum = 0;
+    for (std::size_t i = 0; i < y.size(); ++i) sum += std::abs(static_cast<double>(y[i]) - expected[i]);
+    EXPECT_LE(sum / static_cast<double>(y.size()), 1.5);
+  });
+}
+
+}  // namespace
