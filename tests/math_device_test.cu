@@ -44,6 +44,7 @@ SUTURE_UNARY(cos, float, any_float)
 SUTURE_UNARY(sinpi, float, any_float)
 SUTURE_UNARY(cospi, float, any_float)
 SUTURE_UNARY(erf, float, any_float)
+SUTURE_UNARY(cbrt, float, any_float)
 SUTURE_UNARY_DOUBLE(sin)
 SUTURE_UNARY_DOUBLE(cos)
 SUTURE_UNARY_DOUBLE(tan)
@@ -81,7 +82,7 @@ class SameBits : public ::testing::Test {};
 
 using functions =
     ::testing::Types<log2_of, log_of, exp2_of, exp_of, pow_of, sqrt_of, sin_of, cos_of, sinpi_of, cospi_of, atan2_of,
-                     erf_of, sin_double_of, cos_double_of, tan_double_of, exp_double_of, log_double_of, sqrt_double_of>;
+                     erf_of, cbrt_of, sin_double_of, cos_double_of, tan_double_of, exp_double_of, log_double_of, sqrt_double_of>;
 TYPED_TEST_SUITE(SameBits, functions);
 
 TYPED_TEST(SameBits, OnHostAndDevice) {

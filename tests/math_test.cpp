@@ -92,6 +92,23 @@ TEST(Elementary, Sin) { expect_within(1.54, SUTURE_CALL(sin), SUTURE_EXACT(sin),
 TEST(Elementary, Cos) { expect_within(1.54, SUTURE_CALL(cos), SUTURE_EXACT(cos), -0x1p17f, 0x1p17f); }
 TEST(Elementary, Erf) { expect_within(1.06, SUTURE_CALL(erf), SUTURE_EXACT(erf)); }
 
+TEST(Elementary, Cbrt) { expect_within(0.501, SUTURE_CALL(cbrt), SUTURE_EXACT(cbrt)); }
+
+// To its stated relative error, over the arguments and exponents of colour transfer functions.
+TEST(Elementary, PowerOfNormal) {
+  for (const float y : {2.4f, 1 / 2.4f, 1 / 3.0f, -1.0f, 0.5f, 3.0f}) {
+    double worst = 0;
+    for (std::uint32_t bits = 0x3b000000u; bits <= 0x41000000u; bits += 97) {  // 2^-9 to 8
+      const auto x = bit_cast<float>(bits);
+      const long double power = static_cast<long double>(y) * std::log2(static_cast<long double>(x));
+      const long double exact = std::exp2(power);
+      const long double error = std::abs((math::detail::power_of_normal(x, y) - exact) / exact);
+      worst = std::max(worst, static_cast<double>(error / (3 + 3 * std::abs(power))) * 0x1p24);
+    }
+    EXPECT_LE(worst, 1) << y;
+  }
+}
+
 // sin pi x by exact reduction to |r| <= 1/2, where the multiplication by pi costs one rounding in T.
 template <class T>
 T exact_sinpi(T x) {
@@ -189,6 +206,21 @@ TEST(Elementary, LogarithmsOutsideTheirDomain) {
   EXPECT_EQ(math::log(HUGE_VAL), HUGE_VAL);
   EXPECT_EQ(math::log(1.0f), 0.0f);
   EXPECT_EQ(math::log(1.0), 0.0);
+}
+
+TEST(Elementary, CubesAreExactAndSignsStay) {
+  for (int n = -1000; n <= 1000; ++n) {
+    const auto x = static_cast<float>(n) / 4;
+    if (std::abs(n) <= 255) {
+      EXPECT_EQ(math::cbrt(x * x * x), x);
+    }
+  }
+  EXPECT_EQ(bit_cast<std::uint32_t>(math::cbrt(-0.0f)), 0x80000000u);
+  EXPECT_EQ(math::cbrt(0.0f), 0.0f);
+  EXPECT_EQ(math::cbrt(-infinity), -infinity);
+  EXPECT_EQ(math::cbrt(infinity), infinity);
+  EXPECT_TRUE(std::isnan(math::cbrt(nan)));
+  for (int n = -49; n <= 42; ++n) EXPECT_EQ(math::cbrt(std::ldexp(1.0f, 3 * n)), std::ldexp(1.0f, n));
 }
 
 TEST(Elementary, HalfTurnsAreExact) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "exec/cuda.cuh"
+#include "fit/colour_moments.cuh"
 #include "fit/fit.cuh"
 #include "fit/macenko.cuh"
 #include "fit/sharpness.cuh"

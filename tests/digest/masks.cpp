@@ -1,30 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints the digests of masks, computed on the CPU.
+#include "host_backend.hpp"
 #include "masks.hpp"
 
-namespace digest_test {
-
-struct host_masks {
-  std::vector<std::shared_ptr<std::byte[]>> memory;
-
-  cpu exec(std::size_t) { return {}; }
-  template <class T>
-  T* room(std::size_t n) {
-    memory.emplace_back(new std::byte[n * sizeof(T)]);
-    return reinterpret_cast<T*>(memory.back().get());
-  }
-  template <class T>
-  T* place(const std::vector<T>& values) {
-    T* const at = room<T>(values.size());
-    std::memcpy(at, values.data(), values.size() * sizeof(T));
-    return at;
-  }
-  template <class T>
-  std::vector<T> back(const T* at, std::size_t n) {
-    return {at, at + n};
-  }
-};
-
-}  // namespace digest_test
-
-int main() { digest_test::print_masks(digest_test::host_masks{}); }
+int main() { digest_test::print_masks(digest_test::host_backend{}); }

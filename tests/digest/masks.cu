@@ -2,33 +2,7 @@
 // Prints the digests of masks, computed on the device.
 #include <suture/mask/loops.cuh>
 
+#include "device_backend.cuh"
 #include "masks.hpp"
 
-namespace digest_test {
-
-struct device_masks {
-  std::vector<std::shared_ptr<cuda_workspace>> memory;
-
-  template <class T>
-  T* room(std::size_t n) {
-    memory.push_back(std::make_shared<cuda_workspace>(n * sizeof(T)));
-    return reinterpret_cast<T*>(memory.back()->span().data());
-  }
-  cuda exec(std::size_t bytes) { return {.workspace = {room<std::byte>(bytes), bytes}}; }
-  template <class T>
-  T* place(const std::vector<T>& values) {
-    T* const at = room<T>(values.size());
-    check_cuda(cudaMemcpy(at, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice), "place");
-    return at;
-  }
-  template <class T>
-  std::vector<T> back(const T* at, std::size_t n) {
-    std::vector<T> values(n);
-    check_cuda(cudaMemcpy(values.data(), at, n * sizeof(T), cudaMemcpyDeviceToHost), "back");
-    return values;
-  }
-};
-
-}  // namespace digest_test
-
-int main() { digest_test::print_masks(digest_test::device_masks{}); }
+int main() { digest_test::print_masks(digest_test::device_backend{}); }

@@ -75,9 +75,10 @@ struct fit_shape {
   __device__ std::int64_t group() const { return first_group + blockIdx.y; }
 };
 
-// visit(value, verdict) for every voxel of this block's rows. Warps take rows in turn; long rows take the whole block.
+// visit(pointer to the value, verdict) for every voxel of this block's rows. Warps take rows in turn; long rows take the
+// whole block.
 template <class T, class Map, class Selector, class Visit>
-__device__ __forceinline__ void visit_voxels(const fit_shape& shape, const Selector& select, const Visit& visit) {
+__device__ __forceinline__ void visit_places(const fit_shape& shape, const Selector& select, const Visit& visit) {
   const std::int64_t group = shape.group();
   const fit_record& r = shape.records[shape.pooled ? group : group / shape.channels];
   const std::int64_t ny = r.extents[1], nz = r.extents[0];
@@ -92,12 +93,18 @@ __device__ __forceinline__ void visit_voxels(const fit_shape& shape, const Selec
     const T* values = static_cast<const T*>(r.data) + channel * r.channel_stride + z * r.stride[0] + y * r.stride[1];
     const Map* map = static_cast<const Map*>(r.map) + z * r.map_stride[0] + y * r.map_stride[1];
     for (std::int32_t x = lane; x < r.extents[2]; x += width) {
-      const T value = values[x * r.stride[2]];
+      const T* const place = values + x * r.stride[2];
       Map label = 0;
       if (r.map != nullptr) label = map[x * r.map_stride[2]];
-      visit(value, select(value, label));
+      visit(place, select(*place, label));
     }
   }
+}
+
+// The same with visit(value, verdict).
+template <class T, class Map, class Selector, class Visit>
+__device__ __forceinline__ void visit_voxels(const fit_shape& shape, const Selector& select, const Visit& visit) {
+  visit_places<T, Map>(shape, select, [&](const T* place, verdict v) { visit(*place, v); });
 }
 
 // Shared memory for a type whose members have initial values.
@@ -141,6 +148,21 @@ __device__ __forceinline__ void add_tally(fit_tally& to, const fit_tally& t) {
   count_up(&to.count, t.count);
   count_up(&to.excluded, t.excluded);
   count_up(&to.undeclared, t.undeclared);
+}
+
+// The sums of a block, added by its first threads to those of all; split, so that no number of blocks overflows a limb.
+__device__ __forceinline__ void give_limb(std::int64_t* limbs, int count, int k, std::int64_t amount) {
+  if (k + 1 == count) {
+    count_up(limbs + k, amount);
+  } else {
+    count_up(limbs + k, amount & 0xffffffff);
+    count_up(limbs + k + 1, amount >> 32);
+  }
+}
+__device__ __forceinline__ void give_sums(exact_sums& to, const exact_sums& from) {
+  const auto i = static_cast<int>(threadIdx.x);
+  if (i < exact_sums::sum_limbs) give_limb(to.sum, exact_sums::sum_limbs, i, from.sum[i]);
+  if (i < exact_sums::square_limbs) give_limb(to.square, exact_sums::square_limbs, i, from.square[i]);
 }
 
 // A fit on its way to the stream.

@@ -46,19 +46,8 @@ __global__ void __launch_bounds__(fit_threads) moment_kernel(fit_shape shape, Se
   }
   __syncthreads();
   device_moments& state = states[shape.group()];
-  const auto i = static_cast<int>(threadIdx.x);
-  // Split, so that no number of blocks overflows a limb.
-  const auto give = [](std::int64_t* limbs, int count, int k, std::int64_t amount) {
-    if (k + 1 == count) {
-      count_up(limbs + k, amount);
-    } else {
-      count_up(limbs + k, amount & 0xffffffff);
-      count_up(limbs + k + 1, amount >> 32);
-    }
-  };
-  if (i < exact_sums::sum_limbs) give(state.sums.sum, exact_sums::sum_limbs, i, block.sums.sum[i]);
-  if (i < exact_sums::square_limbs) give(state.sums.square, exact_sums::square_limbs, i, block.sums.square[i]);
-  if (i == 0 && (block.tally.count | block.tally.excluded | block.tally.undeclared) != 0) {
+  give_sums(state.sums, block.sums);
+  if (threadIdx.x == 0 && (block.tally.count | block.tally.excluded | block.tally.undeclared) != 0) {
     add_tally(state.tally, block.tally);
     atomicMax(&state.least_complement, block.least_complement);
     atomicMax(&state.greatest, block.greatest);

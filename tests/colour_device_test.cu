@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Colour on the device: operations and fits leave the bits of the CPU, whatever the type and the batch.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <suture/suture.cuh>
+#include <vector>
+
+#include "support/device_array.cuh"
+#include "support/executors.cuh"
+#include "support/launches.cuh"
+
+namespace {
+
+using namespace suture;
+using support::device_array;
+
+// A ragged batch of tiles with masks, on both sides. Floats hold NaN, infinities and values outside of 0 .. 255.
+template <class T>
+struct batch {
+  std::vector<grid> grids{{.extents = {1, 19, 41}}, {.extents = {1, 3, 1100}}, {.extents = {1, 1, 1}},
+                          {.extents = {2, 16, 17}}};
+  std::vector<std::vector<T>> values;
+  std::vector<std::vector<std::uint8_t>> labels;
+  std::vector<device_array<T>> device_values;
+  std::vector<device_array<std::uint8_t>> device_labels;
+  std::vector<view<const T>> host, device;
+  std::vector<view<const std::uint8_t>> host_maps, device_maps;
+
+  batch() {
+    std::mt19937 random(3);
+    for (const grid& g : grids) {
+      std::vector<T> v;
+      std::vector<std::uint8_t> l;
+      for (std::int64_t i = 0; i < g.voxels(); ++i) {
+        for (int c = 0; c < 3; ++c) {
+          float x = static_cast<float>(random() % 256);
+          if (random() % 5 == 0) x = x < 128 ? 0 : 255;
+          if constexpr (!std::is_integral_v<T>) {
+            const auto kind = random() % 100;
+            if (kind == 0) x = std::numeric_limits<float>::quiet_NaN();
+            if (kind == 1) x = -std::numeric_limits<float>::infinity();
+            if (kind == 2) x = 300;
+            if (kind == 3) x = -1e-3f;
+            if (kind > 50) x += static_cast<float>(random() % 1000) / 1000;
+          }
+          v.push_back(storage<T>::store(x));
+        }
+        l.push_back(static_cast<std::uint8_t>(random() % 4));
+      }
+      values.push_back(v);
+      labels.push_back(l);
+    }
+    for (std::size_t i = 0; i < grids.size(); ++i) {
+      device_values.emplace_back(values[i]);
+      device_labels.emplace_back(labels[i]);
+      host.push_back(channels_last<const T>(values[i].data(), grids[i], 3));
+      device.push_back(channels_last<const T>(device_values[i].data(), grids[i], 3));
+      host_maps.push_back(contiguous<const std::uint8_t>(labels[i].data(), grids[i]));
+      device_maps.push_back(contiguous<const std::uint8_t>(device_labels[i].data(), grids[i]));
+    }
+  }
+};
+
+template <class T>
+class colour_device : public testing::Test {};
+using stored_types = testing::Types<std::uint8_t, float, half>;
+TYPED_TEST_SUITE(colour_device, stored_types);
+
+// The operation for the CPU and for the device, which differ in pointers to fitted statistics alone.
+template <class T, class Operation>
+void expect_same(const char* name, const batch<T>& b, const Operation& on_host, const Operation& on_device) {
+  const settings how{.seed = 5};
+  const auto host_plan = plan(on_host, b.host, how);
+  const auto device_plan = plan(on_device, b.device, how);
+  std::vector<std::vector<float>> expected;
+  std::vector<device_array<float>> found;
+  std::vector<view<float>> host_outs, device_outs;
+  for (const grid& g : b.grids) {
+    const auto n = static_cast<std::size_t>(3 * g.voxels());
+    expected.emplace_back(n);
+    found.emplace_back(n);
+    host_outs.push_back(contiguous(expected.back().data(), g, 3));
+    device_outs.push_back(contiguous(found.back().data(), g, 3));
+  }
+  run(cpu{}, host_plan, image(b.host, host_outs));
+  support::device_executor::run(device_plan, image(b.device, device_outs));
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const auto values = found[i].values();
+    for (std::size_t k = 0; k < values.size(); ++k)
+      ASSERT_EQ(std::memcmp(&values[k], &expected[i][k], sizeof(float)), 0)
+          << name << ", sample " << i << ", value " << k << ": " << values[k] << ", CPU " << expected[i][k];
+  }
+}
+template <class T, class Operation>
+void expect_same(const char* name, const batch<T>& b, const Operation& operation) {
+  expect_same(name, b, operation, operation);
+}
+
+TYPED_TEST(colour_device, operations_leave_the_bits_of_the_cpu) {
+  const batch<TypeParam> b;
+  expect_same("hed_jitter", b, random_hed_jitter{});
+  expect_same("hed_jitter plus2", b, random_hed_jitter{.alpha = {.8f, 1.2f}, .units = hed_units::tellez_plus2});
+  expect_same("hsv_jitter", b, random_hsv_jitter{.hue = {-1, 1}, .saturation = {-1, 1}, .value = {-1, 1}});
+  expect_same("stain_jitter", b, random_stain_jitter{});
+  expect_same("color_jitter", b, random_color_jitter{.hue = {-.5f, .5f}, .random_order = true});
+  expect_same("grayscale", b, grayscale{.rule = grey_rule::pillow});
+  expect_same("channel_normalize", b, channel_normalize{});
+}
+
+template <class Space, class T, class OnHost, class OnDevice>
+void expect_same_fit(const batch<T>& b, const OnHost& on_host, const OnDevice& on_device) {
+  SCOPED_TRACE(std::string(Space::name));
+  const fit_colour_moments<Space> how{.ddof = 1};
+  std::vector<colour_moments<Space>> expected(b.grids.size());
+  fit(cpu{}, how, b.host, on_host, std::span(expected));
+  const device_array<colour_moments<Space>> results(b.grids.size());
+  const cuda_workspace workspace(workspace_bytes(how, b.device));
+  fit(cuda{nullptr, workspace}, how, b.device, on_device, results.span());
+  const auto found = results.values();
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(found[i], expected[i]) << "sample " << i;
+
+  colour_moments<Space> target = expected[0];
+  for (double& m : target.mean) m = 1.1 * m;
+  for (const reinhard_rule rule : {reinhard_rule::plain, reinhard_rule::modified})
+    expect_same("reinhard", b, reinhard<Space>{.fitted = expected.data(), .target = target, .rule = rule},
+                reinhard<Space>{.fitted = results.data(), .target = target, .rule = rule});
+}
+
+TYPED_TEST(colour_device, fits_leave_the_bits_of_the_cpu) {
+  const batch<TypeParam> b;
+  expect_same_fit<lab>(b, everything{}, everything{});
+  expect_same_fit<ruderman>(b, inside(b.host_maps), inside(b.device_maps));
+  expect_same_fit<hsv>(b, labelled(b.host_maps, {{1, 2}, 3}), labelled(b.device_maps, {{1, 2}, 3}));
+  expect_same_fit<hed>(b, everything{}, everything{});
+}
+
+TYPED_TEST(colour_device, contrast_about_fitted_means) {
+  const batch<TypeParam> b;
+  const fit_moments how;
+  std::vector<moments> expected(3 * b.grids.size());
+  fit(cpu{}, how, b.host, everything{}, std::span(expected));
+  const device_array<moments> results(expected.size());
+  const cuda_workspace workspace(workspace_bytes(how, b.device));
+  fit(cuda{nullptr, workspace}, how, b.device, everything{}, results.span());
+  expect_same("color_jitter", b, random_color_jitter{.contrast = {.3f, .5f}, .fitted = expected.data()},
+              random_color_jitter{.contrast = {.3f, .5f}, .fitted = results.data()});
+}
+
+TEST(colour_fit_device, does_not_show_the_batch_in_its_launches) {
+  const device_array<float> values(3 * 5 * 70);
+  for (const std::size_t samples : {1, 2, 100}) {
+    const std::vector<view<const float>> images(samples,
+                                                contiguous<const float>(values.data(), grid{.extents = {1, 5, 70}}, 3));
+    const device_array<colour_moments<lab>> results(samples);
+    const fit_colour_moments<lab> how;
+    const cuda_workspace workspace(workspace_bytes(how, images));
+    EXPECT_EQ(support::launches([&](cudaStream_t stream) {
+                fit(cuda{stream, workspace}, how, images, everything{}, results.span());
+              }),
+              4u)
+        << samples;
+  }
+}
+
+}  // namespace

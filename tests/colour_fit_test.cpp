@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mean and deviation of colours against their definition in double, and Reinhard's normalisation by them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "ref/colour.hpp"
+#include "support/expect_says.hpp"
+#include "support/tiles.hpp"
+#include "suture/fit/colour_moments.hpp"
+#include "suture/ops/stain/reinhard.hpp"
+
+namespace {
+
+using namespace suture;
+using reference::colour;
+using byte = std::uint8_t;
+
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
+
+// A stained tile: white to purple, with some black and white.
+std::vector<byte> stained(std::int64_t pixels, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<byte> tile;
+  for (std::int64_t i = 0; i < pixels; ++i) {
+    const auto stain = static_cast<unsigned>(random() % 120);
+    for (unsigned c = 0; c < 3; ++c)
+      tile.push_back(static_cast<byte>(235 - stain * (c == 1 ? 16 : 11 - 2 * c) / 10 + random() % 16));
+  }
+  return tile;
+}
+
+template <class Space>
+struct reference_of;
+template <>
+struct reference_of<lab> : reference::lab {};
+template <>
+struct reference_of<ruderman> : reference::ruderman {};
+template <>
+struct reference_of<hsv> : reference::hsv {};
+template <>
+struct reference_of<hed> : reference::hed {};
+
+struct exact_moments {
+  double mean[3] = {}, deviation[3] = {};
+};
+template <class Space, class T, class Uses>
+exact_moments exactly(const std::vector<T>& tile, int ddof, double white, const Uses& uses) {
+  std::vector<colour> values;
+  for (std::size_t i = 0; i < tile.size(); i += 3)
+    if (uses(i / 3))
+      values.push_back(reference_of<Space>::from_rgb(reference::unit(
+          {static_cast<double>(tile[i]) / white, tile[i + 1] / white, static_cast<double>(tile[i + 2]) / white})));
+  exact_moments m;
+  const auto n = static_cast<double>(values.size());
+  for (std::size_t k = 0; k < 3; ++k) {
+    for (const colour& v : values) m.mean[k] += v[k] / n;
+    for (const colour& v : values) m.deviation[k] += (v[k] - m.mean[k]) * (v[k] - m.mean[k]);
+    m.deviation[k] = std::sqrt(m.deviation[k] / (n - ddof));
+  }
+  return m;
+}
+
+template <class Space, class T, class Selection = everything>
+colour_moments<Space> fitted(const std::vector<T>& tile, std::int64_t height, std::int64_t width,
+                             const fit_colour_moments<Space>& how = {}, const Selection& selection = {},
+                             int threads = 0) {
+  colour_moments<Space> result;
+  const auto image = channels_last<const T>(tile.data(), {.extents = {1, height, width}}, 3);
+  fit(cpu{.threads = threads}, how, image, selection, std::span(&result, 1));
+  return result;
+}
+
+template <class Space>
+class ColourMoments : public ::testing::Test {};
+using spaces = ::testing::Types<lab, ruderman, hsv, hed>;
+TYPED_TEST_SUITE(ColourMoments, spaces);
+
+template <class Space>
+constexpr double tolerance = std::is_same_v<Space, lab> ? 3e-5 : std::is_same_v<Space, ruderman> ? 3e-6 : 3e-7;
+
+TYPED_TEST(ColourMoments, AreThoseOfTheDefinition) {
+  for (const auto& [height, width] : {std::pair{1, 2}, {1, 15}, {3, 16}, {1, 17}, {5, 63}, {2, 64}, {2, 65}, {40, 127}}) {
+    const auto tile = stained(height * width, static_cast<unsigned>(width));
+    for (const int ddof : {0, 1}) {
+      const auto m = fitted<TypeParam>(tile, height, width, {.ddof = ddof});
+      const auto expected = exactly<TypeParam>(tile, ddof, 255, [](std::size_t) { return true; });
+      EXPECT_EQ(m.tally.count, static_cast<std::uint64_t>(height * width));
+      EXPECT_EQ(m.ddof, ddof);
+      EXPECT_EQ(m.status, fit_status::ok);
+      for (std::size_t k = 0; k < 3; ++k) {
+        EXPECT_NEAR(m.mean[k], expected.mean[k], tolerance<TypeParam>);
+        EXPECT_NEAR(m.standard_deviation[k], expected.deviation[k], tolerance<TypeParam>);
+        EXPECT_EQ(m.center[k], static_cast<float>(m.mean[k]));
+        EXPECT_EQ(m.reciprocal[k], static_cast<float>(1 / m.standard_deviation[k]));
+      }
+    }
+  }
+}
+
+TYPED_TEST(ColourMoments, OfTheSelectedPixels) {
+  const auto tile = stained(40 * 33, 5);
+  std::vector<byte> mask(40 * 33);
+  for (std::size_t i = 0; i < mask.size(); ++i) mask[i] = i * 7 % 5 == 0 ? 0 : static_cast<byte>(i % 4);
+  const auto masks = contiguous<const byte>(mask.data(), {.extents = {1, 40, 33}});
+  const auto m = fitted<TypeParam>(tile, 40, 33, {}, inside(masks));
+  const auto expected = exactly<TypeParam>(tile, 0, 255, [&](std::size_t i) { return mask[i] != 0; });
+  const auto l = fitted<TypeParam>(tile, 40, 33, {}, labelled(masks, label_set({2}, 3)));
+  const auto expected_label = exactly<TypeParam>(tile, 0, 255, [&](std::size_t i) { return mask[i] == 2; });
+  for (std::size_t k = 0; k < 3; ++k) {
+    EXPECT_NEAR(m.mean[k], expected.mean[k], tolerance<TypeParam>);
+    EXPECT_NEAR(m.standard_deviation[k], expected.deviation[k], tolerance<TypeParam>);
+    EXPECT_NEAR(l.mean[k], expected_label.mean[k], tolerance<TypeParam>);
+  }
+  EXPECT_EQ(l.tally.undeclared, static_cast<std::uint64_t>(std::count(mask.begin(), mask.end(), 3)));
+}
+
+// The tiles of a scanner: in parts, in any order, by any number of threads, the bits of one image.
+TYPED_TEST(ColourMoments, MergeToTheSameBits) {
+  const auto tile = stained(300 * 301, 9);
+  const auto whole = fitted<TypeParam>(tile, 300, 301, {.ddof = 1}, everything{}, 1);
+  EXPECT_EQ(fitted<TypeParam>(tile, 300, 301, {.ddof = 1}, everything{}, 3), whole);
+  EXPECT_EQ(fitted<TypeParam>(tile, 1, 300 * 301, {.ddof = 1}), whole);
+  colour_sums<TypeParam> total, other;
+  for (const std::int64_t first : {200, 0, 299, 120}) {
+    const std::int64_t last = first == 200 ? 299 : first == 0 ? 120 : first == 299 ? 300 : 200;
+    const auto rows = channels_last<const byte>(tile.data() + first * 301 * 3, {.extents = {1, last - first, 301}}, 3);
+    (first == 0 ? other : total).add(cpu{}, rows);
+  }
+  total.merge(other);
+  EXPECT_EQ(total.moments(1), whole);
+}
+
+TYPED_TEST(ColourMoments, OfDegenerateTiles) {
+  // One colour, and one pixel.
+  const std::vector<byte> even{200, 120, 180, 200, 120, 180, 200, 120, 180};
+  for (const auto& m : {fitted<TypeParam>(even, 1, 3), fitted<TypeParam>(even, 3, 1, {.ddof = 1}),
+                        fitted<TypeParam>(std::vector<byte>{1, 2, 3}, 1, 1, {.ddof = 1})}) {
+    EXPECT_EQ(m.status, fit_status::constant);
+    for (std::size_t k = 0; k < 3; ++k) {
+      EXPECT_EQ(m.standard_deviation[k], 0);
+      EXPECT_EQ(m.reciprocal[k], 0);
+    }
+  }
+  // Greys: two channels vary by rounding alone (hed: not so, its stains have no grey).
+  if constexpr (!std::is_same_v<TypeParam, hed> && !std::is_same_v<TypeParam, ruderman>) {
+    std::vector<byte> greys;
+    for (int i = 0; i < 256; ++i) greys.insert(greys.end(), 3, static_cast<byte>(i));
+    const auto m = fitted<TypeParam>(greys, 16, 16);
+    EXPECT_EQ(m.status, (std::is_same_v<TypeParam, hsv> ? fit_status::constant : fit_status::ok));
+  }
+  // Nothing selected.
+  const std::vector<byte> none(3, 0);
+  const auto m = fitted<TypeParam>(even, 1, 3, {}, inside(contiguous<const byte>(none.data(), {.extents = {1, 1, 3}})));
+  EXPECT_EQ(m.status, fit_status::empty);
+  EXPECT_EQ(m.mean[0], 0);
+  EXPECT_EQ(m.standard_deviation[2], 1);
+}
+
+TYPED_TEST(ColourMoments, LeaveOutWhatIsNotFinite) {
+  std::vector<float> tile;
+  for (const byte v : stained(64, 2)) tile.push_back(static_cast<float>(v) / 255);
+  tile[3 * 5] = not_a_number;
+  tile[3 * 9 + 1] = std::numeric_limits<float>::infinity();
+  tile[3 * 10 + 2] = -.5f;  // counts as 0
+  tile[3 * 11] = 1.5f;      // counts as 1
+  const auto m = fitted<TypeParam>(tile, 8, 8, {.white = 1});
+  EXPECT_EQ(m.tally.excluded, 2u);
+  EXPECT_EQ(m.tally.count, 62u);
+  const auto expected = exactly<TypeParam>(tile, 0, 1, [](std::size_t i) { return i != 5 && i != 9; });
+  for (std::size_t k = 0; k < 3; ++k) EXPECT_NEAR(m.mean[k], expected.mean[k], tolerance<TypeParam>);
+}
+
+TEST(ColourMoments, ErrorsNameWhatIsWrong) {
+  const std::vector<byte> tile(4 * 4 * 4, 100);
+  colour_moments<lab> result[2];
+  const auto of = [&](std::int64_t channels) {
+    return channels_last<const byte>(tile.data(), {.extents = {1, 4, 4}}, channels);
+  };
+  EXPECT_SAYS(fit(cpu{}, fit_colour_moments<lab>{.ddof = 2}, of(3), everything{}, std::span(result, 1)),
+              "fit_colour_moments: ddof 2 must be 0 or 1");
+  EXPECT_SAYS(fit(cpu{}, fit_colour_moments<lab>{.white = 0}, of(3), everything{}, std::span(result, 1)), "white 0");
+  EXPECT_SAYS(fit(cpu{}, fit_colour_moments<lab>{}, of(4), everything{}, std::span(result, 1)),
+              "fit_colour_moments: sample 0: 3 channels are needed (red, green, blue), the image has 4");
+  EXPECT_SAYS(fit(cpu{}, fit_colour_moments<lab>{}, of(3), everything{}, std::span(result, 2)), "2 results given");
+  const auto small = contiguous<const byte>(tile.data(), {.extents = {1, 2, 4}});
+  EXPECT_SAYS(fit(cpu{}, fit_colour_moments<lab>{}, of(3), inside(small), std::span(result, 1)), "mask or label map");
+  colour_sums<lab> a, b;
+  b.white = 1;
+  EXPECT_SAYS(a.merge(b), "white 1 merged into white 255");
+}
+
+template <class Space>
+class Reinhard : public ::testing::Test {};
+TYPED_TEST_SUITE(Reinhard, spaces);
+
+TYPED_TEST(Reinhard, FollowsItsFormula) {
+  const auto source = stained(40 * 41, 3);
+  auto other = stained(30 * 30, 4);
+  for (std::size_t i = 0; i < other.size(); ++i) other[i] = static_cast<byte>(other[i] * 4 / 5 + i % 3 * 20);
+  const auto from = fitted<TypeParam>(source, 40, 41), to = fitted<TypeParam>(other, 30, 30);
+  for (const reinhard_rule rule : {reinhard_rule::plain, reinhard_rule::modified}) {
+    const auto y = support::tile_result<float>(
+        reinhard<TypeParam>{.fitted = &from, .target = to, .rule = rule}, source, 40, 41);
+    double q = 1 - from.standard_deviation[0] / to.standard_deviation[0];
+    if (q <= 0) q = .05;
+    for (std::size_t i = 0; i < source.size(); i += 3) {
+      colour v = reference_of<TypeParam>::from_rgb({source[i] / 255.0, source[i + 1] / 255.0, source[i + 2] / 255.0});
+      for (std::size_t k = 0; k < 3; ++k) {
+        const double d = v[k] - from.mean[k];
+        if (rule == reinhard_rule::plain)
+          v[k] = d * to.standard_deviation[k] / from.standard_deviation[k] + to.mean[k];
+        else
+          v[k] = k == 0 ? from.mean[0] + d * (1 + q) : d + to.mean[k];
+      }
+      const colour expected = reference_of<TypeParam>::to_rgb(v);
+      for (std::size_t k = 0; k < 3; ++k) ASSERT_NEAR(y[i + k] / 255, expected[k], 2e-5);
+    }
+  }
+}
+
+// A sample with the result of its own, a target without deviation, one colour, and nothing fitted.
+TYPED_TEST(Reinhard, OfDegenerateFits) {
+  support::tiles<byte> batch;
+  const std::vector<byte> even{200, 120, 180, 200, 120, 180}, varied{200, 120, 180, 100, 90, 120};
+  batch.add(even, 1, 2);
+  batch.add(varied, 1, 2);
+  const colour_moments<TypeParam> from[2] = {fitted<TypeParam>(even, 1, 2), {.status = fit_status::empty}};
+  const auto to = fitted<TypeParam>(stained(100, 1), 10, 10);
+  const auto y = support::tile_results<float>(reinhard<TypeParam>{.fitted = from, .target = to}, batch);
+  const rgb mean = TypeParam::to_rgb({{static_cast<float>(to.mean[0]), static_cast<float>(to.mean[1]),
+                                       static_cast<float>(to.mean[2])}});
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_NEAR(y[0][i], 255 * mean.c[i % 3], 3e-3);  // moved to the mean, not scaled
+    EXPECT_NEAR(y[1][i], varied[i], 1e-4);            // as it is
+  }
+  for (const reinhard_rule rule : {reinhard_rule::plain, reinhard_rule::modified}) {
+    const auto z = support::tile_result<float>(
+        reinhard<TypeParam>{.fitted = from, .target = {.mean = {1, 1, 1}, .standard_deviation = {0, 0, 0}}, .rule = rule},
+        varied, 1, 2);
+    for (const float v : z) EXPECT_TRUE(v >= 0 && v <= 255) << v;
+  }
+}
+
+}  // namespace
