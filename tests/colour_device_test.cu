@@ -21,8 +21,8 @@ using support::device_array;
 // A ragged batch of tiles with masks, on both sides. Floats hold NaN, infinities and values outside of 0 .. 255.
 template <class T>
 struct batch {
-  std::vector<grid> grids{{.extents = {1, 19, 41}}, {.extents = {1, 3, 1100}}, {.extents = {1, 1, 1}},
-                          {.extents = {2, 16, 17}}};
+  std::vector<grid> grids{
+      {.extents = {1, 19, 41}}, {.extents = {1, 3, 1100}}, {.extents = {1, 1, 1}}, {.extents = {2, 16, 17}}};
   std::vector<std::vector<T>> values;
   std::vector<std::vector<std::uint8_t>> labels;
   std::vector<device_array<T>> device_values;

@@ -80,10 +80,13 @@ using spaces = ::testing::Types<lab, ruderman, hsv, hed>;
 TYPED_TEST_SUITE(ColourMoments, spaces);
 
 template <class Space>
-constexpr double tolerance = std::is_same_v<Space, lab> ? 3e-5 : std::is_same_v<Space, ruderman> ? 3e-6 : 3e-7;
+constexpr double tolerance = std::is_same_v<Space, lab>        ? 3e-5
+                             : std::is_same_v<Space, ruderman> ? 3e-6
+                                                               : 3e-7;
 
 TYPED_TEST(ColourMoments, AreThoseOfTheDefinition) {
-  for (const auto& [height, width] : {std::pair{1, 2}, {1, 15}, {3, 16}, {1, 17}, {5, 63}, {2, 64}, {2, 65}, {40, 127}}) {
+  for (const auto& [height, width] :
+       {std::pair{1, 2}, {1, 15}, {3, 16}, {1, 17}, {5, 63}, {2, 64}, {2, 65}, {40, 127}}) {
     const auto tile = stained(height * width, static_cast<unsigned>(width));
     for (const int ddof : {0, 1}) {
       const auto m = fitted<TypeParam>(tile, height, width, {.ddof = ddof});
@@ -174,7 +177,7 @@ TYPED_TEST(ColourMoments, LeaveOutWhatIsNotFinite) {
   for (std::size_t k = 0; k < 3; ++k) EXPECT_NEAR(m.mean[k], expected.mean[k], tolerance<TypeParam>);
 }
 
-TEST(ColourMoments, ErrorsNameWhatIsWrong) {
+TEST(ColourMomentErrors, NameWhatIsWrong) {
   const std::vector<byte> tile(4 * 4 * 4, 100);
   colour_moments<lab> result[2];
   const auto of = [&](std::int64_t channels) {
@@ -203,8 +206,8 @@ TYPED_TEST(Reinhard, FollowsItsFormula) {
   for (std::size_t i = 0; i < other.size(); ++i) other[i] = static_cast<byte>(other[i] * 4 / 5 + i % 3 * 20);
   const auto from = fitted<TypeParam>(source, 40, 41), to = fitted<TypeParam>(other, 30, 30);
   for (const reinhard_rule rule : {reinhard_rule::plain, reinhard_rule::modified}) {
-    const auto y = support::tile_result<float>(
-        reinhard<TypeParam>{.fitted = &from, .target = to, .rule = rule}, source, 40, 41);
+    const auto y =
+        support::tile_result<float>(reinhard<TypeParam>{.fitted = &from, .target = to, .rule = rule}, source, 40, 41);
     double q = 1 - from.standard_deviation[0] / to.standard_deviation[0];
     if (q <= 0) q = .05;
     for (std::size_t i = 0; i < source.size(); i += 3) {
@@ -231,18 +234,67 @@ TYPED_TEST(Reinhard, OfDegenerateFits) {
   const colour_moments<TypeParam> from[2] = {fitted<TypeParam>(even, 1, 2), {.status = fit_status::empty}};
   const auto to = fitted<TypeParam>(stained(100, 1), 10, 10);
   const auto y = support::tile_results<float>(reinhard<TypeParam>{.fitted = from, .target = to}, batch);
-  const rgb mean = TypeParam::to_rgb({{static_cast<float>(to.mean[0]), static_cast<float>(to.mean[1]),
-                                       static_cast<float>(to.mean[2])}});
+  const rgb mean = TypeParam::to_rgb(
+      {{static_cast<float>(to.mean[0]), static_cast<float>(to.mean[1]), static_cast<float>(to.mean[2])}});
   for (std::size_t i = 0; i < 6; ++i) {
     EXPECT_NEAR(y[0][i], 255 * mean.c[i % 3], 3e-3);  // moved to the mean, not scaled
     EXPECT_NEAR(y[1][i], varied[i], 1e-4);            // as it is
   }
   for (const reinhard_rule rule : {reinhard_rule::plain, reinhard_rule::modified}) {
     const auto z = support::tile_result<float>(
-        reinhard<TypeParam>{.fitted = from, .target = {.mean = {1, 1, 1}, .standard_deviation = {0, 0, 0}}, .rule = rule},
+        reinhard<TypeParam>{
+            .fitted = from, .target = {.mean = {1, 1, 1}, .standard_deviation = {0, 0, 0}}, .rule = rule},
         varied, 1, 2);
     for (const float v : z) EXPECT_TRUE(v >= 0 && v <= 255) << v;
   }
+}
+
+// The snippets of docs/operations.md.
+TEST(ReinhardSnippets, AreAsDocumented) {
+  std::vector<std::vector<byte>> memory, mask_memory;
+  std::vector<suture::view<const byte>> tiles, tissue;
+  for (unsigned i = 0; i < 4; ++i) {
+    const grid g{.extents = {1, 16, 20}};
+    memory.push_back(stained(g.voxels(), i));
+    mask_memory.emplace_back(static_cast<std::size_t>(g.voxels()), 1);
+    tiles.push_back(channels_last<const byte>(memory.back().data(), g, 3));
+    tissue.push_back(contiguous<const byte>(mask_memory.back().data(), g));
+  }
+  const auto target = fitted<lab>(stained(100, 9), 10, 10);
+  const auto results = [&](const auto& chain) {
+    using Out = typename suture::pipeline<std::remove_cvref_t<decltype(chain)>>::result_type;
+    const std::uint64_t ids[] = {4, 3, 2, 1};
+    const auto p = plan(chain, tiles, {.seed = 1, .sample_ids = ids});
+    std::vector<Out> out(static_cast<std::size_t>(4 * 3 * 16 * 20));
+    run(cpu{}, p, image(tiles, batch_views(out.data(), p.output_grids(), 3)));
+    return out;
+  };
+  {
+    // [augment]
+    const auto train = suture::random_hed_jitter{} | suture::random_affine{.rotate_deg = {0, 0, 180}} |
+                       suture::sampling<suture::linear, suture::reflect>{} |
+                       suture::random_color_jitter{.hue = {-.04f, .04f}, .probability = .5f} |
+                       suture::channel_normalize{} | suture::cast<suture::half>{};
+    // [/augment]
+    EXPECT_EQ(results(train).size(), 4u * 3 * 16 * 20);
+  }
+  // [reinhard]
+  std::vector<suture::colour_moments<suture::lab>> fitted(tiles.size());
+  suture::fit(suture::cpu{}, suture::fit_colour_moments<suture::lab>{}, tiles, suture::inside(tissue),
+              std::span(fitted));
+  const auto pipeline = suture::reinhard<suture::lab>{.fitted = fitted.data(), .target = target} |
+                        suture::random_flip{} | suture::cast<std::uint8_t>{};
+  // [/reinhard]
+  const auto alone = results(pipeline);
+  const std::size_t scanner_of[] = {0, 1, 1, 0};
+  // [scanners]
+  std::vector<suture::colour_sums<suture::lab>> scanners(2);
+  for (std::size_t i = 0; i < tiles.size(); ++i) scanners[scanner_of[i]].add(suture::cpu{}, tiles[i]);
+  for (std::size_t i = 0; i < tiles.size(); ++i) fitted[i] = scanners[scanner_of[i]].moments();
+  // [/scanners]
+  EXPECT_EQ(fitted[0], fitted[3]);
+  EXPECT_EQ(fitted[0].tally.count, 2u * 16 * 20);
+  EXPECT_NE(results(pipeline), alone);
 }
 
 }  // namespace

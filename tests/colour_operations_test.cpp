@@ -80,17 +80,18 @@ TEST(hed_jitter, published_values) {
 template <class Hed>
 colour jittered(const colour& v, const hed_jitter& op) {
   colour s = Hed::from_rgb(v);
-  for (std::size_t k = 0; k < 3; ++k)
-    s[k] = s[k] * static_cast<double>(op.alpha[k]) + static_cast<double>(op.beta[k]);
+  for (std::size_t k = 0; k < 3; ++k) s[k] = s[k] * static_cast<double>(op.alpha[k]) + static_cast<double>(op.beta[k]);
   return Hed::to_rgb(s);
 }
 
 TEST(hed_jitter, follows_its_formula_in_both_units) {
   for (hed_jitter op : {hed_jitter{}, hed_jitter{.alpha = {1.2f, .8f, .95f}, .beta = {.05f, -.04f, .01f}},
                         hed_jitter{.alpha = {0, 3, -1}, .beta = {.1f, .2f, .3f}}}) {
-    expect_formula(op.prepare(here), [&](const colour& v) { return jittered<reference::hed>(v, op); }, 2e-6);
+    expect_formula(
+        op.prepare(here), [&](const colour& v) { return jittered<reference::hed>(v, op); }, 2e-6);
     op.units = hed_units::tellez_plus2;
-    expect_formula(op.prepare(here), [&](const colour& v) { return jittered<reference::hed_plus2>(v, op); }, 6e-6);
+    expect_formula(
+        op.prepare(here), [&](const colour& v) { return jittered<reference::hed_plus2>(v, op); }, 6e-6);
   }
 }
 
@@ -112,12 +113,16 @@ TEST(hsv_jitter, follows_its_formula) {
   for (const hsv_jitter op : {hsv_jitter{}, hsv_jitter{.hue = .1f, .saturation = .3f, .value = -.2f},
                               hsv_jitter{.hue = -.4f, .saturation = -.5f, .value = .7f},
                               hsv_jitter{.hue = 1, .saturation = 1, .value = 1}, hsv_jitter{.hue = -1, .value = -1}})
-    expect_formula(op.prepare(here), [&](const colour& v) {
-      const auto moved = [](double x, double share) { return share < 0 ? x * (1 + share) : x + (1 - x) * share; };
-      const colour w = reference::hsv::from_rgb(v);
-      return reference::hsv::to_rgb({w[0] + static_cast<double>(op.hue), moved(w[1], static_cast<double>(op.saturation)),
-                                     moved(w[2], static_cast<double>(op.value))});
-    }, 8e-6);  // near grey the hue rests on differences that are rounded, and saturation is added
+    expect_formula(
+        op.prepare(here),
+        [&](const colour& v) {
+          const auto moved = [](double x, double share) { return share < 0 ? x * (1 + share) : x + (1 - x) * share; };
+          const colour w = reference::hsv::from_rgb(v);
+          return reference::hsv::to_rgb({w[0] + static_cast<double>(op.hue),
+                                         moved(w[1], static_cast<double>(op.saturation)),
+                                         moved(w[2], static_cast<double>(op.value))});
+        },
+        8e-6);  // near grey the hue rests on differences that are rounded, and saturation is added
 }
 
 // torchvision's steps one after the other, each limited to [0, 1].
@@ -151,12 +156,14 @@ TEST(color_jitter, follows_its_steps_in_every_order) {
     color_jitter op{.brightness = 1.3f, .contrast = .7f, .saturation = 1.5f, .hue = -.12f, .pivot = 140};
     std::copy(order.begin(), order.end(), op.order);
     // A colour near grey turns by any angle for a difference of its channels that is rounding alone.
-    expect_formula(at(op.prepare(here)), [&](const colour& v) { return stepped(v, op, 140 / 255.0); }, 3e-6);
+    expect_formula(
+        at(op.prepare(here)), [&](const colour& v) { return stepped(v, op, 140 / 255.0); }, 3e-6);
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
 TEST(color_jitter, of_ones_keeps_the_colour) {
-  expect_formula(at(color_jitter{}.prepare(here)), [](const colour& v) { return v; }, 1e-6);
+  expect_formula(
+      at(color_jitter{}.prepare(here)), [](const colour& v) { return v; }, 1e-6);
 }
 
 // Contrast about the mean grey of each of two tiles, found by the fit of their channels.
@@ -171,16 +178,18 @@ TEST(color_jitter, contrast_about_a_fitted_mean) {
   for (std::int32_t item = 0; item < 3; ++item) {
     const double* m = means[item];
     const double grey = item == 2 ? 77 : .299 * m[0] + .587 * m[1] + .114 * m[2];
-    expect_formula(at(op.prepare(here), item), [&](const colour& v) { return stepped(v, op, grey / 255); }, 2e-6);
+    expect_formula(
+        at(op.prepare(here), item), [&](const colour& v) { return stepped(v, op, grey / 255); }, 2e-6);
   }
 }
 
 TEST(grayscale, follows_its_weights) {
   const auto same = [](double grey) { return colour{grey, grey, grey}; };
-  expect_formula(grayscale{}.prepare(here),
-                 [&](const colour& v) { return same(.299 * v[0] + .587 * v[1] + .114 * v[2]); }, 2e-7);
-  expect_formula(grayscale{.rule = grey_rule::itu709}.prepare(here),
-                 [&](const colour& v) { return same(.2125 * v[0] + .7154 * v[1] + .0721 * v[2]); }, 2e-7);
+  expect_formula(
+      grayscale{}.prepare(here), [&](const colour& v) { return same(.299 * v[0] + .587 * v[1] + .114 * v[2]); }, 2e-7);
+  expect_formula(
+      grayscale{.rule = grey_rule::itu709}.prepare(here),
+      [&](const colour& v) { return same(.2125 * v[0] + .7154 * v[1] + .0721 * v[2]); }, 2e-7);
 }
 
 TEST(grayscale, is_that_of_pillow_for_every_third_colour_of_uint8) {
@@ -233,12 +242,14 @@ colour restained(const colour& v, const stain_jitter& op) {
 
 TEST(stain_jitter, follows_its_formula) {
   for (const bool keep_rest : {true, false})
-    for (const stain_jitter op :
-         {stain_jitter{.alpha = {1.2f, .8f}, .beta = {.1f, -.2f}, .keep_rest = keep_rest},
-          stain_jitter{.basis = {{.65f, .07f}, {.70f, .99f}, {.29f, .11f}}, .alpha = {.7f, 1.3f}, .keep_rest = keep_rest,
-                       .tissue_density = 0},
-          stain_jitter{.keep_rest = keep_rest}})
-      expect_formula(op.prepare(here), [&](const colour& v) { return restained(v, op); }, 3e-6);
+    for (const stain_jitter op : {stain_jitter{.alpha = {1.2f, .8f}, .beta = {.1f, -.2f}, .keep_rest = keep_rest},
+                                  stain_jitter{.basis = {{.65f, .07f}, {.70f, .99f}, {.29f, .11f}},
+                                  .alpha = {.7f, 1.3f},
+                                  .keep_rest = keep_rest,
+                                  .tissue_density = 0},
+                                  stain_jitter{.keep_rest = keep_rest}})
+      expect_formula(
+          op.prepare(here), [&](const colour& v) { return restained(v, op); }, 3e-6);
 }
 
 TEST(stain_jitter, leaves_glass_and_what_is_not_stain) {
@@ -288,8 +299,11 @@ TEST(colour_operations, take_colours_from_0_to_white) {
   expect_limits(hed_jitter{.alpha = {1.1f, .9f, 1}, .units = hed_units::tellez_plus2});
   expect_limits(stain_jitter{.alpha = {1.1f, .9f}, .tissue_density = 0});
   expect_limits(color_jitter{.brightness = 1.1f, .contrast = .9f, .saturation = 1.2f});
-  const colour_moments<lab> fitted{.mean = {60, 20, -10}, .status = fit_status::ok, .center = {60, 20, -10},
-                                   .deviation = {20, 10, 10}, .reciprocal = {.05f, .1f, .1f}};
+  const colour_moments<lab> fitted{.mean = {60, 20, -10},
+                                   .status = fit_status::ok,
+                                   .center = {60, 20, -10},
+                                   .deviation = {20, 10, 10},
+                                   .reciprocal = {.05f, .1f, .1f}};
   expect_limits(reinhard<lab>{.fitted = &fitted, .target = {.mean = {70, 15, -5}, .standard_deviation = {15, 12, 9}}});
 }
 
@@ -329,9 +343,10 @@ TEST(colour_operations, errors_name_the_value) {
   EXPECT_SAYS(color_jitter{.saturation = not_a_number}.prepare(here), "saturation nan must be 0 or above");
   EXPECT_SAYS(color_jitter{.hue = .6f}.prepare(here), "hue 0.6 must be in [-0.5, 0.5]");
   EXPECT_SAYS(color_jitter{.pivot = infinity}.prepare(here), "pivot inf must be finite");
-  EXPECT_SAYS((color_jitter{.order = {color_step::hue, color_step::hue, color_step::contrast, color_step::brightness}}
-                   .prepare(here)),
-              "order must hold each of the four steps once");
+  EXPECT_SAYS(
+      (color_jitter{.order = {color_step::hue, color_step::hue, color_step::contrast, color_step::brightness}}.prepare(
+          here)),
+      "order must hold each of the four steps once");
   EXPECT_SAYS((channel_normalize{.of = {{0, 0, 0}, {1, 0, 1}}}.prepare(here)), "standard_deviation 0 must be positive");
   EXPECT_SAYS((channel_normalize{.of = {{0, infinity, 0}, {1, 1, 1}}}.prepare(here)), "mean inf must be finite");
   EXPECT_SAYS((channel_normalize{.white = -255}.prepare(here)), "white -255");
@@ -429,7 +444,8 @@ TEST(random_colour_operations, stain_na_draws_by_its_law) {
   const colour_moments<lab> fitted{};
   const auto of = [&](stain_na_law law, double widen, std::size_t k, bool deviation) {
     return [=, &fitted](draws& r) {
-      const auto op = random_stain_na<lab>{.fitted = &fitted, .table = crc_lab, .law = law, .widen = widen}.draw(r, here);
+      const auto op =
+          random_stain_na<lab>{.fitted = &fitted, .table = crc_lab, .law = law, .widen = widen}.draw(r, here);
       return deviation ? op.target.standard_deviation[k] : op.target.mean[k];
     };
   };
@@ -458,7 +474,8 @@ float next_after(const Op& op) {
 }
 
 TEST(random_colour_operations, take_the_same_slots_whatever_their_parameters) {
-  EXPECT_EQ(next_after(random_hed_jitter{.alpha = 1, .units = hed_units::tellez_plus2}), next_after(random_hed_jitter{}));
+  EXPECT_EQ(next_after(random_hed_jitter{.alpha = 1, .units = hed_units::tellez_plus2}),
+            next_after(random_hed_jitter{}));
   EXPECT_EQ(next_after(random_hsv_jitter{.hue = 0}), next_after(random_hsv_jitter{}));
   EXPECT_EQ(next_after(random_stain_jitter{.alpha = {1, 3}}), next_after(random_stain_jitter{}));
   EXPECT_EQ(next_after(random_color_jitter{.random_order = true}), next_after(random_color_jitter{}));

@@ -24,8 +24,7 @@ std::vector<rgb> colours() {
   for (int r = 0; r <= 16; ++r)
     for (int g = 0; g <= 16; ++g)
       for (int b = 0; b <= 16; ++b)
-        result.push_back(
-            {{static_cast<float>(r) / 16, static_cast<float>(g) / 16, static_cast<float>(b) / 16}});
+        result.push_back({{static_cast<float>(r) / 16, static_cast<float>(g) / 16, static_cast<float>(b) / 16}});
   for (int v = 0; v < 256; ++v) {
     const float x = static_cast<float>(v) / 255;
     for (const rgb c : {rgb{{x, x, x}}, rgb{{x, 0, 0}}, rgb{{0, x, 0}}, rgb{{0, 0, x}}, rgb{{1, x, x}}, rgb{{1, 1, x}}})
@@ -110,8 +109,9 @@ TEST(ColourSpace, PublishedValues) {
 TEST(ColourSpace, ColoursComeBack) {
   double worst = 0;
   for (const rgb& v : colours())
-    for (const rgb& back : {suture::hsv::to_rgb(suture::hsv::from_rgb(v)), suture::lab::to_rgb(suture::lab::from_rgb(v)),
-                            suture::ruderman::to_rgb(suture::ruderman::from_rgb(v))})
+    for (const rgb& back :
+         {suture::hsv::to_rgb(suture::hsv::from_rgb(v)), suture::lab::to_rgb(suture::lab::from_rgb(v)),
+          suture::ruderman::to_rgb(suture::ruderman::from_rgb(v))})
       worst = std::max(worst, distance(back, double_of(v), false));
   EXPECT_LE(worst, 8e-6);
 }
@@ -161,8 +161,8 @@ TEST(ColourSpace, TheWayBackIsLimited) {
     for (const float b : values)
       for (const float c : values) {
         const rgb v{{a, b, c}};
-        for (const rgb& w : {suture::hed::to_rgb(v), suture::hsv::to_rgb(v), suture::lab::to_rgb(v),
-                             suture::ruderman::to_rgb(v)})
+        for (const rgb& w :
+             {suture::hed::to_rgb(v), suture::hsv::to_rgb(v), suture::lab::to_rgb(v), suture::ruderman::to_rgb(v)})
           for (const float x : w.c) ASSERT_TRUE(x >= 0 && x <= 1) << a << ' ' << b << ' ' << c << ": " << x;
       }
 }

@@ -101,8 +101,7 @@ TEST(OracleColour, StainsAsScikitImage) {
   for_each_case("color2d", "skimage.color.hed2rgb", 2, [](const oracle_case& c) {
     const auto stains = c.input<double>("hed");
     const std::vector<float> in(stains.values.begin(), stains.values.end());
-    const auto y = tile_result<float>(to_unit<hed>{}, in,
-                                      stains.shape[0], stains.shape[1]);
+    const auto y = tile_result<float>(to_unit<hed>{}, in, stains.shape[0], stains.shape[1]);
     expect_close(y, c.output<double>("y").values, 2e-6);
   });
   for_each_case("color2d", "skimage.color.separate_stains", 2, [](const oracle_case& c) {
@@ -139,8 +138,7 @@ TEST(OracleColour, SpacesAsScikitImage) {
   });
   for_each_case("color2d", "skimage.color.lab2rgb", 2, [](const oracle_case& c) {
     const auto in = c.input<float>("lab");
-    const auto y = tile_result<float>(to_unit<lab>{}, in.values,
-                                      in.shape[0], in.shape[1]);
+    const auto y = tile_result<float>(to_unit<lab>{}, in.values, in.shape[0], in.shape[1]);
     expect_close(y, c.output<double>("y").values, 2e-6);
   });
   for_each_case("color2d", "skimage.color.rgb2hsv", 2, [](const oracle_case& c) {
@@ -176,7 +174,7 @@ void expect_torchvision(const char* step, const std::function<color_jitter(float
                   auto y = in.through<float>(make(factor, static_cast<float>(sum / pixels)));
                   for (float& v : y) v /= 255;
                   expect_close(y, c.output<float>("y").values, 1e-4);  // grey by .2989, not .299
-                  if (std::string(step) == "saturation") return;      // of rounded greys
+                  if (std::string(step) == "saturation") return;       // of rounded greys
                   const auto bytes = in.through<float>(make(factor, static_cast<float>(whole_sum / pixels)));
                   expect_truncated(bytes, c.output<byte>("y_u8").values);
                 });

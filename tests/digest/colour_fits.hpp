@@ -62,9 +62,9 @@ private:
       table.standard_deviation[k] = {target.standard_deviation[k], target.standard_deviation[k] / 2};
     }
     for (const stain_na_law law : {stain_na_law::normal, stain_na_law::laplace, stain_na_law::uniform})
-      print_pipeline("stain_na_" + name,
-                     flip{{false, true, false}} |
-                         random_stain_na<Space>{.fitted = fitted.data(), .table = table, .law = law});
+      print_pipeline(
+          "stain_na_" + name,
+          flip{{false, true, false}} | random_stain_na<Space>{.fitted = fitted.data(), .table = table, .law = law});
   }
 
   template <class Pipeline>

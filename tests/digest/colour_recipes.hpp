@@ -28,15 +28,15 @@ void for_each_colour_recipe(const F& f) {
   f("hed_jitter", random_hed_jitter{.probability = .8f} | random_affine{.rotate_deg = {0, 0, 20}} |
                       sampling<linear, reflect>{} | random_hed_jitter{.units = hed_units::tellez_plus2} |
                       cast<std::uint8_t>{});
-  f("stain_jitter", random_stain_jitter{} | random_flip{} | random_stain_jitter{.keep_rest = false, .tissue_density = 0});
+  f("stain_jitter",
+    random_stain_jitter{} | random_flip{} | random_stain_jitter{.keep_rest = false, .tissue_density = 0});
   f("hsv_jitter", random_hsv_jitter{.hue = {-1, 1}, .saturation = {-1, 1}, .value = {-.5f, .5f}} |
                       random_grayscale{.probability = .5f} | channel_normalize{} | cast<suture::half>{});
   f("color_jitter", random_color_jitter{.brightness = {.5f, 1.5f}, .hue = {-.5f, .5f}, .random_order = true} |
                         crop_or_pad{patch} | sampling<linear, constant>{.border = {.value = 240}} |
                         random_color_jitter{.probability = .7f} | rescale{.slope = 1 / 255.f} |
                         random_color_jitter{.pivot = .5f, .white = 1});
-  f("grey", grayscale{.rule = grey_rule::pillow} | random_rot90{} | grayscale{.rule = grey_rule::itu709} |
-                grayscale{});
+  f("grey", grayscale{.rule = grey_rule::pillow} | random_rot90{} | grayscale{.rule = grey_rule::itu709} | grayscale{});
 }
 
 }  // namespace digest_test

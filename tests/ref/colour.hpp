@@ -46,7 +46,7 @@ inline constexpr matrix rgb_from_hed{{{0.65, 0.70, 0.29}, {0.07, 0.99, 0.11}, {0
 struct hed {
   static colour from_rgb(const colour& v) {
     const colour s = row_times(each(v, [](double x) { return std::log(std::max(x, 1e-6)) / std::log(1e-6); }),
-                              inverse(rgb_from_hed));
+                               inverse(rgb_from_hed));
     return each(s, [](double x) { return std::max(x, 0.0); });
   }
   static colour to_rgb(const colour& s) {
@@ -92,9 +92,8 @@ struct lab {
   static constexpr colour white{0.95047, 1, 1.08883};
 
   static colour from_rgb(const colour& v) {
-    const colour xyz = times(xyz_from_rgb, each(v, [](double x) {
-                              return x > 0.04045 ? std::pow((x + 0.055) / 1.055, 2.4) : x / 12.92;
-                            }));
+    const colour xyz = times(
+        xyz_from_rgb, each(v, [](double x) { return x > 0.04045 ? std::pow((x + 0.055) / 1.055, 2.4) : x / 12.92; }));
     colour f{};
     for (std::size_t i = 0; i < 3; ++i) {
       const double t = xyz[i] / white[i];
@@ -107,15 +106,13 @@ struct lab {
     colour f{v[1] / 500 + y, y, std::max(0.0, y - v[2] / 200)};
     for (std::size_t i = 0; i < 3; ++i)
       f[i] = white[i] * (f[i] > 0.2068966 ? f[i] * f[i] * f[i] : (f[i] - 16.0 / 116) / 7.787);
-    return unit(each(times(inverse(xyz_from_rgb), f), [](double x) {
-      return x > 0.0031308 ? 1.055 * std::pow(x, 1 / 2.4) - 0.055 : 12.92 * x;
-    }));
+    return unit(each(times(inverse(xyz_from_rgb), f),
+                     [](double x) { return x > 0.0031308 ? 1.055 * std::pow(x, 1 / 2.4) - 0.055 : 12.92 * x; }));
   }
 };
 
 struct ruderman {
-  static constexpr matrix lms_from_rgb{
-      {{0.3811, 0.5783, 0.0402}, {0.1967, 0.7244, 0.0782}, {0.0241, 0.1288, 0.8444}}};
+  static constexpr matrix lms_from_rgb{{{0.3811, 0.5783, 0.0402}, {0.1967, 0.7244, 0.0782}, {0.0241, 0.1288, 0.8444}}};
 
   static colour from_rgb(const colour& v) {
     const colour c = each(times(lms_from_rgb, v), [](double x) { return std::log(std::max(255 * x, 0x1p-52)); });

@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(fit_threads)
 
 template <class Space>
 __global__ void __launch_bounds__(32) colour_moment_finish_kernel(device_colour_sums* states, std::int32_t ddof,
-                                                                 colour_moments<Space>* results, std::int64_t count) {
+                                                                  colour_moments<Space>* results, std::int64_t count) {
   require_ieee_arithmetic();
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * 32 + threadIdx.x;
   if (i >= count) return;
@@ -66,8 +66,7 @@ __global__ void __launch_bounds__(32) colour_moment_finish_kernel(device_colour_
 struct colour_fit_layout {
   std::size_t states, bytes;
   explicit colour_fit_layout(std::size_t samples)
-      : states(aligned(samples * sizeof(fit_record))),
-        bytes(states + aligned(samples * sizeof(device_colour_sums))) {}
+      : states(aligned(samples * sizeof(fit_record))), bytes(states + aligned(samples * sizeof(device_colour_sums))) {}
 };
 
 }  // namespace detail

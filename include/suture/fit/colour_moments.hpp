@@ -147,8 +147,8 @@ private:
         for (int i = 0; i < width; ++i) {
           const std::int64_t x = begin + std::min(i, n - 1);
           const T* const p = values + x * stride;
-          const rgb pixel{{storage<T>::load(p[0]), storage<T>::load(p[channel_stride]),
-                           storage<T>::load(p[2 * channel_stride])}};
+          const rgb pixel{
+              {storage<T>::load(p[0]), storage<T>::load(p[channel_stride]), storage<T>::load(p[2 * channel_stride])}};
           const detail::verdict verdict = i < n ? select(p[0], map[x * map_stride]) : detail::verdict::rejected;
           const bool finite = detail::all_finite(pixel);
           tally.undeclared += verdict == detail::verdict::undeclared ? 1u : 0u;

@@ -75,8 +75,8 @@ struct fit_shape {
   __device__ std::int64_t group() const { return first_group + blockIdx.y; }
 };
 
-// visit(pointer to the value, verdict) for every voxel of this block's rows. Warps take rows in turn; long rows take the
-// whole block.
+// visit(pointer to the value, verdict) for every voxel of this block's rows. Warps take rows in turn; long rows take
+// the whole block.
 template <class T, class Map, class Selector, class Visit>
 __device__ __forceinline__ void visit_places(const fit_shape& shape, const Selector& select, const Visit& visit) {
   const std::int64_t group = shape.group();

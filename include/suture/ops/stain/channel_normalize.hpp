@@ -30,7 +30,8 @@ struct channel_normalize {
     float factor[3], offset[3];
 
     SUTURE_FN rgb operator()(const rgb& x) const {
-      return {{fma(x.c[0], factor[0], offset[0]), fma(x.c[1], factor[1], offset[1]), fma(x.c[2], factor[2], offset[2])}};
+      return {
+          {fma(x.c[0], factor[0], offset[0]), fma(x.c[1], factor[1], offset[1]), fma(x.c[2], factor[2], offset[2])}};
     }
   };
 

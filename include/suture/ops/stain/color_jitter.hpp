@@ -45,8 +45,9 @@ struct color_jitter {
     float factor = 1, of_grey = 0, of_pivot = 0;
 
     SUTURE_FN rgb operator()(const rgb& v, float g) const {
-      const float added = fma(detail::itu601_weights(v), of_grey, fma(g, of_pivot, 0.0f));
-      return detail::limit({{fma(v.c[0], factor, added), fma(v.c[1], factor, added), fma(v.c[2], factor, added)}}, 0, 1);
+      const float added = fma(detail::itu601_weights()(v), of_grey, fma(g, of_pivot, 0.0f));
+      return detail::limit({{fma(v.c[0], factor, added), fma(v.c[1], factor, added), fma(v.c[2], factor, added)}}, 0,
+                           1);
     }
   };
 
@@ -80,7 +81,7 @@ struct color_jitter {
           reinterpret_cast<std::uintptr_t>(fitted) + static_cast<std::uintptr_t>(at.item) * (3 * sizeof(moments));
       const auto m =
           reinterpret_cast<const moments*>((given & ~mask) | (reinterpret_cast<std::uintptr_t>(stated) & mask));
-      const float grey = detail::itu601_weights(range.enter({{m[0].center, m[1].center, m[2].center}}));
+      const float grey = detail::itu601_weights()(range.enter({{m[0].center, m[1].center, m[2].center}}));
       return math::detail::select(m[0].status == fit_status::empty, pivot, grey);
     }
   };
@@ -109,8 +110,12 @@ struct color_jitter {
         case color_step::contrast:
           *next++ = {contrast, 0, brightened ? (1 - contrast) * brightness : 1 - contrast};
           break;
-        case color_step::saturation: *next++ = {saturation, 1 - saturation, 0}; break;
-        case color_step::hue: next = f.after; break;
+        case color_step::saturation:
+          *next++ = {saturation, 1 - saturation, 0};
+          break;
+        case color_step::hue:
+          next = f.after;
+          break;
       }
     }
     return f;

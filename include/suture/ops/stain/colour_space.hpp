@@ -24,9 +24,7 @@ namespace suture {
 namespace detail {
 
 // The inner product of a pixel and three weights.
-SUTURE_FN float weigh(const rgb& v, float a, float b, float c) {
-  return fma(v.c[0], a, fma(v.c[1], b, v.c[2] * c));
-}
+SUTURE_FN float weigh(const rgb& v, float a, float b, float c) { return fma(v.c[0], a, fma(v.c[1], b, v.c[2] * c)); }
 
 SUTURE_FN rgb limit(const rgb& v, float low, float high) {
   return {{math::detail::clamp_number(v.c[0], low, high), math::detail::clamp_number(v.c[1], low, high),
@@ -38,8 +36,8 @@ SUTURE_FN float smaller(float a, float b) { return math::detail::select(a < b, a
 
 // ln x of every channel, for positive normal x.
 SUTURE_FN rgb log_of_normal(const rgb& v) {
-  return {{math::detail::log_of_normal(v.c[0]), math::detail::log_of_normal(v.c[1]),
-           math::detail::log_of_normal(v.c[2])}};
+  return {
+      {math::detail::log_of_normal(v.c[0]), math::detail::log_of_normal(v.c[1]), math::detail::log_of_normal(v.c[2])}};
 }
 SUTURE_FN rgb exp(const rgb& v) { return {{math::exp(v.c[0]), math::exp(v.c[1]), math::exp(v.c[2])}}; }
 
@@ -161,8 +159,7 @@ struct lab {
   static constexpr double resolution = 1e-4;
 
   SUTURE_FN static rgb from_rgb(const rgb& v) {
-    const rgb linear{
-        {detail::linear_of_srgb(v.c[0]), detail::linear_of_srgb(v.c[1]), detail::linear_of_srgb(v.c[2])}};
+    const rgb linear{{detail::linear_of_srgb(v.c[0]), detail::linear_of_srgb(v.c[1]), detail::linear_of_srgb(v.c[2])}};
     const float fx = curve(detail::weigh(linear, 0.4339463633781182f, 0.3762138731364483f, 0.1898250339305817f));
     const float fy = curve(detail::weigh(linear, 0.212671f, 0.71516f, 0.072169f));
     const float fz = curve(detail::weigh(linear, 0.017756674595666908f, 0.10946887943939825f, 0.8727046462716862f));
@@ -174,11 +171,11 @@ struct lab {
     const float fx = fma(v.c[1], 0x1.0624dep-9f, fy);
     const float fz = detail::larger(fma(v.c[2], -0x1.47ae14p-8f, fy), 0.0f);
     const rgb xyz{{uncurve(fx), uncurve(fy), uncurve(fz)}};
-    const rgb linear = detail::limit(
-        {{detail::weigh(xyz, 3.0799803022718044f, -1.5371515162713185f, -0.5428213080224701f),
-          detail::weigh(xyz, -0.9212477523232383f, 1.8759900014898907f, 0.045247339514465995f),
-          detail::weigh(xyz, 0.05289046109881183f, -0.20404133836651123f, 1.1512320119619401f)}},
-        0, 1);
+    const rgb linear =
+        detail::limit({{detail::weigh(xyz, 3.0799803022718044f, -1.5371515162713185f, -0.5428213080224701f),
+                        detail::weigh(xyz, -0.9212477523232383f, 1.8759900014898907f, 0.045247339514465995f),
+                        detail::weigh(xyz, 0.05289046109881183f, -0.20404133836651123f, 1.1512320119619401f)}},
+                      0, 1);
     return detail::limit({{detail::srgb_of_linear(linear.c[0]), detail::srgb_of_linear(linear.c[1]),
                            detail::srgb_of_linear(linear.c[2])}},
                          0, 1);
@@ -209,15 +206,16 @@ struct ruderman {
                         detail::weigh(v, 0.0241f, 0.1288f, 0.8444f)}},
                       0x1.010102p-60f, 0x1p60f));  // 2^-52 / 255
     const float sum = cones.c[0] + cones.c[1];
-    return {{fma(sum + cones.c[2], 0x1.279a74p-1f, 0x1.3320c4p3f), fma(fma(cones.c[2], -2.0f, sum), 0x1.a20bd8p-2f, 0.0f),
+    return {{fma(sum + cones.c[2], 0x1.279a74p-1f, 0x1.3320c4p3f),
+             fma(fma(cones.c[2], -2.0f, sum), 0x1.a20bd8p-2f, 0.0f),
              fma(cones.c[0] - cones.c[1], 0x1.6a09e6p-1f, 0.0f)}};
   }
 
   SUTURE_FN static rgb to_rgb(const rgb& v) {
     const float l = fma(v.c[0], 0x1.279a74p-1f, -0x1.62a410p2f);  // l / sqrt(3) - ln 255
     const float lm = fma(v.c[1], 0x1.a20bd8p-2f, l);
-    const rgb cones = detail::exp({{fma(v.c[2], 0x1.6a09e6p-1f, lm), fma(v.c[2], -0x1.6a09e6p-1f, lm),
-                                    fma(v.c[1], -0x1.a20bd8p-1f, l)}});
+    const rgb cones = detail::exp(
+        {{fma(v.c[2], 0x1.6a09e6p-1f, lm), fma(v.c[2], -0x1.6a09e6p-1f, lm), fma(v.c[1], -0x1.a20bd8p-1f, l)}});
     return detail::limit({{detail::weigh(cones, 4.468669863496255f, -3.5886759034721267f, 0.11960436657860116f),
                            detail::weigh(cones, -1.2197166276177631f, 2.3830879129554567f, -0.16263011175140055f),
                            detail::weigh(cones, 0.058508476938545856f, -0.2610784390276937f, 1.205665908525623f)}},

@@ -21,9 +21,11 @@ namespace detail {
 struct grey_weights {
   float red, green, blue;
 
-  SUTURE_FN float operator()(const rgb& v) const { return fma(v.c[0], red, fma(v.c[1], green, fma(v.c[2], blue, 0.0f))); }
+  SUTURE_FN float operator()(const rgb& v) const {
+    return fma(v.c[0], red, fma(v.c[1], green, fma(v.c[2], blue, 0.0f)));
+  }
 };
-inline constexpr grey_weights itu601_weights{.299f, .587f, .114f};
+SUTURE_FN constexpr grey_weights itu601_weights() { return {.299f, .587f, .114f}; }
 
 }  // namespace detail
 
@@ -51,9 +53,12 @@ struct grayscale {
 
   functor prepare(const site&) const {
     switch (rule) {
-      case grey_rule::itu709: return {{.2125f, .7154f, .0721f}, false};
-      case grey_rule::pillow: return {{19595 / 65536.0f, 38470 / 65536.0f, 7471 / 65536.0f}, true};
-      default: return {detail::itu601_weights, false};
+      case grey_rule::itu709:
+        return {{.2125f, .7154f, .0721f}, false};
+      case grey_rule::pillow:
+        return {{19595 / 65536.0f, 38470 / 65536.0f, 7471 / 65536.0f}, true};
+      default:
+        return {detail::itu601_weights(), false};
     }
   }
 };

@@ -52,14 +52,9 @@ struct hed_jitter {
     detail::check_finite(beta, "beta", where);
     const bool modern = units == hed_units::modern;
     constexpr float decades = 0x1.ba18aap3f;  // ln 1e6
-    return {detail::make_colour_range(white, where),
-            modern ? 0.0f : 2.0f,
-            modern ? 1e-6f : 2.0f,
-            modern ? -1 / decades : -1.0f,
-            modern ? 0.0f : -FLT_MAX,
-            modern ? -decades : -1.0f,
-            {alpha[0], alpha[1], alpha[2]},
-            {beta[0], beta[1], beta[2]}};
+    return {detail::make_colour_range(white, where), modern ? 0.0f : 2.0f,       modern ? 1e-6f : 2.0f,
+            modern ? -1 / decades : -1.0f,           modern ? 0.0f : -FLT_MAX,   modern ? -decades : -1.0f,
+            {alpha[0], alpha[1], alpha[2]},          {beta[0], beta[1], beta[2]}};
   }
 };
 

@@ -45,12 +45,8 @@ struct hsv_jitter {
     check_share(saturation, "saturation");
     check_share(value, "value");
     const float turns = hue < 0 ? hue + 1 : hue;
-    return {detail::make_colour_range(white, where),
-            turns < 1 ? 6 * turns : 0.0f,
-            1 - std::abs(saturation),
-            saturation > 0 ? saturation : 0.0f,
-            1 - std::abs(value),
-            value > 0 ? value : 0.0f};
+    return {detail::make_colour_range(white, where), turns < 1 ? 6 * turns : 0.0f, 1 - std::abs(saturation),
+            saturation > 0 ? saturation : 0.0f,      1 - std::abs(value),          value > 0 ? value : 0.0f};
   }
 };
 

@@ -29,8 +29,8 @@ struct stain_jitter {
 
   struct functor {
     detail::colour_range range;
-    float glass;            // the sum of logarithms above which a pixel is
-    float rest;             // share of the optical density that stays
+    float glass;              // the sum of logarithms above which a pixel is
+    float rest;               // share of the optical density that stays
     float share[2], beta[2];  // what is added: of each concentration, and to it
     float unmix[2][3], basis[3][2];
 
