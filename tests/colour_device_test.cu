@@ -67,7 +67,7 @@ struct batch {
 
 template <class T>
 class colour_device : public testing::Test {};
-using stored_types = testing::Types<std::uint8_t, float, half>;
+using stored_types = testing::Types<std::uint8_t, float, suture::half>;
 TYPED_TEST_SUITE(colour_device, stored_types);
 
 // The operation for the CPU and for the device, which differ in pointers to fitted statistics alone.
@@ -148,6 +148,18 @@ TYPED_TEST(colour_device, contrast_about_fitted_means) {
   fit(cuda{nullptr, workspace}, how, b.device, everything{}, results.span());
   expect_same("color_jitter", b, random_color_jitter{.contrast = {.3f, .5f}, .fitted = expected.data()},
               random_color_jitter{.contrast = {.3f, .5f}, .fitted = results.data()});
+}
+
+TEST(colour_fit_device, stain_jitter_in_the_basis_of_each_tile) {
+  const batch<std::uint8_t> b;
+  const fit_macenko how;
+  std::vector<stain_basis> expected(b.grids.size());
+  fit(cpu{}, how, b.host, everything{}, std::span(expected));
+  const device_array<stain_basis> results(expected);
+  expect_same("stain_jitter", b, random_stain_jitter{.fitted = expected.data()},
+              random_stain_jitter{.fitted = results.data()});
+  expect_same("stain_jitter shared", b, random_stain_jitter{.fitted = expected.data(), .shared = true},
+              random_stain_jitter{.fitted = results.data(), .shared = true});
 }
 
 TEST(colour_fit_device, does_not_show_the_batch_in_its_launches) {

@@ -224,9 +224,9 @@ colour restained(const colour& v, const stain_jitter& op) {
   double gram[2][2] = {}, right[2] = {};
   for (std::size_t c = 0; c < 3; ++c)
     for (int i = 0; i < 2; ++i) {
-      const double b = static_cast<double>(op.basis[c][i]);
+      const double b = op.basis[static_cast<int>(c)][i];
       right[i] += b * density[c];
-      for (int j = 0; j < 2; ++j) gram[i][j] += b * static_cast<double>(op.basis[c][j]);
+      for (int j = 0; j < 2; ++j) gram[i][j] += b * op.basis[static_cast<int>(c)][j];
     }
   const double determinant = gram[0][0] * gram[1][1] - gram[0][1] * gram[1][0];
   for (int k = 0; k < 2; ++k) {
@@ -234,7 +234,7 @@ colour restained(const colour& v, const stain_jitter& op) {
     const double t = static_cast<double>(op.alpha[k]) * s + static_cast<double>(op.beta[k]);
     for (std::size_t c = 0; c < 3; ++c) {
       if (!op.keep_rest && k == 0) density[c] = 0;
-      density[c] += static_cast<double>(op.basis[c][k]) * (op.keep_rest ? t - s : t);
+      density[c] += op.basis[static_cast<int>(c)][k] * (op.keep_rest ? t - s : t);
     }
   }
   return reference::unit(reference::each(density, [](double d) { return std::exp(-d); }));
@@ -242,21 +242,39 @@ colour restained(const colour& v, const stain_jitter& op) {
 
 TEST(stain_jitter, follows_its_formula) {
   for (const bool keep_rest : {true, false})
-    for (const stain_jitter op : {stain_jitter{.alpha = {1.2f, .8f}, .beta = {.1f, -.2f}, .keep_rest = keep_rest},
-                                  stain_jitter{.basis = {{.65f, .07f}, {.70f, .99f}, {.29f, .11f}},
+    for (const stain_jitter& op : {stain_jitter{.alpha = {1.2f, .8f}, .beta = {.1f, -.2f}, .keep_rest = keep_rest},
+                                  stain_jitter{.basis = {{{.65, .07}, {.70, .99}, {.29, .11}}},
                                   .alpha = {.7f, 1.3f},
                                   .keep_rest = keep_rest,
                                   .tissue_density = 0},
                                   stain_jitter{.keep_rest = keep_rest}})
       expect_formula(
-          op.prepare(here), [&](const colour& v) { return restained(v, op); }, 3e-6);
+          at(op.prepare(here)), [&](const colour& v) { return restained(v, op); }, 3e-6);
+}
+
+// Each tile in its own basis, one that could not be fitted, and all in that of the first.
+TEST(stain_jitter, in_fitted_bases) {
+  stain_basis fitted[3];
+  fitted[0].stains = {{{.65, .07}, {.70, .99}, {.29, .11}}};
+  for (stain_basis& b : fitted) b.unmixing = detail::unmix(b.stains, 0);
+  fitted[0].unchanged = fitted[1].unchanged = 0;
+  stain_jitter op{.fitted = fitted, .alpha = {1.3f, .6f}, .beta = {.05f, .1f}};
+  for (std::int32_t item = 0; item < 3; ++item) {
+    stain_jitter stated = op;
+    stated.basis = fitted[item].stains;
+    expect_formula(
+        at(op.prepare(here), item), [&](const colour& v) { return item == 2 ? v : restained(v, stated); }, 3e-6);
+  }
+  op.shared = true;
+  for (const rgb& v : colours())
+    for (int c = 0; c < 3; ++c) ASSERT_EQ(at(op.prepare(here), 2)(v).c[c], at(op.prepare(here), 0)(v).c[c]);
 }
 
 TEST(stain_jitter, leaves_glass_and_what_is_not_stain) {
-  const auto f = stain_jitter{.alpha = {1.5f, 1.5f}, .beta = {.3f, .3f}}.prepare(here);
+  const auto f = at(stain_jitter{.alpha = {1.5f, 1.5f}, .beta = {.3f, .3f}}.prepare(here));
   const rgb glass{{240, 238, 242}};
   for (int c = 0; c < 3; ++c) EXPECT_NEAR(f(glass).c[c], glass.c[c], 2e-5);
-  const auto same = stain_jitter{}.prepare(here);
+  const auto same = at(stain_jitter{}.prepare(here));
   for (const rgb& v : colours())
     for (int c = 0; c < 3; ++c) ASSERT_NEAR(same(v).c[c], std::max(v.c[c], same(v).c[c] < 1.01f ? 1.0f : 0.0f), 2e-4);
 }
@@ -323,7 +341,7 @@ TEST(colour_operations, give_a_row_what_they_give_a_pixel) {
         v = get<0>(chain.operations).prepare(here)(v);
         v = get<1>(chain.operations).prepare(here)(v);
         v = get<2>(chain.operations).prepare(here)(v, voxel{});
-        v = get<3>(chain.operations).prepare(here)(v);
+        v = get<3>(chain.operations).prepare(here)(v, voxel{});
         v = get<4>(chain.operations).prepare(here)(v);
         for (std::size_t k = 0; k < 3; ++k) ASSERT_EQ(got[i + k], v.c[k]) << width;
       }
@@ -350,9 +368,10 @@ TEST(colour_operations, errors_name_the_value) {
   EXPECT_SAYS((channel_normalize{.of = {{0, 0, 0}, {1, 0, 1}}}.prepare(here)), "standard_deviation 0 must be positive");
   EXPECT_SAYS((channel_normalize{.of = {{0, infinity, 0}, {1, 1, 1}}}.prepare(here)), "mean inf must be finite");
   EXPECT_SAYS((channel_normalize{.white = -255}.prepare(here)), "white -255");
-  EXPECT_SAYS((stain_jitter{.basis = {{.5f, 1}, {.5f, 1}, {.5f, 1}}}.prepare(here)), "one direction");
-  EXPECT_SAYS((stain_jitter{.basis = {{0, 1}, {0, 1}, {0, 1}}}.prepare(here)), "one direction");
-  EXPECT_SAYS((stain_jitter{.basis = {{not_a_number, 1}, {0, 1}, {0, 1}}}.prepare(here)), "basis nan");
+  EXPECT_SAYS((stain_jitter{.basis = {{{.5, 1}, {.5, 1}, {.5, 1}}}}.prepare(here)), "cannot be inverted");
+  EXPECT_SAYS((stain_jitter{.basis = {{{0, 1}, {0, 1}, {0, 1}}}}.prepare(here)), "has no length");
+  EXPECT_SAYS((stain_jitter{.basis = {{{HUGE_VAL, 1}, {0, 1}, {0, 1}}}}.prepare(here)),
+              "stain matrix element (0, 0) is inf");
   EXPECT_SAYS((stain_jitter{.alpha = {infinity, 1}}.prepare(here)), "alpha inf");
   EXPECT_SAYS((stain_jitter{.beta = {0, infinity}}.prepare(here)), "beta inf");
   EXPECT_SAYS(stain_jitter{.tissue_density = -1}.prepare(here), "tissue_density -1");

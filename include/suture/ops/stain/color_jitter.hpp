@@ -57,10 +57,29 @@ struct color_jitter {
     float pivot;
     float sextants;
     blend before[3], after[3];
-    moments stated[3];  // in place of `fitted`; empty, so that the grey is `pivot`
 
-    SUTURE_FN rgb operator()(const rgb& x, const voxel& at) const {
-      const float g = grey_of(at);
+    SUTURE_FN rgb operator()(const rgb& x, const voxel& at) const { return stepped(x, grey_of(at.item)); }
+
+    // The lanes of a strip, all of one item, on the host: its mean grey is read once.
+    template <int N>
+    SUTURE_INLINE void apply_lanes(float (&v)[3][N], std::int32_t item) const {
+      const functor mine = *this;
+      const float g = mine.grey_of(item);
+      for (int l = 0; l < N; ++l) {
+        const rgb result = mine.stepped({{v[0][l], v[1][l], v[2][l]}}, g);
+        for (int c = 0; c < 3; ++c) v[c][l] = result.c[c];
+      }
+    }
+
+  private:
+    SUTURE_FN float grey_of(std::int32_t item) const {
+      if (fitted == nullptr) return pivot;
+      const moments* m = fitted + static_cast<std::int64_t>(item) * 3;
+      if (m[0].status == fit_status::empty) return pivot;
+      return detail::itu601_weights()(range.enter({{m[0].center, m[1].center, m[2].center}}));
+    }
+
+    SUTURE_FN rgb stepped(const rgb& x, float g) const {
       rgb v = range.enter(x);
       SUTURE_UNROLL
       for (int i = 0; i < 3; ++i) v = before[i](v, g);
@@ -71,18 +90,6 @@ struct color_jitter {
       SUTURE_UNROLL
       for (int i = 0; i < 3; ++i) v = after[i](v, g);
       return range.leave(v);
-    }
-
-  private:
-    SUTURE_FN float grey_of(const voxel& at) const {
-      // By mask: with a condition before the loads a compiler would leave the loop over pixels scalar.
-      const std::uintptr_t mask = fitted == nullptr ? ~std::uintptr_t{0} : 0;
-      const std::uintptr_t given =
-          reinterpret_cast<std::uintptr_t>(fitted) + static_cast<std::uintptr_t>(at.item) * (3 * sizeof(moments));
-      const auto m =
-          reinterpret_cast<const moments*>((given & ~mask) | (reinterpret_cast<std::uintptr_t>(stated) & mask));
-      const float grey = detail::itu601_weights()(range.enter({{m[0].center, m[1].center, m[2].center}}));
-      return math::detail::select(m[0].status == fit_status::empty, pivot, grey);
     }
   };
 
@@ -96,7 +103,7 @@ struct color_jitter {
     require(hue >= -.5f && hue <= .5f, where, "hue ", hue, " must be in [-0.5, 0.5]");
     require(std::isfinite(pivot), where, "pivot ", pivot, " must be finite");
     const float turns = hue < 0 ? hue + 1 : hue;
-    functor f{detail::make_colour_range(white, where), fitted, pivot / white, turns < 1 ? 6 * turns : 0.0f, {}, {}, {}};
+    functor f{detail::make_colour_range(white, where), fitted, pivot / white, turns < 1 ? 6 * turns : 0.0f, {}, {}};
     bool seen[4] = {}, brightened = false;
     blend* next = f.before;
     for (const color_step step : order) {

@@ -34,28 +34,53 @@ struct reinhard {
     const colour_moments<Space>* fitted;
     detail::colour_range range;
     float mean[3], deviation[3];
-    float inverse_first;  // 1 / deviation[0]; infinite where that is 0
+    float inverse_first;  // 1 / deviation[0], very large where that is 0
     bool modified;
 
-    SUTURE_FN rgb operator()(const rgb& x, const voxel& at) const {
-      using math::detail::select;
-      const colour_moments<Space>& m = fitted[at.item];
-      const rgb unit = range.enter(x);
-      const rgb v = Space::from_rgb(unit);
+    SUTURE_FN rgb operator()(const rgb& x, const voxel& at) const { return moved(x, of(at.item)); }
+
+    // The lanes of a strip, all of one item, on the host: what belongs to it is worked out once.
+    template <int N>
+    SUTURE_INLINE void apply_lanes(float (&v)[3][N], std::int32_t item) const {
+      const functor mine = *this;
+      const move m = mine.of(item);
+      for (int l = 0; l < N; ++l) {
+        const rgb result = mine.moved({{v[0][l], v[1][l], v[2][l]}}, m);
+        for (int c = 0; c < 3; ++c) v[c][l] = result.c[c];
+      }
+    }
+
+  private:
+    // (x - from) scale + to
+    struct move {
+      float from[3], scale[3], to[3];
+      bool empty;
+    };
+
+    SUTURE_FN move of(std::int32_t item) const {
+      const colour_moments<Space>& m = fitted[item];
+      move result{{}, {}, {}, m.status == fit_status::empty};
       const float change = fma(-m.deviation[0], inverse_first, 1.0f);
-      const float stretch = 1.0f + select(change > 0.0f, change, .05f);
-      rgb moved{};
+      const float stretch = 1.0f + (change > 0 ? change : .05f);
       SUTURE_UNROLL
       for (int k = 0; k < 3; ++k) {
-        const float plain = select(m.reciprocal[k] > 0.0f, fma(deviation[k], m.reciprocal[k], 0.0f), 1.0f);
-        const float scale = select(modified, k == 0 ? stretch : 1.0f, plain);
-        const float to = k == 0 ? select(modified, m.center[0], mean[0]) : mean[k];
-        moved.c[k] = fma(v.c[k] - m.center[k], scale, to);
+        result.from[k] = m.center[k];
+        const float plain = m.reciprocal[k] > 0 ? fma(deviation[k], m.reciprocal[k], 0.0f) : 1.0f;
+        result.scale[k] = !modified ? plain : k == 0 ? stretch : 1.0f;
+        result.to[k] = modified && k == 0 ? m.center[k] : mean[k];
       }
-      rgb result = Space::to_rgb(moved);
+      return result;
+    }
+
+    SUTURE_FN rgb moved(const rgb& x, const move& m) const {
+      const rgb unit = range.enter(x);
+      rgb v = Space::from_rgb(unit);
       SUTURE_UNROLL
-      for (int k = 0; k < 3; ++k) result.c[k] = select(m.status == fit_status::empty, unit.c[k], result.c[k]);
-      return range.leave(result);
+      for (int k = 0; k < 3; ++k) v.c[k] = fma(v.c[k] - m.from[k], m.scale[k], m.to[k]);
+      v = Space::to_rgb(v);
+      SUTURE_UNROLL
+      for (int k = 0; k < 3; ++k) v.c[k] = math::detail::select(m.empty, unit.c[k], v.c[k]);
+      return range.leave(v);
     }
   };
 

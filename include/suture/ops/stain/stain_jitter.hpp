@@ -4,21 +4,26 @@
 
 #include <string_view>
 
+#include "../../core/voxel.hpp"
+#include "../../fit/stain_basis.hpp"
 #include "../value/interval.hpp"
 #include "colour_range.hpp"
 
 namespace suture {
 
 // Concentrations c, the least-squares solution of basis c = d for the optical densities d = -ln(max(x, white / 255) /
-// white), become alpha c + beta. `basis` is the optical density of a unit of each stain: rows red, green, blue; columns
-// haematoxylin, eosin. What the two stains do not explain is kept, so that alpha 1 and beta 0 leave a colour as it is;
-// with `keep_rest` false it is dropped, as other libraries do. Pixels of a mean optical density below `tissue_density`
-// are glass and stay as they are (0: all are tissue).
-// In [0, white]: values outside are brought to its ends first, NaN to 0, and so is the result.
-// Errors: a number that is not finite, stains of one direction, a density below 0, white not positive.
-// Source: StainTools and TIAToolbox StainAugmentor, torchstain MacenkoAugmentor.
+// white), become alpha c + beta. The basis is that of the tile, by what fit_macenko left in `fitted` (one result per
+// sample, or with `shared` one for all, in the memory of whichever executor runs, read when the pipeline runs), or
+// where that is null `basis`. What the two stains do not explain is kept, so that alpha 1 and beta 0 leave a colour as
+// it is; with `keep_rest` false it is dropped, as other libraries do. Pixels of a mean optical density below
+// `tissue_density` are glass and stay as they are (0: all are tissue), as does a tile the fit left `unchanged`. In [0,
+// white]: values outside are brought to its ends first, NaN to 0, and so is the result. Errors: a number that is not
+// finite, a basis that cannot be inverted, a density below 0, white not positive. Source: StainTools and TIAToolbox
+// StainAugmentor, torchstain MacenkoAugmentor.
 struct stain_jitter {
-  float basis[3][2] = {{.5626f, .2159f}, {.7201f, .8012f}, {.4062f, .5581f}};
+  const stain_basis* fitted = nullptr;
+  bool shared = false;
+  stain_matrix basis = stain_reference{}.stains;
   float alpha[2] = {1, 1};
   float beta[2] = {0, 0};
   bool keep_rest = true;
@@ -28,25 +33,61 @@ struct stain_jitter {
   static constexpr std::string_view name = "stain_jitter";
 
   struct functor {
+    const stain_basis* fitted;
+    std::int32_t each;
     detail::colour_range range;
     float glass;              // the sum of logarithms above which a pixel is
     float rest;               // share of the optical density that stays
     float share[2], beta[2];  // what is added: of each concentration, and to it
     float unmix[2][3], basis[3][2];
 
-    SUTURE_FN rgb operator()(const rgb& x) const {
+    SUTURE_FN rgb operator()(const rgb& x, const voxel& at) const { return jittered(x, of(at.item)); }
+
+    // The lanes of a strip, all of one item, on the host: its stains are read once.
+    template <int N>
+    SUTURE_INLINE void apply_lanes(float (&v)[3][N], std::int32_t item) const {
+      const functor mine = *this;
+      const stains tile = mine.of(item);
+      for (int l = 0; l < N; ++l) {
+        const rgb result = mine.jittered({{v[0][l], v[1][l], v[2][l]}}, tile);
+        for (int c = 0; c < 3; ++c) v[c][l] = result.c[c];
+      }
+    }
+
+  private:
+    struct stains {
+      float unmix[2][3], basis[3][2];
+      bool unchanged;
+    };
+
+    SUTURE_FN stains of(std::int32_t item) const {
+      stains result{{}, {}, false};
+      const stain_basis* tile = fitted == nullptr ? nullptr : fitted + static_cast<std::int64_t>(item) * each;
+      result.unchanged = tile != nullptr && tile->unchanged != 0;
+      SUTURE_UNROLL
+      for (int c = 0; c < 3; ++c) {
+        SUTURE_UNROLL
+        for (int k = 0; k < 2; ++k) {
+          result.basis[c][k] = tile == nullptr ? basis[c][k] : static_cast<float>(tile->stains[c][k]);
+          result.unmix[k][c] = tile == nullptr ? unmix[k][c] : tile->unmixing.row[k][c];
+        }
+      }
+      return result;
+    }
+
+    SUTURE_FN rgb jittered(const rgb& x, const stains& tile) const {
       const rgb v = range.enter(x);
       const rgb logs = detail::log_of_normal(detail::limit(v, 1 / 255.0f, 1));
       float added[2];
       SUTURE_UNROLL
       for (int k = 0; k < 2; ++k)  // of -d, which the logarithm is
-        added[k] = fma(detail::weigh(logs, unmix[k][0], unmix[k][1], unmix[k][2]), share[k], -beta[k]);
+        added[k] = fma(detail::weigh(logs, tile.unmix[k][0], tile.unmix[k][1], tile.unmix[k][2]), share[k], -beta[k]);
       rgb result{};
       SUTURE_UNROLL
       for (int c = 0; c < 3; ++c)
-        result.c[c] = fma(basis[c][0], added[0], fma(basis[c][1], added[1], logs.c[c] * rest));
+        result.c[c] = fma(tile.basis[c][0], added[0], fma(tile.basis[c][1], added[1], logs.c[c] * rest));
       result = detail::limit(detail::exp(result), 0, 1);
-      const bool tissue = logs.c[0] + logs.c[1] + logs.c[2] <= glass;
+      const bool tissue = (logs.c[0] + logs.c[1] + logs.c[2] <= glass) & !tile.unchanged;
       SUTURE_UNROLL
       for (int c = 0; c < 3; ++c) result.c[c] = math::detail::select(tissue, result.c[c], v.c[c]);
       return range.leave(result);
@@ -56,31 +97,22 @@ struct stain_jitter {
   functor prepare(const site& where) const {
     require(std::isfinite(tissue_density) && tissue_density >= 0, where, "tissue_density ", tissue_density,
             " must be 0 or above");
-    functor f{.range = detail::make_colour_range(white, where),
+    functor f{.fitted = fitted,
+              .each = shared ? 0 : 1,
+              .range = detail::make_colour_range(white, where),
               .glass = tissue_density > 0 ? -3 * tissue_density : 1.0f,
               .rest = keep_rest ? 1.0f : 0.0f,
               .share = {},
               .beta = {},
               .unmix = {},
               .basis = {}};
-    double b[3][2], hh = 0, ee = 0, he = 0;
-    for (int c = 0; c < 3; ++c) {
-      for (int k = 0; k < 2; ++k) {
-        require(std::isfinite(basis[c][k]), where, "basis ", basis[c][k], " must be finite");
-        b[c][k] = static_cast<double>(f.basis[c][k] = basis[c][k]);
-      }
-      hh = fma(b[c][0], b[c][0], hh);
-      ee = fma(b[c][1], b[c][1], ee);
-      he = fma(b[c][0], b[c][1], he);
-    }
-    const double determinant = fma(hh, ee, -(he * he));
-    require(determinant > 1e-6 * hh * ee && std::isfinite(determinant), where,
-            "the two stains of the basis have one direction, or none");
-    for (int c = 0; c < 3; ++c) {
-      f.unmix[0][c] = static_cast<float>(fma(ee, b[c][0], -(he * b[c][1])) / determinant);
-      f.unmix[1][c] = static_cast<float>(fma(hh, b[c][1], -(he * b[c][0])) / determinant);
-    }
+    stain_reference{.stains = basis}.check(where);
+    const detail::stain_unmixing solved = detail::unmix(basis, 0);
     for (int k = 0; k < 2; ++k) {
+      for (int c = 0; c < 3; ++c) {
+        f.basis[c][k] = static_cast<float>(basis[c][k]);
+        f.unmix[k][c] = solved.row[k][c];
+      }
       require(std::isfinite(alpha[k]), where, "alpha ", alpha[k], " must be finite");
       require(std::isfinite(beta[k]), where, "beta ", beta[k], " must be finite");
       f.share[k] = keep_rest ? alpha[k] - 1 : alpha[k];
@@ -93,7 +125,9 @@ struct stain_jitter {
 // stain_jitter with alpha and beta drawn uniformly, for each stain on its own.
 // Errors: a range not from low to high; those of stain_jitter.
 struct random_stain_jitter {
-  float basis[3][2] = {{.5626f, .2159f}, {.7201f, .8012f}, {.4062f, .5581f}};
+  const stain_basis* fitted = nullptr;
+  bool shared = false;
+  stain_matrix basis = stain_reference{}.stains;
   interval alpha = {.8f, 1.2f};
   interval beta = {-.2f, .2f};
   bool keep_rest = true;
@@ -107,9 +141,12 @@ struct random_stain_jitter {
   stain_jitter draw(draws& random, const site& where) const {
     detail::check_interval(alpha, "alpha", where);
     detail::check_interval(beta, "beta", where);
-    stain_jitter result{.keep_rest = keep_rest, .tissue_density = tissue_density, .white = white};
-    for (int c = 0; c < 3; ++c)
-      for (int k = 0; k < 2; ++k) result.basis[c][k] = basis[c][k];
+    stain_jitter result{.fitted = fitted,
+                        .shared = shared,
+                        .basis = basis,
+                        .keep_rest = keep_rest,
+                        .tissue_density = tissue_density,
+                        .white = white};
     for (float& a : result.alpha) a = random.uniform(alpha.low, alpha.high);
     for (float& b : result.beta) b = random.uniform(beta.low, beta.high);
     return result;
