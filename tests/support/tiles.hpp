@@ -36,8 +36,8 @@ std::vector<std::vector<Out>> tile_results(const Operations& operations, const t
   std::vector<std::vector<Out>> result;
   std::vector<suture::view<Out>> outs;
   for (std::size_t i = 0; i < views.size(); ++i) {
-    result.emplace_back(static_cast<std::size_t>(3 * plan.output_grid(static_cast<std::int64_t>(i)).voxels()));
-    outs.push_back(suture::channels_last<Out>(result[i].data(), plan.output_grid(static_cast<std::int64_t>(i)), 3));
+    result.emplace_back(static_cast<std::size_t>(3 * plan.output_grid(i).voxels()));
+    outs.push_back(suture::channels_last<Out>(result[i].data(), plan.output_grid(i), 3));
   }
   suture::run(suture::cpu{}, plan, suture::image(views, outs));
   return result;
