@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole-slide images become augmented training tiles of one stain; pictures show them, and a report carries the digests
+// that must be the same on every machine.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <iostream>
+
+#include "common/histology_phantom.hpp"
+#include "common/progress.hpp"
+#include "common/report.hpp"
+#include "pictures.hpp"
+
+namespace suture::examples {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct options {
+  std::vector<std::string> slides, tiles;
+  std::string reference, backend = "auto", out = "wsi_tiles.out";
+  std::int64_t batch_size = 16, count = 48, tile = 256, stride = 0;
+  int threads = 0;
+  std::uint64_t seed = 7;
+  std::uint32_t epoch = 0;
+  double mpp = 0.5, assumed_mpp = 0, least_tissue = 0.5;
+  bool evaluation = false;
+};
+
+constexpr std::size_t most_fitted = 16;  // tiles of a slide that its stains are fitted to
+constexpr std::size_t most_shown = 8;
+
+struct skipped {
+  std::string name, reason;
+};
+
+// What to open, in the order asked for.
+struct source {
+  std::string name;
+  std::function<std::unique_ptr<slide>()> open;
+};
+
+std::vector<source> sources_of(const options& o) {
+  std::vector<source> sources;
+  for (const std::string& file : o.slides)
+    sources.push_back({file, [file, &o] { return open_slide(file, o.assumed_mpp); }});
+  for (const std::string& file : o.tiles)
+    sources.push_back({file, [file, &o] { return open_picture(file, o.assumed_mpp > 0 ? o.assumed_mpp : o.mpp); }});
+  if (!sources.empty()) return sources;
+  // Two laboratories: the second stains fainter, and bluer.
+  sources.push_back({"phantom", [&o] { return make_histology_phantom({.seed = o.seed}); }});
+  sources.push_back({"phantom", [&o] {
+                       return make_histology_phantom({.seed = o.seed + 1,
+                                                      .haematoxylin = {0.72f, 0.64f, 0.25f},
+                                                      .eosin = {0.22f, 0.90f, 0.30f},
+                                                      .haematoxylin_strength = 0.7f,
+                                                      .eosin_strength = 0.65f,
+                                                      .light = {236, 238, 233}});
+                     }});
+  return sources;
+}
+
+// Some tiles of a slide, the good ones among the first in order.
+std::vector<rgb_image> tiles_to_fit(const listed_slide& from) {
+  std::vector<rgb_image> tiles;
+  for (std::size_t i = 0; i < std::min(from.order.size(), 2 * most_fitted) && tiles.size() < most_fitted; ++i) {
+    rgb_image tile = read_plain(from, from.order[i]);
+    sharpness found;
+    fit(cpu{}, fit_sharpness{}, tile.view_of(), everything{}, std::span(&found, 1));
+    if (quality_of(found) == tile_quality::good) tiles.push_back(std::move(tile));
+  }
+  if (tiles.empty()) tiles.push_back(read_plain(from, from.order[0]));
+  return tiles;
+}
+
+listing listing_of(const options& o, bool whole) {
+  return {o.tile, o.stride, o.mpp, whole ? 0 : o.least_tissue, whole, o.seed};
+}
+
+// A slide where OpenSlide reads it, else a picture, whose stains the others are to have.
+stain_reference reference_from(const options& o) {
+  std::unique_ptr<slide> from;
+  bool whole = false;
+  try {
+    from = open_slide(o.reference, o.assumed_mpp);
+  } catch (const error&) {
+    from = open_picture(o.reference, o.assumed_mpp > 0 ? o.assumed_mpp : o.mpp);
+    whole = true;
+  }
+  listing how = listing_of(o, whole);
+  if (whole) how.size = std::min({how.size, from->layout().levels[0].height, from->layout().levels[0].width});
+  const listed_slide listed = list_tiles(std::move(from), 0, how);
+  return reference_of(make_cpu_backend({}, o.threads)->fit(tiles_to_fit(listed)));
+}
+
+std::vector<listed_slide> open_slides(const options& o, backend& executor, std::vector<skipped>& left_out) {
+  const std::vector<source> sources = sources_of(o);
+  std::vector<listed_slide> slides;
+  progress bar("slides", static_cast<std::int64_t>(sources.size()));
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    try {
+      listed_slide s = list_tiles(sources[i].open(), i, listing_of(o, !o.tiles.empty()));
+      s.stains = executor.fit(tiles_to_fit(s));
+      slides.push_back(std::move(s));
+    } catch (const error& problem) {
+      left_out.push_back({sources[i].name, problem.what()});
+    }
+    bar.advance();
+  }
+  bar.finish();
+  for (const skipped& s : left_out) std::cerr << "skipped: " << s.reason << '\n';
+  require(!slides.empty(), site{"slides"}, "none could be used");
+  return slides;
+}
+
+report describe(const listed_slide& s) {
+  const slide_layout& layout = s.image->layout();
+  report r;
+  r["name"] = s.image->name();
+  r["extents"] = {layout.levels[0].height, layout.levels[0].width};
+  r["levels"] = layout.levels.size();
+  r["mpp"] = layout.mpp;
+  r["mpp_source"] = s.image->mpp_source();
+  r["level_read"] = s.tiles[0].region.level;
+  r["tissue_threshold"] = s.threshold;
+  r["tiles"] = s.tiles.size();
+  r["used"] = s.good.size();
+  r["blank"] = s.blank.size();
+  r["blurred"] = s.blurred.size();
+  r["stain_status"] = std::string(status_name(s.stains.status));
+  report stains = report::array();
+  for (int k = 0; k < 2; ++k) stains.push_back({s.stains.stains[0][k], s.stains.stains[1][k], s.stains.stains[2][k]});
+  r["stains"] = stains;
+  r["max_concentrations"] = {s.stains.max_concentration[0], s.stains.max_concentration[1]};
+  if (!s.problem.empty()) r["problem"] = s.problem;
+  return r;
+}
+
+report make_tiles(const options& o, const recipe& r) {
+  const bool gpu = o.backend == "cuda" || (o.backend == "auto" && why_no_cuda().empty());
+  const auto executor = gpu ? make_cuda_backend(r) : make_cpu_backend(r, o.threads);
+  std::vector<skipped> left_out;
+  std::vector<listed_slide> slides = open_slides(o, *executor, left_out);
+  std::size_t available = 0;
+  for (const listed_slide& s : slides) available += s.tiles.size();
+  const std::size_t count = o.count == 0 ? available : std::min(available, static_cast<std::size_t>(o.count));
+  std::vector<stain_basis> stains_of;  // by the number of the slide
+  for (const listed_slide& s : slides) {
+    stains_of.resize(s.number + 1);
+    stains_of[s.number] = s.stains;
+  }
+
+  const auto pixels = static_cast<std::size_t>(r.size * r.size);
+  const grid shape{.extents = {1, r.size, r.size}};
+  std::uint64_t image_digest = 0, label_digest = 0;
+  std::array<std::uint64_t, 256> label_pixels{};
+  std::vector<sheet_entry> shown;
+  std::size_t made_in_all = 0;
+  progress bar("tiles", static_cast<std::int64_t>(count));
+  double reading = 0, waiting = 0;
+  {
+    tile_reader reader(slides, r, count, static_cast<std::size_t>(o.batch_size));
+    while (const auto tiles = reader.next()) {
+      std::vector<stain_basis> stains;
+      for (const read_tile& t : *tiles) stains.push_back(stains_of[t.slide]);
+      const batch made = executor->run(*tiles, stains, {o.seed, o.epoch, o.evaluation});
+      for (std::size_t i = 0; i < tiles->size(); ++i) {
+        const std::uint64_t id = (*tiles)[i].id;
+        const std::uint8_t* labels = made.labels.data() + i * pixels;
+        image_digest =
+            combine_digest(image_digest, id, digest(contiguous(made.images.data() + 3 * i * pixels, shape, 3)));
+        label_digest = combine_digest(label_digest, id, digest(contiguous(labels, shape)));
+        for (std::size_t p = 0; p < pixels; ++p) ++label_pixels[labels[p]];
+        if (shown.size() < most_shown) {
+          // Evaluation is the same pipeline with chance left out: the tile normalised alone.
+          const batch calm = executor->run({(*tiles)[i]}, {stains[i]}, {o.seed, o.epoch, true});
+          const auto of = std::find_if(slides.begin(), slides.end(),
+                                       [&](const listed_slide& s) { return s.number == (*tiles)[i].slide; });
+          shown.push_back({of->image->name() + ", tile " + std::to_string(id & 0xffffffffu),
+                           plain((*tiles)[i], r),
+                           picture_of(calm, 0, r.size),
+                           picture_of(made, i, r.size),
+                           {labels, labels + pixels}});
+        }
+      }
+      made_in_all += tiles->size();
+      bar.advance(static_cast<std::int64_t>(tiles->size()));
+    }
+    reading = reader.seconds_reading();
+    waiting = reader.seconds_waiting();
+  }
+  bar.finish();
+  for (const listed_slide& s : slides)
+    if (!s.problem.empty()) {
+      std::cerr << "given up: " << s.problem << '\n';
+      left_out.push_back({s.image->name(), s.problem});
+    }
+  require(made_in_all > 0, site{"tiles"}, "every tile was blank or blurred, or its slide damaged");
+
+  for (const listed_slide& s : slides)
+    write_overview(fs::path(o.out) / ("overview_" + std::to_string(s.number) + ".png"), s);
+  const bool synthetic = o.slides.empty() && o.tiles.empty();
+  write_sheet(
+      fs::path(o.out) / "contact_sheet.png",
+      std::to_string(shown.size()) + " of " + std::to_string(made_in_all) + " tiles, " +
+          (o.evaluation ? "evaluation" : "augmentation") + " on the " + (executor->name() == "cuda" ? "GPU" : "CPU"),
+      synthetic ? std::vector<std::string>{"stroma", "gland", "nucleus"} : std::vector<std::string>{"tissue"}, shown);
+
+  const statistics& spent = executor->spent();
+  report result;
+  result["example"] = "wsi_tiles";
+  result["version"] = std::to_string(SUTURE_VERSION_MAJOR) + "." + std::to_string(SUTURE_VERSION_MINOR) + "." +
+                      std::to_string(SUTURE_VERSION_PATCH);
+  result["backend"] = executor->name();
+  result["device"] = executor->device();
+  result["slides"] = report::array();
+  for (const listed_slide& s : slides) result["slides"].push_back(describe(s));
+  result["skipped"] = report::array();
+  for (const skipped& s : left_out) result["skipped"].push_back({{"name", s.name}, {"reason", s.reason}});
+  result["seed"] = o.seed;
+  result["epoch"] = o.epoch;
+  result["evaluation"] = o.evaluation;
+  result["count"] = made_in_all;
+  result["batch_size"] = o.batch_size;
+  result["tile"] = r.size;
+  result["mpp"] = r.mpp;
+  result["image_digest"] = hexadecimal(image_digest);
+  result["label_digest"] = hexadecimal(label_digest);
+  report pixels_of = report::object();
+  for (std::size_t label = 0; label < 256; ++label)
+    if (label_pixels[label] > 0) pixels_of[std::to_string(label)] = label_pixels[label];
+  result["label_pixels"] = pixels_of;
+  result["stages"] = spent.stages;
+  result["launches"] = spent.launches;
+  result["workspace_bytes"] = spent.workspace_bytes;
+  result["seconds"] = spent.seconds;
+  result["seconds_reading"] = reading;
+  result["seconds_waiting"] = waiting;
+  result["pixels_per_second"] =
+      spent.seconds > 0 ? static_cast<double>(pixels) * static_cast<double>(made_in_all) / spent.seconds : 0.0;
+  return result;
+}
+
+int run_program(int argc, char** argv) {
+  options o;
+  CLI::App app{"Makes augmented training tiles of one stain from whole-slide images."};
+  app.option_defaults()->always_capture_default();
+  app.add_option("--slide", o.slides, "slides, as OpenSlide reads them; without files two synthetic ones are made")
+      ->type_name("FILE...")
+      ->default_str("");
+  app.add_option("--tiles", o.tiles, "tiles cut out before, PNG or TIFF")->type_name("FILE...")->default_str("");
+  app.add_option("--reference", o.reference, "slide or tile whose stains the others get; without, published ones")
+      ->type_name("FILE")
+      ->default_str("");
+  app.add_option("--backend", o.backend, "auto takes a GPU if there is one")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
+  app.add_option("--batch-size", o.batch_size, "tiles made at once")->check(CLI::Range(1, 65535));
+  app.add_option("--threads", o.threads, "of the CPU backend, 0: all")->check(CLI::Range(0, 4096));
+  app.add_option("--seed", o.seed, "of everything random");
+  app.add_option("--epoch", o.epoch, "a new epoch draws anew");
+  app.add_option("--count", o.count, "tiles to read in all, spread over the slides; 0: all there are")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
+  app.add_option("--tile", o.tile, "pixels of a tile along a side")->check(CLI::Range(16, 4096));
+  app.add_option("--stride", o.stride, "pixels between tiles, 0: the size of a tile")->check(CLI::Range(0, 65536));
+  app.add_option("--mpp", o.mpp, "micrometres per pixel of the tiles")->check(CLI::Range(0.05, 32.0));
+  app.add_option("--assume-mpp", o.assumed_mpp,
+                 "micrometres per pixel of slides that do not state theirs, 0: skip them")
+      ->check(CLI::Range(0.0, 32.0));
+  app.add_option("--least-tissue", o.least_tissue, "share of a tile that must be tissue")->check(CLI::Range(0.0, 1.0));
+  app.add_flag("--eval", o.evaluation, "evaluation: random operations off");
+  app.add_option("--out", o.out, "folder for contact_sheet.png, overview_N.png and report.json");
+  try {
+    app.parse(argc, argv);
+    if (!o.slides.empty() && !o.tiles.empty()) throw CLI::ValidationError("--tiles", "excludes --slide");
+  } catch (const CLI::Success& done) {
+    return app.exit(done);
+  } catch (const CLI::ParseError& problem) {
+    std::cerr << "wsi_tiles: " << problem.what() << " (see --help)\n";
+    return 2;
+  }
+  if (o.backend == "cuda" && !why_no_cuda().empty()) fail(site{"--backend cuda"}, why_no_cuda());
+  require_writable_folder(o.out);
+  recipe r{o.tile, o.mpp, {}};
+  if (!o.reference.empty()) r.reference = reference_from(o);
+  const report result = make_tiles(o, r);
+  std::cerr << "contact sheet: " << (fs::path(o.out) / "contact_sheet.png").string() << '\n';
+  write_report(fs::path(o.out) / "report.json", result);
+  return 0;
+}
+
+}  // namespace
+}  // namespace suture::examples
+
+int main(int argc, char** argv) {
+  try {
+    return suture::examples::run_program(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::cerr << "wsi_tiles: not enough memory\n";
+  } catch (const std::exception& problem) {
+    std::cerr << "wsi_tiles: " << problem.what() << '\n';
+  }
+  return 1;
+}
