@@ -2,12 +2,13 @@
 #include "rgb_image.hpp"
 
 #include <cairo.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <fstream>
 #include <memory>
 #include <string>
+
+#include "whole_file.hpp"
 
 #if defined(SUTURE_EXAMPLE_TIFF)
 #include <tiffio.h>
@@ -135,16 +136,10 @@ void write_png(const std::filesystem::path& path, const rgb_image& image) {
     }
   }
   cairo_surface_mark_dirty(to.get());
-  std::error_code status;
-  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), status);
-  const std::filesystem::path temporary = path.string() + ".part" + std::to_string(getpid());
-  const cairo_status_t wrote = cairo_surface_write_to_png(to.get(), temporary.c_str());
-  if (wrote == CAIRO_STATUS_SUCCESS) std::filesystem::rename(temporary, path, status);
-  if (wrote == CAIRO_STATUS_SUCCESS && !status) return;
-  std::error_code ignored;
-  std::filesystem::remove(temporary, ignored);
-  fail(here, path.string(),
-       ": cannot be written: ", wrote != CAIRO_STATUS_SUCCESS ? cairo_status_to_string(wrote) : status.message());
+  write_whole(here, path, [&](const std::filesystem::path& temporary) -> std::string {
+    const cairo_status_t status = cairo_surface_write_to_png(to.get(), temporary.c_str());
+    return status == CAIRO_STATUS_SUCCESS ? "" : cairo_status_to_string(status);
+  });
 }
 
 }  // namespace suture::examples

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/gpu.hpp"
 #include "common/rgb_image.hpp"
 #include "recipe.hpp"
 
@@ -57,8 +58,5 @@ protected:
 
 std::unique_ptr<backend> make_cpu_backend(const recipe& r, int threads);
 std::unique_ptr<backend> make_cuda_backend(const recipe& r);
-
-// Why there is no GPU to use, or nothing if there is one.
-std::string why_no_cuda();
 
 }  // namespace suture::examples

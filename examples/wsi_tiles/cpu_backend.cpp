@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
-#include <fstream>
 #include <new>
 
-#if defined(_OPENMP)
-#include <omp.h>
-#endif
-
 #include "backend.hpp"
+#include "common/program.hpp"
 
 namespace suture::examples {
 namespace {
@@ -63,22 +59,7 @@ public:
 
   std::string name() const override { return "cpu"; }
 
-  std::string device() const override {
-    int threads = threads_;
-#if defined(_OPENMP)
-    if (threads == 0) threads = omp_get_max_threads();
-#else
-    threads = 1;
-#endif
-    std::string model = "CPU";
-    std::ifstream info("/proc/cpuinfo");
-    for (std::string line; std::getline(info, line);)
-      if (line.starts_with("model name") && line.find(": ") != line.npos) {
-        model = line.substr(line.find(": ") + 2);
-        break;
-      }
-    return model + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
-  }
+  std::string device() const override { return cpu_description(threads_); }
 
 private:
   recipe recipe_;
@@ -94,7 +75,6 @@ std::unique_ptr<backend> make_cpu_backend(const recipe& r, int threads) {
 
 #if !defined(SUTURE_EXAMPLE_CUDA)
 std::unique_ptr<backend> make_cuda_backend(const recipe&) { fail(site{"backend"}, why_no_cuda()); }
-std::string why_no_cuda() { return "this program was built without a CUDA compiler"; }
 #endif
 
 }  // namespace suture::examples

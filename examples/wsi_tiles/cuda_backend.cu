@@ -125,13 +125,7 @@ public:
 
   std::string name() const override { return "cuda"; }
 
-  std::string device() const override {
-    int device = 0;
-    cudaDeviceProp properties{};
-    check_cuda(cudaGetDevice(&device), here);
-    check_cuda(cudaGetDeviceProperties(&properties, device), here);
-    return properties.name;
-  }
+  std::string device() const override { return gpu_description(); }
 
 private:
   recipe recipe_;
@@ -147,14 +141,6 @@ private:
 std::unique_ptr<backend> make_cuda_backend(const recipe& r) {
   if (const std::string reason = why_no_cuda(); !reason.empty()) fail(site{"backend"}, reason);
   return std::make_unique<cuda_backend>(r);
-}
-
-std::string why_no_cuda() {
-  int count = 0;
-  const cudaError_t status = cudaGetDeviceCount(&count);
-  if (status == cudaSuccess && count > 0) return {};
-  cudaGetLastError();  // not to be found by a later check
-  return std::string("no GPU can be used: ") + (status == cudaSuccess ? "there is none" : cudaGetErrorString(status));
 }
 
 }  // namespace suture::examples

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole-slide images become augmented training tiles of one stain; pictures show them, and a report carries the digests
 // that must be the same on every machine.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <iostream>
 
 #include "common/histology_phantom.hpp"
+#include "common/program.hpp"
 #include "common/progress.hpp"
-#include "common/report.hpp"
 #include "pictures.hpp"
 
 namespace suture::examples {
@@ -60,9 +59,14 @@ std::vector<source> sources_of(const options& o) {
   return sources;
 }
 
-// Some tiles of a slide, the good ones among the first in order.
+// A picture as a whole; of a slide some tiles, the good ones among the first in order.
 std::vector<rgb_image> tiles_to_fit(const listed_slide& from) {
   std::vector<rgb_image> tiles;
+  if (from.whole) {
+    const slide_level& all = from.image->layout().levels[0];
+    tiles.push_back(from.image->read(0, 0, 0, all.height, all.width));
+    return tiles;
+  }
   for (std::size_t i = 0; i < std::min(from.order.size(), 2 * most_fitted) && tiles.size() < most_fitted; ++i) {
     rgb_image tile = read_plain(from, from.order[i]);
     sharpness found;
@@ -137,8 +141,7 @@ report describe(const listed_slide& s) {
 }
 
 report make_tiles(const options& o, const recipe& r) {
-  const bool gpu = o.backend == "cuda" || (o.backend == "auto" && why_no_cuda().empty());
-  const auto executor = gpu ? make_cuda_backend(r) : make_cpu_backend(r, o.threads);
+  const auto executor = o.backend == "cuda" ? make_cuda_backend(r) : make_cpu_backend(r, o.threads);
   std::vector<skipped> left_out;
   std::vector<listed_slide> slides = open_slides(o, *executor, left_out);
   std::size_t available = 0;
@@ -207,12 +210,7 @@ report make_tiles(const options& o, const recipe& r) {
       synthetic ? std::vector<std::string>{"stroma", "gland", "nucleus"} : std::vector<std::string>{"tissue"}, shown);
 
   const statistics& spent = executor->spent();
-  report result;
-  result["example"] = "wsi_tiles";
-  result["version"] = std::to_string(SUTURE_VERSION_MAJOR) + "." + std::to_string(SUTURE_VERSION_MINOR) + "." +
-                      std::to_string(SUTURE_VERSION_PATCH);
-  result["backend"] = executor->name();
-  result["device"] = executor->device();
+  report result = begin_report("wsi_tiles", executor->name(), executor->device());
   result["slides"] = report::array();
   for (const listed_slide& s : slides) result["slides"].push_back(describe(s));
   result["skipped"] = report::array();
@@ -252,8 +250,7 @@ int run_program(int argc, char** argv) {
   app.add_option("--reference", o.reference, "slide or tile whose stains the others get; without, published ones")
       ->type_name("FILE")
       ->default_str("");
-  app.add_option("--backend", o.backend, "auto takes a GPU if there is one")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
+  add_backend_option(app, o.backend);
   app.add_option("--batch-size", o.batch_size, "tiles made at once")->check(CLI::Range(1, 65535));
   app.add_option("--threads", o.threads, "of the CPU backend, 0: all")->check(CLI::Range(0, 4096));
   app.add_option("--seed", o.seed, "of everything random");
@@ -269,16 +266,11 @@ int run_program(int argc, char** argv) {
   app.add_option("--least-tissue", o.least_tissue, "share of a tile that must be tissue")->check(CLI::Range(0.0, 1.0));
   app.add_flag("--eval", o.evaluation, "evaluation: random operations off");
   app.add_option("--out", o.out, "folder for contact_sheet.png, overview_N.png and report.json");
-  try {
-    app.parse(argc, argv);
+  const auto done = parse_options(app, argc, argv, [&] {
     if (!o.slides.empty() && !o.tiles.empty()) throw CLI::ValidationError("--tiles", "excludes --slide");
-  } catch (const CLI::Success& done) {
-    return app.exit(done);
-  } catch (const CLI::ParseError& problem) {
-    std::cerr << "wsi_tiles: " << problem.what() << " (see --help)\n";
-    return 2;
-  }
-  if (o.backend == "cuda" && !why_no_cuda().empty()) fail(site{"--backend cuda"}, why_no_cuda());
+  });
+  if (done) return *done;
+  o.backend = chosen_backend(o.backend, why_no_cuda());
   require_writable_folder(o.out);
   recipe r{o.tile, o.mpp, {}};
   if (!o.reference.empty()) r.reference = reference_from(o);
@@ -292,12 +284,5 @@ int run_program(int argc, char** argv) {
 }  // namespace suture::examples
 
 int main(int argc, char** argv) {
-  try {
-    return suture::examples::run_program(argc, argv);
-  } catch (const std::bad_alloc&) {
-    std::cerr << "wsi_tiles: not enough memory\n";
-  } catch (const std::exception& problem) {
-    std::cerr << "wsi_tiles: " << problem.what() << '\n';
-  }
-  return 1;
+  return suture::examples::run_example("wsi_tiles", [&] { return suture::examples::run_program(argc, argv); });
 }

@@ -2,11 +2,12 @@
 #include "pictures.hpp"
 
 #include <cairo.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+
+#include "common/whole_file.hpp"
 
 namespace suture::examples {
 namespace {
@@ -68,15 +69,11 @@ void paint(cairo_t* c, const rgb_image& image, double x, double y, double side) 
 }
 
 void write(const std::filesystem::path& path, cairo_surface_t* page) {
-  std::error_code status;
-  const std::filesystem::path temporary = path.string() + ".part" + std::to_string(getpid());
-  const cairo_status_t wrote = cairo_surface_write_to_png(page, temporary.c_str());
-  if (wrote == CAIRO_STATUS_SUCCESS) std::filesystem::rename(temporary, path, status);
-  if (wrote == CAIRO_STATUS_SUCCESS && !status) return;
-  std::error_code ignored;
-  std::filesystem::remove(temporary, ignored);
-  fail(here, path.string(),
-       ": cannot be written: ", wrote != CAIRO_STATUS_SUCCESS ? cairo_status_to_string(wrote) : status.message());
+  cairo_surface_flush(page);
+  write_whole(here, path, [&](const std::filesystem::path& temporary) -> std::string {
+    const cairo_status_t status = cairo_surface_write_to_png(page, temporary.c_str());
+    return status == CAIRO_STATUS_SUCCESS ? "" : cairo_status_to_string(status);
+  });
 }
 
 // Labels as a veil of their colours, edges stronger.
@@ -166,7 +163,6 @@ void write_overview(const std::filesystem::path& path, const listed_slide& shown
   boxes(shown.good, {0.05, 0.60, 0.20});
   boxes(shown.blank, {0.90, 0.10, 0.10});
   boxes(shown.blurred, {0.90, 0.10, 0.10});
-  cairo_surface_flush(page.get());
   write(path, page.get());
 }
 
@@ -207,7 +203,6 @@ void write_sheet(const std::filesystem::path& path, const std::string& title,
     for (int k = 0; k < 3; ++k) paint(c, *shown[k], x + k * (side + gap), y + caption, side);
     paint(c, with_labels(e.augmented, e.labels), x + 3 * (side + gap), y + caption, side);
   }
-  cairo_surface_flush(page.get());
   write(path, page.get());
 }
 

@@ -23,10 +23,26 @@ double spacing_of(const slide_layout& layout, const tile_region& region) {
   return layout.mpp * layout.levels[static_cast<std::size_t>(region.level)].downsample / 1000;
 }
 
+// A region of a picture, of one level, that goes on beyond its edges as its mirror image.
+rgb_image mirrored(const slide& from, const tile_region& r) {
+  const slide_level& all = from.layout().levels[0];
+  const auto fold = [](std::int64_t i, std::int64_t n) {
+    const std::int64_t period = 2 * n, at = ((i % period) + period) % period;
+    return at < n ? at : period - 1 - at;
+  };
+  const rgb_image picture = from.read(0, 0, 0, all.height, all.width);
+  rgb_image result{r.size, r.size, std::vector<std::uint8_t>(static_cast<std::size_t>(3 * r.size * r.size))};
+  for (std::int64_t y = 0; y < r.size; ++y)
+    for (std::int64_t x = 0; x < r.size; ++x)
+      std::copy_n(picture.at(fold(r.y + y, all.height), fold(r.x + x, all.width)), 3, result.at(y, x));
+  return result;
+}
+
 // Ground truth where there is some, else the tissue of the thumbnail.
 std::vector<std::uint8_t> labels_of(const listed_slide& from, const tile_region& r) {
   std::vector<std::uint8_t> labels = from.image->labels(r.y, r.x, r.level, r.size, r.size);
   if (!labels.empty()) return labels;
+  if (from.whole) return std::vector<std::uint8_t>(static_cast<std::size_t>(r.size * r.size), 1);
   const slide_layout& layout = from.image->layout();
   const slide_level& base = layout.levels[0];
   const double downsample = layout.levels[static_cast<std::size_t>(r.level)].downsample;
@@ -53,6 +69,7 @@ std::vector<std::uint8_t> labels_of(const listed_slide& from, const tile_region&
 listed_slide list_tiles(std::unique_ptr<slide> image, std::size_t number, const listing& how) {
   listed_slide result;
   result.number = number;
+  result.whole = how.whole;
   result.thumbnail = thumbnail_of(*image, 1024);
   const view<const std::uint8_t> picture = result.thumbnail.view_of();
   result.mask.assign(static_cast<std::size_t>(picture.grid.voxels()), 1);
@@ -93,7 +110,7 @@ read_tile read_with_margin(const listed_slide& from, std::size_t tile, const rec
   read_tile t;
   t.slide = from.number;
   t.id = (static_cast<std::uint64_t>(from.number) << 32) + tile;
-  t.pixels = from.image->read(region);
+  t.pixels = from.whole ? mirrored(*from.image, region) : from.image->read(region);
   t.labels = labels_of(from, region);
   t.spacing_mm = spacing_of(layout, region);
   return t;

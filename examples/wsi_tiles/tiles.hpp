@@ -25,6 +25,7 @@ struct listing {
 // A slide with its tissue and its tiles.
 struct listed_slide {
   std::unique_ptr<slide> image;
+  bool whole = false;      // a picture, see listing
   std::size_t number = 0;  // among those asked for: sample ids are 2^32 number + tile
   rgb_image thumbnail;
   std::vector<std::uint8_t> mask;  // of the thumbnail's pixels
@@ -40,7 +41,8 @@ struct listed_slide {
 // Thumbnail, tissue, grid and order. Throws suture::error where the slide is damaged or no tile fits.
 listed_slide list_tiles(std::unique_ptr<slide> image, std::size_t number, const listing& how);
 
-// The tile without its margin, for fits; and with it, for the pipeline.
+// The tile without its margin, for fits; and with it, for the pipeline: glass beyond a slide, beyond a picture its
+// mirror image.
 rgb_image read_plain(const listed_slide& from, std::size_t tile);
 read_tile read_with_margin(const listed_slide& from, std::size_t tile, const recipe& r);
 
