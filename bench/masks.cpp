@@ -11,6 +11,7 @@
 #include "ct_volume.hpp"
 #include "suture/mask/body_mask.hpp"
 #include "suture/mask/bounding_box.hpp"
+#include "suture/mask/cascade.hpp"
 #include "suture/mask/grey_morphology.hpp"
 
 namespace {
@@ -79,6 +80,21 @@ void add_rows(scene& s) {
   add("binary_dilation/ball5", morphology_workspace_bytes(s.image), 2, [&s](const cpu& exec) {
     binary_dilation(exec, s.mask_view(), s.out_view(), {element_shape::ball, {5, 5, 5}});
   });
+  const auto disturb = [&s](const cpu& exec, const auto& rule) {
+    const std::int32_t label = 1;
+    const std::uint64_t id = 7;
+    const auto map = s.out_view();
+    std::copy(s.mask.begin(), s.mask.end(), map.data);
+    auto every_time = rule;
+    every_time.labels = {&label, 1};
+    every_time.probability = every_time.label_probability = 1;
+    disturb_labels(exec, every_time, map, {.sample_ids = {&id, 1}});
+  };
+  add("disturb_labels/ball4", disturb_labels_workspace_bytes(s.image), 4, [disturb](const cpu& exec) {
+    disturb(exec, random_binary_operation{.smallest_radius = 4, .largest_radius = 4});
+  });
+  add("disturb_labels/component", disturb_labels_workspace_bytes(s.image), 4,
+      [disturb](const cpu& exec) { disturb(exec, random_component_removal{}); });
   const structuring_element cube{element_shape::box, {1, 1, 1}};
   add("grey_erosion/box1", grey_morphology_workspace_bytes(s.image, cube), 4,
       [&s, cube](const cpu& exec) { grey_erosion(exec, s.image, contiguous(s.filtered.data(), s.ct.grid), cube); });

@@ -12,6 +12,7 @@
 #include "fit/sharpness.hpp"
 #include "mask/body_mask.hpp"
 #include "mask/bounding_box.hpp"
+#include "mask/cascade.hpp"
 #include "mask/components.hpp"
 #include "mask/fill_holes.hpp"
 #include "mask/grey_morphology.hpp"

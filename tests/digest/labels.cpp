@@ -3,6 +3,7 @@
 #include "labels.hpp"
 
 #include <memory>
+#include <new>
 
 namespace digest_test {
 
@@ -26,6 +27,16 @@ struct host_labels {
   template <class Plan, class... Bindings>
   void run(const Plan& plan, const Bindings&... bindings) {
     suture::run(cpu{}, plan, bindings...);
+  }
+  template <class Plan, class Binding, class Out>
+  void evaluate(const Plan& plan, const Binding& binding, std::int32_t channels, const std::vector<view<Out>>& out) {
+    const std::size_t bytes = workspace_bytes(plan, binding);
+    auto* const space = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{256}));
+    const auto evaluate = prepare(cpu{.workspace = {space, bytes}}, plan, binding);
+    for (std::size_t i = 0; i < out.size(); ++i)
+      for (std::int64_t v = 0; v < out[i].grid.voxels(); ++v)
+        evaluate_voxel(evaluate, static_cast<std::int32_t>(i), out[i].grid.extents, channels, v, out[i].data);
+    ::operator delete (space, std::align_val_t{256});
   }
 };
 

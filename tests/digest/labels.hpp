@@ -52,7 +52,18 @@ struct label_results {
   }
 };
 
-// Prints every digest. Backend: room, copies to and from where it runs, and run(plan, bindings...).
+// Every channel of every voxel as an evaluator gives it, into dense memory: sample after sample, channel by channel.
+template <class Evaluator, class Out>
+SUTURE_HD void evaluate_voxel(const Evaluator& evaluate, std::int32_t number, const extent3& n, std::int32_t channels,
+                              std::int64_t voxel, Out* out) {
+  const auto z = static_cast<std::int32_t>(voxel / (n[1] * n[2])), y = static_cast<std::int32_t>(voxel / n[2] % n[1]),
+             x = static_cast<std::int32_t>(voxel % n[2]);
+  for (std::int32_t channel = 0; channel < channels; ++channel)
+    out[channel * n[0] * n[1] * n[2] + voxel] = evaluate(number, z, y, x, channel);
+}
+
+// Prints every digest. Backend: room, copies to and from where it runs, run(plan, bindings...), and evaluate(plan,
+// binding, channels, out), which fills what `out` views by an evaluator.
 template <class Backend>
 void print_labels(Backend backend) {
   const label_cases data;
@@ -75,9 +86,13 @@ void print_labels(Backend backend) {
                        deep_supervision(tumours.levels)),
                 labels(in, hot.full, one_hot{.classes = 3, .background = false}),
                 labels(in, kept.full, deep_supervision(kept.levels[0], kept.levels[1], kept.levels[2])));
+    const label_results<suture::half, Backend> evaluated(backend, out, 4, {});
+    backend.evaluate(p, labels<suture::half>(in, regions{.sets = {{0, 2}, {0, 1, 2}, {2}}, .ignore = -1}), 4,
+                     evaluated.full);
     std::printf("%-16s", name);
-    for (const std::uint64_t d : {mapped.digest_with(backend, ids), tumours.digest_with(backend, ids),
-                                  hot.digest_with(backend, ids), kept.digest_with(backend, ids)})
+    for (const std::uint64_t d :
+         {evaluated.digest_with(backend, ids), mapped.digest_with(backend, ids), tumours.digest_with(backend, ids),
+          hot.digest_with(backend, ids), kept.digest_with(backend, ids)})
       std::printf(" %016llx", static_cast<unsigned long long>(d));
     std::printf("\n");
   };

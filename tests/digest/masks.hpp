@@ -5,6 +5,7 @@
 #include <suture/core/digest.hpp>
 #include <suture/mask/body_mask.hpp>
 #include <suture/mask/bounding_box.hpp>
+#include <suture/mask/cascade.hpp>
 #include <suture/mask/grey_morphology.hpp>
 #include <suture/mask/tissue_mask.hpp>
 
@@ -93,6 +94,19 @@ void print_masks(Backend backend) {
     add_all(masks);
   }
   print("components");
+  const std::int32_t disturbed[] = {1, 2, 3, 5};
+  const std::uint64_t ids[] = {5, 123456789012ull, 77};
+  body_mask(exec, images, masks, largest, {.threshold = 300});
+  label_components(exec, masks, labels, connectivity::faces, counts);
+  for (std::uint32_t epoch = 0; epoch < 3; ++epoch) {
+    const settings s{.seed = 20261120, .epoch = epoch, .sample_ids = ids};
+    disturb_labels(exec, random_binary_operation{.labels = disturbed, .probability = .9f, .largest_radius = 3}, labels,
+                   s);
+    add_all(labels);
+    disturb_labels(exec, random_component_removal{.labels = disturbed, .probability = .9f}, labels, s);
+    add_all(labels);
+  }
+  print("disturbed_labels");
   body_mask(exec, images, masks, largest, {.threshold = 300});
   for (const structuring_element& e : {structuring_element{element_shape::box, {1, 2, 3}},
                                        structuring_element{element_shape::ball, {2, 2, 2}}, structuring_element{}}) {
