@@ -69,6 +69,11 @@ using stored_types = testing::Types<std::int8_t, std::uint8_t, std::int16_t, std
                                     suture::half, suture::bfloat16>;
 TYPED_TEST_SUITE(fit_types, stored_types);
 
+template <class T>
+class fit_small_types : public testing::Test {};
+using small_types = testing::Types<std::int8_t, std::uint8_t, std::int16_t, std::uint16_t>;
+TYPED_TEST_SUITE(fit_small_types, small_types);
+
 void expect_moments(const moments& m, const std::vector<double>& x, int ddof) {
   ASSERT_EQ(m.tally.count, x.size());
   EXPECT_EQ(m.status, fit_status::ok);
@@ -306,6 +311,41 @@ TEST(fit, histograms_count_every_value) {
     const auto value = static_cast<std::int16_t>(v);
     ASSERT_EQ(h.count(value), static_cast<std::uint64_t>(std::count(image.begin(), image.end(), value))) << v;
   }
+}
+
+// The counters behind a histogram, against one count a voxel: rows of every length, strides, masks, counters that must
+// be emptied on the way.
+TYPED_TEST(fit_small_types, rows_are_counted_voxel_by_voxel) {
+  using T = TypeParam;
+  std::mt19937 random(7);
+  for (const std::int64_t most : {std::int64_t{1} << 32, std::int64_t{100}})
+    for (const std::int64_t stride : {1, 3}) {
+      detail::value_counter<T> all(most), inside_mask(most);
+      std::vector<std::uint64_t> expected(65536), expected_inside(65536);
+      for (std::int64_t count = 1; count < 140; ++count) {
+        const auto values = voxels<T>(static_cast<std::size_t>(count * stride), static_cast<unsigned>(count));
+        std::vector<std::uint8_t> mask(values.size());
+        for (auto& m : mask) m = random() % 16 < static_cast<unsigned>(count) % 17 ? std::uint8_t(random() | 1u) : 0;
+        all.row(values.data(), stride, mask.data(), 0, count, everything::selector{});
+        inside_mask.row(values.data(), stride, mask.data(), stride, count, inside_selection<std::uint8_t>::selector{});
+        for (std::int64_t x = 0; x < count; ++x) {
+          const auto at = static_cast<std::size_t>(x * stride);
+          ++expected[counted<T>::key(values[at])];
+          expected_inside[counted<T>::key(values[at])] += mask[at] != 0;
+        }
+      }
+      detail::value_counter<T> both(most);
+      both.merge(all);
+      both.merge(inside_mask);
+      const auto expect_counts = [](const detail::value_counter<T>& found, const auto& count_of) {
+        std::vector<std::uint64_t> counts(65536);
+        found.each([&](std::int64_t bin, std::uint64_t n) { counts[static_cast<std::size_t>(bin)] = n; });
+        for (std::size_t bin = 0; bin < counts.size(); ++bin) ASSERT_EQ(counts[bin], count_of(bin)) << bin;
+      };
+      expect_counts(all, [&](std::size_t bin) { return expected[bin]; });
+      expect_counts(inside_mask, [&](std::size_t bin) { return expected_inside[bin]; });
+      expect_counts(both, [&](std::size_t bin) { return expected[bin] + expected_inside[bin]; });
+    }
 }
 
 TEST(fit, landmarks_lie_on_the_percentiles) {

@@ -8,43 +8,19 @@
 //                 "gamma" and "noise"
 //   time N        plans and runs N times: seconds of the wall clock and of the processor for each
 //   write FILE    runs without noise and writes the image as float16, then the labels as uint8
-#include <time.h>
-
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "program.hpp"
 #include "suture/suture.hpp"
 
 namespace {
 
-double seconds(clockid_t clock) {
-  timespec t{};
-  clock_gettime(clock, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-template <class T>
-std::vector<T> read_raw(const std::string& path, std::int64_t voxels) {
-  std::vector<T> v(static_cast<std::size_t>(voxels));
-  std::ifstream file(path, std::ios::binary);
-  file.read(reinterpret_cast<char*>(v.data()), static_cast<std::streamsize>(v.size() * sizeof(T)));
-  suture::require(file.good() && file.peek() == EOF, {"ct_chain"}, path, " does not hold ", voxels, " voxels");
-  return v;
-}
-
-// A list in brackets, or a list of lists for triples and rows.
-template <class Range>
-void print_list(const Range& values) {
-  std::cout << '[';
-  bool first = true;
-  for (const auto& v : values) std::cout << (std::exchange(first, false) ? "" : ", ") << v;
-  std::cout << ']';
-}
+using peers::print_list;
 
 struct problem {
   suture::grid volume;
@@ -111,8 +87,8 @@ int main(int argc, char** argv) try {
     p.volume.spacing[k] = std::atof(argv[6 + k]);
   }
   check(p.volume, {"ct_chain"});
-  p.image = read_raw<std::int16_t>(argv[1], p.volume.voxels());
-  p.labels = read_raw<std::uint8_t>(argv[2], p.volume.voxels());
+  p.image = peers::read_raw<std::int16_t>(argv[1], p.volume.voxels());
+  p.labels = peers::read_raw<std::uint8_t>(argv[2], p.volume.voxels());
   p.patch = std::atoll(argv[9]);
   p.degrees = static_cast<float>(std::atof(argv[10]));
   p.elastic = std::atoi(argv[11]) != 0;
@@ -134,18 +110,11 @@ int main(int argc, char** argv) try {
     } else if (command == "time") {
       int runs = 0;
       std::cin >> runs;
-      std::vector<double> wall, processor;
-      for (int i = 0; i < runs; ++i) {
-        const double start = seconds(CLOCK_MONOTONIC), processor_start = seconds(CLOCK_PROCESS_CPUTIME_ID);
-        suture::run(suture::cpu{.threads = 1}, p.plan(.02f), image, labels);
-        processor.push_back(seconds(CLOCK_PROCESS_CPUTIME_ID) - processor_start);
-        wall.push_back(seconds(CLOCK_MONOTONIC) - start);
-      }
-      std::cout << "{\"wall\": ";
-      print_list(wall);
-      std::cout << ", \"processor\": ";
-      print_list(processor);
-      std::cout << "}" << std::endl;
+      peers::stopwatch clock;
+      for (int i = 0; i < runs; ++i)
+        clock.time([&] { suture::run(suture::cpu{.threads = 1}, p.plan(.02f), image, labels); });
+      clock.print();
+      std::cout << std::endl;
     } else if (command == "write") {
       std::string path;
       std::cin >> path;

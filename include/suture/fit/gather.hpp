@@ -47,9 +47,7 @@ void gather(const cpu& exec, const view<const T>& image, const Selection& select
     }
   };
   if (workers == 1) {
-    State state = zero;
-    pass(state, 0, rows);
-    into.merge(state);
+    pass(into, 0, rows);
     return;
   }
   std::vector<State> states(static_cast<std::size_t>(workers), zero);

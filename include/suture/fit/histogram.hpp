@@ -6,6 +6,7 @@
 
 #include "gather.hpp"
 #include "statistics.hpp"
+#include "value_counter.hpp"
 
 namespace suture {
 
@@ -87,11 +88,19 @@ public:
            std::size_t sample = 0) {
     detail::check_sample("histogram", image, selection, sample);
     require(channel >= -1 && channel < image.channels, {"histogram"}, "channel ", channel, " of ", image.channels);
-    worker total;
-    detail::gather(exec, image, selection, sample, channel < 0 ? 0 : channel,
-                   channel < 0 ? image.channels : channel + 1, worker{}, total);
-    for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += total.counts[2 * i] + total.counts[2 * i + 1];
-    undeclared_ += total.undeclared;
+    const std::int64_t first = channel < 0 ? 0 : channel, end = channel < 0 ? image.channels : channel + 1;
+    detail::value_counter<T> found;
+    if constexpr (Selection::has_map)
+      detail::gather(exec, image, selection, sample, first, end, detail::value_counter<T>(), found);
+    else  // all values, and the selection says which of them stay
+      detail::gather(exec, image, everything{}, sample, first, end, detail::value_counter<T>(), found);
+    const auto select = selection.select();
+    found.each([&](std::int64_t bin, std::uint64_t n) {
+      if constexpr (!Selection::has_map)
+        if (select(static_cast<T>(bin + least), detail::no_map{}) != detail::verdict::selected) return;
+      counts_[static_cast<std::size_t>(bin)] += n;
+    });
+    undeclared_ += found.undeclared;
   }
 
   void merge(const histogram& other) {
@@ -152,29 +161,6 @@ public:
   bool operator==(const histogram&) const = default;
 
 private:
-  // Two counters per value, for even and odd voxels: neighbours of one value do not wait for each other.
-  struct worker {
-    std::vector<std::uint64_t> counts = std::vector<std::uint64_t>(static_cast<std::size_t>(2 * bins));
-    std::uint64_t undeclared = 0;
-
-    template <class Map, class Selector>
-    void row(const T* values, std::int64_t stride, const Map* map, std::int64_t map_stride, std::int64_t count,
-             const Selector& select) {
-      for (std::int64_t x = 0; x < count; ++x) {
-        const T value = values[x * stride];
-        const detail::verdict v = select(value, map[x * map_stride]);
-        if (v == detail::verdict::selected)
-          ++counts[2 * counted<T>::key(value) + static_cast<std::size_t>(x & 1)];
-        else if (v == detail::verdict::undeclared)
-          ++undeclared;
-      }
-    }
-    void merge(const worker& other) {
-      for (std::size_t i = 0; i < counts.size(); ++i) counts[i] += other.counts[i];
-      undeclared += other.undeclared;
-    }
-  };
-
   std::uint64_t at(std::int64_t bin) const { return counts_[static_cast<std::size_t>(bin)]; }
   double ranked(std::uint64_t rank) const {
     std::int64_t bin = 0;
