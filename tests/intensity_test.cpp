@@ -458,7 +458,7 @@ TEST(coarse_dropout, errors_name_the_value) {
 
 TEST(intensity, rows_give_the_bits_of_lone_voxels) {
   support::expect_rows_of_lone_voxels(random_bias_field{});
-  support::expect_rows_of_lone_voxels(random_bias_field{.degree = 5});
+  for (const int degree : {0, 1, 4, 5}) support::expect_rows_of_lone_voxels(random_bias_field{.degree = degree});
   support::expect_rows_of_lone_voxels(random_bias_field{.coefficients = {-.5f, .5f}, .basis = bias_basis::monomial});
   for (const float counts : {8.0f, 20.0f, 5000.0f})
     support::expect_rows_of_lone_voxels(poisson_noise{.counts = counts});

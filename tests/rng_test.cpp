@@ -153,6 +153,20 @@ TEST(Layout, FourAtOnceAreTheFourAlone) {
     }
 }
 
+TEST(Layout, RowsAreTheElementsAlone) {
+  const random_field field = draws(5, 1, 2, 3).field(2);
+  for (const std::uint64_t from : {std::uint64_t{0}, (std::uint64_t{1} << 34) - 50, std::uint64_t{1} << 60})
+    for (std::uint64_t first = from; first < from + 100; ++first) {
+      float u[32], z[32];
+      field.uniform_row(first, u);
+      field.normal_row(first, z);
+      for (std::uint32_t i = 0; i < 32; ++i) {
+        ASSERT_EQ(bit_cast<std::uint32_t>(u[i]), bit_cast<std::uint32_t>(field.uniform(first + i)));
+        ASSERT_EQ(bit_cast<std::uint32_t>(z[i]), bit_cast<std::uint32_t>(field.normal(first + i)));
+      }
+    }
+}
+
 TEST(Layout, ScalarsTakeConsecutiveSlots) {
   const std::uint32_t slots[] = {0x6ee6257f, 0x0a8f8c8e, 0xab8874f9, 0x7b5bc23e};
   draws random(seed, 7, 42, 3);

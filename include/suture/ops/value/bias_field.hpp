@@ -32,24 +32,31 @@ struct bias_functor {
   };
   quadruple terms[most_bias_terms / 4];  // from the highest powers down, that of z fastest and that of x slowest
   float start[3], step[3];               // the coordinate of an index is start + step index
-  bool cubic;                            // at most cubic in each coordinate: the shorter scheme
-  bool planar;                           // in y and x alone, with all products of their powers
+  std::int32_t degree;                   // 3 at least, so that what is in use most is of one size
+  std::uint32_t planar;                  // in y and x alone, with all products of their powers
 
-  SUTURE_FN float operator()(float x, const voxel& at) const {
-    return cubic ? at_voxel<3>(x, at) : at_voxel<most_bias_degree>(x, at);
+  SUTURE_FN float operator()(float value, const voxel& at) const {
+    return degree == 3 ? at_voxel<3>(value, at) : at_voxel<any>(value, at);
   }
 
   // The same for a row of voxels along x, which shares its polynomial in x.
   template <int Count>
   SUTURE_INLINE void apply_row(float (&values)[Count], const voxel& first) const {
-    if (cubic)
+    if (degree == 3)
       at_row<3>(values, first);
+    else if (degree == 4)
+      at_row<4>(values, first);
     else
-      at_row<most_bias_degree>(values, first);
+      at_row<5>(values, first);
   }
 
 private:
+  static constexpr int any = 0;  // a degree known at run time
+
+  // Where the loops are unrolled the whole quadruple is read, once.
+  template <int Degree>
   SUTURE_FN float term(int number) const {
+    if constexpr (Degree == any) return terms[number / 4].c[number % 4];
     const quadruple q = terms[number / 4];
     return q.c[number % 4];
   }
@@ -58,56 +65,55 @@ private:
     return fma(static_cast<float>(index), step[axis], start[axis]);
   }
 
-  // The polynomial in x of a row: power[k] is the coefficient of X^k.
-  template <int Degree>
-  SUTURE_FN void row(const voxel& at, float (&power)[Degree + 1]) const {
+  // Calls take(k, coefficient of X^k) from the highest power of the row's polynomial down.
+  template <int Degree, class Take>
+  SUTURE_FN void each_power(const voxel& at, const Take& take) const {
+    const int highest = Degree == any ? degree : Degree;
     const float z = coordinate(0, at.z), y = coordinate(1, at.y);
     int next = 0;
     if (planar) {
       SUTURE_UNROLL
-      for (int k = Degree; k >= 0; --k) {
-        float in_y = term(next++);
+      for (int k = highest; k >= 0; --k) {
+        float in_y = term<Degree>(next++);
         SUTURE_UNROLL
-        for (int j = Degree; j > 0; --j) in_y = fma(in_y, y, term(next++));
-        power[k] = in_y;
+        for (int j = highest; j > 0; --j) in_y = fma(in_y, y, term<Degree>(next++));
+        take(k, in_y);
       }
     } else {
       SUTURE_UNROLL
-      for (int k = Degree; k >= 0; --k) {
+      for (int k = highest; k >= 0; --k) {
         float in_y = 0;
         SUTURE_UNROLL
-        for (int j = Degree - k; j >= 0; --j) {
-          float in_z = term(next++);
+        for (int j = highest - k; j >= 0; --j) {
+          float in_z = term<Degree>(next++);
           SUTURE_UNROLL
-          for (int i = Degree - k - j; i > 0; --i) in_z = fma(in_z, z, term(next++));
-          in_y = j == Degree - k ? in_z : fma(in_y, y, in_z);
+          for (int i = highest - k - j; i > 0; --i) in_z = fma(in_z, z, term<Degree>(next++));
+          in_y = j == highest - k ? in_z : fma(in_y, y, in_z);
         }
-        power[k] = in_y;
+        take(k, in_y);
       }
     }
   }
 
   template <int Degree>
-  SUTURE_FN float biased(float value, const float (&power)[Degree + 1], std::int32_t index) const {
-    const float x = coordinate(2, index);
-    float sum = power[Degree];
-    SUTURE_UNROLL
-    for (int k = Degree - 1; k >= 0; --k) sum = fma(sum, x, power[k]);
-    return fma(value, math::exp(sum), 0.0f);
-  }
-
-  template <int Degree>
   SUTURE_FN float at_voxel(float value, const voxel& at) const {
-    float power[Degree + 1];
-    row<Degree>(at, power);
-    return biased<Degree>(value, power, at.x);
+    const int highest = Degree == any ? degree : Degree;
+    const float x = coordinate(2, at.x);
+    float sum = 0;
+    each_power<Degree>(at, [&](int k, float c) { sum = k == highest ? c : fma(sum, x, c); });
+    return fma(value, math::exp(sum), 0.0f);
   }
 
   template <int Degree, int Count>
   SUTURE_INLINE void at_row(float (&values)[Count], const voxel& first) const {
     float power[Degree + 1];
-    row<Degree>(first, power);
-    for (int l = 0; l < Count; ++l) values[l] = biased<Degree>(values[l], power, first.x + l);
+    each_power<Degree>(first, [&](int k, float c) { power[k] = c; });
+    for (int l = 0; l < Count; ++l) {
+      const float x = coordinate(2, first.x + l);
+      float sum = power[Degree];
+      for (int k = Degree - 1; k >= 0; --k) sum = fma(sum, x, power[k]);
+      values[l] = fma(values[l], math::exp(sum), 0.0f);
+    }
   }
 };
 
@@ -175,9 +181,9 @@ struct bias_field {
               terms);
 
     detail::bias_functor f{};
-    f.cubic = degree <= 3;
-    f.planar = planar;
-    const int highest = f.cubic ? 3 : most;
+    f.degree = degree < 3 ? 3 : degree;
+    f.planar = planar ? 1u : 0u;
+    const int highest = f.degree;
     int next = 0;
     for (int k = highest; k >= 0; --k)
       for (int j = planar ? highest : highest - k; j >= 0; --j)
