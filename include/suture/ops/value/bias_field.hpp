@@ -105,7 +105,7 @@ private:
   }
 
   template <int Degree, int Count>
-  SUTURE_INLINE void at_row(float (&values)[Count], const voxel& first) const {
+  SUTURE_FN void at_row(float (&values)[Count], const voxel& first) const {
     float power[Degree + 1];
     each_power<Degree>(first, [&](int k, float c) { power[k] = c; });
     for (int l = 0; l < Count; ++l) {
