@@ -62,3 +62,18 @@ void pointwise_augmentation(const suture::cuda& exec, const settings& s, inputs<
                       per_channel(random_gamma{}) | per_channel(gaussian_noise{}) | cast<suture::half>{};
   run(exec, plan(recipe, in, s), image(in, out));
 }
+
+// A stained tile turned, its stains and colours jittered.
+void stain_recipe(const suture::cuda& exec, const settings& s, inputs<std::uint8_t> in, outputs<__half> out) {
+  const auto recipe = random_affine{.rotate_deg = {0, 0, 180}, .scale = {.8f, 1.25f}} | sampling<linear, reflect>{} |
+                      random_hed_jitter{} | random_color_jitter{} | channel_normalize{} | cast<suture::half>{};
+  run(exec, plan(recipe, in, s), image(in, out));
+}
+
+// Reinhard's normalisation of the taps, and the fit it rests on.
+void reinhard_recipe(const suture::cuda& exec, const settings& s, inputs<std::uint8_t> in, outputs<std::uint8_t> out,
+                     std::span<colour_moments<lab>> fitted, const colour_moments<lab>& target) {
+  fit(exec, fit_colour_moments<lab>{}, in, everything{}, fitted);
+  const auto recipe = reinhard<lab>{.fitted = fitted.data(), .target = target} | random_flip{} | cast<std::uint8_t>{};
+  run(exec, plan(recipe, in, s), image(in, out));
+}
