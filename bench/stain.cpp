@@ -75,6 +75,7 @@ const bool registered = [] {
   add("macenko_fit_torchstain", [](benchmark::State& s) { fit_row(s, macenko::torchstain.fit); });
   add("macenko_fit_tiatoolbox", [](benchmark::State& s) { fit_row(s, macenko::tiatoolbox.fit); });
   add("macenko_fit_together", [](benchmark::State& s) { fit_row(s, {.together = true}); });
+  add("vahadane_fit", [](benchmark::State& s) { fit_row(s, macenko::vahadane.fit); });
   add("macenko_normalize", [](benchmark::State& s) { normalize_row(s, macenko::standard, false); });
   add("macenko_normalize_lasso", [](benchmark::State& s) { normalize_row(s, macenko::staintools, false); });
   add("macenko_fit_and_normalize", [](benchmark::State& s) { normalize_row(s, macenko::standard, true); });

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <suture/core/digest.hpp>
 #include <suture/fit/macenko.cuh>
 #include <suture/ops/stain/macenko_modes.hpp>
-#include <suture/core/digest.hpp>
 #include <vector>
 
 #include "support/device_array.cuh"
@@ -92,6 +92,7 @@ TYPED_TEST(macenko_device, leaves_the_bits_of_the_cpu) {
   expect_same(fit_macenko{.fallback = stain_fallback::given}, b, labelled(b.host_maps, {{1, 2, 3}, 5}),
               labelled(b.device_maps, {{1, 2, 3}, 5}));
   expect_same(fit_macenko{.together = true}, b, all, all);
+  expect_same(fit_macenko{.refinements = 3, .together = true}, b, all, all);
   expect_same(fit_macenko{.centred = false, .concentrations_of_all = true, .together = true}, b, inside(b.host_maps),
               inside(b.device_maps));
 }
@@ -100,7 +101,7 @@ TYPED_TEST(macenko_device, leaves_the_bits_of_the_cpu_in_every_mode) {
   const batch<TypeParam> b;
   const everything all;
   for (const macenko_mode& m : {macenko::torchstain_torch, macenko::matlab, macenko::monai, macenko::cucim,
-                                macenko::staintools, macenko::tiatoolbox})
+                                macenko::staintools, macenko::tiatoolbox, macenko::vahadane})
     expect_same(m.fit, b, all, all);
 }
 

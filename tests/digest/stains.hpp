@@ -69,7 +69,10 @@ void print_stains(Backend backend) {
   mode("macenko_cucim", macenko::cucim);
   mode("macenko_staintools", macenko::staintools);
   mode("macenko_tiatoolbox", macenko::tiatoolbox);
+  mode("macenko_vahadane", macenko::vahadane);
   print("macenko_together", fit_macenko{.together = true}, images, everything{}, macenko::standard, true);
+  print("macenko_refined", fit_macenko{.refinements = 4, .together = true}, images, inside(masks), macenko::henorm,
+        true);
   print("macenko_masked", fit_macenko{.fallback = stain_fallback::given}, images, inside(masks), macenko::standard,
         false);
   print("macenko_float", fit_macenko{.centred = false, .full_scale = 1}, floats, everything{}, macenko::matlab, false);

@@ -52,7 +52,7 @@ __device__ __forceinline__ void clear_counts(macenko_block& b) {
 
 // What a thread holds of the first round.
 struct partial_totals {
-  std::int64_t sum[3] = {}, product[6] = {};
+  std::int64_t sum[3] = {}, product[9] = {};
   std::uint32_t stained = 0, pixels = 0, excluded = 0, undeclared = 0;
 
   // By whole warps.
@@ -63,7 +63,7 @@ struct partial_totals {
       if (first) count_up(where, static_cast<std::remove_pointer_t<decltype(where)>>(all));
     };
     for (int k = 0; k < 3; ++k) add(&to.sum[k], sum[k]);
-    for (int k = 0; k < 6; ++k) {
+    for (int k = 0; k < 9; ++k) {
       add(&to.low[k], product[k] & 0xffffffff);
       add(&to.high[k], product[k] >> 32);
     }
@@ -83,6 +83,7 @@ __device__ __forceinline__ void count_stains(const macenko_rules& rules, const S
   const macenko_solver& solver = b.solver;
   const std::int32_t round = solver.round;
   const bool by_light = rules.how.stained >= stained_rule::luminosity;
+  const bool sums = round == sums_round || round == refinement;
   const bool all = round >= coarse_concentrations && rules.how.concentrations_of_all;
   const std::int64_t ny = r.extents[1];
   const int width = r.extents[2] >= 1024 ? stain_threads : 32;
@@ -94,7 +95,7 @@ __device__ __forceinline__ void count_stains(const macenko_rules& rules, const S
     const T* values = static_cast<const T*>(r.data) + z * r.stride[0] + y * r.stride[1];
     const Map* map = static_cast<const Map*>(r.map) + z * r.map_stride[0] + y * r.map_stride[1];
     for (std::int32_t start = 0; start < r.extents[2]; start += width) {
-      if (round == sums_round && ++held > 4096) {  // the same in all lanes of a warp
+      if (sums && ++held > 2048) {  // the same in all lanes of a warp
         p.give(b.totals);
         held = 1;
       }
@@ -154,6 +155,19 @@ __device__ __forceinline__ void count_stains(const macenko_rules& rules, const S
         continue;
       }
       if (!stained && !all) continue;
+      if (round == refinement) {
+        const stain_unmixing::pair mixture = solver.unmixing.mixture<true>(density[0], density[1], density[2]);
+        const std::int64_t h = fixed_density(mixture.c[0]), e = fixed_density(mixture.c[1]);
+        p.product[0] += h * h;
+        p.product[1] += h * e;
+        p.product[2] += e * e;
+        for (int c = 0; c < 3; ++c) {
+          const std::int64_t fixed = fixed_density(density[c]);
+          p.product[3 + 2 * c] += fixed * h;
+          p.product[4 + 2 * c] += fixed * e;
+        }
+        continue;
+      }
       if (round <= fine_angles) {
         const std::uint32_t key = solver.angle_key(density[0], density[1], density[2]);
         const std::int32_t bin =
@@ -171,7 +185,7 @@ __device__ __forceinline__ void count_stains(const macenko_rules& rules, const S
       }
     }
   }
-  if (round == sums_round) {
+  if (sums) {
     __syncwarp();
     p.give(b.totals);
   }
@@ -223,6 +237,8 @@ __device__ __forceinline__ std::int32_t end_round(const macenko_rules& rules, ma
   } else if (threadIdx.x == 0) {
     if (round == stretch_round)
       solver.take_levels(bins);
+    else if (round == refinement)
+      solver.take_refinement(rules, totals);
     else
       solver.take_sums(rules, totals);
   }
@@ -384,8 +400,8 @@ std::size_t workspace_bytes(const fit_macenko_round&, const Images& images) {
 }
 
 // Queues a fit on a stream. Images, maps and results lie in device memory: one result per image, or one `together`. Two
-// kernels up to 363 tiles, one more for each further 363; six `together`. Everything is checked first; when it throws
-// for bad input, nothing has been launched.
+// kernels up to 363 tiles, one more for each further 363; six and `refinements` more `together`. Everything is checked
+// first; when it throws for bad input, nothing has been launched.
 template <class Images, class Selection>
 void fit(const cuda& exec, const fit_macenko& how, const Images& images, const Selection& selection,
          std::span<stain_basis> results) {
@@ -410,9 +426,10 @@ void fit(const cuda& exec, const fit_macenko& how, const Images& images, const S
                                                              detail::layout_of_stains(all.size(), true).group);
       check_cuda(cudaMemsetAsync(static_cast<void*>(group), 0, sizeof(*group), exec.stream), fit_macenko::name,
                  exec.at);
-      for (int round = detail::sums_round; round < detail::no_round; ++round)
+      const int rounds = 5 + how.refinements;
+      for (int round = 0; round < rounds; ++round)
         detail::macenko_group_kernel<T, Map><<<grid, detail::stain_threads, 0, exec.stream>>>(
-            rules, records, select, round == detail::sums_round, group, results.data());
+            rules, records, select, round == 0, group, results.data());
     } else {
       detail::macenko_tile_kernel<T, Map><<<static_cast<unsigned>(groups), detail::stain_threads, 0, exec.stream>>>(
           rules, records, select, results.data());

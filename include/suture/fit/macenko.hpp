@@ -103,6 +103,8 @@ struct macenko_pass {
       find_stained(n);
       if (solver.round == sums_round)
         sum(n);
+      else if (solver.round == refinement)
+        sum_refinement(n);
       else
         count_keys(n);
     }
@@ -198,7 +200,36 @@ private:
     counts.totals.stained += stained;
     counts.totals.pixels += pixels;
     for (int k = 0; k < 3; ++k) counts.totals.sum[k] += sums[k];
-    for (int k = 0; k < 6; ++k) {
+    add_products(products, 6);
+  }
+
+  void sum_refinement(int n) {
+    const float *r = strip.density[0], *g = strip.density[1], *b = strip.density[2];
+    std::int32_t code[2][stain_strip::capacity], density[3][stain_strip::capacity];
+    const stain_unmixing unmixing = solver.unmixing;
+    for (int i = 0; i < n; ++i) {
+      const auto mask = static_cast<std::int32_t>(strip.stained[i]);
+      const stain_unmixing::pair p = unmixing.mixture<true>(r[i], g[i], b[i]);
+      for (int k = 0; k < 2; ++k) code[k][i] = fixed_density(p.c[k]) & mask;
+    }
+    for (int c = 0; c < 3; ++c)
+      for (int i = 0; i < n; ++i) density[c][i] = fixed_density(strip.density[c][i]);
+    std::int64_t products[9] = {};
+    for (int i = 0; i < n; ++i) {
+      const std::int64_t h = code[0][i], e = code[1][i];
+      products[0] += h * h;
+      products[1] += h * e;
+      products[2] += e * e;
+      for (int c = 0; c < 3; ++c) {
+        products[3 + 2 * c] += density[c][i] * h;
+        products[4 + 2 * c] += density[c][i] * e;
+      }
+    }
+    add_products(products, 9);
+  }
+
+  void add_products(const std::int64_t* products, int count) {
+    for (int k = 0; k < count; ++k) {
       counts.totals.low[k] += products[k] & 0xffffffff;
       counts.totals.high[k] += products[k] >> 32;
     }
@@ -311,6 +342,8 @@ public:
       tables_->make(rules_, solver_);
     } else if (solver_.round == detail::sums_round) {
       solver_.take_sums(rules_, counts_->totals);
+    } else if (solver_.round == detail::refinement) {
+      solver_.take_refinement(rules_, counts_->totals);
     } else {
       for (int r = 0; r < 4; ++r) {
         const auto where = solver_.bins_of(r);

@@ -44,11 +44,15 @@ enum class stain_fallback : std::int32_t {
 //   penalty                   of the non-negative lasso for concentrations; 0: least squares
 //   least_pixels, least_share stained pixels a tile needs, and their share of all; at least two
 //   single_stain_ratio, _angle below which second eigenvalue / first, or degrees between the two vectors, is one stain
+//   refinements, sparsity     alternations of the factorisation of Vahadane et al. 2016 that follow, if any: from the
+//                             vectors found, the minimum over stains W >= 0 of unit length and concentrations c >= 0 of
+//                             the sum over stained pixels of |W c - od|^2 / 2 + sparsity (c_H + c_E)
 //   together                  one result for all images: a slide, a scanner
 //   full_scale                the value of the image that means 255
 // Errors: parameters out of their ranges, images without three channels or of another type, `together` with
 // stretched_luminosity, fallback stains that cannot be inverted; those of the views.
-// Source: Macenko et al. 2009; torchstain, whose numbers are the defaults but for the percentiles over stained pixels.
+// Source: Macenko et al. 2009, Vahadane et al. 2016; torchstain, whose numbers are the defaults but for the percentiles
+// over stained pixels.
 struct fit_macenko {
   optical_density density{};
   stained_rule stained = stained_rule::all_at_least;
@@ -60,6 +64,8 @@ struct fit_macenko {
   double concentration_percentile = 99;
   bool concentrations_of_all = false;
   double penalty = 0;
+  std::int32_t refinements = 0;
+  double sparsity = .1;
   std::uint64_t least_pixels = 100;
   double least_share = .01;
   double single_stain_ratio = 1e-6;
@@ -82,6 +88,8 @@ struct fit_macenko {
     require(concentration_percentile >= 0 && concentration_percentile <= 100, where, "concentration_percentile ",
             concentration_percentile, " must be in [0, 100]");
     require(penalty >= 0 && penalty <= 1, where, "penalty ", penalty, " must be in [0, 1]");
+    require(refinements >= 0 && refinements <= 1000, where, "refinements ", refinements, " must be in 0..1000");
+    require(sparsity > 0 && sparsity <= 1, where, "sparsity ", sparsity, " must be in (0, 1]");
     require(least_share >= 0 && least_share <= 1, where, "least_share ", least_share, " must be in [0, 1]");
     require(single_stain_ratio >= 0 && single_stain_ratio < 1, where, "single_stain_ratio ", single_stain_ratio,
             " must be in [0, 1)");
@@ -94,12 +102,12 @@ struct fit_macenko {
   }
 };
 
-// Totals of the first round. Densities in units of 2^-20, their products rr rg rb gg gb bb in units of 2^-40 as
-// 2^32 high + low.
+// Totals of the first round: densities in units of 2^-20, their products rr rg rb gg gb bb in units of 2^-40 as
+// 2^32 high + low. Of a refinement: the products of concentrations HH HE EE, then of densities and concentrations.
 struct macenko_totals {
   std::uint64_t stained = 0, pixels = 0, excluded = 0, undeclared = 0;
   std::int64_t sum[3] = {};
-  std::int64_t low[6] = {}, high[6] = {};
+  std::int64_t low[9] = {}, high[9] = {};
 };
 
 // Everything a round counts: 64-bit integers alone. The counts of parts add up, in any order and on any machine.
@@ -124,6 +132,7 @@ enum macenko_round : std::int32_t {
   sums_round,
   coarse_angles,
   fine_angles,
+  refinement,
   coarse_concentrations,
   fine_concentrations,
   no_round
@@ -216,6 +225,7 @@ struct macenko_solver {
   std::uint32_t prefix[4] = {};  // ends as the key
   std::int32_t slot[4] = {};
   std::uint32_t slot_prefix[4] = {};
+  std::int64_t refined = 0;
 
   SUTURE_HD void start(const macenko_rules& r) {
     *this = {};
@@ -244,7 +254,7 @@ struct macenko_solver {
     if (round == coarse_concentrations) return {r / 2 * coarse_bins, coarse_bins};
     return {slot[r] * fine_bins, fine_bins};
   }
-  SUTURE_HD bool searches() const { return round >= coarse_angles && round < no_round; }
+  SUTURE_HD bool searches() const { return round >= coarse_angles && round < no_round && round != refinement; }
   SUTURE_HD void found(int r, std::uint32_t digit, std::uint64_t rest) {
     prefix[r] = prefix[r] << 11 | digit;  // 0 before a coarse round
     rank[r] = rest;
@@ -329,7 +339,7 @@ struct macenko_solver {
     matrix3 a;
     for (int i = 0, k = 0; i < 3; ++i)
       for (int j = i; j < 3; ++j, ++k) {
-        int128 product = static_cast<int128>(c.high[k]) * (int128{1} << 32) + c.low[k];
+        int128 product = whole(c, k);
         if (r.how.centred) product = n * product - static_cast<int128>(c.sum[i]) * c.sum[j];
         const double exact = to_double(product) * 0x1p-40;
         a[i][j] = math::detail::divide(r.how.centred ? math::detail::divide(exact, count) : exact, count - 1);
@@ -349,6 +359,39 @@ struct macenko_solver {
       }
     aim(r, r.how.alpha, 100 - r.how.alpha, tally.count);
     round = coarse_angles;
+  }
+
+  // One pass of block coordinate descent over the stains, for the concentrations of the pixels.
+  SUTURE_HD void take_refinement(const macenko_rules& r, const macenko_totals& c) {
+    const double codes[2][2] = {{to_double(whole(c, 0)), to_double(whole(c, 1))},
+                                {to_double(whole(c, 1)), to_double(whole(c, 2))}};
+    for (int k = 0; k < 2; ++k) {
+      if (!(codes[k][k] > 0)) continue;  // a stain that no pixel shows stays as it is
+      const stain_matrix before = stains;
+      for (int i = 0; i < 3; ++i) {
+        const double mixed = fma(codes[k][0], stains[i][0], codes[k][1] * stains[i][1]);
+        stains[i][k] += math::detail::divide(to_double(whole(c, 3 + 2 * i + k)) - mixed, codes[k][k]);
+      }
+      if (!make_unit(k)) stains = before;
+    }
+    double cosine = 0;
+    for (int i = 0; i < 3; ++i) cosine = fma(stains[i][0], stains[i][1], cosine);
+    if (!(cosine < r.single_cosine)) {
+      fall_back(r, stain_status::single_stain);
+      return;
+    }
+    if (++refined < r.how.refinements) {
+      unmixing = unmix(stains, r.how.sparsity);
+      return;
+    }
+    if (stains[0][0] < stains[0][1])
+      for (int i = 0; i < 3; ++i) {
+        const double h = stains[i][1];
+        stains[i][1] = stains[i][0];
+        stains[i][0] = h;
+      }
+    unmixing = unmix(stains, r.how.penalty);
+    aim_at_concentrations(r);
   }
 
   SUTURE_HD void take_digits(const macenko_rules& r) {
@@ -382,6 +425,9 @@ struct macenko_solver {
   }
 
 private:
+  SUTURE_HD static int128 whole(const macenko_totals& c, int k) {
+    return static_cast<int128>(c.high[k]) * (int128{1} << 32) + c.low[k];
+  }
   SUTURE_HD static double to_double(int128 x) {
     const uint128 magnitude = x < 0 ? static_cast<uint128>(-x) : static_cast<uint128>(x);
     const std::uint32_t limbs[4] = {static_cast<std::uint32_t>(magnitude), static_cast<std::uint32_t>(magnitude >> 32),
@@ -435,8 +481,23 @@ private:
       stains[i][0] = v[h][i];
       stains[i][1] = v[1 - h][i];
     }
-    unmixing = unmix(stains, r.how.penalty);
-    aim_at_concentrations(r);
+    if (r.how.refinements > 0) {
+      for (int k = 0; k < 2; ++k) (void)make_unit(k);
+      unmixing = unmix(stains, r.how.sparsity);
+      round = refinement;
+    } else {
+      unmixing = unmix(stains, r.how.penalty);
+      aim_at_concentrations(r);
+    }
+  }
+  // Stain k without its negative parts, of unit length; false if nothing is left, and then it is as it was.
+  SUTURE_HD bool make_unit(int k) {
+    double squares = 0;
+    for (int i = 0; i < 3; ++i) squares = stains[i][k] > 0 ? fma(stains[i][k], stains[i][k], squares) : squares;
+    if (!(squares > 1e-12)) return false;
+    const double length = math::sqrt(squares);
+    for (int i = 0; i < 3; ++i) stains[i][k] = stains[i][k] > 0 ? math::detail::divide(stains[i][k], length) : 0.0;
+    return true;
   }
   SUTURE_HD void aim_at_concentrations(const macenko_rules& r) {
     // A power of two that brings every concentration within 2^22.

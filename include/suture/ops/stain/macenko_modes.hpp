@@ -65,6 +65,11 @@ inline constexpr macenko_mode tiatoolbox{
     detail::as_library({.density = optical_density::positive(), .stained = stained_rule::stretched_luminosity}),
     stain_rounding::truncated};
 
+// Vahadane et al. 2016: sparse non-negative factorisation, from the vectors of Macenko on; concentrations as
+// StainTools.
+inline constexpr macenko_mode vahadane{
+    {.density = optical_density::positive(), .stained = stained_rule::luminosity, .penalty = .01, .refinements = 30}};
+
 }  // namespace macenko
 
 }  // namespace suture
