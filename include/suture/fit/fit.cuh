@@ -50,7 +50,7 @@ void fit_on_device(const cuda& exec, const Fit& how, std::span<const view<const 
   if (groups == 0) return;
   require(results.data() != nullptr, {Fit::name}, "null pointer for the results");
   const std::size_t before = record_bytes(images.size());
-  check_workspace(exec.workspace.data(), exec.workspace.size(), {0, 0, before + device_state_bytes<T>(how, groups)});
+  check_workspace(exec.workspace.data(), exec.workspace.size(), {.bytes = before + device_state_bytes<T>(how, groups)});
 
   std::int64_t blocks = 1;
   std::vector<fit_record> list;

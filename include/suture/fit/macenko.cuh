@@ -384,7 +384,7 @@ void check_stains_on_device(const cuda& exec, std::string_view name, std::span<c
             "extents ", images[i].grid.extents, " exceed 2^30 pixels; fit such an image `together`");
   require(images.size() <= (divided ? 65535u : 2147483647u), {name}, images.size(),
           " images exceed the grid of a kernel");
-  check_workspace(exec.workspace.data(), exec.workspace.size(), {0, 0, bytes});
+  check_workspace(exec.workspace.data(), exec.workspace.size(), {.bytes = bytes});
 }
 
 }  // namespace detail
