@@ -190,10 +190,14 @@ TEST(Conversions, OutputOfAnyStrides) {
 }
 
 // Conversions of one's own: without parameters to check, and to several channels.
+// [conversion]
+// The weight of a voxel in a loss: 0 where it is to be ignored, `tumour` where there is any.
 struct loss_weight {
-  float tumour;
+  float tumour = 5;
+
   SUTURE_FN float operator()(std::int32_t label) const { return label < 0 ? 0.0f : label > 0 ? tumour : 1.0f; }
 };
+// [/conversion]
 struct bit_planes {
   struct bits {
     std::int32_t label;
