@@ -22,7 +22,9 @@ inline auto make_pipeline(const recipe& r, const stain_basis* stains) {
          random_affine{.rotate_deg = {180, 0, 0}, .scale = {.9f, 1.1f}, .probability = .9f} |
          random_elastic{.control_spacing_mm = 64 * mm, .max_displacement_mm = {0, 8 * mm, 8 * mm}, .probability = .3f} |
          random_flip{} | center_crop{.size = {1, r.size, r.size}} | sampling<linear, reflect, vote>{} |
-         macenko_normalize{.fitted = stains, .reference = r.reference} | rescale{.slope = 1 / 255.0f} | cast<half>{};
+         macenko_normalize{.fitted = stains, .reference = r.reference} |
+         random_hed_jitter{.alpha = {.9f, 1.1f}, .beta = {-.005f, .005f}, .probability = .9f} |
+         rescale{.slope = 1 / 255.0f} | cast<half>{};
 }
 
 }  // namespace suture::examples
