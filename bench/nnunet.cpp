@@ -25,8 +25,7 @@ struct scene {
     volume = ct.grid;
     image.assign(ct.image.begin(), ct.image.end());
     for (float& v : image) v = (v - 80) / 120;
-    classes.assign(image.size(), 0);
-    for (std::size_t i = 0; i < image.size(); ++i) classes[i] = image[i] > 0;
+    classes.assign(ct.labels.begin(), ct.labels.end());
   }
 };
 

@@ -181,11 +181,10 @@ void sample_border(const strip<Pipeline>& s, const T* data, const std::int64_t (
   });
 }
 
-// The labels of a strip by a one-tap interpolation.
-template <class Pipeline, class T, class Offset>
-SUTURE_INLINE void pick_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
+// The labels of a strip by a one-tap interpolation L.
+template <class L, class Pipeline, class T, class Offset>
+SUTURE_INLINE void take_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
                                const std::int32_t (&n)[3], T outside, T (&out)[strip_width]) {
-  using L = typename Pipeline::label_type;
   using B = typename Pipeline::border_type;
   const Offset step[3] = {static_cast<Offset>(stride[0]), static_cast<Offset>(stride[1]),
                           static_cast<Offset>(stride[2])};
@@ -210,6 +209,63 @@ SUTURE_INLINE void pick_labels(const strip<Pipeline>& s, const T* data, const st
   for (int l = 0; l < strip_width; ++l) out[l] = data[offset[l]];
   if constexpr (B::has_value)
     for (int l = 0; l < strip_width; ++l) out[l] = in[l] != 0 ? out[l] : outside;
+}
+
+// The labels of a strip by vote. Where every voxel of the strip lies on one of the source, the others have no weight;
+// where its eight neighbours agree, there is nothing to count.
+template <class Pipeline, class T, class Offset>
+SUTURE_INLINE void vote_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
+                               const std::int32_t (&n)[3], T outside, T (&out)[strip_width]) {
+  using B = typename Pipeline::border_type;
+  float most = 0;
+  for (int k = 0; k < 3; ++k)
+    for (int l = 0; l < strip_width; ++l) most = std::max(most, s.fraction_of[k][l]);
+  if (most == 0) {
+    take_labels<nearest, Pipeline, T, Offset>(s, data, stride, n, outside, out);
+    return;
+  }
+  T tap[8][strip_width];
+  const Offset step[3] = {static_cast<Offset>(stride[0]), static_cast<Offset>(stride[1]),
+                          static_cast<Offset>(stride[2])};
+  if (s.within(n, 0, 1)) {
+    Offset offset[strip_width];
+    for (int l = 0; l < strip_width; ++l)
+      offset[l] = s.base[0][l] * step[0] + s.base[1][l] * step[1] + s.base[2][l] * step[2];
+    for (int i = 0; i < 8; ++i) {
+      const T* const p = data + ((i >> 2) * stride[0] + (i >> 1 & 1) * stride[1] + (i & 1) * stride[2]);
+      for (int l = 0; l < strip_width; ++l) tap[i][l] = p[offset[l]];
+    }
+  } else {
+    for (int i = 0; i < 8; ++i)
+      for (int l = 0; l < strip_width; ++l) {
+        const std::int32_t z = B::index(s.base[0][l] + (i >> 2), n[0]);
+        const std::int32_t y = B::index(s.base[1][l] + (i >> 1 & 1), n[1]);
+        const std::int32_t x = B::index(s.base[2][l] + (i & 1), n[2]);
+        const Offset at = std::max(z, 0) * step[0] + std::max(y, 0) * step[1] + std::max(x, 0) * step[2];
+        tap[i][l] = data[at];
+        if constexpr (B::has_value) tap[i][l] = (z | y | x) < 0 ? outside : tap[i][l];
+      }
+  }
+  std::int32_t differs[strip_width] = {};
+  for (int i = 1; i < 8; ++i)
+    for (int l = 0; l < strip_width; ++l) differs[l] |= tap[i][l] != tap[0][l] ? 1 : 0;
+  for (int l = 0; l < strip_width; ++l) out[l] = tap[0][l];
+  for (int l = 0; l < strip_width; ++l) {
+    if (differs[l] == 0) continue;
+    T labels[8];
+    for (int i = 0; i < 8; ++i) labels[i] = tap[i][l];
+    out[l] = vote_label(labels, {s.fraction_of[0][l], s.fraction_of[1][l], s.fraction_of[2][l]});
+  }
+}
+
+// The same by the label interpolation of the pipeline.
+template <class Pipeline, class T, class Offset>
+SUTURE_INLINE void pick_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
+                               const std::int32_t (&n)[3], T outside, T (&out)[strip_width]) {
+  if constexpr (std::is_same_v<typename Pipeline::label_type, vote>)
+    vote_labels<Pipeline, T, Offset>(s, data, stride, n, outside, out);
+  else
+    take_labels<typename Pipeline::label_type, Pipeline, T, Offset>(s, data, stride, n, outside, out);
 }
 
 // Offsets inside one channel fit 32 bits.

@@ -53,19 +53,13 @@ SUTURE_INLINE void labels_of_strip(const Evaluator& e, const typename Evaluator:
   const int count = std::min(strip_width, r.sample.extents[2] - x0);
   if constexpr (!P::has_geometry) {
     for (int l = 0; l < count; ++l) v[l] = read<In>(in, channel, z, y, x0 + l);
-  } else if constexpr (!std::is_same_v<typename P::label_type, vote>) {
+  } else {
     const In* data = static_cast<const In*>(in.data) + channel * in.channel_stride;
     const In outside = static_cast<In>(e.rule.label_outside);
     if (is_compact(in))
       pick_labels<P, In, std::int32_t>(s, data, in.stride, in.extents, outside, v);
     else
       pick_labels<P, In, std::int64_t>(s, data, in.stride, in.extents, outside, v);
-  } else {
-    for (int l = 0; l < count; ++l) {
-      coordinate c[3];
-      s.lane(l, c);
-      v[l] = Evaluator::template pair<B>::label(in, c, channel, z, y, x0 + l, e.rule);
-    }
   }
 }
 
