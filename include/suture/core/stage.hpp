@@ -117,7 +117,9 @@ struct staging {
   // Whether step S does anything in this channel.
   template <int S>
   SUTURE_FN static bool on(const item_type& sample, std::int32_t channel) {
-    if constexpr (kind<S> != step_kind::value)
+    if constexpr (kind<S> == step_kind::restore)
+      return on<S - 1>(sample, channel) && functor<S>(sample).restores(channel);
+    else if constexpr (kind<S> != step_kind::value)
       return is_on(slot<S>(sample)) && functor<S>(sample).active(channel);
     else if constexpr (functor_by_channel<functor_t<S>>)
       return is_on(slot<S>(sample)) && is_on(functor<S>(sample).channel[channel]);
@@ -150,10 +152,14 @@ struct staging {
   // Whether anybody asks for the moments that statistic S sees.
   template <int S>
   SUTURE_FN static bool asked(const item_type& sample, std::int32_t channel) {
+    return on<S>(sample, channel) || follower_asks<S>(sample, channel);
+  }
+  template <int S>
+  SUTURE_FN static bool follower_asks(const item_type& sample, std::int32_t channel) {
     if constexpr (follower<S> < 0)
-      return on<S>(sample, channel);
+      return false;
     else
-      return on<S>(sample, channel) || asked<follower<S>>(sample, channel);
+      return asked<follower<S>>(sample, channel);
   }
   // Whether stage K must leave the moments of its result.
   template <int K>
@@ -163,7 +169,7 @@ struct staging {
     } else {
       constexpr int next = begin<K + 1>;
       if constexpr (kind<next> == step_kind::restore)
-        return on<next>(sample, channel);
+        return on<next>(sample, channel) || (on<next - 1>(sample, channel) && follower_asks<next - 1>(sample, channel));
       else
         return asked<next>(sample, channel);
     }
@@ -296,6 +302,21 @@ SUTURE_FN float blended(const F& filter, const Center& center, float sums, std::
     return sums;
 }
 
+// A pair filter at one voxel, between the pairs of each axis.
+template <class Read>
+SUTURE_FN float interpolated(const Read& read, const voxel_pair& z, const voxel_pair& y, const voxel_pair& x) {
+  float planes[2];
+  SUTURE_UNROLL
+  for (int a = 0; a < 2; ++a) {
+    const std::int32_t iz = a == 0 ? z.first : z.second;
+    const float low = read(iz, y.first, x.first), high = read(iz, y.second, x.first);
+    const float first = fma(x.t, read(iz, y.first, x.second) - low, low);
+    const float second = fma(x.t, read(iz, y.second, x.second) - high, high);
+    planes[a] = fma(y.t, second - first, first);
+  }
+  return fma(z.t, planes[1] - planes[0], planes[0]);
+}
+
 // The value of stage K at one voxel.
 template <int K, class Pipeline>
 SUTURE_FN auto stage_value(const item<Pipeline>& sample, const staged_tensor& t, std::int32_t number,
@@ -314,6 +335,10 @@ SUTURE_FN auto stage_value(const item<Pipeline>& sample, const staged_tensor& t,
     else if constexpr (separable_filter<typename S::template functor_t<f>>)
       v = blended(
           filter, [&] { return read(z, y, x); }, filtered(filter, read, sample.extents, z, y, x, channel), channel);
+    else if constexpr (pair_filter<typename S::template functor_t<f>>)
+      v = interpolated(read, filter.pair_at(0, z, sample.extents[0], channel),
+                       filter.pair_at(1, y, sample.extents[1], channel),
+                       filter.pair_at(2, x, sample.extents[2], channel));
     else
       v = filter(read, sample.extents, z, y, x, channel);
   } else {

@@ -3,14 +3,18 @@
 // about the whole of it (operations on patch statistics), and the value operations among and after them. They are cut,
 // at compile time, into the fewest stages; between two stages the patch lies in the workspace, as float.
 //
-//   value       any value operation on one channel
-//   filter      reads a neighbourhood: see point_filter and separable_filter
-//   statistic   auto with(const moments& patch, int channel) const: a functor of one value that knows the patch's
-//   moments restore     the second half of a statistic that also has
-//                 auto restoring(const moments& before, const moments& after, int channel) const: a functor for its
-//                 result moments restored(const moments& before, const moments& after, int channel) const: of what that
-//                 leaves
+//   value      any value operation on one channel
+//   filter     reads a neighbourhood: see point_filter, pair_filter and separable_filter
+//   statistic  gives a functor of one value that knows the moments of the patch:
+//                auto with(const moments& patch, int channel) const
+//   restore    the second half of a statistic, on its result, whose moments are known by then; with the moments it
+//              leaves, and whether it does anything:
+//                auto restoring(const moments& before, const moments& after, int channel) const
+//                moments restored(const moments& before, const moments& after, int channel) const
+//                bool restores(int channel) const
+//
 // Filters and statistics say with bool active(int channel) const where they do anything.
+//
 // A stage begins with a restore, with a statistic whose moments nobody knows yet, or with a filter if the stage has one
 // already. What stands left of the filter in its stage acts on the voxels it reads.
 #pragma once
@@ -33,10 +37,22 @@ struct any_reader {
 };
 }  // namespace detail
 
+// Two voxels along an axis, and how far the wanted place is from the first towards the second.
+struct voxel_pair {
+  std::int32_t first, second;
+  float t;
+};
+
 // A filter that reads single voxels of the patch, read(z, y, x), of which there are `extents`.
 template <class F>
 concept point_filter = requires(const F& f, const detail::any_reader& read, const std::int32_t (&extents)[3]) {
   { f(read, extents, 0, 0, 0, 0) } -> std::same_as<float>;  // z, y, x, channel
+  { f.active(0) } -> std::same_as<bool>;
+};
+// A filter that interpolates between two voxels along x, then y, then z; pair_at(axis, i, n, channel) says which.
+template <class F>
+concept pair_filter = requires(const F& f) {
+  { f.pair_at(0, 0, 1, 0) } -> std::same_as<voxel_pair>;
   { f.active(0) } -> std::same_as<bool>;
 };
 // A product of three weighted sums, along x, then y, then z; weights_along gives 2 radius + 1 of them for an axis and
@@ -54,7 +70,7 @@ concept blending_filter = separable_filter<F> && requires(const F& f) {
   { f.blend(0.0f, 0.0f, 0) } -> std::same_as<float>;  // voxel, sums, channel
 };
 template <class F>
-concept filter_functor = point_filter<F> || separable_filter<F>;
+concept filter_functor = point_filter<F> || pair_filter<F> || separable_filter<F>;
 
 template <class F>
 concept statistic_functor = requires(const F& f, const moments& m) {
@@ -65,6 +81,7 @@ template <class F>
 concept restoring_functor = statistic_functor<F> && requires(const F& f, const moments& m) {
   { f.restoring(m, m, 0)(0.0f) } -> std::same_as<float>;
   { f.restored(m, m, 0) } -> std::same_as<moments>;
+  { f.restores(0) } -> std::same_as<bool>;
 };
 
 inline constexpr int largest_radius = 15;

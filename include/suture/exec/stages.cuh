@@ -12,16 +12,16 @@ namespace suture::detail {
 // A block makes a tile of 32 x 8 x `depth` voxels, each thread a column along z. Separable filters read planes beyond
 // both ends, so their tiles are deeper.
 inline constexpr std::int32_t stage_width = 32, stage_height = 8, stage_threads = stage_width * stage_height;
+template <int K, class Pipeline, bool Filters = staging<Pipeline>::template filters<K>>
+inline constexpr bool separable_stage = false;
 template <int K, class Pipeline>
-constexpr bool is_separable() {
-  using S = staging<Pipeline>;
-  if constexpr (S::template filters<K>)
-    return separable_filter<typename S::template functor_t<S::template filter<K>>>;
-  else
-    return false;
-}
+inline constexpr bool separable_stage<K, Pipeline, true> =
+    separable_filter<typename staging<Pipeline>::template functor_t<staging<Pipeline>::template filter<K>>>;
+template <int K, class Pipeline, bool Filters = staging<Pipeline>::template filters<K>>
+inline constexpr bool pair_stage = false;
 template <int K, class Pipeline>
-inline constexpr bool separable_stage = is_separable<K, Pipeline>();
+inline constexpr bool pair_stage<K, Pipeline, true> =
+    pair_filter<typename staging<Pipeline>::template functor_t<staging<Pipeline>::template filter<K>>>;
 template <int K, class Pipeline>
 inline constexpr std::int32_t stage_depth = separable_stage<K, Pipeline> ? 32 : 16;
 
@@ -213,6 +213,13 @@ __global__ void __launch_bounds__(stage_threads, separable_stage<K, typename Eva
           leave(z, blended(
                        filter, [&] { return read(z, y, x); }, sums, channel));
       });
+    }
+  } else if constexpr (pair_stage<K, P>) {
+    if (filters && mine_to_make) {
+      const auto& filter = S::template functor<S::template filter<K>>(sample);
+      const voxel_pair along_y = filter.pair_at(1, y, n[1], channel), along_x = filter.pair_at(2, x, n[2], channel);
+      for (std::int32_t z = z0; z < z1; ++z)
+        leave(z, interpolated(read, filter.pair_at(0, z, n[0], channel), along_y, along_x));
     }
   } else if constexpr (S::template filters<K>) {
     if (filters && mine_to_make) {

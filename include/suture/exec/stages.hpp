@@ -18,20 +18,66 @@ inline void settle(patch_sums& to, const patch_sums& part) {
   to.greatest = std::max(to.greatest, part.greatest);
 }
 
-inline void add_row(patch_sums& to, const float* values, int count) {
+inline void add_alone(patch_sums& to, float value) {
   partial_sums p;
-  for (int i = 0; i < count; ++i) {
-    if (!counted<float>::finite(values[i])) {
+  add_value(p, value, to.sums);
+  to.sums.take(p);
+}
+
+// Any values, one by one.
+inline void add_each(patch_sums& to, const float* values, int count) {
+  for (int l = 0; l < count; ++l) {
+    if (!counted<float>::finite(values[l])) {
       ++to.excluded;
       continue;
     }
     ++to.count;
-    const std::uint32_t key = counted<float>::key(values[i]);
+    const std::uint32_t key = counted<float>::key(values[l]);
     to.least_complement = std::max(to.least_complement, ~key);
     to.greatest = std::max(to.greatest, key);
-    add_value(p, values[i], to.sums);
+    add_alone(to, values[l]);
   }
-  to.sums.take(p);
+}
+
+// A strip of values at once, as multiples of 2^-40 of the power of two above the largest: their sum, and the sums of
+// the products of their upper and lower 20 bits, fit doubles without rounding. A strip that holds a value which is no
+// such multiple is added value by value.
+inline void add_row(patch_sums& to, const float* values, int count) {
+  if (count < strip_width) return add_each(to, values, count);
+  std::uint32_t largest = 0, least_complement = 0, greatest = 0;
+  for (int l = 0; l < strip_width; ++l) {
+    const std::uint32_t u = float_bits(values[l] + 0.0f);
+    const std::uint32_t key = u ^ (static_cast<std::uint32_t>(static_cast<std::int32_t>(u) >> 31) | 0x80000000u);
+    largest = std::max(largest, u & 0x7fffffffu);
+    least_complement = std::max(least_complement, ~key);
+    greatest = std::max(greatest, key);
+  }
+  if (largest >= 0x7f800000u) return add_each(to, values, count);
+
+  // Units of 2^(place - 149), where 2^-149 is the least subnormal.
+  const std::int32_t place = std::max(static_cast<std::int32_t>(largest >> 23) - 17, 0);
+  const double scale = power_of_two(149 - place);
+  constexpr double whole_numbers = 0x1.8p52, upper = 0x1p20;
+  double sum = 0, high_high = 0, high_low = 0, low_low = 0, fractions = 0;
+  for (int l = 0; l < strip_width; ++l) {
+    const double units = static_cast<double>(values[l]) * scale;
+    const double whole = (units + whole_numbers) - whole_numbers;
+    const double high = (units * (1 / upper) + whole_numbers) - whole_numbers;
+    const double low = fma(high, -upper, whole);
+    fractions += whole == units ? 0.0 : 1.0;
+    sum += whole;
+    high_high = fma(high, high, high_high);
+    high_low = fma(high, low, high_low);
+    low_low = fma(low, low, low_low);
+  }
+  if (fractions != 0) return add_each(to, values, count);
+  to.count += strip_width;
+  to.least_complement = std::max(to.least_complement, least_complement);
+  to.greatest = std::max(to.greatest, greatest);
+  const auto exact = [](double d) { return static_cast<int128>(static_cast<std::int64_t>(d)); };
+  const int128 squares = exact(high_high) * (int128{1} << 40) + exact(high_low) * (1 << 21) + exact(low_low);
+  to.sums.take(exact(sum) * (int128{1} << (place & 31)), place >> 5, static_cast<uint128>(squares) << (2 * place & 31),
+               2 * place >> 5);
 }
 
 // Stage K of one channel of one image.
@@ -58,12 +104,15 @@ public:
       constexpr int f = S::template filter<K>;
       if (filters_) {
         const auto& filter = S::template functor<f>(sample_);
-        if constexpr (separable_filter<typename S::template functor_t<f>>)
+        using F = typename S::template functor_t<f>;
+        if constexpr (separable_filter<F>)
           run_separable(exec, filter);
+        else if constexpr (pair_filter<F>)
+          run_pairs(exec, filter);
         else
           run_rows(exec,
                    [&](const auto& taps, std::int32_t z, std::int32_t y, std::int32_t x0, float(&v)[strip_width]) {
-                     const tap_reader<std::remove_cvref_t<decltype(taps)>> read{taps, from_, n_, number_, channel_};
+                     const auto read = reader(taps);
                      for (int l = 0; l < strip_width; ++l)
                        v[l] = filter(read, n_, z, y, std::min(x0 + l, n_[2] - 1), channel_);
                    });
@@ -134,6 +183,25 @@ private:
   }
   void finish() {
     if (emits_) t_.statistics[K * t_.channels + channel_] = moments_of(total_);
+  }
+
+  template <class Taps>
+  tap_reader<Taps> reader(const Taps& taps) const {
+    return {taps, from_, n_, number_, channel_};
+  }
+
+  template <class Filter>
+  void run_pairs(const cpu& exec, const Filter& filter) {
+    std::vector<voxel_pair> pairs[3];
+    for (int axis = 0; axis < 3; ++axis)
+      for (std::int32_t i = 0; i < n_[axis] || (axis == 2 && i % strip_width != 0); ++i)
+        pairs[axis].push_back(filter.pair_at(axis, std::min(i, n_[axis] - 1), n_[axis], channel_));
+    run_rows(exec, [&](const auto& taps, std::int32_t z, std::int32_t y, std::int32_t x0, float(&v)[strip_width]) {
+      const auto read = reader(taps);
+      const voxel_pair along_z = pairs[0][static_cast<std::size_t>(z)], along_y = pairs[1][static_cast<std::size_t>(y)];
+      const voxel_pair* const along_x = pairs[2].data() + x0;
+      for (int l = 0; l < strip_width; ++l) v[l] = interpolated(read, along_z, along_y, along_x[l]);
+    });
   }
 
   // Along x into the other place, along y back, along z and on.

@@ -32,12 +32,8 @@ struct low_resolution_filter {
   }
   SUTURE_FN bool active(std::int32_t channel) const { return (changes >> known(channel) & 1u) != 0; }
 
-  // The two voxels that stand around index i of an axis, and how far it is from the first towards the second.
-  struct neighbours {
-    std::int32_t first, second;
-    float t;
-  };
-  SUTURE_FN neighbours around(std::int32_t i, std::int32_t n, std::int32_t coarse_n) const {
+  SUTURE_FN voxel_pair pair_at(int axis, std::int32_t i, std::int32_t n, std::int32_t channel) const {
+    const std::int32_t coarse_n = coarse[known(channel)][axis];
     // (i + 1/2) n' / n - 1/2 = ((2 i + 1) n' - n) / 2 n, held at 0.
     const std::int32_t above = (2 * i + 1) * coarse_n - n;
     const std::int32_t position = above > 0 ? above : 0;
@@ -48,23 +44,6 @@ struct low_resolution_filter {
   }
   SUTURE_FN std::int32_t picked(std::int32_t j, std::int32_t n, std::int32_t coarse_n) const {
     return pick == coarse_pick::nearest_exact ? (2 * j + 1) * n / (2 * coarse_n) : j * n / coarse_n;
-  }
-
-  template <class Read>
-  SUTURE_FN float operator()(const Read& read, const std::int32_t (&n)[3], std::int32_t z, std::int32_t y,
-                             std::int32_t x, std::int32_t channel) const {
-    const std::int32_t* const c = coarse[known(channel)];
-    const neighbours az = around(z, n[0], c[0]), ay = around(y, n[1], c[1]), ax = around(x, n[2], c[2]);
-    const auto row = [&](std::int32_t iz, std::int32_t iy) {
-      const float first = read(iz, iy, ax.first);
-      return fma(ax.t, read(iz, iy, ax.second) - first, first);
-    };
-    const auto plane = [&](std::int32_t iz) {
-      const float first = row(iz, ay.first);
-      return fma(ay.t, row(iz, ay.second) - first, first);
-    };
-    const float first = plane(az.first);
-    return fma(az.t, plane(az.second) - first, first);
   }
 };
 

@@ -26,9 +26,9 @@ struct patch_gamma_functor {
   struct with_moments {
     float end, range, inverse, exponent;
     SUTURE_FN float operator()(float x) const {
-      const float n = fma(x - end, inverse, 0.0f);
-      const float y = fma(math::pow(n > 0 ? n : 0.0f, exponent), range, end);
-      return x == x ? y : x;
+      // Never below 0 but for the sign of a zero.
+      const std::uint32_t n = bit_cast<std::uint32_t>((x - end) * inverse) & 0x7fffffffu;
+      return fma(math::pow(bit_cast<float>(n), exponent), range, end);
     }
   };
   struct restoring_moments {
@@ -37,6 +37,7 @@ struct patch_gamma_functor {
   };
 
   SUTURE_FN bool active(std::int32_t) const { return true; }
+  SUTURE_FN bool restores(std::int32_t) const { return retain_statistics; }
   SUTURE_FN with_moments with(const moments& patch, std::int32_t channel) const {
     const auto low = static_cast<float>(patch.minimum), high = static_cast<float>(patch.maximum);
     const float range = high - low, divisor = range > 1e-7f ? range : 1e-7f;
@@ -44,7 +45,6 @@ struct patch_gamma_functor {
             exponent[channel < most_channels ? channel : most_channels - 1]};
   }
   SUTURE_FN restoring_moments restoring(const moments& before, const moments& after, std::int32_t) const {
-    if (!retain_statistics) return {0, 1, 0};
     const double divisor = after.standard_deviation > 1e-7 ? after.standard_deviation : 1e-7;
     return {after.center, static_cast<float>(math::detail::divide(before.standard_deviation, divisor)), before.center};
   }
