@@ -207,7 +207,7 @@ TEST_F(pictures, come_back_as_written) {
   for (std::int64_t y = 0; y < 20; ++y)
     for (std::int64_t x = 0; x < 40; ++x)
       ASSERT_EQ(part.at(y, x)[2], y < 11 && x < 27 ? image.at(50 + y, 100 + x)[2] : 255);
-  write(folder / "cut.png", {"\x89PNG\r\n", "\x89PNG\r\n" + 6});
+  write(folder / "cut.png", {static_cast<char>(0x89), 'P', 'N', 'G', '\r', '\n'});
   EXPECT_SAYS(read_image_file(folder / "cut.png"), "cut.png");
   EXPECT_SAYS(read_image_file(folder / "absent.png"), "cannot be opened");
   write(folder / "text.png", {'t', 'e', 'x', 't', '!'});
