@@ -16,6 +16,7 @@
 #include "mask/components.hpp"
 #include "mask/fill_holes.hpp"
 #include "mask/grey_morphology.hpp"
+#include "mask/mask_image.hpp"
 #include "mask/morphology.hpp"
 #include "mask/tissue_mask.hpp"
 #include "ops/filter/gaussian_blur.hpp"

@@ -7,6 +7,7 @@
 #include <suture/mask/bounding_box.hpp>
 #include <suture/mask/cascade.hpp>
 #include <suture/mask/grey_morphology.hpp>
+#include <suture/mask/mask_image.hpp>
 #include <suture/mask/tissue_mask.hpp>
 
 #include <cstdio>
@@ -122,6 +123,9 @@ void print_masks(Backend backend) {
     add_all(greys);
   }
   print("morphology");
+  mask_image(exec, labels, greys, {.below = 3, .value = -5});
+  add_all(greys);
+  print("mask_image");
   const std::span<bounding_box_result> boxes(backend.template room<bounding_box_result>(n), n);
   bounding_box(exec, images, boxes, 300);
   for (const auto& b : backend.back(boxes.data(), n))

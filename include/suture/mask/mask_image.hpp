@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Images set to a constant where a label map says that nothing is to be seen.
+#pragma once
+
+#include <cmath>
+
+#include "loops.hpp"
+
+namespace suture {
+
+// mask_image: image = `value` in `channels` (none given: in all) where the label is below `below`.
+//   labels  integer label maps, one channel
+//   images  any storage type, of the labels' extents; changed in place
+// Used on what a run leaves, with the label map bound without a conversion: below 0 is where nnU-Net has looked at no
+// patient, or where a patch leaves the volume with label_outside -1. Takes no workspace.
+// Errors: shapes that differ, more than one channel of labels, an image that overlaps another view, a value that is not
+// finite, a channel that the image does not have or that is above 63.
+// Source: nnU-Net, batchgeneratorsv2 MaskImageTransform (channels of use_mask_for_norm).
+struct image_mask {
+  std::int32_t below = 0;
+  float value = 0;
+  std::span<const std::int64_t> channels = {};
+};
+
+namespace detail::masks {
+
+template <class L, class T>
+struct mask_voxels {
+  strided<const L> map;
+  strided<T> image;
+  std::int32_t below;
+  T value;
+  bool all_channels;
+  std::uint64_t channels;  // bit c: channel c
+
+  SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t x) const {
+    if (*map.at(z, y, x) >= below) return;
+    T* const p = image.at(z, y, x);
+    for (std::int64_t c = 0; c < image.channels; ++c)
+      if (all_channels || (c < 64 && (channels >> c & 1) != 0)) p[c * image.channel_stride] = value;
+  }
+};
+
+template <class L, class T>
+void check_masked(std::span<const view<L>> labels, std::span<const view<T>> images, const site& where) {
+  check_mask_inputs(labels, where.operation);
+  require(labels.size() == images.size(), where, labels.size(), " label maps for ", images.size(), " images");
+  struct tagged {
+    byte_range range;
+    bool image;
+    std::int64_t sample;
+  };
+  std::vector<tagged> all;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const site sample{where.operation, static_cast<std::int64_t>(i)};
+    check(images[i], sample);
+    require(images[i].grid.extents == labels[i].grid.extents, sample, "image extents ", images[i].grid.extents,
+            " differ from the label map's ", labels[i].grid.extents);
+    all.push_back({bytes(labels[i]), false, sample.sample});
+    all.push_back({bytes(images[i]), true, sample.sample});
+  }
+  std::sort(all.begin(), all.end(), [](const tagged& a, const tagged& b) { return a.range.first < b.range.first; });
+  std::uintptr_t end_image = 0, end_any = 0;
+  for (const tagged& t : all) {
+    require(t.range.first >= (t.image ? end_any : end_image), {where.operation, t.sample},
+            t.image ? "image" : "label map", " overlaps another view in memory");
+    end_any = std::max(end_any, t.range.last);
+    if (t.image) end_image = std::max(end_image, t.range.last);
+  }
+}
+
+}  // namespace detail::masks
+
+template <class Executor, class Labels, class Images>
+void mask_image(const Executor& exec, const Labels& label_maps, const Images& images, const image_mask& rule = {}) {
+  using namespace detail::masks;
+  using L = std::remove_const_t<view_element_t<Labels>>;
+  using T = view_element_t<Images>;
+  static_assert(std::is_integral_v<L>, "suture: label maps are integers");
+  static_assert(!std::is_const_v<T>, "suture: an image is masked in place, so its view must be writable");
+  const site where{"mask_image"};
+  const auto maps = as_views(label_maps);
+  const auto targets = as_views(images);
+  check_masked(maps, targets, where);
+  require(std::isfinite(rule.value), where, "value ", rule.value, " must be finite");
+  std::uint64_t channels = 0;
+  for (const std::int64_t c : rule.channels) {
+    require(c >= 0 && c < 64, where, "channel ", c, " is not in 0 .. 63");
+    for (std::size_t i = 0; i < targets.size(); ++i)
+      require(c < targets[i].channels, {where.operation, static_cast<std::int64_t>(i)}, "the image has ",
+              targets[i].channels, " channels, not channel ", c);
+    channels |= std::uint64_t{1} << c;
+  }
+  const std::vector<std::size_t> no_bytes(targets.size(), 0);
+  mask_loops<Executor>::run(exec, no_bytes, where, [&](auto& loops, arena&, std::size_t i) {
+    std::int32_t n[3];
+    for (int k = 0; k < 3; ++k) n[k] = static_cast<std::int32_t>(targets[i].grid.extents[k]);
+    loops.voxels(n, mask_voxels<L, T>{strided_of(static_cast<view<const L>>(maps[i])), strided_of(targets[i]),
+                                      rule.below, storage<T>::store(rule.value), rule.channels.empty(), channels});
+  });
+}
+
+}  // namespace suture
