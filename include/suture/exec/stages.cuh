@@ -22,6 +22,9 @@ inline constexpr bool pair_stage = false;
 template <int K, class Pipeline>
 inline constexpr bool pair_stage<K, Pipeline, true> =
     pair_filter<typename staging<Pipeline>::template functor_t<staging<Pipeline>::template filter<K>>>;
+// Blocks on a multiprocessor that the registers are to last for: filters need more of them.
+template <int K, class Pipeline>
+inline constexpr int stage_blocks = staging<Pipeline>::template filters<K> ? 3 : 4;
 template <int K, class Pipeline>
 inline constexpr std::int32_t stage_depth = separable_stage<K, Pipeline> ? 32 : 16;
 
@@ -146,7 +149,7 @@ __device__ __forceinline__ void march(separable_room& room, const Filter& filter
 }
 
 template <int K, std::size_t B, class Evaluator>
-__global__ void __launch_bounds__(stage_threads, separable_stage<K, typename Evaluator::pipeline_type> ? 3 : 4)
+__global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evaluator::pipeline_type>)
     later_stage_kernel(const __grid_constant__ Evaluator evaluate) {
   using P = typename Evaluator::pipeline_type;
   using S = staging<P>;
