@@ -20,24 +20,40 @@ inline constexpr float few_counts = 12.0f;
 // No count above this many is drawn below that: the chance is under 2^-25.
 inline constexpr int most_few_counts = 36;
 
-// The Poisson number of the uniform value u in [0, 1): the least n with u < P(0) + .. + P(n). The sum stops where its
-// terms fall below 2^-26, so that rounding cannot put a count far out where the sum falls short of 1. 0 <= mean < 12.
+// Step k = 1, 2, ... of the search for the Poisson number n of the uniform value u in [0, 1), the least with
+// u < P(0) + .. + P(n): `term` and `sum` begin as P(0), n as 0. False when it has been found, and ever after. The
+// search ends where terms fall below 2^-26 as well, so that rounding cannot put a count far out where the sum falls
+// short of 1.
+SUTURE_FN bool poisson_step(float mean, float u, int k, float& term, float& sum, float& n) {
+  const bool above = (u >= sum) & (term > 0x1p-26f);
+  n += math::detail::select(above, 1.0f, 0.0f);
+  const float ratio = mean * math::detail::divide(1.0f, static_cast<float>(k));
+  sum = fma(term, ratio, sum);
+  term = term * ratio;
+  return above;
+}
+
+// That number; 0 <= mean < 12.
 SUTURE_FN float poisson_few(float mean, float u) {
   float term = math::exp(-mean), sum = term, n = 0;
-  SUTURE_KEEP_LOOP
-  for (int k = 1; k <= most_few_counts; ++k) {
-    const bool above = (u >= sum) & (term > 0x1p-26f);
-#if defined(__CUDA_ARCH__)
-    if (!above) break;
-    n += 1.0f;
-#else
-    n += math::detail::select(above, 1.0f, 0.0f);
-#endif
-    const float ratio = mean * (1.0f / static_cast<float>(k));
-    sum = fma(term, ratio, sum);
-    term = term * ratio;
+  for (int k = 1; k <= most_few_counts && poisson_step(mean, u, k, term, sum, n); ++k) {
   }
   return n;
+}
+
+// The same for a row.
+template <int Count>
+SUTURE_INLINE void poisson_few_row(const float (&mean)[Count], const float (&u)[Count], float (&n)[Count]) {
+  float term[Count], sum[Count];
+  for (int l = 0; l < Count; ++l) {
+    term[l] = sum[l] = math::exp(-mean[l]);
+    n[l] = 0;
+  }
+  for (int k = 1; k <= most_few_counts; ++k) {
+    std::uint32_t searching = 0;
+    for (int l = 0; l < Count; ++l) searching |= poisson_step(mean[l], u[l], k, term[l], sum[l], n[l]) ? 1u : 0u;
+    if (searching == 0) break;
+  }
 }
 
 // The Poisson number of the standard normal value w: the floor of mean + sqrt(mean) w + 1/3 + w^2/6 - (w/36 + w^3/72) /
@@ -88,16 +104,17 @@ struct shot_noise {
       any_many |= !(mean[l] < detail::few_counts);
       n[l] = 0;
     }
+    if (any_few) {
+      float few[Count];
+      for (int l = 0; l < Count; ++l) few[l] = math::detail::select(mean[l] < detail::few_counts, mean[l], 0.0f);
+      inverted.uniform_row(first.element, drawn);
+      detail::poisson_few_row(few, drawn, n);
+    }
     if (any_many) {
       expanded.normal_row(first.element, drawn);
-      for (int l = 0; l < Count; ++l) n[l] = detail::poisson_many(mean[l], drawn[l]);
-    }
-    if (any_few) {
-      inverted.uniform_row(first.element, drawn);
       for (int l = 0; l < Count; ++l) {
-        const bool few = mean[l] < detail::few_counts;
-        const float inverse = detail::poisson_few(math::detail::select(few, mean[l], 0.0f), drawn[l]);
-        n[l] = math::detail::select(few, inverse, n[l]);
+        const float many = detail::poisson_many(mean[l], drawn[l]);
+        n[l] = math::detail::select(mean[l] < detail::few_counts, n[l], many);
       }
     }
     for (int l = 0; l < Count; ++l) values[l] = value(values[l], mean[l], n[l]);
