@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# suture_digest_program(NAME SOURCE main.cpp [CUDA_SOURCE main.cu]): one program that prints digests, compiled in every
+# suture_digest_program(NAME SOURCE main.cpp [CUDA_SOURCE main.cu] [EVERY_SET]): one program that prints digests, compiled in every
 # way that keeps IEEE arithmetic and run with several thread counts. All of them must print the same text.
 #   NAME.host    compilers, optimisation levels, instruction sets, contraction, OMP_NUM_THREADS
+#   with EVERY_SET, instruction sets from the baseline to that of the machine as well
 #   NAME.device  CUDA_SOURCE with -fmad=true and -fmad=false, on a GPU or under the emulator, against the host's text
 option(SUTURE_TEST_EVERY_FLAG "Build digest programs with every combination of flags, not a choice" OFF)
 
@@ -9,7 +10,7 @@ function(suture_digest_program name)
   if(SUTURE_SANITIZE)  # which look at one way to compile
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "SOURCE;CUDA_SOURCE" "")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "EVERY_SET" "SOURCE;CUDA_SOURCE" "")
   get_filename_component(source "${arg_SOURCE}" ABSOLUTE)
   set(dir "${CMAKE_CURRENT_BINARY_DIR}/${name}")
   file(MAKE_DIRECTORY "${dir}")
@@ -21,8 +22,11 @@ function(suture_digest_program name)
   # Each variant: a label, then flags. The first is what the others are compared with. A compiler takes seconds to minutes
   # for each, so the default is a choice; g++ contracts by default and takes -ffp-contract=on for off.
   if(SUTURE_HAS_X86_64_V3)
-    set(variants "O3_v3|-O3 -march=x86-64-v3" "O0_v3|-O0 -march=x86-64-v3" "O2_baseline_fma|-O2 -march=x86-64 -mfma"
-        "O3_native|-O3 -march=native" "contract_off|-O3 -march=x86-64-v3 -ffp-contract=off")
+    set(variants "O3_v3|-O3 -march=x86-64-v3" "O0_v3|-O0 -march=x86-64-v3")
+    if(arg_EVERY_SET OR SUTURE_TEST_EVERY_FLAG)
+      list(APPEND variants "O2_baseline_fma|-O2 -march=x86-64 -mfma" "O3_native|-O3 -march=native"
+           "contract_off|-O3 -march=x86-64-v3 -ffp-contract=off")
+    endif()
     set(other_variants "contract_fast|-O3 -march=x86-64-v3 -ffp-contract=fast -fno-math-errno -fno-trapping-math")
     if(SUTURE_TEST_EVERY_FLAG)
       list(APPEND variants "O2_baseline|-O2 -march=x86-64" "contract_on|-O3 -march=x86-64-v3 -ffp-contract=on"
