@@ -55,9 +55,11 @@ TEST(Execution, OnAStreamInAGraphAndInAnotherKernel) {
   cudaGraph_t graph;
   cudaGraphExec_t replay;
   cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
-  suture::run(suture::cuda{stream, workspace}, plan, pair);
+  suture::run_loaded(suture::cuda{stream, workspace}, plan, pair);
   cudaStreamEndCapture(stream, &graph);
   suture::check_cuda(cudaGraphInstantiate(&replay, graph, 0), "instantiate");
+
+  suture::load(suture::cuda{stream, workspace}, plan, pair);  // the plan of any batch
   suture::check_cuda(cudaGraphLaunch(replay, stream), "launch");
   // [/graph]
   suture::check_cuda(cudaStreamSynchronize(stream), "graph");
