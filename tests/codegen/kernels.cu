@@ -77,3 +77,10 @@ void reinhard_recipe(const suture::cuda& exec, const settings& s, inputs<std::ui
   const auto recipe = reinhard<lab>{.fitted = fitted.data(), .target = target} | random_flip{} | cast<std::uint8_t>{};
   run(exec, plan(recipe, in, s), image(in, out));
 }
+
+// Stains normalised between turns, by what a fit left.
+void macenko_recipe(const suture::cuda& exec, const settings& s, inputs<std::uint8_t> in, outputs<__half> out,
+                    std::span<stain_basis> fitted) {
+  const auto recipe = random_flip{} | macenko_normalize{.fitted = fitted.data()} | cast<suture::half>{};
+  run(exec, plan(recipe, in, s), image(in, out));
+}

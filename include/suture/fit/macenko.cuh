@@ -75,15 +75,15 @@ struct partial_totals {
   }
 };
 
-// Counts the pixels of rows begin .. end - 1 for the round at which the solver stands.
-template <class T, class Map, class Selector>
-__device__ __forceinline__ void count_stains(const macenko_rules& rules, const Selector& select, const fit_record& r,
-                                             std::int64_t begin, std::int64_t end, macenko_block& b) {
+// Counts the pixels of rows begin .. end - 1 for one round.
+template <macenko_round round, class T, class Map, class Selector>
+__device__ __forceinline__ void count_round(const macenko_rules& rules, const Selector& select, const fit_record& r,
+                                            std::int64_t begin, std::int64_t end, macenko_block& b) {
   constexpr bool is_bytes = std::is_same_v<T, std::uint8_t>;
+  constexpr bool sums = round == sums_round || round == refinement;
+  constexpr bool coarse = round == coarse_angles || round == coarse_concentrations;
   const macenko_solver& solver = b.solver;
-  const std::int32_t round = solver.round;
   const bool by_light = rules.how.stained >= stained_rule::luminosity;
-  const bool sums = round == sums_round || round == refinement;
   const bool all = round >= coarse_concentrations && rules.how.concentrations_of_all;
   const std::int64_t ny = r.extents[1];
   const int width = r.extents[2] >= 1024 ? stain_threads : 32;
@@ -127,16 +127,16 @@ __device__ __forceinline__ void count_stains(const macenko_rules& rules, const S
         ++p.excluded;
         continue;
       }
-      if (round == stretch_round) {
+      if constexpr (round == stretch_round) {
         for (int c = 0; c < 3; ++c) atomicAdd(b.bin + level[c], 1u);
         continue;
       }
       const bool stained =
           by_light ? luminance(b.light[level[0]], b.light[level[1]], b.light[level[2]]) <= rules.luminance_limit
                    : solver.stained(rules, density[0], density[1], density[2]);
-      if (round == sums_round) {
-        ++p.pixels;
-        if (!stained) continue;
+      if constexpr (round == sums_round) ++p.pixels;
+      if (!stained && !all) continue;
+      if constexpr (round == sums_round) {
         ++p.stained;
         std::int64_t fixed[3];
         for (int c = 0; c < 3; ++c) {
@@ -152,10 +152,7 @@ __device__ __forceinline__ void count_stains(const macenko_rules& rules, const S
         p.product[3] += fixed[1] * fixed[1];
         p.product[4] += fixed[1] * fixed[2];
         p.product[5] += fixed[2] * fixed[2];
-        continue;
-      }
-      if (!stained && !all) continue;
-      if (round == refinement) {
+      } else if constexpr (round == refinement) {
         const stain_unmixing::pair mixture = solver.unmixing.mixture<true>(density[0], density[1], density[2]);
         const std::int64_t h = fixed_density(mixture.c[0]), e = fixed_density(mixture.c[1]);
         p.product[0] += h * h;
@@ -166,28 +163,46 @@ __device__ __forceinline__ void count_stains(const macenko_rules& rules, const S
           p.product[3 + 2 * c] += fixed * h;
           p.product[4 + 2 * c] += fixed * e;
         }
-        continue;
-      }
-      if (round <= fine_angles) {
+      } else if constexpr (round <= fine_angles) {
         const std::uint32_t key = solver.angle_key(density[0], density[1], density[2]);
-        const std::int32_t bin =
-            round == coarse_angles ? static_cast<std::int32_t>(key >> 11) : solver.fine_bin(key, 0, 4);
+        const std::int32_t bin = coarse ? static_cast<std::int32_t>(key >> 11) : solver.fine_bin(key, 0, 4);
         if (bin >= 0) atomicAdd(b.bin + bin, 1u);
       } else {
         const stain_unmixing::pair c = solver.unmixing(density[0], density[1], density[2]);
         for (int k = 0; k < 2; ++k) {
           const std::uint32_t key = macenko_key(c.c[k], solver.scale);
-          const std::int32_t bin = round == coarse_concentrations
-                                       ? k * coarse_bins + static_cast<std::int32_t>(key >> 11)
-                                       : solver.fine_bin(key, 2 * k, 2);
+          const std::int32_t bin =
+              coarse ? k * coarse_bins + static_cast<std::int32_t>(key >> 11) : solver.fine_bin(key, 2 * k, 2);
           if (bin >= 0) atomicAdd(b.bin + bin, 1u);
         }
       }
     }
   }
-  if (sums) {
+  if constexpr (sums) {
     __syncwarp();
     p.give(b.totals);
+  }
+}
+
+// The same for the round at which the solver stands.
+template <class T, class Map, class Selector>
+__device__ __forceinline__ void count_stains(const macenko_rules& rules, const Selector& select, const fit_record& r,
+                                             std::int64_t begin, std::int64_t end, macenko_block& b) {
+  switch (b.solver.round) {
+    case stretch_round:
+      return count_round<stretch_round, T, Map>(rules, select, r, begin, end, b);
+    case sums_round:
+      return count_round<sums_round, T, Map>(rules, select, r, begin, end, b);
+    case coarse_angles:
+      return count_round<coarse_angles, T, Map>(rules, select, r, begin, end, b);
+    case fine_angles:
+      return count_round<fine_angles, T, Map>(rules, select, r, begin, end, b);
+    case refinement:
+      return count_round<refinement, T, Map>(rules, select, r, begin, end, b);
+    case coarse_concentrations:
+      return count_round<coarse_concentrations, T, Map>(rules, select, r, begin, end, b);
+    default:
+      return count_round<fine_concentrations, T, Map>(rules, select, r, begin, end, b);
   }
 }
 
