@@ -8,7 +8,9 @@
 #include <cmath>
 #include <fstream>
 #include <random>
+#include <thread>
 
+#include "common/bounded_queue.hpp"
 #include "common/histology_phantom.hpp"
 #include "common/slide.hpp"
 #include "support/expect_says.hpp"
@@ -261,6 +263,7 @@ TEST(HistologyPhantom, IsTheSameWhateverRegionIsRead) {
     const std::int64_t y0 = 400 / d * d, x0 = 640 / d * d;
     const rgb_image whole = s->read(y0, x0, level, n, n);
     const auto labels = s->labels(y0, x0, level, n, n);
+    EXPECT_EQ(make_histology_phantom({.height = 1200, .width = 1500})->labels(y0, x0, level, n, n), labels);
     for (const auto& [dy, dx, h, w] : {std::array<std::int64_t, 4>{0, 0, 7, 9}, {5, 3, 20, 31}, {n - 9, n - 5, 9, 5}}) {
       const rgb_image part = s->read(y0 + dy * d, x0 + dx * d, level, h, w);
       const auto part_labels = s->labels(y0 + dy * d, x0 + dx * d, level, h, w);
@@ -319,6 +322,25 @@ TEST(HistologyPhantom, IsTheSameEverywhere) {
   const auto s = make_histology_phantom({.seed = 7});
   const rgb_image image = s->read(2600, 3400, 0, 256, 256);
   EXPECT_EQ(digest(image.view_of()), 0xe5ab983867739138ull);
+}
+
+TEST(BoundedQueue, HandsOverInOrderAndEndsFromEitherSide) {
+  bounded_queue<int> queue(2);
+  std::thread maker([&] {
+    for (int i = 0; i < 100; ++i) ASSERT_TRUE(queue.push(i));
+    queue.close();
+  });
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(queue.pop(), i);
+  EXPECT_EQ(queue.pop(), std::nullopt);
+  maker.join();
+  bounded_queue<int> unwanted(1);
+  std::thread other([&] {
+    while (unwanted.push(1)) {
+    }
+  });
+  EXPECT_EQ(unwanted.pop(), 1);
+  unwanted.close();  // a maker that waits for room is let go
+  other.join();
 }
 
 TEST(HistologyPhantom, BadOptions) {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 
 #include "suture/rng/draw.hpp"
 
@@ -278,16 +279,33 @@ public:
   std::vector<std::uint8_t> labels(std::int64_t y, std::int64_t x, std::int32_t level, std::int64_t height,
                                    std::int64_t width) const override {
     const std::int64_t d = downsample(level);
-    canvas c(floor_div(y, d), floor_div(x, d), height, width, pixel(level));
-    paint(c);
+    std::vector<std::uint8_t> result(static_cast<std::size_t>(height * width));
+    const auto copy_from = [&](const painted& from) {
+      const std::int64_t top = floor_div(y, d) - from.top, left = floor_div(x, d) - from.left;
+      if (from.level != level || top < 0 || left < 0 || top + height > from.height || left + width > from.width)
+        return false;
+      for (std::int64_t j = 0; j < height; ++j)
+        std::copy_n(from.labels.begin() + (top + j) * from.width + left, width, result.begin() + j * width);
+      return true;
+    };
+    bool found = false;
+    {
+      const std::lock_guard lock(last_mutex_);
+      found = copy_from(last_);
+    }
+    if (!found) {
+      canvas c(floor_div(y, d), floor_div(x, d), height, width, pixel(level));
+      paint(c);
+      result = std::move(c.label);
+    }
     const slide_level& l = layout_.levels[static_cast<std::size_t>(level)];
     for (std::int64_t j = 0; j < height; ++j)
       for (std::int64_t i = 0; i < width; ++i) {
         const std::int64_t row = floor_div(y, d) + j, column = floor_div(x, d) + i;
         if (row < 0 || column < 0 || row >= l.height || column >= l.width)
-          c.label[static_cast<std::size_t>(j * width + i)] = 0;
+          result[static_cast<std::size_t>(j * width + i)] = 0;
       }
-    return c.label;
+    return result;
   }
 
 private:
@@ -692,6 +710,10 @@ private:
     canvas c(y0 - margin, x0 - margin, rows + 2 * margin, columns + 2 * margin, pixel(level));
     paint(c);
     defocus(c, margin);
+    {
+      const std::lock_guard lock(last_mutex_);
+      last_ = {level, y0 - margin, x0 - margin, c.height(), c.width(), std::move(c.label)};
+    }
 
     std::vector<float> light(static_cast<std::size_t>(rows * columns * 3));
     constexpr std::array<float, 3> ink_od{1.75f, 0.42f, 0.95f};
@@ -773,6 +795,15 @@ private:
   point blur_center_{}, fold_center_{}, fold_across_{};
   float blur_radius_ = 0, fold_half_length_ = 0;
   std::array<point, 16> pen_{};
+
+  // Who reads a region often asks for its labels next.
+  struct painted {
+    std::int32_t level = -1;
+    std::int64_t top = 0, left = 0, height = 0, width = 0;
+    std::vector<std::uint8_t> labels;
+  };
+  mutable std::mutex last_mutex_;
+  mutable painted last_;
 };
 
 }  // namespace
