@@ -262,6 +262,9 @@ void add_rows(Backend& backend, const scene& s, const std::vector<std::size_t>& 
     add.template operator()<bound::labels>("labels_nearest", affine{.rotate_deg = {15, 15, 15}} | patch, whole, batch);
     add.template operator()<bound::labels>(
         "labels_vote", affine{.rotate_deg = {15, 15, 15}} | sampling<linear, constant, vote>{} | patch, whole, batch);
+    add.template operator()<bound::labels>(
+        "labels_majority", affine{.rotate_deg = {15, 15, 15}} | sampling<linear, constant, majority>{} | patch, whole,
+        batch);
   }
 }
 

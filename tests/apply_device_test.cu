@@ -70,6 +70,10 @@ TEST(apply_device, percentile_scale) {
   });
   expect_same(fit_range{}, [](const intensity_range* r) { return min_max_scale{.fitted = r, .channels = 2}; });
 }
+TEST(apply_device, limit_to_range) {
+  expect_same(fit_range{.lower = 20, .upper = 70},
+              [](const intensity_range* r) { return limit_to_range{.fitted = r, .channels = 2}; });
+}
 TEST(apply_device, histogram_match) {
   expect_same(fit_landmarks<4>{{1, 40, 70, 99}, {0, 10, 60, 100}},
               [](const landmark_map<4>* m) { return histogram_match<4>{.fitted = m, .channels = 2}; });

@@ -146,7 +146,7 @@ public:
       report voxels = report::object();
       for (std::size_t label = 0; label < 256; ++label)
         if (label_voxels_[label] > 0) voxels[std::to_string(label)] = label_voxels_[label];
-      if (!voxels.empty()) {
+      if (!voxels.empty()) {  // empty: no case has labels
         result["label_digest"] = hexadecimal(label_digest_);
         result["label_voxels"] = voxels;
       }

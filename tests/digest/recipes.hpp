@@ -35,7 +35,8 @@ void for_each_recipe(const F& f) {
     resample{.spacing_mm = {1.3, 1.1, .7}, .map = coordinate_map::center_preserving} | sampling<cubic_bspline, edge>{});
   f("bspline_wrap",
     resample{.spacing_mm = {2, 1, 2}, .map = coordinate_map::align_corners} | sampling<cubic_bspline, wrap>{});
-  f("bspline_reflect", affine{.rotate_deg = {3, 4, 5}, .scale = {1.1, 1.1, 1.1}} | sampling<cubic_bspline, reflect>{});
+  f("bspline_reflect",
+    affine{.rotate_deg = {3, 4, 5}, .scale = {1.1, 1.1, 1.1}} | sampling<cubic_bspline, reflect, majority>{});
   f("catmull_rom", sigmoid_window{.center = 40, .width = 400} | orient{"RAS"} |
                        affine{.rotate_deg = {10, 20, 30}, .convention = affine_convention::torchio} |
                        sampling<catmull_rom, edge>{} | cast<suture::half>{});
