@@ -297,6 +297,8 @@ TEST_F(ct_preprocess, keeps_what_is_done_and_notices_what_changed) {
   EXPECT_EQ(results("out"), first);
   ASSERT_EQ(run(arguments("out", {"--spacing", "3", "--threads", "1"})), 0);
   EXPECT_EQ(report_of("out")["kept"], 3) << "threads change nothing";
+  ASSERT_EQ(run(arguments("together", {"--spacing", "3", "--workers", "3", "--threads", "1"})), 0);
+  EXPECT_EQ(results("together"), first);
 
   // Something of one case is gone or damaged.
   fs::remove(folder / "out/images/thin.nii.gz");

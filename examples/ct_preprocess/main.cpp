@@ -3,7 +3,11 @@
 // statistics of the cohort, resampled to one spacing. In two passes: the fingerprint, then the volumes. A run that was
 // stopped goes on where it was; a case that cannot be taken is named at the end while the others are finished.
 #include <algorithm>
+#include <atomic>
 #include <iostream>
+#include <mutex>
+#include <numeric>
+#include <thread>
 
 #include "cohort.hpp"
 #include "common/fingerprint_json.hpp"
@@ -37,7 +41,7 @@ struct options {
   double anisotropy = 3;
   std::vector<double> window{40, 400};
   std::uint64_t seed = 7;
-  int count = 3;
+  int count = 3, workers = 1;
 };
 
 template <class T>
@@ -60,10 +64,10 @@ public:
 
   // Whether there is any case to go on with.
   bool fit() {
-    std::vector<std::size_t> missing;
+    std::vector<std::size_t> all(cases_.size()), missing;
+    std::iota(all.begin(), all.end(), std::size_t{0});
     std::vector<report> keys(cases_.size());
-    progress reading("inputs", static_cast<std::int64_t>(cases_.size()));
-    for (std::size_t i = 0; i < cases_.size(); ++i) {
+    for_each("inputs", all, [&](std::size_t i) {
       try_case(cases_[i], [&](case_files& c) {
         keys[i] = {{"format", format},
                    {"version", {SUTURE_VERSION_MAJOR, SUTURE_VERSION_MINOR, SUTURE_VERSION_PATCH}},
@@ -74,28 +78,29 @@ public:
                    {"body_threshold", o_.prepare.body_threshold},
                    {"opening", o_.prepare.opening_radius},
                    {"margin", o_.prepare.margin}};
-        if (const auto found = find_record(out_, fingerprint_record(c), key_of(keys[i])))
-          cohort_.merge(fingerprint_from_json(found->at("fingerprint")));
+        const auto found = find_record(out_, fingerprint_record(c), key_of(keys[i]));
+        cohort_fingerprint one;
+        if (found) one = fingerprint_from_json(found->at("fingerprint"));
+        const std::lock_guard lock(shared_);
+        if (found)
+          cohort_.merge(one);
         else
           missing.push_back(i);
       });
-      reading.advance();
-    }
-    reading.finish();
+    });
 
-    progress bar("fingerprint", static_cast<std::int64_t>(missing.size()));
-    for (const std::size_t i : missing) {
+    std::sort(missing.begin(), missing.end());
+    for_each("fingerprint", missing, [&](std::size_t i) {
       try_case(cases_[i], [&](case_files& c) {
         const cohort_fingerprint one = fingerprint_of(c.name, prepare_case(c, o_.prepare), o_.prepare.threads);
         report record = keys[i];
         record["key"] = key_of(keys[i]);
         record["fingerprint"] = fingerprint_to_json(one);
         write_record(fingerprint_record(c), record);
+        const std::lock_guard lock(shared_);
         cohort_.merge(one);
       });
-      bar.advance();
-    }
-    bar.finish();
+    });
     for (std::size_t i = 0; i < cases_.size(); ++i) keys_.push_back(key_of(keys[i]));
     if (cohort_.cases().empty()) return false;
 
@@ -122,12 +127,8 @@ public:
           missing.push_back(i);
         }
       });
-    progress bar("cases", static_cast<std::int64_t>(missing.size()));
-    for (const std::size_t i : missing) {
-      try_case(cases_[i], [&](case_files& c) { make_case(c, keys[i]); });
-      bar.advance();
-    }
-    bar.finish();
+    for_each("cases", missing,
+             [&](std::size_t i) { try_case(cases_[i], [&](case_files& c) { make_case(c, keys[i]); }); });
   }
 
   // The report; the cases left out are named on standard error.
@@ -135,6 +136,9 @@ public:
     report result = begin_report("ct_preprocess", o_.backend,
                                  o_.backend == "cuda" ? gpu_description() : cpu_description(o_.prepare.threads));
     result["cases"] = cases_.size();
+    std::sort(left_out_.begin(), left_out_.end(), [](const report& a, const report& b) {
+      return a.at("case").get<std::string>() < b.at("case").get<std::string>();
+    });
     result["made"] = made_;
     result["kept"] = kept_;
     result["left_out"] = left_out_;
@@ -196,7 +200,10 @@ private:
     constexpr std::string_view own = "suture: ";
     if (reason.starts_with(own)) reason.erase(0, own.size());
     c.problem = reason;
-    left_out_.push_back({{"case", c.name}, {"reason", reason}});
+    {
+      const std::lock_guard lock(shared_);
+      left_out_.push_back({{"case", c.name}, {"reason", reason}});
+    }
     remove_results(c);
     remove_whole(fingerprint_record(c));
   }
@@ -204,6 +211,27 @@ private:
   void remove_results(const case_files& c) const {
     remove_whole(record(c));
     for (const auto& name : {image_name(c.name), labels_name(c.name), sheet_name(c.name)}) remove_whole(out_ / name);
+  }
+
+  // f(i) for the cases of these numbers, as many at once as there are workers, with a progress bar.
+  template <class F>
+  void for_each(const char* what, const std::vector<std::size_t>& which, const F& f) {
+    if (which.empty()) return;
+    progress bar(what, static_cast<std::int64_t>(which.size()));
+    std::atomic<std::size_t> next{0};
+    const auto work = [&] {
+      for (std::size_t k = next++; k < which.size(); k = next++) {
+        f(which[k]);
+        const std::lock_guard lock(shared_);
+        bar.advance();
+      }
+    };
+    std::vector<std::jthread> workers;
+    for (std::size_t w = 1; w < std::min(static_cast<std::size_t>(o_.workers), which.size()); ++w)
+      workers.emplace_back(work);
+    work();
+    workers.clear();  // waits for them
+    bar.finish();
   }
 
   template <class F>
@@ -235,8 +263,7 @@ private:
                                       : resample_on_cpu(image, labels, how, o_.prepare.threads);
         },
         prepared.image);
-    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    voxels_ += made.image.grid.voxels();
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
     const grid &from = grid_of(prepared.image), &to = made.image.grid;
     report content = {{"key", key},
@@ -266,6 +293,9 @@ private:
     keep(sheet_name(c.name));
     content["files"] = files;
     write_record(record(c), content);
+    const std::lock_guard lock(shared_);
+    seconds_ += seconds;
+    voxels_ += to.voxels();
     ++made_;
     take(content);
   }
@@ -301,6 +331,7 @@ private:
 
   options o_;
   fs::path out_;
+  std::mutex shared_;  // of everything below, while workers are at work
   std::vector<case_files> cases_;
   std::vector<std::string> keys_;  // of the prepared cases
   cohort_fingerprint cohort_;
@@ -350,6 +381,8 @@ int run_program(int argc, char** argv) {
   app.add_option("--window", o.window, "of the contact sheets, centre and width in HU")->expected(2);
   add_backend_option(app, o.backend);
   app.add_option("--threads", o.prepare.threads, "of the CPU, 0: all")->check(CLI::Range(0, 4096));
+  app.add_option("--workers", o.workers, "cases at once, each with its own memory; --threads belongs to each")
+      ->check(CLI::Range(1, 256));
   app.add_option("--seed", o.seed, "of the synthetic abdomens");
   app.add_option("--count", o.count, "of the synthetic abdomens")->check(CLI::Range(1, 1000));
   const auto done = parse_options(app, argc, argv, [&] {
