@@ -130,6 +130,7 @@ protected:
   // What a run leaves that must not depend on how it came to be; the report tells of the run itself.
   std::map<std::string, std::string> results(const std::string& out) const {
     std::map<std::string, std::string> files;
+    if (!fs::exists(folder / out)) return files;
     for (const auto& entry : fs::recursive_directory_iterator(folder / out)) {
       const std::string name = fs::relative(entry.path(), folder / out).string();
       if (entry.is_regular_file() && name != "report.json" && name != ".lock") files[name] = text_of(entry.path());
@@ -473,45 +474,46 @@ TEST_F(ct_preprocess, killed_at_any_moment_it_goes_on_to_the_same_files) {
   add_good_cases();
   const auto begin = std::chrono::steady_clock::now();
   ASSERT_EQ(run(arguments("whole", {"--spacing", "1.5"})), 0) << errors();
-  const auto duration =
-      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin).count();
+  auto longest = static_cast<unsigned>(
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin).count());
   const auto whole = results("whole");
   // 3 images, label maps, sheets, records of both passes, and the fingerprint.
   ASSERT_EQ(whole.size(), 3u * 5 + 1);
 
+  // Whatever has its final name is whole.
+  const auto expect_whole_files = [&] {
+    for (const auto& [name, content] : results("out")) {
+      if (name.find(".part") != name.npos) continue;
+      const auto expected = whole.find(name);
+      ASSERT_NE(expected, whole.end()) << name;
+      ASSERT_TRUE(content == expected->second) << name << " is not what it should be";
+    }
+  };
   std::mt19937 random(17);
   int killed = 0;
-  for (int round = 0; round < 5; ++round) {
-    for (int attempt = 0;; ++attempt) {
-      const pid_t child = start(arguments("out", {"--spacing", "1.5"}));
-      const bool kill_it = attempt < 5;
-      if (kill_it) {
-        std::this_thread::sleep_for(std::chrono::microseconds(random() % static_cast<unsigned>(duration)));
-        kill(child, SIGKILL);
+  for (int round = 0; round < 4; ++round) {
+    for (int kills = 0, attempt = 0; kills < 4 && attempt < 20; ++attempt) {
+      const pid_t child = start(arguments("out", {"--spacing", "1.5", "--workers", round < 2 ? "1" : "2"}));
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % longest));
+      kill(child, SIGKILL);
+      if (finish(child) == -SIGKILL) {
+        ++kills, ++killed;
+      } else {  // too late: it had come to its end
+        longest = std::max(longest / 2, 1000u);
+        fs::remove_all(folder / "out");
       }
-      const int status = finish(child);
-      killed += status == -SIGKILL;
-      // Whatever has its final name is whole.
-      for (const auto& [name, content] : results("out")) {
-        if (name.find(".part") != name.npos) continue;
-        const auto expected = whole.find(name);
-        ASSERT_NE(expected, whole.end()) << name;
-        ASSERT_TRUE(content == expected->second) << name << " is not what it should be";
-      }
-      if (!kill_it) {
-        ASSERT_EQ(status, 0) << errors();
-        break;
-      }
+      expect_whole_files();
+      if (HasFatalFailure()) return;
     }
+    ASSERT_EQ(run(arguments("out", {"--spacing", "1.5"})), 0) << errors();
     EXPECT_EQ(results("out"), whole);
-    // With a result of other settings in its place, which must not be taken for this one.
+    // The next round begins with nothing, or with some of it gone.
     if (round % 2 == 0) {
-      fs::remove_all(folder / "out");
-    } else {
-      ASSERT_EQ(run(arguments("out", {"--spacing", "1.5"})), 0);
       fs::remove(folder / "out/images/thin.nii.gz");
       fs::remove(folder / "out/records/turned.json");
       fs::remove(folder / "out/records/thick.fingerprint.json");
+    } else {
+      fs::remove_all(folder / "out");
     }
   }
   EXPECT_GE(killed, 10);
