@@ -35,12 +35,12 @@ std::vector<std::uint8_t> normalized(const macenko_normalize& how, const support
 
 // Rows red, green, blue; columns haematoxylin, eosin; or transposed.
 void expect_stains(const stain_basis& b, const json& expected, bool transposed = false) {
-  for (int c = 0; c < 3; ++c)
-    for (int k = 0; k < 2; ++k)
-      EXPECT_NEAR(b.stains[c][k], (transposed ? expected.at(k).at(c) : expected.at(c).at(k)).get<double>(), 5e-6);
+  for (std::size_t c = 0; c < 3; ++c)
+    for (std::size_t k = 0; k < 2; ++k)
+      EXPECT_NEAR(b.stains.m[c][k], (transposed ? expected.at(k).at(c) : expected.at(c).at(k)).get<double>(), 5e-6);
 }
 void expect_concentrations(const stain_basis& b, const json& expected) {
-  for (int k = 0; k < 2; ++k) {
+  for (std::size_t k = 0; k < 2; ++k) {
     const double value = expected.at(k);
     EXPECT_NEAR(b.max_concentration[k], value, 2e-5 * value);
   }

@@ -25,8 +25,8 @@ stain_basis fitted(const rgb_image& picture) {
 }
 
 void expect_stains(const stain_basis& b, const nlohmann::json& vectors, const nlohmann::json& most) {
-  for (int k = 0; k < 2; ++k) {
-    for (int c = 0; c < 3; ++c) EXPECT_NEAR(b.stains[c][k], vectors.at(c).at(k).get<double>(), 5e-6);
+  for (std::size_t k = 0; k < 2; ++k) {
+    for (std::size_t c = 0; c < 3; ++c) EXPECT_NEAR(b.stains.m[c][k], vectors.at(c).at(k).get<double>(), 5e-6);
     EXPECT_NEAR(b.max_concentration[k], most.at(k).get<double>(), 2e-5 * most.at(k).get<double>());
   }
 }

@@ -445,7 +445,8 @@ void fit_on_cpu(const cpu& exec, const fit_macenko& how, std::span<const view<co
     results[0] = one(exec, 0, images.size(), kept);
     return;
   }
-  const auto workers = std::min<std::size_t>(detail::fit_workers(exec, std::int64_t{1} << 38), groups);
+  const auto threads = static_cast<std::size_t>(detail::fit_workers(exec, std::int64_t{1} << 38));
+  const std::size_t workers = std::min(threads, groups);
   detail::parallel_for(static_cast<int>(workers), static_cast<std::int64_t>(workers), [&](std::int64_t w) {
     detail::macenko_keys_of_image kept;
     for (auto i = static_cast<std::size_t>(w); i < groups; i += workers)
