@@ -441,6 +441,22 @@ TEST(stages, a_run_in_stages_knows_nothing_of_the_batch) {
   }
 }
 
+TEST(stages, more_channels_than_are_drawn_for_are_refused) {
+  const std::vector<float> values(9 * 8, 1.0f);
+  const std::vector<view<const float>> in{contiguous(values.data(), {.extents = {2, 2, 2}}, 9)};
+  std::vector<float> out(values.size());
+  const std::vector<view<float>> outs{contiguous(out.data(), in[0].grid, 9)};
+  const std::uint64_t ids[] = {1};
+  const auto run_with = [&](const auto& chain) { run(cpu{}, plan(chain, in, {.sample_ids = ids}), image(in, outs)); };
+  EXPECT_SAYS(run_with(identity{} | random_gaussian_blur{}),
+              "the image has 9 channels, random_gaussian_blur draws for each of at most 8");
+  EXPECT_SAYS(run_with(identity{} | random_patch_gamma{}), "random_patch_gamma draws for each of at most 8");
+  EXPECT_SAYS(run_with(identity{} | random_patch_contrast{}), "random_patch_contrast draws for each of at most 8");
+  EXPECT_SAYS(run_with(identity{} | random_low_resolution{}), "random_low_resolution draws for each of at most 8");
+  run_with(identity{} | gaussian_blur{});  // the same for all
+  EXPECT_NEAR(out.back(), 1, 1e-6);
+}
+
 TEST(stages, bad_parameters_are_named) {
   const patch p = random_patch({4, 4, 4}, 1);
   EXPECT_SAYS(result(gaussian_blur{.sigma = -1}, p),

@@ -31,6 +31,13 @@ struct moments;
 // The channels that an operation with parameters per channel can tell apart.
 inline constexpr int most_channels = 8;
 
+// A functor with parameters that Operation drew for each of so many channels; images with more are refused.
+template <class Operation, class Functor>
+struct drawn_for_channels : Functor {
+  static constexpr int max_channels = most_channels;
+  static constexpr std::string_view name = Operation::name;
+};
+
 namespace detail {
 struct any_reader {
   SUTURE_FN float operator()(std::int32_t, std::int32_t, std::int32_t) const { return 0; }

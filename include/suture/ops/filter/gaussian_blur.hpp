@@ -150,7 +150,7 @@ struct random_gaussian_blur {
 
   struct drawn {
     blur_filter filter;
-    blur_filter prepare(const site&) const { return filter; }
+    auto prepare(const site&) const { return drawn_for_channels<random_gaussian_blur, blur_filter>{filter}; }
   };
 
   drawn draw(draws& random, const site& where) const {

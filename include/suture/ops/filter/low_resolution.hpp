@@ -21,7 +21,7 @@ namespace suture {
 //   nearest_lower   floor(j N / n), half a coarse voxel too low. torch nearest; MONAI RandSimulateLowResolution.
 enum class coarse_pick { nearest_exact, nearest_lower };
 
-// The low resolution of one sample: extents of the coarse patch by channel; channels beyond the last as it.
+// The low resolution of one sample: extents of the coarse patch by channel.
 struct low_resolution_filter {
   coarse_pick pick;
   std::int32_t coarse[most_channels][3];  // as the patch, along every axis: the channel is left alone
@@ -87,7 +87,7 @@ struct random_low_resolution {
 
   struct drawn {
     low_resolution_filter filter;
-    low_resolution_filter prepare(const site&) const { return filter; }
+    auto prepare(const site&) const { return drawn_for_channels<random_low_resolution, low_resolution_filter>{filter}; }
   };
 
   drawn draw(draws& random, const grid& patch, const site& where) const {

@@ -96,7 +96,7 @@ struct random_median_filter {
 
   struct drawn {
     median_functor functor;
-    median_functor prepare(const site&) const { return functor; }
+    auto prepare(const site&) const { return drawn_for_channels<random_median_filter, median_functor>{functor}; }
   };
 
   drawn draw(draws& random, const site& where) const {

@@ -54,7 +54,7 @@ struct random_sharpen {
 
   struct drawn {
     sharpen_filter filter;
-    sharpen_filter prepare(const site&) const { return filter; }
+    auto prepare(const site&) const { return drawn_for_channels<random_sharpen, sharpen_filter>{filter}; }
   };
 
   drawn draw(draws& random, const site& where) const {

@@ -50,7 +50,9 @@ struct random_patch_contrast {
 
   struct drawn {
     patch_contrast_functor functor;
-    patch_contrast_functor prepare(const site&) const { return functor; }
+    auto prepare(const site&) const {
+      return drawn_for_channels<random_patch_contrast, patch_contrast_functor>{functor};
+    }
   };
 
   drawn draw(draws& random, const site& where) const {

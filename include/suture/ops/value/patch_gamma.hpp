@@ -75,7 +75,7 @@ struct random_patch_gamma {
 
   struct drawn {
     patch_gamma_functor functor;
-    patch_gamma_functor prepare(const site&) const { return functor; }
+    auto prepare(const site&) const { return drawn_for_channels<random_patch_gamma, patch_gamma_functor>{functor}; }
   };
 
   drawn draw(draws& random, const site& where) const {
