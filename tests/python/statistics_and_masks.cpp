@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Statistics and masks of a volume given as .npy files, for statistics_and_masks.py to compare with other libraries.
 //   statistics_and_masks TYPE IMAGE MASK PREFIX
-// TYPE is uint8, int16 or float32; MASK is uint8. Prints numbers as JSON and writes masks (uint8) and labels (int32) as
-// raw voxels to PREFIX.name.
+//   statistics_and_masks rgb PICTURE PREFIX
+// TYPE is uint8, int16 or float32; MASK is uint8; PICTURE is (row, column, channel) of uint8. Prints numbers as JSON
+// and writes masks (uint8) and labels (int32) as raw voxels to PREFIX.name.
 #include <iostream>
 #include <string>
 
@@ -86,14 +87,34 @@ void report(const support::array<T>& image_file, const support::array<std::uint8
   std::cout << '}' << std::endl;
 }
 
+void report_tissue(const support::array<std::uint8_t>& picture, output out) {
+  const grid g{.extents = {1, picture.shape.at(0), picture.shape.at(1)}};
+  std::vector<std::uint8_t> mask(static_cast<std::size_t>(g.voxels()));
+  const auto write = [&](const char* key, const tissue_mask_options& options) {
+    tissue_mask_result result{};
+    tissue_mask(cpu{}, channels_last(picture.values.data(), g, 3), contiguous(mask.data(), g), {&result, 1}, options);
+    out.file(key, mask);
+    out.name(key) << result.threshold;
+  };
+  write("grey", {.rule = tissue_rule::grey});
+  write("saturation", {.rule = tissue_rule::saturation});
+  write("luminosity", {.rule = tissue_rule::luminosity});
+  write("cleaned", {.rule = tissue_rule::grey, .least_size = 30, .dilation_radius = 3});
+  std::cout << '}' << std::endl;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc != 5) {
-    std::cerr << "statistics_and_masks TYPE IMAGE MASK PREFIX\n";
+  const std::string type = argc > 1 ? argv[1] : "";
+  if (argc != (type == "rgb" ? 4 : 5)) {
+    std::cerr << "statistics_and_masks TYPE IMAGE MASK PREFIX, or rgb PICTURE PREFIX\n";
     return 2;
   }
-  const std::string type = argv[1];
+  if (type == "rgb") {
+    report_tissue(support::read_npy<std::uint8_t>(argv[2]), {argv[3]});
+    return 0;
+  }
   const auto mask = support::read_npy<std::uint8_t>(argv[3]);
   std::cout.precision(17);
   if (type == "uint8")

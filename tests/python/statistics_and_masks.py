@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics and masks against NumPy, SciPy, scikit-image and, where it is there, SimpleITK, on random and degenerate
-volumes made here.
+"""Statistics and masks against NumPy, SciPy, scikit-image and, where they are there, SimpleITK and OpenCV, on random and
+degenerate volumes made here and on the slides of a folder.
 
-    python3 statistics_and_masks.py PROGRAM
+    python3 statistics_and_masks.py PROGRAM [FOLDER]
 
-PROGRAM is made from statistics_and_masks.cpp. Integers, percentiles, thresholds and masks must be the same, moments
+PROGRAM is made from statistics_and_masks.cpp; FOLDER holds pictures (.png) and slides (.svs), taken as thumbnails.
+Integers, percentiles, thresholds and masks must be the same, moments
 within 1e-6. Ends with 77, which ctest reports as skipped, where a library is missing.
 """
 import json
@@ -16,8 +17,10 @@ import tempfile
 try:
     import numpy as np
     from scipy import ndimage
+    from PIL import Image
+    from skimage.color import rgb2lab
     from skimage.filters import threshold_otsu
-    from skimage.morphology import ball
+    from skimage.morphology import ball, disk
 except ImportError as missing:
     print(f"skipped: {missing}; name a Python with NumPy, SciPy and scikit-image in SUTURE_PYTHON")
     sys.exit(77)
@@ -25,6 +28,11 @@ try:
     import SimpleITK
 except ImportError:
     SimpleITK = None
+
+try:
+    import cv2
+except ImportError:
+    cv2 = None
 
 CROSS = ndimage.generate_binary_structure(3, 1)
 
@@ -100,8 +108,46 @@ def expected(image, mask):
     return numbers, masks
 
 
+def pictures(folder):
+    """Names and thumbnails of at most 700 pixels across, and pictures that leave nothing to choose."""
+    random = np.random.default_rng(3)
+    yield "noise", random.integers(0, 256, (37, 130, 3), np.uint8)
+    yield "glass", np.full((20, 65, 3), 243, np.uint8)
+    for file in sorted(folder.glob("*")) if folder else []:
+        if file.suffix in (".png", ".svs"):
+            picture = Image.open(file).convert("RGB")
+            picture.thumbnail((700, 700))
+            yield file.name, np.array(picture)
+
+
+def expected_tissue(rgb):
+    """Thresholds and masks by name."""
+    wide = rgb.astype(np.int64)
+    grey = ((9798 * wide[..., 0] + 19235 * wide[..., 1] + 3735 * wide[..., 2] + 16384) >> 15).astype(np.uint8)
+    most, least = wide.max(-1), wide.min(-1)
+    scale = np.rint(255 * 4096 / np.maximum(most, 1)).astype(np.int64)
+    saturation = np.where(most > 0, ((most - least) * scale + 2048) >> 12, 0).astype(np.uint8)
+    if cv2:
+        assert np.array_equal(grey, cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY)), "grey levels are not those of OpenCV"
+        assert np.array_equal(saturation, cv2.cvtColor(rgb, cv2.COLOR_RGB2HSV)[..., 1]), "nor the saturations"
+    found = {}
+    for name, level in (("grey", grey), ("saturation", saturation)):
+        if level.min() == level.max():
+            found[name] = (level.flat[0], np.zeros(level.shape, bool))
+        else:
+            t = threshold_otsu(level)
+            found[name] = (t, level <= t if name == "grey" else level > t)
+    found["luminosity"] = (-1, rgb2lab(rgb)[..., 0] < 80)
+    threshold, mask = found["grey"]
+    labels, _ = ndimage.label(mask, np.ones((3, 3)))
+    large = (np.bincount(labels.ravel()) >= 30)[labels] & mask
+    found["cleaned"] = (threshold, ndimage.binary_dilation(large, disk(3)))
+    return found
+
+
 def main():
     program = sys.argv[1]
+    slides = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else None
     failures, compared = [], 0
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -123,8 +169,19 @@ def main():
                 if not np.array_equal(ours, value.astype(ours.dtype).ravel()):
                     failures.append(f"{case}: {key} differs in {int((ours != value.ravel()).sum())} voxels")
                 compared += 1
+        for case, rgb in pictures(slides):
+            np.save(folder / "picture.npy", rgb)
+            answer = subprocess.run([program, "rgb", folder / "picture.npy", folder / "result"], check=True,
+                                    capture_output=True, text=True)
+            found = json.loads(answer.stdout)
+            for key, (threshold, mask) in expected_tissue(rgb).items():
+                ours = np.fromfile(folder / f"result.{key}", np.uint8)
+                differ = int((ours != mask.ravel()).sum())
+                if found[key] != threshold or differ:
+                    failures.append(f"{case}: {key}: threshold {found[key]}, expected {threshold}; {differ} pixels differ")
+                compared += 1
     print(f"{compared} results compared with NumPy {np.__version__}"
-          f"{' and SimpleITK' if SimpleITK else ''}, {len(failures)} differ")
+          f"{', SimpleITK' if SimpleITK else ''}{', OpenCV' if cv2 else ''}, {len(failures)} differ")
     print("\n".join(failures))
     sys.exit(1 if failures else 0)
 
