@@ -259,6 +259,10 @@ struct pipeline<chain<Ops...>> {
   static_assert(count(role::sampling) <= 1, "suture: sampling stands at most once in a pipeline");
 
   static constexpr bool has_geometry = count(role::geometry) + count(role::deformation) > 0;
+  static_assert(
+      has_geometry || count(role::sampling) == 0,
+      "suture: sampling stands in a pipeline without geometry, where nothing is sampled; leave it out, or put "
+      "identity{} beside it");
   static constexpr bool has_deformation = count(role::deformation) == 1;
   static constexpr bool separable_deformation = has_deformation && axes_kept_after_deformation();
 
