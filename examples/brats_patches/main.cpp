@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Four MRI channels and a label map become training patches with three overlapping targets, by the MONAI recipe for
+// brain tumours; a contact sheet shows them, and a report carries the digests that must be the same on every machine.
+#include <iostream>
+
+#include "brain.hpp"
+#include "common/contact_sheet.hpp"
+#include "common/nifti.hpp"
+#include "common/program.hpp"
+#include "job.hpp"
+
+namespace suture::examples {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::vector<std::string> channel_names{"T1", "T1C", "T2", "FLAIR"};
+
+void read_patient(const std::vector<std::string>& images, const std::string& label, brats_job& j) {
+  j.labels = read_labels(label);
+  for (const std::string& path : images) {
+    const image_volume read = read_image(path);
+    require_same_place(grid_of(read), j.labels.grid, path, label);
+    std::visit(
+        [&](const auto& v) {
+          if (j.images.voxels.empty()) j.images.grid = v.grid;
+          j.images.voxels.insert(j.images.voxels.end(), v.voxels.begin(), v.voxels.end());
+        },
+        read);
+  }
+  j.labels.grid = j.images.grid;  // equal up to rounding in the files
+}
+
+// For a picture: whole tumour 1, core 2, enhancing 3, whichever is innermost.
+label_volume shown_targets(const grid& g, const std::uint8_t* core_whole_enhancing) {
+  const auto n = static_cast<std::size_t>(g.voxels());
+  label_volume shown{g, std::vector<std::uint8_t>(n, 0)};
+  const std::uint8_t *core = core_whole_enhancing, *whole = core + n, *enhancing = whole + n;
+  for (std::size_t i = 0; i < n; ++i)
+    shown.voxels[i] = static_cast<std::uint8_t>(enhancing[i] != 0 ? 3 : core[i] != 0 ? 2 : whole[i]);
+  return shown;
+}
+
+// The source as channels and as regions, in one picture next to the patch.
+sheet_row make_row(const brats_job& j, const brats_patches& made, std::size_t i) {
+  const std::size_t n = j.voxels(), channel = i % 4;
+  sheet_row row;
+  row.caption = "patch " + std::to_string(i) + ", " + channel_names[channel];
+  const grid& g = j.images.grid;
+  const auto voxels = static_cast<std::size_t>(g.voxels());
+  const float* const from = j.images.voxels.data() + channel * voxels;
+  row.before.image = shown_on(volume<float>{g, {from, from + voxels}}, made.places[i], 0.0f);
+  std::vector<float> sorted = row.before.image.voxels;
+  std::sort(sorted.begin(), sorted.end());
+  const float white = std::max(sorted[sorted.size() * 995 / 1000], 1e-6f);
+  for (float& v : row.before.image.voxels) v /= 1.2f * white;
+
+  const std::vector<grid> grids{g};
+  const auto as_regions = plan(identity{}, grids);
+  std::vector<std::uint8_t> sets(brats_targets * voxels);
+  const view<const std::uint8_t> seg = contiguous(j.labels.voxels.data(), g);
+  run(cpu{}, as_regions, labels(seg, contiguous(sets.data(), g, brats_targets), j.targets));
+  row.before.labels = labels_on(shown_targets(g, sets.data()), made.places[i]);
+
+  row.after.image = {made.grids[i], std::vector<float>(n)};
+  const suture::half* const values = made.images.data() + (i * brats_channels + channel) * n;
+  for (std::size_t v = 0; v < n; ++v)
+    row.after.image.voxels[v] = (storage<suture::half>::load(values[v]) + 2.5f) / 6.0f;
+  row.after.labels = shown_targets(made.grids[i], made.targets.data() + i * brats_targets * n);
+  return row;
+}
+
+int run_program(int argc, char** argv) {
+  std::vector<std::string> images;
+  std::string label, backend = "auto", out = "brats_patches.out", numbering = "1_2_3";
+  std::vector<std::int64_t> patch{96};
+  brats_job j;
+  CLI::App app{"Makes training patches with tumour regions from four MRI channels."};
+  app.option_defaults()->always_capture_default();
+  app.add_option("--images", images,
+                 "T1, T1 with contrast, T2 and FLAIR, of the same voxels; without, a synthetic brain")
+      ->type_name("T1 T1C T2 FLAIR")
+      ->expected(4)
+      ->default_str("");
+  app.add_option("--label", label, "their label map")->type_name("FILE")->default_str("");
+  app.add_option("--numbering", numbering, "of the labels: BraTS from 2023, to 2022, or Decathlon Task01")
+      ->check(CLI::IsMember({"1_2_3", "1_2_4", "decathlon"}));
+  add_backend_option(app, backend);
+  app.add_option("--batch-size", j.batch_size, "patches made at once")->check(CLI::Range(1, 65535));
+  app.add_option("--threads", j.threads, "of the CPU backend, 0: all")->check(CLI::Range(0, 4096));
+  app.add_option("--seed", j.seed, "of everything random");
+  app.add_option("--epoch", j.epoch, "a new epoch draws anew");
+  app.add_option("--count", j.count, "patches in all")->check(CLI::Range(1, 100000));
+  app.add_option("--patch", patch, "voxels, one number or z y x")->expected(1, 3)->check(CLI::Range(1, 2048));
+  app.add_flag("--eval", j.evaluation, "evaluation: random operations off, the middle of the volume");
+  app.add_option("--out", out, "folder for contact_sheet.png and report.json");
+  const auto done = parse_options(app, argc, argv, [&] {
+    if (images.empty() != label.empty()) throw CLI::ValidationError("--images", "and --label go together");
+  });
+  if (done) return *done;
+  j.patch = triple<std::int64_t>(patch, "--patch");
+  if (numbering == "1_2_4") j.targets = brats_regions_1_2_4;
+  if (numbering == "decathlon") j.targets = decathlon_brain_tumour_regions;
+  backend = chosen_backend(backend, why_no_cuda());
+  require_writable_folder(out);
+
+  if (images.empty()) {
+    brain made = make_brain(j.seed);
+    j.images = std::move(made.images);
+    j.labels = std::move(made.labels);
+  } else {
+    read_patient(images, label, j);
+  }
+  const brats_patches made = backend == "cuda" ? brats_on_cuda(j) : brats_on_cpu(j);
+
+  contact_sheet sheet;
+  const std::size_t shown = std::min<std::size_t>(made.grids.size(), 8);
+  sheet.title = std::to_string(shown) + " of " + std::to_string(j.count) + " patches, " +
+                (j.evaluation ? "evaluation" : "augmentation") + " on the " + (backend == "cuda" ? "GPU" : "CPU");
+  sheet.label_names = {"whole tumour", "core", "enhancing"};
+  for (std::size_t i = 0; i < shown; ++i) sheet.rows.push_back(make_row(j, made, i));
+  write_contact_sheet(fs::path(out) / "contact_sheet.png", sheet);
+
+  std::uint64_t image_digest = 0, target_digest = 0;
+  std::array<std::uint64_t, brats_targets> target_voxels{};
+  const std::size_t n = j.voxels();
+  for (std::size_t i = 0; i < made.grids.size(); ++i) {
+    const auto* const patch_at = made.images.data() + i * brats_channels * n;
+    const auto* const target_at = made.targets.data() + i * brats_targets * n;
+    image_digest = combine_digest(image_digest, i, digest(contiguous(patch_at, made.grids[i], brats_channels)));
+    target_digest = combine_digest(target_digest, i, digest(contiguous(target_at, made.grids[i], brats_targets)));
+    for (std::size_t v = 0; v < brats_targets * n; ++v) target_voxels[v / n] += target_at[v];
+  }
+  report result = begin_report("brats_patches", backend, made.device);
+  result["images"] = images.empty() ? std::vector<std::string>{"synthetic brain"} : images;
+  result["numbering"] = numbering;
+  result["seed"] = j.seed;
+  result["epoch"] = j.epoch;
+  result["evaluation"] = j.evaluation;
+  result["count"] = j.count;
+  result["batch_size"] = j.batch_size;
+  result["patch"] = {j.patch[0], j.patch[1], j.patch[2]};
+  result["image_digest"] = hexadecimal(image_digest);
+  result["target_digest"] = hexadecimal(target_digest);
+  result["target_voxels"] = {{"core", target_voxels[0]}, {"whole", target_voxels[1]}, {"enhancing", target_voxels[2]}};
+  result["stages"] = made.stages;
+  result["workspace_bytes"] = made.workspace_bytes;
+  result["seconds"] = made.seconds;
+  result["voxels_per_second"] = static_cast<double>(made.images.size()) / made.seconds;
+  std::cerr << "contact sheet: " << (fs::path(out) / "contact_sheet.png").string() << '\n';
+  write_report(fs::path(out) / "report.json", result);
+  return 0;
+}
+
+}  // namespace
+}  // namespace suture::examples
+
+int main(int argc, char** argv) {
+  return suture::examples::run_example("brats_patches", [&] { return suture::examples::run_program(argc, argv); });
+}
