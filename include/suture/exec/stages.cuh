@@ -240,8 +240,8 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
 }
 
 // Stage K of one pair of every sample; label maps are done with the fused part.
-template <int K, std::size_t B, class Exec, class Evaluator, class Plan, class In, class Out>
-void run_stage(const Exec& exec, const Evaluator& e, const Plan& plan, const binding<In, Out, false>& bound) {
+template <int K, std::size_t B, class Exec, class Evaluator, class Plan, class In, class Out, class... Rest>
+void run_stage(const Exec& exec, const Evaluator& e, const Plan& plan, const binding<In, Out, false, Rest...>& bound) {
   using P = typename Evaluator::pipeline_type;
   std::int64_t tiles = 1, channels = 1;
   for (std::size_t i = 0; i < plan.size(); ++i) {
@@ -253,8 +253,8 @@ void run_stage(const Exec& exec, const Evaluator& e, const Plan& plan, const bin
   later_stage_kernel<K, B, Evaluator><<<blocks, stage_threads, 0, exec.stream>>>(e);
   check_cuda(cudaGetLastError(), "run", exec.at);
 }
-template <int K, std::size_t B, class Exec, class Evaluator, class Plan, class In, class Out>
-void run_stage(const Exec&, const Evaluator&, const Plan&, const binding<In, Out, true>&) {}
+template <int K, std::size_t B, class Exec, class Evaluator, class Plan, class In, class Out, class... Rest>
+void run_stage(const Exec&, const Evaluator&, const Plan&, const binding<In, Out, true, Rest...>&) {}
 
 // Stages K .. Last - 1 of every image of the batch.
 template <int K, int Last, class Exec, class Evaluator, class Plan, class... Bindings>

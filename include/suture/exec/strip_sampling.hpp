@@ -83,29 +83,61 @@ SUTURE_INLINE void blend_pairs(const float (&fraction)[3][strip_width], const Pa
 template <class I, class T, class Offset, class Pack>
 SUTURE_INLINE void sample_pairs(const T* data, const Offset (&offset)[strip_width], const std::int64_t (&stride)[3],
                                 const float (&fraction)[3][strip_width], const Pack& taps, float (&out)[strip_width]) {
+  const std::int64_t shift[4] = {0, stride[1], stride[0], stride[0] + stride[1]};
+  T raw[4][2][strip_width];
+  const auto blend = [&] {
+    blend_pairs<I>(
+        fraction, taps,
+        [&](int row, int l, float(&v)[2]) {
+          v[0] = storage<T>::load(raw[row][0][l]);
+          v[1] = storage<T>::load(raw[row][1][l]);
+        },
+        out);
+  };
+  // Voxels in a row, as in crops and flips, are copied as such.
+  if (stride[2] == 1) {
+    std::int32_t ahead = 0, back = 0;
+    for (int l = 0; l < strip_width; ++l) {
+      ahead |= offset[l] - offset[0] != l ? 1 : 0;
+      back |= offset[0] - offset[l] != l ? 1 : 0;
+    }
+    if (ahead == 0 || back == 0) {
+      for (int row = 0; row < 4; ++row) {
+        const T* const p = data + shift[row] + offset[ahead == 0 ? 0 : strip_width - 1];
+        if (ahead == 0) {
+          std::memcpy(raw[row][0], p, sizeof raw[row][0]);
+          std::memcpy(raw[row][1], p + 1, sizeof raw[row][1]);
+        } else {
+          for (int l = 0; l < strip_width; ++l) {
+            raw[row][0][strip_width - 1 - l] = p[l];
+            raw[row][1][strip_width - 1 - l] = p[l + 1];
+          }
+        }
+      }
+      blend();
+      return;
+    }
+  }
   if constexpr (sizeof(T) <= 2) {
     // Neighbours along x in one load.
     if (stride[2] == 1) {
       using pair = std::conditional_t<sizeof(T) == 2, std::uint32_t, std::uint16_t>;
       using bits = std::conditional_t<sizeof(T) == 2, std::uint16_t, std::uint8_t>;
-      pair raw[4][strip_width];
-      const std::int64_t shift[4] = {0, stride[1], stride[0], stride[0] + stride[1]};
+      pair pairs[4][strip_width];
       for (int l = 0; l < strip_width; ++l) {
         const T* p = data + offset[l];
-        for (int row = 0; row < 4; ++row) std::memcpy(&raw[row][l], p + shift[row], sizeof(pair));
+        for (int row = 0; row < 4; ++row) std::memcpy(&pairs[row][l], p + shift[row], sizeof(pair));
       }
       blend_pairs<I>(
           fraction, taps,
           [&](int row, int l, float(&v)[2]) {
-            v[0] = storage<T>::load(__builtin_bit_cast(T, static_cast<bits>(raw[row][l])));
-            v[1] = storage<T>::load(__builtin_bit_cast(T, static_cast<bits>(raw[row][l] >> (8 * sizeof(T)))));
+            v[0] = storage<T>::load(__builtin_bit_cast(T, static_cast<bits>(pairs[row][l])));
+            v[1] = storage<T>::load(__builtin_bit_cast(T, static_cast<bits>(pairs[row][l] >> (8 * sizeof(T)))));
           },
           out);
       return;
     }
   }
-  T raw[4][2][strip_width];
-  const std::int64_t shift[4] = {0, stride[1], stride[0], stride[0] + stride[1]};
   for (int l = 0; l < strip_width; ++l) {
     const T* p = data + offset[l];
     for (int row = 0; row < 4; ++row) {
@@ -113,13 +145,7 @@ SUTURE_INLINE void sample_pairs(const T* data, const Offset (&offset)[strip_widt
       raw[row][1][l] = p[shift[row] + stride[2]];
     }
   }
-  blend_pairs<I>(
-      fraction, taps,
-      [&](int row, int l, float(&v)[2]) {
-        v[0] = storage<T>::load(raw[row][0][l]);
-        v[1] = storage<T>::load(raw[row][1][l]);
-      },
-      out);
+  blend();
 }
 
 // Interpolated values of a strip whose taps all lie inside the source.
