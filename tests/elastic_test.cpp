@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elastic deformations against the definition.
+#include <set>
+
+#include "ref/elastic.hpp"
+#include "support/geometry.hpp"
+#include "suture/ops/geometry/elastic.hpp"
+
+namespace {
+
+using namespace support;
+
+suture::elastic elastic_with(suture::elastic e, std::uint64_t sample = 0) {
+  suture::draws random(3, 0, sample, 2);
+  e.field = random.field(3);
+  return e;
+}
+
+TEST(Elastic, ControlCoordinatesFollowTheSplineDefinition) {
+  for (const bool itk : {false, true})
+    for (const std::int64_t n : {15, 16, 17, 64, 127}) {
+      const grid g = plain_grid({n, 40, 64}, {1, 2, 0.5});
+      const auto d =
+          suture::elastic{.max_displacement_mm = 0.5, .control_points = {7, 5, 9}, .itk_domain = itk}.deform(g, here);
+      for (const point3& p : corners(g)) {
+        const point3 q = d.to_control(p);
+        for (int k = 0; k < 3; ++k)
+          EXPECT_NEAR(q[k], reference::control_position(p[k], g.extents[k], d.control_points[k], itk ? 0.125 : 0),
+                      1e-12);
+      }
+    }
+}
+
+TEST(Elastic, PublishedDisplacements) {
+  const std::vector<double> phi{0, 0, 1, -1, .5, 0, 0};
+  const grid g = plain_grid({64, 64, 64});
+  const auto displacement = [&](bool itk, double v) {
+    const auto d =
+        suture::elastic{.max_displacement_mm = 6, .control_points = {7, 7, 7}, .itk_domain = itk}.deform(g, here);
+    return reference::bspline_field_1d(phi, d.to_control({v, 0, 0})[0]);
+  };
+  EXPECT_NEAR(displacement(false, 0), 0.1827596029, 1e-9);
+  EXPECT_NEAR(displacement(false, 10), 0.5217081706, 1e-9);
+  EXPECT_NEAR(displacement(false, 63), 0.0913772583, 1e-8);
+  EXPECT_NEAR(displacement(true, 0), 0.1868396589, 1e-9);
+  EXPECT_NEAR(displacement(true, 31.5), -0.4166666667, 1e-9);
+}
+
+TEST(Elastic, ControlPointsFromSpacing) {
+  // Extents of 100, 40 and 15 mm hold round(extent / 32) cells, at least one: 3, 1, 1; three more points than cells.
+  const auto d = suture::elastic{.max_displacement_mm = 1}.deform(plain_grid({20, 80, 15}, {5, 0.5, 1}), here);
+  EXPECT_EQ(d.control_points, (suture::vec3<std::int32_t>{6, 4, 4}));
+  expect_near(d.amplitude, {0.2, 2, 1}, 1e-15);
+  // Two locked layers leave nothing of four control points: such an axis is not locked.
+  EXPECT_EQ(d.locked, (suture::vec3<std::int32_t>{2, 0, 0}));
+  const auto each = suture::elastic{.control_spacing_mm = {50, 10, 5}, .max_displacement_mm = {1, 2, 0.5}}.deform(
+      plain_grid({20, 80, 15}, {5, 0.5, 1}), here);
+  EXPECT_EQ(each.control_points, (suture::vec3<std::int32_t>{5, 7, 6}));
+  expect_near(each.amplitude, {0.2, 4, 0.5}, 1e-15);
+}
+
+TEST(Elastic, ControlValuesAreTheFieldsNumbers) {
+  const auto op = elastic_with({.max_displacement_mm = {2, 3, 2.5}, .locked_borders = 1, .control_points = {5, 6, 7}});
+  const auto d = op.deform(plain_grid({60, 60, 60}, {2, 1, 0.5}), here);
+  const double amplitude[] = {1, 3, 5};
+  std::set<float> seen;
+  int moving = 0;
+  for (std::int32_t k = 0; k < 3; ++k)
+    for (std::int32_t z = 0; z < 5; ++z)
+      for (std::int32_t y = 0; y < 6; ++y)
+        for (std::int32_t x = 0; x < 7; ++x) {
+          const float value = suture::control_value(d, k, z, y, x);
+          if (z == 0 || y == 0 || x == 0 || z == 4 || y == 5 || x == 6) {
+            ASSERT_EQ(value, 0);
+            continue;
+          }
+          const auto element = static_cast<std::uint64_t>(((k * 5 + z) * 6 + y) * 7 + x);
+          const double u = static_cast<double>(op.field.uniform(element));  // a multiple of 2^-24: 2u - 1 is exact
+          ASSERT_EQ(value, static_cast<float>(amplitude[k] * (2 * u - 1)));
+          seen.insert(value);
+          ++moving;
+        }
+  EXPECT_EQ(moving, 3 * 3 * 4 * 5);
+  EXPECT_GT(seen.size(), static_cast<std::size_t>(moving - 3));
+  EXPECT_LT(*seen.begin(), -4);
+  EXPECT_GT(*seen.rbegin(), 4);
+}
+
+TEST(Elastic, NeverFoldsByDefault) {
+  // The cap must lie below the smallest displacement that can fold, cell / K (Choi and Lee), found here by search.
+  const grid volume = plain_grid({64, 64, 64}), slice = plain_grid({1, 64, 64});
+  const auto allowed = [&](const grid& g, double cells_of_displacement) {
+    try {
+      (void)suture::elastic{.max_displacement_mm = 16 * cells_of_displacement, .control_points = {7, 7, 7}}.deform(
+          g, here);
+      return true;
+    } catch (const suture::error&) {
+      return false;
+    }
+  };
+  EXPECT_TRUE(allowed(volume, 0.3999));
+  EXPECT_FALSE(allowed(volume, 1 / reference::folding_constant(3)));
+  EXPECT_TRUE(allowed(slice, 0.4799));
+  EXPECT_FALSE(allowed(slice, 1 / reference::folding_constant(2)));
+}
+
+TEST(Elastic, ASliceStaysInItsPlane) {
+  const auto d = elastic_with({.max_displacement_mm = 5}).deform(plain_grid({1, 256, 256}, {5, 1, 1}), here);
+  EXPECT_EQ(d.amplitude[0], 0);
+  EXPECT_EQ(d.amplitude[1], 5);
+  EXPECT_EQ(d.locked, (suture::vec3<std::int32_t>{0, 2, 2}));
+  EXPECT_EQ(suture::control_value(d, 0, 1, 5, 5), 0);
+  EXPECT_NE(suture::control_value(d, 1, 1, 5, 5), 0);
+}
+
+TEST(Elastic, SamplesDiffer) {
+  const grid g = plain_grid({64, 64, 64});
+  const auto value = [&](std::uint64_t sample) {
+    suture::draws random(3, 0, sample, 2);
+    const suture::elastic e =
+        suture::random_elastic{.control_spacing_mm = 8, .max_displacement_mm = 2}.draw(random, g, here);
+    return suture::control_value(e.deform(g, here), 0, 4, 4, 4);
+  };
+  EXPECT_EQ(value(1), value(1));
+  EXPECT_NE(value(1), value(2));
+}
+
+TEST(Elastic, DrawingTakesNoSlot) {
+  suture::draws a(3, 0, 1, 2), b(3, 0, 1, 2);
+  (void)suture::random_elastic{}.draw(a, grid{}, here);
+  EXPECT_EQ(a.uniform(0, 1), b.uniform(0, 1));
+}
+
+TEST(Elastic, RefusesWhatMayFoldOrMakesNoGrid) {
+  const grid g = plain_grid({64, 64, 64});
+  const std::string folding =
+      message_of([&] { (void)suture::elastic{.control_spacing_mm = 16, .max_displacement_mm = 8}.deform(g, here); });
+  EXPECT_NE(
+      folding.find("max_displacement_mm 8 along axis 0 may fold space: with control points 16 mm apart at most 6.4 mm"),
+      std::string::npos)
+      << folding;
+  EXPECT_NO_THROW(
+      ((void)suture::elastic{.control_spacing_mm = 16, .max_displacement_mm = 8, .allow_folding = true}.deform(g,
+                                                                                                               here)));
+  EXPECT_REFUSED((suture::elastic{.control_spacing_mm = 0.0}.deform(g, here)), "control_spacing_mm 0 must be positive");
+  EXPECT_REFUSED((suture::elastic{.control_spacing_mm = 1e-6}.deform(g, here)), "cells over 64 mm");
+  EXPECT_REFUSED((suture::elastic{.max_displacement_mm = -1}.deform(g, here)), "max_displacement_mm -1");
+  EXPECT_REFUSED((suture::elastic{.max_displacement_mm = NAN, .allow_folding = true}.deform(g, here)),
+                 "max_displacement_mm nan");
+  EXPECT_REFUSED((suture::elastic{.locked_borders = -1}.deform(g, here)), "locked_borders -1");
+  EXPECT_REFUSED((suture::elastic{.control_points = {3, 7, 7}}.deform(g, here)), "control_points (3, 7, 7)");
+}
+
+}  // namespace
