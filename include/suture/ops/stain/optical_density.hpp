@@ -46,21 +46,28 @@ namespace detail {
 // An optical_density ready for pixels. The same function makes the tables of 8-bit images, so that these and images of
 // the same values in float leave the same bits.
 struct density_map {
-  float inverse_white = 0, white = 0, added = 0, least = 0, most = 0, floor = 0;
+  float inverse_white = 0, white = 0, added = 0, low = 0, high = 0, floor = 0;  // low, high: of intensity + added
   bool operator==(const density_map&) const = default;
 
   // Not a number stays.
   SUTURE_FN float density(float intensity) const {
-    const float inside = math::detail::clamp(intensity, 0.0f, 255.0f);
-    const float bounded = math::detail::clamp(inside + added, least, most);
+    const float bounded = math::detail::clamp(intensity + added, low, high);
     const float od = -math::detail::log_of_normal(fma(bounded, inverse_white, 0.0f));
-    return math::detail::select(intensity == intensity, math::detail::select(od > floor, od, floor), intensity);
+    return fma(bounded, 0.0f, math::detail::select(od > floor, od, floor));
   }
   SUTURE_FN float intensity(float density) const { return fma(white, math::exp(-density), 0.0f); }
 };
 
 inline density_map map_of(const optical_density& d) {
-  return {math::detail::divide(1.0f, d.white), d.white, d.added, d.least, d.most, d.floor};
+  const float darkest = d.added > d.least ? d.added : d.least, brightest = 255.0f + d.added;
+  return {math::detail::divide(1.0f, d.white),
+          d.white,
+          d.added,
+          darkest < d.most ? darkest : d.most,
+          brightest > d.most    ? d.most
+          : brightest > d.least ? brightest
+                                : d.least,
+          d.floor};
 }
 
 // Luminosity as OpenCV computes L of 8-bit CIE Lab: linear light in units of 1/2040 by a table, Y from it.
