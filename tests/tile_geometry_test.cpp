@@ -178,6 +178,26 @@ TEST(TileGeometry, SpacingAndDisplacementAlongZLeaveNoTrace) {
   });
 }
 
+// Ranges for a volume do to a tile what those for a tile do: nothing tilts it or moves it along z.
+TEST(TileGeometry, RandomAffineKeepsATileInItsPlane) {
+  const bytes t = noise(h, w, 11);
+  for (const affine_convention convention : {affine_convention::suture, affine_convention::monai}) {
+    const random_affine tile{.rotate_deg = {30, 0, 0}, .translate = {0, 3, 3}, .convention = convention};
+    const random_affine volume{.rotate_deg = 30, .translate = 3, .convention = convention};
+    EXPECT_EQ(result(volume | sampling<linear, constant>{}, t, h, w).values,
+              result(tile | sampling<linear, constant>{}, t, h, w).values);
+  }
+  const random_affine sheared{.shear = .2f};
+  const grid g{.extents = {1, h, w}};
+  const std::uint64_t ids[] = {5};
+  const auto p = plan(sheared, std::vector<grid>{g}, {.seed = 2, .sample_ids = ids});
+  const affine_map& map = p.geometry(0).to_source;
+  EXPECT_EQ(map.linear[0][1], 0);
+  EXPECT_EQ(map.linear[0][2], 0);
+  EXPECT_EQ(map.offset[0], 0);
+  EXPECT_NE(map.linear[1][2], 0);
+}
+
 // A mask goes with its tile through every one of them, by vote, and gains no value.
 TEST(TileGeometry, MasksFollowTheirTile) {
   bytes tile(static_cast<std::size_t>(h * w * 3), 0), mask(static_cast<std::size_t>(h * w), 0);

@@ -52,13 +52,18 @@ SUTURE_INLINE void convert_lanes(const F& f, const T (&v)[strip_width], R (&out)
     for (int l = 0; l < strip_width; ++l) out[l] = call(f, v[l], place(l));
 }
 
+// A functor in a loop over lanes: a copy, so that stores to the lanes cannot be stores to it, unless it is large.
+template <class F>
+using in_loop = std::conditional_t<(sizeof(F) > 64), const F&, const F>;
+
 // Functors I.. of a pack over the lanes of a row, one after the other; `done` receives the finished row.
 template <std::size_t I = 0, class Pack, class T, class Place, class Done>
 SUTURE_INLINE void apply_lanes(const Pack& functors, T (&v)[strip_width], const Place& place, const Done& done) {
   if constexpr (I == Pack::size) {
     done(v);
   } else {
-    const auto f = bare(get<I>(functors));
+    using F = std::remove_cvref_t<decltype(bare(get<I>(functors)))>;
+    in_loop<F> f = bare(get<I>(functors));
     using R = decltype(call(f, v[0], place(0)));
     if constexpr (std::is_same_v<R, T>) {
       if (is_on(get<I>(functors))) apply_to_lanes(f, v, place);
@@ -78,8 +83,8 @@ SUTURE_INLINE void apply_pixel_lanes(const Pack& functors, T (&v)[3][strip_width
   if constexpr (I == Pack::size) {
     done(v);
   } else {
-    const auto f = bare(get<I>(functors));
-    using F = std::remove_const_t<decltype(f)>;
+    using F = std::remove_cvref_t<decltype(bare(get<I>(functors)))>;
+    in_loop<F> f = bare(get<I>(functors));
     using R = typename channel_of<decltype(call(f, rgb{}, place(0)))>::type;
     if constexpr (applies_to_lanes<F>) {
       if (is_on(get<I>(functors))) f.apply_lanes(v, place(0).item);

@@ -218,6 +218,8 @@ private:
 // random_affine: an affine whose parameters are uniform in the ranges given (fifteen slots: three angles, three scales,
 //   six shears, three translations; drawn whatever the ranges are). isotropic_scale takes one scale for all axes.
 //   Ranges read as `axis_ranges` says: `.rotate_deg = 15`, `.scale = {.85f, 1.25f}`, `.translate = {0, 10, 10}`.
+//   A 2D image (an axis of a single voxel) stays in its plane: angles, shears and translations that would take it out
+//   are 0. The itk and torchio conventions turn about axes of the patient and are not held back.
 // Errors: an empty or infinite range, a scale range that reaches 0, different scale ranges where isotropic; as affine.
 struct random_affine {
   static constexpr std::string_view name = "random_affine";
@@ -231,7 +233,7 @@ struct random_affine {
   affine_convention convention = affine_convention::suture;
   float probability = 1;
 
-  affine draw(draws& random, const grid&, const site& where) const {
+  affine draw(draws& random, const grid& input, const site& where) const {
     affine drawn{.convention = convention};
     for (int k = 0; k < 3; ++k) {
       check(rotate_deg[k], "rotate_deg", where);
@@ -247,10 +249,24 @@ struct random_affine {
     if (isotropic_scale) drawn.scale = {drawn.scale[0], drawn.scale[0], drawn.scale[0]};
     for (double& s : drawn.shear.v) s = from(shear, random);
     for (int k = 0; k < 3; ++k) drawn.translate[k] = from(translate[k], random);
+    if (convention != affine_convention::itk && convention != affine_convention::torchio)
+      keep_in_plane(drawn, input.extents);
     return drawn;
   }
 
 private:
+  static void keep_in_plane(affine& drawn, const extent3& n) {
+    for (int i = 0, shear_term = 0; i < 3; ++i) {
+      const int j = (i + 1) % 3, k = (i + 2) % 3;
+      if (n[j] == 1 || n[k] == 1) drawn.rotate_deg[i] = 0;  // mixes the other two axes
+      if (n[i] == 1) drawn.translate[i] = 0;
+      for (int other = 0; other < 3; ++other) {
+        if (other == i) continue;
+        if (n[i] == 1 || n[other] == 1) drawn.shear.v[shear_term] = 0;
+        ++shear_term;
+      }
+    }
+  }
   static void check(const value_range& range, const char* what, const site& where) {
     require(std::isfinite(range.low) && std::isfinite(range.high) && range.low <= range.high, where, what, " ", range,
             " must be a finite range, low end first");
