@@ -164,7 +164,7 @@ TEST(apply, ct_normalize_known_answers) {
 }
 
 TEST(apply, what_could_not_be_fitted_does_no_harm) {
-  const voxel at{0, 0, 0, 0, 0, 0};
+  const voxel at{0, 0, 0, 0, 0, 0, 1};
   const moments nothing{};
   EXPECT_EQ((z_score{.fitted = &nothing}(17.5f, at)), 17.5f);
   moments constant = nothing;
