@@ -256,7 +256,7 @@ TEST(RandomAffine, DrawsWithinItsRanges) {
   double lowest = 10, highest = -100, mean = 0;
   for (std::uint64_t sample = 0; sample < 2000; ++sample) {
     suture::draws random(9, 0, sample, 1);
-    const suture::affine a = op.draw(random, grid{}, here);
+    const suture::affine a = op.draw(random, plain_grid({5, 6, 7}), here);
     EXPECT_TRUE(a.rotate_deg[0] >= -30 && a.rotate_deg[0] < 10);
     EXPECT_EQ(a.rotate_deg[1], 0);
     EXPECT_TRUE(a.rotate_deg[2] >= 5 && a.rotate_deg[2] < 6);
@@ -279,8 +279,9 @@ TEST(RandomAffine, DrawsWithinItsRanges) {
 TEST(RandomAffine, NoRangeShiftsAnother) {
   suture::draws a(9, 0, 3, 1), b(9, 0, 3, 1);
   const suture::affine with =
-      suture::random_affine{.rotate_deg = 15, .scale = {.5, 2}, .shear = .1f, .translate = 8}.draw(a, grid{}, here);
-  const suture::affine without = suture::random_affine{.translate = 8}.draw(b, grid{}, here);
+      suture::random_affine{.rotate_deg = 15, .scale = {.5, 2}, .shear = .1f, .translate = 8}.draw(
+          a, plain_grid({5, 6, 7}), here);
+  const suture::affine without = suture::random_affine{.translate = 8}.draw(b, plain_grid({5, 6, 7}), here);
   EXPECT_EQ(with.translate, without.translate);
   EXPECT_NE(with.translate[0], 0);
   EXPECT_EQ(a.uniform(0, 1), b.uniform(0, 1));
@@ -288,14 +289,14 @@ TEST(RandomAffine, NoRangeShiftsAnother) {
 
 TEST(RandomAffine, AxesDrawSeparateScalesOnRequest) {
   suture::draws random(9, 0, 3, 1);
-  const suture::affine a =
-      suture::random_affine{.scale = {{.5f, 1}, {1, 2}, {3, 4}}, .isotropic_scale = false}.draw(random, grid{}, here);
+  const suture::affine a = suture::random_affine{.scale = {{.5f, 1}, {1, 2}, {3, 4}}, .isotropic_scale = false}.draw(
+      random, plain_grid({5, 6, 7}), here);
   EXPECT_TRUE(a.scale[0] < 1 && a.scale[1] >= 1 && a.scale[1] < 2 && a.scale[2] >= 3);
 }
 
 TEST(RandomAffine, RefusesBadRanges) {
   suture::draws random(9, 0, 3, 1);
-  const auto drawn = [&](const suture::random_affine& op) { return op.draw(random, grid{}, here); };
+  const auto drawn = [&](const suture::random_affine& op) { return op.draw(random, plain_grid({5, 6, 7}), here); };
   EXPECT_REFUSED(drawn({.rotate_deg = {10, -10}}), "rotate_deg [10, -10]");
   EXPECT_REFUSED(drawn({.scale = 0.2f}), "scale [-0.2, 0.2] must be positive");
   EXPECT_REFUSED(drawn({.scale = {{.5f, 1}, {1, 2}, {1, 2}}}), "isotropic_scale");

@@ -159,7 +159,7 @@ TEST(per_channel, errors_name_operation_and_value) {
               "the image has 9 channels, random_gamma draws for each of at most 8");
   EXPECT_SAYS(result(window{.center = 0, .width = 1} | per_channel(random_contrast{}) | identity{}, 12),
               "sample 0: the image has 12 channels, random_contrast");
-  EXPECT_SAYS(result(random_gaussian_blur{} | per_channel(random_contrast{}), 12), "random_contrast draws for each");
+  EXPECT_SAYS(result(gaussian_blur{} | per_channel(random_contrast{}), 12), "random_contrast draws for each");
   EXPECT_SAYS(result(per_channel(random_gamma{}, {.probability = 1.5f}), 2),
               "random_gamma: sample 0: probability of a channel 1.5");
   EXPECT_SAYS(result(per_channel(random_gamma{.range = {-1, 2}}), 2), "random_gamma: sample 0: range [-1, 2]");

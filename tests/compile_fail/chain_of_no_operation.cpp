@@ -1,4 +1,4 @@
-// expect: suture: not an operation: give it prepare(site) or operator()(float[, voxel]) for values
+// expect: suture: not an operation: give it prepare(site) or operator()(float or rgb[, voxel]) for values
 // SPDX-License-Identifier: Apache-2.0
 #include <suture/suture.hpp>
 

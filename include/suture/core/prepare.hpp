@@ -251,10 +251,15 @@ void check_overlap(const Bindings&... bindings) {
   }
 }
 
-template <class Plan, class... Bindings>
-void check_bindings(const Plan& plan, const Bindings&... bindings) {
+template <class... Bindings>
+constexpr bool all_bound() {
   static_assert(sizeof...(Bindings) > 0, "suture: bind at least one image or label map");
   static_assert((is_binding_v<Bindings> && ...), "suture: bind views with suture::image(in, out) or labels(in, out)");
+  return true;
+}
+
+template <class Plan, class... Bindings>
+void check_bindings(const Plan& plan, const Bindings&... bindings) {
   (check_binding(plan, bindings), ...);
   check_overlap(bindings...);
 }

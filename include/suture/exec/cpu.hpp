@@ -124,6 +124,7 @@ void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples) 
 // Fills the caller's workspace and hands out the evaluator that reads it; the workspace must outlive the evaluator.
 template <class Plan, class... Bindings>
 auto prepare(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
+  static_assert(detail::all_bound<Bindings...>());
   const auto evaluate = detail::fill_workspace(exec, plan, bindings...);
   using P = typename Plan::pipeline_type;
   if constexpr (P::is_staged) {
@@ -136,6 +137,7 @@ auto prepare(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
 // Runs a plan. Everything is checked first; when it throws, nothing has been written.
 template <class Plan, class... Bindings>
 void run(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
+  static_assert(detail::all_bound<Bindings...>());
   if (exec.workspace.data() == nullptr && exec.workspace.empty()) {
     const std::size_t bytes = workspace_bytes(plan, bindings...) + detail::workspace_alignment;
     const std::unique_ptr<std::byte[]> memory(new std::byte[bytes]);

@@ -319,6 +319,7 @@ auto checked(const cuda& exec, const workspace_layout& l, const Plan& plan, cons
 // the same stream. The workspace must stay until they are done.
 template <class Plan, class... Bindings>
 auto prepare(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
+  static_assert(detail::all_bound<Bindings...>());
   using P = typename Plan::pipeline_type;
   const workspace_layout l = detail::layout(plan, bindings...);
   const auto evaluate = detail::checked(exec, l, plan, bindings...);
@@ -335,6 +336,7 @@ auto prepare(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
 // Queues a plan on a stream. Everything is checked first; when it throws, nothing has been launched.
 template <class Plan, class... Bindings>
 void run(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
+  static_assert(detail::all_bound<Bindings...>());
   (detail::require_output(bindings), ...);
   using P = typename Plan::pipeline_type;
   const workspace_layout l = detail::layout(plan, bindings...);
@@ -349,11 +351,13 @@ void run(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
 // captured with; seed, epoch, sample ids and all that is drawn from them may differ.
 template <class Plan, class... Bindings>
 void load(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
+  static_assert(detail::all_bound<Bindings...>());
   const workspace_layout l = detail::layout(plan, bindings...);
   detail::upload(exec, detail::checked(exec, l, plan, bindings...), l, plan, bindings...);
 }
 template <class Plan, class... Bindings>
 void run_loaded(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
+  static_assert(detail::all_bound<Bindings...>());
   (detail::require_output(bindings), ...);
   using P = typename Plan::pipeline_type;
   const auto evaluate = detail::checked(exec, detail::layout(plan, bindings...), plan, bindings...);
