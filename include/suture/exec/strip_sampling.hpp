@@ -85,12 +85,12 @@ SUTURE_INLINE void sample_pairs(const T* data, const Offset (&offset)[strip_widt
                                 const float (&fraction)[3][strip_width], const Pack& taps, float (&out)[strip_width]) {
   const std::int64_t shift[4] = {0, stride[1], stride[0], stride[0] + stride[1]};
   T raw[4][2][strip_width];
-  const auto blend = [&] {
+  const auto blend = [&](const T(&neighbours)[4][2][strip_width]) {
     blend_pairs<I>(
         fraction, taps,
         [&](int row, int l, float(&v)[2]) {
-          v[0] = storage<T>::load(raw[row][0][l]);
-          v[1] = storage<T>::load(raw[row][1][l]);
+          v[0] = storage<T>::load(neighbours[row][0][l]);
+          v[1] = storage<T>::load(neighbours[row][1][l]);
         },
         out);
   };
@@ -114,7 +114,7 @@ SUTURE_INLINE void sample_pairs(const T* data, const Offset (&offset)[strip_widt
           }
         }
       }
-      blend();
+      blend(raw);
       return;
     }
   }
@@ -145,7 +145,7 @@ SUTURE_INLINE void sample_pairs(const T* data, const Offset (&offset)[strip_widt
       raw[row][1][l] = p[shift[row] + stride[2]];
     }
   }
-  blend();
+  blend(raw);
 }
 
 // Interpolated values of a strip whose taps all lie inside the source.
