@@ -210,7 +210,8 @@ TEST(poisson_noise, has_the_distribution_of_scipy) {
     EXPECT_NEAR(squares / n, mean, 5 * std::sqrt((mean + 2 * mean * mean) / n));
     EXPECT_LE(largest, mean + 6.5 * std::sqrt(mean) + 6);
     for (const auto& [k, expected] : quantiles) {
-      const auto below = std::count_if(y.begin(), y.end(), [&](float v) { return v <= static_cast<float>(k); });
+      const auto below =
+          std::count_if(y.begin(), y.end(), [&, limit = k](float v) { return v <= static_cast<float>(limit); });
       EXPECT_NEAR(static_cast<double>(below) / n, expected, 5 * std::sqrt(expected * (1 - expected) / n))
           << mean << ' ' << k;
     }

@@ -39,6 +39,13 @@
 #define SUTURE_UNROLL
 #endif
 
+// The same for loops whose count may be known at run time alone; clang warns where it was asked in vain.
+#if defined(__clang__) && !defined(__CUDACC__)
+#define SUTURE_TRY_UNROLL
+#else
+#define SUTURE_TRY_UNROLL SUTURE_UNROLL
+#endif
+
 // Keeps g++ from unrolling a short loop before it has had the chance to vectorise it.
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 #define SUTURE_KEEP_LOOP _Pragma("GCC unroll 1")

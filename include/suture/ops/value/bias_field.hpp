@@ -72,21 +72,21 @@ private:
     const float z = coordinate(0, at.z), y = coordinate(1, at.y);
     int next = 0;
     if (planar) {
-      SUTURE_UNROLL
+      SUTURE_TRY_UNROLL
       for (int k = highest; k >= 0; --k) {
         float in_y = term<Degree>(next++);
-        SUTURE_UNROLL
+        SUTURE_TRY_UNROLL
         for (int j = highest; j > 0; --j) in_y = fma(in_y, y, term<Degree>(next++));
         take(k, in_y);
       }
     } else {
-      SUTURE_UNROLL
+      SUTURE_TRY_UNROLL
       for (int k = highest; k >= 0; --k) {
         float in_y = 0;
-        SUTURE_UNROLL
+        SUTURE_TRY_UNROLL
         for (int j = highest - k; j >= 0; --j) {
           float in_z = term<Degree>(next++);
-          SUTURE_UNROLL
+          SUTURE_TRY_UNROLL
           for (int i = highest - k - j; i > 0; --i) in_z = fma(in_z, z, term<Degree>(next++));
           in_y = j == highest - k ? in_z : fma(in_y, y, in_z);
         }
