@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patch sampling, reassembly and tiles of slides on the CPU, one thread. bytes_per_second counts every voxel read once
-// (and, in a reassembly, every voxel written once).
+// Patch sampling, reassembly, tiles of slides, points and boxes on the CPU, one thread. bytes_per_second counts every
+// voxel read once (and, in a reassembly, every voxel written once).
 //   patches [--tiny] [ARGUMENTS OF GOOGLE BENCHMARK...]
 #include <benchmark/benchmark.h>
 
@@ -9,6 +9,9 @@
 
 #include "suture/core/digest.hpp"
 #include "suture/fit/sharpness.hpp"
+#include "suture/ops/geometry/affine.hpp"
+#include "suture/ops/geometry/elastic.hpp"
+#include "suture/ops/geometry/points.hpp"
 #include "suture/patch/reassemble.hpp"
 #include "suture/patch/tile_list.hpp"
 
@@ -76,6 +79,29 @@ void put_together(benchmark::State& state, const extent3& image, const extent3& 
                           static_cast<std::int64_t>((patches.size() + out.size()) * sizeof(float)));
 }
 
+// Annotations of a batch through rotation and elastic deformation: points, or boxes of 20 voxels.
+template <class Value, class Result>
+void move_annotations(benchmark::State& state, std::int64_t count) {
+  const std::vector<grid> batch(4, grid{.extents = {160, 192, 192}});
+  const std::vector<std::uint64_t> ids{1, 2, 3, 4};
+  const auto moved = plan(random_affine{.rotate_deg = 15} | random_elastic{}, batch, {.seed = 1, .sample_ids = ids});
+  std::vector<Value> values;
+  std::vector<std::int64_t> offsets;
+  for (std::int64_t i = 0; i <= 4; ++i) offsets.push_back(i * count);
+  for (std::int64_t i = 0; i < 4 * count; ++i) {
+    const std::uint64_t at = mix64(static_cast<std::uint64_t>(i));
+    const point3 p{static_cast<double>(at % 150), static_cast<double>(at / 150 % 190),
+                   static_cast<double>(at / 28500 % 190)};
+    if constexpr (std::is_same_v<Value, box>)
+      values.push_back({p, {p[0] + 20, p[1] + 20, p[2] + 20}});
+    else
+      values.push_back(p);
+  }
+  std::vector<Result> results(values.size());
+  for (auto _ : state) to_output(cpu{.threads = 1}, moved, ragged<Value>{values, offsets}, std::span(results));
+  state.SetItemsProcessed(state.iterations() * 4 * count);
+}
+
 // RGB tiles, interleaved as readers of slides give them.
 void fit_tiles(benchmark::State& state, std::int64_t count, std::int64_t size) {
   const grid g{.extents = {1, size, size}};
@@ -127,6 +153,10 @@ int main(int argc, char** argv) {
   benchmark::RegisterBenchmark("grid_tiles/slide", list_tiles, tiny ? 125 : 1250, tiny ? 157 : 1563)
       ->Unit(benchmark::kMillisecond);
   benchmark::RegisterBenchmark("fit_sharpness/rgb", fit_tiles, tiny ? 2 : 16, tiny ? 64 : 512)
+      ->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark("to_output/points", move_annotations<point3, located_point>, tiny ? 4 : 256)
+      ->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark("to_output/boxes", move_annotations<box, box_result>, tiny ? 2 : 16)
       ->Unit(benchmark::kMillisecond);
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();

@@ -8,6 +8,7 @@
 #include "fit/macenko.cuh"
 #include "fit/sharpness.cuh"
 #include "mask/loops.cuh"
+#include "ops/geometry/points.cuh"
 #include "patch/reassemble.cuh"
 #include "patch/select_patches.cuh"
 #include "suture.hpp"

@@ -55,8 +55,7 @@ void pointwise_recipe(const suture::cuda& exec, inputs<std::int16_t> in, outputs
 }
 
 // Pointwise augmentation: a field over the grid, noise of two kinds of work, a table, boxes, and parameters by channel.
-void pointwise_augmentation(const suture::cuda& exec, const settings& s, inputs<std::int16_t> in,
-                            outputs<__half> out) {
+void pointwise_augmentation(const suture::cuda& exec, const settings& s, inputs<std::int16_t> in, outputs<__half> out) {
   const auto recipe = random_bias_field{} | poisson_noise{} | random_histogram_shift{} |
                       random_coarse_dropout{.holes = 6, .size = {8, 8, 8}, .fill = {0, 1}} |
                       per_channel(random_gamma{}) | per_channel(gaussian_noise{}) | cast<suture::half>{};
@@ -83,4 +82,13 @@ void macenko_recipe(const suture::cuda& exec, const settings& s, inputs<std::uin
                     std::span<stain_basis> fitted) {
   const auto recipe = random_flip{} | macenko_normalize{.fitted = fitted.data()} | cast<suture::half>{};
   run(exec, plan(recipe, in, s), image(in, out));
+}
+
+// Points and boxes by the maps of a batch, elastic included.
+void move_annotations(const suture::cuda& exec, const settings& s, inputs<std::int16_t> in,
+                      const ragged<point3>& points, std::span<located_point> moved_points, const ragged<box>& boxes,
+                      std::span<box_result> moved_boxes) {
+  const auto planned = plan(ct, in, s);
+  to_output(exec, planned, points, moved_points);
+  to_output(exec, planned, boxes, moved_boxes);
 }

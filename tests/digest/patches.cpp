@@ -33,6 +33,12 @@ struct host_backend {
     fit(cpu{}, fit_sharpness{}, views(data, grids, channels), everything{}, std::span(results));
     return results;
   }
+  template <class Result, class Plan, class T>
+  std::vector<Result> moved(const Plan& plan, const std::vector<T>& values, const std::vector<std::int64_t>& offsets) {
+    std::vector<Result> results(values.size());
+    to_output(cpu{}, plan, ragged<T>{values, offsets}, std::span(results));
+    return results;
+  }
 };
 
 }  // namespace digest_test

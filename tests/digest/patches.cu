@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints the digests of patch sampling, reassembly and tiles, computed on the device.
 #include <suture/fit/sharpness.cuh>
+#include <suture/ops/geometry/points.cuh>
 #include <suture/patch/reassemble.cuh>
 #include <suture/patch/select_patches.cuh>
 
@@ -64,6 +65,14 @@ struct device_backend {
     const cuda_workspace workspace(workspace_bytes(fit_sharpness{}, tiles));
     fit(cuda{.workspace = workspace}, fit_sharpness{}, tiles, everything{}, results);
     return back(results.data(), data.size());
+  }
+  template <class Result, class Plan, class T>
+  std::vector<Result> moved(const Plan& plan, const std::vector<T>& values, const std::vector<std::int64_t>& offsets) {
+    const cuda_workspace workspace(map_bytes(plan));
+    Result* results = room<Result>(values.size());
+    to_output(cuda{.workspace = workspace}, plan,
+              ragged<T>{{copy(values), values.size()}, {copy(offsets), offsets.size()}}, {results, values.size()});
+    return back(results, values.size());
   }
 };
 

@@ -4,6 +4,9 @@
 
 #include <suture/core/digest.hpp>
 #include <suture/fit/sharpness.hpp>
+#include <suture/ops/geometry/affine.hpp>
+#include <suture/ops/geometry/elastic.hpp>
+#include <suture/ops/geometry/points.hpp>
 #include <suture/patch/reassemble.hpp>
 #include <suture/patch/tile_list.hpp>
 
@@ -74,6 +77,30 @@ inline std::uint64_t digest_of(const std::vector<sharpness>& fitted) {
   return sum;
 }
 
+inline std::uint64_t digest_of(const std::vector<double>& words) {
+  std::uint64_t sum = words.size();
+  for (const double v : words) sum = mix64(sum ^ bit_cast<std::uint64_t>(v));
+  return sum;
+}
+
+inline std::uint64_t digest_of(const std::vector<located_point>& points) {
+  std::vector<double> words;
+  for (const located_point& p : points)
+    for (const double v : {p.point[0], p.point[1], p.point[2], p.residual, p.converged ? 1.0 : 0, p.valid ? 1.0 : 0})
+      words.push_back(v);
+  return digest_of(words);
+}
+
+inline std::uint64_t digest_of(const std::vector<box_result>& boxes) {
+  std::vector<double> words;
+  for (const box_result& b : boxes) {
+    for (const point3& p : {b.clipped.low, b.clipped.high, b.unclipped.low, b.unclipped.high})
+      for (const double v : p.v) words.push_back(v);
+    for (const double v : {b.visible, b.converged ? 1.0 : 0, b.valid ? 1.0 : 0}) words.push_back(v);
+  }
+  return digest_of(words);
+}
+
 inline void print(const char* name, std::uint64_t digest) {
   std::printf("%-24s %016llx\n", name, static_cast<unsigned long long>(digest));
 }
@@ -98,6 +125,22 @@ void print_all(Backend backend) {
   print("reassembled", backend.reassembled(data, constant_window(size)));
   print("reassembled_gaussian", backend.reassembled(data, gaussian_window(size)));
   print("reassembled_sliding", backend.reassembled(data, sliding_window_gaussian(size)));
+
+  // Points and boxes in lists of 1, 17 and 40, two in none.
+  const auto bent =
+      random_affine{.rotate_deg = 30} | random_elastic{.control_spacing_mm = 5, .max_displacement_mm = 1.2};
+  const auto moved = plan(bent, data.grids, {.seed = 3, .sample_ids = data.ids});
+  const std::vector<std::int64_t> offsets{0, 1, 18, 58};
+  std::vector<point3> points;
+  std::vector<box> boxes;
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    const point3 p{static_cast<double>(mix64(i) % 17) + 0.25, static_cast<double>(mix64(i + 99) % 40),
+                   static_cast<double>(i) - 9};
+    points.push_back(p);
+    boxes.push_back({p, {p[0] + 3, p[1] + 4.5, p[2] + static_cast<double>(i)}});
+  }
+  print("points", digest_of(backend.template moved<located_point>(moved, points, offsets)));
+  print("boxes", digest_of(backend.template moved<box_result>(moved, boxes, offsets)));
 
   // The first slice of labels is the tissue of a slide, and label maps read as RGB are tiles.
   const slide_layout slide{{{5600, 5180, 1}, {1400, 1295, 4.0003}}, 0.2527};

@@ -26,6 +26,13 @@
 #define SUTURE_FN SUTURE_INLINE
 #endif
 
+// Ahead of a template that calls a functor of the host on the host and one of the device on the device.
+#if defined(__CUDACC__)
+#define SUTURE_EITHER _Pragma("nv_exec_check_disable")
+#else
+#define SUTURE_EITHER
+#endif
+
 // Full unrolling of short loops with a compile-time count, where it keeps small arrays in registers.
 #if defined(__CUDA_ARCH__)
 #define SUTURE_UNROLL _Pragma("unroll")

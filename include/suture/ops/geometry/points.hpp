@@ -2,7 +2,6 @@
 // Points and boxes of a planned sample, moved through exactly the map its voxels are read by.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <concepts>
@@ -11,67 +10,14 @@
 #include <span>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
-#include "../../core/plan.hpp"
+#include "../../exec/parallel.hpp"
+#include "point_map.hpp"
 
 namespace suture {
 
-// Where a point of the source lies in the output.
-struct located_point {
-  point3 point;     // continuous output index; it may lie outside the output
-  double residual;  // distance, in source voxels, between the point asked for and what the output reads at `point`
-  bool converged;   // false where the deformation could not be inverted to 1e-6 voxel, as where it folds
-};
-
-// A box [low, high) in edge coordinates: voxel i covers [i, i + 1), so an edge is a continuous index plus 1/2, voxels
-// a to b inclusive are the box {a, b + 1} and a whole image is {0, N}. A box in a 2D image is {0, 1} along z.
-struct box {
-  point3 low, high;
-};
-
-struct box_result {
-  box clipped;     // the part within the output; of no volume where nothing is
-  box unclipped;   // the axis-aligned envelope of the moved box
-  double visible;  // volume of clipped / volume of unclipped
-  bool converged;  // of every point of the envelope
-};
-
-// Whether a moved box is still worth keeping: at least this fraction of it is visible and it is at least this many
-// voxels thick along every axis (less what the inversion of a deformation may be off).
-struct box_filter {
-  double least_visible = 0;
-  double least_thickness = 1;
-
-  bool keeps(const box_result& b) const {
-    if (!(b.visible > 0 && b.visible >= least_visible)) return false;
-    for (int k = 0; k < 3; ++k)
-      if (!(b.clipped.high[k] - b.clipped.low[k] >= least_thickness - 2e-6)) return false;
-    return true;
-  }
-};
-
 namespace detail {
-
-// The counterpart of cell_of in double: cell and position in it, held at the rim outside the mesh.
-struct spline_cell {
-  std::int32_t index;
-  double t;
-};
-inline spline_cell spline_cell_of(double q, std::int32_t control_points) {
-  const double cells = control_points - 3;
-  const double held = q > 0 ? (q < cells ? q : cells) : 0;
-  const double index = std::min(std::floor(held), cells - 1);
-  return {static_cast<std::int32_t>(index), held - index};
-}
-
-inline void spline_weights(double t, double (&w)[4]) {
-  constexpr double sixth = 1.0 / 6;
-  const double s = 1 - t;
-  w[0] = (s * s) * s * sixth;
-  w[1] = fma(fma(0.5, t, -1.0), t * t, 2.0 / 3);
-  w[2] = fma(fma(0.5, s, -1.0), s * s, 2.0 / 3);
-  w[3] = (t * t) * t * sixth;
-}
 
 // u(y) of a deformation, control(component, z, y, x) giving its control values. Those of a cell are asked for once
 // and kept: neighbouring points, and the iterations of one, mostly share a cell.
@@ -143,142 +89,28 @@ struct drawn_control {
   }
 };
 
-// Solves y + u(y) = x by y <- x - u(y), which contracts wherever u does not fold space.
-struct undisplaced {
-  point3 y;
-  bool converged;
-};
-template <class Displacement>
-undisplaced undisplace(const point3& x, Displacement&& u) {
-  constexpr int most_iterations = 64;
-  constexpr double tolerance = 1e-6;  // voxels of the deformed grid
-  point3 y = x;
-  for (int i = 0; i < most_iterations; ++i) {
-    const point3 d = u(y);
-    double moved = 0;
-    for (int k = 0; k < 3; ++k) {
-      const double next = x[k] - d[k];
-      moved = std::max(moved, std::abs(next - y[k]));
-      y[k] = next;
-    }
-    if (moved < tolerance) return {y, true};
-  }
-  return {y, false};
-}
-
-// False where a row is a combination of the others up to rounding; the scale of the map does not matter.
-inline bool invertible(const matrix3& a) {
-  double bound = 1;
-  for (int i = 0; i < 3; ++i) bound *= std::max({std::abs(a[i][0]), std::abs(a[i][1]), std::abs(a[i][2])});
-  const double d = std::abs(determinant(a));
-  return std::isfinite(d) && d > 1e-12 * bound;
-}
-
-// The map of one sample in both directions. Refers to the geometry it was made from.
+// The map of one sample with the control values that were asked for.
 class sample_map {
 public:
   explicit sample_map(const sample_geometry& g)
-      : geometry_(g), displacement_(g.drawn.control_points, g.drawn.to_control, drawn_control{&g.drawn}) {
-    for (int k = 0; k < 3 && g.deformed; ++k)
-      single_voxel_[k] = static_cast<double>(g.drawn.control_points[k] - 3) < 1.5 * g.drawn.to_control.linear[k][k];
-  }
-
-  point3 to_source(const point3& output) {
-    const point3 y = geometry_.to_deformed(output);
-    return geometry_.to_source(geometry_.deformed ? sum(y, displacement_(y)) : y);
-  }
+      : map_(forward_map(g)), displacement_(g.drawn.control_points, g.drawn.to_control, drawn_control{&g.drawn}) {}
 
   // Needed before to_output.
-  void invert(const site& where) {
-    const bool possible = invertible(geometry_.to_source.linear) && invertible(geometry_.to_deformed.linear);
-    require(possible, where, "the map from output to source has determinant ",
-            determinant(geometry_.to_source.linear) * determinant(geometry_.to_deformed.linear),
-            " and cannot be inverted");
-    from_source_ = inverse(geometry_.to_source);
-    from_deformed_ = inverse(geometry_.to_deformed);
-  }
+  void invert(const site& where) { detail::invert(map_, where); }
 
-  located_point to_output(const point3& source) {
-    const undisplaced found = undeformed(source, [this](const point3& y) { return displacement_(y); });
-    const point3 output = from_deformed_(found.y);
-    const point3 read = to_source(output);
-    const point3 off{read[0] - source[0], read[1] - source[1], read[2] - source[2]};
-    return {output, std::sqrt(fma(off[0], off[0], fma(off[1], off[1], off[2] * off[2]))), found.converged};
-  }
-
-  // The envelope of the moved surface: of the corners alone where the map is affine, of a lattice of points on the
-  // surface where it is deformed.
+  point3 to_source(const point3& output) { return map_.source_of(output, displacement_); }
+  located_point to_output(const point3& source) { return map_.output_of(source, displacement_); }
   box_result to_output(const box& source) {
-    const vec3<int> steps = lattice(source);
-    const double most = fixed_coordinate_limit * fixed_coordinate_limit;
-    box_result r{{}, {{most, most, most}, {-most, -most, -most}}, 0, true};
-    for (int a = 0; a <= steps[0]; ++a)
-      for (int b = 0; b <= steps[1]; ++b) {
-        const bool inner = a != 0 && a != steps[0] && b != 0 && b != steps[1];
-        for (int c = 0; c <= steps[2]; c += inner ? steps[2] : 1) {
-          const int at[3] = {a, b, c};
-          point3 p{};
-          for (int k = 0; k < 3; ++k) {
-            const double w = static_cast<double>(at[k]) / steps[k];
-            // low (1 - w) + high w, exact at both ends; the index half a voxel below the edge.
-            p[k] = fma(w, source.high[k], fma(-w, source.low[k], source.low[k])) - 0.5;
-          }
-          const undisplaced found = undeformed(p, [this](const point3& y) { return flat_displacement(y); });
-          const point3 q = from_deformed_(found.y);
-          r.converged = r.converged && found.converged;
-          for (int k = 0; k < 3; ++k) {
-            r.unclipped.low[k] = std::min(r.unclipped.low[k], q[k] + 0.5);
-            r.unclipped.high[k] = std::max(r.unclipped.high[k], q[k] + 0.5);
-          }
-        }
-      }
-    double part = 1, whole = 1;
-    for (int k = 0; k < 3; ++k) {
-      const auto voxels = static_cast<double>(geometry_.output.extents[k]);
-      r.clipped.low[k] = std::clamp(r.unclipped.low[k], 0.0, voxels);
-      r.clipped.high[k] = std::clamp(r.unclipped.high[k], 0.0, voxels);
-      part *= r.clipped.high[k] - r.clipped.low[k];
-      whole *= r.unclipped.high[k] - r.unclipped.low[k];
-    }
-    r.visible = part / whole;
+    const lattice_surface surface = map_.surface_of(source);
+    box_result r = point_map::nothing_yet();
+    for (std::int32_t i = 0; i < surface.points(); ++i) map_.add_surface_point(r, source, surface, i, displacement_);
+    map_.finish(r);
     return r;
   }
 
 private:
-  static point3 sum(const point3& a, const point3& b) { return {a[0] + b[0], a[1] + b[1], a[2] + b[2]}; }
-
-  template <class Displacement>
-  undisplaced undeformed(const point3& source, Displacement&& u) const {
-    const point3 displaced = from_source_(source);
-    return geometry_.deformed ? undisplace(displaced, u) : undisplaced{displaced, true};
-  }
-
-  // An axis of a single voxel is sampled at the voxel's centre alone, so a box moves there as its middle plane does.
-  point3 flat_displacement(point3 y) {
-    for (int k = 0; k < 3; ++k)
-      if (single_voxel_[k]) y[k] = 0;
-    return displacement_(y);
-  }
-
-  // Steps between the points of a box's surface: where deformed at least four, and two per control cell, along each
-  // axis.
-  vec3<int> lattice(const box& source) const {
-    if (!geometry_.deformed) return {1, 1, 1};
-    vec3<int> steps{};
-    const matrix3 to_control = geometry_.drawn.to_control.linear * from_source_.linear;
-    for (int j = 0; j < 3; ++j) {
-      double cells = 0;  // an edge along axis j crosses at most this many control cells along an axis
-      for (int i = 0; i < 3; ++i)
-        cells = std::max(cells, std::abs(to_control[i][j] * (source.high[j] - source.low[j])));
-      steps[j] = static_cast<int>(std::clamp(std::ceil(2 * cells), 4.0, 32.0));
-    }
-    return steps;
-  }
-
-  const sample_geometry& geometry_;
-  affine_map from_source_, from_deformed_;
+  point_map map_;
   spline_displacement<drawn_control> displacement_;
-  vec3<bool> single_voxel_{false, false, false};
 };
 
 template <class Chain>
@@ -376,6 +208,69 @@ void to_output(const planned<Chain>& plan, std::size_t sample, std::span<const b
   map.invert(where);
   detail::move_each(source_boxes, output_boxes, where, detail::check_box,
                     [&](const box& b) { return map.to_output(b); });
+}
+
+// The points, or boxes, of every sample of a batch one list after the other: those of sample i are
+// values[offsets[i]] .. values[offsets[i + 1] - 1], so that there is one offset more than there are samples. Values
+// that no list holds are room to spare.
+template <class T>
+struct ragged {
+  std::span<const T> values;
+  std::span<const std::int64_t> offsets;
+};
+
+namespace detail {
+
+SUTURE_HD inline bool can_move(const point3& p) { return is_position(p); }
+SUTURE_HD inline bool can_move(const box& b) { return is_box(b); }
+
+template <class T, class Result>
+void check_lists(std::size_t samples, const ragged<T>& lists, std::span<Result> results) {
+  require(lists.offsets.size() == samples + 1, {"to_output"}, lists.offsets.size(), " offsets for ", samples,
+          " samples; one more than samples is needed");
+  require(results.size() == lists.values.size(), {"to_output"}, lists.values.size(), " given, room for ",
+          results.size());
+}
+
+template <class Chain, class T, class Result>
+void move_lists(const cpu& exec, const planned<Chain>& plan, const ragged<T>& lists, std::span<Result> results) {
+  check_lists(plan.size(), lists, results);
+  std::vector<sample_map> maps;
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    const site where{"to_output", static_cast<std::int64_t>(i)};
+    const std::int64_t begin = lists.offsets[i], end = lists.offsets[i + 1];
+    require(begin >= 0 && begin <= end && end <= static_cast<std::int64_t>(lists.values.size()), where, "offsets ",
+            begin, " and ", end, " must be in order and within ", lists.values.size(), " values");
+    maps.emplace_back(plan.geometry(i)).invert(where);
+  }
+  const auto first = static_cast<std::size_t>(lists.offsets.front());
+  const auto last = static_cast<std::size_t>(lists.offsets.back());
+  for (std::size_t i = 0; i < results.size(); ++i)
+    if (i < first || i >= last) results[i] = not_moved<Result>();
+  parallel_for(exec.threads, static_cast<std::int64_t>(plan.size()), [&](std::int64_t sample) {
+    const auto s = static_cast<std::size_t>(sample);
+    const auto end = static_cast<std::size_t>(lists.offsets[s + 1]);
+    for (auto i = static_cast<std::size_t>(lists.offsets[s]); i < end; ++i)
+      results[i] = can_move(lists.values[i]) ? maps[s].to_output(lists.values[i]) : not_moved<Result>();
+  });
+}
+
+}  // namespace detail
+
+// to_output for the lists of a whole batch, the same numbers; points.cuh has the same on a device. What cannot be moved
+//   (not finite, beyond 4194304 voxels, an empty box) and values in no list are not `valid`; nothing is thrown for
+//   them.
+// Errors: other than one offset more than samples, offsets that fall or leave the values, other than one result for
+//   each value, a map that cannot be inverted.
+template <class Chain>
+void to_output(const cpu& exec, const planned<Chain>& plan, const ragged<point3>& points,
+               std::span<located_point> results) {
+  detail::move_lists(exec, plan, points, results);
+}
+
+template <class Chain>
+void to_output(const cpu& exec, const planned<Chain>& plan, const ragged<box>& boxes, std::span<box_result> results) {
+  detail::move_lists(exec, plan, boxes, results);
 }
 
 }  // namespace suture
