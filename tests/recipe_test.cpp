@@ -33,6 +33,18 @@ TEST(Nnunet, TurnsInThePlaneWhereSlicesAreThick) {
   EXPECT_EQ((nnunet_shape{{1, 512, 340}}.rotation()[0].high), 15);
 }
 
+// Of published plans: pool_op_kernel_sizes of Dataset005_Prostate, multiplied up, without the last.
+TEST(Nnunet, SupervisesAtTheSizesOfItsPlans) {
+  EXPECT_EQ(nnunet_deep_supervision_scales({20, 320, 256}, {3.6, .62, .62}),
+            (std::vector<point3>{
+                {1, .5, .5}, {1, .25, .25}, {.5, .125, .125}, {.25, .0625, .0625}, {.25, .03125, .03125}}));
+  EXPECT_EQ(nnunet_deep_supervision_scales({128, 128, 128}, {1, 1, 1}),
+            (std::vector<point3>{{.5, .5, .5}, {.25, .25, .25}, {.125, .125, .125}, {.0625, .0625, .0625}}));
+  EXPECT_EQ(nnunet_deep_supervision_scales({1, 16, 16}, {1, 1, 1}), (std::vector<point3>{{1, .5, .5}}));
+  EXPECT_TRUE(nnunet_deep_supervision_scales({7, 7, 7}, {1, 1, 1}).empty());
+  EXPECT_TRUE(nnunet_deep_supervision_scales({1, 4, 11}, {1, 1, 1}).empty());  // one axis alone wants 12
+}
+
 TEST(Nnunet, ResamplesThickSlicesByThemselves) {
   EXPECT_EQ(nnunet_slice_axis({5, .7, .7}, {1, 1, 1}), 0);
   EXPECT_EQ(nnunet_slice_axis({1, 1, 1}, {.5, .5, 2}), 2);  // then by the target

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <string>
 #include <vector>
 
 #include "common/gpu.hpp"
+#include "common/planned_patch.hpp"
 #include "common/volume.hpp"
 #include "suture/recipe/monai_brats.hpp"
 #include "suture/suture.hpp"
@@ -45,18 +45,6 @@ struct brats_patches {
 brats_patches brats_on_cpu(const brats_job& j);
 brats_patches brats_on_cuda(const brats_job& j);
 
-// Where the middle of each patch comes from, as a patch that is not flipped.
-template <class Plan>
-grid place_of(const Plan& plan, std::size_t i) {
-  const auto& geometry = plan.geometry(i);
-  grid place = geometry.output;
-  const point3 middle = place.center();
-  const point3 from = geometry.source.index_to_physical()(geometry.to_source(geometry.to_deformed(middle)));
-  const point3 to = place.index_to_physical()(middle);
-  for (int k = 0; k < 3; ++k) place.origin[k] += from[k] - to[k];
-  return place;
-}
-
 // Runs the job in batches. make(plan, images, labels, image_out, target_out) runs one of them, on views of `images` and
 // `labels` as often as it has samples, and brings its results to image_out and target_out.
 template <class Make>
@@ -81,13 +69,6 @@ brats_patches run_job(const brats_job& j, const float* images, const std::uint8_
          static_cast<std::size_t>(first * brats_targets) * j.voxels());
   }
   return made;
-}
-
-template <class F>
-double seconds_of(const F& f) {
-  const auto start = std::chrono::steady_clock::now();
-  f();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 }  // namespace suture::examples

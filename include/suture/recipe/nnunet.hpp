@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <vector>
 
 #include "../ops/filter/gaussian_blur.hpp"
 #include "../ops/filter/low_resolution.hpp"
@@ -70,6 +71,36 @@ struct nnunet_shape {
 private:
   std::int64_t largest() const { return std::max(patch[0], std::max(patch[1], patch[2])); }
 };
+
+// The scales, along (z, y, x), of the smaller targets of deep supervision: an axis is halved (rounded up) while it has at
+// least 8 voxels and its spacing is below twice the finest of those axes, and the last pooling has no target.
+// `spacing` is that of the patch. Source: get_pool_and_conv_props, nnUNetTrainer._get_deep_supervision_scales.
+inline std::vector<point3> nnunet_deep_supervision_scales(extent3 patch, point3 spacing) {
+  std::vector<point3> scales;
+  for (point3 scale{1, 1, 1};;) {
+    double finest = INFINITY;
+    for (int k = 0; k < 3; ++k)
+      if (patch[k] >= 8) finest = std::min(finest, spacing[k]);
+    vec3<bool> pooled{};
+    int axes = 0, last = 0;
+    for (int k = 0; k < 3; ++k)
+      if (patch[k] >= 8 && spacing[k] / finest < 2) {
+        pooled[k] = true;
+        ++axes;
+        last = k;
+      }
+    if (axes == 0 || (axes == 1 && patch[last] < 12)) break;
+    for (int k = 0; k < 3; ++k)
+      if (pooled[k]) {
+        scale[k] /= 2;
+        spacing[k] *= 2;
+        patch[k] = (patch[k] + 1) / 2;
+      }
+    scales.push_back(scale);
+  }
+  if (!scales.empty()) scales.pop_back();
+  return scales;
+}
 
 // What a training patch is cut from the volume with.
 struct nnunet_training {

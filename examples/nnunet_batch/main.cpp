@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// A CT or MRI case with labels becomes training batches as nnU-Net makes them, with the targets of deep supervision; a
+// contact sheet shows them, and a report carries the digests that must be the same on every machine.
+#include <iostream>
+
+#include "common/contact_sheet.hpp"
+#include "common/nifti.hpp"
+#include "common/phantom.hpp"
+#include "common/program.hpp"
+#include "common/sample_data.hpp"
+#include "job.hpp"
+#include "prepare.hpp"
+
+namespace suture::examples {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Preprocessed intensities as shades.
+void shade(volume<float>& image, float black, float white) {
+  for (float& v : image.voxels) v = (v - black) / (white - black);
+}
+
+label_volume targets_on(const grid& shown, const std::int8_t* targets, const grid& level) {
+  const auto n = static_cast<std::size_t>(level.voxels());
+  const label_volume there{level, {targets, targets + n}};
+  return labels_on(there, shown);
+}
+
+// The shades between which most of the case lies.
+struct window {
+  float black, white;
+};
+window window_of(const volume<float>& image) {
+  std::vector<float> sorted = image.voxels;
+  const auto at = [&](double share) {
+    const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(sorted.size() - 1));
+    std::nth_element(sorted.begin(), middle, sorted.end());
+    return *middle;
+  };
+  return {at(.01), at(.995)};
+}
+
+class sheet_maker {
+public:
+  sheet_maker(const nnunet_job& j, const nnunet_patches& made)
+      : j_(j), made_(made), sizes_(j.target_extents()), window_(window_of(j.image)) {
+    seen_.grid = j.image.grid;
+    seen_.voxels.assign(j.labels.voxels.begin(), j.labels.voxels.end());
+  }
+
+  // The case where the patch was taken, next to the patch.
+  sheet_row of_patch(std::size_t i) const {
+    sheet_row row;
+    row.caption = "patch " + std::to_string(i);
+    if (made_.choices[i].of_class > 0) row.caption += ", about label " + std::to_string(made_.choices[i].of_class);
+    row.before.image = shown_on(j_.image, made_.places[i], window_.black);
+    shade(row.before.image, window_.black, window_.white);
+    row.before.labels = labels_on(seen_, made_.places[i]);
+    row.after = panel_of(i, 0);
+    return row;
+  }
+  // Two of its smaller targets.
+  sheet_row of_targets(std::size_t i, std::size_t first, std::size_t second) const {
+    return {"patch " + std::to_string(i) + ", targets of " + name(first) + " and of " + name(second),
+            panel_of(i, first), panel_of(i, second)};
+  }
+
+private:
+  std::string name(std::size_t level) const {
+    const extent3& n = sizes_[level];
+    return std::to_string(n[0]) + " x " + std::to_string(n[1]) + " x " + std::to_string(n[2]);
+  }
+  panel panel_of(std::size_t i, std::size_t level) const {
+    const std::size_t n = voxels_of(sizes_[0]), m = voxels_of(sizes_[level]);
+    const grid& g = made_.grids[i];
+    panel p{{g, std::vector<float>(n)},
+            targets_on(g, made_.targets[level].data() + i * m, level_grid(g, sizes_[level]))};
+    for (std::size_t v = 0; v < n; ++v) p.image.voxels[v] = storage<half>::load(made_.images[i * n + v]);
+    shade(p.image, window_.black, window_.white);
+    return p;
+  }
+
+  const nnunet_job& j_;
+  const nnunet_patches& made_;
+  std::vector<extent3> sizes_;
+  window window_;
+  label_volume seen_;
+};
+
+int run_program(int argc, char** argv) {
+  std::string image, label, sample, backend = "auto", out = "nnunet_batch.out", normalization = "ct";
+  std::vector<std::int64_t> patch{128};
+  std::vector<double> spacing{1.5};
+  nnunet_job j;
+  CLI::App app{"Makes training batches of the nnU-Net recipe, with the targets of deep supervision."};
+  app.option_defaults()->always_capture_default();
+  app.add_option("--image", image, "a case, .nii or .nii.gz")->type_name("FILE")->default_str("");
+  app.add_option("--label", label, "its label map")->type_name("FILE")->default_str("");
+  app.add_option("--sample", sample,
+                 "without --image: the head CT of a Debian package, fetched once, or a synthetic abdomen (default)")
+      ->check(CLI::IsMember({"head", "phantom"}));
+  app.add_option("--normalization", normalization, "by the foreground of the case, as for CT, or by the whole image")
+      ->check(CLI::IsMember({"ct", "zscore"}));
+  app.add_option("--spacing", spacing, "in mm to train at, one number or z y x; 0 keeps that of the case")
+      ->expected(1, 3)
+      ->check(CLI::Range(0.0, 100.0));
+  add_backend_option(app, backend);
+  app.add_option("--batch-size", j.batch_size, "patches made at once")->check(CLI::Range(1, 65535));
+  app.add_option("--threads", j.threads, "of the CPU backend, 0: all")->check(CLI::Range(0, 4096));
+  app.add_option("--seed", j.seed, "of everything random");
+  app.add_option("--epoch", j.epoch, "a new epoch draws anew");
+  app.add_option("--count", j.count, "patches in all")->check(CLI::Range(1, 100000));
+  app.add_option("--patch", patch,
+                 "voxels, one number or z y x; more than 3 times as wide as deep, and slices turn in their plane alone")
+      ->expected(1, 3)
+      ->check(CLI::Range(1, 2048));
+  app.add_flag("--eval", j.evaluation, "evaluation: random operations off");
+  app.add_option("--out", out, "folder for contact_sheet.png and report.json");
+  const auto done = parse_options(app, argc, argv, [&] {
+    if (image.empty() != label.empty()) throw CLI::ValidationError("--image", "and --label go together");
+    if (!image.empty() && !sample.empty()) throw CLI::ValidationError("--sample", "excludes --image");
+  });
+  if (done) return *done;
+  j.shape.patch = triple<std::int64_t>(patch, "--patch");
+  backend = chosen_backend(backend, why_no_cuda());
+  require_writable_folder(out);
+
+  std::vector<std::string> label_names;
+  image_volume read;
+  label_volume labels;
+  if (!image.empty()) {
+    read = read_image(image);
+    labels = read_labels(label);
+    require_same_place(grid_of(read), labels.grid, image, label);
+    labels.grid = grid_of(read);  // equal up to rounding in the files
+  } else if (sample == "head") {
+    image = "head CT (Debian package invesalius-examples)";
+    label_names = {"bone"};
+    sample_volume head = head_sample();
+    read = std::move(head.image);
+    labels = std::move(head.labels);
+  } else {
+    image = "abdominal CT phantom, seed " + std::to_string(j.seed);
+    label_names = {"colon", "lesion"};
+    phantom made = make_phantom({.seed = j.seed});
+    read = std::move(made.image);
+    labels = std::move(made.labels);
+  }
+  prepared ready = prepare(read, labels, normalization == "ct", triple<double>(spacing, "--spacing"), j.threads);
+  j.image = std::move(ready.image);
+  j.labels = std::move(ready.labels);
+  j.scales = nnunet_deep_supervision_scales(j.shape.patch, j.image.grid.spacing);
+  const nnunet_patches made = backend == "cuda" ? nnunet_on_cuda(j) : nnunet_on_cpu(j);
+
+  const std::size_t count = made.grids.size();
+  const std::vector<extent3> sizes = j.target_extents();
+  const sheet_maker rows(j, made);
+  contact_sheet sheet;
+  const std::size_t shown = std::min<std::size_t>(count, 6);
+  sheet.title = std::to_string(shown) + " of " + std::to_string(count) + " patches, " +
+                (j.evaluation ? "evaluation" : "nnU-Net augmentation") + " on the " +
+                (backend == "cuda" ? "GPU" : "CPU");
+  sheet.label_names = label_names;
+  std::size_t most = 0;  // the patch with most of its labels, whose smaller targets are worth a look
+  for (std::size_t i = 0, best = 0; i < shown; ++i) {
+    const auto n = static_cast<std::ptrdiff_t>(voxels_of(sizes[0]));
+    const auto* const at = made.targets[0].data() + static_cast<std::ptrdiff_t>(i) * n;
+    const auto labelled = static_cast<std::size_t>(std::count_if(at, at + n, [](std::int8_t l) { return l > 0; }));
+    if (labelled > best) most = i, best = labelled;
+  }
+  for (std::size_t i = 0; i < shown; ++i) sheet.rows.push_back(rows.of_patch(i));
+  if (sizes.size() > 2) sheet.rows.push_back(rows.of_targets(most, 1, 2));
+  write_contact_sheet(fs::path(out) / "contact_sheet.png", sheet);
+
+  std::uint64_t image_digest = 0, target_digest = 0;
+  report target_sizes = report::array();
+  for (std::size_t level = 0; level < sizes.size(); ++level) {
+    const std::size_t n = voxels_of(sizes[level]);
+    target_sizes.push_back({sizes[level][0], sizes[level][1], sizes[level][2]});
+    for (std::size_t i = 0; i < count; ++i) {
+      const grid g = level_grid(made.grids[i], sizes[level]);
+      target_digest = combine_digest(target_digest, i, digest(contiguous(made.targets[level].data() + i * n, g)));
+      if (level == 0)
+        image_digest = combine_digest(image_digest, i, digest(contiguous(made.images.data() + i * n, g)));
+    }
+  }
+  report result = begin_report("nnunet_batch", backend, made.device);
+  result["case"] = image;
+  result["normalization"] = normalization;
+  result["seed"] = j.seed;
+  result["epoch"] = j.epoch;
+  result["evaluation"] = j.evaluation;
+  result["count"] = j.count;
+  result["batch_size"] = j.batch_size;
+  result["spacing_mm"] = {j.image.grid.spacing[0], j.image.grid.spacing[1], j.image.grid.spacing[2]};
+  result["target_sizes"] = target_sizes;
+  result["image_digest"] = hexadecimal(image_digest);
+  result["target_digest"] = hexadecimal(target_digest);
+  result["stages"] = made.stages;
+  if (backend == "cuda") {
+    result["launches"] = made.launches;
+    result["captures"] = made.captures;
+  }
+  result["workspace_bytes"] = made.workspace_bytes;
+  result["seconds"] = made.seconds;
+  result["voxels_per_second"] = static_cast<double>(made.images.size()) / made.seconds;
+  std::cerr << "contact sheet: " << (fs::path(out) / "contact_sheet.png").string() << '\n';
+  write_report(fs::path(out) / "report.json", result);
+  return 0;
+}
+
+}  // namespace
+}  // namespace suture::examples
+
+int main(int argc, char** argv) {
+  return suture::examples::run_example("nnunet_batch", [&] { return suture::examples::run_program(argc, argv); });
+}
