@@ -35,9 +35,9 @@ TEST(Nnunet, TurnsInThePlaneWhereSlicesAreThick) {
 
 // Of published plans: pool_op_kernel_sizes of Dataset005_Prostate, multiplied up, without the last.
 TEST(Nnunet, SupervisesAtTheSizesOfItsPlans) {
-  EXPECT_EQ(nnunet_deep_supervision_scales({20, 320, 256}, {3.6, .62, .62}),
-            (std::vector<point3>{
-                {1, .5, .5}, {1, .25, .25}, {.5, .125, .125}, {.25, .0625, .0625}, {.25, .03125, .03125}}));
+  EXPECT_EQ(
+      nnunet_deep_supervision_scales({20, 320, 256}, {3.6, .62, .62}),
+      (std::vector<point3>{{1, .5, .5}, {1, .25, .25}, {.5, .125, .125}, {.25, .0625, .0625}, {.25, .03125, .03125}}));
   EXPECT_EQ(nnunet_deep_supervision_scales({128, 128, 128}, {1, 1, 1}),
             (std::vector<point3>{{.5, .5, .5}, {.25, .25, .25}, {.125, .125, .125}, {.0625, .0625, .0625}}));
   EXPECT_EQ(nnunet_deep_supervision_scales({1, 16, 16}, {1, 1, 1}), (std::vector<point3>{{1, .5, .5}}));

@@ -91,13 +91,11 @@ nnunet_patches run_job(const nnunet_job& j, const float* images, const std::int8
   count_classes(cpu{.threads = j.threads}, labelled, counts);
   const std::uint64_t of_case = 0;
   made.choices.resize(count);
-  select_patches(cpu{.threads = j.threads},
-                 oversampled_patch{.size = j.shape.enlarged(), .margin = j.shape.margin()}, labelled, counts,
-                 {.seed = j.seed,
-                  .epoch = j.epoch,
-                  .sample_ids = {&of_case, 1},
-                  .patches = static_cast<std::int32_t>(j.count)},
-                 made.choices);
+  select_patches(
+      cpu{.threads = j.threads}, oversampled_patch{.size = j.shape.enlarged(), .margin = j.shape.margin()}, labelled,
+      counts,
+      {.seed = j.seed, .epoch = j.epoch, .sample_ids = {&of_case, 1}, .patches = static_cast<std::int32_t>(j.count)},
+      made.choices);
   const std::vector<extent3> starts = patch_starts(made.choices);
 
   for (std::size_t first = 0; first < count; first += static_cast<std::size_t>(j.batch_size)) {

@@ -41,6 +41,18 @@ window window_of(const volume<float>& image) {
   return {at(.01), at(.995)};
 }
 
+// No finer than it is used, which would only take time.
+phantom_options phantom_for(std::uint64_t seed, const point3& spacing) {
+  phantom_options o{.seed = seed};
+  for (int k = 0; k < 3; ++k) {
+    const double wide = static_cast<double>(o.extents[k]) * o.spacing[k];
+    if (spacing[k] <= o.spacing[k]) continue;
+    o.extents[k] = std::max<std::int64_t>(1, static_cast<std::int64_t>(wide / spacing[k]));
+    o.spacing[k] = spacing[k];
+  }
+  return o;
+}
+
 class sheet_maker {
 public:
   sheet_maker(const nnunet_job& j, const nnunet_patches& made)
@@ -126,6 +138,7 @@ int run_program(int argc, char** argv) {
   backend = chosen_backend(backend, why_no_cuda());
   require_writable_folder(out);
 
+  const auto target = triple<double>(spacing, "--spacing");
   std::vector<std::string> label_names;
   image_volume read;
   label_volume labels;
@@ -143,11 +156,11 @@ int run_program(int argc, char** argv) {
   } else {
     image = "abdominal CT phantom, seed " + std::to_string(j.seed);
     label_names = {"colon", "lesion"};
-    phantom made = make_phantom({.seed = j.seed});
+    phantom made = make_phantom(phantom_for(j.seed, target));
     read = std::move(made.image);
     labels = std::move(made.labels);
   }
-  prepared ready = prepare(read, labels, normalization == "ct", triple<double>(spacing, "--spacing"), j.threads);
+  prepared ready = prepare(read, labels, normalization == "ct", target, j.threads);
   j.image = std::move(ready.image);
   j.labels = std::move(ready.labels);
   j.scales = nnunet_deep_supervision_scales(j.shape.patch, j.image.grid.spacing);
@@ -181,8 +194,7 @@ int run_program(int argc, char** argv) {
     for (std::size_t i = 0; i < count; ++i) {
       const grid g = level_grid(made.grids[i], sizes[level]);
       target_digest = combine_digest(target_digest, i, digest(contiguous(made.targets[level].data() + i * n, g)));
-      if (level == 0)
-        image_digest = combine_digest(image_digest, i, digest(contiguous(made.images.data() + i * n, g)));
+      if (level == 0) image_digest = combine_digest(image_digest, i, digest(contiguous(made.images.data() + i * n, g)));
     }
   }
   report result = begin_report("nnunet_batch", backend, made.device);

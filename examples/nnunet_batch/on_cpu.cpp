@@ -12,8 +12,8 @@ nnunet_patches nnunet_on_cpu(const nnunet_job& j) {
                 std::vector<std::int8_t*> targets_at;
                 for (std::size_t level = 0; level < sizes.size(); ++level)
                   targets_at.push_back(made.targets[level].data() + first * voxels_of(sizes[level]));
-                const nnunet_outputs out(j, planned.output_grids(),
-                                         made.images.data() + first * voxels_of(sizes[0]), targets_at);
+                const nnunet_outputs out(j, planned.output_grids(), made.images.data() + first * voxels_of(sizes[0]),
+                                         targets_at);
                 const auto images = image(in, out.images);
                 const auto targets = bind_targets(seg, out);
                 made.workspace_bytes = std::max(made.workspace_bytes, workspace_bytes(planned, images, targets));

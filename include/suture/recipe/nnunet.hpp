@@ -72,8 +72,8 @@ private:
   std::int64_t largest() const { return std::max(patch[0], std::max(patch[1], patch[2])); }
 };
 
-// The scales, along (z, y, x), of the smaller targets of deep supervision: an axis is halved (rounded up) while it has at
-// least 8 voxels and its spacing is below twice the finest of those axes, and the last pooling has no target.
+// The scales, along (z, y, x), of the smaller targets of deep supervision: an axis is halved (rounded up) while it has
+// at least 8 voxels and its spacing is below twice the finest of those axes, and the last pooling has no target.
 // `spacing` is that of the patch. Source: get_pool_and_conv_props, nnUNetTrainer._get_deep_supervision_scales.
 inline std::vector<point3> nnunet_deep_supervision_scales(extent3 patch, point3 spacing) {
   std::vector<point3> scales;
