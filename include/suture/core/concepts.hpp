@@ -96,6 +96,13 @@ struct drawn<Op> {
 template <class Op>
 using drawn_t = typename detail::drawn<Op>::type;
 
+// What a random operation drew, and whether it acts.
+template <class Drawn>
+struct drawing {
+  Drawn parameters;
+  bool on;
+};
+
 template <class Op>
 constexpr role role_of() {
   using D = drawn_t<Op>;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "error.hpp"
+#include "fields.hpp"
 #include "vec.hpp"
 
 namespace suture {
@@ -15,6 +16,9 @@ struct grid {
   point3 spacing{1, 1, 1};
   point3 origin{0, 0, 0};
   matrix3 direction{};  // column k: unit vector of array axis k, components (z, y, x)
+
+  static constexpr auto fields = named("extents", &grid::extents, "spacing", &grid::spacing, "origin", &grid::origin,
+                                       "direction", &grid::direction);
 
   std::int64_t voxels() const { return extents[0] * extents[1] * extents[2]; }
   point3 center() const {

@@ -4,6 +4,7 @@
 // parameter is drawn from (seed, epoch, sample id, operation) alone.
 #pragma once
 
+#include <optional>
 #include <ranges>
 #include <vector>
 
@@ -47,6 +48,23 @@ constexpr int kind_of() {
     return -1;
 }
 
+// What a plan keeps of an operation for one sample: what it drew.
+struct nothing_drawn {};
+template <class Op>
+struct kept_drawing {
+  using type = nothing_drawn;
+};
+template <random_operation Op>
+struct kept_drawing<Op> {
+  using type = std::optional<drawing<drawn_t<Op>>>;
+};
+
+// Leaves the draws of a plan as they are.
+struct no_change {
+  template <std::size_t I, class Drawn>
+  void operator()(drawing<Drawn>&, std::size_t) const {}
+};
+
 // 16-bit id of operation I of a chain: its kind and its ordinal among its kind, so that inserting an operation of
 // another kind changes no draw.
 template <std::size_t I, class... Ops>
@@ -83,7 +101,14 @@ public:
   static_assert(detail::operation_ids_distinct<Ops...>(),
                 "suture: at most 16 random operations of one kind in a pipeline, and kinds below 4096");
 
-  planned(const chain_type& operations, std::span<const grid> batch, const settings& s) {
+  planned(const chain_type& operations, std::span<const grid> batch, const settings& s)
+      : planned(operations, batch, s, detail::no_change{}) {}
+
+  // change.operator()<I>(drawing, sample) has its way with what operation I drew.
+  template <class Change>
+  planned(const chain_type& operations, std::span<const grid> batch, const settings& s, const Change& change)
+      : settings_(s), ids_(s.sample_ids.begin(), s.sample_ids.end()) {
+    settings_.sample_ids = {};
     require(!batch.empty(), {"plan"}, "the batch is empty");
     require(batch.size() <= 65535, {"plan"}, "batch of ", batch.size(), " samples exceeds 65535");
     if (pipeline_type::has_random && !s.evaluation)
@@ -95,12 +120,12 @@ public:
     read_rule(operations, std::index_sequence_for<Ops...>{});
     items_.resize(batch.size());
     geometry_.resize(batch.size());
+    drawn_.resize(batch.size());
     for (std::size_t i = 0; i < batch.size(); ++i) {
       sample_ = static_cast<std::int64_t>(i);
-      id_ = s.sample_ids.empty() ? 0 : s.sample_ids[i];
       check(batch[i], {"plan", sample_});
       geometry_[i].source = geometry_[i].output = batch[i];
-      plan_sample(operations, s, items_[i], geometry_[i], std::index_sequence_for<Ops...>{});
+      plan_sample(operations, change, items_[i], geometry_[i], std::index_sequence_for<Ops...>{});
       finish(items_[i], geometry_[i]);
     }
   }
@@ -120,6 +145,17 @@ public:
   }
   const detail::sample_geometry& geometry(std::size_t i) const { return geometry_[i]; }
 
+  // What it was planned with. Without ids every sample has the id 0.
+  std::uint64_t seed() const { return settings_.seed; }
+  std::uint32_t epoch() const { return settings_.epoch; }
+  bool evaluation() const { return settings_.evaluation; }
+  std::uint64_t sample_id(std::size_t i) const { return ids_.empty() ? 0 : ids_[i]; }
+  // What operation I, a random one, drew for sample i.
+  template <std::size_t I>
+  const auto& drawn(std::size_t i) const {
+    return *get<I>(drawn_[i]);
+  }
+
 private:
   template <std::size_t... I>
   void read_rule(const chain_type& operations, std::index_sequence<I...>) {
@@ -129,24 +165,26 @@ private:
     (one(get<I>(operations.operations)), ...);
   }
 
-  template <std::size_t... I>
-  void plan_sample(const chain_type& operations, const settings& s, item_type& out, detail::sample_geometry& geometry,
-                   std::index_sequence<I...>) {
-    (plan_operation<I>(get<I>(operations.operations), s, out, geometry), ...);
+  template <class Change, std::size_t... I>
+  void plan_sample(const chain_type& operations, const Change& change, item_type& out,
+                   detail::sample_geometry& geometry, std::index_sequence<I...>) {
+    (plan_operation<I>(get<I>(operations.operations), change, out, geometry), ...);
   }
 
   // Draws one operation for one sample and files it by its role.
-  template <std::size_t I, class Op>
-  void plan_operation(const Op& op, const settings& s, item_type& out, detail::sample_geometry& geometry) {
+  template <std::size_t I, class Op, class Change>
+  void plan_operation(const Op& op, const Change& change, item_type& out, detail::sample_geometry& geometry) {
     const site where{name_of<Op>(), sample_};
     if constexpr (detail::is_sampling<Op>::value) {
       return;
     } else if constexpr (random_operation<Op>) {
       require(op.probability >= 0 && op.probability <= 1, where, "probability ", op.probability, " is not in [0, 1]");
-      draws random(s.seed, s.epoch, id_, detail::operation_id<I, Ops...>());
+      const settings& s = settings_;
+      const auto i = static_cast<std::size_t>(sample_);
+      draws random(s.seed, s.epoch, sample_id(i), detail::operation_id<I, Ops...>());
       const bool fires = random.bernoulli(op.probability);
       bool on = fires && !s.evaluation;
-      const auto drawn = [&] {
+      const auto parameters = [&] {
         if constexpr (has_evaluation<Op>) {
           if (s.evaluation) {
             on = true;
@@ -158,7 +196,10 @@ private:
         else
           return op.draw(random, where);
       }();
-      file<I>(drawn, on, where, out, geometry);
+      auto& drawn = get<I>(drawn_[i]);
+      drawn.emplace(drawing<drawn_t<Op>>{parameters, on});
+      change.template operator()<I>(*drawn, i);
+      file<I>(drawn->parameters, drawn->on, where, out, geometry);
     } else {
       file<I>(op, true, where, out, geometry);
     }
@@ -237,8 +278,10 @@ private:
   std::vector<item_type> items_;
   std::vector<detail::sample_geometry> geometry_;
   std::int64_t control_vectors_ = 0;
+  std::vector<pack<typename detail::kept_drawing<Ops>::type...>> drawn_;
+  settings settings_;
+  std::vector<std::uint64_t> ids_;
   std::int64_t sample_ = 0;
-  std::uint64_t id_ = 0;
 };
 
 // Plans a chain, or one operation, for a batch given as grids or as views.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "../core/fields.hpp"
 #include "../ops/stain/colour_range.hpp"
 #include "moments.hpp"
 
@@ -23,6 +24,9 @@ struct colour_moments {
   std::int32_t ddof = 0;
   float center[3] = {}, deviation[3] = {}, reciprocal[3] = {};  // of reinhard; the reciprocal of no deviation is 0
   bool operator==(const colour_moments&) const = default;
+
+  static constexpr auto fields =
+      named("mean", &colour_moments::mean, "standard_deviation", &colour_moments::standard_deviation);
 };
 
 namespace detail {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "../../core/error.hpp"
+#include "../../core/fields.hpp"
 #include "../../core/steps.hpp"
 #include "../../core/vec.hpp"
 #include "../../math/elementary.hpp"
@@ -149,16 +150,25 @@ struct random_gaussian_blur {
   static constexpr std::uint16_t kind = 112;
 
   struct drawn {
-    blur_filter filter;
-    auto prepare(const site&) const { return drawn_for_channels<random_gaussian_blur, blur_filter>{filter}; }
+    blur_kernel kernel;
+    float sigma[most_channels][3];  // 0: the channel is left alone
+
+    static constexpr auto fields = named("sigma", &drawn::sigma);
+
+    auto prepare(const site& where) const {
+      drawn_for_channels<random_gaussian_blur, blur_filter> f{};
+      f.kernel = kernel;
+      for (int channel = 0; channel < most_channels; ++channel)
+        for (int axis = 0; axis < 3; ++axis) detail::set_sigma(f, channel, axis, sigma[channel][axis], where);
+      return f;
+    }
   };
 
   drawn draw(draws& random, const site& where) const {
     detail::check_interval(sigma, "sigma", where);
     require(channel_probability >= 0 && channel_probability <= 1, where, "channel_probability ", channel_probability,
             " is not in [0, 1]");
-    drawn result{};
-    result.filter.kernel = kernel;
+    drawn result{.kernel = kernel, .sigma = {}};
     const float shared = random.uniform(sigma.low, sigma.high);
     for (int channel = 0; channel < most_channels; ++channel) {
       const bool blurred = random.bernoulli(channel_probability);
@@ -166,7 +176,7 @@ struct random_gaussian_blur {
       for (float& own : along) own = random.uniform(sigma.low, sigma.high);
       for (int axis = 0; axis < 3; ++axis) {
         const float taken = each == sigma_of::sample ? shared : each == sigma_of::channel ? along[0] : along[axis];
-        detail::set_sigma(result.filter, channel, axis, blurred ? taken : 0.0f, where);
+        result.sigma[channel][axis] = blurred ? taken : 0.0f;
       }
     }
     return result;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "../../core/error.hpp"
+#include "../../core/fields.hpp"
 #include "../../core/grid.hpp"
 #include "../../core/steps.hpp"
 #include "../../core/vec.hpp"
@@ -57,11 +58,11 @@ inline std::int32_t coarse_extent(std::int64_t n, double zoom) {
   return rounded < 1 ? 1 : static_cast<std::int32_t>(rounded);
 }
 
-inline void set_zoom(low_resolution_filter& f, int channel, const grid& patch, const double (&zoom)[3],
+inline void set_zoom(low_resolution_filter& f, int channel, const extent3& patch, const point3& zoom,
                      const site& where) {
   for (int axis = 0; axis < 3; ++axis) {
-    const std::int64_t n = patch.extents[axis];
-    require(n <= 16384, where, "patch of ", patch.extents, " voxels, at most 16384 along an axis are possible");
+    const std::int64_t n = patch[axis];
+    require(n <= 16384, where, "patch of ", patch, " voxels, at most 16384 along an axis are possible");
     f.coarse[channel][axis] = coarse_extent(n, zoom[axis]);
     if (f.coarse[channel][axis] != n) f.changes |= 1u << channel;
   }
@@ -86,8 +87,23 @@ struct random_low_resolution {
   static constexpr std::uint16_t kind = 113;
 
   struct drawn {
-    low_resolution_filter filter;
-    auto prepare(const site&) const { return drawn_for_channels<random_low_resolution, low_resolution_filter>{filter}; }
+    coarse_pick pick;
+    vec3<bool> axes;
+    extent3 patch;
+    float zoom[most_channels];  // 1: the channel is left alone
+
+    static constexpr auto fields = named("zoom", &drawn::zoom);
+
+    auto prepare(const site& where) const {
+      drawn_for_channels<random_low_resolution, low_resolution_filter> f{};
+      f.pick = pick;
+      for (int channel = 0; channel < most_channels; ++channel) {
+        const auto own = static_cast<double>(zoom[channel]);
+        require(own > 0 && own <= 1, where, "zoom ", own, " is not in (0, 1]");
+        detail::set_zoom(f, channel, patch, {axes[0] ? own : 1, axes[1] ? own : 1, axes[2] ? own : 1}, where);
+      }
+      return f;
+    }
   };
 
   drawn draw(draws& random, const grid& patch, const site& where) const {
@@ -95,13 +111,11 @@ struct random_low_resolution {
     require(zoom.low > 0 && zoom.high <= 1, where, "zoom ", zoom, " is not in (0, 1]");
     require(channel_probability >= 0 && channel_probability <= 1, where, "channel_probability ", channel_probability,
             " is not in [0, 1]");
-    drawn result{};
-    result.filter.pick = pick;
+    drawn result{.pick = pick, .axes = axes, .patch = patch.extents, .zoom = {}};
     for (int channel = 0; channel < most_channels; ++channel) {
       const bool on = random.bernoulli(channel_probability);
-      const double factor = static_cast<double>(random.uniform(zoom.low, zoom.high));
-      const double along[3] = {on && axes[0] ? factor : 1, on && axes[1] ? factor : 1, on && axes[2] ? factor : 1};
-      detail::set_zoom(result.filter, channel, patch, along, where);
+      const float factor = random.uniform(zoom.low, zoom.high);
+      result.zoom[channel] = on ? factor : 1;
     }
     return result;
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "../../core/error.hpp"
+#include "../../core/fields.hpp"
 #include "../../core/steps.hpp"
 #include "../../rng/draw.hpp"
 #include "../../sample/border.hpp"
@@ -95,16 +96,23 @@ struct random_median_filter {
   static constexpr std::uint16_t kind = 116;
 
   struct drawn {
-    median_functor functor;
-    auto prepare(const site&) const { return drawn_for_channels<random_median_filter, median_functor>{functor}; }
+    bool channels[most_channels];
+
+    static constexpr auto fields = named("channels", &drawn::channels);
+
+    auto prepare(const site&) const {
+      drawn_for_channels<random_median_filter, median_functor> f{};
+      for (int channel = 0; channel < most_channels; ++channel)
+        if (channels[channel]) f.channels |= 1u << channel;
+      return f;
+    }
   };
 
   drawn draw(draws& random, const site& where) const {
     require(channel_probability >= 0 && channel_probability <= 1, where, "channel_probability ", channel_probability,
             " is not in [0, 1]");
     drawn result{};
-    for (int channel = 0; channel < most_channels; ++channel)
-      if (random.bernoulli(channel_probability)) result.functor.channels |= 1u << channel;
+    for (bool& on : result.channels) on = random.bernoulli(channel_probability);
     return result;
   }
 };

@@ -2,6 +2,7 @@
 // Sharpening by an unsharp mask.
 #pragma once
 
+#include "../../core/fields.hpp"
 #include "gaussian_blur.hpp"
 
 namespace suture {
@@ -53,8 +54,21 @@ struct random_sharpen {
   static constexpr std::uint16_t kind = 117;
 
   struct drawn {
-    sharpen_filter filter;
-    auto prepare(const site&) const { return drawn_for_channels<random_sharpen, sharpen_filter>{filter}; }
+    blur_kernel kernel;
+    float sigma[most_channels];  // 0: the channel is left alone
+    float amount[most_channels];
+
+    static constexpr auto fields = named("sigma", &drawn::sigma, "amount", &drawn::amount);
+
+    auto prepare(const site& where) const {
+      drawn_for_channels<random_sharpen, sharpen_filter> f{};
+      f.blur.kernel = kernel;
+      for (int channel = 0; channel < most_channels; ++channel) {
+        for (int axis = 0; axis < 3; ++axis) detail::set_sigma(f.blur, channel, axis, sigma[channel], where);
+        f.amount[channel] = amount[channel];
+      }
+      return f;
+    }
   };
 
   drawn draw(draws& random, const site& where) const {
@@ -62,13 +76,12 @@ struct random_sharpen {
     detail::check_interval(amount, "amount", where);
     require(channel_probability >= 0 && channel_probability <= 1, where, "channel_probability ", channel_probability,
             " is not in [0, 1]");
-    drawn result{};
-    result.filter.blur.kernel = kernel;
+    drawn result{.kernel = kernel, .sigma = {}, .amount = {}};
     for (int channel = 0; channel < most_channels; ++channel) {
       const bool on = random.bernoulli(channel_probability);
       const float own = random.uniform(sigma.low, sigma.high);
-      for (int axis = 0; axis < 3; ++axis) detail::set_sigma(result.filter.blur, channel, axis, on ? own : 0.0f, where);
-      result.filter.amount[channel] = random.uniform(amount.low, amount.high);
+      result.sigma[channel] = on ? own : 0.0f;
+      result.amount[channel] = random.uniform(amount.low, amount.high);
     }
     return result;
   }

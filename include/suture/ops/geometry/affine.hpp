@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "../../core/fields.hpp"
 #include "../../core/geometry_step.hpp"
 #include "../../math/elementary.hpp"
 #include "../../rng/draw.hpp"
@@ -145,6 +146,10 @@ struct affine {
   shears shear{0, 0, 0, 0, 0, 0};
   point3 translate{0, 0, 0};
   affine_convention convention = affine_convention::suture;
+
+  static constexpr auto fields =
+      named("rotate_deg", &affine::rotate_deg, "scale", &affine::scale, "shear", &affine::shear,
+            "translate", &affine::translate);
 
   geometry_step step(const grid& input, const site& where) const {
     check(where);

@@ -2,6 +2,7 @@
 // Crops: a box of voxels of the input, chosen by its start, about the centre, or at random.
 #pragma once
 
+#include "../../core/fields.hpp"
 #include "../../core/geometry_step.hpp"
 #include "../../rng/draw.hpp"
 
@@ -36,6 +37,8 @@ struct crop {
 
   extent3 start{0, 0, 0};
   extent3 size{0, 0, 0};
+
+  static constexpr auto fields = named("start", &crop::start);
 
   geometry_step step(const grid& input, const site& where) const {
     detail::check_patch(size, input, where);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "../../core/deformation.hpp"
+#include "../../core/fields.hpp"
 #include "../../core/grid.hpp"
 #include "axis_values.hpp"
 
@@ -33,6 +34,9 @@ struct elastic {
   vec3<std::int32_t> control_points{0, 0, 0};  // 0: from control_spacing_mm
   bool itk_domain = false;
   random_field field{};
+
+  static constexpr auto fields =
+      named("control_spacing_mm", &elastic::control_spacing_mm, "max_displacement_mm", &elastic::max_displacement_mm);
 
   deformation deform(const grid& input, const site& where) const {
     require(locked_borders >= 0, where, "locked_borders ", locked_borders, " must not be negative");

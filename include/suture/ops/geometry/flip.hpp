@@ -2,6 +2,7 @@
 // Mirroring along array axes, deterministic and random.
 #pragma once
 
+#include "../../core/fields.hpp"
 #include "../../rng/draw.hpp"
 #include "relabel.hpp"
 
@@ -15,6 +16,8 @@ struct flip {
   static constexpr bool keeps_axes = true;
 
   vec3<bool> axes{false, false, false};
+
+  static constexpr auto fields = named("axes", &flip::axes);
 
   geometry_step step(const grid& input, const site&) const {
     return detail::axis_relabelling{.reversed = axes}.step(input);

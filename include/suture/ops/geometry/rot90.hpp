@@ -2,6 +2,7 @@
 // Rotation by quarter turns, deterministic and random: no interpolation, the extents change places.
 #pragma once
 
+#include "../../core/fields.hpp"
 #include "../../rng/draw.hpp"
 #include "relabel.hpp"
 
@@ -21,6 +22,8 @@ struct rot90 {
 
   axis_pair axes{1, 2};
   std::int32_t quarter_turns = 1;
+
+  static constexpr auto fields = named("quarter_turns", &rot90::quarter_turns);
 
   geometry_step step(const grid& input, const site& where) const {
     const auto [a, b] = axes;

@@ -2,10 +2,12 @@
 // Brightness, contrast, saturation and hue in one pass.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 #include <utility>
 
+#include "../../core/fields.hpp"
 #include "../../core/voxel.hpp"
 #include "../../fit/statistics.hpp"
 #include "../value/interval.hpp"
@@ -15,6 +17,7 @@
 namespace suture {
 
 enum class color_step : std::uint8_t { brightness, contrast, saturation, hue };
+constexpr std::array<std::string_view, 4> names_of(color_step) { return {"brightness", "contrast", "saturation", "hue"}; }
 
 // The four steps of torchvision's ColorJitter, in `order`, each limited to [0, white]:
 //   brightness   x brightness
@@ -39,6 +42,9 @@ struct color_jitter {
   float white = 255;
 
   static constexpr std::string_view name = "color_jitter";
+  static constexpr auto fields =
+      named("brightness", &color_jitter::brightness, "contrast", &color_jitter::contrast,
+            "saturation", &color_jitter::saturation, "hue", &color_jitter::hue, "order", &color_jitter::order);
 
   // x factor + grey(x) of_grey + g of_pivot: what the steps but hue have in common.
   struct blend {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "../../core/error.hpp"
+#include "../../core/fields.hpp"
 #include "../../rng/draw.hpp"
 #include "colour_space.hpp"
 
@@ -35,6 +36,7 @@ struct grayscale {
   grey_rule rule = grey_rule::itu601;
 
   static constexpr std::string_view name = "grayscale";
+  static constexpr auto fields = named();  // nothing of it is drawn
 
   struct functor {
     detail::grey_weights weights;

@@ -5,6 +5,7 @@
 #include <cfloat>
 #include <string_view>
 
+#include "../../core/fields.hpp"
 #include "../value/interval.hpp"
 #include "colour_range.hpp"
 
@@ -26,6 +27,7 @@ struct hed_jitter {
   float white = 255;
 
   static constexpr std::string_view name = "hed_jitter";
+  static constexpr auto fields = named("alpha", &hed_jitter::alpha, "beta", &hed_jitter::beta);
 
   struct functor {
     detail::colour_range range;

@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "../../core/fields.hpp"
 #include "../value/interval.hpp"
 #include "colour_range.hpp"
 
@@ -21,6 +22,8 @@ struct hsv_jitter {
   float white = 255;
 
   static constexpr std::string_view name = "hsv_jitter";
+  static constexpr auto fields =
+      named("hue", &hsv_jitter::hue, "saturation", &hsv_jitter::saturation, "value", &hsv_jitter::value);
 
   struct functor {
     detail::colour_range range;

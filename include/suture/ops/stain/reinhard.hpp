@@ -5,6 +5,7 @@
 #include <cfloat>
 #include <string_view>
 
+#include "../../core/fields.hpp"
 #include "../../core/voxel.hpp"
 #include "../../fit/colour_moments.hpp"
 
@@ -29,6 +30,7 @@ struct reinhard {
   float white = 255;
 
   static constexpr std::string_view name = "reinhard";
+  static constexpr auto fields = named("target", &reinhard::target);
 
   struct functor {
     const colour_moments<Space>* fitted;

@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "../../core/fields.hpp"
 #include "../../core/voxel.hpp"
 #include "../../fit/stain_basis.hpp"
 #include "../value/interval.hpp"
@@ -31,6 +32,7 @@ struct stain_jitter {
   float white = 255;
 
   static constexpr std::string_view name = "stain_jitter";
+  static constexpr auto fields = named("alpha", &stain_jitter::alpha, "beta", &stain_jitter::beta);
 
   struct functor {
     const stain_basis* fitted;

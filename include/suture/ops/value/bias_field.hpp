@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "../../core/fields.hpp"
 #include "../../core/grid.hpp"
 #include "../../core/vec.hpp"
 #include "../../core/voxel.hpp"
@@ -149,6 +150,7 @@ struct bias_field {
   bias_basis basis = bias_basis::legendre;
 
   static constexpr std::string_view name = "bias_field";
+  static constexpr auto fields = named("coefficients", &bias_field::coefficients);
 
   detail::bias_functor prepare(const site& where) const {
     constexpr int most = detail::most_bias_degree;

@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "../../core/fields.hpp"
 #include "../../core/vec.hpp"
 #include "interval.hpp"
 
@@ -15,6 +16,7 @@ struct brightness {
   float offset;
 
   static constexpr std::string_view name = "brightness";
+  static constexpr auto fields = named("offset", &brightness::offset);
 
   SUTURE_FN float operator()(float x) const { return x + offset; }
 
@@ -27,6 +29,7 @@ struct brightness_factor {
   float factor;
 
   static constexpr std::string_view name = "brightness_factor";
+  static constexpr auto fields = named("factor", &brightness_factor::factor);
 
   // A bare product could be contracted with an addition that follows in the chain. -0 becomes +0.
   SUTURE_FN float operator()(float x) const { return fma(x, factor, 0.0f); }

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "../../core/fields.hpp"
 #include "../../core/grid.hpp"
 #include "../../core/vec.hpp"
 #include "../../core/voxel.hpp"
@@ -26,6 +27,7 @@ inline constexpr std::int32_t most_holes = 32;
 struct coarse_dropout {
   struct hole {
     std::int32_t start[3], size[3];  // z, y, x
+    static constexpr auto fields = named("start", &hole::start, "size", &hole::size);
   };
 
   std::array<hole, detail::most_holes> holes;
@@ -35,6 +37,7 @@ struct coarse_dropout {
   random_field field = {};
 
   static constexpr std::string_view name = "coarse_dropout";
+  static constexpr auto fields = named("holes", first_of(&coarse_dropout::holes, &coarse_dropout::count));
 
   struct functor {
     hole holes[detail::most_holes];

@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "../../core/fields.hpp"
 #include "../../core/vec.hpp"
 #include "interval.hpp"
 
@@ -16,6 +17,7 @@ struct contrast {
   float pivot = 0;
 
   static constexpr std::string_view name = "contrast";
+  static constexpr auto fields = named("factor", &contrast::factor);
 
   SUTURE_FN float operator()(float x) const { return fma(x - pivot, factor, pivot); }
 

@@ -5,6 +5,7 @@
 #include <cfloat>
 #include <string_view>
 
+#include "../../core/fields.hpp"
 #include "../../math/bits.hpp"
 #include "../../math/elementary.hpp"
 #include "interval.hpp"
@@ -20,6 +21,7 @@ struct gamma {
   interval range = {0, 1};
 
   static constexpr std::string_view name = "gamma";
+  static constexpr auto fields = named("exponent", &gamma::exponent);
 
   struct functor {
     float exponent, low, extent, inverse_extent;

@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "../../core/fields.hpp"
 #include "../../core/vec.hpp"
 #include "../../core/voxel.hpp"
 #include "interval.hpp"
@@ -17,6 +18,11 @@ struct additive_noise {
   random_field field;
 
   static constexpr std::string_view name = "additive_noise";
+  static constexpr auto fields = named("sigma", &additive_noise::sigma);
+
+  void check(const site& where) const {
+    require(std::isfinite(sigma) && sigma >= 0, where, "sigma ", sigma, " must not be negative");
+  }
 
   SUTURE_FN float operator()(float x, const voxel& at) const { return fma(field.normal(at.element), sigma, x + mean); }
 

@@ -6,6 +6,7 @@
 #include <cfloat>
 #include <string_view>
 
+#include "../../core/fields.hpp"
 #include "../../core/vec.hpp"
 #include "interval.hpp"
 
@@ -26,6 +27,7 @@ struct histogram_shift {
   interval range = {0, 1};
 
   static constexpr std::string_view name = "histogram_shift";
+  static constexpr auto fields = named("floating", first_of(&histogram_shift::floating, &histogram_shift::count));
 
   struct functor {
     float low, high, per_unit;  // control points per unit of the image

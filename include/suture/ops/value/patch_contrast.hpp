@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "../../core/fields.hpp"
 #include "../../core/steps.hpp"
 #include "../../core/vec.hpp"
 #include "../../fit/statistics.hpp"
@@ -48,20 +49,20 @@ struct random_patch_contrast {
   static constexpr std::string_view name = "random_patch_contrast";
   static constexpr std::uint16_t kind = 114;
 
-  struct drawn {
-    patch_contrast_functor functor;
+  struct drawn : patch_contrast_functor {
+    static constexpr auto fields = named("factor", &drawn::factor);
     auto prepare(const site&) const {
-      return drawn_for_channels<random_patch_contrast, patch_contrast_functor>{functor};
+      return drawn_for_channels<random_patch_contrast, patch_contrast_functor>{*this};
     }
   };
 
   drawn draw(draws& random, const site& where) const {
     detail::check_interval(range, law, "range", where);
     drawn result{};
-    result.functor.preserve_range = preserve_range;
+    result.preserve_range = preserve_range;
     for (int channel = 0; channel < most_channels; ++channel) {
       const float own = detail::draw_from(range, law, random);
-      result.functor.factor[channel] = one_factor && channel > 0 ? result.functor.factor[0] : own;
+      result.factor[channel] = one_factor && channel > 0 ? result.factor[0] : own;
     }
     return result;
   }

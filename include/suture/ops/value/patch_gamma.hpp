@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "../../core/fields.hpp"
 #include "../../core/steps.hpp"
 #include "../../core/vec.hpp"
 #include "../../fit/statistics.hpp"
@@ -73,20 +74,24 @@ struct random_patch_gamma {
   static constexpr std::string_view name = "random_patch_gamma";
   static constexpr std::uint16_t kind = 115;
 
-  struct drawn {
-    patch_gamma_functor functor;
-    auto prepare(const site&) const { return drawn_for_channels<random_patch_gamma, patch_gamma_functor>{functor}; }
+  struct drawn : patch_gamma_functor {
+    static constexpr auto fields = named("exponent", &drawn::exponent);
+    auto prepare(const site& where) const {
+      for (const float e : exponent)
+        require(std::isfinite(e) && e > 0, where, "exponent ", e, " must be positive");
+      return drawn_for_channels<random_patch_gamma, patch_gamma_functor>{*this};
+    }
   };
 
   drawn draw(draws& random, const site& where) const {
     detail::check_interval(range, law, "range", where);
     require(range.low > 0, where, "range ", range, " must be positive");
     drawn result{};
-    result.functor.invert = invert;
-    result.functor.retain_statistics = retain_statistics;
+    result.invert = invert;
+    result.retain_statistics = retain_statistics;
     for (int channel = 0; channel < most_channels; ++channel) {
       const float own = detail::draw_from(range, law, random);
-      result.functor.exponent[channel] = one_exponent && channel > 0 ? result.functor.exponent[0] : own;
+      result.exponent[channel] = one_exponent && channel > 0 ? result.exponent[0] : own;
     }
     return result;
   }

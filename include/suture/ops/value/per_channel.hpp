@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "../../core/fields.hpp"
 #include "../../core/pipeline.hpp"
 
 namespace suture {
@@ -47,8 +48,9 @@ struct drawn_channels {
   using functor = decltype(prepared(std::declval<const drawn&>(), std::declval<const site&>()));
   static_assert(applies<functor, float>, "suture: per_channel takes random value operations of one channel");
 
-  drawn channel[most_channels];
-  bool on[most_channels];
+  drawing<drawn> channel[most_channels];
+
+  static constexpr auto fields = named("channels", &drawn_channels::channel);
 
   channel_functors<Operation, functor> prepare(const site& where) const {
     return prepare(where, std::make_index_sequence<most_channels>{});
@@ -57,7 +59,7 @@ struct drawn_channels {
 private:
   template <std::size_t... C>
   channel_functors<Operation, functor> prepare(const site& where, std::index_sequence<C...>) const {
-    return {{{prepared(channel[C], where), on[C] ? 1u : 0u}...}};
+    return {{{prepared(channel[C].parameters, where), channel[C].on ? 1u : 0u}...}};
   }
 };
 
@@ -86,19 +88,16 @@ private:
   template <std::size_t... C>
   detail::drawn_channels<Operation> draw(draws& random, const grid& g, const site& where,
                                          std::index_sequence<C...>) const {
-    bool on[most_channels];
-    const auto one = [&](std::size_t channel) {
-      on[channel] = random.bernoulli(channels.probability);
+    const auto one = [&](std::size_t) -> drawing<drawn_t<Operation>> {
+      const bool on = random.bernoulli(channels.probability);
       if constexpr (draws_on_grid<Operation>)
-        return Operation::draw(random, g, where);
+        return {Operation::draw(random, g, where), on};
       else
-        return Operation::draw(random, where);
+        return {Operation::draw(random, where), on};
     };
-    detail::drawn_channels<Operation> result{{one(C)...}, {}};  // in braces, so from the first channel to the last
-    for (std::size_t channel = 0; channel < most_channels; ++channel) {
-      result.on[channel] = on[channel];
-      if (channels.synchronized) result.channel[channel] = result.channel[0];
-    }
+    detail::drawn_channels<Operation> result{{one(C)...}};  // in braces, so from the first channel to the last
+    for (auto& channel : result.channel)
+      if (channels.synchronized) channel.parameters = result.channel[0].parameters;
     return result;
   }
 };

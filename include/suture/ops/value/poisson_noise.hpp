@@ -5,6 +5,7 @@
 #include <cfloat>
 #include <string_view>
 
+#include "../../core/fields.hpp"
 #include "../../core/vec.hpp"
 #include "../../core/voxel.hpp"
 #include "../../math/exponential.hpp"
@@ -139,12 +140,28 @@ struct poisson_noise {
   static constexpr std::string_view name = "poisson_noise";
   static constexpr std::uint16_t kind = 39;
 
-  shot_noise draw(draws& random, const site& where) const {
+  struct drawn {
+    float counts;
+    random_field inverted, expanded;
+
+    static constexpr auto fields = named("counts", &drawn::counts);
+
+    shot_noise prepare(const site& where) const {
+      check(counts, where);
+      return {counts, 1 / counts, inverted, expanded};
+    }
+  };
+
+  drawn draw(draws& random, const site& where) const {
     detail::check_interval(counts, law, "counts", where);
+    check(counts, where);
+    return {detail::draw_from(counts, law, random), random.field(1), random.field(2)};
+  }
+
+private:
+  static void check(const interval& counts, const site& where) {
     require(counts.low >= FLT_MIN && counts.high <= 0x1p126f, where, "counts ", counts,
             " must be positive, at most 2^126");
-    const float drawn = detail::draw_from(counts, law, random);
-    return {drawn, 1 / drawn, random.field(1), random.field(2)};
   }
 };
 

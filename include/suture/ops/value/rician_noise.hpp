@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "../../core/fields.hpp"
 #include "../../core/vec.hpp"
 #include "../../core/voxel.hpp"
 #include "../../math/elementary.hpp"
@@ -19,6 +20,11 @@ struct magnitude_noise {
   random_field quadrature;
 
   static constexpr std::string_view name = "magnitude_noise";
+  static constexpr auto fields = named("sigma", &magnitude_noise::sigma);
+
+  void check(const site& where) const {
+    require(std::isfinite(sigma) && sigma >= 0, where, "sigma ", sigma, " must not be negative");
+  }
 
   SUTURE_FN float operator()(float x, const voxel& at) const {
     const float real = fma(in_phase.normal(at.element), sigma, x + mean);

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan as JSON, and back: what was drawn for every sample, to be read, stored, edited and run again. Not part of
+// suture.hpp: it needs nlohmann/json 3.
+#pragma once
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../core/plan.hpp"
+#include "json_value.hpp"
+
+namespace suture {
+
+namespace detail {
+
+inline constexpr std::string_view replay_format = "suture plan";
+inline constexpr int replay_format_version = 1;
+
+inline std::string library_version() {
+  return std::to_string(SUTURE_VERSION_MAJOR) + '.' + std::to_string(SUTURE_VERSION_MINOR) + '.' +
+         std::to_string(SUTURE_VERSION_PATCH);
+}
+
+// Of every operation its name, and its kind where it is random.
+template <class Op>
+json signature_of() {
+  json j;
+  j["name"] = name_of<Op>();
+  if constexpr (random_operation<Op>) j["kind"] = Op::kind;
+  return j;
+}
+template <class... Ops>
+json signature(const chain<Ops...>*) {
+  return json::array({signature_of<Ops>()...});
+}
+
+// How many of the operations before I are random.
+template <std::size_t I, class... Ops>
+constexpr std::size_t random_before(const chain<Ops...>*) {
+  constexpr std::array<bool, sizeof...(Ops)> random{random_operation<Ops>...};
+  std::size_t n = 0;
+  for (std::size_t i = 0; i < I; ++i) n += random[i] ? 1 : 0;
+  return n;
+}
+
+template <class Chain, std::size_t... I>
+json drawn_steps(const planned<Chain>& plan, std::size_t sample, std::index_sequence<I...>) {
+  json steps = json::array();
+  const auto add = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
+    using Op = element_t<J, decltype(Chain::operations)>;
+    if constexpr (random_operation<Op>) {
+      json step;
+      step["name"] = name_of<Op>();
+      step["parameters"] =
+          written(plan.template drawn<J>(sample), {name_of<Op>(), static_cast<std::int64_t>(sample)}, "parameters");
+      steps.push_back(std::move(step));
+    }
+  };
+  (add(std::integral_constant<std::size_t, I>{}), ...);
+  return steps;
+}
+
+// The same pipeline, written by the same version of the library?
+inline void check_signature(const json& j, const json& own, const site& where) {
+  check_object(j, {"format", "format_version", "library_version", "pipeline", "seed", "epoch", "evaluation", "samples"},
+               where, "the plan");
+  require(j["format"] == replay_format, where, "format ", shown(j["format"]), " is not \"", replay_format, '"');
+  require(j["format_version"] == replay_format_version, where, "format_version ", shown(j["format_version"]),
+          ", this library reads ", replay_format_version);
+  require(j["library_version"] == library_version(), where, "written by version ", shown(j["library_version"]),
+          " of the library, this is ", library_version());
+  const json& steps = j["pipeline"];
+  require(steps.is_array(), where, "pipeline ", shown(steps), " is not a list");
+  for (std::size_t i = 0; i < steps.size() && i < own.size(); ++i)
+    require(steps[i] == own[i], where, "another pipeline: operation ", i, " is ", shown(steps[i]), " there and ",
+            shown(own[i]), " here");
+  require(steps.size() == own.size(), where, "another pipeline: ", steps.size(), " operations there and ", own.size(),
+          " here");
+}
+
+// What operation I drew is what the JSON says; the random fields stay as seed and sample id make them.
+template <class Chain>
+struct read_drawing {
+  const json& samples;
+
+  template <std::size_t I, class Drawn>
+  void operator()(drawing<Drawn>& drawn, std::size_t sample) const {
+    using Op = element_t<I, decltype(Chain::operations)>;
+    const site where{name_of<Op>(), static_cast<std::int64_t>(sample)};
+    constexpr std::size_t number = random_before<I>(static_cast<const Chain*>(nullptr));
+    const json& step = samples[sample]["steps"][number];
+    check_object(step, {"name", "parameters"}, where, "step " + std::to_string(number));
+    require(step["name"] == name_of<Op>(), where, "step ", number, " is ", shown(step["name"]));
+    read(step["parameters"], drawn, where, "parameters");
+  }
+};
+
+}  // namespace detail
+
+// to_json: a plan with all that was drawn for it. Read back by plan_from_json it gives the same bits.
+//   { "format": "suture plan", "format_version": 1, "library_version": "0.1.0",
+//     "pipeline": [{"name": "window"}, {"name": "random_affine", "kind": 1}, ...],
+//     "seed": 42, "epoch": 3, "evaluation": false,
+//     "samples": [{"id": 17, "source": {"extents": ..., "spacing": ..., "origin": ..., "direction": ...},
+//                  "steps": [{"name": "random_affine", "parameters": {"rotate_deg": [0, 0, 12.5], ...}},
+//                            {"name": "random_gamma", "parameters": "not drawn"}, ...]}, ...] }
+// Steps are the random operations. Numbers are the shortest that read back as the same bits. What is not drawn, as the
+// centre of a window, is the pipeline's and not in the JSON; random fields follow from seed, epoch, id and kind.
+// Errors: a parameter that is not finite.
+template <class Chain>
+nlohmann::ordered_json to_json(const planned<Chain>& plan) {
+  detail::json j;
+  j["format"] = detail::replay_format;
+  j["format_version"] = detail::replay_format_version;
+  j["library_version"] = detail::library_version();
+  j["pipeline"] = detail::signature(static_cast<const Chain*>(nullptr));
+  j["seed"] = plan.seed();
+  j["epoch"] = plan.epoch();
+  j["evaluation"] = plan.evaluation();
+  detail::json& samples = j["samples"] = detail::json::array();
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    detail::json sample;
+    sample["id"] = plan.sample_id(i);
+    sample["source"] = detail::written(plan.source_grid(i), {"to_json", static_cast<std::int64_t>(i)}, "source");
+    sample["steps"] = detail::drawn_steps(plan, i, std::make_index_sequence<Chain::size>{});
+    samples.push_back(std::move(sample));
+  }
+  return j;
+}
+
+// plan_from_json: the plan that the JSON tells of, for the pipeline it was written from. Parameters are taken as they
+//   stand there, so an edited one takes effect, "not drawn" switches an operation off for a sample, and parameters in
+//   place of it on.
+// Errors: JSON of another pipeline, library version or format; a field that is missing, unknown, of the wrong type or
+// out of range; what the operations refuse. Views of other grids are refused by the run.
+template <class Pipeline>
+auto plan_from_json(const Pipeline& operations, const nlohmann::ordered_json& j) {
+  const auto c = as_chain(operations);
+  using chain_type = std::remove_const_t<decltype(c)>;
+  const site where{"plan_from_json"};
+  detail::check_signature(j, detail::signature(static_cast<const chain_type*>(nullptr)), where);
+  settings s;
+  detail::read(j["seed"], s.seed, where, "seed");
+  detail::read(j["epoch"], s.epoch, where, "epoch");
+  detail::read(j["evaluation"], s.evaluation, where, "evaluation");
+  const detail::json& samples = j["samples"];
+  require(samples.is_array(), where, "samples is not a list");
+  constexpr std::size_t steps = detail::random_before<chain_type::size>(static_cast<const chain_type*>(nullptr));
+  std::vector<grid> grids(samples.size());
+  std::vector<std::uint64_t> ids(samples.size());
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const site here{"plan_from_json", static_cast<std::int64_t>(i)};
+    detail::check_object(samples[i], {"id", "source", "steps"}, here, "the sample");
+    detail::read(samples[i]["id"], ids[i], here, "id");
+    detail::read(samples[i]["source"], grids[i], here, "source");
+    const detail::json& drawn = samples[i]["steps"];
+    require(drawn.is_array() && drawn.size() == steps, here, "steps are not a list of ", steps,
+            ", one for each random operation");
+  }
+  s.sample_ids = ids;
+  return planned<chain_type>(c, grids, s, detail::read_drawing<chain_type>{samples});
+}
+
+}  // namespace suture

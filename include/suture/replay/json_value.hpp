@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values as JSON, and back: numbers, lists, and structs that name their fields.
+#pragma once
+
+#include <charconv>
+#include <cmath>
+#include <concepts>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "../core/concepts.hpp"
+#include "../core/error.hpp"
+#include "../core/fields.hpp"
+#include "../core/vec.hpp"
+
+namespace suture::detail {
+
+using json = nlohmann::ordered_json;
+
+inline constexpr std::string_view not_drawn = "not drawn";
+
+// A value in a message.
+inline std::string shown(const json& j) {
+  const std::string text = j.dump(-1, ' ', false, json::error_handler_t::replace);
+  return text.size() <= 80 ? text : text.substr(0, 77) + "...";
+}
+
+template <class T>
+struct is_drawing : std::false_type {};
+template <class Drawn>
+struct is_drawing<drawing<Drawn>> : std::true_type {};
+
+template <class T>
+concept number = std::is_arithmetic_v<T> && !std::same_as<T, bool>;
+template <class T>
+concept wraps_array = std::is_class_v<T> && (requires(T& t) { t.v; } || requires(T& t) { t.m; });
+template <class T>
+concept named_enum = std::is_enum_v<T> && requires(T t) { names_of(t); };
+template <class T>
+concept names_its_fields = requires { T::fields.names; };
+
+template <class T>
+auto& array_of(T& t) {
+  if constexpr (requires { t.v; })
+    return t.v;
+  else
+    return t.m;
+}
+
+template <class T>
+concept has_json_form =
+    std::is_arithmetic_v<T> || std::is_array_v<T> || wraps_array<T> || named_enum<T> || is_drawing<T>::value ||
+    names_its_fields<T>;
+
+// The double nearest to the shortest decimal of a float, which reads better, where it is the same float.
+inline double shortest(float x) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, x).ptr;
+  double d = 0;
+  std::from_chars(text, end, d);
+  return static_cast<float>(d) == x ? d : static_cast<double>(x);
+}
+
+template <class T>
+json written(const T& value, const site& where, const std::string& path) {
+  static_assert(has_json_form<T>,
+                "suture: parameters without names: a struct that a random operation draws names what is drawn, "
+                "static constexpr auto fields = named(\"factor\", &contrast::factor); an enum has names_of");
+  if constexpr (std::is_floating_point_v<T>) {
+    require(std::isfinite(value), where, path, ' ', value, " is not finite");
+    if constexpr (std::same_as<T, float>)
+      return shortest(value);
+    else
+      return value;
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    return value;
+  } else if constexpr (std::is_array_v<T>) {
+    json list = json::array();
+    for (const auto& each : value) list.push_back(written(each, where, path));
+    return list;
+  } else if constexpr (wraps_array<T>) {
+    return written(array_of(value), where, path);
+  } else if constexpr (named_enum<T>) {
+    return names_of(value)[static_cast<std::size_t>(value)];
+  } else if constexpr (is_drawing<T>::value) {
+    if (!value.on) return not_drawn;
+    return written(value.parameters, where, path);
+  } else if constexpr (names_its_fields<T>) {
+    json object = json::object();
+    const auto one = [&]<class Member>(std::string_view name, const Member& member) {
+      const std::string key(name);
+      if constexpr (std::is_member_object_pointer_v<Member>) {
+        object[key] = written(value.*member, where, key);
+      } else {
+        json& list = object[key] = json::array();
+        for (std::int32_t i = 0; i < value.*member.count; ++i)
+          list.push_back(written((value.*member.elements)[static_cast<std::size_t>(i)], where, key));
+      }
+    };
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (one(T::fields.names[I], get<I>(T::fields.members)), ...);
+    }(std::make_index_sequence<T::fields.names.size()>{});
+    return object;
+  } else {
+    return nullptr;
+  }
+}
+
+// An object of exactly these fields.
+template <class Names>
+void check_members(const json& j, const Names& names, const site& where, const std::string& path) {
+  require(j.is_object(), where, path, ' ', shown(j), " is not an object");
+  for (const std::string_view name : names)
+    require(j.contains(std::string(name)), where, path, " has no field \"", name, '"');
+  for (const auto& [key, value] : j.items()) {
+    bool known = false;
+    for (const std::string_view name : names) known = known || key == name;
+    require(known, where, path, " has the unknown field \"", key, '"');
+  }
+}
+inline void check_object(const json& j, std::initializer_list<std::string_view> names, const site& where,
+                         const std::string& path) {
+  check_members(j, names, where, path);
+}
+
+template <class T>
+void read_number(const json& j, T& value, const site& where, const std::string& path) {
+  if constexpr (std::is_floating_point_v<T>) {
+    require(j.is_number(), where, path, ' ', shown(j), " is not a number");
+    const auto d = j.get<double>();
+    value = static_cast<T>(d);
+    require(std::isfinite(d) && std::isfinite(value), where, path, ' ', d, " is out of range");
+  } else {
+    require(j.is_number_integer(), where, path, ' ', shown(j), " is not an integer");
+    const bool fits = j.is_number_unsigned() ? std::in_range<T>(j.get<std::uint64_t>())
+                                             : std::in_range<T>(j.get<std::int64_t>());
+    require(fits, where, path, ' ', shown(j), " is out of range");
+    value = j.get<T>();
+  }
+}
+
+template <class T>
+void read(const json& j, T& value, const site& where, const std::string& path);
+
+// As many elements as there is room for, unless fewer are allowed; returns how many.
+template <class Array>
+std::size_t read_list(const json& j, Array& values, bool fewer, const site& where, const std::string& path) {
+  const std::size_t room = std::size(values);
+  require(j.is_array(), where, path, ' ', shown(j), " is not a list");
+  require(fewer ? j.size() <= room : j.size() == room, where, path, " has ", j.size(), " elements, not ",
+          fewer ? "at most " : "", room);
+  for (std::size_t i = 0; i < j.size(); ++i) read(j[i], values[i], where, path + '[' + std::to_string(i) + ']');
+  return j.size();
+}
+
+template <class T>
+void read(const json& j, T& value, const site& where, const std::string& path) {
+  static_assert(has_json_form<T>);
+  if constexpr (std::same_as<T, bool>) {
+    require(j.is_boolean(), where, path, ' ', shown(j), " is not true or false");
+    value = j.get<bool>();
+  } else if constexpr (number<T>) {
+    read_number(j, value, where, path);
+  } else if constexpr (std::is_array_v<T>) {
+    read_list(j, value, false, where, path);
+  } else if constexpr (wraps_array<T>) {
+    read(j, array_of(value), where, path);
+  } else if constexpr (named_enum<T>) {
+    constexpr auto names = names_of(T{});
+    bool known = false;
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (j == names[i]) {
+        value = static_cast<T>(i);
+        known = true;
+      }
+    require(known, where, path, ' ', shown(j), " is not a name of it");
+  } else if constexpr (is_drawing<T>::value) {
+    value.on = j != not_drawn;
+    if (value.on) read(j, value.parameters, where, path);
+  } else if constexpr (names_its_fields<T>) {
+    check_members(j, T::fields.names, where, path);
+    const auto one = [&]<class Member>(std::string_view name, const Member& member) {
+      const json& field = j[std::string(name)];
+      const std::string inner = path + '.' + std::string(name);
+      if constexpr (std::is_member_object_pointer_v<Member>)
+        read(field, value.*member, where, inner);
+      else
+        value.*member.count = static_cast<std::int32_t>(read_list(field, value.*member.elements, true, where, inner));
+    };
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (one(T::fields.names[I], get<I>(T::fields.members)), ...);
+    }(std::make_index_sequence<T::fields.names.size()>{});
+  }
+}
+
+}  // namespace suture::detail
