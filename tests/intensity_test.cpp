@@ -273,7 +273,7 @@ TEST(poisson_noise, expands_the_distribution_function_from_12_on) {
 
 TEST(poisson_noise, takes_every_value) {
   draws random = random_of(2);
-  const shot_noise f = poisson_noise{.counts = 100}.draw(random, here);
+  const shot_noise f = poisson_noise{.counts = 100}.draw(random, here).prepare(here);
   for (std::uint64_t e = 0; e < 64; ++e) {
     const voxel at{0, 0, 0, 0, 0, e, 64};
     EXPECT_EQ(f(0, at), 0);

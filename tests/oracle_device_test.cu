@@ -15,6 +15,7 @@
 #include "support/training_recipe.hpp"
 #include "suture/ops/geometry/flip.hpp"
 #include "suture/ops/value/cast.hpp"
+#include "suture/replay/json.hpp"
 
 namespace {
 
@@ -155,6 +156,18 @@ TEST(Device, GivesTheBitsOfTheHost) {
   const support::recipe r;
   const std::vector<support::sample_data> batch = support::make_batch();
   EXPECT_TRUE(same_bits(run_recipe<support::device_executor>(r, batch), run_recipe<support::host_executor>(r, batch)));
+}
+
+TEST(Device, ReplaysAPlanReadFromJson) {
+  const support::recipe r;
+  const std::vector<support::sample_data> batch = support::make_batch();
+  const recipe_result replayed =
+      with_recipe<support::device_executor>(r, batch, [&](const auto& plan, const auto&... bound) {
+        const std::string text = suture::to_json(plan).dump();
+        const auto again = suture::plan_from_json(support::training(r), nlohmann::ordered_json::parse(text));
+        support::device_executor::run(again, bound...);
+      });
+  EXPECT_TRUE(same_bits(replayed, run_recipe<support::host_executor>(r, batch)));
 }
 
 // A kernel of the user's own: every voxel asked for alone, written where the user likes.

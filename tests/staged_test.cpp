@@ -287,10 +287,10 @@ TEST(filters, sharpen_adds_what_the_blur_takes_away) {
 TEST(filters, a_sigma_is_drawn_for_every_axis_channel_or_sample) {
   for (const sigma_of each : {sigma_of::axis, sigma_of::channel, sigma_of::sample}) {
     draws random(1, 2, 3, 4);
-    const blur_filter f = random_gaussian_blur{.each = each}.draw(random, {"test"}).filter;
-    EXPECT_EQ(f.sigmas[0][0] == f.sigmas[0][1], each != sigma_of::axis);
-    EXPECT_EQ(f.sigmas[1][0] == f.sigmas[1][2], each != sigma_of::axis);
-    EXPECT_EQ(f.sigmas[0][0] == f.sigmas[1][0], each == sigma_of::sample);
+    const auto drawn = random_gaussian_blur{.each = each}.draw(random, {"test"});
+    EXPECT_EQ(drawn.sigma[0][0] == drawn.sigma[0][1], each != sigma_of::axis);
+    EXPECT_EQ(drawn.sigma[1][0] == drawn.sigma[1][2], each != sigma_of::axis);
+    EXPECT_EQ(drawn.sigma[0][0] == drawn.sigma[1][0], each == sigma_of::sample);
   }
 }
 

@@ -14,6 +14,7 @@ struct log_compress {
   float knee = 100;
 
   static constexpr std::string_view name = "log_compress";
+  static constexpr auto fields = suture::named("knee", &log_compress::knee);
 
   struct functor {
     float inverse_knee;

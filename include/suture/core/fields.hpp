@@ -33,7 +33,7 @@ namespace detail {
 template <std::size_t... I, class... Arguments>
 constexpr auto named_from(std::index_sequence<I...>, const pack<Arguments...>& a) {
   return named_members<element_t<2 * I + 1, pack<Arguments...>>...>{{{std::string_view(get<2 * I>(a))...}},
-                                                                     {{{get<2 * I + 1>(a)}...}}};
+                                                                    {{{get<2 * I + 1>(a)}...}}};
 }
 }  // namespace detail
 

@@ -2,6 +2,7 @@
 // Values as JSON, and back: numbers, lists, and structs that name their fields.
 #pragma once
 
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <concepts>
@@ -37,11 +38,20 @@ struct is_drawing<drawing<Drawn>> : std::true_type {};
 template <class T>
 concept number = std::is_arithmetic_v<T> && !std::same_as<T, bool>;
 template <class T>
-concept wraps_array = std::is_class_v<T> && (requires(T& t) { t.v; } || requires(T& t) { t.m; });
+concept fixed_list = std::is_array_v<T> || requires {
+  std::tuple_size<T>::value;
+};
 template <class T>
-concept named_enum = std::is_enum_v<T> && requires(T t) { names_of(t); };
+concept wraps_array = std::is_class_v<T> &&(
+    requires(T& t) { t.v; } || requires(T & t) { t.m; });
 template <class T>
-concept names_its_fields = requires { T::fields.names; };
+concept named_enum = std::is_enum_v<T> && requires(T t) {
+  names_of(t);
+};
+template <class T>
+concept names_its_fields = requires {
+  T::fields.names;
+};
 
 template <class T>
 auto& array_of(T& t) {
@@ -52,9 +62,8 @@ auto& array_of(T& t) {
 }
 
 template <class T>
-concept has_json_form =
-    std::is_arithmetic_v<T> || std::is_array_v<T> || wraps_array<T> || named_enum<T> || is_drawing<T>::value ||
-    names_its_fields<T>;
+concept has_json_form = std::is_arithmetic_v<T> || fixed_list<T> || wraps_array<T> || named_enum<T> ||
+    is_drawing<T>::value || names_its_fields<T>;
 
 // The double nearest to the shortest decimal of a float, which reads better, where it is the same float.
 inline double shortest(float x) {
@@ -78,7 +87,7 @@ json written(const T& value, const site& where, const std::string& path) {
       return value;
   } else if constexpr (std::is_arithmetic_v<T>) {
     return value;
-  } else if constexpr (std::is_array_v<T>) {
+  } else if constexpr (fixed_list<T>) {
     json list = json::array();
     for (const auto& each : value) list.push_back(written(each, where, path));
     return list;
@@ -101,9 +110,8 @@ json written(const T& value, const site& where, const std::string& path) {
           list.push_back(written((value.*member.elements)[static_cast<std::size_t>(i)], where, key));
       }
     };
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (one(T::fields.names[I], get<I>(T::fields.members)), ...);
-    }(std::make_index_sequence<T::fields.names.size()>{});
+    [&]<std::size_t... I>(std::index_sequence<I...>) { (one(T::fields.names[I], get<I>(T::fields.members)), ...); }
+    (std::make_index_sequence<T::fields.names.size()>{});
     return object;
   } else {
     return nullptr;
@@ -136,8 +144,8 @@ void read_number(const json& j, T& value, const site& where, const std::string& 
     require(std::isfinite(d) && std::isfinite(value), where, path, ' ', d, " is out of range");
   } else {
     require(j.is_number_integer(), where, path, ' ', shown(j), " is not an integer");
-    const bool fits = j.is_number_unsigned() ? std::in_range<T>(j.get<std::uint64_t>())
-                                             : std::in_range<T>(j.get<std::int64_t>());
+    const bool fits =
+        j.is_number_unsigned() ? std::in_range<T>(j.get<std::uint64_t>()) : std::in_range<T>(j.get<std::int64_t>());
     require(fits, where, path, ' ', shown(j), " is out of range");
     value = j.get<T>();
   }
@@ -165,7 +173,7 @@ void read(const json& j, T& value, const site& where, const std::string& path) {
     value = j.get<bool>();
   } else if constexpr (number<T>) {
     read_number(j, value, where, path);
-  } else if constexpr (std::is_array_v<T>) {
+  } else if constexpr (fixed_list<T>) {
     read_list(j, value, false, where, path);
   } else if constexpr (wraps_array<T>) {
     read(j, array_of(value), where, path);
@@ -191,9 +199,8 @@ void read(const json& j, T& value, const site& where, const std::string& path) {
       else
         value.*member.count = static_cast<std::int32_t>(read_list(field, value.*member.elements, true, where, inner));
     };
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (one(T::fields.names[I], get<I>(T::fields.members)), ...);
-    }(std::make_index_sequence<T::fields.names.size()>{});
+    [&]<std::size_t... I>(std::index_sequence<I...>) { (one(T::fields.names[I], get<I>(T::fields.members)), ...); }
+    (std::make_index_sequence<T::fields.names.size()>{});
   }
 }
 

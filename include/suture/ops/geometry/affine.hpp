@@ -147,9 +147,8 @@ struct affine {
   point3 translate{0, 0, 0};
   affine_convention convention = affine_convention::suture;
 
-  static constexpr auto fields =
-      named("rotate_deg", &affine::rotate_deg, "scale", &affine::scale, "shear", &affine::shear,
-            "translate", &affine::translate);
+  static constexpr auto fields = named("rotate_deg", &affine::rotate_deg, "scale", &affine::scale, "shear",
+                                       &affine::shear, "translate", &affine::translate);
 
   geometry_step step(const grid& input, const site& where) const {
     check(where);

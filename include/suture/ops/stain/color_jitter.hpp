@@ -17,7 +17,9 @@
 namespace suture {
 
 enum class color_step : std::uint8_t { brightness, contrast, saturation, hue };
-constexpr std::array<std::string_view, 4> names_of(color_step) { return {"brightness", "contrast", "saturation", "hue"}; }
+constexpr std::array<std::string_view, 4> names_of(color_step) {
+  return {"brightness", "contrast", "saturation", "hue"};
+}
 
 // The four steps of torchvision's ColorJitter, in `order`, each limited to [0, white]:
 //   brightness   x brightness
@@ -43,8 +45,8 @@ struct color_jitter {
 
   static constexpr std::string_view name = "color_jitter";
   static constexpr auto fields =
-      named("brightness", &color_jitter::brightness, "contrast", &color_jitter::contrast,
-            "saturation", &color_jitter::saturation, "hue", &color_jitter::hue, "order", &color_jitter::order);
+      named("brightness", &color_jitter::brightness, "contrast", &color_jitter::contrast, "saturation",
+            &color_jitter::saturation, "hue", &color_jitter::hue, "order", &color_jitter::order);
 
   // x factor + grey(x) of_grey + g of_pivot: what the steps but hue have in common.
   struct blend {

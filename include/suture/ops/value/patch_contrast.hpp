@@ -51,9 +51,7 @@ struct random_patch_contrast {
 
   struct drawn : patch_contrast_functor {
     static constexpr auto fields = named("factor", &drawn::factor);
-    auto prepare(const site&) const {
-      return drawn_for_channels<random_patch_contrast, patch_contrast_functor>{*this};
-    }
+    auto prepare(const site&) const { return drawn_for_channels<random_patch_contrast, patch_contrast_functor>{*this}; }
   };
 
   drawn draw(draws& random, const site& where) const {

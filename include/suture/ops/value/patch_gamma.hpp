@@ -77,8 +77,7 @@ struct random_patch_gamma {
   struct drawn : patch_gamma_functor {
     static constexpr auto fields = named("exponent", &drawn::exponent);
     auto prepare(const site& where) const {
-      for (const float e : exponent)
-        require(std::isfinite(e) && e > 0, where, "exponent ", e, " must be positive");
+      for (const float e : exponent) require(std::isfinite(e) && e > 0, where, "exponent ", e, " must be positive");
       return drawn_for_channels<random_patch_gamma, patch_gamma_functor>{*this};
     }
   };
