@@ -68,6 +68,9 @@ void every_step(benchmark::State& state) {
 void blur(benchmark::State& state) { measure(state, crop | gaussian_blur{.sigma = 1} | cast<half>{}); }
 void low_resolution(benchmark::State& state) { measure(state, crop | random_low_resolution{} | cast<half>{}); }
 void median(benchmark::State& state) { measure(state, crop | median_filter{} | cast<half>{}); }
+void shuffle(benchmark::State& state) {
+  measure(state, crop | random_coarse_shuffle{.holes = 8, .size = {16, 32, 32}} | cast<half>{});
+}
 void sharpening(benchmark::State& state) { measure(state, crop | sharpen{} | cast<half>{}); }
 void patch_contrast(benchmark::State& state) { measure(state, crop | random_patch_contrast{} | cast<half>{}); }
 void patch_gamma(benchmark::State& state) { measure(state, crop | random_patch_gamma{} | cast<half>{}); }
@@ -77,6 +80,7 @@ BENCHMARK(every_step)->Unit(benchmark::kMillisecond);
 BENCHMARK(blur)->Unit(benchmark::kMillisecond);
 BENCHMARK(low_resolution)->Unit(benchmark::kMillisecond);
 BENCHMARK(median)->Unit(benchmark::kMillisecond);
+BENCHMARK(shuffle)->Unit(benchmark::kMillisecond);
 BENCHMARK(sharpening)->Unit(benchmark::kMillisecond);
 BENCHMARK(patch_contrast)->Unit(benchmark::kMillisecond);
 BENCHMARK(patch_gamma)->Unit(benchmark::kMillisecond);

@@ -20,6 +20,7 @@
 #include "mask/mask_image.hpp"
 #include "mask/morphology.hpp"
 #include "mask/tissue_mask.hpp"
+#include "ops/filter/coarse_shuffle.hpp"
 #include "ops/filter/gaussian_blur.hpp"
 #include "ops/filter/low_resolution.hpp"
 #include "ops/filter/median.hpp"

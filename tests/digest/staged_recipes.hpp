@@ -37,6 +37,9 @@ void for_each_staged_recipe(const F& f) {
         random_coarse_dropout{.holes = 5, .size = {3, 3, 3}, .max_size = {9, 20, 20}, .fill = {0, 99}} |
         random_patch_contrast{} | per_channel(random_bias_field{.degree = 1}) |
         per_channel(gaussian_noise{.sigma = 9}) | cast<std::int16_t>{});
+  f("coarse_shuffle", crop_or_pad{patch} | brightness{.offset = 3} |
+                          random_coarse_shuffle{.holes = {2, 6}, .size = {3, 5, 4}, .max_size = {9, 20, 20}} |
+                          random_patch_contrast{} | cast<std::int16_t>{});
   f("statistics_first",
     random_patch_gamma{} | clamp{-300, 600} | random_patch_contrast{} | random_patch_gamma{.invert = true});
 }

@@ -30,6 +30,9 @@ public:
     u[3] = unit_half_open(words.word[3]);
   }
 
+  // The four words of a block, as keys of something else.
+  SUTURE_FN philox_block words(std::uint64_t block) const { return stream_.block(block); }
+
   // Standard normal.
   SUTURE_FN float normal(std::uint64_t element) const {
     const philox_block words = stream_.block(element >> 2);

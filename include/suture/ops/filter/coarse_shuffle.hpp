@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// The voxels within boxes in random order.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "../../core/grid.hpp"
+#include "../../core/steps.hpp"
+#include "../value/coarse_dropout.hpp"
+
+namespace suture {
+
+namespace detail {
+
+// Two multiplications whose upper and lower words are folded: every bit of the result depends on every bit of x.
+SUTURE_FN std::uint32_t scrambled(std::uint32_t x) {
+  const std::uint64_t a = std::uint64_t{0xD2511F53u} * x;
+  const std::uint64_t b =
+      std::uint64_t{0xCD9E8D57u} * (static_cast<std::uint32_t>(a >> 32) ^ static_cast<std::uint32_t>(a) ^ 0x9E3779B9u);
+  return static_cast<std::uint32_t>(b >> 32) ^ static_cast<std::uint32_t>(b);
+}
+
+// Where element i of a permutation of 0 .. n - 1 comes from, n <= 2^31: a Feistel network over the least power of two
+// that holds n, walked on until it is back among the n. No table, and for every key a bijection.
+SUTURE_FN std::uint32_t permuted(std::uint32_t i, std::uint32_t n, const philox_block& key) {
+  std::uint32_t bits = 0;
+  while (bits < 31 && (std::uint32_t{1} << bits) < n) ++bits;
+  const std::uint32_t lower = bits / 2, upper_mask = (std::uint32_t{1} << (bits - lower)) - 1;
+  const std::uint32_t lower_mask = (std::uint32_t{1} << lower) - 1;
+  do {
+    std::uint32_t high = i >> lower, low = i & lower_mask;
+    SUTURE_UNROLL
+    for (std::uint32_t round = 0; round < 4; ++round) {
+      low ^= scrambled(high ^ key.word[round]) & lower_mask;
+      high ^= scrambled(low + (key.word[round] << 16 | key.word[round] >> 16)) & upper_mask;
+    }
+    i = high << lower | low;
+  } while (i >= n);
+  return i;
+}
+
+}  // namespace detail
+
+// The voxels within each of `count` boxes in random order, every channel in its own; where boxes overlap, one after the
+// other. The order of box b in channel c comes from the words of block 2^32 b + c of `field`. Boxes are voxels of the
+// patch; what of them lies outside is cut off.
+// Errors: a count outside 0 .. 32, a size that is negative or above 2^24, a box of more than 2^31 voxels.
+struct coarse_shuffle {
+  using hole = coarse_dropout::hole;
+
+  std::array<hole, detail::most_holes> holes;
+  std::int32_t count;
+  random_field field = {};
+
+  static constexpr std::string_view name = "coarse_shuffle";
+
+  struct functor {
+    hole holes[detail::most_holes];
+    std::int32_t count;
+    random_field field;
+
+    SUTURE_FN bool active(std::int32_t) const { return count > 0; }
+
+    template <class Read>
+    SUTURE_FN float operator()(const Read& read, const std::int32_t (&n)[3], std::int32_t z, std::int32_t y,
+                               std::int32_t x, std::int32_t channel) const {
+      std::int32_t at[3] = {z, y, x};
+      for (std::int32_t b = count - 1; b >= 0; --b)  // what the last box did last is undone first
+        if (within(holes[b], 0, at[0]) && within(holes[b], 1, at[1]) && within(holes[b], 2, at[2]))
+          step_back(b, n, at, channel);
+      return read(at[0], at[1], at[2]);
+    }
+
+    SUTURE_FN static bool within(const hole& box, int axis, std::int32_t index) {
+      return coarse_dropout::functor::within(box, axis, index);
+    }
+
+    // Where box b took the voxel from.
+    SUTURE_FN void step_back(std::int32_t b, const std::int32_t (&n)[3], std::int32_t (&at)[3],
+                             std::int32_t channel) const {
+      std::uint32_t start[3], size[3];
+      for (int k = 0; k < 3; ++k) {
+        const std::int32_t begin = holes[b].start[k], end = begin + holes[b].size[k];
+        start[k] = static_cast<std::uint32_t>(begin > 0 ? begin : 0);
+        size[k] = static_cast<std::uint32_t>(end < n[k] ? end : n[k]) - start[k];
+      }
+      std::uint32_t i = 0;
+      for (int k = 0; k < 3; ++k) i = i * size[k] + (static_cast<std::uint32_t>(at[k]) - start[k]);
+      const std::uint64_t block = static_cast<std::uint64_t>(b) << 32 | static_cast<std::uint32_t>(channel);
+      i = detail::permuted(i, size[0] * size[1] * size[2], field.words(block));
+      const std::uint32_t row = i / size[2];
+      at[2] = static_cast<std::int32_t>(start[2] + (i - row * size[2]));
+      const std::uint32_t plane = row / size[1];
+      at[1] = static_cast<std::int32_t>(start[1] + (row - plane * size[1]));
+      at[0] = static_cast<std::int32_t>(start[0] + plane);
+    }
+  };
+
+  functor prepare(const site& where) const {
+    require(count >= 0 && count <= detail::most_holes, where, "count ", count, " is not in 0 .. ", detail::most_holes);
+    functor f{{}, count, field};
+    for (std::int32_t b = 0; b < count; ++b) {
+      const hole& box = f.holes[b] = holes[static_cast<std::size_t>(b)];
+      double voxels = 1;
+      for (int axis = 0; axis < 3; ++axis) {
+        require(box.size[axis] >= 0 && box.size[axis] <= (1 << 24), where, "hole ", b, " has the size ",
+                box.size[axis]);
+        require(std::abs(std::int64_t{box.start[axis]}) <= (1 << 24), where, "hole ", b, " starts at ",
+                box.start[axis]);
+        voxels *= box.size[axis];
+      }
+      require(voxels <= 0x1p31, where, "hole ", b, " has ", voxels, " voxels, at most 2^31 can be shuffled");
+    }
+    return f;
+  }
+};
+
+// coarse_shuffle with boxes drawn for each sample, the same for all channels, as random_coarse_dropout draws them:
+// their number from `holes`, the size of each along each axis uniform between `size` and `max_size` (0: the whole axis,
+// and as `size`), the place uniform among those inside the patch. Errors: holes outside 0 .. 32, a negative size, size
+// above max_size, a box of more than 2^31 voxels. Source: MONAI RandCoarseShuffle; Kang et al. 2017, PatchShuffle
+// regularization.
+struct random_coarse_shuffle {
+  integer_interval holes;
+  extent3 size;
+  extent3 max_size = {0, 0, 0};
+  float probability = 1;
+
+  static constexpr std::string_view name = "random_coarse_shuffle";
+  static constexpr std::uint16_t kind = 42;
+
+  // 193 slots whatever the number of holes.
+  coarse_shuffle draw(draws& random, const grid& g, const site& where) const {
+    const coarse_dropout boxes =
+        random_coarse_dropout{.holes = holes, .size = size, .max_size = max_size}.draw(random, g, where);
+    return {.holes = boxes.holes, .count = boxes.count, .field = random.field(1)};
+  }
+};
+
+}  // namespace suture
