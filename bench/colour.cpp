@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "cpu_machine.hpp"
+
 namespace {
 
 constexpr std::size_t count = 16;
@@ -60,7 +62,8 @@ void apply_row(benchmark::State& state, const Pipeline& pipeline) {
     suture::run(suture::cpu{static_cast<int>(state.range(0))}, plan, suture::image(t.ins, t.outs));
     benchmark::ClobberMemory();
   }
-  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(t.in.size() / 3));
+  const auto bytes = static_cast<double>(t.in.size());
+  bench::count_work(state, static_cast<int>(state.range(0)), 2 * bytes, bytes / 3);
 }
 
 template <class Fit>
@@ -71,7 +74,8 @@ void fit_row(benchmark::State& state, const Fit& how) {
     suture::fit(suture::cpu{static_cast<int>(state.range(0))}, how, t.ins, suture::everything{}, std::span(results));
     benchmark::DoNotOptimize(results.data());
   }
-  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(t.in.size() / 3));
+  const auto bytes = static_cast<double>(t.in.size());
+  bench::count_work(state, static_cast<int>(state.range(0)), bytes, bytes / 3);
 }
 
 template <class Row>

@@ -1,25 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of the CT benchmarks, the same for every executor, and how one row is measured. A backend says where memory
-// lies, how a run is timed and how fast a copy is (see cpu_backend in ct.cpp).
-//
-// Time is the median of the samples, p10_us and p90_us stand beside it. bytes_per_second counts useful bytes: every
-// input voxel under the output read once, every output voxel written once. pct_copy is their share of the bandwidth of
-// a plain copy, measured in the same process, which counts bytes read and written. cpu_us is processor time, which
-// other programs on the machine disturb less; host_us what queueing a run on a device costs the host.
+// The rows of the CT benchmarks, the same for every machine; they ask it for image(i) and labels(i), the i-th volume.
 #pragma once
-
-#include <benchmark/benchmark.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <cstring>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "ct_volume.hpp"
 #include "suture/suture.hpp"
+#include "timing.hpp"
 
 namespace bench {
 
@@ -28,35 +13,11 @@ struct scene {
   suture::grid volume{.extents = {160, 320, 320}, .spacing = {1.5625, 0.8, 0.8}};
   std::vector<std::int64_t> patches{96, 128};
   suture::extent3 cubic{128, 128, 128};
-  double seconds = 0.2;  // of samples for a row
-  bool tiny = false;
 };
 
-inline scene tiny_scene() {
-  return {{.extents = {40, 48, 48}, .spacing = {1.5625, 0.8, 0.8}}, {16, 24}, {20, 24, 28}, 0, true};
-}
+inline scene tiny_scene() { return {{.extents = {40, 48, 48}, .spacing = {1.5625, 0.8, 0.8}}, {16, 24}, {20, 24, 28}}; }
 
 enum class bound { image, labels, both };
-
-struct timing {
-  std::vector<double> seconds;   // of every sample
-  double processor_seconds = 0;  // that the host's processors worked for one run, median
-};
-
-struct distribution {
-  double p10 = 0, median = 0, p90 = 0;
-};
-
-inline distribution distribution_of(std::vector<double> samples) {
-  std::sort(samples.begin(), samples.end());
-  const auto quantile = [&](double q) {
-    const double at = q * static_cast<double>(samples.size() - 1);
-    const auto below = static_cast<std::size_t>(at);
-    const std::size_t above = std::min(below + 1, samples.size() - 1);
-    return samples[below] + (at - static_cast<double>(below)) * (samples[above] - samples[below]);
-  };
-  return {quantile(0.1), quantile(0.5), quantile(0.9)};
-}
 
 // The middle of a volume as a view into it.
 template <class T>
@@ -67,21 +28,6 @@ suture::view<T> middle(suture::view<T> v, const suture::extent3& extents) {
   }
   return v;
 }
-
-// Input and output bytes that must move for one run.
-template <class Plan>
-double useful_bytes(const Plan& plan, double input_voxel, double output_voxel) {
-  double bytes = 0;
-  for (std::size_t i = 0; i < plan.size(); ++i) {
-    const auto& g = plan.geometry(i);
-    const auto out = static_cast<double>(g.output.voxels()), in = static_cast<double>(g.source.voxels());
-    const double covered = out * std::abs(suture::determinant((g.to_source * g.to_deformed).linear));
-    bytes += out * output_voxel + (Plan::pipeline_type::prefiltered ? in : std::min(in, covered)) * input_voxel;
-  }
-  return bytes;
-}
-
-inline bool any_failed = false;
 
 // One row. Several sets of inputs and outputs take turns, so that together they exceed the last cache that a single
 // one would stay in.
@@ -173,20 +119,12 @@ void measure(benchmark::State& state, Backend& backend, const Chain& chain, cons
     return;
   }
 
-  const timing measured = backend.time(sets, run);
-  const distribution seconds = distribution_of(measured.seconds);
-  for (auto _ : state) state.SetIterationTime(seconds.median);
-  state.SetBytesProcessed(static_cast<std::int64_t>(bytes));
-  state.counters["voxels/s"] = static_cast<double>(out_voxels) / seconds.median;
-  state.counters["pct_copy"] = 100 * bytes / seconds.median / backend.copy_bandwidth();
-  state.counters["p10_us"] = seconds.p10 * 1e6;
-  state.counters["p90_us"] = seconds.p90 * 1e6;
-  state.counters["launches"] = static_cast<double>(backend.launches(run, plan_type::stages()));
-  state.counters["workspace"] = static_cast<double>(workspace_bytes);
-  state.counters[Backend::on_device ? "host_us" : "cpu_us"] = measured.processor_seconds * 1e6;
+  report(state, backend, sets, run,
+         {.bytes = bytes,
+          .voxels = static_cast<double>(out_voxels),
+          .workspace = workspace_bytes,
+          .stages = plan_type::stages()});
   if constexpr (Backend::on_device) {
-    const distribution warm = distribution_of(backend.time(1, run).seconds);
-    state.counters["warm_us"] = warm.median * 1e6;
     bind(views[0], [&](const auto&... b) {
       using evaluator = decltype(suture::prepare(exec, plans[0], b...));
       state.counters["registers"] = backend.template registers<evaluator>();
@@ -266,31 +204,6 @@ void add_rows(Backend& backend, const scene& s, const std::vector<std::size_t>& 
         "labels_majority", affine{.rotate_deg = {15, 15, 15}} | sampling<linear, constant, majority>{} | patch, whole,
         batch);
   }
-}
-
-// Reads the command line: our --tiny, --benchmark_min_time as the seconds of samples for a row, and what is Google
-// Benchmark's. False where an argument is unknown.
-inline bool parse(int argc, char** argv, scene& chosen) {
-  // A row takes its own samples, so Google Benchmark must be content with one iteration.
-  static char one_iteration[] = "--benchmark_min_time=1e-9";
-  constexpr std::string_view min_time = "--benchmark_min_time=";
-  std::vector<char*> rest{argv[0], one_iteration};
-  double seconds = -1;
-  bool tiny = false;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    if (argument == "--tiny")
-      tiny = true;
-    else if (argument.starts_with(min_time))
-      seconds = std::atof(argv[i] + min_time.size());
-    else
-      rest.push_back(argv[i]);
-  }
-  if (tiny) chosen = tiny_scene();
-  if (seconds >= 0) chosen.seconds = seconds;
-  int count = static_cast<int>(rest.size());
-  benchmark::Initialize(&count, rest.data());
-  return !benchmark::ReportUnrecognizedArguments(count, rest.data());
 }
 
 }  // namespace bench

@@ -6,6 +6,7 @@
 #include <suture/suture.hpp>
 #include <thread>
 
+#include "cpu_machine.hpp"
 #include "ct_volume.hpp"
 
 namespace {
@@ -30,9 +31,8 @@ void fit_row(benchmark::State& state, const Fit& how, const Selection& selection
     suture::fit(suture::cpu{static_cast<int>(state.range(0))}, how, image, selection, std::span(result));
     benchmark::DoNotOptimize(result.data());
   }
-  const auto count = static_cast<std::int64_t>(voxels<T>().size());
-  state.SetItemsProcessed(state.iterations() * count);
-  state.SetBytesProcessed(state.iterations() * passes * count * static_cast<std::int64_t>(sizeof(T)));
+  const auto count = static_cast<double>(voxels<T>().size());
+  bench::count_work(state, static_cast<int>(state.range(0)), passes * count * sizeof(T), count);
 }
 
 void fingerprint_row(benchmark::State& state) {
@@ -43,9 +43,8 @@ void fingerprint_row(benchmark::State& state) {
     f.add(suture::cpu{static_cast<int>(state.range(0))}, "case", image, labels);
     benchmark::DoNotOptimize(f.intensities(0));
   }
-  const auto count = static_cast<std::int64_t>(volume().image.size());
-  state.SetItemsProcessed(state.iterations() * count);
-  state.SetBytesProcessed(state.iterations() * count * 3);
+  const auto count = static_cast<double>(volume().image.size());
+  bench::count_work(state, static_cast<int>(state.range(0)), count * 3, count);
 }
 
 template <class T>

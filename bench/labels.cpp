@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "cpu_machine.hpp"
 #include "suture/suture.hpp"
 
 namespace {
@@ -38,7 +39,8 @@ void turned(benchmark::State& state, const scene& s, std::int64_t channels, cons
   const auto out = contiguous(memory.data(), p.output_grid(0), channels);
   for (auto _ : state) what([&](const auto&... bound) { run(cpu{.threads = 1}, p, labels(in, out, bound...)); }, out);
   const std::int64_t bytes = 1 + channels * static_cast<std::int64_t>(sizeof(Out));
-  state.SetBytesProcessed(state.iterations() * p.output_grid(0).voxels() * bytes);
+  const auto voxels = static_cast<double>(p.output_grid(0).voxels());
+  bench::count_work(state, 1, voxels * static_cast<double>(bytes), voxels);
 }
 
 template <class Out, class... Conversion>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Masks of a CT on the CPU, one thread. bytes_per_second counts the image read once and the result written once;
-// workspace is in bytes a voxel.
+// workspace is in bytes.
 //   masks [--tiny] [ARGUMENTS OF GOOGLE BENCHMARK...]
 #include <benchmark/benchmark.h>
 
@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 
+#include "cpu_machine.hpp"
 #include "ct_volume.hpp"
 #include "suture/mask/body_mask.hpp"
 #include "suture/mask/bounding_box.hpp"
@@ -49,10 +50,8 @@ void measure(benchmark::State& state, const scene& s, std::size_t workspace, std
   const cpu exec{1, {static_cast<std::byte*>(start), space}};
   for (auto _ : state) operation(exec);
   const auto voxels = static_cast<double>(s.ct.grid.voxels());
-  state.SetBytesProcessed(state.iterations() * s.ct.grid.voxels() * bytes);
-  state.counters["voxels/s"] =
-      benchmark::Counter(voxels * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
-  state.counters["workspace"] = static_cast<double>(workspace) / voxels;
+  bench::count_work(state, 1, voxels * static_cast<double>(bytes), voxels);
+  state.counters["workspace"] = static_cast<double>(workspace);
 }
 
 void add_rows(scene& s) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 
+#include "cpu_machine.hpp"
 #include "suture/core/digest.hpp"
 #include "suture/fit/sharpness.hpp"
 #include "suture/ops/geometry/affine.hpp"
@@ -43,7 +44,8 @@ void count_labels(benchmark::State& state, const volume& v) {
   const auto map = label_classes(contiguous(v.labels.data(), v.shape), 4);
   std::vector<std::uint64_t> table(class_counts_bytes(map) / 8);
   for (auto _ : state) count_classes(cpu{.threads = 1}, map, std::as_writable_bytes(std::span(table)));
-  state.SetBytesProcessed(state.iterations() * v.shape.voxels());
+  const auto voxels = static_cast<double>(v.shape.voxels());
+  bench::count_work(state, 1, voxels, voxels);
 }
 
 void count_foreground(benchmark::State& state, const volume& v) {
@@ -51,7 +53,8 @@ void count_foreground(benchmark::State& state, const volume& v) {
       foreground_background(contiguous(v.labels.data(), v.shape), contiguous(v.image.data(), v.shape), -500.0f);
   std::vector<std::uint64_t> table(class_counts_bytes(map) / 8);
   for (auto _ : state) count_classes(cpu{.threads = 1}, map, std::as_writable_bytes(std::span(table)));
-  state.SetBytesProcessed(state.iterations() * v.shape.voxels() * 3);
+  const auto voxels = static_cast<double>(v.shape.voxels());
+  bench::count_work(state, 1, 3 * voxels, voxels);
 }
 
 void draw_patches(benchmark::State& state, const volume& v) {
@@ -75,8 +78,8 @@ void put_together(benchmark::State& state, const extent3& image, const extent3& 
   for (auto _ : state)
     reassemble(cpu{.threads = 1}, g, w, patch_tensor<float>{patches.data(), 1, 0, g.count()},
                contiguous(out.data(), grid{.extents = image}));
-  state.SetBytesProcessed(state.iterations() *
-                          static_cast<std::int64_t>((patches.size() + out.size()) * sizeof(float)));
+  bench::count_work(state, 1, static_cast<double>((patches.size() + out.size()) * sizeof(float)),
+                    static_cast<double>(out.size()));
 }
 
 // Annotations of a batch through rotation and elastic deformation: points, or boxes of 20 voxels.
@@ -112,7 +115,7 @@ void fit_tiles(benchmark::State& state, std::int64_t count, std::int64_t size) {
     tiles.push_back(channels_last<const std::uint8_t>(pixels.data() + i * size * size * 3, g, 3));
   std::vector<sharpness> results(tiles.size());
   for (auto _ : state) fit(cpu{.threads = 1}, fit_sharpness{}, tiles, everything{}, std::span(results));
-  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(pixels.size()));
+  bench::count_work(state, 1, static_cast<double>(pixels.size()), static_cast<double>(pixels.size()) / 3);
 }
 
 // Every tile of a slide of 100,000 x 80,000 pixels against its thumbnail.

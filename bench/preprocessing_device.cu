@@ -12,8 +12,10 @@
 #include <functional>
 #include <string_view>
 
+#include "cuda_machine.cuh"
+
+// After the executor it runs on.
 #include "ct_volume.hpp"
-#include "suture/suture.cuh"
 
 namespace {
 
@@ -54,6 +56,7 @@ struct scene {
   device_memory<std::uint8_t> labels, mask, out;
   device_memory<std::int32_t> numbers;
   cudaStream_t stream = nullptr;
+  double copy_bandwidth = 1;    // bytes/s
   double volume, voxels, bits;  // bytes of the image, its voxels, bytes of one packed volume
   run_counts body, bone;
 
@@ -107,6 +110,8 @@ void measure(benchmark::State& state, const scene& s, std::size_t workspace_byte
   state.counters["bytes"] = bytes;
   state.counters["bytes/s"] =
       benchmark::Counter(bytes * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+  state.counters["pct_copy"] = benchmark::Counter(
+      100 * bytes / s.copy_bandwidth * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
   state.counters["passes"] = bytes / s.volume;
   state.counters["launches"] = static_cast<double>(nodes);
   state.counters["workspace"] = static_cast<double>(workspace_bytes);
@@ -217,16 +222,11 @@ int main(int argc, char** argv) {
   int count = static_cast<int>(rest.size());
   benchmark::Initialize(&count, rest.data());
   if (benchmark::ReportUnrecognizedArguments(count, rest.data())) return 2;
-  int devices = 0;
   cudaDeviceProp device{};
-  if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0)
-    check_cuda(cudaGetDeviceProperties(&device, 0), "device");
-  const bool emulated = std::string_view(device.name).find("emu") != std::string_view::npos;
-  if (devices == 0 || (emulated && !tiny)) {
-    std::printf("%s: the rows have no measurement\n", emulated ? "an emulated device" : "no CUDA device");
-    return 0;
-  }
-  const scene s({.extents = tiny ? extent3{12, 40, 70} : extent3{800, 512, 512}, .spacing = {1, .8, .8}});
+  if (!bench::find_device(device, tiny)) return 0;
+  bench::cuda_machine machine(device, tiny ? 0 : 0.2);
+  scene s({.extents = tiny ? extent3{12, 40, 70} : extent3{800, 512, 512}, .spacing = {1, .8, .8}});
+  s.copy_bandwidth = machine.copy_bandwidth();
   const std::vector<view<const std::uint8_t>> labels{s.label_view()};
   add_fit(s, "fingerprint/int16", fit_histogram<std::int16_t>{}, inside(labels), s.voxels);
   add_fit(s, "moments/int16", fit_moments{}, everything{}, 0);
@@ -234,7 +234,7 @@ int main(int argc, char** argv) {
   add_fit(s, "otsu/int16", fit_otsu{}, everything{}, 0);
   add_masks(s);
   add_patches(s);
-  benchmark::AddCustomContext("device", device.name);
+  bench::add_context(device, machine);
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
 }

@@ -6,6 +6,7 @@
 #include <suture/suture.hpp>
 #include <thread>
 
+#include "cpu_machine.hpp"
 #include "stained_tile.hpp"
 
 namespace {
@@ -40,7 +41,8 @@ tiles_on_host& tiles() {
 
 void count_work(benchmark::State& state, std::int64_t bytes_per_value) {
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(batch));
-  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(batch) * 3 * 512 * 512 * bytes_per_value);
+  const double pixels = static_cast<double>(batch) * 512 * 512;
+  bench::count_work(state, static_cast<int>(state.range(0)), 3 * pixels * static_cast<double>(bytes_per_value), pixels);
 }
 
 void fit_row(benchmark::State& state, const fit_macenko& how) {

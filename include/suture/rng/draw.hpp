@@ -161,8 +161,8 @@ public:
 
 private:
   SUTURE_HD std::uint32_t next() {
-    const std::uint32_t slot = slot_++;
-    return stream_.block(slot >> 2)[slot];
+    if ((slot_ & 3u) == 0) block_ = stream_.block(slot_ >> 2);
+    return block_[slot_++];
   }
 
   // The greatest float below x.
@@ -174,6 +174,7 @@ private:
 
   stream_id id_;
   stream stream_;
+  philox_block block_{};  // of the last slot
   std::uint32_t slot_ = 0;
 };
 
