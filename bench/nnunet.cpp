@@ -72,6 +72,8 @@ void median(benchmark::State& state) { measure(state, crop | median_filter{} | c
 void shuffle(benchmark::State& state) {
   measure(state, crop | random_coarse_shuffle{.holes = 8, .size = {16, 32, 32}} | cast<half>{});
 }
+void gibbs(benchmark::State& state) { measure(state, crop | gibbs_ringing{.alpha = .6f} | cast<half>{}); }
+void spike(benchmark::State& state) { measure(state, crop | random_kspace_spike{} | cast<half>{}); }
 void sharpening(benchmark::State& state) { measure(state, crop | sharpen{} | cast<half>{}); }
 void patch_contrast(benchmark::State& state) { measure(state, crop | random_patch_contrast{} | cast<half>{}); }
 void patch_gamma(benchmark::State& state) { measure(state, crop | random_patch_gamma{} | cast<half>{}); }
@@ -82,6 +84,8 @@ BENCHMARK(blur)->Unit(benchmark::kMillisecond);
 BENCHMARK(low_resolution)->Unit(benchmark::kMillisecond);
 BENCHMARK(median)->Unit(benchmark::kMillisecond);
 BENCHMARK(shuffle)->Unit(benchmark::kMillisecond);
+BENCHMARK(gibbs)->Unit(benchmark::kMillisecond);
+BENCHMARK(spike)->Unit(benchmark::kMillisecond);
 BENCHMARK(sharpening)->Unit(benchmark::kMillisecond);
 BENCHMARK(patch_contrast)->Unit(benchmark::kMillisecond);
 BENCHMARK(patch_gamma)->Unit(benchmark::kMillisecond);

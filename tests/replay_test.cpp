@@ -42,7 +42,9 @@ auto every_operation(float probability = .6f) {
          random_gaussian_blur{.channel_probability = .7f, .probability = p} | random_patch_contrast{.probability = p} |
          random_low_resolution{.channel_probability = .7f, .probability = p} | random_patch_gamma{.probability = p} |
          random_median_filter{.channel_probability = .7f, .probability = p} |
-         random_sharpen{.channel_probability = .7f, .probability = p};
+         random_sharpen{.channel_probability = .7f, .probability = p} |
+         random_coarse_shuffle{.holes = {1, 3}, .size = {2, 3, 4}, .probability = p} |
+         random_gibbs_ringing{.channel_probability = .7f, .probability = p} | random_kspace_spike{.probability = p};
 }
 
 const colour_moments<lab> fitted[2]{{.mean = {60, 10, -10}, .standard_deviation = {10, 5, 5}}, {}};
@@ -94,7 +96,8 @@ TEST(Replay, HoldsEverythingDrawn) {
   json j = to_json(plan(pipeline, scans, drawn_by));
   for (json& sample : j["samples"])
     for (json& step : sample["steps"])
-      for (const char* name : {"random_elastic", "gaussian_noise", "rician_noise", "poisson_noise"})
+      for (const char* name :
+           {"random_elastic", "gaussian_noise", "rician_noise", "poisson_noise", "random_coarse_shuffle"})
         if (step["name"] == name) step["parameters"] = "not drawn";
   for (json& sample : j["samples"])  // its fill is a field
     sample["steps"][15]["parameters"]["holes"] = json::array();

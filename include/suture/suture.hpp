@@ -22,6 +22,8 @@
 #include "mask/tissue_mask.hpp"
 #include "ops/filter/coarse_shuffle.hpp"
 #include "ops/filter/gaussian_blur.hpp"
+#include "ops/filter/gibbs_ringing.hpp"
+#include "ops/filter/kspace_spike.hpp"
 #include "ops/filter/low_resolution.hpp"
 #include "ops/filter/median.hpp"
 #include "ops/filter/sharpen.hpp"

@@ -92,3 +92,8 @@ void move_annotations(const suture::cuda& exec, const settings& s, inputs<std::i
   to_output(exec, planned, points, moved_points);
   to_output(exec, planned, boxes, moved_boxes);
 }
+
+// Filters of k-space.
+void kspace_recipe(const suture::cuda& exec, const settings& s, inputs<float> in, outputs<float> out) {
+  run(exec, plan(random_gibbs_ringing{} | random_kspace_spike{}, in, s), image(in, out));
+}

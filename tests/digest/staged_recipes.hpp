@@ -40,6 +40,15 @@ void for_each_staged_recipe(const F& f) {
   f("coarse_shuffle", crop_or_pad{patch} | brightness{.offset = 3} |
                           random_coarse_shuffle{.holes = {2, 6}, .size = {3, 5, 4}, .max_size = {9, 20, 20}} |
                           random_patch_contrast{} | cast<std::int16_t>{});
+  // In a volume and in a plane; lengths of factors 2 to 5, of a prime, and of both.
+  const auto kspace = [&](const extent3& size) {
+    return crop_or_pad{size} | gaussian_noise{.sigma = 5} |
+           random_gibbs_ringing{
+               .alpha = {.2f, .8f}, .one_alpha = false, .channel_probability = .6f, .probability = .8f} |
+           brightness{.offset = 3} | random_kspace_spike{.probability = .7f} | cast<float>{};
+  };
+  f("kspace", kspace({15, 16, 34}));
+  f("kspace_plane", kspace({1, 127, 17}));
   f("statistics_first",
     random_patch_gamma{} | clamp{-300, 600} | random_patch_contrast{} | random_patch_gamma{.invert = true});
 }

@@ -2,7 +2,7 @@
 // The roles an operation can play, told from its signature alone; no base class, no registration.
 //
 //   role         signature                                                       examples
-//   value        Functor prepare(site) const, or T' operator()(T[, voxel]) const   window, gamma, cast
+//   value        Functor prepare([grid,] site) const, or T' operator()(T[, voxel]) const   window, gamma, cast
 //                with T = float for one channel or rgb for three together        hed_jitter
 //   geometry     geometry_step step(grid, site) const                            resample, crop, affine
 //   deformation  deformation deform(grid, site) const                            elastic
@@ -39,7 +39,9 @@ template <class F, class T>
 concept value_functor = applies<F, T> && std::is_trivially_copyable_v<F>;
 
 template <class Op>
-concept prepared_operation = requires(const Op& op, const site& where) { op.prepare(where); };
+concept prepares_on_grid = requires(const Op& op, const grid& g, const site& where) { op.prepare(g, where); };
+template <class Op>
+concept prepared_operation = prepares_on_grid<Op> || requires(const Op& op, const site& where) { op.prepare(where); };
 template <class Op>
 concept geometry_operation = requires(const Op& op, const grid& g, const site& where) {
   { op.step(g, where) } -> std::same_as<geometry_step>;

@@ -51,15 +51,17 @@ struct target_tensor {
 
 struct moments;
 struct patch_sums;
+struct spectral_sums;
 
 // Where an image lies between stages: dense (channel, z, y, x), in one place or the other, with a third where a filter
-// blends, and the moments of each channel after each stage.
+// blends or a transform has two parts, and the moments of each channel after each stage.
 struct staged_tensor {
   float* data[3];
   target_tensor out;  // of the last stage
   moments* statistics;
   patch_sums* sums;
-  std::int32_t channels, moments_per_channel;
+  spectral_sums* spectra;  // of each channel in each stage
+  std::int32_t channels, moments_per_channel, spectra_per_channel;
 };
 
 struct no_stages {};

@@ -109,9 +109,12 @@ struct channel_of<pixel<T>> {
   using type = T;
 };
 
+// On the grid so far.
 template <class D>
-auto prepared(const D& op, const site& where) {
-  if constexpr (prepared_operation<D>) {
+auto prepared(const D& op, const grid& g, const site& where) {
+  if constexpr (prepares_on_grid<D>) {
+    return op.prepare(g, where);
+  } else if constexpr (prepared_operation<D>) {
     return op.prepare(where);
   } else {
     if constexpr (requires { op.check(where); }) op.check(where);
@@ -121,7 +124,8 @@ auto prepared(const D& op, const site& where) {
 
 template <class Op>
 struct functor {
-  using plain = decltype(prepared(std::declval<const drawn_t<Op>&>(), std::declval<const site&>()));
+  using plain =
+      decltype(prepared(std::declval<const drawn_t<Op>&>(), std::declval<const grid&>(), std::declval<const site&>()));
   static_assert(std::is_trivially_copyable_v<plain>,
                 "suture: the functor of a value operation must be trivially copyable, it travels to the device");
   using type = std::conditional_t<random_operation<Op>, switched<plain>, plain>;

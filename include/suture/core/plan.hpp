@@ -219,11 +219,12 @@ private:
       geometry.drawn = op.deform(geometry.output, where);
       geometry.deformed = on;
     } else if constexpr (I < pipeline_type::tap_count) {
-      store_functor(get<I>(out.taps), detail::prepared(op, where), on);
+      store_functor(get<I>(out.taps), detail::prepared(op, geometry.output, where), on);
     } else if constexpr (I < pipeline_type::fused_end) {
-      store_functor(get<I - pipeline_type::output_begin>(out.outputs), detail::prepared(op, where), on);
+      store_functor(get<I - pipeline_type::output_begin>(out.outputs), detail::prepared(op, geometry.output, where),
+                    on);
     } else {
-      store_functor(get<I - pipeline_type::fused_end>(out.later), detail::prepared(op, where), on);
+      store_functor(get<I - pipeline_type::fused_end>(out.later), detail::prepared(op, geometry.output, where), on);
     }
   }
 

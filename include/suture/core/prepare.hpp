@@ -18,13 +18,14 @@ struct workspace_layout {
   std::size_t coefficients = 0;  // B-spline coefficients, float
   std::size_t sums = 0;          // of the moments between stages
   std::size_t statistics = 0;    // those moments
+  std::size_t spectra = 0;       // sums over k-space
   std::size_t between = 0;       // images between stages, float
   std::size_t bytes = 0;
 };
 
 // What has been handed out so far.
 struct workspace_cursor {
-  std::size_t coefficients = 0, statistics = 0, between = 0;  // in elements
+  std::size_t coefficients = 0, statistics = 0, spectra = 0, between = 0;  // in elements
 };
 
 namespace detail {
@@ -46,6 +47,12 @@ std::size_t coefficient_voxels(const grid& g) {
 template <class Pipeline>
 std::size_t moments_per_image(std::int64_t channels) {
   return staging<Pipeline>::emits_any
+             ? static_cast<std::size_t>(channels) * static_cast<std::size_t>(staging<Pipeline>::count)
+             : 0;
+}
+template <class Pipeline>
+std::size_t spectra_per_image(std::int64_t channels) {
+  return staging<Pipeline>::spikes
              ? static_cast<std::size_t>(channels) * static_cast<std::size_t>(staging<Pipeline>::count)
              : 0;
 }
@@ -73,13 +80,14 @@ workspace_layout layout(const Plan& plan, const Bindings&... bindings) {
     (add(bindings), ...);
   }
   l.sums = l.coefficients + aligned(coefficients * sizeof(float));
-  std::size_t statistics = 0, between = 0;
+  std::size_t statistics = 0, spectra = 0, between = 0;
   if constexpr (P::is_staged) {
     const auto add = [&]<class B>(const B& b) {
       require(b.samples() == plan.size(), {B::name}, b.samples(), " input views for ", plan.size(), " planned samples");
       if constexpr (!B::is_label) {
         for (std::size_t i = 0; i < plan.size(); ++i) {
           statistics += moments_per_image<P>(b.source(i).channels);
+          spectra += spectra_per_image<P>(b.source(i).channels);
           between += floats_between<P>(plan.output_grid(i), b.source(i).channels);
         }
       }
@@ -87,7 +95,8 @@ workspace_layout layout(const Plan& plan, const Bindings&... bindings) {
     (add(bindings), ...);
   }
   l.statistics = l.sums + aligned(statistics * sizeof(patch_sums));
-  l.between = l.statistics + aligned(statistics * sizeof(moments));
+  l.spectra = l.statistics + aligned(statistics * sizeof(moments));
+  l.between = l.spectra + aligned(spectra * sizeof(spectral_sums));
   l.bytes = l.between + aligned(between * sizeof(float));
   return l;
 }
@@ -334,10 +343,13 @@ target_tensor place_between(staged_tensor& t, const grid& g, std::int64_t channe
   t.out = out;
   t.statistics = reinterpret_cast<moments*>(workspace + l.statistics) + used.statistics;
   t.sums = reinterpret_cast<patch_sums*>(workspace + l.sums) + used.statistics;
+  t.spectra = reinterpret_cast<spectral_sums*>(workspace + l.spectra) + used.spectra;
   t.channels = static_cast<std::int32_t>(channels);
+  t.spectra_per_channel = staging<Pipeline>::spikes ? staging<Pipeline>::count : 0;
   t.moments_per_channel = staging<Pipeline>::emits_any ? staging<Pipeline>::count : 0;
   used.between += count;
   used.statistics += moments_per_image<Pipeline>(channels);
+  used.spectra += spectra_per_image<Pipeline>(channels);
   const extent3& n = g.extents;
   return {floats, {n[1] * n[2], n[2], 1}, g.voxels()};
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "../fit/statistics.hpp"
+#include "../math/fourier.hpp"
 #include "item.hpp"
 
 namespace suture {
@@ -16,7 +17,51 @@ struct patch_sums {
   std::uint32_t parts, unused;               // how many have been added
 };
 
+// What a spike of a channel rests on; all zero to begin with.
+struct spectral_sums {
+  std::int64_t logarithms;    // of the magnitudes, in units of 2^-24
+  math::complex at_location;  // the transform there
+};
+
 namespace detail {
+
+// The longest line of a patch that can be transformed: two places for it and its roots fit the memory of a block.
+inline constexpr std::int32_t longest_line = 2048;
+
+// ln(|X| + 1e-10) in units of 2^-24; 0 where X is not finite.
+SUTURE_FN std::int64_t log_magnitude(const math::complex& x) {
+  const double a = static_cast<double>(x.real), b = static_cast<double>(x.imaginary);
+  const auto magnitude = static_cast<float>(math::sqrt(fma(a, a, fma(b, b, 0.0))));
+  const float logarithm = math::log(magnitude + 1e-10f);
+  return logarithm < 1e3f ? static_cast<std::int64_t>(fma(logarithm, 0x1p24f, 0.0f)) : 0;
+}
+
+// What a spike adds at frequency `spike.at`, by voxel: the difference to the magnitude that is there, in its phase. A
+// frequency that is not there has phase 0; log-magnitudes above 80 count as 80.
+SUTURE_FN math::complex spike_of(const spike_of_channel& spike, const spectral_sums& sums, double voxels) {
+  const math::complex& x = sums.at_location;
+  const double a = static_cast<double>(x.real), b = static_cast<double>(x.imaginary);
+  const double magnitude = math::sqrt(fma(a, a, fma(b, b, 0.0)));
+  double target = static_cast<double>(spike.log_magnitude);
+  if (spike.relative)
+    target = fma(target, math::detail::divide(static_cast<double>(sums.logarithms), voxels * 0x1p24), 0.0);
+  target = math::exp(target < 80 ? target : 80.0);
+  const double share = math::detail::divide(target - magnitude, voxels);
+  if (magnitude == 0) return {static_cast<float>(share), 0.0f};
+  const double by_magnitude = math::detail::divide(share, magnitude);
+  return {static_cast<float>(fma(by_magnitude, a, 0.0)), static_cast<float>(fma(by_magnitude, b, 0.0))};
+}
+
+// Where array index i of a transform stands when its middle is in front, and back.
+SUTURE_FN std::int32_t centred(std::int32_t i, std::int32_t n) { return i < n - n / 2 ? i + n / 2 : i - (n - n / 2); }
+SUTURE_FN std::int32_t uncentred(std::int32_t i, std::int32_t n) { return i < n / 2 ? i + (n - n / 2) : i - n / 2; }
+
+// Voxel (z, y, x) with a spike: each root stands for one along its axis, exp(-2 pi i at voxel / n).
+SUTURE_FN float with_spike(float voxel, const math::complex& spike, const math::complex& root_zy,
+                           const math::complex& root_x) {
+  const math::complex wave = math::times(root_zy, root_x);  // its conjugate is what carries the spike
+  return fma(spike.real, wave.real, fma(spike.imaginary, wave.imaginary, voxel));
+}
 
 SUTURE_HD inline moments moments_of(patch_sums& s) {
   s.sums.settle();
@@ -94,16 +139,23 @@ struct staging {
   using item_type = item<Pipeline>;
   template <int S>
   using functor_t = typename unswitched<element_t<slot_of<S>, typename Pipeline::later>>::type;
-  // The executors keep the voxels of a filter that blends until its sums are done.
+  // The executors keep the voxels of a filter that blends until its sums are done; a transform has two parts.
   template <std::size_t... I>
-  static constexpr bool any_blends(std::index_sequence<I...>) {
-    return (blending_filter<functor_t<static_cast<int>(I)>> || ...);
+  static constexpr bool any_third_place(std::index_sequence<I...>) {
+    return (blending_filter<functor_t<static_cast<int>(I)>> || ...) ||
+           (spectral_filter<functor_t<static_cast<int>(I)>> || ...);
+  }
+  template <std::size_t... I>
+  static constexpr bool any_spike(std::index_sequence<I...>) {
+    return (spectral_spike<functor_t<static_cast<int>(I)>> || ...);
   }
 
   static constexpr int buffers =
-      any_blends(std::make_index_sequence<static_cast<std::size_t>(Pipeline::steps.step_count)>{}) ? 3
-      : any_filters()                                                                              ? 2
-                                                                                                   : 1;
+      any_third_place(std::make_index_sequence<static_cast<std::size_t>(Pipeline::steps.step_count)>{}) ? 3
+      : any_filters()                                                                                   ? 2
+                                                                                                        : 1;
+  static constexpr bool spikes =
+      any_spike(std::make_index_sequence<static_cast<std::size_t>(Pipeline::steps.step_count)>{});
 
   template <int S>
   SUTURE_FN static const auto& slot(const item_type& sample) {
@@ -317,7 +369,8 @@ SUTURE_FN float interpolated(const Read& read, const voxel_pair& z, const voxel_
   return fma(z.t, planes[1] - planes[0], planes[0]);
 }
 
-// The value of stage K at one voxel.
+// The value of stage K at one voxel. A filter of k-space is never in the last stage, which is all that is asked for
+// here.
 template <int K, class Pipeline>
 SUTURE_FN auto stage_value(const item<Pipeline>& sample, const staged_tensor& t, std::int32_t number,
                            std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x) {
@@ -335,6 +388,8 @@ SUTURE_FN auto stage_value(const item<Pipeline>& sample, const staged_tensor& t,
     else if constexpr (separable_filter<typename S::template functor_t<f>>)
       v = blended(
           filter, [&] { return read(z, y, x); }, filtered(filter, read, sample.extents, z, y, x, channel), channel);
+    else if constexpr (spectral_filter<typename S::template functor_t<f>>)
+      v = read(z, y, x);
     else if constexpr (pair_filter<typename S::template functor_t<f>>)
       v = interpolated(read, filter.pair_at(0, z, sample.extents[0], channel),
                        filter.pair_at(1, y, sample.extents[1], channel),

@@ -4,7 +4,8 @@
 // at compile time, into the fewest stages; between two stages the patch lies in the workspace, as float.
 //
 //   value      any value operation on one channel
-//   filter     reads a neighbourhood: see point_filter, pair_filter and separable_filter
+//   filter     reads a neighbourhood, or works in k-space: see point_filter, pair_filter, separable_filter and
+//              spectral_filter
 //   statistic  gives a functor of one value that knows the moments of the patch:
 //                auto with(const moments& patch, int channel) const
 //   restore    the second half of a statistic, on its result, whose moments are known by then; with the moments it
@@ -16,7 +17,7 @@
 // Filters and statistics say with bool active(int channel) const where they do anything.
 //
 // A stage begins with a restore, with a statistic whose moments nobody knows yet, or with a filter if the stage has one
-// already. What stands left of the filter in its stage acts on the voxels it reads.
+// already. What stands left of the filter in its stage acts on the voxels it reads. A filter of k-space ends its stage.
 #pragma once
 
 #include <array>
@@ -76,8 +77,30 @@ template <class F>
 concept blending_filter = separable_filter<F> && requires(const F& f) {
   { f.blend(0.0f, 0.0f, 0) } -> std::same_as<float>;  // voxel, sums, channel
 };
+// A filter of k-space, the Fourier transform of the patch: the real part of what comes back when the frequency that
+// array index (z, y, x) of the transform stands for, its middle in front, is multiplied by weight(extents, z, y, x,
+// channel).
 template <class F>
-concept filter_functor = point_filter<F> || pair_filter<F> || separable_filter<F>;
+concept spectral_mask = requires(const F& f, const std::int32_t (&extents)[3]) {
+  { f.weight(extents, 0, 0, 0, 0) } -> std::same_as<float>;
+  { f.active(0) } -> std::same_as<bool>;
+};
+// One frequency whose magnitude becomes exp(log_magnitude), or, where `relative`, exp(log_magnitude m), m the mean of
+// log(magnitude + 1e-10) over all frequencies; its phase stays.
+struct spike_of_channel {
+  std::int32_t at[3];  // (z, y, x) of the transform, its middle in front
+  float log_magnitude;
+  bool relative;
+};
+template <class F>
+concept spectral_spike = requires(const F& f) {
+  { f.spike(0) } -> std::same_as<spike_of_channel>;
+  { f.active(0) } -> std::same_as<bool>;
+};
+template <class F>
+concept spectral_filter = spectral_mask<F> || spectral_spike<F>;
+template <class F>
+concept filter_functor = point_filter<F> || pair_filter<F> || separable_filter<F> || spectral_filter<F>;
 
 template <class F>
 concept statistic_functor = requires(const F& f, const moments& m) {
@@ -124,6 +147,7 @@ struct step_plan {
                                                        : statistic_functor<Fs> ? step_kind::statistic
                                                                                : step_kind::value)...};
     constexpr std::array<bool, operations> restores{restoring_functor<Fs>...};
+    constexpr std::array<bool, operations> spectral{spectral_filter<Fs>...};
     bool has_filter = true;  // the fused part samples: nothing joins it
     for (int slot = 0; slot < operations; ++slot) {
       const auto i = static_cast<std::size_t>(slot);
@@ -135,6 +159,7 @@ struct step_plan {
         stages[static_cast<std::size_t>(stage_count - 1)].filter = step_count;
       }
       add({slot, kinds[i]});
+      if (spectral[i]) begin_stage(false, has_filter);
       if (restores[i]) {
         begin_stage(true, has_filter);
         add({slot, step_kind::restore});

@@ -74,6 +74,9 @@ __device__ __forceinline__ void clear_sums(const staged_tensor& t) {
   auto* const words = reinterpret_cast<std::uint32_t*>(t.sums);
   const auto count = static_cast<std::uint32_t>(t.moments_per_channel * t.channels) * sizeof(patch_sums) / 4;
   for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) words[i] = 0;
+  auto* const spectra = reinterpret_cast<std::uint32_t*>(t.spectra);
+  const auto all = static_cast<std::uint32_t>(t.spectra_per_channel * t.channels) * sizeof(spectral_sums) / 4;
+  for (std::uint32_t i = threadIdx.x; i < all; i += blockDim.x) spectra[i] = 0;
 }
 __device__ __forceinline__ void clear_sums(const no_stages&) {}
 

@@ -5,6 +5,8 @@
 
 #include "../core/numeric_cuda.cuh"
 #include "../core/prepare.hpp"
+#include "check_cuda.cuh"
+#include "fourier.cuh"
 #include "ieee.cuh"
 
 namespace suture::detail {
@@ -22,6 +24,11 @@ inline constexpr bool pair_stage = false;
 template <int K, class Pipeline>
 inline constexpr bool pair_stage<K, Pipeline, true> =
     pair_filter<typename staging<Pipeline>::template functor_t<staging<Pipeline>::template filter<K>>>;
+template <int K, class Pipeline, bool Filters = staging<Pipeline>::template filters<K>>
+inline constexpr bool spectral_stage = false;
+template <int K, class Pipeline>
+inline constexpr bool spectral_stage<K, Pipeline, true> =
+    spectral_filter<typename staging<Pipeline>::template functor_t<staging<Pipeline>::template filter<K>>>;
 // Blocks on a multiprocessor that the registers are to last for: filters need more of them.
 template <int K, class Pipeline>
 inline constexpr int stage_blocks = staging<Pipeline>::template filters<K> ? 3 : 4;
@@ -35,9 +42,6 @@ SUTURE_HD std::int64_t stage_tiles(const std::int32_t (&n)[3]) {
          ((n[1] + stage_height - 1) / stage_height) * ((n[0] + depth - 1) / depth);
 }
 
-__device__ __forceinline__ void add_to(std::int64_t* to, std::int64_t amount) {
-  if (amount != 0) atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(amount));
-}
 __device__ __forceinline__ void add_to(std::uint64_t* to, std::uint64_t amount) {
   add_to(reinterpret_cast<std::int64_t*>(to), static_cast<std::int64_t>(amount));
 }
@@ -165,6 +169,8 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
   const auto& n = sample.extents;
   const std::int64_t tiles = stage_tiles<K, P>(n);
   if (channel >= t.channels || blockIdx.x >= tiles || S::template idle<K>(sample, channel)) return;
+  if constexpr (spectral_stage<K, P>)  // has kernels of its own
+    if (S::template on<S::template filter<K>>(sample, channel)) return;
 
   __shared__ alignas(16) unsigned char room_for_sums[S::template leaves_moments<K> ? sizeof(patch_sums) : 1];
   patch_sums& block = reinterpret_cast<patch_sums&>(room_for_sums);
@@ -191,7 +197,8 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
   const auto results = S::template results<K>(sample, t, channel);
   const tap_reader<std::remove_const_t<decltype(taps)>> read{taps, from, n, number, channel};
   bool filters = false;
-  if constexpr (S::template filters<K>) filters = S::template on<S::template filter<K>>(sample, channel);
+  if constexpr (S::template filters<K> && !spectral_stage<K, P>)
+    filters = S::template on<S::template filter<K>>(sample, channel);
   float* const to = t.data[filters ? 1 - side : side] + dense_offset(n, channel, 0, 0, 0);
   const auto leave = [&](std::int32_t z, float value) {
     if (!mine_to_make) return;
@@ -224,7 +231,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
       for (std::int32_t z = z0; z < z1; ++z)
         leave(z, interpolated(read, filter.pair_at(0, z, n[0], channel), along_y, along_x));
     }
-  } else if constexpr (S::template filters<K>) {
+  } else if constexpr (S::template filters<K> && !spectral_stage<K, P>) {
     if (filters && mine_to_make) {
       const auto& filter = S::template functor<S::template filter<K>>(sample);
       for (std::int32_t z = z0; z < z1; ++z) leave(z, filter(read, n, z, y, x, channel));
@@ -250,8 +257,12 @@ void run_stage(const Exec& exec, const Evaluator& e, const Plan& plan, const bin
   }
   require(tiles <= 2147483647, {"run"}, tiles, " tiles exceed the grid of a kernel");
   const dim3 blocks(static_cast<unsigned>(tiles), static_cast<unsigned>(plan.size()), static_cast<unsigned>(channels));
-  later_stage_kernel<K, B, Evaluator><<<blocks, stage_threads, 0, exec.stream>>>(e);
-  check_cuda(cudaGetLastError(), "run", exec.at);
+  // Beside a filter of k-space only value operations left of it are to be done, for those that did not draw it.
+  if constexpr (spectral_stage<K, P>) run_fourier<K, B>(exec, e, plan, channels);
+  if constexpr (!spectral_stage<K, P> || staging<P>::template begin<K> < staging<P>::template filter<K>) {
+    later_stage_kernel<K, B, Evaluator><<<blocks, stage_threads, 0, exec.stream>>>(e);
+    check_cuda(cudaGetLastError(), "run", exec.at);
+  }
 }
 template <int K, std::size_t B, class Exec, class Evaluator, class Plan, class In, class Out, class... Rest>
 void run_stage(const Exec&, const Evaluator&, const Plan&, const binding<In, Out, true, Rest...>&) {}

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <vector>
 
+#include "fourier.hpp"
 #include "parallel.hpp"
 #include "strip_writer.hpp"
 
@@ -109,6 +110,8 @@ public:
           run_separable(exec, filter);
         else if constexpr (pair_filter<F>)
           run_pairs(exec, filter);
+        else if constexpr (spectral_filter<F>)
+          run_spectral(exec, filter);
         else
           run_rows(exec,
                    [&](const auto& taps, std::int32_t z, std::int32_t y, std::int32_t x0, float(&v)[strip_width]) {
@@ -202,6 +205,25 @@ private:
       const voxel_pair* const along_x = pairs[2].data() + x0;
       for (int l = 0; l < strip_width; ++l) v[l] = interpolated(read, along_z, along_y, along_x[l]);
     });
+  }
+
+  // Into the other place; nothing of the stage follows.
+  template <class Filter>
+  void run_spectral(const cpu& exec, const Filter& filter) {
+    const auto taps = S::template taps<K>(sample_, t_, channel_);
+    const auto load_row = [&](std::int32_t z, std::int32_t y, float* row) {
+      for (std::int32_t x0 = 0; x0 < n_[2]; x0 += strip_width) {
+        float v[strip_width];
+        load(from_ + dense_offset(n_, 0, z, y, x0), n_[2] - x0, v);
+        apply_lanes(taps, v, along_x{at(z, y, x0)}, [](const float(&)[strip_width]) {});
+        write_row(row + x0, 1, v, std::min(strip_width, n_[2] - x0));
+      }
+    };
+    float* const work = t_.data[2] + dense_offset(n_, channel_, 0, 0, 0);
+    if constexpr (spectral_mask<Filter>)
+      filter_spectrum(exec, filter, n_, channel_, load_row, to_, work);
+    else
+      add_spike(exec, filter, n_, channel_, load_row, to_, work);
   }
 
   // Along x into the other place, along y back, along z and on.

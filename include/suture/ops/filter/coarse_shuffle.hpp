@@ -7,6 +7,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "../../core/fields.hpp"
 #include "../../core/grid.hpp"
 #include "../../core/steps.hpp"
 #include "../value/coarse_dropout.hpp"
@@ -56,6 +57,7 @@ struct coarse_shuffle {
   random_field field = {};
 
   static constexpr std::string_view name = "coarse_shuffle";
+  static constexpr auto fields = named("holes", first_of(&coarse_shuffle::holes, &coarse_shuffle::count));
 
   struct functor {
     hole holes[detail::most_holes];

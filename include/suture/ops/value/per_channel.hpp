@@ -45,21 +45,22 @@ struct channel_functors {
 template <class Operation>
 struct drawn_channels {
   using drawn = drawn_t<Operation>;
-  using functor = decltype(prepared(std::declval<const drawn&>(), std::declval<const site&>()));
+  using functor =
+      decltype(prepared(std::declval<const drawn&>(), std::declval<const grid&>(), std::declval<const site&>()));
   static_assert(applies<functor, float>, "suture: per_channel takes random value operations of one channel");
 
   drawing<drawn> channel[most_channels];
 
   static constexpr auto fields = named("channels", &drawn_channels::channel);
 
-  channel_functors<Operation, functor> prepare(const site& where) const {
-    return prepare(where, std::make_index_sequence<most_channels>{});
+  channel_functors<Operation, functor> prepare(const grid& g, const site& where) const {
+    return prepare(g, where, std::make_index_sequence<most_channels>{});
   }
 
 private:
   template <std::size_t... C>
-  channel_functors<Operation, functor> prepare(const site& where, std::index_sequence<C...>) const {
-    return {{{prepared(channel[C].parameters, where), channel[C].on ? 1u : 0u}...}};
+  channel_functors<Operation, functor> prepare(const grid& g, const site& where, std::index_sequence<C...>) const {
+    return {{{prepared(channel[C].parameters, g, where), channel[C].on ? 1u : 0u}...}};
   }
 };
 
