@@ -33,6 +33,7 @@
 #include "ops/geometry/elastic.hpp"
 #include "ops/geometry/flip.hpp"
 #include "ops/geometry/identity.hpp"
+#include "ops/geometry/inverse.hpp"
 #include "ops/geometry/orient.hpp"
 #include "ops/geometry/pad.hpp"
 #include "ops/geometry/permute.hpp"

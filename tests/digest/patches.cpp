@@ -39,6 +39,17 @@ struct host_backend {
     to_output(cpu{}, plan, ragged<T>{values, offsets}, std::span(results));
     return results;
   }
+  template <class Plan>
+  std::vector<std::vector<float>> through(const Plan& plan, const std::vector<view<const float>>& images) {
+    std::vector<std::vector<float>> results;
+    std::vector<view<float>> out;
+    for (std::size_t i = 0; i < plan.size(); ++i) {
+      results.emplace_back(static_cast<std::size_t>(2 * plan.output_grid(i).voxels()));
+      out.push_back(contiguous(results.back().data(), plan.output_grid(i), 2));
+    }
+    run(cpu{}, plan, image(images, out));
+    return results;
+  }
 };
 
 }  // namespace digest_test

@@ -74,6 +74,21 @@ struct device_backend {
               ragged<T>{{copy(values), values.size()}, {copy(offsets), offsets.size()}}, {results, values.size()});
     return back(results, values.size());
   }
+  template <class Plan>
+  std::vector<std::vector<float>> through(const Plan& plan, const std::vector<view<const float>>& images) {
+    std::vector<view<float>> out;
+    for (std::size_t i = 0; i < plan.size(); ++i) {
+      const grid& g = plan.output_grid(i);
+      out.push_back(contiguous(room<float>(static_cast<std::size_t>(2 * g.voxels())), g, 2));
+    }
+    const auto pair = image(images, out);
+    const cuda_workspace workspace(workspace_bytes(plan, pair));
+    run(cuda{.workspace = workspace}, plan, pair);
+    check_cuda(cudaDeviceSynchronize(), "run");
+    std::vector<std::vector<float>> results;
+    for (const auto& v : out) results.push_back(back(v.data, static_cast<std::size_t>(2 * v.grid.voxels())));
+    return results;
+  }
 };
 
 }  // namespace digest_test

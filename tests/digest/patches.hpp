@@ -6,6 +6,7 @@
 #include <suture/fit/sharpness.hpp>
 #include <suture/ops/geometry/affine.hpp>
 #include <suture/ops/geometry/elastic.hpp>
+#include <suture/ops/geometry/inverse.hpp>
 #include <suture/ops/geometry/points.hpp>
 #include <suture/patch/reassemble.hpp>
 #include <suture/patch/tile_list.hpp>
@@ -141,6 +142,19 @@ void print_all(Backend backend) {
   }
   print("points", digest_of(backend.template moved<located_point>(moved, points, offsets)));
   print("boxes", digest_of(backend.template moved<box_result>(moved, boxes, offsets)));
+
+  // Images of two channels on the way back from the same plan, and from one without a deformation.
+  const auto digest_of_images = [&](const auto& p) {
+    std::uint64_t set = 0;
+    const std::vector<std::vector<float>> out = backend.through(p, images);
+    for (std::size_t i = 0; i < out.size(); ++i)
+      set = combine_digest(set, data.ids[i], digest(contiguous(out[i].data(), p.output_grid(i), 2)));
+    return set;
+  };
+  const sampling<linear, constant> rule{.border = {.value = .5f}};
+  print("inverse_elastic", digest_of_images(plan(inverse_of(moved) | rule, moved.output_grids())));
+  const auto turned = plan(random_affine{.rotate_deg = 30}, data.grids, {.seed = 4, .sample_ids = data.ids});
+  print("inverse_affine", digest_of_images(plan(inverse_of(turned) | rule, turned.output_grids())));
 
   // The first slice of labels is the tissue of a slide, and label maps read as RGB are tiles.
   const slide_layout slide{{{5600, 5180, 1}, {1400, 1295, 4.0003}}, 0.2527};

@@ -14,11 +14,14 @@ struct control_cell {
   std::int32_t index;
   float t;
 };
-SUTURE_FN control_cell cell_of(std::uint64_t q, std::int32_t control_points) {
-  const coordinate c = split(q);
+SUTURE_FN control_cell cell_of(const coordinate& c, std::int32_t control_points) {
   if (c.base < 0) return {0, 0.0f};
   if (c.base > control_points - 4) return {control_points - 4, 1.0f};
   return {c.base, c.fraction};
+}
+
+SUTURE_FN control_cell cell_of(std::uint64_t q, std::int32_t control_points) {
+  return cell_of(split(q), control_points);
 }
 
 SUTURE_FN std::uint64_t along(const fixed_map& m, int axis, std::int32_t z, std::int32_t y, std::int32_t x) {
@@ -59,6 +62,60 @@ struct displacement_column {
   SUTURE_FN float at(int axis, float t) const { return polynomial(c[axis], t); }
 };
 
+// u at a place in control cells, as its vectors count.
+SUTURE_FN void displacement_at(const control_grid& g, const coordinate (&place)[3], float (&u)[3]) {
+  const vec3<std::int32_t>& n = g.drawn.control_points;
+  control_cell cell[3];
+  float w[3][4];
+  SUTURE_UNROLL
+  for (int k = 0; k < 3; ++k) {
+    cell[k] = cell_of(place[k], n[k]);
+    bspline_weights(cell[k].t, w[k]);
+  }
+  const control_vector* row = g.vectors + (cell[0].index * n[1] + cell[1].index) * n[2] + cell[2].index;
+  SUTURE_UNROLL
+  for (float& component : u) component = 0;
+  SUTURE_UNROLL
+  for (int a = 0; a < 4; ++a, row += (n[1] - 4) * n[2]) {
+    float plane[3] = {0, 0, 0};
+    SUTURE_UNROLL
+    for (int b = 0; b < 4; ++b, row += n[2]) {
+      const control_vector v0 = row[0], v1 = row[1], v2 = row[2], v3 = row[3];
+      const float x0 = w[2][0], x1 = w[2][1], x2 = w[2][2], x3 = w[2][3];
+      plane[0] = fma(w[1][b], fma(x3, v3.z, fma(x2, v2.z, fma(x1, v1.z, x0 * v0.z))), plane[0]);
+      plane[1] = fma(w[1][b], fma(x3, v3.y, fma(x2, v2.y, fma(x1, v1.y, x0 * v0.y))), plane[1]);
+      plane[2] = fma(w[1][b], fma(x3, v3.x, fma(x2, v2.x, fma(x1, v1.x, x0 * v0.x))), plane[2]);
+    }
+    SUTURE_UNROLL
+    for (int k = 0; k < 3; ++k) u[k] = fma(w[0][a], plane[k], u[k]);
+  }
+}
+
+// Moves the source coordinates of one voxel by what undoes a deformation: -u(v), v + u(v) = x, found by v <- x - u(v).
+SUTURE_FN void undo_displacement(const inverse_control_grid& g, std::int32_t z, std::int32_t y, std::int32_t x,
+                                 coordinate (&c)[3]) {
+  coordinate start[3], place[3];
+  SUTURE_UNROLL
+  for (int k = 0; k < 3; ++k) place[k] = start[k] = split(along(g.to_control, k, z, y, x));
+  float u[3] = {0, 0, 0};
+  for (int i = 0; i < most_inverse_iterations; ++i) {
+    float next[3];
+    displacement_at(g, place, next);
+    bool settled = true;
+    SUTURE_UNROLL
+    for (int k = 0; k < 3; ++k) {
+      const float change = next[k] - u[k];
+      settled = settled && change < g.tolerance[k] && change > -g.tolerance[k];
+      u[k] = next[k];
+      place[k] = moved(start[k], -next[k]);
+    }
+    if (settled) break;
+  }
+  SUTURE_UNROLL
+  for (int k = 0; k < 3; ++k)
+    c[k] = moved(c[k], -fma(g.from_control[k][0], u[0], fma(g.from_control[k][1], u[1], g.from_control[k][2] * u[2])));
+}
+
 // Source coordinates of the voxels of one column. Construct at (y, x), start at z, then step.
 template <class Pipeline>
 class column {
@@ -82,37 +139,45 @@ public:
     SUTURE_UNROLL
     for (int k = 0; k < 3; ++k) c[k] = split(position_[k]);
     if constexpr (Pipeline::has_deformation) {
-      const control_grid& g = sample_->controls;
+      const auto& g = sample_->controls;
       if (!g.on) return;
-      float t;
-      if constexpr (Pipeline::separable_deformation) {
-        const control_cell cz =
-            cell_of(g.to_control.offset[0] + scaled(g.to_control.linear[0][0], z_), g.drawn.control_points[0]);
-        if (cz.index != cell_z_) {
-          cell_z_ = cz.index;
-          displacement_.set(
-              g, cell_z_,
-              cell_of(g.to_control.offset[1] + scaled(g.to_control.linear[1][1], y_), g.drawn.control_points[1]),
-              cell_of(g.to_control.offset[2] + scaled(g.to_control.linear[2][2], x_), g.drawn.control_points[2]));
-        }
-        t = cz.t;
-      } else {
-        const control_cell cz = cell_of(along(g.to_control, 0, z_, y_, x_), g.drawn.control_points[0]);
-        displacement_.set(g, cz.index, cell_of(along(g.to_control, 1, z_, y_, x_), g.drawn.control_points[1]),
-                          cell_of(along(g.to_control, 2, z_, y_, x_), g.drawn.control_points[2]));
-        t = cz.t;
-      }
-      SUTURE_UNROLL
-      for (int k = 0; k < 3; ++k) c[k] = moved(c[k], displacement_.at(k, t));
+      if constexpr (Pipeline::inverts_deformation)
+        undo_displacement(g, z_, y_, x_, c);
+      else
+        displace(g, c);
     }
   }
 
 private:
+  SUTURE_FN void displace(const control_grid& g, coordinate (&c)[3]) {
+    float t;
+    if constexpr (Pipeline::separable_deformation) {
+      const control_cell cz =
+          cell_of(g.to_control.offset[0] + scaled(g.to_control.linear[0][0], z_), g.drawn.control_points[0]);
+      if (cz.index != cell_z_) {
+        cell_z_ = cz.index;
+        displacement_.set(
+            g, cell_z_,
+            cell_of(g.to_control.offset[1] + scaled(g.to_control.linear[1][1], y_), g.drawn.control_points[1]),
+            cell_of(g.to_control.offset[2] + scaled(g.to_control.linear[2][2], x_), g.drawn.control_points[2]));
+      }
+      t = cz.t;
+    } else {
+      const control_cell cz = cell_of(along(g.to_control, 0, z_, y_, x_), g.drawn.control_points[0]);
+      displacement_.set(g, cz.index, cell_of(along(g.to_control, 1, z_, y_, x_), g.drawn.control_points[1]),
+                        cell_of(along(g.to_control, 2, z_, y_, x_), g.drawn.control_points[2]));
+      t = cz.t;
+    }
+    SUTURE_UNROLL
+    for (int k = 0; k < 3; ++k) c[k] = moved(c[k], displacement_.at(k, t));
+  }
+
   const item<Pipeline>* sample_;
   std::uint64_t position_[3];
   std::int32_t z_, y_, x_;
   std::int32_t cell_z_ = -1;
-  std::conditional_t<Pipeline::has_deformation, displacement_column, no_controls> displacement_{};
+  std::conditional_t<Pipeline::has_deformation && !Pipeline::inverts_deformation, displacement_column, no_controls>
+      displacement_{};
 };
 
 }  // namespace suture

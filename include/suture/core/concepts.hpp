@@ -6,6 +6,7 @@
 //                with T = float for one channel or rgb for three together        hed_jitter
 //   geometry     geometry_step step(grid, site) const                            resample, crop, affine
 //   deformation  deformation deform(grid, site) const                            elastic
+//                or sample_geometry undone(grid, site) const                     inverse_elastic
 //   random       float probability; kind; Op draw(draws&, [grid,] site) const      random_affine, gaussian_noise
 //   sampling     sampling<Interpolation, Border, Labels>                         sampling
 //
@@ -20,9 +21,9 @@
 #include "../rng/draw.hpp"
 #include "../sample/sampling.hpp"
 #include "chain.hpp"
-#include "deformation.hpp"
 #include "geometry_step.hpp"
 #include "pixel.hpp"
+#include "sample_geometry.hpp"
 #include "voxel.hpp"
 
 namespace suture {
@@ -49,6 +50,10 @@ concept geometry_operation = requires(const Op& op, const grid& g, const site& w
 template <class Op>
 concept deformation_operation = requires(const Op& op, const grid& g, const site& where) {
   { op.deform(g, where) } -> std::same_as<deformation>;
+};
+template <class Op>
+concept inverse_operation = requires(const Op& op, const grid& g, const site& where) {
+  { op.undone(g, where) } -> std::same_as<detail::sample_geometry>;
 };
 template <class Op>
 concept value_operation = prepared_operation<Op> || value_functor<Op, float> || value_functor<Op, rgb>;
@@ -110,7 +115,7 @@ constexpr role role_of() {
   using D = drawn_t<Op>;
   if constexpr (detail::is_sampling<Op>::value) return role::sampling;
   else if constexpr (geometry_operation<D>) return role::geometry;
-  else if constexpr (deformation_operation<D>) return role::deformation;
+  else if constexpr (deformation_operation<D> || inverse_operation<D>) return role::deformation;
   else if constexpr (value_operation<D>) return role::value;
   else return role::none;
 }

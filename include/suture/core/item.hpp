@@ -22,12 +22,25 @@ struct control_grid {
   std::uint32_t on;
 };
 
+// The same for a deformation that is undone: to_control is that of the deformed place, the vectors are in control cells.
+struct inverse_control_grid : control_grid {
+  float from_control[3][3];  // a displacement in cells -> source voxels
+  float tolerance[3];        // cells
+};
+// A displacement is solved for until it moves by less along every axis: this many voxels of the deformed grid, but no
+// less than this many cells, which float resolves.
+inline constexpr double inverse_tolerance_voxels = 1e-4, inverse_tolerance_cells = 4e-7;
+// It contracts, so that far fewer do.
+inline constexpr int most_inverse_iterations = 4096;
+
 struct no_controls {};
 
 template <class Pipeline>
 struct item {
   fixed_map map;  // output index -> source continuous index, without the displacement
-  std::conditional_t<Pipeline::has_deformation, control_grid, no_controls> controls;
+  std::conditional_t<Pipeline::inverts_deformation, inverse_control_grid,
+                     std::conditional_t<Pipeline::has_deformation, control_grid, no_controls>>
+      controls;
   std::int32_t extents[3];
   std::uint32_t planar;  // one plane in, one plane out, and the map stays in it: nothing to interpolate along z
   typename Pipeline::taps taps;

@@ -268,7 +268,9 @@ struct pipeline<chain<Ops...>> {
       "suture: sampling stands in a pipeline without geometry, where nothing is sampled; leave it out, or put "
       "identity{} beside it");
   static constexpr bool has_deformation = count(role::deformation) == 1;
-  static constexpr bool separable_deformation = has_deformation && axes_kept_after_deformation();
+  static constexpr bool inverts_deformation = (inverse_operation<Ops> || ...);
+  static constexpr bool separable_deformation =
+      has_deformation && !inverts_deformation && axes_kept_after_deformation();
 
   using sampling_type = typename detail::sampling_of<Ops...>::type;
   using interpolation_type = typename sampling_type::interpolation_type;

@@ -4,6 +4,7 @@
 // parameter is drawn from (seed, epoch, sample id, operation) alone.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <ranges>
 #include <vector>
@@ -30,15 +31,6 @@ std::vector<grid> grids(const Views& views) {
 }
 
 namespace detail {
-
-// The geometry of one sample: source <- deformed grid <- output.
-struct sample_geometry {
-  grid source, output;
-  affine_map to_deformed;  // output index -> deformed grid
-  affine_map to_source;    // deformed grid -> source index
-  deformation drawn{};
-  bool deformed = false;
-};
 
 template <class Op>
 constexpr int kind_of() {
@@ -144,6 +136,7 @@ public:
     return g;
   }
   const detail::sample_geometry& geometry(std::size_t i) const { return geometry_[i]; }
+  std::span<const detail::sample_geometry> geometry() const { return geometry_; }
 
   // What it was planned with. Without ids every sample has the id 0.
   std::uint64_t seed() const { return settings_.seed; }
@@ -215,6 +208,15 @@ private:
       affine_map& inner = geometry.deformed ? geometry.to_deformed : geometry.to_source;
       inner = inner * step.pull;
       geometry.output = step.output;
+    } else if constexpr (inverse_operation<D>) {
+      const detail::sample_geometry undone = op.undone(geometry.output, where);
+      check(undone.output, where);
+      geometry.output = undone.output;
+      geometry.to_source = geometry.to_source * undone.to_source;
+      geometry.to_deformed = undone.to_deformed;
+      geometry.drawn = undone.drawn;
+      geometry.deformed = undone.deformed;
+      geometry.inverted = true;
     } else if constexpr (r == role::deformation) {
       geometry.drawn = op.deform(geometry.output, where);
       geometry.deformed = on;
@@ -259,10 +261,11 @@ private:
     }
     out.planar = planar ? 1u : 0u;
     if constexpr (pipeline_type::has_deformation) {
-      control_grid& c = out.controls;
+      auto& c = out.controls;
       c.to_control = to_fixed(geometry.drawn.to_control * geometry.to_deformed);
       for (int i = 0; i < 3; ++i)
         for (int j = 0; j < 3; ++j) c.to_source[i][j] = static_cast<float>(geometry.to_source.linear[i][j]);
+      if constexpr (pipeline_type::inverts_deformation) invert_controls(c, geometry);
       c.drawn = geometry.drawn;
       c.vectors = nullptr;
       c.first = control_vectors_;
@@ -272,6 +275,18 @@ private:
       require(n[0] * n[1] * n[2] < 2147483648.0, {"plan", sample_}, geometry.drawn.control_points,
               " control points are more than 2^31; widen control_spacing_mm");
       control_vectors_ += static_cast<std::int64_t>(n[0] * n[1] * n[2]);
+    }
+  }
+
+  // The displacement is solved for in control cells, and so its vectors count cells.
+  static void invert_controls(inverse_control_grid& c, const detail::sample_geometry& geometry) {
+    for (int k = 0; k < 3; ++k) {
+      const double cells = geometry.drawn.to_control.linear[k][k];
+      c.tolerance[k] = static_cast<float>(std::max(cells * inverse_tolerance_voxels, inverse_tolerance_cells));
+      for (int i = 0; i < 3; ++i) {
+        c.from_control[i][k] = static_cast<float>(geometry.to_source.linear[i][k] / cells);
+        c.to_source[i][k] = i == k ? static_cast<float>(cells) : 0.0f;
+      }
     }
   }
 

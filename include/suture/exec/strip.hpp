@@ -91,8 +91,19 @@ private:
   }
 
   void locate_deformed() {
-    const control_grid& g = sample_.controls;
-    if constexpr (Pipeline::separable_deformation) {
+    const auto& g = sample_.controls;
+    if constexpr (Pipeline::inverts_deformation) {
+      locate_affine();
+      for (int l = 0; l < width; ++l) {
+        coordinate c[3];
+        lane(l, c);
+        undo_displacement(g, z_, y_, x_[l], c);
+        for (int k = 0; k < 3; ++k) {
+          base[k][l] = c[k].base;
+          fraction_of[k][l] = c[k].fraction;
+        }
+      }
+    } else if constexpr (Pipeline::separable_deformation) {
       const control_cell cz =
           cell_of(g.to_control.offset[0] + scaled(g.to_control.linear[0][0], z_), g.drawn.control_points[0]);
       if (cz.index != cell_z_) {

@@ -252,6 +252,8 @@ inline bool invertible(const matrix3& a) {
 
 // Without the inverses, which not every map has.
 inline point_map forward_map(const sample_geometry& g) {
+  require(!(g.deformed && g.inverted), {"to_output"},
+          "the plan undoes a deformation; move points the other way, by the plan that is undone");
   point_map map{};
   map.to_deformed = g.to_deformed;
   map.to_source = g.to_source;

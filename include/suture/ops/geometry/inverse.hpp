@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way back: geometry that undoes that of a plan, as test-time augmentation needs it.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <type_traits>
+
+#include "point_map.hpp"
+
+namespace suture {
+
+namespace detail {
+
+// The geometry of the plan that sample `where` is to be brought back by.
+inline const sample_geometry& find_undone(std::span<const sample_geometry> plan, const grid& input, const site& where) {
+  require(where.sample >= 0 && static_cast<std::size_t>(where.sample) < plan.size(), where,
+          "there is no such sample in the plan of ", plan.size(), " that is undone");
+  const sample_geometry& g = plan[static_cast<std::size_t>(where.sample)];
+  require(input.extents == g.output.extents, where, "extents ", input.extents, " differ from ", g.output.extents,
+          ", which the plan that is undone puts out");
+  require(invertible(g.to_source.linear) && invertible(g.to_deformed.linear), where,
+          "the map from output to source has determinant ",
+          determinant(g.to_source.linear) * determinant(g.to_deformed.linear), " and cannot be undone");
+  return g;
+}
+
+// The factor by which v <- x - u(v) contracts at least, in control cells: the greatest displacement times the supremum
+// of the summed slopes of B-splines with coefficients in [-1, 1] (Choi and Lee 2000).
+inline double contraction(const deformation& d) {
+  double cells = 0;
+  int bent_axes = 0;
+  for (int k = 0; k < 3; ++k) {
+    const double per_voxel = d.to_control.linear[k][k];
+    cells = std::max(cells, d.amplitude[k] * per_voxel);
+    bent_axes += static_cast<double>(d.control_points[k] - 3) < 1.5 * per_voxel ? 0 : 1;  // of more than one voxel
+  }
+  return cells * (bent_axes == 3 ? 2.4794723332 : 2.0463926742);
+}
+
+}  // namespace detail
+
+// What inverse_of gives for a plan without elastic deformation.
+struct inverse_affine {
+  static constexpr std::string_view name = "inverse_of";
+  static constexpr bool keeps_axes = false;
+
+  std::span<const detail::sample_geometry> plan;
+
+  geometry_step step(const grid& input, const site& where) const {
+    const detail::sample_geometry& g = detail::find_undone(plan, input, where);
+    return {g.source, inverse(g.to_source * g.to_deformed)};
+  }
+};
+
+// What it gives for one with.
+struct inverse_elastic {
+  static constexpr std::string_view name = "inverse_of";
+
+  std::span<const detail::sample_geometry> plan;
+
+  detail::sample_geometry undone(const grid& input, const site& where) const {
+    const detail::sample_geometry& g = detail::find_undone(plan, input, where);
+    detail::sample_geometry back;
+    back.output = g.source;
+    back.drawn = g.drawn;
+    back.deformed = g.deformed;
+    if (g.deformed) {
+      const double factor = detail::contraction(g.drawn);
+      require(factor < 1, where, "displacements of ", g.drawn.amplitude, " voxels may fold space, by a factor of ",
+              factor, ", and cannot be undone; lower max_displacement_mm or widen control_spacing_mm");
+      back.to_deformed = inverse(g.to_source);
+      back.to_source = inverse(g.to_deformed);
+    } else {
+      back.to_source = inverse(g.to_source * g.to_deformed);
+    }
+    return back;
+  }
+};
+
+// inverse_of: geometry that brings what was made on the output grids of a plan back to its source grids, sample by
+//   sample: the input is the plan's output, the output its source, and index x of it is read at
+//     to_deformed^-1(v),  v + u(v) = to_source^-1(x),
+//   the maps inverted in double, v found by v <- x - u(v), which contracts for every deformation that cannot fold,
+//   until it moves by less than 1e-4 voxel of the grid that was deformed (control cells wider than 250 voxels: 4e-7 of
+//   a cell). What is left of v + u(v) - x is less than that. Flips, turns, permutations, crops and pads go back
+//   exactly. It is geometry as any other: sampling reads, outside of the patch is its border, and more geometry may
+//   follow, as a crop to the part of the source that is wanted. A volume of ones brought back along tells how far each
+//   voxel is covered. Refers to the plan, which must live until the plan with this in it has been made.
+// Errors: a sample that the plan has not, another size, a map that cannot be inverted, a displacement that may fold.
+template <class Chain>
+auto inverse_of(const planned<Chain>& plan) {
+  using P = typename planned<Chain>::pipeline_type;
+  static_assert(!P::inverts_deformation, "suture: inverse_of takes the plan that went out, not one that comes back");
+  return std::conditional_t<P::has_deformation, inverse_elastic, inverse_affine>{plan.geometry()};
+}
+template <class Chain>
+auto inverse_of(const planned<Chain>&& plan) = delete;  // it would not live long enough
+
+}  // namespace suture
