@@ -49,8 +49,7 @@ std::vector<float> indices_of(const grid& g) {
   return v;
 }
 
-// ---- exactly
-// ---------------------------------------------------------------------------------------------------------
+// ---- exactly ----
 
 TEST(Inverse, FlipsTurnsAndPermutationsGoBackToTheBit) {
   for (const size3& n : sizes) {
@@ -107,13 +106,13 @@ TEST(Inverse, GeometryMayFollow) {
   EXPECT_EQ(through(plan(inverse_of(out) | box, out.output_grids()), through(out, x)),
             through(plan(box, std::vector{g}), x));
   // The same behind a deformation that did not act.
-  const auto bent = plan(random_elastic{.max_displacement_mm = 2, .probability = 0} | random_flip{}, std::vector{g}, {.sample_ids = one_id});
+  const auto bent = plan(random_elastic{.max_displacement_mm = 2, .probability = 0} | random_flip{}, std::vector{g},
+                         {.sample_ids = one_id});
   EXPECT_EQ(through(plan(inverse_of(bent) | box, bent.output_grids()), through(bent, x)),
             through(plan(box, std::vector{g}), x));
 }
 
-// ---- as the definitions in double say
-// ---------------------------------------------------------------------------------
+// ---- as the definitions in double say ----
 
 TEST(Inverse, AffineIsThatOfScipy) {
   const reference::matrix turn = reference::product(
@@ -251,8 +250,7 @@ TEST(Inverse, SmoothImagesComeBack) {
   expect_close(y, x, 5e-3, inside);
 }
 
-// ---- on every executor, of everything
-// --------------------------------------------------------------------------------
+// ---- on every executor, of everything ----
 
 TEST(Inverse, LoneVoxelsAndThreadsGiveTheBitsOfARun) {
   const grid g{.extents = {5, 17, 70}};
@@ -288,8 +286,106 @@ TEST(Inverse, LabelsComeBackAsWell) {
   EXPECT_EQ(y, x);
 }
 
-// ---- what is refused
-// -------------------------------------------------------------------------------------------------
+// ---- test-time augmentation ----
+
+TEST(Inverse, AsThePageSays) {
+  const grid scan{.extents = {12, 30, 28}, .spacing = {2.5, 1, 1}};
+  const auto voxels = static_cast<std::size_t>(scan.voxels());
+  std::vector<float> smooth;
+  for (int z = 0; z < 12; ++z)
+    for (int y = 0; y < 30; ++y)
+      for (int x = 0; x < 28; ++x) smooth.push_back(static_cast<float>(.5 + .02 * z - .01 * y + .013 * x));
+  const std::vector<view<const float>> ct(4, contiguous<const float>(smooth.data(), scan));
+  const std::vector<std::uint64_t> ids{0, 1, 2, 3};
+  const auto augment = random_affine{.rotate_deg = {0, 0, 15}, .scale = {.9f, 1.1f}} | random_flip{} |
+                       random_elastic{.control_spacing_mm = 10, .max_displacement_mm = 2} | sampling<linear, edge>{};
+  std::vector<float> seen(4 * voxels), probabilities(4 * 2 * voxels), restored(4 * 2 * voxels), coverage(4 * voxels),
+      mean(2 * voxels);
+  const auto predict = [&] {  // two classes, each voxel for itself
+    for (std::size_t i = 0; i < 4; ++i)
+      for (std::size_t v = 0; v < voxels; ++v) {
+        probabilities[2 * i * voxels + v] = seen[i * voxels + v];
+        probabilities[(2 * i + 1) * voxels + v] = 1 - seen[i * voxels + v];
+      }
+  };
+  // [augmentation]
+  // Four augmented views of one scan, predicted, and each prediction brought back to where the scan lies.
+  const auto out = suture::plan(augment, ct, {.seed = 42, .sample_ids = ids});
+  const std::vector<suture::grid> grids = out.output_grids();
+  const auto views = suture::batch_views(seen.data(), grids);
+  suture::run(suture::cpu{}, out, suture::image(ct, views));
+  predict();  // from `seen` the probabilities of two classes
+
+  const auto back = suture::plan(suture::inverse_of(out), grids);
+  const std::vector<suture::grid> scans = back.output_grids();
+  const std::vector<float> ones(4 * voxels, 1);
+  const auto all = suture::batch_views(ones.data(), grids);
+  const auto predicted = suture::batch_views<const float>(probabilities.data(), grids, 2);
+  const auto returned = suture::batch_views(restored.data(), scans, 2);
+  const auto covered = suture::batch_views(coverage.data(), scans);
+  suture::run(suture::cpu{}, back, suture::image(predicted, returned), suture::image(all, covered));
+
+  suture::average(suture::cpu{}, suture::patch_tensor<float>{restored.data(), 2, 0, 4},
+                  suture::patch_tensor<float>{coverage.data(), 1, 0, 4}, suture::contiguous(mean.data(), scan, 2));
+  // [/augmentation]
+  std::vector<double> inside;
+  for (int z = 0, v = 0; z < 12; ++z)
+    for (int y = 0; y < 30; ++y)
+      for (int x = 0; x < 28; ++x, ++v) inside.push_back(y > 6 && y < 23 && x > 6 && x < 21 && z > 1 && z < 10 ? 1 : 0);
+  expect_close(std::vector<float>(mean.begin(), mean.begin() + static_cast<std::ptrdiff_t>(voxels)), smooth, 2e-3,
+               inside);
+  for (std::size_t v = 0; v < voxels; ++v) EXPECT_NEAR(mean[v] + mean[voxels + v], 1, 1e-5) << v;
+}
+
+TEST(Average, IsTheWeightedMean) {
+  for (const size3& n : sizes) {
+    const grid g{.extents = support::extents(n)};
+    const auto voxels = static_cast<std::size_t>(g.voxels());
+    const std::vector<float> r = values_of(3 * 2 * voxels);
+    std::vector<float> w = values_of(3 * voxels);
+    for (std::size_t i = 0; i < w.size(); ++i) w[i] = i % 4 == 0 ? 0 : std::abs(w[i]);
+    for (std::size_t i = 0; i < 3; ++i) w[i * voxels] = 0;  // voxel 0 is never covered
+    std::vector<suture::half> halves(r.size());
+    for (std::size_t i = 0; i < r.size(); ++i) halves[i] = storage<suture::half>::store(r[i]);
+    std::vector<float> out(2 * voxels), of_halves(2 * voxels);
+    const patch_tensor<float> coverage{w.data(), 1, 0, 3};
+    average(cpu{}, patch_tensor<float>{r.data(), 2, 0, 3}, coverage, contiguous(out.data(), g, 2), {.outside = -5});
+    average(cpu{.threads = 1}, patch_tensor<suture::half>{halves.data(), 2, 0, 3}, coverage,
+            channels_last(of_halves.data(), g, 2), {.outside = -5});
+    for (std::size_t v = 0; v < voxels; ++v)
+      for (std::size_t c = 0; c < 2; ++c) {
+        double sum = 0, weights = 0, sum_of_halves = 0;
+        for (std::size_t i = 0; i < 3; ++i) {
+          sum += static_cast<double>(r[(2 * i + c) * voxels + v]);
+          sum_of_halves += static_cast<double>(storage<suture::half>::load(halves[(2 * i + c) * voxels + v]));
+          weights += static_cast<double>(w[i * voxels + v]);
+        }
+        const bool some = weights >= 1e-3;
+        EXPECT_NEAR(out[c * voxels + v], some ? sum / weights : -5, some ? 1e-6 * (1 + 2 / weights) : 0);
+        EXPECT_NEAR(of_halves[2 * v + c], some ? sum_of_halves / weights : -5, some ? 1e-6 * (1 + 2 / weights) : 0);
+      }
+    EXPECT_EQ(out[0], -5);
+  }
+}
+
+TEST(Average, SaysWhatIsWrong) {
+  const grid g{.extents = {2, 3, 4}};
+  std::vector<float> r(3 * 24), w(3 * 24), out(24);
+  const auto result = contiguous(out.data(), g);
+  const patch_tensor<float> volumes{r.data(), 1, 0, 3}, coverage{w.data(), 1, 0, 3};
+  EXPECT_SAYS(average(cpu{}, volumes, {w.data(), 1, 0, 2}, result), "average: 2 coverages of 1 channels for 3 volumes");
+  EXPECT_SAYS(average(cpu{}, volumes, {w.data(), 2, 0, 3}, result), "3 coverages of 2 channels");
+  EXPECT_SAYS(average(cpu{}, patch_tensor<float>{r.data(), 2, 0, 3}, coverage, result),
+              "output has 1 channels, the volumes 2");
+  EXPECT_SAYS(average(cpu{}, patch_tensor<float>{r.data(), 1, 1, 3}, coverage, result), "volumes begin at 1");
+  EXPECT_SAYS(average(cpu{}, patch_tensor<float>{nullptr, 1, 0, 3}, coverage, result), "null pointer");
+  EXPECT_SAYS(average(cpu{}, patch_tensor<float>{r.data(), 1, 0, 0}, coverage, result), "0 volumes are not in");
+  EXPECT_SAYS(average(cpu{}, patch_tensor<float>{out.data(), 1, 0, 1}, {w.data(), 1, 0, 1}, result),
+              "output overlaps an input in memory");
+  EXPECT_SAYS(average(cpu{}, volumes, coverage, result, {.least = 0}), "least coverage 0 must be positive");
+}
+
+// ---- what is refused ----
 
 TEST(Inverse, ErrorsNameTheSampleAndTheValue) {
   const std::vector<grid> two{{.extents = {8, 9, 10}}, {.extents = {20, 30, 40}}};

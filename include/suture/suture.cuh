@@ -9,6 +9,7 @@
 #include "fit/sharpness.cuh"
 #include "mask/loops.cuh"
 #include "ops/geometry/points.cuh"
+#include "patch/average.cuh"
 #include "patch/reassemble.cuh"
 #include "patch/select_patches.cuh"
 #include "suture.hpp"

@@ -80,6 +80,7 @@
 #include "ops/value/scale_intensity.hpp"
 #include "ops/value/window.hpp"
 #include "ops/value/z_score.hpp"
+#include "patch/average.hpp"
 #include "patch/reassemble.hpp"
 #include "patch/select_patches.hpp"
 #include "patch/tile_list.hpp"

@@ -49,6 +49,14 @@ void resample_recipe(const suture::cuda& exec, inputs<std::int16_t> in, outputs<
       labels(seg, seg_out));
 }
 
+// Predictions on the way back from turned and bent patches, and their mean.
+void way_back(const suture::cuda& exec, const settings& s, inputs<float> in, outputs<float> out,
+              const patch_tensor<float>& restored, const patch_tensor<float>& coverage, const view<float>& mean) {
+  const auto there = plan(random_affine{.rotate_deg = 15} | random_elastic{}, in, s);
+  run(exec, plan(inverse_of(there), there.output_grids()), image(in, out));
+  average(exec, restored, coverage, mean);
+}
+
 // No geometry.
 void pointwise_recipe(const suture::cuda& exec, inputs<std::int16_t> in, outputs<__half> out) {
   run(exec, plan(window{.center = 40, .width = 400} | cast<suture::half>{}, in), image(in, out));

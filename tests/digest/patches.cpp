@@ -39,6 +39,12 @@ struct host_backend {
     to_output(cpu{}, plan, ragged<T>{values, offsets}, std::span(results));
     return results;
   }
+  std::uint64_t averaged(const std::vector<float>& volumes, const std::vector<float>& weights, const grid& g) {
+    std::vector<float> out(static_cast<std::size_t>(2 * g.voxels()));
+    average(cpu{}, patch_tensor<float>{volumes.data(), 2, 0, 3}, {weights.data(), 1, 0, 3},
+            contiguous(out.data(), g, 2), {.outside = -1});
+    return digest_of_volume(out, g.extents);
+  }
   template <class Plan>
   std::vector<std::vector<float>> through(const Plan& plan, const std::vector<view<const float>>& images) {
     std::vector<std::vector<float>> results;

@@ -2,6 +2,7 @@
 // Prints the digests of patch sampling, reassembly and tiles, computed on the device.
 #include <suture/fit/sharpness.cuh>
 #include <suture/ops/geometry/points.cuh>
+#include <suture/patch/average.cuh>
 #include <suture/patch/reassemble.cuh>
 #include <suture/patch/select_patches.cuh>
 
@@ -73,6 +74,13 @@ struct device_backend {
     to_output(cuda{.workspace = workspace}, plan,
               ragged<T>{{copy(values), values.size()}, {copy(offsets), offsets.size()}}, {results, values.size()});
     return back(results, values.size());
+  }
+  std::uint64_t averaged(const std::vector<float>& volumes, const std::vector<float>& weights, const grid& g) {
+    const auto voxels = static_cast<std::size_t>(2 * g.voxels());
+    float* out = room<float>(voxels);
+    average(cuda{}, patch_tensor<float>{copy(volumes), 2, 0, 3}, {copy(weights), 1, 0, 3}, contiguous(out, g, 2),
+            {.outside = -1});
+    return digest_of_volume(back(out, voxels), g.extents);
   }
   template <class Plan>
   std::vector<std::vector<float>> through(const Plan& plan, const std::vector<view<const float>>& images) {

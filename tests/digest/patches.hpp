@@ -8,6 +8,7 @@
 #include <suture/ops/geometry/elastic.hpp>
 #include <suture/ops/geometry/inverse.hpp>
 #include <suture/ops/geometry/points.hpp>
+#include <suture/patch/average.hpp>
 #include <suture/patch/reassemble.hpp>
 #include <suture/patch/tile_list.hpp>
 
@@ -153,6 +154,9 @@ void print_all(Backend backend) {
   };
   const sampling<linear, constant> rule{.border = {.value = .5f}};
   print("inverse_elastic", digest_of_images(plan(inverse_of(moved) | rule, moved.output_grids())));
+  std::vector<float> weights_of_three(3 * 24 * 37);
+  for (std::size_t i = 0; i < weights_of_three.size(); ++i) weights_of_three[i] = static_cast<float>(mix64(i) % 7) / 3;
+  print("average", backend.averaged(data.images[0], weights_of_three, {.extents = {2, 12, 37}}));
   const auto turned = plan(random_affine{.rotate_deg = 30}, data.grids, {.seed = 4, .sample_ids = data.ids});
   print("inverse_affine", digest_of_images(plan(inverse_of(turned) | rule, turned.output_grids())));
 

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The mean of several predictions of one volume, each where it covers the volume: the end of test-time augmentation.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "reassemble.hpp"
+
+namespace suture {
+
+// Where the coverages add up to less than `least`, the mean is `outside`.
+struct covered_mean {
+  float least = 1e-3f;
+  float outside = 0;
+};
+
+namespace detail {
+
+SUTURE_FN float mean_of(float sum, float coverage, const covered_mean& rule) {
+  return coverage >= rule.least ? quotient(sum, coverage) : rule.outside;
+}
+
+template <class T, class Out>
+void check_average(const patch_tensor<T>& restored, const patch_tensor<float>& coverage, const view<Out>& out,
+                   const covered_mean& rule) {
+  static_assert(is_storage_v<T> && is_storage_v<Out> && !std::is_const_v<Out>, "suture: unsupported element type");
+  const site where{"average"};
+  check(out, where);
+  const extent3& n = out.grid.extents;
+  require(std::isfinite(rule.least) && rule.least > 0, where, "least coverage ", rule.least, " must be positive");
+  require(std::isfinite(rule.outside), where, "outside ", rule.outside, " must be finite");
+  require(restored.count > 0 && restored.count <= 65535, where, restored.count, " volumes are not in 1 .. 65535");
+  require(coverage.count == restored.count && coverage.channels == 1, where, coverage.count, " coverages of ",
+          coverage.channels, " channels for ", restored.count, " volumes; one of one channel for each is needed");
+  require(restored.first == 0 && coverage.first == 0, where, "volumes begin at ", restored.first, ", coverages at ",
+          coverage.first, "; all are needed");
+  require(out.channels == restored.channels, where, "output has ", out.channels, " channels, the volumes ",
+          restored.channels);
+  const byte_range to = bytes(out);
+  const auto one = [&](const auto* data, std::int64_t channels) {
+    require(data != nullptr, where, "null pointer");
+    std::int64_t size = channels * static_cast<std::int64_t>(sizeof *data);
+    bool fits = !__builtin_mul_overflow(size, restored.count, &size);
+    for (int k = 0; k < 3; ++k) fits = fits && !__builtin_mul_overflow(size, n[k], &size);
+    require(fits && size < (std::int64_t{1} << 60), where, restored.count, " volumes of ", n, " overflow 64 bits");
+    const auto from = reinterpret_cast<std::uintptr_t>(data);
+    require(from % alignof(decltype(*data)) == 0, where, "data are not aligned to ", alignof(decltype(*data)),
+            " bytes");
+    require(from + static_cast<std::uintptr_t>(size) <= to.first || from >= to.last, where,
+            "output overlaps an input in memory");
+  };
+  one(restored.data, restored.channels);
+  one(coverage.data, 1);
+}
+
+}  // namespace detail
+
+// average: out(c, v) = sum r_i(c, v) / sum w_i(v) over the volumes i, in float32 and in their order; the same bits on
+// every executor. r_i is what a plan with inverse_of gave of the predictions with a border of 0, w_i the same of ones
+// (or of weights that the predictions were multiplied by). NaN in a volume shows.
+//   restored   (volume, channel, z, y, x), dense: float32, float16, bfloat16 or an integer type
+//   coverage   (volume, z, y, x), dense
+// Errors: numbers or channels that do not fit, a least coverage that is not positive, overlapping memory.
+template <class T, class Out>
+void average(const cpu& exec, const patch_tensor<T>& restored, const patch_tensor<float>& coverage,
+             const view<Out>& out, const covered_mean& rule = {}) {
+  detail::check_average(restored, coverage, out, rule);
+  const extent3& n = out.grid.extents;
+  const std::int64_t voxels = n[0] * n[1] * n[2];
+  detail::parallel_for(exec.threads, n[0] * n[1], [&](std::int64_t row) {
+    std::vector<float> sum(static_cast<std::size_t>(n[2])), covered(sum.size(), 0.0f);
+    for (std::int64_t i = 0; i < coverage.count; ++i) {
+      const float* w = coverage.data + i * voxels + row * n[2];
+      for (std::size_t x = 0; x < covered.size(); ++x) covered[x] += w[x];
+    }
+    for (std::int64_t c = 0; c < restored.channels; ++c) {
+      std::fill(sum.begin(), sum.end(), 0.0f);
+      for (std::int64_t i = 0; i < restored.count; ++i) {
+        const T* r = restored.data + (i * restored.channels + c) * voxels + row * n[2];
+        for (std::size_t x = 0; x < sum.size(); ++x) sum[x] += storage<T>::load(r[x]);
+      }
+      Out* to = out.data + c * out.channel_stride + row / n[1] * out.stride[0] + row % n[1] * out.stride[1];
+      for (std::size_t x = 0; x < sum.size(); ++x)
+        to[static_cast<std::int64_t>(x) * out.stride[2]] =
+            storage<Out>::store(detail::mean_of(sum[x], covered[x], rule));
+    }
+  });
+}
+
+}  // namespace suture
