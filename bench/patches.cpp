@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patch sampling, reassembly, tiles of slides, points and boxes on the CPU, one thread. bytes_per_second counts every
-// voxel read once (and, in a reassembly, every voxel written once).
+// Patch sampling, reassembly, tiles of slides, points, boxes and predictions on the way back on the CPU, one thread.
+// bytes_per_second counts every voxel read once (and, in a reassembly, every voxel written once).
 //   patches [--tiny] [ARGUMENTS OF GOOGLE BENCHMARK...]
 #include <benchmark/benchmark.h>
 
@@ -12,7 +12,9 @@
 #include "suture/fit/sharpness.hpp"
 #include "suture/ops/geometry/affine.hpp"
 #include "suture/ops/geometry/elastic.hpp"
+#include "suture/ops/geometry/inverse.hpp"
 #include "suture/ops/geometry/points.hpp"
+#include "suture/patch/average.hpp"
 #include "suture/patch/reassemble.hpp"
 #include "suture/patch/tile_list.hpp"
 
@@ -105,6 +107,32 @@ void move_annotations(benchmark::State& state, std::int64_t count) {
   state.SetItemsProcessed(state.iterations() * 4 * count);
 }
 
+// A prediction of two classes on a rotated patch, or one bent as well, on the way back.
+template <class Augmentation>
+void bring_back(benchmark::State& state, std::int64_t size, const Augmentation& augment) {
+  const grid g{.extents = {size, size, size}};
+  const std::uint64_t id = 1;
+  const auto out = plan(augment, std::vector{g}, {.sample_ids = {&id, 1}});
+  const auto back = plan(inverse_of(out), out.output_grids());
+  std::vector<float> probabilities(static_cast<std::size_t>(2 * g.voxels()), .5f), restored(probabilities.size());
+  const auto from = contiguous<const float>(probabilities.data(), g, 2);
+  const auto to = contiguous(restored.data(), g, 2);
+  for (auto _ : state) run(cpu{.threads = 1}, back, image(from, to));
+  state.SetBytesProcessed(state.iterations() * 4 * g.voxels() * static_cast<std::int64_t>(sizeof(float)));
+}
+
+// Eight predictions of two classes and their coverages to one.
+void take_mean(benchmark::State& state, std::int64_t size) {
+  const grid g{.extents = {size, size, size}};
+  const std::vector<float> restored(static_cast<std::size_t>(16 * g.voxels()), .5f);
+  const std::vector<float> coverage(static_cast<std::size_t>(8 * g.voxels()), 1.0f);
+  std::vector<float> mean(static_cast<std::size_t>(2 * g.voxels()));
+  for (auto _ : state)
+    average(cpu{.threads = 1}, patch_tensor<float>{restored.data(), 2, 0, 8}, {coverage.data(), 1, 0, 8},
+            contiguous(mean.data(), g, 2));
+  state.SetBytesProcessed(state.iterations() * 26 * g.voxels() * static_cast<std::int64_t>(sizeof(float)));
+}
+
 // RGB tiles, interleaved as readers of slides give them.
 void fit_tiles(benchmark::State& state, std::int64_t count, std::int64_t size) {
   const grid g{.extents = {1, size, size}};
@@ -161,6 +189,13 @@ int main(int argc, char** argv) {
       ->Unit(benchmark::kMillisecond);
   benchmark::RegisterBenchmark("to_output/boxes", move_annotations<box, box_result>, tiny ? 2 : 16)
       ->Unit(benchmark::kMillisecond);
+  const random_affine turn{.rotate_deg = 15};
+  benchmark::RegisterBenchmark("inverse_of/affine", bring_back<random_affine>, tiny ? 32 : 96, turn)
+      ->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark("inverse_of/elastic", bring_back<decltype(turn | random_elastic{})>, tiny ? 32 : 96,
+                               turn | random_elastic{})
+      ->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark("average/8", take_mean, tiny ? 16 : 96)->Unit(benchmark::kMillisecond);
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
 }

@@ -91,9 +91,9 @@ SUTURE_FN void displacement_at(const control_grid& g, const coordinate (&place)[
   }
 }
 
-// Moves the source coordinates of one voxel by what undoes a deformation: -u(v), v + u(v) = x, found by v <- x - u(v).
+// What undoes a deformation at one voxel, in source voxels: -u(v), v + u(v) = x, found by v <- x - u(v).
 SUTURE_FN void undo_displacement(const inverse_control_grid& g, std::int32_t z, std::int32_t y, std::int32_t x,
-                                 coordinate (&c)[3]) {
+                                 float (&displacement)[3]) {
   coordinate start[3], place[3];
   SUTURE_UNROLL
   for (int k = 0; k < 3; ++k) place[k] = start[k] = split(along(g.to_control, k, z, y, x));
@@ -113,7 +113,7 @@ SUTURE_FN void undo_displacement(const inverse_control_grid& g, std::int32_t z, 
   }
   SUTURE_UNROLL
   for (int k = 0; k < 3; ++k)
-    c[k] = moved(c[k], -fma(g.from_control[k][0], u[0], fma(g.from_control[k][1], u[1], g.from_control[k][2] * u[2])));
+    displacement[k] = -fma(g.from_control[k][0], u[0], fma(g.from_control[k][1], u[1], g.from_control[k][2] * u[2]));
 }
 
 // Source coordinates of the voxels of one column. Construct at (y, x), start at z, then step.
@@ -136,15 +136,16 @@ public:
   }
 
   SUTURE_FN void locate(coordinate (&c)[3]) {
-    SUTURE_UNROLL
-    for (int k = 0; k < 3; ++k) c[k] = split(position_[k]);
-    if constexpr (Pipeline::has_deformation) {
-      const auto& g = sample_->controls;
-      if (!g.on) return;
-      if constexpr (Pipeline::inverts_deformation)
-        undo_displacement(g, z_, y_, x_, c);
-      else
-        displace(g, c);
+    if constexpr (Pipeline::inverts_deformation) {
+      float u[3] = {0, 0, 0};
+      if (sample_->controls.on) undo_displacement(sample_->controls, z_, y_, x_, u);
+      SUTURE_UNROLL
+      for (int k = 0; k < 3; ++k) c[k] = moved(split(position_[k]), u[k]);
+    } else {
+      SUTURE_UNROLL
+      for (int k = 0; k < 3; ++k) c[k] = split(position_[k]);
+      if constexpr (Pipeline::has_deformation)
+        if (sample_->controls.on) displace(sample_->controls, c);
     }
   }
 

@@ -7,6 +7,7 @@
 
 #include "../core/column.hpp"
 #include "lanes.hpp"
+#include "undo_lanes.hpp"
 
 namespace suture::detail {
 
@@ -94,14 +95,16 @@ private:
     const auto& g = sample_.controls;
     if constexpr (Pipeline::inverts_deformation) {
       locate_affine();
-      for (int l = 0; l < width; ++l) {
-        coordinate c[3];
-        lane(l, c);
-        undo_displacement(g, z_, y_, x_[l], c);
-        for (int k = 0; k < 3; ++k) {
-          base[k][l] = c[k].base;
-          fraction_of[k][l] = c[k].fraction;
-        }
+      static_assert(width % undo_width == 0);
+      for (int first = 0; first < width; first += undo_width) {
+        undo_lanes lanes(g, z_, y_, x_ + first);
+        lanes.solve();
+        for (int k = 0; k < 3; ++k)
+          for (int l = 0; l < undo_width; ++l) {
+            const coordinate c = lanes.undone({base[k][first + l], fraction_of[k][first + l]}, k, l);
+            base[k][first + l] = c.base;
+            fraction_of[k][first + l] = c.fraction;
+          }
       }
     } else if constexpr (Pipeline::separable_deformation) {
       const control_cell cz =
