@@ -75,7 +75,9 @@ SUTURE_FN void displacement_at(const control_grid& g, const coordinate (&place)[
   const control_vector* row = g.vectors + (cell[0].index * n[1] + cell[1].index) * n[2] + cell[2].index;
   SUTURE_UNROLL
   for (float& component : u) component = 0;
-  SUTURE_UNROLL
+#if defined(__CUDA_ARCH__)
+#pragma unroll 1  // 64 control vectors at once would not leave registers for the rest
+#endif
   for (int a = 0; a < 4; ++a, row += (n[1] - 4) * n[2]) {
     float plane[3] = {0, 0, 0};
     SUTURE_UNROLL
@@ -87,7 +89,9 @@ SUTURE_FN void displacement_at(const control_grid& g, const coordinate (&place)[
       plane[2] = fma(w[1][b], fma(x3, v3.x, fma(x2, v2.x, fma(x1, v1.x, x0 * v0.x))), plane[2]);
     }
     SUTURE_UNROLL
-    for (int k = 0; k < 3; ++k) u[k] = fma(w[0][a], plane[k], u[k]);
+    for (int k = 0; k < 3; ++k) u[k] = fma(w[0][0], plane[k], u[k]);
+    SUTURE_UNROLL
+    for (int j = 0; j < 3; ++j) w[0][j] = w[0][j + 1];  // that of the next plane, by no index
   }
 }
 
