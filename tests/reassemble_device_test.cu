@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Patches put together on a device: the bits of the host.
 #include <gtest/gtest.h>
+#include <suture/patch/average.cuh>
 #include <suture/patch/reassemble.cuh>
 
 #include <cstring>
@@ -99,6 +100,31 @@ TEST(reassemble_on_a_device, is_checked_before_anything_is_launched) {
                           patch_tensor<float>{patches_copy.data(), 1, 0, 3}, to),
                error);
   EXPECT_EQ(out.values(), std::vector<float>(360, 5.0f));
+}
+
+template <class T, class Out>
+void expect_the_same_mean(const grid& g) {
+  const auto volumes = values<T>(5 * 3 * g.voxels(), 3);
+  std::vector<float> weights = values<float>(5 * g.voxels(), 4);
+  for (float& w : weights) w = w < 0 ? 0 : w / 60;
+  std::vector<Out> expected(static_cast<std::size_t>(3 * g.voxels()));
+  average(cpu{}, patch_tensor<T>{volumes.data(), 3, 0, 5}, {weights.data(), 1, 0, 5},
+          channels_last(expected.data(), g, 3), {.least = .5f, .outside = 7});
+  device_buffer<T> volumes_copy(volumes);
+  device_buffer<float> weights_copy(weights);
+  device_buffer<Out> out(std::vector<Out>(expected.size()));
+  average(cuda{}, patch_tensor<T>{volumes_copy.data(), 3, 0, 5}, {weights_copy.data(), 1, 0, 5},
+          channels_last(out.data(), g, 3), {.least = .5f, .outside = 7});
+  check_cuda(cudaDeviceSynchronize(), "average");
+  const std::vector<Out> got = out.values();
+  for (std::size_t i = 0; i < got.size(); ++i) ASSERT_EQ(std::memcmp(&got[i], &expected[i], sizeof(Out)), 0) << i;
+}
+
+TEST(average_on_a_device, gives_the_bits_of_the_host) {
+  for (const extent3& n : {extent3{1, 1, 1}, {3, 15, 16}, {2, 17, 127}}) {
+    expect_the_same_mean<float, float>(volume(n));
+    expect_the_same_mean<suture::half, bfloat16>(volume(n));
+  }
 }
 
 }  // namespace
