@@ -56,6 +56,44 @@ SUTURE_FN math::complex spike_of(const spike_of_channel& spike, const spectral_s
 SUTURE_FN std::int32_t centred(std::int32_t i, std::int32_t n) { return i < n - n / 2 ? i + n / 2 : i - (n - n / 2); }
 SUTURE_FN std::int32_t uncentred(std::int32_t i, std::int32_t n) { return i < n / 2 ? i + (n - n / 2) : i - n / 2; }
 
+// The transform of a patch holds the conjugate of frequency k at -k, so of each line along x the first x_frequencies
+// are enough. What comes back of both under one weight is real.
+SUTURE_FN std::int32_t x_frequencies(std::int32_t n) { return n / 2 + 1; }
+SUTURE_FN std::int32_t opposite(std::int32_t i, std::int32_t n) { return i == 0 ? 0 : n - i; }
+
+// Twice the weight under which the real part comes back.
+template <class Filter>
+SUTURE_FN float weight_of_both(const Filter& filter, const std::int32_t (&n)[3], std::int32_t z, std::int32_t y,
+                               std::int32_t x, std::int32_t channel) {
+  return filter.weight(n, centred(z, n[0]), centred(y, n[1]), centred(x, n[2]), channel) +
+         filter.weight(n, centred(opposite(z, n[0]), n[0]), centred(opposite(y, n[1]), n[1]),
+                       centred(opposite(x, n[2]), n[2]), channel);
+}
+
+// The log-magnitudes of frequency x and, unless it is its own opposite along x, of its opposite.
+SUTURE_FN std::int64_t log_magnitudes(const math::complex& v, std::int32_t x, std::int32_t n) {
+  const std::int64_t own = log_magnitude(v);
+  return x == opposite(x, n) ? own : 2 * own;
+}
+
+// Where the frequency of a spike, or its opposite, is among those held.
+struct held_frequency {
+  std::int32_t at[3];
+  bool is_opposite;
+
+  SUTURE_FN static held_frequency of(const std::int32_t (&location)[3], const std::int32_t (&n)[3]) {
+    held_frequency held = {{location[0], location[1], location[2]}, location[2] >= x_frequencies(n[2])};
+    for (int k = 0; k < 3 && held.is_opposite; ++k) held.at[k] = opposite(location[k], n[k]);
+    return held;
+  }
+  SUTURE_FN bool is(std::int32_t z, std::int32_t y, std::int32_t x) const {
+    return z == at[0] && y == at[1] && x == at[2];
+  }
+  SUTURE_FN math::complex value(const math::complex& v) const {
+    return {v.real, is_opposite ? -v.imaginary : v.imaginary};
+  }
+};
+
 // Voxel (z, y, x) with a spike: each root stands for one along its axis, exp(-2 pi i at voxel / n).
 SUTURE_FN float with_spike(float voxel, const math::complex& spike, const math::complex& root_zy,
                            const math::complex& root_x) {

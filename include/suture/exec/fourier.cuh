@@ -48,22 +48,23 @@ inline constexpr std::int32_t mask_passes = 5, spike_passes = 4;
 // Lines along an axis: where line l begins and how far its values are apart.
 struct line_shape {
   std::int64_t lines, step;
-  std::int32_t axis, across, plane, length;
+  std::int32_t axis, across, plane, length, held;  // held: frequencies along x
 
   SUTURE_HD static line_shape of(const std::int32_t (&n)[3], std::int32_t axis) {
-    const std::int32_t length = axis == 0 ? n[0] : axis == 1 ? n[1] : n[2];
-    const std::int64_t voxels = static_cast<std::int64_t>(n[0]) * n[1] * n[2];
-    return {voxels / length,
-            axis == 0 ? static_cast<std::int64_t>(n[1]) * n[2] : axis == 1 ? n[2] : 1,
+    const std::int32_t held = x_frequencies(n[2]), length = axis == 0 ? n[0] : axis == 1 ? n[1] : n[2];
+    return {static_cast<std::int64_t>(axis == 0 ? n[1] : n[0]) * (axis == 2 ? n[1] : held),
+            axis == 0   ? static_cast<std::int64_t>(n[1]) * n[2]
+            : axis == 1 ? n[2]
+                        : 1,
             axis,
             n[2],
             n[1] * n[2],
-            length};
+            length,
+            held};
   }
   SUTURE_HD std::int64_t begin(std::int64_t line) const {
-    if (axis == 0) return line;
     if (axis == 2) return line * across;
-    return line / across * plane + line % across;
+    return line / held * (axis == 0 ? across : plane) + line % held;
   }
 };
 SUTURE_HD inline std::int64_t fourier_blocks(const std::int32_t (&n)[3], std::int32_t axis) {
@@ -241,7 +242,9 @@ __global__ void __launch_bounds__(fourier_threads)
           const std::int64_t row = first + lane;
           v.real = read(static_cast<std::int32_t>(row / n[1]), static_cast<std::int32_t>(row % n[1]), i);
         } else if (lane < count) {
-          v = {real[at], imaginary[at]};
+          const bool held = pass.axis != 2 || i < shape.held;
+          const std::int64_t from = held ? at : at - 2 * i + n[2];
+          v = {real[from], held ? imaginary[from] : -imaginary[from]};
         }
         lines.set(i, lane, v);
       },
@@ -258,26 +261,26 @@ __global__ void __launch_bounds__(fourier_threads)
     };
     if constexpr (is_spike) {
       const spike_of_channel spike = filter.spike(channel);
+      const std::int32_t location[3] = {uncentred(spike.at[0], n[0]), uncentred(spike.at[1], n[1]),
+                                        uncentred(spike.at[2], n[2])};
+      const held_frequency held = held_frequency::of(location, n);
       std::int64_t logarithms = 0;
       each([&](std::int32_t i, std::int32_t lane, std::int64_t at) {
         std::int32_t place[3];
         index(at, place);
         const math::complex x = lines.get(i, lane);
-        logarithms += log_magnitude(x);
-        bool here = true;
-        for (int k = 0; k < 3; ++k) here = here && place[k] == uncentred(spike.at[k], n[k]);
-        if (here) sums->at_location = x;
+        logarithms += log_magnitudes(x, place[2], n[2]);
+        if (held.is(place[0], place[1], place[2])) sums->at_location = held.value(x);
       });
       add_to(&sums->logarithms, logarithms);
       return;
     } else {
       const float by_voxel =
-          math::detail::divide(1.0f, static_cast<float>(static_cast<std::int64_t>(n[0]) * n[1] * n[2]));
+          math::detail::divide(0.5f, static_cast<float>(static_cast<std::int64_t>(n[0]) * n[1] * n[2]));
       each([&](std::int32_t i, std::int32_t lane, std::int64_t at) {
         std::int32_t place[3];
         index(at, place);
-        const float weight = by_voxel * filter.weight(n, centred(place[0], n[0]), centred(place[1], n[1]),
-                                                      centred(place[2], n[2]), channel);
+        const float weight = by_voxel * weight_of_both(filter, n, place[0], place[1], place[2], channel);
         const math::complex x = lines.get(i, lane);
         lines.set(i, lane, {fma(x.real, weight, 0.0f), fma(x.imaginary, weight, 0.0f)});
       });
@@ -289,6 +292,7 @@ __global__ void __launch_bounds__(fourier_threads)
   if (pass.work != fourier_work::there) lines.swap_parts();
   const bool real_alone = pass.axis == 2 && pass.work == fourier_work::back;
   each([&](std::int32_t i, std::int32_t lane, std::int64_t at) {
+    if (from_image && i >= shape.held) return;
     const math::complex x = lines.get(i, lane);
     real[at] = x.real;
     if (!real_alone) imaginary[at] = x.imaginary;

@@ -136,11 +136,12 @@ private:
   float* parts_[4];  // real and imaginary, and where the next pass puts them
 };
 
-// A patch in k-space, or on its way there: real and imaginary parts, dense.
+// A patch in k-space, or on its way there: real and imaginary parts, dense, of the first half of the frequencies along
+// x.
 class patch_transform {
 public:
   patch_transform(const cpu& exec, const std::int32_t (&n)[3], float* real, float* imaginary)
-      : exec_(exec), n_(n), real_(real), imaginary_(imaginary) {
+      : exec_(exec), n_(n), held_(x_frequencies(n[2])), real_(real), imaginary_(imaginary) {
     for (int axis = 0; axis < 3; ++axis) roots_[axis] = roots_of_unity(n[axis]);
   }
 
@@ -162,7 +163,7 @@ public:
         }
       }
       b.transform();
-      put(b, 2, first, count, true);
+      put(b, 2, held_, first, count, true);
     });
   }
   // Along y, there or back.
@@ -172,7 +173,7 @@ public:
       if (back) b.swap_parts();
       b.transform();
       if (back) b.swap_parts();
-      put(b, 1, first, count, true);
+      put(b, 1, n_[1], first, count, true);
     });
   }
   // Along the last axis there and, where `back`, from there: change(block, first line, lines) comes between.
@@ -187,17 +188,22 @@ public:
       b.swap_parts();
       b.transform();
       b.swap_parts();
-      put(b, axis, first, count, true);
+      put(b, axis, n_[axis], first, count, true);
     });
   }
-  // Along x and back, of which the real part is left.
+  // Along x and back, where lines are real.
   void rows_back() {
     each_block(2, [&](line_block& b, std::int64_t first, int count) {
       get(b, 2, first, count);
+      for (std::int32_t i = held_; i < n_[2]; ++i)
+        for (int l = 0; l < count; ++l) {
+          b.real(i)[l] = b.real(n_[2] - i)[l];
+          b.imaginary(i)[l] = -b.imaginary(n_[2] - i)[l];
+        }
       b.swap_parts();
       b.transform();
       b.swap_parts();
-      put(b, 2, first, count, false);
+      put(b, 2, n_[2], first, count, false);
     });
   }
 
@@ -206,8 +212,8 @@ public:
   void each_frequency(const line_block& b, std::int64_t first, int count, const Work& work) const {
     std::int32_t beside[line_lanes], x[line_lanes];
     for (int l = 0; l < count; ++l) {
-      beside[l] = static_cast<std::int32_t>((first + l) / n_[2]);
-      x[l] = static_cast<std::int32_t>((first + l) % n_[2]);
+      beside[l] = static_cast<std::int32_t>((first + l) / held_);
+      x[l] = static_cast<std::int32_t>((first + l) % held_);
     }
     const bool along_z = last_axis() == 0;
     for (std::int32_t i = 0; i < b.size(); ++i)
@@ -218,9 +224,8 @@ private:
   // work(block, first line, lines) for every block of lines along an axis; those of a block lie beside each other.
   template <class Work>
   void each_block(int axis, const Work& work) {
-    const std::int64_t plane = std::int64_t{n_[1]} * n_[2];
-    const std::int64_t run = axis == 0 ? plane : axis == 1 ? n_[2] : std::int64_t{n_[0]} * n_[1];
-    const std::int64_t runs = axis == 1 ? n_[0] : 1, blocks = (run + line_lanes - 1) / line_lanes;
+    const std::int64_t run = axis == 2 ? std::int64_t{n_[0]} * n_[1] : held_;
+    const std::int64_t runs = axis == 2 ? 1 : n_[1 - axis], blocks = (run + line_lanes - 1) / line_lanes;
     constexpr std::int64_t together = 8;
     parallel_for(exec_.threads, (runs * blocks + together - 1) / together, [&](std::int64_t part) {
       line_block b(roots_[axis]);
@@ -233,23 +238,23 @@ private:
 
   // Where a line begins, how far its values and the lines beside it are apart.
   std::int64_t begin_of(int axis, std::int64_t line) const {
-    if (axis == 0) return line;
-    if (axis == 1) return line / n_[2] * n_[1] * n_[2] + line % n_[2];
-    return line * n_[2];
+    if (axis == 2) return line * n_[2];
+    return line / held_ * (axis == 0 ? n_[2] : std::int64_t{n_[1]} * n_[2]) + line % held_;
   }
   std::int64_t apart(int axis) const { return axis == 0 ? std::int64_t{n_[1]} * n_[2] : axis == 1 ? n_[2] : 1; }
 
   void get(line_block& b, int axis, std::int64_t first, int count) const {
     const std::int64_t begin = begin_of(axis, first), step = apart(axis), beside = axis == 2 ? n_[2] : 1;
-    for (std::int32_t i = 0; i < n_[axis]; ++i)
+    for (std::int32_t i = 0; i < (axis == 2 ? held_ : n_[axis]); ++i)
       for (int l = 0; l < count; ++l) {
         b.real(i)[l] = real_[begin + i * step + l * beside];
         b.imaginary(i)[l] = imaginary_[begin + i * step + l * beside];
       }
   }
-  void put(line_block& b, int axis, std::int64_t first, int count, bool both) {
+  // The first `values` of each line.
+  void put(line_block& b, int axis, std::int32_t values, std::int64_t first, int count, bool both) {
     const std::int64_t begin = begin_of(axis, first), step = apart(axis), beside = axis == 2 ? n_[2] : 1;
-    for (std::int32_t i = 0; i < n_[axis]; ++i)
+    for (std::int32_t i = 0; i < values; ++i)
       for (int l = 0; l < count; ++l) {
         real_[begin + i * step + l * beside] = b.real(i)[l];
         if (both) imaginary_[begin + i * step + l * beside] = b.imaginary(i)[l];
@@ -258,6 +263,7 @@ private:
 
   const cpu& exec_;
   const std::int32_t (&n_)[3];
+  std::int32_t held_;  // frequencies along x
   float *real_, *imaginary_;
   std::vector<math::complex> roots_[3];
 };
@@ -267,13 +273,13 @@ template <class Filter, class Load>
 void filter_spectrum(const cpu& exec, const Filter& filter, const std::int32_t (&n)[3], std::int32_t channel,
                      const Load& load, float* to, float* work) {
   patch_transform t(exec, n, to, work);
-  const float by_voxel = math::detail::divide(1.0f, static_cast<float>(std::int64_t{n[0]} * n[1] * n[2]));
+  const float by_voxel = math::detail::divide(0.5f, static_cast<float>(std::int64_t{n[0]} * n[1] * n[2]));
   const int axis = t.last_axis();
   t.rows_from(load);
   if (axis == 0) t.columns(false);
   t.turn_about(true, [&](line_block& b, std::int64_t first, int count) {
     t.each_frequency(b, first, count, [&](std::int32_t i, int l, std::int32_t z, std::int32_t y, std::int32_t x) {
-      const float weight = by_voxel * filter.weight(n, centred(z, n[0]), centred(y, n[1]), centred(x, n[2]), channel);
+      const float weight = by_voxel * weight_of_both(filter, n, z, y, x, channel);
       b.real(i)[l] = fma(b.real(i)[l], weight, 0.0f);
       b.imaginary(i)[l] = fma(b.imaginary(i)[l], weight, 0.0f);
     });
@@ -290,6 +296,7 @@ void add_spike(const cpu& exec, const Filter& filter, const std::int32_t (&n)[3]
   const spike_of_channel spike = filter.spike(channel);
   std::int32_t location[3];
   for (int k = 0; k < 3; ++k) location[k] = uncentred(spike.at[k], n[k]);
+  const held_frequency held = held_frequency::of(location, n);
   const int axis = t.last_axis();
   spectral_sums sums{};
   std::mutex mutex;
@@ -299,8 +306,8 @@ void add_spike(const cpu& exec, const Filter& filter, const std::int32_t (&n)[3]
     std::int64_t sum = 0;
     t.each_frequency(b, first, count, [&](std::int32_t i, int l, std::int32_t z, std::int32_t y, std::int32_t x) {
       const math::complex value{b.real(i)[l], b.imaginary(i)[l]};
-      sum += log_magnitude(value);
-      if (z == location[0] && y == location[1] && x == location[2]) sums.at_location = value;
+      sum += log_magnitudes(value, x, n[2]);
+      if (held.is(z, y, x)) sums.at_location = held.value(value);
     });
     const std::lock_guard<std::mutex> lock(mutex);
     sums.logarithms += sum;
