@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-# suture_digest_program(NAME SOURCE main.cpp [CUDA_SOURCE main.cu] [EVERY_SET]): one program that prints digests, compiled in every
+# suture_digest_program(NAME SOURCE main.cpp [CUDA_SOURCE main.cu] [EVERY_SET] [NOTHING_TO_FUSE]): one program that prints digests, compiled in every
 # way that keeps IEEE arithmetic and run with several thread counts. All of them must print the same text.
 #   NAME.host    compilers, optimisation levels, instruction sets, contraction, OMP_NUM_THREADS
 #   with EVERY_SET, instruction sets from the baseline to that of the machine as well
-#   NAME.device  CUDA_SOURCE with -fmad=true and -fmad=false, on a GPU or under the emulator, against the host's text
+#   NAME.device  CUDA_SOURCE with -fmad=true and -fmad=false, on a GPU or under the emulator, against the host's text;
+#   with NOTHING_TO_FUSE, which codegen.contraction shows of its PTX, with -fmad=true alone
 option(SUTURE_TEST_EVERY_FLAG "Build digest programs with every combination of flags, not a choice" OFF)
 
 function(suture_digest_program name)
   if(SUTURE_SANITIZE)  # which look at one way to compile
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 arg "EVERY_SET" "SOURCE;CUDA_SOURCE" "")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "EVERY_SET;NOTHING_TO_FUSE" "SOURCE;CUDA_SOURCE" "")
   get_filename_component(source "${arg_SOURCE}" ABSOLUTE)
   set(dir "${CMAKE_CURRENT_BINARY_DIR}/${name}")
   file(MAKE_DIRECTORY "${dir}")
@@ -75,7 +76,11 @@ function(suture_digest_program name)
     suture_device_launcher(plain launcher)
     list(JOIN launcher " " launcher)
     set(commands "host=${reference}")
-    foreach(fmad IN ITEMS true false)
+    set(fmads true false)
+    if(arg_NOTHING_TO_FUSE AND NOT SUTURE_TEST_EVERY_FLAG)
+      set(fmads true)
+    endif()
+    foreach(fmad IN LISTS fmads)
       set(program "${dir}/nvcc.fmad_${fmad}")
       add_custom_command(
         OUTPUT "${program}"

@@ -109,6 +109,86 @@ TEST(cuda, gives_the_bits_of_the_cpu_for_chunks_of_any_size) {
   EXPECT_EQ((patches{bits(out.values()), seg_out.values()}), on_host(d, s));
 }
 
+// How two channels lie in memory, from element `first` on.
+struct layout {
+  const char* name;
+  std::int64_t first;
+  extent3 stride;
+  std::int64_t channel_stride;
+
+  template <class T>
+  view<T> at(T* memory, const grid& g) const {
+    return {memory + first, g, stride, 2, channel_stride};
+  }
+};
+
+std::vector<layout> layouts(const extent3& n) {
+  const std::int64_t row = n[2], plane = n[1] * n[2], all = n[0] * plane, wide = (row + 11) / 8 * 8;
+  return {{"dense", 0, {plane, row, 1}, all},
+          {"from an odd element", 1, {plane, row, 1}, all},
+          {"rows of whole pieces", 0, {n[1] * wide, wide, 1}, n[0] * n[1] * wide},
+          {"channels last", 0, {2 * plane, 2 * row, 2}, 1},
+          {"x backwards", row - 1, {plane, row, -1}, all},
+          {"z along the rows", 0, {1, n[0], n[0] * n[1]}, all}};
+}
+
+// The whole memory behind an image and a label map of these layouts after a run, on the CPU or the device.
+template <class Pipeline>
+std::pair<std::vector<std::uint16_t>, std::vector<std::uint8_t>> run_between(const Pipeline& pipeline, const grid& g,
+                                                                             const layout& from, const layout& to,
+                                                                             bool device) {
+  const auto room = static_cast<std::size_t>(2 * g.extents[0] * g.extents[1] * (g.extents[2] + 11) + 1);
+  std::vector<std::int16_t> values(room);
+  std::vector<std::uint8_t> classes(room);
+  for (std::size_t i = 0; i < room; ++i) {
+    values[i] = static_cast<std::int16_t>(mix64(i) % 500 - 200);
+    classes[i] = static_cast<std::uint8_t>(i / 5 % 4);
+  }
+  const std::vector<std::uint16_t> untouched(room, 0xabcd);
+  const std::vector<std::uint8_t> untouched_labels(room, 0xab);
+  const std::uint64_t id = 5;
+  const auto planned = plan(pipeline, std::span(&g, 1), {.seed = 3, .sample_ids = {&id, 1}});
+  if (!device) {
+    std::vector<std::uint16_t> out = untouched;
+    std::vector<std::uint8_t> seg_out = untouched_labels;
+    run(cpu{}, planned,
+        image(from.at<const std::int16_t>(values.data(), g), to.at(reinterpret_cast<suture::half*>(out.data()), g)),
+        labels(from.at<const std::uint8_t>(classes.data(), g), to.at(seg_out.data(), g)));
+    return {out, seg_out};
+  }
+  const device_array<std::int16_t> in(values);
+  const device_array<std::uint8_t> seg(classes);
+  const device_array<std::uint16_t> out(untouched);
+  const device_array<std::uint8_t> seg_out(untouched_labels);
+  const auto source = from.at<const std::int16_t>(in.data(), g);
+  const auto target = to.at(reinterpret_cast<__half*>(out.data()), g);
+  const auto source_labels = from.at<const std::uint8_t>(seg.data(), g);
+  const auto target_labels = to.at(seg_out.data(), g);
+  const auto images = image(source, target);
+  const auto label_maps = labels(source_labels, target_labels);
+  cuda_workspace workspace(workspace_bytes(planned, images, label_maps));
+  run(suture::cuda{nullptr, workspace}, planned, images, label_maps);
+  check_cuda(cudaDeviceSynchronize(), "run");
+  return {out.values(), seg_out.values()};
+}
+
+TEST(cuda, any_layout_is_read_and_written_as_on_the_cpu) {
+  const auto pointwise = window{.center = 40, .width = 400} | cast<suture::half>{};
+  const auto noisy = window{.center = 40, .width = 400} | gaussian_noise{.sigma = .1f} | cast<suture::half>{};
+  const auto turned = window{.center = 40, .width = 400} | random_affine{.rotate_deg = 40} | cast<suture::half>{};
+  for (const std::int64_t width : {1, 15, 16, 17, 127}) {
+    const grid g{.extents = {3, 5, width}};
+    const std::vector<layout> all = layouts(g.extents);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const layout &from = all[i], &to = all[width == 17 ? (i + 1) % all.size() : i];
+      SCOPED_TRACE(testing::Message() << width << " wide, " << from.name << " to " << to.name);
+      EXPECT_EQ(run_between(pointwise, g, from, to, true), run_between(pointwise, g, from, to, false));
+      EXPECT_EQ(run_between(noisy, g, from, to, true), run_between(noisy, g, from, to, false));
+      EXPECT_EQ(run_between(turned, g, from, to, true), run_between(turned, g, from, to, false));
+    }
+  }
+}
+
 TEST(cuda, a_run_is_captured_in_a_graph_and_replayed) {
   const dataset d(3);
   const settings s{.seed = 4, .epoch = 1, .sample_ids = d.ids};

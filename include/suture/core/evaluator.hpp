@@ -17,7 +17,7 @@ namespace detail {
 
 template <class T>
 SUTURE_FN T read(const source_tensor& s, std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x) {
-  const T* p = static_cast<const T*>(s.data) + channel * s.channel_stride + z * s.stride[0];
+  const T* p = in_global_memory(static_cast<const T*>(s.data)) + channel * s.channel_stride + z * s.stride[0];
   p += y * s.stride[1];
   return p[x * s.stride[2]];
 }
@@ -61,9 +61,11 @@ struct pair_evaluator {
   // Tap at a voxel of the source: loaded, converted and passed through the value operations left of the geometry.
   SUTURE_FN static value tap(const item<Pipeline>& sample, const source_tensor& s, std::int32_t number,
                              std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x) {
-    const value v = load(s, channel, z, y, x);
-    const voxel at = voxel_at(s.extents, number, channel, z, y, x);
-    return apply(sample.taps, v, at);
+    return tap(sample, s, load(s, channel, z, y, x), number, channel, z, y, x);
+  }
+  SUTURE_FN static value tap(const item<Pipeline>& sample, const source_tensor& s, value v, std::int32_t number,
+                             std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x) {
+    return apply(sample.taps, v, voxel_at(s.extents, number, channel, z, y, x));
   }
 
   // Interpolated value at c, before the value operations right of the geometry.
@@ -85,7 +87,7 @@ struct pair_evaluator {
         return tap(sample, s, number, channel, z, y, x);
       });
     } else {
-      const In* data = static_cast<const In*>(s.data) + channel * s.channel_stride;
+      const In* data = in_global_memory(static_cast<const In*>(s.data)) + channel * s.channel_stride;
       return interpolate<I>(c, data, s.stride, s.extents, border,
                             [&](In v) { return apply(sample.taps, storage<In>::load(v), voxel{}); });
     }
@@ -97,7 +99,7 @@ struct pair_evaluator {
     constexpr std::int32_t pad = Pipeline::padding;
     const coordinate shifted[3] = {
         {c[0].base + pad, c[0].fraction}, {c[1].base + pad, c[1].fraction}, {c[2].base + pad, c[2].fraction}};
-    const float* data = static_cast<const float*>(s.data) + channel * s.channel_stride;
+    const float* data = in_global_memory(static_cast<const float*>(s.data)) + channel * s.channel_stride;
     return interpolate<typename Pipeline::interpolation_type>(shifted, data, s.stride, s.extents, border,
                                                               [](float v) { return v; });
   }
@@ -115,8 +117,19 @@ struct pair_evaluator {
       return read<In>(s, channel, z, y, x);
     else
       return sample_label<typename Pipeline::label_type, typename Pipeline::border_type>(
-          c, s.extents, static_cast<In>(rule.label_outside),
-          [&](std::int32_t sz, std::int32_t sy, std::int32_t sx) { return read<In>(s, channel, sz, sy, sx); });
+          c, in_global_memory(static_cast<const In*>(s.data)) + channel * s.channel_stride, s.stride, s.extents,
+          static_cast<In>(rule.label_outside));
+  }
+
+  // The finished value of an element that was read from the source where nothing is moved.
+  SUTURE_FN static result of_element(const item<Pipeline>& sample, const source_tensor& s, In element,
+                                     std::int32_t number, std::int32_t channel, std::int32_t z, std::int32_t y,
+                                     std::int32_t x) {
+    if constexpr (Binding::is_label)
+      return element;
+    else
+      return finished(sample, tap(sample, s, storage<In>::load(element), number, channel, z, y, x), number, channel, z,
+                      y, x);
   }
 
   // The finished value, a label before its conversion; c is ignored when the pipeline has no geometry, the channel
@@ -141,7 +154,7 @@ struct pair_evaluator {
 template <class Out, class R>
 SUTURE_FN void store_label(const target_tensor& t, const R& converted, std::int32_t channel, std::int32_t channels,
                            std::int32_t z, std::int32_t y, std::int32_t x) {
-  Out* p = static_cast<Out*>(t.data) + z * t.stride[0] + y * t.stride[1] + x * t.stride[2];
+  Out* p = in_global_memory(static_cast<Out*>(t.data)) + z * t.stride[0] + y * t.stride[1] + x * t.stride[2];
   if constexpr (stored_number<R>)
     p[channel * t.channel_stride] = stored_channel<Out>(converted, channel);
   else
@@ -168,6 +181,7 @@ template <class Pipeline, class... Bindings>
 struct evaluator {
   static_assert(sizeof...(Bindings) > 0);
   static constexpr std::size_t pairs = sizeof...(Bindings);
+  static constexpr bool converts_or_has_levels = ((Bindings::converts || Bindings::has_levels) || ...);
   using pipeline_type = Pipeline;
   using record_type = record<Pipeline, pairs, (std::size_t{Bindings::has_levels} + ...)>;
   template <std::size_t B>
@@ -230,29 +244,31 @@ struct evaluator {
     return before;
   }();
 
+  // The same of one pair.
+  template <std::size_t B>
+  SUTURE_FN void write_pair(const record_type& r, std::int32_t number, const coordinate (&c)[3], std::int32_t z,
+                            std::int32_t y, std::int32_t x) const {
+    if constexpr (binding_type<B>::converts || binding_type<B>::has_levels)
+      write_label<B>(r, c, z, y, x);
+    else
+      write_finished<B>(r, number, c, z, y, x);
+  }
+
 private:
   template <bool Labels, std::size_t... B>
   SUTURE_FN void write_pairs(const record_type& r, std::int32_t number, const coordinate (&c)[3], std::int32_t z,
                              std::int32_t y, std::int32_t x, std::index_sequence<B...>) const {
-    (write_pair<B, Labels>(r, number, c, z, y, x), ...);
-  }
-  template <std::size_t B, bool Labels>
-  SUTURE_FN void write_pair(const record_type& r, std::int32_t number, const coordinate (&c)[3], std::int32_t z,
-                            std::int32_t y, std::int32_t x) const {
-    if constexpr (binding_type<B>::is_label != Labels) {
-      return;
-    } else if constexpr (binding_type<B>::converts || binding_type<B>::has_levels) {
-      write_label<B>(r, c, z, y, x);
-    } else {
-      write_finished<B>(r, number, c, z, y, x);
-    }
+    const auto one = [&]<std::size_t Pair>() {
+      if constexpr (binding_type<Pair>::is_label == Labels) write_pair<Pair>(r, number, c, z, y, x);
+    };
+    (one.template operator()<B>(), ...);
   }
   template <std::size_t B>
   SUTURE_FN void write_finished(const record_type& r, std::int32_t number, const coordinate (&c)[3], std::int32_t z,
                                 std::int32_t y, std::int32_t x) const {
     using Out = typename pair<B>::Out;
     const target_tensor& t = r.out[B];
-    Out* p = static_cast<Out*>(t.data) + z * t.stride[0] + y * t.stride[1] + x * t.stride[2];
+    Out* p = detail::in_global_memory(static_cast<Out*>(t.data)) + z * t.stride[0] + y * t.stride[1] + x * t.stride[2];
     if constexpr (pair<B>::is_colour) {
       const pixel<Out> v = pair<B>::at(r.sample, r.in[B], c, number, 0, z, y, x, rule);
       SUTURE_UNROLL

@@ -48,6 +48,17 @@ struct item {
   typename Pipeline::later later;
 };
 
+namespace detail {
+// Says to the compiler of device code that a pointer it has read from elsewhere leads to global memory.
+template <class T>
+SUTURE_FN T* in_global_memory(T* p) {
+#if defined(__CUDA_ARCH__)
+  __builtin_assume(__isGlobal(p));
+#endif
+  return p;
+}
+}  // namespace detail
+
 struct source_tensor {
   const void* data;
   std::int64_t stride[3];

@@ -80,14 +80,34 @@ __device__ __forceinline__ void clear_sums(const staged_tensor& t) {
 }
 __device__ __forceinline__ void clear_sums(const no_stages&) {}
 
+// By all threads of a block.
 template <class Record>
-__device__ __forceinline__ void put_record(const Record& record, Record* place) {
+__device__ __forceinline__ void copy_record(const Record& record, Record* place) {
   static_assert(sizeof(Record) % 4 == 0);
   const auto* from = reinterpret_cast<const std::uint32_t*>(&record);
   auto* to = reinterpret_cast<std::uint32_t*>(place);
   for (unsigned i = threadIdx.x; i < sizeof(Record) / 4; i += blockDim.x) to[i] = from[i];
+}
+
+template <class Record>
+__device__ __forceinline__ void put_record(const Record& record, Record* place) {
+  copy_record(record, place);
   for (const auto& image : record.staged) clear_sums(image);
 }
+
+// A record at hand for every thread of a block: what all of them read, and read for each voxel anew, costs the least
+// from shared memory.
+template <class Record>
+struct record_at_hand {
+  alignas(16) unsigned char bytes[sizeof(Record)];
+
+  __device__ __forceinline__ const Record& take(const Record& record) {
+    auto* const place = reinterpret_cast<Record*>(bytes);
+    copy_record(record, place);
+    __syncthreads();
+    return *place;
+  }
+};
 
 // Block b writes record b of the chunk and, when it has one, expands its control grid.
 template <class Record, int Bytes>
@@ -140,11 +160,21 @@ __global__ void __launch_bounds__(128) coefficient_filter_kernel(Evaluator e, st
   prefilter_line<Border>(p, c.stride[axis], c.extents[axis]);
 }
 
-// One stage. A block makes a tile of 32 x 8 x 16 voxels (x, y, z): warps of 16 x 2 lanes, each lane walks along z.
+// The fused part: a block makes a tile of 32 x 8 x 16 voxels (x, y, z), in warps of 16 x 2 lanes, and each lane walks
+// along z.
 inline constexpr std::int32_t tile_x = 32, tile_y = 8, tile_z = 16;
 
+// Where nothing is moved and there is little to do for a voxel, a thread makes 8 neighbours of a row instead, read and
+// written in one piece where they lie so.
+inline constexpr std::int32_t runs_in_block = 512;
+template <class Evaluator>
+inline constexpr bool in_runs =
+    !Evaluator::pipeline_type::has_geometry && !Evaluator::pipeline_type::is_colour &&
+    !Evaluator::converts_or_has_levels && !any_needs_voxel<typename Evaluator::pipeline_type::taps> &&
+    !any_needs_voxel<typename Evaluator::pipeline_type::outputs>;
+
 struct tile_counts {
-  std::int32_t x, y, z;
+  std::int32_t x, y, z;  // in runs x alone
 };
 
 template <bool WithLabels, class Evaluator>
@@ -168,21 +198,106 @@ __device__ __forceinline__ void make_tile(const Evaluator& evaluate, const typen
       evaluate.template write<WithLabels>(r, number, c, z, y, x);
     }
   } else {
-    const coordinate c[3] = {};
-    for (std::int32_t z = z0; z < z1; ++z) evaluate.template write<WithLabels>(r, number, c, z, y, x);
+#pragma unroll 1
+    for (std::int32_t z = z0; z < z1; ++z) evaluate.template write<WithLabels>(r, number, {}, z, y, x);
+  }
+}
+
+// 8 elements in as few pieces as there are 16 bytes in them.
+template <class T>
+__device__ __forceinline__ void copy_run(const T* from, T* to) {
+  using piece = std::conditional_t<sizeof(T) == 1, uint2, uint4>;
+  constexpr int pieces = static_cast<int>(8 * sizeof(T) / sizeof(piece));
+  SUTURE_UNROLL
+  for (int i = 0; i < pieces; ++i) reinterpret_cast<piece*>(to)[i] = reinterpret_cast<const piece*>(from)[i];
+}
+template <class T>
+__device__ __forceinline__ bool in_one_piece(const T* p, std::int64_t stride) {
+  return stride == 1 && reinterpret_cast<std::uintptr_t>(p) % (sizeof(T) == 1 ? 8 : 16) == 0;
+}
+
+// 8 neighbours of a row, or as many as there are.
+template <std::size_t B, class Evaluator>
+__device__ __forceinline__ void make_run(const typename Evaluator::record_type& r, std::int32_t number, std::int32_t z,
+                                         std::int32_t y, std::int32_t x0) {
+  using pair = typename Evaluator::template pair<B>;
+  using In = typename Evaluator::template binding_type<B>::input;
+  using Out = typename pair::Out;
+  const source_tensor& in = r.in[B];
+  const target_tensor& out = r.out[B];
+  const std::int32_t count = r.sample.extents[2] - x0;
+  const In* from =
+      in_global_memory(static_cast<const In*>(in.data)) + z * in.stride[0] + y * in.stride[1] + x0 * in.stride[2];
+  Out* to = in_global_memory(static_cast<Out*>(out.data)) + z * out.stride[0] + y * out.stride[1] + x0 * out.stride[2];
+  for (std::int32_t channel = 0; channel < in.channels;
+       ++channel, from += in.channel_stride, to += out.channel_stride) {
+    alignas(16) In read[8] = {};
+    alignas(16) Out made[8];
+    if (count >= 8 && in_one_piece(from, in.stride[2])) {
+      copy_run(from, read);
+    } else {
+      SUTURE_UNROLL
+      for (int i = 0; i < 8; ++i)
+        if (i < count) read[i] = from[i * in.stride[2]];
+    }
+    SUTURE_UNROLL
+    for (int i = 0; i < 8; ++i) made[i] = pair::of_element(r.sample, in, read[i], number, channel, z, y, x0 + i);
+    if (count >= 8 && in_one_piece(to, out.stride[2])) {
+      copy_run(made, to);
+    } else {
+      SUTURE_UNROLL
+      for (int i = 0; i < 8; ++i)
+        if (i < count) to[i * out.stride[2]] = made[i];
+    }
   }
 }
 
 template <bool WithLabels, class Evaluator>
-__global__ void __launch_bounds__(256, 4) stage_kernel(const __grid_constant__ Evaluator evaluate, tile_counts tiles) {
+__device__ __forceinline__ void make_runs(const typename Evaluator::record_type& r, std::int32_t number) {
+  const auto& n = r.sample.extents;
+  const auto in_row = static_cast<std::uint32_t>((n[2] + 7) / 8), rows = static_cast<std::uint32_t>(n[1]);
+  const std::uint32_t runs = in_row * rows * static_cast<std::uint32_t>(n[0]);
+#pragma unroll 1
+  for (std::uint32_t k = threadIdx.x; k < runs_in_block; k += blockDim.x) {
+    const std::uint32_t i = blockIdx.x * runs_in_block + k, row = i / in_row;
+    if (i >= runs) return;
+    const auto x = static_cast<std::int32_t>(i - row * in_row) * 8;
+    const auto z = static_cast<std::int32_t>(row / rows);
+    const auto y = static_cast<std::int32_t>(row - static_cast<std::uint32_t>(z) * rows);
+    const auto one = [&]<std::size_t B>() {
+      if constexpr (WithLabels || !Evaluator::template binding_type<B>::is_label)
+        make_run<B, Evaluator>(r, number, z, y, x);
+    };
+    [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
+    (std::make_index_sequence<Evaluator::pairs>{});
+  }
+}
+
+template <bool WithLabels, class Evaluator>
+__device__ __forceinline__ void make_part(const Evaluator& evaluate, const typename Evaluator::record_type& r,
+                                          std::int32_t number, const tile_counts& tiles) {
+  if constexpr (in_runs<Evaluator>)
+    make_runs<WithLabels, Evaluator>(r, number);
+  else
+    make_tile<WithLabels>(evaluate, r, number, tiles);
+}
+
+// Blocks on a multiprocessor that the registers are to last for: a sample with many parameters needs more of them.
+template <class Evaluator>
+inline constexpr int fused_blocks = sizeof(typename Evaluator::record_type) > 1000 ? 3 : 4;
+
+template <bool WithLabels, class Evaluator>
+__global__ void __launch_bounds__(256, fused_blocks<Evaluator>)
+    stage_kernel(const __grid_constant__ Evaluator evaluate, tile_counts tiles) {
   require_ieee_arithmetic();
+  __shared__ record_at_hand<typename Evaluator::record_type> at_hand;
   const auto number = static_cast<std::int32_t>(blockIdx.y);
-  make_tile<WithLabels>(evaluate, evaluate.records[number], number, tiles);
+  make_part<WithLabels>(evaluate, at_hand.take(evaluate.records[number]), number, tiles);
 }
 
 // The same with the records in its arguments; it leaves them for the stages that follow.
 template <bool WithLabels, class Evaluator, int Bytes>
-__global__ void __launch_bounds__(256, 4)
+__global__ void __launch_bounds__(256, fused_blocks<Evaluator>)
     first_stage_kernel(const __grid_constant__ Evaluator evaluate,
                        const __grid_constant__ record_chunk<typename Evaluator::record_type, Bytes> chunk,
                        typename Evaluator::record_type* records, tile_counts tiles) {
@@ -190,7 +305,8 @@ __global__ void __launch_bounds__(256, 4)
   const auto number = static_cast<std::int32_t>(blockIdx.y);
   if constexpr (Evaluator::pipeline_type::is_staged)
     if (blockIdx.x == 0) put_record(chunk.records[number], records + number);
-  make_tile<WithLabels>(evaluate, chunk.records[number], number, tiles);
+  __shared__ record_at_hand<typename Evaluator::record_type> at_hand;
+  make_part<WithLabels>(evaluate, at_hand.take(chunk.records[number]), number, tiles);
 }
 
 // Whether a kernel can start from records alone, with nothing made from them ahead.
@@ -257,14 +373,21 @@ void prefilter(const cuda& exec, const Evaluator& e, const Plan& plan, const Bin
   }
 }
 
-template <class Plan>
+template <class Evaluator, class Plan>
 tile_counts count_tiles(const Plan& plan) {
   tile_counts tiles{1, 1, 1};
   for (std::size_t i = 0; i < plan.size(); ++i) {
     const extent3& n = plan.output_grid(i).extents;
-    tiles.x = std::max(tiles.x, static_cast<std::int32_t>((n[2] + tile_x - 1) / tile_x));
-    tiles.y = std::max(tiles.y, static_cast<std::int32_t>((n[1] + tile_y - 1) / tile_y));
-    tiles.z = std::max(tiles.z, static_cast<std::int32_t>((n[0] + tile_z - 1) / tile_z));
+    if constexpr (in_runs<Evaluator>) {
+      const std::int64_t runs = (n[2] + 7) / 8 * n[1] * n[0];
+      require(runs < 4294967295 - runs_in_block, {"run", static_cast<std::int64_t>(i)}, "extents ", n,
+              " are more than a kernel counts");
+      tiles.x = std::max(tiles.x, static_cast<std::int32_t>((runs + runs_in_block - 1) / runs_in_block));
+    } else {
+      tiles.x = std::max(tiles.x, static_cast<std::int32_t>((n[2] + tile_x - 1) / tile_x));
+      tiles.y = std::max(tiles.y, static_cast<std::int32_t>((n[1] + tile_y - 1) / tile_y));
+      tiles.z = std::max(tiles.z, static_cast<std::int32_t>((n[0] + tile_z - 1) / tile_z));
+    }
   }
   const std::int64_t all = static_cast<std::int64_t>(tiles.x) * tiles.y * tiles.z;
   require(all <= 2147483647, {"run"}, all, " tiles exceed the grid of a kernel");
@@ -278,7 +401,7 @@ dim3 tile_blocks(const tile_counts& tiles, const Plan& plan) {
 // Queues the fused part of every sample, with its label maps or without, and what it needs ahead.
 template <bool WithLabels, class Evaluator, class Plan, class... Bindings>
 void run_fused(const cuda& exec, const Evaluator& e, const Plan& plan, const Bindings&... bindings) {
-  const tile_counts tiles = count_tiles(plan);
+  const tile_counts tiles = count_tiles<Evaluator>(plan);
   prefilter(exec, e, plan, bindings...);
   stage_kernel<WithLabels, Evaluator><<<tile_blocks(tiles, plan), 256, 0, exec.stream>>>(e, tiles);
   check_cuda(cudaGetLastError(), "run", exec.at);
@@ -291,7 +414,7 @@ void upload_and_run_fused(const cuda& exec, const Evaluator& e, const workspace_
   using R = typename Evaluator::record_type;
   if constexpr (starts_from_records<typename Evaluator::pipeline_type> && sizeof(R) <= carried_bytes) {
     if (plan.size() * sizeof(R) <= carried_bytes) {
-      const tile_counts tiles = count_tiles(plan);
+      const tile_counts tiles = count_tiles<Evaluator>(plan);
       record_chunk<R, carried_bytes> chunk;
       workspace_cursor used;
       for (std::size_t i = 0; i < plan.size(); ++i)

@@ -41,22 +41,13 @@ SUTURE_FN T majority_label(const T (&labels)[8], const float (&t)[3]) {
 }
 
 // What samplers call for a label map whose interpolation is `majority`.
-template <class Labels, class Border, class T, class Fetch>
+template <class Labels, class Border, class T>
 requires(std::is_same_v<Labels, majority>) SUTURE_FN T
-    sample_label(const coordinate (&c)[3], const std::int32_t (&n)[3], T outside, const Fetch& fetch) {
+    sample_label(const coordinate (&c)[3], const T* data, const std::int64_t (&stride)[3], const std::int32_t (&n)[3],
+                 T outside) {
   T labels[8];
-  SUTURE_UNROLL
-  for (int i = 0; i < 8; ++i) {
-    const std::int32_t z = Border::index(c[0].base + (i >> 2), n[0]);
-    const std::int32_t y = Border::index(c[1].base + ((i >> 1) & 1), n[1]);
-    const std::int32_t x = Border::index(c[2].base + (i & 1), n[2]);
-    if (Border::has_value && (z | y | x) < 0)
-      labels[i] = outside;
-    else
-      labels[i] = fetch(z, y, x);
-  }
-  const float t[3] = {c[0].fraction, c[1].fraction, c[2].fraction};
-  return majority_label(labels, t);
+  corner_labels<Border>(c, data, stride, n, outside, labels);
+  return majority_label(labels, {c[0].fraction, c[1].fraction, c[2].fraction});
 }
 
 namespace detail {
@@ -68,14 +59,10 @@ requires(std::is_same_v<typename Pipeline::label_type, majority>) void pick_labe
                                                                                    const std::int64_t (&stride)[3],
                                                                                    const std::int32_t (&n)[3],
                                                                                    T outside, T (&out)[strip_width]) {
-  const Offset step[3] = {static_cast<Offset>(stride[0]), static_cast<Offset>(stride[1]),
-                          static_cast<Offset>(stride[2])};
   for (int l = 0; l < strip_width; ++l) {
     coordinate c[3];
     s.lane(l, c);
-    out[l] = sample_label<majority, typename Pipeline::border_type>(
-        c, n, outside,
-        [&](std::int32_t z, std::int32_t y, std::int32_t x) { return data[z * step[0] + y * step[1] + x * step[2]]; });
+    out[l] = sample_label<majority, typename Pipeline::border_type>(c, data, stride, n, outside);
   }
 }
 

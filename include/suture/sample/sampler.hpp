@@ -84,37 +84,81 @@ SUTURE_FN V combine_taps(const coordinate (&c)[3], const Tap& tap) {
 template <class Border>
 using tap_offset = std::conditional_t<std::is_same_v<Border, wrap>, std::int64_t, std::int32_t>;
 
+// The voxels about a continuous index in a volume of extents n at `data`: from first on, `Taps` along each axis.
+template <int Taps, class Border, class T>
+struct neighbourhood {
+  const T* voxel;  // the first, or where it would be
+  tap_offset<Border> offset[3][Taps];
+  bool in[3][Taps];  // always, unless the border is a constant
+
+  SUTURE_FN neighbourhood(const std::int32_t (&first)[3], const T* data, const std::int64_t (&stride)[3],
+                          const std::int32_t (&n)[3])
+      : voxel(data) {
+    SUTURE_UNROLL
+    for (int k = 0; k < 3; ++k) {
+      const auto step = static_cast<tap_offset<Border>>(stride[k]);
+      std::int32_t origin = first[k];
+      if constexpr (!Border::has_value) origin = Border::index(first[k], n[k]);
+      voxel += static_cast<std::int64_t>(origin) * step;
+      SUTURE_UNROLL
+      for (int j = 0; j < Taps; ++j) {
+        if constexpr (Border::has_value) {
+          in[k][j] = inside(first[k] + j, n[k]);
+          offset[k][j] = j * step;
+        } else {
+          in[k][j] = true;
+          offset[k][j] = j == 0 ? 0 : (Border::index(first[k] + j, n[k]) - origin) * step;
+        }
+      }
+    }
+  }
+
+  SUTURE_FN bool has(int a, int b, int j) const { return in[0][a] && in[1][b] && in[2][j]; }
+  SUTURE_FN T at(int a, int b, int j) const { return voxel[offset[0][a] + offset[1][b] + offset[2][j]]; }
+};
+
+namespace detail {
+// Whether two taps from `first` on lie in rows of neighbours and wholly inside: nearly always, and then there is no
+// border to look for.
+SUTURE_FN bool pairs_inside(const std::int32_t (&first)[3], const std::int64_t (&stride)[3],
+                            const std::int32_t (&n)[3]) {
+  // Without a branch between them.
+  return (stride[2] == 1) & inside(first[0], n[0] - 1) & inside(first[1], n[1] - 1) & inside(first[2], n[2] - 1);
+}
+
+// The taps where they do: at(a, b) is a pair along x.
+template <class T>
+struct inside_pairs {
+  const T* first;
+  std::int32_t z, y;
+
+  SUTURE_FN inside_pairs(const std::int32_t (&index)[3], const T* data, const std::int64_t (&stride)[3])
+      : z(static_cast<std::int32_t>(stride[0])), y(static_cast<std::int32_t>(stride[1])) {
+    first = data + static_cast<std::int64_t>(index[0]) * z + static_cast<std::int64_t>(index[1]) * y + index[2];
+  }
+  SUTURE_FN const T* at(int a, int b) const { return first + (a * z + b * y); }
+};
+}  // namespace detail
+
 // The interpolated value at c of the volume of extents n at `data`; tap(T) is the value of a stored voxel.
 template <class Interpolation, class Border, class T, class Tap>
 SUTURE_FN float interpolate(const coordinate (&c)[3], const T* data, const std::int64_t (&stride)[3],
                             const std::int32_t (&n)[3], const Border& border, const Tap& tap) {
   constexpr int taps = Interpolation::taps;
-  tap_offset<Border> offset[3][taps];
-  bool in[3][taps];
-  SUTURE_UNROLL
-  for (int k = 0; k < 3; ++k) {
-    const std::int32_t first = Interpolation::first(c[k]);
-    const auto step = static_cast<tap_offset<Border>>(stride[k]);
-    std::int32_t origin = first;
-    if constexpr (!Border::has_value) origin = Border::index(first, n[k]);
-    data += origin * stride[k];
-    SUTURE_UNROLL
-    for (int j = 0; j < taps; ++j) {
-      if constexpr (Border::has_value) {
-        in[k][j] = inside(first + j, n[k]);
-        offset[k][j] = j * step;
-      } else {
-        in[k][j] = true;
-        offset[k][j] = j == 0 ? 0 : (Border::index(first + j, n[k]) - origin) * step;
-      }
+  const std::int32_t first[3] = {Interpolation::first(c[0]), Interpolation::first(c[1]), Interpolation::first(c[2])};
+  if constexpr (taps == 2) {
+    if (detail::pairs_inside(first, stride, n)) {
+      const detail::inside_pairs<T> pairs(first, data, stride);
+      return detail::combine_taps<float, Interpolation>(
+          c, [&](int a, int b, int j) -> float { return tap(pairs.at(a, b)[j]); });
     }
   }
+  const neighbourhood<taps, Border, T> about(first, data, stride, n);
   return detail::combine_taps<float, Interpolation>(c, [&](int a, int b, int j) -> float {
-    const T* p = data + (offset[0][a] + offset[1][b] + offset[2][j]);
     if constexpr (Border::has_value)
-      return in[0][a] && in[1][b] && in[2][j] ? tap(*p) : border.value;
+      return about.has(a, b, j) ? tap(about.at(a, b, j)) : border.value;
     else
-      return tap(*p);
+      return tap(about.at(a, b, j));
   });
 }
 
@@ -156,16 +200,36 @@ SUTURE_FN V interpolate_plane(const coordinate (&c)[3], const std::int32_t (&n)[
   });
 }
 
-// The label at a continuous index by a one-tap interpolation.
-template <class Interpolation, class Border, class T, class Fetch>
-SUTURE_FN T pick_label(const coordinate (&c)[3], const std::int32_t (&n)[3], T outside, const Fetch& fetch) {
-  std::int32_t index[3];
+// The label at a continuous index of the label map of extents n at `data` by a one-tap interpolation.
+template <class Interpolation, class Border, class T>
+SUTURE_FN T pick_label(const coordinate (&c)[3], const T* data, const std::int64_t (&stride)[3],
+                       const std::int32_t (&n)[3], T outside) {
   SUTURE_UNROLL
-  for (int k = 0; k < 3; ++k) index[k] = Border::index(Interpolation::first(c[k]), n[k]);
-  if constexpr (Border::has_value) {
-    if ((index[0] | index[1] | index[2]) < 0) return outside;
+  for (int k = 0; k < 3; ++k) {
+    const std::int32_t i = Border::index(Interpolation::first(c[k]), n[k]);
+    if constexpr (Border::has_value)
+      if (i < 0) return outside;
+    data += i * stride[k];
   }
-  return fetch(index[0], index[1], index[2]);
+  return *data;
+}
+
+// The labels at the eight corners of the cell of a continuous index, z slowest.
+template <class Border, class T>
+SUTURE_FN void corner_labels(const coordinate (&c)[3], const T* data, const std::int64_t (&stride)[3],
+                             const std::int32_t (&n)[3], T outside, T (&labels)[8]) {
+  const std::int32_t first[3] = {c[0].base, c[1].base, c[2].base};
+  if (detail::pairs_inside(first, stride, n)) {
+    const detail::inside_pairs<T> pairs(first, data, stride);
+    SUTURE_UNROLL
+    for (int i = 0; i < 8; ++i) labels[i] = pairs.at(i >> 2, (i >> 1) & 1)[i & 1];
+    return;
+  }
+  const neighbourhood<2, Border, T> about(first, data, stride, n);
+  SUTURE_UNROLL
+  for (int i = 0; i < 8; ++i)
+    labels[i] =
+        !Border::has_value || about.has(i >> 2, (i >> 1) & 1, i & 1) ? about.at(i >> 2, (i >> 1) & 1, i & 1) : outside;
 }
 
 // The label with the largest sum among eight linear corner weights; ties go to the lowest label.
@@ -192,24 +256,15 @@ SUTURE_FN T vote_label(const T (&labels)[8], const float (&t)[3]) {
   return best;
 }
 
-template <class Labels, class Border, class T, class Fetch>
-SUTURE_FN T sample_label(const coordinate (&c)[3], const std::int32_t (&n)[3], T outside, const Fetch& fetch) {
+template <class Labels, class Border, class T>
+SUTURE_FN T sample_label(const coordinate (&c)[3], const T* data, const std::int64_t (&stride)[3],
+                         const std::int32_t (&n)[3], T outside) {
   if constexpr (std::is_same_v<Labels, vote>) {
     T labels[8];
-    SUTURE_UNROLL
-    for (int i = 0; i < 8; ++i) {
-      const std::int32_t z = Border::index(c[0].base + (i >> 2), n[0]);
-      const std::int32_t y = Border::index(c[1].base + ((i >> 1) & 1), n[1]);
-      const std::int32_t x = Border::index(c[2].base + (i & 1), n[2]);
-      if (Border::has_value && (z | y | x) < 0)
-        labels[i] = outside;
-      else
-        labels[i] = fetch(z, y, x);
-    }
-    const float t[3] = {c[0].fraction, c[1].fraction, c[2].fraction};
-    return vote_label(labels, t);
+    corner_labels<Border>(c, data, stride, n, outside, labels);
+    return vote_label(labels, {c[0].fraction, c[1].fraction, c[2].fraction});
   } else {
-    return pick_label<Labels, Border>(c, n, outside, fetch);
+    return pick_label<Labels, Border>(c, data, stride, n, outside);
   }
 }
 
