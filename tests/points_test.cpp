@@ -635,6 +635,50 @@ TEST(Batches, AreTheSameAsOneByOne) {
   }
 }
 
+// Lists of every sample at once; values that cannot be moved, or are in no list, say so and are 0.
+TEST(Batches, OfListsAreTheSameAsOneByOne) {
+  const ragged batch;
+  const suture::settings s{.seed = 3, .sample_ids = batch.ids};
+  const auto plan = suture::plan(suture::random_affine{.rotate_deg = 20} |
+                                     suture::random_elastic{.control_spacing_mm = 3, .max_displacement_mm = 1},
+                                 batch.grids, s);
+  const std::vector<std::int64_t> offsets{1, 1, 128, 145, 161};  // none, 127, 17 and 16; one before and two behind
+  generator random(12);
+  std::vector<point3> points;
+  std::vector<box> boxes;
+  for (int i = 0; i < 163; ++i) {
+    const point3 p = random.within({50, 50, 50}, 9);
+    points.push_back(p);
+    boxes.push_back({p, {p[0] + 3, p[1] + random.uniform(0.1, 9), p[2] + 5}});
+  }
+  points[30][2] = std::numeric_limits<double>::quiet_NaN();
+  boxes[30].high[0] = boxes[30].low[0];
+  std::vector<located_point> moved(points.size());
+  std::vector<box_result> moved_boxes(boxes.size());
+  suture::to_output(suture::cpu{.threads = 2}, plan, suture::ragged<point3>{points, offsets}, std::span(moved));
+  suture::to_output(suture::cpu{}, plan, suture::ragged<box>{boxes, offsets}, std::span(moved_boxes));
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const bool valid = i >= 1 && i < 161 && i != 30;
+    EXPECT_EQ(moved[i].valid, valid) << i;
+    EXPECT_EQ(moved_boxes[i].valid, valid) << i;
+    if (!valid) {
+      EXPECT_EQ(moved[i].point, (point3{0, 0, 0}));
+      EXPECT_FALSE(moved[i].converged);
+      EXPECT_EQ(moved_boxes[i].visible, 0);
+      continue;
+    }
+    const std::size_t sample = i < 128 ? 1 : i < 145 ? 2 : 3;
+    const located_point one = suture::to_output(plan, sample, points[i]);
+    EXPECT_EQ(moved[i].point, one.point);
+    EXPECT_EQ(moved[i].residual, one.residual);
+    if (i % 8 != 0) continue;
+    const box_result whole = suture::to_output(plan, sample, boxes[i]);
+    EXPECT_EQ(moved_boxes[i].unclipped.low, whole.unclipped.low);
+    EXPECT_EQ(moved_boxes[i].clipped.high, whole.clipped.high);
+    EXPECT_EQ(moved_boxes[i].visible, whole.visible);
+  }
+}
+
 // What is thrown must say where, which sample, and what.
 template <class F>
 void expect_error(const F& f, const std::string& start, const std::string& part) {
