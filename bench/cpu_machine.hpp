@@ -13,6 +13,10 @@
 #include "suture/exec/cpu.hpp"
 #include "timing.hpp"
 
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
 namespace bench {
 
 inline double now() {
@@ -49,11 +53,19 @@ public:
   cpu_machine(int threads, double seconds) : threads_(threads), seconds_(seconds) {}
 
   suture::cpu executor(std::span<std::byte> workspace) const { return {threads_, workspace}; }
+  int workers() const {
+#ifdef _OPENMP
+    if (threads_ == 0) return omp_get_max_threads();
+#endif
+    return threads_ > 0 ? threads_ : 1;
+  }
+  double share_seconds(const timing& measured) const { return measured.processor_seconds / workers(); }
   double cache_bytes() const {
     const long size = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    return threads_ * (size > 0 ? static_cast<double>(size) : 1 << 21);
+    return workers() * (size > 0 ? static_cast<double>(size) : 1 << 21);
   }
-  // The best of memcpy by as many threads in parts of several sizes, of far more than the caches hold.
+  // The best of memcpy by as many threads in parts of several sizes, of far more than the caches hold. By the time the
+  // processors work, of each thread: so are the rows that are set beside it (share_seconds).
   double copy_bandwidth() {
     if (bandwidth_ > 0) return bandwidth_;
     const std::size_t n = seconds_ > 0 ? std::size_t{256} << 20 : std::size_t{4} << 20;
@@ -63,12 +75,12 @@ public:
     for (const std::size_t parts : {std::size_t{16}, std::size_t{64}, std::size_t{1024}}) {
       std::vector<double> samples;
       for (int i = 0; i < 7; ++i) {
-        const double start = now();
+        const double start = processor_time();
         suture::detail::parallel_for(threads_, static_cast<std::int64_t>(parts), [&](std::int64_t part) {
           const std::size_t first = static_cast<std::size_t>(part) * (n / parts);
           std::memcpy(to.data() + first, from.data() + first, n / parts);
         });
-        samples.push_back(now() - start);
+        samples.push_back((processor_time() - start) / workers());
       }
       bandwidth_ = std::max(bandwidth_, 2 * static_cast<double>(n) / distribution_of(samples).median);
     }

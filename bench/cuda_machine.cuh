@@ -69,6 +69,7 @@ public:
   suture::cuda executor(std::span<std::byte> workspace) const { return {.stream = stream_, .workspace = workspace}; }
   double cache_bytes() const { return seconds_ > 0 ? static_cast<double>(cache_bytes_) : 0; }
 
+  double share_seconds(const timing& measured) const { return distribution_of(measured.seconds).median; }
   double copy_bandwidth() {
     if (bandwidth_ == 0) {
       const std::size_t bytes =

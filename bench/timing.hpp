@@ -4,7 +4,8 @@
 //
 // Time is the median of the samples, p10_us and p90_us stand beside it. bytes_per_second counts useful bytes: what must
 // be read and written, each byte once. pct_copy is their share of the bandwidth of a plain copy, measured in the same
-// process, which counts bytes read and written. launches is the number of kernels, on the CPU of stages; workspace is
+// process, which counts bytes read and written; on the CPU both by the time the processors work, which other programs
+// disturb less. launches is the number of kernels, on the CPU of stages; workspace is
 // in bytes. cpu_us is processor time, which other programs on the machine disturb less; host_us what queueing a run on
 // a device costs the host. warm_us is the time of one set of inputs and outputs again and again, which may stay in a
 // cache.
@@ -76,7 +77,7 @@ void report(benchmark::State& state, Machine& machine, std::size_t sets, const R
   for (auto _ : state) state.SetIterationTime(seconds.median);
   state.SetBytesProcessed(static_cast<std::int64_t>(facts.bytes));
   state.counters["voxels/s"] = facts.voxels / seconds.median;
-  state.counters["pct_copy"] = 100 * facts.bytes / seconds.median / machine.copy_bandwidth();
+  state.counters["pct_copy"] = 100 * facts.bytes / machine.share_seconds(measured) / machine.copy_bandwidth();
   state.counters["p10_us"] = seconds.p10 * 1e6;
   state.counters["p90_us"] = seconds.p90 * 1e6;
   state.counters["launches"] = static_cast<double>(machine.launches(run, facts.stages));

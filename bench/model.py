@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The model of docs/performance.md: what GPUs should take for the recipes, from bytes and from counted instructions.
+
+    model.py
+
+Prints the table in Markdown. Nothing in it was measured on a GPU; the first measurement replaces a row or corrects the
+model. For V output voxels, and per voxel the executed instructions I, the loads and stores M and the cycles G that a
+multiprocessor's L1 cache takes for what the lanes of a warp gather:
+
+    memory   bytes / copy bandwidth
+    issue    V / 32 * 1.06 I / (multiprocessors * 4 * clock)
+    L1       V / 32 * (M + 32 G) / (multiprocessors * clock)
+    time     the largest of the three, summed over the kernels of a recipe
+
+I and M are counted while the PTX of each kernel runs on patches of 64^3 voxels; 1.06 is how many machine instructions
+nvcc 13.0 makes of one of PTX in the kernels that gather (tests/codegen/kernels.cu, sm_80; window + cast was counted in
+its machine code, 27). G is the published behaviour of
+the cache for warps of 16 x 2 lanes: .37 cycles a voxel for eight taps without a turn, .78 at 15 degrees.
+"""
+
+DEVICES = {  # copy bytes/s, multiprocessors, clock in Hz
+    "A100-80": (1.73e12, 108, 1.41e9),
+    "H100": (2.90e12, 132, 1.755e9),
+    "H200": (4.30e12, 132, 1.755e9),
+}
+PATCHES = 2 * 128**3
+TILES = 256 * 512**2
+WHOLE, RESAMPLED = 800 * 512**2, 1000 * 358**2
+
+
+def one(voxels, bytes_a_voxel, instructions, accesses, gather=0.0):
+    """A kernel: V, bytes, I, M, G."""
+    return voxels, bytes_a_voxel * voxels, instructions, accesses, gather
+
+
+def stages(*counts):
+    """Bytes, I and M of the fused kernel of nnU-Net, which gathers the image and votes among labels, and of the later
+    stages."""
+    return [one(PATCHES, size, i, m, 2 * 0.78 if k == 0 else 0) for k, (size, i, m) in enumerate(counts)]
+
+
+# Row: goal as share of the copy on each device, or as microseconds; useful bytes; kernels.
+ROWS = {
+    "CT 2 x 128^3, no turn": ((0.60, 0.75, 0.55), 6 * PATCHES, [one(PATCHES, 6, 362, 31, 0.37)]),
+    "CT 2 x 128^3, 15 degrees": ((0.45, 0.42, 0.30), 6 * PATCHES, [one(PATCHES, 6, 362, 31, 0.78)]),
+    "the same with elastic": ((None,) * 3, 6 * PATCHES, [one(PATCHES, 6, 456, 41, 0.78)]),
+    "the same with noise": ((None,) * 3, 6 * PATCHES, [one(PATCHES, 6, 610, 33, 0.78)]),
+    "BraTS 2 x 4 x 128^3, 15 degrees": ((0.70,) * 3, 20 * PATCHES, [one(PATCHES, 20, 605, 37, 4 * 0.78)]),
+    "resample 800x512x512 to 1000x358x358": ((0.85, 0.85, 0.70), 2 * WHOLE + 2 * RESAMPLED,
+                                              [one(RESAMPLED, 5.27, 167, 13, 0.37)]),
+    "window + cast 800x512x512": ((0.95,) * 3, 4 * WHOLE, [one(WHOLE, 4, 25.5, 2)]),
+    "Macenko apply + HED jitter, 256 tiles of 512^2": ((0.90,) * 3, 9 * TILES, [one(TILES, 9, 621, 52)]),
+    "Macenko fit + apply + jitter + warp, 256 tiles": ((None, "650 us", None), 12 * TILES,
+                                                       [one(TILES, 3, 433, 68), one(TILES, 9, 742, 70)]),
+    "nnU-Net 2 x 128^3, mean over draws": (("100 us", "60 us", "60 us"), 8 * PATCHES,
+                                           stages((10, 414, 22), (2.6, 51, 6), (3.8, 55, 5), (0.8, 28, 2),
+                                                  (3.2, 73, 4), (6, 36, 10))),
+    "nnU-Net 2 x 128^3, every step drawn": ((None,) * 3, 8 * PATCHES,
+                                            stages((10, 649, 23), (8, 495, 54), (8, 281, 18), (8, 225, 8),
+                                                   (8, 259, 11), (6, 40, 10))),
+}
+
+
+def times(kernel, device):
+    voxels, size, instructions, accesses, gather = kernel
+    bandwidth, multiprocessors, clock = device
+    return {"memory": size / bandwidth, "issue": voxels / 32 * 1.06 * instructions / (multiprocessors * 4 * clock),
+            "L1": voxels / 32 * (accesses + 32 * gather) / (multiprocessors * clock)}
+
+
+def main():
+    print("| recipe | " + " | ".join(f"{d}: us | % of copy | goal" for d in DEVICES) + " | limit |")
+    print("|---|" + "---|" * (3 * len(DEVICES) + 1))
+    for name, (goals, useful, kernels) in ROWS.items():
+        cells, limits = [], set()
+        for goal, device in zip(goals, DEVICES.values()):
+            each = [times(k, device) for k in kernels]
+            total = sum(max(t.values()) for t in each)
+            limits |= {max(t, key=t.get) for t in each}
+            wanted = "" if goal is None else goal if isinstance(goal, str) else f"{100 * goal:.0f}"
+            cells.append(f"{1e6 * total:.0f} | {100 * useful / device[0] / total:.0f} | {wanted}")
+        print(f"| {name} | " + " | ".join(cells) + " | " + ", ".join(sorted(limits)) + " |")
+
+
+if __name__ == "__main__":
+    main()
