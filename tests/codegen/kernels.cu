@@ -85,9 +85,11 @@ void reinhard_recipe(const suture::cuda& exec, const settings& s, inputs<std::ui
   run(exec, plan(recipe, in, s), image(in, out));
 }
 
-// Stains normalised between turns, by what a fit left.
+// Stains fitted to each tile and to all of them, and normalised between turns by what was found.
 void macenko_recipe(const suture::cuda& exec, const settings& s, inputs<std::uint8_t> in, outputs<__half> out,
-                    std::span<stain_basis> fitted) {
+                    std::span<stain_basis> fitted, const macenko_search& search, std::span<macenko_counts> counts) {
+  fit(exec, macenko::standard.fit, in, everything{}, fitted);
+  fit(exec, fit_macenko_round{search}, in, everything{}, counts);
   const auto recipe = random_flip{} | macenko_normalize{.fitted = fitted.data()} | cast<suture::half>{};
   run(exec, plan(recipe, in, s), image(in, out));
 }

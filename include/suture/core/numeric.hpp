@@ -83,15 +83,22 @@ SUTURE_FN T nearest_small(float x) {
   static_assert(low > -(1 << 21) && low <= 0 && high >= 0 && high < (1 << 21));
 #if defined(__CUDA_ARCH__)
   const std::int32_t nearest = __float2int_rn(x);
+  return static_cast<T>(nearest < low ? low : nearest > high ? high : nearest);
 #else
   const std::uint32_t bits = float_bits(x);
-  const std::uint32_t magnitude = bits & 0x7fffffffu;
-  const std::uint32_t inside = (smaller(magnitude, 0x4a000000u) | (bits & 0x80000000u)) &  // within 2^21
-                               mask_less(magnitude, 0x7f800001u);
+  std::uint32_t inside = 0;
+  if constexpr (low == 0) {  // positive floats are in order as integers
+    inside = smaller(bits & (0u - static_cast<std::uint32_t>(x > 0)), float_bits(static_cast<float>(high)));
+  } else {
+    const std::uint32_t magnitude = bits & 0x7fffffffu;
+    inside = (smaller(magnitude, 0x4a000000u) | (bits & 0x80000000u)) &  // within 2^21
+             mask_less(magnitude, 0x7f800001u);
+  }
   const float shifted = float_from_bits(inside) + 0x1.8p23f;  // in [2^23, 2^24) a float's last bit counts ones
   const std::int32_t nearest = static_cast<std::int32_t>(float_bits(shifted)) - 0x4b400000;
-#endif
+  if constexpr (low == 0) return static_cast<T>(nearest);
   return static_cast<T>(nearest < low ? low : nearest > high ? high : nearest);
+#endif
 }
 
 template <class T, std::int32_t low, std::int32_t high>

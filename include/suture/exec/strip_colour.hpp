@@ -35,6 +35,25 @@ SUTURE_INLINE void load_pixels(const In* data, std::int64_t channel_stride, cons
     for (int l = 0; l < strip_width; ++l) v[channel][l] = storage<In>::load(raw[channel][l]);
 }
 
+// The same of pixels side by side in memory.
+template <class In>
+SUTURE_INLINE void load_pixel_row(const In* p, std::int64_t channel_stride, std::int64_t stride,
+                                  float (&v)[3][strip_width]) {
+  In raw[3][strip_width];
+  if (stride == 3 && channel_stride == 1) {  // a loop of its own, which compilers vectorise
+    for (int l = 0; l < strip_width; ++l) {
+      raw[0][l] = p[3 * l];
+      raw[1][l] = p[3 * l + 1];
+      raw[2][l] = p[3 * l + 2];
+    }
+  } else {
+    for (int channel = 0; channel < 3; ++channel)
+      for (int l = 0; l < strip_width; ++l) raw[channel][l] = p[channel * channel_stride + l * stride];
+  }
+  for (int channel = 0; channel < 3; ++channel)
+    for (int l = 0; l < strip_width; ++l) v[channel][l] = storage<In>::load(raw[channel][l]);
+}
+
 // Interpolated pixels of a strip; in the plane of a planar sample along x and y alone.
 template <bool Planar, class Pipeline, class In>
 void sample_pixels(const strip<Pipeline>& s, const item<Pipeline>& sample, const source_tensor& in, std::int32_t number,
@@ -96,10 +115,14 @@ void pixels_of_strip(const Strip& s, const item<Pipeline>& sample, const source_
                      const typename Pipeline::border_type& border, std::int32_t z, std::int32_t y, std::int32_t x0,
                      float (&v)[3][strip_width]) {
   if constexpr (!Pipeline::has_geometry) {
-    std::int64_t offset[strip_width];
-    for (int l = 0; l < strip_width; ++l)
-      offset[l] = z * in.stride[0] + y * in.stride[1] + std::min(x0 + l, in.extents[2] - 1) * in.stride[2];
-    load_pixels(static_cast<const In*>(in.data), in.channel_stride, offset, v);
+    const In* const row = static_cast<const In*>(in.data) + z * in.stride[0] + y * in.stride[1];
+    if (x0 + strip_width <= in.extents[2]) {
+      load_pixel_row(row + x0 * in.stride[2], in.channel_stride, in.stride[2], v);
+    } else {
+      std::int64_t offset[strip_width];
+      for (int l = 0; l < strip_width; ++l) offset[l] = std::min(x0 + l, in.extents[2] - 1) * in.stride[2];
+      load_pixels(row, in.channel_stride, offset, v);
+    }
   } else if constexpr (Pipeline::prefiltered) {
     for (std::int32_t channel = 0; channel < 3; ++channel)
       sample_strip<Pipeline, In, std::int64_t>(s, in, channel, sample.taps, border, v[channel]);

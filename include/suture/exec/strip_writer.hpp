@@ -21,6 +21,25 @@ SUTURE_INLINE void write_stored(Out* to, std::int64_t stride, const R (&finished
   write_row(to, stride, row, count);
 }
 
+// The same of the three channels of pixels.
+template <class Out, class R>
+SUTURE_INLINE void write_stored_pixels(Out* to, std::int64_t channel_stride, std::int64_t stride,
+                                       const R (&finished)[3][strip_width], int count) {
+  if (stride == 3 && channel_stride == 1 && count == strip_width) {  // a loop of its own, which compilers vectorise
+    Out row[3][strip_width];
+    for (int channel = 0; channel < 3; ++channel)
+      for (int l = 0; l < strip_width; ++l) row[channel][l] = stored<Out>(finished[channel][l]);
+    for (int l = 0; l < strip_width; ++l) {
+      to[3 * l] = row[0][l];
+      to[3 * l + 1] = row[1][l];
+      to[3 * l + 2] = row[2][l];
+    }
+  } else {
+    for (int channel = 0; channel < 3; ++channel)
+      write_stored(to + channel * channel_stride, stride, finished[channel], count);
+  }
+}
+
 // Writes what the voxels of a level pick from one row of a strip of the full output.
 template <class Out>
 void write_level(const level_list& list, const level_tensor& level, const std::int32_t (&full)[3],
@@ -120,8 +139,7 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
     pixels_of_strip<P, In>(s, r.sample, in, number, e.rule.border, z, y, x0, v);
     const along_x place{voxel_at(r.sample.extents, number, 0, z, y, x0)};
     apply_pixel_lanes(r.sample.outputs, v, place, [&]<class R>(const R(&finished)[3][strip_width]) {
-      for (int channel = 0; channel < 3; ++channel)
-        write_stored(to + channel * out.channel_stride, out.stride[2], finished[channel], count);
+      write_stored_pixels(to, out.channel_stride, out.stride[2], finished, count);
     });
   } else {
     for (std::int32_t channel = 0; channel < in.channels; ++channel, to += out.channel_stride) {

@@ -108,6 +108,12 @@ struct macenko_totals {
   std::uint64_t stained = 0, pixels = 0, excluded = 0, undeclared = 0;
   std::int64_t sum[3] = {};
   std::int64_t low[9] = {}, high[9] = {};
+
+  void add(const macenko_totals& other) {
+    const auto* from = reinterpret_cast<const std::uint64_t*>(&other);
+    auto* to = reinterpret_cast<std::uint64_t*>(this);
+    for (std::size_t i = 0; i < sizeof(macenko_totals) / 8; ++i) to[i] += from[i];
+  }
 };
 
 // Everything a round counts: 64-bit integers alone. The counts of parts add up, in any order and on any machine.
@@ -117,9 +123,8 @@ struct macenko_counts {
   std::uint64_t bin[bins] = {};
 
   void add(const macenko_counts& other) {
-    const auto* from = reinterpret_cast<const std::uint64_t*>(&other);
-    auto* to = reinterpret_cast<std::uint64_t*>(this);
-    for (std::size_t i = 0; i < sizeof(macenko_counts) / 8; ++i) to[i] += from[i];
+    totals.add(other.totals);
+    for (int i = 0; i < bins; ++i) bin[i] += other.bin[i];
   }
 };
 
@@ -147,13 +152,18 @@ struct macenko_rules {
   double most_density;  // in magnitude
   double single_cosine;
   stain_unmixing fallback_unmixing;
+
+  SUTURE_HD bool by_light() const { return how.stained >= stained_rule::luminosity; }
+  SUTURE_HD bool dense(float od) const {
+    return how.stained == stained_rule::all_at_least ? od >= how.least_density : od > how.least_density;
+  }
 };
 
 inline macenko_rules rules_of(const fit_macenko& how) {
   how.check();
   macenko_rules r{how,
                   map_of(how.density),
-                  luminance_limit(how.luminosity),
+                  how.stained >= stained_rule::luminosity ? luminance_limit(how.luminosity) : 0,
                   math::detail::divide(255.0f, how.full_scale),
                   math::detail::divide(how.full_scale, 255.0f),
                   0,
@@ -171,11 +181,13 @@ inline constexpr std::uint32_t macenko_keys = 1u << 23;
 
 SUTURE_FN std::int32_t fixed_density(float od) { return nearest_int32(fma(od, 0x1p20f, 0.0f)); }
 
-// The key of x * scale, |x scale| <= 2^22.
+// The key of x * scale, |x scale| <= 2^22: the last bits of a float in [2^23, 2^24).
+SUTURE_FN float shifted_key(float x, float scale) { return fma(x, scale, 0x1.8p23f); }
 SUTURE_FN std::uint32_t macenko_key(float x, float scale) {
-  const std::uint32_t key = float_bits(fma(x, scale, 0x1.8p23f)) - 0x4b000000u;  // 2^22 added
+  const std::uint32_t key = float_bits(shifted_key(x, scale)) - 0x4b000000u;  // 2^22 added
   return key < macenko_keys ? key : macenko_keys - 1;
 }
+SUTURE_FN float key_as_float(std::uint32_t key) { return float_from_bits(key + 0x4b000000u); }
 
 // An angle in the plane as a number in [-2, 2] that grows with it, from -pi to pi, without a trigonometric function.
 SUTURE_FN float pseudo_angle(float x, float y) {
@@ -184,6 +196,14 @@ SUTURE_FN float pseudo_angle(float x, float y) {
   const float ratio = math::detail::divide(y, math::detail::select(sum > 0, sum, 1.0f));
   const float behind = math::detail::select(y >= 0, 2.0f, -2.0f) - ratio;
   return math::detail::select(x >= 0, ratio, behind);
+}
+// Where the key of a pseudo angle points.
+inline void direction_of_key(std::uint32_t key, float& x, float& y) {
+  const float t = fma(key_as_float(key) - 0x1.8p23f, 0x1p-21f, 0.0f);
+  const bool behind = t > 1 || t < -1;
+  y = !behind ? t : t > 0 ? 2 - t : -2 - t;
+  x = 1 - (y < 0 ? -y : y);
+  if (behind) x = -x;
 }
 SUTURE_HD inline double angle_of_pseudo(double t) {
   const double magnitude = t < 0 ? -t : t;
@@ -254,6 +274,7 @@ struct macenko_solver {
     if (round == coarse_concentrations) return {r / 2 * coarse_bins, coarse_bins};
     return {slot[r] * fine_bins, fine_bins};
   }
+  bool counts_bins() const { return round == stretch_round || searches(); }
   SUTURE_HD bool searches() const { return round >= coarse_angles && round < no_round && round != refinement; }
   SUTURE_HD void found(int r, std::uint32_t digit, std::uint64_t rest) {
     prefix[r] = prefix[r] << 11 | digit;  // 0 before a coarse round
@@ -403,6 +424,13 @@ struct macenko_solver {
     } else {
       take_concentrations();
     }
+  }
+
+  // Both at once, by the keys themselves.
+  void take_keys(const macenko_rules& r, const std::uint32_t (&keys)[4]) {
+    for (int k = 0; k < 4; ++k) prefix[k] = keys[k];
+    ++round;
+    take_digits(r);
   }
 
   SUTURE_HD stain_basis finish(const macenko_rules& r) const {

@@ -40,72 +40,102 @@ struct macenko_normalize {
     float most[2];
 
     SUTURE_FN rgb operator()(const rgb& in, const voxel& at) const {
-      const stain_basis& tile = of(at.item);
-      if (tile.unchanged != 0) return in;
-      const float factor[2] = {this->factor(tile, 0), this->factor(tile, 1)};
-      return tile.unmixing.penalised == 0 ? colour<false>(tile, factor, in) : colour<true>(tile, factor, in);
+      const stain_basis& basis = of(at.item);
+      if (basis.unchanged != 0) return in;
+      const tile t = tile_of(basis);
+      return basis.unmixing.penalised == 0 ? colour<false>(t, in) : colour<true>(t, in);
     }
 
     // The lanes of a strip, all of one item, on the host: what belongs to the tile is read once.
     template <int N>
     SUTURE_INLINE void apply_lanes(float (&v)[3][N], std::int32_t item) const {
-      const stain_basis tile = of(item);
-      if (tile.unchanged != 0) return;
-      if (tile.unmixing.penalised == 0)
-        apply_tile<false>(tile, v);
+      const stain_basis& basis = of(item);
+      if (basis.unchanged != 0) return;
+      const tile t = tile_of(basis);
+      if (basis.unmixing.penalised == 0)
+        apply_tile<false>(t, v);
       else
-        apply_tile<true>(tile, v);
+        apply_tile<true>(t, v);
     }
 
   private:
+    // A copy of what pixels need of a basis.
+    struct tile {
+      detail::density_map map;
+      detail::stain_unmixing unmixing;
+      float factor[2];
+      float to_255, from_255;
+
+      SUTURE_FN float density(float x) const { return map.density(fma(x, to_255, 0.0f)); }
+      // Concentrations as the reference has them.
+      template <bool Penalised>
+      SUTURE_FN detail::stain_unmixing::pair scaled(float red, float green, float blue) const {
+        const detail::stain_unmixing::pair p = unmixing.mixture<Penalised>(red, green, blue);
+        return {{fma(p.c[0], factor[0], 0.0f), fma(p.c[1], factor[1], 0.0f)}};
+      }
+    };
+
     SUTURE_FN const stain_basis& of(std::int32_t item) const { return fitted[static_cast<std::int64_t>(item) * each]; }
-    SUTURE_FN float factor(const stain_basis& tile, int k) const {
-      return tile.inverse_max[k] > 0 ? fma(most[k], tile.inverse_max[k], 0.0f) : 1.0f;
+    SUTURE_FN tile tile_of(const stain_basis& b) const {
+      tile t{b.density, b.unmixing, {}, b.to_255, b.from_255};
+      for (int k = 0; k < 2; ++k) t.factor[k] = b.inverse_max[k] > 0 ? fma(most[k], b.inverse_max[k], 0.0f) : 1.0f;
+      return t;
     }
 
     template <bool Penalised, int N>
-    SUTURE_INLINE void apply_tile(const stain_basis& tile, float (&v)[3][N]) const {
-      const functor mine = *this;
-      const float factor[2] = {mine.factor(tile, 0), mine.factor(tile, 1)};
-      float scaled[2][N];
+    SUTURE_INLINE void apply_tile(const tile& t, float (&v)[3][N]) const {
+      const functor mine = *this;  // stores to the lanes cannot be stores to a copy
+      float h[N], e[N];
       for (int c = 0; c < 3; ++c)
-        for (int l = 0; l < N; ++l) v[c][l] = density(tile, v[c][l]);
+        for (int l = 0; l < N; ++l) v[c][l] = t.map.bounded(fma(v[c][l], t.to_255, 0.0f));
+      for (int c = 0; c < 3; ++c)
+        for (int l = 0; l < N; ++l) v[c][l] = t.map.density_of_bounded(v[c][l]);
       for (int l = 0; l < N; ++l) {
-        const detail::stain_unmixing::pair p = tile.unmixing.mixture<Penalised>(v[0][l], v[1][l], v[2][l]);
-        scaled[0][l] = fma(p.c[0], factor[0], 0.0f);
-        scaled[1][l] = fma(p.c[1], factor[1], 0.0f);
+        const detail::stain_unmixing::pair p = t.template scaled<Penalised>(v[0][l], v[1][l], v[2][l]);
+        h[l] = p.c[0];
+        e[l] = p.c[1];
       }
       for (int c = 0; c < 3; ++c)
-        for (int l = 0; l < N; ++l) v[c][l] = mine.light(tile, c, scaled[0][l], scaled[1][l]);
+        for (int l = 0; l < N; ++l) v[c][l] = fma(mine.stains[c][0], h[l], fma(mine.stains[c][1], e[l], 0.0f));
+      for (int c = 0; c < 3; ++c)
+        for (int l = 0; l < N; ++l) v[c][l] = t.map.intensity(v[c][l]);
+      const auto write = [&](auto rule) {  // a loop for each rule, so that none has a choice in it
+        for (int c = 0; c < 3; ++c)
+          for (int l = 0; l < N; ++l) v[c][l] = mine.written(t, v[c][l], rule);
+      };
+      using enum stain_rounding;
+      if (rounding == unrounded)
+        write(std::integral_constant<stain_rounding, unrounded>{});
+      else if (rounding == nearest)
+        write(std::integral_constant<stain_rounding, nearest>{});
+      else
+        write(std::integral_constant<stain_rounding, truncated>{});
     }
 
     template <bool Penalised>
-    SUTURE_FN rgb colour(const stain_basis& tile, const float (&factor)[2], const rgb& in) const {
-      float od[3];
-      for (int c = 0; c < 3; ++c) od[c] = density(tile, in.c[c]);
-      const detail::stain_unmixing::pair p = tile.unmixing.mixture<Penalised>(od[0], od[1], od[2]);
-      const float scaled[2] = {fma(p.c[0], factor[0], 0.0f), fma(p.c[1], factor[1], 0.0f)};
+    SUTURE_FN rgb colour(const tile& t, const rgb& in) const {
+      const detail::stain_unmixing::pair p =
+          t.template scaled<Penalised>(t.density(in.c[0]), t.density(in.c[1]), t.density(in.c[2]));
       rgb out;
-      for (int c = 0; c < 3; ++c) out.c[c] = light(tile, c, scaled[0], scaled[1]);
+      for (int c = 0; c < 3; ++c) out.c[c] = written(t, light(t, c, p.c[0], p.c[1]), rounding);
       return out;
     }
 
-    SUTURE_FN static float density(const stain_basis& tile, float x) {
-      return tile.density.density(fma(x, tile.to_255, 0.0f));
+    SUTURE_FN float light(const tile& t, int c, float h, float e) const {
+      return t.map.intensity(fma(stains[c][0], h, fma(stains[c][1], e, 0.0f)));
     }
-    SUTURE_FN float light(const stain_basis& tile, int c, float h, float e) const {
-      const float x = tile.density.intensity(fma(stains[c][0], h, fma(stains[c][1], e, 0.0f)));
-      return fma(rounded(math::detail::select(x > 255.0f, over, x)), tile.from_255, 0.0f);
+    SUTURE_FN float written(const tile& t, float x, stain_rounding rule) const {
+      return fma(rounded(math::detail::select(x > 255.0f, over, x), rule), t.from_255, 0.0f);
     }
 
     // Of x in 0 .. 255: in [2^23, 2^24) a float's last bit counts ones.
-    SUTURE_FN float rounded(float x) const {
+    SUTURE_FN static float rounded(float x, stain_rounding rule) {
       using math::detail::select;
-      const bool truncates = rounding == stain_rounding::truncated;
+      const bool truncates = rule == stain_rounding::truncated;
       const float shifted = x + select(truncates, 0x1p-12f, 0.0f);
       const float nearest = (shifted + 0x1p23f) - 0x1p23f;
       const float whole = select(truncates & (nearest > shifted), nearest - 1.0f, nearest);
-      return select(rounding == stain_rounding::unrounded, x, whole);
+      return select(rule == stain_rounding::unrounded, x, whole);
     }
   };
 

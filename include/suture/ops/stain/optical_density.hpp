@@ -50,10 +50,15 @@ struct density_map {
   bool operator==(const density_map&) const = default;
 
   // Not a number stays.
-  SUTURE_FN float density(float intensity) const {
-    const float bounded = math::detail::clamp(intensity + added, low, high);
+  SUTURE_FN float density(float intensity) const { return density_of_bounded(bounded(intensity)); }
+  SUTURE_FN float bounded(float intensity) const {
+    const float sum = intensity + added;
+    const float lifted = sum < low ? low : sum;  // a minimum and a maximum of the processor
+    return lifted > high ? high : lifted;
+  }
+  SUTURE_FN float density_of_bounded(float bounded) const {
     const float od = -math::detail::log_of_normal(fma(bounded, inverse_white, 0.0f));
-    return fma(bounded, 0.0f, math::detail::select(od > floor, od, floor));
+    return fma(bounded, 0.0f, od > floor ? od : floor);
   }
   SUTURE_FN float intensity(float density) const { return fma(white, math::exp(-density), 0.0f); }
 };
