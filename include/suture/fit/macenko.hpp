@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "gather.hpp"
 #include "macenko_pass.hpp"
+#include "moments.hpp"
 
 namespace suture {
 

@@ -412,7 +412,8 @@ private:
       with_mixture([&](const auto& mixture) {
         for (int i = 0; i < width; ++i) {
           const stain_unmixing::pair p = mixture(unmixing, r[i], g[i], b[i]);
-          rest[i] = (counts[i] != 0) & !((shifted_key(p.c[0], scale) < low[0]) & (shifted_key(p.c[1], scale) < low[1]));
+          const float h = shifted_key(p.c[0], scale), e = shifted_key(p.c[1], scale);
+          rest[i] = (counts[i] != 0) & ((h >= low[0]) | (e >= low[1]));
         }
       });
     }
