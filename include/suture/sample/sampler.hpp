@@ -122,8 +122,9 @@ namespace detail {
 // border to look for.
 SUTURE_FN bool pairs_inside(const std::int32_t (&first)[3], const std::int64_t (&stride)[3],
                             const std::int32_t (&n)[3]) {
-  // Without a branch between them.
-  return (stride[2] == 1) & inside(first[0], n[0] - 1) & inside(first[1], n[1] - 1) & inside(first[2], n[2] - 1);
+  const bool neighbours = stride[2] == 1, along_z = inside(first[0], n[0] - 1), along_y = inside(first[1], n[1] - 1),
+             along_x = inside(first[2], n[2] - 1);
+  return neighbours & along_z & along_y & along_x;  // without a branch between them
 }
 
 // The taps where they do: at(a, b) is a pair along x.
