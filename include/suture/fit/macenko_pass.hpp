@@ -406,14 +406,14 @@ private:
       const angle_wedge between(rules, solver, window[0].high, window[1].low);
       for (int i = 0; i < width; ++i) rest[i] = (counts[i] != 0) & !between.holds(r[i], g[i], b[i]);
     } else {
-      const stain_unmixing unmixing = solver.unmixing;
-      const float scale = solver.scale;
-      const float low[2] = {key_as_float(window[0].low), key_as_float(window[1].low)};
       with_mixture([&](const auto& mixture) {
+        const stain_unmixing unmixing = solver.unmixing;
+        const float scale = solver.scale;
+        const float first = key_as_float(window[0].low), second = key_as_float(window[1].low);
         for (int i = 0; i < width; ++i) {
           const stain_unmixing::pair p = mixture(unmixing, r[i], g[i], b[i]);
           const float h = shifted_key(p.c[0], scale), e = shifted_key(p.c[1], scale);
-          rest[i] = (counts[i] != 0) & ((h >= low[0]) | (e >= low[1]));
+          rest[i] = (counts[i] != 0) & ((h >= first) | (e >= second));
         }
       });
     }
