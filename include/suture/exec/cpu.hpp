@@ -98,23 +98,39 @@ void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples) 
     const auto z0 = static_cast<std::int32_t>(local / row_bricks) * depth;
     const auto y0 = static_cast<std::int32_t>(local % row_bricks) * rows;
     const std::int32_t z1 = std::min(z0 + depth, n[0]), y1 = std::min(y0 + rows, n[1]);
-    const auto write = [&](const auto& walk, std::int32_t z, std::int32_t y, std::int32_t x0) {
+    const auto write = [&](auto& walk, std::int32_t z, std::int32_t y, std::int32_t x0) {
       write_strips<WithLabels>(evaluate, r, static_cast<std::int32_t>(i), walk, z, y, x0);
     };
     if constexpr (P::has_geometry) {
+      const auto visit = [&](strip<P>& walk, std::int32_t z, std::int32_t y, std::int32_t x0) {
+        walk.locate(z, y);
+        write(walk, z, y, x0);
+      };
+      if (strip<P>::direction_along_row(r.sample) != 0) {  // as memory lies
+        for (std::int32_t z = z0; z < z1; ++z)
+          for (std::int32_t y = y0; y < y1; ++y)
+            for (std::int32_t x0 = 0; x0 < n[2]; x0 += strip_width) {
+              strip<P> walk(r.sample, x0);
+              visit(walk, z, y, x0);
+            }
+        return;
+      }
       // Rows side by side before strips end to end: neighbouring rows read the same source lines.
-      for (std::int32_t x0 = 0; x0 < n[2]; x0 += strip_width)
-        for (std::int32_t y = y0; y < y1; ++y) {
-          strip<P> walk(r.sample, z0, y, x0);
-          for (std::int32_t z = z0; z < z1; ++z, walk.step()) {
-            walk.locate();
-            write(walk, z, y, x0);
-          }
+      for (std::int32_t x0 = 0; x0 < n[2]; x0 += strip_width) {
+        strip<P> walk(r.sample, x0);
+        if (strip<P>::deformed(r.sample)) {
+          for (std::int32_t y = y0; y < y1; ++y)
+            for (std::int32_t z = z0; z < z1; ++z) visit(walk, z, y, x0);
+        } else {
+          for (std::int32_t z = z0; z < z1; ++z)
+            for (std::int32_t y = y0; y < y1; ++y) visit(walk, z, y, x0);
         }
+      }
     } else {
+      no_controls nowhere_to_read;
       for (std::int32_t z = z0; z < z1; ++z)  // as memory lies
         for (std::int32_t y = y0; y < y1; ++y)
-          for (std::int32_t x0 = 0; x0 < n[2]; x0 += strip_width) write(no_controls{}, z, y, x0);
+          for (std::int32_t x0 = 0; x0 < n[2]; x0 += strip_width) write(nowhere_to_read, z, y, x0);
     }
   });
 }

@@ -3,11 +3,40 @@
 // Every lane does exactly the arithmetic of a lone voxel.
 #pragma once
 
+#include <cstring>
+
 #include "../core/pipeline.hpp"
 
 namespace suture::detail {
 
 inline constexpr int strip_width = 32;
+
+// A whole strip, in whole registers: a compiler's copy may go by halves of one, which a load of all of it waits for.
+template <class T>
+SUTURE_INLINE void copy_strip(void* to, const T* from) {
+#if defined(__AVX__) && !defined(__CUDACC__)
+  for (std::size_t i = 0; i < strip_width * sizeof(T); i += sizeof(__m256i))
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(static_cast<char*>(to) + i),
+                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(reinterpret_cast<const char*>(from) + i)));
+#else
+  std::memcpy(to, from, strip_width * sizeof(T));
+#endif
+}
+
+// The values of voxels side by side, `step` apart: `count` of them, the lanes behind repeat the last.
+template <class T>
+SUTURE_INLINE void load_strip(const T* from, std::int64_t step, int count, float (&v)[strip_width]) {
+  T raw[strip_width];
+  const bool whole = step == 1 && count >= strip_width;
+  if constexpr (std::is_same_v<T, float>) {
+    if (whole) return copy_strip(v, from);
+  } else {
+    if (whole) copy_strip(raw, from);
+  }
+  if (!whole)
+    for (int l = 0; l < strip_width; ++l) raw[l] = from[(l < count ? l : count - 1) * step];
+  for (int l = 0; l < strip_width; ++l) v[l] = storage<T>::load(raw[l]);
+}
 
 // Value functors that can treat a run of voxels along x at once, e.g. noise, whose random blocks span four of them.
 template <class F>

@@ -124,7 +124,7 @@ public:
       }
     }
     run_rows(exec, [&](const auto& taps, std::int32_t z, std::int32_t y, std::int32_t x0, float(&v)[strip_width]) {
-      load(from_ + dense_offset(n_, 0, z, y, x0), n_[2] - x0, v);
+      load_strip(from_ + dense_offset(n_, 0, z, y, x0), 1, n_[2] - x0, v);
       apply_lanes(taps, v, along_x{at(z, y, x0)}, [](const float(&)[strip_width]) {});
     });
     finish();
@@ -132,13 +132,6 @@ public:
 
 private:
   voxel at(std::int32_t z, std::int32_t y, std::int32_t x) const { return voxel_at(n_, number_, channel_, z, y, x); }
-
-  static void load(const float* from, std::int32_t count, float (&v)[strip_width]) {
-    if (count >= strip_width)
-      std::memcpy(v, from, sizeof v);
-    else
-      for (int l = 0; l < strip_width; ++l) v[l] = from[std::min(l, count - 1)];
-  }
 
   // make(taps, z, y, x0, v) gives what the filter, if there is one, makes of a strip.
   template <class Make>
@@ -244,9 +237,9 @@ private:
         float* const inner = row.data() + r[2];
         for (std::int32_t x0 = 0; x0 < n_[2]; x0 += strip_width) {
           float v[strip_width];
-          load(from_ + begin + x0, n_[2] - x0, v);
+          load_strip(from_ + begin + x0, 1, n_[2] - x0, v);
           apply_lanes(taps, v, along_x{at(static_cast<std::int32_t>(z), y, x0)}, [](const float(&)[strip_width]) {});
-          std::memcpy(inner + x0, v, sizeof v);
+          copy_strip(inner + x0, v);
         }
         for (std::int32_t x = 1; x <= r[2]; ++x) {
           const std::int32_t before = filter.index(-x, n_[2]), after = filter.index(n_[2] - 1 + x, n_[2]);
@@ -275,7 +268,7 @@ private:
       sum_rows(w[0], r[0], filter, z, n_[0], sums + static_cast<std::int64_t>(y) * n_[2], plane, x0, v);
       if constexpr (blending_filter<Filter>) {
         float center[strip_width];
-        load(from_ + dense_offset(n_, 0, z, y, x0), n_[2] - x0, center);
+        load_strip(from_ + dense_offset(n_, 0, z, y, x0), 1, n_[2] - x0, center);
         apply_lanes(taps, center, along_x{at(z, y, x0)}, [](const float(&)[strip_width]) {});
         for (int l = 0; l < strip_width; ++l) v[l] = filter.blend(center[l], v[l], channel_);
       }
@@ -294,7 +287,7 @@ private:
       const std::int32_t j = filter.index(i + k, extent);
       if (j < 0) continue;
       float v[strip_width];
-      load(rows + j * step + x0, n_[2] - x0, v);
+      load_strip(rows + j * step + x0, 1, n_[2] - x0, v);
       add_weighted(w[k + r], v, sum);
     }
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The coordinates of a strip: 32 columns side by side along x, walking along z together. Each step is a short loop over
+// The coordinates of a strip: 32 voxels side by side along x, moving through its rows. Each step is a short loop over
 // the lanes that compilers vectorise; every lane does exactly the arithmetic of a lone voxel.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace suture::detail {
 
-// 32 columns; lanes past the end of the row repeat its last voxel.
+// Lanes past the end of the row repeat its last voxel.
 template <class Pipeline>
 class strip {
 public:
@@ -20,18 +20,16 @@ public:
   std::int32_t base[3][width];
   float fraction_of[3][width];
   std::int32_t lowest[3], highest[3];  // of base, over the lanes
+  // 1 or -1 where the lanes stand on voxels in a row of the source, in its order or against it, as after crops and
+  // flips; 0 where they may not. Then base and fraction_of are empty until spread().
+  int along_row = 0;
 
-  strip(const item<Pipeline>& sample, std::int32_t z, std::int32_t y, std::int32_t x0) : sample_(sample), z_(z), y_(y) {
-    for (int l = 0; l < width; ++l) x_[l] = std::min(x0 + l, sample.extents[2] - 1);
-    for (int k = 0; k < 3; ++k) {
-      position_[k] = along(sample.map, k, z, y, 0);
-      const std::uint64_t step_x = sample.map.linear[k][2];
-      for (int l = 0; l < width; ++l) lane_offset_[k][l] = scaled(step_x, x_[l]);
-    }
+  strip(const item<Pipeline>& sample, std::int32_t x0) : sample_(sample), x0_(x0) {
+    along_row = direction_along_row(sample);
+    if (along_row == 0) place_lanes();
     if constexpr (Pipeline::separable_deformation) {
       const control_grid& g = sample.controls;
       if (!g.on) return;
-      cell_y_ = cell_of(g.to_control.offset[1] + scaled(g.to_control.linear[1][1], y), g.drawn.control_points[1]);
       for (int l = 0; l < width; ++l) {
         const control_cell cx =
             cell_of(g.to_control.offset[2] + scaled(g.to_control.linear[2][2], x_[l]), g.drawn.control_points[2]);
@@ -43,29 +41,71 @@ public:
     }
   }
 
-  void step() {
-    for (int k = 0; k < 3; ++k) position_[k] += sample_.map.linear[k][0];
-    ++z_;
+  static bool deformed(const item<Pipeline>& sample) {
+    if constexpr (Pipeline::has_deformation)
+      return sample.controls.on != 0;
+    else
+      return false;
+  }
+  static int direction_along_row(const item<Pipeline>& sample) {
+    if (deformed(sample)) return 0;
+    constexpr std::uint64_t one = std::uint64_t{1} << fixed_fraction_bits;
+    const fixed_map& map = sample.map;
+    std::uint64_t fractions = 0;
+    for (int k = 0; k < 3; ++k) fractions |= map.offset[k] | map.linear[k][0] | map.linear[k][1];
+    if (fractions % one != 0 || map.linear[0][2] != 0 || map.linear[1][2] != 0) return 0;
+    return map.linear[2][2] == one ? 1 : map.linear[2][2] == 0 - one ? -1 : 0;
   }
 
-  void locate() {
-    if constexpr (Pipeline::has_deformation) {
-      if (sample_.controls.on)
-        locate_deformed();
-      else
-        locate_affine();
-    } else {
-      locate_affine();
-    }
-    for (int k = 0; k < 3; ++k) {
-      std::int32_t low = base[k][0], high = base[k][0];
-      for (int l = 0; l < width; ++l) {
-        low = std::min(low, base[k][l]);
-        high = std::max(high, base[k][l]);
+  // To another row. Along z a deformation keeps what it has worked out.
+  void locate(std::int32_t z, std::int32_t y) {
+    if constexpr (Pipeline::separable_deformation) {
+      const control_grid& g = sample_.controls;
+      if (g.on && y != y_) {
+        cell_y_ = cell_of(g.to_control.offset[1] + scaled(g.to_control.linear[1][1], y), g.drawn.control_points[1]);
+        cell_z_ = -1;
       }
-      lowest[k] = low;
-      highest[k] = high;
     }
+    z_ = z;
+    y_ = y;
+    for (int k = 0; k < 3; ++k) position_[k] = along(sample_.map, k, z, y, 0);
+    if (deformed(sample_)) {
+      if constexpr (Pipeline::has_deformation) locate_deformed();
+      for (int k = 0; k < 3; ++k) {
+        std::int32_t low = base[k][0], high = base[k][0];
+        for (int l = 0; l < width; ++l) {
+          low = std::min(low, base[k][l]);
+          high = std::max(high, base[k][l]);
+        }
+        lowest[k] = low;
+        highest[k] = high;
+      }
+      return;
+    }
+    for (int k = 0; k < 3; ++k) {  // a straight line: its ends
+      const std::uint64_t step_x = sample_.map.linear[k][2];
+      const std::int32_t first = whole(position_[k] + scaled(step_x, x0_));
+      const std::int32_t last = whole(position_[k] + scaled(step_x, std::min(x0_ + width, sample_.extents[2]) - 1));
+      lowest[k] = std::min(first, last);
+      highest[k] = std::max(first, last);
+    }
+    is_spread_ = along_row == 0;
+    if (is_spread_) locate_affine();
+  }
+
+  // Fills base and fraction_of where they are not.
+  void spread() {
+    if (is_spread_) return;
+    place_lanes();
+    locate_affine();
+    is_spread_ = true;
+  }
+
+  // From the voxels of this row to about those of the one so many rows ahead, in elements of the source.
+  std::int64_t rows_ahead(std::int32_t rows, const std::int64_t (&stride)[3]) const {
+    std::int64_t offset = 0;
+    for (int k = 0; k < 3; ++k) offset += whole(scaled(sample_.map.linear[k][1], rows)) * stride[k];
+    return offset;
   }
 
   // Taps first .. last around every lane's base lie inside extents n.
@@ -80,6 +120,14 @@ public:
   }
 
 private:
+  void place_lanes() {
+    for (int l = 0; l < width; ++l) x_[l] = std::min(x0_ + l, sample_.extents[2] - 1);
+    for (int k = 0; k < 3; ++k) {
+      const std::uint64_t step_x = sample_.map.linear[k][2];
+      for (int l = 0; l < width; ++l) lane_offset_[k][l] = scaled(step_x, x_[l]);
+    }
+  }
+
   void locate_affine() {
     for (int k = 0; k < 3; ++k) {
       const std::uint64_t row = position_[k];
@@ -173,7 +221,8 @@ private:
   }
 
   const item<Pipeline>& sample_;
-  std::int32_t z_, y_;
+  std::int32_t x0_, z_ = 0, y_ = -1;
+  bool is_spread_ = true;
   std::int32_t x_[width];
   std::uint64_t position_[3];            // of x = 0
   std::uint64_t lane_offset_[3][width];  // from there to each lane

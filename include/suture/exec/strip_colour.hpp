@@ -111,7 +111,7 @@ void sample_pixels(const strip<Pipeline>& s, const item<Pipeline>& sample, const
 
 // The pixels of the strip at (z, y, x0) before the operations right of the geometry.
 template <class Pipeline, class In, class Strip>
-void pixels_of_strip(const Strip& s, const item<Pipeline>& sample, const source_tensor& in, std::int32_t number,
+void pixels_of_strip(Strip& s, const item<Pipeline>& sample, const source_tensor& in, std::int32_t number,
                      const typename Pipeline::border_type& border, std::int32_t z, std::int32_t y, std::int32_t x0,
                      float (&v)[3][strip_width]) {
   if constexpr (!Pipeline::has_geometry) {
@@ -126,7 +126,7 @@ void pixels_of_strip(const Strip& s, const item<Pipeline>& sample, const source_
   } else if constexpr (Pipeline::prefiltered) {
     for (std::int32_t channel = 0; channel < 3; ++channel)
       sample_strip<Pipeline, In, std::int64_t>(s, in, channel, sample.taps, border, v[channel]);
-  } else if (sample.planar) {
+  } else if (s.spread(); sample.planar) {
     sample_pixels<true, Pipeline, In>(s, sample, in, number, border, v);
   } else {
     sample_pixels<false, Pipeline, In>(s, sample, in, number, border, v);

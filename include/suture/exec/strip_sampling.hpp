@@ -52,11 +52,59 @@ SUTURE_INLINE void combine_lanes(const float (&fraction)[3][strip_width], float 
   combine_axis<I>(planes, w[0], out);
 }
 
-// The 2 x 2 x 2 taps of a strip, whose first voxels lie at data + offset, to interpolated values in one loop over the
-// lanes; pairs(row, l) gives the two raw neighbours along x.
-template <class I, class Pack, class Pairs>
-SUTURE_INLINE void blend_pairs(const float (&fraction)[3][strip_width], const Pack& taps, const Pairs& pairs,
-                               float (&out)[strip_width]) {
+// Neighbours along x as they lie in memory: two elements in one load.
+template <class T>
+using pair_of = std::conditional_t<sizeof(T) == 1, std::uint16_t,
+                                   std::conditional_t<sizeof(T) == 2, std::uint32_t, std::uint64_t>>;
+template <class T>
+using bits_of = std::conditional_t<sizeof(T) == 1, std::uint8_t,
+                                   std::conditional_t<sizeof(T) == 2, std::uint16_t, std::uint32_t>>;
+template <class T>
+SUTURE_INLINE T first_of(pair_of<T> pair) {
+  return __builtin_bit_cast(T, static_cast<bits_of<T>>(pair));
+}
+template <class T>
+SUTURE_INLINE T second_of(pair_of<T> pair) {
+  return __builtin_bit_cast(T, static_cast<bits_of<T>>(pair >> (8 * sizeof(T))));
+}
+template <class T>
+SUTURE_INLINE pair_of<T> make_pair_of(T first, T second) {
+  return static_cast<pair_of<T>>(pair_of<T>{__builtin_bit_cast(bits_of<T>, first)} |
+                                 static_cast<pair_of<T>>(pair_of<T>{__builtin_bit_cast(bits_of<T>, second)}
+                                                         << (8 * sizeof(T))));
+}
+
+// The 2 x 2 x 2 taps of a strip, whose first voxels lie at data + offset: rows (z, y), (z, y + 1), (z + 1, y),
+// (z + 1, y + 1).
+template <class T, class Offset>
+SUTURE_INLINE void load_pairs(const T* data, const Offset (&offset)[strip_width], const std::int64_t (&stride)[3],
+                              pair_of<T> (&pairs)[4][strip_width]) {
+  const std::int64_t shift[4] = {0, stride[1], stride[0], stride[0] + stride[1]};
+  if (stride[2] == 1) {
+    for (int l = 0; l < strip_width; ++l) {
+      const T* const p = data + offset[l];
+      for (int row = 0; row < 4; ++row) std::memcpy(&pairs[row][l], p + shift[row], sizeof pairs[row][l]);
+    }
+  } else {
+    for (int l = 0; l < strip_width; ++l) {
+      const T* const p = data + offset[l];
+      for (int row = 0; row < 4; ++row) pairs[row][l] = make_pair_of(p[shift[row]], p[shift[row] + stride[2]]);
+    }
+  }
+}
+
+// Asks for what a row soon to come will be the first to read.
+template <class Pipeline, class T, class Offset>
+SUTURE_INLINE void prefetch_ahead(const strip<Pipeline>& s, const T* data, const Offset (&offset)[strip_width],
+                                  const std::int64_t (&stride)[3]) {
+  const T* const p = data + (s.rows_ahead(2, stride) + stride[0] + stride[1]);
+  for (int l = 0; l < strip_width; l += 4) __builtin_prefetch(p + offset[l]);
+}
+
+// Pairs to interpolated values in one loop over the lanes.
+template <class I, class T, class Pack>
+SUTURE_INLINE void blend_pairs(const float (&fraction)[3][strip_width], const Pack& taps,
+                               const pair_of<T> (&pairs)[4][strip_width], float (&out)[strip_width]) {
   const Pack functors = taps;
   for (int l = 0; l < strip_width; ++l) {
     float wz[2], wy[2], wx[2], planes[2];
@@ -68,84 +116,15 @@ SUTURE_INLINE void blend_pairs(const float (&fraction)[3][strip_width], const Pa
       float rows[2];
       SUTURE_UNROLL
       for (int b = 0; b < 2; ++b) {
-        float v[2];
-        pairs(2 * a + b, l, v);
-        v[0] = apply(functors, v[0], voxel{});
-        v[1] = apply(functors, v[1], voxel{});
+        const pair_of<T> pair = pairs[2 * a + b][l];
+        const float v[2] = {apply(functors, storage<T>::load(first_of<T>(pair)), voxel{}),
+                            apply(functors, storage<T>::load(second_of<T>(pair)), voxel{})};
         rows[b] = I::combine(v, wx);
       }
       planes[a] = I::combine(rows, wy);
     }
     out[l] = I::combine(planes, wz);
   }
-}
-
-template <class I, class T, class Offset, class Pack>
-SUTURE_INLINE void sample_pairs(const T* data, const Offset (&offset)[strip_width], const std::int64_t (&stride)[3],
-                                const float (&fraction)[3][strip_width], const Pack& taps, float (&out)[strip_width]) {
-  const std::int64_t shift[4] = {0, stride[1], stride[0], stride[0] + stride[1]};
-  T raw[4][2][strip_width];
-  const auto blend = [&](const T(&neighbours)[4][2][strip_width]) {
-    blend_pairs<I>(
-        fraction, taps,
-        [&](int row, int l, float(&v)[2]) {
-          v[0] = storage<T>::load(neighbours[row][0][l]);
-          v[1] = storage<T>::load(neighbours[row][1][l]);
-        },
-        out);
-  };
-  // Voxels in a row, as in crops and flips, are copied as such.
-  if (stride[2] == 1) {
-    std::int32_t ahead = 0, back = 0;
-    for (int l = 0; l < strip_width; ++l) {
-      ahead |= offset[l] - offset[0] != l ? 1 : 0;
-      back |= offset[0] - offset[l] != l ? 1 : 0;
-    }
-    if (ahead == 0 || back == 0) {
-      for (int row = 0; row < 4; ++row) {
-        const T* const p = data + shift[row] + offset[ahead == 0 ? 0 : strip_width - 1];
-        if (ahead == 0) {
-          std::memcpy(raw[row][0], p, sizeof raw[row][0]);
-          std::memcpy(raw[row][1], p + 1, sizeof raw[row][1]);
-        } else {
-          for (int l = 0; l < strip_width; ++l) {
-            raw[row][0][strip_width - 1 - l] = p[l];
-            raw[row][1][strip_width - 1 - l] = p[l + 1];
-          }
-        }
-      }
-      blend(raw);
-      return;
-    }
-  }
-  if constexpr (sizeof(T) <= 2) {
-    // Neighbours along x in one load.
-    if (stride[2] == 1) {
-      using pair = std::conditional_t<sizeof(T) == 2, std::uint32_t, std::uint16_t>;
-      using bits = std::conditional_t<sizeof(T) == 2, std::uint16_t, std::uint8_t>;
-      pair pairs[4][strip_width];
-      for (int l = 0; l < strip_width; ++l) {
-        const T* p = data + offset[l];
-        for (int row = 0; row < 4; ++row) std::memcpy(&pairs[row][l], p + shift[row], sizeof(pair));
-      }
-      blend_pairs<I>(
-          fraction, taps,
-          [&](int row, int l, float(&v)[2]) {
-            v[0] = storage<T>::load(__builtin_bit_cast(T, static_cast<bits>(pairs[row][l])));
-            v[1] = storage<T>::load(__builtin_bit_cast(T, static_cast<bits>(pairs[row][l] >> (8 * sizeof(T)))));
-          },
-          out);
-      return;
-    }
-  }
-  for (int l = 0; l < strip_width; ++l) {
-    const T* p = data + offset[l];
-    for (int row = 0; row < 4; ++row) {
-      raw[row][0][l] = p[shift[row]];
-      raw[row][1][l] = p[shift[row] + stride[2]];
-    }
-  }
-  blend(raw);
 }
 
 // Interpolated values of a strip whose taps all lie inside the source.
@@ -161,7 +140,10 @@ SUTURE_INLINE void sample_inside(const strip<Pipeline>& s, const T* data, const 
                 (I::first({s.base[1][l], s.fraction_of[1][l]}) + Pipeline::padding) * step[1] +
                 (I::first({s.base[2][l], s.fraction_of[2][l]}) + Pipeline::padding) * step[2];
   if constexpr (I::taps == 2) {
-    sample_pairs<I, T, Offset>(data, offset, stride, s.fraction_of, taps, out);
+    pair_of<T> pairs[4][strip_width];
+    prefetch_ahead(s, data, offset, stride);
+    load_pairs(data, offset, stride, pairs);
+    blend_pairs<I, T>(s.fraction_of, taps, pairs, out);
   } else {
     combine_lanes<I>(s.fraction_of, out, [&](int a, int b, float(&v)[I::taps][strip_width]) {
       for (int j = 0; j < I::taps; ++j) {
@@ -207,6 +189,56 @@ void sample_border(const strip<Pipeline>& s, const T* data, const std::int64_t (
   });
 }
 
+// The values of a strip that stands on voxels of a row: linear interpolation copies those it does not have to mix with a
+// neighbour that is too large to be subtracted, nor to settle the sign of a zero. False where there is such a one.
+template <class Pipeline, class T, class Pack>
+SUTURE_INLINE bool copy_values(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
+                               const Pack& taps, float (&out)[strip_width]) {
+  const int count = s.highest[2] - s.lowest[2] + 1;
+  const T* const first = data + (s.lowest[0] * stride[0] + s.lowest[1] * stride[1] + s.lowest[2] * stride[2]);
+  constexpr bool always = std::is_integral_v<T> && Pack::size == 0;
+  std::uint32_t unfit = 0;
+  for (int l = 0; l < strip_width; l += 16) __builtin_prefetch(first + (2 * stride[0] + l));
+  float own[strip_width];
+  for (int row = 0; row < (always ? 1 : 4); ++row) {
+    const T* const p = first + ((row >> 1) * stride[0] + (row & 1) * stride[1]);
+    float v[strip_width];
+    load_strip(p, stride[2], count, v);
+    apply_lanes(taps, v, nowhere{}, [](const float(&)[strip_width]) {});
+    if constexpr (!always) {
+      constexpr std::uint32_t limit = 0x7e800000u;  // 2^126
+      const float last = apply(taps, storage<T>::load(p[count * stride[2]]), voxel{});
+      unfit |= (float_bits(last) & 0x7fffffffu) >= limit ? 1u : 0u;
+      for (int l = 0; l < strip_width; ++l) unfit |= (float_bits(v[l]) & 0x7fffffffu) >= limit ? 1u : 0u;
+      if (row == 0)
+        for (int l = 0; l < strip_width; ++l) unfit |= float_bits(v[l]) == 0x80000000u ? 1u : 0u;
+    }
+    if (row == 0) copy_strip(own, v);
+  }
+  if (unfit != 0) return false;
+  if (s.along_row > 0)
+    copy_strip(out, own);
+  else
+    for (int l = 0; l < count; ++l) out[l] = own[count - 1 - l];
+  return true;
+}
+
+// The labels of such a strip.
+template <class Pipeline, class T>
+SUTURE_INLINE void copy_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
+                               T (&out)[strip_width]) {
+  const int count = s.highest[2] - s.lowest[2] + 1;
+  const T* const p = data + (s.lowest[0] * stride[0] + s.lowest[1] * stride[1] + s.lowest[2] * stride[2]);
+  if (stride[2] == 1 && count == strip_width) {
+    if (s.along_row > 0)
+      copy_strip(out, p);
+    else
+      for (int l = 0; l < strip_width; ++l) out[l] = p[strip_width - 1 - l];
+  } else {
+    for (int l = 0; l < count; ++l) out[l] = p[(s.along_row > 0 ? l : count - 1 - l) * stride[2]];
+  }
+}
+
 // The labels of a strip by a one-tap interpolation L.
 template <class L, class Pipeline, class T, class Offset>
 SUTURE_INLINE void take_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
@@ -237,54 +269,106 @@ SUTURE_INLINE void take_labels(const strip<Pipeline>& s, const T* data, const st
     for (int l = 0; l < strip_width; ++l) out[l] = in[l] != 0 ? out[l] : outside;
 }
 
-// The labels of a strip by vote. Where every voxel of the strip lies on one of the source, the others have no weight;
-// where its eight neighbours agree, there is nothing to count.
+// vote_label over the lanes. Two sums are all that two labels take; lanes where more
+// of them meet are few.
+template <class T>
+void vote_lanes(const pair_of<T> (&pairs)[4][strip_width], const float (&fraction)[3][strip_width],
+                T (&out)[strip_width]) {
+  std::int32_t label[8][strip_width], low[strip_width], high[strip_width], others[strip_width];
+  for (int row = 0; row < 4; ++row)
+    for (int l = 0; l < strip_width; ++l) {
+      label[2 * row][l] = first_of<T>(pairs[row][l]);
+      label[2 * row + 1][l] = second_of<T>(pairs[row][l]);
+    }
+  SUTURE_KEEP_LOOP
+  for (int l = 0; l < strip_width; ++l) {
+    std::int32_t least = label[0][l], greatest = label[0][l];
+    SUTURE_UNROLL
+    for (int i = 1; i < 8; ++i) {
+      least = label[i][l] < least ? label[i][l] : least;
+      greatest = label[i][l] > greatest ? label[i][l] : greatest;
+    }
+    low[l] = least;
+    high[l] = greatest;
+  }
+  SUTURE_KEEP_LOOP
+  for (int l = 0; l < strip_width; ++l) {
+    const float t[3] = {fraction[0][l], fraction[1][l], fraction[2][l]};
+    const float wz[2] = {1.0f - t[0], t[0]}, wy[2] = {1.0f - t[1], t[1]}, wx[2] = {1.0f - t[2], t[2]};
+    float sum_low = 0, sum_high = 0;
+    std::int32_t known = -1;
+    SUTURE_UNROLL
+    for (int i = 0; i < 8; ++i) {
+      const std::uint32_t weight = float_bits(wz[i >> 2] * wy[i >> 1 & 1]);
+      const std::int32_t is_low = -(label[i][l] == low[l]), is_high = -(label[i][l] == high[l]);
+      known &= is_low | is_high;
+      sum_low = fma(float_from_bits(weight & static_cast<std::uint32_t>(is_low)), wx[i & 1], sum_low);
+      sum_high = fma(float_from_bits(weight & static_cast<std::uint32_t>(is_high)), wx[i & 1], sum_high);
+    }
+    others[l] = ~known;
+    const std::int32_t is_high = -(sum_high > sum_low);
+    out[l] = static_cast<T>((high[l] & is_high) | (low[l] & ~is_high));
+  }
+  std::int32_t any = 0;
+  for (int l = 0; l < strip_width; ++l) any |= others[l];
+  if (any == 0) return;
+  for (int l = 0; l < strip_width; ++l) {
+    if (others[l] == 0) continue;
+    T labels[8];
+    for (int i = 0; i < 8; ++i) labels[i] = static_cast<T>(label[i][l]);
+    out[l] = vote_label(labels, {fraction[0][l], fraction[1][l], fraction[2][l]});
+  }
+}
+
+// The labels of a strip by vote. Where all its neighbours agree, there is nothing to count.
 template <class Pipeline, class T, class Offset>
 SUTURE_INLINE void vote_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
                                const std::int32_t (&n)[3], T outside, T (&out)[strip_width]) {
   using B = typename Pipeline::border_type;
-  float most = 0;
-  for (int k = 0; k < 3; ++k)
-    for (int l = 0; l < strip_width; ++l) most = std::max(most, s.fraction_of[k][l]);
-  if (most == 0) {
-    take_labels<nearest, Pipeline, T, Offset>(s, data, stride, n, outside, out);
-    return;
-  }
-  T tap[8][strip_width];
   const Offset step[3] = {static_cast<Offset>(stride[0]), static_cast<Offset>(stride[1]),
                           static_cast<Offset>(stride[2])};
+  pair_of<T> pairs[4][strip_width];
   if (s.within(n, 0, 1)) {
     Offset offset[strip_width];
     for (int l = 0; l < strip_width; ++l)
       offset[l] = s.base[0][l] * step[0] + s.base[1][l] * step[1] + s.base[2][l] * step[2];
-    for (int i = 0; i < 8; ++i) {
-      const T* const p = data + ((i >> 2) * stride[0] + (i >> 1 & 1) * stride[1] + (i & 1) * stride[2]);
-      for (int l = 0; l < strip_width; ++l) tap[i][l] = p[offset[l]];
-    }
+    prefetch_ahead(s, data, offset, stride);
+    load_pairs(data, offset, stride, pairs);
   } else {
-    for (int i = 0; i < 8; ++i)
+    Offset offset[3][2][strip_width];
+    std::int32_t in[3][2][strip_width];
+    for (int k = 0; k < 3; ++k)
+      for (int j = 0; j < 2; ++j) {
+        const std::int32_t extent = n[k];
+        for (int l = 0; l < strip_width; ++l) {
+          const std::int32_t index = B::index(s.base[k][l] + j, extent);
+          in[k][j][l] = index >= 0;
+          offset[k][j][l] = std::max(index, 0) * step[k];
+        }
+      }
+    for (int row = 0; row < 4; ++row)
       for (int l = 0; l < strip_width; ++l) {
-        const std::int32_t z = B::index(s.base[0][l] + (i >> 2), n[0]);
-        const std::int32_t y = B::index(s.base[1][l] + (i >> 1 & 1), n[1]);
-        const std::int32_t x = B::index(s.base[2][l] + (i & 1), n[2]);
-        const Offset at = std::max(z, 0) * step[0] + std::max(y, 0) * step[1] + std::max(x, 0) * step[2];
-        tap[i][l] = data[at];
-        if constexpr (B::has_value) tap[i][l] = (z | y | x) < 0 ? outside : tap[i][l];
+        T t[2];
+        for (int j = 0; j < 2; ++j) {
+          t[j] = data[offset[0][row >> 1][l] + offset[1][row & 1][l] + offset[2][j][l]];
+          if constexpr (B::has_value)
+            t[j] = (in[0][row >> 1][l] & in[1][row & 1][l] & in[2][j][l]) != 0 ? t[j] : outside;
+        }
+        pairs[row][l] = make_pair_of(t[0], t[1]);
       }
   }
-  std::int32_t differs[strip_width] = {};
-  for (int i = 1; i < 8; ++i)
-    for (int l = 0; l < strip_width; ++l) differs[l] |= tap[i][l] != tap[0][l] ? 1 : 0;
-  for (int l = 0; l < strip_width; ++l) out[l] = tap[0][l];
-  for (int l = 0; l < strip_width; ++l) {
-    if (differs[l] == 0) continue;
-    T labels[8];
-    for (int i = 0; i < 8; ++i) labels[i] = tap[i][l];
-    out[l] = vote_label(labels, {s.fraction_of[0][l], s.fraction_of[1][l], s.fraction_of[2][l]});
-  }
+  const T first = first_of<T>(pairs[0][0]);
+  const pair_of<T> same = make_pair_of(first, first);
+  pair_of<T> difference = 0;
+  for (int row = 0; row < 4; ++row)
+    for (int l = 0; l < strip_width; ++l) difference = static_cast<pair_of<T>>(difference | (pairs[row][l] ^ same));
+  if (difference == 0)
+    for (int l = 0; l < strip_width; ++l) out[l] = first;
+  else
+    vote_lanes<T>(pairs, s.fraction_of, out);
 }
 
-// The same by the label interpolation of the pipeline.
+// The labels of a strip by the label interpolation of the pipeline, which at voxel centres picks the voxel.
 template <class Pipeline, class T, class Offset>
 SUTURE_INLINE void pick_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
                                const std::int32_t (&n)[3], T outside, T (&out)[strip_width]) {
@@ -303,7 +387,7 @@ inline bool is_compact(const source_tensor& s) {
 
 // Interpolated values of a strip.
 template <class Pipeline, class In, class Offset>
-void sample_strip(const strip<Pipeline>& s, const source_tensor& in, std::int32_t channel,
+void sample_strip(strip<Pipeline>& s, const source_tensor& in, std::int32_t channel,
                   const typename Pipeline::taps& taps, const typename Pipeline::border_type& border,
                   float (&v)[strip_width]) {
   using I = typename Pipeline::interpolation_type;
@@ -319,6 +403,9 @@ void sample_strip(const strip<Pipeline>& s, const source_tensor& in, std::int32_
   }
   ();
   const T* data = static_cast<const T*>(in.data) + channel * in.channel_stride;
+  if constexpr (std::is_same_v<I, linear>)
+    if (s.along_row != 0 && s.within(in.extents, 0, 1) && copy_values(s, data, in.stride, functors, v)) return;
+  s.spread();
   constexpr std::int32_t before = I::taps > 2 ? -1 : 0, after = I::taps > 2 ? 2 : 1;
   if (s.within(in.extents, Pipeline::padding + before, Pipeline::padding + after))
     sample_inside<Pipeline, T, Offset>(s, data, in.stride, functors, v);

@@ -9,13 +9,16 @@ namespace suture::detail {
 template <class T>
 SUTURE_INLINE void write_row(T* to, std::int64_t stride, const T (&v)[strip_width], int count) {
   if (stride == 1 && count == strip_width)
-    std::memcpy(to, v, sizeof(v));
+    copy_strip(to, v);
   else
     for (int l = 0; l < count; ++l) to[l * stride] = v[l];
 }
 
 template <class Out, class R>
 SUTURE_INLINE void write_stored(Out* to, std::int64_t stride, const R (&finished)[strip_width], int count) {
+  if constexpr (std::is_same_v<Out, R>) {
+    if constexpr (!std::is_same_v<R, float>) return write_row(to, stride, finished, count);
+  }
   Out row[strip_width];
   for (int l = 0; l < strip_width; ++l) row[l] = stored<Out>(finished[l]);
   write_row(to, stride, row, count);
@@ -64,7 +67,7 @@ void write_level(const level_list& list, const level_tensor& level, const std::i
 
 // The sampled labels of a strip, before their conversion; those behind the end of the row are not set.
 template <std::size_t B, class Evaluator, class Strip, class In>
-SUTURE_INLINE void labels_of_strip(const Evaluator& e, const typename Evaluator::record_type& r, const Strip& s,
+SUTURE_INLINE void labels_of_strip(const Evaluator& e, const typename Evaluator::record_type& r, Strip& s,
                                    std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x0,
                                    In (&v)[strip_width]) {
   using P = typename Evaluator::pipeline_type;
@@ -75,6 +78,11 @@ SUTURE_INLINE void labels_of_strip(const Evaluator& e, const typename Evaluator:
   } else {
     const In* data = static_cast<const In*>(in.data) + channel * in.channel_stride;
     const In outside = static_cast<In>(e.rule.label_outside);
+    if (s.along_row != 0 && s.within(in.extents, 0, 0)) {
+      copy_labels(s, data, in.stride, v);
+      return;
+    }
+    s.spread();
     if (is_compact(in))
       pick_labels<P, In, std::int32_t>(s, data, in.stride, in.extents, outside, v);
     else
@@ -123,7 +131,7 @@ void write_labels(const Evaluator& e, const typename Evaluator::record_type& r, 
 
 // Writes every channel of one bound pair for the strip at (z, y, x0).
 template <std::size_t B, class Evaluator, class Strip>
-void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t number, const Strip& s,
+void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t number, Strip& s,
                  std::int32_t z, std::int32_t y, std::int32_t x0) {
   using P = typename Evaluator::pipeline_type;
   using Binding = typename Evaluator::template binding_type<B>;
@@ -157,16 +165,12 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
         float v[strip_width];
         if constexpr (!P::has_geometry) {
           static_assert(P::taps::size == 0);
-          if (in.stride[2] == 1 && count == strip_width) {
-            const In* p = static_cast<const In*>(in.data) + channel * in.channel_stride + z * in.stride[0] +
-                          y * in.stride[1] + x0;
-            for (int l = 0; l < strip_width; ++l) v[l] = storage<In>::load(p[l]);
-          } else {
-            for (int l = 0; l < strip_width; ++l)
-              v[l] = storage<In>::load(read<In>(in, channel, z, y, x0 + std::min(l, count - 1)));
-          }
+          load_strip(static_cast<const In*>(in.data) + channel * in.channel_stride + z * in.stride[0] +
+                         y * in.stride[1] + x0 * in.stride[2],
+                     in.stride[2], count, v);
         } else {
           if constexpr (!P::prefiltered && any_needs_voxel<typename P::taps>) {
+            s.spread();
             for (int l = 0; l < strip_width; ++l) {
               coordinate c[3];
               s.lane(l, c);
@@ -188,7 +192,7 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
 }
 
 template <bool WithLabels, class Evaluator, class Strip>
-void write_strips(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t number, const Strip& s,
+void write_strips(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t number, Strip& s,
                   std::int32_t z, std::int32_t y, std::int32_t x0) {
   const auto one = [&]<std::size_t B>() {
     if constexpr (WithLabels || !Evaluator::template binding_type<B>::is_label)
