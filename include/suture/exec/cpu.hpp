@@ -78,9 +78,9 @@ auto fill_workspace(const cpu& exec, const Plan& plan, const Bindings&... bindin
   return detail::make_evaluator(records, plan, bindings...);
 }
 
-// The fused part of every sample, with its label maps or without.
-template <bool WithLabels, class Evaluator>
-void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples) {
+// The fused part of every sample, with its label maps or without; `stages` take what is not finished with it.
+template <bool WithLabels, class Evaluator, class Stages>
+void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples, Stages& stages) {
   using P = typename Evaluator::pipeline_type;
   // Bricks of rows: 16 planes by 8 rows.
   constexpr std::int32_t depth = 16, rows = 8;
@@ -98,32 +98,33 @@ void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples) 
     const auto z0 = static_cast<std::int32_t>(local / row_bricks) * depth;
     const auto y0 = static_cast<std::int32_t>(local % row_bricks) * rows;
     const std::int32_t z1 = std::min(z0 + depth, n[0]), y1 = std::min(y0 + rows, n[1]);
+    typename Stages::part taker(stages, i);
     const auto write = [&](auto& walk, std::int32_t z, std::int32_t y, std::int32_t x0) {
-      write_strips<WithLabels>(evaluate, r, static_cast<std::int32_t>(i), walk, z, y, x0);
+      write_strips<WithLabels>(evaluate, r, static_cast<std::int32_t>(i), walk, taker, z, y, x0);
     };
     if constexpr (P::has_geometry) {
       const auto visit = [&](strip<P>& walk, std::int32_t z, std::int32_t y, std::int32_t x0) {
         walk.locate(z, y);
         write(walk, z, y, x0);
       };
-      if (strip<P>::direction_along_row(r.sample) != 0) {  // as memory lies
+      const int along_row = strip<P>::direction_along_row(r.sample);
+      if (along_row != 0) {  // as memory lies
         for (std::int32_t z = z0; z < z1; ++z)
           for (std::int32_t y = y0; y < y1; ++y)
             for (std::int32_t x0 = 0; x0 < n[2]; x0 += strip_width) {
-              strip<P> walk(r.sample, x0);
+              strip<P> walk(r.sample, x0, along_row);
               visit(walk, z, y, x0);
             }
-        return;
-      }
-      // Rows side by side before strips end to end: neighbouring rows read the same source lines.
-      for (std::int32_t x0 = 0; x0 < n[2]; x0 += strip_width) {
-        strip<P> walk(r.sample, x0);
-        if (strip<P>::deformed(r.sample)) {
-          for (std::int32_t y = y0; y < y1; ++y)
-            for (std::int32_t z = z0; z < z1; ++z) visit(walk, z, y, x0);
-        } else {
-          for (std::int32_t z = z0; z < z1; ++z)
-            for (std::int32_t y = y0; y < y1; ++y) visit(walk, z, y, x0);
+      } else {  // rows side by side before strips end to end: neighbouring rows read the same source lines
+        for (std::int32_t x0 = 0; x0 < n[2]; x0 += strip_width) {
+          strip<P> walk(r.sample, x0, along_row);
+          if (strip<P>::deformed(r.sample)) {
+            for (std::int32_t y = y0; y < y1; ++y)
+              for (std::int32_t z = z0; z < z1; ++z) visit(walk, z, y, x0);
+          } else {
+            for (std::int32_t z = z0; z < z1; ++z)
+              for (std::int32_t y = y0; y < y1; ++y) visit(walk, z, y, x0);
+          }
         }
       }
     } else {
@@ -132,7 +133,21 @@ void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples) 
         for (std::int32_t y = y0; y < y1; ++y)
           for (std::int32_t x0 = 0; x0 < n[2]; x0 += strip_width) write(nowhere_to_read, z, y, x0);
     }
+    taker.finish();
   });
+}
+
+// The fused part and what comes behind it.
+template <bool WithLabels, class Evaluator>
+void run_all(const cpu& exec, const Evaluator& evaluate, std::size_t samples, bool with_last) {
+  if constexpr (Evaluator::pipeline_type::is_staged) {
+    batch_stages<Evaluator> stages(evaluate, samples, with_last);
+    run_fused<WithLabels>(exec, evaluate, samples, stages);
+    stages.run(exec);
+  } else {
+    no_batch_stages none;
+    run_fused<WithLabels>(exec, evaluate, samples, none);
+  }
 }
 
 }  // namespace detail
@@ -143,10 +158,7 @@ auto prepare(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
   static_assert(detail::all_bound<Bindings...>());
   const auto evaluate = detail::fill_workspace(exec, plan, bindings...);
   using P = typename Plan::pipeline_type;
-  if constexpr (P::is_staged) {
-    detail::run_fused<false>(exec, evaluate, plan.size());
-    detail::run_stages<0, P::steps.stage_count - 1>(exec, evaluate, plan.size());
-  }
+  if constexpr (P::is_staged) detail::run_all<false>(exec, evaluate, plan.size(), false);
   return evaluate;
 }
 
@@ -165,9 +177,7 @@ void run(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
   }
   (detail::require_output(bindings), ...);
   const auto evaluate = detail::fill_workspace(exec, plan, bindings...);
-  using P = typename Plan::pipeline_type;
-  detail::run_fused<true>(exec, evaluate, plan.size());
-  if constexpr (P::is_staged) detail::run_stages<0, P::steps.stage_count>(exec, evaluate, plan.size());
+  detail::run_all<true>(exec, evaluate, plan.size(), true);
 }
 
 }  // namespace suture

@@ -22,10 +22,10 @@ public:
   std::int32_t lowest[3], highest[3];  // of base, over the lanes
   // 1 or -1 where the lanes stand on voxels in a row of the source, in its order or against it, as after crops and
   // flips; 0 where they may not. Then base and fraction_of are empty until spread().
-  int along_row = 0;
+  const int along_row;
 
-  strip(const item<Pipeline>& sample, std::int32_t x0) : sample_(sample), x0_(x0) {
-    along_row = direction_along_row(sample);
+  strip(const item<Pipeline>& sample, std::int32_t x0, int direction_along_row)
+      : along_row(direction_along_row), sample_(sample), x0_(x0) {
     if (along_row == 0) place_lanes();
     if constexpr (Pipeline::separable_deformation) {
       const control_grid& g = sample.controls;
@@ -101,10 +101,18 @@ public:
     is_spread_ = true;
   }
 
-  // From the voxels of this row to about those of the one so many rows ahead, in elements of the source.
-  std::int64_t rows_ahead(std::int32_t rows, const std::int64_t (&stride)[3]) const {
+  // From the voxels of this row to about those of the one so many steps along z (0) or y (1) ahead, in elements of the
+  // source.
+  std::int64_t ahead(int axis, std::int32_t steps, const std::int64_t (&stride)[3]) const {
     std::int64_t offset = 0;
-    for (int k = 0; k < 3; ++k) offset += whole(scaled(sample_.map.linear[k][1], rows)) * stride[k];
+    for (int k = 0; k < 3; ++k) offset += whole(scaled(sample_.map.linear[k][axis], steps)) * stride[k];
+    return offset;
+  }
+
+  // The corner of the 2 x 2 taps across rows that a walk upwards along z and y is the first to reach.
+  std::int64_t leading_corner(const std::int64_t (&stride)[3]) const {
+    std::int64_t offset = 0;
+    for (int k = 0; k < 2; ++k) offset += whole(sample_.map.linear[k][k]) >= 0 ? stride[k] : 0;
     return offset;
   }
 

@@ -54,11 +54,11 @@ SUTURE_INLINE void combine_lanes(const float (&fraction)[3][strip_width], float 
 
 // Neighbours along x as they lie in memory: two elements in one load.
 template <class T>
-using pair_of = std::conditional_t<sizeof(T) == 1, std::uint16_t,
-                                   std::conditional_t<sizeof(T) == 2, std::uint32_t, std::uint64_t>>;
+using pair_of =
+    std::conditional_t<sizeof(T) == 1, std::uint16_t, std::conditional_t<sizeof(T) == 2, std::uint32_t, std::uint64_t>>;
 template <class T>
-using bits_of = std::conditional_t<sizeof(T) == 1, std::uint8_t,
-                                   std::conditional_t<sizeof(T) == 2, std::uint16_t, std::uint32_t>>;
+using bits_of =
+    std::conditional_t<sizeof(T) == 1, std::uint8_t, std::conditional_t<sizeof(T) == 2, std::uint16_t, std::uint32_t>>;
 template <class T>
 SUTURE_INLINE T first_of(pair_of<T> pair) {
   return __builtin_bit_cast(T, static_cast<bits_of<T>>(pair));
@@ -69,9 +69,41 @@ SUTURE_INLINE T second_of(pair_of<T> pair) {
 }
 template <class T>
 SUTURE_INLINE pair_of<T> make_pair_of(T first, T second) {
-  return static_cast<pair_of<T>>(pair_of<T>{__builtin_bit_cast(bits_of<T>, first)} |
-                                 static_cast<pair_of<T>>(pair_of<T>{__builtin_bit_cast(bits_of<T>, second)}
-                                                         << (8 * sizeof(T))));
+  return static_cast<pair_of<T>>(
+      pair_of<T>{__builtin_bit_cast(bits_of<T>, first)} |
+      static_cast<pair_of<T>>(pair_of<T>{__builtin_bit_cast(bits_of<T>, second)} << (8 * sizeof(T))));
+}
+
+// The pairs at p + offset of a row of taps. Put together in registers: loads of whole registers would have to wait for
+// stores of single pairs.
+template <class T, class Offset>
+SUTURE_INLINE void load_row_of_pairs(const T* p, const Offset (&offset)[strip_width], pair_of<T> (&out)[strip_width]) {
+  const auto pair = [&](int l) {
+    pair_of<T> both;
+    std::memcpy(&both, p + offset[l], sizeof both);
+    return both;
+  };
+#if defined(__AVX2__) && !defined(__CUDACC__)
+  if constexpr (sizeof(T) <= 2) {
+    constexpr int lanes = sizeof(T) == 1 ? 16 : 8;
+    for (int l = 0; l < strip_width; l += lanes) {
+      __m256i gathered;
+      if constexpr (sizeof(T) == 1) {
+        const auto eight = [&](int first) {
+          const auto at = [&](int i) { return static_cast<short>(pair(first + i)); };
+          return _mm_setr_epi16(at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7));
+        };
+        gathered = _mm256_setr_m128i(eight(l), eight(l + 8));
+      } else {
+        const auto at = [&](int i) { return static_cast<int>(pair(l + i)); };
+        gathered = _mm256_setr_epi32(at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7));
+      }
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + l), gathered);
+    }
+    return;
+  }
+#endif
+  for (int l = 0; l < strip_width; ++l) out[l] = pair(l);
 }
 
 // The 2 x 2 x 2 taps of a strip, whose first voxels lie at data + offset: rows (z, y), (z, y + 1), (z + 1, y),
@@ -81,15 +113,12 @@ SUTURE_INLINE void load_pairs(const T* data, const Offset (&offset)[strip_width]
                               pair_of<T> (&pairs)[4][strip_width]) {
   const std::int64_t shift[4] = {0, stride[1], stride[0], stride[0] + stride[1]};
   if (stride[2] == 1) {
-    for (int l = 0; l < strip_width; ++l) {
-      const T* const p = data + offset[l];
-      for (int row = 0; row < 4; ++row) std::memcpy(&pairs[row][l], p + shift[row], sizeof pairs[row][l]);
-    }
-  } else {
-    for (int l = 0; l < strip_width; ++l) {
-      const T* const p = data + offset[l];
-      for (int row = 0; row < 4; ++row) pairs[row][l] = make_pair_of(p[shift[row]], p[shift[row] + stride[2]]);
-    }
+    for (int row = 0; row < 4; ++row) load_row_of_pairs(data + shift[row], offset, pairs[row]);
+    return;
+  }
+  for (int l = 0; l < strip_width; ++l) {
+    const T* const p = data + offset[l];
+    for (int row = 0; row < 4; ++row) pairs[row][l] = make_pair_of(p[shift[row]], p[shift[row] + stride[2]]);
   }
 }
 
@@ -97,7 +126,7 @@ SUTURE_INLINE void load_pairs(const T* data, const Offset (&offset)[strip_width]
 template <class Pipeline, class T, class Offset>
 SUTURE_INLINE void prefetch_ahead(const strip<Pipeline>& s, const T* data, const Offset (&offset)[strip_width],
                                   const std::int64_t (&stride)[3]) {
-  const T* const p = data + (s.rows_ahead(2, stride) + stride[0] + stride[1]);
+  const T* const p = data + (s.ahead(1, 2, stride) + s.leading_corner(stride));
   for (int l = 0; l < strip_width; l += 4) __builtin_prefetch(p + offset[l]);
 }
 
@@ -189,37 +218,43 @@ void sample_border(const strip<Pipeline>& s, const T* data, const std::int64_t (
   });
 }
 
-// The values of a strip that stands on voxels of a row: linear interpolation copies those it does not have to mix with a
-// neighbour that is too large to be subtracted, nor to settle the sign of a zero. False where there is such a one.
+// The values of a strip that stands on voxels of a row: linear interpolation copies those it does not have to mix with
+// a neighbour that is too large to be subtracted, nor to settle the sign of a zero. False where there is such a one.
 template <class Pipeline, class T, class Pack>
 SUTURE_INLINE bool copy_values(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
                                const Pack& taps, float (&out)[strip_width]) {
   const int count = s.highest[2] - s.lowest[2] + 1;
   const T* const first = data + (s.lowest[0] * stride[0] + s.lowest[1] * stride[1] + s.lowest[2] * stride[2]);
+  const std::int64_t next = s.ahead(0, 1, stride) + s.leading_corner(stride);
+  for (int l = 0; l < strip_width; l += 16) __builtin_prefetch(first + (next + l));
   constexpr bool always = std::is_integral_v<T> && Pack::size == 0;
-  std::uint32_t unfit = 0;
-  for (int l = 0; l < strip_width; l += 16) __builtin_prefetch(first + (2 * stride[0] + l));
-  float own[strip_width];
-  for (int row = 0; row < (always ? 1 : 4); ++row) {
+  constexpr int rows = always ? 1 : 4;
+  float v[rows][strip_width];
+  std::uint32_t largest = 0, negative_zeros = 0;
+  for (int row = 0; row < rows; ++row) {
     const T* const p = first + ((row >> 1) * stride[0] + (row & 1) * stride[1]);
-    float v[strip_width];
-    load_strip(p, stride[2], count, v);
-    apply_lanes(taps, v, nowhere{}, [](const float(&)[strip_width]) {});
-    if constexpr (!always) {
-      constexpr std::uint32_t limit = 0x7e800000u;  // 2^126
-      const float last = apply(taps, storage<T>::load(p[count * stride[2]]), voxel{});
-      unfit |= (float_bits(last) & 0x7fffffffu) >= limit ? 1u : 0u;
-      for (int l = 0; l < strip_width; ++l) unfit |= (float_bits(v[l]) & 0x7fffffffu) >= limit ? 1u : 0u;
-      if (row == 0)
-        for (int l = 0; l < strip_width; ++l) unfit |= float_bits(v[l]) == 0x80000000u ? 1u : 0u;
-    }
-    if (row == 0) copy_strip(own, v);
+    load_strip(p, stride[2], count, v[row]);
+    apply_lanes(taps, v[row], nowhere{}, [](const float(&)[strip_width]) {});
+    if constexpr (!always)
+      largest =
+          std::max(largest, float_bits(apply(taps, storage<T>::load(p[count * stride[2]]), voxel{})) & 0x7fffffffu);
   }
-  if (unfit != 0) return false;
+  if constexpr (!always) {
+    for (int l = 0; l < strip_width; ++l) {
+      std::uint32_t magnitude = 0;
+      SUTURE_UNROLL
+      for (int row = 0; row < rows; ++row) magnitude = std::max(magnitude, float_bits(v[row][l]) & 0x7fffffffu);
+      largest = std::max(largest, magnitude);
+      negative_zeros |= float_bits(v[0][l]) == 0x80000000u ? 1u : 0u;
+    }
+    if (largest >= 0x7e800000u || negative_zeros != 0) return false;  // 2^126
+  }
   if (s.along_row > 0)
-    copy_strip(out, own);
+    copy_strip(out, v[0]);
+  else if (count == strip_width)
+    for (int l = 0; l < strip_width; ++l) out[l] = v[0][strip_width - 1 - l];
   else
-    for (int l = 0; l < count; ++l) out[l] = own[count - 1 - l];
+    for (int l = 0; l < strip_width; ++l) out[l] = v[0][std::max(count - 1 - l, 0)];
   return true;
 }
 

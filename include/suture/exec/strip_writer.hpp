@@ -129,10 +129,10 @@ void write_labels(const Evaluator& e, const typename Evaluator::record_type& r, 
   }
 }
 
-// Writes every channel of one bound pair for the strip at (z, y, x0).
-template <std::size_t B, class Evaluator, class Strip>
+// Writes every channel of one bound pair for the strip at (z, y, x0), or hands it to the stages behind.
+template <std::size_t B, class Evaluator, class Strip, class Stages>
 void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t number, Strip& s,
-                 std::int32_t z, std::int32_t y, std::int32_t x0) {
+                 Stages& stages, std::int32_t z, std::int32_t y, std::int32_t x0) {
   using P = typename Evaluator::pipeline_type;
   using Binding = typename Evaluator::template binding_type<B>;
   using pair = typename Evaluator::template pair<B>;
@@ -146,8 +146,11 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
     float v[3][strip_width];
     pixels_of_strip<P, In>(s, r.sample, in, number, e.rule.border, z, y, x0, v);
     const along_x place{voxel_at(r.sample.extents, number, 0, z, y, x0)};
-    apply_pixel_lanes(r.sample.outputs, v, place, [&]<class R>(const R(&finished)[3][strip_width]) {
-      write_stored_pixels(to, out.channel_stride, out.stride[2], finished, count);
+    apply_pixel_lanes(r.sample.outputs, v, place, [&]<class R>(R(&finished)[3][strip_width]) {
+      if constexpr (P::is_staged)
+        for (int channel = 0; channel < 3; ++channel) stages.template take<B>(finished[channel], channel, z, y, x0);
+      else
+        write_stored_pixels(to, out.channel_stride, out.stride[2], finished, count);
     });
   } else {
     for (std::int32_t channel = 0; channel < in.channels; ++channel, to += out.channel_stride) {
@@ -183,20 +186,23 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
           }
         }
         const along_x place{voxel_at(r.sample.extents, number, channel, z, y, x0)};
-        apply_lanes(r.sample.outputs, v, place, [&]<class R>(const R(&finished)[strip_width]) {
-          write_stored(to, out.stride[2], finished, count);
+        apply_lanes(r.sample.outputs, v, place, [&]<class R>(R(&finished)[strip_width]) {
+          if constexpr (P::is_staged)
+            stages.template take<B>(finished, channel, z, y, x0);
+          else
+            write_stored(to, out.stride[2], finished, count);
         });
       }
     }
   }
 }
 
-template <bool WithLabels, class Evaluator, class Strip>
+template <bool WithLabels, class Evaluator, class Strip, class Stages>
 void write_strips(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t number, Strip& s,
-                  std::int32_t z, std::int32_t y, std::int32_t x0) {
+                  Stages& stages, std::int32_t z, std::int32_t y, std::int32_t x0) {
   const auto one = [&]<std::size_t B>() {
     if constexpr (WithLabels || !Evaluator::template binding_type<B>::is_label)
-      write_strip<B>(e, r, number, s, z, y, x0);
+      write_strip<B>(e, r, number, s, stages, z, y, x0);
   };
   [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
   (std::make_index_sequence<Evaluator::pairs>{});

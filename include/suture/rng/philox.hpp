@@ -44,8 +44,10 @@ SUTURE_FN constexpr philox_key next_key(philox_key key) {
 // For a fixed key a bijection of the counter, so distinct counters give distinct blocks.
 template <int Rounds = 10>
 SUTURE_FN constexpr philox_block philox4x32(philox_block counter, philox_key key) {
-  if constexpr (Rounds == 0) return counter;
-  else return philox4x32<Rounds - 1>(philox_round(counter, key), next_key(key));
+  if constexpr (Rounds == 0)
+    return counter;
+  else
+    return philox4x32<Rounds - 1>(philox_round(counter, key), next_key(key));
 }
 
 // The same for Lanes counters side by side, word by word and in place.
@@ -54,7 +56,7 @@ SUTURE_INLINE void philox4x32_lanes(std::uint32_t (&word)[4][Lanes], philox_key 
 #if defined(__AVX2__) && !defined(__CUDACC__)
   // Four counters to a register, a word in each 64-bit lane: the product of a lane's low half is the whole 64-bit
   // product, and what is left in the high halves never reaches a low one.
-  if constexpr (Lanes % 4 == 0) {
+  if constexpr (Lanes % 8 == 0) {
     constexpr int groups = Lanes / 4;
     __m256i w[4][groups];
     for (int i = 0; i < 4; ++i)
@@ -71,11 +73,13 @@ SUTURE_INLINE void philox4x32_lanes(std::uint32_t (&word)[4][Lanes], philox_key 
         w[3][g] = a;
       }
     }
-    const __m256i low_halves = _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6);
     for (int i = 0; i < 4; ++i)
-      for (int g = 0; g < groups; ++g)
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(&word[i][4 * g]),
-                         _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(w[i][g], low_halves)));
+      for (int g = 0; g < groups; g += 2) {
+        // The low halves of two registers in order, stored as one: loads of eight words need not wait for two stores.
+        const __m256i mixed = _mm256_castps_si256(
+            _mm256_shuffle_ps(_mm256_castsi256_ps(w[i][g]), _mm256_castsi256_ps(w[i][g + 1]), 0x88));
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(&word[i][4 * g]), _mm256_permute4x64_epi64(mixed, 0xd8));
+      }
     return;
   }
 #endif

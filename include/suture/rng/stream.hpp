@@ -39,10 +39,12 @@ public:
   // Blocks first .. first + Lanes - 1 side by side, word by word.
   template <int Lanes>
   SUTURE_INLINE void blocks(std::uint64_t first, std::uint32_t (&word)[4][Lanes]) const {
+    const std::uint32_t low_of_first = low(first), high_of_first = high(first);
     for (int l = 0; l < Lanes; ++l) {
-      const std::uint64_t index = first + static_cast<std::uint64_t>(l);
-      word[0][l] = low(index);
-      word[1][l] = high(index);
+      word[0][l] = low_of_first + static_cast<std::uint32_t>(l);
+      word[1][l] = high_of_first + (word[0][l] < low_of_first ? 1u : 0u);
+    }
+    for (int l = 0; l < Lanes; ++l) {
       word[2][l] = state_.word[2];
       word[3][l] = state_.word[3];
     }
