@@ -82,8 +82,8 @@ auto fill_workspace(const cpu& exec, const Plan& plan, const Bindings&... bindin
 template <bool WithLabels, class Evaluator, class Stages>
 void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples, Stages& stages) {
   using P = typename Evaluator::pipeline_type;
-  // Bricks of rows: 16 planes by 8 rows.
-  constexpr std::int32_t depth = 16, rows = 8;
+  // Bricks of rows, where nothing is sampled as memory lies.
+  constexpr std::int32_t depth = P::has_geometry ? 16 : 1, rows = P::has_geometry ? 8 : 64;
   std::vector<std::int64_t> first(samples + 1, 0);
   for (std::size_t i = 0; i < samples; ++i) {
     const auto& n = evaluate.records[i].sample.extents;
@@ -128,10 +128,7 @@ void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples, 
         }
       }
     } else {
-      no_controls nowhere_to_read;
-      for (std::int32_t z = z0; z < z1; ++z)  // as memory lies
-        for (std::int32_t y = y0; y < y1; ++y)
-          for (std::int32_t x0 = 0; x0 < n[2]; x0 += strip_width) write(nowhere_to_read, z, y, x0);
+      write_plane<WithLabels>(evaluate, r, static_cast<std::int32_t>(i), taker, z0, y0, y1);
     }
     taker.finish();
   });

@@ -23,19 +23,35 @@ SUTURE_INLINE void copy_strip(void* to, const T* from) {
 #endif
 }
 
+// The same past the caches, which keep no room for what is too large for them; `to` is a multiple of 16 bytes. A thread
+// that is done calls finish_streams.
+template <class T>
+SUTURE_INLINE void stream_strip(void* to, const T* from) {
+#if defined(__AVX__) && !defined(__CUDACC__)
+  for (std::size_t i = 0; i < strip_width * sizeof(T); i += sizeof(__m128i))
+    _mm_stream_si128(reinterpret_cast<__m128i*>(static_cast<char*>(to) + i),
+                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(reinterpret_cast<const char*>(from) + i)));
+#else
+  std::memcpy(to, from, strip_width * sizeof(T));
+#endif
+}
+inline void finish_streams() {
+#if defined(__AVX__) && !defined(__CUDACC__)
+  _mm_sfence();
+#endif
+}
+
 // The values of voxels side by side, `step` apart: `count` of them, the lanes behind repeat the last.
 template <class T>
 SUTURE_INLINE void load_strip(const T* from, std::int64_t step, int count, float (&v)[strip_width]) {
-  T raw[strip_width];
-  const bool whole = step == 1 && count >= strip_width;
-  if constexpr (std::is_same_v<T, float>) {
-    if (whole) return copy_strip(v, from);
+  if (step == 1 && count >= strip_width) {
+    if constexpr (std::is_same_v<T, float>)
+      copy_strip(v, from);
+    else
+      for (int l = 0; l < strip_width; ++l) v[l] = storage<T>::load(from[l]);
   } else {
-    if (whole) copy_strip(raw, from);
+    for (int l = 0; l < strip_width; ++l) v[l] = storage<T>::load(from[(l < count ? l : count - 1) * step]);
   }
-  if (!whole)
-    for (int l = 0; l < strip_width; ++l) raw[l] = from[(l < count ? l : count - 1) * step];
-  for (int l = 0; l < strip_width; ++l) v[l] = storage<T>::load(raw[l]);
 }
 
 // Value functors that can treat a run of voxels along x at once, e.g. noise, whose random blocks span four of them.

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "fourier.hpp"
 #include "parallel.hpp"
 #include "strip_sums.hpp"
 #include "strip_writer.hpp"
@@ -36,7 +37,7 @@ public:
     from_ = to_ = place_[0];
     [&]<int... K>(std::integer_sequence<int, K...>) { (look_at<K>(), ...); }
     (every_stage{});
-    for (int k = 0; k < last_; ++k) joins_[k] = !filters_[k] && (k == 0 || !asked_[k - 1]);
+    for (int k = 0; k < last_; ++k) joins_[k] = !filters_[k] && (k == 0 || !(asked_[k - 1] || closes_[k - 1]));
     begin_pass(0, 0);
   }
 
@@ -78,8 +79,11 @@ private:
 
   template <int K>
   void look_at() {
-    filters_[K] = false;
-    if constexpr (S::template filters<K>) filters_[K] = S::template on<S::template filter<K>>(sample_, channel_);
+    filters_[K] = closes_[K] = false;
+    if constexpr (S::template filters<K>) {
+      filters_[K] = S::template on<S::template filter<K>>(sample_, channel_);
+      if constexpr (spectral_filter<typename S::template functor_t<S::template filter<K>>>) closes_[K] = filters_[K];
+    }
     asked_[K] = S::template emits<K>(sample_, channel_);
     active_[K] = S::template any_on<S::template begin<K>, S::template end<K>>(sample_, channel_);
   }
@@ -179,6 +183,8 @@ private:
       run_separable<K>(exec, filter);
     } else if constexpr (pair_filter<Filter>) {
       run_pairs<K>(exec, filter);
+    } else if constexpr (spectral_filter<Filter>) {
+      run_spectral<K>(exec, filter);
     } else {
       using taps_type = decltype(stage<K>().taps);
       const tap_reader<std::remove_cvref_t<taps_type>> read{stage<K>().taps, from_, n_, number_, channel_};
@@ -204,7 +210,7 @@ private:
     });
   }
 
-  // A row as the filter of stage K sees it, in whole strips.
+  // A row as the filter of stage K sees it.
   template <int K>
   void read_row(std::int32_t z, std::int32_t y, float* row) const {
     const float* const from = from_ + dense_offset(n_, 0, z, y, 0);
@@ -212,7 +218,7 @@ private:
       float v[strip_width];
       load_strip(from + x0, 1, n_[2] - x0, v);
       apply_lanes(stage<K>().taps, v, place(z, y, x0), [](const float(&)[strip_width]) {});
-      copy_strip(row + x0, v);
+      write_row(row + x0, 1, v, std::min(strip_width, n_[2] - x0));
     }
   }
   std::size_t padded_row() const {
@@ -280,6 +286,16 @@ private:
       }
       give(sums);
     });
+  }
+
+  // Into the other place; nothing of the stage follows.
+  template <int K, class Filter>
+  void run_spectral(const cpu& exec, const Filter& filter) {
+    const auto load_row = [&](std::int32_t z, std::int32_t y, float* row) { read_row<K>(z, y, row); };
+    if constexpr (spectral_mask<Filter>)
+      filter_spectrum(exec, filter, n_, channel_, load_row, to_, place_[2]);
+    else
+      add_spike(exec, filter, n_, channel_, load_row, to_, place_[2]);
   }
 
   // Along x into the other place and along y back, plane by plane, then along z and on.
@@ -379,8 +395,9 @@ private:
   const int last_;  // behind the last stage to be done
   float* place_[3];
   float *from_, *to_;  // where the pass reads and where it keeps its results
-  // By stage: filters, must leave the moments of its results, does anything, joins the pass before it.
-  bool filters_[count], asked_[count], active_[count], joins_[count + 1] = {};
+  // By stage: filters, lets nothing join it, must leave the moments of its results, does anything, joins the pass
+  // before.
+  bool filters_[count], closes_[count], asked_[count], active_[count], joins_[count + 1] = {};
   int end_ = 0;  // behind the last stage of the pass
   bool emits_ = false;
   typename bound_stages<every_stage>::type stages_;  // those of the pass

@@ -74,52 +74,59 @@ SUTURE_INLINE pair_of<T> make_pair_of(T first, T second) {
       static_cast<pair_of<T>>(pair_of<T>{__builtin_bit_cast(bits_of<T>, second)} << (8 * sizeof(T))));
 }
 
-// The pairs at p + offset of a row of taps. Put together in registers: loads of whole registers would have to wait for
-// stores of single pairs.
-template <class T, class Offset>
-SUTURE_INLINE void load_row_of_pairs(const T* p, const Offset (&offset)[strip_width], pair_of<T> (&out)[strip_width]) {
-  const auto pair = [&](int l) {
+#if defined(__AVX2__) && !defined(__CUDACC__)
+// Pairs at p + offset, half a register of them.
+template <class T, std::size_t N>
+SUTURE_INLINE __m128i half_register_of_pairs(const T* p, const std::int64_t (&offset)[N]) {
+  const auto pair = [&](std::size_t l) {
     pair_of<T> both;
     std::memcpy(&both, p + offset[l], sizeof both);
     return both;
   };
-#if defined(__AVX2__) && !defined(__CUDACC__)
-  if constexpr (sizeof(T) <= 2) {
-    constexpr int lanes = sizeof(T) == 1 ? 16 : 8;
-    for (int l = 0; l < strip_width; l += lanes) {
-      __m256i gathered;
-      if constexpr (sizeof(T) == 1) {
-        const auto eight = [&](int first) {
-          const auto at = [&](int i) { return static_cast<short>(pair(first + i)); };
-          return _mm_setr_epi16(at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7));
-        };
-        gathered = _mm256_setr_m128i(eight(l), eight(l + 8));
-      } else {
-        const auto at = [&](int i) { return static_cast<int>(pair(l + i)); };
-        gathered = _mm256_setr_epi32(at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7));
-      }
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + l), gathered);
-    }
-    return;
+  if constexpr (N == 8) {
+    const auto at = [&](std::size_t l) { return static_cast<short>(pair(l)); };
+    return _mm_setr_epi16(at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7));
+  } else if constexpr (N == 4) {
+    const auto at = [&](std::size_t l) { return static_cast<int>(pair(l)); };
+    return _mm_setr_epi32(at(0), at(1), at(2), at(3));
+  } else {
+    const auto at = [&](std::size_t l) { return static_cast<long long>(pair(l)); };
+    return _mm_set_epi64x(at(1), at(0));
   }
-#endif
-  for (int l = 0; l < strip_width; ++l) out[l] = pair(l);
 }
+#endif
 
 // The 2 x 2 x 2 taps of a strip, whose first voxels lie at data + offset: rows (z, y), (z, y + 1), (z + 1, y),
 // (z + 1, y + 1).
 template <class T, class Offset>
 SUTURE_INLINE void load_pairs(const T* data, const Offset (&offset)[strip_width], const std::int64_t (&stride)[3],
                               pair_of<T> (&pairs)[4][strip_width]) {
-  const std::int64_t shift[4] = {0, stride[1], stride[0], stride[0] + stride[1]};
-  if (stride[2] == 1) {
-    for (int row = 0; row < 4; ++row) load_row_of_pairs(data + shift[row], offset, pairs[row]);
+  const T* const rows[4] = {data, data + stride[1], data + stride[0], data + (stride[0] + stride[1])};
+  if (stride[2] != 1) {
+    for (int l = 0; l < strip_width; ++l)
+      for (int row = 0; row < 4; ++row)
+        pairs[row][l] = make_pair_of(rows[row][offset[l]], rows[row][offset[l] + stride[2]]);
     return;
   }
-  for (int l = 0; l < strip_width; ++l) {
-    const T* const p = data + offset[l];
-    for (int row = 0; row < 4; ++row) pairs[row][l] = make_pair_of(p[shift[row]], p[shift[row] + stride[2]]);
+#if defined(__AVX2__) && !defined(__CUDACC__)
+  // In registers: loads of whole ones would have to wait for stores of single pairs.
+  constexpr int lanes = 16 / sizeof(pair_of<T>);
+  for (int first = 0; first < strip_width; first += 2 * lanes) {
+    std::int64_t low[lanes], high[lanes];
+    for (int l = 0; l < lanes; ++l) {
+      low[l] = offset[first + l];
+      high[l] = offset[first + lanes + l];
+    }
+    __m128i half[4];
+    for (int row = 0; row < 4; ++row) half[row] = half_register_of_pairs(rows[row], low);
+    for (int row = 0; row < 4; ++row)
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(&pairs[row][first]),
+                          _mm256_setr_m128i(half[row], half_register_of_pairs(rows[row], high)));
   }
+#else
+  for (int l = 0; l < strip_width; ++l)
+    for (int row = 0; row < 4; ++row) std::memcpy(&pairs[row][l], rows[row] + offset[l], sizeof pairs[row][l]);
+#endif
 }
 
 // Asks for what a row soon to come will be the first to read.
@@ -304,12 +311,13 @@ SUTURE_INLINE void take_labels(const strip<Pipeline>& s, const T* data, const st
     for (int l = 0; l < strip_width; ++l) out[l] = in[l] != 0 ? out[l] : outside;
 }
 
-// vote_label over the lanes. Two sums are all that two labels take; lanes where more
-// of them meet are few.
+// vote_label over the lanes. Two sums are all that two labels take; lanes where more of them meet are few.
 template <class T>
 void vote_lanes(const pair_of<T> (&pairs)[4][strip_width], const float (&fraction)[3][strip_width],
                 T (&out)[strip_width]) {
-  std::int32_t label[8][strip_width], low[strip_width], high[strip_width], others[strip_width];
+  std::int32_t label[8][strip_width], winner[strip_width], others[strip_width];
+  float t[3][strip_width];  // local copies: nothing that is stored below can lie in them
+  for (int k = 0; k < 3; ++k) copy_strip(t[k], fraction[k]);
   for (int row = 0; row < 4; ++row)
     for (int l = 0; l < strip_width; ++l) {
       label[2 * row][l] = first_of<T>(pairs[row][l]);
@@ -317,41 +325,37 @@ void vote_lanes(const pair_of<T> (&pairs)[4][strip_width], const float (&fractio
     }
   SUTURE_KEEP_LOOP
   for (int l = 0; l < strip_width; ++l) {
-    std::int32_t least = label[0][l], greatest = label[0][l];
+    std::int32_t low = label[0][l], high = label[0][l];
     SUTURE_UNROLL
     for (int i = 1; i < 8; ++i) {
-      least = label[i][l] < least ? label[i][l] : least;
-      greatest = label[i][l] > greatest ? label[i][l] : greatest;
+      low = label[i][l] < low ? label[i][l] : low;
+      high = label[i][l] > high ? label[i][l] : high;
     }
-    low[l] = least;
-    high[l] = greatest;
-  }
-  SUTURE_KEEP_LOOP
-  for (int l = 0; l < strip_width; ++l) {
-    const float t[3] = {fraction[0][l], fraction[1][l], fraction[2][l]};
-    const float wz[2] = {1.0f - t[0], t[0]}, wy[2] = {1.0f - t[1], t[1]}, wx[2] = {1.0f - t[2], t[2]};
+    const float wz[2] = {1.0f - t[0][l], t[0][l]}, wy[2] = {1.0f - t[1][l], t[1][l]};
+    const float wx[2] = {1.0f - t[2][l], t[2][l]};
     float sum_low = 0, sum_high = 0;
-    std::int32_t known = -1;
+    std::int32_t other = 0;
     SUTURE_UNROLL
     for (int i = 0; i < 8; ++i) {
       const std::uint32_t weight = float_bits(wz[i >> 2] * wy[i >> 1 & 1]);
-      const std::int32_t is_low = -(label[i][l] == low[l]), is_high = -(label[i][l] == high[l]);
-      known &= is_low | is_high;
+      const std::int32_t is_low = -(label[i][l] == low), is_high = -(label[i][l] == high);
+      other |= ~(is_low | is_high);
       sum_low = fma(float_from_bits(weight & static_cast<std::uint32_t>(is_low)), wx[i & 1], sum_low);
       sum_high = fma(float_from_bits(weight & static_cast<std::uint32_t>(is_high)), wx[i & 1], sum_high);
     }
-    others[l] = ~known;
-    const std::int32_t is_high = -(sum_high > sum_low);
-    out[l] = static_cast<T>((high[l] & is_high) | (low[l] & ~is_high));
+    others[l] = other;
+    const std::int32_t takes_high = -(sum_high > sum_low);
+    winner[l] = (high & takes_high) | (low & ~takes_high);
   }
   std::int32_t any = 0;
   for (int l = 0; l < strip_width; ++l) any |= others[l];
+  for (int l = 0; l < strip_width; ++l) out[l] = static_cast<T>(winner[l]);
   if (any == 0) return;
   for (int l = 0; l < strip_width; ++l) {
     if (others[l] == 0) continue;
     T labels[8];
     for (int i = 0; i < 8; ++i) labels[i] = static_cast<T>(label[i][l]);
-    out[l] = vote_label(labels, {fraction[0][l], fraction[1][l], fraction[2][l]});
+    out[l] = vote_label(labels, {t[0][l], t[1][l], t[2][l]});
   }
 }
 

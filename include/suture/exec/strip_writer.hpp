@@ -7,21 +7,22 @@
 namespace suture::detail {
 
 template <class T>
-SUTURE_INLINE void write_row(T* to, std::int64_t stride, const T (&v)[strip_width], int count) {
+SUTURE_INLINE void write_row(T* to, std::int64_t stride, const T (&v)[strip_width], int count, bool streams = false) {
   if (stride == 1 && count == strip_width)
-    copy_strip(to, v);
+    streams ? stream_strip(to, v) : copy_strip(to, v);
   else
     for (int l = 0; l < count; ++l) to[l * stride] = v[l];
 }
 
 template <class Out, class R>
-SUTURE_INLINE void write_stored(Out* to, std::int64_t stride, const R (&finished)[strip_width], int count) {
+SUTURE_INLINE void write_stored(Out* to, std::int64_t stride, const R (&finished)[strip_width], int count,
+                                bool streams = false) {
   if constexpr (std::is_same_v<Out, R>) {
-    if constexpr (!std::is_same_v<R, float>) return write_row(to, stride, finished, count);
+    if constexpr (!std::is_same_v<R, float>) return write_row(to, stride, finished, count, streams);
   }
   Out row[strip_width];
   for (int l = 0; l < strip_width; ++l) row[l] = stored<Out>(finished[l]);
-  write_row(to, stride, row, count);
+  write_row(to, stride, row, count, streams);
 }
 
 // The same of the three channels of pixels.
@@ -197,12 +198,72 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
   }
 }
 
+// Whether the voxels of a row, and the rows of a plane, lie side by side in source and target alike.
+inline bool is_dense(const std::int32_t (&n)[3], const std::int64_t (&in)[3], const std::int64_t (&out)[3]) {
+  return in[2] == 1 && out[2] == 1 && in[1] == n[2] && out[1] == n[2];
+}
+
+// Rows y0 .. y1 - 1 of a plane of an image that passes through value operations alone.
+template <class Evaluator, std::size_t B>
+void write_values(const typename Evaluator::record_type& r, std::int32_t number, std::int32_t z, std::int32_t y0,
+                  std::int32_t y1) {
+  using P = typename Evaluator::pipeline_type;
+  using In = typename Evaluator::template binding_type<B>::input;
+  using Out = typename Evaluator::template pair<B>::Out;
+  constexpr std::int64_t stays_in_cache = 16 << 20;  // bytes
+  const source_tensor& in = r.in[B];
+  const target_tensor& out = r.out[B];
+  const std::int32_t(&n)[3] = r.sample.extents;
+  const std::int64_t bytes = static_cast<std::int64_t>(sizeof(Out)) * n[0] * n[1] * n[2];
+  const bool streams = out.stride[2] == 1 && bytes > stays_in_cache;
+  const bool as_one = !any_needs_voxel<typename P::outputs> && is_dense(n, in.stride, out.stride);
+  const std::int32_t rows = as_one ? 1 : y1 - y0, length = as_one ? (y1 - y0) * n[2] : n[2];
+  for (std::int32_t channel = 0; channel < in.channels; ++channel)
+    for (std::int32_t y = y0; y < y0 + rows; ++y) {
+      const In* const from =
+          static_cast<const In*>(in.data) + channel * in.channel_stride + z * in.stride[0] + y * in.stride[1];
+      Out* const to =
+          static_cast<Out*>(out.data) + channel * out.channel_stride + z * out.stride[0] + y * out.stride[1];
+      const bool streams_row = streams && reinterpret_cast<std::uintptr_t>(to) % 16 == 0;
+      for (std::int32_t x0 = 0; x0 < length; x0 += strip_width) {
+        const int count = std::min(strip_width, length - x0);
+        float v[strip_width];
+        load_strip(from + x0 * in.stride[2], in.stride[2], count, v);
+        const along_x place{voxel_at(n, number, channel, z, y, x0)};
+        apply_lanes(r.sample.outputs, v, place, [&]<class R>(const R(&finished)[strip_width]) {
+          write_stored(to + x0 * out.stride[2], out.stride[2], finished, count, streams_row);
+        });
+      }
+    }
+  if (streams) finish_streams();
+}
+
 template <bool WithLabels, class Evaluator, class Strip, class Stages>
 void write_strips(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t number, Strip& s,
                   Stages& stages, std::int32_t z, std::int32_t y, std::int32_t x0) {
   const auto one = [&]<std::size_t B>() {
     if constexpr (WithLabels || !Evaluator::template binding_type<B>::is_label)
       write_strip<B>(e, r, number, s, stages, z, y, x0);
+  };
+  [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
+  (std::make_index_sequence<Evaluator::pairs>{});
+}
+
+// Rows y0 .. y1 - 1 of a plane where nothing is sampled.
+template <bool WithLabels, class Evaluator, class Stages>
+void write_plane(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t number, Stages& stages,
+                 std::int32_t z, std::int32_t y0, std::int32_t y1) {
+  using P = typename Evaluator::pipeline_type;
+  const auto one = [&]<std::size_t B>() {
+    constexpr bool is_label = Evaluator::template binding_type<B>::is_label;
+    if constexpr (!is_label && !P::is_colour && !P::is_staged) {
+      write_values<Evaluator, B>(r, number, z, y0, y1);
+    } else if constexpr (WithLabels || !is_label) {
+      no_controls nowhere_to_read;
+      for (std::int32_t y = y0; y < y1; ++y)
+        for (std::int32_t x0 = 0; x0 < r.sample.extents[2]; x0 += strip_width)
+          write_strip<B>(e, r, number, nowhere_to_read, stages, z, y, x0);
+    }
   };
   [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
   (std::make_index_sequence<Evaluator::pairs>{});
