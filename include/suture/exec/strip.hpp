@@ -26,7 +26,7 @@ public:
 
   strip(const item<Pipeline>& sample, std::int32_t x0, int direction_along_row)
       : along_row(direction_along_row), sample_(sample), x0_(x0) {
-    if (along_row == 0) place_lanes();
+    if (Pipeline::has_deformation || along_row == 0) place_lanes();
     if constexpr (Pipeline::separable_deformation) {
       const control_grid& g = sample.controls;
       if (!g.on) return;
