@@ -7,6 +7,10 @@
 
 #include "../core/pipeline.hpp"
 
+#if defined(__AVX__) && !defined(__CUDACC__)
+#include <immintrin.h>
+#endif
+
 namespace suture::detail {
 
 inline constexpr int strip_width = 32;
