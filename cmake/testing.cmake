@@ -43,10 +43,6 @@ function(suture_test_program name)
   target_compile_definitions(${name} PRIVATE SUTURE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                              SUTURE_DATA_DIR="${SUTURE_DATA_DIR}"
                                              SUTURE_ORACLE_DIR="${SUTURE_ORACLE_DIR}")
-  # Half the time of a build is the optimiser's. What it does to bits is what the digest programs look at.
-  if(NOT SUTURE_TEST_EVERY_FLAG AND NOT SUTURE_SANITIZE)
-    target_compile_options(${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
-  endif()
   set_property(GLOBAL APPEND PROPERTY suture_test_programs "$<TARGET_FILE:${name}>")
 endfunction()
 
