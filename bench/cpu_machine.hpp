@@ -23,6 +23,33 @@ inline double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+// A row for the planning of batches of 2, 16 and 256 samples: with_chain(samples, use) calls use(pipeline).
+template <class WithChain>
+void add_plan_row(const std::string& name, const suture::grid& volume, const WithChain& with_chain) {
+  benchmark::RegisterBenchmark(name.c_str(),
+                               [=](benchmark::State& state) {
+                                 const auto count = static_cast<std::size_t>(state.range(0));
+                                 const std::vector<suture::grid> batch(count, volume);
+                                 std::vector<std::uint64_t> ids(count);
+                                 for (std::size_t i = 0; i < count; ++i) ids[i] = 1000 + i;
+                                 with_chain(count, [&](const auto& chain) {
+                                   std::uint32_t epoch = 0;
+                                   for (auto _ : state) {
+                                     const auto plan =
+                                         suture::plan(chain, batch, {.seed = 7, .epoch = ++epoch, .sample_ids = ids});
+                                     benchmark::DoNotOptimize(plan.sample(0).map.offset[0]);
+                                   }
+                                 });
+                                 state.SetItemsProcessed(state.iterations() * state.range(0));
+                               })
+      ->ArgName("batch")
+      ->Arg(2)
+      ->Arg(16)
+      ->Arg(256)
+      ->MinTime(0.1)
+      ->Unit(benchmark::kMicrosecond);
+}
+
 inline double processor_time() {
   timespec t{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);

@@ -26,19 +26,6 @@ private:
   const std::vector<bench::ct_volume>& volumes_;
 };
 
-void plan_row(benchmark::State& state, const suture::grid& volume, std::int64_t patch) {
-  const std::vector<suture::grid> batch(static_cast<std::size_t>(state.range(0)), volume);
-  std::vector<std::uint64_t> ids(batch.size());
-  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = 1000 + i;
-  const auto chain = bench::ct_recipe({15, true, true, patch});
-  std::uint32_t epoch = 0;
-  for (auto _ : state) {
-    const auto plan = suture::plan(chain, batch, {.seed = 7, .epoch = ++epoch, .sample_ids = ids});
-    benchmark::DoNotOptimize(plan.sample(0).map.offset[0]);
-  }
-  state.SetItemsProcessed(state.iterations() * state.range(0));
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -52,13 +39,9 @@ int main(int argc, char** argv) {
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   ct_on_host all(cores, volumes, chosen.seconds);
   if (cores > 1) bench::add_rows(all, scene, {2}, "/threads:" + std::to_string(cores));
-  benchmark::RegisterBenchmark("plan/ct", plan_row, scene.volume, scene.patches.front())
-      ->ArgName("batch")
-      ->Arg(2)
-      ->Arg(16)
-      ->Arg(256)
-      ->MinTime(0.1)
-      ->Unit(benchmark::kMicrosecond);
+  bench::add_plan_row("plan/ct", scene.volume, [patch = scene.patches.front()](std::size_t, const auto& use) {
+    use(bench::ct_recipe({15, true, true, patch}));
+  });
 
   benchmark::AddCustomContext("copy_1_thread_bytes_per_second", std::to_string(one.copy_bandwidth()));
   if (cores > 1) benchmark::AddCustomContext("copy_bytes_per_second", std::to_string(all.copy_bandwidth()));

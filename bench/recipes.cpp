@@ -8,25 +8,6 @@
 #include "cpu_machine.hpp"
 #include "recipe_rows.hpp"
 
-namespace {
-
-void plan_row(benchmark::State& state) {
-  const auto count = static_cast<std::size_t>(state.range(0));
-  const std::vector<suture::grid> batch(count, suture::grid{.extents = {160, 192, 192}});
-  std::vector<std::uint64_t> ids(count);
-  for (std::size_t i = 0; i < count; ++i) ids[i] = 1000 + i;
-  const std::vector<suture::extent3> starts(count, suture::extent3{-3, 5, 7});
-  const auto chain = suture::nnunet_v2_8({.shape = {{128, 128, 128}}, .starts = starts}) | suture::cast<suture::half>{};
-  std::uint32_t epoch = 0;
-  for (auto _ : state) {
-    const auto plan = suture::plan(chain, batch, {.seed = 7, .epoch = ++epoch, .sample_ids = ids});
-    benchmark::DoNotOptimize(plan.sample(0).map.offset[0]);
-  }
-  state.SetItemsProcessed(state.iterations() * state.range(0));
-}
-
-}  // namespace
-
 int main(int argc, char** argv) {
   const bench::options chosen = bench::parse(argc, argv);
   if (!chosen.good) return 2;
@@ -41,13 +22,10 @@ int main(int argc, char** argv) {
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   bench::cpu_machine all(cores, chosen.seconds);
   if (cores > 1) bench::add_recipe_rows(all, all_inputs, "/threads:" + std::to_string(cores));
-  benchmark::RegisterBenchmark("plan/nnunet", plan_row)
-      ->ArgName("batch")
-      ->Arg(2)
-      ->Arg(16)
-      ->Arg(256)
-      ->MinTime(0.1)
-      ->Unit(benchmark::kMicrosecond);
+  bench::add_plan_row("plan/nnunet", {.extents = {160, 192, 192}}, [](std::size_t samples, const auto& use) {
+    const std::vector<suture::extent3> starts(samples, suture::extent3{-3, 5, 7});
+    use(suture::nnunet_v2_8({.shape = {{128, 128, 128}}, .starts = starts}) | suture::cast<suture::half>{});
+  });
 
   benchmark::AddCustomContext("copy_1_thread_bytes_per_second", std::to_string(one.copy_bandwidth()));
   if (cores > 1) benchmark::AddCustomContext("copy_bytes_per_second", std::to_string(all.copy_bandwidth()));

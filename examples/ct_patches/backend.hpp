@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/gpu.hpp"
+#include "common/planned_patch.hpp"
 #include "common/volume.hpp"
 #include "recipe.hpp"
 
@@ -33,15 +34,7 @@ struct patches {
 template <class Plan>
 std::vector<grid> source_regions(const Plan& plan) {
   std::vector<grid> regions;
-  for (std::size_t i = 0; i < plan.size(); ++i) {
-    const auto& geometry = plan.geometry(i);
-    grid region = geometry.output;
-    const point3 middle = region.center();
-    const point3 shown = geometry.source.index_to_physical()(geometry.to_source(geometry.to_deformed(middle)));
-    const point3 placed = region.index_to_physical()(middle);
-    for (int k = 0; k < 3; ++k) region.origin[k] += shown[k] - placed[k];
-    regions.push_back(region);
-  }
+  for (std::size_t i = 0; i < plan.size(); ++i) regions.push_back(place_of(plan, i));
   return regions;
 }
 

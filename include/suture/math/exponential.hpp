@@ -213,6 +213,24 @@ SUTURE_FN float pow_of_normal(float x, float y) {
   return bit_cast<float>(bit_cast<std::uint32_t>(value) + (bit_cast<std::uint32_t>(rounded) << 23));
 }
 
+// pow(x, y) in place of every x >= 0 of a row, without what only other powers need: where each is 0 or in [2^-30, 2]
+// and y in (0.05, 4) but not 1. Otherwise false, and the row stays as it is.
+template <int Count>
+SUTURE_INLINE bool pow_of_row(float (&x)[Count], float y) {
+  std::uint32_t unfit = y > 0.05f && y < 4.0f && y != 1.0f ? 0u : 1u;
+  for (int i = 0; i < Count; ++i) {
+    const auto bits = bit_cast<std::uint32_t>(x[i]);
+    unfit |= static_cast<std::uint32_t>(bits - 0x30800000u > 0x40000000u - 0x30800000u) &
+             static_cast<std::uint32_t>(bits != 0);
+  }
+  if (unfit != 0) return false;
+  for (int i = 0; i < Count; ++i) {
+    const std::uint32_t some = 0u - static_cast<std::uint32_t>(bit_cast<std::uint32_t>(x[i]) != 0);
+    x[i] = bit_cast<float>(bit_cast<std::uint32_t>(pow_of_normal(x[i], y)) & some);
+  }
+  return true;
+}
+
 }  // namespace detail
 
 // x^y for x >= 0. 1.1 ulp for |y| <= 3 and 3.6 ulp for any y. Negative x gives not a number unless y is 0. x^1 is x,

@@ -106,14 +106,8 @@ struct coarse_shuffle {
     functor f{{}, count, field};
     for (std::int32_t b = 0; b < count; ++b) {
       const hole& box = f.holes[b] = holes[static_cast<std::size_t>(b)];
-      double voxels = 1;
-      for (int axis = 0; axis < 3; ++axis) {
-        require(box.size[axis] >= 0 && box.size[axis] <= (1 << 24), where, "hole ", b, " has the size ",
-                box.size[axis]);
-        require(std::abs(std::int64_t{box.start[axis]}) <= (1 << 24), where, "hole ", b, " starts at ",
-                box.start[axis]);
-        voxels *= box.size[axis];
-      }
+      box.check(b, 1 << 24, where);
+      const double voxels = static_cast<double>(box.size[0]) * box.size[1] * box.size[2];
       require(voxels <= 0x1p31, where, "hole ", b, " has ", voxels, " voxels, at most 2^31 can be shuffled");
     }
     return f;

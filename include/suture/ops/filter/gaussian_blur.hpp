@@ -166,8 +166,7 @@ struct random_gaussian_blur {
 
   drawn draw(draws& random, const site& where) const {
     detail::check_interval(sigma, "sigma", where);
-    require(channel_probability >= 0 && channel_probability <= 1, where, "channel_probability ", channel_probability,
-            " is not in [0, 1]");
+    detail::check_channel_probability(channel_probability, where);
     drawn result{.kernel = kernel, .sigma = {}};
     const float shared = random.uniform(sigma.low, sigma.high);
     for (int channel = 0; channel < most_channels; ++channel) {

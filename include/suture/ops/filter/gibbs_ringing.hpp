@@ -107,8 +107,7 @@ struct random_gibbs_ringing {
   drawn draw(draws& random, const site& where) const {
     detail::check_interval(alpha, "alpha", where);
     require(alpha.low >= 0 && alpha.high <= 1, where, "alpha ", alpha, " is not in [0, 1]");
-    require(channel_probability >= 0 && channel_probability <= 1, where, "channel_probability ", channel_probability,
-            " is not in [0, 1]");
+    detail::check_channel_probability(channel_probability, where);
     drawn result{};
     for (int channel = 0; channel < most_channels; ++channel) {
       result.channels[channel] = random.bernoulli(channel_probability);

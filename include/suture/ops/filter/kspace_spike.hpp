@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "../value/interval.hpp"
 #include "gibbs_ringing.hpp"
 
 namespace suture {
@@ -97,8 +98,7 @@ struct random_kspace_spike {
 
   drawn draw(draws& random, const grid& patch, const site& where) const {
     detail::check_interval(intensity, "intensity", where);
-    require(channel_probability >= 0 && channel_probability <= 1, where, "channel_probability ", channel_probability,
-            " is not in [0, 1]");
+    detail::check_channel_probability(channel_probability, where);
     drawn result{};
     result.relative = relative;
     for (int channel = 0; channel < most_channels; ++channel) {

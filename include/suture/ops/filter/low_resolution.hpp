@@ -109,8 +109,7 @@ struct random_low_resolution {
   drawn draw(draws& random, const grid& patch, const site& where) const {
     detail::check_interval(zoom, "zoom", where);
     require(zoom.low > 0 && zoom.high <= 1, where, "zoom ", zoom, " is not in (0, 1]");
-    require(channel_probability >= 0 && channel_probability <= 1, where, "channel_probability ", channel_probability,
-            " is not in [0, 1]");
+    detail::check_channel_probability(channel_probability, where);
     drawn result{.pick = pick, .axes = axes, .patch = patch.extents, .zoom = {}};
     for (int channel = 0; channel < most_channels; ++channel) {
       const bool on = random.bernoulli(channel_probability);

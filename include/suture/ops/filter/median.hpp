@@ -10,6 +10,7 @@
 #include "../../core/steps.hpp"
 #include "../../rng/draw.hpp"
 #include "../../sample/border.hpp"
+#include "../value/interval.hpp"
 
 namespace suture {
 
@@ -109,8 +110,7 @@ struct random_median_filter {
   };
 
   drawn draw(draws& random, const site& where) const {
-    require(channel_probability >= 0 && channel_probability <= 1, where, "channel_probability ", channel_probability,
-            " is not in [0, 1]");
+    detail::check_channel_probability(channel_probability, where);
     drawn result{};
     for (bool& on : result.channels) on = random.bernoulli(channel_probability);
     return result;

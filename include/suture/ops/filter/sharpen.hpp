@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../../core/fields.hpp"
+#include "../value/interval.hpp"
 #include "gaussian_blur.hpp"
 
 namespace suture {
@@ -74,8 +75,7 @@ struct random_sharpen {
   drawn draw(draws& random, const site& where) const {
     detail::check_interval(sigma, "sigma", where);
     detail::check_interval(amount, "amount", where);
-    require(channel_probability >= 0 && channel_probability <= 1, where, "channel_probability ", channel_probability,
-            " is not in [0, 1]");
+    detail::check_channel_probability(channel_probability, where);
     drawn result{.kernel = kernel, .sigma = {}, .amount = {}};
     for (int channel = 0; channel < most_channels; ++channel) {
       const bool on = random.bernoulli(channel_probability);

@@ -6,6 +6,7 @@
 #include <array>
 #include <cfloat>
 #include <cmath>
+#include <limits>
 #include <string_view>
 
 #include "../../core/fields.hpp"
@@ -28,6 +29,13 @@ struct coarse_dropout {
   struct hole {
     std::int32_t start[3], size[3];  // z, y, x
     static constexpr auto fields = named("start", &hole::start, "size", &hole::size);
+
+    void check(std::int32_t number, std::int32_t most, const site& where) const {
+      for (int axis = 0; axis < 3; ++axis) {
+        require(size[axis] >= 0 && size[axis] <= most, where, "hole ", number, " has the size ", size[axis]);
+        require(std::abs(std::int64_t{start[axis]}) <= (1 << 24), where, "hole ", number, " starts at ", start[axis]);
+      }
+    }
   };
 
   std::array<hole, detail::most_holes> holes;
@@ -90,11 +98,7 @@ struct coarse_dropout {
     functor f{{}, count, fill.low, static_cast<float>(extent), keep_holes, field};
     for (std::int32_t n = 0; n < count; ++n) {
       f.holes[n] = holes[static_cast<std::size_t>(n)];
-      for (int axis = 0; axis < 3; ++axis) {
-        require(f.holes[n].size[axis] >= 0, where, "hole ", n, " has the size ", f.holes[n].size[axis]);
-        require(std::abs(std::int64_t{f.holes[n].start[axis]}) <= (1 << 24), where, "hole ", n, " starts at ",
-                f.holes[n].start[axis]);
-      }
+      f.holes[n].check(n, std::numeric_limits<std::int32_t>::max(), where);
     }
     return f;
   }

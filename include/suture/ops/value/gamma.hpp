@@ -33,30 +33,21 @@ struct gamma {
       return fma(n < 0 ? -curve : curve, extent, low);
     }
 
-    // The same for a row of voxels along x: without what only other powers need, where every voxel is at `low` or away
-    // from it, but not far.
+    // The same for a row of voxels along x: by the short power where every voxel is at `low` or away from it, but not
+    // far.
     template <int Count>
     SUTURE_INLINE void apply_row(float (&values)[Count], const voxel&) const {
       const functor f = *this;
-      float part[Count];
-      std::uint32_t unfit = f.exponent > 0.05f && f.exponent < 4.0f && f.exponent != 1.0f ? 0u : 1u;
+      float part[Count], curve[Count];
       for (int i = 0; i < Count; ++i) {
         part[i] = (values[i] - f.low) * f.inverse_extent;
-        const std::uint32_t n = bit_cast<std::uint32_t>(part[i]) & 0x7fffffffu;
-        unfit |= static_cast<std::uint32_t>(n - 0x30800000u > 0x40000000u - 0x30800000u) &  // outside [2^-30, 2]
-                 static_cast<std::uint32_t>(n != 0);
+        curve[i] = bit_cast<float>(bit_cast<std::uint32_t>(part[i]) & 0x7fffffffu);
       }
-      if (unfit != 0) {
+      if (math::detail::pow_of_row(curve, f.exponent))
+        for (int i = 0; i < Count; ++i)
+          values[i] = fma(math::detail::select(part[i] < 0, -curve[i], curve[i]), f.extent, f.low);
+      else
         for (int i = 0; i < Count; ++i) values[i] = f(values[i]);
-        return;
-      }
-      for (int i = 0; i < Count; ++i) {
-        const std::uint32_t bits = bit_cast<std::uint32_t>(part[i]), n = bits & 0x7fffffffu;
-        const float power = math::detail::pow_of_normal(bit_cast<float>(n), f.exponent);
-        const std::uint32_t some = 0u - static_cast<std::uint32_t>(n != 0);
-        const std::uint32_t curve = (bit_cast<std::uint32_t>(power) | (bits & 0x80000000u)) & some;
-        values[i] = fma(bit_cast<float>(curve), f.extent, f.low);
-      }
     }
   };
 

@@ -61,6 +61,10 @@ inline void check_interval(const integer_interval& range, std::string_view what,
           " must go from low to high within ", least, " .. ", most);
 }
 
+inline void check_channel_probability(float probability, const site& where) {
+  require(probability >= 0 && probability <= 1, where, "channel_probability ", probability, " is not in [0, 1]");
+}
+
 // One slot.
 inline std::int32_t draw_from(const integer_interval& range, draws& random) {
   return range.low + static_cast<std::int32_t>(random.integer(std::int64_t{range.high} - range.low + 1));

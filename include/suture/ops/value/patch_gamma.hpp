@@ -33,28 +33,18 @@ struct patch_gamma_functor {
       return fma(math::pow(bit_cast<float>(n), exponent), range, end);
     }
 
-    // The same for a row of voxels along x: where none is very near the end that stays in place, or all of those are
-    // it, without what only other powers need.
+    // The same for a row of voxels along x: by the short power where none is very near the end that stays in place, or
+    // all of those are it.
     template <int Count>
     SUTURE_INLINE void apply_row(float (&values)[Count], const voxel&) const {
       const with_moments f = *this;
-      float part[Count];
-      std::uint32_t unfit = f.exponent > 0.05f && f.exponent < 4.0f && f.exponent != 1.0f ? 0u : 1u;
-      for (int i = 0; i < Count; ++i) {
-        const std::uint32_t n = bit_cast<std::uint32_t>((values[i] - f.end) * f.inverse) & 0x7fffffffu;
-        part[i] = bit_cast<float>(n);
-        unfit |= static_cast<std::uint32_t>(n - 0x30800000u > 0x40000000u - 0x30800000u) &  // outside [2^-30, 2]
-                 static_cast<std::uint32_t>(n != 0);
-      }
-      if (unfit != 0) {
+      float curve[Count];
+      for (int i = 0; i < Count; ++i)
+        curve[i] = bit_cast<float>(bit_cast<std::uint32_t>((values[i] - f.end) * f.inverse) & 0x7fffffffu);
+      if (math::detail::pow_of_row(curve, f.exponent))
+        for (int i = 0; i < Count; ++i) values[i] = fma(curve[i], f.range, f.end);
+      else
         for (int i = 0; i < Count; ++i) values[i] = f(values[i]);
-        return;
-      }
-      for (int i = 0; i < Count; ++i) {
-        const float power = math::detail::pow_of_normal(part[i], f.exponent);
-        const std::uint32_t some = 0u - static_cast<std::uint32_t>(bit_cast<std::uint32_t>(part[i]) != 0);
-        values[i] = fma(bit_cast<float>(bit_cast<std::uint32_t>(power) & some), f.range, f.end);
-      }
     }
   };
   struct restoring_moments {
