@@ -19,10 +19,10 @@ import argparse
 import json
 import pathlib
 import statistics
-import subprocess
 import tempfile
 import time
 
+import answering
 import numpy as np
 import scipy
 from scipy import ndimage
@@ -98,29 +98,8 @@ def usual_chain(case, image, labels):
     return x.astype(np.float16), y
 
 
-class Suture:
-    """ct_chain as a process that answers."""
-
-    def __init__(self, program, files, shape, patch, degrees, elastic):
-        arguments = [*files, *shape, *SPACING, patch, degrees, int(elastic)]
-        self.process = subprocess.Popen([program, *map(str, arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True)
-
-    def ask(self, command):
-        self.process.stdin.write(command + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
-        if not answer:
-            raise SystemExit("compare.py: ct_chain ended")
-        return json.loads(answer)
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
-
-
 def compare(program, image, labels, files, patch, degrees, elastic, rounds, folder):
-    suture = Suture(program, files, image.shape, patch, degrees, elastic)
+    suture = answering.Program(program, *files, *image.shape, *SPACING, patch, degrees, int(elastic))
     parameters = suture.ask("parameters")
     case = dict(scipy_chain.TEMPLATE, shape=list(image.shape), patch=[patch] * 3, matrix=parameters["matrix"],
                 gamma=parameters["gamma"], noise=parameters["noise"])

@@ -24,10 +24,10 @@ import argparse
 import json
 import pathlib
 import statistics
-import subprocess
 import tempfile
 import time
 
+import answering
 import numpy as np
 import scipy
 import skimage
@@ -133,30 +133,19 @@ def main():
         folder = pathlib.Path(name)
         image.tofile(folder / "image")
         labels.tofile(folder / "labels")
-        command = [chosen.program, folder / "image", folder / "labels", *shape]
-        process = subprocess.Popen([str(c) for c in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-        def ask(question):
-            process.stdin.write(question + "\n")
-            process.stdin.flush()
-            answer = process.stdout.readline()
-            if not answer:
-                raise SystemExit("preprocessing.py: preprocessing_chain ended")
-            return json.loads(answer)
-
-        ask("time 1")  # warm
+        suture = answering.Program(chosen.program, folder / "image", folder / "labels", *shape)
+        suture.ask("time 1")  # warm
         for _ in range(chosen.rounds):
             for step in STEPS:
                 start, processor_start = time.perf_counter(), time.process_time()
                 step(state)
                 processor["peers"][step.__name__].append(time.process_time() - processor_start)
                 wall["peers"][step.__name__].append(time.perf_counter() - start)
-            for step, times in ask("time 5").items():
+            for step, times in suture.ask("time 5").items():
                 wall["suture"][step] += times["wall"]
                 processor["suture"][step] += times["processor"]
-        exact, close, wrong = differences(state, ask(f"write {folder / 'result'}"), folder / "result", shape)
-        process.stdin.close()
-        process.wait()
+        exact, close, wrong = differences(state, suture.ask(f"write {folder / 'result'}"), folder / "result", shape)
+        suture.close()
 
     print(f"SciPy {scipy.__version__}, NumPy {np.__version__}, scikit-image {skimage.__version__}; "
           f"CT {shape} int16, one thread each")

@@ -17,10 +17,10 @@ import argparse
 import json
 import pathlib
 import statistics
-import subprocess
 import tempfile
 import time
 
+import answering
 import numpy as np
 from torchstain.numpy.normalizers import NumpyMacenkoNormalizer
 
@@ -54,18 +54,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "tile.raw"
         tile.tofile(path)
-        server = subprocess.Popen([arguments.program, path, str(arguments.size), str(arguments.size)],
-                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-        def ask(command):
-            print(command, file=server.stdin, flush=True)
-            answer = server.stdout.readline()
-            if not answer:
-                raise SystemExit("stain_tile stopped")
-            return json.loads(answer)
-
+        suture = answering.Program(arguments.program, path, arguments.size, arguments.size)
         result = pathlib.Path(folder) / "result.raw"
-        ask(f"write {result}")
+        suture.ask(f"write {result}")
         expected = normalizer.normalize(tile, stains=False)[0]
         difference = np.abs(np.fromfile(result, np.uint8).astype(int) - expected.astype(int).ravel())
         for _ in range(arguments.rounds):
@@ -73,10 +64,9 @@ def main():
             normalizer.normalize(tile, stains=False)
             peer["wall"].append(time.perf_counter() - wall)
             peer["processor"].append(time.process_time() - processor)
-            for clock, values in ask("time 5").items():
+            for clock, values in suture.ask("time 5").items():
                 ours[clock] += values
-        server.stdin.close()
-        server.wait()
+        suture.close()
     report = {"size": arguments.size, "numpy": np.__version__, "greatest_difference": int(difference.max()),
               "differing_share": float((difference > 0).mean())}
     for clock in ("wall", "processor"):

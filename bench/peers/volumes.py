@@ -27,10 +27,10 @@ import argparse
 import json
 import pathlib
 import statistics
-import subprocess
 import tempfile
 import time
 
+import answering
 import kornia
 import monai
 import numpy as np
@@ -159,28 +159,8 @@ PEERS = {
 ON_A_GPU = ("BatchAug", "cuCIM", "torch-staintools")
 
 
-class Suture:
-    """ct_affine as a process that answers."""
-
-    def __init__(self, program, files, shape, patch):
-        self.process = subprocess.Popen([program, *map(str, [*files, *shape, *SPACING, patch])], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True)
-
-    def ask(self, command):
-        self.process.stdin.write(command + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
-        if not answer:
-            raise SystemExit("volumes.py: ct_affine ended")
-        return json.loads(answer)
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
-
-
 def measure(program, image, labels, files, patch, rounds, folder):
-    suture = Suture(program, files, image.shape, patch)
+    suture = answering.Program(program, *files, *image.shape, *SPACING, patch)
     parameters = suture.ask("parameters")
     problem = Problem(image, labels, parameters["matrix"], patch)
     expected, expected_labels, clear = compare.reference(image, labels, patch, parameters)
