@@ -86,11 +86,7 @@ int run_program(int argc, char** argv) {
   app.add_option("--numbering", numbering, "of the labels: BraTS from 2023, to 2022, or Decathlon Task01")
       ->check(CLI::IsMember({"1_2_3", "1_2_4", "decathlon"}));
   add_backend_option(app, backend);
-  app.add_option("--batch-size", j.batch_size, "patches made at once")->check(CLI::Range(1, 65535));
-  app.add_option("--threads", j.threads, "of the CPU backend, 0: all")->check(CLI::Range(0, 4096));
-  app.add_option("--seed", j.seed, "of everything random");
-  app.add_option("--epoch", j.epoch, "a new epoch draws anew");
-  app.add_option("--count", j.count, "patches in all")->check(CLI::Range(1, 100000));
+  add_job_options(app, j, 100000);
   app.add_option("--patch", patch, "voxels, one number or z y x")->expected(1, 3)->check(CLI::Range(1, 2048));
   app.add_flag("--eval", j.evaluation, "evaluation: random operations off, the middle of the volume");
   app.add_option("--out", out, "folder for contact_sheet.png and report.json");
@@ -134,11 +130,7 @@ int run_program(int argc, char** argv) {
   report result = begin_report("brats_patches", backend, made.device);
   result["images"] = images.empty() ? std::vector<std::string>{"synthetic brain"} : images;
   result["numbering"] = numbering;
-  result["seed"] = j.seed;
-  result["epoch"] = j.epoch;
-  result["evaluation"] = j.evaluation;
-  result["count"] = j.count;
-  result["batch_size"] = j.batch_size;
+  report_job(result, j);
   result["patch"] = {j.patch[0], j.patch[1], j.patch[2]};
   result["image_digest"] = hexadecimal(image_digest);
   result["target_digest"] = hexadecimal(target_digest);

@@ -1,27 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "common/device.cuh"
 #include "job.hpp"
-#include "suture/suture.cuh"
 
 namespace suture::examples {
 namespace {
-
 constexpr std::string_view here = "brats_patches";
-
-template <class T>
-T* upload(cuda_workspace& memory, const std::vector<T>& from) {
-  memory.reserve(from.size() * sizeof(T));
-  auto* const to = reinterpret_cast<T*>(memory.span().data());
-  check_cuda(cudaMemcpy(to, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice), here);
-  return to;
 }
-
-}  // namespace
 
 brats_patches brats_on_cuda(const brats_job& j) {
   if (const std::string reason = why_no_cuda(); !reason.empty()) fail(site{"backend"}, reason);
-  cuda_workspace image_memory, label_memory, patch_memory, target_memory, workspace;
-  const float* const images_at = upload(image_memory, j.images.voxels);
-  const std::uint8_t* const labels_at = upload(label_memory, j.labels.voxels);
+  device_buffer<float> image_memory;
+  device_buffer<std::uint8_t> label_memory, target_memory;
+  device_buffer<suture::half> patch_memory;
+  cuda_workspace workspace;
+  const float* const images_at = image_memory.upload(j.images.voxels);
+  const std::uint8_t* const labels_at = label_memory.upload(j.labels.voxels);
   check_cuda(cudaDeviceSynchronize(), here);  // a copy from pageable memory may return before the device has it
 
   brats_patches result = run_job(
@@ -30,10 +23,8 @@ brats_patches brats_on_cuda(const brats_job& j) {
         const auto grids = planned.output_grids();
         const std::size_t patch_count = planned.size() * brats_channels * j.voxels();
         const std::size_t target_count = planned.size() * brats_targets * j.voxels();
-        patch_memory.reserve(patch_count * sizeof(suture::half));
-        target_memory.reserve(target_count);
-        auto* const patches_at = reinterpret_cast<suture::half*>(patch_memory.span().data());
-        auto* const targets_at = reinterpret_cast<std::uint8_t*>(target_memory.span().data());
+        suture::half* const patches_at = patch_memory.reserve(patch_count);
+        std::uint8_t* const targets_at = target_memory.reserve(target_count);
         const auto patches = batch_views(patches_at, grids, brats_channels);
         const auto targets = batch_views(targets_at, grids, brats_targets);
         const auto images = image(in, patches);

@@ -31,6 +31,24 @@ std::string chosen_backend(const std::string& asked, const std::string& why_no_c
 // Name, version and backend of an example, the first lines of its report.
 report begin_report(const std::string& example, const std::string& backend, const std::string& device);
 
+// What a job that makes patches in batches takes from the command line, and says of it in its report.
+template <class Job>
+void add_job_options(CLI::App& app, Job& j, int most_patches) {
+  app.add_option("--batch-size", j.batch_size, "patches made at once")->check(CLI::Range(1, 65535));
+  app.add_option("--threads", j.threads, "of the CPU backend, 0: all")->check(CLI::Range(0, 4096));
+  app.add_option("--seed", j.seed, "of everything random");
+  app.add_option("--epoch", j.epoch, "a new epoch draws anew");
+  app.add_option("--count", j.count, "patches in all")->check(CLI::Range(1, most_patches));
+}
+template <class Job>
+void report_job(report& result, const Job& j) {
+  result["seed"] = j.seed;
+  result["epoch"] = j.epoch;
+  result["evaluation"] = j.evaluation;
+  result["count"] = j.count;
+  result["batch_size"] = j.batch_size;
+}
+
 // The model of the CPU and the threads a run takes; 0: all.
 std::string cpu_description(int threads);
 

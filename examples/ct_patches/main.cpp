@@ -206,11 +206,7 @@ report make_patches(const options& o, const recipe& r, const scans<T>& from) {
   report result = begin_report("ct_patches", executor->name(), executor->device());
   result["scans"] = from.names;
   result["voxel_type"] = storage<T>::name;
-  result["seed"] = o.seed;
-  result["epoch"] = o.epoch;
-  result["evaluation"] = o.evaluation;
-  result["count"] = o.count;
-  result["batch_size"] = o.batch_size;
+  report_job(result, o);
   result["patch"] = {r.patch[0], r.patch[1], r.patch[2]};
   result["spacing_mm"] = {r.spacing_mm[0], r.spacing_mm[1], r.spacing_mm[2]};
   result["image_digest"] = hexadecimal(image_digest);
@@ -238,11 +234,7 @@ int run_program(int argc, char** argv) {
                  "without --image: the head CT of a Debian package, fetched once, or a synthetic abdomen (default)")
       ->check(CLI::IsMember({"head", "phantom"}));
   add_backend_option(app, o.backend);
-  app.add_option("--batch-size", o.batch_size, "patches made at once")->check(CLI::Range(1, 65535));
-  app.add_option("--threads", o.threads, "of the CPU backend, 0: all")->check(CLI::Range(0, 4096));
-  app.add_option("--seed", o.seed, "of everything random");
-  app.add_option("--epoch", o.epoch, "a new epoch draws anew");
-  app.add_option("--count", o.count, "patches in all")->check(CLI::Range(1, 1000000));
+  add_job_options(app, o, 1000000);
   app.add_option("--patch", o.patch, "voxels, one number or z y x")->expected(1, 3)->check(CLI::Range(1, 2048));
   app.add_option("--spacing", o.spacing, "of the patches in mm, one number or z y x")
       ->expected(1, 3)

@@ -118,11 +118,7 @@ int run_program(int argc, char** argv) {
       ->expected(1, 3)
       ->check(CLI::Range(0.0, 100.0));
   add_backend_option(app, backend);
-  app.add_option("--batch-size", j.batch_size, "patches made at once")->check(CLI::Range(1, 65535));
-  app.add_option("--threads", j.threads, "of the CPU backend, 0: all")->check(CLI::Range(0, 4096));
-  app.add_option("--seed", j.seed, "of everything random");
-  app.add_option("--epoch", j.epoch, "a new epoch draws anew");
-  app.add_option("--count", j.count, "patches in all")->check(CLI::Range(1, 100000));
+  add_job_options(app, j, 100000);
   app.add_option("--patch", patch,
                  "voxels, one number or z y x; more than 3 times as wide as deep, and slices turn in their plane alone")
       ->expected(1, 3)
@@ -200,11 +196,7 @@ int run_program(int argc, char** argv) {
   report result = begin_report("nnunet_batch", backend, made.device);
   result["case"] = image;
   result["normalization"] = normalization;
-  result["seed"] = j.seed;
-  result["epoch"] = j.epoch;
-  result["evaluation"] = j.evaluation;
-  result["count"] = j.count;
-  result["batch_size"] = j.batch_size;
+  report_job(result, j);
   result["spacing_mm"] = {j.image.grid.spacing[0], j.image.grid.spacing[1], j.image.grid.spacing[2]};
   result["target_sizes"] = target_sizes;
   result["image_digest"] = hexadecimal(image_digest);
