@@ -4,6 +4,7 @@
 #pragma once
 
 #include "../core/prepare.hpp"
+#include "atomic_sums.cuh"
 #include "check_cuda.cuh"
 #include "ieee.cuh"
 
@@ -21,10 +22,6 @@ SUTURE_HD constexpr std::int32_t lanes_of(std::int32_t n) {
   return lanes;
 }
 static_assert(longest_line * (4 * lane_pitch(1) + 2) <= line_room);
-
-__device__ __forceinline__ void add_to(std::int64_t* to, std::int64_t amount) {
-  if (amount != 0) atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(amount));
-}
 
 // What a pass does to the lines of an axis; passes that a sample does not need return at once.
 //   mask   x there | y there | z there, weights, back | y back | x back       in a plane: x | y there, weights, back |
@@ -105,16 +102,7 @@ struct shared_lines {
 #pragma unroll 1
     for (std::int32_t done = 1, rest = n; rest > 1;) {
       const std::int32_t radix = math::next_radix(rest);
-      if (radix == 4)
-        pass<4>(done);
-      else if (radix == 2)
-        pass<2>(done);
-      else if (radix == 3)
-        pass<3>(done);
-      else if (radix == 5)
-        pass<5>(done);
-      else
-        plain_pass(radix, done);
+      math::with_radix(radix, [&](auto r) { pass(r, done); });
       for (int k = 0; k < 2; ++k) {
         float* const kept = parts[k];
         parts[k] = parts[k + 2];
@@ -128,7 +116,7 @@ struct shared_lines {
 
 private:
   template <int Radix>
-  __device__ __forceinline__ void pass(std::int32_t done) const {
+  __device__ __forceinline__ void pass(std::integral_constant<int, Radix>, std::int32_t done) const {
 #pragma unroll 1
     for (auto e = static_cast<std::int32_t>(threadIdx.x); e < n / Radix * lanes; e += fourier_threads) {
       const math::butterfly b{e / lanes, n, Radix, done};
@@ -148,7 +136,7 @@ private:
       }
     }
   }
-  __device__ __forceinline__ void plain_pass(std::int32_t radix, std::int32_t done) const {
+  __device__ __forceinline__ void pass(std::int32_t radix, std::int32_t done) const {
 #pragma unroll 1
     for (auto e = static_cast<std::int32_t>(threadIdx.x); e < n * lanes; e += fourier_threads) {
       const std::int32_t lane = e % lanes, s = e / lanes / (n / radix);
@@ -272,7 +260,7 @@ __global__ void __launch_bounds__(fourier_threads)
         logarithms += log_magnitudes(x, place[2], n[2]);
         if (held.is(place[0], place[1], place[2])) sums->at_location = held.value(x);
       });
-      add_to(&sums->logarithms, logarithms);
+      count_up(&sums->logarithms, logarithms);
       return;
     } else {
       const float by_voxel =

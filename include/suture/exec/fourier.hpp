@@ -37,16 +37,7 @@ public:
   void transform() {
     for (std::int32_t done = 1, rest = n_; rest > 1;) {
       const std::int32_t radix = math::next_radix(rest);
-      if (radix == 4)
-        pass<4>(done);
-      else if (radix == 2)
-        pass<2>(done);
-      else if (radix == 3)
-        pass<3>(done);
-      else if (radix == 5)
-        pass<5>(done);
-      else
-        plain_pass(radix, done);
+      math::with_radix(radix, [&](auto r) { pass(r, done); });
       std::swap(parts_[0], parts_[2]);
       std::swap(parts_[1], parts_[3]);
       done *= radix;
@@ -56,7 +47,7 @@ public:
 
 private:
   template <int Radix>
-  void pass(std::int32_t done) {
+  void pass(std::integral_constant<int, Radix>, std::int32_t done) {
     for (std::int32_t i = 0; i < n_ / Radix; ++i) {
       const math::butterfly b{i, n_, Radix, done};
       const std::int32_t factor = b.factor();
@@ -98,7 +89,7 @@ private:
       }
   }
 
-  void plain_pass(std::int32_t radix, std::int32_t done) {
+  void pass(std::int32_t radix, std::int32_t done) {
     for (std::int32_t i = 0; i < n_ / radix; ++i) {
       const math::butterfly b{i, n_, radix, done};
       for (std::int32_t s = 0; s < radix; ++s) {

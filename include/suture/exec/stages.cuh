@@ -5,6 +5,7 @@
 
 #include "../core/numeric_cuda.cuh"
 #include "../core/prepare.hpp"
+#include "atomic_sums.cuh"
 #include "check_cuda.cuh"
 #include "fourier.cuh"
 #include "ieee.cuh"
@@ -42,10 +43,6 @@ SUTURE_HD std::int64_t stage_tiles(const std::int32_t (&n)[3]) {
          ((n[1] + stage_height - 1) / stage_height) * ((n[0] + depth - 1) / depth);
 }
 
-__device__ __forceinline__ void add_to(std::uint64_t* to, std::uint64_t amount) {
-  add_to(reinterpret_cast<std::int64_t*>(to), static_cast<std::int64_t>(amount));
-}
-
 // What a thread has seen of the values it left.
 struct seen_values {
   partial_sums sums;
@@ -72,28 +69,18 @@ __device__ __noinline__ inline void finish_moments(patch_sums* total, moments* r
 __device__ inline void leave_moments(const seen_values& mine, patch_sums& block, patch_sums& total, std::uint32_t parts,
                                      moments& result) {
   block.sums.take(mine.sums);
-  add_to(&block.count, mine.count);
-  add_to(&block.excluded, mine.excluded);
+  count_up(&block.count, mine.count);
+  count_up(&block.excluded, mine.excluded);
   if (mine.count != 0) {
     atomicMax(&block.least_complement, mine.least_complement);
     atomicMax(&block.greatest, mine.greatest);
   }
   __syncthreads();
   const auto i = static_cast<int>(threadIdx.x);
-  // Split, so that no number of blocks overflows a limb.
-  const auto give = [](std::int64_t* limbs, int count, int k, std::int64_t amount) {
-    if (k + 1 == count) {
-      add_to(limbs + k, amount);
-    } else {
-      add_to(limbs + k, amount & 0xffffffff);
-      add_to(limbs + k + 1, amount >> 32);
-    }
-  };
-  if (i < exact_sums::sum_limbs) give(total.sums.sum, exact_sums::sum_limbs, i, block.sums.sum[i]);
-  if (i < exact_sums::square_limbs) give(total.sums.square, exact_sums::square_limbs, i, block.sums.square[i]);
+  give_sums(total.sums, block.sums);
   if (i == 0) {
-    add_to(&total.count, block.count);
-    add_to(&total.excluded, block.excluded);
+    count_up(&total.count, block.count);
+    count_up(&total.excluded, block.excluded);
     atomicMax(&total.least_complement, block.least_complement);
     atomicMax(&total.greatest, block.greatest);
   }

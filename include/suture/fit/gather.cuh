@@ -3,6 +3,7 @@
 // in any bit, and the bits are those of the CPU.
 #pragma once
 
+#include "../exec/atomic_sums.cuh"
 #include "../exec/cuda.cuh"
 #include "gather.hpp"
 #include "statistics.hpp"
@@ -114,15 +115,6 @@ struct shared_room {
   __device__ __forceinline__ T& get() { return *reinterpret_cast<T*>(bytes); }
 };
 
-using counter = unsigned long long;
-
-__device__ __forceinline__ void count_up(std::uint64_t* where, std::uint64_t amount) {
-  if (amount != 0) atomicAdd(reinterpret_cast<counter*>(where), static_cast<counter>(amount));
-}
-__device__ __forceinline__ void count_up(std::int64_t* where, std::int64_t amount) {
-  if (amount != 0) atomicAdd(reinterpret_cast<counter*>(where), static_cast<counter>(amount));
-}
-
 // A run of equal indices held back, so that a block of air costs one atomic operation and not one per voxel.
 struct run_of_equals {
   std::int32_t index = -1;
@@ -148,21 +140,6 @@ __device__ __forceinline__ void add_tally(fit_tally& to, const fit_tally& t) {
   count_up(&to.count, t.count);
   count_up(&to.excluded, t.excluded);
   count_up(&to.undeclared, t.undeclared);
-}
-
-// The sums of a block, added by its first threads to those of all; split, so that no number of blocks overflows a limb.
-__device__ __forceinline__ void give_limb(std::int64_t* limbs, int count, int k, std::int64_t amount) {
-  if (k + 1 == count) {
-    count_up(limbs + k, amount);
-  } else {
-    count_up(limbs + k, amount & 0xffffffff);
-    count_up(limbs + k + 1, amount >> 32);
-  }
-}
-__device__ __forceinline__ void give_sums(exact_sums& to, const exact_sums& from) {
-  const auto i = static_cast<int>(threadIdx.x);
-  if (i < exact_sums::sum_limbs) give_limb(to.sum, exact_sums::sum_limbs, i, from.sum[i]);
-  if (i < exact_sums::square_limbs) give_limb(to.square, exact_sums::square_limbs, i, from.square[i]);
 }
 
 // A fit on its way to the stream.

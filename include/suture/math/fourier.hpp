@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "../core/vec.hpp"
 #include "trigonometric.hpp"
@@ -80,6 +81,21 @@ SUTURE_FN void turn(complex (&v)[5]) {
   v[2] = {q.real + s.imaginary, q.imaginary - s.real};
   v[3] = {q.real - s.imaginary, q.imaginary + s.real};
   v[4] = {p.real - r.imaginary, p.imaginary + r.real};
+}
+
+// f(radix): the radix a constant where there is a turn() for it.
+SUTURE_EITHER template <class F>
+SUTURE_FN void with_radix(std::int32_t radix, const F& f) {
+  if (radix == 4)
+    f(std::integral_constant<int, 4>{});
+  else if (radix == 2)
+    f(std::integral_constant<int, 2>{});
+  else if (radix == 3)
+    f(std::integral_constant<int, 3>{});
+  else if (radix == 5)
+    f(std::integral_constant<int, 5>{});
+  else
+    f(radix);
 }
 
 // Butterfly i of a pass, 0 <= i < n / Radix, after passes whose radices multiply to `done`: it reads the values at
