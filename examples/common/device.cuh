@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "suture/suture.cuh"
+#include "timed_runs.hpp"
 
 namespace suture::examples {
 
@@ -21,6 +22,11 @@ public:
     T* to = reserve(from.size());
     check_cuda(cudaMemcpy(to, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice), "device_buffer");
     return to;
+  }
+  // The first values of what it holds; waits for nothing but the copy.
+  void download(std::vector<T>& to) const {
+    check_cuda(cudaMemcpy(to.data(), memory_.span().data(), to.size() * sizeof(T), cudaMemcpyDeviceToHost),
+               "device_buffer");
   }
 
 private:
@@ -40,5 +46,43 @@ int count_kernels(cudaStream_t stream, const Run& run) {
   check_cuda(cudaGraphDestroy(graph), here);
   return static_cast<int>(count);
 }
+
+// cpu_runs for the device: on a stream of its own, done when run() returns.
+class cuda_runs {
+public:
+  cuda_runs() { check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), here); }
+  ~cuda_runs() { cudaStreamDestroy(stream_); }
+  cuda_runs(const cuda_runs&) = delete;
+  cuda_runs& operator=(const cuda_runs&) = delete;
+
+  // The stream with memory for other work of that many bytes.
+  cuda executor(std::size_t bytes) {
+    workspace_.reserve(bytes);
+    return {stream_, workspace_};
+  }
+  void wait() const { check_cuda(cudaStreamSynchronize(stream_), here); }
+
+  template <class Plan, class... Bindings>
+  void run(run_statistics& spent, const Plan& plan, const Bindings&... bound) {
+    spent.workspace_bytes = std::max(spent.workspace_bytes, workspace_bytes(plan, bound...));
+    const cuda on = executor(spent.workspace_bytes);
+    const auto queue = [&] { suture::run(on, plan, bound...); };
+    if (spent.launches == 0) {
+      spent.launches = count_kernels(stream_, queue);
+      queue();  // the first launch loads the kernels, which is no part of the speed
+      wait();
+    }
+    spent.seconds += seconds_of([&] {
+      queue();
+      wait();
+    });
+    spent.stages = plan.stages();
+  }
+
+private:
+  static constexpr std::string_view here = "cuda_runs";
+  cudaStream_t stream_ = nullptr;
+  cuda_workspace workspace_;
+};
 
 }  // namespace suture::examples

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/gpu.hpp"
-#include "common/planned_patch.hpp"
+#include "common/timed_runs.hpp"
 #include "common/volume.hpp"
 #include "recipe.hpp"
 
@@ -31,30 +31,16 @@ struct patches {
   std::vector<std::uint8_t> labels;
 };
 
-template <class Plan>
-std::vector<grid> source_regions(const Plan& plan) {
-  std::vector<grid> regions;
-  for (std::size_t i = 0; i < plan.size(); ++i) regions.push_back(place_of(plan, i));
-  return regions;
-}
-
-struct statistics {
-  double seconds = 0;  // of the runs alone, without reading, planning and copying
-  std::size_t workspace_bytes = 0;
-  int stages = 0;
-  int launches = 0;  // kernels per batch; 0 on the CPU
-};
-
 class backend {
 public:
   virtual ~backend() = default;
   virtual patches run(const request& which) = 0;
   virtual std::string name() const = 0;
   virtual std::string device() const = 0;
-  const statistics& spent() const { return spent_; }
+  const run_statistics& spent() const { return spent_; }
 
 protected:
-  statistics spent_;
+  run_statistics spent_;
 };
 
 // The volumes must outlive a CPU backend; a CUDA backend keeps a copy on the device. T is int16 or float.

@@ -202,7 +202,7 @@ report make_patches(const options& o, const recipe& r, const scans<T>& from) {
   for (auto& e : shown.entries) sheet.rows.push_back(make_row(from, std::move(e)));
   write_contact_sheet(fs::path(o.out) / "contact_sheet.png", sheet);
 
-  const statistics& spent = executor->spent();
+  const run_statistics& spent = executor->spent();
   report result = begin_report("ct_patches", executor->name(), executor->device());
   result["scans"] = from.names;
   result["voxel_type"] = storage<T>::name;

@@ -8,6 +8,7 @@
 
 #include "common/gpu.hpp"
 #include "common/rgb_image.hpp"
+#include "common/timed_runs.hpp"
 #include "recipe.hpp"
 
 namespace suture::examples {
@@ -33,13 +34,6 @@ struct batch {
   std::vector<std::uint8_t> labels;
 };
 
-struct statistics {
-  double seconds = 0;  // of the runs alone, without reading, planning and copying
-  std::size_t workspace_bytes = 0;
-  int stages = 0;
-  int launches = 0;  // kernels per batch; 0 on the CPU
-};
-
 class backend {
 public:
   virtual ~backend() = default;
@@ -50,10 +44,10 @@ public:
                     const draw_options& draw) = 0;
   virtual std::string name() const = 0;
   virtual std::string device() const = 0;
-  const statistics& spent() const { return spent_; }
+  const run_statistics& spent() const { return spent_; }
 
 protected:
-  statistics spent_;
+  run_statistics spent_;
 };
 
 std::unique_ptr<backend> make_cpu_backend(const recipe& r, int threads);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <chrono>
+#include <utility>
 
-#include "backend.hpp"
 #include "common/device.cuh"
+#include "make_batch.hpp"
 
 namespace suture::examples {
 namespace {
@@ -11,10 +11,7 @@ constexpr std::string_view here = "wsi_tiles";
 
 class cuda_backend final : public backend {
 public:
-  explicit cuda_backend(const recipe& r) : recipe_(r) {
-    check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), here);
-  }
-  ~cuda_backend() override { cudaStreamDestroy(stream_); }
+  explicit cuda_backend(const recipe& r) : recipe_(r) {}
 
   stain_basis fit(const std::vector<rgb_image>& tiles) override {
     std::vector<std::uint8_t> pixels;
@@ -28,68 +25,36 @@ public:
       at += t.pixels.size();
     }
     const fit_macenko how{.together = true};
-    workspace_.reserve(workspace_bytes(how, views));
     stain_basis* const found = stains_.reserve(1);
-    suture::fit(cuda{stream_, workspace_}, how, views, everything{}, std::span(found, 1));
-    check_cuda(cudaStreamSynchronize(stream_), here);
-    stain_basis result;
-    check_cuda(cudaMemcpy(&result, found, sizeof result, cudaMemcpyDeviceToHost), here);
-    return result;
+    suture::fit(runs_.executor(workspace_bytes(how, views)), how, views, everything{}, std::span(found, 1));
+    runs_.wait();
+    std::vector<stain_basis> result(1);
+    stains_.download(result);
+    return result[0];
   }
 
   batch run(const std::vector<read_tile>& tiles, const std::vector<stain_basis>& stains,
             const draw_options& draw) override {
-    std::vector<std::uint8_t> pixels, label_pixels;
-    std::vector<std::uint64_t> ids;
+    std::vector<std::uint8_t> pixels, labels;
     for (const read_tile& t : tiles) {
       pixels.insert(pixels.end(), t.pixels.pixels.begin(), t.pixels.pixels.end());
-      label_pixels.insert(label_pixels.end(), t.labels.begin(), t.labels.end());
-      ids.push_back(t.id);
+      labels.insert(labels.end(), t.labels.begin(), t.labels.end());
     }
-    const std::uint8_t* image_at = pixels_in_.upload(pixels);
-    const std::uint8_t* label_at = labels_in_.upload(label_pixels);
+    const std::uint8_t* pixels_at = pixels_in_.upload(pixels);
+    const std::uint8_t* labels_at = labels_in_.upload(labels);
     const stain_basis* const fitted = stains_.upload(stains);
     check_cuda(cudaDeviceSynchronize(), here);
-    std::vector<view<const std::uint8_t>> images, labels;
-    for (const read_tile& t : tiles) {
-      images.push_back(t.pixels.view_of(t.spacing_mm));
-      images.back().data = image_at;
-      labels.push_back(contiguous(label_at, images.back().grid));
-      image_at += t.pixels.pixels.size();
-      label_at += t.labels.size();
-    }
-    const auto plan =
-        suture::plan(make_pipeline(recipe_, fitted), images,
-                     {.seed = draw.seed, .epoch = draw.epoch, .sample_ids = ids, .evaluation = draw.evaluation});
-    batch made;
-    const std::size_t count = tiles.size() * static_cast<std::size_t>(recipe_.size * recipe_.size);
-    made.images.resize(3 * count);
-    made.labels.resize(count);
-    half* const image_out = image_out_.reserve(made.images.size());
-    std::uint8_t* const label_out = label_out_.reserve(made.labels.size());
-    const auto grids = plan.output_grids();
-    const auto image_tiles = batch_views(image_out, std::span<const grid>(grids), 3);
-    const auto label_tiles = batch_views(label_out, std::span<const grid>(grids));
-    const auto image_pair = suture::image(images, image_tiles);
-    const auto label_pair = suture::labels(labels, label_tiles);
-
-    spent_.workspace_bytes = std::max(spent_.workspace_bytes, workspace_bytes(plan, image_pair, label_pair));
-    workspace_.reserve(spent_.workspace_bytes);
-    const auto queue = [&] { suture::run(cuda{stream_, workspace_}, plan, image_pair, label_pair); };
-    if (spent_.launches == 0) {
-      spent_.launches = count_kernels(stream_, queue);
-      queue();  // the first launch loads the kernels, which is no part of the speed
-      check_cuda(cudaStreamSynchronize(stream_), here);
-    }
-    const auto start = std::chrono::steady_clock::now();
-    queue();
-    check_cuda(cudaStreamSynchronize(stream_), here);
-    spent_.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    spent_.stages = plan.stages();
-    check_cuda(cudaMemcpy(made.images.data(), image_out, made.images.size() * sizeof(half), cudaMemcpyDeviceToHost),
-               here);
-    check_cuda(cudaMemcpy(made.labels.data(), label_out, made.labels.size(), cudaMemcpyDeviceToHost), here);
-    return made;
+    return make_batch(
+        recipe_, tiles, fitted, draw,
+        [&](const read_tile& t) { return std::exchange(pixels_at, pixels_at + t.pixels.pixels.size()); },
+        [&](const read_tile& t) { return std::exchange(labels_at, labels_at + t.labels.size()); },
+        [&](const auto& plan, const auto& images_in, const auto& labels_in, const auto& grids, batch& made) {
+          const auto image_tiles = batch_views(image_out_.reserve(made.images.size()), grids, 3);
+          const auto label_tiles = batch_views(label_out_.reserve(made.labels.size()), grids);
+          runs_.run(spent_, plan, suture::image(images_in, image_tiles), suture::labels(labels_in, label_tiles));
+          image_out_.download(made.images);
+          label_out_.download(made.labels);
+        });
   }
 
   std::string name() const override { return "cuda"; }
@@ -98,11 +63,10 @@ public:
 
 private:
   recipe recipe_;
-  cudaStream_t stream_ = nullptr;
   device_buffer<std::uint8_t> pixels_in_, labels_in_, label_out_;
   device_buffer<stain_basis> stains_;
   device_buffer<half> image_out_;
-  cuda_workspace workspace_;
+  cuda_runs runs_;
 };
 
 }  // namespace

@@ -209,7 +209,7 @@ report make_tiles(const options& o, const recipe& r) {
           (o.evaluation ? "evaluation" : "augmentation") + " on the " + (executor->name() == "cuda" ? "GPU" : "CPU"),
       synthetic ? std::vector<std::string>{"stroma", "gland", "nucleus"} : std::vector<std::string>{"tissue"}, shown);
 
-  const statistics& spent = executor->spent();
+  const run_statistics& spent = executor->spent();
   report result = begin_report("wsi_tiles", executor->name(), executor->device());
   result["slides"] = report::array();
   for (const listed_slide& s : slides) result["slides"].push_back(describe(s));
