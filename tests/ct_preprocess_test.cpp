@@ -23,6 +23,7 @@
 #include "common/nifti.hpp"
 #include "ref/nnunet.hpp"
 #include "ref/statistics.hpp"
+#include "support/scratch_folder.hpp"
 
 namespace {
 
@@ -74,15 +75,13 @@ grid centered(const extent3& extents, const point3& spacing, const matrix3& dire
   return g;
 }
 
-class ct_preprocess : public testing::Test {
+class ct_preprocess : public support::scratch_folder {
 protected:
   void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    folder = fs::temp_directory_path() / ("suture-" + std::string(test->name()) + "-" + std::to_string(getpid()));
+    scratch_folder::SetUp();
     fs::create_directories(folder / "in");
     fs::create_directories(folder / "seg");
   }
-  void TearDown() override { fs::remove_all(folder); }
 
   void add_case(const std::string& name, const grid& g, int seed) const {
     label_volume labels;

@@ -3,7 +3,6 @@
 // here, and damaged; thumbnails against their definition; the synthetic slide.
 #include <gtest/gtest.h>
 #include <tiffio.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <fstream>
@@ -15,6 +14,7 @@
 #include "common/slide.hpp"
 #include "support/expect_says.hpp"
 #include "support/oracle.hpp"
+#include "support/scratch_folder.hpp"
 #include "suture/core/digest.hpp"
 
 namespace {
@@ -23,16 +23,7 @@ namespace fs = std::filesystem;
 using namespace suture;
 using namespace suture::examples;
 
-class slides : public testing::Test {
-protected:
-  void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    folder = fs::temp_directory_path() / ("suture-" + std::string(test->name()) + "-" + std::to_string(getpid()));
-    fs::create_directories(folder);
-  }
-  void TearDown() override { fs::remove_all(folder); }
-  fs::path folder;
-};
+using slides = support::scratch_folder;
 using pictures = slides;
 
 rgb_image noise_image(std::int64_t height, std::int64_t width, unsigned seed) {

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+// NIfTI files in and out: header facts of real files from nibabel, hand-made headers from the NIfTI-1 standard.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <limits>
+#include <random>
+
+#include "common/nifti.hpp"
+#include "support/expect_says.hpp"
+#include "support/files.hpp"
+#include "support/oracle.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace suture;
+using namespace suture::examples;
+using support::oblique_grid;
+using nifti_read = support::files;
+using nifti_write = support::files;
+
+// A NIfTI-1 file by the byte offsets of the standard: 3 x 2 x 2 voxels of int16, sform with spacing 1, 2, 3.
+struct raw_nifti {
+  std::vector<unsigned char> bytes = std::vector<unsigned char>(352, 0);
+
+  template <class T>
+  void put(std::size_t offset, T value) {
+    std::memcpy(bytes.data() + offset, &value, sizeof value);
+  }
+  template <class T>
+  void append(std::initializer_list<T> values) {
+    for (const T v : values) {
+      bytes.resize(bytes.size() + sizeof v);
+      std::memcpy(bytes.data() + bytes.size() - sizeof v, &v, sizeof v);
+    }
+  }
+
+  raw_nifti() {
+    put<std::int32_t>(0, 348);
+    const std::int16_t dim[8] = {3, 3, 2, 2, 1, 1, 1, 1};
+    for (std::size_t i = 0; i < 8; ++i) put(40 + 2 * i, dim[i]);
+    put<std::int16_t>(70, 4);   // datatype int16
+    put<std::int16_t>(72, 16);  // bits
+    const float pixdim[4] = {1, 1, 2, 3};
+    for (std::size_t i = 0; i < 4; ++i) put(76 + 4 * i, pixdim[i]);
+    put<float>(108, 352);  // vox_offset
+    bytes[123] = 2;        // millimetres
+    put<std::int16_t>(254, 1);
+    const float sform[12] = {1, 0, 0, -10, 0, 2, 0, 20, 0, 0, 3, 30};
+    for (std::size_t i = 0; i < 12; ++i) put(280 + 4 * i, sform[i]);
+    std::memcpy(bytes.data() + 344, "n+1", 4);
+  }
+  raw_nifti& with_voxels() {
+    append<std::int16_t>({-1024, -1, 0, 1, 2, 3, 4, 5, 6, 7, 300, 3071});
+    return *this;
+  }
+};
+
+// The header's multi-byte fields: offset, width, count.
+constexpr std::size_t header_fields[][3] = {{0, 4, 1},   {32, 4, 1},  {36, 2, 1},  {40, 2, 8},  {56, 4, 3},
+                                            {68, 2, 4},  {76, 4, 8},  {108, 4, 3}, {120, 2, 1}, {124, 4, 4},
+                                            {140, 4, 2}, {252, 2, 2}, {256, 4, 6}, {280, 4, 12}};
+
+template <class T>
+const volume<T>& as(const image_volume& v) {
+  return std::get<volume<T>>(v);
+}
+
+void expect_same_grid(const grid& a, const grid& b, double tolerance) {
+  EXPECT_EQ(a.extents, b.extents);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_NEAR(a.spacing[i], b.spacing[i], tolerance);
+    EXPECT_NEAR(a.origin[i], b.origin[i], 100 * tolerance);
+    for (int j = 0; j < 3; ++j) EXPECT_NEAR(a.direction[i][j], b.direction[i][j], tolerance);
+  }
+}
+
+TEST_F(nifti_read, real_files_have_the_header_facts_nibabel_reports) {
+  SUTURE_NEEDS_ORACLES("full");
+  int checked = 0;
+  for (const support::oracle_case& c : support::oracle_cases("full")) {
+    if (!c.name.starts_with("file_")) continue;
+    const fs::path path = support::data_folder() / c.params.at("file").get<std::string>();
+    if (path.extension() != ".gz" || !fs::exists(path)) continue;
+    SCOPED_TRACE(c.name);
+    const image_volume image = read_image(path);
+    const grid& g = grid_of(image);
+    const affine_map map = g.index_to_physical();
+    for (std::size_t k = 0; k < 3; ++k) {
+      const int axis = 2 - static_cast<int>(k);  // x, y, z
+      EXPECT_EQ(g.extents[axis], c.expected.at("shape")[k].get<std::int64_t>());
+      EXPECT_NEAR(g.spacing[axis], c.expected.at("zooms")[k].get<double>(), 1e-5);
+      const auto& row = c.expected.at("affine")[k];
+      const double sign = k < 2 ? -1 : 1;  // RAS against LPS
+      for (std::size_t j = 0; j < 3; ++j)
+        EXPECT_NEAR(sign * map.linear[axis][2 - static_cast<int>(j)], row[j].get<double>(), 1e-5);
+      EXPECT_NEAR(sign * map.offset[axis], row[3].get<double>(), 1e-4);
+    }
+    double low = 1e300, high = -1e300, sum = 0;
+    std::visit(
+        [&](const auto& v) {
+          for (const auto x : v.voxels) {
+            low = std::fmin(low, static_cast<double>(x));
+            high = std::fmax(high, static_cast<double>(x));
+            sum += static_cast<double>(x);
+          }
+        },
+        image);
+    const double range = high - low;
+    EXPECT_NEAR(low, c.expected.at("min").get<double>(), 1e-6 * range);
+    EXPECT_NEAR(high, c.expected.at("max").get<double>(), 1e-6 * range);
+    EXPECT_NEAR(sum / static_cast<double>(g.voxels()), c.expected.at("mean").get<double>(), 1e-6 * range);
+    if (c.expected.contains("label_counts")) {
+      std::map<std::string, std::size_t> counts;
+      for (const std::uint8_t label : read_labels(path).voxels) ++counts[std::to_string(label)];
+      EXPECT_EQ(counts, (c.expected.at("label_counts").get<std::map<std::string, std::size_t>>()));
+    }
+    ++checked;
+  }
+  if (checked == 0) GTEST_SKIP() << "no sample images in " << support::data_folder().string();
+  EXPECT_GE(checked, 8);
+}
+
+TEST_F(nifti_read, places_voxels_by_the_sform_and_turns_ras_into_lps) {
+  const image_volume image = read_image(write("a.nii", raw_nifti().with_voxels().bytes));
+  const auto& v = as<std::int16_t>(image);
+  EXPECT_EQ(v.grid.extents, (extent3{2, 2, 3}));
+  EXPECT_EQ(v.grid.spacing, (point3{3, 2, 1}));
+  EXPECT_EQ(v.grid.origin, (point3{30, -20, 10}));
+  const point3 last = v.grid.index_to_physical()({1, 1, 2});
+  EXPECT_EQ(last, (point3{33, -22, 8}));
+  EXPECT_EQ(v.voxels, (std::vector<std::int16_t>{-1024, -1, 0, 1, 2, 3, 4, 5, 6, 7, 300, 3071}));
+}
+
+TEST_F(nifti_read, byte_swapped_file_reads_the_same) {
+  raw_nifti swapped = raw_nifti().with_voxels();
+  for (const auto& [offset, width, count] : header_fields)
+    for (std::size_t i = 0; i < count; ++i) {
+      auto* first = swapped.bytes.data() + offset + i * width;
+      std::reverse(first, first + width);
+    }
+  for (std::size_t i = 352; i < swapped.bytes.size(); i += 2) std::swap(swapped.bytes[i], swapped.bytes[i + 1]);
+  const image_volume a = read_image(write("a.nii", raw_nifti().with_voxels().bytes));
+  const image_volume b = read_image(write("b.nii.gz", swapped.bytes));
+  EXPECT_EQ(as<std::int16_t>(a).voxels, as<std::int16_t>(b).voxels);
+  expect_same_grid(grid_of(a), grid_of(b), 0);
+}
+
+TEST_F(nifti_read, qform_rotates_by_its_quaternion) {
+  // A quarter turn about z: the first axis runs along +y, the second along -x (RAS).
+  raw_nifti file = raw_nifti().with_voxels();
+  file.put<std::int16_t>(254, 0);
+  file.put<std::int16_t>(252, 1);
+  file.put<float>(264, std::sqrt(0.5f));
+  file.put<float>(268, 5);
+  file.put<float>(272, 6);
+  file.put<float>(276, 7);
+  const grid g = grid_of(read_image(write("a.nii", file.bytes)));
+  const affine_map map = g.index_to_physical();
+  const point3 along_i = map({0, 0, 1}), along_j = map({0, 1, 0});
+  for (const auto& [got, expected] : {std::pair{g.origin, point3{7, -6, -5}}, std::pair{along_i, point3{7, -7, -5}},
+                                      std::pair{along_j, point3{7, -6, -3}}})
+    for (int k = 0; k < 3; ++k) EXPECT_NEAR(got[k], expected[k], 1e-6);
+}
+
+TEST_F(nifti_read, without_sform_and_qform_the_spacing_alone_places_voxels) {
+  raw_nifti file = raw_nifti().with_voxels();
+  file.put<std::int16_t>(254, 0);
+  const grid g = grid_of(read_image(write("a.nii", file.bytes)));
+  EXPECT_EQ(g.index_to_physical()({1, 1, 2}), (point3{3, -2, -2}));
+}
+
+TEST_F(nifti_read, scale_and_offset_are_applied) {
+  raw_nifti file = raw_nifti().with_voxels();
+  file.put<float>(112, 2);
+  file.put<float>(116, -1000);
+  EXPECT_EQ(as<std::int16_t>(read_image(write("a.nii", file.bytes))).voxels[11], 2 * 3071 - 1000);
+  file.put<float>(112, 0.5f);
+  file.put<float>(116, 0);
+  EXPECT_EQ(as<float>(read_image(write("b.nii", file.bytes))).voxels[11], 1535.5f);
+}
+
+template <class T>
+void expect_type_reads(const fs::path& folder, std::int16_t datatype,
+                       const std::function<fs::path(raw_nifti&)>& store) {
+  raw_nifti file;
+  file.put<std::int16_t>(70, datatype);
+  file.put<std::int16_t>(72, static_cast<std::int16_t>(8 * sizeof(T)));
+  file.append<T>({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 127});
+  SCOPED_TRACE(datatype);
+  const fs::path path = store(file);
+  EXPECT_EQ(as<std::int16_t>(read_image(path)).voxels,
+            (std::vector<std::int16_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 127}))
+      << folder;
+  EXPECT_EQ(read_labels(path).voxels, (std::vector<std::uint8_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 127}));
+}
+
+TEST_F(nifti_read, every_numeric_voxel_type) {
+  const auto store = [&](raw_nifti& file) { return write("a.nii", file.bytes); };
+  expect_type_reads<std::uint8_t>(folder, 2, store);
+  expect_type_reads<std::int16_t>(folder, 4, store);
+  expect_type_reads<std::int32_t>(folder, 8, store);
+  expect_type_reads<float>(folder, 16, store);
+  expect_type_reads<double>(folder, 64, store);
+  expect_type_reads<std::int8_t>(folder, 256, store);
+  expect_type_reads<std::uint16_t>(folder, 512, store);
+  expect_type_reads<std::uint32_t>(folder, 768, store);
+  expect_type_reads<std::int64_t>(folder, 1024, store);
+  expect_type_reads<std::uint64_t>(folder, 1280, store);
+}
+
+TEST_F(nifti_read, one_time_point_is_a_volume) {
+  raw_nifti file = raw_nifti().with_voxels();
+  file.put<std::int16_t>(40, 4);
+  EXPECT_EQ(grid_of(read_image(write("a.nii", file.bytes))).extents, (extent3{2, 2, 3}));
+}
+
+TEST_F(nifti_read, bad_files_are_refused_by_name_and_reason) {
+  struct bad {
+    const char* reason;
+    std::function<void(raw_nifti&)> spoil;
+  };
+  const std::vector<bad> table{
+      {"shorter than a NIfTI header", [](raw_nifti& f) { f.bytes.resize(100); }},
+      {"shorter than a NIfTI header", [](raw_nifti& f) { f.bytes.clear(); }},
+      {"truncated", [](raw_nifti& f) { f.bytes.pop_back(); }},
+      {"truncated", [](raw_nifti& f) { f.bytes.resize(350); }},
+      {"wrong magic", [](raw_nifti& f) { f.bytes[344] = 'x'; }},
+      {"two files", [](raw_nifti& f) { f.bytes[345] = 'i', f.bytes[344] = 'n'; }},
+      {"header size is not 348", [](raw_nifti& f) { f.put<std::int32_t>(0, 77); }},
+      {"NIfTI-2", [](raw_nifti& f) { f.put<std::int32_t>(0, 540); }},
+      {"number of dimensions 0", [](raw_nifti& f) { f.put<std::int16_t>(40, 0); }},
+      {"number of dimensions 9", [](raw_nifti& f) { f.put<std::int16_t>(40, 9); }},
+      {"number of dimensions -3", [](raw_nifti& f) { f.put<std::int16_t>(40, -3); }},
+      {"extent 0 of axis 2", [](raw_nifti& f) { f.put<std::int16_t>(44, 0); }},
+      {"extent -2 of axis 3", [](raw_nifti& f) { f.put<std::int16_t>(46, -2); }},
+      {"truncated",
+       [](raw_nifti& f) {
+         for (std::size_t k = 42; k < 48; k += 2) f.put<std::int16_t>(k, 32767);
+       }},
+      {"holds 2 volumes", [](raw_nifti& f) { f.put<std::int16_t>(40, 4), f.put<std::int16_t>(48, 2); }},
+      {"voxel type", [](raw_nifti& f) { f.put<std::int16_t>(70, 32); }},
+      {"voxel type", [](raw_nifti& f) { f.put<std::int16_t>(70, 12345); }},
+      {"bits per voxel", [](raw_nifti& f) { f.put<std::int16_t>(72, 8); }},
+      {"voxels begin at byte", [](raw_nifti& f) { f.put<float>(108, 12); }},
+      {"voxels begin at byte", [](raw_nifti& f) { f.put<float>(108, std::numeric_limits<float>::quiet_NaN()); }},
+      {"truncated", [](raw_nifti& f) { f.put<float>(108, 1e8f); }},
+      {"not orthonormal", [](raw_nifti& f) { f.put<float>(284, 0.5f); }},
+      {"spacing of axis 2 is 0", [](raw_nifti& f) { f.put<float>(300, 0); }},
+      {"spacing of axis 2", [](raw_nifti& f) { f.put<float>(300, std::numeric_limits<float>::quiet_NaN()); }},
+      {"origin", [](raw_nifti& f) { f.put<float>(292, std::numeric_limits<float>::infinity()); }},
+  };
+  for (const bad& b : table)
+    for (const char* name : {"bad.nii", "bad.nii.gz"}) {
+      raw_nifti file = raw_nifti().with_voxels();
+      b.spoil(file);
+      const fs::path path = write(name, file.bytes);
+      try {
+        read_image(path);
+        ADD_FAILURE() << name << " was read; expected: " << b.reason;
+      } catch (const error& e) {
+        const std::string what = e.what();
+        EXPECT_NE(what.find(path.string()), what.npos) << what;
+        EXPECT_NE(what.find(b.reason), what.npos) << what << "\nexpected: " << b.reason;
+        EXPECT_EQ(what.find('\n'), what.npos) << what;
+      }
+    }
+}
+
+TEST_F(nifti_read, missing_files_folders_and_damaged_compression) {
+  EXPECT_SAYS(read_image(folder / "none.nii.gz"), "no such file");
+  EXPECT_SAYS(read_image(folder), "is a folder");
+
+  // Incompressible voxels, so that any damaged byte is a wrong voxel unless it is noticed.
+  volume<std::int16_t> noise{oblique_grid(), {}};
+  noise.grid.extents = {20, 30, 40};
+  std::mt19937 random(5);
+  for (std::int64_t i = 0; i < noise.grid.voxels(); ++i)
+    noise.voxels.push_back(static_cast<std::int16_t>(static_cast<std::uint16_t>(random())));
+  const fs::path path = folder / "noise.nii.gz";
+  write_nifti(path, noise);
+  std::ifstream stream(path, std::ios::binary);
+  const std::vector<char> whole((std::istreambuf_iterator<char>(stream)), {});
+  const auto rewrite = [&](const std::vector<char>& bytes) {
+    std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  };
+  for (const std::size_t keep : {whole.size() / 2, whole.size() - 1000}) {
+    rewrite({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(keep)});
+    EXPECT_SAYS(read_image(path), "truncated");
+  }
+  std::vector<char> damaged = whole;
+  damaged[whole.size() / 2] = static_cast<char>(damaged[whole.size() / 2] ^ 0x10);
+  rewrite(damaged);
+  EXPECT_SAYS(read_image(path), path.string());
+  rewrite(whole);
+  EXPECT_EQ(as<std::int16_t>(read_image(path)).voxels, noise.voxels);
+}
+
+TEST_F(nifti_read, values_that_are_no_image_or_no_label) {
+  raw_nifti file;
+  file.put<std::int16_t>(70, 16);
+  file.put<std::int16_t>(72, 32);
+  file.append<float>({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, std::numeric_limits<float>::quiet_NaN(), 11});
+  EXPECT_SAYS(read_image(write("nan.nii", file.bytes)), "(1, 1, 1) is not finite");
+  file.put<float>(352 + 40, 0.5f);
+  EXPECT_SAYS(read_labels(write("half.nii", file.bytes)), "label 0.5");
+  file.put<float>(352 + 40, 256);
+  EXPECT_SAYS(read_labels(write("many.nii", file.bytes)), "label 256");
+  file.put<float>(352 + 40, 255);
+  EXPECT_EQ(read_labels(write("good.nii", file.bytes)).voxels[10], 255);
+}
+
+TEST_F(nifti_write, oblique_volumes_come_back_as_they_were) {
+  const grid g = oblique_grid();
+  volume<std::int16_t> whole{g, {}};
+  volume<float> real{g, {}};
+  label_volume labels{g, {}};
+  for (std::int64_t i = 0; i < g.voxels(); ++i) {
+    whole.voxels.push_back(static_cast<std::int16_t>(37 * i - 1024));
+    real.voxels.push_back(static_cast<float>(i) * 0.37f - 5.5f);
+    labels.voxels.push_back(static_cast<std::uint8_t>(2 * i));
+  }
+  for (const char* name : {"deep/a.nii", "deep/a.nii.gz"}) {
+    const fs::path path = folder / name;
+    write_nifti(path, whole);
+    image_volume back = read_image(path);
+    EXPECT_EQ(as<std::int16_t>(back).voxels, whole.voxels);
+    expect_same_grid(grid_of(back), g, 1e-6);
+    write_nifti(path, real);
+    back = read_image(path);
+    EXPECT_EQ(as<float>(back).voxels, real.voxels);
+    write_nifti(path, labels);
+    EXPECT_EQ(read_labels(path).voxels, labels.voxels);
+    expect_same_grid(read_labels(path).grid, g, 1e-6);
+  }
+  // Nothing is left of the temporary files.
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder / "deep"), {}), 2);
+}
+
+TEST_F(nifti_write, qform_agrees_with_sform) {
+  // A mirrored grid too: its handedness is the sign qfac.
+  for (const double mirror : {1.0, -1.0}) {
+    grid g = oblique_grid();
+    for (int i = 0; i < 3; ++i) g.direction[i][0] *= mirror;
+    const fs::path path = folder / "a.nii";
+    write_nifti(path, label_volume{g, std::vector<std::uint8_t>(static_cast<std::size_t>(g.voxels()), 3)});
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    const std::int16_t none = 0;
+    file.seekp(254);
+    file.write(reinterpret_cast<const char*>(&none), sizeof none);  // without its sform
+    file.close();
+    expect_same_grid(read_labels(path).grid, g, 1e-5);
+  }
+}
+
+TEST_F(nifti_write, unwritable_path_is_an_error_and_leaves_nothing) {
+  std::ofstream(folder / "file") << "x";
+  const label_volume labels{oblique_grid(), std::vector<std::uint8_t>(120, 1)};
+  EXPECT_SAYS(write_nifti(folder / "file" / "a.nii.gz", labels), "cannot be written");
+  fs::create_directories(folder / "taken.nii.gz" / "inside");
+  EXPECT_SAYS(write_nifti(folder / "taken.nii.gz", labels), "cannot be written");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 2);
+}
+
+}  // namespace
