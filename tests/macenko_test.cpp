@@ -504,6 +504,29 @@ TEST(Macenko, FitsAndNormalisesABatch) {
     EXPECT_NEAR(storage<half>::load(results[0][c * 3000]), expected.c[c] / 255, 1e-3f);
 }
 
+// Tables, whole strips, powers of e in a short range: the colours are those of pixels one by one.
+TEST(Macenko, RowsOfBytesAreTheirPixels) {
+  const auto tile = support::stained_tile({.extents = {1, 1, 300}}, 5, .6);
+  stain_basis fitted = fit_tile(macenko::torchstain.fit, tile);
+  ASSERT_EQ(fitted.status, stain_status::ok);
+  for (const std::int64_t n : {1, 31, 32, 33, 255, 257, 300})
+    for (const double reach : {1.0, 1e4})  // the other one leaves the short range
+      for (const macenko_mode& m : {macenko::standard, macenko::torchstain, macenko::matlab, macenko::henorm}) {
+        fitted.unchanged = n == 33 ? 1 : 0;
+        const macenko_normalize how = m.normalize(&fitted, {.max_concentration = {1.9705 * reach, 1.0308 * reach}});
+        const grid g{.extents = {1, 1, n}};
+        std::vector<std::uint8_t> result(static_cast<std::size_t>(3 * n));
+        const std::vector in{channels_last(tile.data(), g, 3)};
+        const std::vector out{channels_last(result.data(), g, 3)};
+        run(cpu{}, plan(how | cast<std::uint8_t>{}, in), image(in, out));
+        for (std::size_t i = 0; i < result.size(); i += 3) {
+          const rgb one = normalized(
+              how, {{static_cast<float>(tile[i]), static_cast<float>(tile[i + 1]), static_cast<float>(tile[i + 2])}});
+          for (std::size_t c = 0; c < 3; ++c) ASSERT_EQ(result[i + c], storage<std::uint8_t>::store(one.c[c])) << i;
+        }
+      }
+}
+
 TEST(Macenko, RefusesBadInput) {
   const grid g{.extents = {1, 4, 4}};
   std::vector<std::uint8_t> bytes(64);

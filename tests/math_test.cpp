@@ -179,6 +179,22 @@ TEST(Elementary, PowAtTheEndsOfItsDomain) {
   EXPECT_EQ(math::pow(-2.0f, 0.0f), 1.0f);
 }
 
+TEST(Elementary, ExpOfARow) {
+  float row[3];
+  for (std::uint32_t bits = 0; bits <= 0x42a00000u; bits += 997)
+    for (const float x : {bit_cast<float>(bits), -bit_cast<float>(bits)}) {
+      std::fill(std::begin(row), std::end(row), x);
+      ASSERT_TRUE(math::detail::exp_of_row(row)) << x;
+      ASSERT_EQ(row[1], math::exp(x)) << x;
+    }
+  for (const float x : {80.1f, -80.1f, infinity, -infinity, nan}) {
+    row[0] = row[2] = 1;
+    row[1] = x;
+    EXPECT_FALSE(math::detail::exp_of_row(row)) << x;
+    EXPECT_EQ(row[2], 1) << x;
+  }
+}
+
 TEST(Elementary, PowersOfTwoAreExact) {
   for (int n = -149; n <= 127; ++n) {
     const float power = std::ldexp(1.0f, n);

@@ -2,6 +2,7 @@
 // The CPU's walking form of the evaluator: writes the finished values of a strip.
 #pragma once
 
+#include "level_table.hpp"
 #include "strip_colour.hpp"
 
 namespace suture::detail {
@@ -130,6 +131,20 @@ void write_labels(const Evaluator& e, const typename Evaluator::record_type& r, 
   }
 }
 
+// Writes the finished pixels of the strip at (z, y, x0), or hands them to the stages behind.
+template <std::size_t B, class Evaluator, class Stages, class R>
+SUTURE_INLINE void write_pixels(const typename Evaluator::record_type& r, Stages& stages,
+                                const R (&finished)[3][strip_width], std::int32_t z, std::int32_t y, std::int32_t x0) {
+  if constexpr (Evaluator::pipeline_type::is_staged) {
+    for (int channel = 0; channel < 3; ++channel) stages.template take<B>(finished[channel], channel, z, y, x0);
+  } else {
+    using Out = typename Evaluator::template pair<B>::Out;
+    const target_tensor& out = r.out[B];
+    write_stored_pixels(static_cast<Out*>(out.data) + z * out.stride[0] + y * out.stride[1] + x0 * out.stride[2],
+                        out.channel_stride, out.stride[2], finished, std::min(strip_width, r.sample.extents[2] - x0));
+  }
+}
+
 // Writes every channel of one bound pair for the strip at (z, y, x0), or hands it to the stages behind.
 template <std::size_t B, class Evaluator, class Strip, class Stages>
 void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t number, Strip& s,
@@ -147,11 +162,8 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
     float v[3][strip_width];
     pixels_of_strip<P, In>(s, r.sample, in, number, e.rule.border, z, y, x0, v);
     const along_x place{voxel_at(r.sample.extents, number, 0, z, y, x0)};
-    apply_pixel_lanes(r.sample.outputs, v, place, [&]<class R>(R(&finished)[3][strip_width]) {
-      if constexpr (P::is_staged)
-        for (int channel = 0; channel < 3; ++channel) stages.template take<B>(finished[channel], channel, z, y, x0);
-      else
-        write_stored_pixels(to, out.channel_stride, out.stride[2], finished, count);
+    apply_pixel_lanes(r.sample.outputs, v, place, [&]<class R>(const R(&finished)[3][strip_width]) {
+      write_pixels<B, Evaluator>(r, stages, finished, z, y, x0);
     });
   } else {
     for (std::int32_t channel = 0; channel < in.channels; ++channel, to += out.channel_stride) {
@@ -238,6 +250,51 @@ void write_values(const typename Evaluator::record_type& r, std::int32_t number,
   if (streams) finish_streams();
 }
 
+template <class Pipeline, class In>
+constexpr bool first_begins_with_levels() {
+  if constexpr (std::is_same_v<In, std::uint8_t> && Pipeline::is_colour && Pipeline::outputs::size > 0)
+    return begins_with_levels<
+        std::remove_cvref_t<decltype(bare(get<0>(std::declval<const typename Pipeline::outputs&>())))>>;
+  else
+    return false;
+}
+
+// Rows y0 .. y1 - 1 of a plane of 8-bit pixels whose first operation begins with their levels: those are looked up.
+// False, with nothing written, where it does not want that.
+template <class Evaluator, std::size_t B, class Stages>
+bool write_looked_up(const typename Evaluator::record_type& r, std::int32_t number, Stages& stages, std::int32_t z,
+                     std::int32_t y0, std::int32_t y1) {
+  const auto& first = bare(get<0>(r.sample.outputs));
+  float table[256];
+  if (!is_on(get<0>(r.sample.outputs)) || !first.begin(number, table)) return false;
+  const source_tensor& in = r.in[B];
+  const std::int32_t(&n)[3] = r.sample.extents;
+  // Some strips ahead: wide loads of what was just stored in parts would wait for it.
+  constexpr int ahead = 8;
+  float pixels[ahead][3][strip_width];
+  for (std::int32_t y = y0; y < y1; ++y)
+    for (std::int32_t first_x = 0; first_x < n[2]; first_x += ahead * strip_width) {
+      const std::uint8_t* const row = static_cast<const std::uint8_t*>(in.data) + z * in.stride[0] + y * in.stride[1];
+      const int strips = std::min(ahead, (n[2] - first_x + strip_width - 1) / strip_width);
+      for (int s = 0; s < strips; ++s) {
+        const std::int32_t x0 = first_x + s * strip_width;
+        const int count = std::min(strip_width, n[2] - x0);
+        look_up(table, pixels[s], row + x0 * in.stride[2], in.channel_stride, in.stride[2], count);
+        if (count < strip_width)
+          for (auto& channel : pixels[s]) std::fill(channel + count, channel + strip_width, channel[count - 1]);
+      }
+      first.finish_lanes(pixels, strips, number);
+      for (int s = 0; s < strips; ++s) {
+        const std::int32_t x0 = first_x + s * strip_width;
+        const along_x place{voxel_at(n, number, 0, z, y, x0)};
+        apply_pixel_lanes<1>(r.sample.outputs, pixels[s], place, [&]<class R>(const R(&finished)[3][strip_width]) {
+          write_pixels<B, Evaluator>(r, stages, finished, z, y, x0);
+        });
+      }
+    }
+  return true;
+}
+
 template <bool WithLabels, class Evaluator, class Strip, class Stages>
 void write_strips(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t number, Strip& s,
                   Stages& stages, std::int32_t z, std::int32_t y, std::int32_t x0) {
@@ -259,6 +316,8 @@ void write_plane(const Evaluator& e, const typename Evaluator::record_type& r, s
     if constexpr (!is_label && !P::is_colour && !P::is_staged) {
       write_values<Evaluator, B>(r, number, z, y0, y1);
     } else if constexpr (WithLabels || !is_label) {
+      if constexpr (!is_label && first_begins_with_levels<P, typename Evaluator::template binding_type<B>::input>())
+        if (write_looked_up<Evaluator, B>(r, number, stages, z, y0, y1)) return;
       no_controls nowhere_to_read;
       for (std::int32_t y = y0; y < y1; ++y)
         for (std::int32_t x0 = 0; x0 < r.sample.extents[2]; x0 += strip_width)

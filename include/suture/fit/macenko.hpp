@@ -63,7 +63,7 @@ public:
   void add(const cpu& exec, const view<const T>& image, const Selection& selection = {}, std::size_t sample = 0) {
     require(!done(), {fit_macenko::name}, "the fit is over");
     detail::check_stain_image(fit_macenko::name, image, selection, sample);
-    for (const auto& pass : passes_over<T>(exec, image, selection, sample, 1, 1)) pass->give(*counts_);
+    add_pixels(exec, image, selection, sample, nullptr);
   }
   template <class T, class Selection = everything>
   void add(const cpu& exec, const view<T>& image, const Selection& selection = {}, std::size_t sample = 0) {
@@ -112,10 +112,38 @@ public:
   const detail::macenko_rules& rules() const { return rules_; }
   const detail::macenko_solver& solver() const { return solver_; }
 
-  // Rounds coarse and fine in one, for an image that is the only one and was checked. A sample of its pixels says
-  // between which keys the wanted ones are likely to lie; a pass over all counts the keys below and keeps those
-  // between. If the ranks do lie there the keys are those of the rounds; otherwise false, and the rounds are still to
-  // be done.
+  // What add and advance do, for an image that is the only one and was checked; but where its densities can be kept, a
+  // coarse round and the fine one behind it are one. A sample of the pixels says between which keys the wanted ones are
+  // likely to lie. Those between are found, and where the ranks do lie there they are those of the rounds.
+  template <class T, class Selection>
+  void advance_alone(const cpu& exec, const view<const T>& image, const Selection& selection, std::size_t sample) {
+    constexpr std::int64_t most_strips = std::int64_t{1} << 15;  // of 1 kB
+    const bool sums = solver_.round == detail::sums_round;
+    const std::int64_t strips = strips_of(image);
+    if (sums && rules_.fits_rounded() && strips <= most_strips)
+      kept_.reset(new detail::rounded_strip[static_cast<std::size_t>(strips)]);
+    if (kept_ && find_keys(exec, image, selection, sample)) return;
+    add_pixels(exec, image, selection, sample, sums ? kept_.get() : nullptr);
+    advance();
+  }
+
+private:
+  template <class T>
+  static std::int64_t strips_in_row(const view<const T>& image) {
+    return (image.grid.extents[2] + detail::stain_strip - 1) / detail::stain_strip;
+  }
+  template <class T>
+  static std::int64_t strips_of(const view<const T>& image) {
+    return image.grid.extents[0] * image.grid.extents[1] * strips_in_row(image);
+  }
+
+  template <class T, class Selection>
+  void add_pixels(const cpu& exec, const view<const T>& image, const Selection& selection, std::size_t sample,
+                  detail::rounded_strip* kept) {
+    for (const auto& pass : passes_over<T>(exec, image, selection, sample, 1, 1, kept)) pass->give(*counts_);
+  }
+
+  // False, with nothing changed, where it is not a coarse round or the ranks are not where they were likely to be.
   template <class T, class Selection>
   bool find_keys(const cpu& exec, const view<const T>& image, const Selection& selection, std::size_t sample) {
     const bool angles = solver_.round == detail::coarse_angles;
@@ -127,14 +155,10 @@ public:
     detail::key_window window[2];
     for (int k = 0; k < 2; ++k)
       if (!window[k].aim(few->bin + (angles ? 0 : k * detail::coarse_bins), solver_.rank[2 * k], count)) return false;
-    const auto passes = passes_over<T>(exec, image, selection, sample, 1, 1, window);
+    sift(exec, image, window);
     std::uint32_t keys[4];
     for (int k = 0; k < 2; ++k) {
       detail::key_window& w = window[k];
-      for (const auto& pass : passes) {
-        if (k == 0) pass->take_sifted();
-        w.add(pass->window[k]);
-      }
       // Pixels that were sifted out lie above the first window of angles, and below the others.
       const std::uint64_t below = angles && k == 0 ? w.below : count - w.above - w.inside.size();
       if (!w.find(solver_.rank + 2 * k, below, keys + 2 * k)) return false;
@@ -143,11 +167,55 @@ public:
     return true;
   }
 
-private:
-  // One pass for each worker over its part of every few rows, and every few pixels of a row.
+  // Gives the windows the keys of all pixels that may lie in them.
+  template <class T>
+  void sift(const cpu& exec, const view<const T>& image, detail::key_window (&window)[2]) const {
+    using detail::stain_strip;
+    const extent3& n = image.grid.extents;
+    const std::int64_t rows = n[0] * n[1], strips = strips_in_row(image);
+    const auto workers = std::min<std::int64_t>(detail::fit_workers(exec, n[2] * rows), rows);
+    struct part {
+      detail::key_window window[2];
+    };
+    std::vector<part> parts(static_cast<std::size_t>(workers), part{{window[0], window[1]}});
+    const detail::stain_sieve sieve(rules_, solver_, window);
+    detail::parallel_for(static_cast<int>(workers), workers, [&](std::int64_t w) {
+      detail::key_window(&mine)[2] = parts[static_cast<std::size_t>(w)].window;
+      const detail::macenko_keys_of<T> keys_of{rules_, solver_, *tables_};
+      float found[3][stain_strip] = {};  // optical densities whose keys are to be worked out
+      int held = 0;
+      const auto take = [&] {
+        std::uint32_t key[2][stain_strip];
+        keys_of(found, key);
+        for (int k = 0; k < 2; ++k) mine[k].take(key[keys_of.angles() ? 0 : k], held);
+        held = 0;
+      };
+      std::vector<std::int32_t> places(static_cast<std::size_t>(n[2] + stain_strip));
+      for (std::int64_t row = rows * w / workers; row < rows * (w + 1) / workers; ++row) {
+        std::int32_t count = 0;
+        for (std::int64_t s = 0; s < strips; ++s) {
+          std::uint8_t rest[stain_strip];
+          sieve.sift(kept_[static_cast<std::size_t>(row * strips + s)], rest);
+          detail::append_places(rest, static_cast<std::int32_t>(s) * stain_strip, places.data(), count);
+        }
+        const T* const from = image.data + row / n[1] * image.stride[0] + row % n[1] * image.stride[1];
+        for (std::int32_t i = 0; i < count; ++i) {
+          keys_of.density(from + places[static_cast<std::size_t>(i)] * image.stride[2], image.channel_stride, found,
+                          held);
+          if (++held == stain_strip) take();
+        }
+      }
+      take();
+    });
+    for (const part& p : parts)
+      for (int k = 0; k < 2; ++k) window[k].add(p.window[k]);
+  }
+
+  // One pass for each worker over its part of every few rows, and every few pixels of a row. In the round of sums
+  // `kept`, where it is given, receives the pixels.
   template <class T, class Selection>
   auto passes_over(const cpu& exec, const view<const T>& image, const Selection& selection, std::size_t sample,
-                   std::int64_t every_row, std::int64_t every_pixel, const detail::key_window* window = nullptr) const {
+                   std::int64_t every_row, std::int64_t every_pixel, detail::rounded_strip* kept = nullptr) const {
     using Map = typename Selection::map_type;
     static constexpr Map nothing = 0;
     view<const Map> map{};
@@ -164,12 +232,13 @@ private:
     std::vector<std::unique_ptr<detail::macenko_pass<T>>> passes(static_cast<std::size_t>(workers));
     detail::parallel_for(static_cast<int>(workers), workers, [&](std::int64_t w) {
       auto& pass = passes[static_cast<std::size_t>(w)];
-      pass.reset(new detail::macenko_pass<T>(rules_, solver_, *tables_, window));
+      pass.reset(new detail::macenko_pass<T>(rules_, solver_, *tables_));
       for (std::int64_t row = rows * w / workers; row < rows * (w + 1) / workers; ++row) {
         const std::int64_t y = row * every_row % n[1], z = row * every_row / n[1];
         pass->row(image.data + z * image.stride[0] + y * image.stride[1], image.channel_stride,
                   image.stride[2] * every_pixel, map.data + z * map.stride[0] + y * map.stride[1],
-                  map.stride[2] * every_pixel, columns, select);
+                  map.stride[2] * every_pixel, columns, select,
+                  kept == nullptr ? nullptr : kept + row * strips_in_row(image));
       }
     });
     return passes;
@@ -179,6 +248,7 @@ private:
   detail::macenko_solver solver_;
   std::unique_ptr<macenko_counts> counts_;
   std::unique_ptr<detail::stain_tables> tables_;
+  std::unique_ptr<detail::rounded_strip[]> kept_;
 };
 
 // What fit does for fit_macenko: one result per image, or one for all of them.
@@ -192,10 +262,11 @@ void fit_on_cpu(const cpu& exec, const fit_macenko& how, std::span<const view<co
   how.check();
   const auto one = [&](const cpu& inside, std::size_t first, std::size_t last) {
     macenko_search search(how);
-    // What find_keys keeps is at most the keys of all pixels.
-    const bool alone = last - first == 1 && images[first].grid.voxels() <= std::int64_t{1} << 22;
     while (!search.done()) {
-      if (alone && search.find_keys(inside, images[first], selection, first)) continue;
+      if (last - first == 1) {
+        search.advance_alone(inside, images[first], selection, first);
+        continue;
+      }
       for (std::size_t i = first; i < last; ++i) search.add(inside, images[i], selection, i);
       search.advance();
     }

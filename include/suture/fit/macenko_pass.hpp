@@ -4,12 +4,11 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 #include <memory>
 #include <vector>
 
-#include "macenko_rounds.hpp"
+#include "../exec/level_table.hpp"
+#include "macenko_sift.hpp"
 #include "selection.hpp"
 
 namespace suture::detail {
@@ -30,110 +29,102 @@ struct stain_tables {
   }
 };
 
-// Where two neighbouring ranks are looked for: keys from low to high are kept, others are counted.
-struct key_window {
-  std::uint32_t low = 0, high = 0;
-  std::uint64_t below = 0, above = 0;
-  std::vector<std::uint32_t> inside;
+// Sums of products of densities below 2^23, over strips: a lane takes 128 of them, below 2^46, which add up in a double
+// without rounding.
+struct products_in_lanes {
+  static constexpr int width = 8, most_strips = 8;
+  static_assert(stain_strip / width * most_strips <= 128);
+  double sum[6][width] = {};
+  int strips = 0;
 
-  // By the coarse bins of a sample: where the rank among `count` keys should lie, give or take what chance may do.
-  bool aim(const std::uint64_t* bin, std::uint64_t rank, std::uint64_t count) {
-    std::uint64_t sampled = 0;
-    for (int i = 0; i < coarse_bins; ++i) sampled += bin[i];
-    if (sampled == 0) return false;
-    const auto n = static_cast<double>(sampled);
-    const double share = static_cast<double>(rank) / static_cast<double>(count);
-    const double slack = fma(3.5, math::sqrt(n * share * (1 - share)), 3.0);
-    const double most = fma(n, share, slack), least = fma(n, share, -slack);
-    const std::uint64_t first = least > 0 ? static_cast<std::uint64_t>(least) : 0;
-    const std::uint64_t last = most < n ? static_cast<std::uint64_t>(most) : sampled - 1;
-    std::uint32_t i = 0;
-    std::uint64_t before = 0;
-    while (before + bin[i] <= first) before += bin[i++];
-    low = first > 0 ? i << 11 : 0;
-    while (before + bin[i] <= last) before += bin[i++];
-    high = last + 1 < sampled ? (i << 11) + 2047 : macenko_keys - 1;
-    return true;
+  void add(const std::int32_t (&fixed)[3][stain_strip]) {
+    for (int i = 0; i < stain_strip; i += width)
+      for (int l = 0; l < width; ++l) {
+        const auto r = static_cast<double>(fixed[0][i + l]), g = static_cast<double>(fixed[1][i + l]),
+                   b = static_cast<double>(fixed[2][i + l]);
+        sum[0][l] = fma(r, r, sum[0][l]);
+        sum[1][l] = fma(r, g, sum[1][l]);
+        sum[2][l] = fma(r, b, sum[2][l]);
+        sum[3][l] = fma(g, g, sum[3][l]);
+        sum[4][l] = fma(g, b, sum[4][l]);
+        sum[5][l] = fma(b, b, sum[5][l]);
+      }
+    ++strips;
   }
-  template <int N>
-  void take(const std::uint32_t (&key)[N], int n) {
-    std::uint32_t lower = 0, within[N];
-    int kept = 0;
-    for (int i = 0; i < n; ++i) lower += key[i] < low ? 1 : 0;
-    for (int i = 0; i < n; ++i) {
-      within[kept] = key[i];
-      kept += key[i] - low <= high - low ? 1 : 0;
-    }
-    inside.insert(inside.end(), within, within + kept);
-    below += lower;
-    above += static_cast<std::uint32_t>(n - kept) - lower;
-  }
-  void add(const key_window& part) {
-    below += part.below;
-    above += part.above;
-    inside.insert(inside.end(), part.inside.begin(), part.inside.end());
-  }
-  // The keys of a rank and of the same or the next one where `first` keys lie below; false if they are not inside.
-  bool find(const std::uint64_t* rank, std::uint64_t first, std::uint32_t* key) {
-    if (rank[0] < first || rank[1] - first >= inside.size()) return false;
-    const auto at = inside.begin() + static_cast<std::ptrdiff_t>(rank[0] - first);
-    std::nth_element(inside.begin(), at, inside.end());
-    key[0] = *at;
-    key[1] = rank[1] == rank[0] ? *at : *std::min_element(at + 1, inside.end());
-    return true;
+  void give(macenko_totals& to) {
+    std::int64_t products[6] = {};
+    for (int k = 0; k < 6; ++k)
+      for (int l = 0; l < width; ++l) products[k] += static_cast<std::int64_t>(sum[k][l]);
+    to.add_products(products, 6);
+    *this = {};
   }
 };
 
-// Pixels whose angles have keys between two: in front of both planes through the origin of optical densities. Keys and
-// distances are rounded; the margin is a hundred times that, and what lies in it is not said to be between.
-struct angle_wedge {
-  float side[2][3] = {};
-  float margin;
+// The keys of a round: of angles, or of the concentrations of both stains.
+template <class T>
+struct macenko_keys_of {
+  const macenko_rules& rules;
+  const macenko_solver& solver;
+  const stain_tables& tables;
 
-  angle_wedge(const macenko_rules& r, const macenko_solver& s, std::uint32_t first, std::uint32_t last)
-      : margin(0x1p-14f * static_cast<float>(r.most_density)) {
-    if (first >= last) return;
-    float x[2], y[2];
-    direction_of_key(first, x[0], y[0]);
-    direction_of_key(last, x[1], y[1]);
+  bool angles() const { return solver.round <= fine_angles; }
+
+  // The optical densities of a pixel that is looked at.
+  void density(const T* at, std::int64_t channel_stride, float (&to)[3][stain_strip], int i) const {
     for (int c = 0; c < 3; ++c) {
-      side[0][c] = fma(x[0], s.plane[1][c], -(y[0] * s.plane[0][c]));
-      side[1][c] = fma(y[1], s.plane[0][c], -(x[1] * s.plane[1][c]));
+      const T value = at[c * channel_stride];
+      if constexpr (std::is_same_v<T, std::uint8_t>)
+        to[c][i] = tables.density[value];
+      else
+        to[c][i] = rules.density.density(fma(storage<T>::load(value), rules.to_255, 0.0f));
     }
   }
-  SUTURE_INLINE bool holds(float red, float green, float blue) const {
-    bool between = true;
-    for (const auto& d : side) between &= fma(d[0], red, fma(d[1], green, fma(d[2], blue, 0.0f))) > margin;
-    return between;
+
+  void operator()(const float (&density)[3][stain_strip], std::uint32_t (&key)[2][stain_strip]) const {
+    if (angles()) {
+      const macenko_solver s = solver;  // a copy, which stores to keys cannot change
+      for (int i = 0; i < stain_strip; ++i) key[0][i] = s.angle_key(density[0][i], density[1][i], density[2][i]);
+    } else if (solver.unmixing.penalised == 0) {
+      of_concentrations<false>(density, key);
+    } else {
+      of_concentrations<true>(density, key);
+    }
+  }
+
+private:
+  template <bool Penalised>
+  void of_concentrations(const float (&density)[3][stain_strip], std::uint32_t (&key)[2][stain_strip]) const {
+    const stain_unmixing unmixing = solver.unmixing;
+    const float scale = solver.scale;
+    for (int i = 0; i < stain_strip; ++i) {
+      const auto p = unmixing.mixture<Penalised>(density[0][i], density[1][i], density[2][i]);
+      for (int k = 0; k < 2; ++k) key[k][i] = macenko_key(p.c[k], scale);
+    }
   }
 };
 
-// As rows are passed in, a coarse round counts the keys of all pixels, or given windows keeps those inside.
 template <class T>
 struct macenko_pass {
-  static constexpr int width = 128;
+  static constexpr int width = stain_strip;
   static constexpr bool is_bytes = std::is_same_v<T, std::uint8_t>;
   static constexpr std::uint32_t all_ones = 0xffffffffu;
 
   const macenko_rules& rules;
   const macenko_solver& solver;
   const stain_tables& tables;
-  const bool in_windows;
-  key_window window[2];  // of the ranks 0 and 1, 2 and 3
   macenko_totals totals{};
+  products_in_lanes lanes;
   std::vector<std::uint32_t> bin;  // narrow counters stay in the first-level cache
 
-  macenko_pass(const macenko_rules& r, const macenko_solver& s, const stain_tables& t, const key_window* windows)
-      : rules(r), solver(s), tables(t), in_windows(windows != nullptr) {
-    if (in_windows)
-      std::copy_n(windows, 2, window);
-    else if (solver.counts_bins())
-      bin.resize(macenko_counts::bins);
+  macenko_pass(const macenko_rules& r, const macenko_solver& s, const stain_tables& t)
+      : rules(r), solver(s), tables(t) {
+    if (solver.counts_bins()) bin.resize(macenko_counts::bins);
   }
 
+  // In the round of sums `kept`, where it is given, receives the pixels.
   template <class Map, class Selector>
   void row(const T* values, std::int64_t channel_stride, std::int64_t stride, const Map* map, std::int64_t map_stride,
-           std::int64_t count, const Selector& select) {
+           std::int64_t count, const Selector& select, rounded_strip* kept = nullptr) {
     for (std::int64_t x = 0; x < count; x += width) {
       const auto n = static_cast<int>(std::min<std::int64_t>(width, count - x));
       if constexpr (std::is_same_v<Selector, everything::selector>) {
@@ -153,26 +144,19 @@ struct macenko_pass {
         continue;
       }
       if (wanted() == stained) find_stained();
-      if (solver.round == sums_round)
+      if (solver.round == sums_round) {
         sum();
-      else if (solver.round == refinement)
+        if (kept != nullptr) keep(kept[x / width]);
+      } else if (solver.round == refinement) {
         sum_refinement();
-      else if (in_windows)
-        sift();
-      else
+      } else {
         count_keys();
+      }
     }
   }
 
-  // Finds the keys that are still to be found; also at the end.
-  void take_sifted() {
-    std::uint32_t key[2][width];
-    find_keys(sifted, key);
-    for (int k = 0; k < 2; ++k) window[k].take(key[angles() ? 0 : k], held);
-    held = 0;
-  }
-
   void give(macenko_counts& to) {
+    lanes.give(totals);
     to.totals.add(totals);
     if (wide) to.add(*wide);
     for (std::size_t i = 0; i < bin.size(); ++i) to.bin[i] += bin[i];
@@ -195,9 +179,6 @@ private:
   std::int32_t marked[3][width];  // as in the tables
   std::uint8_t level[3][width];
   std::uint32_t looked[width], stained[width];
-  // Of windows: the optical densities whose keys are still to be found.
-  float sifted[3][width] = {};
-  int held = 0;
 
   void load(const T* from, std::int64_t channel_stride, std::int64_t stride, int n) {
     const bool levels = rules.by_light();
@@ -227,16 +208,8 @@ private:
   template <class V>
   static void look_up(const V (&table)[256], V (&to)[3][width], const T* from, std::int64_t channel_stride,
                       std::int64_t stride, int n) {
-    for (int c = 0; c < 3; ++c, from += channel_stride) {
-      const T* at = from;
-      int i = 0;
-      for (; i + 4 <= n; i += 4, at += 4 * stride) {  // by fours, which one store writes
-        const V four[4] = {table[at[0]], table[at[stride]], table[at[2 * stride]], table[at[3 * stride]]};
-        std::memcpy(to[c] + i, four, sizeof(four));
-      }
-      for (; i < n; ++i, at += stride) to[c][i] = table[*at];
-      std::fill(to[c] + n, to[c] + width, V{});
-    }
+    detail::look_up(table, to, from, channel_stride, stride, n);
+    for (auto& channel : to) std::fill(channel + n, channel + width, V{});
   }
 
   // 0 where they are not finite.
@@ -290,8 +263,31 @@ private:
     if constexpr (!is_bytes)
       for (int c = 0; c < 3; ++c)
         for (int i = 0; i < width; ++i) marked[c][i] = 2 * fixed_density(density[c][i]);
-    std::int64_t sums[3] = {}, products[6] = {};
+    if (!rules.fits_rounded()) return sum_wide();
+    std::int32_t fixed[3][width];
+    for (int c = 0; c < 3; ++c)
+      for (int i = 0; i < width; ++i) fixed[c][i] = marked[c][i] >> 1 & static_cast<std::int32_t>(stained[i]);
+    for (int c = 0; c < 3; ++c) {
+      std::int32_t total = 0;  // below 2^30
+      for (int i = 0; i < width; ++i) total += fixed[c][i];
+      totals.sum[c] += total;
+    }
+    count_pixels();
+    lanes.add(fixed);
+    if (lanes.strips == lanes.most_strips) lanes.give(totals);
+  }
+  void count_pixels() {
     std::uint32_t pixels[2] = {};
+    for (int i = 0; i < width; ++i) {
+      pixels[0] -= looked[i];
+      pixels[1] -= stained[i];
+    }
+    totals.pixels += pixels[0];
+    totals.stained += pixels[1];
+  }
+
+  void sum_wide() {
+    std::int64_t sums[3] = {}, products[6] = {};
     for (int i = 0; i < width; ++i) {
       const auto mask = static_cast<std::int32_t>(stained[i]);
       const std::int64_t r = marked[0][i] >> 1 & mask, g = marked[1][i] >> 1 & mask, b = marked[2][i] >> 1 & mask;
@@ -305,14 +301,18 @@ private:
       products[4] += g * b;
       products[5] += b * b;
     }
-    for (int i = 0; i < width; ++i) {
-      pixels[0] -= looked[i];
-      pixels[1] -= stained[i];
-    }
-    totals.pixels += pixels[0];
-    totals.stained += pixels[1];
+    count_pixels();
     for (int k = 0; k < 3; ++k) totals.sum[k] += sums[k];
-    add_products(products, 6);
+    totals.add_products(products, 6);
+  }
+
+  void keep(rounded_strip& to) const {
+    for (int c = 0; c < 3; ++c)
+      for (int i = 0; i < width; ++i) to.density[c][i] = static_cast<std::int16_t>(marked[c][i] >> 9);
+    for (int i = 0; i < width; ++i) {
+      to.looked[i] = static_cast<std::uint8_t>(looked[i] & 1);
+      to.stained[i] = static_cast<std::uint8_t>(stained[i] & 1);
+    }
   }
 
   void sum_refinement() {
@@ -337,14 +337,7 @@ private:
         products[4 + 2 * c] += fixed[c][i] * e;
       }
     }
-    add_products(products, 9);
-  }
-
-  void add_products(const std::int64_t* products, int count) {
-    for (int k = 0; k < count; ++k) {
-      totals.low[k] += products[k] & 0xffffffff;
-      totals.high[k] += products[k] >> 32;
-    }
+    totals.add_products(products, 9);
   }
 
   bool angles() const { return solver.round <= fine_angles; }
@@ -352,34 +345,9 @@ private:
     return solver.round >= coarse_concentrations && rules.how.concentrations_of_all ? looked : stained;
   }
 
-  // Calls f(a concentrations functor) by which loops need not choose.
-  template <class F>
-  void with_mixture(const F& f) const {
-    if (solver.unmixing.penalised == 0)
-      f([](const stain_unmixing& u, float x, float y, float z) { return u.mixture<false>(x, y, z); });
-    else
-      f([](const stain_unmixing& u, float x, float y, float z) { return u.mixture<true>(x, y, z); });
-  }
-
-  // Keys of the angles, or of the concentrations of both stains.
-  void find_keys(const float (&od)[3][width], std::uint32_t (&key)[2][width]) const {
-    const float *r = od[0], *g = od[1], *b = od[2];
-    const macenko_solver s = solver;  // a copy, which stores to keys cannot change
-    if (angles())
-      for (int i = 0; i < width; ++i) key[0][i] = s.angle_key(r[i], g[i], b[i]);
-    else
-      with_mixture([&](const auto& mixture) {
-        for (int i = 0; i < width; ++i) {
-          const stain_unmixing::pair p = mixture(s.unmixing, r[i], g[i], b[i]);
-          key[0][i] = macenko_key(p.c[0], s.scale);
-          key[1][i] = macenko_key(p.c[1], s.scale);
-        }
-      });
-  }
-
   void count_keys() {
     std::uint32_t key[2][width];
-    find_keys(density, key);
+    macenko_keys_of<T>{rules, solver, tables}(density, key);
     const std::uint32_t* counts = wanted();
     for (int k = 0; k < (angles() ? 1 : 2); ++k) {
       if (solver.round == coarse_angles || solver.round == coarse_concentrations) {
@@ -392,38 +360,6 @@ private:
           const std::int32_t where = solver.fine_bin(key[k][i], first, slots);
           if (counts[i] != 0 && where >= 0) ++bin[static_cast<std::size_t>(where)];
         }
-      }
-    }
-  }
-
-  // Most angles lie between the windows and most concentrations below both. A few operations find such pixels, and only
-  // for the others are keys worked out.
-  void sift() {
-    const float *r = density[0], *g = density[1], *b = density[2];
-    const std::uint32_t* counts = wanted();
-    std::uint8_t rest[width];
-    if (angles()) {
-      const angle_wedge between(rules, solver, window[0].high, window[1].low);
-      for (int i = 0; i < width; ++i) rest[i] = (counts[i] != 0) & !between.holds(r[i], g[i], b[i]);
-    } else {
-      with_mixture([&](const auto& mixture) {
-        const stain_unmixing unmixing = solver.unmixing;
-        const float scale = solver.scale;
-        const float first = key_as_float(window[0].low), second = key_as_float(window[1].low);
-        for (int i = 0; i < width; ++i) {
-          const stain_unmixing::pair p = mixture(unmixing, r[i], g[i], b[i]);
-          const float h = shifted_key(p.c[0], scale), e = shifted_key(p.c[1], scale);
-          rest[i] = (counts[i] != 0) & ((h >= first) | (e >= second));
-        }
-      });
-    }
-    for (int block = 0; block < width; block += 8) {
-      std::uint64_t any = 0;
-      std::memcpy(&any, rest + block, 8);
-      for (; any != 0; any &= any - 1) {
-        const int i = block + std::countr_zero(any) / 8;
-        for (int c = 0; c < 3; ++c) sifted[c][held] = density[c][i];
-        if (++held == width) take_sifted();
       }
     }
   }

@@ -109,6 +109,12 @@ struct macenko_totals {
   std::int64_t sum[3] = {};
   std::int64_t low[9] = {}, high[9] = {};
 
+  void add_products(const std::int64_t* products, int count) {
+    for (int k = 0; k < count; ++k) {
+      low[k] += products[k] & 0xffffffff;
+      high[k] += products[k] >> 32;
+    }
+  }
   void add(const macenko_totals& other) {
     const auto* from = reinterpret_cast<const std::uint64_t*>(&other);
     auto* to = reinterpret_cast<std::uint64_t*>(this);
@@ -154,6 +160,8 @@ struct macenko_rules {
   stain_unmixing fallback_unmixing;
 
   SUTURE_HD bool by_light() const { return how.stained >= stained_rule::luminosity; }
+  // Densities in units of 2^-20 are below 2^23.
+  bool fits_rounded() const { return most_density < 7.99; }
   SUTURE_HD bool dense(float od) const {
     return how.stained == stained_rule::all_at_least ? od >= how.least_density : od > how.least_density;
   }

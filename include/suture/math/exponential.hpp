@@ -152,20 +152,50 @@ SUTURE_FN float exp2(float x) {
   return detail::scale_by_power(detail::exp2_fraction(f), rounded);
 }
 
-// e^x. 0.90 ulp.
-SUTURE_FN float exp(float x) {
-  const float bounded = detail::clamp(x, -105.0f, 90.0f);
-  const float rounded = fma(bounded, 0x1.715476p0f, detail::round_magic);
-  const float n = rounded - detail::round_magic;
-  const float f = fma(n, 0x1.05c610p-29f, fma(n, -0x1.62e430p-1f, bounded));
+namespace detail {
+
+// e^(x - n ln 2), near 1.
+SUTURE_FN float exp_fraction(float x, float n) {
+  const float f = fma(n, 0x1.05c610p-29f, fma(n, -0x1.62e430p-1f, x));
   float p = 0x1.6ac74ep-10f;
   p = fma(p, f, 0x1.123de0p-7f);
   p = fma(p, f, 0x1.555858p-5f);
   p = fma(p, f, 0x1.55548cp-3f);
   p = fma(p, f, 0x1.fffffcp-2f);
   p = fma(p, f, 1.0f);
-  return detail::scale_by_power(fma(p, f, 1.0f), rounded);
+  return fma(p, f, 1.0f);
 }
+
+}  // namespace detail
+
+// e^x. 0.90 ulp.
+SUTURE_FN float exp(float x) {
+  const float bounded = detail::clamp(x, -105.0f, 90.0f);
+  const float rounded = fma(bounded, 0x1.715476p0f, detail::round_magic);
+  return detail::scale_by_power(detail::exp_fraction(bounded, rounded - detail::round_magic), rounded);
+}
+
+namespace detail {
+
+// exp(x) in place of every x of a row, without what only larger arguments need: where each is in [-80, 80]. Otherwise
+// false, and the row stays as it is.
+template <int Count>
+SUTURE_INLINE bool exp_of_row(float (&x)[Count]) {
+  std::uint32_t most = 0;
+  for (int i = 0; i < Count; ++i) {
+    const std::uint32_t magnitude = bit_cast<std::uint32_t>(x[i]) & 0x7fffffffu;
+    most = magnitude > most ? magnitude : most;
+  }
+  if (most > 0x42a00000u) return false;
+  for (int i = 0; i < Count; ++i) {
+    const float rounded = fma(x[i], 0x1.715476p0f, round_magic);
+    const float value = exp_fraction(x[i], rounded - round_magic);
+    x[i] = bit_cast<float>(bit_cast<std::uint32_t>(value) + (bit_cast<std::uint32_t>(rounded) << 23));
+  }
+  return true;
+}
+
+}  // namespace detail
 
 // log2 x. 1.47 ulp; exact for powers of two. 0 gives -infinity, negative x not a number.
 SUTURE_FN float log2(float x) { return detail::log2_of_parts(detail::split_for_log(x)); }

@@ -52,10 +52,29 @@ struct macenko_normalize {
       const stain_basis& basis = of(item);
       if (basis.unchanged != 0) return;
       const tile t = tile_of(basis);
+      for (int c = 0; c < 3; ++c)
+        for (int l = 0; l < N; ++l) v[c][l] = t.map.bounded(fma(v[c][l], t.to_255, 0.0f));
+      for (int c = 0; c < 3; ++c)
+        for (int l = 0; l < N; ++l) v[c][l] = t.map.density_of_bounded(v[c][l]);
+      finish_lanes(&v, 1, item);
+    }
+    // The same in two parts: the optical densities of 8-bit levels, unless the tile is left as it is, and the rest of
+    // some strips.
+    bool begin(std::int32_t item, float (&density)[256]) const {
+      const stain_basis& basis = of(item);
+      const tile t = tile_of(basis);
+      for (int i = 0; i < 256; ++i) density[i] = t.density(static_cast<float>(i));
+      return basis.unchanged == 0;
+    }
+    template <int N>
+    SUTURE_INLINE void finish_lanes(float (*v)[3][N], int strips, std::int32_t item) const {
+      const stain_basis& basis = of(item);
+      const tile t = tile_of(basis);
+      const functor mine = *this;  // stores to the lanes cannot be stores to a copy
       if (basis.unmixing.penalised == 0)
-        apply_tile<false>(t, v);
+        for (int s = 0; s < strips; ++s) mine.apply_tile<false>(t, v[s]);
       else
-        apply_tile<true>(t, v);
+        for (int s = 0; s < strips; ++s) mine.apply_tile<true>(t, v[s]);
     }
 
   private:
@@ -84,25 +103,30 @@ struct macenko_normalize {
 
     template <bool Penalised, int N>
     SUTURE_INLINE void apply_tile(const tile& t, float (&v)[3][N]) const {
-      const functor mine = *this;  // stores to the lanes cannot be stores to a copy
       float h[N], e[N];
-      for (int c = 0; c < 3; ++c)
-        for (int l = 0; l < N; ++l) v[c][l] = t.map.bounded(fma(v[c][l], t.to_255, 0.0f));
-      for (int c = 0; c < 3; ++c)
-        for (int l = 0; l < N; ++l) v[c][l] = t.map.density_of_bounded(v[c][l]);
       for (int l = 0; l < N; ++l) {
         const detail::stain_unmixing::pair p = t.template scaled<Penalised>(v[0][l], v[1][l], v[2][l]);
         h[l] = p.c[0];
         e[l] = p.c[1];
       }
+      float w[3 * N];  // all channels in a row
       for (int c = 0; c < 3; ++c)
-        for (int l = 0; l < N; ++l) v[c][l] = fma(mine.stains[c][0], h[l], fma(mine.stains[c][1], e[l], 0.0f));
-      for (int c = 0; c < 3; ++c)
-        for (int l = 0; l < N; ++l) v[c][l] = t.map.intensity(v[c][l]);
+        for (int l = 0; l < N; ++l) w[c * N + l] = -fma(stains[c][0], h[l], fma(stains[c][1], e[l], 0.0f));
+      const bool plain = math::detail::exp_of_row(w);
+      if (!plain)
+        for (float& x : w) x = math::exp(x);
+      for (float& x : w) x = fma(t.map.white, x, 0.0f);
+      for (float& x : w) x = math::detail::select(x > 255.0f, over, x);
       const auto write = [&](auto rule) {  // a loop for each rule, so that none has a choice in it
+        const float from_255 = t.from_255;
         for (int c = 0; c < 3; ++c)
-          for (int l = 0; l < N; ++l) v[c][l] = mine.written(t, v[c][l], rule);
+          for (int l = 0; l < N; ++l) v[c][l] = fma(rounded_number(w[c * N + l], rule), from_255, 0.0f);
       };
+      if (!plain && rounding != stain_rounding::unrounded) {
+        for (float& x : w) x = rounded(x, rounding);
+        write(std::integral_constant<stain_rounding, stain_rounding::unrounded>{});
+        return;
+      }
       using enum stain_rounding;
       if (rounding == unrounded)
         write(std::integral_constant<stain_rounding, unrounded>{});
@@ -128,6 +152,14 @@ struct macenko_normalize {
       return fma(rounded(math::detail::select(x > 255.0f, over, x), rule), t.from_255, 0.0f);
     }
 
+    // The same of what is a number.
+    template <stain_rounding Rule>
+    SUTURE_FN static float rounded_number(float x, std::integral_constant<stain_rounding, Rule>) {
+      if constexpr (Rule == stain_rounding::truncated)
+        return static_cast<float>(static_cast<std::int32_t>(x + 0x1p-12f));
+      else
+        return rounded(x, Rule);
+    }
     // Of x in 0 .. 255: in [2^23, 2^24) a float's last bit counts ones.
     SUTURE_FN static float rounded(float x, stain_rounding rule) {
       using math::detail::select;

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a Macenko fit on the CPU finds the keys at a percentile without counting all of them. Its first round keeps the
+// densities of every pixel, rounded to 16 bits. By a sample of pixels the wanted keys are likely to lie in a window;
+// the rounded densities say of most pixels on which side of it they are, and only of the others the key is worked out.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <vector>
+
+#include "macenko_rounds.hpp"
+
+namespace suture::detail {
+
+inline constexpr int stain_strip = 128;
+
+// Pixels side by side. Densities below 8 in units of 2^-12, rounded down; 1 where a pixel is looked at and where it is
+// stained.
+struct rounded_strip {
+  std::int16_t density[3][stain_strip];
+  std::uint8_t looked[stain_strip], stained[stain_strip];
+};
+inline constexpr float rounded_unit = 0x1p-12f;
+
+// Where two neighbouring ranks are looked for: keys from low to high are kept, others are counted.
+struct key_window {
+  std::uint32_t low = 0, high = 0;
+  std::uint64_t below = 0, above = 0;
+  std::vector<std::uint32_t> inside;
+
+  // By the coarse bins of a sample: where the rank among `count` keys should lie, give or take what chance may do.
+  bool aim(const std::uint64_t* bin, std::uint64_t rank, std::uint64_t count) {
+    std::uint64_t sampled = 0;
+    for (int i = 0; i < coarse_bins; ++i) sampled += bin[i];
+    if (sampled == 0) return false;
+    const auto n = static_cast<double>(sampled);
+    const double share = static_cast<double>(rank) / static_cast<double>(count);
+    const double slack = fma(3.5, math::sqrt(n * share * (1 - share)), 3.0);
+    const double most = fma(n, share, slack), least = fma(n, share, -slack);
+    const std::uint64_t first = least > 0 ? static_cast<std::uint64_t>(least) : 0;
+    const std::uint64_t last = most < n ? static_cast<std::uint64_t>(most) : sampled - 1;
+    std::uint32_t i = 0;
+    std::uint64_t before = 0;
+    while (before + bin[i] <= first) before += bin[i++];
+    low = first > 0 ? i << 11 : 0;
+    while (before + bin[i] <= last) before += bin[i++];
+    high = last + 1 < sampled ? (i << 11) + 2047 : macenko_keys - 1;
+    return true;
+  }
+  template <int N>
+  void take(const std::uint32_t (&key)[N], int n) {
+    std::uint32_t lower = 0, within[N];
+    int kept = 0;
+    for (int i = 0; i < n; ++i) lower += key[i] < low ? 1 : 0;
+    for (int i = 0; i < n; ++i) {
+      within[kept] = key[i];
+      kept += key[i] - low <= high - low ? 1 : 0;
+    }
+    inside.insert(inside.end(), within, within + kept);
+    below += lower;
+    above += static_cast<std::uint32_t>(n - kept) - lower;
+  }
+  void add(const key_window& part) {
+    below += part.below;
+    above += part.above;
+    inside.insert(inside.end(), part.inside.begin(), part.inside.end());
+  }
+  // The keys of a rank and of the same or the next one where `first` keys lie below; false if they are not inside.
+  bool find(const std::uint64_t* rank, std::uint64_t first, std::uint32_t* key) {
+    if (rank[0] < first || rank[1] - first >= inside.size()) return false;
+    const auto at = inside.begin() + static_cast<std::ptrdiff_t>(rank[0] - first);
+    std::nth_element(inside.begin(), at, inside.end());
+    key[0] = *at;
+    key[1] = rank[1] == rank[0] ? *at : *std::min_element(at + 1, inside.end());
+    return true;
+  }
+};
+
+// What says of a pixel by its rounded densities alone that its key cannot be in a window.
+class stain_sieve {
+public:
+  stain_sieve(const macenko_rules& r, const macenko_solver& s, const key_window (&window)[2])
+      : unmixing_(s.unmixing), angles_(s.round == coarse_angles), all_(!angles_ && r.how.concentrations_of_all) {
+    // Keys are rounded as well, by a hundredth of this.
+    const float rounding = 0x1p-14f * static_cast<float>(r.most_density);
+    if (angles_) {
+      least_[0] = least_[1] = rounding;
+      // Between the windows lies what is in front of both planes through the origin and one of their ends.
+      if (window[0].high >= window[1].low) return;
+      float x[2], y[2];
+      direction_of_key(window[0].high, x[0], y[0]);
+      direction_of_key(window[1].low, x[1], y[1]);
+      for (int c = 0; c < 3; ++c) {
+        side_[0][c] = fma(x[0], s.plane[1][c], -(y[0] * s.plane[0][c]));
+        side_[1][c] = fma(y[1], s.plane[0][c], -(x[1] * s.plane[1][c]));
+      }
+      for (int k = 0; k < 2; ++k)
+        for (int c = 0; c < 3; ++c) {
+          least_[k] = fma(rounded_unit, magnitude(side_[k][c]), least_[k]);
+          side_[k][c] = fma(side_[k][c], rounded_unit, 0.0f);
+        }
+      return;
+    }
+    for (int k = 0; k < 2; ++k) {
+      float slope = 0;
+      for (int c = 0; c < 3; ++c) slope += magnitude(unmixing_.row[k][c]) + magnitude(unmixing_.alone[k][c]);
+      least_[k] = math::detail::divide(key_as_float(window[k].low) - 0x1.8p23f - 1, s.scale) -
+                  fma(slope, rounding + rounded_unit, 0.0f);
+    }
+  }
+
+  // 1 for pixels whose keys are to be found, otherwise 0.
+  void sift(const rounded_strip& s, std::uint8_t (&rest)[stain_strip]) const {
+    if (angles_)
+      sift_angles(s, rest);
+    else if (unmixing_.penalised == 0)
+      sift_concentrations<false>(s, rest);
+    else
+      sift_concentrations<true>(s, rest);
+  }
+
+private:
+  static float magnitude(float x) { return x < 0 ? -x : x; }
+
+  void sift_angles(const rounded_strip& s, std::uint8_t (&rest)[stain_strip]) const {
+    const stain_sieve mine = *this;  // stores to rest cannot change a copy
+    for (int i = 0; i < stain_strip; ++i) {
+      const auto r = static_cast<float>(s.density[0][i]), g = static_cast<float>(s.density[1][i]),
+                 b = static_cast<float>(s.density[2][i]);
+      const auto distance = [&](const float(&d)[3]) { return fma(d[0], r, fma(d[1], g, fma(d[2], b, 0.0f))); };
+      const float first = distance(mine.side_[0]), second = distance(mine.side_[1]);
+      const bool between = (first > mine.least_[0]) & (second > mine.least_[1]);
+      rest[i] = s.stained[i] & static_cast<std::uint8_t>(!between);
+    }
+  }
+  template <bool Penalised>
+  void sift_concentrations(const rounded_strip& s, std::uint8_t (&rest)[stain_strip]) const {
+    const stain_sieve mine = *this;
+    const std::uint8_t* const wanted = all_ ? s.looked : s.stained;
+    for (int i = 0; i < stain_strip; ++i) {
+      const auto density = [&](int c) { return fma(static_cast<float>(s.density[c][i]), rounded_unit, 0.0f); };
+      const stain_unmixing::pair p = mine.unmixing_.mixture<Penalised>(density(0), density(1), density(2));
+      const bool high = (p.c[0] >= mine.least_[0]) | (p.c[1] >= mine.least_[1]);
+      rest[i] = wanted[i] & static_cast<std::uint8_t>(high);
+    }
+  }
+
+  stain_unmixing unmixing_;
+  float side_[2][3] = {};
+  float least_[2] = {};
+  bool angles_, all_;
+};
+
+// Appends the places where rest is 1 to a list that has room for 4 more than there are. Without a branch for each:
+// where they are is hard to predict.
+inline void append_places(const std::uint8_t (&rest)[stain_strip], std::int32_t first, std::int32_t* list,
+                          std::int32_t& count) {
+  for (int block = 0; block < stain_strip; block += 64) {
+    std::uint64_t any = 0;
+    for (int k = 0; k < 64; k += 8) {
+      std::uint64_t eight = 0;
+      std::memcpy(&eight, rest + block + k, 8);
+      any |= (eight * 0x0102040810204080u) >> 56 << k;  // a bit for each byte
+    }
+    const int n = std::popcount(any);
+    for (int done = 0; done < n; done += 4)
+      for (int k = 0; k < 4; ++k, any &= any - 1) list[count + done + k] = first + block + std::countr_zero(any);
+    count += n;
+  }
+}
+
+}  // namespace suture::detail
