@@ -169,10 +169,10 @@ TEST(plan, coordinates_out_of_reach) {
 TEST(run, null_pointer) {
   batch b;
   b.in[1].data = nullptr;
-  expect_parts(b.run_error(), {"image", "sample 1", "null"});
+  expect_parts(b.run_error(), {"image", "sample 1", "input: null pointer"});
   batch c;
   c.seg_out[0].data = nullptr;
-  expect_parts(c.run_error(), {"labels", "sample 0", "null"});
+  expect_parts(c.run_error(), {"labels", "sample 0", "output: null pointer"});
 }
 
 TEST(run, misaligned_pointer) {
@@ -200,6 +200,12 @@ TEST(run, output_of_wrong_shape) {
   batch c;
   c.out[0].channels = 2;
   expect_parts(c.run_error(), {"image", "sample 0", "2 channels"});
+}
+
+TEST(run, negative_threads) {
+  batch b;
+  const auto p = plan(flip{} | cast<std::int16_t>{}, b.grids);
+  expect_parts(error_of([&] { run(cpu{.threads = -3}, p, image(b.in, b.out)); }), {"cpu", "threads -3"});
 }
 
 TEST(run, wrong_number_of_views) {

@@ -53,6 +53,8 @@ auto bind(std::span<const view<In>> in, std::span<const view<Out>> out, const Co
 
 template <class Range>
 auto as_views(const Range& r) {
+  static_assert(std::ranges::contiguous_range<const Range>,
+                "suture: bind a view, as suture::contiguous(pointer, grid) makes it, or a contiguous range of views");
   using value = std::ranges::range_value_t<Range>;
   return std::span<const value>(std::ranges::data(r), std::ranges::size(r));
 }

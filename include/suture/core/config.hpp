@@ -60,8 +60,11 @@
 #define SUTURE_KEEP_LOOP
 #endif
 
+#if __cplusplus < 202002L
+#error "suture: needs C++20; compile this file with -std=c++20"
+#endif
+
 // Same bits everywhere needs IEEE arithmetic: no reassociation, no flush to zero, no approximate division.
-#if defined(__FAST_MATH__) || defined(__USE_FAST_MATH__) ||                                          \
-    (defined(__CUDACC__) && defined(__CUDA_FTZ) && __CUDA_FTZ)
+#if defined(__FAST_MATH__) || defined(__USE_FAST_MATH__) || (defined(__CUDACC__) && defined(__CUDA_FTZ) && __CUDA_FTZ)
 #error "suture: -ffast-math / --use_fast_math changes results; compile this file without it"
 #endif

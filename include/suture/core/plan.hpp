@@ -304,6 +304,8 @@ private:
 template <class Pipeline, class Batch>
 auto plan(const Pipeline& operations, const Batch& batch, const settings& s = {}) {
   const auto c = as_chain(operations);
+  static_assert(std::ranges::range<Batch>,
+                "suture: plan takes a range of grids or views, one per sample; a single one as std::span(&x, 1)");
   using value = std::ranges::range_value_t<Batch>;
   if constexpr (std::is_same_v<value, grid>) {
     return planned<std::remove_const_t<decltype(c)>>(c, std::span<const grid>(batch), s);

@@ -161,7 +161,7 @@ void check_levels(const Binding& b, std::size_t i, const site& where) {
     require(views.size() == b.samples(), where, "level ", l, " has ", views.size(), " views for ", b.samples(),
             " samples");
     const auto& level = views[i];
-    check(level, where);
+    check(level, where, "level: ");
     require(level.channels == full.channels, where, "level ", l, " has ", level.channels, " channels, the output ",
             full.channels);
     for (int k = 0; k < 3; ++k)
@@ -187,7 +187,7 @@ void check_binding(const Plan& plan, const Binding& b) {
   for (std::size_t i = 0; i < plan.size(); ++i) {
     const site where{name, static_cast<std::int64_t>(i)};
     const auto in = b.source(i);
-    check(in, where);
+    check(in, where, "input: ");
     if constexpr (Plan::pipeline_type::is_colour && !Binding::is_label)
       require(in.channels == 3, where, "operations on colour take 3 channels (red, green, blue), the image has ",
               in.channels);
@@ -206,7 +206,7 @@ void check_binding(const Plan& plan, const Binding& b) {
                 in.stride, " exceed 2^28 elements along an axis");
     if (!b.out.empty()) {
       const auto& out = b.out[i];
-      check(out, where);
+      check(out, where, "output: ");
       require(out.grid.extents == plan.output_grid(i).extents, where, "output extents ", out.grid.extents,
               " differ from the planned ", plan.output_grid(i).extents);
       if constexpr (Binding::to_channels) {

@@ -72,19 +72,20 @@ byte_range bytes(const view<T>& v) {
   return {base + static_cast<std::uintptr_t>(low * size), base + static_cast<std::uintptr_t>((high + 1) * size)};
 }
 
+// `role` stands in messages, "output: " say, where a sample has several views.
 template <class T>
-void check(const view<T>& v, const site& where) {
-  require(v.data != nullptr, where, "null pointer");
-  require(reinterpret_cast<std::uintptr_t>(v.data) % alignof(T) == 0, where, "pointer ",
+void check(const view<T>& v, const site& where, std::string_view role = "") {
+  require(v.data != nullptr, where, role, "null pointer");
+  require(reinterpret_cast<std::uintptr_t>(v.data) % alignof(T) == 0, where, role, "pointer ",
           static_cast<const void*>(v.data), " is not aligned to ", alignof(T), " bytes");
   check(v.grid, where);
-  require(v.channels > 0 && v.channels <= 65535, where, "channels ", v.channels, " must be in 1..65535");
+  require(v.channels > 0 && v.channels <= 65535, where, role, "channels ", v.channels, " must be in 1..65535");
   std::int64_t reach = 1;
   const auto extend = [&](std::int64_t count, std::int64_t stride) {
     std::int64_t span = 0;
     require(!__builtin_mul_overflow(count - 1, stride < 0 ? -stride : stride, &span) &&
                 !__builtin_add_overflow(reach, span, &reach) && reach < (std::int64_t{1} << 58),
-            where, "extents ", v.grid.extents, " with strides ", v.stride, " overflow 64 bits");
+            where, role, "extents ", v.grid.extents, " with strides ", v.stride, " overflow 64 bits");
   };
   for (int k = 0; k < 3; ++k) extend(v.grid.extents[k], v.stride[k]);
   extend(v.channels, v.channel_stride);

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <span>
 
+#include "../core/error.hpp"
+
 namespace suture {
 
 // Runs on the calling host. threads = 0 takes OpenMP's default. Without a workspace, one is allocated for the run; with
@@ -21,6 +23,7 @@ namespace detail {
 // f(i) for i in [0, n), in any order, on any thread.
 template <class F>
 void parallel_for(int threads, std::int64_t n, const F& f) {
+  require(threads >= 0, {"cpu"}, "threads ", threads, " must not be negative; 0 takes all");
 #if defined(_OPENMP)
   if (threads == 1 || n < 2) {
     for (std::int64_t i = 0; i < n; ++i) f(i);

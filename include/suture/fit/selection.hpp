@@ -175,7 +175,7 @@ void check_sample(std::string_view name, const view<const T>& image, const Selec
   if constexpr (Selection::has_map) {
     require(sample < selection.samples(), where, "only ", selection.samples(), " masks or label maps");
     const auto map = selection.map(sample);
-    check(map, where);
+    check(map, where, "mask or label map: ");
     require(map.grid.extents == image.grid.extents, where, "mask or label map of extents ", map.grid.extents,
             ", image of extents ", image.grid.extents);
     require(map.channels == 1, where, "mask or label map with ", map.channels, " channels; it must have one");

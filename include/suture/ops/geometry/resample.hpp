@@ -110,10 +110,10 @@ struct resample {
       target[k] = spacing_mm[k] > 0 ? spacing_mm[k] : input.spacing[k];
       const double voxels =
           detail::resampled_extent(map, static_cast<double>(input.extents[k]), input.spacing[k], target[k]);
-      require(extents[k] > 0 || voxels >= 1, where, "spacing ", target, " leaves no voxel of the volume ",
+      require(extents[k] > 0 || voxels >= 1, where, "spacing_mm ", spacing_mm, " leaves no voxel of the volume ",
               input.extents, " with spacing ", input.spacing);
-      require(extents[k] > 0 || voxels <= 2097152, where, "spacing ", target, " makes ", voxels, " voxels along axis ",
-              k, "; at most 2097152 are possible");
+      require(extents[k] > 0 || voxels <= 2097152, where, "spacing_mm ", spacing_mm, " makes ", voxels,
+              " voxels along axis ", k, "; at most 2097152 are possible");
       size[k] = extents[k] > 0 ? extents[k] : static_cast<std::int64_t>(voxels);
     }
     return detail::resample_step(input, map, size, target, where);
