@@ -19,6 +19,13 @@
 #define SUTURE_INLINE inline
 #endif
 
+// Keeps a function that many others call in one place.
+#if defined(__GNUC__) || defined(__clang__)
+#define SUTURE_APART __attribute__((noinline))
+#else
+#define SUTURE_APART
+#endif
+
 // `SUTURE_FN` marks a function that runs on host and device and is part of a per-voxel loop.
 #if defined(__CUDACC__)
 #define SUTURE_FN __host__ __device__ __forceinline__

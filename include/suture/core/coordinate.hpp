@@ -6,6 +6,9 @@
 
 #include <cmath>
 #include <cstdint>
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
 
 #include "numeric.hpp"
 #include "vec.hpp"
@@ -23,7 +26,12 @@ struct fixed_map {
 };
 
 inline std::uint64_t to_fixed(double x) {
-  return static_cast<std::uint64_t>(static_cast<std::int64_t>(std::llrint(std::ldexp(x, fixed_fraction_bits))));
+  const double scaled = x * static_cast<double>(std::uint64_t{1} << fixed_fraction_bits);  // exact
+#if defined(__SSE2__)
+  return static_cast<std::uint64_t>(_mm_cvtsd_si64(_mm_set_sd(scaled)));  // what llrint is, without a call
+#else
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(std::llrint(scaled)));
+#endif
 }
 
 inline fixed_map to_fixed(const affine_map& a) {

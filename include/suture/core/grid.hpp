@@ -3,7 +3,9 @@
 // physical position of an index p is origin + direction * (spacing * p), millimetres, axes in order (z, y, x).
 #pragma once
 
+#include <cfloat>
 #include <cmath>
+#include <cstring>
 
 #include "error.hpp"
 #include "fields.hpp"
@@ -25,7 +27,7 @@ struct grid {
     return {0.5 * static_cast<double>(extents[0] - 1), 0.5 * static_cast<double>(extents[1] - 1),
             0.5 * static_cast<double>(extents[2] - 1)};
   }
-  affine_map index_to_physical() const { return {direction * diagonal(spacing), origin}; }
+  affine_map index_to_physical() const { return {scaled_columns(direction, spacing), origin}; }
   affine_map physical_to_index() const { return inverse(index_to_physical()); }
 };
 
@@ -43,7 +45,21 @@ inline grid grid_from_itk(const std::int64_t (&size)[3], const double (&spacing)
   return g;
 }
 
-inline void check(const grid& g, const site& where) {
+namespace detail {
+
+// The direction aside; in one, since hardly any grid is not.
+inline bool sound(const grid& g) {
+  constexpr auto most = std::uint64_t{1} << 21;
+  bool good = true;
+  for (int k = 0; k < 3; ++k)
+    good = good && static_cast<std::uint64_t>(g.extents[k]) - 1 < most && g.spacing[k] > 0 &&
+           g.spacing[k] <= DBL_MAX && std::abs(g.origin[k]) <= DBL_MAX;
+  const auto voxels = static_cast<std::uint64_t>(g.extents[0]) * static_cast<std::uint64_t>(g.extents[1]) *
+                      static_cast<std::uint64_t>(g.extents[2]);
+  return good && voxels <= std::uint64_t{1} << 56;
+}
+
+inline void explain_unsound(const grid& g, const site& where) {
   std::int64_t voxels = 1;
   for (int k = 0; k < 3; ++k) {
     require(g.extents[k] > 0, where, "extents ", g.extents, " must be positive");
@@ -57,6 +73,14 @@ inline void check(const grid& g, const site& where) {
             " must be positive and finite");
     require(std::isfinite(g.origin[k]), where, "origin ", g.origin, " must be finite");
   }
+}
+
+}  // namespace detail
+
+// `known`, where given, is a grid that has passed: its direction is not looked at again.
+inline void check(const grid& g, const site& where, const grid* known = nullptr) {
+  if (!detail::sound(g)) detail::explain_unsound(g, where);
+  if (known && std::memcmp(&g.direction, &known->direction, sizeof g.direction) == 0) return;
   for (int i = 0; i < 3; ++i)
     for (int j = 0; j < 3; ++j) {
       double dot = 0;

@@ -5,8 +5,11 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <optional>
 #include <ranges>
+#include <variant>
 #include <vector>
 
 #include "binding.hpp"
@@ -40,14 +43,23 @@ constexpr int kind_of() {
     return -1;
 }
 
-// What a plan keeps of an operation for one sample: what it drew.
-struct nothing_drawn {};
+// What a plan keeps of an operation for one sample. Of a random one that moves voxels: what it drew or, where it is
+// off, the grid it would have been drawn on. Those of values are drawn again when somebody asks.
+struct nothing_kept {};
 template <class Op>
 struct kept_drawing {
-  using type = nothing_drawn;
+  using type = nothing_kept;
 };
 template <random_operation Op>
-struct kept_drawing<Op> {
+requires(role_of<Op>() != role::value) struct kept_drawing<Op> {
+  using type = std::variant<std::monostate, grid, drawing<drawn_t<Op>>>;
+};
+template <class Op>
+struct changed_drawing {
+  using type = nothing_kept;
+};
+template <random_operation Op>
+struct changed_drawing<Op> {
   using type = std::optional<drawing<drawn_t<Op>>>;
 };
 
@@ -65,6 +77,15 @@ constexpr std::uint16_t operation_id() {
   int ordinal = 0;
   for (std::size_t j = 0; j != I; ++j) ordinal += kinds[j] == kinds[I] ? 1 : 0;
   return static_cast<std::uint16_t>(kinds[I] * 16 + ordinal);
+}
+
+// How many operations before I are random.
+template <std::size_t I, class... Ops>
+constexpr std::size_t random_before(const chain<Ops...>*) {
+  constexpr std::array<bool, sizeof...(Ops)> random{random_operation<Ops>...};
+  std::size_t n = 0;
+  for (std::size_t i = 0; i < I; ++i) n += random[i] ? 1 : 0;
+  return n;
 }
 
 // At most 16 random operations of a kind, kinds below 4096: then ids are distinct.
@@ -99,7 +120,7 @@ public:
   // change.operator()<I>(drawing, sample) has its way with what operation I drew.
   template <class Change>
   planned(const chain_type& operations, std::span<const grid> batch, const settings& s, const Change& change)
-      : settings_(s), ids_(s.sample_ids.begin(), s.sample_ids.end()) {
+      : operations_(operations), settings_(s), ids_(s.sample_ids.begin(), s.sample_ids.end()) {
     settings_.sample_ids = {};
     require(!batch.empty(), {"plan"}, "the batch is empty");
     require(batch.size() <= 65535, {"plan"}, "batch of ", batch.size(), " samples exceeds 65535");
@@ -109,92 +130,150 @@ public:
     else
       require(s.sample_ids.empty() || s.sample_ids.size() == batch.size(), {"plan"}, s.sample_ids.size(),
               " sample ids for ", batch.size(), " samples");
-    read_rule(operations, std::index_sequence_for<Ops...>{});
-    items_.resize(batch.size());
-    geometry_.resize(batch.size());
-    drawn_.resize(batch.size());
+    constexpr std::index_sequence_for<Ops...> every{};
+    read_rule(every);
+    if constexpr (changes<Change>) changed_.resize(batch.size());
+    samples_.reserve(batch.size());
+    rows_type rows;
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      sample_ = static_cast<std::int64_t>(i);
-      check(batch[i], {"plan", sample_});
-      geometry_[i].source = geometry_[i].output = batch[i];
-      plan_sample(operations, change, items_[i], geometry_[i], std::index_sequence_for<Ops...>{});
-      finish(items_[i], geometry_[i]);
+      if (i % lanes == 0) make_rows(rows, i, every);
+      const site where{"plan", static_cast<std::int64_t>(i)};
+      check(batch[i], where, i > 0 ? &batch[i - 1] : nullptr);
+      sample_plan& p = samples_.emplace_back(batch[i]);
+      plan_sample(i, p, rows, change, every);
+      finish(where, p.item, p.geometry);
     }
   }
 
-  std::size_t size() const { return items_.size(); }
+  std::size_t size() const { return samples_.size(); }
   static constexpr int stages() { return pipeline_type::stages; }
-  const item_type& sample(std::size_t i) const { return items_[i]; }
+  const item_type& sample(std::size_t i) const { return samples_[i].item; }
   const typename pipeline_type::sampling_type& rule() const { return rule_; }
   std::int64_t control_vectors() const { return control_vectors_; }
 
-  const grid& source_grid(std::size_t i) const { return geometry_[i].source; }
-  const grid& output_grid(std::size_t i) const { return geometry_[i].output; }
+  const grid& source_grid(std::size_t i) const { return geometry(i).source; }
+  const grid& output_grid(std::size_t i) const { return geometry(i).output; }
   std::vector<grid> output_grids() const {
     std::vector<grid> g;
-    for (const auto& each : geometry_) g.push_back(each.output);
+    g.reserve(size());
+    for (const auto& each : samples_) g.push_back(each.geometry.output);
     return g;
   }
-  const detail::sample_geometry& geometry(std::size_t i) const { return geometry_[i]; }
-  std::span<const detail::sample_geometry> geometry() const { return geometry_; }
+  const detail::sample_geometry& geometry(std::size_t i) const { return samples_[i].geometry; }
+  detail::geometry_list geometry() const { return {&samples_[0].geometry, sizeof(sample_plan), size()}; }
 
   // What it was planned with. Without ids every sample has the id 0.
   std::uint64_t seed() const { return settings_.seed; }
   std::uint32_t epoch() const { return settings_.epoch; }
   bool evaluation() const { return settings_.evaluation; }
   std::uint64_t sample_id(std::size_t i) const { return ids_.empty() ? 0 : ids_[i]; }
-  // What operation I, a random one, drew for sample i.
+  // What operation I, a random one, drew for sample i, whether it acts or not.
   template <std::size_t I>
-  const auto& drawn(std::size_t i) const {
-    return *get<I>(drawn_[i]);
+  auto drawn(std::size_t i) const {
+    const auto& op = get<I>(operations_.operations);
+    using D = drawing<drawn_t<operation_type<I>>>;
+    if (!changed_.empty()) return D(*get<I>(changed_[i]));
+    const grid* on = I < pipeline_type::begin ? &source_grid(i) : &output_grid(i);
+    if constexpr (pipeline_type::roles[I] != role::value) {
+      const auto& kept = get<I>(samples_[i].kept);
+      if (const D* made = std::get_if<D>(&kept)) return *made;
+      on = &std::get<grid>(kept);
+    }
+    draws random(seed(), epoch(), sample_id(i), id_of<I>);
+    const bool fires = random.bernoulli(op.probability);
+    return draw(op, random, fires, *on, {name_of<operation_type<I>>(), static_cast<std::int64_t>(i)});
   }
 
 private:
+  template <std::size_t I>
+  using operation_type = element_t<I, decltype(chain_type::operations)>;
+  template <std::size_t I>
+  static constexpr std::uint16_t id_of = detail::operation_id<I, Ops...>();
+  template <std::size_t I>
+  static constexpr std::size_t random_before = detail::random_before<I>(static_cast<const chain_type*>(nullptr));
+  template <class Change>
+  static constexpr bool changes = !std::is_same_v<Change, detail::no_change>;
+
+  struct sample_plan {
+    explicit sample_plan(const grid& g) : geometry(g) {}
+    item_type item;
+    detail::sample_geometry geometry;
+    pack<typename detail::kept_drawing<Ops>::type...> kept;
+  };
+
+  // The streams of the random operations for some samples in a row.
+  static constexpr std::size_t lanes = 16;
+  using rows_type = std::array<stream_row<lanes>, random_before<sizeof...(Ops)>>;
   template <std::size_t... I>
-  void read_rule(const chain_type& operations, std::index_sequence<I...>) {
+  void make_rows(rows_type& rows, std::size_t first, std::index_sequence<I...>) const {
+    std::uint64_t ids[lanes];
+    for (std::size_t l = 0; l < lanes; ++l) ids[l] = first + l < ids_.size() ? ids_[first + l] : 0;
+    const auto one = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
+      if constexpr (random_operation<operation_type<J>>)
+        rows[random_before<J>].make({seed(), epoch(), 0, id_of<J>, 0}, ids);
+    };
+    (one(std::integral_constant<std::size_t, I>{}), ...);
+  }
+
+  template <std::size_t... I>
+  void read_rule(std::index_sequence<I...>) {
     const auto one = [&]<class Op>(const Op& op) {
       if constexpr (detail::is_sampling<Op>::value) rule_ = op;
     };
-    (one(get<I>(operations.operations)), ...);
+    (one(get<I>(operations_.operations)), ...);
   }
 
   template <class Change, std::size_t... I>
-  void plan_sample(const chain_type& operations, const Change& change, item_type& out,
-                   detail::sample_geometry& geometry, std::index_sequence<I...>) {
-    (plan_operation<I>(get<I>(operations.operations), change, out, geometry), ...);
+  void plan_sample(std::size_t i, sample_plan& p, const rows_type& rows, const Change& change,
+                   std::index_sequence<I...>) {
+    (plan_operation<I>(get<I>(operations_.operations), i, p, rows, change), ...);
   }
 
-  // Draws one operation for one sample and files it by its role.
+  template <class Op>
+  auto draw(const Op& op, draws& random, bool fires, const grid& on, const site& where) const {
+    using D = drawing<drawn_t<Op>>;
+    if constexpr (has_evaluation<Op>)
+      if (settings_.evaluation) return D{op.evaluation(on, where), true};
+    const bool acts = fires && !settings_.evaluation;
+    if constexpr (draws_on_grid<Op>)
+      return D{op.draw(random, on, where), acts};
+    else
+      return D{op.draw(random, where), acts};
+  }
+
+  // Draws one operation for one sample and files it by its role. What would be off is not drawn but for the first
+  // sample, which shows what is wrong with a recipe whatever chance has in store.
   template <std::size_t I, class Op, class Change>
-  void plan_operation(const Op& op, const Change& change, item_type& out, detail::sample_geometry& geometry) {
-    const site where{name_of<Op>(), sample_};
+  void plan_operation(const Op& op, std::size_t i, sample_plan& p, const rows_type& rows, const Change& change) {
+    const site where{name_of<Op>(), static_cast<std::int64_t>(i)};
     if constexpr (detail::is_sampling<Op>::value) {
       return;
     } else if constexpr (random_operation<Op>) {
       require(op.probability >= 0 && op.probability <= 1, where, "probability ", op.probability, " is not in [0, 1]");
-      const settings& s = settings_;
-      const auto i = static_cast<std::size_t>(sample_);
-      draws random(s.seed, s.epoch, sample_id(i), detail::operation_id<I, Ops...>());
-      const bool fires = random.bernoulli(op.probability);
-      bool on = fires && !s.evaluation;
-      const auto parameters = [&] {
-        if constexpr (has_evaluation<Op>) {
-          if (s.evaluation) {
-            on = true;
-            return op.evaluation(geometry.output, where);
-          }
+      const auto& row = rows[random_before<I>];
+      const int lane = static_cast<int>(i % lanes);
+      const bool fires = unit_half_open(row.first_word(lane)) < op.probability;
+      if constexpr (pipeline_type::roles[I] != role::deformation && !changes<Change>) {
+        const bool acts = settings_.evaluation ? has_evaluation<Op> : fires;
+        if (!acts && i > 0) {
+          if constexpr (pipeline_type::roles[I] == role::value)
+            clear(slot<I>(p.item));
+          else
+            get<I>(p.kept).template emplace<grid>(p.geometry.output);
+          return;
         }
-        if constexpr (draws_on_grid<Op>)
-          return op.draw(random, geometry.output, where);
-        else
-          return op.draw(random, where);
-      }();
-      auto& drawn = get<I>(drawn_[i]);
-      drawn.emplace(drawing<drawn_t<Op>>{parameters, on});
-      change.template operator()<I>(*drawn, i);
-      file<I>(drawn->parameters, drawn->on, where, out, geometry);
+      }
+      draws random({seed(), epoch(), sample_id(i), id_of<I>, 0}, row[lane], row.first(lane));
+      auto made = draw(op, random, fires, p.geometry.output, where);
+      if constexpr (changes<Change>) {
+        change.template operator()<I>(made, i);
+        get<I>(changed_[i]).emplace(made);
+      } else if constexpr (pipeline_type::roles[I] != role::value) {
+        get<I>(p.kept).template emplace<decltype(made)>(made);
+      }
+      file<I>(made.parameters, made.on, where, p.item, p.geometry);
     } else {
-      file<I>(op, true, where, out, geometry);
+      file<I>(op, true, where, p.item, p.geometry);
     }
   }
 
@@ -204,9 +283,9 @@ private:
     if constexpr (r == role::geometry) {
       if (!on) return;
       const geometry_step step = op.step(geometry.output, where);
-      check(step.output, where);
+      check(step.output, where, &geometry.output);
       affine_map& inner = geometry.deformed ? geometry.to_deformed : geometry.to_source;
-      inner = inner * step.pull;
+      inner = composed(inner, step.pull);
       geometry.output = step.output;
     } else if constexpr (inverse_operation<D>) {
       const detail::sample_geometry undone = op.undone(geometry.output, where);
@@ -220,16 +299,26 @@ private:
     } else if constexpr (r == role::deformation) {
       geometry.drawn = op.deform(geometry.output, where);
       geometry.deformed = on;
-    } else if constexpr (I < pipeline_type::tap_count) {
-      store_functor(get<I>(out.taps), detail::prepared(op, geometry.output, where), on);
-    } else if constexpr (I < pipeline_type::fused_end) {
-      store_functor(get<I - pipeline_type::output_begin>(out.outputs), detail::prepared(op, geometry.output, where),
-                    on);
     } else {
-      store_functor(get<I - pipeline_type::fused_end>(out.later), detail::prepared(op, geometry.output, where), on);
+      store_functor(slot<I>(out), detail::prepared(op, geometry.output, where), on);
     }
   }
 
+  // Where the functor of operation I lies.
+  template <std::size_t I>
+  static auto& slot(item_type& sample) {
+    if constexpr (I < pipeline_type::tap_count)
+      return get<I>(sample.taps);
+    else if constexpr (I < pipeline_type::fused_end)
+      return get<I - pipeline_type::output_begin>(sample.outputs);
+    else
+      return get<I - pipeline_type::fused_end>(sample.later);
+  }
+
+  template <class F>
+  static void clear(switched<F>& slot) {
+    std::memset(static_cast<void*>(&slot), 0, sizeof slot);
+  }
   template <class F>
   static void store_functor(F& slot, const F& functor, bool) {
     slot = functor;
@@ -239,18 +328,32 @@ private:
     slot = {functor, on ? 1u : 0u};
   }
 
-  void finish(item_type& out, const detail::sample_geometry& geometry) {
-    const grid& target = geometry.output;
-    for (int k = 0; k < 3; ++k) out.extents[k] = static_cast<std::int32_t>(target.extents[k]);
-    const affine_map map = geometry.to_source * geometry.to_deformed;
+  // No output voxel may map too far away; an affine map is at its furthest at a corner.
+  static void check_reach(const affine_map& map, const grid& target, const site& where) {
+    bool near = true;  // by a bound of all corners
+    for (int k = 0; k < 3; ++k) {
+      double reach = std::abs(map.offset[k]);
+      for (int j = 0; j < 3; ++j)
+        reach = fma(std::abs(map.linear[k][j]), static_cast<double>(target.extents[j] - 1), reach);
+      near = near && reach < 0.5 * fixed_coordinate_limit;
+    }
+    if (near) return;
     for (int corner = 0; corner < 8; ++corner) {
       point3 p{};
       for (int k = 0; k < 3; ++k) p[k] = (corner >> k) & 1 ? static_cast<double>(target.extents[k] - 1) : 0.0;
       const point3 q = map(p);
       for (int k = 0; k < 3; ++k)
-        require(std::abs(q[k]) < fixed_coordinate_limit, {"plan", sample_}, "output voxel ", p,
-                " maps to source index ", q, ", more than ", fixed_coordinate_limit, " voxels away");
+        require(std::abs(q[k]) < fixed_coordinate_limit, where, "output voxel ", p, " maps to source index ", q,
+                ", more than ", fixed_coordinate_limit, " voxels away");
     }
+  }
+
+  void finish(const site& where, item_type& out, const detail::sample_geometry& geometry) {
+    const grid& target = geometry.output;
+    for (int k = 0; k < 3; ++k) out.extents[k] = static_cast<std::int32_t>(target.extents[k]);
+    affine_map map = geometry.to_source;
+    if constexpr (pipeline_type::has_deformation) map = composed(map, geometry.to_deformed);
+    check_reach(map, target, where);
     out.map = to_fixed(map);
     const auto& row = out.map.linear[0];
     bool planar = geometry.source.extents[0] == 1 && target.extents[0] == 1 && out.map.offset[0] == 0 && row[1] == 0 &&
@@ -262,17 +365,17 @@ private:
     out.planar = planar ? 1u : 0u;
     if constexpr (pipeline_type::has_deformation) {
       auto& c = out.controls;
-      c.to_control = to_fixed(geometry.drawn.to_control * geometry.to_deformed);
+      c.to_control = to_fixed(composed(geometry.drawn.to_control, geometry.to_deformed));
       for (int i = 0; i < 3; ++i)
         for (int j = 0; j < 3; ++j) c.to_source[i][j] = static_cast<float>(geometry.to_source.linear[i][j]);
       if constexpr (pipeline_type::inverts_deformation) invert_controls(c, geometry);
       c.drawn = geometry.drawn;
       c.vectors = nullptr;
-      c.first = control_vectors_;
       c.on = geometry.deformed ? 1u : 0u;
+      c.first = control_vectors_;
       // Whether drawn or not, so that the workspace does not depend on chance.
       const auto n = vec_cast<double>(geometry.drawn.control_points);
-      require(n[0] * n[1] * n[2] < 2147483648.0, {"plan", sample_}, geometry.drawn.control_points,
+      require(n[0] * n[1] * n[2] < 2147483648.0, where, geometry.drawn.control_points,
               " control points are more than 2^31; widen control_spacing_mm");
       control_vectors_ += static_cast<std::int64_t>(n[0] * n[1] * n[2]);
     }
@@ -290,14 +393,13 @@ private:
     }
   }
 
+  chain_type operations_;
   typename pipeline_type::sampling_type rule_{};
-  std::vector<item_type> items_;
-  std::vector<detail::sample_geometry> geometry_;
+  std::vector<sample_plan> samples_;
   std::int64_t control_vectors_ = 0;
-  std::vector<pack<typename detail::kept_drawing<Ops>::type...>> drawn_;
+  std::vector<pack<typename detail::changed_drawing<Ops>::type...>> changed_;  // where somebody changed what was drawn
   settings settings_;
   std::vector<std::uint64_t> ids_;
-  std::int64_t sample_ = 0;
 };
 
 // Plans a chain, or one operation, for a batch given as grids or as views.

@@ -2,6 +2,8 @@
 // The geometry of one sample, collapsed.
 #pragma once
 
+#include <cstddef>
+
 #include "deformation.hpp"
 #include "grid.hpp"
 
@@ -10,12 +12,27 @@ namespace suture::detail {
 // source <- deformed grid <- output: an output index is read at to_source(y + u(y)), y = to_deformed(index). Inverted,
 // it is read at to_source(v), v + u(v) = to_deformed(index).
 struct sample_geometry {
+  sample_geometry() = default;
+  explicit sample_geometry(const grid& g) : source(g), output(g) {}
+
   grid source, output;
   affine_map to_deformed;  // output index -> deformed grid
   affine_map to_source;    // deformed grid -> source index
   deformation drawn{};
   bool deformed = false;
   bool inverted = false;
+};
+
+// Those of a plan, which lie apart in memory.
+struct geometry_list {
+  const sample_geometry* first = nullptr;
+  std::size_t step = 0;  // bytes
+  std::size_t count = 0;
+
+  std::size_t size() const { return count; }
+  const sample_geometry& operator[](std::size_t i) const {
+    return *reinterpret_cast<const sample_geometry*>(reinterpret_cast<const char*>(first) + i * step);
+  }
 };
 
 }  // namespace suture::detail

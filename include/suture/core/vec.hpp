@@ -60,7 +60,7 @@ struct matrix3 {
 
 SUTURE_HD inline constexpr matrix3 diagonal(const point3& d) { return {{{d[0], 0, 0}, {0, d[1], 0}, {0, 0, d[2]}}}; }
 
-SUTURE_HD inline point3 operator*(const matrix3& a, const point3& p) {
+SUTURE_FN point3 operator*(const matrix3& a, const point3& p) {
   point3 r{};
   for (int i = 0; i < 3; ++i) r[i] = fma(a[i][0], p[0], fma(a[i][1], p[1], a[i][2] * p[2]));
   return r;
@@ -73,6 +73,14 @@ SUTURE_HD inline matrix3 operator*(const matrix3& a, const matrix3& b) {
   return r;
 }
 
+// a * diagonal(d).
+SUTURE_FN matrix3 scaled_columns(const matrix3& a, const point3& d) {
+  matrix3 r;
+  for (int i = 0; i < 3; ++i)
+    for (int j = 0; j < 3; ++j) r[i][j] = a[i][j] * d[j];
+  return r;
+}
+
 SUTURE_HD inline matrix3 transpose(const matrix3& a) {
   matrix3 r;
   for (int i = 0; i < 3; ++i)
@@ -80,7 +88,7 @@ SUTURE_HD inline matrix3 transpose(const matrix3& a) {
   return r;
 }
 
-SUTURE_HD inline double determinant(const matrix3& a) {
+SUTURE_FN double determinant(const matrix3& a) {
   const double c0 = fma(a[1][1], a[2][2], -(a[1][2] * a[2][1]));
   const double c1 = fma(a[1][2], a[2][0], -(a[1][0] * a[2][2]));
   const double c2 = fma(a[1][0], a[2][1], -(a[1][1] * a[2][0]));
@@ -88,14 +96,15 @@ SUTURE_HD inline double determinant(const matrix3& a) {
 }
 
 // The caller has checked that the determinant is not zero.
-SUTURE_HD inline matrix3 inverse(const matrix3& a) {
+SUTURE_FN matrix3 inverse(const matrix3& a) {
   const double d = determinant(a);
   matrix3 r;
   for (int i = 0; i < 3; ++i)
     for (int j = 0; j < 3; ++j) {
       const int r0 = (j + 1) % 3, r1 = (j + 2) % 3, c0 = (i + 1) % 3, c1 = (i + 2) % 3;
-      r[i][j] = fma(a[r0][c0], a[r1][c1], -(a[r0][c1] * a[r1][c0])) / d;
+      r[i][j] = fma(a[r0][c0], a[r1][c1], -(a[r0][c1] * a[r1][c0]));
     }
+  for (int i = 0; i < 9; ++i) r.m[i / 3][i % 3] /= d;
   return r;
 }
 
@@ -104,7 +113,7 @@ struct affine_map {
   matrix3 linear;
   point3 offset{0, 0, 0};
 
-  SUTURE_HD point3 operator()(const point3& p) const {
+  SUTURE_FN point3 operator()(const point3& p) const {
     point3 r{};
     for (int i = 0; i < 3; ++i)
       r[i] = fma(linear[i][0], p[0], fma(linear[i][1], p[1], fma(linear[i][2], p[2], offset[i])));
@@ -117,10 +126,22 @@ SUTURE_HD inline affine_map operator*(const affine_map& outer, const affine_map&
   return {outer.linear * inner.linear, outer(inner.offset)};
 }
 
-SUTURE_HD inline affine_map inverse(const affine_map& a) {
-  const matrix3 linear = inverse(a.linear);
-  const point3 moved = linear * a.offset;
-  return {linear, {-moved[0], -moved[1], -moved[2]}};
+SUTURE_HD inline bool is_diagonal(const matrix3& a) {
+  return a[0][1] == 0 && a[0][2] == 0 && a[1][0] == 0 && a[1][2] == 0 && a[2][0] == 0 && a[2][1] == 0;
+}
+
+// outer * inner, of which crops, flips and zooms as inner need but a part.
+inline affine_map composed(const affine_map& outer, const affine_map& inner) {
+  if (!is_diagonal(inner.linear)) return outer * inner;
+  return {scaled_columns(outer.linear, {inner.linear[0][0], inner.linear[1][1], inner.linear[2][2]}),
+          outer(inner.offset)};
+}
+
+SUTURE_FN affine_map inverse(const affine_map& a) {
+  affine_map r{inverse(a.linear)};
+  const point3 moved = r.linear * a.offset;
+  r.offset = {-moved[0], -moved[1], -moved[2]};
+  return r;
 }
 
 // x_in = center_in + linear * (x_out - center_out).

@@ -37,15 +37,6 @@ json signature(const chain<Ops...>*) {
   return json::array({signature_of<Ops>()...});
 }
 
-// How many of the operations before I are random.
-template <std::size_t I, class... Ops>
-constexpr std::size_t random_before(const chain<Ops...>*) {
-  constexpr std::array<bool, sizeof...(Ops)> random{random_operation<Ops>...};
-  std::size_t n = 0;
-  for (std::size_t i = 0; i < I; ++i) n += random[i] ? 1 : 0;
-  return n;
-}
-
 template <class Chain, std::size_t... I>
 json drawn_steps(const planned<Chain>& plan, std::size_t sample, std::index_sequence<I...>) {
   json steps = json::array();

@@ -118,12 +118,21 @@ public:
   SUTURE_HD constexpr draws(std::uint64_t seed, std::uint32_t epoch, std::uint64_t sample, std::uint16_t operation)
       : id_{seed, epoch, sample, operation, 0}, stream_(id_) {}
 
+  // From slot 1 on, where the stream and its first block are known.
+  draws(const stream_id& id, const stream& known, const philox_block& first) : id_(id), stream_(known), slot_(1) {
+    for (int i = 0; i < 4; ++i) words_[i] = first.word[i];
+    end_ = 4;
+  }
+
   // a (1 - u) + b u, u in [0, 1) a multiple of 2^-24; in [a, b) even where rounding leaves it, a when a == b. One slot.
   SUTURE_HD float uniform(float a, float b) {
+    if (!(a < b)) {
+      ++slot_;
+      return a;
+    }
     const float u = unit_half_open(next());
     // Not a + (b - a) u: a bound that is a product would leave the compiler b - a to contract.
     const float value = fma(b, u, fma(-a, u, a));
-    if (!(a < b)) return a;
     return value < a ? a : value < b ? value : below(b);
   }
 
@@ -161,8 +170,25 @@ public:
 
 private:
   SUTURE_HD std::uint32_t next() {
-    if ((slot_ & 3u) == 0) block_ = stream_.block(slot_ >> 2);
-    return block_[slot_++];
+    if (slot_ >= end_) look_ahead();
+    return words_[slot_++ - begin_];
+  }
+
+  // The words of the block of the next slot; on the host those of the blocks behind it as well, which cost little.
+  SUTURE_HD SUTURE_APART void look_ahead() {
+    const std::uint32_t block = slot_ / 4;
+    begin_ = 4 * block;
+#if defined(__CUDA_ARCH__)
+    const philox_block made = stream_.block(block);
+    for (int i = 0; i < 4; ++i) words_[i] = made.word[i];
+    end_ = begin_ + 4;
+#else
+    std::uint32_t word[4][most_words / 4];
+    stream_.blocks(block, word);
+    for (int l = 0; l < most_words / 4; ++l)
+      for (int i = 0; i < 4; ++i) words_[4 * l + i] = word[i][l];
+    end_ = begin_ + most_words;
+#endif
   }
 
   // The greatest float below x.
@@ -174,8 +200,9 @@ private:
 
   stream_id id_;
   stream stream_;
-  philox_block block_{};  // of the last slot
-  std::uint32_t slot_ = 0;
+  static constexpr int most_words = 32;
+  std::uint32_t slot_ = 0, begin_ = 0, end_ = 0;  // words_ are those of the slots from begin_ to end_
+  std::uint32_t words_[most_words];
 };
 
 }  // namespace suture

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "../core/config.hpp"
 
@@ -50,28 +51,60 @@ SUTURE_FN constexpr philox_block philox4x32(philox_block counter, philox_key key
     return philox4x32<Rounds - 1>(philox_round(counter, key), next_key(key));
 }
 
-// The same for Lanes counters side by side, word by word and in place.
+// Keys of Lanes counters side by side, word by word.
 template <int Lanes>
-SUTURE_INLINE void philox4x32_lanes(std::uint32_t (&word)[4][Lanes], philox_key key) {
+struct philox_keys {
+  std::uint32_t word[2][Lanes];
+};
+
+namespace detail {
+
+SUTURE_INLINE philox_key key_of_lane(const philox_key& all, int) { return all; }
+template <int Lanes>
+SUTURE_INLINE philox_key key_of_lane(const philox_keys<Lanes>& keys, int lane) {
+  return {{keys.word[0][lane], keys.word[1][lane]}};
+}
+
 #if defined(__AVX2__) && !defined(__CUDACC__)
-  // Four counters to a register, a word in each 64-bit lane: the product of a lane's low half is the whole 64-bit
-  // product, and what is left in the high halves never reaches a low one.
+// Four counters to a register, a word in each 64-bit lane.
+SUTURE_INLINE __m256i four_words(const std::uint32_t* words) {
+  return _mm256_cvtepu32_epi64(_mm_loadu_si128(reinterpret_cast<const __m128i*>(words)));
+}
+SUTURE_INLINE __m256i key_register(const philox_key& all, int word, int) { return _mm256_set1_epi64x(all.word[word]); }
+template <int Lanes>
+SUTURE_INLINE __m256i key_register(const philox_keys<Lanes>& keys, int word, int group) {
+  return four_words(&keys.word[word][4 * group]);
+}
+#endif
+
+}  // namespace detail
+
+// The same for Lanes counters side by side, word by word and in place. Keys: a philox_key for all or philox_keys<Lanes>.
+template <int Lanes, class Keys = philox_key>
+SUTURE_INLINE void philox4x32_lanes(std::uint32_t (&word)[4][Lanes], const Keys& keys) {
+#if defined(__AVX2__) && !defined(__CUDACC__)
+  // The product of a lane's low half is the whole 64-bit product, and what is left in the high halves never reaches a
+  // low one.
   if constexpr (Lanes % 8 == 0) {
-    constexpr int groups = Lanes / 4;
-    __m256i w[4][groups];
+    constexpr int groups = Lanes / 4, key_groups = std::is_same_v<Keys, philox_key> ? 1 : groups;
+    __m256i w[4][groups], key[2][key_groups];
     for (int i = 0; i < 4; ++i)
-      for (int g = 0; g < groups; ++g)
-        w[i][g] = _mm256_cvtepu32_epi64(_mm_loadu_si128(reinterpret_cast<const __m128i*>(&word[i][4 * g])));
+      for (int g = 0; g < groups; ++g) w[i][g] = detail::four_words(&word[i][4 * g]);
+    for (int i = 0; i < 2; ++i)
+      for (int g = 0; g < key_groups; ++g) key[i][g] = detail::key_register(keys, i, g);
     const __m256i multiplier_a = _mm256_set1_epi64x(0xD2511F53), multiplier_b = _mm256_set1_epi64x(0xCD9E8D57);
-    for (int round = 0; round < 10; ++round, key = next_key(key)) {
-      const __m256i key_0 = _mm256_set1_epi64x(key.word[0]), key_1 = _mm256_set1_epi64x(key.word[1]);
+    const __m256i step[2] = {_mm256_set1_epi64x(0x9E3779B9), _mm256_set1_epi64x(0xBB67AE85)};
+    for (int round = 0; round < 10; ++round) {
       for (int g = 0; g < groups; ++g) {
         const __m256i a = _mm256_mul_epu32(w[0][g], multiplier_a), b = _mm256_mul_epu32(w[2][g], multiplier_b);
+        const __m256i key_0 = key[0][g % key_groups], key_1 = key[1][g % key_groups];
         w[0][g] = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(b, 32), w[1][g]), key_0);
         w[1][g] = b;
         w[2][g] = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(a, 32), w[3][g]), key_1);
         w[3][g] = a;
       }
+      for (int i = 0; i < 2; ++i)
+        for (int g = 0; g < key_groups; ++g) key[i][g] = _mm256_add_epi32(key[i][g], step[i]);
     }
     for (int i = 0; i < 4; ++i)
       for (int g = 0; g < groups; g += 2) {
@@ -83,14 +116,13 @@ SUTURE_INLINE void philox4x32_lanes(std::uint32_t (&word)[4][Lanes], philox_key 
     return;
   }
 #endif
-  for (int round = 0; round < 10; ++round, key = next_key(key)) {
+  for (std::uint32_t round = 0; round < 10; ++round) {
     SUTURE_KEEP_LOOP
     for (int l = 0; l < Lanes; ++l) {
+      const philox_key first = detail::key_of_lane(keys, l);
+      const philox_key key{{first.word[0] + round * 0x9E3779B9u, first.word[1] + round * 0xBB67AE85u}};
       const philox_block next = philox_round({{word[0][l], word[1][l], word[2][l], word[3][l]}}, key);
-      word[0][l] = next.word[0];
-      word[1][l] = next.word[1];
-      word[2][l] = next.word[2];
-      word[3][l] = next.word[3];
+      for (int i = 0; i < 4; ++i) word[i][l] = next.word[i];
     }
   }
 }

@@ -29,6 +29,9 @@ public:
                             (std::uint32_t{id.operation} << 16) | std::uint32_t{id.purpose}}},
                           {{low(id.seed), high(id.seed)}})) {}
 
+  // The stream of a state().
+  SUTURE_FN explicit constexpr stream(const philox_block& state) : state_(state) {}
+
   // The four words that tell this stream from every other of its seed.
   SUTURE_FN constexpr const philox_block& state() const { return state_; }
 
@@ -55,7 +58,45 @@ private:
   SUTURE_FN static constexpr std::uint32_t low(std::uint64_t x) { return static_cast<std::uint32_t>(x); }
   SUTURE_FN static constexpr std::uint32_t high(std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); }
 
+  template <int>
+  friend class stream_row;
+
   philox_block state_{};
+};
+
+// The streams of one operation for Lanes samples, each with its first block, made side by side.
+template <int Lanes>
+class stream_row {
+public:
+  void make(const stream_id& all_but_sample, const std::uint64_t (&samples)[Lanes]) {
+    for (int l = 0; l < Lanes; ++l) {
+      state_[0][l] = stream::low(samples[l]);
+      state_[1][l] = stream::high(samples[l]);
+      state_[2][l] = all_but_sample.epoch;
+      state_[3][l] = (std::uint32_t{all_but_sample.operation} << 16) | std::uint32_t{all_but_sample.purpose};
+    }
+    philox4x32_lanes(state_,
+                     philox_key{{stream::low(all_but_sample.seed), stream::high(all_but_sample.seed)}});
+    philox_keys<Lanes> keys;
+    for (int l = 0; l < Lanes; ++l) {
+      keys.word[0][l] = state_[0][l];
+      keys.word[1][l] = state_[1][l];
+      first_[0][l] = first_[1][l] = 0;
+      first_[2][l] = state_[2][l];
+      first_[3][l] = state_[3][l];
+    }
+    philox4x32_lanes(first_, keys);
+  }
+
+  stream operator[](int lane) const { return stream(block_of(state_, lane)); }
+  philox_block first(int lane) const { return block_of(first_, lane); }
+  std::uint32_t first_word(int lane) const { return first_[0][lane]; }
+
+private:
+  static philox_block block_of(const std::uint32_t (&word)[4][Lanes], int lane) {
+    return {{word[0][lane], word[1][lane], word[2][lane], word[3][lane]}};
+  }
+  std::uint32_t state_[4][Lanes], first_[4][Lanes];
 };
 
 }  // namespace suture

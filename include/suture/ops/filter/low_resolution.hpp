@@ -52,9 +52,7 @@ namespace detail {
 
 // round(n zoom), ties to even, at least 1.
 inline std::int32_t coarse_extent(std::int64_t n, double zoom) {
-  const double exact = static_cast<double>(n) * zoom, below = std::floor(exact);
-  const bool up = exact - below > 0.5 || (exact - below == 0.5 && std::fmod(below, 2.0) != 0);
-  const double rounded = below + (up ? 1 : 0);
+  const double rounded = std::rint(static_cast<double>(n) * zoom);
   return rounded < 1 ? 1 : static_cast<std::int32_t>(rounded);
 }
 
@@ -63,7 +61,7 @@ inline void set_zoom(low_resolution_filter& f, int channel, const extent3& patch
   for (int axis = 0; axis < 3; ++axis) {
     const std::int64_t n = patch[axis];
     require(n <= 16384, where, "patch of ", patch, " voxels, at most 16384 along an axis are possible");
-    f.coarse[channel][axis] = coarse_extent(n, zoom[axis]);
+    f.coarse[channel][axis] = zoom[axis] == 1 ? static_cast<std::int32_t>(n) : coarse_extent(n, zoom[axis]);
     if (f.coarse[channel][axis] != n) f.changes |= 1u << channel;
   }
 }

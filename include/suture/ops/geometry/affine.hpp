@@ -3,6 +3,7 @@
 // field's libraries.
 #pragma once
 
+#include <cfloat>
 #include <cmath>
 
 #include "../../core/fields.hpp"
@@ -71,6 +72,30 @@ inline matrix3 rotation(int axis, double degrees) {
   return r;
 }
 
+// m becomes rotation(axis, degrees) * m, of which one row stays. In place, as what is written number by number is slow
+// to copy whole.
+SUTURE_INLINE void turn(matrix3& m, int axis, double degrees) {
+  if (degrees == 0) return;
+  const auto [s, c] = sincos_of_degrees(degrees);
+  const int from = (axis + 1) % 3, towards = (axis + 2) % 3;
+  // Summed from the last column on, as every product is.
+  for (int j = 0; j < 3; ++j) {
+    const double a = m[from][j], b = m[towards][j];
+    m[from][j] = from < towards ? fma(c, a, -s * b) : fma(-s, b, c * a);
+    m[towards][j] = from < towards ? fma(s, a, c * b) : fma(c, b, s * a);
+  }
+}
+
+inline void scale_columns(matrix3& m, const point3& by) {
+  for (int i = 0; i < 3; ++i)
+    for (int j = 0; j < 3; ++j) m[i][j] *= by[j];
+}
+
+// m becomes R2 R1 R0 m.
+SUTURE_INLINE void turn(matrix3& m, const point3& degrees) {
+  for (int axis = 0; axis < 3; ++axis) turn(m, axis, degrees[axis]);
+}
+
 // Rz Rx Ry of the patient's (x, y, z) frame, written for components in (z, y, x) order: reversing the order of the
 // components reverses the sense of every rotation.
 inline matrix3 euler_zxy(const point3& degrees) {
@@ -104,7 +129,7 @@ inline bool well_conditioned(const matrix3& a) {
 }
 
 // The content moves, the grid stays: x_in = c + pull(x_out - c), voxels.
-inline geometry_step content_step(const grid& input, const affine_map& pull) {
+SUTURE_INLINE geometry_step content_step(const grid& input, const affine_map& pull) {
   const point3 c = input.center();
   point3 offset = pull({-c[0], -c[1], -c[2]});
   for (int k = 0; k < 3; ++k) offset[k] += c[k];
@@ -153,16 +178,30 @@ struct affine {
   geometry_step step(const grid& input, const site& where) const {
     check(where);
     const geometry_step result = detail::content_step(input, pull(input));
+    bool finite = true;
     for (int i = 0; i < 3; ++i) {
-      bool finite = std::isfinite(result.pull.offset[i]);
-      for (double m : result.pull.linear.m[i]) finite = finite && std::isfinite(m);
-      require(finite, where, "scale ", scale, " and translate ", translate, " are too extreme to be inverted");
+      finite = finite && std::abs(result.pull.offset[i]) <= DBL_MAX;
+      for (double m : result.pull.linear.m[i]) finite = finite && std::abs(m) <= DBL_MAX;
     }
+    require(finite, where, "scale ", scale, " and translate ", translate, " are too extreme to be inverted");
     return result;
   }
 
 private:
   void check(const site& where) const {
+    bool good = true;
+    for (int k = 0; k < 3; ++k)
+      good = good && std::abs(rotate_deg[k]) <= 1e6 && scale[k] > 0 && scale[k] <= DBL_MAX &&
+             std::abs(translate[k]) <= DBL_MAX;
+    if (!good || convention == affine_convention::itk || convention == affine_convention::nnunet) explain(where);
+    if (!is_sheared()) return;
+    const bool can_shear = convention == affine_convention::suture || convention == affine_convention::monai;
+    require(can_shear, where, "only the suture and monai conventions have a shear");
+    const double d = determinant(detail::shear_matrix(shear));
+    require(std::isfinite(d) && std::abs(d) > 1e-6, where, "shear with determinant ", d, " cannot be inverted");
+  }
+
+  void explain(const site& where) const {
     for (int k = 0; k < 3; ++k) {
       require(std::abs(rotate_deg[k]) <= 1e6, where, "rotate_deg ", rotate_deg, " must be finite and below 1e6");
       require(std::isfinite(scale[k]) && scale[k] > 0, where, "scale ", scale, " must be positive and finite");
@@ -171,21 +210,30 @@ private:
       require(convention != affine_convention::nnunet || translate[k] == 0, where,
               "the nnunet convention has no translation");
     }
-    const bool can_shear = convention == affine_convention::suture || convention == affine_convention::monai;
-    for (double s : shear.v) require(s == 0 || can_shear, where, "only the suture and monai conventions have a shear");
-    const double d = determinant(detail::shear_matrix(shear));
-    require(std::isfinite(d) && std::abs(d) > 1e-6, where, "shear with determinant ", d, " cannot be inverted");
   }
 
   // The pull in voxels about the image centre.
   affine_map pull(const grid& input) const {
     using detail::rotation;
+    if (convention == affine_convention::suture) {
+      matrix3 forward;
+      detail::turn(forward, rotate_deg);
+      if (is_sheared())
+        forward = forward * (detail::shear_matrix(shear) * diagonal(scale));
+      else
+        detail::scale_columns(forward, scale);
+      affine_map result = inverse(affine_map{forward, translate});
+      to_voxels(result, input.spacing);
+      return result;
+    }
+    if (convention == affine_convention::nnunet) {
+      affine_map result;
+      detail::turn(result.linear, rotate_deg);
+      detail::scale_columns(result.linear, scale);
+      return result;
+    }
     const matrix3 s = diagonal(scale), sh = detail::shear_matrix(shear);
     switch (convention) {
-      case affine_convention::suture: {
-        const matrix3 r = rotation(2, rotate_deg[2]) * (rotation(1, rotate_deg[1]) * rotation(0, rotate_deg[0]));
-        return in_voxels(inverse({r * (sh * s), translate}), matrix3{}, input.spacing);
-      }
       case affine_convention::itk:
         return in_voxels({detail::euler_zxy(rotate_deg), translate}, input.direction, input.spacing);
       case affine_convention::torchio: {
@@ -198,8 +246,8 @@ private:
         const matrix3 r = rotation(0, rotate_deg[0]) * (rotation(1, rotate_deg[1]) * rotation(2, rotate_deg[2]));
         return {r * (sh * s), (r * sh) * translate};
       }
+      case affine_convention::suture:
       case affine_convention::nnunet:
-        return {rotation(2, rotate_deg[2]) * (rotation(1, rotate_deg[1]) * rotation(0, rotate_deg[0])) * s, {0, 0, 0}};
       case affine_convention::kornia:
         break;
     }
@@ -207,15 +255,26 @@ private:
     return inverse({r * s, translate});
   }
 
+  bool is_sheared() const {
+    bool sheared = false;
+    for (const double s : shear.v) sheared |= s != 0;
+    return sheared;
+  }
+
   // A map of millimetres in the frame whose columns are `axes`, taken to voxels.
   static affine_map in_voxels(const affine_map& map, const matrix3& axes, const point3& spacing) {
     const matrix3 back = inverse(axes);
     affine_map result{back * (map.linear * axes), back * map.offset};
-    for (int i = 0; i < 3; ++i) {
-      for (int j = 0; j < 3; ++j) result.linear[i][j] *= spacing[j] / spacing[i];
-      result.offset[i] /= spacing[i];
-    }
+    to_voxels(result, spacing);
     return result;
+  }
+  // The same of one in the frame of the array, in place.
+  SUTURE_INLINE static void to_voxels(affine_map& map, const point3& spacing) {
+    for (int i = 0; i < 3; ++i) {
+      for (int j = 0; j < 3; ++j)
+        if (i != j) map.linear[i][j] *= spacing[j] / spacing[i];
+      map.offset[i] /= spacing[i];
+    }
   }
 };
 
@@ -239,15 +298,11 @@ struct random_affine {
 
   affine draw(draws& random, const grid& input, const site& where) const {
     affine drawn{.convention = convention};
-    for (int k = 0; k < 3; ++k) {
-      check(rotate_deg[k], "rotate_deg", where);
-      check(scale[k], "scale", where);
-      check(translate[k], "translate", where);
-      require(scale[k].low > 0, where, "scale ", scale[k], " must be positive");
-      require(!isotropic_scale || scale[k] == scale[0], where,
-              "scale ranges differ between axes; set isotropic_scale = false");
-    }
-    check(shear, "shear", where);
+    bool good = is_range(shear);
+    for (int k = 0; k < 3; ++k)
+      good = good && is_range(rotate_deg[k]) && is_range(scale[k]) && is_range(translate[k]) && scale[k].low > 0 &&
+             (!isotropic_scale || scale[k] == scale[0]);
+    if (!good) explain(where);
     for (int k = 0; k < 3; ++k) drawn.rotate_deg[k] = from(rotate_deg[k], random);
     for (int k = 0; k < 3; ++k) drawn.scale[k] = from(scale[k], random);
     if (isotropic_scale) drawn.scale = {drawn.scale[0], drawn.scale[0], drawn.scale[0]};
@@ -271,9 +326,22 @@ private:
       }
     }
   }
+  void explain(const site& where) const {
+    for (int k = 0; k < 3; ++k) {
+      check(rotate_deg[k], "rotate_deg", where);
+      check(scale[k], "scale", where);
+      check(translate[k], "translate", where);
+      require(scale[k].low > 0, where, "scale ", scale[k], " must be positive");
+      require(!isotropic_scale || scale[k] == scale[0], where,
+              "scale ranges differ between axes; set isotropic_scale = false");
+    }
+    check(shear, "shear", where);
+  }
+  static bool is_range(const value_range& range) {
+    return range.low >= -FLT_MAX && range.low <= range.high && range.high <= FLT_MAX;
+  }
   static void check(const value_range& range, const char* what, const site& where) {
-    require(std::isfinite(range.low) && std::isfinite(range.high) && range.low <= range.high, where, what, " ", range,
-            " must be a finite range, low end first");
+    require(is_range(range), where, what, " ", range, " must be a finite range, low end first");
   }
   static double from(const value_range& range, draws& random) {
     return static_cast<double>(random.uniform(range.low, range.high));

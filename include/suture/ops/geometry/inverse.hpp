@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <span>
 #include <type_traits>
 
 #include "point_map.hpp"
@@ -13,7 +12,7 @@ namespace suture {
 namespace detail {
 
 // The geometry of the plan that sample `where` is to be brought back by.
-inline const sample_geometry& find_undone(std::span<const sample_geometry> plan, const grid& input, const site& where) {
+inline const sample_geometry& find_undone(const geometry_list& plan, const grid& input, const site& where) {
   require(where.sample >= 0 && static_cast<std::size_t>(where.sample) < plan.size(), where,
           "there is no such sample in the plan of ", plan.size(), " that is undone");
   const sample_geometry& g = plan[static_cast<std::size_t>(where.sample)];
@@ -45,7 +44,7 @@ struct inverse_affine {
   static constexpr std::string_view name = "inverse_of";
   static constexpr bool keeps_axes = false;
 
-  std::span<const detail::sample_geometry> plan;
+  detail::geometry_list plan;
 
   geometry_step step(const grid& input, const site& where) const {
     const detail::sample_geometry& g = detail::find_undone(plan, input, where);
@@ -57,7 +56,7 @@ struct inverse_affine {
 struct inverse_elastic {
   static constexpr std::string_view name = "inverse_of";
 
-  std::span<const detail::sample_geometry> plan;
+  detail::geometry_list plan;
 
   detail::sample_geometry undone(const grid& input, const site& where) const {
     const detail::sample_geometry& g = detail::find_undone(plan, input, where);
