@@ -2,6 +2,8 @@
 // The Macenko stain fit on the CPU: of a tile, of many tiles together, or in parts that merge.
 #pragma once
 
+#include <algorithm>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -81,6 +83,7 @@ public:
 
   void advance() {
     require(!done(), {fit_macenko::name}, "the fit is over");
+    const bool counted = solver_.counts_bins();
     if (solver_.round == detail::stretch_round) {
       solver_.take_levels(counts_->bin);
       tables_->make(rules_, solver_);
@@ -101,7 +104,7 @@ public:
       solver_.take_digits(rules_);
     }
     counts_->totals = {};
-    std::fill(std::begin(counts_->bin), std::end(counts_->bin), std::uint64_t{0});
+    if (counted) std::fill(std::begin(counts_->bin), std::end(counts_->bin), std::uint64_t{0});
   }
 
   stain_basis basis() const {
@@ -117,7 +120,7 @@ public:
   // likely to lie. Those between are found, and where the ranks do lie there they are those of the rounds.
   template <class T, class Selection>
   void advance_alone(const cpu& exec, const view<const T>& image, const Selection& selection, std::size_t sample) {
-    constexpr std::int64_t most_strips = std::int64_t{1} << 15;  // of 1 kB
+    constexpr std::int64_t most_strips = std::int64_t{1} << 15;  // of 768 bytes
     const bool sums = solver_.round == detail::sums_round;
     const std::int64_t strips = strips_of(image);
     if (sums && rules_.fits_rounded() && strips <= most_strips)
@@ -148,13 +151,15 @@ private:
   bool find_keys(const cpu& exec, const view<const T>& image, const Selection& selection, std::size_t sample) {
     const bool angles = solver_.round == detail::coarse_angles;
     if (!angles && solver_.round != detail::coarse_concentrations) return false;
-    const std::unique_ptr<macenko_counts> few(new macenko_counts);
     // Steps that share no factor with the blocks of compressed images.
-    for (const auto& pass : passes_over<T>(exec, image, selection, sample, 7, 5)) pass->give(*few);
+    const auto passes = passes_over<T>(exec, image, selection, sample, 7, 5);
+    std::vector<std::uint32_t>& few = passes.front()->bin;
+    for (std::size_t w = 1; w < passes.size(); ++w)
+      std::transform(few.begin(), few.end(), passes[w]->bin.begin(), few.begin(), std::plus{});
     const std::uint64_t count = !angles && rules_.how.concentrations_of_all ? solver_.pixels : solver_.tally.count;
     detail::key_window window[2];
     for (int k = 0; k < 2; ++k)
-      if (!window[k].aim(few->bin + (angles ? 0 : k * detail::coarse_bins), solver_.rank[2 * k], count)) return false;
+      if (!window[k].aim(few.data() + (angles ? 0 : k * detail::coarse_bins), solver_.rank[2 * k], count)) return false;
     sift(exec, image, window);
     std::uint32_t keys[4];
     for (int k = 0; k < 2; ++k) {

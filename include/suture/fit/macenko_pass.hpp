@@ -308,11 +308,10 @@ private:
 
   void keep(rounded_strip& to) const {
     for (int c = 0; c < 3; ++c)
-      for (int i = 0; i < width; ++i) to.density[c][i] = static_cast<std::int16_t>(marked[c][i] >> 9);
-    for (int i = 0; i < width; ++i) {
-      to.looked[i] = static_cast<std::uint8_t>(looked[i] & 1);
-      to.stained[i] = static_cast<std::uint8_t>(stained[i] & 1);
-    }
+      for (int i = 0; i < width; ++i) {
+        const std::uint32_t flag = c == 0 ? looked[i] : stained[i];
+        to.density[c][i] = static_cast<std::int16_t>((marked[c][i] >> 9 & ~1) | static_cast<std::int32_t>(flag & 1));
+      }
   }
 
   void sum_refinement() {

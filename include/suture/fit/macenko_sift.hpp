@@ -15,13 +15,12 @@ namespace suture::detail {
 
 inline constexpr int stain_strip = 128;
 
-// Pixels side by side. Densities below 8 in units of 2^-12, rounded down; 1 where a pixel is looked at and where it is
-// stained.
+// Pixels side by side: densities below 8 in units of 2^-12, whose lowest bits say instead whether a pixel is looked at
+// (of red) and stained (of green).
 struct rounded_strip {
   std::int16_t density[3][stain_strip];
-  std::uint8_t looked[stain_strip], stained[stain_strip];
 };
-inline constexpr float rounded_unit = 0x1p-12f;
+inline constexpr float rounded_unit = 0x1p-12f, rounded_error = 0x1p-11f;
 
 // Where two neighbouring ranks are looked for: keys from low to high are kept, others are counted.
 struct key_window {
@@ -30,7 +29,7 @@ struct key_window {
   std::vector<std::uint32_t> inside;
 
   // By the coarse bins of a sample: where the rank among `count` keys should lie, give or take what chance may do.
-  bool aim(const std::uint64_t* bin, std::uint64_t rank, std::uint64_t count) {
+  bool aim(const std::uint32_t* bin, std::uint64_t rank, std::uint64_t count) {
     std::uint64_t sampled = 0;
     for (int i = 0; i < coarse_bins; ++i) sampled += bin[i];
     if (sampled == 0) return false;
@@ -81,10 +80,12 @@ struct key_window {
 class stain_sieve {
 public:
   stain_sieve(const macenko_rules& r, const macenko_solver& s, const key_window (&window)[2])
-      : unmixing_(s.unmixing), angles_(s.round == coarse_angles), all_(!angles_ && r.how.concentrations_of_all) {
+      : unmixing_(s.unmixing),
+        wanted_(s.round == coarse_concentrations && r.how.concentrations_of_all ? 0 : 1),
+        penalised_(s.round == coarse_concentrations && s.unmixing.penalised != 0) {
     // Keys are rounded as well, by a hundredth of this.
     const float rounding = 0x1p-14f * static_cast<float>(r.most_density);
-    if (angles_) {
+    if (s.round == coarse_angles) {
       least_[0] = least_[1] = rounding;
       // Between the windows lies what is in front of both planes through the origin and one of their ends.
       if (window[0].high >= window[1].low) return;
@@ -94,62 +95,55 @@ public:
       for (int c = 0; c < 3; ++c) {
         side_[0][c] = fma(x[0], s.plane[1][c], -(y[0] * s.plane[0][c]));
         side_[1][c] = fma(y[1], s.plane[0][c], -(x[1] * s.plane[1][c]));
+        for (int k = 0; k < 2; ++k) least_[k] = fma(rounded_error, magnitude(side_[k][c]), least_[k]);
       }
-      for (int k = 0; k < 2; ++k)
+    } else {
+      // Below both lies what is behind two planes.
+      for (int k = 0; k < 2; ++k) {
+        float slope = 0;
         for (int c = 0; c < 3; ++c) {
-          least_[k] = fma(rounded_unit, magnitude(side_[k][c]), least_[k]);
-          side_[k][c] = fma(side_[k][c], rounded_unit, 0.0f);
+          slope += magnitude(unmixing_.row[k][c]) + magnitude(unmixing_.alone[k][c]);
+          side_[k][c] = -unmixing_.row[k][c];
         }
-      return;
+        least_[k] = fma(slope, rounding + rounded_error, 0.0f) -
+                    math::detail::divide(key_as_float(window[k].low) - 0x1.8p23f - 1, s.scale);
+      }
     }
-    for (int k = 0; k < 2; ++k) {
-      float slope = 0;
-      for (int c = 0; c < 3; ++c) slope += magnitude(unmixing_.row[k][c]) + magnitude(unmixing_.alone[k][c]);
-      least_[k] = math::detail::divide(key_as_float(window[k].low) - 0x1.8p23f - 1, s.scale) -
-                  fma(slope, rounding + rounded_unit, 0.0f);
-    }
+    for (auto& plane : side_)
+      for (float& x : plane) x = fma(x, rounded_unit, 0.0f);
   }
 
   // 1 for pixels whose keys are to be found, otherwise 0.
   void sift(const rounded_strip& s, std::uint8_t (&rest)[stain_strip]) const {
-    if (angles_)
-      sift_angles(s, rest);
-    else if (unmixing_.penalised == 0)
-      sift_concentrations<false>(s, rest);
-    else
-      sift_concentrations<true>(s, rest);
-  }
-
-private:
-  static float magnitude(float x) { return x < 0 ? -x : x; }
-
-  void sift_angles(const rounded_strip& s, std::uint8_t (&rest)[stain_strip]) const {
     const stain_sieve mine = *this;  // stores to rest cannot change a copy
+    const std::int16_t* const wanted = s.density[wanted_];
+    if (penalised_) {
+      for (int i = 0; i < stain_strip; ++i) {
+        const auto density = [&](int c) { return fma(static_cast<float>(s.density[c][i]), rounded_unit, 0.0f); };
+        const stain_unmixing::pair p = mine.unmixing_.mixture<true>(density(0), density(1), density(2));
+        const bool out = (-p.c[0] > mine.least_[0]) & (-p.c[1] > mine.least_[1]);
+        rest[i] = static_cast<std::uint8_t>(wanted[i] & static_cast<std::int16_t>(!out));
+      }
+      return;
+    }
     for (int i = 0; i < stain_strip; ++i) {
       const auto r = static_cast<float>(s.density[0][i]), g = static_cast<float>(s.density[1][i]),
                  b = static_cast<float>(s.density[2][i]);
       const auto distance = [&](const float(&d)[3]) { return fma(d[0], r, fma(d[1], g, fma(d[2], b, 0.0f))); };
       const float first = distance(mine.side_[0]), second = distance(mine.side_[1]);
-      const bool between = (first > mine.least_[0]) & (second > mine.least_[1]);
-      rest[i] = s.stained[i] & static_cast<std::uint8_t>(!between);
+      const bool out = (first > mine.least_[0]) & (second > mine.least_[1]);
+      rest[i] = static_cast<std::uint8_t>(wanted[i] & static_cast<std::int16_t>(!out));
     }
   }
-  template <bool Penalised>
-  void sift_concentrations(const rounded_strip& s, std::uint8_t (&rest)[stain_strip]) const {
-    const stain_sieve mine = *this;
-    const std::uint8_t* const wanted = all_ ? s.looked : s.stained;
-    for (int i = 0; i < stain_strip; ++i) {
-      const auto density = [&](int c) { return fma(static_cast<float>(s.density[c][i]), rounded_unit, 0.0f); };
-      const stain_unmixing::pair p = mine.unmixing_.mixture<Penalised>(density(0), density(1), density(2));
-      const bool high = (p.c[0] >= mine.least_[0]) | (p.c[1] >= mine.least_[1]);
-      rest[i] = wanted[i] & static_cast<std::uint8_t>(high);
-    }
-  }
+
+private:
+  static float magnitude(float x) { return x < 0 ? -x : x; }
 
   stain_unmixing unmixing_;
   float side_[2][3] = {};
   float least_[2] = {};
-  bool angles_, all_;
+  int wanted_;  // the channel whose lowest bits say which pixels count
+  bool penalised_;
 };
 
 // Appends the places where rest is 1 to a list that has room for 4 more than there are. Without a branch for each:
