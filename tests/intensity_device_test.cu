@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bias fields, counting noise, shifted histograms, dropout and parameters per channel give the same bits on the device
-// as on the host.
+// Bias fields, noise, shifted histograms, dropout and parameters per channel give the same bits on the device as on the
+// host.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,10 +14,8 @@ namespace {
 
 using namespace suture;
 
-constexpr std::int64_t channels = 3;
-
 // Values from below 0 to far above 1, and a few that are not finite.
-std::vector<float> values_of(const grid& g) {
+std::vector<float> values_of(const grid& g, std::int64_t channels) {
   std::vector<float> x(static_cast<std::size_t>(g.voxels() * channels));
   for (std::size_t i = 0; i < x.size(); ++i) {
     x[i] = static_cast<float>(i * 37 % 101) / 70 - .2f;
@@ -30,7 +28,8 @@ std::vector<float> values_of(const grid& g) {
 }
 
 template <class Executor, class Operations>
-std::vector<float> result(const Operations& operations, const grid& g, const std::vector<float>& x) {
+std::vector<float> result(const Operations& operations, const grid& g, std::int64_t channels,
+                          const std::vector<float>& x) {
   const std::vector<std::uint64_t> ids{77};
   typename Executor::template buffer<float> in(x), out(std::vector<float>(x.size(), -1.0f));
   const auto in_view = contiguous(static_cast<const float*>(in.data()), g, channels);
@@ -41,17 +40,19 @@ std::vector<float> result(const Operations& operations, const grid& g, const std
 }
 
 template <class Operations>
+void expect_same_bits(const Operations& operations, const extent3& n, std::int64_t channels) {
+  const grid g{.extents = n};
+  const std::vector<float> x = values_of(g, channels);
+  const auto host = result<support::host_executor>(operations, g, channels, x);
+  const auto device = result<support::device_executor>(operations, g, channels, x);
+  std::size_t different = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) different += std::memcmp(&host[i], &device[i], sizeof(float)) != 0 ? 1 : 0;
+  EXPECT_EQ(different, 0u) << n << " of " << channels << " channels";
+}
+template <class Operations>
 void expect_same_bits(const Operations& operations) {
-  for (const extent3 n : {extent3{5, 9, 37}, extent3{1, 17, 16}, extent3{2, 1, 127}}) {
-    const grid g{.extents = n};
-    const std::vector<float> x = values_of(g);
-    const auto host = result<support::host_executor>(operations, g, x);
-    const auto device = result<support::device_executor>(operations, g, x);
-    std::size_t different = 0;
-    for (std::size_t i = 0; i < x.size(); ++i)
-      different += std::memcmp(&host[i], &device[i], sizeof(float)) != 0 ? 1 : 0;
-    EXPECT_EQ(different, 0u) << n;
-  }
+  for (const extent3 n : {extent3{5, 9, 37}, extent3{1, 17, 16}, extent3{2, 1, 127}})
+    expect_same_bits(operations, n, 3);
 }
 
 TEST(intensity_device, bias_fields) {
@@ -62,6 +63,27 @@ TEST(intensity_device, bias_fields) {
 
 TEST(intensity_device, counting_noise) {
   for (const float counts : {.01f, 8.0f, 20.0f, 5000.0f, 1e12f}) expect_same_bits(poisson_noise{.counts = counts});
+}
+
+// Rows of a multiple of four voxels, whose lanes make normals for each other, and others; blocks of threads that are
+// cut off along every axis, and more channels than normals are made for at a time.
+TEST(intensity_device, noise) {
+  const auto one = random_flip{} | gaussian_noise{.sigma = {.1f, .2f}};
+  const auto two = rician_noise{.sigma = .1f};
+  const auto four = gaussian_noise{.sigma = .1f} | rician_noise{.sigma = .1f} | gaussian_noise{.probability = 0} |
+                    gaussian_noise{.sigma = .3f, .probability = .999f};
+  for (const std::int64_t x : {1, 4, 15, 16, 17, 20, 36, 127, 128})
+    for (const std::int64_t channels : {1, 3}) {
+      expect_same_bits(one, {19, 11, x}, channels);
+      expect_same_bits(two, {9, 9, x}, channels);
+      expect_same_bits(four, {6, 3, x}, channels);
+    }
+  for (const std::int64_t channels : {2, 4, 7, 8, 16, 17, 33})
+    for (const std::int64_t x : {12, 15}) {
+      expect_same_bits(one, {18, 5, x}, channels);
+      expect_same_bits(two, {18, 5, x}, channels);
+      expect_same_bits(four, {18, 5, x}, channels);
+    }
 }
 
 TEST(intensity_device, histograms_and_dropout) {

@@ -105,8 +105,10 @@ struct pair_evaluator {
   }
 
   SUTURE_FN static result finished(const item<Pipeline>& sample, value v, std::int32_t number, std::int32_t channel,
-                                   std::int32_t z, std::int32_t y, std::int32_t x) {
-    const voxel at = voxel_at(sample.extents, number, channel, z, y, x);
+                                   std::int32_t z, std::int32_t y, std::int32_t x,
+                                   const normals_ahead* normals = nullptr) {
+    voxel at = voxel_at(sample.extents, number, channel, z, y, x);
+    at.normals = normals;
     return stored<Out>(apply(sample.outputs, v, at));
   }
 
@@ -136,15 +138,15 @@ struct pair_evaluator {
   // where there is colour.
   SUTURE_FN static auto at(const item<Pipeline>& sample, const source_tensor& s, const coordinate (&c)[3],
                            std::int32_t number, std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x,
-                           const typename Pipeline::sampling_type& rule) {
+                           const typename Pipeline::sampling_type& rule, const normals_ahead* normals = nullptr) {
     if constexpr (Binding::is_label) {
       return label(s, c, channel, z, y, x, rule);
     } else {
       if constexpr (!Pipeline::has_geometry) {
         const value v = tap(sample, s, number, channel, z, y, x);
-        return finished(sample, v, number, channel, z, y, x);
+        return finished(sample, v, number, channel, z, y, x, normals);
       } else {
-        return finished(sample, sampled(sample, s, c, number, channel, rule.border), number, channel, z, y, x);
+        return finished(sample, sampled(sample, s, c, number, channel, rule.border), number, channel, z, y, x, normals);
       }
     }
   }
@@ -154,7 +156,7 @@ struct pair_evaluator {
 template <class Out, class R>
 SUTURE_FN void store_label(const target_tensor& t, const R& converted, std::int32_t channel, std::int32_t channels,
                            std::int32_t z, std::int32_t y, std::int32_t x) {
-  Out* p = in_global_memory(static_cast<Out*>(t.data)) + z * t.stride[0] + y * t.stride[1] + x * t.stride[2];
+  Out* p = in_global_memory(static_cast<Out*>(t.data)) + (y * t.stride[1] + x * t.stride[2]) + z * t.stride[0];
   if constexpr (stored_number<R>)
     p[channel * t.channel_stride] = stored_channel<Out>(converted, channel);
   else
@@ -226,13 +228,25 @@ struct evaluator {
     }
   }
 
-  // Writes what the fused part leaves in every channel of every pair at one voxel, with the label maps or without.
+  // The normals that can be made ahead: those of the only image, where it has no colour.
+  static constexpr int normals = Pipeline::is_colour || (int{!Bindings::is_label} + ...) != 1
+                                     ? 0
+                                     : detail::all_normals<typename Pipeline::outputs>;
+  SUTURE_FN static std::int32_t image_channels(const record_type& r) {
+    constexpr bool is_label[] = {Bindings::is_label...};
+    std::size_t image = 0;
+    while (image + 1 < pairs && is_label[image]) ++image;
+    return r.in[image].channels;
+  }
+
+  // Writes what the fused part leaves in every channel of every pair at one voxel, with the label maps or without;
+  // where normals were made ahead, in the channels they are for.
   template <bool WithLabels = true>
   SUTURE_FN void write(const record_type& r, std::int32_t number, const coordinate (&c)[3], std::int32_t z,
-                       std::int32_t y, std::int32_t x) const {
+                       std::int32_t y, std::int32_t x, const detail::normals_ahead* ahead = nullptr) const {
     // Labels first: an image's taps then need the coordinate for the last time, which saves its registers.
-    if constexpr (WithLabels) write_pairs<true>(r, number, c, z, y, x, std::make_index_sequence<pairs>{});
-    write_pairs<false>(r, number, c, z, y, x, std::make_index_sequence<pairs>{});
+    if constexpr (WithLabels) write_pairs<true>(r, number, c, z, y, x, ahead, std::make_index_sequence<pairs>{});
+    write_pairs<false>(r, number, c, z, y, x, ahead, std::make_index_sequence<pairs>{});
   }
 
   // Place of pair B among those with levels.
@@ -247,36 +261,39 @@ struct evaluator {
   // The same of one pair.
   template <std::size_t B>
   SUTURE_FN void write_pair(const record_type& r, std::int32_t number, const coordinate (&c)[3], std::int32_t z,
-                            std::int32_t y, std::int32_t x) const {
+                            std::int32_t y, std::int32_t x, const detail::normals_ahead* ahead = nullptr) const {
     if constexpr (binding_type<B>::converts || binding_type<B>::has_levels)
       write_label<B>(r, c, z, y, x);
     else
-      write_finished<B>(r, number, c, z, y, x);
+      write_finished<B>(r, number, c, z, y, x, binding_type<B>::is_label ? nullptr : ahead);
   }
 
 private:
   template <bool Labels, std::size_t... B>
   SUTURE_FN void write_pairs(const record_type& r, std::int32_t number, const coordinate (&c)[3], std::int32_t z,
-                             std::int32_t y, std::int32_t x, std::index_sequence<B...>) const {
+                             std::int32_t y, std::int32_t x, const detail::normals_ahead* ahead,
+                             std::index_sequence<B...>) const {
     const auto one = [&]<std::size_t Pair>() {
-      if constexpr (binding_type<Pair>::is_label == Labels) write_pair<Pair>(r, number, c, z, y, x);
+      if constexpr (binding_type<Pair>::is_label == Labels) write_pair<Pair>(r, number, c, z, y, x, ahead);
     };
     (one.template operator()<B>(), ...);
   }
   template <std::size_t B>
   SUTURE_FN void write_finished(const record_type& r, std::int32_t number, const coordinate (&c)[3], std::int32_t z,
-                                std::int32_t y, std::int32_t x) const {
+                                std::int32_t y, std::int32_t x, const detail::normals_ahead* ahead) const {
     using Out = typename pair<B>::Out;
     const target_tensor& t = r.out[B];
-    Out* p = detail::in_global_memory(static_cast<Out*>(t.data)) + z * t.stride[0] + y * t.stride[1] + x * t.stride[2];
+    Out* p = detail::in_global_memory(static_cast<Out*>(t.data)) + (y * t.stride[1] + x * t.stride[2]) + z * t.stride[0];
     if constexpr (pair<B>::is_colour) {
       const pixel<Out> v = pair<B>::at(r.sample, r.in[B], c, number, 0, z, y, x, rule);
       SUTURE_UNROLL
       for (int channel = 0; channel < 3; ++channel, p += t.channel_stride) *p = v.c[channel];
     } else {
-      const std::int32_t channels = r.in[B].channels;
-      for (std::int32_t channel = 0; channel < channels; ++channel, p += t.channel_stride)
-        *p = pair<B>::at(r.sample, r.in[B], c, number, channel, z, y, x, rule);
+      const std::int32_t first = ahead != nullptr ? ahead->channels->first : 0;
+      const std::int32_t last = ahead != nullptr ? first + ahead->channels->count : r.in[B].channels;
+      p += first * t.channel_stride;
+      for (std::int32_t channel = first; channel < last; ++channel, p += t.channel_stride)
+        *p = pair<B>::at(r.sample, r.in[B], c, number, channel, z, y, x, rule, ahead);
     }
   }
   // A label with a conversion, levels or both.

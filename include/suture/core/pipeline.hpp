@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "../rng/normal_at.hpp"
 #include "concepts.hpp"
 #include "numeric.hpp"
 #include "steps.hpp"
@@ -57,15 +58,6 @@ SUTURE_FN const F& bare(const switched<F>& s) {
   return s.functor;
 }
 
-// Applies the functors of a pack from left to right.
-template <std::size_t I = 0, class Pack, class T>
-SUTURE_FN auto apply(const Pack& functors, T v, const voxel& at) {
-  if constexpr (I == Pack::size)
-    return v;
-  else
-    return apply<I + 1>(functors, call(get<I>(functors), v, at), at);
-}
-
 // The functor that a random one switches.
 template <class F>
 struct unswitched {
@@ -75,6 +67,32 @@ template <class F>
 struct unswitched<switched<F>> {
   using type = F;
 };
+
+// The normals that the functors of a pack take at every voxel.
+template <class Pack>
+inline constexpr int all_normals = 0;
+template <class... Fs>
+inline constexpr int all_normals<pack<Fs...>> = (normals_of<typename unswitched<Fs>::type> + ... + 0);
+
+// The voxel as functor F is to see it: with its normals, if it takes any.
+template <class F>
+SUTURE_FN voxel with_normals(voxel at, int first) {
+  if (normals_of<typename unswitched<F>::type> == 0) at.normals = nullptr;
+  at.first_normal = first;
+  return at;
+}
+
+// Applies the functors of a pack from left to right; `Normals` are those of the functors before.
+template <std::size_t I = 0, int Normals = 0, class Pack, class T>
+SUTURE_FN auto apply(const Pack& functors, T v, const voxel& at) {
+  if constexpr (I == Pack::size) {
+    return v;
+  } else {
+    using F = element_t<I, Pack>;
+    return apply<I + 1, Normals + normals_of<typename unswitched<F>::type>>(
+        functors, call(get<I>(functors), v, with_normals<F>(at, Normals)), at);
+  }
+}
 
 template <class F>
 inline constexpr bool needs_voxel = applies_with_voxel<F, float> || applies_with_voxel<F, rgb>;

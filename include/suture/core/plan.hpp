@@ -84,7 +84,7 @@ template <std::size_t I, class... Ops>
 constexpr std::size_t random_before(const chain<Ops...>*) {
   constexpr std::array<bool, sizeof...(Ops)> random{random_operation<Ops>...};
   std::size_t n = 0;
-  for (std::size_t i = 0; i < I; ++i) n += random[i] ? 1 : 0;
+  for (std::size_t i = 0; i != I; ++i) n += random[i] ? 1 : 0;
   return n;
 }
 

@@ -8,12 +8,18 @@
 
 namespace suture {
 
+namespace detail {
+struct normals_ahead;
+}
+
 struct voxel {
   std::int32_t item;  // position in the batch; never reaches a random number
   std::int32_t channel;
   std::int32_t z, y, x;   // index in the grid the operation writes
   std::uint64_t element;  // channel * voxels + linear index in that grid: the counter of per-voxel noise
   std::uint64_t voxels;   // of that grid
+  const detail::normals_ahead* normals = nullptr;  // where some were made ahead, see normal_at
+  int first_normal = 0;                            // of the operation
 };
 
 // The voxel at (z, y, x) of a channel in a grid of these extents.

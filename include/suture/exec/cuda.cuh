@@ -13,6 +13,7 @@
 #include "../sample/prefilter.hpp"
 #include "check_cuda.cuh"
 #include "ieee.cuh"
+#include "normals_ahead.cuh"
 #include "stages.cuh"
 
 namespace suture {
@@ -175,31 +176,61 @@ inline constexpr bool in_runs =
 
 struct tile_counts {
   std::int32_t x, y, z;  // in runs x alone
+  // Where normals are made ahead: the depth of a tile, 2^channel_shift channels for a block, and how many parts these
+  // make.
+  std::int32_t depth, channel_shift, parts;
 };
 
+template <class Evaluator>
+__device__ __forceinline__ std::int32_t tile_depth(const tile_counts& tiles) {
+  return Evaluator::normals > 0 ? tiles.depth : tile_z;
+}
+
+// The voxels of a thread.
 template <bool WithLabels, class Evaluator>
-__device__ __forceinline__ void make_tile(const Evaluator& evaluate, const typename Evaluator::record_type& r,
-                                          std::int32_t number, const tile_counts& tiles) {
+__device__ __forceinline__ void make_column(const Evaluator& evaluate, const typename Evaluator::record_type& r,
+                                            std::int32_t number, std::int32_t z0, std::int32_t z1, std::int32_t y,
+                                            std::int32_t x, const normals_ahead* ahead) {
   using P = typename Evaluator::pipeline_type;
-  const auto tile = static_cast<std::int32_t>(blockIdx.x);
-  const std::int32_t lane = static_cast<std::int32_t>(threadIdx.x) & 31;
-  const std::int32_t warp = static_cast<std::int32_t>(threadIdx.x) >> 5;
-  const std::int32_t x = tile % tiles.x * tile_x + (warp & 1) * 16 + (lane & 15);
-  const std::int32_t y = tile / tiles.x % tiles.y * tile_y + (warp >> 1) * 2 + (lane >> 4);
-  const std::int32_t z0 = tile / (tiles.x * tiles.y) * tile_z;
-  if (x >= r.sample.extents[2] || y >= r.sample.extents[1]) return;
-  const std::int32_t z1 = min(z0 + tile_z, r.sample.extents[0]);
   if constexpr (P::has_geometry) {
     column<P> walk(r.sample, z0, y, x);
 #pragma unroll 1
     for (std::int32_t z = z0; z < z1; ++z, walk.step()) {
       coordinate c[3];
       walk.locate(c);
-      evaluate.template write<WithLabels>(r, number, c, z, y, x);
+      evaluate.template write<WithLabels>(r, number, c, z, y, x, ahead);
     }
   } else {
 #pragma unroll 1
-    for (std::int32_t z = z0; z < z1; ++z) evaluate.template write<WithLabels>(r, number, {}, z, y, x);
+    for (std::int32_t z = z0; z < z1; ++z) evaluate.template write<WithLabels>(r, number, {}, z, y, x, ahead);
+  }
+}
+
+template <bool WithLabels, class Evaluator>
+__device__ __forceinline__ void make_tile(const Evaluator& evaluate, const typename Evaluator::record_type& r,
+                                          std::int32_t number, const tile_counts& tiles) {
+  const auto tile = static_cast<std::int32_t>(blockIdx.x);
+  const std::int32_t lane = static_cast<std::int32_t>(threadIdx.x) & 31;
+  const std::int32_t warp = static_cast<std::int32_t>(threadIdx.x) >> 5;
+  const std::int32_t x = tile % tiles.x * tile_x + (warp & 1) * 16 + (lane & 15);
+  const std::int32_t y = tile / tiles.x % tiles.y * tile_y + (warp >> 1) * 2 + (lane >> 4);
+  const bool inside = x < r.sample.extents[2] && y < r.sample.extents[1];
+  const std::int32_t z0 = tile / (tiles.x * tiles.y) * tile_depth<Evaluator>(tiles);
+  const std::int32_t z1 = min(z0 + tile_depth<Evaluator>(tiles), r.sample.extents[0]);
+  if constexpr (Evaluator::normals > 0) {
+    __shared__ room_for_normals<Evaluator::normals> room;
+    const std::int32_t first = static_cast<std::int32_t>(blockIdx.z) << tiles.channel_shift;
+    const std::int32_t channels = min(Evaluator::image_channels(r) - first, 1 << tiles.channel_shift);
+    if (channels <= 0 || z0 >= z1) return;
+    room.set({first, channels, tiles.channel_shift, 1 << tiles.channel_shift});
+    if (!__any_sync(0xffffffff, inside)) return;
+    room.make(r.sample.outputs, r.sample.extents, z0, y, x);
+    if (!inside) return;
+    const normals_ahead ahead = room.ahead();
+    make_column<WithLabels>(evaluate, r, number, z0, z1, y, x, &ahead);
+  } else {
+    if (!inside) return;
+    make_column<WithLabels>(evaluate, r, number, z0, z1, y, x, nullptr);
   }
 }
 
@@ -373,9 +404,22 @@ void prefilter(const cuda& exec, const Evaluator& e, const Plan& plan, const Bin
   }
 }
 
-template <class Evaluator, class Plan>
-tile_counts count_tiles(const Plan& plan) {
-  tile_counts tiles{1, 1, 1};
+template <class In, class Out, bool IsLabel, class... Rest>
+std::int32_t image_channels(const binding<In, Out, IsLabel, Rest...>& bound, std::size_t sample) {
+  return IsLabel ? 0 : static_cast<std::int32_t>(bound.source(sample).channels);
+}
+
+template <class Evaluator, class Plan, class... Bindings>
+tile_counts count_tiles(const Plan& plan, const Bindings&... bindings) {
+  tile_counts tiles{1, 1, 1, tile_z, 0, 1};
+  if constexpr (Evaluator::normals > 0) {
+    constexpr std::int32_t turns = room_for_normals<Evaluator::normals>::turns;
+    std::int32_t channels = 1;
+    for (std::size_t i = 0; i < plan.size(); ++i) channels = std::max({channels, image_channels(bindings, i)...});
+    while (1 << tiles.channel_shift < std::min(channels, turns)) ++tiles.channel_shift;
+    tiles.depth = turns >> tiles.channel_shift;
+    tiles.parts = ((channels - 1) >> tiles.channel_shift) + 1;
+  }
   for (std::size_t i = 0; i < plan.size(); ++i) {
     const extent3& n = plan.output_grid(i).extents;
     if constexpr (in_runs<Evaluator>) {
@@ -386,7 +430,7 @@ tile_counts count_tiles(const Plan& plan) {
     } else {
       tiles.x = std::max(tiles.x, static_cast<std::int32_t>((n[2] + tile_x - 1) / tile_x));
       tiles.y = std::max(tiles.y, static_cast<std::int32_t>((n[1] + tile_y - 1) / tile_y));
-      tiles.z = std::max(tiles.z, static_cast<std::int32_t>((n[0] + tile_z - 1) / tile_z));
+      tiles.z = std::max(tiles.z, static_cast<std::int32_t>((n[0] + tiles.depth - 1) / tiles.depth));
     }
   }
   const std::int64_t all = static_cast<std::int64_t>(tiles.x) * tiles.y * tiles.z;
@@ -395,13 +439,14 @@ tile_counts count_tiles(const Plan& plan) {
 }
 template <class Plan>
 dim3 tile_blocks(const tile_counts& tiles, const Plan& plan) {
-  return dim3(static_cast<unsigned>(tiles.x * tiles.y * tiles.z), static_cast<unsigned>(plan.size()));
+  return dim3(static_cast<unsigned>(tiles.x * tiles.y * tiles.z), static_cast<unsigned>(plan.size()),
+              static_cast<unsigned>(tiles.parts));
 }
 
 // Queues the fused part of every sample, with its label maps or without, and what it needs ahead.
 template <bool WithLabels, class Evaluator, class Plan, class... Bindings>
 void run_fused(const cuda& exec, const Evaluator& e, const Plan& plan, const Bindings&... bindings) {
-  const tile_counts tiles = count_tiles<Evaluator>(plan);
+  const tile_counts tiles = count_tiles<Evaluator>(plan, bindings...);
   prefilter(exec, e, plan, bindings...);
   stage_kernel<WithLabels, Evaluator><<<tile_blocks(tiles, plan), 256, 0, exec.stream>>>(e, tiles);
   check_cuda(cudaGetLastError(), "run", exec.at);
@@ -414,7 +459,7 @@ void upload_and_run_fused(const cuda& exec, const Evaluator& e, const workspace_
   using R = typename Evaluator::record_type;
   if constexpr (starts_from_records<typename Evaluator::pipeline_type> && sizeof(R) <= carried_bytes) {
     if (plan.size() * sizeof(R) <= carried_bytes) {
-      const tile_counts tiles = count_tiles<Evaluator>(plan);
+      const tile_counts tiles = count_tiles<Evaluator>(plan, bindings...);
       record_chunk<R, carried_bytes> chunk;
       workspace_cursor used;
       for (std::size_t i = 0; i < plan.size(); ++i)

@@ -18,12 +18,13 @@ SUTURE_INLINE void write_row(T* to, std::int64_t stride, const T (&v)[strip_widt
 template <class Out, class R>
 SUTURE_INLINE void write_stored(Out* to, std::int64_t stride, const R (&finished)[strip_width], int count,
                                 bool streams = false) {
-  if constexpr (std::is_same_v<Out, R>) {
-    if constexpr (!std::is_same_v<R, float>) return write_row(to, stride, finished, count, streams);
+  if constexpr (std::is_same_v<Out, R> && !std::is_same_v<R, float>) {
+    write_row(to, stride, finished, count, streams);
+  } else {
+    Out row[strip_width];
+    for (int l = 0; l < strip_width; ++l) row[l] = stored<Out>(finished[l]);
+    write_row(to, stride, row, count, streams);
   }
-  Out row[strip_width];
-  for (int l = 0; l < strip_width; ++l) row[l] = stored<Out>(finished[l]);
-  write_row(to, stride, row, count, streams);
 }
 
 // The same of the three channels of pixels.

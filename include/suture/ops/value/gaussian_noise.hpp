@@ -7,6 +7,7 @@
 #include "../../core/fields.hpp"
 #include "../../core/vec.hpp"
 #include "../../core/voxel.hpp"
+#include "../../rng/normal_at.hpp"
 #include "interval.hpp"
 
 namespace suture {
@@ -18,13 +19,15 @@ struct additive_noise {
   random_field field;
 
   static constexpr std::string_view name = "additive_noise";
+  static constexpr int normals = 1;
   static constexpr auto fields = named("sigma", &additive_noise::sigma);
 
   void check(const site& where) const {
     require(std::isfinite(sigma) && sigma >= 0, where, "sigma ", sigma, " must not be negative");
   }
 
-  SUTURE_FN float operator()(float x, const voxel& at) const { return fma(field.normal(at.element), sigma, x + mean); }
+  SUTURE_FN const random_field& normal_field(int) const { return field; }
+  SUTURE_FN float operator()(float x, const voxel& at) const { return fma(normal_at(field, at), sigma, x + mean); }
 
   // The same for a row of voxels along x.
   template <int Count>

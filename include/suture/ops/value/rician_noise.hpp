@@ -8,6 +8,7 @@
 #include "../../core/vec.hpp"
 #include "../../core/voxel.hpp"
 #include "../../math/elementary.hpp"
+#include "../../rng/normal_at.hpp"
 #include "interval.hpp"
 
 namespace suture {
@@ -20,15 +21,17 @@ struct magnitude_noise {
   random_field quadrature;
 
   static constexpr std::string_view name = "magnitude_noise";
+  static constexpr int normals = 2;
   static constexpr auto fields = named("sigma", &magnitude_noise::sigma);
 
   void check(const site& where) const {
     require(std::isfinite(sigma) && sigma >= 0, where, "sigma ", sigma, " must not be negative");
   }
 
+  SUTURE_FN const random_field& normal_field(int number) const { return number == 0 ? in_phase : quadrature; }
   SUTURE_FN float operator()(float x, const voxel& at) const {
-    const float real = fma(in_phase.normal(at.element), sigma, x + mean);
-    const float imaginary = fma(quadrature.normal(at.element), sigma, mean);
+    const float real = fma(normal_at(in_phase, at), sigma, x + mean);
+    const float imaginary = fma(normal_at(quadrature, at, 1), sigma, mean);
     return math::sqrt(fma(real, real, imaginary * imaginary));
   }
 

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The normals that a value operation takes at every voxel. A block of four belongs to four neighbours of a row: on a
+// device the lanes that make these neighbours make blocks for each other, ahead of a walk through some voxels.
+#pragma once
+
+#include "../core/voxel.hpp"
+#include "draw.hpp"
+
+namespace suture {
+
+namespace detail {
+
+// How many normals a functor takes at every voxel: what it says as `normals`.
+template <class F>
+inline constexpr int normals_of = 0;
+template <class F>
+requires requires { F::normals; }
+inline constexpr int normals_of<F> = F::normals;
+
+// Normals for the next turns of some threads, a turn being a channel of a voxel in a walk along z.
+struct normals_ahead {
+  struct range {
+    std::int32_t first, count;  // of the channels these turns are for
+    std::int32_t shift;         // 2^shift turns from one voxel to the next,
+    std::int32_t stride;        // which are so many
+  };
+  const float* normals;
+  const range* channels;
+  std::uint32_t turns;    // a power of two
+  std::uint32_t threads;  // elements from one turn to the next
+
+  SUTURE_FN float at(const voxel& v, int field, std::uint32_t thread) const {
+    const auto turn = static_cast<std::uint32_t>(v.z * channels->stride + v.channel) % turns;
+    return normals[(static_cast<std::uint32_t>(field) * turns + turn) * threads + thread];
+  }
+};
+
+}  // namespace detail
+
+// The normal of a field at a voxel, for a functor that takes some at every voxel it is called for. It says how many,
+// and gives the fields, so that they can be made ahead:
+//   static constexpr int normals;
+//   SUTURE_FN const random_field& normal_field(int number) const;
+SUTURE_FN float normal_at(const random_field& field, const voxel& at, [[maybe_unused]] int number = 0) {
+#if defined(__CUDA_ARCH__)
+  if (at.normals != nullptr) return at.normals->at(at, at.first_normal + number, threadIdx.x);
+#endif
+  return field.normal(at.element);
+}
+
+}  // namespace suture
