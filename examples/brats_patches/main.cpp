@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Four MRI channels and a label map become training patches with three overlapping targets, by the MONAI recipe for
 // brain tumours; a contact sheet shows them, and a report carries the digests that must be the same on every machine.
-#include <iostream>
 
 #include "brain.hpp"
 #include "common/contact_sheet.hpp"
@@ -111,8 +110,7 @@ int run_program(int argc, char** argv) {
 
   contact_sheet sheet;
   const std::size_t shown = std::min<std::size_t>(made.grids.size(), 8);
-  sheet.title = std::to_string(shown) + " of " + std::to_string(j.count) + " patches, " +
-                (j.evaluation ? "evaluation" : "augmentation") + " on the " + (backend == "cuda" ? "GPU" : "CPU");
+  sheet.title = sheet_title(shown, made.grids.size(), "patches", j.evaluation ? "evaluation" : "augmentation", backend);
   sheet.label_names = {"whole tumour", "core", "enhancing"};
   for (std::size_t i = 0; i < shown; ++i) sheet.rows.push_back(make_row(j, made, i));
   write_contact_sheet(fs::path(out) / "contact_sheet.png", sheet);
@@ -139,8 +137,7 @@ int run_program(int argc, char** argv) {
   result["workspace_bytes"] = made.workspace_bytes;
   result["seconds"] = made.seconds;
   result["voxels_per_second"] = static_cast<double>(made.images.size()) / made.seconds;
-  std::cerr << "contact sheet: " << (fs::path(out) / "contact_sheet.png").string() << '\n';
-  write_report(fs::path(out) / "report.json", result);
+  end_report(out, result);
   return 0;
 }
 

@@ -58,6 +58,17 @@ report begin_report(const std::string& example, const std::string& backend, cons
   return result;
 }
 
+std::string sheet_title(std::size_t shown, std::size_t count, const std::string& things, const std::string& work,
+                        const std::string& backend) {
+  return std::to_string(shown) + " of " + std::to_string(count) + " " + things + ", " + work + " on the " +
+         (backend == "cuda" ? "GPU" : "CPU");
+}
+
+void end_report(const std::filesystem::path& folder, const report& result) {
+  std::cerr << "contact sheet: " << (folder / "contact_sheet.png").string() << '\n';
+  write_report(folder / "report.json", result);
+}
+
 std::string cpu_description(int threads) {
 #if defined(_OPENMP)
   if (threads == 0) threads = omp_get_max_threads();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -48,6 +49,20 @@ void report_job(report& result, const Job& j) {
   result["count"] = j.count;
   result["batch_size"] = j.batch_size;
 }
+
+template <class Statistics>
+void report_runs(report& result, const Statistics& spent) {
+  result["stages"] = spent.stages;
+  result["launches"] = spent.launches;
+  result["workspace_bytes"] = spent.workspace_bytes;
+  result["seconds"] = spent.seconds;
+}
+
+// The title of a contact sheet: "6 of 16 patches, augmentation on the CPU".
+std::string sheet_title(std::size_t shown, std::size_t count, const std::string& things, const std::string& work,
+                        const std::string& backend);
+// Says where the contact sheet of a job is and writes the report beside it.
+void end_report(const std::filesystem::path& folder, const report& result);
 
 // The model of the CPU and the threads a run takes; 0: all.
 std::string cpu_description(int threads);

@@ -3,7 +3,6 @@
 // carries the digests that must be the same on every machine.
 #include <algorithm>
 #include <array>
-#include <iostream>
 #include <tuple>
 
 #include "backend.hpp"
@@ -194,9 +193,10 @@ report make_patches(const options& o, const recipe& r, const scans<T>& from) {
   bar.finish();
 
   contact_sheet sheet;
-  sheet.title = std::to_string(shown.entries.size()) + " of " + std::to_string(count) + " patches, " +
-                (o.evaluation ? "evaluation" : "augmentation") + " on the " +
-                (executor->name() == "cuda" ? "GPU" : "CPU");
+  sheet.title = sheet_title(shown.entries.size(), count, "patches", o.evaluation ? "evaluation" : "augmentation",
+                            executor->name()) +
+                ", window " + std::to_string(static_cast<int>(window_center)) + " / " +
+                std::to_string(static_cast<int>(window_width)) + " HU";
   sheet.label_names = from.label_names;
   std::sort(shown.entries.begin(), shown.entries.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   for (auto& e : shown.entries) sheet.rows.push_back(make_row(from, std::move(e)));
@@ -215,10 +215,7 @@ report make_patches(const options& o, const recipe& r, const scans<T>& from) {
   for (std::size_t label = 0; label < 256; ++label)
     if (label_voxels[label] > 0) voxels_of[std::to_string(label)] = label_voxels[label];
   result["label_voxels"] = voxels_of;
-  result["stages"] = spent.stages;
-  result["launches"] = spent.launches;
-  result["workspace_bytes"] = spent.workspace_bytes;
-  result["seconds"] = spent.seconds;
+  report_runs(result, spent);
   result["voxels_per_second"] =
       spent.seconds > 0 ? static_cast<double>(voxels) * static_cast<double>(count) / spent.seconds : 0.0;
   return result;
@@ -255,8 +252,7 @@ int run_program(int argc, char** argv) {
   require_writable_folder(o.out);
   const any_scans from = read_scans(o);
   const report result = std::visit([&](const auto& s) { return make_patches(o, r, s); }, from);
-  std::cerr << "contact sheet: " << (fs::path(o.out) / "contact_sheet.png").string() << '\n';
-  write_report(fs::path(o.out) / "report.json", result);
+  end_report(o.out, result);
   return 0;
 }
 

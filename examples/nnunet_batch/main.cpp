@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A CT or MRI case with labels becomes training batches as nnU-Net makes them, with the targets of deep supervision; a
 // contact sheet shows them, and a report carries the digests that must be the same on every machine.
-#include <iostream>
 
 #include "common/contact_sheet.hpp"
 #include "common/nifti.hpp"
@@ -167,9 +166,7 @@ int run_program(int argc, char** argv) {
   const sheet_maker rows(j, made);
   contact_sheet sheet;
   const std::size_t shown = std::min<std::size_t>(count, 6);
-  sheet.title = std::to_string(shown) + " of " + std::to_string(count) + " patches, " +
-                (j.evaluation ? "evaluation" : "nnU-Net augmentation") + " on the " +
-                (backend == "cuda" ? "GPU" : "CPU");
+  sheet.title = sheet_title(shown, count, "patches", j.evaluation ? "evaluation" : "nnU-Net augmentation", backend);
   sheet.label_names = label_names;
   std::size_t most = 0;  // the patch with most of its labels, whose smaller targets are worth a look
   for (std::size_t i = 0, best = 0; i < shown; ++i) {
@@ -209,8 +206,7 @@ int run_program(int argc, char** argv) {
   result["workspace_bytes"] = made.workspace_bytes;
   result["seconds"] = made.seconds;
   result["voxels_per_second"] = static_cast<double>(made.images.size()) / made.seconds;
-  std::cerr << "contact sheet: " << (fs::path(out) / "contact_sheet.png").string() << '\n';
-  write_report(fs::path(out) / "report.json", result);
+  end_report(out, result);
   return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <iostream>
+#include <sstream>
 
 #include "common/histology_phantom.hpp"
 #include "common/program.hpp"
@@ -203,10 +204,12 @@ report make_tiles(const options& o, const recipe& r) {
   for (const listed_slide& s : slides)
     write_overview(fs::path(o.out) / ("overview_" + std::to_string(s.number) + ".png"), s);
   const bool synthetic = o.slides.empty() && o.tiles.empty();
+  std::ostringstream width;
+  width << ", " << static_cast<double>(r.size) * r.mpp << " micrometres wide";
   write_sheet(
       fs::path(o.out) / "contact_sheet.png",
-      std::to_string(shown.size()) + " of " + std::to_string(made_in_all) + " tiles, " +
-          (o.evaluation ? "evaluation" : "augmentation") + " on the " + (executor->name() == "cuda" ? "GPU" : "CPU"),
+      sheet_title(shown.size(), made_in_all, "tiles", o.evaluation ? "evaluation" : "augmentation", executor->name()) +
+          width.str(),
       synthetic ? std::vector<std::string>{"stroma", "gland", "nucleus"} : std::vector<std::string>{"tissue"}, shown);
 
   const run_statistics& spent = executor->spent();
@@ -228,10 +231,7 @@ report make_tiles(const options& o, const recipe& r) {
   for (std::size_t label = 0; label < 256; ++label)
     if (label_pixels[label] > 0) pixels_of[std::to_string(label)] = label_pixels[label];
   result["label_pixels"] = pixels_of;
-  result["stages"] = spent.stages;
-  result["launches"] = spent.launches;
-  result["workspace_bytes"] = spent.workspace_bytes;
-  result["seconds"] = spent.seconds;
+  report_runs(result, spent);
   result["seconds_reading"] = reading;
   result["seconds_waiting"] = waiting;
   result["pixels_per_second"] =
@@ -275,8 +275,7 @@ int run_program(int argc, char** argv) {
   recipe r{o.tile, o.mpp, {}};
   if (!o.reference.empty()) r.reference = reference_from(o);
   const report result = make_tiles(o, r);
-  std::cerr << "contact sheet: " << (fs::path(o.out) / "contact_sheet.png").string() << '\n';
-  write_report(fs::path(o.out) / "report.json", result);
+  end_report(o.out, result);
   return 0;
 }
 
