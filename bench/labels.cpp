@@ -4,9 +4,8 @@
 //   labels [--tiny] [ARGUMENTS OF GOOGLE BENCHMARK...]
 #include <benchmark/benchmark.h>
 
-#include <cstring>
-
 #include "cpu_machine.hpp"
+#include "flag.hpp"
 #include "suture/suture.hpp"
 
 namespace {
@@ -69,13 +68,7 @@ void add_with_levels(const char* name, const scene& s, std::int64_t channels, co
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool tiny = false;
-  int kept = 1;
-  for (int i = 1; i < argc; ++i)
-    if (std::strcmp(argv[i], "--tiny") == 0)
-      tiny = true;
-    else
-      argv[kept++] = argv[i];
+  const bool tiny = bench::take_flag(argc, argv, "--tiny");
   const scene s(tiny ? extent3{48, 48, 48} : extent3{192, 192, 192});
   add<std::int8_t>("labels/kept", s, 1);
   add<std::int8_t>("labels/remap", s, 1, remap{{{-1, 0}}});
@@ -83,7 +76,7 @@ int main(int argc, char** argv) {
   add<std::uint8_t>("labels/one_hot_uint8", s, 3, one_hot{.classes = 4, .background = false});
   add_with_levels<std::int8_t>("labels/kept_4_levels", s, 1);
   add_with_levels<half>("labels/regions_half_4_levels", s, 3, brats_regions_1_2_3);
-  benchmark::Initialize(&kept, argv);
-  if (benchmark::ReportUnrecognizedArguments(kept, argv)) return 1;
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();
 }

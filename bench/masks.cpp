@@ -4,12 +4,12 @@
 //   masks [--tiny] [ARGUMENTS OF GOOGLE BENCHMARK...]
 #include <benchmark/benchmark.h>
 
-#include <cstring>
 #include <functional>
 #include <memory>
 
 #include "cpu_machine.hpp"
 #include "ct_volume.hpp"
+#include "flag.hpp"
 #include "suture/mask/body_mask.hpp"
 #include "suture/mask/bounding_box.hpp"
 #include "suture/mask/cascade.hpp"
@@ -107,16 +107,9 @@ void add_rows(scene& s) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool tiny = false;
-  std::vector<char*> rest;
-  for (int i = 0; i < argc; ++i)
-    if (std::strcmp(argv[i], "--tiny") == 0)
-      tiny = true;
-    else
-      rest.push_back(argv[i]);
-  int count = static_cast<int>(rest.size());
-  benchmark::Initialize(&count, rest.data());
-  if (benchmark::ReportUnrecognizedArguments(count, rest.data())) return 2;
+  const bool tiny = bench::take_flag(argc, argv, "--tiny");
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   scene s({.extents = tiny ? extent3{40, 48, 48} : extent3{160, 512, 512}, .spacing = {1.5625, .8, .8}});
   add_rows(s);
   benchmark::RunSpecifiedBenchmarks();

@@ -4,10 +4,10 @@
 //   patches [--tiny] [ARGUMENTS OF GOOGLE BENCHMARK...]
 #include <benchmark/benchmark.h>
 
-#include <cstring>
 #include <functional>
 
 #include "cpu_machine.hpp"
+#include "flag.hpp"
 #include "suture/core/digest.hpp"
 #include "suture/fit/sharpness.hpp"
 #include "suture/ops/geometry/affine.hpp"
@@ -163,14 +163,7 @@ void list_tiles(benchmark::State& state, std::int64_t height, std::int64_t width
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool tiny = false;
-  int kept = 1;
-  for (int i = 1; i < argc; ++i)
-    if (std::strcmp(argv[i], "--tiny") == 0)
-      tiny = true;
-    else
-      argv[kept++] = argv[i];
-  argc = kept;
+  const bool tiny = bench::take_flag(argc, argv, "--tiny");
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   const volume v(tiny ? extent3{20, 24, 400} : extent3{160, 320, 320});

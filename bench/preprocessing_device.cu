@@ -8,11 +8,11 @@
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
-#include <cstring>
 #include <functional>
 #include <string_view>
 
 #include "cuda_machine.cuh"
+#include "flag.hpp"
 
 // After the executor it runs on.
 #include "ct_volume.hpp"
@@ -212,16 +212,9 @@ void add_patches(const scene& s) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool tiny = false;
-  std::vector<char*> rest;
-  for (int i = 0; i < argc; ++i)
-    if (std::strcmp(argv[i], "--tiny") == 0)
-      tiny = true;
-    else
-      rest.push_back(argv[i]);
-  int count = static_cast<int>(rest.size());
-  benchmark::Initialize(&count, rest.data());
-  if (benchmark::ReportUnrecognizedArguments(count, rest.data())) return 2;
+  const bool tiny = bench::take_flag(argc, argv, "--tiny");
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   cudaDeviceProp device{};
   if (!bench::find_device(device, tiny)) return 0;
   bench::cuda_machine machine(device, tiny ? 0 : 0.2);

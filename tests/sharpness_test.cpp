@@ -6,21 +6,13 @@
 #include <random>
 
 #include "support/expect_says.hpp"
+#include "support/tiles.hpp"
 
 namespace {
 
 using namespace suture;
 using bytes = std::vector<std::uint8_t>;
-
-// Interleaved RGB from the linear congruential generator of Numerical Recipes, the highest 8 bits of each state.
-bytes noise(std::int64_t height, std::int64_t width, std::uint32_t state) {
-  bytes v(static_cast<std::size_t>(height * width * 3));
-  for (auto& b : v) {
-    state = state * 1664525u + 1013904223u;
-    b = static_cast<std::uint8_t>(state >> 24);
-  }
-  return v;
-}
+using support::noise;
 
 template <class Views>
 std::vector<sharpness> fitted(const Views& views, int threads = 1) {

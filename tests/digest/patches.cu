@@ -6,37 +6,17 @@
 #include <suture/patch/reassemble.cuh>
 #include <suture/patch/select_patches.cuh>
 
-#include <memory>
-
+#include "device_backend.cuh"
 #include "patches.hpp"
 
 namespace digest_test {
 
-struct device_backend {
-  std::vector<std::shared_ptr<cuda_workspace>> memory;
-
-  template <class T>
-  T* room(std::size_t n) {
-    memory.push_back(std::make_shared<cuda_workspace>(n * sizeof(T)));
-    return reinterpret_cast<T*>(memory.back()->span().data());
-  }
-  template <class T>
-  T* copy(const std::vector<T>& values) {
-    T* at = room<T>(values.size());
-    check_cuda(cudaMemcpy(at, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice), "copy");
-    return at;
-  }
-  template <class T>
-  std::vector<T> back(const T* at, std::size_t n) {
-    std::vector<T> values(n);
-    check_cuda(cudaMemcpy(values.data(), at, n * sizeof(T), cudaMemcpyDeviceToHost), "back");
-    return values;
-  }
+struct device_patches : device_backend {
   template <class T>
   std::vector<view<const T>> views(const std::vector<std::vector<T>>& data, const std::vector<grid>& grids,
                                    std::int64_t channels) {
     std::vector<view<const T>> v;
-    for (std::size_t i = 0; i < data.size(); ++i) v.push_back(contiguous<const T>(copy(data[i]), grids[i], channels));
+    for (std::size_t i = 0; i < data.size(); ++i) v.push_back(contiguous<const T>(place(data[i]), grids[i], channels));
     return v;
   }
   template <class Rule, class Classes>
@@ -55,7 +35,7 @@ struct device_backend {
     float* out = room<float>(voxels);
     const cuda_workspace workspace(reassemble_workspace_bytes(data.patches));
     reassemble(cuda{.workspace = workspace}, data.patches, window,
-               patch_tensor<float>{copy(data.predictions), 2, 0, data.patches.count()},
+               patch_tensor<float>{place(data.predictions), 2, 0, data.patches.count()},
                contiguous(out, grid{.extents = n}, 2));
     return digest_of_volume(back(out, voxels), n);
   }
@@ -72,13 +52,13 @@ struct device_backend {
     const cuda_workspace workspace(map_bytes(plan));
     Result* results = room<Result>(values.size());
     to_output(cuda{.workspace = workspace}, plan,
-              ragged<T>{{copy(values), values.size()}, {copy(offsets), offsets.size()}}, {results, values.size()});
+              ragged<T>{{place(values), values.size()}, {place(offsets), offsets.size()}}, {results, values.size()});
     return back(results, values.size());
   }
   std::uint64_t averaged(const std::vector<float>& volumes, const std::vector<float>& weights, const grid& g) {
     const auto voxels = static_cast<std::size_t>(2 * g.voxels());
     float* out = room<float>(voxels);
-    average(cuda{}, patch_tensor<float>{copy(volumes), 2, 0, 3}, {copy(weights), 1, 0, 3}, contiguous(out, g, 2),
+    average(cuda{}, patch_tensor<float>{place(volumes), 2, 0, 3}, {place(weights), 1, 0, 3}, contiguous(out, g, 2),
             {.outside = -1});
     return digest_of_volume(back(out, voxels), g.extents);
   }
@@ -101,4 +81,4 @@ struct device_backend {
 
 }  // namespace digest_test
 
-int main() { digest_test::print_all(digest_test::device_backend{}); }
+int main() { digest_test::print_all(digest_test::device_patches{}); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints the digests of stain fits and normalisation, computed on the CPU.
 #include "stains.hpp"
-#include "backend.hpp"
+
+#include "host_backend.hpp"
 
 int main() { digest_test::print_stains(digest_test::host_backend{}); }

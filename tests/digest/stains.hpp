@@ -8,7 +8,7 @@
 
 namespace digest_test {
 
-// Prints every digest. Backend: backend.hpp or backend.cuh.
+// Prints every digest. Backend: host_backend.hpp or device_backend.cuh.
 template <class Backend>
 void print_stains(Backend backend) {
   const colour_cases data;

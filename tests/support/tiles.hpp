@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interleaved colour tiles in tests: through a chain of operations on the CPU.
+// Interleaved colour tiles in tests: made, and put through a chain of operations on the CPU.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,16 @@
 #include "suture/suture.hpp"
 
 namespace support {
+
+// Interleaved RGB from the linear congruential generator of Numerical Recipes, the highest 8 bits of each state.
+inline std::vector<std::uint8_t> noise(std::int64_t height, std::int64_t width, std::uint32_t state) {
+  std::vector<std::uint8_t> v(static_cast<std::size_t>(height * width * 3));
+  for (auto& b : v) {
+    state = state * 1664525u + 1013904223u;
+    b = static_cast<std::uint8_t>(state >> 24);
+  }
+  return v;
+}
 
 // Tiles (y, x, channel) as views of one batch; values and grids are referred to.
 template <class T>

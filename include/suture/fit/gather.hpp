@@ -8,6 +8,7 @@
 
 #include "../exec/cpu.hpp"
 #include "selection.hpp"
+#include "statistics.hpp"
 
 namespace suture::detail {
 
@@ -19,6 +20,22 @@ inline int fit_workers(const cpu& exec, std::int64_t voxels) {
   (void)exec;
 #endif
   return static_cast<int>(std::min<std::int64_t>(threads, 1 + voxels / 65536));
+}
+
+// Whether a statistic is of this value; the tally says what became of it.
+template <class T>
+SUTURE_FN bool takes(fit_tally& tally, verdict v, T value) {
+  if (v == verdict::rejected) return false;
+  if (v == verdict::undeclared) {
+    ++tally.undeclared;
+    return false;
+  }
+  const bool finite = counted<T>::finite(value);
+  if (finite)
+    ++tally.count;
+  else
+    ++tally.excluded;
+  return finite;
 }
 
 // Merges into `into` what `zero`, a state without counts, finds in channels [channel, channel_end) of one image.

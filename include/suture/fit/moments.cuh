@@ -25,18 +25,11 @@ __global__ void __launch_bounds__(fit_threads) moment_kernel(fit_shape shape, Se
   fit_tally tally;
   std::uint32_t least_complement = 0, greatest = 0;
   visit_voxels<T, Map>(shape, select, [&](T value, verdict v) {
-    if (v == verdict::rejected) return;
-    if (v == verdict::undeclared)
-      ++tally.undeclared;
-    else if (!counted<T>::finite(value))
-      ++tally.excluded;
-    else {
-      ++tally.count;
-      const std::uint32_t key = counted<T>::key(value);
-      least_complement = max(least_complement, ~key);
-      greatest = max(greatest, key);
-      add_value(p, value, block.sums);
-    }
+    if (!takes(tally, v, value)) return;
+    const std::uint32_t key = counted<T>::key(value);
+    least_complement = max(least_complement, ~key);
+    greatest = max(greatest, key);
+    add_value(p, value, block.sums);
   });
   block.sums.take(p);
   add_tally(block.tally, tally);

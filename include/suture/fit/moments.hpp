@@ -30,19 +30,11 @@ public:
     partial_sums p;
     for (std::int64_t x = 0; x < count; ++x) {
       const T value = values[x * stride];
-      const detail::verdict v = select(value, map[x * map_stride]);
-      if (v == detail::verdict::rejected) continue;
-      if (v == detail::verdict::undeclared)
-        ++tally.undeclared;
-      else if (!counted<T>::finite(value))
-        ++tally.excluded;
-      else {
-        ++tally.count;
-        const std::uint32_t key = counted<T>::key(value);
-        least = std::min(least, key);
-        greatest = std::max(greatest, key);
-        detail::add_value(p, value, sums);
-      }
+      if (!detail::takes(tally, select(value, map[x * map_stride]), value)) continue;
+      const std::uint32_t key = counted<T>::key(value);
+      least = std::min(least, key);
+      greatest = std::max(greatest, key);
+      detail::add_value(p, value, sums);
     }
     sums.take(p);
     sums.settle();

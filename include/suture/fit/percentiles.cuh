@@ -57,16 +57,9 @@ __global__ void __launch_bounds__(fit_threads)
   run_of_equals run;
   fit_tally tally;
   visit_voxels<T, Map>(shape, select, [&](T value, verdict v) {
-    if (v == verdict::rejected) return;
-    if (v == verdict::undeclared)
-      ++tally.undeclared;
-    else if (!counted<T>::finite(value))
-      ++tally.excluded;
-    else {
-      ++tally.count;
-      const std::int32_t index = s.state.counter(counted<T>::key(value), round);
-      if (index >= 0) run.add(index, add);
-    }
+    if (!takes(tally, v, value)) return;
+    const std::int32_t index = s.state.counter(counted<T>::key(value), round);
+    if (index >= 0) run.add(index, add);
   });
   run.end(add);
   if (round == 0) add_tally(s.state.tally, tally);

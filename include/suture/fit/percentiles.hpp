@@ -118,17 +118,9 @@ public:
            const Selector& select) {
     for (std::int64_t x = 0; x < count; ++x) {
       const T value = values[x * stride];
-      const detail::verdict v = select(value, map[x * map_stride]);
-      if (v == detail::verdict::rejected) continue;
-      if (v == detail::verdict::undeclared)
-        ++passed_.undeclared;
-      else if (!counted<T>::finite(value))
-        ++passed_.excluded;
-      else {
-        ++passed_.count;
-        const std::int32_t c = state_.counter(counted<T>::key(value), round_);
-        if (c >= 0) ++counts_[static_cast<std::size_t>(c)];
-      }
+      if (!detail::takes(passed_, select(value, map[x * map_stride]), value)) continue;
+      const std::int32_t c = state_.counter(counted<T>::key(value), round_);
+      if (c >= 0) ++counts_[static_cast<std::size_t>(c)];
     }
   }
 
