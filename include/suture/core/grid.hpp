@@ -52,8 +52,8 @@ inline bool sound(const grid& g) {
   constexpr auto most = std::uint64_t{1} << 21;
   bool good = true;
   for (int k = 0; k < 3; ++k)
-    good = good && static_cast<std::uint64_t>(g.extents[k]) - 1 < most && g.spacing[k] > 0 &&
-           g.spacing[k] <= DBL_MAX && std::abs(g.origin[k]) <= DBL_MAX;
+    good = good && static_cast<std::uint64_t>(g.extents[k]) - 1 < most && g.spacing[k] > 0 && g.spacing[k] <= DBL_MAX &&
+           std::abs(g.origin[k]) <= DBL_MAX;
   const auto voxels = static_cast<std::uint64_t>(g.extents[0]) * static_cast<std::uint64_t>(g.extents[1]) *
                       static_cast<std::uint64_t>(g.extents[2]);
   return good && voxels <= std::uint64_t{1} << 56;

@@ -28,14 +28,15 @@ SUTURE_INLINE void copy_strip(void* to, const T* from) {
 #endif
 }
 
-// The same past the caches, which keep no room for what is too large for them; `to` is a multiple of 16 bytes. A thread
-// that is done calls finish_streams.
+// The same past the caches, which keep no room for what is too large for them; `to` is a multiple of stream_alignment
+// bytes. A thread that is done calls finish_streams.
+inline constexpr std::int32_t stream_alignment = 32;
 template <class T>
 SUTURE_INLINE void stream_strip(void* to, const T* from) {
 #if defined(__AVX__) && !defined(__CUDACC__)
-  for (std::size_t i = 0; i < strip_width * sizeof(T); i += sizeof(__m128i))
-    _mm_stream_si128(reinterpret_cast<__m128i*>(static_cast<char*>(to) + i),
-                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(reinterpret_cast<const char*>(from) + i)));
+  for (std::size_t i = 0; i < strip_width * sizeof(T); i += sizeof(__m256i))
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(static_cast<char*>(to) + i),
+                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(reinterpret_cast<const char*>(from) + i)));
 #else
   std::memcpy(to, from, strip_width * sizeof(T));
 #endif

@@ -231,22 +231,38 @@ void write_values(const typename Evaluator::record_type& r, std::int32_t number,
   const bool streams = out.stride[2] == 1 && bytes > stays_in_cache;
   const bool as_one = !any_needs_voxel<typename P::outputs> && is_dense(n, in.stride, out.stride);
   const std::int32_t rows = as_one ? 1 : y1 - y0, length = as_one ? (y1 - y0) * n[2] : n[2];
+  const typename P::outputs outputs = r.sample.outputs;  // which no store can change
   for (std::int32_t channel = 0; channel < in.channels; ++channel)
     for (std::int32_t y = y0; y < y0 + rows; ++y) {
       const In* const from =
           static_cast<const In*>(in.data) + channel * in.channel_stride + z * in.stride[0] + y * in.stride[1];
       Out* const to =
           static_cast<Out*>(out.data) + channel * out.channel_stride + z * out.stride[0] + y * out.stride[1];
-      const bool streams_row = streams && reinterpret_cast<std::uintptr_t>(to) % 16 == 0;
-      for (std::int32_t x0 = 0; x0 < length; x0 += strip_width) {
-        const int count = std::min(strip_width, length - x0);
+      const auto write = [&](std::int32_t x0, std::int64_t step_in, std::int64_t step_out, int count,
+                             bool past_caches) {
         float v[strip_width];
-        load_strip(from + x0 * in.stride[2], in.stride[2], count, v);
+        load_strip(from + x0 * step_in, step_in, count, v);
         const along_x place{voxel_at(n, number, channel, z, y, x0)};
-        apply_lanes(r.sample.outputs, v, place, [&]<class R>(const R(&finished)[strip_width]) {
-          write_stored(to + x0 * out.stride[2], out.stride[2], finished, count, streams_row);
+        apply_lanes(outputs, v, place, [&]<class R>(const R(&finished)[strip_width]) {
+          write_stored(to + x0 * step_out, step_out, finished, count, past_caches);
         });
+      };
+      std::int32_t x0 = 0;
+      if (in.stride[2] == 1 && out.stride[2] == 1) {  // whole strips, of which the compiler knows all but the values
+        if (streams) {
+          const auto into_line = static_cast<std::int32_t>(reinterpret_cast<std::uintptr_t>(to) % stream_alignment);
+          const std::int32_t lead = into_line == 0 ? 0 : (stream_alignment - into_line) / std::int32_t{sizeof(Out)};
+          if (lead <= length) {
+            if (lead > 0) write(0, 1, 1, lead, false);
+            x0 = lead;
+          }
+          for (; x0 + strip_width <= length; x0 += strip_width) write(x0, 1, 1, strip_width, true);
+        } else {
+          for (; x0 + strip_width <= length; x0 += strip_width) write(x0, 1, 1, strip_width, false);
+        }
       }
+      for (; x0 < length; x0 += strip_width)
+        write(x0, in.stride[2], out.stride[2], std::min(strip_width, length - x0), false);
     }
   if (streams) finish_streams();
 }

@@ -79,7 +79,8 @@ SUTURE_INLINE __m256i key_register(const philox_keys<Lanes>& keys, int word, int
 
 }  // namespace detail
 
-// The same for Lanes counters side by side, word by word and in place. Keys: a philox_key for all or philox_keys<Lanes>.
+// The same for Lanes counters side by side, word by word and in place. Keys: a philox_key for all or
+// philox_keys<Lanes>.
 template <int Lanes, class Keys = philox_key>
 SUTURE_INLINE void philox4x32_lanes(std::uint32_t (&word)[4][Lanes], const Keys& keys) {
 #if defined(__AVX2__) && !defined(__CUDACC__)

@@ -75,8 +75,7 @@ public:
       state_[2][l] = all_but_sample.epoch;
       state_[3][l] = (std::uint32_t{all_but_sample.operation} << 16) | std::uint32_t{all_but_sample.purpose};
     }
-    philox4x32_lanes(state_,
-                     philox_key{{stream::low(all_but_sample.seed), stream::high(all_but_sample.seed)}});
+    philox4x32_lanes(state_, philox_key{{stream::low(all_but_sample.seed), stream::high(all_but_sample.seed)}});
     philox_keys<Lanes> keys;
     for (int l = 0; l < Lanes; ++l) {
       keys.word[0][l] = state_[0][l];
