@@ -128,6 +128,47 @@ TEST(plan, probability_outside_zero_to_one) {
                  {"gaussian_noise", "probability"});
 }
 
+// What is off on a sample is not drawn for it, but can be asked for; what is wrong with a recipe shows on the first
+// sample all the same.
+TEST(plan, keeps_or_draws_again_what_was_drawn) {
+  constexpr std::size_t n = 37;
+  const std::vector<grid> grids(n, grid_of(30, 40, 50));
+  std::vector<std::uint64_t> ids(n);
+  for (std::size_t i = 0; i < n; ++i) ids[i] = 500 + 3 * i;
+  const random_affine turn{.rotate_deg = 30, .scale = {.8f, 1.25f}, .translate = 4, .probability = .4f};
+  const random_crop cut{.size = {16, 16, 16}, .probability = .6f};
+  const random_gaussian_blur blur{.probability = .3f};
+  const auto planned = plan(turn | cut | blur, grids, {.seed = 5, .epoch = 2, .sample_ids = ids});
+  int acted = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const site here{"test", static_cast<std::int64_t>(i)};
+    draws of_turn(5, 2, ids[i], random_affine::kind << 4), of_cut(5, 2, ids[i], random_crop::kind << 4),
+        of_blur(5, 2, ids[i], random_gaussian_blur::kind << 4);
+    const bool turns = of_turn.bernoulli(.4f), cuts = of_cut.bernoulli(.6f), blurs = of_blur.bernoulli(.3f);
+    const affine a = turn.draw(of_turn, grids[i], here);
+    const crop c = cut.draw(of_cut, grids[i], here);
+    EXPECT_EQ(planned.drawn<0>(i).on, turns);
+    EXPECT_EQ(planned.drawn<0>(i).parameters.rotate_deg, a.rotate_deg);
+    EXPECT_EQ(planned.drawn<0>(i).parameters.translate, a.translate);
+    EXPECT_EQ(planned.drawn<1>(i).on, cuts);
+    EXPECT_EQ(planned.drawn<1>(i).parameters.start, c.start);
+    EXPECT_EQ(planned.output_grid(i).extents, cuts ? cut.size : grids[i].extents);
+    const auto b = blur.draw(of_blur, here);
+    EXPECT_EQ(planned.drawn<2>(i).on, blurs);
+    EXPECT_EQ(planned.drawn<2>(i).parameters.sigma[7][2], b.sigma[7][2]);
+    EXPECT_EQ(get<0>(planned.sample(i).later).on, blurs ? 1u : 0u);
+    if (blurs) {
+      EXPECT_EQ(get<0>(planned.sample(i).later).functor.sigmas[7][2], b.sigma[7][2]);
+    }
+    acted += turns + cuts + blurs;
+  }
+  EXPECT_GT(acted, 20);
+  expect_parts(error_of([&] {
+                 plan(random_gamma{.range = {-1, 2}, .probability = 0}, grids, {.sample_ids = ids});
+               }),
+               {"random_gamma", "sample 0", "range"});
+}
+
 TEST(plan, inverted_range) {
   const std::vector<grid> grids{grid_of(4, 4, 4), grid_of(4, 4, 4)};
   expect_parts(error_of([&] {

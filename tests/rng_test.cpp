@@ -120,6 +120,31 @@ TEST(Layout, StreamsAndBlocks) {
   EXPECT_EQ(to_words(parameters.block(0)), (words{0x6ee6257f, 0x0a8f8c8e, 0xab8874f9, 0x7b5bc23e}));
 }
 
+TEST(Layout, StreamsSideBySide) {
+  const std::uint64_t samples[16] = {42, 0, 1, 0xffffffffu, 1ull << 40, 7, 42, 43, 44, 45, 46, 47, 48, 49, 50, ~0ull};
+  suture::stream_row<16> row;
+  row.make({.seed = seed, .epoch = 7, .operation = 3}, samples);
+  for (int l = 0; l < 16; ++l) {
+    const stream alone({.seed = seed, .epoch = 7, .sample = samples[l], .operation = 3});
+    EXPECT_EQ(to_words(row[l].state()), to_words(alone.state()));
+    EXPECT_EQ(to_words(row.first(l)), to_words(alone.block(0)));
+    EXPECT_EQ(row.first_word(l), alone.block(0)[0]);
+  }
+}
+
+// However far ahead the words are made, and whatever is left out.
+TEST(Layout, SlotsThatNobodyLooksAt) {
+  draws random(seed, 7, 42, 3);
+  const stream blocks(stream_id{.seed = seed, .epoch = 7, .sample = 42, .operation = 3});
+  for (std::uint32_t slot = 0; slot < 300; ++slot) {
+    if (slot % 7 < 4 || slot / 70 == 2) {
+      EXPECT_EQ(random.uniform(3, 3), 3);
+      continue;
+    }
+    EXPECT_EQ(random.uniform(0, 1), suture::unit_half_open(blocks.block(slot / 4)[slot])) << slot;
+  }
+}
+
 TEST(Layout, ElementsOfAField) {
   const random_field field = draws(seed, 7, 42, 3).field(1);
   const double uniforms[] = {0.8495970964, 0.7838039994, 0.6489043236, 0.2026472688};

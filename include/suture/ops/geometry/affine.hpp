@@ -272,7 +272,7 @@ private:
   SUTURE_INLINE static void to_voxels(affine_map& map, const point3& spacing) {
     for (int i = 0; i < 3; ++i) {
       for (int j = 0; j < 3; ++j)
-        if (i != j) map.linear[i][j] *= spacing[j] / spacing[i];
+        if (spacing[j] != spacing[i]) map.linear[i][j] *= spacing[j] / spacing[i];
       map.offset[i] /= spacing[i];
     }
   }
