@@ -128,6 +128,22 @@ void text(cairo_t* c, double x, double y, double size, const std::string& words,
   cairo_show_text(c, words.c_str());
 }
 
+// The path in `k` with a dark rim, legible on bright tissue and on air.
+void stroke_rimmed(cairo_t* c, color k, double width) {
+  set_color(c, {0.05, 0.05, 0.05});
+  cairo_set_line_width(c, width + 2);
+  cairo_stroke_preserve(c);
+  set_color(c, k);
+  cairo_set_line_width(c, width);
+}
+void text_on_picture(cairo_t* c, double x, double y, double size, const std::string& words, color k) {
+  cairo_set_font_size(c, size);
+  cairo_move_to(c, x, y);
+  cairo_text_path(c, words.c_str());
+  stroke_rimmed(c, k, 0);
+  cairo_fill(c);
+}
+
 // The outline half-way between voxel centres inside and outside a label (marching squares); beyond the patch nothing is
 // known, so the outline is not closed there.
 void outline(cairo_t* c, const label_volume& labels, const plane& p, std::int64_t rows, std::int64_t columns,
@@ -211,17 +227,16 @@ void draw_plane(cairo_t* c, double x, double y, const panel& what, const plane& 
   outline(c, what.labels, p, rows, columns, row_step, column_step);
 
   const color mark{0.85, 0.85, 0.55};
-  text(c, 4, height / 2 + 4, 11, p.left_mark, mark);
-  text(c, width / 2 - 4, 13, 11, p.top_mark, mark);
+  text_on_picture(c, 4, height / 2 + 4, 11, p.left_mark, mark);
+  text_on_picture(c, width / 2 - 4, 13, 11, p.top_mark, mark);
   if (with_bar) {
     const double length = g.spacing[p.right.axis] * static_cast<double>(columns) < 60 ? 10 : 20;
     cairo_set_line_cap(c, CAIRO_LINE_CAP_BUTT);
-    cairo_set_line_width(c, 2);
-    set_color(c, mark);
     cairo_move_to(c, 8, height - 9);
     cairo_line_to(c, 8 + length * scale, height - 9);
+    stroke_rimmed(c, mark, 2);
     cairo_stroke(c);
-    text(c, 8, height - 14, 10, std::to_string(static_cast<int>(length)) + " mm", mark);
+    text_on_picture(c, 8, height - 14, 10, std::to_string(static_cast<int>(length)) + " mm", mark);
   }
   cairo_restore(c);
 }
