@@ -109,6 +109,24 @@ TEST(Elementary, PowerOfNormal) {
   }
 }
 
+// To its stated absolute error, from what counts as 0 up to a little above 1.
+TEST(Elementary, PowerOfFraction) {
+  for (const float y : {0.05f, 0.7f, 1.0f, 1.5f, 3.0f, 40.0f}) {
+    double worst = 0;
+    for (std::uint32_t bits = 0x00800000u; bits <= math::detail::largest_fraction; bits += 1009) {
+      const auto x = bit_cast<float>(bits);
+      const long double exact = std::exp2(static_cast<long double>(y) * std::log2(static_cast<long double>(x)));
+      worst = std::max(worst, static_cast<double>(std::abs(math::detail::power_of_fraction(x, y) - exact)));
+    }
+    EXPECT_LE(worst, std::exp2(-23.5)) << y;
+    EXPECT_EQ(math::detail::power_of_fraction(0.0f, y), 0.0f);
+    EXPECT_EQ(math::detail::power_of_fraction(0x1p-127f, y), 0.0f);
+    EXPECT_EQ(math::detail::power_of_fraction(1.0f, y), 1.0f);
+  }
+  EXPECT_LE(math::detail::power_of_fraction(0.5f, 0x1p20f), 0x1p-124f);
+  EXPECT_NEAR(math::detail::power_of_fraction(bit_cast<float>(math::detail::largest_fraction), 0x1p20f), 7.389f, .01f);
+}
+
 // sin pi x by exact reduction to |r| <= 1/2, where the multiplication by pi costs one rounding in T.
 template <class T>
 T exact_sinpi(T x) {

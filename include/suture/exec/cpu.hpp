@@ -6,6 +6,7 @@
 
 #include "../core/prepare.hpp"
 #include "../sample/prefilter.hpp"
+#include "copied_bricks.hpp"
 #include "stages.hpp"
 
 namespace suture {
@@ -83,7 +84,7 @@ template <bool WithLabels, class Evaluator, class Stages>
 void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples, Stages& stages) {
   using P = typename Evaluator::pipeline_type;
   // Bricks of rows, where nothing is sampled as memory lies.
-  constexpr std::int32_t depth = P::has_geometry ? 16 : 1, rows = P::has_geometry ? 8 : 64;
+  constexpr std::int32_t depth = P::has_geometry ? brick_depth : 1, rows = P::has_geometry ? brick_rows : 64;
   std::vector<std::int64_t> first(samples + 1, 0);
   for (std::size_t i = 0; i < samples; ++i) {
     const auto& n = evaluate.records[i].sample.extents;
@@ -108,6 +109,15 @@ void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples, 
         write(walk, z, y, x0);
       };
       const int along_row = strip<P>::direction_along_row(r.sample);
+      if constexpr (copied_brick<Evaluator>::possible)
+        if (along_row != 0) {
+          const copied_brick<Evaluator> copied(evaluate, r, along_row, z0, z1, y0, y1);
+          if (copied.template can_be_copied<WithLabels>()) {
+            copied.template write<WithLabels>(static_cast<std::int32_t>(i), taker);
+            taker.finish();
+            return;
+          }
+        }
       if (along_row != 0) {  // as memory lies
         for (std::int32_t z = z0; z < z1; ++z)
           for (std::int32_t y = y0; y < y1; ++y)

@@ -11,6 +11,9 @@
 
 namespace suture::detail {
 
+// What is not read as memory lies is walked in bricks of so many rows, strip by strip along x.
+inline constexpr std::int32_t brick_depth = 16, brick_rows = 8;
+
 // Lanes past the end of the row repeat its last voxel.
 template <class Pipeline>
 class strip {
@@ -101,12 +104,18 @@ public:
     is_spread_ = true;
   }
 
-  // From the voxels of this row to about those of the one so many steps along z (0) or y (1) ahead, in elements of the
-  // source.
+  // From the voxels of this row to about those of the one so many steps along z (0), y (1) or x (2) ahead, in elements
+  // of the source.
   std::int64_t ahead(int axis, std::int32_t steps, const std::int64_t (&stride)[3]) const {
     std::int64_t offset = 0;
     for (int k = 0; k < 3; ++k) offset += whole(scaled(sample_.map.linear[k][axis], steps)) * stride[k];
     return offset;
+  }
+
+  // The same to those of the brick that comes next.
+  std::int64_t to_next_brick(const std::int64_t (&stride)[3]) const {
+    return x0_ + width < sample_.extents[2] ? ahead(2, width, stride)
+                                            : ahead(1, brick_rows, stride) + ahead(2, -x0_, stride);
   }
 
   // The corner of the 2 x 2 taps across rows that a walk upwards along z and y is the first to reach.

@@ -76,21 +76,21 @@ SUTURE_INLINE pair_of<T> make_pair_of(T first, T second) {
 
 #if defined(__AVX2__) && !defined(__CUDACC__)
 // Pairs at p + offset, half a register of them.
-template <class T, std::size_t N>
-SUTURE_INLINE __m128i half_register_of_pairs(const T* p, const std::int64_t (&offset)[N]) {
-  const auto pair = [&](std::size_t l) {
+template <class T, class Offset>
+SUTURE_INLINE __m128i half_register_of_pairs(const T* p, const Offset* offset) {
+  const auto pair = [&](int l) {
     pair_of<T> both;
     std::memcpy(&both, p + offset[l], sizeof both);
     return both;
   };
-  if constexpr (N == 8) {
-    const auto at = [&](std::size_t l) { return static_cast<short>(pair(l)); };
+  if constexpr (sizeof(T) == 1) {
+    const auto at = [&](int l) { return static_cast<short>(pair(l)); };
     return _mm_setr_epi16(at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7));
-  } else if constexpr (N == 4) {
-    const auto at = [&](std::size_t l) { return static_cast<int>(pair(l)); };
+  } else if constexpr (sizeof(T) == 2) {
+    const auto at = [&](int l) { return static_cast<int>(pair(l)); };
     return _mm_setr_epi32(at(0), at(1), at(2), at(3));
   } else {
-    const auto at = [&](std::size_t l) { return static_cast<long long>(pair(l)); };
+    const auto at = [&](int l) { return static_cast<long long>(pair(l)); };
     return _mm_set_epi64x(at(1), at(0));
   }
 }
@@ -111,30 +111,33 @@ SUTURE_INLINE void load_pairs(const T* data, const Offset (&offset)[strip_width]
 #if defined(__AVX2__) && !defined(__CUDACC__)
   // In registers: loads of whole ones would have to wait for stores of single pairs.
   constexpr int lanes = 16 / sizeof(pair_of<T>);
-  for (int first = 0; first < strip_width; first += 2 * lanes) {
-    std::int64_t low[lanes], high[lanes];
-    for (int l = 0; l < lanes; ++l) {
-      low[l] = offset[first + l];
-      high[l] = offset[first + lanes + l];
-    }
-    __m128i half[4];
-    for (int row = 0; row < 4; ++row) half[row] = half_register_of_pairs(rows[row], low);
+  for (int first = 0; first < strip_width; first += 2 * lanes)
     for (int row = 0; row < 4; ++row)
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(&pairs[row][first]),
-                          _mm256_setr_m128i(half[row], half_register_of_pairs(rows[row], high)));
-  }
+                          _mm256_setr_m128i(half_register_of_pairs(rows[row], offset + first),
+                                            half_register_of_pairs(rows[row], offset + first + lanes)));
 #else
   for (int l = 0; l < strip_width; ++l)
     for (int row = 0; row < 4; ++row) std::memcpy(&pairs[row][l], rows[row] + offset[l], sizeof pairs[row][l]);
 #endif
 }
 
-// Asks for what a row soon to come will be the first to read.
+// Has offsets stand in memory, where an address is one load: taking them out of registers costs more.
+template <class Offset>
+SUTURE_INLINE void keep_in_memory(Offset (&offset)[strip_width]) {
+  asm("" : "+m"(offset));
+}
+
+// Asks for what a row soon to come will be the first to read, and from the memory behind for the brick that comes next.
 template <class Pipeline, class T, class Offset>
 SUTURE_INLINE void prefetch_ahead(const strip<Pipeline>& s, const T* data, const Offset (&offset)[strip_width],
                                   const std::int64_t (&stride)[3]) {
-  const T* const p = data + (s.ahead(1, 2, stride) + s.leading_corner(stride));
-  for (int l = 0; l < strip_width; l += 4) __builtin_prefetch(p + offset[l]);
+  const T* const row = data + (s.ahead(1, 4, stride) + s.leading_corner(stride));
+  const T* const brick = data + s.to_next_brick(stride);
+  for (int l = 0; l < strip_width; l += 4) {
+    __builtin_prefetch(row + offset[l]);
+    __builtin_prefetch(brick + offset[l], 0, 2);
+  }
 }
 
 // Pairs to interpolated values in one loop over the lanes.
@@ -177,6 +180,7 @@ SUTURE_INLINE void sample_inside(const strip<Pipeline>& s, const T* data, const 
                 (I::first({s.base[2][l], s.fraction_of[2][l]}) + Pipeline::padding) * step[2];
   if constexpr (I::taps == 2) {
     pair_of<T> pairs[4][strip_width];
+    keep_in_memory(offset);
     prefetch_ahead(s, data, offset, stride);
     load_pairs(data, offset, stride, pairs);
     blend_pairs<I, T>(s.fraction_of, taps, pairs, out);
@@ -311,51 +315,75 @@ SUTURE_INLINE void take_labels(const strip<Pipeline>& s, const T* data, const st
     for (int l = 0; l < strip_width; ++l) out[l] = in[l] != 0 ? out[l] : outside;
 }
 
-// vote_label over the lanes. Two sums are all that two labels take; lanes where more of them meet are few.
+// vote_label over the lanes. Two sums are all that two labels take; lanes where more of them meet are few. What is
+// decided by comparing labels is so in their own type, of which a register holds most.
 template <class T>
 void vote_lanes(const pair_of<T> (&pairs)[4][strip_width], const float (&fraction)[3][strip_width],
                 T (&out)[strip_width]) {
-  std::int32_t label[8][strip_width], winner[strip_width], others[strip_width];
-  float t[3][strip_width];  // local copies: nothing that is stored below can lie in them
-  for (int k = 0; k < 3; ++k) copy_strip(t[k], fraction[k]);
+  using bits = std::make_unsigned_t<T>;
+  T label[8][strip_width], low[strip_width], high[strip_width], others[strip_width];
+  bits is_high[strip_width];  // bit i: label i is the greatest
   for (int row = 0; row < 4; ++row)
     for (int l = 0; l < strip_width; ++l) {
       label[2 * row][l] = first_of<T>(pairs[row][l]);
       label[2 * row + 1][l] = second_of<T>(pairs[row][l]);
     }
-  SUTURE_KEEP_LOOP
   for (int l = 0; l < strip_width; ++l) {
-    std::int32_t low = label[0][l], high = label[0][l];
+    T least = label[0][l], greatest = label[0][l];
     SUTURE_UNROLL
     for (int i = 1; i < 8; ++i) {
-      low = label[i][l] < low ? label[i][l] : low;
-      high = label[i][l] > high ? label[i][l] : high;
+      least = label[i][l] < least ? label[i][l] : least;
+      greatest = label[i][l] > greatest ? label[i][l] : greatest;
     }
-    const float wz[2] = {1.0f - t[0][l], t[0][l]}, wy[2] = {1.0f - t[1][l], t[1][l]};
-    const float wx[2] = {1.0f - t[2][l], t[2][l]};
-    float sum_low = 0, sum_high = 0;
-    std::int32_t other = 0;
+    low[l] = least;
+    high[l] = greatest;
+  }
+  for (int l = 0; l < strip_width; ++l) {
+    T other = 0;
+    bits equal = 0;
     SUTURE_UNROLL
     for (int i = 0; i < 8; ++i) {
-      const std::uint32_t weight = float_bits(wz[i >> 2] * wy[i >> 1 & 1]);
-      const std::int32_t is_low = -(label[i][l] == low), is_high = -(label[i][l] == high);
-      other |= ~(is_low | is_high);
-      sum_low = fma(float_from_bits(weight & static_cast<std::uint32_t>(is_low)), wx[i & 1], sum_low);
-      sum_high = fma(float_from_bits(weight & static_cast<std::uint32_t>(is_high)), wx[i & 1], sum_high);
+      const T greatest = label[i][l] == high[l] ? static_cast<T>(-1) : T{0};
+      const T least = label[i][l] == low[l] ? static_cast<T>(-1) : T{0};
+      equal = static_cast<bits>(equal | (static_cast<bits>(greatest) & (1u << i)));
+      other = static_cast<T>(other | ~(greatest | least));
     }
+    is_high[l] = equal;
     others[l] = other;
-    const std::int32_t takes_high = -(sum_high > sum_low);
-    winner[l] = (high & takes_high) | (low & ~takes_high);
   }
-  std::int32_t any = 0;
-  for (int l = 0; l < strip_width; ++l) any |= others[l];
-  for (int l = 0; l < strip_width; ++l) out[l] = static_cast<T>(winner[l]);
+  std::uint32_t which[strip_width];
+  std::int32_t takes_high[strip_width] = {};
+  for (int l = 0; l < strip_width; ++l) which[l] = is_high[l];
+  constexpr int block = 8;
+  for (int first = 0; first < strip_width; first += block) {
+    if (std::memcmp(low + first, high + first, sizeof(T[block])) == 0) continue;
+    SUTURE_KEEP_LOOP
+    for (int l = first; l < first + block; ++l) {
+      const float tz = fraction[0][l], ty = fraction[1][l], tx = fraction[2][l];
+      const float wz[2] = {1.0f - tz, tz}, wy[2] = {1.0f - ty, ty}, wx[2] = {1.0f - tx, tx};
+      float sum_low = 0, sum_high = 0;
+      SUTURE_UNROLL
+      for (int i = 0; i < 8; ++i) {
+        const std::uint32_t weight = float_bits(wz[i >> 2] * wy[i >> 1 & 1]);
+        const auto mask = static_cast<std::uint32_t>(static_cast<std::int32_t>(which[l] << (31 - i)) >> 31);
+        sum_low = fma(float_from_bits(weight & ~mask), wx[i & 1], sum_low);
+        sum_high = fma(float_from_bits(weight & mask), wx[i & 1], sum_high);
+      }
+      takes_high[l] = -(sum_high > sum_low);
+    }
+  }
+  T any = 0;
+  for (int l = 0; l < strip_width; ++l) {
+    const auto mask = static_cast<T>(takes_high[l]);
+    out[l] = static_cast<T>((high[l] & mask) | (low[l] & ~mask));
+    any = static_cast<T>(any | others[l]);
+  }
   if (any == 0) return;
   for (int l = 0; l < strip_width; ++l) {
     if (others[l] == 0) continue;
     T labels[8];
-    for (int i = 0; i < 8; ++i) labels[i] = static_cast<T>(label[i][l]);
-    out[l] = vote_label(labels, {t[0][l], t[1][l], t[2][l]});
+    for (int i = 0; i < 8; ++i) labels[i] = label[i][l];
+    out[l] = vote_label(labels, {fraction[0][l], fraction[1][l], fraction[2][l]});
   }
 }
 
@@ -371,6 +399,7 @@ SUTURE_INLINE void vote_labels(const strip<Pipeline>& s, const T* data, const st
     Offset offset[strip_width];
     for (int l = 0; l < strip_width; ++l)
       offset[l] = s.base[0][l] * step[0] + s.base[1][l] * step[1] + s.base[2][l] * step[2];
+    keep_in_memory(offset);
     prefetch_ahead(s, data, offset, stride);
     load_pairs(data, offset, stride, pairs);
   } else {

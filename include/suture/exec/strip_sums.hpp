@@ -17,9 +17,10 @@ inline void settle(patch_sums& to, const patch_sums& part) {
   to.greatest = std::max(to.greatest, part.greatest);
 }
 
-// Exact sums of values and squares, extremes and counts. Whole strips are summed as multiples of 2^-40 of a power of
-// two above their values: a value, and the products of its upper and lower 20 bits, then add up in doubles without
-// rounding. A strip that holds a value which is no such multiple is added value by value.
+// Exact sums of values and squares, extremes and counts. Whole strips are summed in doubles, as multiples of 2^-40 of a
+// power of two above their values, which 2^13 of them leave exact. Of the squares a sum keeps the upper 40 bits, and
+// what it has rounded away is a second one. A strip that holds a value which is no such multiple is added value by
+// value.
 class strip_sums {
 public:
   void add(const float (&values)[strip_width], int count) {
@@ -34,7 +35,7 @@ public:
 
 private:
   static constexpr int lanes = 8;
-  // A lane takes four values of a strip: of the products, below 2^42, it holds 2^11.
+  // A lane takes four values of a strip.
   static constexpr int most_strips = 1 << 9;
 
   void add_each(const float* values, int count) {
@@ -64,6 +65,7 @@ private:
       const std::uint32_t exponent = largest >> 23;
       limit_ = (exponent + 1) << 23;
       place_ = std::max(static_cast<std::int32_t>(exponent) - 17, 0);
+      clear();
       if (!try_add(values)) return false;
     }
     return true;
@@ -71,67 +73,78 @@ private:
 
   // False, with nothing added, where a value is too large or has bits below the unit.
   bool try_add(const float (&values)[strip_width]) {
-    const float limit = float_from_bits(limit_);
-    const double scale = power_of_two(149 - place_);
-    constexpr double whole_numbers = 0x1.8p52, upper = 0x1p20;
-    double whole[strip_width], high[strip_width];
-    std::int64_t fractions = 0;
+    std::uint32_t largest = 0, smallest = ~0u;  // magnitudes; of zeros nothing is asked
+    float least[lanes], greatest[lanes];
     for (int l = 0; l < strip_width; ++l) {
-      const double units = static_cast<double>(values[l]) * scale;
-      whole[l] = (units + whole_numbers) - whole_numbers;
-      high[l] = (units * (1 / upper) + whole_numbers) - whole_numbers;
-      fractions |= whole[l] == units ? 0 : -1;
+      const std::uint32_t magnitude = float_bits(values[l]) & 0x7fffffffu;
+      largest = std::max(largest, magnitude);
+      smallest = std::min(smallest, magnitude - 1);
     }
-    float least[strip_width], greatest[strip_width];
-    for (int l = 0; l < strip_width; ++l) least[l] = greatest[l] = values[l] + 0.0f;
-    for (int half = strip_width / 2; half >= lanes; half /= 2)
-      for (int l = 0; l < half; ++l) {
-        least[l] = least[l] < least[l + half] ? least[l] : least[l + half];
-        greatest[l] = greatest[l] > greatest[l + half] ? greatest[l] : greatest[l + half];
-      }
-    std::int32_t beyond = 0;
-    for (int l = 0; l < lanes; ++l) beyond |= !(least[l] > -limit) | !(greatest[l] < limit);
-    if ((fractions | beyond) != 0) return false;  // not a number is no multiple of the unit either
+    if (largest >= limit_) return false;
+    // A value of 24 bits whose first one is far enough above the unit has none below.
+    if (place_ > 0 && smallest < (static_cast<std::uint32_t>(place_ + 1) << 23) - 1 && !are_multiples(values))
+      return false;
     for (int l = 0; l < lanes; ++l) {
-      least_[l] = least[l] < least_[l] ? least[l] : least_[l];
-      greatest_[l] = greatest[l] > greatest_[l] ? greatest[l] : greatest_[l];
-    }
-    for (int l = 0; l < lanes; ++l) {
-      double sum = sum_[l], high_high = high_high_[l], high_low = high_low_[l], low_low = low_low_[l];
+      least[l] = least_[l];
+      greatest[l] = greatest_[l];
+      double sum = sum_[l], high = high_[l], low = low_[l];
       SUTURE_UNROLL
       for (int k = l; k < strip_width; k += lanes) {
-        const double low = fma(high[k], -upper, whole[k]);
-        sum += whole[k];
-        high_high = fma(high[k], high[k], high_high);
-        high_low = fma(high[k], low, high_low);
-        low_low = fma(low, low, low_low);
+        const float value = values[k] + 0.0f;
+        least[l] = value < least[l] ? value : least[l];
+        greatest[l] = value > greatest[l] ? value : greatest[l];
+        const auto v = static_cast<double>(values[k]);
+        const double next = fma(v, v, high);
+        low += fma(v, v, high - next);
+        high = next;
+        sum += v;
       }
       sum_[l] = sum;
-      high_high_[l] = high_high;
-      high_low_[l] = high_low;
-      low_low_[l] = low_low;
+      high_[l] = high;
+      low_[l] = low;
+      least_[l] = least[l];
+      greatest_[l] = greatest[l];
     }
     ++strips_;
     return true;
   }
 
+  bool are_multiples(const float (&values)[strip_width]) const {
+    constexpr double whole_numbers = 0x1.8p52;
+    const double scale = power_of_two(149 - place_);
+    bool all = true;
+    for (int l = 0; l < strip_width; ++l) {
+      const double units = static_cast<double>(values[l]) * scale;
+      all = all && (units + whole_numbers) - whole_numbers == units;
+    }
+    return all;
+  }
+
+  // Sums of 0. That of the upper bits stands on a number so large that it rounds to 2^40 squares of the unit.
+  void clear() {
+    for (int l = 0; l < lanes; ++l) {
+      sum_[l] = low_[l] = 0;
+      high_[l] = rounds_squares();
+    }
+  }
+  double rounds_squares() const { return 1.5 * power_of_two(92 - 2 * (149 - place_)); }
+
   void flush() {
     if (strips_ == 0) return;
-    const auto take = [](double(&of)[lanes]) {
-      std::int64_t sum = 0;
-      for (double& lane : of) {
-        sum += static_cast<std::int64_t>(lane);
-        lane = 0;
-      }
-      return static_cast<int128>(sum);
-    };
-    const int128 sum = take(sum_);
-    const int128 squares = take(high_high_) * (int128{1} << 40) + take(high_low_) * (1 << 21) + take(low_low_);
+    const double per_unit = power_of_two(149 - place_), per_square = power_of_two(2 * (149 - place_));
+    std::int64_t values = 0, high = 0, low = 0;
+    for (int l = 0; l < lanes; ++l) {
+      values += static_cast<std::int64_t>(sum_[l] * per_unit);
+      high += static_cast<std::int64_t>((high_[l] - rounds_squares()) * per_square * 0x1p-40);
+      low += static_cast<std::int64_t>(low_[l] * per_square);
+    }
+    const int128 sum = values, squares = static_cast<int128>(high) * (int128{1} << 40) + low;
     total_.sums.take(sum * (int128{1} << (place_ & 31)), place_ >> 5,
                      static_cast<uint128>(squares) << (2 * place_ & 31), 2 * place_ >> 5);
     total_.count += static_cast<std::uint64_t>(strips_) * strip_width;
     any_strips_ = true;
     strips_ = 0;
+    clear();
   }
 
   void add_extremes() {
@@ -143,7 +156,7 @@ private:
   }
 
   patch_sums total_{};
-  double sum_[lanes] = {}, high_high_[lanes] = {}, high_low_[lanes] = {}, low_low_[lanes] = {};
+  double sum_[lanes] = {}, high_[lanes] = {}, low_[lanes] = {};
   float least_[lanes] = {infinity, infinity, infinity, infinity, infinity, infinity, infinity, infinity};
   float greatest_[lanes] = {-infinity, -infinity, -infinity, -infinity, -infinity, -infinity, -infinity, -infinity};
   std::uint32_t limit_ = 0;  // the bits of what values must stay below

@@ -23,26 +23,37 @@ struct patch_gamma_functor {
   float exponent[most_channels];
   bool invert, retain_statistics;
 
+  static constexpr float largest_exponent = 0x1p20f;  // larger ones give the same
+
   // From the end that stays in place, `end`, over `range`: the minimum and the range, or the maximum and minus the
   // range.
   struct with_moments {
     float end, range, inverse, exponent;
+    // The part of the range between `end` and x: never below 0 but for the sign of a zero.
+    SUTURE_FN std::uint32_t bits_of_part(float x) const {
+      return bit_cast<std::uint32_t>((x - end) * inverse) & 0x7fffffffu;
+    }
     SUTURE_FN float operator()(float x) const {
-      // Never below 0 but for the sign of a zero.
-      const std::uint32_t n = bit_cast<std::uint32_t>((x - end) * inverse) & 0x7fffffffu;
-      return fma(math::pow(bit_cast<float>(n), exponent), range, end);
+      const std::uint32_t part = bits_of_part(x);
+      const float n = bit_cast<float>(part);
+      // What is not finite is no part and stays what it is.
+      return fma(part <= math::detail::largest_fraction ? math::detail::power_of_fraction(n, exponent) : n, range, end);
     }
 
-    // The same for a row of voxels along x: by the short power where none is very near the end that stays in place, or
-    // all of those are it.
+    // The same for a row of voxels along x.
     template <int Count>
     SUTURE_INLINE void apply_row(float (&values)[Count], const voxel&) const {
       const with_moments f = *this;
-      float curve[Count];
-      for (int i = 0; i < Count; ++i)
-        curve[i] = bit_cast<float>(bit_cast<std::uint32_t>((values[i] - f.end) * f.inverse) & 0x7fffffffu);
-      if (math::detail::pow_of_row(curve, f.exponent))
-        for (int i = 0; i < Count; ++i) values[i] = fma(curve[i], f.range, f.end);
+      float part[Count];
+      std::uint32_t largest = 0;
+      for (int i = 0; i < Count; ++i) {
+        const std::uint32_t bits = f.bits_of_part(values[i]);
+        part[i] = bit_cast<float>(bits);
+        largest = bits > largest ? bits : largest;
+      }
+      if (largest <= math::detail::largest_fraction)
+        for (int i = 0; i < Count; ++i)
+          values[i] = fma(math::detail::power_of_fraction(part[i], f.exponent), f.range, f.end);
       else
         for (int i = 0; i < Count; ++i) values[i] = f(values[i]);
     }
@@ -57,8 +68,9 @@ struct patch_gamma_functor {
   SUTURE_FN with_moments with(const moments& patch, std::int32_t channel) const {
     const auto low = static_cast<float>(patch.minimum), high = static_cast<float>(patch.maximum);
     const float range = high - low, divisor = range > 1e-7f ? range : 1e-7f;
+    const float own = exponent[channel < most_channels ? channel : most_channels - 1];
     return {invert ? high : low, invert ? -range : range, math::detail::divide(invert ? -1.0f : 1.0f, divisor),
-            exponent[channel < most_channels ? channel : most_channels - 1]};
+            own < largest_exponent ? own : largest_exponent};
   }
   SUTURE_FN restoring_moments restoring(const moments& before, const moments& after, std::int32_t) const {
     const double divisor = after.standard_deviation > 1e-7 ? after.standard_deviation : 1e-7;
