@@ -30,6 +30,7 @@ public:
   strip(const item<Pipeline>& sample, std::int32_t x0, int direction_along_row)
       : along_row(direction_along_row), sample_(sample), x0_(x0) {
     if (Pipeline::has_deformation || along_row == 0) place_lanes();
+    look_ahead();
     if constexpr (Pipeline::separable_deformation) {
       const control_grid& g = sample.controls;
       if (!g.on) return;
@@ -112,18 +113,17 @@ public:
     return offset;
   }
 
-  // The same to those of the brick that comes next.
-  std::int64_t to_next_brick(const std::int64_t (&stride)[3]) const {
-    return x0_ + width < sample_.extents[2] ? ahead(2, width, stride)
-                                            : ahead(1, brick_rows, stride) + ahead(2, -x0_, stride);
-  }
-
   // The corner of the 2 x 2 taps across rows that a walk upwards along z and y is the first to reach.
   std::int64_t leading_corner(const std::int64_t (&stride)[3]) const {
     std::int64_t offset = 0;
     for (int k = 0; k < 2; ++k) offset += whole(sample_.map.linear[k][k]) >= 0 ? stride[k] : 0;
     return offset;
   }
+
+  // From the voxels of this row to those that a row some steps along y ahead is the first to reach, and to those of the
+  // brick that comes next.
+  std::int64_t to_row_ahead(const std::int64_t (&stride)[3]) const { return offset_of(row_ahead_, stride); }
+  std::int64_t to_next_brick(const std::int64_t (&stride)[3]) const { return offset_of(next_brick_, stride); }
 
   // Taps first .. last around every lane's base lie inside extents n.
   bool within(const std::int32_t (&n)[3], std::int32_t first, std::int32_t last) const {
@@ -137,6 +137,19 @@ public:
   }
 
 private:
+  static std::int64_t offset_of(const std::int32_t (&steps)[3], const std::int64_t (&stride)[3]) {
+    return steps[0] * stride[0] + steps[1] * stride[1] + steps[2] * stride[2];
+  }
+  void look_ahead() {
+    const fixed_map& map = sample_.map;
+    const bool is_last = x0_ + width >= sample_.extents[2];
+    for (int k = 0; k < 3; ++k) {
+      row_ahead_[k] = whole(scaled(map.linear[k][1], 4)) + (k < 2 && whole(map.linear[k][k]) >= 0 ? 1 : 0);
+      next_brick_[k] = is_last ? whole(scaled(map.linear[k][1], brick_rows) - scaled(map.linear[k][2], x0_))
+                               : whole(scaled(map.linear[k][2], width));
+    }
+  }
+
   void place_lanes() {
     for (int l = 0; l < width; ++l) x_[l] = std::min(x0_ + l, sample_.extents[2] - 1);
     for (int k = 0; k < 3; ++k) {
@@ -239,6 +252,7 @@ private:
 
   const item<Pipeline>& sample_;
   std::int32_t x0_, z_ = 0, y_ = -1;
+  std::int32_t row_ahead_[3], next_brick_[3];  // in voxels of the source
   bool is_spread_ = true;
   std::int32_t x_[width];
   std::uint64_t position_[3];            // of x = 0

@@ -132,9 +132,10 @@ SUTURE_INLINE void keep_in_memory(Offset (&offset)[strip_width]) {
 template <class Pipeline, class T, class Offset>
 SUTURE_INLINE void prefetch_ahead(const strip<Pipeline>& s, const T* data, const Offset (&offset)[strip_width],
                                   const std::int64_t (&stride)[3]) {
-  const T* const row = data + (s.ahead(1, 4, stride) + s.leading_corner(stride));
+  constexpr int lanes = sizeof(T) == 1 ? 8 : 4;  // as many share a line
+  const T* const row = data + s.to_row_ahead(stride);
   const T* const brick = data + s.to_next_brick(stride);
-  for (int l = 0; l < strip_width; l += 4) {
+  for (int l = 0; l < strip_width; l += lanes) {
     __builtin_prefetch(row + offset[l]);
     __builtin_prefetch(brick + offset[l], 0, 2);
   }
