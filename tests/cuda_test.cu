@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "support/device_array.cuh"
+#include "support/expect_says.hpp"
 
 namespace {
 
@@ -91,12 +92,8 @@ patches on_host(const dataset& d, const settings& s) {
   return {bits(out), seg_out};
 }
 
-TEST(cuda, gives_the_bits_of_the_cpu_for_chunks_of_any_size) {
-  // 40 records need more than one upload.
-  const dataset d(40);
-  const settings s{.seed = 9, .epoch = 2, .sample_ids = d.ids};
-  const auto in = d.images(true);
-  const auto seg = d.labels_in(true);
+patches on_device(const std::vector<view<const std::int16_t>>& in, const std::vector<view<const std::uint8_t>>& seg,
+                  const settings& s) {
   const auto p = plan(recipe(), in, s);
   const std::vector<grid> out_grids = p.output_grids();
   device_array<__half> out(in.size() * static_cast<std::size_t>(out_grids[0].voxels()));
@@ -106,7 +103,13 @@ TEST(cuda, gives_the_bits_of_the_cpu_for_chunks_of_any_size) {
   cuda_workspace workspace(workspace_bytes(p, image(in, out_views), labels(seg, seg_views)));
   run(suture::cuda{nullptr, workspace}, p, image(in, out_views), labels(seg, seg_views));
   check_cuda(cudaDeviceSynchronize(), "run");
-  EXPECT_EQ((patches{bits(out.values()), seg_out.values()}), on_host(d, s));
+  return {bits(out.values()), seg_out.values()};
+}
+
+TEST(cuda, gives_the_bits_of_the_cpu_for_chunks_of_any_size) {
+  const dataset d(40);  // records that need more than one upload
+  const settings s{.seed = 9, .epoch = 2, .sample_ids = d.ids};
+  EXPECT_EQ(on_device(d.images(true), d.labels_in(true), s), on_host(d, s));
 }
 
 // How two channels lie in memory, from element `first` on.
@@ -187,6 +190,69 @@ TEST(cuda, any_layout_is_read_and_written_as_on_the_cpu) {
       EXPECT_EQ(run_between(turned, g, from, to, true), run_between(turned, g, from, to, false));
     }
   }
+}
+
+// Rows of every length, dense or with gaps, from the host and from the device.
+TEST(cuda, a_resident_volume_holds_what_it_was_made_from) {
+  for (const std::int64_t x : {1, 15, 16, 17, 31, 32, 33, 95, 96, 97, 127}) {
+    const grid g{.extents = {3, 5, x}, .spacing = {2, 1, 1}};
+    for (const std::int64_t gap : {0, 3}) {
+      const std::int64_t row = x + gap, plane = 5 * row + gap, channel = 3 * plane + gap;
+      std::vector<std::int16_t> values(static_cast<std::size_t>(2 * channel));
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int16_t>(i);
+      const device_array<std::int16_t> on_device(values);
+      for (const std::int16_t* from :
+           {static_cast<const std::int16_t*>(values.data()), static_cast<const std::int16_t*>(on_device.data())}) {
+        resident_volume<std::int16_t> moved;
+        moved = resident_volume(view<const std::int16_t>{from, g, {plane, row, 1}, 2, channel});
+        const view<const std::int16_t>& v = moved.view();
+        EXPECT_EQ(v.stride[1] * 2 % 128, 64);
+        EXPECT_LT(v.stride[1] * 2, x * 2 + 128);
+        EXPECT_EQ(v.channels, 2);
+        EXPECT_EQ(v.grid.spacing, g.spacing);
+        std::vector<std::int16_t> held(moved.bytes() / 2);
+        check_cuda(cudaMemcpy2D(held.data(), static_cast<std::size_t>(x * 2), v.data,
+                                static_cast<std::size_t>(v.stride[1] * 2), static_cast<std::size_t>(x * 2), 30,
+                                cudaMemcpyDeviceToHost),
+                   "held");
+        std::size_t at = 0, wrong = 0;
+        for (std::int64_t c = 0; c < 2; ++c)
+          for (std::int64_t z = 0; z < 3; ++z)
+            for (std::int64_t y = 0; y < 5; ++y)
+              for (std::int64_t i = 0; i < x; ++i, ++at)
+                wrong += held[at] != values[static_cast<std::size_t>(c * channel + z * plane + y * row + i)] ? 1 : 0;
+        EXPECT_EQ(wrong, 0u) << x << " voxels, gap " << gap;
+      }
+    }
+  }
+}
+
+TEST(cuda, patches_of_resident_volumes_are_those_of_the_cpu) {
+  const dataset d(5);
+  std::vector<resident_volume<std::int16_t>> images_held;
+  std::vector<resident_volume<std::uint8_t>> labels_held;
+  std::vector<view<const std::int16_t>> in;
+  std::vector<view<const std::uint8_t>> seg;
+  for (std::size_t i = 0; i < d.grids.size(); ++i) {
+    in.push_back(images_held.emplace_back(d.images(false)[i]).view());
+    seg.push_back(labels_held.emplace_back(d.labels_in(false)[i]).view());
+  }
+  const settings s{.seed = 9, .epoch = 2, .sample_ids = d.ids};
+  EXPECT_EQ(on_device(in, seg, s), on_host(d, s));
+}
+
+TEST(cuda, a_resident_volume_refuses_what_it_cannot_hold) {
+  const grid g{.extents = {2, 3, 4}};
+  std::vector<float> values(1000);
+  const auto refused = [&](const view<const float>& from, const std::string& says) {
+    EXPECT_SAYS(resident_volume<float>{from}, "resident_volume");
+    EXPECT_SAYS(resident_volume<float>{from}, says);
+  };
+  refused({nullptr, g, {12, 4, 1}}, "null pointer");
+  refused({values.data(), g, {12, 8, 2}}, "stride");
+  refused({values.data() + 500, g, {12, -4, 1}}, "backwards");
+  refused({values.data(), g, {12, 3, 1}}, "overlap");
+  refused({values.data(), {.extents = {2, 0, 4}}, {12, 4, 1}}, "extents");
 }
 
 TEST(cuda, a_run_is_captured_in_a_graph_and_replayed) {

@@ -9,10 +9,12 @@ template <class T>
 class cuda_backend final : public backend {
 public:
   cuda_backend(const recipe& r, const std::vector<volume<T>>& images, const std::vector<label_volume>& labels)
-      : recipe_(r), image_memory_(images.size()), label_memory_(labels.size()) {
+      : recipe_(r) {
     for (std::size_t i = 0; i < images.size(); ++i) {
-      images_.push_back(contiguous<const T>(image_memory_[i].upload(images[i].voxels), images[i].grid));
-      labels_.push_back(contiguous<const std::uint8_t>(label_memory_[i].upload(labels[i].voxels), labels[i].grid));
+      image_memory_.emplace_back(contiguous(images[i].voxels.data(), images[i].grid));
+      label_memory_.emplace_back(contiguous(labels[i].voxels.data(), labels[i].grid));
+      images_.push_back(image_memory_.back().view());
+      labels_.push_back(label_memory_.back().view());
     }
     // A copy from pageable memory may return before the device has it.
     check_cuda(cudaDeviceSynchronize(), "ct_patches");
@@ -35,8 +37,8 @@ public:
 
 private:
   recipe recipe_;
-  std::vector<device_buffer<T>> image_memory_;
-  std::vector<device_buffer<std::uint8_t>> label_memory_;
+  std::vector<resident_volume<T>> image_memory_;
+  std::vector<resident_volume<std::uint8_t>> label_memory_;
   std::vector<view<const T>> images_;
   std::vector<view<const std::uint8_t>> labels_;
   device_buffer<half> image_out_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "exec/cuda.cuh"
+#include "exec/resident_volume.cuh"
 #include "fit/colour_moments.cuh"
 #include "fit/fit.cuh"
 #include "fit/macenko.cuh"

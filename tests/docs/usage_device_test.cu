@@ -51,6 +51,20 @@ TEST(Execution, OnAStreamInAGraphAndInAnotherKernel) {
   EXPECT_EQ(made, expected);
 
   suture::check_cuda(cudaMemset(out.span().data(), 0, 2048), "clear");
+  {
+    const auto& ct_on_host = host_ct.front();
+    const auto& patch = patches.front();
+    // [resident]
+    const suture::resident_volume<std::int16_t> resident(ct_on_host, stream);  // from the host or the device
+    const auto pair = suture::image(resident.view(), patch);
+    // [/resident]
+    suture::run(suture::cuda{stream, workspace}, plan, pair);
+    suture::check_cuda(cudaStreamSynchronize(stream), "resident");
+    copy(made.data(), out.span().data(), 2048);
+    EXPECT_EQ(made, expected);
+  }
+
+  suture::check_cuda(cudaMemset(out.span().data(), 0, 2048), "clear");
   // [graph]
   cudaGraph_t graph;
   cudaGraphExec_t replay;

@@ -312,6 +312,7 @@ SUTURE_FN typename Pipeline::value_type padded_tap(const item<Pipeline>& sample,
 }
 
 // The same for every channel of one bound image: store(channel, tap).
+SUTURE_EITHER
 template <class Pipeline, class Binding, class Store>
 SUTURE_FN void each_padded_tap(const item<Pipeline>& sample, const source_tensor& s,
                                const typename Pipeline::border_type& border, std::int32_t number, std::int32_t z,
