@@ -4,7 +4,6 @@
 //   masks [--tiny] [ARGUMENTS OF GOOGLE BENCHMARK...]
 #include <benchmark/benchmark.h>
 
-#include <functional>
 #include <memory>
 
 #include "cpu_machine.hpp"

@@ -4,8 +4,6 @@
 //   patches [--tiny] [ARGUMENTS OF GOOGLE BENCHMARK...]
 #include <benchmark/benchmark.h>
 
-#include <functional>
-
 #include "cpu_machine.hpp"
 #include "flag.hpp"
 #include "suture/core/digest.hpp"

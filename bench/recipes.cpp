@@ -2,7 +2,6 @@
 // Whole recipes on the CPU, on one thread and on all, and the planning of a batch for nnU-Net. Volumes that are
 // resampled are a quarter of those on a device, and there are 16 tiles.
 //   recipes [--tiny] [ARGUMENTS OF GOOGLE BENCHMARK...]
-#include <memory>
 #include <thread>
 
 #include "cpu_machine.hpp"

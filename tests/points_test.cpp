@@ -2,10 +2,8 @@
 // Points and boxes move through the map the voxels are read by: published numbers, closed forms, and where bright
 // voxels turn up in the output.
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <limits>
-#include <numbers>
 
 #include "support/library.hpp"
 #include "support/points.hpp"

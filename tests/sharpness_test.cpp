@@ -2,7 +2,6 @@
 // Sharpness of tiles: OpenCV's numbers, a naive reference, what does not matter, and bad input.
 #include "suture/fit/sharpness.hpp"
 
-#include <cmath>
 #include <random>
 
 #include "support/expect_says.hpp"

@@ -13,7 +13,6 @@
 #include <limits>
 #include <memory>
 #include <string>
-#include <type_traits>
 
 #include "whole_file.hpp"
 

@@ -2,7 +2,6 @@
 // Runs one after the other with what they keep between them, and what they took.
 #pragma once
 
-#include <algorithm>
 #include <memory>
 #include <new>
 

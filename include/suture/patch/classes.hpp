@@ -3,9 +3,7 @@
 // weight maps where they lie. Nothing is stored per voxel.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <type_traits>
 #include <vector>

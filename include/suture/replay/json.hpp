@@ -3,7 +3,6 @@
 // suture.hpp: it needs nlohmann/json 3.
 #pragma once
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>

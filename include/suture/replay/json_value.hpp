@@ -2,7 +2,6 @@
 // Values as JSON, and back: numbers, lists, and structs that name their fields.
 #pragma once
 
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <concepts>

@@ -2,9 +2,7 @@
 // The voxels within boxes in random order.
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <string_view>
 
 #include "../../core/fields.hpp"
