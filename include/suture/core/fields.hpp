@@ -21,8 +21,10 @@ struct named_members {
 // The first `count` elements of an array, as one list.
 template <class T, class E, std::size_t N>
 struct first_members {
-  std::array<E, N> T::*elements;
-  std::int32_t T::*count;
+  using list = std::array<E, N> T::*;
+  using number = std::int32_t T::*;
+  list elements;
+  number count;
 };
 template <class T, class E, std::size_t N>
 constexpr first_members<T, E, N> first_of(std::array<E, N> T::*elements, std::int32_t T::*count) {
