@@ -226,7 +226,8 @@ SUTURE_INLINE void store_row(const float* values, half* out, int count) {
 #if defined(__AVX512F__)
     const __m512 a = _mm512_loadu_ps(values + i), b = _mm512_loadu_ps(values + i + 16);
     const bool nan = _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q) != 0;
-    const __m256i low = _mm512_cvtps_ph(a, to_nearest), high = _mm512_cvtps_ph(b, to_nearest);
+    const __m256i low = _mm512_maskz_cvtps_ph(0xffff, a, to_nearest),
+                  high = _mm512_maskz_cvtps_ph(0xffff, b, to_nearest);
 #else
     __m256 v[4];
     for (int j = 0; j < 4; ++j) v[j] = _mm256_loadu_ps(values + i + 8 * j);

@@ -123,17 +123,32 @@ void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples, 
           for (std::int32_t y = y0; y < y1; ++y)
             for (std::int32_t x0 = 0; x0 < n[2]; x0 += strip_width) {
               strip<P> walk(r.sample, x0, along_row);
+              walk.expect(1, 0, 0);
               visit(walk, z, y, x0);
             }
+      } else if (keeps_axes(r.sample)) {
+        for (std::int32_t x0 = 0; x0 < n[2]; x0 += strip_width) {
+          strip<P> walk(r.sample, x0, along_row);
+          walk.expect(2, 0, 0);
+          write_aligned_column<rows, WithLabels>(evaluate, r, static_cast<std::int32_t>(i), walk, taker, {z0, z1},
+                                                 {y0, y1}, x0);
+        }
       } else {  // rows side by side before strips end to end: neighbouring rows read the same source lines
         for (std::int32_t x0 = 0; x0 < n[2]; x0 += strip_width) {
           strip<P> walk(r.sample, x0, along_row);
+          // What is read two planes or rows later: in this column of strips, or in the one behind it.
+          const bool has_next = x0 + strip_width < n[2];
+          const std::int32_t next_y = has_next ? 0 : rows, next_x = has_next ? strip_width : -x0;
           if (strip<P>::deformed(r.sample)) {
-            for (std::int32_t y = y0; y < y1; ++y)
+            for (std::int32_t y = y0; y < y1; ++y) {
+              y + 2 < y1 ? walk.expect(0, 2, 0) : walk.expect(0, 2 - rows + next_y, next_x);
               for (std::int32_t z = z0; z < z1; ++z) visit(walk, z, y, x0);
+            }
           } else {
-            for (std::int32_t z = z0; z < z1; ++z)
+            for (std::int32_t z = z0; z < z1; ++z) {
+              z + 2 < z1 ? walk.expect(2, 0, 0) : walk.expect(2 - depth, next_y, next_x);
               for (std::int32_t y = y0; y < y1; ++y) visit(walk, z, y, x0);
+            }
           }
         }
       }

@@ -15,6 +15,8 @@
 namespace suture::detail {
 
 inline constexpr int strip_width = 32;
+// Of arrays that whole registers are read from: none of those lies across two lines of the cache.
+inline constexpr std::size_t lane_alignment = 64;
 
 // A whole strip, in whole registers: a compiler's copy may go by halves of one, which a load of all of it waits for.
 template <class T>
@@ -128,7 +130,7 @@ SUTURE_INLINE void apply_lanes(const Pack& functors, T (&v)[strip_width], const 
       if (is_on(get<I>(functors))) apply_to_lanes(f, v, place);
       apply_lanes<I + 1>(functors, v, place, done);
     } else {
-      R r[strip_width];
+      alignas(lane_alignment) R r[strip_width];
       convert_lanes(f, v, r, place);
       apply_lanes<I + 1>(functors, r, place, done);
     }

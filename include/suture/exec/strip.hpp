@@ -20,8 +20,8 @@ class strip {
 public:
   static constexpr int width = strip_width;
 
-  std::int32_t base[3][width];
-  float fraction_of[3][width];
+  alignas(lane_alignment) std::int32_t base[3][width];
+  alignas(lane_alignment) float fraction_of[3][width];
   std::int32_t lowest[3], highest[3];  // of base, over the lanes
   // 1 or -1 where the lanes stand on voxels in a row of the source, in its order or against it, as after crops and
   // flips; 0 where they may not. Then base and fraction_of are empty until spread().
@@ -29,8 +29,11 @@ public:
 
   strip(const item<Pipeline>& sample, std::int32_t x0, int direction_along_row)
       : along_row(direction_along_row), sample_(sample), x0_(x0) {
+    for (int k = 0; k < 3; ++k) {
+      first_lane_[k] = scaled(sample.map.linear[k][2], x0);
+      last_lane_[k] = scaled(sample.map.linear[k][2], std::min(x0 + width, sample.extents[2]) - 1);
+    }
     if (Pipeline::has_deformation || along_row == 0) place_lanes();
-    look_ahead();
     if constexpr (Pipeline::separable_deformation) {
       const control_grid& g = sample.controls;
       if (!g.on) return;
@@ -72,7 +75,8 @@ public:
     }
     z_ = z;
     y_ = y;
-    for (int k = 0; k < 3; ++k) position_[k] = along(sample_.map, k, z, y, 0);
+    for (int k = 0; k < 3; ++k)
+      position_[k] = sample_.map.offset[k] + scaled(sample_.map.linear[k][0], z) + scaled(sample_.map.linear[k][1], y);
     if (deformed(sample_)) {
       if constexpr (Pipeline::has_deformation) locate_deformed();
       for (int k = 0; k < 3; ++k) {
@@ -87,9 +91,7 @@ public:
       return;
     }
     for (int k = 0; k < 3; ++k) {  // a straight line: its ends
-      const std::uint64_t step_x = sample_.map.linear[k][2];
-      const std::int32_t first = whole(position_[k] + scaled(step_x, x0_));
-      const std::int32_t last = whole(position_[k] + scaled(step_x, std::min(x0_ + width, sample_.extents[2]) - 1));
+      const std::int32_t first = whole(position_[k] + first_lane_[k]), last = whole(position_[k] + last_lane_[k]);
       lowest[k] = std::min(first, last);
       highest[k] = std::max(first, last);
     }
@@ -105,12 +107,15 @@ public:
     is_spread_ = true;
   }
 
-  // From the voxels of this row to about those of the one so many steps along z (0), y (1) or x (2) ahead, in elements
-  // of the source.
-  std::int64_t ahead(int axis, std::int32_t steps, const std::int64_t (&stride)[3]) const {
-    std::int64_t offset = 0;
-    for (int k = 0; k < 3; ++k) offset += whole(scaled(sample_.map.linear[k][axis], steps)) * stride[k];
-    return offset;
+  // Says how far away the strip is that is worth fetching by now.
+  void expect(std::int32_t z, std::int32_t y, std::int32_t x) {
+    const fixed_map& map = sample_.map;
+    for (int k = 0; k < 3; ++k)
+      ahead_[k] = whole(scaled(map.linear[k][0], z) + scaled(map.linear[k][1], y) + scaled(map.linear[k][2], x));
+  }
+  // From the voxels of this one to about those, in elements of the source.
+  std::int64_t ahead(const std::int64_t (&stride)[3]) const {
+    return ahead_[0] * stride[0] + ahead_[1] * stride[1] + ahead_[2] * stride[2];
   }
 
   // The corner of the 2 x 2 taps across rows that a walk upwards along z and y is the first to reach.
@@ -119,11 +124,6 @@ public:
     for (int k = 0; k < 2; ++k) offset += whole(sample_.map.linear[k][k]) >= 0 ? stride[k] : 0;
     return offset;
   }
-
-  // From the voxels of this row to those that a row some steps along y ahead is the first to reach, and to those of the
-  // brick that comes next.
-  std::int64_t to_row_ahead(const std::int64_t (&stride)[3]) const { return offset_of(row_ahead_, stride); }
-  std::int64_t to_next_brick(const std::int64_t (&stride)[3]) const { return offset_of(next_brick_, stride); }
 
   // Taps first .. last around every lane's base lie inside extents n.
   bool within(const std::int32_t (&n)[3], std::int32_t first, std::int32_t last) const {
@@ -137,35 +137,76 @@ public:
   }
 
 private:
-  static std::int64_t offset_of(const std::int32_t (&steps)[3], const std::int64_t (&stride)[3]) {
-    return steps[0] * stride[0] + steps[1] * stride[1] + steps[2] * stride[2];
-  }
-  void look_ahead() {
-    const fixed_map& map = sample_.map;
-    const bool is_last = x0_ + width >= sample_.extents[2];
-    for (int k = 0; k < 3; ++k) {
-      row_ahead_[k] = whole(scaled(map.linear[k][1], 4)) + (k < 2 && whole(map.linear[k][k]) >= 0 ? 1 : 0);
-      next_brick_[k] = is_last ? whole(scaled(map.linear[k][1], brick_rows) - scaled(map.linear[k][2], x0_))
-                               : whole(scaled(map.linear[k][2], width));
-    }
-  }
-
   void place_lanes() {
     for (int l = 0; l < width; ++l) x_[l] = std::min(x0_ + l, sample_.extents[2] - 1);
     for (int k = 0; k < 3; ++k) {
       const std::uint64_t step_x = sample_.map.linear[k][2];
-      for (int l = 0; l < width; ++l) lane_offset_[k][l] = scaled(step_x, x_[l]);
+      for (int i = 0; i < width; ++i)
+        lane_offset_[k][i] = scaled(step_x, std::min(x0_ + lane_at(i), sample_.extents[2] - 1));
     }
+  }
+
+  // Which halves of the 64-bit numbers in two registers shuffle_ps takes.
+  static constexpr int upper_words = 0xdd, lower_words = 0x88;
+
+  // The lane whose offset stands in place i: shuffle_ps of two registers of them gives the lanes in order.
+  static constexpr int lane_at(int i) {
+#if defined(__AVX512F__) && !defined(__CUDACC__)
+    return (i & ~15) | (i & 8) >> 2 | (i & 6) << 1 | (i & 1);
+#elif defined(__AVX2__) && !defined(__CUDACC__)
+    return (i & ~7) | (i & 4) >> 1 | (i & 2) << 1 | (i & 1);
+#else
+    return i;
+#endif
   }
 
   void locate_affine() {
     for (int k = 0; k < 3; ++k) {
       const std::uint64_t row = position_[k];
+      const std::uint64_t* const offset = lane_offset_[k];
+#if defined(__AVX512F__) && !defined(__CUDACC__)
+      // Masks of every lane: g++ 12 warns of what has none.
+      const __m512i first = _mm512_set1_epi64(static_cast<long long>(row));
+      const __m512 one = _mm512_set1_ps(1.0f);
+      for (int l = 0; l < width; l += 16) {
+        const __m512i a = _mm512_add_epi64(first, _mm512_loadu_si512(offset + l));
+        const __m512i b = _mm512_add_epi64(first, _mm512_loadu_si512(offset + l + 8));
+        const auto shifted = [](__m512i v) {
+          return _mm512_castsi512_ps(_mm512_maskz_srli_epi64(0xff, v, fixed_fraction_bits - 23));
+        };
+        const __m512 high =
+            _mm512_maskz_shuffle_ps(0xffff, _mm512_castsi512_ps(a), _mm512_castsi512_ps(b), upper_words);
+        const __m512 low = _mm512_maskz_shuffle_ps(0xffff, shifted(a), shifted(b), lower_words);
+        const __m512i mantissa = _mm512_and_si512(_mm512_castps_si512(low), _mm512_set1_epi32(0x007fffff));
+        const __m512 above_one = _mm512_castsi512_ps(_mm512_or_si512(mantissa, _mm512_castps_si512(one)));
+        _mm512_storeu_si512(&base[k][l],
+                            _mm512_maskz_srai_epi32(0xffff, _mm512_castps_si512(high), fixed_fraction_bits - 32));
+        _mm512_storeu_ps(&fraction_of[k][l], _mm512_sub_ps(above_one, one));
+      }
+#elif defined(__AVX2__) && !defined(__CUDACC__)
+      const __m256i first = _mm256_set1_epi64x(static_cast<long long>(row));
+      const __m256 one = _mm256_set1_ps(1.0f);
+      for (int l = 0; l < width; l += 8) {
+        const auto at = [&](int i) {
+          return _mm256_add_epi64(first, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(offset + i)));
+        };
+        const __m256i a = at(l), b = at(l + 4);
+        const __m256 high = _mm256_shuffle_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), upper_words);
+        const __m256 low =
+            _mm256_shuffle_ps(_mm256_castsi256_ps(_mm256_srli_epi64(a, fixed_fraction_bits - 23)),
+                              _mm256_castsi256_ps(_mm256_srli_epi64(b, fixed_fraction_bits - 23)), lower_words);
+        const __m256 mantissa = _mm256_and_ps(low, _mm256_castsi256_ps(_mm256_set1_epi32(0x007fffff)));
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(&base[k][l]),
+                            _mm256_srai_epi32(_mm256_castps_si256(high), fixed_fraction_bits - 32));
+        _mm256_storeu_ps(&fraction_of[k][l], _mm256_sub_ps(_mm256_or_ps(mantissa, one), one));
+      }
+#else
       for (int l = 0; l < width; ++l) {
-        const coordinate c = split(row + lane_offset_[k][l]);
+        const coordinate c = split(row + offset[l]);
         base[k][l] = c.base;
         fraction_of[k][l] = c.fraction;
       }
+#endif
     }
   }
 
@@ -192,11 +233,11 @@ private:
         set_cell(g);
       }
       const float t = cz.t;
+      locate_affine();
       for (int k = 0; k < 3; ++k) {
-        const std::uint64_t row = position_[k];
         for (int l = 0; l < width; ++l) {
           const float c[4] = {cubic_[k][0][l], cubic_[k][1][l], cubic_[k][2][l], cubic_[k][3][l]};
-          const coordinate m = moved(split(row + lane_offset_[k][l]), polynomial(c, t));
+          const coordinate m = moved({base[k][l], fraction_of[k][l]}, polynomial(c, t));
           base[k][l] = m.base;
           fraction_of[k][l] = m.fraction;
         }
@@ -252,16 +293,17 @@ private:
 
   const item<Pipeline>& sample_;
   std::int32_t x0_, z_ = 0, y_ = -1;
-  std::int32_t row_ahead_[3], next_brick_[3];  // in voxels of the source
+  std::int32_t ahead_[3] = {};
   bool is_spread_ = true;
   std::int32_t x_[width];
-  std::uint64_t position_[3];            // of x = 0
-  std::uint64_t lane_offset_[3][width];  // from there to each lane
+  std::uint64_t position_[3];                                    // of x = 0
+  alignas(lane_alignment) std::uint64_t lane_offset_[3][width];  // from there to each lane
+  std::uint64_t first_lane_[3], last_lane_[3];
   control_cell cell_y_{};
   std::int32_t cell_z_ = -1;
   std::int32_t cell_x_[Pipeline::separable_deformation ? width : 1];
-  float weight_x_[4][Pipeline::separable_deformation ? width : 1];
-  float cubic_[3][4][Pipeline::separable_deformation ? width : 1];
+  alignas(lane_alignment) float weight_x_[4][Pipeline::separable_deformation ? width : 1];
+  alignas(lane_alignment) float cubic_[3][4][Pipeline::separable_deformation ? width : 1];
 };
 
 }  // namespace suture::detail

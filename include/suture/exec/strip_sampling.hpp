@@ -67,6 +67,25 @@ template <class T>
 SUTURE_INLINE T second_of(pair_of<T> pair) {
   return __builtin_bit_cast(T, static_cast<bits_of<T>>(pair >> (8 * sizeof(T))));
 }
+// The same as values.
+template <class T>
+SUTURE_INLINE float first_value_of(pair_of<T> pair) {
+  if constexpr (std::is_same_v<T, std::int16_t>)  // in 32 bits, where vectors stay as wide as those of float
+    return static_cast<float>(static_cast<std::int32_t>(pair << 16) >> 16);
+  else if constexpr (std::is_same_v<T, std::uint16_t>)
+    return static_cast<float>(static_cast<std::int32_t>(pair & 0xffffu));
+  else
+    return storage<T>::load(first_of<T>(pair));
+}
+template <class T>
+SUTURE_INLINE float second_value_of(pair_of<T> pair) {
+  if constexpr (std::is_same_v<T, std::int16_t>)
+    return static_cast<float>(static_cast<std::int32_t>(pair) >> 16);
+  else if constexpr (std::is_same_v<T, std::uint16_t>)
+    return static_cast<float>(static_cast<std::int32_t>(pair >> 16));
+  else
+    return storage<T>::load(second_of<T>(pair));
+}
 template <class T>
 SUTURE_INLINE pair_of<T> make_pair_of(T first, T second) {
   return static_cast<pair_of<T>>(
@@ -75,26 +94,97 @@ SUTURE_INLINE pair_of<T> make_pair_of(T first, T second) {
 }
 
 #if defined(__AVX2__) && !defined(__CUDACC__)
-// Pairs at p + offset, half a register of them.
-template <class T, class Offset>
-SUTURE_INLINE __m128i half_register_of_pairs(const T* p, const Offset* offset) {
-  const auto pair = [&](int l) {
-    pair_of<T> both;
-    std::memcpy(&both, p + offset[l], sizeof both);
-    return both;
+// Numbers that compilers would take from registers one by one, at several times the cost of loads.
+template <class T>
+SUTURE_INLINE const T* stays_in_memory(const T* p) {
+  asm volatile("" : "+r"(p) : : "memory");
+  return p;
+}
+
+// Elements U at p + offset, half a register of them. One after the other: compilers that load them all first run out of
+// registers.
+template <class U, class T, class Offset>
+SUTURE_INLINE __m128i half_register_of(const T* p, const Offset* offset) {
+  const auto at = [&](int l) {
+    U element;
+    std::memcpy(&element, p + offset[l], sizeof element);
+    if constexpr (sizeof(U) == 1)
+      return static_cast<char>(element);
+    else if constexpr (sizeof(U) == 2)
+      return static_cast<short>(element);
+    else if constexpr (sizeof(U) == 4)
+      return static_cast<int>(element);
+    else
+      return static_cast<long long>(element);
   };
-  if constexpr (sizeof(T) == 1) {
-    const auto at = [&](int l) { return static_cast<short>(pair(l)); };
-    return _mm_setr_epi16(at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7));
-  } else if constexpr (sizeof(T) == 2) {
-    const auto at = [&](int l) { return static_cast<int>(pair(l)); };
-    return _mm_setr_epi32(at(0), at(1), at(2), at(3));
+  if constexpr (sizeof(U) == 1) {
+    const auto eight = [&](int l) {
+      __m128i v = _mm_cvtsi32_si128(at(l));
+      v = _mm_insert_epi8(v, at(l + 1), 1);
+      v = _mm_insert_epi8(v, at(l + 2), 2);
+      v = _mm_insert_epi8(v, at(l + 3), 3);
+      v = _mm_insert_epi8(v, at(l + 4), 4);
+      v = _mm_insert_epi8(v, at(l + 5), 5);
+      v = _mm_insert_epi8(v, at(l + 6), 6);
+      return _mm_insert_epi8(v, at(l + 7), 7);
+    };
+    return _mm_unpacklo_epi64(eight(0), eight(8));
+  } else if constexpr (sizeof(U) == 2) {
+    const auto four = [&](int l) {
+      __m128i v = _mm_cvtsi32_si128(at(l));
+      v = _mm_insert_epi16(v, at(l + 1), 1);
+      v = _mm_insert_epi16(v, at(l + 2), 2);
+      return _mm_insert_epi16(v, at(l + 3), 3);
+    };
+    return _mm_unpacklo_epi64(four(0), four(4));
+  } else if constexpr (sizeof(U) == 4) {
+    const auto two = [&](int l) { return _mm_insert_epi32(_mm_cvtsi32_si128(at(l)), at(l + 1), 1); };
+    return _mm_unpacklo_epi64(two(0), two(2));
   } else {
-    const auto at = [&](int l) { return static_cast<long long>(pair(l)); };
     return _mm_set_epi64x(at(1), at(0));
   }
 }
 #endif
+
+// Elements U of a strip at p[row] + offset.
+template <class U, std::size_t Rows, class T, class Offset, class To>
+SUTURE_INLINE void gather_rows(const T* const (&p)[Rows], const Offset (&offsets)[strip_width],
+                               To (&out)[Rows][strip_width]) {
+#if defined(__AVX2__) && !defined(__CUDACC__)
+  // Each row in whole registers, as wide as any that will read them: a load would have to wait for narrower stores.
+  // Rows take turns, so that an offset is read once.
+  constexpr int lanes = 16 / sizeof(U);
+#if defined(__AVX512F__)
+  constexpr int parts = lanes * 4 <= strip_width ? 4 : 2;
+#else
+  constexpr int parts = 2;
+#endif
+  for (int first = 0; first < strip_width; first += parts * lanes) {
+    __m128i part[parts][Rows];
+    SUTURE_UNROLL
+    for (int i = 0; i < parts; ++i) {
+      const Offset* const offset = stays_in_memory(&offsets[first + i * lanes]);
+      SUTURE_UNROLL
+      for (std::size_t row = 0; row < Rows; ++row) part[i][row] = half_register_of<U>(p[row], offset);
+    }
+    SUTURE_UNROLL
+    for (std::size_t row = 0; row < Rows; ++row) {
+      const __m256i low = _mm256_setr_m128i(part[0][row], part[1][row]);
+#if defined(__AVX512F__)
+      if constexpr (parts == 4) {
+        const __m256i high = _mm256_setr_m128i(part[2][row], part[3][row]);
+        _mm512_storeu_si512(&out[row][first], _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(low), high, 1));
+        continue;
+      }
+#endif
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(&out[row][first]), low);
+    }
+  }
+#else
+  for (int l = 0; l < strip_width; ++l)
+    for (std::size_t row = 0; row < Rows; ++row) std::memcpy(&out[row][l], p[row] + offsets[l], sizeof(U));
+#endif
+}
 
 // The 2 x 2 x 2 taps of a strip, whose first voxels lie at data + offset: rows (z, y), (z, y + 1), (z + 1, y),
 // (z + 1, y + 1).
@@ -102,43 +192,23 @@ template <class T, class Offset>
 SUTURE_INLINE void load_pairs(const T* data, const Offset (&offset)[strip_width], const std::int64_t (&stride)[3],
                               pair_of<T> (&pairs)[4][strip_width]) {
   const T* const rows[4] = {data, data + stride[1], data + stride[0], data + (stride[0] + stride[1])};
-  if (stride[2] != 1) {
-    for (int l = 0; l < strip_width; ++l)
-      for (int row = 0; row < 4; ++row)
-        pairs[row][l] = make_pair_of(rows[row][offset[l]], rows[row][offset[l] + stride[2]]);
-    return;
-  }
-#if defined(__AVX2__) && !defined(__CUDACC__)
-  // In registers: loads of whole ones would have to wait for stores of single pairs.
-  constexpr int lanes = 16 / sizeof(pair_of<T>);
-  for (int first = 0; first < strip_width; first += 2 * lanes)
-    for (int row = 0; row < 4; ++row)
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(&pairs[row][first]),
-                          _mm256_setr_m128i(half_register_of_pairs(rows[row], offset + first),
-                                            half_register_of_pairs(rows[row], offset + first + lanes)));
-#else
+  if (stride[2] == 1) return gather_rows<pair_of<T>>(rows, offset, pairs);
   for (int l = 0; l < strip_width; ++l)
-    for (int row = 0; row < 4; ++row) std::memcpy(&pairs[row][l], rows[row] + offset[l], sizeof pairs[row][l]);
-#endif
+    for (int row = 0; row < 4; ++row)
+      pairs[row][l] = make_pair_of(rows[row][offset[l]], rows[row][offset[l] + stride[2]]);
 }
 
-// Has offsets stand in memory, where an address is one load: taking them out of registers costs more.
-template <class Offset>
-SUTURE_INLINE void keep_in_memory(Offset (&offset)[strip_width]) {
-  asm("" : "+m"(offset));
-}
-
-// Asks for what a row soon to come will be the first to read, and from the memory behind for the brick that comes next.
-template <class Pipeline, class T, class Offset>
-SUTURE_INLINE void prefetch_ahead(const strip<Pipeline>& s, const T* data, const Offset (&offset)[strip_width],
+// Asks for what a strip soon to come will be the first to read.
+template <int Step, class Pipeline, class T, class Offset>
+SUTURE_INLINE void prefetch_ahead(const strip<Pipeline>& s, const T* data, const Offset (&offsets)[strip_width],
                                   const std::int64_t (&stride)[3]) {
-  constexpr int lanes = sizeof(T) == 1 ? 8 : 4;  // as many share a line
-  const T* const row = data + s.to_row_ahead(stride);
-  const T* const brick = data + s.to_next_brick(stride);
-  for (int l = 0; l < strip_width; l += lanes) {
-    __builtin_prefetch(row + offset[l]);
-    __builtin_prefetch(brick + offset[l], 0, 2);
-  }
+  const T* const p = data + (s.ahead(stride) + s.leading_corner(stride));
+#if defined(__AVX2__) && !defined(__CUDACC__)
+  const Offset* const offset = stays_in_memory(offsets);
+#else
+  const Offset* const offset = offsets;
+#endif
+  for (int l = 0; l < strip_width; l += Step) __builtin_prefetch(p + offset[l]);
 }
 
 // Pairs to interpolated values in one loop over the lanes.
@@ -157,8 +227,8 @@ SUTURE_INLINE void blend_pairs(const float (&fraction)[3][strip_width], const Pa
       SUTURE_UNROLL
       for (int b = 0; b < 2; ++b) {
         const pair_of<T> pair = pairs[2 * a + b][l];
-        const float v[2] = {apply(functors, storage<T>::load(first_of<T>(pair)), voxel{}),
-                            apply(functors, storage<T>::load(second_of<T>(pair)), voxel{})};
+        const float v[2] = {apply(functors, first_value_of<T>(pair), voxel{}),
+                            apply(functors, second_value_of<T>(pair), voxel{})};
         rows[b] = I::combine(v, wx);
       }
       planes[a] = I::combine(rows, wy);
@@ -172,7 +242,7 @@ template <class Pipeline, class T, class Offset, class Pack>
 SUTURE_INLINE void sample_inside(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
                                  const Pack& taps, float (&out)[strip_width]) {
   using I = typename Pipeline::interpolation_type;
-  Offset offset[strip_width];
+  alignas(lane_alignment) Offset offset[strip_width];
   const Offset step[3] = {static_cast<Offset>(stride[0]), static_cast<Offset>(stride[1]),
                           static_cast<Offset>(stride[2])};
   for (int l = 0; l < strip_width; ++l)
@@ -180,9 +250,8 @@ SUTURE_INLINE void sample_inside(const strip<Pipeline>& s, const T* data, const 
                 (I::first({s.base[1][l], s.fraction_of[1][l]}) + Pipeline::padding) * step[1] +
                 (I::first({s.base[2][l], s.fraction_of[2][l]}) + Pipeline::padding) * step[2];
   if constexpr (I::taps == 2) {
-    pair_of<T> pairs[4][strip_width];
-    keep_in_memory(offset);
-    prefetch_ahead(s, data, offset, stride);
+    alignas(lane_alignment) pair_of<T> pairs[4][strip_width];
+    prefetch_ahead<4>(s, data, offset, stride);
     load_pairs(data, offset, stride, pairs);
     blend_pairs<I, T>(s.fraction_of, taps, pairs, out);
   } else {
@@ -237,7 +306,7 @@ SUTURE_INLINE bool copy_values(const strip<Pipeline>& s, const T* data, const st
                                const Pack& taps, float (&out)[strip_width]) {
   const int count = s.highest[2] - s.lowest[2] + 1;
   const T* const first = data + (s.lowest[0] * stride[0] + s.lowest[1] * stride[1] + s.lowest[2] * stride[2]);
-  const std::int64_t next = s.ahead(0, 1, stride) + s.leading_corner(stride);
+  const std::int64_t next = s.ahead(stride) + s.leading_corner(stride);
   for (int l = 0; l < strip_width; l += 16) __builtin_prefetch(first + (next + l));
   constexpr bool always = std::is_integral_v<T> && Pack::size == 0;
   constexpr int rows = always ? 1 : 4;
@@ -294,13 +363,14 @@ SUTURE_INLINE void take_labels(const strip<Pipeline>& s, const T* data, const st
   const Offset step[3] = {static_cast<Offset>(stride[0]), static_cast<Offset>(stride[1]),
                           static_cast<Offset>(stride[2])};
   const std::int32_t extent[3] = {n[0], n[1], n[2]};
-  Offset offset[strip_width];
+  alignas(lane_alignment) Offset offset[strip_width];
   if (s.within(n, 0, 1)) {
     for (int l = 0; l < strip_width; ++l)
       offset[l] = L::first({s.base[0][l], s.fraction_of[0][l]}) * step[0] +
                   L::first({s.base[1][l], s.fraction_of[1][l]}) * step[1] +
                   L::first({s.base[2][l], s.fraction_of[2][l]}) * step[2];
-    for (int l = 0; l < strip_width; ++l) out[l] = data[offset[l]];
+    prefetch_ahead<8>(s, data, offset, stride);
+    gather_rows<bits_of<T>>({data}, offset, reinterpret_cast<T(&)[1][strip_width]>(out));
     return;
   }
   std::int32_t in[strip_width];
@@ -400,8 +470,7 @@ SUTURE_INLINE void vote_labels(const strip<Pipeline>& s, const T* data, const st
     Offset offset[strip_width];
     for (int l = 0; l < strip_width; ++l)
       offset[l] = s.base[0][l] * step[0] + s.base[1][l] * step[1] + s.base[2][l] * step[2];
-    keep_in_memory(offset);
-    prefetch_ahead(s, data, offset, stride);
+    prefetch_ahead<4>(s, data, offset, stride);
     load_pairs(data, offset, stride, pairs);
   } else {
     Offset offset[3][2][strip_width];

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "level_table.hpp"
+#include "strip_aligned.hpp"
 #include "strip_colour.hpp"
 
 namespace suture::detail {
@@ -146,6 +147,42 @@ SUTURE_INLINE void write_pixels(const typename Evaluator::record_type& r, Stages
   }
 }
 
+// Writes a strip of interpolated values, or hands it to the stages behind.
+template <std::size_t B, class Evaluator, class Stages>
+SUTURE_INLINE void finish_values(const Evaluator&, const typename Evaluator::record_type& r, std::int32_t number,
+                                 Stages& stages, float (&v)[strip_width], std::int32_t channel, std::int32_t z,
+                                 std::int32_t y, std::int32_t x0) {
+  using P = typename Evaluator::pipeline_type;
+  using Out = typename Evaluator::template pair<B>::Out;
+  const along_x place{voxel_at(r.sample.extents, number, channel, z, y, x0)};
+  apply_lanes(r.sample.outputs, v, place, [&]<class R>(R(&finished)[strip_width]) {
+    if constexpr (P::is_staged) {
+      stages.template take<B>(finished, channel, z, y, x0);
+    } else {
+      const target_tensor& out = r.out[B];
+      write_stored(static_cast<Out*>(out.data) + channel * out.channel_stride + z * out.stride[0] + y * out.stride[1] +
+                       x0 * out.stride[2],
+                   out.stride[2], finished, std::min(strip_width, r.sample.extents[2] - x0));
+    }
+  });
+}
+
+// Writes a strip of sampled labels.
+template <std::size_t B, class Evaluator, class In>
+SUTURE_INLINE void finish_labels(const Evaluator& e, const typename Evaluator::record_type& r,
+                                 const In (&v)[strip_width], std::int32_t channel, std::int32_t z, std::int32_t y,
+                                 std::int32_t x0) {
+  using Binding = typename Evaluator::template binding_type<B>;
+  if constexpr (Binding::converts || Binding::has_levels) {
+    write_labels<B>(e, r, v, channel, z, y, x0);
+  } else {
+    const target_tensor& out = r.out[B];
+    write_row(static_cast<In*>(out.data) + channel * out.channel_stride + z * out.stride[0] + y * out.stride[1] +
+                  x0 * out.stride[2],
+              out.stride[2], v, std::min(strip_width, r.sample.extents[2] - x0));
+  }
+}
+
 // Writes every channel of one bound pair for the strip at (z, y, x0), or hands it to the stages behind.
 template <std::size_t B, class Evaluator, class Strip, class Stages>
 void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t number, Strip& s,
@@ -159,6 +196,7 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
   const target_tensor& out = r.out[B];
   const int count = std::min(strip_width, r.sample.extents[2] - x0);
   Out* to = static_cast<Out*>(out.data) + z * out.stride[0] + y * out.stride[1] + x0 * out.stride[2];
+  if constexpr (P::has_geometry) __builtin_prefetch(to + 2 * out.stride[1], 1);
   if constexpr (pair::is_colour) {
     float v[3][strip_width];
     pixels_of_strip<P, In>(s, r.sample, in, number, e.rule.border, z, y, x0, v);
@@ -169,17 +207,13 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
   } else {
     for (std::int32_t channel = 0; channel < in.channels; ++channel, to += out.channel_stride) {
       if constexpr (Binding::is_label) {
-        if constexpr (Binding::converts || Binding::has_levels) {
-          In v[strip_width] = {};  // lanes behind the end of the row are converted as well
-          labels_of_strip<B>(e, r, s, channel, z, y, x0, v);
-          write_labels<B>(e, r, v, channel, z, y, x0);
-        } else {
-          In v[strip_width];
-          labels_of_strip<B>(e, r, s, channel, z, y, x0, v);
-          write_row(to, out.stride[2], v, count);
-        }
+        In v[strip_width];
+        if constexpr (Binding::converts || Binding::has_levels)
+          for (In& label : v) label = 0;  // lanes behind the end of the row are converted as well
+        labels_of_strip<B>(e, r, s, channel, z, y, x0, v);
+        finish_labels<B>(e, r, v, channel, z, y, x0);
       } else {
-        float v[strip_width];
+        alignas(lane_alignment) float v[strip_width];
         if constexpr (!P::has_geometry) {
           static_assert(P::taps::size == 0);
           load_strip(static_cast<const In*>(in.data) + channel * in.channel_stride + z * in.stride[0] +
@@ -199,13 +233,7 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
             sample_strip<P, In, std::int64_t>(s, in, channel, r.sample.taps, e.rule.border, v);
           }
         }
-        const along_x place{voxel_at(r.sample.extents, number, channel, z, y, x0)};
-        apply_lanes(r.sample.outputs, v, place, [&]<class R>(R(&finished)[strip_width]) {
-          if constexpr (P::is_staged)
-            stages.template take<B>(finished, channel, z, y, x0);
-          else
-            write_stored(to, out.stride[2], finished, count);
-        });
+        finish_values<B>(e, r, number, stages, v, channel, z, y, x0);
       }
     }
   }
@@ -318,6 +346,52 @@ void write_strips(const Evaluator& e, const typename Evaluator::record_type& r, 
   const auto one = [&]<std::size_t B>() {
     if constexpr (WithLabels || !Evaluator::template binding_type<B>::is_label)
       write_strip<B>(e, r, number, s, stages, z, y, x0);
+  };
+  [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
+  (std::make_index_sequence<Evaluator::pairs>{});
+}
+
+// A column of strips of a sample that keeps its axes: rows y0 .. y1 - 1 of planes z0 .. z1 - 1.
+template <int Rows, bool WithLabels, class Evaluator, class Strip, class Stages>
+void write_aligned_column(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t number, Strip& s,
+                          Stages& stages, const std::int32_t (&z)[2], const std::int32_t (&y)[2], std::int32_t x0) {
+  using P = typename Evaluator::pipeline_type;
+  const auto each = [&](const auto& write) {
+    for (std::int32_t iz = z[0]; iz < z[1]; ++iz)
+      for (std::int32_t iy = y[0]; iy < y[1]; ++iy) write(iz, iy);
+  };
+  const auto one = [&]<std::size_t B>() {
+    using Binding = typename Evaluator::template binding_type<B>;
+    using In = typename Binding::input;
+    const source_tensor& in = r.in[B];
+    if constexpr (Binding::is_label && !WithLabels) {
+      return;
+    } else if constexpr (Binding::is_label && picks_a_voxel<typename P::label_type>) {
+      for (std::int32_t channel = 0; channel < in.channels; ++channel) {
+        const aligned_labels<typename P::label_type, P, In> labels(r.sample, in, channel,
+                                                                   static_cast<In>(e.rule.label_outside), x0);
+        each([&](std::int32_t iz, std::int32_t iy) {
+          In v[1][strip_width];
+          labels.row(iz, iy, v);
+          finish_labels<B>(e, r, v[0], channel, iz, iy, x0);
+        });
+      }
+    } else if constexpr (!Binding::is_label && !P::is_colour && P::interpolation_type::taps == 2 && !P::prefiltered &&
+                         !any_needs_voxel<typename P::taps>) {
+      for (std::int32_t channel = 0; channel < in.channels; ++channel) {
+        aligned_values<P, In, Rows> values(r.sample, in, channel, e.rule.border, y[0], y[1], x0);
+        each([&](std::int32_t iz, std::int32_t iy) {
+          alignas(lane_alignment) float v[strip_width];
+          values.row(iz, iy, v);
+          finish_values<B>(e, r, number, stages, v, channel, iz, iy, x0);
+        });
+      }
+    } else {
+      each([&](std::int32_t iz, std::int32_t iy) {
+        s.locate(iz, iy);
+        write_strip<B>(e, r, number, s, stages, iz, iy, x0);
+      });
+    }
   };
   [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
   (std::make_index_sequence<Evaluator::pairs>{});

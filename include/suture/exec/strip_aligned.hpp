@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples that keep the axes of their source, as resampling does: neighbouring rows of the output read the same rows of
+// the source, so that what taps give along x, and then along y, is worked out once for all that need it. Every value
+// still comes from exactly the arithmetic of a lone voxel.
+#pragma once
+
+#include <limits>
+
+#include "strip_sampling.hpp"
+
+namespace suture::detail {
+
+// Label interpolations that read one voxel.
+template <class L>
+concept picks_a_voxel = requires {
+  requires L::taps == 1;
+};
+
+template <class Pipeline>
+bool keeps_axes(const item<Pipeline>& sample) {
+  if (strip<Pipeline>::deformed(sample)) return false;
+  for (int k = 0; k < 3; ++k)
+    for (int j = 0; j < 3; ++j)
+      if (j != k && sample.map.linear[k][j] != 0) return false;
+  return true;
+}
+
+// Where index i of an axis of the output stands in the source, axes kept.
+template <class Pipeline>
+coordinate along_axis(const item<Pipeline>& sample, int axis, std::int32_t i) {
+  return split(sample.map.offset[axis] + scaled(sample.map.linear[axis][axis], i));
+}
+
+// A tap along x for every lane.
+struct lane_taps {
+  std::int64_t offset[strip_width];  // in elements; 0 outside
+  std::int32_t in[strip_width];
+  bool all_in = true;
+
+  template <class Border, class Pipeline, class First>
+  void set(const item<Pipeline>& sample, std::int32_t x0, std::int32_t n, std::int64_t stride, const First& first) {
+    for (int l = 0; l < strip_width; ++l) {
+      const std::int32_t i = first(along_axis(sample, 2, std::min(x0 + l, sample.extents[2] - 1)));
+      const std::int32_t index = Border::index(i, n);
+      all_in = all_in && inside(i, n);
+      in[l] = index >= 0;
+      offset[l] = std::max(index, 0) * stride;
+    }
+  }
+};
+
+// One column of strips of one channel of an image, in rows y0 .. y0 + Rows - 1.
+template <class Pipeline, class T, int Rows>
+class aligned_values {
+  using I = typename Pipeline::interpolation_type;
+  using B = typename Pipeline::border_type;
+  static_assert(I::taps == 2 && !Pipeline::prefiltered);
+  static constexpr std::int32_t none = std::numeric_limits<std::int32_t>::min();
+
+public:
+  aligned_values(const item<Pipeline>& sample, const source_tensor& in, std::int32_t channel, const B& border,
+                 std::int32_t y0, std::int32_t y1, std::int32_t x0)
+      : sample_(sample),
+        border_(border),
+        data_(static_cast<const T*>(in.data) + channel * in.channel_stride),
+        in_(in),
+        y0_(y0),
+        y1_(y1) {
+    for (int j = 0; j < 2; ++j)
+      x_[j].template set<B>(sample, x0, in.extents[2], in.stride[2], [&](coordinate c) { return I::first(c) + j; });
+    pairs_ = x_[0].all_in && x_[1].all_in && in.stride[2] == 1;
+    for (int l = 0; l < strip_width; ++l) {
+      float w[2];
+      I::weights(along_axis(sample, 2, std::min(x0 + l, sample.extents[2] - 1)).fraction, w);
+      for (int j = 0; j < 2; ++j) weights_[j][l] = w[j];
+    }
+  }
+
+  // The interpolated values of row (z, y).
+  void row(std::int32_t z, std::int32_t y, float (&v)[strip_width]) {
+    const coordinate c = along_axis(sample_, 0, z);
+    const std::int32_t first = I::first(c);
+    for (int a = 0; a < 2; ++a) hold_plane(first + a);
+    combine(planes_[first & 1][y - y0_], planes_[(first + 1) & 1][y - y0_], c.fraction, v);
+  }
+
+private:
+  static void combine(const float (&first)[strip_width], const float (&second)[strip_width], float fraction,
+                      float (&out)[strip_width]) {
+    float w[2];
+    I::weights(fraction, w);
+    for (int l = 0; l < strip_width; ++l) {
+      const float v[2] = {first[l], second[l]};
+      out[l] = I::combine(v, w);
+    }
+  }
+
+  // Plane z of the source, interpolated along x and y, for every row.
+  void hold_plane(std::int32_t z) {
+    if (held_plane_[z & 1] == z) return;
+    held_plane_[z & 1] = z;
+    held_row_[0] = held_row_[1] = none;
+    for (std::int32_t y = y0_; y < y1_; ++y) {
+      const coordinate c = along_axis(sample_, 1, y);
+      const std::int32_t first = I::first(c);
+      for (int b = 0; b < 2; ++b) hold_row(z, first + b);
+      combine(rows_[first & 1], rows_[(first + 1) & 1], c.fraction, planes_[z & 1][y - y0_]);
+    }
+  }
+
+  // Row (z, y) of the source, interpolated along x.
+  void hold_row(std::int32_t z, std::int32_t y) {
+    if (held_row_[y & 1] == y) return;
+    held_row_[y & 1] = y;
+    float(&out)[strip_width] = rows_[y & 1];
+    const std::int32_t iz = B::index(z, in_.extents[0]), iy = B::index(y, in_.extents[1]);
+    const typename Pipeline::taps functors = sample_.taps;
+    if ((iz | iy) >= 0) {
+      const T* const p = data_ + (iz * in_.stride[0] + iy * in_.stride[1]);
+      const T* const next = p + in_.stride[0];  // of the plane to come
+      for (int l = 0; l < strip_width; l += 8) __builtin_prefetch(next + x_[0].offset[l]);
+      if (pairs_) {
+        alignas(lane_alignment) pair_of<T> pairs[1][strip_width];
+        gather_rows<pair_of<T>>({p}, x_[0].offset, pairs);
+        for (int l = 0; l < strip_width; ++l) {
+          const float v[2] = {apply(functors, first_value_of<T>(pairs[0][l]), voxel{}),
+                              apply(functors, second_value_of<T>(pairs[0][l]), voxel{})};
+          const float w[2] = {weights_[0][l], weights_[1][l]};
+          out[l] = I::combine(v, w);
+        }
+        return;
+      }
+      float v[2][strip_width];
+      for (int j = 0; j < 2; ++j) {
+        for (int l = 0; l < strip_width; ++l) v[j][l] = storage<T>::load(p[x_[j].offset[l]]);
+        apply_lanes(functors, v[j], nowhere{}, [](const float(&)[strip_width]) {});
+        if constexpr (B::has_value)
+          for (int l = 0; l < strip_width; ++l) v[j][l] = x_[j].in[l] != 0 ? v[j][l] : border_.value;
+      }
+      combine_axis<I>(v, weights_, out);
+    } else if constexpr (B::has_value) {
+      float v[2][strip_width];
+      for (int j = 0; j < 2; ++j)
+        for (int l = 0; l < strip_width; ++l) v[j][l] = border_.value;
+      combine_axis<I>(v, weights_, out);
+    }
+  }
+
+  const item<Pipeline>& sample_;
+  const B& border_;
+  const T* data_;
+  const source_tensor& in_;
+  std::int32_t y0_, y1_;
+  lane_taps x_[2];
+  bool pairs_;
+  std::int32_t held_plane_[2] = {none, none}, held_row_[2] = {none, none};  // even and odd ones
+  alignas(lane_alignment) float weights_[2][strip_width];
+  alignas(lane_alignment) float rows_[2][strip_width];
+  alignas(lane_alignment) float planes_[2][Rows][strip_width];
+};
+
+// The same of a label map, by a one-tap interpolation L.
+template <class L, class Pipeline, class T>
+class aligned_labels {
+  using B = typename Pipeline::border_type;
+
+public:
+  aligned_labels(const item<Pipeline>& sample, const source_tensor& in, std::int32_t channel, T outside,
+                 std::int32_t x0)
+      : sample_(sample),
+        data_(static_cast<const T*>(in.data) + channel * in.channel_stride),
+        in_(in),
+        outside_(outside) {
+    x_.set<B>(sample, x0, in.extents[2], in.stride[2], [](coordinate c) { return L::first(c); });
+  }
+
+  void row(std::int32_t z, std::int32_t y, T (&out)[1][strip_width]) const {
+    const std::int32_t iz = B::index(L::first(along_axis(sample_, 0, z)), in_.extents[0]);
+    const std::int32_t iy = B::index(L::first(along_axis(sample_, 1, y)), in_.extents[1]);
+    if ((iz | iy) >= 0) {
+      const T* const p = data_ + (iz * in_.stride[0] + iy * in_.stride[1]);
+      const T* const next = p + in_.stride[0];
+      for (int l = 0; l < strip_width; l += 16) __builtin_prefetch(next + x_.offset[l]);
+      gather_rows<bits_of<T>>({p}, x_.offset, out);
+      if (!B::has_value || x_.all_in) return;
+      for (int l = 0; l < strip_width; ++l) out[0][l] = x_.in[l] != 0 ? out[0][l] : outside_;
+    } else {
+      for (int l = 0; l < strip_width; ++l) out[0][l] = outside_;
+    }
+  }
+
+private:
+  const item<Pipeline>& sample_;
+  const T* data_;
+  const source_tensor& in_;
+  T outside_;
+  lane_taps x_;
+};
+
+}  // namespace suture::detail
