@@ -182,8 +182,8 @@ public:
       const T* const next = p + in_.stride[0];
       for (int l = 0; l < strip_width; l += 16) __builtin_prefetch(next + x_.offset[l]);
       gather_rows<bits_of<T>>({p}, x_.offset, out);
-      if (!B::has_value || x_.all_in) return;
-      for (int l = 0; l < strip_width; ++l) out[0][l] = x_.in[l] != 0 ? out[0][l] : outside_;
+      if constexpr (B::has_value)
+        for (int l = 0; l < strip_width; ++l) out[0][l] = x_.in[l] != 0 ? out[0][l] : outside_;
     } else {
       for (int l = 0; l < strip_width; ++l) out[0][l] = outside_;
     }
