@@ -61,11 +61,11 @@ sheet_row make_row(const brats_job& j, const brats_patches& made, std::size_t i)
   run(cpu{}, as_regions, labels(seg, contiguous(sets.data(), g, brats_targets), j.targets));
   row.before.labels = labels_on(shown_targets(g, sets.data()), made.places[i]);
 
-  row.after.image = {made.grids[i], std::vector<float>(n)};
+  row.after.image = {made.places[i], std::vector<float>(n)};
   const suture::half* const values = made.images.data() + (i * brats_channels + channel) * n;
   for (std::size_t v = 0; v < n; ++v)
     row.after.image.voxels[v] = (storage<suture::half>::load(values[v]) + 2.5f) / 6.0f;
-  row.after.labels = shown_targets(made.grids[i], made.targets.data() + i * brats_targets * n);
+  row.after.labels = shown_targets(made.places[i], made.targets.data() + i * brats_targets * n);
   return row;
 }
 

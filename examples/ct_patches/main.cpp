@@ -105,19 +105,18 @@ public:
   struct entry {
     std::uint64_t id;
     std::size_t scan, labels, labelled;
-    grid region;
     volume<float> image;
     label_volume label_map;
   };
 
   explicit selection(std::size_t rows) : rows_(rows) {}
 
-  void offer(std::uint64_t id, std::size_t scan, const half* image, const std::uint8_t* labels, const grid& g,
-             const grid& region) {
-    const auto voxels = static_cast<std::size_t>(g.voxels());
+  // `region` is where the patch comes from, on voxels like its own.
+  void offer(std::uint64_t id, std::size_t scan, const half* image, const std::uint8_t* labels, const grid& region) {
+    const auto voxels = static_cast<std::size_t>(region.voxels());
     std::array<std::size_t, 256> count{};
     for (std::size_t i = 0; i < voxels; ++i) ++count[labels[i]];
-    entry e{id, scan, 0, voxels - count[0], region, {}, {}};
+    entry e{id, scan, 0, voxels - count[0], {}, {}};
     // A label counts where there is enough of it to be seen.
     e.labels = static_cast<std::size_t>(std::count_if(count.begin() + 1, count.end(), [](auto n) { return n >= 200; }));
     const auto better = [](const entry& a, const entry& b) {
@@ -127,8 +126,8 @@ public:
       if (!better(e, entries.back())) return;
       entries.pop_back();
     }
-    e.image = as_float(image, g);
-    e.label_map = {g, {labels, labels + voxels}};
+    e.image = as_float(image, region);
+    e.label_map = {region, {labels, labels + voxels}};
     entries.insert(std::upper_bound(entries.begin(), entries.end(), e, better), std::move(e));
   }
 
@@ -143,9 +142,9 @@ template <class T>
 sheet_row make_row(const scans<T>& from, selection::entry e) {
   sheet_row row;
   row.caption = "patch " + std::to_string(e.id) + " of " + from.names[e.scan];
-  row.before.image = shown_on(from.images[e.scan], e.region, -1024.0f);
+  row.before.image = shown_on(from.images[e.scan], e.image.grid, -1024.0f);
   for (float& v : row.before.image.voxels) v = (v - (window_center - window_width / 2)) / window_width;
-  row.before.labels = labels_on(from.labels[e.scan], e.region);
+  row.before.labels = labels_on(from.labels[e.scan], e.image.grid);
   row.after = {std::move(e.image), std::move(e.label_map)};
   return row;
 }
@@ -180,7 +179,7 @@ report make_patches(const options& o, const recipe& r, const scans<T>& from) {
       label_digest = combine_digest(label_digest, id, digest(contiguous(labels, made.grids[i])));
       for (std::size_t v = 0; v < voxels; ++v) ++label_voxels[labels[v]];
 
-      shown.offer(id, which.scans[i], image, labels, made.grids[i], made.regions[i]);
+      shown.offer(id, which.scans[i], image, labels, made.regions[i]);
       if (!o.save_nifti) continue;
       std::string number = std::to_string(id);
       number.insert(0, number.size() < 4 ? 4 - number.size() : 0, '0');

@@ -84,7 +84,7 @@ private:
   }
   panel panel_of(std::size_t i, std::size_t level) const {
     const std::size_t n = voxels_of(sizes_[0]), m = voxels_of(sizes_[level]);
-    const grid& g = made_.grids[i];
+    const grid& g = made_.places[i];  // where it comes from, so that planes of both pictures agree
     panel p{{g, std::vector<float>(n)},
             targets_on(g, made_.targets[level].data() + i * m, level_grid(g, sizes_[level]))};
     for (std::size_t v = 0; v < n; ++v) p.image.voxels[v] = storage<half>::load(made_.images[i * n + v]);
