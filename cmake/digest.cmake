@@ -7,6 +7,10 @@
 #   with NOTHING_TO_FUSE, which codegen.contraction shows of its PTX, with -fmad=true alone
 option(SUTURE_TEST_EVERY_FLAG "Build digest programs with every combination of flags, not a choice" OFF)
 
+# Instruction sets are compared where there are several, whatever SUTURE_MARCH is.
+include(CheckCXXCompilerFlag)
+check_cxx_compiler_flag(-march=x86-64-v3 SUTURE_HAS_X86_64_V3)
+
 function(suture_digest_program name)
   if(SUTURE_SANITIZE)  # which look at one way to compile
     return()
