@@ -137,7 +137,6 @@ protected:
     return files;
   }
 
-  fs::path folder;
 };
 
 template <class T>

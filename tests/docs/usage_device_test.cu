@@ -56,9 +56,9 @@ TEST(Execution, OnAStreamInAGraphAndInAnotherKernel) {
     const auto& patch = patches.front();
     // [resident]
     const suture::resident_volume<std::int16_t> resident(ct_on_host, stream);  // from the host or the device
-    const auto pair = suture::image(resident.view(), patch);
+    const auto from_resident = suture::image(resident.view(), patch);
     // [/resident]
-    suture::run(suture::cuda{stream, workspace}, plan, pair);
+    suture::run(suture::cuda{stream, workspace}, plan, from_resident);
     suture::check_cuda(cudaStreamSynchronize(stream), "resident");
     copy(made.data(), out.span().data(), 2048);
     EXPECT_EQ(made, expected);
