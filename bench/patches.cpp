@@ -101,7 +101,12 @@ void move_annotations(benchmark::State& state, std::int64_t count) {
       values.push_back(p);
   }
   std::vector<Result> results(values.size());
-  for (auto _ : state) to_output(cpu{.threads = 1}, moved, ragged<Value>{values, offsets}, std::span(results));
+  const ragged<Value> lists{values, offsets};
+  for (auto _ : state)
+    if constexpr (std::is_same_v<Result, source_point>)
+      to_source(cpu{.threads = 1}, moved, lists, std::span(results));
+    else
+      to_output(cpu{.threads = 1}, moved, lists, std::span(results));
   state.SetItemsProcessed(state.iterations() * 4 * count);
 }
 
@@ -175,6 +180,8 @@ int main(int argc, char** argv) {
   benchmark::RegisterBenchmark("grid_tiles/slide", list_tiles, tiny ? 125 : 1250, tiny ? 157 : 1563)
       ->Unit(benchmark::kMillisecond);
   benchmark::RegisterBenchmark("fit_sharpness/rgb", fit_tiles, tiny ? 2 : 16, tiny ? 64 : 512)
+      ->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark("to_source/points", move_annotations<point3, source_point>, tiny ? 4 : 256)
       ->Unit(benchmark::kMillisecond);
   benchmark::RegisterBenchmark("to_output/points", move_annotations<point3, located_point>, tiny ? 4 : 256)
       ->Unit(benchmark::kMillisecond);

@@ -63,6 +63,10 @@ void expect_same(const located_point& a, const located_point& b, std::size_t i) 
   EXPECT_EQ(a.converged, b.converged) << i;
   EXPECT_EQ(a.valid, b.valid) << i;
 }
+void expect_same(const source_point& a, const source_point& b, std::size_t i) {
+  EXPECT_EQ(std::memcmp(&a.point, &b.point, sizeof a.point), 0) << i << ": " << a.point << " and " << b.point;
+  EXPECT_EQ(a.valid, b.valid) << i;
+}
 void expect_same(const box_result& a, const box_result& b, std::size_t i) {
   EXPECT_EQ(std::memcmp(&a.clipped, &b.clipped, sizeof a.clipped), 0) << i << ": " << a.clipped.low << b.clipped.low;
   EXPECT_EQ(std::memcmp(&a.unclipped, &b.unclipped, sizeof a.unclipped), 0) << i;
@@ -71,17 +75,26 @@ void expect_same(const box_result& a, const box_result& b, std::size_t i) {
   EXPECT_EQ(a.valid, b.valid) << i;
 }
 
+// Where lists go, by what they become.
+template <class Executor, class Plan, class T, class Result>
+void move(const Executor& exec, const Plan& plan, const ragged<T>& lists, std::span<Result> results) {
+  if constexpr (std::is_same_v<Result, source_point>)
+    to_source(exec, plan, lists, results);
+  else
+    to_output(exec, plan, lists, results);
+}
+
 // The lists of a batch by both executors.
 template <class Result, class Plan, class T>
 std::vector<Result> moved_by_both(const Plan& plan, const std::vector<T>& values,
                                   const std::vector<std::int64_t>& offsets) {
   std::vector<Result> expected(values.size());
-  to_output(cpu{}, plan, ragged<T>{values, offsets}, std::span(expected));
+  move(cpu{}, plan, ragged<T>{values, offsets}, std::span(expected));
   const device_array<T> on_device(values);
   const device_array<std::int64_t> starts(offsets);
   const device_array<Result> results(values.size());
   const cuda_workspace workspace(map_bytes(plan));
-  to_output(cuda{.workspace = workspace}, plan, ragged<T>{on_device.span(), starts.span()}, results.span());
+  move(cuda{.workspace = workspace}, plan, ragged<T>{on_device.span(), starts.span()}, results.span());
   const std::vector<Result> found = results.values();
   for (std::size_t i = 0; i < values.size(); ++i) expect_same(found[i], expected[i], i);
   return expected;
@@ -100,6 +113,51 @@ TEST(points_on_a_device, are_those_of_the_host) {
   for (std::size_t s = 0; s < plan.size(); ++s)
     for (auto i = static_cast<std::size_t>(data.offsets[s]); i < static_cast<std::size_t>(data.offsets[s + 1]); ++i)
       if (results[i].valid) expect_same(results[i], to_output(plan, s, data.points[i]), i);
+}
+
+TEST(points_on_a_device, go_back_to_the_source) {
+  const batch data;
+  const auto plan = suture::plan(bent, data.grids, {.seed = 6, .sample_ids = data.ids});
+  const auto results = moved_by_both<source_point>(plan, data.points, data.offsets);
+  std::size_t moved = 0;
+  for (std::size_t s = 0; s < plan.size(); ++s)
+    for (auto i = static_cast<std::size_t>(data.offsets[s]); i < static_cast<std::size_t>(data.offsets[s + 1]); ++i) {
+      if (!results[i].valid) continue;
+      const point3 one = to_source(plan, s, data.points[i]);
+      EXPECT_EQ(std::memcmp(&results[i].point, &one, sizeof one), 0) << i;
+      ++moved;
+    }
+  EXPECT_EQ(moved, data.points.size() - 7);  // five in no list, two no positions
+  for (const std::size_t i : {0, 1, 5, 9}) {
+    EXPECT_FALSE(results[i].valid) << i;
+    EXPECT_EQ(results[i].point, (point3{0, 0, 0})) << i;
+  }
+  // There and back: where a point of the source lies in the output, that point is read.
+  const auto there = moved_by_both<located_point>(plan, data.points, data.offsets);
+  std::vector<point3> outputs;
+  for (const located_point& p : there) outputs.push_back(p.point);
+  const auto back = moved_by_both<source_point>(plan, outputs, data.offsets);
+  for (std::size_t i = 0; i < back.size(); ++i)
+    for (int k = 0; there[i].valid && k < 3; ++k) EXPECT_NEAR(back[i].point[k], data.points[i][k], 1e-5) << i;
+}
+
+// A map of no inverse, as of a projection, is one way.
+struct project {
+  static constexpr std::string_view name = "project";
+  geometry_step step(const grid& input, const site&) const {
+    geometry_step result{input, affine_map{}};
+    result.pull.linear[1][1] = 0;
+    return result;
+  }
+};
+
+TEST(points_on_a_device, go_back_by_a_map_that_cannot_be_inverted) {
+  const batch data;
+  const auto plan = suture::plan(project{}, data.grids);
+  const auto results = moved_by_both<source_point>(plan, data.points, data.offsets);
+  EXPECT_EQ(results[12].point, (point3{data.points[12][0], 0, data.points[12][2]}));
+  const cuda_workspace workspace(map_bytes(plan));
+  EXPECT_SAYS(load_maps(cuda{.workspace = workspace}, plan), "load_maps: sample 0: the map from output to source");
 }
 
 TEST(boxes_on_a_device, are_those_of_the_host) {
@@ -134,6 +192,7 @@ TEST(points_on_a_device, serve_every_batch_of_a_graph) {
   const device_array<point3> points(data.points);
   const device_array<std::int64_t> offsets(data.offsets);
   const device_array<located_point> results(data.points.size());
+  const device_array<source_point> sources(data.points.size());
   const ragged<point3> lists{points.span(), offsets.span()};
   const auto planned_for = [&](std::uint32_t epoch) {
     return suture::plan(bent, data.grids, {.seed = 6, .epoch = epoch, .sample_ids = data.ids});
@@ -147,11 +206,15 @@ TEST(points_on_a_device, serve_every_batch_of_a_graph) {
               to_output_loaded({.stream = s, .workspace = workspace}, plan, lists, results.span());
             }),
             1u);
+  EXPECT_EQ(support::launches([&](cudaStream_t s) {
+              to_source_loaded({.stream = s, .workspace = workspace}, plan, lists, sources.span());
+            }),
+            1u);
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t replay = nullptr;
   // [graph]
   check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
-  to_output_loaded(exec, plan, lists, results.span());  // once
+  to_output_loaded(exec, plan, lists, results.span());  // once; to_source_loaded likewise
   check_cuda(cudaStreamEndCapture(stream, &graph), "capture");
   // [/graph]
   check_cuda(cudaGraphInstantiate(&replay, graph, 0), "test");
@@ -166,6 +229,12 @@ TEST(points_on_a_device, serve_every_batch_of_a_graph) {
     to_output(cpu{.threads = 1}, plan, ragged<point3>{data.points, data.offsets}, std::span(expected));
     const auto found = results.values();
     for (std::size_t i = 0; i < expected.size(); ++i) expect_same(found[i], expected[i], i);
+    to_source_loaded(exec, plan, lists, sources.span());  // by the same maps
+    check_cuda(cudaStreamSynchronize(stream), "test");
+    std::vector<source_point> read(data.points.size());
+    to_source(cpu{.threads = 3}, plan, ragged<point3>{data.points, data.offsets}, std::span(read));
+    const auto found_sources = sources.values();
+    for (std::size_t i = 0; i < read.size(); ++i) expect_same(found_sources[i], read[i], i);
   }
   check_cuda(cudaGraphExecDestroy(replay), "test");
   check_cuda(cudaGraphDestroy(graph), "test");
@@ -185,13 +254,23 @@ TEST(points_on_a_device, are_refused_before_launch) {
   EXPECT_SAYS(move(workspace, offsets.first(49), 4), "49 offsets for 49 samples");
   EXPECT_SAYS(move(workspace, offsets, 3), "4 given, room for 3");
   EXPECT_SAYS(move({}, offsets, 4), "workspace of 0 bytes");
+  std::vector<source_point> sources(4);
+  const auto back = [&](std::span<std::byte> memory, std::span<const std::int64_t> starts, std::size_t room) {
+    to_source(cuda{.workspace = memory}, plan, ragged<point3>{four, starts}, std::span(sources).first(room));
+  };
+  EXPECT_SAYS(back(workspace, offsets.first(49), 4), "to_source: 49 offsets for 49 samples");
+  EXPECT_SAYS(back(workspace, offsets, 3), "to_source: 4 given, room for 3");
+  EXPECT_SAYS(back({}, offsets, 4), "to_source: workspace of 0 bytes");
   // No list at all is no work.
   const std::vector<std::int64_t> none(50, 0);
   to_output(cuda{.workspace = workspace}, plan, ragged<point3>{{}, none}, {});
+  to_source(cuda{.workspace = workspace}, plan, ragged<point3>{{}, none}, {});
   // Offsets on the host are looked at.
   std::vector<std::int64_t> wrong(50, 0);
   wrong[3] = 5;
   EXPECT_SAYS(to_output(cpu{}, plan, ragged<point3>({four, wrong}), std::span(results)), "offsets 0 and 5");
+  EXPECT_SAYS(to_source(cpu{}, plan, ragged<point3>({four, wrong}), std::span(sources)),
+              "to_source: sample 2: offsets 0 and 5");
 }
 
 }  // namespace

@@ -356,20 +356,25 @@ TEST(Batches, OfListsAreTheSameAsOneByOne) {
   points[30][2] = std::numeric_limits<double>::quiet_NaN();
   boxes[30].high[0] = boxes[30].low[0];
   std::vector<located_point> moved(points.size());
+  std::vector<suture::source_point> sources(points.size());
   std::vector<box_result> moved_boxes(boxes.size());
+  suture::to_source(suture::cpu{.threads = 2}, plan, suture::ragged<point3>{points, offsets}, std::span(sources));
   suture::to_output(suture::cpu{.threads = 2}, plan, suture::ragged<point3>{points, offsets}, std::span(moved));
   suture::to_output(suture::cpu{}, plan, suture::ragged<box>{boxes, offsets}, std::span(moved_boxes));
   for (std::size_t i = 0; i < points.size(); ++i) {
     const bool valid = i >= 1 && i < 161 && i != 30;
     EXPECT_EQ(moved[i].valid, valid) << i;
     EXPECT_EQ(moved_boxes[i].valid, valid) << i;
+    EXPECT_EQ(sources[i].valid, valid) << i;
     if (!valid) {
+      EXPECT_EQ(sources[i].point, (point3{0, 0, 0}));
       EXPECT_EQ(moved[i].point, (point3{0, 0, 0}));
       EXPECT_FALSE(moved[i].converged);
       EXPECT_EQ(moved_boxes[i].visible, 0);
       continue;
     }
     const std::size_t sample = i < 128 ? 1 : i < 145 ? 2 : 3;
+    EXPECT_EQ(sources[i].point, suture::to_source(plan, sample, points[i]));
     const located_point one = suture::to_output(plan, sample, points[i]);
     EXPECT_EQ(moved[i].point, one.point);
     EXPECT_EQ(moved[i].residual, one.residual);

@@ -51,8 +51,8 @@ struct device_patches : device_backend {
   std::vector<Result> moved(const Plan& plan, const std::vector<T>& values, const std::vector<std::int64_t>& offsets) {
     const cuda_workspace workspace(map_bytes(plan));
     Result* results = room<Result>(values.size());
-    to_output(cuda{.workspace = workspace}, plan,
-              ragged<T>{{place(values), values.size()}, {place(offsets), offsets.size()}}, {results, values.size()});
+    const ragged<T> lists{{place(values), values.size()}, {place(offsets), offsets.size()}};
+    move(cuda{.workspace = workspace}, plan, lists, std::span(results, values.size()));
     return back(results, values.size());
   }
   std::uint64_t averaged(const std::vector<float>& volumes, const std::vector<float>& weights, const grid& g) {

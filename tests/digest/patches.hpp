@@ -93,6 +93,13 @@ inline std::uint64_t digest_of(const std::vector<located_point>& points) {
   return digest_of(words);
 }
 
+inline std::uint64_t digest_of(const std::vector<source_point>& points) {
+  std::vector<double> words;
+  for (const source_point& p : points)
+    for (const double v : {p.point[0], p.point[1], p.point[2], p.valid ? 1.0 : 0}) words.push_back(v);
+  return digest_of(words);
+}
+
 inline std::uint64_t digest_of(const std::vector<box_result>& boxes) {
   std::vector<double> words;
   for (const box_result& b : boxes) {
@@ -101,6 +108,15 @@ inline std::uint64_t digest_of(const std::vector<box_result>& boxes) {
     for (const double v : {b.visible, b.converged ? 1.0 : 0, b.valid ? 1.0 : 0}) words.push_back(v);
   }
   return digest_of(words);
+}
+
+// Lists of points or boxes, the way that their results say.
+template <class Executor, class Plan, class T, class Result>
+void move(const Executor& exec, const Plan& plan, const ragged<T>& lists, std::span<Result> results) {
+  if constexpr (std::is_same_v<Result, source_point>)
+    to_source(exec, plan, lists, results);
+  else
+    to_output(exec, plan, lists, results);
 }
 
 inline void print(const char* name, std::uint64_t digest) {
@@ -142,6 +158,7 @@ void print_all(Backend backend) {
     boxes.push_back({p, {p[0] + 3, p[1] + 4.5, p[2] + static_cast<double>(i)}});
   }
   print("points", digest_of(backend.template moved<located_point>(moved, points, offsets)));
+  print("source_points", digest_of(backend.template moved<source_point>(moved, points, offsets)));
   print("boxes", digest_of(backend.template moved<box_result>(moved, boxes, offsets)));
 
   // Images of two channels on the way back from the same plan, and from one without a deformation.

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <string_view>
+#include <type_traits>
 
 #include "../../core/plan.hpp"
 #include "../../math/root.hpp"
@@ -18,6 +20,12 @@ struct located_point {
   double residual;    // distance, in source voxels, between the point asked for and what the output reads at `point`
   bool converged;     // false where the deformation could not be inverted to 1e-6 voxel, as where it folds
   bool valid = true;  // false in a batch where what was given is no position or is in no list; all else is 0 then
+};
+
+// Where a position of the output is read in the source: what a batch of lists gives.
+struct source_point {
+  point3 point;       // continuous source index; it may lie outside the source
+  bool valid = true;  // as above
 };
 
 // A box [low, high) in edge coordinates: voxel i covers [i, i + 1), so an edge is a continuous index plus 1/2, voxels
@@ -161,6 +169,15 @@ struct point_map {
     return {output, math::sqrt(fma(off[0], off[0], fma(off[1], off[1], off[2] * off[2]))), found.converged};
   }
 
+  // The one that `Result` is of.
+  SUTURE_EITHER template <class Result, class Displacement>
+  SUTURE_HD Result moved(const point3& p, Displacement&& u) const {
+    if constexpr (std::is_same_v<Result, source_point>)
+      return {source_of(p, u), true};
+    else
+      return output_of(p, u);
+  }
+
   // The points that the envelope of a box is taken of: where the map is affine its corners, where it deforms at least
   // five along every edge, and two per control cell.
   SUTURE_HD lattice_surface surface_of(const box& source) const {
@@ -251,8 +268,8 @@ inline bool invertible(const matrix3& a) {
 }
 
 // Without the inverses, which not every map has.
-inline point_map forward_map(const sample_geometry& g) {
-  require(!(g.deformed && g.inverted), {"to_output"},
+inline point_map forward_map(const sample_geometry& g, const site& where) {
+  require(!(g.deformed && g.inverted), where,
           "the plan undoes a deformation; move points the other way, by the plan that is undone");
   point_map map{};
   map.to_deformed = g.to_deformed;
@@ -274,6 +291,10 @@ inline void invert(point_map& map, const site& where) {
   map.from_deformed = inverse(map.to_deformed);
   if (map.deformed) map.cells_crossed = map.drawn.to_control.linear * map.from_source.linear;
 }
+
+// The function whose results these are.
+template <class Result>
+inline constexpr std::string_view mover = std::is_same_v<Result, source_point> ? "to_source" : "to_output";
 
 template <class Result>
 SUTURE_HD Result not_moved() {

@@ -83,6 +83,7 @@ __global__ void __launch_bounds__(point_threads)
 // Lists on the device, and where their results go.
 template <class T, class Result>
 struct device_lists {
+  using result_type = Result;
   const point_map* maps;
   std::int64_t samples, count;
   const T* values;
@@ -96,16 +97,17 @@ struct device_lists {
   }
 };
 
-// A warp per point.
+// A warp per point, whichever way it goes; six blocks share the registers of a multiprocessor.
 template <class Lists>
-__global__ void __launch_bounds__(point_threads) move_points_kernel(const __grid_constant__ Lists lists) {
+__global__ void __launch_bounds__(point_threads, 6) move_points_kernel(const __grid_constant__ Lists lists) {
   require_ieee_arithmetic();
   const auto lane = static_cast<std::int32_t>(threadIdx.x) & 31;
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * point_warps + (threadIdx.x >> 5);
   if (i >= lists.count) return;
   const point_map* map = lists.map_of(i);
-  located_point result = not_moved<located_point>();
-  if (map != nullptr) result = map->output_of(lists.values[i], warp_displacement{map->drawn, lane});
+  using result_type = typename Lists::result_type;
+  result_type result = not_moved<result_type>();
+  if (map != nullptr) result = map->template moved<result_type>(lists.values[i], warp_displacement{map->drawn, lane});
   if (lane == 0) lists.results[i] = result;
 }
 
@@ -136,22 +138,43 @@ __global__ void __launch_bounds__(point_threads) move_boxes_kernel(const __grid_
   lists.results[i] = own;
 }
 
-inline void check_maps(const cuda& exec, std::size_t bytes) {
-  require(exec.workspace.size() >= bytes, {"to_output"}, "workspace of ", exec.workspace.size(), " bytes, ", bytes,
+inline void check_maps(const cuda& exec, std::size_t bytes, const site& where) {
+  require(exec.workspace.size() >= bytes, where, "workspace of ", exec.workspace.size(), " bytes, ", bytes,
           " are needed");
-  require(reinterpret_cast<std::uintptr_t>(exec.workspace.data()) % 256 == 0, {"to_output"},
+  require(reinterpret_cast<std::uintptr_t>(exec.workspace.data()) % 256 == 0, where,
           "the workspace is not aligned to 256 bytes");
+}
+
+// The maps of a batch into the workspace: those of to_source alone, which every map can serve, or of both ways.
+template <class Chain>
+void upload_maps(const cuda& exec, const planned<Chain>& plan, bool both_ways, std::string_view name) {
+  check_maps(exec, plan.size() * sizeof(point_map), {name});
+  std::vector<point_map> maps;
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    const site where{name, static_cast<std::int64_t>(i)};
+    maps.push_back(forward_map(plan.geometry(i), where));
+    if (both_ways) invert(maps.back(), where);
+  }
+  auto* place = reinterpret_cast<point_map*>(exec.workspace.data());
+  for (std::size_t first = 0; first < maps.size(); first += maps_in_flight) {
+    const std::size_t n = std::min<std::size_t>(maps_in_flight, maps.size() - first);
+    point_map_chunk chunk;
+    std::copy_n(maps.begin() + static_cast<std::ptrdiff_t>(first), n, chunk.maps);
+    upload_maps_kernel<<<static_cast<unsigned>(n), point_threads, 0, exec.stream>>>(chunk, place + first);
+    check_cuda(cudaGetLastError(), name, exec.at);
+  }
 }
 
 template <class Chain, class T, class Result>
 void move_on_device(const cuda& exec, const planned<Chain>& plan, const ragged<T>& lists, std::span<Result> results) {
   constexpr bool boxes = std::is_same_v<T, box>;
   constexpr std::size_t values_of_a_block = boxes ? 1 : point_warps;
+  constexpr std::string_view name = mover<Result>;
   check_lists(plan.size(), lists, results);
-  check_maps(exec, plan.size() * sizeof(point_map));
+  check_maps(exec, plan.size() * sizeof(point_map), {name});
   if (results.empty()) return;
   const std::size_t blocks = (results.size() + values_of_a_block - 1) / values_of_a_block;
-  require(blocks <= 2147483647, {"to_output"}, results.size(), " values exceed the grid of a kernel");
+  require(blocks <= 2147483647, {name}, results.size(), " values exceed the grid of a kernel");
   const device_lists<T, Result> on_device{reinterpret_cast<const point_map*>(exec.workspace.data()),
                                           static_cast<std::int64_t>(plan.size()),
                                           static_cast<std::int64_t>(results.size()),
@@ -162,7 +185,14 @@ void move_on_device(const cuda& exec, const planned<Chain>& plan, const ragged<T
     move_boxes_kernel<<<static_cast<unsigned>(blocks), point_threads, 0, exec.stream>>>(on_device);
   else
     move_points_kernel<<<static_cast<unsigned>(blocks), point_threads, 0, exec.stream>>>(on_device);
-  check_cuda(cudaGetLastError(), "to_output", exec.at);
+  check_cuda(cudaGetLastError(), name, exec.at);
+}
+
+template <class Chain, class T, class Result>
+void load_and_move(const cuda& exec, const planned<Chain>& plan, const ragged<T>& lists, std::span<Result> results) {
+  check_lists(plan.size(), lists, results);
+  upload_maps(exec, plan, !std::is_same_v<Result, source_point>, mover<Result>);
+  move_on_device(exec, plan, lists, results);
 }
 
 }  // namespace detail
@@ -173,33 +203,24 @@ std::size_t map_bytes(const planned<Chain>& plan) {
   return plan.size() * sizeof(detail::point_map);
 }
 
-// Queues the upload of the maps of a batch into the workspace.
+// Queues the upload of the maps of a batch into the workspace, for both ways.
 // Errors: a workspace that is too small or not aligned to 256 bytes, a map that cannot be inverted.
 template <class Chain>
 void load_maps(const cuda& exec, const planned<Chain>& plan) {
-  detail::check_maps(exec, map_bytes(plan));
-  std::vector<detail::point_map> maps;
-  for (std::size_t i = 0; i < plan.size(); ++i) {
-    maps.push_back(detail::forward_map(plan.geometry(i)));
-    detail::invert(maps.back(), {"to_output", static_cast<std::int64_t>(i)});
-  }
-  auto* place = reinterpret_cast<detail::point_map*>(exec.workspace.data());
-  for (std::size_t first = 0; first < maps.size(); first += detail::maps_in_flight) {
-    const std::size_t n = std::min<std::size_t>(detail::maps_in_flight, maps.size() - first);
-    detail::point_map_chunk chunk;
-    std::copy_n(maps.begin() + static_cast<std::ptrdiff_t>(first), n, chunk.maps);
-    detail::upload_maps_kernel<<<static_cast<unsigned>(n), detail::point_threads, 0, exec.stream>>>(chunk,
-                                                                                                    place + first);
-    check_cuda(cudaGetLastError(), "to_output", exec.at);
-  }
+  detail::upload_maps(exec, plan, true, "load_maps");
 }
 
-// Queues to_output for lists in device memory, offsets included, by the maps that load_maps put into the workspace: one
-//   kernel for the batch, which holds nothing of a draw. Captured once in a graph it serves every batch of as many
-//   samples whose lists fit the same room; values beyond the last list are room to spare and come back not `valid`.
-// Errors: as load_maps, and other than one offset more than samples or than one result for each value. Offsets cannot
-// be
-//   looked at: a value that they put in no list is not `valid`, wherever they point.
+// Queue to_source or to_output for lists in device memory, offsets included, by the maps that load_maps put into the
+//   workspace: one kernel for the batch, which holds nothing of a draw. Captured once in a graph it serves every batch
+//   of as many samples whose lists fit the same room; values beyond the last list are room to spare and come back not
+//   `valid`.
+// Errors: a workspace as for load_maps, other than one offset more than samples or than one result for each value.
+//   Offsets cannot be looked at: a value that they put in no list is not `valid`, wherever they point.
+template <class Chain>
+void to_source_loaded(const cuda& exec, const planned<Chain>& plan, const ragged<point3>& points,
+                      std::span<source_point> results) {
+  detail::move_on_device(exec, plan, points, results);
+}
 template <class Chain>
 void to_output_loaded(const cuda& exec, const planned<Chain>& plan, const ragged<point3>& points,
                       std::span<located_point> results) {
@@ -211,19 +232,20 @@ void to_output_loaded(const cuda& exec, const planned<Chain>& plan, const ragged
   detail::move_on_device(exec, plan, boxes, results);
 }
 
-// Both, one after the other.
+// Maps and lists, one after the other. to_source takes maps that cannot be inverted as well.
+template <class Chain>
+void to_source(const cuda& exec, const planned<Chain>& plan, const ragged<point3>& points,
+               std::span<source_point> results) {
+  detail::load_and_move(exec, plan, points, results);
+}
 template <class Chain>
 void to_output(const cuda& exec, const planned<Chain>& plan, const ragged<point3>& points,
                std::span<located_point> results) {
-  detail::check_lists(plan.size(), points, results);
-  load_maps(exec, plan);
-  to_output_loaded(exec, plan, points, results);
+  detail::load_and_move(exec, plan, points, results);
 }
 template <class Chain>
 void to_output(const cuda& exec, const planned<Chain>& plan, const ragged<box>& boxes, std::span<box_result> results) {
-  detail::check_lists(plan.size(), boxes, results);
-  load_maps(exec, plan);
-  to_output_loaded(exec, plan, boxes, results);
+  detail::load_and_move(exec, plan, boxes, results);
 }
 
 }  // namespace suture

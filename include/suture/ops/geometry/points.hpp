@@ -92,8 +92,9 @@ struct drawn_control {
 // The map of one sample with the control values that were asked for.
 class sample_map {
 public:
-  explicit sample_map(const sample_geometry& g)
-      : map_(forward_map(g)), displacement_(g.drawn.control_points, g.drawn.to_control, drawn_control{&g.drawn}) {}
+  sample_map(const sample_geometry& g, const site& where)
+      : map_(forward_map(g, where)),
+        displacement_(g.drawn.control_points, g.drawn.to_control, drawn_control{&g.drawn}) {}
 
   // Needed before to_output.
   void invert(const site& where) { detail::invert(map_, where); }
@@ -108,6 +109,15 @@ public:
     return r;
   }
 
+  template <class Result>
+  Result moved(const point3& p) {
+    return map_.template moved<Result>(p, displacement_);
+  }
+  template <class Result>
+  Result moved(const box& b) {
+    return to_output(b);
+  }
+
 private:
   point_map map_;
   spline_displacement<drawn_control> displacement_;
@@ -116,7 +126,7 @@ private:
 template <class Chain>
 sample_map map_of(const planned<Chain>& plan, std::size_t sample, std::string_view name) {
   require(sample < plan.size(), {name}, "there is no sample ", sample, " in a plan of ", plan.size());
-  return sample_map(plan.geometry(sample));
+  return {plan.geometry(sample), {name, static_cast<std::int64_t>(sample)}};
 }
 
 inline void check_point(const point3& p, const site& where) {
@@ -226,10 +236,10 @@ SUTURE_HD inline bool can_move(const box& b) { return is_box(b); }
 
 template <class T, class Result>
 void check_lists(std::size_t samples, const ragged<T>& lists, std::span<Result> results) {
-  require(lists.offsets.size() == samples + 1, {"to_output"}, lists.offsets.size(), " offsets for ", samples,
+  const site where{mover<Result>};
+  require(lists.offsets.size() == samples + 1, where, lists.offsets.size(), " offsets for ", samples,
           " samples; one more than samples is needed");
-  require(results.size() == lists.values.size(), {"to_output"}, lists.values.size(), " given, room for ",
-          results.size());
+  require(results.size() == lists.values.size(), where, lists.values.size(), " given, room for ", results.size());
 }
 
 template <class Chain, class T, class Result>
@@ -237,11 +247,12 @@ void move_lists(const cpu& exec, const planned<Chain>& plan, const ragged<T>& li
   check_lists(plan.size(), lists, results);
   std::vector<sample_map> maps;
   for (std::size_t i = 0; i < plan.size(); ++i) {
-    const site where{"to_output", static_cast<std::int64_t>(i)};
+    const site where{mover<Result>, static_cast<std::int64_t>(i)};
     const std::int64_t begin = lists.offsets[i], end = lists.offsets[i + 1];
     require(begin >= 0 && begin <= end && end <= static_cast<std::int64_t>(lists.values.size()), where, "offsets ",
             begin, " and ", end, " must be in order and within ", lists.values.size(), " values");
-    maps.emplace_back(plan.geometry(i)).invert(where);
+    maps.emplace_back(plan.geometry(i), where);
+    if constexpr (!std::is_same_v<Result, source_point>) maps.back().invert(where);
   }
   const auto first = static_cast<std::size_t>(lists.offsets.front());
   const auto last = static_cast<std::size_t>(lists.offsets.back());
@@ -251,17 +262,23 @@ void move_lists(const cpu& exec, const planned<Chain>& plan, const ragged<T>& li
     const auto s = static_cast<std::size_t>(sample);
     const auto end = static_cast<std::size_t>(lists.offsets[s + 1]);
     for (auto i = static_cast<std::size_t>(lists.offsets[s]); i < end; ++i)
-      results[i] = can_move(lists.values[i]) ? maps[s].to_output(lists.values[i]) : not_moved<Result>();
+      results[i] = can_move(lists.values[i]) ? maps[s].moved<Result>(lists.values[i]) : not_moved<Result>();
   });
 }
 
 }  // namespace detail
 
-// to_output for the lists of a whole batch, the same numbers; points.cuh has the same on a device. What cannot be moved
+// Both for the lists of a whole batch, the same numbers; points.cuh has the same on a device. What cannot be moved
 //   (not finite, beyond 4194304 voxels, an empty box) and values in no list are not `valid`; nothing is thrown for
 //   them.
 // Errors: other than one offset more than samples, offsets that fall or leave the values, other than one result for
-//   each value, a map that cannot be inverted.
+//   each value; of to_output a map that cannot be inverted.
+template <class Chain>
+void to_source(const cpu& exec, const planned<Chain>& plan, const ragged<point3>& points,
+               std::span<source_point> results) {
+  detail::move_lists(exec, plan, points, results);
+}
+
 template <class Chain>
 void to_output(const cpu& exec, const planned<Chain>& plan, const ragged<point3>& points,
                std::span<located_point> results) {
