@@ -13,6 +13,7 @@
 #include "suture/mask/bounding_box.hpp"
 #include "suture/mask/cascade.hpp"
 #include "suture/mask/grey_morphology.hpp"
+#include "suture/mask/mask_image.hpp"
 
 namespace {
 
@@ -96,6 +97,9 @@ void add_rows(scene& s) {
   const structuring_element cube{element_shape::box, {1, 1, 1}};
   add("grey_erosion/box1", grey_morphology_workspace_bytes(s.image, cube), 4,
       [&s, cube](const cpu& exec) { grey_erosion(exec, s.image, contiguous(s.filtered.data(), s.ct.grid), cube); });
+  add("mask_image", 0, 3, [&s](const cpu& exec) {
+    mask_image(exec, s.mask_view(), contiguous(s.filtered.data(), s.ct.grid), {.below = 1});
+  });
   add("bounding_box", bounding_box_workspace_bytes(s.image), 2, [&s](const cpu& exec) {
     bounding_box_result result{};
     bounding_box(exec, s.image, {&result, 1}, -300);

@@ -18,15 +18,20 @@ struct batch {
   std::vector<suture::view<const std::int8_t>> map_views;
   std::vector<suture::view<float>> image_views;
 
+  // Interleaved are the channels of images, and map voxels with something else.
   explicit batch(bool interleaved) {
+    const std::size_t step = interleaved ? 2 : 1;
     for (const extent3& n : sizes) {
       const suture::grid g{.extents = n};
       const auto voxels = static_cast<std::size_t>(g.voxels());
-      maps.emplace_back(voxels);
+      maps.emplace_back(step * voxels, std::int8_t{-9});
       images.emplace_back(3 * voxels);
-      for (std::size_t i = 0; i < voxels; ++i) maps.back()[i] = static_cast<std::int8_t>(suture::mix64(i) % 4) - 1;
+      for (std::size_t i = 0; i < voxels; ++i)  // voxel by voxel, then in runs
+        maps.back()[step * i] = static_cast<std::int8_t>(suture::mix64(i < voxels / 2 ? i : i / 40) % 4) - 1;
       for (std::size_t i = 0; i < 3 * voxels; ++i) images.back()[i] = static_cast<float>(i + 1);
-      map_views.push_back(suture::contiguous<const std::int8_t>(maps.back().data(), g));
+      map_views.push_back(interleaved ? suture::channels_last<const std::int8_t>(maps.back().data(), g, 2)
+                                      : suture::contiguous<const std::int8_t>(maps.back().data(), g));
+      map_views.back().channels = 1;
       image_views.push_back(interleaved ? suture::channels_last(images.back().data(), g, 3)
                                         : suture::contiguous(images.back().data(), g, 3));
     }
@@ -44,10 +49,10 @@ TEST(MaskImage, ChosenChannelsBecomeTheValue) {
         if (!all) rule.channels = chosen;
         suture::mask_image(suture::cpu{}, b.map_views, b.image_views, rule);
         for (std::size_t s = 0; s < b.maps.size(); ++s) {
-          const std::size_t voxels = b.maps[s].size();
+          const std::size_t step = interleaved ? 2 : 1, voxels = b.maps[s].size() / step;
           for (std::size_t i = 0; i < 3 * voxels; ++i) {
             const std::size_t channel = interleaved ? i % 3 : i / voxels, voxel = interleaved ? i / 3 : i % voxels;
-            const bool masked = b.maps[s][voxel] < below && (all || channel != 1);
+            const bool masked = b.maps[s][step * voxel] < below && (all || channel != 1);
             ASSERT_EQ(b.images[s][i], masked ? -2.5f : before.images[s][i]);
           }
         }

@@ -2,6 +2,7 @@
 // Published recipes: how they are put together, and how often and how far they change a sample.
 #include <gtest/gtest.h>
 
+#include <suture/mask/mask_image.hpp>
 #include <suture/recipe/monai_brats.hpp>
 #include <suture/recipe/monai_colon.hpp>
 #include <suture/recipe/monai_spleen.hpp>
@@ -245,6 +246,52 @@ TEST(Nnunet, AnUntouchedPatchIsTheVolume) {
         EXPECT_EQ(out[at], inside ? static_cast<float>(((sz * 22 + sy) * 24 + sx) % 251) : 0.0f);
         EXPECT_EQ(labels_out[at], inside ? 1 : -1);
       }
+}
+
+// Every step fires in some of the samples; one of three channels is not masked.
+TEST(Nnunet, MasksChannelsBeforeTheLabelIsRemoved) {
+  const nnunet_shape shape{{6, 17, 16}};
+  const grid volume{.extents = {9, 22, 24}};
+  constexpr std::size_t samples = 12, voxels = 6 * 17 * 16;
+  std::vector<float> values(static_cast<std::size_t>(3 * volume.voxels()));
+  std::vector<std::int8_t> classes(static_cast<std::size_t>(volume.voxels()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = 1 + static_cast<float>(mix64(i) % 1000) * 1e-3f;
+  for (std::size_t i = 0; i < classes.size(); ++i) classes[i] = static_cast<std::int8_t>(mix64(i / 5) % 4) - 1;
+  const std::vector mri(samples, contiguous<const float>(values.data(), volume, 3));
+  const std::vector seg(samples, contiguous<const std::int8_t>(classes.data(), volume));
+  const std::vector<extent3> starts(samples, extent3{-2, 0, 1});
+  std::vector<std::uint64_t> ids(samples);
+  for (std::size_t i = 0; i < samples; ++i) ids[i] = i;
+  const auto planned = plan(nnunet_v2_8({.shape = shape, .starts = starts}), mri, {.seed = 7, .sample_ids = ids});
+  const std::vector<grid> grids = planned.output_grids();
+
+  std::vector<float> plain(3 * samples * voxels), masked(plain.size());
+  std::vector<std::int8_t> sampled(samples * voxels), both(2 * sampled.size());
+  run(cpu{}, planned, image(mri, batch_views(plain.data(), grids, 3)), labels(seg, batch_views(sampled.data(), grids)));
+
+  const auto patches = batch_views(masked.data(), grids, 3);
+  const auto targets = batch_views(both.data(), grids, 2);
+  const std::vector<std::int64_t> masked_channels{0, 2};
+  // [masked]
+  suture::run(suture::cpu{}, planned, suture::image(mri, patches),
+              suture::labels(seg, targets, suture::nnunet_masked_target{}));
+  std::vector<suture::view<std::int8_t>> as_sampled;  // the second channel of each
+  for (const auto& t : targets) as_sampled.push_back({t.data + t.channel_stride, t.grid, t.stride});
+  suture::mask_image(suture::cpu{}, as_sampled, patches, {.channels = masked_channels});
+  // [/masked]
+  std::size_t without = 0;
+  for (std::size_t i = 0; i < samples * voxels; ++i) {
+    const std::size_t sample = i / voxels, voxel = i % voxels;
+    ASSERT_EQ(both[2 * sample * voxels + voxel], std::max<int>(sampled[i], 0));
+    ASSERT_EQ(both[(2 * sample + 1) * voxels + voxel], sampled[i]);
+    for (std::size_t c = 0; c < 3; ++c) {
+      const std::size_t at = (3 * sample + c) * voxels + voxel;
+      ASSERT_EQ(masked[at], c != 1 && sampled[i] < 0 ? 0.0f : plain[at]);
+    }
+    without += sampled[i] < 0;
+  }
+  EXPECT_GT(without, samples * voxels / 8);
+  EXPECT_LT(without, samples * voxels / 2);
 }
 
 TEST(Nnunet, PreprocessesToTheSizeAndRangeOfItsPlan) {

@@ -2,6 +2,8 @@
 // What the digests of converted label maps and of their smaller grids are made from.
 #pragma once
 
+#include <suture/recipe/nnunet.hpp>
+
 #include "samples.hpp"
 
 namespace digest_test {
@@ -86,13 +88,15 @@ void print_labels(Backend backend) {
                        deep_supervision(tumours.levels)),
                 labels(in, hot.full, one_hot{.classes = 3, .background = false}),
                 labels(in, kept.full, deep_supervision(kept.levels[0], kept.levels[1], kept.levels[2])));
+    const label_results<std::int8_t, Backend> masked(backend, out, 2, scales);
+    backend.run(p, labels(in, masked.full, nnunet_masked_target{}, deep_supervision(masked.levels)));
     const label_results<suture::half, Backend> evaluated(backend, out, 4, {});
     backend.evaluate(p, labels<suture::half>(in, regions{.sets = {{0, 2}, {0, 1, 2}, {2}}, .ignore = -1}), 4,
                      evaluated.full);
     std::printf("%-16s", name);
     for (const std::uint64_t d :
          {evaluated.digest_with(backend, ids), mapped.digest_with(backend, ids), tumours.digest_with(backend, ids),
-          hot.digest_with(backend, ids), kept.digest_with(backend, ids)})
+          hot.digest_with(backend, ids), kept.digest_with(backend, ids), masked.digest_with(backend, ids)})
       std::printf(" %016llx", static_cast<unsigned long long>(d));
     std::printf("\n");
   };

@@ -254,7 +254,7 @@ struct evaluator {
   static constexpr std::size_t levels_of = [] {
     constexpr bool has[] = {Bindings::has_levels...};
     std::size_t before = 0;
-    for (std::size_t b = 0; b < B; ++b) before += has[b];
+    for (std::size_t b = 0; b != B; ++b) before += has[b];
     return before;
   }();
 
@@ -283,7 +283,8 @@ private:
                                 std::int32_t y, std::int32_t x, const detail::normals_ahead* ahead) const {
     using Out = typename pair<B>::Out;
     const target_tensor& t = r.out[B];
-    Out* p = detail::in_global_memory(static_cast<Out*>(t.data)) + (y * t.stride[1] + x * t.stride[2]) + z * t.stride[0];
+    Out* p =
+        detail::in_global_memory(static_cast<Out*>(t.data)) + (y * t.stride[1] + x * t.stride[2]) + z * t.stride[0];
     if constexpr (pair<B>::is_colour) {
       const pixel<Out> v = pair<B>::at(r.sample, r.in[B], c, number, 0, z, y, x, rule);
       SUTURE_UNROLL

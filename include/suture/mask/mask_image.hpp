@@ -32,12 +32,37 @@ struct mask_voxels {
   T value;
   bool all_channels;
   std::uint64_t channels;  // bit c: channel c
+  std::int32_t width;
 
+  SUTURE_FN bool masks(std::int64_t channel) const {
+    return all_channels || (channel < 64 && (channels >> channel & 1) != 0);
+  }
   SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t x) const {
     if (*map.at(z, y, x) >= below) return;
     T* const p = image.at(z, y, x);
     for (std::int64_t c = 0; c < image.channels; ++c)
-      if (all_channels || (c < 64 && (channels >> c & 1) != 0)) p[c * image.channel_stride] = value;
+      if (masks(c)) p[c * image.channel_stride] = value;
+  }
+
+  // A row in stretches: most have nothing to mask, or nothing else.
+  void row(std::int32_t z, std::int32_t y) const {
+    constexpr std::int32_t stretch = 16;
+    for (std::int32_t x0 = 0; x0 < width; x0 += stretch) {
+      const std::int32_t count = std::min(stretch, width - x0);
+      const L* const p = map.at(z, y, x0);
+      std::int32_t masked = 0;
+      if (map.stride[2] == 1)
+        for (std::int32_t i = 0; i < count; ++i) masked += p[i] < below;
+      else
+        for (std::int32_t i = 0; i < count; ++i) masked += p[i * map.stride[2]] < below;
+      if (masked == 0) continue;
+      if (masked < count || image.stride[2] != 1) {
+        for (std::int32_t x = x0; x < x0 + count; ++x) (*this)(z, y, x);
+        continue;
+      }
+      for (std::int64_t c = 0; c < image.channels; ++c)
+        if (masks(c)) std::fill_n(image.at(z, y, x0) + c * image.channel_stride, count, value);
+    }
   }
 };
 
@@ -95,8 +120,9 @@ void mask_image(const Executor& exec, const Labels& label_maps, const Images& im
   mask_loops<Executor>::run(exec, no_bytes, where, [&](auto& loops, arena&, std::size_t i) {
     std::int32_t n[3];
     for (int k = 0; k < 3; ++k) n[k] = static_cast<std::int32_t>(targets[i].grid.extents[k]);
-    loops.voxels(n, mask_voxels<L, T>{strided_of(static_cast<view<const L>>(maps[i])), strided_of(targets[i]),
-                                      rule.below, storage<T>::store(rule.value), rule.channels.empty(), channels});
+    loops.rows_or_voxels(
+        n, mask_voxels<L, T>{strided_of(static_cast<view<const L>>(maps[i])), strided_of(targets[i]), rule.below,
+                             storage<T>::store(rule.value), rule.channels.empty(), channels, n[2]});
   });
 }
 

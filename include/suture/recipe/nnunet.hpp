@@ -155,6 +155,18 @@ inline auto nnunet_v2_3(const nnunet_training& t) {
          random_patch_gamma{.law = mixture, .probability = .3f};
 }
 
+// For data with channels of use_mask_for_norm: labels(in, out, nnunet_masked_target{}) stores two channels of one
+// sampling, 0 the target, where -1 has become 0 (RemoveLabel), and 1 the label as it was sampled, by which mask_image
+// masks (MaskImage, which comes before).
+struct nnunet_masked_target {
+  struct channels_of {
+    std::int32_t label;
+    SUTURE_FN std::int32_t operator[](std::int32_t channel) const { return channel == 0 && label == -1 ? 0 : label; }
+  };
+  SUTURE_FN channels_of operator()(std::int32_t label) const { return {label}; }
+  SUTURE_FN std::int32_t channels() const { return 2; }
+};
+
 // Whether nnU-Net resamples slices by themselves: the axis of the thickest ones, if their spacing is above 3 times the
 // finest of the volume or else of the target; -1 where it does not, or where two axes are the thickest.
 inline int nnunet_slice_axis(const point3& spacing, const point3& target) {
