@@ -9,6 +9,8 @@
 #include <suture/recipe/nnunet.hpp>
 #include <suture/suture.hpp>
 
+#include "support/expect_says.hpp"
+
 namespace {
 
 using namespace suture;
@@ -246,6 +248,182 @@ TEST(Nnunet, AnUntouchedPatchIsTheVolume) {
         EXPECT_EQ(out[at], inside ? static_cast<float>(((sz * 22 + sy) * 24 + sx) % 251) : 0.0f);
         EXPECT_EQ(labels_out[at], inside ? 1 : -1);
       }
+}
+
+// Where the patch of a planned sample reads, from the first voxel of its enlarged patch.
+affine_map from_enlarged(const detail::sample_geometry& g, const extent3& start) {
+  affine_map a = g.to_source * g.to_deformed;
+  for (int k = 0; k < 3; ++k) a.offset[k] -= static_cast<double>(start[k]);
+  return a;
+}
+bool leaves(const point3& at, const extent3& size) {
+  for (int k = 0; k < 3; ++k)
+    if (at[k] < -1e-6 || at[k] > static_cast<double>(size[k]) - 1 + 1e-6) return true;
+  return false;
+}
+
+// How often and how far the volume is read where nnU-Net has zeros, in a volume that ends nowhere: the figures of
+// docs/recipes.md.
+TEST(Nnunet, ReadsTheVolumeBeyondTheEnlargedPatch) {
+  struct figures {
+    extent3 patch;
+    double samples, of_differing, of_all, most;
+  };
+  for (const figures& f : {figures{{128, 128, 128}, .055, .0056, .0003, .10},
+                           {{96, 160, 160}, .104, .0052, .0005, .12},
+                           {{28, 256, 256}, .201, .079, .0159, .34}}) {
+    const nnunet_shape shape{f.patch};
+    const extent3 size = shape.enlarged(), start{300, 500, 500};
+    constexpr std::size_t n = 20000;
+    const std::vector<grid> volumes(n, {.extents = {1000, 1500, 1500}});
+    const std::vector<extent3> starts(n, start);
+    std::vector<std::uint64_t> ids(n);
+    for (std::size_t i = 0; i < n; ++i) ids[i] = i;
+    const auto planned = plan(nnunet_v2_8({.shape = shape, .starts = starts}), volumes, {.seed = 5, .sample_ids = ids});
+    constexpr int cells = 20;
+    int differing = 0;
+    double sum = 0, most = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const affine_map read = from_enlarged(planned.geometry(i), start);
+      const auto leaves_at = [&](double z, double y, double x) {  // from 0 to 1, the edges of the patch
+        const double share[3] = {z, y, x};
+        point3 at{};
+        for (int k = 0; k < 3; ++k)
+          at[k] = std::clamp(share[k] * static_cast<double>(f.patch[k]) - .5, 0.0, static_cast<double>(f.patch[k] - 1));
+        return leaves(read(at), size);
+      };
+      bool any = false;
+      for (int c = 0; c < 8; ++c) any |= leaves_at(c & 1, c >> 1 & 1, c >> 2);
+      if (!any) continue;
+      ++differing;
+      int outside = 0;
+      for (int c = 0; c < cells * cells * cells; ++c)
+        outside +=
+            leaves_at((c / cells / cells + .5) / cells, (c / cells % cells + .5) / cells, (c % cells + .5) / cells);
+      const double share = outside / double{cells * cells * cells};
+      sum += share;
+      most = std::max(most, share);
+    }
+    EXPECT_NEAR(differing / double{n}, f.samples, .01);
+    EXPECT_NEAR(sum / differing, f.of_differing, .1 * f.of_differing);
+    EXPECT_NEAR(sum / n, f.of_all, .15 * f.of_all);
+    EXPECT_NEAR(most, f.most, .15 * f.most);
+  }
+}
+
+// Cut out, a patch is that of a copy of its enlarged patch, padded; read from the volume it differs beyond that alone.
+TEST(Nnunet, CutOutReadsTheEnlargedPatchAlone) {
+  const nnunet_shape shape{{20, 16, 24}};
+  const extent3 size = shape.enlarged();
+  const grid volume{.extents = {60, 64, 70}, .spacing = {2, 1, 1.5}, .origin = {5, -3, 11}};
+  constexpr std::size_t samples = 60, voxels = 20 * 16 * 24;
+  const auto at_volume = [&](std::int64_t z, std::int64_t y, std::int64_t x) {
+    return static_cast<std::size_t>((z * 64 + y) * 70 + x);
+  };
+  std::vector<float> values(static_cast<std::size_t>(2 * volume.voxels()));
+  std::vector<std::int8_t> classes(static_cast<std::size_t>(volume.voxels()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = 1 + static_cast<float>(mix64(i) % 1000) * 1e-3f;
+  for (std::size_t i = 0; i < classes.size(); ++i) classes[i] = static_cast<std::int8_t>(mix64(i / 3) % 4);
+  std::vector<extent3> starts;
+  std::vector<std::uint64_t> ids;
+  std::vector<std::vector<float>> padded;
+  std::vector<std::vector<std::int8_t>> padded_classes;
+  std::vector<view<const float>> copies;
+  std::vector<view<const std::int8_t>> copied_classes;
+  const grid enlarged{.extents = size};
+  for (std::uint64_t i = 0; i < samples; ++i) {
+    starts.push_back(i % 2 == 0 ? extent3{9, 13, 12} : extent3{-7, 40, -30});
+    ids.push_back(i);
+    padded.emplace_back(static_cast<std::size_t>(2 * enlarged.voxels()), 0.0f);
+    padded_classes.emplace_back(static_cast<std::size_t>(enlarged.voxels()), std::int8_t{-1});
+    for (std::int64_t z = 0, v = 0; z < size[0]; ++z)
+      for (std::int64_t y = 0; y < size[1]; ++y)
+        for (std::int64_t x = 0; x < size[2]; ++x, ++v) {
+          const std::int64_t sz = starts[i][0] + z, sy = starts[i][1] + y, sx = starts[i][2] + x;
+          if (sz < 0 || sz >= 60 || sy < 0 || sy >= 64 || sx < 0 || sx >= 70) continue;
+          padded[i][static_cast<std::size_t>(v)] = values[at_volume(sz, sy, sx)];
+          padded[i][static_cast<std::size_t>(enlarged.voxels() + v)] = values[classes.size() + at_volume(sz, sy, sx)];
+          padded_classes[i][static_cast<std::size_t>(v)] = classes[at_volume(sz, sy, sx)];
+        }
+    copies.push_back(contiguous<const float>(padded[i].data(), enlarged, 2));
+    copied_classes.push_back(contiguous<const std::int8_t>(padded_classes[i].data(), enlarged));
+  }
+  const std::vector cts(samples, contiguous<const float>(values.data(), volume, 2));
+  const std::vector segmentations(samples, contiguous<const std::int8_t>(classes.data(), volume));
+  // Geometry alone: what follows is the same, and would spread what differs.
+  const auto geometry = [&](std::span<const extent3> from) {
+    return crop_at{.starts = from, .size = size, .may_leave = true} |
+           random_affine{.rotate_deg = shape.rotation(), .convention = affine_convention::nnunet} |
+           random_scale{.range = {.7f, 1.4f}, .convention = affine_convention::nnunet} | center_crop{shape.patch} |
+           random_flip{} | sampling<linear, constant, vote>{.label_outside = -1};
+  };
+  struct made {
+    std::vector<float> image = std::vector<float>(2 * samples * voxels);
+    std::vector<std::int8_t> target = std::vector<std::int8_t>(samples * voxels);
+  };
+  const settings draws{.seed = 3, .sample_ids = ids};
+  const auto make = [&](const auto& planned, const auto& images, const auto& maps) {
+    made m;
+    const std::vector<grid> grids = planned.output_grids();
+    run(cpu{}, planned, image(images, batch_views(m.image.data(), grids, 2)),
+        labels(maps, batch_views(m.target.data(), grids)));
+    return m;
+  };
+  const auto from_volume = plan(geometry(starts), cts, draws);
+  const made read = make(from_volume, cts, segmentations);
+  const std::vector<extent3> none(samples);
+  const made copied = make(plan(geometry(none), copies, draws), copies, copied_classes);
+  const auto images = nnunet_cut_out(cts, shape, starts);
+  const auto maps = nnunet_cut_out(segmentations, shape, starts);
+  const auto alone = plan(geometry(images.starts), images.views, draws);
+  const made cut = make(alone, images.views, maps.views);
+  EXPECT_EQ(alone.output_grid(0).origin, from_volume.output_grid(0).origin);
+  EXPECT_EQ(images.views[1].grid.extents, (extent3{size[0] - 7, 24, size[2] - 30}));
+  int beyond = 0;
+  for (std::size_t i = 0; i < samples; ++i) {
+    const affine_map map = from_enlarged(from_volume.geometry(i), starts[i]);
+    for (std::size_t v = 0; v < voxels; ++v) {
+      const std::size_t first = 2 * i * voxels + v, second = first + voxels, label = i * voxels + v;
+      ASSERT_NEAR(cut.image[first], copied.image[first], 1e-5) << i << ", " << v;
+      ASSERT_NEAR(cut.image[second], copied.image[second], 1e-5) << i << ", " << v;
+      ASSERT_EQ(cut.target[label], copied.target[label]) << i << ", " << v;
+      if (leaves(map({static_cast<double>(v / 384), static_cast<double>(v / 24 % 16), static_cast<double>(v % 24)}),
+                 size)) {
+        beyond += cut.target[label] != read.target[label];
+      } else {
+        ASSERT_NEAR(cut.image[first], read.image[first], 1e-5) << i << ", " << v;
+        ASSERT_EQ(cut.target[label], read.target[label]) << i << ", " << v;
+      }
+    }
+  }
+  EXPECT_GT(beyond, 1000);
+
+  // The whole recipe.
+  const made expected =
+      make(plan(nnunet_v2_8({.shape = shape, .starts = none}), copies, draws), copies, copied_classes);
+  made recipe;
+  const auto patches = batch_views(recipe.image.data(), alone.output_grids(), 2);
+  const auto targets = batch_views(recipe.target.data(), alone.output_grids());
+  {
+    // [cut_out]
+    const auto ct = suture::nnunet_cut_out(cts, shape, starts);
+    const auto seg = suture::nnunet_cut_out(segmentations, shape, starts);
+    const auto planned = suture::plan(suture::nnunet_v2_8({.shape = shape, .starts = ct.starts}), ct.views, draws);
+    suture::run(suture::cpu{}, planned, suture::image(ct.views, patches), suture::labels(seg.views, targets));
+    // [/cut_out]
+  }
+  for (std::size_t i = 0; i < recipe.image.size(); ++i) ASSERT_NEAR(recipe.image[i], expected.image[i], 1e-3) << i;
+  EXPECT_EQ(recipe.target, expected.target);
+}
+
+TEST(Nnunet, CutOutIsRefusedWhereNothingIsToBeCut) {
+  const std::vector<float> values(1000);
+  const std::vector volumes(2, contiguous<const float>(values.data(), {.extents = {10, 10, 10}}));
+  const nnunet_shape shape{{8, 8, 8}};
+  const std::vector<extent3> starts{{-2, 0, 0}, {0, 10, 0}};
+  EXPECT_SAYS(nnunet_cut_out(volumes, shape, std::span(starts).first(1)), "nnunet_cut_out: 1 starts for 2 volumes");
+  EXPECT_SAYS(nnunet_cut_out(volumes, shape, starts),
+              "nnunet_cut_out: sample 1: the enlarged patch of (12, 12, 12) from (0, 10, 0) lies outside the volume");
 }
 
 // Every step fires in some of the samples; one of three channels is not masked.

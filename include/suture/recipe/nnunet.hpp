@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <string_view>
 #include <vector>
 
+#include "../core/binding.hpp"
 #include "../ops/filter/gaussian_blur.hpp"
 #include "../ops/filter/low_resolution.hpp"
 #include "../ops/geometry/crop.hpp"
@@ -112,9 +114,46 @@ struct nnunet_training {
   std::int32_t label_outside = -1;
 };
 
+// What nnunet_cut_out leaves: views of the volumes' own memory, and where the enlarged patches begin in them.
+template <class T>
+struct nnunet_cut_outs {
+  std::vector<view<T>> views;
+  std::vector<extent3> starts;
+};
+
+// The enlarged patches alone, as nnU-Net cuts them out before it turns and scales them. With these views and starts in
+// place of the volumes, images and label maps alike, what lies beyond the enlarged patch is outside: 0, and
+// label_outside. Nothing is copied. A cubic_bspline then filters the enlarged patches and not the volumes.
+// Errors: not one start for each volume, an enlarged patch wholly outside.
+template <class Volumes>
+auto nnunet_cut_out(const Volumes& volumes, const nnunet_shape& shape, std::span<const extent3> starts) {
+  constexpr std::string_view name = "nnunet_cut_out";
+  const auto whole = detail::as_views(volumes);
+  const extent3 size = shape.enlarged();
+  require(starts.size() == whole.size(), {name}, starts.size(), " starts for ", whole.size(), " volumes");
+  nnunet_cut_outs<detail::view_element_t<Volumes>> cut;
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    auto v = whole[i];
+    const extent3 &start = starts[i], n = v.grid.extents;
+    extent3 first{}, inner{};
+    for (int k = 0; k < 3; ++k) {
+      require(start[k] > -size[k] && start[k] < n[k], {name, static_cast<std::int64_t>(i)}, "the enlarged patch of ",
+              size, " from ", start, " lies outside the volume of ", n);
+      first[k] = std::max<std::int64_t>(start[k], 0);
+      inner[k] = start[k] - first[k];
+      v.grid.extents[k] = std::min(start[k] + size[k], n[k]) - first[k];
+      v.data += first[k] * v.stride[k];
+    }
+    v.grid.origin = whole[i].grid.index_to_physical()(vec_cast<double>(first));
+    cut.views.push_back(v);
+    cut.starts.push_back(inner);
+  }
+  return cut;
+}
+
 // Default augmentation of v2.7 to v2.8, on preprocessed volumes. Append cast<half>{} for half precision.
 // Mirroring stands with the geometry: it commutes with what follows it. What lies beyond the enlarged patch but inside
-// the volume is read, where nnU-Net has zeros.
+// the volume is read, where nnU-Net has zeros: see nnunet_cut_out.
 // Source: nnUNetTrainer.get_training_transforms, batchgeneratorsv2.
 inline auto nnunet_v2_8(const nnunet_training& t) {
   const nnunet_shape& s = t.shape;
