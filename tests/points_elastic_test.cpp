@@ -8,16 +8,8 @@
 
 namespace {
 
-using support::distance;
-using support::expect_near;
-using support::generator;
-using support::plan_of;
-using support::printed;
-using support::ragged_batch;
-using suture::box;
-using suture::box_result;
-using suture::located_point;
-using suture::point3;
+using namespace support;
+using namespace suture;
 
 // The displacement of seven published control values along x, 4 of them per cell, the other axes constant.
 auto published_displacement(double scale, double margin) {

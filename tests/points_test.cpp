@@ -11,16 +11,8 @@
 
 namespace {
 
-using support::distance;
-using support::expect_near;
-using support::generator;
-using support::plan_of;
-using support::printed;
-using support::ragged_batch;
-using suture::box;
-using suture::box_result;
-using suture::located_point;
-using suture::point3;
+using namespace support;
+using namespace suture;
 
 // Both directions of a map without rounding: `source` is read at output position `output`.
 template <class Plan>

@@ -47,20 +47,29 @@ int count_kernels(cudaStream_t stream, const Run& run) {
   return static_cast<int>(count);
 }
 
+// A stream that waits for no other.
+class owned_stream {
+public:
+  owned_stream() { check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "owned_stream"); }
+  ~owned_stream() { cudaStreamDestroy(stream_); }
+  owned_stream(const owned_stream&) = delete;
+  owned_stream& operator=(const owned_stream&) = delete;
+  operator cudaStream_t() const { return stream_; }
+  void wait() const { check_cuda(cudaStreamSynchronize(stream_), "owned_stream"); }
+
+private:
+  cudaStream_t stream_ = nullptr;
+};
+
 // cpu_runs for the device: on a stream of its own, done when run() returns.
 class cuda_runs {
 public:
-  cuda_runs() { check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), here); }
-  ~cuda_runs() { cudaStreamDestroy(stream_); }
-  cuda_runs(const cuda_runs&) = delete;
-  cuda_runs& operator=(const cuda_runs&) = delete;
-
   // The stream with memory for other work of that many bytes.
   cuda executor(std::size_t bytes) {
     workspace_.reserve(bytes);
     return {stream_, workspace_};
   }
-  void wait() const { check_cuda(cudaStreamSynchronize(stream_), here); }
+  void wait() const { stream_.wait(); }
 
   template <class Plan, class... Bindings>
   void run(run_statistics& spent, const Plan& plan, const Bindings&... bound) {
@@ -80,8 +89,7 @@ public:
   }
 
 private:
-  static constexpr std::string_view here = "cuda_runs";
-  cudaStream_t stream_ = nullptr;
+  owned_stream stream_;
   cuda_workspace workspace_;
 };
 

@@ -2,8 +2,8 @@
 #include <deque>
 #include <functional>
 
+#include "common/device.cuh"
 #include "resample_with.hpp"
-#include "suture/suture.cuh"
 
 namespace suture::examples {
 namespace {
@@ -12,11 +12,6 @@ constexpr std::string_view here = "ct_preprocess";
 
 class cuda_machine {
 public:
-  cuda_machine() { check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), here); }
-  ~cuda_machine() { cudaStreamDestroy(stream_); }
-  cuda_machine(const cuda_machine&) = delete;
-  cuda_machine& operator=(const cuda_machine&) = delete;
-
   template <class T>
   const T* upload(const std::vector<T>& values) {
     T* const to = reserve<T>(values.size());
@@ -36,7 +31,7 @@ public:
     check_cuda(cudaDeviceSynchronize(), here);  // a copy from pageable memory may return before the device has it
     const cuda_workspace workspace(workspace_bytes(plan, pairs...));
     suture::run(cuda{stream_, workspace}, plan, pairs...);
-    check_cuda(cudaStreamSynchronize(stream_), here);
+    stream_.wait();
   }
   void download() {
     for (const auto& copy : downloads_) copy();
@@ -48,7 +43,7 @@ private:
     return reinterpret_cast<T*>(memory_.emplace_back(count * sizeof(T)).span().data());
   }
 
-  cudaStream_t stream_ = nullptr;
+  owned_stream stream_;
   std::deque<cuda_workspace> memory_;
   std::vector<std::function<void()>> downloads_;
 };

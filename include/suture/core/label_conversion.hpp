@@ -32,6 +32,10 @@ struct label_types {
 // Stored as finished: what an image or a label map becomes when nothing else is said.
 struct as_finished {
   SUTURE_FN std::int32_t operator()(std::int32_t label) const { return label; }
+  template <class T, int Count>
+  SUTURE_INLINE void convert_row(const T (&row)[Count], T (&out)[Count]) const {
+    for (int l = 0; l < Count; ++l) out[l] = row[l];
+  }
 };
 
 template <class C>

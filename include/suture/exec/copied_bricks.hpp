@@ -133,56 +133,36 @@ private:
   template <std::size_t B, class Stages>
   SUTURE_INLINE void write_image_row(std::int32_t number, Stages& stages, std::int32_t z, std::int32_t y) const {
     using In = typename Evaluator::template binding_type<B>::input;
-    using Out = typename Evaluator::template pair<B>::Out;
     const source_tensor& in = r_.in[B];
-    const target_tensor& out = r_.out[B];
-    const std::int32_t(&n)[3] = r_.sample.extents;
+    const std::int32_t width = r_.sample.extents[2];
     for (std::int32_t channel = 0; channel < in.channels; ++channel) {
       const In* const from = row<B>(channel, z, y);
       prefetch_next<B>(channel, z, y);
-      Out* const to =
-          static_cast<Out*>(out.data) + channel * out.channel_stride + z * out.stride[0] + y * out.stride[1];
-      for (std::int32_t x0 = 0; x0 < n[2]; x0 += strip_width) {
-        const int count = std::min(strip_width, n[2] - x0);
+      for (std::int32_t x0 = 0; x0 < width; x0 += strip_width) {
         In raw[strip_width];
-        load(from, in.stride[2], x0, count, raw);
+        load(from, in.stride[2], x0, std::min(strip_width, width - x0), raw);
         float v[strip_width];
         if constexpr (std::is_same_v<In, float>)
           copy_strip(v, raw);
         else
           for (int l = 0; l < strip_width; ++l) v[l] = storage<In>::load(raw[l]);
-        const along_x place{voxel_at(n, number, channel, z, y, x0)};
-        apply_lanes(r_.sample.outputs, v, place, [&]<class R>(R(&finished)[strip_width]) {
-          if constexpr (P::is_staged)
-            stages.template take<B>(finished, channel, z, y, x0);
-          else
-            write_stored(to + x0 * out.stride[2], out.stride[2], finished, count);
-        });
+        finish_values<B>(e_, r_, number, stages, v, channel, z, y, x0);
       }
     }
   }
 
   template <std::size_t B>
   SUTURE_INLINE void write_label_row(std::int32_t z, std::int32_t y) const {
-    using Binding = typename Evaluator::template binding_type<B>;
-    using In = typename Binding::input;
+    using In = typename Evaluator::template binding_type<B>::input;
     const source_tensor& in = r_.in[B];
-    const std::int32_t(&n)[3] = r_.sample.extents;
+    const std::int32_t width = r_.sample.extents[2];
     for (std::int32_t channel = 0; channel < in.channels; ++channel) {
       const In* const from = row<B>(channel, z, y);
       prefetch_next<B>(channel, z, y);
-      for (std::int32_t x0 = 0; x0 < n[2]; x0 += strip_width) {
-        const int count = std::min(strip_width, n[2] - x0);
+      for (std::int32_t x0 = 0; x0 < width; x0 += strip_width) {
         In v[strip_width];
-        load(from, in.stride[2], x0, count, v);
-        if constexpr (Binding::converts || Binding::has_levels) {
-          write_labels<B>(e_, r_, v, channel, z, y, x0);
-        } else {
-          const target_tensor& out = r_.out[B];
-          write_row(static_cast<typename Binding::output*>(out.data) + channel * out.channel_stride +
-                        z * out.stride[0] + y * out.stride[1] + x0 * out.stride[2],
-                    out.stride[2], v, count);
-        }
+        load(from, in.stride[2], x0, std::min(strip_width, width - x0), v);
+        finish_labels<B>(e_, r_, v, channel, z, y, x0);
       }
     }
   }

@@ -62,10 +62,18 @@ void write_level(const level_list& list, const level_tensor& level, const std::i
   const auto begin = static_cast<std::uint32_t>(x0), end = std::min(begin + strip_width, along.full);
   Out* const to = static_cast<Out*>(level.to.data) + channel * level.to.channel_stride + iz * level.to.stride[0] +
                   iy * level.to.stride[1];
-  for (std::uint32_t i = along.first_from(begin, list.twice_full[2]); i < along.level; ++i) {
-    const std::uint32_t x = along.picked(i);
-    if (x >= end) break;
+  // From one voxel of the level to the next, the one it picks moves on by full / level.
+  const std::uint32_t step = along.full / along.level, step_rest = 2 * (along.full % along.level);
+  std::uint32_t i = along.first_from(begin, list.twice_full[2]);
+  std::uint32_t x = along.picked(i), rest = (2 * i + 1) * along.full % (2 * along.level);
+  for (; i < along.level && x < end; ++i) {
     to[i * level.to.stride[2]] = row[x - begin];
+    x += step;
+    rest += step_rest;
+    if (rest >= 2 * along.level) {
+      rest -= 2 * along.level;
+      ++x;
+    }
   }
 }
 
@@ -94,6 +102,21 @@ SUTURE_INLINE void labels_of_strip(const Evaluator& e, const typename Evaluator:
   }
 }
 
+// Writes one channel of a strip of converted labels, to the levels as well.
+template <std::size_t B, class Evaluator, class Out>
+void write_converted(const typename Evaluator::record_type& r, const Out (&row)[strip_width], std::int32_t channel,
+                     std::int32_t z, std::int32_t y, std::int32_t x0) {
+  const target_tensor& out = r.out[B];
+  write_row(static_cast<Out*>(out.data) + channel * out.channel_stride + z * out.stride[0] + y * out.stride[1] +
+                x0 * out.stride[2],
+            out.stride[2], row, std::min(strip_width, r.sample.extents[2] - x0));
+  if constexpr (Evaluator::template binding_type<B>::has_levels) {
+    const level_list& list = r.levels[Evaluator::template levels_of<B>];
+    for (std::int32_t n = 0; n < list.count; ++n)
+      write_level(list, list.levels[n], r.sample.extents, row, channel, z, y, x0);
+  }
+}
+
 // Writes a strip of sampled labels with a conversion, levels or both.
 template <std::size_t B, class Evaluator, class In>
 void write_labels(const Evaluator& e, const typename Evaluator::record_type& r, const In (&v)[strip_width],
@@ -101,34 +124,30 @@ void write_labels(const Evaluator& e, const typename Evaluator::record_type& r, 
   using Binding = typename Evaluator::template binding_type<B>;
   using Out = typename Binding::output;
   const auto& convert = get<B>(e.conversions);
-  const std::int32_t count = std::min(strip_width, r.sample.extents[2] - x0);
-  std::int32_t sampled[strip_width];
-  for (int l = 0; l < strip_width; ++l) sampled[l] = v[l];
-  std::remove_cvref_t<decltype(convert(std::int32_t{}))> converted[strip_width];
-  if constexpr (requires { convert.convert_row(sampled, converted); })
-    convert.convert_row(sampled, converted);
-  else
-    for (int l = 0; l < strip_width; ++l) converted[l] = convert(sampled[l]);
+  Out row[strip_width];
+  if constexpr (requires { convert.convert_row(v, row); }) {  // in their own types, of which a register holds most
+    convert.convert_row(v, row);
+    write_converted<B, Evaluator>(r, row, channel, z, y, x0);
+  } else {
+    std::int32_t sampled[strip_width];
+    for (int l = 0; l < strip_width; ++l) sampled[l] = v[l];
+    std::remove_cvref_t<decltype(convert(std::int32_t{}))> converted[strip_width];
+    if constexpr (requires { convert.convert_row(sampled, converted); })
+      convert.convert_row(sampled, converted);
+    else
+      for (int l = 0; l < strip_width; ++l) converted[l] = convert(sampled[l]);
 
-  std::int32_t first = channel, last = channel + 1;
-  if constexpr (Binding::to_channels) first = 0, last = convert.channels();
-  for (std::int32_t k = first; k < last; ++k) {
-    Out row[strip_width];
-    if constexpr (std::is_integral_v<Out>) {
-      for (int l = 0; l < strip_width; ++l) row[l] = stored_channel<Out>(converted[l], k);
-    } else {
-      float values[strip_width];
-      for (int l = 0; l < strip_width; ++l) values[l] = stored_channel<float>(converted[l], k);
-      store_row(values, row, strip_width);
-    }
-    const target_tensor& out = r.out[B];
-    write_row(static_cast<Out*>(out.data) + k * out.channel_stride + z * out.stride[0] + y * out.stride[1] +
-                  x0 * out.stride[2],
-              out.stride[2], row, count);
-    if constexpr (Binding::has_levels) {
-      const level_list& list = r.levels[Evaluator::template levels_of<B>];
-      for (std::int32_t n = 0; n < list.count; ++n)
-        write_level(list, list.levels[n], r.sample.extents, row, k, z, y, x0);
+    std::int32_t first = channel, last = channel + 1;
+    if constexpr (Binding::to_channels) first = 0, last = convert.channels();
+    for (std::int32_t k = first; k < last; ++k) {
+      if constexpr (std::is_integral_v<Out>) {
+        for (int l = 0; l < strip_width; ++l) row[l] = stored_channel<Out>(converted[l], k);
+      } else {
+        float values[strip_width];
+        for (int l = 0; l < strip_width; ++l) values[l] = stored_channel<float>(converted[l], k);
+        store_row(values, row, strip_width);
+      }
+      write_converted<B, Evaluator>(r, row, k, z, y, x0);
     }
   }
 }

@@ -21,13 +21,20 @@ struct label_table {
     return otherwise;
   }
   // The same for a row: what a lane holds beforehand stays where no entry is found.
-  template <class Value, int Count>
-  SUTURE_INLINE void find_row(const std::int32_t (&row)[Count], Value (&out)[Count]) const {
+  template <class Label, class Value, int Count>
+  SUTURE_INLINE void find_row(const Label (&row)[Count], Value (&out)[Count]) const {
     for (std::int32_t i = 0; i < count; ++i) {
-      const std::int32_t label = labels[i];
-      const T value = values[i];
-      for (int l = 0; l < Count; ++l) out[l] = row[l] == label ? Value{value} : out[l];
+      const auto label = static_cast<Label>(labels[i]);
+      const Value value = as<Value>(values[i]);
+      for (int l = 0; l < Count; ++l) out[l] = row[l] == label ? value : out[l];
     }
+  }
+  template <class Value>
+  SUTURE_INLINE static Value as(T value) {
+    if constexpr (std::is_integral_v<Value>)
+      return static_cast<Value>(value);
+    else
+      return {value};
   }
   // The place of a label, or count.
   std::int32_t place(std::int32_t label) const {

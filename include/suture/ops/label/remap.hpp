@@ -30,9 +30,11 @@ struct remap {
     bool keep;
 
     SUTURE_FN std::int32_t operator()(std::int32_t label) const { return table.find(label, keep ? label : others); }
-    template <int Count>
-    SUTURE_INLINE void convert_row(const std::int32_t (&row)[Count], std::int32_t (&out)[Count]) const {
-      for (int l = 0; l < Count; ++l) out[l] = keep ? row[l] : others;
+    // prepare() has seen to it that the types hold what is compared and stored.
+    template <std::integral Label, std::integral Stored, int Count>
+    SUTURE_INLINE void convert_row(const Label (&row)[Count], Stored (&out)[Count]) const {
+      const auto other = static_cast<Stored>(others);
+      for (int l = 0; l < Count; ++l) out[l] = keep ? static_cast<Stored>(row[l]) : other;
       table.find_row(row, out);
     }
   };
