@@ -42,22 +42,22 @@ def stages(*counts):
 
 # Row: goal as share of the copy on each device, or as microseconds; useful bytes; kernels.
 ROWS = {
-    "CT 2 x 128^3, no turn": ((0.60, 0.75, 0.55), 6 * PATCHES, [one(PATCHES, 6, 362, 31, 0.37)]),
-    "CT 2 x 128^3, 15 degrees": ((0.45, 0.42, 0.30), 6 * PATCHES, [one(PATCHES, 6, 362, 31, 0.78)]),
-    "the same with elastic": ((None,) * 3, 6 * PATCHES, [one(PATCHES, 6, 456, 41, 0.78)]),
-    "the same with noise": ((None,) * 3, 6 * PATCHES, [one(PATCHES, 6, 423, 35, 0.78)]),
-    "BraTS 2 x 4 x 128^3, 15 degrees": ((0.70,) * 3, 20 * PATCHES, [one(PATCHES, 20, 605, 37, 4 * 0.78)]),
+    "CT 2 x 128^3, no turn": ((0.60, 0.75, 0.55), 6 * PATCHES, [one(PATCHES, 6, 282, 22, 0.37)]),
+    "CT 2 x 128^3, 15 degrees": ((0.45, 0.42, 0.30), 6 * PATCHES, [one(PATCHES, 6, 282, 22, 0.78)]),
+    "the same with elastic": ((None,) * 3, 6 * PATCHES, [one(PATCHES, 6, 400, 32, 0.78)]),
+    "the same with noise": ((None,) * 3, 6 * PATCHES, [one(PATCHES, 6, 343, 26, 0.78)]),
+    "BraTS 2 x 4 x 128^3, 15 degrees": ((0.70,) * 3, 20 * PATCHES, [one(PATCHES, 20, 516, 29, 4 * 0.78)]),
     "resample 800x512x512 to 1000x358x358": ((0.85, 0.85, 0.70), 2 * WHOLE + 2 * RESAMPLED,
-                                              [one(RESAMPLED, 5.27, 167, 13, 0.37)]),
+                                              [one(RESAMPLED, 5.27, 137, 11, 0.37)]),
     "window + cast 800x512x512": ((0.95,) * 3, 4 * WHOLE, [one(WHOLE, 4, 25.5, 2)]),
     "Macenko apply + HED jitter, 256 tiles of 512^2": ((0.90,) * 3, 9 * TILES, [one(TILES, 9, 621, 52)]),
     "Macenko fit + apply + jitter + warp, 256 tiles": ((None, "650 us", None), 12 * TILES,
                                                        [one(TILES, 3, 433, 68), one(TILES, 9, 742, 70)]),
     "nnU-Net 2 x 128^3, mean over draws": (("100 us", "60 us", "60 us"), 8 * PATCHES,
-                                           stages((10, 398, 22), (2.6, 51, 6), (3.8, 55, 5), (0.8, 28, 2),
+                                           stages((10, 303, 14), (2.6, 51, 6), (3.8, 55, 5), (0.8, 28, 2),
                                                   (3.2, 73, 4), (6, 36, 10))),
     "nnU-Net 2 x 128^3, every step drawn": ((None,) * 3, 8 * PATCHES,
-                                            stages((10, 465, 25), (8, 495, 54), (8, 281, 18), (8, 225, 8),
+                                            stages((10, 370, 17), (8, 495, 54), (8, 281, 18), (8, 225, 8),
                                                    (8, 259, 11), (6, 40, 10))),
 }
 

@@ -68,9 +68,14 @@ struct pair_evaluator {
     return apply(sample.taps, v, voxel_at(s.extents, number, channel, z, y, x));
   }
 
-  // Interpolated value at c, before the value operations right of the geometry.
-  SUTURE_FN static value sampled(const item<Pipeline>& sample, const source_tensor& s, const coordinate (&c)[3],
-                                 std::int32_t number, std::int32_t channel,
+  // The first voxel of a channel.
+  SUTURE_FN static const In* start(const source_tensor& s, std::int32_t channel) {
+    return in_global_memory(static_cast<const In*>(s.data)) + channel * s.channel_stride;
+  }
+
+  // Interpolated value at c, before the value operations right of the geometry; the channel starts at `data`.
+  SUTURE_FN static value sampled(const item<Pipeline>& sample, const source_tensor& s, const In* data,
+                                 const coordinate (&c)[3], std::int32_t number, std::int32_t channel,
                                  const typename Pipeline::border_type& border) {
     using I = typename Pipeline::interpolation_type;
     if constexpr (Pipeline::prefiltered) {
@@ -87,8 +92,7 @@ struct pair_evaluator {
         return tap(sample, s, number, channel, z, y, x);
       });
     } else {
-      const In* data = in_global_memory(static_cast<const In*>(s.data)) + channel * s.channel_stride;
-      return interpolate<I>(c, data, s.stride, s.extents, border,
+      return interpolate<I>(c, data, s.stride, s.extents, s.pairs, border,
                             [&](In v) { return apply(sample.taps, storage<In>::load(v), voxel{}); });
     }
   }
@@ -100,7 +104,7 @@ struct pair_evaluator {
     const coordinate shifted[3] = {
         {c[0].base + pad, c[0].fraction}, {c[1].base + pad, c[1].fraction}, {c[2].base + pad, c[2].fraction}};
     const float* data = in_global_memory(static_cast<const float*>(s.data)) + channel * s.channel_stride;
-    return interpolate<typename Pipeline::interpolation_type>(shifted, data, s.stride, s.extents, border,
+    return interpolate<typename Pipeline::interpolation_type>(shifted, data, s.stride, s.extents, s.pairs, border,
                                                               [](float v) { return v; });
   }
 
@@ -113,14 +117,14 @@ struct pair_evaluator {
   }
 
   // The sampled label, before its conversion.
-  SUTURE_FN static In label(const source_tensor& s, const coordinate (&c)[3], std::int32_t channel, std::int32_t z,
-                            std::int32_t y, std::int32_t x, const typename Pipeline::sampling_type& rule) {
+  SUTURE_FN static In label(const source_tensor& s, const In* data, const coordinate (&c)[3], std::int32_t channel,
+                            std::int32_t z, std::int32_t y, std::int32_t x,
+                            const typename Pipeline::sampling_type& rule) {
     if constexpr (!Pipeline::has_geometry)
       return read<In>(s, channel, z, y, x);
     else
       return sample_label<typename Pipeline::label_type, typename Pipeline::border_type>(
-          c, in_global_memory(static_cast<const In*>(s.data)) + channel * s.channel_stride, s.stride, s.extents,
-          static_cast<In>(rule.label_outside));
+          c, data, s.stride, s.extents, s.pairs, static_cast<In>(rule.label_outside));
   }
 
   // The finished value of an element that was read from the source where nothing is moved.
@@ -136,17 +140,19 @@ struct pair_evaluator {
 
   // The finished value, a label before its conversion; c is ignored when the pipeline has no geometry, the channel
   // where there is colour.
-  SUTURE_FN static auto at(const item<Pipeline>& sample, const source_tensor& s, const coordinate (&c)[3],
-                           std::int32_t number, std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x,
-                           const typename Pipeline::sampling_type& rule, const normals_ahead* normals = nullptr) {
+  SUTURE_FN static auto at(const item<Pipeline>& sample, const source_tensor& s, const In* data,
+                           const coordinate (&c)[3], std::int32_t number, std::int32_t channel, std::int32_t z,
+                           std::int32_t y, std::int32_t x, const typename Pipeline::sampling_type& rule,
+                           const normals_ahead* normals = nullptr) {
     if constexpr (Binding::is_label) {
-      return label(s, c, channel, z, y, x, rule);
+      return label(s, data, c, channel, z, y, x, rule);
     } else {
       if constexpr (!Pipeline::has_geometry) {
         const value v = tap(sample, s, number, channel, z, y, x);
         return finished(sample, v, number, channel, z, y, x, normals);
       } else {
-        return finished(sample, sampled(sample, s, c, number, channel, rule.border), number, channel, z, y, x, normals);
+        return finished(sample, sampled(sample, s, data, c, number, channel, rule.border), number, channel, z, y, x,
+                        normals);
       }
     }
   }
@@ -188,8 +194,10 @@ struct evaluator {
   using record_type = record<Pipeline, pairs, (std::size_t{Bindings::has_levels} + ...)>;
   template <std::size_t B>
   using binding_type = element_t<B, pack<Bindings...>>;
+  template <class Binding>
+  using pair_of = detail::pair_evaluator<Pipeline, Binding>;
   template <std::size_t B>
-  using pair = detail::pair_evaluator<Pipeline, binding_type<B>>;
+  using pair = pair_of<binding_type<B>>;
 
   const record_type* records;
   typename Pipeline::sampling_type rule;
@@ -221,10 +229,11 @@ struct evaluator {
     if constexpr (Pipeline::has_geometry) column<Pipeline>(r.sample, z, y, x).locate(c);
     if constexpr (binding_type<B>::converts) {
       const std::int32_t from = binding_type<B>::to_channels ? 0 : channel;
-      const auto converted = suture::get<B>(conversions)(std::int32_t{pair<B>::label(r.in[B], c, from, z, y, x, rule)});
+      const auto converted = suture::get<B>(conversions)(
+          std::int32_t{pair<B>::label(r.in[B], pair<B>::start(r.in[B], from), c, from, z, y, x, rule)});
       return detail::stored_channel<typename binding_type<B>::output>(converted, channel);
     } else {
-      return pair<B>::at(r.sample, r.in[B], c, number, channel, z, y, x, rule);
+      return pair<B>::at(r.sample, r.in[B], pair<B>::start(r.in[B], channel), c, number, channel, z, y, x, rule);
     }
   }
 
@@ -239,14 +248,52 @@ struct evaluator {
     return r.in[image].channels;
   }
 
+  // What the fused part reads and writes for the voxels of one column: where the first of the channels starts in the
+  // source, and where the result at the voxel goes, of every pair.
+  class places {
+  public:
+    SUTURE_FN places(const record_type& r, std::int32_t z, std::int32_t y, std::int32_t x,
+                     const detail::normals_ahead* ahead)
+        : places(r, z, y, x, ahead, std::make_index_sequence<pairs>{}) {}
+    // To the voxel that follows along z.
+    SUTURE_FN void step(const record_type& r) {
+      [&]<std::size_t... B>(std::index_sequence<B...>) { ((suture::get<B>(to_) += r.out[B].stride[0]), ...); }
+      (std::make_index_sequence<pairs>{});
+    }
+    SUTURE_FN bool one_channel() const { return one_channel_; }
+    template <std::size_t B>
+    SUTURE_FN auto* from() const {
+      return suture::get<B>(from_);
+    }
+    template <std::size_t B>
+    SUTURE_FN auto* to() const {
+      return suture::get<B>(to_);
+    }
+
+  private:
+    template <std::size_t... B>
+    SUTURE_FN places(const record_type& r, std::int32_t z, std::int32_t y, std::int32_t x,
+                     const detail::normals_ahead* ahead, std::index_sequence<B...>)
+        : from_{{{pair<B>::start(r.in[B], first_channel<B>(ahead))}...}},
+          to_{{{detail::in_global_memory(static_cast<typename pair<B>::Out*>(r.out[B].data)) +
+                (y * r.out[B].stride[1] + x * r.out[B].stride[2]) + z * r.out[B].stride[0] +
+                first_channel<B>(ahead) * r.out[B].channel_stride}...}},
+          one_channel_(((channel_count<B>(r, ahead) == 1) & ...)) {}
+
+    pack<const typename Bindings::input*...> from_;
+    pack<typename pair_of<Bindings>::Out*...> to_;
+    bool one_channel_;
+  };
+
   // Writes what the fused part leaves in every channel of every pair at one voxel, with the label maps or without;
   // where normals were made ahead, in the channels they are for.
-  template <bool WithLabels = true>
-  SUTURE_FN void write(const record_type& r, std::int32_t number, const coordinate (&c)[3], std::int32_t z,
-                       std::int32_t y, std::int32_t x, const detail::normals_ahead* ahead = nullptr) const {
+  template <bool WithLabels>
+  SUTURE_FN void write(const record_type& r, std::int32_t number, const coordinate (&c)[3], const places& at,
+                       std::int32_t z, std::int32_t y, std::int32_t x,
+                       const detail::normals_ahead* ahead = nullptr) const {
     // Labels first: an image's taps then need the coordinate for the last time, which saves its registers.
-    if constexpr (WithLabels) write_pairs<true>(r, number, c, z, y, x, ahead, std::make_index_sequence<pairs>{});
-    write_pairs<false>(r, number, c, z, y, x, ahead, std::make_index_sequence<pairs>{});
+    if constexpr (WithLabels) write_pairs<true>(r, number, c, at, z, y, x, ahead, std::make_index_sequence<pairs>{});
+    write_pairs<false>(r, number, c, at, z, y, x, ahead, std::make_index_sequence<pairs>{});
   }
 
   // Place of pair B among those with levels.
@@ -258,43 +305,59 @@ struct evaluator {
     return before;
   }();
 
-  // The same of one pair.
+private:
   template <std::size_t B>
-  SUTURE_FN void write_pair(const record_type& r, std::int32_t number, const coordinate (&c)[3], std::int32_t z,
-                            std::int32_t y, std::int32_t x, const detail::normals_ahead* ahead = nullptr) const {
-    if constexpr (binding_type<B>::converts || binding_type<B>::has_levels)
-      write_label<B>(r, c, z, y, x);
-    else
-      write_finished<B>(r, number, c, z, y, x, binding_type<B>::is_label ? nullptr : ahead);
+  SUTURE_FN static std::int32_t first_channel(const detail::normals_ahead* ahead) {
+    return binding_type<B>::is_label || ahead == nullptr ? 0 : ahead->channels->first;
+  }
+  template <std::size_t B>
+  SUTURE_FN static std::int32_t channel_count(const record_type& r, const detail::normals_ahead* ahead) {
+    return binding_type<B>::is_label || ahead == nullptr ? r.in[B].channels : ahead->channels->count;
   }
 
-private:
   template <bool Labels, std::size_t... B>
-  SUTURE_FN void write_pairs(const record_type& r, std::int32_t number, const coordinate (&c)[3], std::int32_t z,
-                             std::int32_t y, std::int32_t x, const detail::normals_ahead* ahead,
+  SUTURE_FN void write_pairs(const record_type& r, std::int32_t number, const coordinate (&c)[3], const places& at,
+                             std::int32_t z, std::int32_t y, std::int32_t x, const detail::normals_ahead* ahead,
                              std::index_sequence<B...>) const {
     const auto one = [&]<std::size_t Pair>() {
-      if constexpr (binding_type<Pair>::is_label == Labels) write_pair<Pair>(r, number, c, z, y, x, ahead);
+      if constexpr (binding_type<Pair>::is_label != Labels)
+        return;
+      else if constexpr (binding_type<Pair>::converts || binding_type<Pair>::has_levels)
+        write_label<Pair>(r, c, z, y, x);
+      else
+        write_finished<Pair>(r, number, c, at, z, y, x, ahead);
     };
     (one.template operator()<B>(), ...);
   }
   template <std::size_t B>
-  SUTURE_FN void write_finished(const record_type& r, std::int32_t number, const coordinate (&c)[3], std::int32_t z,
-                                std::int32_t y, std::int32_t x, const detail::normals_ahead* ahead) const {
-    using Out = typename pair<B>::Out;
-    const target_tensor& t = r.out[B];
-    Out* p =
-        detail::in_global_memory(static_cast<Out*>(t.data)) + (y * t.stride[1] + x * t.stride[2]) + z * t.stride[0];
+  SUTURE_FN void write_finished(const record_type& r, std::int32_t number, const coordinate (&c)[3], const places& at,
+                                std::int32_t z, std::int32_t y, std::int32_t x,
+                                const detail::normals_ahead* ahead) const {
+    const std::int64_t step = r.out[B].channel_stride;
+    auto* to = at.template to<B>();
     if constexpr (pair<B>::is_colour) {
-      const pixel<Out> v = pair<B>::at(r.sample, r.in[B], c, number, 0, z, y, x, rule);
+      const auto v = pair<B>::at(r.sample, r.in[B], at.template from<B>(), c, number, 0, z, y, x, rule);
       SUTURE_UNROLL
-      for (int channel = 0; channel < 3; ++channel, p += t.channel_stride) *p = v.c[channel];
+      for (int channel = 0; channel < 3; ++channel, to += step) *to = v.c[channel];
     } else {
-      const std::int32_t first = ahead != nullptr ? ahead->channels->first : 0;
-      const std::int32_t last = ahead != nullptr ? first + ahead->channels->count : r.in[B].channels;
-      p += first * t.channel_stride;
-      for (std::int32_t channel = first; channel < last; ++channel, p += t.channel_stride)
-        *p = pair<B>::at(r.sample, r.in[B], c, number, channel, z, y, x, rule, ahead);
+      if (binding_type<B>::is_label) ahead = nullptr;
+      const auto* from = at.template from<B>();
+      const auto one = [&](std::int32_t channel) {
+        *to = pair<B>::at(r.sample, r.in[B], from, c, number, channel, z, y, x, rule, ahead);
+      };
+      const std::int32_t first = first_channel<B>(ahead);
+      // One channel is the rule, and by itself it needs neither a count nor a step. A vote has little use for that.
+      constexpr bool votes = binding_type<B>::is_label && !requires { Pipeline::label_type::taps; };
+      if (Pipeline::has_geometry && !votes && at.one_channel()) {
+        one(first);
+        return;
+      }
+      const std::int32_t end = first + channel_count<B>(r, ahead);
+#if defined(__CUDA_ARCH__)
+#pragma unroll 1
+#endif
+      for (std::int32_t channel = first; channel < end; ++channel, to += step, from += r.in[B].channel_stride)
+        one(channel);
     }
   }
   // A label with a conversion, levels or both.
@@ -306,7 +369,8 @@ private:
     std::int32_t channels = 0;
     if constexpr (binding_type<B>::to_channels) channels = convert.channels();
     for (std::int32_t channel = 0; channel < r.in[B].channels; ++channel) {
-      const auto converted = convert(std::int32_t{pair<B>::label(r.in[B], c, channel, z, y, x, rule)});
+      const auto converted =
+          convert(std::int32_t{pair<B>::label(r.in[B], pair<B>::start(r.in[B], channel), c, channel, z, y, x, rule)});
       detail::store_label<Out>(r.out[B], converted, channel, channels, z, y, x);
       if constexpr (binding_type<B>::has_levels) {
         const level_list& list = r.levels[levels_of<B>];

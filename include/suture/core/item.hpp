@@ -65,6 +65,7 @@ struct source_tensor {
   std::int64_t channel_stride;
   std::int32_t extents[3];
   std::int32_t channels;
+  std::int32_t pairs[3];  // see count_pairs
 };
 
 struct target_tensor {

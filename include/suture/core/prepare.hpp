@@ -292,6 +292,7 @@ source_tensor raw_source(const Binding& b, std::size_t i) {
     s.extents[k] = static_cast<std::int32_t>(in.grid.extents[k]);
     s.stride[k] = in.stride[k];
   }
+  count_pairs(s.stride, s.extents, s.pairs);
   s.channel_stride = in.channel_stride;
   s.channels = static_cast<std::int32_t>(in.channels);
   return s;

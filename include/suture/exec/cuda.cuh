@@ -192,17 +192,19 @@ __device__ __forceinline__ void make_column(const Evaluator& evaluate, const typ
                                             std::int32_t number, std::int32_t z0, std::int32_t z1, std::int32_t y,
                                             std::int32_t x, const normals_ahead* ahead) {
   using P = typename Evaluator::pipeline_type;
+  typename Evaluator::places at(r, z0, y, x, ahead);
   if constexpr (P::has_geometry) {
     column<P> walk(r.sample, z0, y, x);
 #pragma unroll 1
-    for (std::int32_t z = z0; z < z1; ++z, walk.step()) {
+    for (std::int32_t z = z0; z < z1; ++z, walk.step(), at.step(r)) {
       coordinate c[3];
       walk.locate(c);
-      evaluate.template write<WithLabels>(r, number, c, z, y, x, ahead);
+      evaluate.template write<WithLabels>(r, number, c, at, z, y, x, ahead);
     }
   } else {
 #pragma unroll 1
-    for (std::int32_t z = z0; z < z1; ++z) evaluate.template write<WithLabels>(r, number, {}, z, y, x, ahead);
+    for (std::int32_t z = z0; z < z1; ++z, at.step(r))
+      evaluate.template write<WithLabels>(r, number, {}, at, z, y, x, ahead);
   }
 }
 
@@ -315,7 +317,7 @@ __device__ __forceinline__ void make_part(const Evaluator& evaluate, const typen
 
 // Blocks on a multiprocessor that the registers are to last for: a sample with many parameters needs more of them.
 template <class Evaluator>
-inline constexpr int fused_blocks = sizeof(typename Evaluator::record_type) > 1000 ? 3 : 4;
+inline constexpr int fused_blocks = sizeof(typename Evaluator::record_type) > 1050 ? 3 : 4;
 
 template <bool WithLabels, class Evaluator>
 __global__ void __launch_bounds__(256, fused_blocks<Evaluator>)

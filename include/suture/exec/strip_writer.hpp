@@ -244,7 +244,7 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
             for (int l = 0; l < strip_width; ++l) {
               coordinate c[3];
               s.lane(l, c);
-              v[l] = pair::sampled(r.sample, in, c, number, channel, e.rule.border);
+              v[l] = pair::sampled(r.sample, in, pair::start(in, channel), c, number, channel, e.rule.border);
             }
           } else if (is_compact(in)) {
             sample_strip<P, In, std::int32_t>(s, in, channel, r.sample.taps, e.rule.border, v);

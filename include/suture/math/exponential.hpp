@@ -255,15 +255,18 @@ SUTURE_FN float pow_of_normal(float x, float y) {
   return bit_cast<float>(bit_cast<std::uint32_t>(value) + (bit_cast<std::uint32_t>(rounded) << 23));
 }
 
-// pow(x, y) in place of every x >= 0 of a row, without what only other powers need: where each is 0 or in [2^-30, 2]
-// and y in (0.05, 4) but not 1. Otherwise false, and the row stays as it is.
+// Whether y and the bits of x make pow_of_normal(x, y) the power.
+SUTURE_FN bool is_plain_exponent(float y) { return (y > 0.05f) & (y < 4.0f) & (y != 1.0f); }
+SUTURE_FN bool is_plain_base(std::uint32_t x) { return x - 0x30800000u <= 0x40000000u - 0x30800000u; }  // in [2^-30, 2]
+
+// pow(x, y) in place of every x >= 0 of a row, without what only other powers need: where each is 0 or plain, and y is.
+// Otherwise false, and the row stays as it is.
 template <int Count>
 SUTURE_INLINE bool pow_of_row(float (&x)[Count], float y) {
-  std::uint32_t unfit = y > 0.05f && y < 4.0f && y != 1.0f ? 0u : 1u;
+  std::uint32_t unfit = is_plain_exponent(y) ? 0u : 1u;
   for (int i = 0; i < Count; ++i) {
     const auto bits = bit_cast<std::uint32_t>(x[i]);
-    unfit |= static_cast<std::uint32_t>(bits - 0x30800000u > 0x40000000u - 0x30800000u) &
-             static_cast<std::uint32_t>(bits != 0);
+    unfit |= static_cast<std::uint32_t>(!is_plain_base(bits)) & static_cast<std::uint32_t>(bits != 0);
   }
   if (unfit != 0) return false;
   for (int i = 0; i < Count; ++i) {
@@ -293,6 +296,20 @@ SUTURE_FN float pow(float x, float y) {
   result = detail::select((x >= 0.0f) & (y == 1.0f), x, result);
   return detail::select((x == 1.0f) | (y == 0.0f), 1.0f, result);
 }
+
+namespace detail {
+
+// pow(x, y) with a branch on a GPU, where the lanes of a warp rarely differ in it; elsewhere it would keep loops from
+// being vectorised.
+SUTURE_FN float pow_with_branch(float x, float y) {
+#if defined(__CUDA_ARCH__)
+  const auto bits = bit_cast<std::uint32_t>(x);
+  if (is_plain_exponent(y) && (is_plain_base(bits) || bits == 0)) return bits == 0 ? 0.0f : pow_of_normal(x, y);
+#endif
+  return pow(x, y);
+}
+
+}  // namespace detail
 
 // e^x in double. 0.9 ulp (at the sampled arguments of the test).
 SUTURE_FN double exp(double x) {

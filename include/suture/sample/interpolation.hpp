@@ -14,7 +14,10 @@ namespace suture {
 struct nearest {
   static constexpr int taps = 1;
   static constexpr bool prefiltered = false;
-  SUTURE_FN static std::int32_t first(coordinate c) { return c.base + (c.fraction >= 0.5f ? 1 : 0); }
+  // A fraction is never below 0: its bits are in order, and the sum carries from 1/2 on.
+  SUTURE_FN static std::int32_t first(coordinate c) {
+    return c.base + static_cast<std::int32_t>((float_bits(c.fraction) + 0x41000000u) >> 31);
+  }
   SUTURE_FN static void weights(float, float (&w)[1]) { w[0] = 1.0f; }
   SUTURE_FN static float combine(const float (&v)[1], const float (&)[1]) { return v[0]; }
 };

@@ -44,9 +44,9 @@ SUTURE_FN T majority_label(const T (&labels)[8], const float (&t)[3]) {
 template <class Labels, class Border, class T>
 requires(std::is_same_v<Labels, majority>) SUTURE_FN T
     sample_label(const coordinate (&c)[3], const T* data, const std::int64_t (&stride)[3], const std::int32_t (&n)[3],
-                 T outside) {
+                 const std::int32_t (&pairs)[3], T outside) {
   T labels[8];
-  corner_labels<Border>(c, data, stride, n, outside, labels);
+  corner_labels<Border>(c, data, stride, n, pairs, outside, labels);
   return majority_label(labels, {c[0].fraction, c[1].fraction, c[2].fraction});
 }
 
@@ -59,10 +59,12 @@ requires(std::is_same_v<typename Pipeline::label_type, majority>) void pick_labe
                                                                                    const std::int64_t (&stride)[3],
                                                                                    const std::int32_t (&n)[3],
                                                                                    T outside, T (&out)[strip_width]) {
+  std::int32_t pairs[3];
+  count_pairs(stride, n, pairs);
   for (int l = 0; l < strip_width; ++l) {
     coordinate c[3];
     s.lane(l, c);
-    out[l] = sample_label<majority, typename Pipeline::border_type>(c, data, stride, n, outside);
+    out[l] = sample_label<majority, typename Pipeline::border_type>(c, data, stride, n, pairs, outside);
   }
 }
 

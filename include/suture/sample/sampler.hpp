@@ -84,6 +84,20 @@ SUTURE_FN V combine_taps(const coordinate (&c)[3], const Tap& tap) {
 template <class Border>
 using tap_offset = std::conditional_t<std::is_same_v<Border, wrap>, std::int64_t, std::int32_t>;
 
+namespace detail {
+// a * b. Of numbers of 32 bits it is one instruction on a GPU, which nvcc does not see where b was cut from 64.
+SUTURE_FN std::int64_t product(std::int32_t a, std::int32_t b) {
+#if defined(__CUDA_ARCH__)
+  std::int64_t result;
+  asm("mul.wide.s32 %0, %1, %2;" : "=l"(result) : "r"(a), "r"(b));
+  return result;
+#else
+  return static_cast<std::int64_t>(a) * b;
+#endif
+}
+SUTURE_FN std::int64_t product(std::int32_t a, std::int64_t b) { return a * b; }
+}  // namespace detail
+
 // The voxels about a continuous index in a volume of extents n at `data`: from first on, `Taps` along each axis.
 template <int Taps, class Border, class T>
 struct neighbourhood {
@@ -99,7 +113,7 @@ struct neighbourhood {
       const auto step = static_cast<tap_offset<Border>>(stride[k]);
       std::int32_t origin = first[k];
       if constexpr (!Border::has_value) origin = Border::index(first[k], n[k]);
-      voxel += static_cast<std::int64_t>(origin) * step;
+      voxel += detail::product(origin, step);
       SUTURE_UNROLL
       for (int j = 0; j < Taps; ++j) {
         if constexpr (Border::has_value) {
@@ -118,40 +132,49 @@ struct neighbourhood {
 };
 
 namespace detail {
-// Whether two taps from `first` on lie in rows of neighbours and wholly inside: nearly always, and then there is no
-// border to look for.
-SUTURE_FN bool pairs_inside(const std::int32_t (&first)[3], const std::int64_t (&stride)[3],
-                            const std::int32_t (&n)[3]) {
-  const bool neighbours = stride[2] == 1, along_z = inside(first[0], n[0] - 1), along_y = inside(first[1], n[1] - 1),
-             along_x = inside(first[2], n[2] - 1);
-  return neighbours & along_z & along_y & along_x;  // without a branch between them
+// How many places there are along each axis from which two taps lie inside, in rows of neighbours.
+SUTURE_FN void count_pairs(const std::int64_t (&stride)[3], const std::int32_t (&n)[3], std::int32_t (&pairs)[3]) {
+  for (int k = 0; k < 3; ++k) pairs[k] = stride[2] == 1 ? n[k] - 1 : 0;
 }
 
-// The taps where they do: at(a, b) is a pair along x.
-template <class T>
+// Whether `first` is such a place: nearly always, and then there is no border to look for.
+SUTURE_FN bool pairs_inside(const std::int32_t (&first)[3], const std::int32_t (&pairs)[3]) {
+  const bool along_z = inside(first[0], pairs[0]), along_y = inside(first[1], pairs[1]),
+             along_x = inside(first[2], pairs[2]);
+  return along_z & along_y & along_x;  // without a branch between them
+}
+
+// The taps where they do: at(a, b) is a pair along x. Offsets are in bytes, so that an address is a multiply-add for
+// each axis.
+template <class T, class Offset>
 struct inside_pairs {
-  const T* first;
-  std::int32_t z, y;
+  const char* first;
+  Offset z, y;
 
   SUTURE_FN inside_pairs(const std::int32_t (&index)[3], const T* data, const std::int64_t (&stride)[3])
-      : z(static_cast<std::int32_t>(stride[0])), y(static_cast<std::int32_t>(stride[1])) {
-    first = data + static_cast<std::int64_t>(index[0]) * z + static_cast<std::int64_t>(index[1]) * y + index[2];
+      : z(static_cast<Offset>(stride[0]) * size), y(static_cast<Offset>(stride[1]) * size) {
+    first = reinterpret_cast<const char*>(data) + product(index[0], z) + product(index[1], y) + product(index[2], size);
   }
-  SUTURE_FN const T* at(int a, int b) const { return first + (a * z + b * y); }
+  SUTURE_FN const T* at(int a, int b) const { return reinterpret_cast<const T*>(first + (a * z + b * y)); }
+
+private:
+  static constexpr auto size = static_cast<std::int32_t>(sizeof(T));
 };
 }  // namespace detail
 
-// The interpolated value at c of the volume of extents n at `data`; tap(T) is the value of a stored voxel.
+// The interpolated value at c of the volume of extents n at `data`; pairs as count_pairs gives them; tap(T) is the
+// value of a stored voxel.
 template <class Interpolation, class Border, class T, class Tap>
 SUTURE_FN float interpolate(const coordinate (&c)[3], const T* data, const std::int64_t (&stride)[3],
-                            const std::int32_t (&n)[3], const Border& border, const Tap& tap) {
+                            const std::int32_t (&n)[3], const std::int32_t (&pairs)[3], const Border& border,
+                            const Tap& tap) {
   constexpr int taps = Interpolation::taps;
   const std::int32_t first[3] = {Interpolation::first(c[0]), Interpolation::first(c[1]), Interpolation::first(c[2])};
   if constexpr (taps == 2) {
-    if (detail::pairs_inside(first, stride, n)) {
-      const detail::inside_pairs<T> pairs(first, data, stride);
+    if (detail::pairs_inside(first, pairs)) {
+      const detail::inside_pairs<T, tap_offset<Border>> rows(first, data, stride);
       return detail::combine_taps<float, Interpolation>(
-          c, [&](int a, int b, int j) -> float { return tap(pairs.at(a, b)[j]); });
+          c, [&](int a, int b, int j) -> float { return tap(rows.at(a, b)[j]); });
     }
   }
   const neighbourhood<taps, Border, T> about(first, data, stride, n);
@@ -205,25 +228,28 @@ SUTURE_FN V interpolate_plane(const coordinate (&c)[3], const std::int32_t (&n)[
 template <class Interpolation, class Border, class T>
 SUTURE_FN T pick_label(const coordinate (&c)[3], const T* data, const std::int64_t (&stride)[3],
                        const std::int32_t (&n)[3], T outside) {
+  bool in = true;
   SUTURE_UNROLL
   for (int k = 0; k < 3; ++k) {
-    const std::int32_t i = Border::index(Interpolation::first(c[k]), n[k]);
+    std::int32_t i = Interpolation::first(c[k]);
     if constexpr (Border::has_value)
-      if (i < 0) return outside;
-    data += i * stride[k];
+      in = in & inside(i, n[k]);
+    else
+      i = Border::index(i, n[k]);
+    data += detail::product(i, static_cast<tap_offset<Border>>(stride[k]));
   }
-  return *data;
+  return in ? *data : outside;
 }
 
 // The labels at the eight corners of the cell of a continuous index, z slowest.
 template <class Border, class T>
 SUTURE_FN void corner_labels(const coordinate (&c)[3], const T* data, const std::int64_t (&stride)[3],
-                             const std::int32_t (&n)[3], T outside, T (&labels)[8]) {
+                             const std::int32_t (&n)[3], const std::int32_t (&pairs)[3], T outside, T (&labels)[8]) {
   const std::int32_t first[3] = {c[0].base, c[1].base, c[2].base};
-  if (detail::pairs_inside(first, stride, n)) {
-    const detail::inside_pairs<T> pairs(first, data, stride);
+  if (detail::pairs_inside(first, pairs)) {
+    const detail::inside_pairs<T, tap_offset<Border>> rows(first, data, stride);
     SUTURE_UNROLL
-    for (int i = 0; i < 8; ++i) labels[i] = pairs.at(i >> 2, (i >> 1) & 1)[i & 1];
+    for (int i = 0; i < 8; ++i) labels[i] = rows.at(i >> 2, (i >> 1) & 1)[i & 1];
     return;
   }
   const neighbourhood<2, Border, T> about(first, data, stride, n);
@@ -259,10 +285,10 @@ SUTURE_FN T vote_label(const T (&labels)[8], const float (&t)[3]) {
 
 template <class Labels, class Border, class T>
 SUTURE_FN T sample_label(const coordinate (&c)[3], const T* data, const std::int64_t (&stride)[3],
-                         const std::int32_t (&n)[3], T outside) {
+                         const std::int32_t (&n)[3], const std::int32_t (&pairs)[3], T outside) {
   if constexpr (std::is_same_v<Labels, vote>) {
     T labels[8];
-    corner_labels<Border>(c, data, stride, n, outside, labels);
+    corner_labels<Border>(c, data, stride, n, pairs, outside, labels);
     return vote_label(labels, {c[0].fraction, c[1].fraction, c[2].fraction});
   } else {
     return pick_label<Labels, Border>(c, data, stride, n, outside);

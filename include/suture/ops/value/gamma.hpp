@@ -29,7 +29,8 @@ struct gamma {
 
     SUTURE_FN float operator()(float x) const {
       const float n = (x - low) * inverse_extent;
-      const float curve = math::pow(bit_cast<float>(bit_cast<std::uint32_t>(n) & 0x7fffffffu), exponent);
+      const float magnitude = bit_cast<float>(bit_cast<std::uint32_t>(n) & 0x7fffffffu);
+      const float curve = math::detail::pow_with_branch(magnitude, exponent);
       return fma(n < 0 ? -curve : curve, extent, low);
     }
 
