@@ -163,6 +163,38 @@ TEST(colour_fit_device, stain_jitter_in_the_basis_of_each_tile) {
               random_stain_jitter{.fitted = results.data(), .shared = true});
 }
 
+// A block makes several rows of tiles of a plane.
+TEST(colour_of_planes_device, leaves_the_bits_of_the_cpu_at_every_height) {
+  const std::uint64_t ids[] = {3};
+  const settings how{.seed = 5, .sample_ids = ids};
+  for (const std::int64_t height : {1, 8, 9, 15, 16, 17, 31, 32, 33, 127}) {
+    const grid g{.extents = {1, height, 35}};
+    const auto n = static_cast<std::size_t>(g.voxels());
+    std::mt19937 random(7);
+    std::vector<std::uint8_t> pixels(3 * n), map(n);
+    for (auto& v : pixels) v = static_cast<std::uint8_t>(random() % 256);
+    for (auto& v : map) v = static_cast<std::uint8_t>(random() % 4);
+    const device_array<std::uint8_t> device_pixels(pixels), device_map(map);
+    const auto compare = [&](const auto& chain) {
+      const auto planned = plan(chain, std::vector{g}, how);
+      std::vector<float> expected(3 * n);
+      std::vector<std::uint8_t> expected_map(n);
+      const device_array<float> found(3 * n);
+      const device_array<std::uint8_t> found_map(n);
+      run(cpu{}, planned,
+          image(channels_last<const std::uint8_t>(pixels.data(), g, 3), contiguous(expected.data(), g, 3)),
+          labels(contiguous<const std::uint8_t>(map.data(), g), contiguous(expected_map.data(), g)));
+      support::device_executor::run(
+          planned, image(channels_last<const std::uint8_t>(device_pixels.data(), g, 3), contiguous(found.data(), g, 3)),
+          labels(contiguous<const std::uint8_t>(device_map.data(), g), contiguous(found_map.data(), g)));
+      EXPECT_EQ(std::memcmp(found.values().data(), expected.data(), 3 * n * sizeof(float)), 0) << height;
+      EXPECT_EQ(found_map.values(), expected_map) << height;
+    };
+    compare(random_hed_jitter{});
+    compare(random_affine{.rotate_deg = {0, 0, 180}} | random_hed_jitter{});
+  }
+}
+
 TEST(colour_fit_device, does_not_show_the_batch_in_its_launches) {
   const device_array<float> values(3 * 5 * 70);
   for (const std::size_t samples : {1, 2, 100}) {

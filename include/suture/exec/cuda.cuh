@@ -174,8 +174,17 @@ inline constexpr bool in_runs =
     !Evaluator::converts_or_has_levels && !any_needs_voxel<typename Evaluator::pipeline_type::taps> &&
     !any_needs_voxel<typename Evaluator::pipeline_type::outputs>;
 
+// Colour is mostly that of planes, in which a lane has no z to walk along. A block then makes several tiles, one below
+// the other, so that what it does once is not done for every voxel. Where colours are worked on at each tap that is
+// little, and takes registers.
+inline constexpr std::int32_t rows_in_plane = 4;
+template <class Evaluator>
+inline constexpr bool makes_rows = Evaluator::pipeline_type::is_colour && (!Evaluator::pipeline_type::has_geometry ||
+                                                                           Evaluator::pipeline_type::taps::size == 0);
+
 struct tile_counts {
   std::int32_t x, y, z;  // in runs x alone
+  std::int32_t rows;     // of tiles that a block makes
   // Where normals are made ahead: the depth of a tile, 2^channel_shift channels for a block, and how many parts these
   // make.
   std::int32_t depth, channel_shift, parts;
@@ -215,7 +224,7 @@ __device__ __forceinline__ void make_tile(const Evaluator& evaluate, const typen
   const std::int32_t lane = static_cast<std::int32_t>(threadIdx.x) & 31;
   const std::int32_t warp = static_cast<std::int32_t>(threadIdx.x) >> 5;
   const std::int32_t x = tile % tiles.x * tile_x + (warp & 1) * 16 + (lane & 15);
-  const std::int32_t y = tile / tiles.x % tiles.y * tile_y + (warp >> 1) * 2 + (lane >> 4);
+  std::int32_t y = tile / tiles.x % tiles.y * (tiles.rows * tile_y) + (warp >> 1) * 2 + (lane >> 4);
   const bool inside = x < r.sample.extents[2] && y < r.sample.extents[1];
   const std::int32_t z0 = tile / (tiles.x * tiles.y) * tile_depth<Evaluator>(tiles);
   const std::int32_t z1 = min(z0 + tile_depth<Evaluator>(tiles), r.sample.extents[0]);
@@ -230,6 +239,11 @@ __device__ __forceinline__ void make_tile(const Evaluator& evaluate, const typen
     if (!inside) return;
     const normals_ahead ahead = room.ahead();
     make_column<WithLabels>(evaluate, r, number, z0, z1, y, x, &ahead);
+  } else if constexpr (makes_rows<Evaluator>) {
+#pragma unroll 1
+    for (std::int32_t row = 0; row < tiles.rows; ++row, y += tile_y)
+      if (x < r.sample.extents[2] && y < r.sample.extents[1])
+        make_column<WithLabels>(evaluate, r, number, z0, z1, y, x, nullptr);
   } else {
     if (!inside) return;
     make_column<WithLabels>(evaluate, r, number, z0, z1, y, x, nullptr);
@@ -413,7 +427,12 @@ std::int32_t image_channels(const binding<In, Out, IsLabel, Rest...>& bound, std
 
 template <class Evaluator, class Plan, class... Bindings>
 tile_counts count_tiles(const Plan& plan, const Bindings&... bindings) {
-  tile_counts tiles{1, 1, 1, tile_z, 0, 1};
+  tile_counts tiles{1, 1, 1, 1, tile_z, 0, 1};
+  if constexpr (makes_rows<Evaluator>) {
+    bool planes = true;
+    for (std::size_t i = 0; i < plan.size(); ++i) planes = planes && plan.output_grid(i).extents[0] == 1;
+    if (planes) tiles.rows = rows_in_plane;
+  }
   if constexpr (Evaluator::normals > 0) {
     constexpr std::int32_t turns = room_for_normals<Evaluator::normals>::turns;
     std::int32_t channels = 1;
@@ -431,7 +450,7 @@ tile_counts count_tiles(const Plan& plan, const Bindings&... bindings) {
       tiles.x = std::max(tiles.x, static_cast<std::int32_t>((runs + runs_in_block - 1) / runs_in_block));
     } else {
       tiles.x = std::max(tiles.x, static_cast<std::int32_t>((n[2] + tile_x - 1) / tile_x));
-      tiles.y = std::max(tiles.y, static_cast<std::int32_t>((n[1] + tile_y - 1) / tile_y));
+      tiles.y = std::max(tiles.y, static_cast<std::int32_t>((n[1] + tiles.rows * tile_y - 1) / (tiles.rows * tile_y)));
       tiles.z = std::max(tiles.z, static_cast<std::int32_t>((n[0] + tiles.depth - 1) / tiles.depth));
     }
   }
