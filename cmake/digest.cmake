@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# suture_digest_program(NAME SOURCE main.cpp [CUDA_SOURCE main.cu] [EVERY_SET] [NOTHING_TO_FUSE]): one program that prints digests, compiled in every
+# suture_digest_program(NAME SOURCE main.cpp [CUDA_SOURCE main.cu] [EVERY_SET]): one program that prints digests, compiled in every
 # way that keeps IEEE arithmetic and run with several thread counts. All of them must print the same text.
 #   NAME.host    compilers, optimisation levels, instruction sets, contraction, OMP_NUM_THREADS
 #   with EVERY_SET, instruction sets from the baseline to that of the machine as well
-#   NAME.device  CUDA_SOURCE with -fmad=true and -fmad=false, on a GPU or under the emulator, against the host's text;
-#   with NOTHING_TO_FUSE, which codegen.contraction shows of its PTX, with -fmad=true alone
+#   NAME.device  CUDA_SOURCE on a GPU or under the emulator, against the host's text. With -fmad=true alone, since
+#   codegen.contraction shows of its PTX that there is nothing to fuse
 option(SUTURE_TEST_EVERY_FLAG "Build digest programs with every combination of flags, not a choice" OFF)
 
 # Instruction sets are compared where there are several, whatever SUTURE_MARCH is.
@@ -15,7 +15,7 @@ function(suture_digest_program name)
   if(SUTURE_SANITIZE)  # which look at one way to compile
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 arg "EVERY_SET;NOTHING_TO_FUSE" "SOURCE;CUDA_SOURCE" "")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "EVERY_SET" "SOURCE;CUDA_SOURCE" "")
   get_filename_component(source "${arg_SOURCE}" ABSOLUTE)
   set(dir "${CMAKE_CURRENT_BINARY_DIR}/${name}")
   file(MAKE_DIRECTORY "${dir}")
@@ -29,7 +29,7 @@ function(suture_digest_program name)
   if(SUTURE_HAS_X86_64_V3)
     set(variants "O3_v3|-O3 -march=x86-64-v3" "O0_v3|-O0 -march=x86-64-v3")
     if(arg_EVERY_SET OR SUTURE_TEST_EVERY_FLAG)
-      list(APPEND variants "O2_baseline_fma|-O2 -march=x86-64 -mfma" "O3_native|-O3 -march=native -ffp-contract=off")
+      list(APPEND variants "O1_baseline_fma|-O1 -march=x86-64 -mfma" "O3_native|-O3 -march=native -ffp-contract=off")
     endif()
     set(other_variants "contract_fast|-O3 -march=x86-64-v3 -ffp-contract=fast -fno-math-errno -fno-trapping-math")
     if(SUTURE_TEST_EVERY_FLAG)
@@ -79,15 +79,16 @@ function(suture_digest_program name)
     suture_device_launcher(plain launcher)
     list(JOIN launcher " " launcher)
     set(commands "host=${reference}")
-    set(fmads true false)
-    if(arg_NOTHING_TO_FUSE AND NOT SUTURE_TEST_EVERY_FLAG)
-      set(fmads true)
+    set(fmads true)
+    if(SUTURE_TEST_EVERY_FLAG)
+      list(APPEND fmads false)
     endif()
     foreach(fmad IN LISTS fmads)
       set(program "${dir}/nvcc.fmad_${fmad}")
       add_custom_command(
         OUTPUT "${program}"
-        COMMAND "${CMAKE_CUDA_COMPILER}" -std=c++20 -O3 -fmad=${fmad} -cudart shared
+        # -O0 is for the host's half, which plans; the device's is optimised.
+        COMMAND "${CMAKE_CUDA_COMPILER}" -std=c++20 -O0 -fmad=${fmad} -cudart shared
                 -gencode arch=compute_80,code=compute_80 "-Xlinker=-rpath,${CUDAToolkit_LIBRARY_DIR}"
                 "-I${PROJECT_SOURCE_DIR}/include" "-I${PROJECT_SOURCE_DIR}/tests" -MD -MF "${program}.d"
                 -MT "${program}" "${cuda_source}" -o "${program}"
