@@ -75,10 +75,16 @@ void expect_same(const box_result& a, const box_result& b, std::size_t i) {
   EXPECT_EQ(a.valid, b.valid) << i;
 }
 
+void expect_same(const source_box& a, const source_box& b, std::size_t i) {
+  EXPECT_EQ(std::memcmp(&a.envelope, &b.envelope, sizeof a.envelope), 0)
+      << i << ": " << a.envelope.low << " and " << b.envelope.low;
+  EXPECT_EQ(a.valid, b.valid) << i;
+}
+
 // Where lists go, by what they become.
 template <class Executor, class Plan, class T, class Result>
 void move(const Executor& exec, const Plan& plan, const ragged<T>& lists, std::span<Result> results) {
-  if constexpr (std::is_same_v<Result, source_point>)
+  if constexpr (suture::detail::goes_to_source<Result>)
     to_source(exec, plan, lists, results);
   else
     to_output(exec, plan, lists, results);
@@ -156,6 +162,10 @@ TEST(points_on_a_device, go_back_by_a_map_that_cannot_be_inverted) {
   const auto plan = suture::plan(project{}, data.grids);
   const auto results = moved_by_both<source_point>(plan, data.points, data.offsets);
   EXPECT_EQ(results[12].point, (point3{data.points[12][0], 0, data.points[12][2]}));
+  const auto boxes = moved_by_both<source_box>(plan, data.boxes, data.offsets);
+  EXPECT_TRUE(boxes[12].valid);
+  EXPECT_EQ(boxes[12].envelope.low[2], data.boxes[12].low[2]);
+  EXPECT_EQ(boxes[12].envelope.low[1], boxes[12].envelope.high[1]);  // of no thickness where it is projected
   const cuda_workspace workspace(map_bytes(plan));
   EXPECT_SAYS(load_maps(cuda{.workspace = workspace}, plan), "load_maps: sample 0: the map from output to source");
 }
@@ -172,6 +182,24 @@ TEST(boxes_on_a_device, are_those_of_the_host) {
   for (std::size_t s = 0; s < plan.size(); ++s)
     for (auto i = static_cast<std::size_t>(data.offsets[s]); i < static_cast<std::size_t>(data.offsets[s + 1]); ++i)
       if (results[i].valid) expect_same(results[i], to_output(plan, s, data.boxes[i]), i);
+}
+
+TEST(boxes_on_a_device, go_back_to_the_source) {
+  const batch data;
+  const auto plan = suture::plan(bent, data.grids, {.seed = 6, .sample_ids = data.ids});
+  const auto results = moved_by_both<source_box>(plan, data.boxes, data.offsets);
+  std::size_t moved = 0;
+  for (std::size_t s = 0; s < plan.size(); ++s)
+    for (auto i = static_cast<std::size_t>(data.offsets[s]); i < static_cast<std::size_t>(data.offsets[s + 1]); ++i) {
+      if (!results[i].valid) continue;
+      expect_same(results[i], {to_source(plan, s, data.boxes[i])}, i);
+      ++moved;
+    }
+  EXPECT_EQ(moved, data.boxes.size() - 7);  // five in no list, two no boxes
+  for (const std::size_t i : {0, 1, 5, 9}) {
+    EXPECT_FALSE(results[i].valid) << i;
+    EXPECT_EQ(results[i].envelope.high, (point3{0, 0, 0})) << i;
+  }
 }
 
 TEST(points_on_a_device, say_where_a_map_folds) {
@@ -194,6 +222,9 @@ TEST(points_on_a_device, serve_every_batch_of_a_graph) {
   const device_array<located_point> results(data.points.size());
   const device_array<source_point> sources(data.points.size());
   const ragged<point3> lists{points.span(), offsets.span()};
+  const device_array<box> boxes(data.boxes);
+  const device_array<source_box> source_boxes(data.boxes.size());
+  const ragged<box> box_lists{boxes.span(), offsets.span()};
   const auto planned_for = [&](std::uint32_t epoch) {
     return suture::plan(bent, data.grids, {.seed = 6, .epoch = epoch, .sample_ids = data.ids});
   };
@@ -208,6 +239,10 @@ TEST(points_on_a_device, serve_every_batch_of_a_graph) {
             1u);
   EXPECT_EQ(support::launches([&](cudaStream_t s) {
               to_source_loaded({.stream = s, .workspace = workspace}, plan, lists, sources.span());
+            }),
+            1u);
+  EXPECT_EQ(support::launches([&](cudaStream_t s) {
+              to_source_loaded({.stream = s, .workspace = workspace}, plan, box_lists, source_boxes.span());
             }),
             1u);
   cudaGraph_t graph = nullptr;
@@ -230,11 +265,16 @@ TEST(points_on_a_device, serve_every_batch_of_a_graph) {
     const auto found = results.values();
     for (std::size_t i = 0; i < expected.size(); ++i) expect_same(found[i], expected[i], i);
     to_source_loaded(exec, plan, lists, sources.span());  // by the same maps
+    to_source_loaded(exec, plan, box_lists, source_boxes.span());
     check_cuda(cudaStreamSynchronize(stream), "test");
     std::vector<source_point> read(data.points.size());
     to_source(cpu{.threads = 3}, plan, ragged<point3>{data.points, data.offsets}, std::span(read));
     const auto found_sources = sources.values();
     for (std::size_t i = 0; i < read.size(); ++i) expect_same(found_sources[i], read[i], i);
+    std::vector<source_box> covered(data.boxes.size());
+    to_source(cpu{.threads = 3}, plan, ragged<box>{data.boxes, data.offsets}, std::span(covered));
+    const auto found_boxes = source_boxes.values();
+    for (std::size_t i = 0; i < covered.size(); ++i) expect_same(found_boxes[i], covered[i], i);
   }
   check_cuda(cudaGraphExecDestroy(replay), "test");
   check_cuda(cudaGraphDestroy(graph), "test");
@@ -261,6 +301,9 @@ TEST(points_on_a_device, are_refused_before_launch) {
   EXPECT_SAYS(back(workspace, offsets.first(49), 4), "to_source: 49 offsets for 49 samples");
   EXPECT_SAYS(back(workspace, offsets, 3), "to_source: 4 given, room for 3");
   EXPECT_SAYS(back({}, offsets, 4), "to_source: workspace of 0 bytes");
+  std::vector<source_box> source_boxes(3);
+  EXPECT_SAYS(to_source(cuda{.workspace = workspace}, plan, ragged<box>{data.boxes, offsets}, std::span(source_boxes)),
+              "room for 3");
   // No list at all is no work.
   const std::vector<std::int64_t> none(50, 0);
   to_output(cuda{.workspace = workspace}, plan, ragged<point3>{{}, none}, {});

@@ -230,6 +230,32 @@ TEST(Boxes, DeformedEnvelopeHoldsTheBox) {
     }
 }
 
+// Back to the source from anywhere in the output, some boxes across its border.
+TEST(Boxes, DeformedEnvelopeInTheSourceHoldsTheBox) {
+  const ragged_batch batch;
+  generator random(15);
+  const auto bend = suture::resample{.spacing_mm = {1, 1, 1}} |
+                    suture::random_elastic{.control_spacing_mm = 16, .max_displacement_mm = 5, .locked_borders = 0};
+  const auto check = [&](const auto& plan) {
+    for (std::size_t i = 0; i < plan.size(); ++i)
+      for (int j = 0; j < 4; ++j) {
+        box b{};
+        for (int k = 0; k < 3; ++k) {
+          const auto n = static_cast<double>(plan.output_grid(i).extents[k]);
+          b.low[k] = random.uniform(-4, n - 2);
+          b.high[k] = b.low[k] + random.uniform(1, 40);
+        }
+        expect_envelope(plan, i, b, 0.1);  // between two points of the lattice the surface bulges a little
+        expect_returned(plan, i, b, 0.1);
+      }
+  };
+  const suture::settings s{.seed = 5, .sample_ids = batch.ids};
+  check(suture::plan(bend, batch.grids, s));
+  check(suture::plan(bend | suture::random_affine{.rotate_deg = 25, .scale = {.8F, 1.3F}} |
+                         suture::random_crop{.size = {30, 31, 32}} | suture::random_flip{},
+                     batch.grids, s));
+}
+
 // A 2D image is bent within its plane only, and a box there moves as the plane does.
 TEST(Boxes, OfDeformedImages) {
   const suture::grid image{.extents = {1, 90, 120}, .spacing = {5, 0.7, 0.7}};
@@ -258,6 +284,21 @@ TEST(Boxes, OfDeformedImages) {
   EXPECT_EQ(there.unclipped.high[0], 1);
   EXPECT_TRUE(there.converged);
   EXPECT_TRUE(suture::box_filter{}.keeps(there));
+  const box patch{{0, 20, 30}, {1, 41, 66}};
+  const box back = suture::to_source(plan, 0, patch);
+  EXPECT_EQ(back.low[0], 0);
+  EXPECT_EQ(back.high[0], 1);
+  expect_envelope(plan, 0, patch, 0.01);
+  expect_returned(plan, 0, patch, 0.01);
+}
+
+// Where it folds a box has an envelope all the same; to_output alone can fail.
+TEST(Boxes, GoBackWhereADeformationFolds) {
+  const std::uint64_t id = 1;
+  const auto plan =
+      plan_of(suture::random_elastic{.control_spacing_mm = 8, .max_displacement_mm = 40, .allow_folding = true},
+              {.extents = {40, 40, 40}}, {.seed = 1, .sample_ids = {&id, 1}});
+  expect_envelope(plan, 0, {{5, 6, 7}, {35, 25, 15}}, 3);
 }
 
 }  // namespace

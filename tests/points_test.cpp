@@ -30,6 +30,9 @@ void expect_box_exactly(const Plan& plan, const box& source, const box& output) 
   EXPECT_EQ(there.unclipped.low, output.low);
   EXPECT_EQ(there.unclipped.high, output.high);
   EXPECT_TRUE(there.converged);
+  const box back = suture::to_source(plan, 0, output);
+  EXPECT_EQ(back.low, source.low);
+  EXPECT_EQ(back.high, source.high);
 }
 
 const suture::grid asymmetric{.extents = {20, 31, 44}, .spacing = {2.5, 1, 0.75}, .origin = {-3, 5, 7}};
@@ -61,6 +64,20 @@ TEST(ClosedForms, QuarterTurn) {
   expect_exactly(plan, {7, 0, 0}, {7, 0, 43});
   expect_exactly(plan, {7.5, 40.25, 12}, {7.5, 12, 2.75});
   expect_box_exactly(plan, {{1, 2, 3}, {4, 6, 8}}, {{1, 36, 2}, {4, 41, 6}});
+}
+
+// Turns about every axis take a box there and back to itself.
+TEST(ClosedForms, QuarterTurnsOfBoxes) {
+  const box b{{1, 2.5, 3}, {4.25, 6, 48}};
+  for (const suture::axis_pair axes : {suture::axis_pair{0, 1}, {1, 2}, {2, 0}, {2, 1}})
+    for (int turns = -1; turns < 4; ++turns) {
+      const auto plan = plan_of(suture::rot90{.axes = axes, .quarter_turns = turns}, asymmetric);
+      expect_box_exactly(plan, b, suture::to_output(plan, 0, b).unclipped);
+      const auto both = plan_of(suture::rot90{.axes = axes, .quarter_turns = turns} |
+                                    suture::flip{.axes = {true, false, true}} | suture::crop{{1, 2, 3}, {9, 8, 7}},
+                                asymmetric);
+      expect_box_exactly(both, b, suture::to_output(both, 0, b).unclipped);
+    }
 }
 
 TEST(ClosedForms, Resampling) {
@@ -178,6 +195,50 @@ TEST(Boxes, AffineEnvelopeIsExact) {
     }
     EXPECT_NEAR(there.visible, part / whole, 1e-11);
   }
+}
+
+// On the way back half extents grow by |M|, and the points of the surface lie within.
+TEST(Boxes, AffineEnvelopeInTheSourceIsExact) {
+  const auto plan = plan_of(suture::affine_matrix{sheared, {3.25, -1.5, 0.75}}, asymmetric);
+  generator random(14);
+  for (int i = 0; i < 100; ++i) {
+    box b{};
+    point3 middle{};
+    for (int k = 0; k < 3; ++k) {
+      b.low[k] = random.uniform(-5, 30);
+      b.high[k] = b.low[k] + random.uniform(0.1, 20);
+      middle[k] = (b.low[k] + b.high[k]) / 2 - 0.5;
+    }
+    const box there = suture::to_source(plan, 0, b);
+    const point3 moved = suture::to_source(plan, 0, middle);
+    for (int k = 0; k < 3; ++k) {
+      double half = 0;
+      for (int j = 0; j < 3; ++j) half += std::abs(sheared[k][j]) * (b.high[j] - b.low[j]) / 2;
+      EXPECT_NEAR(there.low[k], moved[k] + 0.5 - half, 1e-11);
+      EXPECT_NEAR(there.high[k], moved[k] + 0.5 + half, 1e-11);
+    }
+    expect_envelope(plan, 0, b, 1e-11);
+    expect_returned(plan, 0, b, 1e-11);
+  }
+}
+
+// By 45 degrees there and back both sides of a rectangle become the sum of the two, about the same centre.
+TEST(Boxes, GrowUnderRotation) {
+  const auto plan = plan_of(suture::affine{.rotate_deg = {45, 0, 0}}, {.extents = {1, 100, 100}});
+  const box there = suture::to_output(plan, 0, box{{0, 30, 20}, {1, 50, 28}}).unclipped;
+  for (int k = 1; k < 3; ++k) EXPECT_NEAR(there.high[k] - there.low[k], 28 / std::sqrt(2.0), 1e-12);
+  const box back = suture::to_source(plan, 0, there);
+  expect_near(back.low, {0, 26, 10}, 1e-11);
+  expect_near(back.high, {1, 54, 38}, 1e-11);
+}
+
+// A detection on a patch that overhangs its volume keeps its size, outside too.
+TEST(Boxes, AreNotClippedToTheSource) {
+  const suture::extent3 start{-4, 5, 40};
+  const auto plan =
+      plan_of(suture::crop_at{.starts = {&start, 1}, .size = {16, 16, 16}, .may_leave = true}, asymmetric);
+  expect_box_exactly(plan, {{-4, 5, 40}, {12, 21, 56}}, {{0, 0, 0}, {16, 16, 16}});
+  expect_box_exactly(plan, {{-3, 7, 46.5}, {-1, 9, 50}}, {{1, 2, 6.5}, {3, 4, 10}});
 }
 
 TEST(Boxes, AreClippedToTheOutputAndFiltered) {
@@ -327,6 +388,13 @@ TEST(Batches, AreTheSameAsOneByOne) {
     EXPECT_EQ(moved[i].clipped.high, one.clipped.high);
     EXPECT_EQ(moved[i].visible, one.visible);
   }
+  std::vector<box> back(2);
+  suture::to_source(plan, 1, boxes, back);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const box one = suture::to_source(plan, 1, boxes[i]);
+    EXPECT_EQ(back[i].low, one.low);
+    EXPECT_EQ(back[i].high, one.high);
+  }
 }
 
 // Lists of every sample at once; values that cannot be moved, or are in no list, say so and are 0.
@@ -353,16 +421,21 @@ TEST(Batches, OfListsAreTheSameAsOneByOne) {
   suture::to_source(suture::cpu{.threads = 2}, plan, suture::ragged<point3>{points, offsets}, std::span(sources));
   suture::to_output(suture::cpu{.threads = 2}, plan, suture::ragged<point3>{points, offsets}, std::span(moved));
   suture::to_output(suture::cpu{}, plan, suture::ragged<box>{boxes, offsets}, std::span(moved_boxes));
+  std::vector<suture::source_box> source_boxes(boxes.size());
+  suture::to_source(suture::cpu{.threads = 2}, plan, suture::ragged<box>{boxes, offsets}, std::span(source_boxes));
   for (std::size_t i = 0; i < points.size(); ++i) {
     const bool valid = i >= 1 && i < 161 && i != 30;
     EXPECT_EQ(moved[i].valid, valid) << i;
     EXPECT_EQ(moved_boxes[i].valid, valid) << i;
+    EXPECT_EQ(source_boxes[i].valid, valid) << i;
     EXPECT_EQ(sources[i].valid, valid) << i;
     if (!valid) {
       EXPECT_EQ(sources[i].point, (point3{0, 0, 0}));
       EXPECT_EQ(moved[i].point, (point3{0, 0, 0}));
       EXPECT_FALSE(moved[i].converged);
       EXPECT_EQ(moved_boxes[i].visible, 0);
+      EXPECT_EQ(source_boxes[i].envelope.low, (point3{0, 0, 0}));
+      EXPECT_EQ(source_boxes[i].envelope.high, (point3{0, 0, 0}));
       continue;
     }
     const std::size_t sample = i < 128 ? 1 : i < 145 ? 2 : 3;
@@ -375,6 +448,9 @@ TEST(Batches, OfListsAreTheSameAsOneByOne) {
     EXPECT_EQ(moved_boxes[i].unclipped.low, whole.unclipped.low);
     EXPECT_EQ(moved_boxes[i].clipped.high, whole.clipped.high);
     EXPECT_EQ(moved_boxes[i].visible, whole.visible);
+    const box back = suture::to_source(plan, sample, boxes[i]);
+    EXPECT_EQ(source_boxes[i].envelope.low, back.low);
+    EXPECT_EQ(source_boxes[i].envelope.high, back.high);
   }
 }
 
@@ -415,6 +491,18 @@ TEST(Errors, NameOperationSampleAndValue) {
         (void)suture::to_output(plan, 0, box{{0, 5, 2}, {1, 6, 1}});
       },
       "suture: to_output: sample 0: ", "empty along axis 2");
+  const auto back = [&](const box& b) { (void)suture::to_source(plan, 0, b); };
+  expect_error([&] { back({{0, 0, 0}, {1, infinity, 1}}); }, "suture: to_source: sample 0: ", "inf");
+  expect_error([&] { back({{nan, 0, 0}, {1, 1, 1}}); }, "suture: to_source: sample 0: ", "nan");
+  expect_error([&] { back({{0, 5, 0}, {1, 5, 1}}); }, "suture: to_source: sample 0: ", "empty along axis 1");
+  expect_error(
+      [&] {
+        (void)suture::to_source(plan, 3, box{{0, 0, 0}, {1, 1, 1}});
+      },
+      "suture: to_source: ", "no sample 3");
+  const std::vector<box> one_box{{{0, 0, 0}, {1, 1, 1}}};
+  expect_error([&] { suture::to_source(plan, 0, one_box, std::span<box>{}); },
+               "suture: to_source: sample 0: ", "1 given, room for 0");
   const std::vector<point3> two{{0, 0, 0}, {1, nan, 1}};
   std::vector<point3> one(1);
   std::vector<point3> results{{5, 5, 5}, {5, 5, 5}};
@@ -429,6 +517,7 @@ TEST(Errors, MapsThatCannotBeInverted) {
     const support::any_geometry project{true, {asymmetric, {flat, {0, 0, 0}}}, {}};
     const auto plan = plan_of(project, asymmetric);
     expect_near(suture::to_source(plan, 0, {1, 0, 0}), {flat[0][0], flat[1][0], 0}, 1e-15);
+    EXPECT_EQ(suture::to_source(plan, 0, box{{0, 0, 2}, {1, 1, 3}}).low[2], 2);  // nothing is inverted
     expect_error(
         [&] {
           (void)suture::to_output(plan, 0, {0, 0, 0});

@@ -97,9 +97,11 @@ void macenko_recipe(const suture::cuda& exec, const settings& s, inputs<std::uin
 // Points and boxes by the maps of a batch, elastic included.
 void move_annotations(const suture::cuda& exec, const settings& s, inputs<std::int16_t> in,
                       const ragged<point3>& points, std::span<located_point> moved_points, const ragged<box>& boxes,
-                      std::span<box_result> moved_boxes, std::span<source_point> read_points) {
+                      std::span<box_result> moved_boxes, std::span<source_point> read_points,
+                      std::span<source_box> read_boxes) {
   const auto planned = plan(ct, in, s);
   to_source(exec, planned, points, read_points);
+  to_source(exec, planned, boxes, read_boxes);
   to_output(exec, planned, points, moved_points);
   to_output(exec, planned, boxes, moved_boxes);
 }

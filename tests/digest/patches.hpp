@@ -100,6 +100,16 @@ inline std::uint64_t digest_of(const std::vector<source_point>& points) {
   return digest_of(words);
 }
 
+inline std::uint64_t digest_of(const std::vector<source_box>& boxes) {
+  std::vector<double> words;
+  for (const source_box& b : boxes) {
+    for (const point3& p : {b.envelope.low, b.envelope.high})
+      for (const double v : p.v) words.push_back(v);
+    words.push_back(b.valid ? 1.0 : 0);
+  }
+  return digest_of(words);
+}
+
 inline std::uint64_t digest_of(const std::vector<box_result>& boxes) {
   std::vector<double> words;
   for (const box_result& b : boxes) {
@@ -113,7 +123,7 @@ inline std::uint64_t digest_of(const std::vector<box_result>& boxes) {
 // Lists of points or boxes, the way that their results say.
 template <class Executor, class Plan, class T, class Result>
 void move(const Executor& exec, const Plan& plan, const ragged<T>& lists, std::span<Result> results) {
-  if constexpr (std::is_same_v<Result, source_point>)
+  if constexpr (suture::detail::goes_to_source<Result>)
     to_source(exec, plan, lists, results);
   else
     to_output(exec, plan, lists, results);
@@ -160,6 +170,7 @@ void print_all(Backend backend) {
   print("points", digest_of(backend.template moved<located_point>(moved, points, offsets)));
   print("source_points", digest_of(backend.template moved<source_point>(moved, points, offsets)));
   print("boxes", digest_of(backend.template moved<box_result>(moved, boxes, offsets)));
+  print("source_boxes", digest_of(backend.template moved<source_box>(moved, boxes, offsets)));
 
   // Images of two channels on the way back from the same plan, and from one without a deformation.
   const auto digest_of_images = [&](const auto& p) {

@@ -34,12 +34,19 @@ struct box {
   point3 low, high;
 };
 
+// Where a box of the source lies in the output.
 struct box_result {
   box clipped;        // the part within the output; of no volume where nothing is
   box unclipped;      // the axis-aligned envelope of the moved box
   double visible;     // volume of clipped / volume of unclipped
   bool converged;     // of every point of the envelope
   bool valid = true;  // false in a batch where what was given is no box or is in no list; all else is 0 then
+};
+
+// Where a box of the output lies in the source: what a batch of lists gives.
+struct source_box {
+  box envelope;       // axis-aligned; it may leave the source
+  bool valid = true;  // as above
 };
 
 // Whether a moved box is still worth keeping: at least this fraction of it is visible and it is at least this many
@@ -57,6 +64,10 @@ struct box_filter {
 };
 
 namespace detail {
+
+// The way that a result is of.
+template <class Result>
+inline constexpr bool goes_to_source = std::is_same_v<Result, source_point> || std::is_same_v<Result, source_box>;
 
 // The counterpart of cell_of in double: cell and position in it, held at the rim outside the mesh.
 struct spline_cell {
@@ -139,7 +150,7 @@ private:
 struct point_map {
   affine_map to_deformed, to_source;      // output index -> deformed grid -> source index
   affine_map from_source, from_deformed;  // their inverses
-  matrix3 cells_crossed;                  // source voxels -> control cells
+  matrix3 source_cells, output_cells;     // voxels of the source, of the output -> control cells
   deformation drawn;
   vec3<double> extents;                    // of the output
   std::int32_t single_voxel[3], deformed;  // flags
@@ -172,7 +183,7 @@ struct point_map {
   // The one that `Result` is of.
   SUTURE_EITHER template <class Result, class Displacement>
   SUTURE_HD Result moved(const point3& p, Displacement&& u) const {
-    if constexpr (std::is_same_v<Result, source_point>)
+    if constexpr (goes_to_source<Result>)
       return {source_of(p, u), true};
     else
       return output_of(p, u);
@@ -180,13 +191,15 @@ struct point_map {
 
   // The points that the envelope of a box is taken of: where the map is affine its corners, where it deforms at least
   // five along every edge, and two per control cell.
-  SUTURE_HD lattice_surface surface_of(const box& source) const {
+  template <class Result>
+  SUTURE_HD lattice_surface surface_of(const box& given) const {
     if (!deformed) return {{1, 1, 1}};
+    const matrix3& to_cells = goes_to_source<Result> ? output_cells : source_cells;
     vec3<std::int32_t> steps{};
     for (int j = 0; j < 3; ++j) {
       double cells = 0;  // an edge along axis j crosses at most this many control cells along an axis
       for (int i = 0; i < 3; ++i) {
-        const double crossed = cells_crossed[i][j] * (source.high[j] - source.low[j]);
+        const double crossed = to_cells[i][j] * (given.high[j] - given.low[j]);
         const double many = crossed < 0 ? -crossed : crossed;
         cells = many > cells ? many : cells;
       }
@@ -198,41 +211,46 @@ struct point_map {
     return {steps};
   }
 
-  SUTURE_HD static box_result nothing_yet() {
+  template <class Result>
+  SUTURE_HD static Result nothing_yet() {
     const double most = fixed_coordinate_limit * fixed_coordinate_limit;
-    return {{}, {{most, most, most}, {-most, -most, -most}}, 0, true};
+    const box nothing{{most, most, most}, {-most, -most, -most}};
+    if constexpr (goes_to_source<Result>)
+      return {nothing};
+    else
+      return {{}, nothing, 0, true};
   }
 
   // Widens r by point i of the surface.
-  SUTURE_EITHER template <class Displacement>
-  SUTURE_HD void add_surface_point(box_result& r, const box& source, const lattice_surface& surface, std::int32_t i,
+  SUTURE_EITHER template <class Result, class Displacement>
+  SUTURE_HD void add_surface_point(Result& r, const box& given, const lattice_surface& surface, std::int32_t i,
                                    Displacement& u) const {
     const vec3<std::int32_t> at = surface.at(i);
     point3 p{};
     for (int k = 0; k < 3; ++k) {
       const double w = math::detail::divide(static_cast<double>(at[k]), static_cast<double>(surface.steps[k]));
       // low (1 - w) + high w, exact at both ends; the index half a voxel below the edge.
-      p[k] = fma(w, source.high[k], fma(-w, source.low[k], source.low[k])) - 0.5;
+      p[k] = fma(w, given.high[k], fma(-w, given.low[k], given.low[k])) - 0.5;
     }
-    const undisplaced found = undeformed(p, in_plane<Displacement>{*this, u});
-    const point3 q = from_deformed(found.y);
-    r.converged = r.converged && found.converged;
-    for (int k = 0; k < 3; ++k) {
-      const double edge = q[k] + 0.5;
-      r.unclipped.low[k] = edge < r.unclipped.low[k] ? edge : r.unclipped.low[k];
-      r.unclipped.high[k] = edge > r.unclipped.high[k] ? edge : r.unclipped.high[k];
+    point3 q{};
+    if constexpr (goes_to_source<Result>) {
+      q = source_of(p, in_plane<Displacement>{*this, u});
+    } else {
+      const undisplaced found = undeformed(p, in_plane<Displacement>{*this, u});
+      q = from_deformed(found.y);
+      r.converged = r.converged && found.converged;
     }
+    for (int k = 0; k < 3; ++k) q[k] += 0.5;
+    widen(envelope_of(r), {q, q});
   }
 
   SUTURE_HD static void join(box_result& a, const box_result& b) {
     a.converged = a.converged && b.converged;
-    for (int k = 0; k < 3; ++k) {
-      a.unclipped.low[k] = b.unclipped.low[k] < a.unclipped.low[k] ? b.unclipped.low[k] : a.unclipped.low[k];
-      a.unclipped.high[k] = b.unclipped.high[k] > a.unclipped.high[k] ? b.unclipped.high[k] : a.unclipped.high[k];
-    }
+    widen(a.unclipped, b.unclipped);
   }
+  SUTURE_HD static void join(source_box& a, const source_box& b) { widen(a.envelope, b.envelope); }
 
-  // Clips what has every point of its surface.
+  // What has every point of its surface: clipped in the output, left as it is in the source.
   SUTURE_HD void finish(box_result& r) const {
     double part = 1, whole = 1;
     for (int k = 0; k < 3; ++k) {
@@ -243,6 +261,7 @@ struct point_map {
     }
     r.visible = math::detail::divide(part, whole);
   }
+  SUTURE_HD void finish(source_box&) const {}
 
 private:
   // An axis of a single voxel is sampled at the voxel's centre alone, so a box moves there as its middle plane does.
@@ -256,6 +275,14 @@ private:
       return u(y);
     }
   };
+  SUTURE_HD static box& envelope_of(box_result& r) { return r.unclipped; }
+  SUTURE_HD static box& envelope_of(source_box& r) { return r.envelope; }
+  SUTURE_HD static void widen(box& b, const box& by) {
+    for (int k = 0; k < 3; ++k) {
+      b.low[k] = by.low[k] < b.low[k] ? by.low[k] : b.low[k];
+      b.high[k] = by.high[k] > b.high[k] ? by.high[k] : b.high[k];
+    }
+  }
   SUTURE_HD static double clipped(double edge, double extent) { return edge < 0 ? 0 : edge > extent ? extent : edge; }
 };
 
@@ -277,6 +304,7 @@ inline point_map forward_map(const sample_geometry& g, const site& where) {
   map.drawn = g.drawn;
   map.extents = vec_cast<double>(g.output.extents);
   map.deformed = g.deformed ? 1 : 0;
+  if (g.deformed) map.output_cells = g.drawn.to_control.linear * g.to_deformed.linear;
   for (int k = 0; k < 3 && g.deformed; ++k)
     map.single_voxel[k] =
         static_cast<double>(g.drawn.control_points[k] - 3) < 1.5 * g.drawn.to_control.linear[k][k] ? 1 : 0;
@@ -289,12 +317,12 @@ inline void invert(point_map& map, const site& where) {
           determinant(map.to_source.linear) * determinant(map.to_deformed.linear), " and cannot be inverted");
   map.from_source = inverse(map.to_source);
   map.from_deformed = inverse(map.to_deformed);
-  if (map.deformed) map.cells_crossed = map.drawn.to_control.linear * map.from_source.linear;
+  if (map.deformed) map.source_cells = map.drawn.to_control.linear * map.from_source.linear;
 }
 
 // The function whose results these are.
 template <class Result>
-inline constexpr std::string_view mover = std::is_same_v<Result, source_point> ? "to_source" : "to_output";
+inline constexpr std::string_view mover = goes_to_source<Result> ? "to_source" : "to_output";
 
 template <class Result>
 SUTURE_HD Result not_moved() {

@@ -111,25 +111,26 @@ __global__ void __launch_bounds__(point_threads, 6) move_points_kernel(const __g
   if (lane == 0) lists.results[i] = result;
 }
 
-// A block per box, whose warps share the points of its surface.
+// A block per box, whichever way it goes, whose warps share the points of its surface.
 template <class Lists>
 __global__ void __launch_bounds__(point_threads) move_boxes_kernel(const __grid_constant__ Lists lists) {
   require_ieee_arithmetic();
-  __shared__ box_result parts[point_warps];
+  using result_type = typename Lists::result_type;
+  __shared__ result_type parts[point_warps];
   const auto lane = static_cast<std::int32_t>(threadIdx.x) & 31, warp = static_cast<std::int32_t>(threadIdx.x) >> 5;
   const std::int64_t i = blockIdx.x;
   const point_map* map = lists.map_of(i);
   if (map == nullptr) {
-    if (threadIdx.x == 0) lists.results[i] = not_moved<box_result>();
+    if (threadIdx.x == 0) lists.results[i] = not_moved<result_type>();
     return;
   }
-  const box source = lists.values[i];
-  const lattice_surface surface = map->surface_of(source);
-  box_result own = point_map::nothing_yet();
+  const box given = lists.values[i];
+  const lattice_surface surface = map->template surface_of<result_type>(given);
+  result_type own = point_map::nothing_yet<result_type>();
   warp_displacement u{map->drawn, lane};
 #pragma unroll 1
   for (std::int32_t point = warp; point < surface.points(); point += point_warps)
-    map->add_surface_point(own, source, surface, point, u);
+    map->add_surface_point(own, given, surface, point, u);
   if (lane == 0) parts[warp] = own;
   __syncthreads();
   if (threadIdx.x != 0) return;
@@ -191,7 +192,7 @@ void move_on_device(const cuda& exec, const planned<Chain>& plan, const ragged<T
 template <class Chain, class T, class Result>
 void load_and_move(const cuda& exec, const planned<Chain>& plan, const ragged<T>& lists, std::span<Result> results) {
   check_lists(plan.size(), lists, results);
-  upload_maps(exec, plan, !std::is_same_v<Result, source_point>, mover<Result>);
+  upload_maps(exec, plan, !goes_to_source<Result>, mover<Result>);
   move_on_device(exec, plan, lists, results);
 }
 
@@ -222,6 +223,11 @@ void to_source_loaded(const cuda& exec, const planned<Chain>& plan, const ragged
   detail::move_on_device(exec, plan, points, results);
 }
 template <class Chain>
+void to_source_loaded(const cuda& exec, const planned<Chain>& plan, const ragged<box>& boxes,
+                      std::span<source_box> results) {
+  detail::move_on_device(exec, plan, boxes, results);
+}
+template <class Chain>
 void to_output_loaded(const cuda& exec, const planned<Chain>& plan, const ragged<point3>& points,
                       std::span<located_point> results) {
   detail::move_on_device(exec, plan, points, results);
@@ -237,6 +243,10 @@ template <class Chain>
 void to_source(const cuda& exec, const planned<Chain>& plan, const ragged<point3>& points,
                std::span<source_point> results) {
   detail::load_and_move(exec, plan, points, results);
+}
+template <class Chain>
+void to_source(const cuda& exec, const planned<Chain>& plan, const ragged<box>& boxes, std::span<source_box> results) {
+  detail::load_and_move(exec, plan, boxes, results);
 }
 template <class Chain>
 void to_output(const cuda& exec, const planned<Chain>& plan, const ragged<point3>& points,

@@ -101,13 +101,6 @@ public:
 
   point3 to_source(const point3& output) { return map_.source_of(output, displacement_); }
   located_point to_output(const point3& source) { return map_.output_of(source, displacement_); }
-  box_result to_output(const box& source) {
-    const lattice_surface surface = map_.surface_of(source);
-    box_result r = point_map::nothing_yet();
-    for (std::int32_t i = 0; i < surface.points(); ++i) map_.add_surface_point(r, source, surface, i, displacement_);
-    map_.finish(r);
-    return r;
-  }
 
   template <class Result>
   Result moved(const point3& p) {
@@ -115,7 +108,11 @@ public:
   }
   template <class Result>
   Result moved(const box& b) {
-    return to_output(b);
+    const lattice_surface surface = map_.template surface_of<Result>(b);
+    Result r = point_map::nothing_yet<Result>();
+    for (std::int32_t i = 0; i < surface.points(); ++i) map_.add_surface_point(r, b, surface, i, displacement_);
+    map_.finish(r);
+    return r;
   }
 
 private:
@@ -207,7 +204,7 @@ box_result to_output(const planned<Chain>& plan, std::size_t sample, const Box& 
   detail::sample_map map = detail::map_of(plan, sample, "to_output");
   map.invert(where);
   detail::check_box(source_box, where);
-  return map.to_output(source_box);
+  return map.moved<box_result>(source_box);
 }
 
 template <class Chain>
@@ -217,7 +214,26 @@ void to_output(const planned<Chain>& plan, std::size_t sample, std::span<const b
   detail::sample_map map = detail::map_of(plan, sample, "to_output");
   map.invert(where);
   detail::move_each(source_boxes, output_boxes, where, detail::check_box,
-                    [&](const box& b) { return map.to_output(b); });
+                    [&](const box& b) { return map.moved<box_result>(b); });
+}
+
+// to_source of a box, edge coordinates in and out: the envelope, of the same points of its surface, of what the box
+//   covers in the source, which it may leave. As of points nothing is inverted; where a deformation folds, the inside
+//   of the box may reach beyond its surface.
+// Errors: as to_source of a point, and a box that is empty along an axis.
+template <class Chain, std::same_as<box> Box>
+box to_source(const planned<Chain>& plan, std::size_t sample, const Box& output_box) {
+  detail::sample_map map = detail::map_of(plan, sample, "to_source");
+  detail::check_box(output_box, {"to_source", static_cast<std::int64_t>(sample)});
+  return map.moved<source_box>(output_box).envelope;
+}
+
+template <class Chain>
+void to_source(const planned<Chain>& plan, std::size_t sample, std::span<const box> output_boxes,
+               std::span<box> source_boxes) {
+  detail::sample_map map = detail::map_of(plan, sample, "to_source");
+  detail::move_each(output_boxes, source_boxes, {"to_source", static_cast<std::int64_t>(sample)}, detail::check_box,
+                    [&](const box& b) { return map.moved<source_box>(b).envelope; });
 }
 
 // The points, or boxes, of every sample of a batch one list after the other: those of sample i are
@@ -252,7 +268,7 @@ void move_lists(const cpu& exec, const planned<Chain>& plan, const ragged<T>& li
     require(begin >= 0 && begin <= end && end <= static_cast<std::int64_t>(lists.values.size()), where, "offsets ",
             begin, " and ", end, " must be in order and within ", lists.values.size(), " values");
     maps.emplace_back(plan.geometry(i), where);
-    if constexpr (!std::is_same_v<Result, source_point>) maps.back().invert(where);
+    if constexpr (!goes_to_source<Result>) maps.back().invert(where);
   }
   const auto first = static_cast<std::size_t>(lists.offsets.front());
   const auto last = static_cast<std::size_t>(lists.offsets.back());
@@ -277,6 +293,11 @@ template <class Chain>
 void to_source(const cpu& exec, const planned<Chain>& plan, const ragged<point3>& points,
                std::span<source_point> results) {
   detail::move_lists(exec, plan, points, results);
+}
+
+template <class Chain>
+void to_source(const cpu& exec, const planned<Chain>& plan, const ragged<box>& boxes, std::span<source_box> results) {
+  detail::move_lists(exec, plan, boxes, results);
 }
 
 template <class Chain>
