@@ -13,7 +13,7 @@ multiprocessor's L1 cache takes for what the lanes of a warp gather:
     L1       V / 32 * (M + 32 G) / (multiprocessors * clock)
     time     the largest of the three, summed over the kernels of a recipe
 
-I and M are counted while the PTX of each kernel runs on patches of 64^3 voxels; 1.06 is how many machine instructions
+I and M are counted while the PTX of each kernel runs on patches of 64^3 voxels, where lanes part by warps; 1.06 is how many machine instructions
 nvcc 13.0 makes of one of PTX in the kernels that gather (tests/codegen/kernels.cu, sm_80; window + cast and
 noise were counted in their machine code, 27 and 65). G is the published behaviour of
 the cache for warps of 16 x 2 lanes: .37 cycles a voxel for eight taps without a turn, .78 at 15 degrees.
@@ -54,10 +54,10 @@ ROWS = {
     "Macenko fit + apply + jitter + warp, 256 tiles": ((None, "650 us", None), 12 * TILES,
                                                        [one(TILES, 3, 433, 68), one(TILES, 9, 720, 68)]),
     "nnU-Net 2 x 128^3, mean over draws": (("100 us", "60 us", "60 us"), 8 * PATCHES,
-                                           stages((10, 303, 14), (2.6, 51, 6), (3.8, 55, 5), (0.8, 28, 2),
+                                           stages((10, 233, 14), (2.6, 51, 6), (3.8, 55, 5), (0.8, 28, 2),
                                                   (3.2, 73, 4), (6, 36, 10))),
     "nnU-Net 2 x 128^3, every step drawn": ((None,) * 3, 8 * PATCHES,
-                                            stages((10, 370, 17), (8, 495, 54), (8, 281, 18), (8, 225, 8),
+                                            stages((10, 407, 17), (8, 495, 54), (8, 281, 18), (8, 225, 8),
                                                    (8, 259, 11), (6, 40, 10))),
 }
 

@@ -262,19 +262,32 @@ SUTURE_FN void corner_labels(const coordinate (&c)[3], const T* data, const std:
 // The label with the largest sum among eight linear corner weights; ties go to the lowest label.
 template <class T>
 SUTURE_FN T vote_label(const T (&labels)[8], const float (&t)[3]) {
-  bool same = true;
+  T low = labels[0], high = labels[0];
   SUTURE_UNROLL
-  for (int i = 1; i < 8; ++i) same = same && labels[i] == labels[0];
-  if (same) return labels[0];
+  for (int i = 1; i < 8; ++i) {
+    low = labels[i] < low ? labels[i] : low;
+    high = labels[i] > high ? labels[i] : high;
+  }
+  if (low == high) return low;
   const float wz[2] = {1.0f - t[0], t[0]}, wy[2] = {1.0f - t[1], t[1]}, wx[2] = {1.0f - t[2], t[2]};
+  const auto add = [&](int j, float sum) { return fma(wz[j >> 2] * wy[(j >> 1) & 1], wx[j & 1], sum); };
+  // Rarely do more than two labels meet.
+  float sum_low = 0.0f, sum_high = 0.0f;
+  bool two = true;
+  SUTURE_UNROLL
+  for (int j = 0; j < 8; ++j) {
+    const bool is_low = labels[j] == low, is_high = labels[j] == high;
+    if (is_low) sum_low = add(j, sum_low);
+    if (is_high) sum_high = add(j, sum_high);
+    two = two & (is_low | is_high);
+  }
+  if (two) return sum_high > sum_low ? high : low;
   T best = labels[0];
   float most = -1.0f;
   for (int i = 0; i < 8; ++i) {
     float sum = 0.0f;
-    for (int j = 0; j < 8; ++j) {
-      if (labels[j] != labels[i]) continue;
-      sum = fma(wz[j >> 2] * wy[(j >> 1) & 1], wx[j & 1], sum);
-    }
+    for (int j = 0; j < 8; ++j)
+      if (labels[j] == labels[i]) sum = add(j, sum);
     if (sum > most || (sum == most && labels[i] < best)) {
       most = sum;
       best = labels[i];
@@ -287,6 +300,9 @@ template <class Labels, class Border, class T>
 SUTURE_FN T sample_label(const coordinate (&c)[3], const T* data, const std::int64_t (&stride)[3],
                          const std::int32_t (&n)[3], const std::int32_t (&pairs)[3], T outside) {
   if constexpr (std::is_same_v<Labels, vote>) {
+    // At the centre of a voxel it has all the weight.
+    if ((c[0].fraction == 0.0f) & (c[1].fraction == 0.0f) & (c[2].fraction == 0.0f))
+      return pick_label<nearest, Border>(c, data, stride, n, outside);
     T labels[8];
     corner_labels<Border>(c, data, stride, n, pairs, outside, labels);
     return vote_label(labels, {c[0].fraction, c[1].fraction, c[2].fraction});
