@@ -175,7 +175,9 @@ TEST(Morphology, LooksAtEveryVoxelOfTheElement) {
       {element_shape::ball, {3, 3, 0}},
   };
   std::vector<test_mask> masks = test_masks();
-  std::erase_if(masks, [](const test_mask& m) { return m.name == "random" && m.voxels.size() > 1000; });
+  std::erase_if(masks, [](const test_mask& m) {
+    return m.voxels.size() > 1000 && (m.name == "random" || m.name == "empty" || m.name == "full");
+  });
   for (test_mask& m : masks)
     for (const auto& e : elements)
       for (const bool border : {false, true}) {
