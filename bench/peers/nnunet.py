@@ -8,8 +8,8 @@ NNUNET_CHAIN is the program made from nnunet_chain.cpp. Both begin with the same
 organs) and the same places of the enlarged patch, drawn as nnU-Net's loader draws them, and end with a float32 patch of
 96^3 and its targets: cut and padded, turned, scaled, mirrored, augmented, label -1 removed, targets of deep supervision.
 Every operation is as frequent as in training, so both times are means over samples; they are of the processor, which
-other programs on the machine disturb less than the clock. The ratio is that of the medians of the rounds. There are two
-cases, of 2 and of 12 organs: batchgeneratorsv2 interpolates each label of a turned patch by itself.
+other programs on the machine disturb less than the clock. The ratio is that of the medians of the rounds. There are three
+cases, of 2, 3 and 12 organs: batchgeneratorsv2 interpolates each label of a turned patch by itself.
 """
 import os
 
@@ -42,7 +42,7 @@ from batchgeneratorsv2.transforms.utils.remove_label import RemoveLabelTansform
 
 PATCH = (96, 96, 96)
 VOLUME = (160, 192, 192)
-ORGANS = (2, 12)
+ORGANS = (2, 3, 12)
 
 
 def default_augmentation(scales):
