@@ -10,6 +10,7 @@
 #include "support/device_array.cuh"
 #include "support/expect_says.hpp"
 #include "support/launches.cuh"
+#include "support/move_lists.hpp"
 #include "suture/suture.hpp"
 
 namespace {
@@ -29,6 +30,14 @@ struct batch {
   std::vector<std::int64_t> offsets{2};  // two values are in no list, nor are the last three
   std::vector<point3> points;
   std::vector<box> boxes;
+
+  // f(sample, place) for every value in a list whose result is valid.
+  template <class Result, class F>
+  void each_moved(const std::vector<Result>& results, const F& f) const {
+    for (std::size_t s = 0; s < grids.size(); ++s)
+      for (auto i = static_cast<std::size_t>(offsets[s]); i < static_cast<std::size_t>(offsets[s + 1]); ++i)
+        if (results[i].valid) f(s, i);
+  }
 
   batch() {
     const std::int64_t lengths[]{0, 1, 15, 0, 16, 17, 127, 3};
@@ -81,26 +90,17 @@ void expect_same(const source_box& a, const source_box& b, std::size_t i) {
   EXPECT_EQ(a.valid, b.valid) << i;
 }
 
-// Where lists go, by what they become.
-template <class Executor, class Plan, class T, class Result>
-void move(const Executor& exec, const Plan& plan, const ragged<T>& lists, std::span<Result> results) {
-  if constexpr (suture::detail::goes_to_source<Result>)
-    to_source(exec, plan, lists, results);
-  else
-    to_output(exec, plan, lists, results);
-}
-
 // The lists of a batch by both executors.
 template <class Result, class Plan, class T>
 std::vector<Result> moved_by_both(const Plan& plan, const std::vector<T>& values,
                                   const std::vector<std::int64_t>& offsets) {
   std::vector<Result> expected(values.size());
-  move(cpu{}, plan, ragged<T>{values, offsets}, std::span(expected));
+  support::move_lists(cpu{}, plan, ragged<T>{values, offsets}, std::span(expected));
   const device_array<T> on_device(values);
   const device_array<std::int64_t> starts(offsets);
   const device_array<Result> results(values.size());
   const cuda_workspace workspace(map_bytes(plan));
-  move(cuda{.workspace = workspace}, plan, ragged<T>{on_device.span(), starts.span()}, results.span());
+  support::move_lists(cuda{.workspace = workspace}, plan, ragged<T>{on_device.span(), starts.span()}, results.span());
   const std::vector<Result> found = results.values();
   for (std::size_t i = 0; i < values.size(); ++i) expect_same(found[i], expected[i], i);
   return expected;
@@ -116,9 +116,9 @@ TEST(points_on_a_device, are_those_of_the_host) {
     EXPECT_EQ(results[i].converged, valid) << i;
     if (!valid) EXPECT_EQ(results[i].point, (point3{0, 0, 0})) << i;
   }
-  for (std::size_t s = 0; s < plan.size(); ++s)
-    for (auto i = static_cast<std::size_t>(data.offsets[s]); i < static_cast<std::size_t>(data.offsets[s + 1]); ++i)
-      if (results[i].valid) expect_same(results[i], to_output(plan, s, data.points[i]), i);
+  data.each_moved(results, [&](std::size_t sample, std::size_t i) {
+    expect_same(results[i], to_output(plan, sample, data.points[i]), i);
+  });
 }
 
 TEST(points_on_a_device, go_back_to_the_source) {
@@ -126,13 +126,11 @@ TEST(points_on_a_device, go_back_to_the_source) {
   const auto plan = suture::plan(bent, data.grids, {.seed = 6, .sample_ids = data.ids});
   const auto results = moved_by_both<source_point>(plan, data.points, data.offsets);
   std::size_t moved = 0;
-  for (std::size_t s = 0; s < plan.size(); ++s)
-    for (auto i = static_cast<std::size_t>(data.offsets[s]); i < static_cast<std::size_t>(data.offsets[s + 1]); ++i) {
-      if (!results[i].valid) continue;
-      const point3 one = to_source(plan, s, data.points[i]);
-      EXPECT_EQ(std::memcmp(&results[i].point, &one, sizeof one), 0) << i;
-      ++moved;
-    }
+  data.each_moved(results, [&](std::size_t sample, std::size_t i) {
+    const point3 one = to_source(plan, sample, data.points[i]);
+    EXPECT_EQ(std::memcmp(&results[i].point, &one, sizeof one), 0) << i;
+    ++moved;
+  });
   EXPECT_EQ(moved, data.points.size() - 7);  // five in no list, two no positions
   for (const std::size_t i : {0, 1, 5, 9}) {
     EXPECT_FALSE(results[i].valid) << i;
@@ -179,9 +177,9 @@ TEST(boxes_on_a_device, are_those_of_the_host) {
   EXPECT_TRUE(results[11].valid);
   EXPECT_EQ(results[11].visible, 0);
   EXPECT_GT(results[20].visible, 0);
-  for (std::size_t s = 0; s < plan.size(); ++s)
-    for (auto i = static_cast<std::size_t>(data.offsets[s]); i < static_cast<std::size_t>(data.offsets[s + 1]); ++i)
-      if (results[i].valid) expect_same(results[i], to_output(plan, s, data.boxes[i]), i);
+  data.each_moved(results, [&](std::size_t sample, std::size_t i) {
+    expect_same(results[i], to_output(plan, sample, data.boxes[i]), i);
+  });
 }
 
 TEST(boxes_on_a_device, go_back_to_the_source) {
@@ -189,12 +187,10 @@ TEST(boxes_on_a_device, go_back_to_the_source) {
   const auto plan = suture::plan(bent, data.grids, {.seed = 6, .sample_ids = data.ids});
   const auto results = moved_by_both<source_box>(plan, data.boxes, data.offsets);
   std::size_t moved = 0;
-  for (std::size_t s = 0; s < plan.size(); ++s)
-    for (auto i = static_cast<std::size_t>(data.offsets[s]); i < static_cast<std::size_t>(data.offsets[s + 1]); ++i) {
-      if (!results[i].valid) continue;
-      expect_same(results[i], {to_source(plan, s, data.boxes[i])}, i);
-      ++moved;
-    }
+  data.each_moved(results, [&](std::size_t sample, std::size_t i) {
+    expect_same(results[i], {to_source(plan, sample, data.boxes[i])}, i);
+    ++moved;
+  });
   EXPECT_EQ(moved, data.boxes.size() - 7);  // five in no list, two no boxes
   for (const std::size_t i : {0, 1, 5, 9}) {
     EXPECT_FALSE(results[i].valid) << i;

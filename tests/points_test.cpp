@@ -161,6 +161,20 @@ TEST(Boxes, NeedEveryCornerOfARotation) {
   EXPECT_TRUE(there.converged);
 }
 
+box random_box(generator& random) {
+  box b{};
+  for (int k = 0; k < 3; ++k) {
+    b.low[k] = random.uniform(-5, 30);
+    b.high[k] = b.low[k] + random.uniform(0.1, 20);
+  }
+  return b;
+}
+point3 middle_of(const box& b) {
+  point3 middle{};
+  for (int k = 0; k < 3; ++k) middle[k] = (b.low[k] + b.high[k]) / 2 - 0.5;
+  return middle;
+}
+
 // The envelope of a box under x -> M x + t has its centre at the moved centre and half extents |M| h.
 TEST(Boxes, AffineEnvelopeIsExact) {
   const auto plan = plan_of(suture::affine_matrix{sheared, {3.25, -1.5, 0.75}}, asymmetric);
@@ -168,13 +182,8 @@ TEST(Boxes, AffineEnvelopeIsExact) {
       reference::inverted(reference::matrix{{{0.9, -0.3, 0.2}, {0.25, 1.1, -0.15}, {-0.1, 0.2, 0.8}}});
   generator random(4);
   for (int i = 0; i < 100; ++i) {
-    box b{};
-    point3 middle{};
-    for (int k = 0; k < 3; ++k) {
-      b.low[k] = random.uniform(-5, 30);
-      b.high[k] = b.low[k] + random.uniform(0.1, 20);
-      middle[k] = (b.low[k] + b.high[k]) / 2 - 0.5;
-    }
+    const box b = random_box(random);
+    const point3 middle = middle_of(b);
     const box_result there = suture::to_output(plan, 0, b);
     const point3 moved = suture::to_output(plan, 0, middle).point;
     double whole = 1;
@@ -202,13 +211,8 @@ TEST(Boxes, AffineEnvelopeInTheSourceIsExact) {
   const auto plan = plan_of(suture::affine_matrix{sheared, {3.25, -1.5, 0.75}}, asymmetric);
   generator random(14);
   for (int i = 0; i < 100; ++i) {
-    box b{};
-    point3 middle{};
-    for (int k = 0; k < 3; ++k) {
-      b.low[k] = random.uniform(-5, 30);
-      b.high[k] = b.low[k] + random.uniform(0.1, 20);
-      middle[k] = (b.low[k] + b.high[k]) / 2 - 0.5;
-    }
+    const box b = random_box(random);
+    const point3 middle = middle_of(b);
     const box there = suture::to_source(plan, 0, b);
     const point3 moved = suture::to_source(plan, 0, middle);
     for (int k = 0; k < 3; ++k) {

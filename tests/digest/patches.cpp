@@ -36,7 +36,7 @@ struct host_backend {
   template <class Result, class Plan, class T>
   std::vector<Result> moved(const Plan& plan, const std::vector<T>& values, const std::vector<std::int64_t>& offsets) {
     std::vector<Result> results(values.size());
-    move(cpu{}, plan, ragged<T>{values, offsets}, std::span(results));
+    move_lists(cpu{}, plan, ragged<T>{values, offsets}, std::span(results));
     return results;
   }
   std::uint64_t averaged(const std::vector<float>& volumes, const std::vector<float>& weights, const grid& g) {

@@ -52,7 +52,7 @@ struct device_patches : device_backend {
     const cuda_workspace workspace(map_bytes(plan));
     Result* results = room<Result>(values.size());
     const ragged<T> lists{{place(values), values.size()}, {place(offsets), offsets.size()}};
-    move(cuda{.workspace = workspace}, plan, lists, std::span(results, values.size()));
+    move_lists(cuda{.workspace = workspace}, plan, lists, std::span(results, values.size()));
     return back(results, values.size());
   }
   std::uint64_t averaged(const std::vector<float>& volumes, const std::vector<float>& weights, const grid& g) {

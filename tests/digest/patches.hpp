@@ -14,9 +14,12 @@
 
 #include <cstdio>
 
+#include "support/move_lists.hpp"
+
 namespace digest_test {
 
 using namespace suture;
+using support::move_lists;
 
 // Ragged label maps with six values, of which five are declared, and images of two channels.
 struct patch_cases {
@@ -118,15 +121,6 @@ inline std::uint64_t digest_of(const std::vector<box_result>& boxes) {
     for (const double v : {b.visible, b.converged ? 1.0 : 0, b.valid ? 1.0 : 0}) words.push_back(v);
   }
   return digest_of(words);
-}
-
-// Lists of points or boxes, the way that their results say.
-template <class Executor, class Plan, class T, class Result>
-void move(const Executor& exec, const Plan& plan, const ragged<T>& lists, std::span<Result> results) {
-  if constexpr (suture::detail::goes_to_source<Result>)
-    to_source(exec, plan, lists, results);
-  else
-    to_output(exec, plan, lists, results);
 }
 
 inline void print(const char* name, std::uint64_t digest) {
