@@ -340,7 +340,6 @@ private:
       SUTURE_UNROLL
       for (int channel = 0; channel < 3; ++channel, to += step) *to = v.c[channel];
     } else {
-      if (binding_type<B>::is_label) ahead = nullptr;
       const auto* from = at.template from<B>();
       const auto one = [&](std::int32_t channel) {
         *to = pair<B>::at(r.sample, r.in[B], from, c, number, channel, z, y, x, rule, ahead);
