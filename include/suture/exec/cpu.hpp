@@ -147,7 +147,10 @@ void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples, 
           } else {
             for (std::int32_t z = z0; z < z1; ++z) {
               z + 2 < z1 ? walk.expect(2, 0, 0) : walk.expect(2 - depth, next_y, next_x);
-              for (std::int32_t y = y0; y < y1; ++y) visit(walk, z, y, x0);
+              for (std::int32_t y = y0; y < y1; ++y) {
+                walk.expect_output(y, {y0, y1});
+                visit(walk, z, y, x0);
+              }
             }
           }
         }

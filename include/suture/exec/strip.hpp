@@ -107,11 +107,24 @@ public:
     is_spread_ = true;
   }
 
-  // Says how far away the strip is that is worth fetching by now.
+  // Says how far away the strip is that is worth fetching by now. Along z and y rounded as the walk goes: what lies
+  // behind has been read already.
   void expect(std::int32_t z, std::int32_t y, std::int32_t x) {
     const fixed_map& map = sample_.map;
-    for (int k = 0; k < 3; ++k)
-      ahead_[k] = whole(scaled(map.linear[k][0], z) + scaled(map.linear[k][1], y) + scaled(map.linear[k][2], x));
+    for (int k = 0; k < 3; ++k) {
+      const bool upwards = k < 2 && whole(map.linear[k][k]) >= 0;
+      ahead_[k] = whole(scaled(map.linear[k][0], z) + scaled(map.linear[k][1], y) + scaled(map.linear[k][2], x) +
+                        (upwards ? (std::uint64_t{1} << fixed_fraction_bits) - 1 : 0));
+    }
+  }
+  // The same of the output, whose rows rows[0] .. rows[1] - 1 are written plane by plane, y of them next.
+  void expect_output(std::int32_t y, const std::int32_t (&rows)[2]) {
+    const bool in_plane = y + 2 < rows[1];
+    output_ahead_[0] = in_plane ? 0 : 1;
+    output_ahead_[1] = in_plane ? 2 : 2 - (rows[1] - rows[0]);
+  }
+  std::int64_t output_ahead(const std::int64_t (&stride)[3]) const {
+    return output_ahead_[0] * stride[0] + output_ahead_[1] * stride[1];
   }
   // From the voxels of this one to about those, in elements of the source.
   std::int64_t ahead(const std::int64_t (&stride)[3]) const {
@@ -293,7 +306,7 @@ private:
 
   const item<Pipeline>& sample_;
   std::int32_t x0_, z_ = 0, y_ = -1;
-  std::int32_t ahead_[3] = {};
+  std::int32_t ahead_[3] = {}, output_ahead_[2] = {0, 2};
   bool is_spread_ = true;
   std::int32_t x_[width];
   std::uint64_t position_[3];                                    // of x = 0

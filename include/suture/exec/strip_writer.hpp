@@ -202,6 +202,14 @@ SUTURE_INLINE void finish_labels(const Evaluator& e, const typename Evaluator::r
   }
 }
 
+// Asks for the strip of the output that is soon to be written; it need not begin with a line of the cache.
+template <class Strip, class Out>
+SUTURE_INLINE void prefetch_output(const Strip& s, const Out* to, const std::int64_t (&stride)[3]) {
+  const Out* const next = to + s.output_ahead(stride);
+  __builtin_prefetch(next, 1);
+  __builtin_prefetch(next + (strip_width - 1) * stride[2], 1);
+}
+
 // Writes every channel of one bound pair for the strip at (z, y, x0), or hands it to the stages behind.
 template <std::size_t B, class Evaluator, class Strip, class Stages>
 void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t number, Strip& s,
@@ -215,7 +223,7 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
   const target_tensor& out = r.out[B];
   const int count = std::min(strip_width, r.sample.extents[2] - x0);
   Out* to = static_cast<Out*>(out.data) + z * out.stride[0] + y * out.stride[1] + x0 * out.stride[2];
-  if constexpr (P::has_geometry) __builtin_prefetch(to + 2 * out.stride[1], 1);
+  if constexpr (P::has_geometry) prefetch_output(s, to, out.stride);
   if constexpr (pair::is_colour) {
     float v[3][strip_width];
     pixels_of_strip<P, In>(s, r.sample, in, number, e.rule.border, z, y, x0, v);
