@@ -15,6 +15,12 @@
 namespace suture::detail {
 
 inline constexpr int strip_width = 32;
+// Floats of the widest register, at least those of AVX2.
+#if defined(__AVX512F__)
+inline constexpr int float_lanes = 16;
+#else
+inline constexpr int float_lanes = 8;
+#endif
 // Of arrays that whole registers are read from: none of those lies across two lines of the cache.
 inline constexpr std::size_t lane_alignment = 64;
 

@@ -146,20 +146,21 @@ SUTURE_INLINE __m128i half_register_of(const T* p, const Offset* offset) {
 }
 #endif
 
-// Elements U of a strip at p[row] + offset.
-template <class U, std::size_t Rows, class T, class Offset, class To>
+// Elements U at p[row] + offset, of the `Count` lanes from `begin` on.
+template <class U, int Count = strip_width, std::size_t Rows, class T, class Offset, class To>
 SUTURE_INLINE void gather_rows(const T* const (&p)[Rows], const Offset (&offsets)[strip_width],
-                               To (&out)[Rows][strip_width]) {
+                               To (&out)[Rows][strip_width], int begin = 0) {
 #if defined(__AVX2__) && !defined(__CUDACC__)
   // Each row in whole registers, as wide as any that will read them: a load would have to wait for narrower stores.
   // Rows take turns, so that an offset is read once.
   constexpr int lanes = 16 / sizeof(U);
 #if defined(__AVX512F__)
-  constexpr int parts = lanes * 4 <= strip_width ? 4 : 2;
+  constexpr int parts = lanes * 4 <= Count ? 4 : 2;
 #else
   constexpr int parts = 2;
 #endif
-  for (int first = 0; first < strip_width; first += parts * lanes) {
+  static_assert(Count % (parts * lanes) == 0);
+  for (int first = begin; first < begin + Count; first += parts * lanes) {
     __m128i part[parts][Rows];
     SUTURE_UNROLL
     for (int i = 0; i < parts; ++i) {
@@ -181,19 +182,19 @@ SUTURE_INLINE void gather_rows(const T* const (&p)[Rows], const Offset (&offsets
     }
   }
 #else
-  for (int l = 0; l < strip_width; ++l)
+  for (int l = begin; l < begin + Count; ++l)
     for (std::size_t row = 0; row < Rows; ++row) std::memcpy(&out[row][l], p[row] + offsets[l], sizeof(U));
 #endif
 }
 
 // The 2 x 2 x 2 taps of a strip, whose first voxels lie at data + offset: rows (z, y), (z, y + 1), (z + 1, y),
 // (z + 1, y + 1).
-template <class T, class Offset>
+template <int Count = strip_width, class T, class Offset>
 SUTURE_INLINE void load_pairs(const T* data, const Offset (&offset)[strip_width], const std::int64_t (&stride)[3],
-                              pair_of<T> (&pairs)[4][strip_width]) {
+                              pair_of<T> (&pairs)[4][strip_width], int begin = 0) {
   const T* const rows[4] = {data, data + stride[1], data + stride[0], data + (stride[0] + stride[1])};
-  if (stride[2] == 1) return gather_rows<pair_of<T>>(rows, offset, pairs);
-  for (int l = 0; l < strip_width; ++l)
+  if (stride[2] == 1) return gather_rows<pair_of<T>, Count>(rows, offset, pairs, begin);
+  for (int l = begin; l < begin + Count; ++l)
     for (int row = 0; row < 4; ++row)
       pairs[row][l] = make_pair_of(rows[row][offset[l]], rows[row][offset[l] + stride[2]]);
 }
@@ -211,12 +212,12 @@ SUTURE_INLINE void prefetch_ahead(const strip<Pipeline>& s, const T* data, const
   for (int l = 0; l < strip_width; l += Step) __builtin_prefetch(p + offset[l]);
 }
 
-// Pairs to interpolated values in one loop over the lanes.
-template <class I, class T, class Pack>
+// Pairs to interpolated values in one loop over `Count` lanes.
+template <class I, class T, int Count, class Pack>
 SUTURE_INLINE void blend_pairs(const float (&fraction)[3][strip_width], const Pack& taps,
-                               const pair_of<T> (&pairs)[4][strip_width], float (&out)[strip_width]) {
+                               const pair_of<T> (&pairs)[4][strip_width], float (&out)[strip_width], int begin) {
   const Pack functors = taps;
-  for (int l = 0; l < strip_width; ++l) {
+  for (int l = begin; l < begin + Count; ++l) {
     float wz[2], wy[2], wx[2], planes[2];
     I::weights(fraction[0][l], wz);
     I::weights(fraction[1][l], wy);
@@ -252,8 +253,19 @@ SUTURE_INLINE void sample_inside(const strip<Pipeline>& s, const T* data, const 
   if constexpr (I::taps == 2) {
     alignas(lane_alignment) pair_of<T> pairs[4][strip_width];
     prefetch_ahead<4>(s, data, offset, stride);
-    load_pairs(data, offset, stride, pairs);
-    blend_pairs<I, T>(s.fraction_of, taps, pairs, out);
+    if (stride[2] != 1) {
+      load_pairs(data, offset, stride, pairs);
+      blend_pairs<I, T, strip_width>(s.fraction_of, taps, pairs, out, 0);
+      return;
+    }
+    // Where both take long by turns, so that the processor loads the pairs of some lanes while it blends those of others.
+    constexpr int count = sizeof(T) == 2 ? float_lanes : strip_width;
+    const T* const rows[4] = {data, data + stride[1], data + stride[0], data + (stride[0] + stride[1])};
+    SUTURE_KEEP_LOOP
+    for (int begin = 0; begin < strip_width; begin += count) {
+      gather_rows<pair_of<T>, count>(rows, offset, pairs, begin);
+      blend_pairs<I, T, count>(s.fraction_of, taps, pairs, out, begin);
+    }
   } else {
     combine_lanes<I>(s.fraction_of, out, [&](int a, int b, float(&v)[I::taps][strip_width]) {
       for (int j = 0; j < I::taps; ++j) {
