@@ -110,7 +110,7 @@ private:
   template <std::size_t B>
   void prefetch_next(std::int32_t channel, std::int32_t z, std::int32_t y) const {
     const bool is_last = y1_ == r_.sample.extents[1];
-    const auto* const next = row<B>(channel, is_last ? z + brick_depth : z, is_last ? y - y0_ : y + brick_rows);
+    const auto* const next = row<B>(channel, is_last ? z + (z1_ - z0_) : z, is_last ? y - y0_ : y + brick_rows);
     const std::int64_t step = direction_ * r_.in[B].stride[2];
     constexpr auto line = static_cast<std::int32_t>(64 / sizeof(*next));
     for (std::int32_t x = 0; x < r_.sample.extents[2] + line; x += line) __builtin_prefetch(next + x * step, 0, 2);

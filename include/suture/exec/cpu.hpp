@@ -84,12 +84,18 @@ template <bool WithLabels, class Evaluator, class Stages>
 void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples, Stages& stages) {
   using P = typename Evaluator::pipeline_type;
   // Bricks of rows, where nothing is sampled as memory lies.
-  constexpr std::int32_t depth = P::has_geometry ? brick_depth : 1, rows = P::has_geometry ? brick_rows : 64;
+  constexpr std::int32_t rows = P::has_geometry ? brick_rows : 64;
+  std::int32_t depth = P::has_geometry ? brick_depth : 1;
   std::vector<std::int64_t> first(samples + 1, 0);
-  for (std::size_t i = 0; i < samples; ++i) {
-    const auto& n = evaluate.records[i].sample.extents;
-    first[i + 1] = first[i] + static_cast<std::int64_t>((n[0] + depth - 1) / depth) * ((n[1] + rows - 1) / rows);
-  }
+  const auto cut = [&] {
+    for (std::size_t i = 0; i < samples; ++i) {
+      const auto& n = evaluate.records[i].sample.extents;
+      first[i + 1] = first[i] + static_cast<std::int64_t>((n[0] + depth - 1) / depth) * ((n[1] + rows - 1) / rows);
+    }
+  };
+  cut();
+  const int threads = thread_count(exec.threads);
+  for (; threads > 1 && depth > least_brick_depth && first.back() < 8 * threads; cut()) depth /= 2;
   parallel_for(exec.threads, first.back(), [&](std::int64_t brick) {
     const auto i = static_cast<std::size_t>(std::upper_bound(first.begin(), first.end(), brick) - first.begin() - 1);
     const auto& r = evaluate.records[i];

@@ -6,6 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
 
 #include "../core/error.hpp"
 
@@ -19,6 +22,15 @@ struct cpu {
 };
 
 namespace detail {
+
+inline int thread_count(int threads) {
+#if defined(_OPENMP)
+  return threads > 0 ? threads : omp_get_max_threads();
+#else
+  (void)threads;
+  return 1;
+#endif
+}
 
 // f(i) for i in [0, n), in any order, on any thread.
 template <class F>
