@@ -15,11 +15,14 @@
 namespace suture::detail {
 
 inline constexpr int strip_width = 32;
-// Floats of the widest register, at least those of AVX2.
-#if defined(__AVX512F__)
-inline constexpr int float_lanes = 16;
+// Lanes of a strip that one step treats before the next step begins with them, where steps take turns: as many floats
+// as a register holds. clang vectorises no loop as short as that.
+#if defined(__clang__)
+inline constexpr int lanes_by_turns = strip_width;
+#elif defined(__AVX512F__)
+inline constexpr int lanes_by_turns = 16;
 #else
-inline constexpr int float_lanes = 8;
+inline constexpr int lanes_by_turns = 8;
 #endif
 // Of arrays that whole registers are read from: none of those lies across two lines of the cache.
 inline constexpr std::size_t lane_alignment = 64;

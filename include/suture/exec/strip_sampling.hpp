@@ -259,7 +259,7 @@ SUTURE_INLINE void sample_inside(const strip<Pipeline>& s, const T* data, const 
       return;
     }
     // Where both take long by turns, so that the processor loads pairs of some lanes while it blends those of others.
-    constexpr int count = sizeof(T) == 2 ? float_lanes : strip_width;
+    constexpr int count = sizeof(T) == 2 ? lanes_by_turns : strip_width;
     const T* const rows[4] = {data, data + stride[1], data + stride[0], data + (stride[0] + stride[1])};
     SUTURE_KEEP_LOOP
     for (int begin = 0; begin < strip_width; begin += count) {
