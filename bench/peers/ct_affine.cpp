@@ -40,8 +40,8 @@ int main(int argc, char** argv) try {
   };
   const suture::grid out_grid = plan().output_grid(0);
   const auto voxels = static_cast<std::size_t>(out_grid.voxels());
-  std::vector<suture::half> image_out(voxels);
-  std::vector<std::uint8_t> labels_out(voxels);
+  peers::batch_memory<suture::half> image_out(voxels);
+  peers::batch_memory<std::uint8_t> labels_out(voxels);
   const auto from = suture::contiguous<const std::int16_t>(image_in.data(), volume);
   const auto labels_from = suture::contiguous<const std::uint8_t>(labels_in.data(), volume);
   const auto to = suture::contiguous(image_out.data(), out_grid);

@@ -95,8 +95,8 @@ int main(int argc, char** argv) try {
 
   const suture::grid out_grid = p.plan(0).output_grid(0);
   const auto voxels = static_cast<std::size_t>(out_grid.voxels());
-  std::vector<suture::half> image_out(voxels);
-  std::vector<std::uint8_t> labels_out(voxels);
+  peers::batch_memory<suture::half> image_out(voxels);
+  peers::batch_memory<std::uint8_t> labels_out(voxels);
   const auto image_in = suture::contiguous<const std::int16_t>(p.image.data(), p.volume);
   const auto labels_in = suture::contiguous<const std::uint8_t>(p.labels.data(), p.volume);
   const auto image_view = suture::contiguous(image_out.data(), out_grid);

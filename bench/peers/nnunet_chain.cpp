@@ -33,9 +33,9 @@ int main(int argc, char** argv) try {
 
   const std::vector from{suture::contiguous(image_in.data(), volume)};
   const std::vector labels_from{suture::contiguous(labels_in.data(), volume)};
-  std::vector<float> image_out(static_cast<std::size_t>(side * side * side));
-  std::vector<std::int8_t> labels_out(image_out.size());
-  std::vector<std::vector<std::int8_t>> smaller_out;
+  peers::batch_memory<float> image_out(static_cast<std::size_t>(side * side * side));
+  peers::batch_memory<std::int8_t> labels_out(image_out.size());
+  std::vector<peers::batch_memory<std::int8_t>> smaller_out;
   for (const auto& scale : scales) {
     const suture::extent3 n = level_extents(shape.patch, scale);
     smaller_out.emplace_back(static_cast<std::size_t>(n[0] * n[1] * n[2]));

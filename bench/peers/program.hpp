@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <fstream>
 #include <iostream>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,18 @@ inline double seconds(clockid_t clock) {
   clock_gettime(clock, &t);
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
+
+// Memory of a batch, which begins with a line of the cache as that of PyTorch does.
+template <class T>
+struct batch_allocator {
+  using value_type = T;
+  static constexpr std::align_val_t alignment{64};
+  T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), alignment)); }
+  void deallocate(T* p, std::size_t) { ::operator delete(p, alignment); }
+  friend bool operator==(batch_allocator, batch_allocator) { return true; }
+};
+template <class T>
+using batch_memory = std::vector<T, batch_allocator<T>>;
 
 template <class T>
 std::vector<T> read_raw(const std::string& path, std::int64_t voxels) {
