@@ -130,6 +130,25 @@ TEST(Layout, StreamsSideBySide) {
     EXPECT_EQ(to_words(row.first(l)), to_words(alone.block(0)));
     EXPECT_EQ(row.first_word(l), alone.block(0)[0]);
   }
+  for (const std::uint16_t purpose : std::initializer_list<std::uint16_t>{1, 3, 1, 0})
+    for (const int l : {5, 0, 15}) {
+      const stream alone({.seed = seed, .epoch = 7, .sample = samples[l], .operation = 3, .purpose = purpose});
+      EXPECT_EQ(to_words(row.of_purpose(purpose, l).state()), to_words(alone.state()));
+      EXPECT_EQ(draws(row, l).field(purpose).uniform(9), suture::random_field(alone).uniform(9));
+    }
+}
+
+// As a plan draws, and by itself.
+TEST(Layout, DrawsOfAPlan) {
+  const std::uint64_t samples[16] = {42, 0, 1, 0xffffffffu, 1ull << 40, 7, 42, 43, 44, 45, 46, 47, 48, 49, 50, ~0ull};
+  suture::planned_streams row;
+  row.make({.seed = seed, .epoch = 7, .operation = 3}, samples);
+  for (int l = 0; l < 16; ++l) {
+    draws planned(row, l), alone(seed, 7, samples[l], 3);
+    alone.uniform(0, 1);
+    for (int i = 0; i < 80; ++i) ASSERT_EQ(planned.uniform(-1, 2), alone.uniform(-1, 2));
+    ASSERT_EQ(planned.mixture(.5f, 3), alone.mixture(.5f, 3));
+  }
 }
 
 // However far ahead the words are made, and whatever is left out.

@@ -34,7 +34,7 @@ inline std::uint64_t to_fixed(double x) {
 #endif
 }
 
-inline fixed_map to_fixed(const affine_map& a) {
+SUTURE_INLINE fixed_map to_fixed(const affine_map& a) {
   fixed_map f{};
   for (int i = 0; i < 3; ++i) {
     for (int j = 0; j < 3; ++j) f.linear[i][j] = to_fixed(a.linear[i][j]);

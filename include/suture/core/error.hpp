@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "config.hpp"
+
 namespace suture {
 
 // Thrown before anything is launched. what() reads "suture: OPERATION: sample N: MESSAGE".
@@ -23,7 +25,7 @@ struct site {
 };
 
 template <class... Parts>
-[[noreturn]] void fail(const site& where, const Parts&... parts) {
+[[noreturn]] SUTURE_APART void fail(site where, Parts... parts) {
   std::ostringstream text;
   text << "suture: " << where.operation;
   if (where.sample >= 0) text << ": sample " << where.sample;
@@ -33,7 +35,7 @@ template <class... Parts>
 }
 
 template <class... Parts>
-void require(bool ok, const site& where, const Parts&... parts) {
+SUTURE_INLINE void require(bool ok, const site& where, const Parts&... parts) {
   if (!ok) fail(where, parts...);
 }
 

@@ -5,7 +5,6 @@
 
 #include <cfloat>
 #include <cmath>
-#include <cstring>
 
 #include "error.hpp"
 #include "fields.hpp"
@@ -59,7 +58,8 @@ inline bool sound(const grid& g) {
   return good && voxels <= std::uint64_t{1} << 56;
 }
 
-inline void explain_unsound(const grid& g, const site& where) {
+// What is wrong with a grid, if anything is.
+SUTURE_APART inline void check_apart(const grid& g, const site& where) {
   std::int64_t voxels = 1;
   for (int k = 0; k < 3; ++k) {
     require(g.extents[k] > 0, where, "extents ", g.extents, " must be positive");
@@ -73,14 +73,6 @@ inline void explain_unsound(const grid& g, const site& where) {
             " must be positive and finite");
     require(std::isfinite(g.origin[k]), where, "origin ", g.origin, " must be finite");
   }
-}
-
-}  // namespace detail
-
-// `known`, where given, is a grid that has passed: its direction is not looked at again.
-inline void check(const grid& g, const site& where, const grid* known = nullptr) {
-  if (!detail::sound(g)) detail::explain_unsound(g, where);
-  if (known && std::memcmp(&g.direction, &known->direction, sizeof g.direction) == 0) return;
   for (int i = 0; i < 3; ++i)
     for (int j = 0; j < 3; ++j) {
       double dot = 0;
@@ -88,6 +80,26 @@ inline void check(const grid& g, const site& where, const grid* known = nullptr)
       require(std::abs(dot - (i == j ? 1 : 0)) < 1e-3, where, "direction is not orthonormal: columns ", i, " and ", j,
               " have inner product ", dot);
     }
+}
+
+// But for the sense of whole axes. By bits, and without a branch: chance may have turned an axis.
+inline bool same_axes(const matrix3& a, const matrix3& b) {
+  std::uint64_t difference = 0;
+  for (int j = 0; j < 3; ++j) {
+    std::uint64_t changed[3];
+    for (int i = 0; i < 3; ++i)
+      changed[i] = __builtin_bit_cast(std::uint64_t, a[i][j]) ^ __builtin_bit_cast(std::uint64_t, b[i][j]);
+    difference |= changed[0] << 1 | (changed[0] ^ changed[1]) | (changed[0] ^ changed[2]);
+  }
+  return difference == 0;
+}
+
+}  // namespace detail
+
+// `known`, where given, is a grid that has passed: its axes are not looked at again.
+inline void check(const grid& g, const site& where, const grid* known = nullptr) {
+  if (known && detail::sound(g) && detail::same_axes(g.direction, known->direction)) return;
+  detail::check_apart(g, where);
 }
 
 }  // namespace suture

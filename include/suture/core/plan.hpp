@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <new>
 #include <optional>
 #include <ranges>
-#include <variant>
 #include <vector>
 
 #include "binding.hpp"
@@ -43,16 +43,30 @@ constexpr int kind_of() {
     return -1;
 }
 
-// What a plan keeps of an operation for one sample. Of a random one that moves voxels: what it drew or, where it is
-// off, the grid it would have been drawn on. Those of values are drawn again when somebody asks.
+// Room for a T that is made later, where it stays. What is written number by number and then copied whole, in larger
+// pieces, waits until all of it has arrived in the cache.
+template <class T>
+union room {
+  room() {}
+  T value;
+};
+// Makes what `make` returns in the place of `old`.
+template <class T, class Make>
+T& make_at(T& old, const Make& make) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  return *::new (static_cast<void*>(&old)) T(make());
+}
+
+// What a plan keeps of an operation for one sample: of a random one that moves voxels, the grid it is drawn on. What
+// was drawn is drawn again when somebody asks.
 struct nothing_kept {};
 template <class Op>
-struct kept_drawing {
+struct kept_grid {
   using type = nothing_kept;
 };
 template <random_operation Op>
-requires(role_of<Op>() != role::value) struct kept_drawing<Op> {
-  using type = std::variant<std::monostate, grid, drawing<drawn_t<Op>>>;
+requires(role_of<Op>() != role::value) struct kept_grid<Op> {
+  using type = room<grid>;
 };
 template <class Op>
 struct changed_drawing {
@@ -134,14 +148,12 @@ public:
     read_rule(every);
     if constexpr (changes<Change>) changed_.resize(batch.size());
     samples_.reserve(batch.size());
-    rows_type rows;
+    stream_rows rows;
     for (std::size_t i = 0; i < batch.size(); ++i) {
       if (i % lanes == 0) make_rows(rows, i, every);
       const site where{"plan", static_cast<std::int64_t>(i)};
       check(batch[i], where, i > 0 ? &batch[i - 1] : nullptr);
-      sample_plan& p = samples_.emplace_back(batch[i]);
-      plan_sample(i, p, rows, change, every);
-      finish(where, p.item, p.geometry);
+      plan_sample(i, batch[i], samples_.emplace_back(batch[i]), rows, change, every);
     }
   }
 
@@ -174,11 +186,7 @@ public:
     using D = drawing<drawn_t<operation_type<I>>>;
     if (!changed_.empty()) return D(*get<I>(changed_[i]));
     const grid* on = I < pipeline_type::begin ? &source_grid(i) : &output_grid(i);
-    if constexpr (pipeline_type::roles[I] != role::value) {
-      const auto& kept = get<I>(samples_[i].kept);
-      if (const D* made = std::get_if<D>(&kept)) return *made;
-      on = &std::get<grid>(kept);
-    }
+    if constexpr (pipeline_type::roles[I] != role::value) on = &get<I>(samples_[i].kept).value;
     draws random(seed(), epoch(), sample_id(i), id_of<I>);
     const bool fires = random.bernoulli(op.probability);
     return draw(op, random, fires, *on, {name_of<operation_type<I>>(), static_cast<std::int64_t>(i)});
@@ -194,18 +202,28 @@ private:
   template <class Change>
   static constexpr bool changes = !std::is_same_v<Change, detail::no_change>;
 
+  // The streams of the random operations for some samples in a row.
+  static constexpr std::size_t lanes = 16;
+  using stream_rows = std::array<planned_streams, random_before<sizeof...(Ops)>>;
+
   struct sample_plan {
     explicit sample_plan(const grid& g) : geometry(g) {}
     item_type item;
     detail::sample_geometry geometry;
-    pack<typename detail::kept_drawing<Ops>::type...> kept;
+    pack<typename detail::kept_grid<Ops>::type...> kept;
   };
 
-  // The streams of the random operations for some samples in a row.
-  static constexpr std::size_t lanes = 16;
-  using rows_type = std::array<stream_row<lanes>, random_before<sizeof...(Ops)>>;
+  // One sample on its way through the operations: the grid so far lies in the step that made it.
+  struct walk {
+    std::size_t i;
+    sample_plan& p;
+    stream_rows& rows;
+    const grid* on;
+    detail::room<geometry_step> steps[sizeof...(Ops)];
+  };
+
   template <std::size_t... I>
-  void make_rows(rows_type& rows, std::size_t first, std::index_sequence<I...>) const {
+  void make_rows(stream_rows& rows, std::size_t first, std::index_sequence<I...>) const {
     std::uint64_t ids[lanes];
     for (std::size_t l = 0; l < lanes; ++l) ids[l] = first + l < ids_.size() ? ids_[first + l] : 0;
     const auto one = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
@@ -224,9 +242,12 @@ private:
   }
 
   template <class Change, std::size_t... I>
-  void plan_sample(std::size_t i, sample_plan& p, const rows_type& rows, const Change& change,
+  void plan_sample(std::size_t i, const grid& source, sample_plan& p, stream_rows& rows, const Change& change,
                    std::index_sequence<I...>) {
-    (plan_operation<I>(get<I>(operations_.operations), i, p, rows, change), ...);
+    walk w{i, p, rows, &source, {}};
+    (plan_operation<I>(get<I>(operations_.operations), w, change), ...);
+    finish({"plan", static_cast<std::int64_t>(i)}, p.item, p.geometry, *w.on);
+    p.geometry.output = *w.on;
   }
 
   template <class Op>
@@ -244,63 +265,61 @@ private:
   // Draws one operation for one sample and files it by its role. What would be off is not drawn but for the first
   // sample, which shows what is wrong with a recipe whatever chance has in store.
   template <std::size_t I, class Op, class Change>
-  void plan_operation(const Op& op, std::size_t i, sample_plan& p, const rows_type& rows, const Change& change) {
-    const site where{name_of<Op>(), static_cast<std::int64_t>(i)};
+  void plan_operation(const Op& op, walk& w, const Change& change) {
+    const site where{name_of<Op>(), static_cast<std::int64_t>(w.i)};
     if constexpr (detail::is_sampling<Op>::value) {
       return;
     } else if constexpr (random_operation<Op>) {
-      require(op.probability >= 0 && op.probability <= 1, where, "probability ", op.probability, " is not in [0, 1]");
-      const auto& row = rows[random_before<I>];
-      const int lane = static_cast<int>(i % lanes);
+      if (w.i == 0)
+        require(op.probability >= 0 && op.probability <= 1, where, "probability ", op.probability, " is not in [0, 1]");
+      auto& row = w.rows[random_before<I>];
+      const int lane = static_cast<int>(w.i % lanes);
       const bool fires = unit_half_open(row.first_word(lane)) < op.probability;
+      if constexpr (pipeline_type::roles[I] != role::value) get<I>(w.p.kept).value = *w.on;
       if constexpr (pipeline_type::roles[I] != role::deformation && !changes<Change>) {
         const bool acts = settings_.evaluation ? has_evaluation<Op> : fires;
-        if (!acts && i > 0) {
-          if constexpr (pipeline_type::roles[I] == role::value)
-            clear(slot<I>(p.item));
-          else
-            get<I>(p.kept).template emplace<grid>(p.geometry.output);
+        if (!acts && w.i > 0) {
+          if constexpr (pipeline_type::roles[I] == role::value) clear(slot<I>(w.p.item));
           return;
         }
       }
-      draws random({seed(), epoch(), sample_id(i), id_of<I>, 0}, row[lane], row.first(lane));
-      auto made = draw(op, random, fires, p.geometry.output, where);
+      draws random(row, lane);
+      auto made = draw(op, random, fires, *w.on, where);
       if constexpr (changes<Change>) {
-        change.template operator()<I>(made, i);
-        get<I>(changed_[i]).emplace(made);
-      } else if constexpr (pipeline_type::roles[I] != role::value) {
-        get<I>(p.kept).template emplace<decltype(made)>(made);
+        change.template operator()<I>(made, w.i);
+        get<I>(changed_[w.i]).emplace(made);
       }
-      file<I>(made.parameters, made.on, where, p.item, p.geometry);
+      file<I>(made.parameters, made.on, where, w);
     } else {
-      file<I>(op, true, where, p.item, p.geometry);
+      file<I>(op, true, where, w);
     }
   }
 
   template <std::size_t I, class D>
-  void file(const D& op, bool on, const site& where, item_type& out, detail::sample_geometry& geometry) {
+  void file(const D& op, bool on, const site& where, walk& w) {
     constexpr role r = pipeline_type::roles[I];
+    detail::sample_geometry& geometry = w.p.geometry;
     if constexpr (r == role::geometry) {
       if (!on) return;
-      const geometry_step step = op.step(geometry.output, where);
-      check(step.output, where, &geometry.output);
-      affine_map& inner = geometry.deformed ? geometry.to_deformed : geometry.to_source;
-      inner = composed(inner, step.pull);
-      geometry.output = step.output;
+      const geometry_step& step = detail::make_at(w.steps[I].value, [&] { return op.step(*w.on, where); });
+      affine_map& map = geometry.deformed ? geometry.to_deformed : geometry.to_source;
+      map = composed(map, step.pull);
+      check(step.output, where, w.on);
+      w.on = &step.output;
     } else if constexpr (inverse_operation<D>) {
-      const detail::sample_geometry undone = op.undone(geometry.output, where);
+      const detail::sample_geometry undone = op.undone(*w.on, where);
       check(undone.output, where);
-      geometry.output = undone.output;
+      w.on = &(w.steps[I].value.output = undone.output);
       geometry.to_source = geometry.to_source * undone.to_source;
       geometry.to_deformed = undone.to_deformed;
       geometry.drawn = undone.drawn;
       geometry.deformed = undone.deformed;
       geometry.inverted = true;
     } else if constexpr (r == role::deformation) {
-      geometry.drawn = op.deform(geometry.output, where);
+      detail::make_at(geometry.drawn, [&] { return op.deform(*w.on, where); });
       geometry.deformed = on;
     } else {
-      store_functor(slot<I>(out), detail::prepared(op, geometry.output, where), on);
+      fill(slot<I>(w.p.item), on, [&] { return detail::prepared(op, *w.on, where); });
     }
   }
 
@@ -319,13 +338,13 @@ private:
   static void clear(switched<F>& slot) {
     std::memset(static_cast<void*>(&slot), 0, sizeof slot);
   }
-  template <class F>
-  static void store_functor(F& slot, const F& functor, bool) {
-    slot = functor;
+  template <class F, class Make>
+  static void fill(F& slot, bool, const Make& make) {
+    detail::make_at(slot, make);
   }
-  template <class F>
-  static void store_functor(switched<F>& slot, const F& functor, bool on) {
-    slot = {functor, on ? 1u : 0u};
+  template <class F, class Make>
+  static void fill(switched<F>& slot, bool on, const Make& make) {
+    detail::make_at(slot, [&] { return switched<F>{make(), on ? 1u : 0u}; });
   }
 
   // No output voxel may map too far away; an affine map is at its furthest at a corner.
@@ -348,13 +367,17 @@ private:
     }
   }
 
-  void finish(const site& where, item_type& out, const detail::sample_geometry& geometry) {
-    const grid& target = geometry.output;
-    for (int k = 0; k < 3; ++k) out.extents[k] = static_cast<std::int32_t>(target.extents[k]);
-    affine_map map = geometry.to_source;
-    if constexpr (pipeline_type::has_deformation) map = composed(map, geometry.to_deformed);
+  static void set_map(const affine_map& map, const site& where, const grid& target, item_type& out) {
     check_reach(map, target, where);
-    out.map = to_fixed(map);
+    detail::make_at(out.map, [&] { return to_fixed(map); });
+  }
+
+  void finish(const site& where, item_type& out, const detail::sample_geometry& geometry, const grid& target) {
+    for (int k = 0; k < 3; ++k) out.extents[k] = static_cast<std::int32_t>(target.extents[k]);
+    if constexpr (pipeline_type::has_deformation)
+      set_map(composed(geometry.to_source, geometry.to_deformed), where, target, out);
+    else
+      set_map(geometry.to_source, where, target, out);
     const auto& row = out.map.linear[0];
     bool planar = geometry.source.extents[0] == 1 && target.extents[0] == 1 && out.map.offset[0] == 0 && row[1] == 0 &&
                   row[2] == 0;
@@ -365,7 +388,8 @@ private:
     out.planar = planar ? 1u : 0u;
     if constexpr (pipeline_type::has_deformation) {
       auto& c = out.controls;
-      c.to_control = to_fixed(composed(geometry.drawn.to_control, geometry.to_deformed));
+      detail::make_at(c.to_control,
+                      [&] { return to_fixed(composed(geometry.drawn.to_control, geometry.to_deformed)); });
       for (int i = 0; i < 3; ++i)
         for (int j = 0; j < 3; ++j) c.to_source[i][j] = static_cast<float>(geometry.to_source.linear[i][j]);
       if constexpr (pipeline_type::inverts_deformation) invert_controls(c, geometry);

@@ -62,6 +62,7 @@ SUTURE_HD inline constexpr matrix3 diagonal(const point3& d) { return {{{d[0], 0
 
 SUTURE_FN point3 operator*(const matrix3& a, const point3& p) {
   point3 r{};
+  SUTURE_UNROLL
   for (int i = 0; i < 3; ++i) r[i] = fma(a[i][0], p[0], fma(a[i][1], p[1], a[i][2] * p[2]));
   return r;
 }
@@ -126,15 +127,29 @@ SUTURE_HD inline affine_map operator*(const affine_map& outer, const affine_map&
   return {outer.linear * inner.linear, outer(inner.offset)};
 }
 
-SUTURE_HD inline bool is_diagonal(const matrix3& a) {
-  return a[0][1] == 0 && a[0][2] == 0 && a[1][0] == 0 && a[1][2] == 0 && a[2][0] == 0 && a[2][1] == 0;
+// By the bits of what is beside the diagonal, signs of zeros aside.
+inline bool is_diagonal(const matrix3& a) {
+  std::uint64_t beside = 0;
+  for (int i = 0; i < 3; ++i)
+    for (int j = 0; j < 3; ++j)
+      if (i != j) beside |= __builtin_bit_cast(std::uint64_t, a[i][j]);
+  return beside << 1 == 0;
 }
 
 // outer * inner, of which crops, flips and zooms as inner need but a part.
-inline affine_map composed(const affine_map& outer, const affine_map& inner) {
-  if (!is_diagonal(inner.linear)) return outer * inner;
-  return {scaled_columns(outer.linear, {inner.linear[0][0], inner.linear[1][1], inner.linear[2][2]}),
-          outer(inner.offset)};
+SUTURE_INLINE affine_map composed(const affine_map& outer, const affine_map& inner) {
+  const matrix3 &a = outer.linear, &b = inner.linear;
+  const bool scales = is_diagonal(b);
+  affine_map r;
+  SUTURE_UNROLL
+  for (int i = 0; i < 3; ++i) {
+    SUTURE_UNROLL
+    for (int j = 0; j < 3; ++j)
+      r.linear[i][j] = scales ? a[i][j] * b[j][j] : fma(a[i][0], b[0][j], fma(a[i][1], b[1][j], a[i][2] * b[2][j]));
+    r.offset[i] =
+        fma(a[i][0], inner.offset[0], fma(a[i][1], inner.offset[1], fma(a[i][2], inner.offset[2], outer.offset[i])));
+  }
+  return r;
 }
 
 SUTURE_FN affine_map inverse(const affine_map& a) {

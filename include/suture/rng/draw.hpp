@@ -17,6 +17,7 @@ class random_field {
 public:
   random_field() = default;
   SUTURE_FN explicit constexpr random_field(const stream_id& id) : stream_(id) {}
+  explicit random_field(const stream& known) : stream_(known) {}
 
   // In [0, 1), a multiple of 2^-24.
   SUTURE_FN float uniform(std::uint64_t element) const {
@@ -119,9 +120,10 @@ public:
       : id_{seed, epoch, sample, operation, 0}, stream_(id_) {}
 
   // From slot 1 on, where the stream and its first block are known.
-  draws(const stream_id& id, const stream& known, const philox_block& first) : id_(id), stream_(known), slot_(1) {
+  SUTURE_INLINE draws(planned_streams& known, int lane)
+      : stream_(known[lane]), known_(&known), lane_(lane), slot_(1), end_(4) {
+    const philox_block first = known.first(lane);
     for (int i = 0; i < 4; ++i) words_[i] = first.word[i];
-    end_ = 4;
   }
 
   // a (1 - u) + b u, u in [0, 1) a multiple of 2^-24; in [a, b) even where rounding leaves it, a when a == b. One slot.
@@ -158,11 +160,14 @@ public:
   // Uniform in [a, 1) or in [1, b), each with probability 1/2: as often a reduction as an increase. Two slots.
   SUTURE_HD float mixture(float a, float b) {
     const bool reduce = bernoulli(0.5f);
-    return reduce ? uniform(a, 1.0f) : uniform(1.0f, b);
+    return uniform(math::detail::select(reduce, a, 1.0f), math::detail::select(reduce, 1.0f, b));
   }
 
   // The operation's random field number `purpose`, 1 or above. No slot.
   SUTURE_HD constexpr random_field field(std::uint16_t purpose) const {
+#if !defined(__CUDA_ARCH__)
+    if (known_) return random_field(known_->of_purpose(purpose, lane_));
+#endif
     stream_id id = id_;
     id.purpose = purpose;
     return random_field(id);
@@ -200,6 +205,8 @@ private:
 
   stream_id id_;
   stream stream_;
+  planned_streams* known_ = nullptr;
+  int lane_ = 0;
   static constexpr int most_words = 32;
   std::uint32_t slot_ = 0, begin_ = 0, end_ = 0;  // words_ are those of the slots from begin_ to end_
   std::uint32_t words_[most_words];

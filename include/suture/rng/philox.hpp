@@ -51,10 +51,10 @@ SUTURE_FN constexpr philox_block philox4x32(philox_block counter, philox_key key
     return philox4x32<Rounds - 1>(philox_round(counter, key), next_key(key));
 }
 
-// Keys of Lanes counters side by side, word by word.
+// Keys of Lanes counters side by side, word by word, where they lie.
 template <int Lanes>
 struct philox_keys {
-  std::uint32_t word[2][Lanes];
+  const std::uint32_t (&word)[4][Lanes];  // the first two
 };
 
 namespace detail {
@@ -94,27 +94,35 @@ SUTURE_INLINE void philox4x32_lanes(std::uint32_t (&word)[4][Lanes], const Keys&
     };
     const __m512i multiplier_a = _mm512_set1_epi64(0xD2511F53), multiplier_b = _mm512_set1_epi64(0xCD9E8D57);
     const __m512i step[2] = {_mm512_set1_epi64(0x9E3779B9), _mm512_set1_epi64(0xBB67AE85)};
-    for (int l = 0; l < Lanes; l += 8) {
-      __m512i w[4], key[2];
-      for (int i = 0; i < 4; ++i) w[i] = eight_words(&word[i][l]);
-      for (int i = 0; i < 2; ++i) {
+    constexpr int groups = Lanes / 8, key_groups = std::is_same_v<Keys, philox_key> ? 1 : groups;
+    __m512i w[4][groups], key[2][key_groups];
+    for (int i = 0; i < 4; ++i)
+      for (int g = 0; g < groups; ++g) w[i][g] = eight_words(&word[i][8 * g]);
+    for (int i = 0; i < 2; ++i)
+      for (int g = 0; g < key_groups; ++g) {
         if constexpr (std::is_same_v<Keys, philox_key>)
-          key[i] = _mm512_set1_epi64(keys.word[i]);
+          key[i][g] = _mm512_set1_epi64(keys.word[i]);
         else
-          key[i] = eight_words(&keys.word[i][l]);
+          key[i][g] = eight_words(&keys.word[i][8 * g]);
       }
-      for (int round = 0; round < 10; ++round) {
-        const __m512i a = _mm512_maskz_mul_epu32(every_lane, w[0], multiplier_a),
-                      b = _mm512_maskz_mul_epu32(every_lane, w[2], multiplier_b);
-        w[0] = _mm512_ternarylogic_epi64(_mm512_maskz_srli_epi64(every_lane, b, 32), w[1], key[0], exclusive_or);
-        w[1] = b;
-        w[2] = _mm512_ternarylogic_epi64(_mm512_maskz_srli_epi64(every_lane, a, 32), w[3], key[1], exclusive_or);
-        w[3] = a;
-        for (int i = 0; i < 2; ++i) key[i] = _mm512_add_epi32(key[i], step[i]);
+    for (int round = 0; round < 10; ++round) {
+      for (int g = 0; g < groups; ++g) {
+        const __m512i a = _mm512_maskz_mul_epu32(every_lane, w[0][g], multiplier_a),
+                      b = _mm512_maskz_mul_epu32(every_lane, w[2][g], multiplier_b);
+        w[0][g] = _mm512_ternarylogic_epi64(_mm512_maskz_srli_epi64(every_lane, b, 32), w[1][g], key[0][g % key_groups],
+                                            exclusive_or);
+        w[1][g] = b;
+        w[2][g] = _mm512_ternarylogic_epi64(_mm512_maskz_srli_epi64(every_lane, a, 32), w[3][g], key[1][g % key_groups],
+                                            exclusive_or);
+        w[3][g] = a;
       }
-      for (int i = 0; i < 4; ++i)
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(&word[i][l]), _mm512_maskz_cvtepi64_epi32(every_lane, w[i]));
+      for (int i = 0; i < 2; ++i)
+        for (int g = 0; g < key_groups; ++g) key[i][g] = _mm512_add_epi32(key[i][g], step[i]);
     }
+    for (int i = 0; i < 4; ++i)
+      for (int g = 0; g < groups; ++g)
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(&word[i][8 * g]),
+                            _mm512_maskz_cvtepi64_epi32(every_lane, w[i][g]));
     return;
   }
 #elif defined(__AVX2__) && !defined(__CUDACC__)

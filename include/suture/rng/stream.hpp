@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "philox.hpp"
 
@@ -69,33 +70,54 @@ template <int Lanes>
 class stream_row {
 public:
   void make(const stream_id& all_but_sample, const std::uint64_t (&samples)[Lanes]) {
-    for (int l = 0; l < Lanes; ++l) {
-      state_[0][l] = stream::low(samples[l]);
-      state_[1][l] = stream::high(samples[l]);
-      state_[2][l] = all_but_sample.epoch;
-      state_[3][l] = (std::uint32_t{all_but_sample.operation} << 16) | std::uint32_t{all_but_sample.purpose};
-    }
-    philox4x32_lanes(state_, philox_key{{stream::low(all_but_sample.seed), stream::high(all_but_sample.seed)}});
-    philox_keys<Lanes> keys;
-    for (int l = 0; l < Lanes; ++l) {
-      keys.word[0][l] = state_[0][l];
-      keys.word[1][l] = state_[1][l];
-      first_[0][l] = first_[1][l] = 0;
-      first_[2][l] = state_[2][l];
-      first_[3][l] = state_[3][l];
-    }
-    philox4x32_lanes(first_, keys);
+    make_states(all_but_sample, samples, state_);
+    id_ = all_but_sample;
+    for (int l = 0; l < Lanes; ++l) samples_[l] = samples[l];
+    further_purpose_ = all_but_sample.purpose;
+    for (int l = 0; l < Lanes; l += 8)  // in the pieces they were just written in
+      for (int i = 2; i < 4; ++i) std::memcpy(&first_[i][l], &state_[i][l], 8 * sizeof(std::uint32_t));
+    for (int l = 0; l < Lanes; ++l) first_[0][l] = first_[1][l] = 0;
+    philox4x32_lanes(first_, philox_keys<Lanes>{state_});
   }
 
   stream operator[](int lane) const { return stream(block_of(state_, lane)); }
   philox_block first(int lane) const { return block_of(first_, lane); }
   std::uint32_t first_word(int lane) const { return first_[0][lane]; }
 
+  // The stream of another purpose; those of all lanes are made when the first is asked for.
+  stream of_purpose(std::uint16_t purpose, int lane) {
+    if (purpose == id_.purpose) return (*this)[lane];
+    if (purpose != further_purpose_) {
+      stream_id id = id_;
+      id.purpose = purpose;
+      make_states(id, samples_, further_);
+      further_purpose_ = purpose;
+    }
+    return stream(block_of(further_, lane));
+  }
+
 private:
+  static void make_states(const stream_id& all_but_sample, const std::uint64_t (&samples)[Lanes],
+                          std::uint32_t (&state)[4][Lanes]) {
+    for (int l = 0; l < Lanes; ++l) {
+      state[0][l] = stream::low(samples[l]);
+      state[1][l] = stream::high(samples[l]);
+      state[2][l] = all_but_sample.epoch;
+      state[3][l] = (std::uint32_t{all_but_sample.operation} << 16) | std::uint32_t{all_but_sample.purpose};
+    }
+    philox4x32_lanes(state, philox_key{{stream::low(all_but_sample.seed), stream::high(all_but_sample.seed)}});
+  }
   static philox_block block_of(const std::uint32_t (&word)[4][Lanes], int lane) {
     return {{word[0][lane], word[1][lane], word[2][lane], word[3][lane]}};
   }
+  stream_id id_;
+  std::uint64_t samples_[Lanes];
   std::uint32_t state_[4][Lanes], first_[4][Lanes];
+  std::uint16_t further_purpose_;  // that of further_, once it is not id_'s
+  std::uint32_t further_[4][Lanes];
 };
+
+// As a plan makes them.
+using planned_streams = stream_row<16>;
 
 }  // namespace suture

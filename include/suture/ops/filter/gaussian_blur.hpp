@@ -100,7 +100,7 @@ namespace detail {
 // truncate: the radius in sigmas, rounded; 0 for that of the kernel.
 inline void set_sigma(blur_filter& f, int channel, int axis, float sigma, const site& where, float truncate = 0) {
   require(std::isfinite(sigma) && sigma >= 0, where, "sigma ", sigma, " voxels must not be negative");
-  const std::int32_t r = sigma > 0 ? blur_radius(f.kernel, sigma, truncate) : 0;
+  const std::int32_t reach = blur_radius(f.kernel, sigma, truncate), r = sigma > 0 ? reach : 0;
   require(r <= largest_radius, where, "sigma ", sigma, " voxels reaches ", r, " voxels far, at most ", largest_radius,
           " are possible; resample to a coarser grid first");
   f.sigmas[channel][axis] = sigma;
@@ -175,7 +175,7 @@ struct random_gaussian_blur {
       for (float& own : along) own = random.uniform(sigma.low, sigma.high);
       for (int axis = 0; axis < 3; ++axis) {
         const float taken = each == sigma_of::sample ? shared : each == sigma_of::channel ? along[0] : along[axis];
-        result.sigma[channel][axis] = blurred ? taken : 0.0f;
+        result.sigma[channel][axis] = math::detail::select(blurred, taken, 0.0f);
       }
     }
     return result;

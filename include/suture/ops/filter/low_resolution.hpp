@@ -61,8 +61,8 @@ inline void set_zoom(low_resolution_filter& f, int channel, const extent3& patch
   for (int axis = 0; axis < 3; ++axis) {
     const std::int64_t n = patch[axis];
     require(n <= 16384, where, "patch of ", patch, " voxels, at most 16384 along an axis are possible");
-    f.coarse[channel][axis] = zoom[axis] == 1 ? static_cast<std::int32_t>(n) : coarse_extent(n, zoom[axis]);
-    if (f.coarse[channel][axis] != n) f.changes |= 1u << channel;
+    f.coarse[channel][axis] = coarse_extent(n, zoom[axis]);
+    f.changes |= (f.coarse[channel][axis] != n ? 1u : 0u) << channel;
   }
 }
 
@@ -112,7 +112,7 @@ struct random_low_resolution {
     for (int channel = 0; channel < most_channels; ++channel) {
       const bool on = random.bernoulli(channel_probability);
       const float factor = random.uniform(zoom.low, zoom.high);
-      result.zoom[channel] = on ? factor : 1;
+      result.zoom[channel] = math::detail::select(on, factor, 1.0f);
     }
     return result;
   }

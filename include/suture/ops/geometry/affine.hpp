@@ -43,21 +43,11 @@ struct shears {
 
 namespace detail {
 
-// Sine and cosine of an angle in degrees; multiples of 90 are exact.
-inline math::sine_cosine<double> sincos_of_degrees(double degrees) {
+// Sine and cosine of an angle in degrees, at most 1e9; multiples of 90 are exact.
+SUTURE_INLINE math::sine_cosine<double> sincos_of_degrees(double degrees) {
   const double quarters = std::floor(fma(degrees, 1.0 / 90, 0.5));
   const double radians = fma(quarters, -90.0, degrees) * 0.017453292519943295769;
-  const auto [s, c] = math::sincos(radians);
-  switch (static_cast<std::int64_t>(quarters) & 3) {
-    case 0:
-      return {s, c};
-    case 1:
-      return {c, -s};
-    case 2:
-      return {-s, -c};
-    default:
-      return {-c, s};
-  }
+  return math::detail::turn_quarters(math::sincos(radians), quarters + 0x1.8p52);
 }
 
 // Rotation about component `axis` of the frame, from component axis + 1 towards axis + 2.
@@ -72,28 +62,33 @@ inline matrix3 rotation(int axis, double degrees) {
   return r;
 }
 
-// m becomes rotation(axis, degrees) * m, of which one row stays. In place, as what is written number by number is slow
-// to copy whole.
-SUTURE_INLINE void turn(matrix3& m, int axis, double degrees) {
-  if (degrees == 0) return;
-  const auto [s, c] = sincos_of_degrees(degrees);
-  const int from = (axis + 1) % 3, towards = (axis + 2) % 3;
-  // Summed from the last column on, as every product is.
+// Turns two rows of a matrix into each other, the one with the lower number first.
+// Summed from the last column on, as every product is.
+SUTURE_INLINE void turn_rows(double* low, double* high, double sine, double cosine) {
+  SUTURE_UNROLL
   for (int j = 0; j < 3; ++j) {
-    const double a = m[from][j], b = m[towards][j];
-    m[from][j] = from < towards ? fma(c, a, -s * b) : fma(-s, b, c * a);
-    m[towards][j] = from < towards ? fma(s, a, c * b) : fma(c, b, s * a);
+    const double a = low[j], b = high[j];
+    low[j] = fma(cosine, a, -sine * b);
+    high[j] = fma(sine, a, cosine * b);
   }
 }
 
-inline void scale_columns(matrix3& m, const point3& by) {
-  for (int i = 0; i < 3; ++i)
-    for (int j = 0; j < 3; ++j) m[i][j] *= by[j];
+// m becomes R2 R1 R0 m; an angle of 0 leaves it alone.
+SUTURE_INLINE void turn(matrix3& m, const point3& degrees) {
+  const auto [s0, c0] = sincos_of_degrees(degrees[0]);
+  const auto [s1, c1] = sincos_of_degrees(degrees[1]);
+  const auto [s2, c2] = sincos_of_degrees(degrees[2]);
+  if (degrees[0] != 0) turn_rows(m[1], m[2], s0, c0);
+  if (degrees[1] != 0) turn_rows(m[0], m[2], -s1, c1);
+  if (degrees[2] != 0) turn_rows(m[0], m[1], s2, c2);
 }
 
-// m becomes R2 R1 R0 m.
-SUTURE_INLINE void turn(matrix3& m, const point3& degrees) {
-  for (int axis = 0; axis < 3; ++axis) turn(m, axis, degrees[axis]);
+SUTURE_INLINE void scale_columns(matrix3& m, const point3& by) {
+  SUTURE_UNROLL
+  for (int i = 0; i < 3; ++i) {
+    SUTURE_UNROLL
+    for (int j = 0; j < 3; ++j) m[i][j] *= by[j];
+  }
 }
 
 // Rz Rx Ry of the patient's (x, y, z) frame, written for components in (z, y, x) order: reversing the order of the
@@ -119,6 +114,9 @@ inline matrix3 rodrigues(const point3& r) {
   return result;
 }
 
+// By value, so that a matrix whose address nobody takes can stay in registers.
+SUTURE_APART inline matrix3 product(matrix3 a, matrix3 b) { return a * b; }
+
 inline matrix3 shear_matrix(const shears& s) {
   return {{{1, s.v[0], s.v[1]}, {s.v[2], 1, s.v[3]}, {s.v[4], s.v[5], 1}}};
 }
@@ -128,12 +126,13 @@ inline bool well_conditioned(const matrix3& a) {
   return std::isfinite(d) && std::abs(d) > 1e-9;
 }
 
-// The content moves, the grid stays: x_in = c + pull(x_out - c), voxels.
-SUTURE_INLINE geometry_step content_step(const grid& input, const affine_map& pull) {
+// A pull about the image centre: x_in = c + pull(x_out - c), voxels.
+SUTURE_INLINE void center(affine_map& pull, const grid& input) {
   const point3 c = input.center();
-  point3 offset = pull({-c[0], -c[1], -c[2]});
-  for (int k = 0; k < 3; ++k) offset[k] += c[k];
-  return {input, {pull.linear, offset}};
+  for (int i = 0; i < 3; ++i) {
+    const double* const row = pull.linear[i];
+    pull.offset[i] = fma(row[0], -c[0], fma(row[1], -c[1], fma(row[2], -c[2], pull.offset[i]))) + c[i];
+  }
 }
 
 }  // namespace detail
@@ -154,8 +153,9 @@ struct affine_matrix {
             " cannot be inverted");
     for (int k = 0; k < 3; ++k)
       require(std::isfinite(translation[k]), where, "translation ", translation, " must be finite");
-    if (about_center) return detail::content_step(input, {linear, translation});
-    return {input, {linear, translation}};
+    geometry_step result{input, {linear, translation}};
+    if (about_center) detail::center(result.pull, input);
+    return result;
   }
 };
 
@@ -177,7 +177,8 @@ struct affine {
 
   geometry_step step(const grid& input, const site& where) const {
     check(where);
-    const geometry_step result = detail::content_step(input, pull(input));
+    geometry_step result{input, pull(input)};
+    detail::center(result.pull, input);
     bool finite = true;
     for (int i = 0; i < 3; ++i) {
       finite = finite && std::abs(result.pull.offset[i]) <= DBL_MAX;
@@ -214,24 +215,32 @@ private:
 
   // The pull in voxels about the image centre.
   affine_map pull(const grid& input) const {
+    if (convention == affine_convention::suture) return suture_pull(input.spacing);
+    if (convention == affine_convention::nnunet) return nnunet_pull();
+    return other_pull(input);
+  }
+
+  affine_map suture_pull(const point3& spacing) const {
+    matrix3 forward;
+    detail::turn(forward, rotate_deg);
+    if (is_sheared())
+      forward = detail::product(forward, detail::shear_matrix(shear) * diagonal(scale));
+    else
+      detail::scale_columns(forward, scale);
+    affine_map result = inverse(affine_map{forward, translate});
+    to_voxels(result, spacing);
+    return result;
+  }
+
+  affine_map nnunet_pull() const {
+    affine_map result;
+    detail::turn(result.linear, rotate_deg);
+    detail::scale_columns(result.linear, scale);
+    return result;
+  }
+
+  affine_map other_pull(const grid& input) const {
     using detail::rotation;
-    if (convention == affine_convention::suture) {
-      matrix3 forward;
-      detail::turn(forward, rotate_deg);
-      if (is_sheared())
-        forward = forward * (detail::shear_matrix(shear) * diagonal(scale));
-      else
-        detail::scale_columns(forward, scale);
-      affine_map result = inverse(affine_map{forward, translate});
-      to_voxels(result, input.spacing);
-      return result;
-    }
-    if (convention == affine_convention::nnunet) {
-      affine_map result;
-      detail::turn(result.linear, rotate_deg);
-      detail::scale_columns(result.linear, scale);
-      return result;
-    }
     const matrix3 s = diagonal(scale), sh = detail::shear_matrix(shear);
     switch (convention) {
       case affine_convention::itk:
@@ -270,7 +279,9 @@ private:
   }
   // The same of one in the frame of the array, in place.
   SUTURE_INLINE static void to_voxels(affine_map& map, const point3& spacing) {
+    SUTURE_UNROLL
     for (int i = 0; i < 3; ++i) {
+      SUTURE_UNROLL
       for (int j = 0; j < 3; ++j)
         if (spacing[j] != spacing[i]) map.linear[i][j] *= spacing[j] / spacing[i];
       map.offset[i] /= spacing[i];

@@ -16,9 +16,10 @@ struct axis_relabelling {
     geometry_step result{input, affine_map{diagonal({0, 0, 0})}};
     for (int k = 0; k < 3; ++k) {
       const int from = source[k];
-      const double sign = reversed[k] ? -1 : 1;
+      const int turned = reversed[k] ? 1 : 0;  // in arithmetic: half of all branches on chance are guessed wrong
+      const double sign = 1 - 2 * turned;
       result.pull.linear[from][k] = sign;
-      result.pull.offset[from] = reversed[k] ? static_cast<double>(input.extents[from] - 1) : 0.0;
+      result.pull.offset[from] = static_cast<double>((input.extents[from] - 1) * turned);
       result.output.extents[k] = input.extents[from];
       result.output.spacing[k] = input.spacing[from];
       for (int i = 0; i < 3; ++i) result.output.direction[i][k] = sign * input.direction[i][from];

@@ -82,7 +82,7 @@ inline geometry_step resample_step(const grid& input, coordinate_map map, const 
     result.output.spacing[k] = spacing;
   }
   result.output.origin = input.index_to_physical()(result.pull.offset);
-  check(result.output, where);
+  check(result.output, where, &input);
   return result;
 }
 
