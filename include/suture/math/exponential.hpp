@@ -153,6 +153,7 @@ SUTURE_FN float power_of_fraction(float x, float y) {
   return select(x < 0x1p-126f, 0.0f, bit_cast<float>(bits));
 }
 inline constexpr std::uint32_t largest_fraction = 0x3f800010u;  // the bits of 1 + 2^-19
+inline constexpr float largest_exponent = 0x1p20f;
 
 }  // namespace detail
 
@@ -247,35 +248,6 @@ SUTURE_FN log2_sum log2_in_two(const binary_parts& parts) {
   return {high, rest - (high - sum)};
 }
 
-// pow(x, y) for positive normal x other than infinity and |y log2 x| <= 120: its bits, for less than half of the work.
-SUTURE_FN float pow_of_normal(float x, float y) {
-  const log2_sum log = log2_in_two(split_binary(x));
-  const float rounded = fma(y, log.high, round_magic);
-  const float value = exp2_fraction(fma(y, log.low, fma(y, log.high, -(rounded - round_magic))));
-  return bit_cast<float>(bit_cast<std::uint32_t>(value) + (bit_cast<std::uint32_t>(rounded) << 23));
-}
-
-// Whether y and the bits of x make pow_of_normal(x, y) the power.
-SUTURE_FN bool is_plain_exponent(float y) { return (y > 0.05f) & (y < 4.0f) & (y != 1.0f); }
-SUTURE_FN bool is_plain_base(std::uint32_t x) { return x - 0x30800000u <= 0x40000000u - 0x30800000u; }  // in [2^-30, 2]
-
-// pow(x, y) in place of every x >= 0 of a row, without what only other powers need: where each is 0 or plain, and y is.
-// Otherwise false, and the row stays as it is.
-template <int Count>
-SUTURE_INLINE bool pow_of_row(float (&x)[Count], float y) {
-  std::uint32_t unfit = is_plain_exponent(y) ? 0u : 1u;
-  for (int i = 0; i < Count; ++i) {
-    const auto bits = bit_cast<std::uint32_t>(x[i]);
-    unfit |= static_cast<std::uint32_t>(!is_plain_base(bits)) & static_cast<std::uint32_t>(bits != 0);
-  }
-  if (unfit != 0) return false;
-  for (int i = 0; i < Count; ++i) {
-    const std::uint32_t some = 0u - static_cast<std::uint32_t>(bit_cast<std::uint32_t>(x[i]) != 0);
-    x[i] = bit_cast<float>(bit_cast<std::uint32_t>(pow_of_normal(x[i], y)) & some);
-  }
-  return true;
-}
-
 }  // namespace detail
 
 // x^y for x >= 0. 1.1 ulp for |y| <= 3 and 3.6 ulp for any y. Negative x gives not a number unless y is 0. x^1 is x,
@@ -296,20 +268,6 @@ SUTURE_FN float pow(float x, float y) {
   result = detail::select((x >= 0.0f) & (y == 1.0f), x, result);
   return detail::select((x == 1.0f) | (y == 0.0f), 1.0f, result);
 }
-
-namespace detail {
-
-// pow(x, y) with a branch on a GPU, where the lanes of a warp rarely differ in it; elsewhere it would keep loops from
-// being vectorised.
-SUTURE_FN float pow_with_branch(float x, float y) {
-#if defined(__CUDA_ARCH__)
-  const auto bits = bit_cast<std::uint32_t>(x);
-  if (is_plain_exponent(y) && (is_plain_base(bits) || bits == 0)) return bits == 0 ? 0.0f : pow_of_normal(x, y);
-#endif
-  return pow(x, y);
-}
-
-}  // namespace detail
 
 // e^x in double. 0.9 ulp (at the sampled arguments of the test).
 SUTURE_FN double exp(double x) {

@@ -23,8 +23,6 @@ struct patch_gamma_functor {
   float exponent[most_channels];
   bool invert, retain_statistics;
 
-  static constexpr float largest_exponent = 0x1p20f;  // larger ones give the same
-
   // From the end that stays in place, `end`, over `range`: the minimum and the range, or the maximum and minus the
   // range.
   struct with_moments {
@@ -70,7 +68,7 @@ struct patch_gamma_functor {
     const float range = high - low, divisor = range > 1e-7f ? range : 1e-7f;
     const float own = exponent[channel < most_channels ? channel : most_channels - 1];
     return {invert ? high : low, invert ? -range : range, math::detail::divide(invert ? -1.0f : 1.0f, divisor),
-            own < largest_exponent ? own : largest_exponent};
+            own < math::detail::largest_exponent ? own : math::detail::largest_exponent};  // larger ones give the same
   }
   SUTURE_FN restoring_moments restoring(const moments& before, const moments& after, std::int32_t) const {
     const double divisor = after.standard_deviation > 1e-7 ? after.standard_deviation : 1e-7;
