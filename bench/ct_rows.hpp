@@ -2,6 +2,8 @@
 // The rows of the CT benchmarks, the same for every machine; they ask it for image(i) and labels(i), the i-th volume.
 #pragma once
 
+#include <cstring>
+
 #include "ct_volume.hpp"
 #include "suture/suture.hpp"
 #include "timing.hpp"

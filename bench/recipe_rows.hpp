@@ -4,6 +4,8 @@
 // by bit.
 #pragma once
 
+#include <cstring>
+
 #include "ct_volume.hpp"
 #include "stained_tile.hpp"
 #include "suture/recipe/monai_brats.hpp"

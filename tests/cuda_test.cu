@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <suture/suture.cuh>
 
+#include <cstring>
 #include <numeric>
 
 #include "support/device_array.cuh"

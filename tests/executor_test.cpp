@@ -2,6 +2,7 @@
 // The executor's walks, threads and batch splits never change a bit.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <memory>
 #include <numeric>
 

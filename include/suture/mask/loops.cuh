@@ -3,6 +3,8 @@
 // batch is one kernel. The samples' parameters travel by value in its arguments.
 #pragma once
 
+#include <cstring>
+
 #include "../exec/cuda.cuh"
 #include "loops.hpp"
 
