@@ -44,8 +44,8 @@ def stages(*counts):
 ROWS = {
     "CT 2 x 128^3, no turn": ((0.60, 0.75, 0.55), 6 * PATCHES, [one(PATCHES, 6, 262, 22, 0.37)]),
     "CT 2 x 128^3, 15 degrees": ((0.45, 0.42, 0.30), 6 * PATCHES, [one(PATCHES, 6, 262, 22, 0.78)]),
-    "the same with elastic": ((None,) * 3, 6 * PATCHES, [one(PATCHES, 6, 380, 32, 0.78)]),
-    "the same with noise": ((None,) * 3, 6 * PATCHES, [one(PATCHES, 6, 323, 26, 0.78)]),
+    "the same with elastic": ((None,) * 3, 6 * PATCHES, [one(PATCHES, 6, 381, 32, 0.78)]),
+    "the same with noise": ((None,) * 3, 6 * PATCHES, [one(PATCHES, 6, 324, 26, 0.78)]),
     "BraTS 2 x 4 x 128^3, 15 degrees": ((0.70,) * 3, 20 * PATCHES, [one(PATCHES, 20, 516, 29, 4 * 0.78)]),
     "resample 800x512x512 to 1000x358x358": ((0.85, 0.85, 0.70), 2 * WHOLE + 2 * RESAMPLED,
                                               [one(RESAMPLED, 5.27, 137, 11, 0.37)]),

@@ -140,14 +140,12 @@ inline bool is_diagonal(const matrix3& a) {
 SUTURE_INLINE affine_map composed(const affine_map& outer, const affine_map& inner) {
   const matrix3 &a = outer.linear, &b = inner.linear;
   const bool scales = is_diagonal(b);
-  affine_map r;
+  affine_map r{{}, outer(inner.offset)};
   SUTURE_UNROLL
   for (int i = 0; i < 3; ++i) {
     SUTURE_UNROLL
     for (int j = 0; j < 3; ++j)
       r.linear[i][j] = scales ? a[i][j] * b[j][j] : fma(a[i][0], b[0][j], fma(a[i][1], b[1][j], a[i][2] * b[2][j]));
-    r.offset[i] =
-        fma(a[i][0], inner.offset[0], fma(a[i][1], inner.offset[1], fma(a[i][2], inner.offset[2], outer.offset[i])));
   }
   return r;
 }

@@ -23,6 +23,7 @@ struct cpu {
 
 namespace detail {
 
+// How many threads `threads` stands for.
 inline int thread_count(int threads) {
 #if defined(_OPENMP)
   return threads > 0 ? threads : omp_get_max_threads();

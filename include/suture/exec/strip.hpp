@@ -113,9 +113,8 @@ public:
   void expect(std::int32_t z, std::int32_t y, std::int32_t x) {
     const fixed_map& map = sample_.map;
     for (int k = 0; k < 3; ++k) {
-      const bool upwards = k < 2 && whole(map.linear[k][k]) >= 0;
       ahead_[k] = whole(scaled(map.linear[k][0], z) + scaled(map.linear[k][1], y) + scaled(map.linear[k][2], x) +
-                        (upwards ? (std::uint64_t{1} << fixed_fraction_bits) - 1 : 0));
+                        (k < 2 && upwards(k) ? (std::uint64_t{1} << fixed_fraction_bits) - 1 : 0));
     }
   }
   // The same of the output, whose rows rows[0] .. rows[1] - 1 are written plane by plane, y of them next.
@@ -135,7 +134,7 @@ public:
   // The corner of the 2 x 2 taps across rows that a walk upwards along z and y is the first to reach.
   std::int64_t leading_corner(const std::int64_t (&stride)[3]) const {
     std::int64_t offset = 0;
-    for (int k = 0; k < 2; ++k) offset += whole(sample_.map.linear[k][k]) >= 0 ? stride[k] : 0;
+    for (int k = 0; k < 2; ++k) offset += upwards(k) ? stride[k] : 0;
     return offset;
   }
 
@@ -151,6 +150,9 @@ public:
   }
 
 private:
+  // Whether the source is walked upwards along axis k where the output is.
+  bool upwards(int k) const { return whole(sample_.map.linear[k][k]) >= 0; }
+
   void place_lanes() {
     for (int l = 0; l < width; ++l) x_[l] = std::min(x0_ + l, sample_.extents[2] - 1);
     for (int k = 0; k < 3; ++k) {

@@ -189,12 +189,12 @@ SUTURE_INLINE void gather_rows(const T* const (&p)[Rows], const Offset (&offsets
 
 // The 2 x 2 x 2 taps of a strip, whose first voxels lie at data + offset: rows (z, y), (z, y + 1), (z + 1, y),
 // (z + 1, y + 1).
-template <int Count = strip_width, class T, class Offset>
+template <class T, class Offset>
 SUTURE_INLINE void load_pairs(const T* data, const Offset (&offset)[strip_width], const std::int64_t (&stride)[3],
-                              pair_of<T> (&pairs)[4][strip_width], int begin = 0) {
+                              pair_of<T> (&pairs)[4][strip_width]) {
   const T* const rows[4] = {data, data + stride[1], data + stride[0], data + (stride[0] + stride[1])};
-  if (stride[2] == 1) return gather_rows<pair_of<T>, Count>(rows, offset, pairs, begin);
-  for (int l = begin; l < begin + Count; ++l)
+  if (stride[2] == 1) return gather_rows<pair_of<T>>(rows, offset, pairs);
+  for (int l = 0; l < strip_width; ++l)
     for (int row = 0; row < 4; ++row)
       pairs[row][l] = make_pair_of(rows[row][offset[l]], rows[row][offset[l] + stride[2]]);
 }
@@ -253,13 +253,13 @@ SUTURE_INLINE void sample_inside(const strip<Pipeline>& s, const T* data, const 
   if constexpr (I::taps == 2) {
     alignas(lane_alignment) pair_of<T> pairs[4][strip_width];
     prefetch_ahead<4>(s, data, offset, stride);
-    if (stride[2] != 1) {
+    // 16-bit voxels by turns, so that the processor loads pairs of some lanes while it blends those of others.
+    constexpr int count = sizeof(T) == 2 ? lanes_by_turns : strip_width;
+    if (count == strip_width || stride[2] != 1) {
       load_pairs(data, offset, stride, pairs);
       blend_pairs<I, T, strip_width>(s.fraction_of, taps, pairs, out, 0);
       return;
     }
-    // Where both take long by turns, so that the processor loads pairs of some lanes while it blends those of others.
-    constexpr int count = sizeof(T) == 2 ? lanes_by_turns : strip_width;
     const T* const rows[4] = {data, data + stride[1], data + stride[0], data + (stride[0] + stride[1])};
     SUTURE_KEEP_LOOP
     for (int begin = 0; begin < strip_width; begin += count) {

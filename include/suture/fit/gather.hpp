@@ -2,10 +2,6 @@
 // One pass of a fit over a sample on the CPU: rows divided among threads, each with a state of its own, merged after.
 #pragma once
 
-#if defined(_OPENMP)
-#include <omp.h>
-#endif
-
 #include "../exec/cpu.hpp"
 #include "selection.hpp"
 #include "statistics.hpp"
@@ -13,13 +9,7 @@
 namespace suture::detail {
 
 inline int fit_workers(const cpu& exec, std::int64_t voxels) {
-  int threads = 1;
-#if defined(_OPENMP)
-  threads = exec.threads > 0 ? exec.threads : omp_get_max_threads();
-#else
-  (void)exec;
-#endif
-  return static_cast<int>(std::min<std::int64_t>(threads, 1 + voxels / 65536));
+  return static_cast<int>(std::min<std::int64_t>(thread_count(exec.threads), 1 + voxels / 65536));
 }
 
 // Whether a statistic is of this value; the tally says what became of it.

@@ -128,11 +128,8 @@ inline bool well_conditioned(const matrix3& a) {
 
 // A pull about the image centre: x_in = c + pull(x_out - c), voxels.
 SUTURE_INLINE void center(affine_map& pull, const grid& input) {
-  const point3 c = input.center();
-  for (int i = 0; i < 3; ++i) {
-    const double* const row = pull.linear[i];
-    pull.offset[i] = fma(row[0], -c[0], fma(row[1], -c[1], fma(row[2], -c[2], pull.offset[i]))) + c[i];
-  }
+  const point3 c = input.center(), moved = pull({-c[0], -c[1], -c[2]});
+  for (int k = 0; k < 3; ++k) pull.offset[k] = moved[k] + c[k];
 }
 
 }  // namespace detail

@@ -30,12 +30,13 @@ struct gamma {
     bool is_short;  // the power of what is inside the range
 
     SUTURE_FN float part_of(float x) const { return (x - low) * inverse_extent; }
+    SUTURE_FN static std::uint32_t magnitude_bits(float part) { return bit_cast<std::uint32_t>(part) & 0x7fffffffu; }
     SUTURE_FN float with_sign_of(float part, float curve) const {
       return fma(math::detail::select(part < 0, -curve, curve), extent, low);
     }
     SUTURE_FN float operator()(float x) const {
       const float part = part_of(x);
-      const std::uint32_t bits = bit_cast<std::uint32_t>(part) & 0x7fffffffu;
+      const std::uint32_t bits = magnitude_bits(part);
       const float magnitude = bit_cast<float>(bits);
       const bool fits = is_short & (bits <= math::detail::largest_fraction);
 #if defined(__CUDA_ARCH__)  // lanes of a warp rarely differ; elsewhere a branch would keep loops from being vectorised
@@ -55,12 +56,12 @@ struct gamma {
       std::uint32_t largest = 0;
       for (int i = 0; i < Count; ++i) {
         part[i] = f.part_of(values[i]);
-        const std::uint32_t bits = bit_cast<std::uint32_t>(part[i]) & 0x7fffffffu;
+        const std::uint32_t bits = magnitude_bits(part[i]);
         largest = bits > largest ? bits : largest;
       }
       if (f.is_short && largest <= math::detail::largest_fraction)
         for (int i = 0; i < Count; ++i) {
-          const float magnitude = bit_cast<float>(bit_cast<std::uint32_t>(part[i]) & 0x7fffffffu);
+          const float magnitude = bit_cast<float>(magnitude_bits(part[i]));
           values[i] = f.with_sign_of(part[i], math::detail::power_of_fraction(magnitude, f.exponent));
         }
       else
