@@ -107,6 +107,18 @@ TEST(Components, AreThoseOfFloodFill) {
       }
 }
 
+// Runs are flattened side by side: one that wrote the parent of another could take back what that one had found.
+TEST(Components, ARunIsFlattenedWithoutTouchingOthers) {
+  std::uint64_t words[5] = {1, 1, 1, 1, 1};      // a column of five rows, a run in each
+  std::uint32_t parent[6] = {0, 1, 1, 2, 3, 4};  // by slot; slot 0 is the outside
+  const suture::detail::masks::bit_volume bits{words, {1, 5, 1}, 1};
+  const suture::detail::masks::flatten_runs flatten{{bits, 0, parent}};
+  flatten(0, 4, 0);
+  EXPECT_EQ(std::vector(parent, parent + 6), (std::vector<std::uint32_t>{0, 1, 1, 2, 3, 1}));
+  for (std::int32_t row = 0; row < 4; ++row) flatten(0, row, 0);
+  EXPECT_EQ(std::vector(parent, parent + 6), (std::vector<std::uint32_t>{0, 1, 1, 1, 1, 1}));
+}
+
 TEST(Components, SizesBeyondTheRoomAreLeftOut) {
   bytes mask{1, 0, 1, 1, 0, 1, 1, 1};
   std::vector<std::int32_t> labels(8);

@@ -72,6 +72,11 @@ struct run_forest {
     }
     return s;
   }
+  // The same, leaving every parent as it is.
+  SUTURE_FN std::uint32_t root(std::uint32_t s) const {
+    for (std::uint32_t up = load_relaxed(parent + s); up != s; up = load_relaxed(parent + s)) s = up;
+    return s;
+  }
   SUTURE_FN void unite(std::uint32_t a, std::uint32_t b) const {
     while (true) {
       a = find(a);
@@ -263,12 +268,13 @@ void large_of(Loops& loops, const component_layout& l, const bit_volume& a, cons
 // Numbering. Words are counted in chunks, chunks in groups; the totals before each give every root its number.
 inline constexpr std::int64_t chunk_words = 256, group_chunks = 256;
 
-// After this parent[slot] is the root.
+// After this parent[slot] is the root. Each run writes its own parent alone: `find` would put back an ancestor where
+// another thread has left the root.
 struct flatten_runs {
   run_forest forest;
   SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {
     for_runs(forest, z, y, w,
-             [&](std::int32_t, std::uint32_t slot) { store_relaxed(forest.parent + slot, forest.find(slot)); });
+             [&](std::int32_t, std::uint32_t slot) { store_relaxed(forest.parent + slot, forest.root(slot)); });
   }
 };
 
