@@ -113,6 +113,24 @@ TEST(cuda, gives_the_bits_of_the_cpu_for_chunks_of_any_size) {
   EXPECT_EQ(on_device(d.images(true), d.labels_in(true), s), on_host(d, s));
 }
 
+// More rows than the second dimension of a launch counts tiles.
+TEST(cuda, coefficients_of_a_very_long_axis) {
+  const grid g{.extents = {1, 524300, 2}};
+  const auto chain =
+      resample{.spacing_mm = {1, 1.5, 1}} | sampling<cubic_bspline, mirror>{} | center_crop{.size = {1, 40, 2}};
+  std::vector<float> x(static_cast<std::size_t>(g.voxels()));
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * i % 1009);
+  std::vector<float> host(80);
+  const auto in_views = contiguous<const float>(x.data(), g);
+  const auto p = plan(chain, std::vector{g});
+  run(cpu{}, p, image(in_views, contiguous(host.data(), p.output_grid(0))));
+  const device_array<float> in(x), out(80);
+  const auto pair = image(contiguous<const float>(in.data(), g), contiguous(out.data(), p.output_grid(0)));
+  const cuda_workspace workspace(workspace_bytes(p, pair));
+  run(suture::cuda{nullptr, workspace}, p, pair);
+  EXPECT_EQ(out.values(), host);
+}
+
 // How two channels lie in memory, from element `first` on.
 struct layout {
   const char* name;

@@ -86,6 +86,13 @@ TEST(intensity_device, noise) {
     }
 }
 
+// More than a block of threads has room for: every voxel then makes its own.
+TEST(intensity_device, much_noise) {
+  const auto four = [](const auto& operation) { return operation | operation | operation | operation; };
+  const auto noise = gaussian_noise{.sigma = .1f};
+  expect_same_bits(four(noise) | four(noise) | four(noise), {5, 9, 20}, 1);
+}
+
 TEST(intensity_device, histograms_and_dropout) {
   expect_same_bits(random_histogram_shift{.control_points = {3, 32}});
   expect_same_bits(random_coarse_dropout{.holes = 5, .size = {2, 2, 5}, .max_size = {3, 4, 60}});

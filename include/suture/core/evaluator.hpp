@@ -237,10 +237,13 @@ struct evaluator {
     }
   }
 
-  // The normals that can be made ahead: those of the only image, where it has no colour.
-  static constexpr int normals = Pipeline::is_colour || (int{!Bindings::is_label} + ...) != 1
-                                     ? 0
-                                     : detail::all_normals<typename Pipeline::outputs>;
+  // The normals that can be made ahead: those of the only image, where it has no colour, if a block of threads has room
+  // for them beside the record.
+  static constexpr int image_normals = Pipeline::is_colour || (int{!Bindings::is_label} + ...) != 1
+                                           ? 0
+                                           : detail::all_normals<typename Pipeline::outputs>;
+  static constexpr int normals =
+      detail::bytes_ahead<image_normals> + sizeof(record_type) <= 48 * 1024 ? image_normals : 0;
   SUTURE_FN static std::int32_t image_channels(const record_type& r) {
     constexpr bool is_label[] = {Bindings::is_label...};
     std::size_t image = 0;

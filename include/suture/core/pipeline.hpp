@@ -74,6 +74,15 @@ inline constexpr int all_normals = 0;
 template <class... Fs>
 inline constexpr int all_normals<pack<Fs...>> = (normals_of<typename unswitched<Fs>::type> + ... + 0);
 
+// Turns of a walk that normals are made ahead for, and the bytes of what that leaves for a block of threads.
+inline constexpr int threads_ahead = 256;
+template <int Normals>
+inline constexpr int turns_ahead = Normals > 2 ? 4 : 16 / Normals;
+template <>
+inline constexpr int turns_ahead<0> = 0;
+template <int Normals>
+inline constexpr std::size_t bytes_ahead = 32 + sizeof(float) * (threads_ahead + 1) * (Normals * turns_ahead<Normals>);
+
 // The voxel as functor F is to see it: with its normals, if it takes any.
 template <class F>
 SUTURE_FN voxel with_normals(voxel at, int first) {

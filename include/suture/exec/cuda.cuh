@@ -40,12 +40,14 @@ public:
     std::swap(bytes_, other.bytes_);
     return *this;
   }
-  ~cuda_workspace() { cudaFree(data_); }
+  ~cuda_workspace() {
+    if (data_ != nullptr) cudaFree(data_);  // which even for a null pointer would wake the device, or break a capture
+  }
 
   // Makes room for at least this many bytes; what was there is lost. Waits for the device when it must grow.
   void reserve(std::size_t bytes) {
     if (bytes <= bytes_) return;
-    check_cuda(cudaFree(data_), "cuda_workspace");
+    if (data_ != nullptr) check_cuda(cudaFree(data_), "cuda_workspace");
     data_ = nullptr;
     bytes_ = 0;
     check_cuda(cudaMalloc(&data_, bytes), "cuda_workspace");
@@ -135,8 +137,9 @@ __global__ void __launch_bounds__(256) coefficient_fill_kernel(Evaluator e, sour
   constexpr std::int32_t pad = P::padding;
   const auto& r = e.records[number];
   const source_tensor& c = r.in[B];
-  const auto x = static_cast<std::int32_t>(blockIdx.x * 32 + threadIdx.x);
-  const auto y = static_cast<std::int32_t>(blockIdx.y * 8 + threadIdx.y);
+  const std::uint32_t across = (static_cast<std::uint32_t>(c.extents[2]) + 31) / 32;
+  const auto x = static_cast<std::int32_t>(blockIdx.x % across * 32 + threadIdx.x);
+  const auto y = static_cast<std::int32_t>(blockIdx.x / across * 8 + threadIdx.y);
   if (x >= c.extents[2] || y >= c.extents[1]) return;
   auto* p = static_cast<float*>(const_cast<void*>(c.data)) + y * c.stride[1] + x;
   for (std::int32_t z = 0; z < c.extents[0]; ++z, p += c.stride[0])
@@ -230,6 +233,7 @@ __device__ __forceinline__ void make_tile(const Evaluator& evaluate, const typen
   const std::int32_t z1 = min(z0 + tile_depth<Evaluator>(tiles), r.sample.extents[0]);
   if constexpr (Evaluator::normals > 0) {
     __shared__ room_for_normals<Evaluator::normals> room;
+    static_assert(sizeof(room) <= bytes_ahead<Evaluator::normals>);
     const std::int32_t first = static_cast<std::int32_t>(blockIdx.z) << tiles.channel_shift;
     const std::int32_t channels = min(Evaluator::image_channels(r) - first, 1 << tiles.channel_shift);
     if (channels <= 0 || z0 >= z1) return;
@@ -386,8 +390,9 @@ void prefilter_image(const cuda& exec, const Evaluator& e, const Plan& plan, con
       const auto number = static_cast<std::int32_t>(i);
       std::int64_t n[3];
       for (int k = 0; k < 3; ++k) n[k] = raw.extents[k] + 2 * pad;
-      const dim3 blocks(static_cast<unsigned>((n[2] + 31) / 32), static_cast<unsigned>((n[1] + 7) / 8));
-      coefficient_fill_kernel<Evaluator, B><<<blocks, dim3(32, 8), 0, exec.stream>>>(e, raw, number);
+      const std::int64_t tiles = (n[2] + 31) / 32 * ((n[1] + 7) / 8);
+      coefficient_fill_kernel<Evaluator, B>
+          <<<static_cast<unsigned>(tiles), dim3(32, 8), 0, exec.stream>>>(e, raw, number);
       check_cuda(cudaGetLastError(), "prefilter", exec.at);
       for (int axis = 0; axis < 3; ++axis) {
         const std::int64_t lines = n[0] * n[1] * n[2] / n[axis] * raw.channels;

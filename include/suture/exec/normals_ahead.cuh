@@ -10,8 +10,8 @@ namespace suture::detail {
 
 template <int Fields>
 struct room_for_normals {
-  static constexpr int threads = 256;
-  static constexpr int turns = Fields == 1 ? 16 : Fields == 2 ? 8 : 4;
+  static constexpr int threads = threads_ahead;
+  static constexpr int turns = turns_ahead<Fields>;
 
   // The normal of each thread for a turn. Lanes that write those of their neighbours, one turn each, meet in no bank of
   // the memory because of the one element more.

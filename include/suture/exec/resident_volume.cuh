@@ -54,7 +54,9 @@ public:
     std::swap(bytes_, other.bytes_);
     return *this;
   }
-  ~resident_volume() { cudaFree(const_cast<T*>(view_.data)); }
+  ~resident_volume() {
+    if (view_.data != nullptr) cudaFree(const_cast<T*>(view_.data));
+  }
 
   // What to give to plan, image and labels.
   const suture::view<const T>& view() const { return view_; }
