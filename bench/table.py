@@ -37,6 +37,16 @@ def name_of(row):
     return "/".join(parts)
 
 
+def rows_of(path):
+    """The JSON of a program; of one that ran out of time, the rows it had written."""
+    text = path.read_text(encoding="utf-8")
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        end_of_row = "\n    }"
+        return json.loads(text[:text.rindex(end_of_row)] + end_of_row + "\n  ]\n}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=pathlib.Path)
@@ -49,7 +59,11 @@ def main():
         if name not in files or not files[name].stat().st_size:
             tables.append(f"### {name}\n\nNot measured.\n")
             continue
-        data = json.loads(files[name].read_text(encoding="utf-8"))
+        try:
+            data = rows_of(files[name])
+        except ValueError:
+            tables.append(f"### {name}\n\nRan out of time.\n")
+            continue
         context = data["context"]
         facts = {"date": context["date"], "processor": f"{context['num_cpus']} x {context['mhz_per_cpu']} MHz"}
         for fact in ("processor_name", "compiler", "nvcc", "gpu", "device", "copy_bytes_per_second",

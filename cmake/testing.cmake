@@ -19,6 +19,11 @@ endif()
 if(SUTURE_CUDA_FOUND)
   add_executable(suture_device_probe "${PROJECT_SOURCE_DIR}/tests/device/probe.cpp")
   target_link_libraries(suture_device_probe PRIVATE CUDA::cudart)
+  add_custom_target(suture_device_tests)  # all that `ctest -L device -LE strict` runs, but the examples
+  add_dependencies(suture_device_tests suture_device_probe)
+  if(TARGET suture_cudaemu)
+    add_dependencies(suture_device_tests suture_cudaemu)
+  endif()
 endif()
 
 # A launcher: COMMAND of device tests in one of the modes of tests/device/run.
@@ -80,6 +85,7 @@ function(suture_device_test name)
   suture_test_program(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE suture::cuda ${arg_LIBRARIES})
   target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>)
+  add_dependencies(suture_device_tests ${name})
   suture_device_launcher(plain launcher)
   set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR "${launcher}")
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
