@@ -196,8 +196,9 @@ inline bool find_device(cudaDeviceProp& device, bool tiny) {
   if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0)
     check_cuda(cudaGetDeviceProperties(&device, 0), "device");
   const bool emulated = std::string_view(device.name).find("emu") != std::string_view::npos;
-  if (devices > 0 && (!emulated || tiny)) return true;
-  std::printf("%s: the rows have no measurement\n", emulated ? "an emulated device" : "no CUDA device");
+  if (device.major >= 8 && (!emulated || tiny)) return true;
+  std::printf("%s: the rows have no measurement\n",
+              emulated ? "an emulated device" : "no CUDA device of compute capability 8.0 or above");
   return false;
 }
 

@@ -13,9 +13,14 @@ namespace suture::examples {
 std::string why_no_cuda() {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
-  if (status == cudaSuccess && count > 0) return {};
+  int device = 0, capability = 0;
+  const bool there = status == cudaSuccess && count > 0 && cudaGetDevice(&device) == cudaSuccess &&
+                     cudaDeviceGetAttribute(&capability, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess;
+  if (there && capability >= 8) return {};
   cudaGetLastError();  // not to be found by a later check
-  return std::string("no GPU can be used: ") + (status == cudaSuccess ? "there is none" : cudaGetErrorString(status));
+  return std::string("no GPU can be used: ") + (there                   ? "it is of compute capability below 8.0"
+                                                : status == cudaSuccess ? "there is none"
+                                                                        : cudaGetErrorString(status));
 }
 
 std::string gpu_description() {
