@@ -26,6 +26,14 @@
 #define SUTURE_APART
 #endif
 
+// The same in device code, so that what few threads do takes no registers of all. Relocatable code (-rdc=true) takes it
+// in: apart, it would be compiled for more registers than kernels that call it have.
+#if defined(__CUDACC_RDC__)
+#define SUTURE_DEVICE_APART __forceinline__
+#else
+#define SUTURE_DEVICE_APART inline __noinline__
+#endif
+
 // `SUTURE_FN` marks a function that runs on host and device and is part of a per-voxel loop.
 #if defined(__CUDACC__)
 #define SUTURE_FN __host__ __device__ __forceinline__

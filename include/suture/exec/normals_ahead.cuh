@@ -52,9 +52,9 @@ private:
     }
   }
 
-  __device__ __noinline__ void make_field(const random_field& field, float (&to)[turns][threads + 1],
-                                          const std::int32_t (&extents)[3], std::int32_t z, std::int32_t y,
-                                          std::int32_t x) {
+  __device__ SUTURE_DEVICE_APART void make_field(const random_field& field, float (&to)[turns][threads + 1],
+                                                 const std::int32_t (&extents)[3], std::int32_t z, std::int32_t y,
+                                                 std::int32_t x) {
     const int thread = static_cast<int>(threadIdx.x);
     const bool shared = extents[2] % 4 == 0;  // blocks begin and end with four lanes
     const int mine = thread % 4;

@@ -63,7 +63,7 @@ struct seen_values {
 };
 
 // Apart, so that the registers of one thread at the very end are not those of every thread all along.
-__device__ __noinline__ inline void finish_moments(patch_sums* total, moments* result) { *result = moments_of(*total); }
+__device__ SUTURE_DEVICE_APART void finish_moments(patch_sums* total, moments* result) { *result = moments_of(*total); }
 
 // The values of a block added to those of the channel; the last of `parts` blocks leaves the moments.
 __device__ inline void leave_moments(const seen_values& mine, patch_sums& block, patch_sums& total, std::uint32_t parts,
