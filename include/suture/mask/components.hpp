@@ -72,10 +72,14 @@ struct run_forest {
     }
     return s;
   }
-  // The same, leaving every parent as it is.
-  SUTURE_FN std::uint32_t root(std::uint32_t s) const {
-    for (std::uint32_t up = load_relaxed(parent + s); up != s; up = load_relaxed(parent + s)) s = up;
-    return s;
+  // The root becomes the parent of s, and no other parent changes: `find` could put back an ancestor where another
+  // thread has left the root.
+  SUTURE_FN void flatten(std::uint32_t s) const {
+    std::uint32_t up = load_relaxed(parent + s);
+    for (std::uint32_t next = load_relaxed(parent + up); next != up; next = load_relaxed(parent + up)) {
+      store_relaxed(parent + s, next);  // at once, for those whose way leads through s
+      up = next;
+    }
   }
   SUTURE_FN void unite(std::uint32_t a, std::uint32_t b) const {
     while (true) {
@@ -268,13 +272,11 @@ void large_of(Loops& loops, const component_layout& l, const bit_volume& a, cons
 // Numbering. Words are counted in chunks, chunks in groups; the totals before each give every root its number.
 inline constexpr std::int64_t chunk_words = 256, group_chunks = 256;
 
-// After this parent[slot] is the root. Each run writes its own parent alone: `find` would put back an ancestor where
-// another thread has left the root.
+// After this parent[slot] is the root.
 struct flatten_runs {
   run_forest forest;
   SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {
-    for_runs(forest, z, y, w,
-             [&](std::int32_t, std::uint32_t slot) { store_relaxed(forest.parent + slot, forest.root(slot)); });
+    for_runs(forest, z, y, w, [&](std::int32_t, std::uint32_t slot) { forest.flatten(slot); });
   }
 };
 
