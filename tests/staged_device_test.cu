@@ -135,6 +135,45 @@ TEST(staged, a_graph_with_an_elastic_deformation_too) {
                  crop_or_pad{size} | gaussian_noise{} | cast<suture::half>{});
 }
 
+// Other voxels in the same memory: nothing of those before is left in the sums between stages.
+TEST(staged, a_graph_serves_other_voxels_of_one_plan) {
+  const auto chain =
+      crop_or_pad{size} | patch_z_score{} | random_kspace_spike{} | patch_z_score{} | cast<suture::half>{};
+  batch b;
+  const std::vector<std::uint64_t> ids{3, 4};
+  const settings s{.seed = 8, .sample_ids = ids};
+  const auto p = plan(chain, b.in, s);
+  const auto grids = p.output_grids();
+  const auto outs = b.outs(grids);
+  const auto seg_outs = b.seg_outs(grids);
+  const auto pair = image(b.in, outs);
+  const auto masks = labels(b.seg, seg_outs);
+  const cuda_workspace workspace(workspace_bytes(p, pair, masks));
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  cudaGraphExec_t replay;
+  check_cuda(cudaStreamCreate(&stream), "stream");
+  check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
+  run_loaded(suture::cuda{stream, workspace}, p, pair, masks);
+  check_cuda(cudaStreamEndCapture(stream, &graph), "capture");
+  check_cuda(cudaGraphInstantiate(&replay, graph, 0), "capture");
+  load(suture::cuda{stream, workspace}, p, pair, masks);
+  for (int launch = 0; launch < 3; ++launch) {
+    check_cuda(cudaGraphLaunch(replay, stream), "replay");
+    check_cuda(cudaStreamSynchronize(stream), "replay");
+    EXPECT_EQ(b.bits(), on_host(b, chain, s)) << "launch " << launch;
+    for (std::size_t i = 0; i < 2; ++i) {
+      std::vector<std::int16_t>& voxels = b.data.images[i];
+      for (std::int16_t& v : voxels) v = static_cast<std::int16_t>(v / 2 + 100);
+      check_cuda(cudaMemcpy(b.images[i].data(), voxels.data(), voxels.size() * 2, cudaMemcpyHostToDevice), "voxels");
+    }
+    check_cuda(cudaDeviceSynchronize(), "voxels");
+  }
+  check_cuda(cudaGraphExecDestroy(replay), "replay");
+  check_cuda(cudaGraphDestroy(graph), "replay");
+  check_cuda(cudaStreamDestroy(stream), "stream");
+}
+
 template <class Evaluator>
 __global__ void copy_patch(Evaluator evaluate, std::int32_t sample, std::int32_t channel, suture::half* to) {
   const auto x = static_cast<std::int32_t>(threadIdx.x);

@@ -500,6 +500,15 @@ void upload_and_run_fused(const cuda& exec, const Evaluator& e, const workspace_
   run_fused<WithLabels>(exec, e, plan, bindings...);
 }
 
+// Queues the clearing of what stages sum up, which an upload does on its way.
+inline void clear_sums(const cuda& exec, const workspace_layout& l) {
+  const auto clear = [&](std::size_t from, std::size_t to) {
+    if (to > from) check_cuda(cudaMemsetAsync(exec.workspace.data() + from, 0, to - from, exec.stream), "run", exec.at);
+  };
+  clear(l.sums, l.statistics);
+  clear(l.spectra, l.between);
+}
+
 // Checks everything; the evaluator reads what is yet to be queued.
 template <class Plan, class... Bindings>
 auto checked(const cuda& exec, const workspace_layout& l, const Plan& plan, const Bindings&... bindings) {
@@ -544,8 +553,9 @@ void run(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
 
 // run in two halves, so that a graph captured once serves every batch: `load` queues the upload of what was drawn, and
 // `run_loaded` the rest, which holds nothing of a draw. Capture run_loaded; then for each batch load its plan and
-// launch the graph. Every plan loaded for a graph has the pipeline, the views and the extents of the one it was
-// captured with; seed, epoch, sample ids and all that is drawn from them may differ.
+// launch the graph; launched again without, it repeats its draws on the voxels that are there then. Every plan loaded
+// for a graph has the pipeline, the views and the extents of the one it was captured with; seed, epoch, sample ids and
+// all that is drawn from them may differ.
 template <class Plan, class... Bindings>
 void load(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
   static_assert(detail::all_bound<Bindings...>());
@@ -557,7 +567,9 @@ void run_loaded(const cuda& exec, const Plan& plan, const Bindings&... bindings)
   static_assert(detail::all_bound<Bindings...>());
   (detail::require_output(bindings), ...);
   using P = typename Plan::pipeline_type;
-  const auto evaluate = detail::checked(exec, detail::layout(plan, bindings...), plan, bindings...);
+  const workspace_layout l = detail::layout(plan, bindings...);
+  const auto evaluate = detail::checked(exec, l, plan, bindings...);
+  detail::clear_sums(exec, l);
   detail::run_fused<true>(exec, evaluate, plan, bindings...);
   if constexpr (P::is_staged) detail::run_stages<0, P::steps.stage_count>(exec, evaluate, plan, bindings...);
 }
