@@ -79,6 +79,7 @@ function(suture_digest_program name)
 
   if(SUTURE_CUDA_FOUND AND arg_CUDA_SOURCE)
     get_filename_component(cuda_source "${arg_CUDA_SOURCE}" ABSOLUTE)
+    get_filename_component(cuda_name "${arg_CUDA_SOURCE}" NAME_WE)
     suture_device_launcher(plain launcher)
     list(JOIN launcher " " launcher)
     set(commands "host=${reference}")
@@ -90,12 +91,15 @@ function(suture_digest_program name)
     foreach(fmad IN LISTS fmads)
       set(program "${dir}/nvcc.fmad_${fmad}")
       add_custom_command(
-        OUTPUT "${program}"
-        # -O0 is for the host's half, which plans; the device's is optimised.
+        OUTPUT "${program}" BYPRODUCTS "${program}.ptx"
+        # -O0 is for the host's half, which plans; the device's is optimised. Its PTX is what codegen.contraction reads.
+        COMMAND ${CMAKE_COMMAND} -E make_directory "${program}.kept"
         COMMAND "${CMAKE_CUDA_COMPILER}" -std=c++20 -O0 -fmad=${fmad} -cudart shared
                 -gencode arch=compute_80,code=compute_80 "-Xlinker=-rpath,${CUDAToolkit_LIBRARY_DIR}"
                 "-I${PROJECT_SOURCE_DIR}/include" "-I${PROJECT_SOURCE_DIR}/tests" -MD -MF "${program}.d"
-                -MT "${program}" "${cuda_source}" -o "${program}"
+                -MT "${program}" -keep -keep-dir "${program}.kept" "${cuda_source}" -o "${program}"
+        COMMAND ${CMAKE_COMMAND} -E rename "${program}.kept/${cuda_name}.ptx" "${program}.ptx"
+        COMMAND ${CMAKE_COMMAND} -E rm -rf "${program}.kept"
         DEPENDS "${cuda_source}" DEPFILE "${program}.d" COMMENT "Building ${name} (nvcc -fmad=${fmad})" VERBATIM)
       list(APPEND device_programs "${program}")
       list(APPEND commands "fmad_${fmad}=${launcher} ${program}")
