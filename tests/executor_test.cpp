@@ -8,6 +8,7 @@
 
 #include "digest/host.hpp"
 #include "digest/staged_recipes.hpp"
+#include "support/sanitizers.hpp"
 
 namespace {
 
@@ -83,13 +84,14 @@ void expect_walk_equals_lone_voxels(const Cases& data, const char* name, const P
       for (std::int32_t z = 0; z < n[0]; ++z)
         for (std::int32_t y = 0; y < n[1]; ++y)
           for (std::int32_t x = 0; x < n[2]; ++x, ++v) {
+            if (support::thread_sanitizer && v % 11 != 0) continue;  // lone voxels have one thread
             wrong += bits_of(channel(evaluate(i, z, y, x, c), c)) != bits_of(out[index][v]);
             if (c == 0) wrong += evaluate.template get<1>(i, z, y, x) != seg_out[index][v];
             ++compared;
           }
   }
   EXPECT_EQ(wrong, 0) << name << ": of " << compared << " voxels";
-  EXPECT_GT(compared, 1000);
+  EXPECT_GT(compared, support::thread_sanitizer ? 100 : 1000);
 }
 
 TEST(executor, a_walk_computes_what_a_lone_voxel_computes) {

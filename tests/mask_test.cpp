@@ -6,6 +6,7 @@
 #include <random>
 
 #include "ref/mask.hpp"
+#include "support/sanitizers.hpp"
 #include "suture/suture.hpp"
 
 namespace {
@@ -197,18 +198,17 @@ TEST(Morphology, LooksAtEveryVoxelOfTheElement) {
         const auto shape = static_cast<int>(e.shape);
         const size3 r{e.radius[0], e.radius[1], e.radius[2]};
         const bytes mask = binary(m.voxels);
-        const bytes eroded = reference::eroded(mask, m.size, shape, r, border);
-        const bytes dilated = reference::dilated(mask, m.size, shape, r, border);
-        bytes out(mask.size(), 9);
-        const auto in = view_of(m.voxels, m.size), to = view_of(out, m.size);
-        suture::binary_erosion(suture::cpu{1}, in, to, e, border);
-        ASSERT_EQ(out, eroded);
-        suture::binary_dilation(suture::cpu{1}, in, to, e, border);
-        ASSERT_EQ(out, dilated);
-        suture::binary_opening(suture::cpu{1}, in, to, e, border);
-        ASSERT_EQ(out, reference::dilated(eroded, m.size, shape, r, border));
-        suture::binary_closing(suture::cpu{1}, in, to, e, border);
-        ASSERT_EQ(out, reference::eroded(dilated, m.size, shape, r, border));
+        bytes eroded(mask.size(), 9), dilated = eroded, opened = eroded, closed = eroded;
+        const auto in = view_of(m.voxels, m.size);
+        suture::binary_erosion(suture::cpu{1}, in, view_of(eroded, m.size), e, border);
+        suture::binary_dilation(suture::cpu{1}, in, view_of(dilated, m.size), e, border);
+        suture::binary_opening(suture::cpu{1}, in, view_of(opened, m.size), e, border);
+        suture::binary_closing(suture::cpu{1}, in, view_of(closed, m.size), e, border);
+        if (support::any_sanitizer && mask.size() > 1000) continue;  // the reference would take a minute
+        ASSERT_EQ(eroded, reference::eroded(mask, m.size, shape, r, border));
+        ASSERT_EQ(dilated, reference::dilated(mask, m.size, shape, r, border));
+        ASSERT_EQ(opened, reference::dilated(eroded, m.size, shape, r, border));
+        ASSERT_EQ(closed, reference::eroded(dilated, m.size, shape, r, border));
       }
 }
 
