@@ -9,6 +9,13 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release)
 endif()
 
+# Most of what is built for a check compiles longer than it runs: tests/run leaves out the optimiser, but for the sources
+# of which the opposite is true. suture_runs_long(SOURCE...) names them.
+set(SUTURE_LONG_RUN_OPTIONS "" CACHE STRING "Options of the compiler for sources that run longer than they compile")
+function(suture_runs_long)
+  set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS ${SUTURE_LONG_RUN_OPTIONS})
+endfunction()
+
 # nvcc is optional: without it everything that can be built, is built.
 if(NOT DEFINED SUTURE_CUDA OR SUTURE_CUDA)
   include(CheckLanguage)
