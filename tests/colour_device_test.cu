@@ -195,6 +195,47 @@ TEST(colour_of_planes_device, leaves_the_bits_of_the_cpu_at_every_height) {
   }
 }
 
+// A thread makes four pixels of a row, in one piece where they lie so.
+TEST(colour_of_planes_device, leaves_the_bits_of_the_cpu_at_every_width) {
+  const std::uint64_t ids[] = {3};
+  const settings how{.seed = 5, .sample_ids = ids};
+  for (const std::int64_t width : {1, 3, 4, 15, 16, 17, 127, 128, 132, 260})
+    for (const bool interleaved : {false, true}) {
+      const grid g{.extents = {width == 16 ? 20 : 1, 9, width}};
+      const auto n = static_cast<std::size_t>(g.voxels());
+      std::mt19937 random(7);
+      std::vector<std::uint8_t> pixels(3 * n);
+      for (auto& v : pixels) v = static_cast<std::uint8_t>(random() % 256);
+      const device_array<std::uint8_t> device_pixels(pixels);
+      const auto view_of = [&](const std::uint8_t* data) {
+        return interleaved ? channels_last(data, g, 3) : contiguous(data, g, 3);
+      };
+      const auto compare = [&](const auto& on_host, const auto& on_device) {
+        std::vector<suture::half> expected(3 * n);
+        const device_array<suture::half> found(3 * n);
+        const auto out = [&](suture::half* data) {
+          return interleaved ? channels_last(data, g, 3) : contiguous(data, g, 3);
+        };
+        run(cpu{}, plan(on_host, std::vector{g}, how), image(view_of(pixels.data()), out(expected.data())));
+        support::device_executor::run(plan(on_device, std::vector{g}, how),
+                                      image(view_of(device_pixels.data()), out(found.data())));
+        EXPECT_EQ(std::memcmp(found.values().data(), expected.data(), 6 * n), 0) << width;
+      };
+      std::vector<stain_basis> fitted(1);
+      fit(cpu{}, fit_macenko{.least_pixels = 2}, std::vector{view_of(pixels.data())}, everything{}, std::span(fitted));
+      for (const std::uint32_t unchanged : {0u, 1u}) {
+        fitted[0].unchanged = unchanged;
+        const device_array<stain_basis> device_fitted(fitted);
+        const auto chain = [](const stain_basis* b) {
+          return macenko::standard.normalize(b) | random_hed_jitter{} | channel_normalize{} | cast<suture::half>{};
+        };
+        compare(chain(fitted.data()), chain(device_fitted.data()));
+      }
+      const auto jitter = random_color_jitter{} | random_hed_jitter{} | cast<suture::half>{};
+      compare(jitter, jitter);
+    }
+}
+
 TEST(colour_fit_device, does_not_show_the_batch_in_its_launches) {
   const device_array<float> values(3 * 5 * 70);
   for (const std::size_t samples : {1, 2, 100}) {

@@ -527,6 +527,48 @@ TEST(Macenko, RowsOfBytesAreTheirPixels) {
       }
 }
 
+// Right of it, hed_jitter takes powers of 2 in place of colours: the same but for how these were rounded, and exactly
+// the same where the colours are needed.
+TEST(Macenko, JitterTakesPowersOrColours) {
+  const grid g{.extents = {1, 9, 37}};
+  const auto bytes = support::stained_tile(g, 5, .6);
+  for (const bool of_unit_scale : {false, true})
+    for (const macenko_mode& m : {macenko::standard, macenko::staintools, macenko::torchstain, macenko::vahadane})
+      for (const std::uint32_t unchanged : {0u, 1u})
+        for (const hed_units units : {hed_units::modern, hed_units::tellez_plus2})
+          for (const float white : {255.0f, 200.0f}) {
+            fit_macenko how = m.fit;
+            how.full_scale = of_unit_scale ? 1 : 255;
+            std::vector<float> tile, separate(bytes.size()), joined(bytes.size()), between(bytes.size());
+            for (const auto v : bytes) tile.push_back(of_unit_scale ? static_cast<float>(v) / 255 : v);
+            const std::vector in{channels_last<const float>(tile.data(), g, 3)};
+            std::vector<stain_basis> fitted(1);
+            fit(cpu{}, how, in, everything{}, std::span(fitted));
+            fitted[0].unchanged = unchanged;
+            const auto normalise = m.normalize(fitted.data());
+            const hed_jitter jitter{.alpha = {1.1f, .9f, 1.2f},
+                                    .beta = {.01f, -.01f, .02f},
+                                    .units = units,
+                                    .white = of_unit_scale ? white / 255 : white};
+            const auto make = [&](const auto& chain, const std::vector<float>& from, std::vector<float>& to) {
+              const std::vector source{channels_last<const float>(from.data(), g, 3)};
+              run(cpu{}, plan(chain, source), image(source, std::vector{channels_last(to.data(), g, 3)}));
+            };
+            make(normalise, tile, between);
+            make(jitter, between, separate);
+            make(normalise | jitter, tile, joined);
+            const bool hands_on = m.rounding == stain_rounding::unrounded && units == hed_units::modern;
+            const float tolerance = hands_on ? (of_unit_scale ? 1 : 255) * 3e-6f : 0;
+            for (std::size_t i = 0; i < tile.size(); ++i) ASSERT_NEAR(joined[i], separate[i], tolerance) << i;
+            if (of_unit_scale) continue;
+            std::vector<float> looked_up(bytes.size());
+            const std::vector levels{channels_last<const std::uint8_t>(bytes.data(), g, 3)};
+            run(cpu{}, plan(normalise | jitter, levels),
+                image(levels, std::vector{channels_last(looked_up.data(), g, 3)}));
+            ASSERT_EQ(looked_up, joined);
+          }
+}
+
 TEST(Macenko, RefusesBadInput) {
   const grid g{.extents = {1, 4, 4}};
   std::vector<std::uint8_t> bytes(64);

@@ -94,6 +94,14 @@ void macenko_recipe(const suture::cuda& exec, const settings& s, inputs<std::uin
   run(exec, plan(recipe, in, s), image(in, out));
 }
 
+// The same where nothing is turned, with jitter.
+void macenko_tiles(const suture::cuda& exec, const settings& s, inputs<std::uint8_t> in, outputs<__half> out,
+                   const stain_basis* fitted) {
+  const auto recipe =
+      macenko::standard.normalize(fitted) | random_hed_jitter{} | channel_normalize{} | cast<suture::half>{};
+  run(exec, plan(recipe, in, s), image(in, out));
+}
+
 // Points and boxes by the maps of a batch, elastic included.
 void move_annotations(const suture::cuda& exec, const settings& s, inputs<std::int16_t> in,
                       const ragged<point3>& points, std::span<located_point> moved_points, const ragged<box>& boxes,

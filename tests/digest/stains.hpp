@@ -28,8 +28,8 @@ void print_stains(Backend backend) {
     outputs.push_back(contiguous(backend.template room<float>(static_cast<std::size_t>(3 * g.voxels())), g, 3));
   }
   // Of the fitted bases, and of the images normalised by them.
-  const auto print = [&](const char* name, const auto& fit_of, const auto& in, const auto& selection,
-                         const macenko_mode& mode, bool together) {
+  const auto print_chain = [&](const char* name, const auto& fit_of, const auto& in, const auto& selection,
+                               bool together, const auto& chain_of) {
     const std::size_t results = together ? 1 : n;
     const std::span<stain_basis> fitted(backend.template room<stain_basis>(results), results);
     fit(backend.exec(std::size_t{1} << 20), fit_of, in, selection, fitted);
@@ -47,7 +47,7 @@ void print_stains(Backend backend) {
       add(static_cast<double>(b.pixels));
       add(static_cast<double>(static_cast<std::uint32_t>(b.status)));
     }
-    const auto p = plan(mode.normalize(fitted.data(), {}, together), in);
+    const auto p = plan(chain_of(fitted.data()), in);
     const auto bound = image(in, outputs);
     run(backend.exec(workspace_bytes(p, bound)), p, bound);
     for (std::size_t i = 0; i < n; ++i) {
@@ -56,6 +56,11 @@ void print_stains(Backend backend) {
     }
     std::printf("%-24s %016llx %016llx\n", name, static_cast<unsigned long long>(numbers),
                 static_cast<unsigned long long>(colours));
+  };
+  const auto print = [&](const char* name, const auto& fit_of, const auto& in, const auto& selection,
+                         const macenko_mode& m, bool together) {
+    print_chain(name, fit_of, in, selection, together,
+                [&](const stain_basis* fitted) { return m.normalize(fitted, {}, together); });
   };
   const auto mode = [&](const char* name, const macenko_mode& m) {
     print(name, m.fit, images, everything{}, m, false);
@@ -78,6 +83,17 @@ void print_stains(Backend backend) {
   print("macenko_float", fit_macenko{.centred = false, .full_scale = 1}, floats, everything{}, macenko::matlab, false);
   print("macenko_blank", fit_macenko{.least_density = 20, .fallback = stain_fallback::given}, images, everything{},
         macenko::standard, false);
+  // Powers of 2 from one operation to the next.
+  const auto jittered = [&](const char* name, const auto& in, const macenko_mode& m, double least_share) {
+    fit_macenko how = m.fit;
+    how.least_share = least_share;
+    print_chain(name, how, in, everything{}, false, [&](const stain_basis* fitted) {
+      return m.normalize(fitted) | hed_jitter{.alpha = {1.05f, .9f, 1.1f}, .beta = {.01f, -.01f, .02f}};
+    });
+  };
+  jittered("macenko_jittered", images, macenko::standard, .01);
+  jittered("macenko_jittered_blank", images, macenko::standard, 1);
+  jittered("macenko_jittered_float", floats, macenko::vahadane, .01);
 }
 
 }  // namespace digest_test

@@ -68,6 +68,13 @@
 #define SUTURE_TRY_UNROLL SUTURE_UNROLL
 #endif
 
+// Loops over pixels side by side: a few in registers on a device, a strip that is vectorised on the host.
+#if defined(__CUDA_ARCH__)
+#define SUTURE_LANES _Pragma("unroll")
+#else
+#define SUTURE_LANES
+#endif
+
 // Keeps g++ from unrolling a short loop before it has had the chance to vectorise it.
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 #define SUTURE_KEEP_LOOP _Pragma("GCC unroll 1")

@@ -57,6 +57,14 @@ template <class F>
 SUTURE_FN const F& bare(const switched<F>& s) {
   return s.functor;
 }
+template <class F>
+F& bare(F& f) {
+  return f;
+}
+template <class F>
+F& bare(switched<F>& s) {
+  return s.functor;
+}
 
 // The functor that a random one switches.
 template <class F>

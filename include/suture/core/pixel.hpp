@@ -2,6 +2,8 @@
 // The three channels of a voxel taken together: what colour and stain operations work on.
 #pragma once
 
+#include "config.hpp"
+
 namespace suture {
 
 template <class T>
@@ -11,5 +13,16 @@ struct pixel {
 
 // Red, green, blue, in the units of the image (0 .. 255 for uint8 tiles).
 using rgb = pixel<float>;
+
+namespace detail {
+
+// Colours as powers of 2: log2(x inverse_white), brought to the nearer end of [least, 0], not a number to least. Where
+// an operation ends with an exponential and the next begins with a logarithm, colours go from one to the other so.
+struct power_range {
+  float inverse_white = 0, least = 0;
+  SUTURE_FN bool on() const { return inverse_white > 0; }
+};
+
+}  // namespace detail
 
 }  // namespace suture

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "binding.hpp"
+#include "powers.hpp"
 
 namespace suture {
 
@@ -246,6 +247,8 @@ private:
                    std::index_sequence<I...>) {
     walk w{i, p, rows, &source, {}};
     (plan_operation<I>(get<I>(operations_.operations), w, change), ...);
+    detail::hand_on_powers(p.item.taps);
+    detail::hand_on_powers(p.item.outputs);
     finish({"plan", static_cast<std::int64_t>(i)}, p.item, p.geometry, *w.on);
     p.geometry.output = *w.on;
   }

@@ -12,6 +12,7 @@
 #include "../core/prepare.hpp"
 #include "../sample/prefilter.hpp"
 #include "check_cuda.cuh"
+#include "colour_runs.cuh"
 #include "ieee.cuh"
 #include "normals_ahead.cuh"
 #include "stages.cuh"
@@ -226,7 +227,7 @@ __device__ __forceinline__ void make_tile(const Evaluator& evaluate, const typen
   const auto tile = static_cast<std::int32_t>(blockIdx.x);
   const std::int32_t lane = static_cast<std::int32_t>(threadIdx.x) & 31;
   const std::int32_t warp = static_cast<std::int32_t>(threadIdx.x) >> 5;
-  const std::int32_t x = tile % tiles.x * tile_x + (warp & 1) * 16 + (lane & 15);
+  const std::int32_t x = (tile % tiles.x * tile_x + (warp & 1) * 16 + (lane & 15)) * colour_run<Evaluator>;
   std::int32_t y = tile / tiles.x % tiles.y * (tiles.rows * tile_y) + (warp >> 1) * 2 + (lane >> 4);
   const bool inside = x < r.sample.extents[2] && y < r.sample.extents[1];
   const std::int32_t z0 = tile / (tiles.x * tiles.y) * tile_depth<Evaluator>(tiles);
@@ -243,6 +244,8 @@ __device__ __forceinline__ void make_tile(const Evaluator& evaluate, const typen
     if (!inside) return;
     const normals_ahead ahead = room.ahead();
     make_column<WithLabels>(evaluate, r, number, z0, z1, y, x, &ahead);
+  } else if constexpr (in_colour_runs<Evaluator>) {
+    make_colour_rows<WithLabels, Evaluator>(r, number, tiles.rows, tile_y, z0, z1, y, x);
   } else if constexpr (makes_rows<Evaluator>) {
 #pragma unroll 1
     for (std::int32_t row = 0; row < tiles.rows; ++row, y += tile_y)
@@ -454,7 +457,8 @@ tile_counts count_tiles(const Plan& plan, const Bindings&... bindings) {
               " are more than a kernel counts");
       tiles.x = std::max(tiles.x, static_cast<std::int32_t>((runs + runs_in_block - 1) / runs_in_block));
     } else {
-      tiles.x = std::max(tiles.x, static_cast<std::int32_t>((n[2] + tile_x - 1) / tile_x));
+      constexpr std::int32_t wide = tile_x * colour_run<Evaluator>;
+      tiles.x = std::max(tiles.x, static_cast<std::int32_t>((n[2] + wide - 1) / wide));
       tiles.y = std::max(tiles.y, static_cast<std::int32_t>((n[1] + tiles.rows * tile_y - 1) / (tiles.rows * tile_y)));
       tiles.z = std::max(tiles.z, static_cast<std::int32_t>((n[0] + tiles.depth - 1) / tiles.depth));
     }

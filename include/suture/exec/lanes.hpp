@@ -81,14 +81,6 @@ template <class F>
 concept applies_to_lanes = requires(const F& f, float (&pixels)[3][strip_width], std::int32_t item) {
   f.apply_lanes(pixels, item);
 };
-// Colour functors that begin with a function of each channel alone, of which 8-bit images make a table once for many
-// strips: begin(item, table) fills it or says no, finish_lanes does what follows, of some strips.
-template <class F>
-concept begins_with_levels = requires(const F& f, float (&table)[256], float (&pixels)[3][strip_width],
-                                      std::int32_t item) {
-  { f.begin(item, table) } -> std::same_as<bool>;
-  f.finish_lanes(&pixels, 1, item);
-};
 template <class F, class R>
 concept converts_rows = requires(const F& f, const float (&values)[strip_width], R (&out)[strip_width]) {
   f.convert_row(values, out);

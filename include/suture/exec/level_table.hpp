@@ -2,12 +2,30 @@
 // What the 256 levels of 8-bit images stand for, looked up for the three channels of pixels side by side.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <cstring>
 
-#include "../core/config.hpp"
+#include "../core/pipeline.hpp"
 
 namespace suture::detail {
+
+// Colour functors that begin with a function of each channel alone, of which 8-bit images make a table once for many
+// pixels: what the pixels of a sample share, tile_of(item), has level(x) for that, and finish(pixels) for the rest.
+template <class F>
+concept begins_with_levels = requires(const F& f, float (&pixels)[3][1], std::int32_t item) {
+  { f.tile_of(item).level(0.0f) } -> std::same_as<float>;
+  f.tile_of(item).finish(pixels);
+};
+
+template <class Pipeline, class In>
+constexpr bool first_begins_with_levels() {
+  if constexpr (std::is_same_v<In, std::uint8_t> && Pipeline::is_colour && Pipeline::outputs::size > 0)
+    return begins_with_levels<
+        std::remove_cvref_t<decltype(bare(get<0>(std::declval<const typename Pipeline::outputs&>())))>>;
+  else
+    return false;
+}
 
 // Of the first n of N pixels; of the others nothing.
 template <class V, int N>

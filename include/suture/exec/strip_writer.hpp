@@ -322,15 +322,6 @@ void write_values(const typename Evaluator::record_type& r, std::int32_t number,
   if (streams) finish_streams();
 }
 
-template <class Pipeline, class In>
-constexpr bool first_begins_with_levels() {
-  if constexpr (std::is_same_v<In, std::uint8_t> && Pipeline::is_colour && Pipeline::outputs::size > 0)
-    return begins_with_levels<
-        std::remove_cvref_t<decltype(bare(get<0>(std::declval<const typename Pipeline::outputs&>())))>>;
-  else
-    return false;
-}
-
 // Rows y0 .. y1 - 1 of a plane of 8-bit pixels whose first operation begins with their levels: those are looked up.
 // False, with nothing written, where it does not want that.
 template <class Evaluator, std::size_t B, class Stages>
@@ -338,7 +329,9 @@ bool write_looked_up(const typename Evaluator::record_type& r, std::int32_t numb
                      std::int32_t y0, std::int32_t y1) {
   const auto& first = bare(get<0>(r.sample.outputs));
   float table[256];
-  if (!is_on(get<0>(r.sample.outputs)) || !first.begin(number, table)) return false;
+  if (!is_on(get<0>(r.sample.outputs))) return false;
+  const auto tile = first.tile_of(number);
+  for (int i = 0; i < 256; ++i) table[i] = tile.level(static_cast<float>(i));
   const source_tensor& in = r.in[B];
   const std::int32_t(&n)[3] = r.sample.extents;
   // Some strips ahead: wide loads of what was just stored in parts would wait for it.
@@ -355,7 +348,7 @@ bool write_looked_up(const typename Evaluator::record_type& r, std::int32_t numb
         if (count < strip_width)
           for (auto& channel : pixels[s]) std::fill(channel + count, channel + strip_width, channel[count - 1]);
       }
-      first.finish_lanes(pixels, strips, number);
+      for (int s = 0; s < strips; ++s) tile.finish(pixels[s]);
       for (int s = 0; s < strips; ++s) {
         const std::int32_t x0 = first_x + s * strip_width;
         const along_x place{voxel_at(n, number, 0, z, y, x0)};

@@ -61,6 +61,26 @@ SUTURE_FN float clamp_number(float x, float low, float high) {
 #endif
 }
 
+// The larger of x and low; not a number becomes low.
+SUTURE_FN float at_least(float x, float low) {
+#if defined(__CUDA_ARCH__)
+  return fmaxf(x, low);
+#else
+  return select(x > low, x, low);
+#endif
+}
+
+// The same between bounds that are known at run time alone, not 0 where x may be -0: one instruction for each on the
+// host as well.
+SUTURE_FN float clamp_between(float x, float low, float high) {
+#if defined(__CUDA_ARCH__)
+  return fminf(fmaxf(x, low), high);
+#else
+  const float lifted = x > low ? x : low;
+  return lifted < high ? lifted : high;
+#endif
+}
+
 // 2^f, |f| <= 1/2. Relative error of the polynomial 2^-28.3.
 SUTURE_FN float exp2_fraction(float f) {
   float p = 0x1.417a5cp-13f;
@@ -155,6 +175,42 @@ SUTURE_FN float power_of_fraction(float x, float y) {
 inline constexpr std::uint32_t largest_fraction = 0x3f800010u;  // the bits of 1 + 2^-19
 inline constexpr float largest_exponent = 0x1p20f;
 
+// What colours take, of which 2^-22 is a sixteenth of the last bit of a half: two thirds of the work.
+
+// log2 x for positive normal x, to an absolute error of 2^-24 (2 + |log2 x|); log2 1 is 0.
+SUTURE_FN float short_log2(float x) {
+  const std::uint32_t above = bit_cast<std::uint32_t>(x) + (0x3f800000u - 0x3f3504f3u);  // from sqrt(1/2)
+#if defined(__CUDA_ARCH__)
+  const std::uint32_t exponent = __funnelshift_r(above, 0x4b000000u >> 9, 23);  // in one instruction
+#else
+  const std::uint32_t exponent = (above >> 23) + 0x4b000000u;
+#endif
+  const float f = bit_cast<float>((above & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
+  float p = -0x1.2a53cap-3f;
+  p = fma(p, f, 0x1.e5331cp-3f);
+  p = fma(p, f, -0x1.003a42p-2f);
+  p = fma(p, f, 0x1.259fa2p-2f);
+  p = fma(p, f, -0x1.70b7e2p-2f);
+  p = fma(p, f, 0x1.ec7b08p-2f);
+  p = fma(p, f, -0x1.7155c0p-1f);
+  p = fma(p, f, 0x1.715472p0f);
+  return fma(p, f, bit_cast<float>(exponent) - (0x1p23f + 127.0f));
+}
+
+// 2^x scale + added, the product to a relative error of 2^-22.5; 2^0 is 1. For positive scale that is, as is the
+// product, in [2^-125, 2^126].
+SUTURE_FN float short_exp2(float x, float scale, float added) {
+  const float rounded = fma(x, 1.0f, round_magic);
+  const float f = fma(rounded - round_magic, -1.0f, x);
+  float p = 0x1.5cba56p-10f;
+  p = fma(p, f, 0x1.3cf3b2p-7f);
+  p = fma(p, f, 0x1.c6b596p-5f);
+  p = fma(p, f, 0x1.ebf9a4p-3f);
+  p = fma(p, f, 0x1.62e42ap-1f);
+  p = fma(p, f, 1.0f);
+  return fma(p, bit_cast<float>(bit_cast<std::uint32_t>(scale) + (bit_cast<std::uint32_t>(rounded) << 23)), added);
+}
+
 }  // namespace detail
 
 // 2^x. 0.88 ulp; powers of two are exact.
@@ -187,28 +243,6 @@ SUTURE_FN float exp(float x) {
   const float rounded = fma(bounded, 0x1.715476p0f, detail::round_magic);
   return detail::scale_by_power(detail::exp_fraction(bounded, rounded - detail::round_magic), rounded);
 }
-
-namespace detail {
-
-// exp(x) in place of every x of a row, without what only larger arguments need: where each is in [-80, 80]. Otherwise
-// false, and the row stays as it is.
-template <int Count>
-SUTURE_INLINE bool exp_of_row(float (&x)[Count]) {
-  std::uint32_t most = 0;
-  for (int i = 0; i < Count; ++i) {
-    const std::uint32_t magnitude = bit_cast<std::uint32_t>(x[i]) & 0x7fffffffu;
-    most = magnitude > most ? magnitude : most;
-  }
-  if (most > 0x42a00000u) return false;
-  for (int i = 0; i < Count; ++i) {
-    const float rounded = fma(x[i], 0x1.715476p0f, round_magic);
-    const float value = exp_fraction(x[i], rounded - round_magic);
-    x[i] = bit_cast<float>(bit_cast<std::uint32_t>(value) + (bit_cast<std::uint32_t>(rounded) << 23));
-  }
-  return true;
-}
-
-}  // namespace detail
 
 // log2 x. 1.47 ulp; exact for powers of two. 0 gives -infinity, negative x not a number.
 SUTURE_FN float log2(float x) { return detail::log2_of_parts(detail::split_for_log(x)); }

@@ -68,11 +68,12 @@ struct color_jitter {
 
     SUTURE_FN rgb operator()(const rgb& x, const voxel& at) const { return stepped(x, grey_of(at.item)); }
 
-    // The lanes of a strip, all of one item, on the host: its mean grey is read once.
+    // Pixels side by side, all of one item: its mean grey is read once.
     template <int N>
-    SUTURE_INLINE void apply_lanes(float (&v)[3][N], std::int32_t item) const {
+    SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t item) const {
       const functor mine = *this;
       const float g = mine.grey_of(item);
+      SUTURE_LANES
       for (int l = 0; l < N; ++l) {
         const rgb result = mine.stepped({{v[0][l], v[1][l], v[2][l]}}, g);
         for (int c = 0; c < 3; ++c) v[c][l] = result.c[c];

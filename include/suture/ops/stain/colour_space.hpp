@@ -62,6 +62,12 @@ struct colour_matrix {
     return {{detail::weigh(v, row[0][0], row[1][0], row[2][0]), detail::weigh(v, row[0][1], row[1][1], row[2][1]),
              detail::weigh(v, row[0][2], row[1][2], row[2][2])}};
   }
+  SUTURE_FN constexpr colour_matrix operator-() const {
+    colour_matrix result{};
+    for (int i = 0; i < 3; ++i)
+      for (int k = 0; k < 3; ++k) result.row[i][k] = -row[i][k];
+    return result;
+  }
 };
 
 // Optical densities of haematoxylin, eosin and DAB by row, of unit concentration, and the inverse.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cfloat>
+#include <cstdint>
 #include <string_view>
 
 #include "../../core/fields.hpp"
@@ -29,34 +30,74 @@ struct hed_jitter {
   static constexpr std::string_view name = "hed_jitter";
   static constexpr auto fields = named("alpha", &hed_jitter::alpha, "beta", &hed_jitter::beta);
 
+  static constexpr float log2_of_1e6 = 0x1.3ee7b4p4f;
+
+  // Densities and concentrations are powers of 2 here.
   struct functor {
-    detail::colour_range range;
-    float offset, least_colour, unit, least, inverse_unit;
+    float white, inverse, least_colour, offset;  // of a colour, and what is added to it in [0, 1]
+    float least;                                 // of a concentration
     float alpha[3], beta[3];
+    float lowest_power, highest_power, added;
+    std::uint32_t given_powers = 0;  // 1: by the operation before, in place of colours
+
+    detail::power_range takes_powers() const {
+      return offset == 0 ? detail::power_range{inverse, -log2_of_1e6} : detail::power_range{};
+    }
 
     SUTURE_FN rgb operator()(const rgb& x) const {
-      rgb v = range.enter(x);
+      float v[3][1] = {{x.c[0]}, {x.c[1]}, {x.c[2]}};
+      apply_lanes(v, 0);
+      return {{v[0][0], v[1][0], v[2][0]}};
+    }
+
+    // Pixels side by side.
+    template <int N>
+    SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t) const {
+      const functor f = *this;
+      if (f.given_powers == 0) {
+        for (auto& channel : v) {
+          SUTURE_LANES
+          for (float& x : channel) {
+            const float colour = math::detail::clamp_number(x, f.least_colour, f.white);
+            x = math::detail::short_log2(fma(colour, f.inverse, f.offset));
+          }
+        }
+      }
+      SUTURE_LANES
+      for (int l = 0; l < N; ++l) {
+        const rgb result = f.jittered({{v[0][l], v[1][l], v[2][l]}});
+        for (int c = 0; c < 3; ++c) v[c][l] = result.c[c];
+      }
+    }
+
+  private:
+    SUTURE_FN rgb jittered(const rgb& powers) const {
+      rgb v = (-hed_from_rgb())(powers);
       SUTURE_UNROLL
-      for (int k = 0; k < 3; ++k) v.c[k] = detail::larger(v.c[k] + offset, least_colour);
-      rgb stains = hed_from_rgb()(detail::log_of_normal(v));
+      for (int k = 0; k < 3; ++k) v.c[k] = fma(math::detail::at_least(v.c[k], least), alpha[k], beta[k]);
+      v = (-rgb_from_hed())(v);
       SUTURE_UNROLL
       for (int k = 0; k < 3; ++k)
-        stains.c[k] = fma(detail::larger(fma(stains.c[k], unit, 0.0f), least), alpha[k], beta[k]);
-      v = rgb_from_hed()(stains);
-      SUTURE_UNROLL
-      for (int k = 0; k < 3; ++k) v.c[k] = math::exp(fma(v.c[k], inverse_unit, 0.0f)) - offset;
-      return range.leave(detail::limit(v, 0, 1));
+        v.c[k] =
+            math::detail::short_exp2(math::detail::clamp_number(v.c[k], lowest_power, highest_power), white, added);
+      return v;
     }
   };
 
   functor prepare(const site& where) const {
     detail::check_finite(alpha, "alpha", where);
     detail::check_finite(beta, "beta", where);
+    const detail::colour_range range = detail::make_colour_range(white, where);
+    constexpr float log2_of_3 = 0x1.95c018p0f;  // the greatest power that short_exp2 makes no more than 3 of
+    constexpr float log2_of_e = 0x1.715476p0f;
     const bool modern = units == hed_units::modern;
-    constexpr float decades = 0x1.ba18aap3f;  // ln 1e6
-    return {detail::make_colour_range(white, where), modern ? 0.0f : 2.0f,       modern ? 1e-6f : 2.0f,
-            modern ? -1 / decades : -1.0f,           modern ? 0.0f : -FLT_MAX,   modern ? -decades : -1.0f,
-            {alpha[0], alpha[1], alpha[2]},          {beta[0], beta[1], beta[2]}};
+    functor f = modern ? functor{white, range.inverse, 1e-6f * white, 0, 0, {}, {}, -64, 0, 0}
+                       : functor{white, range.inverse, 0, 2, -FLT_MAX, {}, {}, 1, log2_of_3, -2 * white};
+    for (int k = 0; k < 3; ++k) {
+      f.alpha[k] = alpha[k];
+      f.beta[k] = beta[k] * (modern ? log2_of_1e6 : log2_of_e);
+    }
+    return f;
   }
 };
 

@@ -36,138 +36,138 @@ struct macenko_normalize {
     std::int32_t each;
     stain_rounding rounding;
     float over;
-    float stains[3][2];
+    float powers[3][2];  // of 2, that one unit of each stain of the reference makes of light
     float most[2];
+    detail::power_range left{};  // to the next operation in place of colours, where it is on
 
-    SUTURE_FN rgb operator()(const rgb& in, const voxel& at) const {
-      const stain_basis& basis = of(at.item);
-      if (basis.unchanged != 0) return in;
-      const tile t = tile_of(basis);
-      return basis.unmixing.penalised == 0 ? colour<false>(t, in) : colour<true>(t, in);
-    }
-
-    // The lanes of a strip, all of one item, on the host: what belongs to the tile is read once.
-    template <int N>
-    SUTURE_INLINE void apply_lanes(float (&v)[3][N], std::int32_t item) const {
-      const stain_basis& basis = of(item);
-      if (basis.unchanged != 0) return;
-      const tile t = tile_of(basis);
-      for (int c = 0; c < 3; ++c)
-        for (int l = 0; l < N; ++l) v[c][l] = t.map.bounded(fma(v[c][l], t.to_255, 0.0f));
-      for (int c = 0; c < 3; ++c)
-        for (int l = 0; l < N; ++l) v[c][l] = t.map.density_of_bounded(v[c][l]);
-      finish_lanes(&v, 1, item);
-    }
-    // The same in two parts: the optical densities of 8-bit levels, unless the tile is left as it is, and the rest of
-    // some strips.
-    bool begin(std::int32_t item, float (&density)[256]) const {
-      const stain_basis& basis = of(item);
-      const tile t = tile_of(basis);
-      for (int i = 0; i < 256; ++i) density[i] = t.density(static_cast<float>(i));
-      return basis.unchanged == 0;
-    }
-    template <int N>
-    SUTURE_INLINE void finish_lanes(float (*v)[3][N], int strips, std::int32_t item) const {
-      const stain_basis& basis = of(item);
-      const tile t = tile_of(basis);
-      const functor mine = *this;  // stores to the lanes cannot be stores to a copy
-      if (basis.unmixing.penalised == 0)
-        for (int s = 0; s < strips; ++s) mine.apply_tile<false>(t, v[s]);
-      else
-        for (int s = 0; s < strips; ++s) mine.apply_tile<true>(t, v[s]);
+    // That this is asked for, of an operation that ends with an exponential as it is.
+    bool leave_powers(const detail::power_range& range) {
+      if (rounding == stain_rounding::unrounded && over == 255) left = range;
+      return left.on();
     }
 
-  private:
-    // A copy of what pixels need of a basis.
+    // What the pixels of a tile share: `level` does what a channel takes alone, `finish` the rest, of pixels side by
+    // side.
     struct tile {
+      const stain_basis* basis;
       detail::density_map map;
       detail::stain_unmixing unmixing;
-      float factor[2];
-      float to_255, from_255;
+      float powers[3][2];  // of one unit of each stain of the tile
+      float to_255, from_255, over;
+      stain_rounding rounding;
+      std::uint32_t unchanged;
 
+      detail::power_range left;
+      float white_power, least_power, most_power;  // of white light, and the range of all
+
+      // Not a number stays.
+      SUTURE_FN float level(float x) const { return unchanged != 0 ? kept(x) : density(x); }
       SUTURE_FN float density(float x) const { return map.density(fma(x, to_255, 0.0f)); }
-      // Concentrations as the reference has them.
-      template <bool Penalised>
-      SUTURE_FN detail::stain_unmixing::pair scaled(float red, float green, float blue) const {
-        const detail::stain_unmixing::pair p = unmixing.mixture<Penalised>(red, green, blue);
-        return {{fma(p.c[0], factor[0], 0.0f), fma(p.c[1], factor[1], 0.0f)}};
+      SUTURE_FN float kept(float x) const {
+        if (!left.on()) return x;
+        const float share = math::detail::clamp_number(fma(x, left.inverse_white, 0.0f), 0x1p-126f, 1.0f);
+        return math::detail::at_least(math::detail::short_log2(share), left.least);
+      }
+
+      template <int N>
+      SUTURE_FN void finish(float (&v)[3][N]) const {
+        if (unchanged != 0) return;
+        const tile t = *this;  // stores to the pixels cannot be stores to a copy
+        if (t.unmixing.penalised == 0)
+          t.colour<false>(v);
+        else
+          t.colour<true>(v);
+      }
+
+    private:
+      template <bool Penalised, int N>
+      SUTURE_FN void colour(float (&v)[3][N]) const {
+        // Few tiles are penalised: no registers for what these alone need.
+        const detail::stain_unmixing mixing = Penalised ? basis->unmixing : unmixing;
+        float h[N], e[N];
+        SUTURE_LANES
+        for (int l = 0; l < N; ++l) {
+          const detail::stain_unmixing::pair p = mixing.mixture<Penalised>(v[0][l], v[1][l], v[2][l]);
+          h[l] = p.c[0];
+          e[l] = p.c[1];
+        }
+        for (int c = 0; c < 3; ++c) {
+          SUTURE_LANES
+          for (int l = 0; l < N; ++l) {
+            const float power = fma(powers[c][0], h[l], fma(powers[c][1], e[l], white_power));
+            v[c][l] = math::detail::clamp_between(power, least_power, most_power);
+          }
+        }
+        if (left.on()) return;
+        float zero[N];  // or not a number
+        SUTURE_LANES
+        for (int l = 0; l < N; ++l) zero[l] = fma(h[l], 0.0f, 0.0f);
+        for (int c = 0; c < 3; ++c) {
+          SUTURE_LANES
+          for (int l = 0; l < N; ++l) v[c][l] = math::detail::short_exp2(v[c][l], map.white, zero[l]);
+          SUTURE_LANES
+          for (int l = 0; l < N; ++l) v[c][l] = math::detail::select(v[c][l] > 255.0f, over, v[c][l]);
+        }
+        // Of x in 0 .. 255, to the nearest integer or to that of a little less than a half below.
+        if (rounding != stain_rounding::unrounded) {
+          const float shift = rounding == stain_rounding::truncated ? 0x1p-12f - 0.5f : 0.0f;
+          for (auto& channel : v) {
+            SUTURE_LANES
+            for (float& x : channel) x = ((x + shift) + math::detail::round_magic) - math::detail::round_magic;
+          }
+        }
+        for (auto& channel : v) {
+          SUTURE_LANES
+          for (float& x : channel) x = fma(x, from_255, 0.0f);
+        }
       }
     };
 
-    SUTURE_FN const stain_basis& of(std::int32_t item) const { return fitted[static_cast<std::int64_t>(item) * each]; }
-    SUTURE_FN tile tile_of(const stain_basis& b) const {
-      tile t{b.density, b.unmixing, {}, b.to_255, b.from_255};
-      for (int k = 0; k < 2; ++k) t.factor[k] = b.inverse_max[k] > 0 ? fma(most[k], b.inverse_max[k], 0.0f) : 1.0f;
+    SUTURE_FN tile tile_of(std::int32_t item) const {
+      const stain_basis& b = fitted[static_cast<std::int64_t>(item) * each];
+      tile t{&b, b.density, b.unmixing, {}, b.to_255, b.from_255, over, rounding, b.unchanged, left, 0, -64, 64};
+      for (int k = 0; k < 2; ++k) {
+        const float ratio = fma(most[k], b.inverse_max[k], 0.0f);
+        const float factor = math::detail::select(b.inverse_max[k] > 0, ratio, 1.0f);
+        for (int c = 0; c < 3; ++c) t.powers[c][k] = fma(powers[c][k], factor, 0.0f);
+      }
+      if (left.on()) {
+        const auto power = [&](float level) {
+          return math::detail::short_log2(fma(fma(level, b.from_255, 0.0f), left.inverse_white, 0.0f));
+        };
+        t.white_power = power(b.density.white);
+        t.least_power = left.least;
+        const float brightest = power(255);
+        t.most_power = math::detail::select(brightest < 0, brightest, 0.0f);
+      }
       return t;
     }
 
-    template <bool Penalised, int N>
-    SUTURE_INLINE void apply_tile(const tile& t, float (&v)[3][N]) const {
-      float h[N], e[N];
-      for (int l = 0; l < N; ++l) {
-        const detail::stain_unmixing::pair p = t.template scaled<Penalised>(v[0][l], v[1][l], v[2][l]);
-        h[l] = p.c[0];
-        e[l] = p.c[1];
-      }
-      float w[3 * N];  // all channels in a row
-      for (int c = 0; c < 3; ++c)
-        for (int l = 0; l < N; ++l) w[c * N + l] = -fma(stains[c][0], h[l], fma(stains[c][1], e[l], 0.0f));
-      const bool plain = math::detail::exp_of_row(w);
-      if (!plain)
-        for (float& x : w) x = math::exp(x);
-      for (float& x : w) x = fma(t.map.white, x, 0.0f);
-      for (float& x : w) x = math::detail::select(x > 255.0f, over, x);
-      const auto write = [&](auto rule) {  // a loop for each rule, so that none has a choice in it
-        const float from_255 = t.from_255;
-        for (int c = 0; c < 3; ++c)
-          for (int l = 0; l < N; ++l) v[c][l] = fma(rounded_number(w[c * N + l], rule), from_255, 0.0f);
-      };
-      if (!plain && rounding != stain_rounding::unrounded) {
-        for (float& x : w) x = rounded(x, rounding);
-        write(std::integral_constant<stain_rounding, stain_rounding::unrounded>{});
+    SUTURE_FN rgb operator()(const rgb& in, const voxel& at) const {
+      const tile t = tile_of(at.item);
+      if (t.unchanged != 0) return {{t.kept(in.c[0]), t.kept(in.c[1]), t.kept(in.c[2])}};
+      float v[3][1] = {{t.density(in.c[0])}, {t.density(in.c[1])}, {t.density(in.c[2])}};
+      t.finish(v);
+      return {{v[0][0], v[1][0], v[2][0]}};
+    }
+
+    // Pixels side by side, all of one item.
+    template <int N>
+    SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t item) const {
+      const tile t = tile_of(item);
+      if (t.unchanged != 0) {
+        if (t.left.on())
+          for (auto& channel : v)
+            for (float& x : channel) x = t.kept(x);
         return;
       }
-      using enum stain_rounding;
-      if (rounding == unrounded)
-        write(std::integral_constant<stain_rounding, unrounded>{});
-      else if (rounding == nearest)
-        write(std::integral_constant<stain_rounding, nearest>{});
-      else
-        write(std::integral_constant<stain_rounding, truncated>{});
-    }
-
-    template <bool Penalised>
-    SUTURE_FN rgb colour(const tile& t, const rgb& in) const {
-      const detail::stain_unmixing::pair p =
-          t.template scaled<Penalised>(t.density(in.c[0]), t.density(in.c[1]), t.density(in.c[2]));
-      rgb out;
-      for (int c = 0; c < 3; ++c) out.c[c] = written(t, light(t, c, p.c[0], p.c[1]), rounding);
-      return out;
-    }
-
-    SUTURE_FN float light(const tile& t, int c, float h, float e) const {
-      return t.map.intensity(fma(stains[c][0], h, fma(stains[c][1], e, 0.0f)));
-    }
-    SUTURE_FN float written(const tile& t, float x, stain_rounding rule) const {
-      return fma(rounded(math::detail::select(x > 255.0f, over, x), rule), t.from_255, 0.0f);
-    }
-
-    // The same of what is a number.
-    template <stain_rounding Rule>
-    SUTURE_FN static float rounded_number(float x, std::integral_constant<stain_rounding, Rule>) {
-      if constexpr (Rule == stain_rounding::truncated)
-        return static_cast<float>(static_cast<std::int32_t>(x + 0x1p-12f));
-      else
-        return rounded(x, Rule);
-    }
-    // Of x in 0 .. 255: in [2^23, 2^24) a float's last bit counts ones.
-    SUTURE_FN static float rounded(float x, stain_rounding rule) {
-      using math::detail::select;
-      const bool truncates = rule == stain_rounding::truncated;
-      const float shifted = x + select(truncates, 0x1p-12f, 0.0f);
-      const float nearest = (shifted + 0x1p23f) - 0x1p23f;
-      const float whole = select(truncates & (nearest > shifted), nearest - 1.0f, nearest);
-      return select(rule == stain_rounding::unrounded, x, whole);
+      for (auto& channel : v) {
+        SUTURE_LANES
+        for (float& x : channel) x = t.map.bounded(fma(x, t.to_255, 0.0f));
+        SUTURE_LANES
+        for (float& x : channel) x = t.map.density_of_bounded(x);
+      }
+      t.finish(v);
     }
   };
 
@@ -177,7 +177,8 @@ struct macenko_normalize {
     reference.check(where);
     functor f{fitted, shared ? 0 : 1, rounding, over, {}, {}};
     for (int c = 0; c < 3; ++c)
-      for (int k = 0; k < 2; ++k) f.stains[c][k] = static_cast<float>(reference.stains[c][k]);
+      for (int k = 0; k < 2; ++k)
+        f.powers[c][k] = static_cast<float>(reference.stains[c][k] * -0x1.71547652b82fep0);  // log2 e
     for (int k = 0; k < 2; ++k) f.most[k] = static_cast<float>(reference.max_concentration[k]);
     return f;
   }

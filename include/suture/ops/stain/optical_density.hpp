@@ -8,8 +8,8 @@
 namespace suture {
 
 // OD = max(-ln(clamp(I + added, least, most) / white), floor) of an intensity I in 0 .. 255 (what lies outside counts
-// as the nearest end), and back I = white exp(-OD). Natural logarithms. Errors: white not positive, least not in [1e-6,
-// most], added negative.
+// as the nearest end), and back I = white exp(-OD). Natural logarithms. Errors: white not in [1e-6, 1e6], least not in
+// [1e-6, most], added negative.
 struct optical_density {
   float white = 240;  // the intensity of the empty slide
   float added = 1;    // so that black has a logarithm
@@ -20,7 +20,7 @@ struct optical_density {
   bool operator==(const optical_density&) const = default;
 
   void check(const site& where) const {
-    require(white > 0 && white <= 1e6f, where, "white ", white, " must be in (0, 1e6]");
+    require(white >= 1e-6f && white <= 1e6f, where, "white ", white, " must be in [1e-6, 1e6]");
     require(added >= 0 && added <= 1e6f, where, "added ", added, " must be in [0, 1e6]");
     require(least >= 1e-6f && least <= most && most <= 1e6f, where, "least ", least, " and most ", most,
             " must be in order and in [1e-6, 1e6]");
@@ -57,10 +57,10 @@ struct density_map {
     return lifted > high ? high : lifted;
   }
   SUTURE_FN float density_of_bounded(float bounded) const {
-    const float od = -math::detail::log_of_normal(fma(bounded, inverse_white, 0.0f));
+    constexpr float ln_2 = 0x1.62e430p-1f;
+    const float od = fma(math::detail::short_log2(fma(bounded, inverse_white, 0.0f)), -ln_2, 0.0f);
     return fma(bounded, 0.0f, od > floor ? od : floor);
   }
-  SUTURE_FN float intensity(float density) const { return fma(white, math::exp(-density), 0.0f); }
 };
 
 inline density_map map_of(const optical_density& d) {

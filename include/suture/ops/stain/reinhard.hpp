@@ -41,11 +41,12 @@ struct reinhard {
 
     SUTURE_FN rgb operator()(const rgb& x, const voxel& at) const { return moved(x, of(at.item)); }
 
-    // The lanes of a strip, all of one item, on the host: what belongs to it is worked out once.
+    // Pixels side by side, all of one item: what belongs to it is worked out once.
     template <int N>
-    SUTURE_INLINE void apply_lanes(float (&v)[3][N], std::int32_t item) const {
+    SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t item) const {
       const functor mine = *this;
       const move m = mine.of(item);
+      SUTURE_LANES
       for (int l = 0; l < N; ++l) {
         const rgb result = mine.moved({{v[0][l], v[1][l], v[2][l]}}, m);
         for (int c = 0; c < 3; ++c) v[c][l] = result.c[c];

@@ -45,11 +45,12 @@ struct stain_jitter {
 
     SUTURE_FN rgb operator()(const rgb& x, const voxel& at) const { return jittered(x, of(at.item)); }
 
-    // The lanes of a strip, all of one item, on the host: its stains are read once.
+    // Pixels side by side, all of one item: its stains are read once.
     template <int N>
-    SUTURE_INLINE void apply_lanes(float (&v)[3][N], std::int32_t item) const {
+    SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t item) const {
       const functor mine = *this;
       const stains tile = mine.of(item);
+      SUTURE_LANES
       for (int l = 0; l < N; ++l) {
         const rgb result = mine.jittered({{v[0][l], v[1][l], v[2][l]}}, tile);
         for (int c = 0; c < 3; ++c) v[c][l] = result.c[c];

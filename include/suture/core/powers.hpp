@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Colours handed from one operation to the next as powers of 2: where the first ends with an exponential and the other
+// begins with a logarithm, neither is taken.
+#pragma once
+
+#include "pipeline.hpp"
+
+namespace suture::detail {
+
+// To all functors of a pack that are on: f.leave_powers(range) says whether f does from now on, g.takes_powers() what
+// range the next wants.
+template <std::size_t I = 0, class... Fs>
+void hand_on_powers(pack<Fs...>& functors) {
+  if constexpr (I + 1 < sizeof...(Fs)) {
+    auto& f = get<I>(functors);
+    auto& g = get<I + 1>(functors);
+    if constexpr (requires { bare(g).given_powers = bare(f).leave_powers(bare(g).takes_powers()); })
+      if (is_on(f) && is_on(g)) bare(g).given_powers = bare(f).leave_powers(bare(g).takes_powers());
+    hand_on_powers<I + 1>(functors);
+  }
+}
+
+}  // namespace suture::detail
