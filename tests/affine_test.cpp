@@ -295,13 +295,12 @@ TEST(RandomAffine, AxesDrawSeparateScalesOnRequest) {
 }
 
 TEST(RandomAffine, RefusesBadRanges) {
-  suture::draws random(9, 0, 3, 1);
-  const auto drawn = [&](const suture::random_affine& op) { return op.draw(random, plain_grid({5, 6, 7}), here); };
-  EXPECT_REFUSED(drawn({.rotate_deg = {10, -10}}), "rotate_deg [10, -10]");
-  EXPECT_REFUSED(drawn({.scale = 0.2f}), "scale [-0.2, 0.2] must be positive");
-  EXPECT_REFUSED(drawn({.scale = {{.5f, 1}, {1, 2}, {1, 2}}}), "isotropic_scale");
-  EXPECT_REFUSED(drawn({.shear = INFINITY}), "shear");
-  EXPECT_REFUSED(drawn({.translate = NAN}), "translate");
+  const auto checked = [](const suture::random_affine& op) { op.check(here); };
+  EXPECT_REFUSED(checked({.rotate_deg = {10, -10}}), "rotate_deg [10, -10]");
+  EXPECT_REFUSED(checked({.scale = 0.2f}), "scale [-0.2, 0.2] must be positive");
+  EXPECT_REFUSED(checked({.scale = {{.5f, 1}, {1, 2}, {1, 2}}}), "isotropic_scale");
+  EXPECT_REFUSED(checked({.shear = INFINITY}), "shear");
+  EXPECT_REFUSED(checked({.translate = NAN}), "translate");
 }
 
 }  // namespace

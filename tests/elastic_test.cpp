@@ -118,7 +118,7 @@ TEST(Elastic, SamplesDiffer) {
   const auto value = [&](std::uint64_t sample) {
     suture::draws random(3, 0, sample, 2);
     const suture::elastic e =
-        suture::random_elastic{.control_spacing_mm = 8, .max_displacement_mm = 2}.draw(random, g, here);
+        suture::random_elastic{.control_spacing_mm = 8, .max_displacement_mm = 2}.draw(random, here);
     return suture::control_value(e.deform(g, here), 0, 4, 4, 4);
   };
   EXPECT_EQ(value(1), value(1));
@@ -127,7 +127,7 @@ TEST(Elastic, SamplesDiffer) {
 
 TEST(Elastic, DrawingTakesNoSlot) {
   suture::draws a(3, 0, 1, 2), b(3, 0, 1, 2);
-  (void)suture::random_elastic{}.draw(a, grid{}, here);
+  (void)suture::random_elastic{}.draw(a, here);
   EXPECT_EQ(a.uniform(0, 1), b.uniform(0, 1));
 }
 

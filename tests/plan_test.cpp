@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <suture/suture.hpp>
 
+#include <cstring>
 #include <limits>
 
 namespace {
@@ -167,6 +168,67 @@ TEST(plan, keeps_or_draws_again_what_was_drawn) {
                  plan(random_gamma{.range = {-1, 2}, .probability = 0}, grids, {.sample_ids = ids});
                }),
                {"random_gamma", "sample 0", "range"});
+}
+
+template <class T>
+bool same_bits(const T& a, const T& b) {
+  return std::memcmp(&a, &b, sizeof(T)) == 0;
+}
+
+// What the sample before has left for the next of its grid is what the next would have made.
+template <class Pipeline>
+void expect_each_as_by_itself(const Pipeline& pipeline) {
+  grid first = grid_of(40, 50, 60), second = grid_of(44, 50, 60);
+  first.spacing = {1.5, .8, .8};
+  first.origin = {-7, 11, 300};
+  second.spacing = {1, .8, .8};
+  std::vector<grid> batch;
+  std::vector<std::uint64_t> ids;
+  for (int i = 0; i < 45; ++i) {
+    batch.push_back(i % 7 < 4 ? first : second);
+    ids.push_back(static_cast<std::uint64_t>(900 + i));
+  }
+  const auto all = plan(pipeline, batch, {.seed = 3, .epoch = 1, .sample_ids = ids});
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const auto one =
+        plan(pipeline, std::span(&batch[i], 1), {.seed = 3, .epoch = 1, .sample_ids = std::span(&ids[i], 1)});
+    const auto &a = all.sample(i), &b = one.sample(0);
+    EXPECT_TRUE(same_bits(a.map, b.map)) << i;
+    EXPECT_TRUE(same_bits(a.extents, b.extents)) << i;
+    EXPECT_TRUE(same_bits(get<0>(a.taps), get<0>(b.taps))) << i;
+    EXPECT_TRUE(same_bits(a.controls.to_control, b.controls.to_control)) << i;
+    EXPECT_TRUE(same_bits(a.controls.drawn.to_control, b.controls.drawn.to_control)) << i;
+    EXPECT_EQ(a.controls.drawn.field.uniform(5), b.controls.drawn.field.uniform(5)) << i;
+    EXPECT_EQ(a.controls.on, b.controls.on) << i;
+    EXPECT_TRUE(same_bits(all.output_grid(i), one.output_grid(0))) << i;
+    EXPECT_TRUE(same_bits(all.geometry(i).to_source, one.geometry(0).to_source)) << i;
+    EXPECT_TRUE(same_bits(all.geometry(i).to_deformed, one.geometry(0).to_deformed)) << i;
+  }
+}
+
+TEST(plan, samples_of_one_grid_as_each_by_itself) {
+  const window w{.center = 40, .width = 400};
+  const random_affine turn{.rotate_deg = 15, .probability = .5f};
+  const random_elastic bend{.control_spacing_mm = 24, .max_displacement_mm = 4, .probability = .5f};
+  const resample to_1_mm{.spacing_mm = {1, 1, 1}};
+  const resize halved{.extents = {20, 20, 20}};
+  const center_crop large{.size = {30, 32, 34}}, small{.size = {16, 16, 16}};
+  const random_crop cut{.size = {24, 26, 28}, .probability = .5f};
+  const random_flip mirror{.probability = .5f};
+  expect_each_as_by_itself(w | to_1_mm | turn | bend | large);
+  expect_each_as_by_itself(w | large | turn | cut | bend | small);
+  expect_each_as_by_itself(w | bend | mirror | large | halved | small);
+  expect_each_as_by_itself(w | resize{.extents = {32, 32, 32}} | bend | cut | small);
+}
+
+TEST(plan, recipes_are_looked_at_before_anything_fires) {
+  const std::vector<grid> grids{grid_of(4, 4, 4), grid_of(4, 4, 4)};
+  expect_parts(error_of([&] {
+                 plan(random_affine{.rotate_deg = {10, -10}, .probability = 0}, grids, {.sample_ids = two_ids});
+               }),
+               {"random_affine", "sample 0", "rotate_deg [10, -10]"});
+  expect_parts(error_of([&] { plan(random_affine{.scale = 0.2f}, grids, {.evaluation = true}); }),
+               {"random_affine", "scale"});
 }
 
 TEST(plan, inverted_range) {

@@ -23,17 +23,17 @@ TEST(Flip, RandomAxesAreIndependentAndFair) {
   int counts[8] = {};
   for (std::uint64_t sample = 0; sample < 8000; ++sample) {
     suture::draws random(5, 1, sample, 4);
-    const suture::flip f = suture::random_flip{}.draw(random, grid{}, here);
+    const suture::flip f = suture::random_flip{}.draw(random, here);
     ++counts[(f.axes[0] ? 1 : 0) + (f.axes[1] ? 2 : 0) + (f.axes[2] ? 4 : 0)];
   }
   for (int c : counts) EXPECT_NEAR(c, 1000, 150);  // five standard deviations
   for (std::uint64_t sample = 0; sample < 100; ++sample) {
     suture::draws random(5, 1, sample, 4);
-    EXPECT_EQ((suture::random_flip{.axis_probability = {0, 1, 0}}.draw(random, grid{}, here).axes),
+    EXPECT_EQ((suture::random_flip{.axis_probability = {0, 1, 0}}.draw(random, here).axes),
               (suture::vec3<bool>{false, true, false}));
   }
   suture::draws random(5, 1, 0, 4);
-  EXPECT_REFUSED((suture::random_flip{.axis_probability = {0, 1.5f, 0}}.draw(random, grid{}, here)),
+  EXPECT_REFUSED((suture::random_flip{.axis_probability = {0, 1.5f, 0}}.draw(random, here)),
                  "axis_probability (0, 1.5, 0)");
 }
 

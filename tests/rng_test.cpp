@@ -10,6 +10,7 @@
 #include <numbers>
 #include <set>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "suture/rng/draw.hpp"
@@ -123,12 +124,12 @@ TEST(Layout, StreamsAndBlocks) {
 TEST(Layout, StreamsSideBySide) {
   const std::uint64_t samples[16] = {42, 0, 1, 0xffffffffu, 1ull << 40, 7, 42, 43, 44, 45, 46, 47, 48, 49, 50, ~0ull};
   suture::stream_row<16> row;
-  row.make({.seed = seed, .epoch = 7, .operation = 3}, samples);
+  row.begin({.seed = seed, .epoch = 7, .operation = 3}, samples);
   for (int l = 0; l < 16; ++l) {
     const stream alone({.seed = seed, .epoch = 7, .sample = samples[l], .operation = 3});
     EXPECT_EQ(to_words(row[l].state()), to_words(alone.state()));
     EXPECT_EQ(to_words(row.first(l)), to_words(alone.block(0)));
-    EXPECT_EQ(row.first_word(l), alone.block(0)[0]);
+    EXPECT_EQ(row.below(.25f) >> l & 1, suture::unit_half_open(alone.block(0)[0]) < .25f ? 1u : 0u);
   }
   for (const std::uint16_t purpose : std::initializer_list<std::uint16_t>{1, 3, 1, 0})
     for (const int l : {5, 0, 15}) {
@@ -142,12 +143,40 @@ TEST(Layout, StreamsSideBySide) {
 TEST(Layout, DrawsOfAPlan) {
   const std::uint64_t samples[16] = {42, 0, 1, 0xffffffffu, 1ull << 40, 7, 42, 43, 44, 45, 46, 47, 48, 49, 50, ~0ull};
   suture::planned_streams row;
-  row.make({.seed = seed, .epoch = 7, .operation = 3}, samples);
+  row.begin({.seed = seed, .epoch = 7, .operation = 3}, samples);
   for (int l = 0; l < 16; ++l) {
     draws planned(row, l), alone(seed, 7, samples[l], 3);
     alone.uniform(0, 1);
     for (int i = 0; i < 80; ++i) ASSERT_EQ(planned.uniform(-1, 2), alone.uniform(-1, 2));
     ASSERT_EQ(planned.mixture(.5f, 3), alone.mixture(.5f, 3));
+  }
+}
+
+// Many draws at once are the same draws, wherever they begin.
+TEST(Layout, DrawsAtOnce) {
+  for (int skipped = 0; skipped < 9; ++skipped) {
+    draws at_once(seed, 7, 42, 3), one_by_one(seed, 7, 42, 3);
+    for (int i = 0; i < skipped; ++i) EXPECT_EQ(at_once.uniform(0, 1), one_by_one.uniform(0, 1));
+    float few[5], many[33];
+    at_once.units(few);
+    at_once.units(many);
+    for (const float u : few) EXPECT_EQ(u, one_by_one.uniform(0, 1));
+    for (const float u : many) EXPECT_EQ(u, one_by_one.uniform(0, 1));
+    for (int i = 0; i < 40; ++i) EXPECT_EQ(at_once.uniform(0, 1), one_by_one.uniform(0, 1));
+  }
+}
+
+TEST(Layout, UniformBetween) {
+  const float tiny = 0x1p-149f;
+  for (const auto& [a, b] : std::initializer_list<std::pair<float, float>>{
+           {.5f, 1}, {-1, 2}, {3, 3}, {0, tiny}, {-tiny, 0}, {1, 1 + 0x1p-23f}, {-3, -1}, {0, 0}, {-1e30f, 1e30f}}) {
+    draws random(seed, 7, 42, 3), units(seed, 7, 42, 3);
+    const suture::uniform_between between(a, b);
+    for (int i = 0; i < 200; ++i) {
+      const float value = random.uniform(a, b);
+      EXPECT_EQ(between(units.uniform(0, 1)), value);
+      EXPECT_TRUE(value == a || (a < value && value < b));
+    }
   }
 }
 

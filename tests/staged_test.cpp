@@ -463,6 +463,8 @@ TEST(stages, bad_parameters_are_named) {
               "suture: gaussian_blur: sample 0: sigma -1 voxels must not be negative");
   EXPECT_SAYS(result(gaussian_blur{.sigma = 4}, p), "gaussian_blur: sample 0: sigma 4 voxels reaches 16 voxels far");
   EXPECT_SAYS(result(gaussian_blur{.sigma = NAN}, p), "gaussian_blur: sample 0: sigma nan");
+  EXPECT_SAYS(result(gaussian_blur{.sigma = INFINITY}, p), "gaussian_blur: sample 0: sigma inf");
+  EXPECT_SAYS(result(gaussian_blur{.sigma = 4e9}, p), "gaussian_blur: sample 0: sigma 4e+09 voxels reaches 1.6e+10");
   EXPECT_SAYS(result(gaussian_blur{.truncate = -1}, p), "gaussian_blur: sample 0: truncate -1 sigmas");
   EXPECT_SAYS(result(sharpen{.sigma = 4}, p), "sharpen: sample 0: sigma 4 voxels reaches 16 voxels far");
   EXPECT_SAYS(result(sharpen{.amount = INFINITY}, p), "sharpen: sample 0: amount inf must be finite");

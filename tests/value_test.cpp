@@ -463,6 +463,17 @@ TEST(random_value_operations, do_not_see_whether_they_fired) {
   }
 }
 
+TEST(draws, several_at_once_are_those_one_by_one) {
+  for (const interval_law law : {interval_law::uniform, interval_law::log_uniform, interval_law::mixture})
+    for (const interval range : {interval{.7f, 1.5f}, interval{1, 2}, interval{.5f, 1}, interval{1}}) {
+      draws at_once(1, 2, 3, 4), one_by_one(1, 2, 3, 4);
+      float several[8];
+      detail::draw_from(range, law, at_once, several);
+      for (const float value : several) EXPECT_EQ(value, detail::draw_from(range, law, one_by_one));
+      EXPECT_EQ(at_once.uniform(0, 1), one_by_one.uniform(0, 1));
+    }
+}
+
 TEST(random_value_operations, errors_name_the_value) {
   draws random = random_of(1);
   expect_error([&] { random_gamma{.range = {2, 1}}.draw(random, here); }, "range [2, 1]");

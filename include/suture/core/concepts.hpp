@@ -72,6 +72,9 @@ concept random_operation = (draws_alone<Op> || draws_on_grid<Op>) && requires(co
   { op.probability } -> std::convertible_to<float>;
   { Op::kind } -> std::convertible_to<std::uint16_t>;
 };
+// What it is given is looked at once for a plan, and not with each draw.
+template <class Op>
+concept checks_recipe = random_operation<Op> && requires(const Op& op, const site& where) { op.check(where); };
 template <class Op>
 concept has_evaluation =
     requires(const Op& op, const grid& g, const site& where) { op.evaluation(g, where); };
@@ -149,6 +152,21 @@ constexpr auto operator|(const A& a, const B&) {
 template <class Op>
 constexpr bool keeps_axes() {
   if constexpr (requires { drawn_t<Op>::keeps_axes; }) return drawn_t<Op>::keeps_axes;
+  else return false;
+}
+
+// Geometry that moves the content and leaves the grid as it is.
+template <class Op>
+constexpr bool keeps_grid() {
+  if constexpr (requires { drawn_t<Op>::keeps_grid; }) return drawn_t<Op>::keeps_grid;
+  else return false;
+}
+
+// A deterministic operation that gives the same for all samples of one grid, since it never looks at where.sample: it
+// is asked once for those in a row. Not for functors that their neighbours change (see hand_on_powers).
+template <class Op>
+constexpr bool depends_on_grid_alone() {
+  if constexpr (requires { Op::depends_on_grid_alone; }) return Op::depends_on_grid_alone;
   else return false;
 }
 

@@ -5,6 +5,9 @@
 
 #include <cfloat>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
 
 #include "error.hpp"
 #include "fields.hpp"
@@ -95,6 +98,17 @@ inline bool same_axes(const matrix3& a, const matrix3& b) {
 }
 
 }  // namespace detail
+
+// Bit for bit.
+inline bool identical(const grid& a, const grid& b) {
+  constexpr std::size_t words = sizeof(grid) / sizeof(std::uint64_t);
+  static_assert(words == 18 && std::is_trivially_copyable_v<grid>);
+  std::uint64_t of_a[words], of_b[words], difference = 0;
+  std::memcpy(of_a, &a, sizeof a);
+  std::memcpy(of_b, &b, sizeof b);
+  for (std::size_t i = 0; i < words; ++i) difference |= of_a[i] ^ of_b[i];
+  return difference == 0;
+}
 
 // `known`, where given, is a grid that has passed: its axes are not looked at again.
 inline void check(const grid& g, const site& where, const grid* known = nullptr) {

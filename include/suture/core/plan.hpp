@@ -58,15 +58,15 @@ T& make_at(T& old, const Make& make) {
   return *::new (static_cast<void*>(&old)) T(make());
 }
 
-// What a plan keeps of an operation for one sample: of a random one that moves voxels, the grid it is drawn on. What
-// was drawn is drawn again when somebody asks.
+// What a plan keeps of an operation for one sample: of a random one that moves voxels and looks at it, the grid it is
+// drawn on. What was drawn is drawn again when somebody asks.
 struct nothing_kept {};
 template <class Op>
 struct kept_grid {
   using type = nothing_kept;
 };
 template <random_operation Op>
-requires(role_of<Op>() != role::value) struct kept_grid<Op> {
+requires(role_of<Op>() != role::value && (draws_on_grid<Op> || has_evaluation<Op>)) struct kept_grid<Op> {
   using type = room<grid>;
 };
 template <class Op>
@@ -149,12 +149,16 @@ public:
     read_rule(every);
     if constexpr (changes<Change>) changed_.resize(batch.size());
     samples_.reserve(batch.size());
-    stream_rows rows;
+    walk w;
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      if (i % lanes == 0) make_rows(rows, i, every);
+      if (i % lanes == 0) make_rows(w.rows, i, every);
       const site where{"plan", static_cast<std::int64_t>(i)};
-      check(batch[i], where, i > 0 ? &batch[i - 1] : nullptr);
-      plan_sample(i, batch[i], samples_.emplace_back(batch[i]), rows, change, every);
+      w.i = i;
+      w.on = &batch[i];
+      w.same = i > 0 && identical(batch[i - 1], batch[i]);
+      if (!w.same) check(batch[i], where, i > 0 ? &batch[i - 1] : nullptr);
+      w.p = &samples_.emplace_back(batch[i]);
+      plan_sample(w, change, every);
     }
   }
 
@@ -187,7 +191,7 @@ public:
     using D = drawing<drawn_t<operation_type<I>>>;
     if (!changed_.empty()) return D(*get<I>(changed_[i]));
     const grid* on = I < pipeline_type::begin ? &source_grid(i) : &output_grid(i);
-    if constexpr (pipeline_type::roles[I] != role::value) on = &get<I>(samples_[i].kept).value;
+    if constexpr (keeps_drawn_grid<I>) on = &get<I>(samples_[i].kept).value;
     draws random(seed(), epoch(), sample_id(i), id_of<I>);
     const bool fires = random.bernoulli(op.probability);
     return draw(op, random, fires, *on, {name_of<operation_type<I>>(), static_cast<std::int64_t>(i)});
@@ -200,12 +204,20 @@ private:
   static constexpr std::uint16_t id_of = detail::operation_id<I, Ops...>();
   template <std::size_t I>
   static constexpr std::size_t random_before = detail::random_before<I>(static_cast<const chain_type*>(nullptr));
+  template <std::size_t I>
+  static constexpr bool keeps_drawn_grid =
+      !std::is_same_v<typename detail::kept_grid<operation_type<I>>::type, detail::nothing_kept>;
   template <class Change>
   static constexpr bool changes = !std::is_same_v<Change, detail::no_change>;
 
   // The streams of the random operations for some samples in a row.
   static constexpr std::size_t lanes = 16;
-  using stream_rows = std::array<planned_streams, random_before<sizeof...(Ops)>>;
+  struct stream_row {
+    planned_streams streams;
+    float probability;
+    std::uint32_t fires;  // by sample, a bit each
+  };
+  using stream_rows = std::array<stream_row, random_before<sizeof...(Ops)>>;
 
   struct sample_plan {
     explicit sample_plan(const grid& g) : geometry(g) {}
@@ -214,12 +226,14 @@ private:
     pack<typename detail::kept_grid<Ops>::type...> kept;
   };
 
-  // One sample on its way through the operations: the grid so far lies in the step that made it.
+  // A sample on its way through the operations: the grid so far lies in the step that made it. Steps stay for the
+  // sample behind, which may be of the same grid.
   struct walk {
-    std::size_t i;
-    sample_plan& p;
-    stream_rows& rows;
-    const grid* on;
+    std::size_t i = 0;
+    sample_plan* p = nullptr;
+    stream_rows rows;
+    const grid* on = nullptr;
+    bool same = false;  // the grid so far is that of the sample before
     detail::room<geometry_step> steps[sizeof...(Ops)];
   };
 
@@ -228,10 +242,19 @@ private:
     std::uint64_t ids[lanes];
     for (std::size_t l = 0; l < lanes; ++l) ids[l] = first + l < ids_.size() ? ids_[first + l] : 0;
     const auto one = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
-      if constexpr (random_operation<operation_type<J>>)
-        rows[random_before<J>].make({seed(), epoch(), 0, id_of<J>, 0}, ids);
+      if constexpr (random_operation<operation_type<J>>) {
+        stream_row& row = rows[random_before<J>];
+        row.streams.begin({seed(), epoch(), 0, id_of<J>, 0}, ids);
+        row.probability = get<J>(operations_.operations).probability;
+      }
     };
     (one(std::integral_constant<std::size_t, I>{}), ...);
+    // What is sure to fire makes its streams when it draws.
+    for (stream_row& row : rows)
+      if (row.probability != 1) row.streams.make_streams();
+    for (stream_row& row : rows)
+      if (row.probability != 1) row.streams.make_first_blocks();
+    for (stream_row& row : rows) row.fires = row.probability == 1 ? ~0u : row.streams.below(row.probability);
   }
 
   template <std::size_t... I>
@@ -243,14 +266,12 @@ private:
   }
 
   template <class Change, std::size_t... I>
-  void plan_sample(std::size_t i, const grid& source, sample_plan& p, stream_rows& rows, const Change& change,
-                   std::index_sequence<I...>) {
-    walk w{i, p, rows, &source, {}};
+  void plan_sample(walk& w, const Change& change, std::index_sequence<I...>) {
     (plan_operation<I>(get<I>(operations_.operations), w, change), ...);
-    detail::hand_on_powers(p.item.taps);
-    detail::hand_on_powers(p.item.outputs);
-    finish({"plan", static_cast<std::int64_t>(i)}, p.item, p.geometry, *w.on);
-    p.geometry.output = *w.on;
+    detail::hand_on_powers(w.p->item.taps);
+    detail::hand_on_powers(w.p->item.outputs);
+    finish({"plan", static_cast<std::int64_t>(w.i)}, w.p->item, w.p->geometry, *w.on);
+    w.p->geometry.output = *w.on;
   }
 
   template <class Op>
@@ -273,20 +294,23 @@ private:
     if constexpr (detail::is_sampling<Op>::value) {
       return;
     } else if constexpr (random_operation<Op>) {
-      if (w.i == 0)
+      if (w.i == 0) {
         require(op.probability >= 0 && op.probability <= 1, where, "probability ", op.probability, " is not in [0, 1]");
+        if constexpr (checks_recipe<Op>) op.check(where);
+      }
       auto& row = w.rows[random_before<I>];
       const int lane = static_cast<int>(w.i % lanes);
-      const bool fires = unit_half_open(row.first_word(lane)) < op.probability;
-      if constexpr (pipeline_type::roles[I] != role::value) get<I>(w.p.kept).value = *w.on;
+      const bool fires = (row.fires >> lane & 1) != 0;
+      if constexpr (keeps_drawn_grid<I>) get<I>(w.p->kept).value = *w.on;
       if constexpr (pipeline_type::roles[I] != role::deformation && !changes<Change>) {
         const bool acts = settings_.evaluation ? has_evaluation<Op> : fires;
         if (!acts && w.i > 0) {
-          if constexpr (pipeline_type::roles[I] == role::value) clear(slot<I>(w.p.item));
+          if constexpr (pipeline_type::roles[I] == role::geometry) w.same = w.same && keeps_grid<Op>();
+          if constexpr (pipeline_type::roles[I] == role::value) clear(slot<I>(w.p->item));
           return;
         }
       }
-      draws random(row, lane);
+      draws random(row.streams, lane);
       auto made = draw(op, random, fires, *w.on, where);
       if constexpr (changes<Change>) {
         change.template operator()<I>(made, w.i);
@@ -301,17 +325,23 @@ private:
   template <std::size_t I, class D>
   void file(const D& op, bool on, const site& where, walk& w) {
     constexpr role r = pipeline_type::roles[I];
-    detail::sample_geometry& geometry = w.p.geometry;
+    detail::sample_geometry& geometry = w.p->geometry;
     if constexpr (r == role::geometry) {
+      geometry_step& step = w.steps[I].value;
+      const bool known = w.same && depends_on_grid_alone<operation_type<I>>();
+      if (on && !known) {
+        detail::make_at(step, [&] { return op.step(*w.on, where); });
+        if constexpr (!keeps_grid<D>()) check(step.output, where, w.on);
+      }
+      if constexpr (!keeps_grid<D>()) w.same = known;
       if (!on) return;
-      const geometry_step& step = detail::make_at(w.steps[I].value, [&] { return op.step(*w.on, where); });
       affine_map& map = geometry.deformed ? geometry.to_deformed : geometry.to_source;
       map = composed(map, step.pull);
-      check(step.output, where, w.on);
-      w.on = &step.output;
+      if constexpr (!keeps_grid<D>()) w.on = &step.output;
     } else if constexpr (inverse_operation<D>) {
       const detail::sample_geometry undone = op.undone(*w.on, where);
       check(undone.output, where);
+      w.same = false;
       w.on = &(w.steps[I].value.output = undone.output);
       geometry.to_source = geometry.to_source * undone.to_source;
       geometry.to_deformed = undone.to_deformed;
@@ -322,7 +352,11 @@ private:
       detail::make_at(geometry.drawn, [&] { return op.deform(*w.on, where); });
       geometry.deformed = on;
     } else {
-      fill(slot<I>(w.p.item), on, [&] { return detail::prepared(op, *w.on, where); });
+      const bool known = depends_on_grid_alone<operation_type<I>>() && w.i > 0 && (w.same || !prepares_on_grid<D>);
+      if (known)
+        slot<I>(w.p->item) = slot<I>(w.p[-1].item);
+      else
+        fill(slot<I>(w.p->item), on, [&] { return detail::prepared(op, *w.on, where); });
     }
   }
 

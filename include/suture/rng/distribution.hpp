@@ -20,6 +20,29 @@ SUTURE_FN float unit_positive(std::uint32_t word) {
   return fma(static_cast<float>(static_cast<std::int32_t>(word >> 8) + 1), 0x1p-24f, 0.0f);
 }
 
+// The greatest float below x.
+SUTURE_FN float float_below(float x) {
+  if (x == 0) return -0x1p-149f;
+  const auto bits = bit_cast<std::uint32_t>(x);
+  return bit_cast<float>(x > 0 ? bits - 1 : bits + 1);
+}
+
+// a (1 - u) + b u. Not a + (b - a) u: a bound that is a product would leave the compiler b - a to contract.
+SUTURE_FN float blend(float a, float b, float u) { return fma(b, u, fma(-a, u, a)); }
+
+// What u in [0, 1) is in [a, b), a where a == b: blend(a, b, u), held there. For many draws at once: no branch.
+class uniform_between {
+public:
+  SUTURE_FN uniform_between(float a, float b) : a_(a), b_(b), last_(a < b ? float_below(b) : a) {}
+  SUTURE_FN float operator()(float u) const {
+    const float value = blend(a_, b_, u), held = value < b_ ? value : last_;
+    return held > a_ ? held : a_;
+  }
+
+private:
+  float a_, b_, last_;
+};
+
 // An integer in [0, n), 1 <= n <= 2^32, by multiplication and shift; the probability of a value is off by less than
 // 2^-32.
 SUTURE_FN constexpr std::int64_t integer_below(std::uint32_t word, std::int64_t n) {

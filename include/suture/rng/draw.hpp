@@ -119,11 +119,9 @@ public:
   SUTURE_HD constexpr draws(std::uint64_t seed, std::uint32_t epoch, std::uint64_t sample, std::uint16_t operation)
       : id_{seed, epoch, sample, operation, 0}, stream_(id_) {}
 
-  // From slot 1 on, where the stream and its first block are known.
-  SUTURE_INLINE draws(planned_streams& known, int lane)
-      : stream_(known[lane]), known_(&known), lane_(lane), slot_(1), end_(4) {
-    const philox_block first = known.first(lane);
-    for (int i = 0; i < 4; ++i) words_[i] = first.word[i];
+  // From slot 1 on, of a lane of streams that know their first blocks.
+  SUTURE_INLINE draws(planned_streams& known, int lane) : known_(&known), lane_(lane), slot_(1) {
+    if (known.made()) take_first();
   }
 
   // a (1 - u) + b u, u in [0, 1) a multiple of 2^-24; in [a, b) even where rounding leaves it, a when a == b. One slot.
@@ -132,10 +130,24 @@ public:
       ++slot_;
       return a;
     }
-    const float u = unit_half_open(next());
-    // Not a + (b - a) u: a bound that is a product would leave the compiler b - a to contract.
-    const float value = fma(b, u, fma(-a, u, a));
-    return value < a ? a : value < b ? value : below(b);
+    // Two branches that are hardly ever taken: what is drawn need not wait for them.
+    const float value = blend(a, b, unit_half_open(next()));
+    return value < a ? a : value < b ? value : float_below(b);
+  }
+
+  // The numbers of the next N slots in [0, 1), multiples of 2^-24, made side by side: for many draws at once.
+  template <int N>
+  void units(float (&u)[N]) {
+    constexpr int blocks = (N + 6) / 4, lanes = (blocks + 7) / 8 * 8;
+    std::uint32_t word[4][lanes];
+    own_stream().blocks(slot_ / 4, word);
+    float all[4 * lanes];
+    SUTURE_KEEP_LOOP
+    for (int l = 0; l < lanes; ++l)
+      for (int i = 0; i < 4; ++i) all[4 * l + i] = unit_half_open(word[i][l]);
+    const float* const from = all + slot_ % 4;
+    for (int i = 0; i < N; ++i) u[i] = from[i];
+    slot_ += N;
   }
 
   // True with probability p rounded up to a multiple of 2^-24: never for 0, always for 1. One slot.
@@ -179,6 +191,12 @@ private:
     return words_[slot_++ - begin_];
   }
 
+  SUTURE_INLINE void take_first() {
+    const philox_block first = known_->first(lane_);
+    for (int i = 0; i < 4; ++i) words_[i] = first.word[i];
+    end_ = 4;
+  }
+
   // The words of the block of the next slot; on the host those of the blocks behind it as well, which cost little.
   SUTURE_HD SUTURE_APART void look_ahead() {
     const std::uint32_t block = slot_ / 4;
@@ -188,20 +206,16 @@ private:
     for (int i = 0; i < 4; ++i) words_[i] = made.word[i];
     end_ = begin_ + 4;
 #else
+    if (known_ && block == 0) return take_first();
     std::uint32_t word[4][most_words / 4];
-    stream_.blocks(block, word);
+    own_stream().blocks(block, word);
     for (int l = 0; l < most_words / 4; ++l)
       for (int i = 0; i < 4; ++i) words_[4 * l + i] = word[i][l];
     end_ = begin_ + most_words;
 #endif
   }
 
-  // The greatest float below x.
-  SUTURE_HD static float below(float x) {
-    if (x == 0) return -0x1p-149f;
-    const auto bits = bit_cast<std::uint32_t>(x);
-    return bit_cast<float>(x > 0 ? bits - 1 : bits + 1);
-  }
+  stream own_stream() const { return known_ ? (*known_)[lane_] : stream_; }
 
   stream_id id_;
   stream stream_;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "distribution.hpp"
 #include "philox.hpp"
 
 namespace suture {
@@ -65,24 +66,43 @@ private:
   philox_block state_{};
 };
 
-// The streams of one operation for Lanes samples, each with its first block, made side by side.
+// The streams of one operation for Lanes samples, each with its first block, made side by side when one of them is
+// asked for.
 template <int Lanes>
 class stream_row {
 public:
-  void make(const stream_id& all_but_sample, const std::uint64_t (&samples)[Lanes]) {
-    make_states(all_but_sample, samples, state_);
+  void begin(const stream_id& all_but_sample, const std::uint64_t (&samples)[Lanes]) {
     id_ = all_but_sample;
     for (int l = 0; l < Lanes; ++l) samples_[l] = samples[l];
+    made_ = false;
     further_purpose_ = all_but_sample.purpose;
+  }
+  // In two steps: one of several operations in turn need not wait for each other.
+  void make_streams() { make_states(id_, samples_, state_); }
+  void make_first_blocks() {
     for (int l = 0; l < Lanes; l += 8)  // in the pieces they were just written in
       for (int i = 2; i < 4; ++i) std::memcpy(&first_[i][l], &state_[i][l], 8 * sizeof(std::uint32_t));
     for (int l = 0; l < Lanes; ++l) first_[0][l] = first_[1][l] = 0;
     philox4x32_lanes(first_, philox_keys<Lanes>{state_});
+    made_ = true;
   }
 
-  stream operator[](int lane) const { return stream(block_of(state_, lane)); }
-  philox_block first(int lane) const { return block_of(first_, lane); }
-  std::uint32_t first_word(int lane) const { return first_[0][lane]; }
+  bool made() const { return made_; }
+  stream operator[](int lane) {
+    if (!made_) make();
+    return stream(block_of(state_, lane));
+  }
+  philox_block first(int lane) {
+    if (!made_) make();
+    return block_of(first_, lane);
+  }
+  // The lanes whose first word, as a number in [0, 1), is below p, a bit each.
+  std::uint32_t below(float p) const {
+    std::uint32_t lanes = 0;
+    for (int first = 0; first < Lanes; first += 8)  // in the pieces they were just written in
+      for (int l = first; l < first + 8; ++l) lanes |= (unit_half_open(first_[0][l]) < p ? 1u : 0u) << l;
+    return lanes;
+  }
 
   // The stream of another purpose; those of all lanes are made when the first is asked for.
   stream of_purpose(std::uint16_t purpose, int lane) {
@@ -97,6 +117,10 @@ public:
   }
 
 private:
+  SUTURE_APART void make() {
+    make_streams();
+    make_first_blocks();
+  }
   static void make_states(const stream_id& all_but_sample, const std::uint64_t (&samples)[Lanes],
                           std::uint32_t (&state)[4][Lanes]) {
     for (int l = 0; l < Lanes; ++l) {
@@ -112,6 +136,7 @@ private:
   }
   stream_id id_;
   std::uint64_t samples_[Lanes];
+  bool made_;
   std::uint32_t state_[4][Lanes], first_[4][Lanes];
   std::uint16_t further_purpose_;  // that of further_, once it is not id_'s
   std::uint32_t further_[4][Lanes];

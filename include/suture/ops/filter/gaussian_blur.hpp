@@ -2,7 +2,10 @@
 // Gaussian blur.
 #pragma once
 
+#include <algorithm>
+#include <cfloat>
 #include <cmath>
+#include <cstring>
 #include <string_view>
 
 #include "../../core/error.hpp"
@@ -30,19 +33,28 @@ enum class blur_kernel { scipy, nnunet, monai };
 
 namespace detail {
 
-inline std::int32_t blur_radius(blur_kernel kernel, float sigma, float truncate) {
-  const double s = static_cast<double>(sigma);
-  if (truncate > 0) return static_cast<std::int32_t>(static_cast<double>(truncate) * s + 0.5);
-  switch (kernel) {
-    case blur_kernel::scipy:
-      return static_cast<std::int32_t>(4 * s + 0.5);
-    case blur_kernel::nnunet:
-      return static_cast<std::int32_t>((6 * s + 0.5) / 2);
-    case blur_kernel::monai:
-      return static_cast<std::int32_t>((4 * s > 0.5 ? 4 * s : 0.5) + 0.5);
+// How far a sigma reaches: the whole part of sigma factor + rest, at least `least`.
+struct blur_reach {
+  double factor = 4, rest = 0.5;
+  std::int32_t least = 0;
+
+  // truncate: the radius in sigmas, rounded; 0 for that of the kernel.
+  explicit blur_reach(blur_kernel kernel, float truncate = 0) {
+    if (truncate > 0) {
+      factor = static_cast<double>(truncate);
+    } else if (kernel == blur_kernel::nnunet) {
+      factor = 3;
+      rest = 0.25;
+    } else if (kernel == blur_kernel::monai) {
+      least = 1;
+    }
   }
-  return 0;
-}
+  std::int32_t operator()(float sigma) const {
+    const auto reach = static_cast<std::int32_t>(fma(static_cast<double>(sigma), factor, rest));
+    const std::int32_t own = reach > least ? reach : least;
+    return sigma > 0 ? own : 0;
+  }
+};
 
 }  // namespace detail
 
@@ -97,14 +109,31 @@ struct blur_filter {
 
 namespace detail {
 
-// truncate: the radius in sigmas, rounded; 0 for that of the kernel.
-inline void set_sigma(blur_filter& f, int channel, int axis, float sigma, const site& where, float truncate = 0) {
-  require(std::isfinite(sigma) && sigma >= 0, where, "sigma ", sigma, " voxels must not be negative");
-  const std::int32_t reach = blur_radius(f.kernel, sigma, truncate), r = sigma > 0 ? reach : 0;
-  require(r <= largest_radius, where, "sigma ", sigma, " voxels reaches ", r, " voxels far, at most ", largest_radius,
-          " are possible; resample to a coarser grid first");
-  f.sigmas[channel][axis] = sigma;
-  f.radii[channel][axis] = r;
+// Sets kernel, sigmas and radii: of all in one, since hardly any sigma is refused.
+inline void set_sigmas(blur_filter& f, blur_kernel kernel, const float (&sigmas)[most_channels][3], const site& where,
+                       float truncate = 0) {
+  constexpr int count = 3 * most_channels;
+  const blur_reach reach(kernel, truncate);
+  float sigma[count];
+  std::int32_t radius[count], furthest = 0;
+  std::memcpy(sigma, sigmas, sizeof sigma);
+  const auto most = static_cast<float>(std::min(1e9 / reach.factor, double{FLT_MAX}));  // its reach fits an integer
+  for (int i = 0; i < count; ++i) furthest |= sigma[i] >= 0 && sigma[i] <= most ? 0 : largest_radius + 1;
+  if (furthest == 0)
+    for (int i = 0; i < count; ++i) {
+      radius[i] = reach(sigma[i]);
+      furthest = radius[i] > furthest ? radius[i] : furthest;
+    }
+  if (furthest > largest_radius)
+    for (const float s : sigma) {
+      require(std::isfinite(s) && s >= 0, where, "sigma ", s, " voxels must not be negative");
+      const double own = s <= most ? reach(s) : reach.factor * static_cast<double>(s);
+      require(own <= largest_radius, where, "sigma ", s, " voxels reaches ", own, " voxels far, at most ",
+              largest_radius, " are possible; resample to a coarser grid first");
+    }
+  f.kernel = kernel;
+  std::memcpy(f.sigmas, sigma, sizeof sigma);
+  std::memcpy(f.radii, radius, sizeof radius);
 }
 
 }  // namespace detail
@@ -124,10 +153,10 @@ struct gaussian_blur {
     require(std::isfinite(truncate) && truncate >= 0 && truncate <= 100, where, "truncate ", truncate,
             " sigmas is not in [0, 100]");
     blur_filter f{};
-    f.kernel = kernel;
-    for (int channel = 0; channel < most_channels; ++channel)
-      for (int axis = 0; axis < 3; ++axis)
-        detail::set_sigma(f, channel, axis, static_cast<float>(sigma[axis]), where, truncate);
+    float sigmas[most_channels][3];
+    for (auto& channel : sigmas)
+      for (int axis = 0; axis < 3; ++axis) channel[axis] = static_cast<float>(sigma[axis]);
+    detail::set_sigmas(f, kernel, sigmas, where, truncate);
     return f;
   }
 };
@@ -157,9 +186,7 @@ struct random_gaussian_blur {
 
     auto prepare(const site& where) const {
       drawn_for_channels<random_gaussian_blur, blur_filter> f{};
-      f.kernel = kernel;
-      for (int channel = 0; channel < most_channels; ++channel)
-        for (int axis = 0; axis < 3; ++axis) detail::set_sigma(f, channel, axis, sigma[channel][axis], where);
+      detail::set_sigmas(f, kernel, sigma, where);
       return f;
     }
   };
@@ -169,15 +196,15 @@ struct random_gaussian_blur {
     detail::check_channel_probability(channel_probability, where);
     drawn result{.kernel = kernel, .sigma = {}};
     const float shared = random.uniform(sigma.low, sigma.high);
-    for (int channel = 0; channel < most_channels; ++channel) {
-      const bool blurred = random.bernoulli(channel_probability);
-      float along[3];
-      for (float& own : along) own = random.uniform(sigma.low, sigma.high);
+    float u[4 * most_channels];  // for each channel whether it is blurred, and three sigmas
+    random.units(u);
+    const uniform_between own(sigma.low, sigma.high);
+    for (int channel = 0; channel < most_channels; ++channel)
       for (int axis = 0; axis < 3; ++axis) {
-        const float taken = each == sigma_of::sample ? shared : each == sigma_of::channel ? along[0] : along[axis];
-        result.sigma[channel][axis] = math::detail::select(blurred, taken, 0.0f);
+        const float along = own(u[4 * channel + 1 + (each == sigma_of::channel ? 0 : axis)]);
+        const float taken = each == sigma_of::sample ? shared : along;
+        result.sigma[channel][axis] = math::detail::select(u[4 * channel] < channel_probability, taken, 0.0f);
       }
-    }
     return result;
   }
 };

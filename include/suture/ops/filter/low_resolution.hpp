@@ -51,19 +51,9 @@ struct low_resolution_filter {
 namespace detail {
 
 // round(n zoom), ties to even, at least 1.
-inline std::int32_t coarse_extent(std::int64_t n, double zoom) {
-  const double rounded = std::rint(static_cast<double>(n) * zoom);
-  return rounded < 1 ? 1 : static_cast<std::int32_t>(rounded);
-}
-
-inline void set_zoom(low_resolution_filter& f, int channel, const extent3& patch, const point3& zoom,
-                     const site& where) {
-  for (int axis = 0; axis < 3; ++axis) {
-    const std::int64_t n = patch[axis];
-    require(n <= 16384, where, "patch of ", patch, " voxels, at most 16384 along an axis are possible");
-    f.coarse[channel][axis] = coarse_extent(n, zoom[axis]);
-    f.changes |= (f.coarse[channel][axis] != n ? 1u : 0u) << channel;
-  }
+inline std::int32_t coarse_extent(double n, double zoom) {
+  const auto rounded = static_cast<std::int32_t>(std::rint(n * zoom));
+  return rounded < 1 ? 1 : rounded;
 }
 
 }  // namespace detail
@@ -95,10 +85,18 @@ struct random_low_resolution {
     auto prepare(const site& where) const {
       drawn_for_channels<random_low_resolution, low_resolution_filter> f{};
       f.pick = pick;
-      for (int channel = 0; channel < most_channels; ++channel) {
-        const auto own = static_cast<double>(zoom[channel]);
-        require(own > 0 && own <= 1, where, "zoom ", own, " is not in (0, 1]");
-        detail::set_zoom(f, channel, patch, {axes[0] ? own : 1, axes[1] ? own : 1, axes[2] ? own : 1}, where);
+      for (const float own : zoom) require(own > 0 && own <= 1, where, "zoom ", own, " is not in (0, 1]");
+      for (int axis = 0; axis < 3; ++axis) {
+        require(patch[axis] <= 16384, where, "patch of ", patch, " voxels, at most 16384 along an axis are possible");
+        const auto n = static_cast<std::int32_t>(patch[axis]);
+        std::int32_t coarse[most_channels];
+        SUTURE_KEEP_LOOP
+        for (int channel = 0; channel < most_channels; ++channel) {
+          const double own = axes[axis] ? static_cast<double>(zoom[channel]) : 1.0;
+          coarse[channel] = detail::coarse_extent(static_cast<double>(n), own);
+          f.changes |= (coarse[channel] != n ? 1u : 0u) << channel;
+        }
+        for (int channel = 0; channel < most_channels; ++channel) f.coarse[channel][axis] = coarse[channel];
       }
       return f;
     }
@@ -109,11 +107,13 @@ struct random_low_resolution {
     require(zoom.low > 0 && zoom.high <= 1, where, "zoom ", zoom, " is not in (0, 1]");
     detail::check_channel_probability(channel_probability, where);
     drawn result{.pick = pick, .axes = axes, .patch = patch.extents, .zoom = {}};
-    for (int channel = 0; channel < most_channels; ++channel) {
-      const bool on = random.bernoulli(channel_probability);
-      const float factor = random.uniform(zoom.low, zoom.high);
-      result.zoom[channel] = math::detail::select(on, factor, 1.0f);
-    }
+    float u[2 * most_channels];
+    random.units(u);
+    const uniform_between factor(zoom.low, zoom.high);
+    SUTURE_KEEP_LOOP
+    for (int channel = 0; channel < most_channels; ++channel)
+      result.zoom[channel] =
+          math::detail::select(u[2 * channel] < channel_probability, factor(u[2 * channel + 1]), 1.0f);
     return result;
   }
 };

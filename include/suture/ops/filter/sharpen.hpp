@@ -63,11 +63,12 @@ struct random_sharpen {
 
     auto prepare(const site& where) const {
       drawn_for_channels<random_sharpen, sharpen_filter> f{};
-      f.blur.kernel = kernel;
+      float sigmas[most_channels][3];
       for (int channel = 0; channel < most_channels; ++channel) {
-        for (int axis = 0; axis < 3; ++axis) detail::set_sigma(f.blur, channel, axis, sigma[channel], where);
+        for (float& along : sigmas[channel]) along = sigma[channel];
         f.amount[channel] = amount[channel];
       }
+      detail::set_sigmas(f.blur, kernel, sigmas, where);
       return f;
     }
   };

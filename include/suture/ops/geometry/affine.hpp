@@ -75,6 +75,7 @@ SUTURE_INLINE void turn_rows(double* low, double* high, double sine, double cosi
 
 // m becomes R2 R1 R0 m; an angle of 0 leaves it alone.
 SUTURE_INLINE void turn(matrix3& m, const point3& degrees) {
+  if (degrees == point3{0, 0, 0}) return;
   const auto [s0, c0] = sincos_of_degrees(degrees[0]);
   const auto [s1, c1] = sincos_of_degrees(degrees[1]);
   const auto [s2, c2] = sincos_of_degrees(degrees[2]);
@@ -162,6 +163,7 @@ struct affine_matrix {
 struct affine {
   static constexpr std::string_view name = "affine";
   static constexpr bool keeps_axes = false;
+  static constexpr bool keeps_grid = true;
 
   point3 rotate_deg{0, 0, 0};
   point3 scale{1, 1, 1};
@@ -304,13 +306,20 @@ struct random_affine {
   affine_convention convention = affine_convention::suture;
   float probability = 1;
 
-  affine draw(draws& random, const grid& input, const site& where) const {
+  void check(const site& where) const {
+    for (int k = 0; k < 3; ++k) {
+      check(rotate_deg[k], "rotate_deg", where);
+      check(scale[k], "scale", where);
+      check(translate[k], "translate", where);
+      require(scale[k].low > 0, where, "scale ", scale[k], " must be positive");
+      require(!isotropic_scale || scale[k] == scale[0], where,
+              "scale ranges differ between axes; set isotropic_scale = false");
+    }
+    check(shear, "shear", where);
+  }
+
+  affine draw(draws& random, const grid& input, const site&) const {
     affine drawn{.convention = convention};
-    bool good = is_range(shear);
-    for (int k = 0; k < 3; ++k)
-      good = good && is_range(rotate_deg[k]) && is_range(scale[k]) && is_range(translate[k]) && scale[k].low > 0 &&
-             (!isotropic_scale || scale[k] == scale[0]);
-    if (!good) explain(where);
     for (int k = 0; k < 3; ++k) drawn.rotate_deg[k] = from(rotate_deg[k], random);
     for (int k = 0; k < 3; ++k) drawn.scale[k] = from(scale[k], random);
     if (isotropic_scale) drawn.scale = {drawn.scale[0], drawn.scale[0], drawn.scale[0]};
@@ -334,22 +343,9 @@ private:
       }
     }
   }
-  void explain(const site& where) const {
-    for (int k = 0; k < 3; ++k) {
-      check(rotate_deg[k], "rotate_deg", where);
-      check(scale[k], "scale", where);
-      check(translate[k], "translate", where);
-      require(scale[k].low > 0, where, "scale ", scale[k], " must be positive");
-      require(!isotropic_scale || scale[k] == scale[0], where,
-              "scale ranges differ between axes; set isotropic_scale = false");
-    }
-    check(shear, "shear", where);
-  }
-  static bool is_range(const value_range& range) {
-    return range.low >= -FLT_MAX && range.low <= range.high && range.high <= FLT_MAX;
-  }
   static void check(const value_range& range, const char* what, const site& where) {
-    require(is_range(range), where, what, " ", range, " must be a finite range, low end first");
+    require(range.low >= -FLT_MAX && range.low <= range.high && range.high <= FLT_MAX, where, what, " ", range,
+            " must be a finite range, low end first");
   }
   static double from(const value_range& range, draws& random) {
     return static_cast<double>(random.uniform(range.low, range.high));

@@ -54,6 +54,7 @@ struct crop {
 struct center_crop {
   static constexpr std::string_view name = "center_crop";
   static constexpr bool keeps_axes = true;
+  static constexpr bool depends_on_grid_alone = true;
 
   extent3 size{0, 0, 0};
 

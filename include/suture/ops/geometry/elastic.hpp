@@ -102,7 +102,7 @@ struct random_elastic {
   bool itk_domain = false;
   float probability = 1;
 
-  elastic draw(draws& random, const grid&, const site&) const {
+  elastic draw(draws& random, const site&) const {
     return {.control_spacing_mm = control_spacing_mm,
             .max_displacement_mm = max_displacement_mm,
             .locked_borders = locked_borders,

@@ -33,7 +33,7 @@ struct random_flip {
   vec3<float> axis_probability{0.5f, 0.5f, 0.5f};
   float probability = 1;
 
-  flip draw(draws& random, const grid&, const site& where) const {
+  flip draw(draws& random, const site& where) const {
     flip drawn{};
     for (int k = 0; k < 3; ++k) {
       require(axis_probability[k] >= 0 && axis_probability[k] <= 1, where, "axis_probability ", axis_probability,

@@ -21,7 +21,7 @@ struct random_scale {
   affine_convention convention = affine_convention::suture;
   float probability = 1;
 
-  affine draw(draws& random, const grid&, const site& where) const {
+  affine draw(draws& random, const site& where) const {
     detail::check_interval(range, law, "range", where);
     require(range.low > 0, where, "range ", range, " must be positive");
     affine drawn{.convention = convention};

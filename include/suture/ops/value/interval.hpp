@@ -79,6 +79,24 @@ inline float draw_from(const interval& range, interval_law law, draws& random) {
   return value;
 }
 
+// The same for each of several values.
+template <int N>
+void draw_from(const interval& range, interval_law law, draws& random, float (&values)[N]) {
+  if (law == interval_law::log_uniform) {
+    for (float& value : values) value = draw_from(range, law, random);
+    return;
+  }
+  float u[2 * N];
+  random.units(u);
+  const uniform_between whole(range.low, range.high), below_1(range.low, 1), above_1(1, range.high);
+  SUTURE_KEEP_LOOP
+  for (int i = 0; i < N; ++i) {
+    const float reduced = below_1(u[2 * i + 1]), increased = above_1(u[2 * i + 1]);
+    const float mixed = math::detail::select(u[2 * i] < 0.5f, reduced, increased);
+    values[i] = law == interval_law::mixture ? mixed : whole(u[2 * i]);
+  }
+}
+
 }  // namespace detail
 
 }  // namespace suture

@@ -58,10 +58,9 @@ struct random_patch_contrast {
     detail::check_interval(range, law, "range", where);
     drawn result{};
     result.preserve_range = preserve_range;
-    for (int channel = 0; channel < most_channels; ++channel) {
-      const float own = detail::draw_from(range, law, random);
-      result.factor[channel] = one_factor && channel > 0 ? result.factor[0] : own;
-    }
+    detail::draw_from(range, law, random, result.factor);
+    if (one_factor)
+      for (float& f : result.factor) f = result.factor[0];
     return result;
   }
 };

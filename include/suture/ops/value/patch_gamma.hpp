@@ -113,10 +113,9 @@ struct random_patch_gamma {
     drawn result{};
     result.invert = invert;
     result.retain_statistics = retain_statistics;
-    for (int channel = 0; channel < most_channels; ++channel) {
-      const float own = detail::draw_from(range, law, random);
-      result.exponent[channel] = one_exponent && channel > 0 ? result.exponent[0] : own;
-    }
+    detail::draw_from(range, law, random, result.exponent);
+    if (one_exponent)
+      for (float& e : result.exponent) e = result.exponent[0];
     return result;
   }
 };

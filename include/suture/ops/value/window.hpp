@@ -30,6 +30,7 @@ struct window {
   voi_function function = voi_function::linear_exact;
 
   static constexpr std::string_view name = "window";
+  static constexpr bool depends_on_grid_alone = true;
 
   detail::ramp prepare(const site& where) const {
     const bool exact = function == voi_function::linear_exact;
