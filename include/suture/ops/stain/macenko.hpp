@@ -49,24 +49,23 @@ struct macenko_normalize {
     // What the pixels of a tile share: `level` does what a channel takes alone, `finish` the rest, of pixels side by
     // side.
     struct tile {
+      const functor* how;
       const stain_basis* basis;
       detail::density_map map;
       detail::stain_unmixing unmixing;
       float powers[3][2];  // of one unit of each stain of the tile
-      float to_255, from_255, over;
-      stain_rounding rounding;
+      float to_255, from_255;
       std::uint32_t unchanged;
 
-      detail::power_range left;
       float white_power, least_power, most_power;  // of white light, and the range of all
 
       // Not a number stays.
       SUTURE_FN float level(float x) const { return unchanged != 0 ? kept(x) : density(x); }
       SUTURE_FN float density(float x) const { return map.density(fma(x, to_255, 0.0f)); }
       SUTURE_FN float kept(float x) const {
-        if (!left.on()) return x;
-        const float share = math::detail::clamp_number(fma(x, left.inverse_white, 0.0f), 0x1p-126f, 1.0f);
-        return math::detail::at_least(math::detail::short_log2(share), left.least);
+        if (!how->left.on()) return x;
+        const float share = math::detail::clamp_number(fma(x, how->left.inverse_white, 0.0f), 0x1p-126f, 1.0f);
+        return math::detail::at_least(math::detail::short_log2(share), how->left.least);
       }
 
       template <int N>
@@ -98,7 +97,9 @@ struct macenko_normalize {
             v[c][l] = math::detail::clamp_between(power, least_power, most_power);
           }
         }
-        if (left.on()) return;
+        if (how->left.on()) return;
+        const float over = how->over;
+        const stain_rounding rounding = how->rounding;
         float zero[N];  // or not a number
         SUTURE_LANES
         for (int l = 0; l < N; ++l) zero[l] = fma(h[l], 0.0f, 0.0f);
@@ -125,7 +126,7 @@ struct macenko_normalize {
 
     SUTURE_FN tile tile_of(std::int32_t item) const {
       const stain_basis& b = fitted[static_cast<std::int64_t>(item) * each];
-      tile t{&b, b.density, b.unmixing, {}, b.to_255, b.from_255, over, rounding, b.unchanged, left, 0, -64, 64};
+      tile t{this, &b, b.density, b.unmixing, {}, b.to_255, b.from_255, b.unchanged, 0, -64, 64};
       for (int k = 0; k < 2; ++k) {
         const float ratio = fma(most[k], b.inverse_max[k], 0.0f);
         const float factor = math::detail::select(b.inverse_max[k] > 0, ratio, 1.0f);
@@ -156,7 +157,7 @@ struct macenko_normalize {
     SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t item) const {
       const tile t = tile_of(item);
       if (t.unchanged != 0) {
-        if (t.left.on())
+        if (left.on())
           for (auto& channel : v)
             for (float& x : channel) x = t.kept(x);
         return;
