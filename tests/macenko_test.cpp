@@ -569,6 +569,26 @@ TEST(Macenko, JitterTakesPowersOrColours) {
           }
 }
 
+// One sample's jitter says nothing of that of the next.
+TEST(Macenko, JitterThatMayBeOff) {
+  const grid g{.extents = {1, 5, 33}};
+  const auto bytes = support::stained_tile(g, 5, .6);
+  const stain_basis fitted = fit_tile({}, bytes);
+  const auto chain = macenko_normalize{.fitted = &fitted, .shared = true} | random_hed_jitter{.probability = .5f};
+  const auto made = [&](const std::vector<std::uint64_t>& ids) {
+    const std::vector in(ids.size(), channels_last<const std::uint8_t>(bytes.data(), g, 3));
+    std::vector<std::vector<float>> results(ids.size(), std::vector<float>(bytes.size()));
+    std::vector<view<float>> out;
+    for (auto& r : results) out.push_back(channels_last(r.data(), g, 3));
+    run(cpu{}, plan(chain, in, settings{.seed = 3, .sample_ids = ids}), image(in, out));
+    return results;
+  };
+  std::vector<std::uint64_t> ids(12);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = i;
+  const auto together = made(ids);
+  for (const std::uint64_t id : ids) EXPECT_EQ(together[id], made({id})[0]) << id;
+}
+
 TEST(Macenko, RefusesBadInput) {
   const grid g{.extents = {1, 4, 4}};
   std::vector<std::uint8_t> bytes(64);

@@ -42,7 +42,7 @@ struct macenko_normalize {
 
     // That this is asked for, of an operation that ends with an exponential as it is.
     bool leave_powers(const detail::power_range& range) {
-      if (rounding == stain_rounding::unrounded && over == 255) left = range;
+      left = rounding == stain_rounding::unrounded && over == 255 ? range : detail::power_range{};
       return left.on();
     }
 
