@@ -299,6 +299,37 @@ struct evaluator {
     write_pairs<false>(r, number, c, at, z, y, x, ahead, std::make_index_sequence<pairs>{});
   }
 
+  // The channels of pair B that are made: all, or those that normals were made ahead for.
+  template <std::size_t B>
+  SUTURE_FN static std::int32_t first_channel(const detail::normals_ahead* ahead) {
+    return binding_type<B>::is_label || ahead == nullptr ? 0 : ahead->channels->first;
+  }
+  template <std::size_t B>
+  SUTURE_FN static std::int32_t channel_count(const record_type& r, const detail::normals_ahead* ahead) {
+    return binding_type<B>::is_label || ahead == nullptr ? r.in[B].channels : ahead->channels->count;
+  }
+
+  // Stores a label with a conversion, levels or both, as sampled for a channel of pair B at one voxel.
+  template <std::size_t B>
+  SUTURE_FN void store_label(const record_type& r, std::int32_t label, std::int32_t channel, std::int32_t z,
+                             std::int32_t y, std::int32_t x) const {
+    using Out = typename binding_type<B>::output;
+    const auto& convert = suture::get<B>(conversions);
+    std::int32_t channels = 0;
+    if constexpr (binding_type<B>::to_channels) channels = convert.channels();
+    const auto converted = convert(label);
+    detail::store_label<Out>(r.out[B], converted, channel, channels, z, y, x);
+    if constexpr (binding_type<B>::has_levels) {
+      const level_list& list = r.levels[levels_of<B>];
+      const std::int32_t at[3] = {z, y, x};
+      for (std::int32_t l = 0; l < list.count; ++l) {
+        std::int32_t i[3];
+        if (detail::find_in_level(list, list.levels[l], r.sample.extents, at, i))
+          detail::store_label<Out>(list.levels[l].to, converted, channel, channels, i[0], i[1], i[2]);
+      }
+    }
+  }
+
   // Place of pair B among those with levels.
   template <std::size_t B>
   static constexpr std::size_t levels_of = [] {
@@ -309,15 +340,6 @@ struct evaluator {
   }();
 
 private:
-  template <std::size_t B>
-  SUTURE_FN static std::int32_t first_channel(const detail::normals_ahead* ahead) {
-    return binding_type<B>::is_label || ahead == nullptr ? 0 : ahead->channels->first;
-  }
-  template <std::size_t B>
-  SUTURE_FN static std::int32_t channel_count(const record_type& r, const detail::normals_ahead* ahead) {
-    return binding_type<B>::is_label || ahead == nullptr ? r.in[B].channels : ahead->channels->count;
-  }
-
   template <bool Labels, std::size_t... B>
   SUTURE_FN void write_pairs(const record_type& r, std::int32_t number, const coordinate (&c)[3], const places& at,
                              std::int32_t z, std::int32_t y, std::int32_t x, const detail::normals_ahead* ahead,
@@ -366,24 +388,9 @@ private:
   template <std::size_t B>
   SUTURE_FN void write_label(const record_type& r, const coordinate (&c)[3], std::int32_t z, std::int32_t y,
                              std::int32_t x) const {
-    using Out = typename binding_type<B>::output;
-    const auto& convert = suture::get<B>(conversions);
-    std::int32_t channels = 0;
-    if constexpr (binding_type<B>::to_channels) channels = convert.channels();
-    for (std::int32_t channel = 0; channel < r.in[B].channels; ++channel) {
-      const auto converted =
-          convert(std::int32_t{pair<B>::label(r.in[B], pair<B>::start(r.in[B], channel), c, channel, z, y, x, rule)});
-      detail::store_label<Out>(r.out[B], converted, channel, channels, z, y, x);
-      if constexpr (binding_type<B>::has_levels) {
-        const level_list& list = r.levels[levels_of<B>];
-        const std::int32_t at[3] = {z, y, x};
-        for (std::int32_t l = 0; l < list.count; ++l) {
-          std::int32_t i[3];
-          if (detail::find_in_level(list, list.levels[l], r.sample.extents, at, i))
-            detail::store_label<Out>(list.levels[l].to, converted, channel, channels, i[0], i[1], i[2]);
-        }
-      }
-    }
+    for (std::int32_t channel = 0; channel < r.in[B].channels; ++channel)
+      store_label<B>(r, pair<B>::label(r.in[B], pair<B>::start(r.in[B], channel), c, channel, z, y, x, rule), channel,
+                     z, y, x);
   }
 };
 

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <ranges>
 
+#include "divisor.hpp"
 #include "view.hpp"
 
 namespace suture {
@@ -55,23 +56,6 @@ inline grid level_grid(const grid& full, const extent3& extents) {
 }
 
 namespace detail {
-
-// floor(a / d) for a below 2^31 and a fixed d from 1 to 65536, without a division: the reciprocal rounded up has
-// enough bits for every such a (Granlund and Montgomery 1994).
-struct divisor {
-  std::uint32_t reciprocal;
-  std::int32_t shift;
-
-  static divisor of(std::uint32_t d) {
-    std::int32_t bits = 0;
-    while ((1u << bits) < d) ++bits;
-    const std::uint64_t power = std::uint64_t{1} << (31 + bits);
-    return {static_cast<std::uint32_t>((power + d - 1) / d), 31 + bits};
-  }
-  SUTURE_FN std::uint32_t operator()(std::uint32_t a) const {
-    return static_cast<std::uint32_t>((static_cast<std::uint64_t>(a) * reciprocal) >> shift);
-  }
-};
 
 // One axis of a level: which of its voxels picks which of the full grid's.
 struct level_axis {

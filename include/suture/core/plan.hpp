@@ -422,7 +422,7 @@ private:
       const auto& z = geometry.to_source.linear[0];
       planar = planar && geometry.drawn.amplitude[0] == 0 && z[1] == 0 && z[2] == 0;
     }
-    out.planar = planar ? 1u : 0u;
+    out.planar = planar ? 1 : 0;
     if constexpr (pipeline_type::has_deformation) {
       auto& c = out.controls;
       detail::make_at(c.to_control,

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "evaluator.hpp"
+#include "plane_column.hpp"
 #include "plan.hpp"
 
 namespace suture {
@@ -386,6 +387,7 @@ auto make_record(const Plan& plan, std::size_t i, const workspace_layout& l, std
   using P = typename Plan::pipeline_type;
   typename evaluator<P, Bindings...>::record_type r{};
   r.sample = plan.sample(i);
+  r.sample.keeps_planes = keeps_planes(r.sample) ? 1 : 0;
   if constexpr (P::has_deformation)
     r.sample.controls.vectors = reinterpret_cast<control_vector*>(workspace + l.vectors) + r.sample.controls.first;
   std::size_t b = 0;

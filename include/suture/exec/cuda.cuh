@@ -15,6 +15,7 @@
 #include "colour_runs.cuh"
 #include "ieee.cuh"
 #include "normals_ahead.cuh"
+#include "plane_walk.cuh"
 #include "stages.cuh"
 
 namespace suture {
@@ -166,8 +167,9 @@ __global__ void __launch_bounds__(128) coefficient_filter_kernel(Evaluator e, st
 }
 
 // The fused part: a block makes a tile of 32 x 8 x 16 voxels (x, y, z), in warps of 16 x 2 lanes, and each lane walks
-// along z.
-inline constexpr std::int32_t tile_x = 32, tile_y = 8, tile_z = 16;
+// along z. Tiles are deeper where enough of them are left for every multiprocessor to have many.
+inline constexpr std::int32_t tile_x = 32, tile_y = 8, tile_z = 16, deepest_tile = 64;
+inline constexpr std::int64_t many_tiles = 4096;
 
 // Where nothing is moved and there is little to do for a voxel, a thread makes 8 neighbours of a row instead, read and
 // written in one piece where they lie so.
@@ -189,15 +191,14 @@ inline constexpr bool makes_rows = Evaluator::pipeline_type::is_colour && (!Eval
 struct tile_counts {
   std::int32_t x, y, z;  // in runs x alone
   std::int32_t rows;     // of tiles that a block makes
-  // Where normals are made ahead: the depth of a tile, 2^channel_shift channels for a block, and how many parts these
-  // make.
-  std::int32_t depth, channel_shift, parts;
-};
+  std::int32_t depth;    // of a tile
+  // Where normals are made ahead: 2^channel_shift channels for a block, and how many parts these make.
+  std::int32_t channel_shift, parts;
+  // By x and by y.
+  divisor by_x, by_y;
 
-template <class Evaluator>
-__device__ __forceinline__ std::int32_t tile_depth(const tile_counts& tiles) {
-  return Evaluator::normals > 0 ? tiles.depth : tile_z;
-}
+  std::int64_t all() const { return static_cast<std::int64_t>(x) * y * z; }
+};
 
 // The voxels of a thread.
 template <bool WithLabels, class Evaluator>
@@ -205,6 +206,12 @@ __device__ __forceinline__ void make_column(const Evaluator& evaluate, const typ
                                             std::int32_t number, std::int32_t z0, std::int32_t z1, std::int32_t y,
                                             std::int32_t x, const normals_ahead* ahead) {
   using P = typename Evaluator::pipeline_type;
+  if constexpr (walks_planes<Evaluator>) {
+    if (r.sample.keeps_planes) {
+      make_plane_column<WithLabels>(evaluate, r, number, z0, z1, y, x, ahead);
+      return;
+    }
+  }
   typename Evaluator::places at(r, z0, y, x, ahead);
   if constexpr (P::has_geometry) {
     column<P> walk(r.sample, z0, y, x);
@@ -224,14 +231,16 @@ __device__ __forceinline__ void make_column(const Evaluator& evaluate, const typ
 template <bool WithLabels, class Evaluator>
 __device__ __forceinline__ void make_tile(const Evaluator& evaluate, const typename Evaluator::record_type& r,
                                           std::int32_t number, const tile_counts& tiles) {
-  const auto tile = static_cast<std::int32_t>(blockIdx.x);
+  const std::uint32_t row = tiles.by_x(blockIdx.x), layer = tiles.by_y(row);
+  const auto tile_of_row = static_cast<std::int32_t>(blockIdx.x - row * static_cast<std::uint32_t>(tiles.x));
+  const auto row_of_layer = static_cast<std::int32_t>(row - layer * static_cast<std::uint32_t>(tiles.y));
   const std::int32_t lane = static_cast<std::int32_t>(threadIdx.x) & 31;
   const std::int32_t warp = static_cast<std::int32_t>(threadIdx.x) >> 5;
-  const std::int32_t x = (tile % tiles.x * tile_x + (warp & 1) * 16 + (lane & 15)) * colour_run<Evaluator>;
-  std::int32_t y = tile / tiles.x % tiles.y * (tiles.rows * tile_y) + (warp >> 1) * 2 + (lane >> 4);
+  const std::int32_t x = (tile_of_row * tile_x + (warp & 1) * 16 + (lane & 15)) * colour_run<Evaluator>;
+  std::int32_t y = row_of_layer * (tiles.rows * tile_y) + (warp >> 1) * 2 + (lane >> 4);
   const bool inside = x < r.sample.extents[2] && y < r.sample.extents[1];
-  const std::int32_t z0 = tile / (tiles.x * tiles.y) * tile_depth<Evaluator>(tiles);
-  const std::int32_t z1 = min(z0 + tile_depth<Evaluator>(tiles), r.sample.extents[0]);
+  const std::int32_t z0 = static_cast<std::int32_t>(layer) * tiles.depth;
+  const std::int32_t z1 = min(z0 + tiles.depth, r.sample.extents[0]);
   if constexpr (Evaluator::normals > 0) {
     __shared__ room_for_normals<Evaluator::normals> room;
     static_assert(sizeof(room) <= bytes_ahead<Evaluator::normals>);
@@ -463,8 +472,14 @@ tile_counts count_tiles(const Plan& plan, const Bindings&... bindings) {
       tiles.z = std::max(tiles.z, static_cast<std::int32_t>((n[0] + tiles.depth - 1) / tiles.depth));
     }
   }
-  const std::int64_t all = static_cast<std::int64_t>(tiles.x) * tiles.y * tiles.z;
-  require(all <= 2147483647, {"run"}, all, " tiles exceed the grid of a kernel");
+  if constexpr (Evaluator::normals == 0 && !in_runs<Evaluator>)
+    while (tiles.depth < deepest_tile && tiles.all() * static_cast<std::int64_t>(plan.size()) >= 2 * many_tiles) {
+      tiles.depth *= 2;
+      tiles.z = (tiles.z + 1) / 2;
+    }
+  require(tiles.all() <= 2147483647, {"run"}, tiles.all(), " tiles exceed the grid of a kernel");
+  tiles.by_x = divisor::of(static_cast<std::uint32_t>(tiles.x));
+  tiles.by_y = divisor::of(static_cast<std::uint32_t>(tiles.y));
   return tiles;
 }
 template <class Plan>

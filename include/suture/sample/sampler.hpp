@@ -259,15 +259,10 @@ SUTURE_FN void corner_labels(const coordinate (&c)[3], const T* data, const std:
         !Border::has_value || about.has(i >> 2, (i >> 1) & 1, i & 1) ? about.at(i >> 2, (i >> 1) & 1, i & 1) : outside;
 }
 
-// The label with the largest sum among eight linear corner weights; ties go to the lowest label.
+// The label with the largest sum among eight linear corner weights; ties go to the lowest label. `low` and `high` are the
+// lowest and the highest of them.
 template <class T>
-SUTURE_FN T vote_label(const T (&labels)[8], const float (&t)[3]) {
-  T low = labels[0], high = labels[0];
-  SUTURE_UNROLL
-  for (int i = 1; i < 8; ++i) {
-    low = labels[i] < low ? labels[i] : low;
-    high = labels[i] > high ? labels[i] : high;
-  }
+SUTURE_FN T vote_label(const T (&labels)[8], T low, T high, const float (&t)[3]) {
   if (low == high) return low;
   const float wz[2] = {1.0f - t[0], t[0]}, wy[2] = {1.0f - t[1], t[1]}, wx[2] = {1.0f - t[2], t[2]};
   const auto add = [&](int j, float sum) { return fma(wz[j >> 2] * wy[(j >> 1) & 1], wx[j & 1], sum); };
@@ -294,6 +289,17 @@ SUTURE_FN T vote_label(const T (&labels)[8], const float (&t)[3]) {
     }
   }
   return best;
+}
+
+template <class T>
+SUTURE_FN T vote_label(const T (&labels)[8], const float (&t)[3]) {
+  T low = labels[0], high = labels[0];
+  SUTURE_UNROLL
+  for (int i = 1; i < 8; ++i) {
+    low = labels[i] < low ? labels[i] : low;
+    high = labels[i] > high ? labels[i] : high;
+  }
+  return vote_label(labels, low, high, t);
 }
 
 template <class Labels, class Border, class T>
