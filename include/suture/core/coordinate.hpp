@@ -74,17 +74,4 @@ SUTURE_FN coordinate moved(coordinate c, float displacement) {
   return {c.base + static_cast<std::int32_t>(below), t - below};
 }
 
-namespace detail {
-// i, which the compiler takes for something that depends on z: it then works out nothing of it ahead of a loop over z, for
-// all who never need it.
-SUTURE_FN std::int32_t seen_from(std::int32_t z, std::int32_t i) {
-#if defined(__CUDA_ARCH__)
-  asm("" : "+r"(i) : "r"(z));
-#else
-  static_cast<void>(z);
-#endif
-  return i;
-}
-}  // namespace detail
-
 }  // namespace suture
