@@ -13,12 +13,12 @@ multiprocessor's L1 cache takes for what the lanes of a warp gather:
     L1       V / 32 * (M + 32 G) / (multiprocessors * clock)
     time     the largest of the three, summed over the kernels of a recipe
 
-I and M are counted while the PTX of each kernel runs on patches of 64^3 voxels, where lanes part by warps; 1.06 is how many machine instructions
-nvcc 13.0 makes of one of PTX in the kernels that gather (tests/codegen/kernels.cu, sm_80; window + cast and
-noise were counted in their machine code, 27 and 65). G is the published behaviour of
-the cache for warps of 16 x 2 lanes: .37 cycles a voxel for eight taps without a turn, .78 at 15 degrees. Where planes stay
-planes only four taps are read for each plane that is new: .64 and .8 planes a voxel in the rows of CT and of resampling, one
-in four of five patches of nnU-Net; the fifth is turned.
+I and M are counted while the PTX of each kernel runs on patches of 64^3 voxels (of resampling on the whole volume),
+where lanes part by warps; 1.06 is how many machine instructions nvcc 13.0 makes of one of PTX in the kernels that
+gather (tests/codegen/kernels.cu, sm_80; window + cast and noise were counted in their machine code, 27 and 65). G is
+the published behaviour of the cache for warps of 16 x 2 lanes: .37 cycles a voxel for eight taps without a turn, .78
+at 15 degrees. Where planes stay planes only four taps are read for each plane that is new: .64 and .8 planes a voxel
+in the rows of CT and of resampling, one in four of five patches of nnU-Net; the fifth is turned.
 """
 
 DEVICES = {  # copy bytes/s, multiprocessors, clock in Hz
@@ -37,8 +37,8 @@ def one(voxels, bytes_a_voxel, instructions, accesses, gather=0.0):
 
 
 def stages(gather, *counts):
-    """G, bytes, I and M of the fused kernel of nnU-Net, which gathers the image and votes among labels, and of the later
-    stages."""
+    """G of the fused kernel of nnU-Net, which gathers the image and votes among labels; bytes, I and M of it and of the
+    later stages."""
     return [one(PATCHES, size, i, m, gather if k == 0 else 0) for k, (size, i, m) in enumerate(counts)]
 
 
@@ -56,7 +56,8 @@ ROWS = {
     "Macenko fit + apply + jitter + warp, 256 tiles": ((None, "650 us", None), 12 * TILES,
                                                        [one(TILES, 3, 433, 68), one(TILES, 9, 523, 52)]),
     "nnU-Net 2 x 128^3, mean over draws": (("100 us", "60 us", "60 us"), 8 * PATCHES,
-                                           stages(0.2 * 2 * 0.78 + 0.8 * 0.28, (10, 172, 14), (2.6, 51, 6), (3.8, 55, 5), (0.8, 28, 2),
+                                           stages(0.2 * 2 * 0.78 + 0.8 * 0.28,
+                                                  (10, 172, 14), (2.6, 51, 6), (3.8, 55, 5), (0.8, 28, 2),
                                                   (3.2, 73, 4), (6, 36, 10))),
     "nnU-Net 2 x 128^3, every step drawn": ((None,) * 3, 8 * PATCHES,
                                             stages(2 * 0.78, (10, 407, 17), (8, 495, 54), (8, 281, 18), (8, 225, 8),

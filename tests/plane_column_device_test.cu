@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples whose planes stay planes, which the CUDA executor walks in a way of its own: the bits of the CPU, whatever the
-// step between planes, the border, the interpolation of labels, the channels and the size.
+// Samples whose planes stay planes, which the CUDA executor walks in a way of its own: the bits of the CPU, whatever
+// the step between planes, the border, the interpolation of labels, the channels and the size.
 #include <gtest/gtest.h>
 #include <suture/ops/label/one_hot.hpp>
 #include <suture/sample/majority.hpp>
@@ -114,7 +114,8 @@ TEST(plane_column, planes_that_are_left_go_another_way) {
   const grid g{.extents = {23, 18, 35}, .spacing = {1, 1, 1}};
   expect_the_bits_of_the_cpu(before | random_affine{.rotate_deg = {0, value_range{9, 12}, 0}} | after, g, false);
   expect_the_bits_of_the_cpu(before | rot90{.axes = {0, 2}} | after, g, false);
-  expect_the_bits_of_the_cpu(before | random_elastic{.control_spacing_mm = 14, .max_displacement_mm = 4} | after, g, false);
+  expect_the_bits_of_the_cpu(before | random_elastic{.control_spacing_mm = 14, .max_displacement_mm = 4} | after, g,
+                             false);
 }
 
 // Labels with a conversion and smaller grids.
@@ -122,8 +123,7 @@ template <class Executor>
 std::vector<std::uint8_t> converted(const grid& g) {
   std::vector<std::uint8_t> classes(static_cast<std::size_t>(g.voxels()));
   for (std::size_t i = 0; i < classes.size(); ++i) classes[i] = static_cast<std::uint8_t>(mix64(i / 3) % 4);
-  const auto planned =
-      plan(resample{.spacing_mm = {.7, .8, 1.3}} | sampling<linear, edge, vote>{}, std::span(&g, 1));
+  const auto planned = plan(resample{.spacing_mm = {.7, .8, 1.3}} | sampling<linear, edge, vote>{}, std::span(&g, 1));
   const grid& full = planned.output_grid(0);
   const grid half = level_grid(full, level_extents(full.extents, {.5, .5, .5}));
   const auto n = static_cast<std::size_t>(4 * full.voxels()), m = static_cast<std::size_t>(4 * half.voxels());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Columns of samples whose planes stay planes, as resampling, crops, flips and turns about z leave them. Such a column
-// stands over the same voxels of every plane of the source: where they lie is found once, and what a plane gives is kept
-// for the voxels that need it again. Every value still comes from exactly the arithmetic of a lone voxel.
+// stands over the same voxels of every plane of the source: where they lie is found once, and what a plane gives is
+// kept for the voxels that need it again. Every value still comes from exactly the arithmetic of a lone voxel.
 #pragma once
 
 #include "../sample/sampler.hpp"
@@ -40,8 +40,8 @@ private:
   std::int32_t first_ = none;
 };
 
-// i, which the compiler takes for something that depends on z: it then works out nothing of it ahead of a loop over z, for
-// all who never need it.
+// i, which the compiler takes for something that depends on z: it then works out nothing of it ahead of a loop over z,
+// for all who never need it.
 SUTURE_FN std::int32_t seen_from(std::int32_t z, std::int32_t i) {
 #if defined(__CUDA_ARCH__)
   asm("" : "+r"(i) : "r"(z));

@@ -73,8 +73,8 @@ __device__ __forceinline__ void walk_pair(const Evaluator& evaluate, const typen
 
 template <bool WithLabels, class Evaluator>
 __device__ __forceinline__ void make_plane_column(const Evaluator& evaluate, const typename Evaluator::record_type& r,
-                                                  std::int32_t number, std::int32_t z0, std::int32_t z1,
-                                                  std::int32_t y, std::int32_t x, const normals_ahead* ahead) {
+                                                  std::int32_t number, std::int32_t z0, std::int32_t z1, std::int32_t y,
+                                                  std::int32_t x, const normals_ahead* ahead) {
   coordinate c[3];
   c[1] = split(along(r.sample.map, 1, 0, y, x));
   c[2] = split(along(r.sample.map, 2, 0, y, x));

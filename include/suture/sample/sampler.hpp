@@ -259,8 +259,8 @@ SUTURE_FN void corner_labels(const coordinate (&c)[3], const T* data, const std:
         !Border::has_value || about.has(i >> 2, (i >> 1) & 1, i & 1) ? about.at(i >> 2, (i >> 1) & 1, i & 1) : outside;
 }
 
-// The label with the largest sum among eight linear corner weights; ties go to the lowest label. `low` and `high` are the
-// lowest and the highest of them.
+// The label with the largest sum among eight linear corner weights; ties go to the lowest label. `low` and `high` are
+// the lowest and the highest of them.
 template <class T>
 SUTURE_FN T vote_label(const T (&labels)[8], T low, T high, const float (&t)[3]) {
   if (low == high) return low;
