@@ -166,7 +166,7 @@ public:
   }
   SUTURE_FN T at(const coordinate (&c)[3]) const {
     const std::int32_t z = Border::index(Labels::first(c[0]), source_.extents[0]);
-    return inside_ & (z >= 0) ? column_[product(z, static_cast<tap_offset<Border>>(source_.stride[0]))] : outside_;
+    return (inside_ & (z >= 0)) ? column_[product(z, static_cast<tap_offset<Border>>(source_.stride[0]))] : outside_;
   }
   SUTURE_FN void to_channel_behind(std::int64_t stride) { column_ += stride; }
 

@@ -98,8 +98,8 @@ struct macenko_normalize {
           }
         }
         if (how->left.on()) return;
-        const float over = how->over;
-        const stain_rounding rounding = how->rounding;
+        const float above_255 = how->over;
+        const stain_rounding way = how->rounding;
         float zero[N];  // or not a number
         SUTURE_LANES
         for (int l = 0; l < N; ++l) zero[l] = fma(h[l], 0.0f, 0.0f);
@@ -107,11 +107,11 @@ struct macenko_normalize {
           SUTURE_LANES
           for (int l = 0; l < N; ++l) v[c][l] = math::detail::short_exp2(v[c][l], map.white, zero[l]);
           SUTURE_LANES
-          for (int l = 0; l < N; ++l) v[c][l] = math::detail::select(v[c][l] > 255.0f, over, v[c][l]);
+          for (int l = 0; l < N; ++l) v[c][l] = math::detail::select(v[c][l] > 255.0f, above_255, v[c][l]);
         }
         // Of x in 0 .. 255, to the nearest integer or to that of a little less than a half below.
-        if (rounding != stain_rounding::unrounded) {
-          const float shift = rounding == stain_rounding::truncated ? 0x1p-12f - 0.5f : 0.0f;
+        if (way != stain_rounding::unrounded) {
+          const float shift = way == stain_rounding::truncated ? 0x1p-12f - 0.5f : 0.0f;
           for (auto& channel : v) {
             SUTURE_LANES
             for (float& x : channel) x = ((x + shift) + math::detail::round_magic) - math::detail::round_magic;
