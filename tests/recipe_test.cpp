@@ -82,7 +82,7 @@ template <class Pipeline, class F>
 void draw_many(const Pipeline& pipeline, int n, const grid& volume, const F& f) {
   const std::vector<grid> batch(static_cast<std::size_t>(n / 2), volume);
   std::vector<std::uint64_t> ids(batch.size());
-  for (std::uint64_t begin : {0, n / 2}) {
+  for (const std::uint64_t begin : {std::uint64_t{0}, std::uint64_t{batch.size()}}) {
     for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = begin + i;
     const auto planned = plan(pipeline, batch, {.seed = 17, .epoch = 4, .sample_ids = ids});
     for (std::size_t i = 0; i < ids.size(); ++i) f(planned, i);
