@@ -105,7 +105,7 @@ int main(int argc, char** argv) {
   add_pipeline("reinhard_lab", reinhard<lab>{.fitted = data().in_lab.data(), .target = data().in_lab[3]});
   add_pipeline("reinhard_ruderman",
                reinhard<ruderman>{.fitted = data().in_ruderman.data(), .target = data().in_ruderman[3]});
-  add_pipeline("rotation_hed_jitter_color_jitter", random_affine{.rotate_deg = {0, 0, 180}} |
+  add_pipeline("rotation_hed_jitter_color_jitter", random_affine{.rotate_deg = {180, 0, 0}} |
                                                        sampling<linear, reflect>{} | random_hed_jitter{} |
                                                        random_color_jitter{});
   add("fit_colour_moments_lab", [](benchmark::State& s) { fit_row(s, fit_colour_moments<lab>{}); });

@@ -356,7 +356,7 @@ void add_recipe_rows(Machine& machine, recipe_inputs<Machine>& all, const std::s
     return macenko::standard.normalize(fitted) | random_hed_jitter{} | channel_normalize{} | cast<half>{};
   };
   const auto turned = [](const stain_basis* fitted) {
-    return random_affine{.rotate_deg = {0, 0, 180}} | sampling<linear, reflect>{} |
+    return random_affine{.rotate_deg = {180, 0, 0}} | sampling<linear, reflect>{} |
            macenko::standard.normalize(fitted) | random_hed_jitter{} | channel_normalize{} | cast<half>{};
   };
   add("recipe/macenko_fit/" + tiles, [&machine, &all, applied](benchmark::State& state) {

@@ -191,7 +191,7 @@ TEST(colour_of_planes_device, leaves_the_bits_of_the_cpu_at_every_height) {
       EXPECT_EQ(found_map.values(), expected_map) << height;
     };
     compare(random_hed_jitter{});
-    compare(random_affine{.rotate_deg = {0, 0, 180}} | random_hed_jitter{});
+    compare(random_affine{.rotate_deg = {180, 0, 0}} | random_hed_jitter{});
   }
 }
 

@@ -72,7 +72,7 @@ void pointwise_augmentation(const suture::cuda& exec, const settings& s, inputs<
 
 // A stained tile turned, its stains and colours jittered.
 void stain_recipe(const suture::cuda& exec, const settings& s, inputs<std::uint8_t> in, outputs<__half> out) {
-  const auto recipe = random_affine{.rotate_deg = {0, 0, 180}, .scale = {.8f, 1.25f}} | sampling<linear, reflect>{} |
+  const auto recipe = random_affine{.rotate_deg = {180, 0, 0}, .scale = {.8f, 1.25f}} | sampling<linear, reflect>{} |
                       random_hed_jitter{} | random_color_jitter{} | channel_normalize{} | cast<suture::half>{};
   run(exec, plan(recipe, in, s), image(in, out));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pixels whose colours are worked on where nothing is moved: a thread makes some neighbours of a row, read and written
-// in one piece where they lie so, and what a functor reads of the sample is read once for them.
+// Pixels whose colours are worked on: a thread makes some neighbours of a row, written in one piece where they lie so,
+// and read so where nothing is moved; what a functor reads of the sample is read once for them.
 #pragma once
 
 #include "../core/evaluator.hpp"
@@ -17,9 +17,11 @@ inline constexpr bool any_channel_needs_voxel<pack<Fs...>> =
     (applies_with_voxel<typename unswitched<Fs>::type, float> || ...);
 
 template <class Evaluator>
-inline constexpr bool in_colour_runs =
-    !Evaluator::pipeline_type::has_geometry && Evaluator::pipeline_type::is_colour &&
-    !Evaluator::converts_or_has_levels && !any_channel_needs_voxel<typename Evaluator::pipeline_type::outputs>;
+inline constexpr bool in_colour_runs = [] {
+  using P = typename Evaluator::pipeline_type;
+  return P::is_colour && (!P::has_geometry || (P::taps::size == 0 && !P::has_deformation)) &&
+         !Evaluator::converts_or_has_levels && !any_channel_needs_voxel<typename P::outputs>;
+}();
 template <class Evaluator>
 inline constexpr std::int32_t colour_run = in_colour_runs<Evaluator> ? 4 : 1;
 
@@ -36,6 +38,25 @@ __device__ __forceinline__ bool in_whole_runs(const Tensor& t) {
   using run = run_of<T>;
   const std::int64_t strides = t.stride[0] | t.stride[1] | t.channel_stride;
   return t.stride[2] == 1 && strides % run::size == 0 && reinterpret_cast<std::uintptr_t>(t.data) % sizeof(run) == 0;
+}
+
+// use(i, place) for the pixels of a run, where each comes from.
+template <class Pipeline, class Use>
+__device__ __forceinline__ void along_run(const item<Pipeline>& sample, std::int32_t z, std::int32_t y, std::int32_t x,
+                                          const Use& use) {
+  std::uint64_t position[3];
+  SUTURE_UNROLL
+  for (int k = 0; k < 3; ++k) position[k] = along(sample.map, k, z, y, x);
+#pragma unroll 1
+  for (int i = 0; i < run_of<float>::size; ++i) {
+    coordinate place[3];
+    SUTURE_UNROLL
+    for (int k = 0; k < 3; ++k) {
+      place[k] = split(position[k]);
+      position[k] += sample.map.linear[k][2];
+    }
+    use(i, place);
+  }
 }
 
 // The runs of one bound pair.
@@ -55,38 +76,52 @@ struct colour_runs {
   std::int32_t number;
   bool reads_whole = in_whole_runs<In>(in), writes_whole = in_whole_runs<Out>(out);
 
-  // That at (z, y, x), by what makes finished pixels of the elements read.
-  template <class Finish>
-  __device__ __forceinline__ void make(std::int32_t z, std::int32_t y, std::int32_t x, const Finish& finish) const {
+  __device__ __forceinline__ void read(std::int32_t z, std::int32_t y, std::int32_t x, run_of<In> (&to)[3]) const {
     const std::int32_t count = r.sample.extents[2] - x;
     const In* from =
         in_global_memory(static_cast<const In*>(in.data)) + z * in.stride[0] + y * in.stride[1] + x * in.stride[2];
-    run_of<In> read[3] = {};
     SUTURE_UNROLL
     for (int c = 0; c < 3; ++c, from += in.channel_stride) {
       if (reads_whole && count >= size) {
-        read[c] = *reinterpret_cast<const run_of<In>*>(from);
+        to[c] = *reinterpret_cast<const run_of<In>*>(from);
       } else {
+        to[c] = {};
         SUTURE_UNROLL
         for (int i = 0; i < size; ++i)
-          if (i < count) read[c].at[i] = from[i * in.stride[2]];
+          if (i < count) to[c].at[i] = from[i * in.stride[2]];
       }
     }
-    run_of<Out> made[3];
-    finish(read, [&](const auto& v) {
+  }
+
+  // The pixels there of a source that is turned.
+  __device__ __forceinline__ void sample(std::int32_t z, std::int32_t y, std::int32_t x,
+                                         const typename pipeline::border_type& border, float (&v)[3][size]) const {
+    along_run(r.sample, z, y, x, [&](int, const coordinate(&place)[3]) {
+      const rgb made = pair::sampled(r.sample, in, nullptr, place, number, 0, border);
       SUTURE_UNROLL
-      for (int c = 0; c < 3; ++c)
-        for (int i = 0; i < size; ++i) made[c].at[i] = stored<Out>(v[c][i]);
+      for (int c = 0; c < 3; ++c) {  // each takes the place of the one before: no element by number
+        SUTURE_UNROLL
+        for (int i = 1; i < size; ++i) v[c][i - 1] = v[c][i];
+        v[c][size - 1] = made.c[c];
+      }
     });
+  }
+
+  template <class T>
+  __device__ __forceinline__ void write(std::int32_t z, std::int32_t y, std::int32_t x, const T (&v)[3][size]) const {
+    const std::int32_t count = r.sample.extents[2] - x;
     Out* to = in_global_memory(static_cast<Out*>(out.data)) + z * out.stride[0] + y * out.stride[1] + x * out.stride[2];
     SUTURE_UNROLL
     for (int c = 0; c < 3; ++c, to += out.channel_stride) {
+      run_of<Out> made;
+      SUTURE_UNROLL
+      for (int i = 0; i < size; ++i) made.at[i] = stored<Out>(v[c][i]);
       if (writes_whole && count >= size) {
-        *reinterpret_cast<run_of<Out>*>(to) = made[c];
+        *reinterpret_cast<run_of<Out>*>(to) = made;
       } else {
         SUTURE_UNROLL
         for (int i = 0; i < size; ++i)
-          if (i < count) to[i * out.stride[2]] = made[c].at[i];
+          if (i < count) to[i * out.stride[2]] = made.at[i];
       }
     }
   }
@@ -127,75 +162,94 @@ __device__ __forceinline__ void apply_to_run(const Pack& functors, T (&v)[3][N],
 // What all threads of a block make of one pair: each the runs at x of `rows` rows, `step` apart from y on, of planes
 // z0 .. z1 - 1.
 template <std::size_t B, class Evaluator>
-__device__ __forceinline__ void make_colour_runs(const typename Evaluator::record_type& r, std::int32_t number,
-                                                 std::int32_t rows, std::int32_t step, std::int32_t z0, std::int32_t z1,
-                                                 std::int32_t y, std::int32_t x) {
+__device__ __forceinline__ void make_colour_runs(const Evaluator& evaluate, const typename Evaluator::record_type& r,
+                                                 std::int32_t number, std::int32_t rows, std::int32_t step,
+                                                 std::int32_t z0, std::int32_t z1, std::int32_t y, std::int32_t x) {
   using runs = colour_runs<B, Evaluator>;
   using In = typename runs::In;
   const runs all{.r = r, .number = number};
-  const auto each = [&](const auto& finish) {
+  const auto each = [&](const auto& make) {
 #pragma unroll 1
     for (std::int32_t row = 0; row < rows; ++row, y += step)
       if (x < r.sample.extents[2] && y < r.sample.extents[1])
 #pragma unroll 1
-        for (std::int32_t z = z0; z < z1; ++z)
-          all.make(z, y, x, [&](const run_of<In>(&read)[3], const auto& take) { finish(read, take, z); });
+        for (std::int32_t z = z0; z < z1; ++z) make(z);
   };
-  const auto place = [&](int i, std::int32_t z) { return voxel_at(r.sample.extents, number, 0, z, y, x + i); };
-  if constexpr (runs::looks_up) {
+  const auto finish = [&]<std::size_t First>(std::integral_constant<std::size_t, First>, std::int32_t z,
+                                             float(&v)[3][runs::size]) {
+    apply_to_run<First>(
+        r.sample.outputs, v, [&](int i) { return voxel_at(r.sample.extents, number, 0, z, y, x + i); },
+        [&](const auto& made) { all.write(z, y, x, made); });
+  };
+  if constexpr (Evaluator::pipeline_type::has_geometry) {
+    each([&](std::int32_t z) {
+      float v[3][runs::size] = {};
+      all.sample(z, y, x, evaluate.rule.border, v);
+      finish(std::integral_constant<std::size_t, 0>{}, z, v);
+    });
+  } else if constexpr (runs::looks_up) {
     const auto tile = get<0>(r.sample.outputs).tile_of(number);
     __shared__ float table[256];
     table[threadIdx.x] = tile.level(static_cast<float>(threadIdx.x));
     __syncthreads();
-    each([&](const run_of<In>(&read)[3], const auto& take, std::int32_t z) {
+    each([&](std::int32_t z) {
+      run_of<In> read[3];
+      all.read(z, y, x, read);
       float v[3][runs::size];
       SUTURE_UNROLL
       for (int c = 0; c < 3; ++c) SUTURE_UNROLL
       for (int i = 0; i < runs::size; ++i) v[c][i] = table[read[c].at[i]];
       tile.finish(v);
-      apply_to_run<1>(
-          r.sample.outputs, v, [&](int i) { return place(i, z); }, take);
+      finish(std::integral_constant<std::size_t, 1>{}, z, v);
     });
   } else {
-    each([&](const run_of<In>(&read)[3], const auto& take, std::int32_t z) {
+    each([&](std::int32_t z) {
+      run_of<In> read[3];
+      all.read(z, y, x, read);
       float v[3][runs::size];
       SUTURE_UNROLL
       for (int c = 0; c < 3; ++c)
         for (int i = 0; i < runs::size; ++i) v[c][i] = storage<In>::load(read[c].at[i]);
-      apply_to_run<0>(
-          r.sample.outputs, v, [&](int i) { return place(i, z); }, take);
+      finish(std::integral_constant<std::size_t, 0>{}, z, v);
     });
   }
 }
 
-// Label maps beside them, which nothing changes.
+// The same of a label map.
 template <std::size_t B, class Evaluator>
-__device__ __forceinline__ void copy_label_runs(const typename Evaluator::record_type& r, std::int32_t rows,
-                                                std::int32_t step, std::int32_t z0, std::int32_t z1, std::int32_t y,
-                                                std::int32_t x) {
-  using L = typename Evaluator::template binding_type<B>::input;
-  const source_tensor& in = r.in[B];
-  const target_tensor& out = r.out[B];
-  const std::int32_t end = min(x + run_of<L>::size, r.sample.extents[2]);
-  for (std::int32_t row = 0; row < rows; ++row, y += step)
-    if (y < r.sample.extents[1])
-      for (std::int32_t z = z0; z < z1; ++z)
-        for (std::int32_t channel = 0; channel < in.channels; ++channel)
-          for (std::int32_t i = x; i < end; ++i)
-            static_cast<L*>(
-                out.data)[channel * out.channel_stride + z * out.stride[0] + y * out.stride[1] + i * out.stride[2]] =
-                read<L>(in, channel, z, y, i);
+__device__ __forceinline__ void make_label_runs(const Evaluator& evaluate, const typename Evaluator::record_type& r,
+                                                std::int32_t rows, std::int32_t step, std::int32_t z0, std::int32_t z1,
+                                                std::int32_t y, std::int32_t x) {
+  using pair = typename Evaluator::template pair<B>;
+  const std::int32_t count = min(run_of<float>::size, r.sample.extents[2] - x);
+  for (std::int32_t row = 0; row < rows && y < r.sample.extents[1]; ++row, y += step)
+    for (std::int32_t z = z0; z < z1; ++z) {
+      const auto one = [&](int i, const coordinate(&place)[3]) {
+        const auto* from = pair::start(r.in[B], 0);
+        auto* to = static_cast<typename pair::Out*>(r.out[B].data) + z * r.out[B].stride[0] + y * r.out[B].stride[1] +
+                   (x + i) * r.out[B].stride[2];
+        for (std::int32_t channel = 0; channel < r.in[B].channels;
+             ++channel, from += r.in[B].channel_stride, to += r.out[B].channel_stride)
+          *to = pair::label(r.in[B], from, place, channel, z, y, x + i, evaluate.rule);
+      };
+      if constexpr (Evaluator::pipeline_type::has_geometry)
+        along_run(r.sample, z, y, x, [&](int i, const coordinate(&place)[3]) {
+          if (i < count) one(i, place);
+        });
+      else
+        for (int i = 0; i < count; ++i) one(i, {});
+    }
 }
 
 template <bool WithLabels, class Evaluator>
-__device__ __forceinline__ void make_colour_rows(const typename Evaluator::record_type& r, std::int32_t number,
-                                                 std::int32_t rows, std::int32_t step, std::int32_t z0, std::int32_t z1,
-                                                 std::int32_t y, std::int32_t x) {
+__device__ __forceinline__ void make_colour_rows(const Evaluator& evaluate, const typename Evaluator::record_type& r,
+                                                 std::int32_t number, std::int32_t rows, std::int32_t step,
+                                                 std::int32_t z0, std::int32_t z1, std::int32_t y, std::int32_t x) {
   const auto one = [&]<std::size_t B>() {
     if constexpr (!Evaluator::template binding_type<B>::is_label)
-      make_colour_runs<B, Evaluator>(r, number, rows, step, z0, z1, y, x);
+      make_colour_runs<B>(evaluate, r, number, rows, step, z0, z1, y, x);
     else if constexpr (WithLabels)
-      copy_label_runs<B, Evaluator>(r, rows, step, z0, z1, y, x);
+      make_label_runs<B>(evaluate, r, rows, step, z0, z1, y, x);
   };
   [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
   (std::make_index_sequence<Evaluator::pairs>{});

@@ -254,7 +254,7 @@ __device__ __forceinline__ void make_tile(const Evaluator& evaluate, const typen
     const normals_ahead ahead = room.ahead();
     make_column<WithLabels>(evaluate, r, number, z0, z1, y, x, &ahead);
   } else if constexpr (in_colour_runs<Evaluator>) {
-    make_colour_rows<WithLabels, Evaluator>(r, number, tiles.rows, tile_y, z0, z1, y, x);
+    make_colour_rows<WithLabels>(evaluate, r, number, tiles.rows, tile_y, z0, z1, y, x);
   } else if constexpr (makes_rows<Evaluator>) {
 #pragma unroll 1
     for (std::int32_t row = 0; row < tiles.rows; ++row, y += tile_y)
@@ -345,9 +345,13 @@ __device__ __forceinline__ void make_part(const Evaluator& evaluate, const typen
     make_tile<WithLabels>(evaluate, r, number, tiles);
 }
 
-// Blocks on a multiprocessor that the registers are to last for: a sample with many parameters needs more of them.
+// Blocks on a multiprocessor that the registers are to last for: a sample with many parameters needs more of them, and
+// so do four pixels at once that come from a turned source.
 template <class Evaluator>
-inline constexpr int fused_blocks = sizeof(typename Evaluator::record_type) > 1050 ? 3 : 4;
+inline constexpr int fused_blocks = sizeof(typename Evaluator::record_type) > 1050 ||
+                                            (in_colour_runs<Evaluator> && Evaluator::pipeline_type::has_geometry)
+                                        ? 3
+                                        : 4;
 
 template <bool WithLabels, class Evaluator>
 __global__ void __launch_bounds__(256, fused_blocks<Evaluator>)
