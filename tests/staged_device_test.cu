@@ -96,10 +96,6 @@ TEST(staged, the_recipe_of_nnunet_is_six_launches) {
 template <class Chain>
 void expect_replays(const Chain& chain) {
   const batch b;
-  cudaStream_t stream;
-  check_cuda(cudaStreamCreate(&stream), "stream");
-  cudaGraph_t graph;
-  cudaGraphExec_t replay;
   const std::vector<std::uint64_t> first{1, 2};
   const auto captured = plan(chain, b.in, {.seed = 1, .sample_ids = first});
   const auto grids = captured.output_grids();
@@ -108,23 +104,17 @@ void expect_replays(const Chain& chain) {
   const auto pair = image(b.in, outs);
   const auto masks = labels(b.seg, seg_outs);
   const cuda_workspace workspace(workspace_bytes(captured, pair, masks));
-  check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
-  run_loaded(suture::cuda{stream, workspace}, captured, pair, masks);
-  check_cuda(cudaStreamEndCapture(stream, &graph), "capture");
-  check_cuda(cudaGraphInstantiate(&replay, graph, 0), "capture");
+  support::captured_work replay(
+      [&](cudaStream_t stream) { run_loaded(suture::cuda{stream, workspace}, captured, pair, masks); });
   for (std::uint64_t seed = 1; seed < 6; ++seed) {
     const std::vector<std::uint64_t> ids{10 * seed, 10 * seed + 7};
     const settings s{.seed = seed, .epoch = 3, .sample_ids = ids};
     const auto p = plan(chain, b.in, s);
     EXPECT_EQ(workspace_bytes(p, pair, masks), workspace.span().size());
-    load(suture::cuda{stream, workspace}, p, pair, masks);
-    check_cuda(cudaGraphLaunch(replay, stream), "replay");
-    check_cuda(cudaStreamSynchronize(stream), "replay");
+    load(suture::cuda{replay.stream(), workspace}, p, pair, masks);
+    replay.launch();
     EXPECT_EQ(b.bits(), on_host(b, chain, s)) << "seed " << seed;
   }
-  check_cuda(cudaGraphExecDestroy(replay), "replay");
-  check_cuda(cudaGraphDestroy(graph), "replay");
-  check_cuda(cudaStreamDestroy(stream), "stream");
 }
 
 TEST(staged, a_graph_captured_once_replays_any_draw) { expect_replays(nnunet()); }
@@ -149,18 +139,11 @@ TEST(staged, a_graph_serves_other_voxels_of_one_plan) {
   const auto pair = image(b.in, outs);
   const auto masks = labels(b.seg, seg_outs);
   const cuda_workspace workspace(workspace_bytes(p, pair, masks));
-  cudaStream_t stream;
-  cudaGraph_t graph;
-  cudaGraphExec_t replay;
-  check_cuda(cudaStreamCreate(&stream), "stream");
-  check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
-  run_loaded(suture::cuda{stream, workspace}, p, pair, masks);
-  check_cuda(cudaStreamEndCapture(stream, &graph), "capture");
-  check_cuda(cudaGraphInstantiate(&replay, graph, 0), "capture");
-  load(suture::cuda{stream, workspace}, p, pair, masks);
+  support::captured_work replay(
+      [&](cudaStream_t stream) { run_loaded(suture::cuda{stream, workspace}, p, pair, masks); });
+  load(suture::cuda{replay.stream(), workspace}, p, pair, masks);
   for (int launch = 0; launch < 3; ++launch) {
-    check_cuda(cudaGraphLaunch(replay, stream), "replay");
-    check_cuda(cudaStreamSynchronize(stream), "replay");
+    replay.launch();
     EXPECT_EQ(b.bits(), on_host(b, chain, s)) << "launch " << launch;
     for (std::size_t i = 0; i < 2; ++i) {
       std::vector<std::int16_t>& voxels = b.data.images[i];
@@ -169,9 +152,6 @@ TEST(staged, a_graph_serves_other_voxels_of_one_plan) {
     }
     check_cuda(cudaDeviceSynchronize(), "voxels");
   }
-  check_cuda(cudaGraphExecDestroy(replay), "replay");
-  check_cuda(cudaGraphDestroy(graph), "replay");
-  check_cuda(cudaStreamDestroy(stream), "stream");
 }
 
 template <class Evaluator>

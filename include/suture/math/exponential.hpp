@@ -70,17 +70,6 @@ SUTURE_FN float at_least(float x, float low) {
 #endif
 }
 
-// The same between bounds that are known at run time alone, not 0 where x may be -0: one instruction for each on the
-// host as well.
-SUTURE_FN float clamp_between(float x, float low, float high) {
-#if defined(__CUDA_ARCH__)
-  return fminf(fmaxf(x, low), high);
-#else
-  const float lifted = x > low ? x : low;
-  return lifted < high ? lifted : high;
-#endif
-}
-
 // 2^f, |f| <= 1/2. Relative error of the polynomial 2^-28.3.
 SUTURE_FN float exp2_fraction(float f) {
   float p = 0x1.417a5cp-13f;

@@ -5,6 +5,7 @@
 #include "../../core/pixel.hpp"
 #include "../../core/voxel.hpp"
 #include "../../fit/stain_basis.hpp"
+#include "../value/clamp.hpp"
 
 namespace suture {
 
@@ -94,7 +95,7 @@ struct macenko_normalize {
           SUTURE_LANES
           for (int l = 0; l < N; ++l) {
             const float power = fma(powers[c][0], h[l], fma(powers[c][1], e[l], white_power));
-            v[c][l] = math::detail::clamp_between(power, least_power, most_power);
+            v[c][l] = detail::limit(power, least_power, most_power);
           }
         }
         if (how->left.on()) return;
@@ -145,10 +146,8 @@ struct macenko_normalize {
     }
 
     SUTURE_FN rgb operator()(const rgb& in, const voxel& at) const {
-      const tile t = tile_of(at.item);
-      if (t.unchanged != 0) return {{t.kept(in.c[0]), t.kept(in.c[1]), t.kept(in.c[2])}};
-      float v[3][1] = {{t.density(in.c[0])}, {t.density(in.c[1])}, {t.density(in.c[2])}};
-      t.finish(v);
+      float v[3][1] = {{in.c[0]}, {in.c[1]}, {in.c[2]}};
+      apply_lanes(v, at.item);
       return {{v[0][0], v[1][0], v[2][0]}};
     }
 
