@@ -8,6 +8,7 @@
 
 #include "support/device_array.cuh"
 #include "support/expect_says.hpp"
+#include "support/launches.cuh"
 
 namespace {
 
@@ -279,35 +280,27 @@ TEST(cuda, a_run_is_captured_in_a_graph_and_replayed) {
   const settings s{.seed = 4, .epoch = 1, .sample_ids = d.ids};
   const auto in = d.images(true);
   const auto seg = d.labels_in(true);
-  cudaStream_t stream;
-  check_cuda(cudaStreamCreate(&stream), "stream");
   device_array<__half> out(3 * 17 * 20 * 36);
   device_array<std::uint8_t> seg_out(out.size());
-  cudaGraph_t graph;
-  cudaGraphExec_t executable;
   cuda_workspace workspace;
-  {
+  const auto capture = [&] {
     const auto p = plan(recipe(), in, s);
     const std::vector<grid> out_grids = p.output_grids();
     const auto out_views = batch_views(out.data(), std::span<const grid>(out_grids));
     const auto seg_views = batch_views(seg_out.data(), std::span<const grid>(out_grids));
     workspace.reserve(workspace_bytes(p, image(in, out_views), labels(seg, seg_views)));
-    check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "capture");
-    run(suture::cuda{stream, workspace}, p, image(in, out_views), labels(seg, seg_views));
-    check_cuda(cudaStreamEndCapture(stream, &graph), "capture");
-    check_cuda(cudaGraphInstantiate(&executable, graph, 0), "capture");
-  }  // the plan is gone; its parameters are in the graph
+    return support::captured_work([&](cudaStream_t stream) {
+      run(suture::cuda{stream, workspace}, p, image(in, out_views), labels(seg, seg_views));
+    });
+  };
+  support::captured_work captured = capture();  // the plan is gone; its parameters are in the graph
   const patches expected = on_host(d, s);
   for (int replay = 0; replay < 3; ++replay) {
-    check_cuda(cudaMemsetAsync(out.data(), 0xa5, out.size() * sizeof(__half), stream), "memset");
-    check_cuda(cudaMemsetAsync(workspace.span().data(), 0x5a, workspace.span().size(), stream), "memset");
-    check_cuda(cudaGraphLaunch(executable, stream), "replay");
-    check_cuda(cudaStreamSynchronize(stream), "replay");
+    check_cuda(cudaMemsetAsync(out.data(), 0xa5, out.size() * sizeof(__half), captured.stream()), "memset");
+    check_cuda(cudaMemsetAsync(workspace.span().data(), 0x5a, workspace.span().size(), captured.stream()), "memset");
+    captured.launch();
     EXPECT_EQ((patches{bits(out.values()), seg_out.values()}), expected) << "replay " << replay;
   }
-  check_cuda(cudaGraphExecDestroy(executable), "graph");
-  check_cuda(cudaGraphDestroy(graph), "graph");
-  check_cuda(cudaStreamDestroy(stream), "stream");
 }
 
 // A user's kernel: sums of 2 x 2 x 2 neighbourhoods of the finished patch, which is never stored.

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stain normalisation: tiles are their pixels one by one, and what jitter makes of its powers or of its colours.
+#include <gtest/gtest.h>
+
+#include <suture/ops/stain/macenko_modes.hpp>
+#include <suture/suture.hpp>
+#include <vector>
+
+#include "support/expect_says.hpp"
+#include "support/fitted_tile.hpp"
+
+namespace {
+
+using namespace suture;
+using support::fit_tile;
+using support::normalized;
+
+// A pipeline of the page on operations.
+TEST(MacenkoNormalize, FitsABatchAndNormalisesIt) {
+  const std::vector<grid> grids{{.extents = {1, 60, 50}}, {.extents = {1, 30, 90}}, {.extents = {1, 20, 20}}};
+  std::vector<std::vector<std::uint8_t>> pixels;
+  std::vector<std::vector<half>> results;
+  std::vector<view<const std::uint8_t>> tiles;
+  std::vector<view<half>> normalised;
+  for (std::size_t i = 0; i < 3; ++i) {
+    pixels.push_back(i < 2 ? support::stained_tile(grids[i], i) : std::vector<std::uint8_t>(1200, 251));
+    results.emplace_back(pixels[i].size());
+    tiles.push_back(channels_last<const std::uint8_t>(pixels[i].data(), grids[i], 3));
+    normalised.push_back(contiguous(results[i].data(), grids[i], 3));
+  }
+  // [stains]
+  std::vector<suture::stain_basis> fitted(tiles.size());
+  suture::fit(suture::cpu{}, suture::fit_macenko{}, tiles, suture::everything{}, std::span(fitted));
+  const auto pipeline = suture::macenko_normalize{.fitted = fitted.data()} | suture::rescale{.slope = 1 / 255.0f} |
+                        suture::cast<suture::half>{};
+  suture::run(suture::cpu{}, suture::plan(pipeline, tiles), suture::image(tiles, normalised));
+  // [/stains]
+  EXPECT_EQ(fitted[0].status, stain_status::ok);
+  EXPECT_EQ(fitted[2].status, stain_status::too_little_tissue);
+  const float unchanged = storage<half>::load(results[2][7]);
+  EXPECT_NEAR(unchanged, 251 / 255.0f, 1e-3f);
+  const auto& p = pixels[0];
+  const rgb expected = normalized({.fitted = fitted.data()},
+                                  {{static_cast<float>(p[0]), static_cast<float>(p[1]), static_cast<float>(p[2])}});
+  for (std::size_t c = 0; c < 3; ++c)
+    EXPECT_NEAR(storage<half>::load(results[0][c * 3000]), expected.c[c] / 255, 1e-3f);
+}
+
+// Tables, whole strips, powers of e in a short range: the colours are those of pixels one by one.
+TEST(MacenkoNormalize, RowsOfBytesAreTheirPixels) {
+  const auto tile = support::stained_tile({.extents = {1, 1, 300}}, 5, .6);
+  stain_basis fitted = fit_tile(macenko::torchstain.fit, tile);
+  ASSERT_EQ(fitted.status, stain_status::ok);
+  for (const std::int64_t n : {1, 31, 32, 33, 255, 257, 300})
+    for (const double reach : {1.0, 1e4})  // the other one leaves the short range
+      for (const macenko_mode& m : {macenko::standard, macenko::torchstain, macenko::matlab, macenko::henorm}) {
+        fitted.unchanged = n == 33 ? 1 : 0;
+        const macenko_normalize how = m.normalize(&fitted, {.max_concentration = {1.9705 * reach, 1.0308 * reach}});
+        const grid g{.extents = {1, 1, n}};
+        std::vector<std::uint8_t> result(static_cast<std::size_t>(3 * n));
+        const std::vector in{channels_last(tile.data(), g, 3)};
+        const std::vector out{channels_last(result.data(), g, 3)};
+        run(cpu{}, plan(how | cast<std::uint8_t>{}, in), image(in, out));
+        for (std::size_t i = 0; i < result.size(); i += 3) {
+          const rgb one = normalized(
+              how, {{static_cast<float>(tile[i]), static_cast<float>(tile[i + 1]), static_cast<float>(tile[i + 2])}});
+          for (std::size_t c = 0; c < 3; ++c) ASSERT_EQ(result[i + c], storage<std::uint8_t>::store(one.c[c])) << i;
+        }
+      }
+}
+
+// Right of it, hed_jitter takes powers of 2 in place of colours: the same but for how these were rounded, and exactly
+// the same where the colours are needed.
+TEST(MacenkoNormalize, JitterTakesPowersOrColours) {
+  const grid g{.extents = {1, 9, 37}};
+  const auto bytes = support::stained_tile(g, 5, .6);
+  for (const bool of_unit_scale : {false, true})
+    for (const macenko_mode& m : {macenko::standard, macenko::staintools, macenko::torchstain, macenko::vahadane})
+      for (const std::uint32_t unchanged : {0u, 1u})
+        for (const hed_units units : {hed_units::modern, hed_units::tellez_plus2})
+          for (const float white : {255.0f, 200.0f}) {
+            fit_macenko how = m.fit;
+            how.full_scale = of_unit_scale ? 1 : 255;
+            std::vector<float> tile, separate(bytes.size()), joined(bytes.size()), between(bytes.size());
+            for (const auto v : bytes) tile.push_back(of_unit_scale ? static_cast<float>(v) / 255 : v);
+            const std::vector in{channels_last<const float>(tile.data(), g, 3)};
+            std::vector<stain_basis> fitted(1);
+            fit(cpu{}, how, in, everything{}, std::span(fitted));
+            fitted[0].unchanged = unchanged;
+            const auto normalise = m.normalize(fitted.data());
+            const hed_jitter jitter{.alpha = {1.1f, .9f, 1.2f},
+                                    .beta = {.01f, -.01f, .02f},
+                                    .units = units,
+                                    .white = of_unit_scale ? white / 255 : white};
+            const auto make = [&](const auto& chain, const std::vector<float>& from, std::vector<float>& to) {
+              const std::vector source{channels_last<const float>(from.data(), g, 3)};
+              run(cpu{}, plan(chain, source), image(source, std::vector{channels_last(to.data(), g, 3)}));
+            };
+            make(normalise, tile, between);
+            make(jitter, between, separate);
+            make(normalise | jitter, tile, joined);
+            const bool hands_on = m.rounding == stain_rounding::unrounded && units == hed_units::modern;
+            const float tolerance = hands_on ? (of_unit_scale ? 1 : 255) * 3e-6f : 0;
+            for (std::size_t i = 0; i < tile.size(); ++i) ASSERT_NEAR(joined[i], separate[i], tolerance) << i;
+            if (of_unit_scale) continue;
+            std::vector<float> looked_up(bytes.size());
+            const std::vector levels{channels_last<const std::uint8_t>(bytes.data(), g, 3)};
+            run(cpu{}, plan(normalise | jitter, levels),
+                image(levels, std::vector{channels_last(looked_up.data(), g, 3)}));
+            ASSERT_EQ(looked_up, joined);
+          }
+}
+
+// One sample's jitter says nothing of that of the next.
+TEST(MacenkoNormalize, JitterThatMayBeOff) {
+  const grid g{.extents = {1, 5, 33}};
+  const auto bytes = support::stained_tile(g, 5, .6);
+  const stain_basis fitted = fit_tile({}, bytes);
+  const auto chain = macenko_normalize{.fitted = &fitted, .shared = true} | random_hed_jitter{.probability = .5f};
+  const auto made = [&](const std::vector<std::uint64_t>& ids) {
+    const std::vector in(ids.size(), channels_last<const std::uint8_t>(bytes.data(), g, 3));
+    std::vector<std::vector<float>> results(ids.size(), std::vector<float>(bytes.size()));
+    std::vector<view<float>> out;
+    for (auto& r : results) out.push_back(channels_last(r.data(), g, 3));
+    run(cpu{}, plan(chain, in, settings{.seed = 3, .sample_ids = ids}), image(in, out));
+    return results;
+  };
+  std::vector<std::uint64_t> ids(12);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = i;
+  const auto together = made(ids);
+  for (const std::uint64_t id : ids) EXPECT_EQ(together[id], made({id})[0]) << id;
+}
+
+TEST(MacenkoNormalize, RefusesBadInput) {
+  const stain_basis b;
+  EXPECT_SAYS((macenko_normalize{.fitted = nullptr}.prepare({"macenko_normalize", 2})), "sample 2: null pointer");
+  EXPECT_SAYS((macenko_normalize{.fitted = &b, .over = 300}.prepare({"m"})), "over 300");
+  EXPECT_SAYS((macenko_normalize{.fitted = &b, .reference = {{{{0, .6}, {0, .7}, {0, .3}}}, {1, 1}}}.prepare({"m"})),
+              "no length");
+}
+
+}  // namespace
