@@ -49,6 +49,13 @@ void resample_recipe(const suture::cuda& exec, inputs<std::int16_t> in, outputs<
       labels(seg, seg_out));
 }
 
+// Windowed patches and their labels turned, and nothing else.
+void turned_recipe(const suture::cuda& exec, const settings& s, inputs<std::int16_t> in, outputs<__half> out,
+                   inputs<std::uint8_t> seg, outputs<std::uint8_t> seg_out) {
+  run(exec, plan(window{.center = 40, .width = 400} | random_affine{.rotate_deg = 15} | cast<suture::half>{}, in, s),
+      image(in, out), labels(seg, seg_out));
+}
+
 // Predictions on the way back from turned and bent patches, and their mean.
 void way_back(const suture::cuda& exec, const settings& s, inputs<float> in, outputs<float> out,
               const patch_tensor<float>& restored, const patch_tensor<float>& coverage, const view<float>& mean) {
