@@ -32,6 +32,11 @@ struct moments;
 // The channels that an operation with parameters per channel can tell apart.
 inline constexpr int most_channels = 8;
 
+// Whose parameters a channel has: those beyond the last are treated as it.
+SUTURE_FN std::int32_t parameter_channel(std::int32_t channel) {
+  return channel < most_channels ? channel : most_channels - 1;
+}
+
 // A functor with parameters that Operation drew for each of so many channels; images with more are refused.
 template <class Operation, class Functor>
 struct drawn_for_channels : Functor {

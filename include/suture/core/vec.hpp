@@ -82,13 +82,6 @@ SUTURE_FN matrix3 scaled_columns(const matrix3& a, const point3& d) {
   return r;
 }
 
-SUTURE_HD inline matrix3 transpose(const matrix3& a) {
-  matrix3 r;
-  for (int i = 0; i < 3; ++i)
-    for (int j = 0; j < 3; ++j) r[i][j] = a[j][i];
-  return r;
-}
-
 SUTURE_FN double determinant(const matrix3& a) {
   const double c0 = fma(a[1][1], a[2][2], -(a[1][2] * a[2][1]));
   const double c1 = fma(a[1][2], a[2][0], -(a[1][0] * a[2][2]));

@@ -136,9 +136,7 @@ public:
     if (p.tally.count == 0) return p;
     for (int k = 0; k < N; ++k) {
       detail::check_percentile(q[k], {"percentiles"});
-      const auto place = detail::locate_percentile(q[k], p.tally.count);
-      p.value[k] = detail::interpolate_percentile(ranked(place.lower),
-                                                  ranked(std::min(place.lower + 1, p.tally.count - 1)), place.fraction);
+      p.value[k] = detail::percentile_of_ranked(q[k], p.tally.count, [&](std::uint64_t rank) { return ranked(rank); });
     }
     p.status = ranked(0) < ranked(p.tally.count - 1) ? fit_status::ok : fit_status::constant;
     return p;

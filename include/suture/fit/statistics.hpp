@@ -133,6 +133,13 @@ SUTURE_HD inline double interpolate_percentile(double a, double b, double fracti
   const double step = b - a;
   return fraction < 0.5 ? a + rounded_product(step, fraction) : b - rounded_product(step, 1 - fraction);
 }
+// The percentile q of `count` values, ranked(i) the one with i values below it.
+template <class Ranked>
+double percentile_of_ranked(double q, std::uint64_t count, const Ranked& ranked) {
+  const percentile_place place = locate_percentile(q, count);
+  return interpolate_percentile(ranked(place.lower), ranked(place.lower + 1 < count ? place.lower + 1 : count - 1),
+                                place.fraction);
+}
 
 SUTURE_HD inline intensity_range make_range(const percentiles<2>& p) {
   intensity_range r;

@@ -25,10 +25,8 @@ inline point3 target_spacing(const cohort_fingerprint& cohort, double anisotropy
   std::vector<double> spacings;
   for (const case_geometry& c : cohort.cases()) spacings.push_back(c.spacing[worst]);
   std::sort(spacings.begin(), spacings.end());
-  const auto place = detail::locate_percentile(10, spacings.size());
-  const auto at = [&](std::uint64_t rank) { return spacings[static_cast<std::size_t>(rank)]; };
-  const double tenth = detail::interpolate_percentile(
-      at(place.lower), at(std::min<std::uint64_t>(place.lower + 1, spacings.size() - 1)), place.fraction);
+  const double tenth = detail::percentile_of_ranked(
+      10, spacings.size(), [&](std::uint64_t rank) { return spacings[static_cast<std::size_t>(rank)]; });
   target[worst] = tenth < others ? others + 1e-5 : tenth;
   return target;
 }

@@ -18,7 +18,7 @@ struct covered_mean {
 namespace detail {
 
 SUTURE_FN float mean_of(float sum, float coverage, const covered_mean& rule) {
-  return coverage >= rule.least ? quotient(sum, coverage) : rule.outside;
+  return coverage >= rule.least ? math::detail::divide(sum, coverage) : rule.outside;
 }
 
 template <class T, class Out>

@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(reassembly_threads)
       }
     }
   out[channel * r.channel_stride + plane * r.stride[0] + y * r.stride[1] + x * r.stride[2]] =
-      storage<Out>::store(quotient(sum, weights));
+      storage<Out>::store(math::detail::divide(sum, weights));
 }
 
 inline std::size_t reassembly_words(const patch_grid& g) {

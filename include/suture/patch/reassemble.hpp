@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "../exec/cpu.hpp"
+#include "../math/root.hpp"
 #include "patch_grid.hpp"
 
 namespace suture {
@@ -46,14 +47,6 @@ struct reassembly_axis {
 
 // fma(a, b, 0) is the product, in a form no compiler merges with a sum.
 SUTURE_FN float product(float a, float b) { return fma(a, b, 0.0f); }
-
-SUTURE_FN float quotient(float a, float b) {
-#if defined(__CUDA_ARCH__)
-  return __fdiv_rn(a, b);
-#else
-  return a / b;
-#endif
-}
 
 SUTURE_FN float window_weight(float plane, float x, float least) {
   const float w = product(plane, x);
@@ -170,7 +163,7 @@ void reassemble(const cpu& exec, const patch_grid& g, const patch_window& window
       Out* target = out.data + channel * out.channel_stride + plane * out.stride[0] + y * out.stride[1];
       for (std::int64_t x = 0; x < n[2]; ++x)
         target[x * out.stride[2]] = storage<Out>::store(
-            detail::quotient(sum[static_cast<std::size_t>(x)], weights[static_cast<std::size_t>(x)]));
+            math::detail::divide(sum[static_cast<std::size_t>(x)], weights[static_cast<std::size_t>(x)]));
     }
   });
 }

@@ -64,18 +64,17 @@ struct blur_filter {
   std::int32_t radii[most_channels][3];
   float sigmas[most_channels][3];  // a channel whose sigmas are all 0 is left alone
 
-  SUTURE_FN static std::int32_t known(std::int32_t channel) {
-    return channel < most_channels ? channel : most_channels - 1;
-  }
   SUTURE_FN bool active(std::int32_t channel) const {
-    const float* const s = sigmas[known(channel)];
+    const float* const s = sigmas[parameter_channel(channel)];
     return s[0] > 0 || s[1] > 0 || s[2] > 0;
   }
-  SUTURE_FN std::int32_t radius(int axis, std::int32_t channel) const { return radii[known(channel)][axis]; }
+  SUTURE_FN std::int32_t radius(int axis, std::int32_t channel) const {
+    return radii[parameter_channel(channel)][axis];
+  }
 
   SUTURE_FN void weights_along(int axis, std::int32_t channel, float* w) const {
     const std::int32_t r = radius(axis, channel);
-    const float sigma = sigmas[known(channel)][axis];
+    const float sigma = sigmas[parameter_channel(channel)][axis];
     if (!(sigma > 0)) {
       w[0] = 1;
       return;

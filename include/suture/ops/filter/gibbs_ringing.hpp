@@ -20,14 +20,11 @@ struct gibbs_mask {
   std::int32_t limit[most_channels];  // -1: nothing is kept
   std::uint32_t channels;             // bit c: channel c; those beyond the last as it
 
-  SUTURE_FN static std::int32_t known(std::int32_t channel) {
-    return channel < most_channels ? channel : most_channels - 1;
-  }
-  SUTURE_FN bool active(std::int32_t channel) const { return (channels >> known(channel) & 1u) != 0; }
+  SUTURE_FN bool active(std::int32_t channel) const { return (channels >> parameter_channel(channel) & 1u) != 0; }
   SUTURE_FN float weight(const std::int32_t (&n)[3], std::int32_t z, std::int32_t y, std::int32_t x,
                          std::int32_t channel) const {
     const std::int32_t dz = 2 * z - (n[0] - 1), dy = 2 * y - (n[1] - 1), dx = 2 * x - (n[2] - 1);
-    return dz * dz + dy * dy + dx * dx <= limit[known(channel)] ? 1.0f : 0.0f;
+    return dz * dz + dy * dy + dx * dx <= limit[parameter_channel(channel)] ? 1.0f : 0.0f;
   }
 };
 

@@ -14,11 +14,8 @@ struct kspace_spikes {
   spike_of_channel spikes[most_channels];
   std::uint32_t channels;  // bit c: channel c; those beyond the last as it
 
-  SUTURE_FN static std::int32_t known(std::int32_t channel) {
-    return channel < most_channels ? channel : most_channels - 1;
-  }
-  SUTURE_FN bool active(std::int32_t channel) const { return (channels >> known(channel) & 1u) != 0; }
-  SUTURE_FN spike_of_channel spike(std::int32_t channel) const { return spikes[known(channel)]; }
+  SUTURE_FN bool active(std::int32_t channel) const { return (channels >> parameter_channel(channel) & 1u) != 0; }
+  SUTURE_FN spike_of_channel spike(std::int32_t channel) const { return spikes[parameter_channel(channel)]; }
 };
 
 namespace detail {

@@ -28,13 +28,10 @@ struct low_resolution_filter {
   std::int32_t coarse[most_channels][3];  // as the patch, along every axis: the channel is left alone
   std::uint32_t changes;                  // bit c: channel c
 
-  SUTURE_FN static std::int32_t known(std::int32_t channel) {
-    return channel < most_channels ? channel : most_channels - 1;
-  }
-  SUTURE_FN bool active(std::int32_t channel) const { return (changes >> known(channel) & 1u) != 0; }
+  SUTURE_FN bool active(std::int32_t channel) const { return (changes >> parameter_channel(channel) & 1u) != 0; }
 
   SUTURE_FN voxel_pair pair_at(int axis, std::int32_t i, std::int32_t n, std::int32_t channel) const {
-    const std::int32_t coarse_n = coarse[known(channel)][axis];
+    const std::int32_t coarse_n = coarse[parameter_channel(channel)][axis];
     // (i + 1/2) n' / n - 1/2 = ((2 i + 1) n' - n) / 2 n, held at 0.
     const std::int32_t above = (2 * i + 1) * coarse_n - n;
     const std::int32_t position = above > 0 ? above : 0;

@@ -37,9 +37,7 @@ SUTURE_FN void spread_ends(float (&v)[N], std::index_sequence<I...>) {
 struct median_functor {
   std::uint32_t channels;  // bit c: channel c; those beyond the last as it
 
-  SUTURE_FN bool active(std::int32_t channel) const {
-    return (channels >> (channel < most_channels ? channel : most_channels - 1) & 1u) != 0;
-  }
+  SUTURE_FN bool active(std::int32_t channel) const { return (channels >> parameter_channel(channel) & 1u) != 0; }
 
   template <class Read>
   SUTURE_FN float operator()(const Read& read, const std::int32_t (&n)[3], std::int32_t z, std::int32_t y,

@@ -18,7 +18,7 @@ struct sharpen_filter {
   SUTURE_FN void weights_along(int axis, std::int32_t channel, float* w) const { blur.weights_along(axis, channel, w); }
   SUTURE_FN std::int32_t index(std::int32_t i, std::int32_t n) const { return blur.index(i, n); }
   SUTURE_FN float blend(float x, float blurred, std::int32_t channel) const {
-    return fma(amount[blur_filter::known(channel)], x - blurred, x);
+    return fma(amount[parameter_channel(channel)], x - blurred, x);
   }
 };
 

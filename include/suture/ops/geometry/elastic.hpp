@@ -21,8 +21,7 @@ namespace suture {
 // Folding: with cells of d mm along an axis, displacements up to 0.40 d (2D: 0.48 d) can never fold space (Choi and Lee
 //   2000: 0.4033 and 0.4887); beyond that the operation is refused unless allow_folding is set.
 // Errors: a spacing that is not positive, a negative displacement, control points fewer than 4 or more than 2^20 along
-// an
-//   axis, a displacement that may fold.
+//   an axis, a displacement that may fold.
 // Source: ITK BSplineTransform; TorchIO v1 RandomElasticDeformation (which locks only two of the axes).
 struct elastic {
   static constexpr std::string_view name = "elastic";
@@ -88,8 +87,7 @@ private:
 };
 
 // random_elastic: an elastic whose control displacements are drawn anew (no slot: they come from the field of purpose
-// 3,
-//   element ((k n_z + z) n_y + y) n_x + x for component k at control point (z, y, x)). Fields and errors as elastic.
+//   3, element ((k n_z + z) n_y + y) n_x + x for component k at control point (z, y, x)). Fields and errors as elastic.
 struct random_elastic {
   static constexpr std::string_view name = "random_elastic";
   static constexpr std::uint16_t kind = 2;

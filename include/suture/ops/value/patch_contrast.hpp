@@ -30,7 +30,7 @@ struct patch_contrast_functor {
   SUTURE_FN bool active(std::int32_t) const { return true; }
   SUTURE_FN with_moments with(const moments& patch, std::int32_t channel) const {
     const float infinity = bit_cast<float>(0x7f800000u);
-    return {patch.center, factor[channel < most_channels ? channel : most_channels - 1],
+    return {patch.center, factor[parameter_channel(channel)],
             preserve_range ? static_cast<float>(patch.minimum) : -infinity,
             preserve_range ? static_cast<float>(patch.maximum) : infinity};
   }

@@ -66,7 +66,7 @@ struct patch_gamma_functor {
   SUTURE_FN with_moments with(const moments& patch, std::int32_t channel) const {
     const auto low = static_cast<float>(patch.minimum), high = static_cast<float>(patch.maximum);
     const float range = high - low, divisor = range > 1e-7f ? range : 1e-7f;
-    const float own = exponent[channel < most_channels ? channel : most_channels - 1];
+    const float own = exponent[parameter_channel(channel)];
     return {invert ? high : low, invert ? -range : range, math::detail::divide(invert ? -1.0f : 1.0f, divisor),
             own < math::detail::largest_exponent ? own : math::detail::largest_exponent};  // larger ones give the same
   }
