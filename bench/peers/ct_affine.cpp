@@ -7,27 +7,13 @@
 //   parameters    what was drawn: "matrix" (output index -> input index)
 //   time N        plans and runs N times: seconds of the wall clock and of the processor for each
 //   write FILE    runs and writes the image as float16, then the labels as uint8
-#include <cstdint>
-#include <cstdlib>
-#include <fstream>
-#include <iostream>
-#include <string>
-#include <vector>
-
 #include "program.hpp"
 #include "suture/suture.hpp"
 
-int main(int argc, char** argv) try {
-  if (argc != 10) {
-    std::cerr << "ct_affine IMAGE LABELS NZ NY NX SZ SY SX PATCH\n";
-    return 2;
-  }
-  suture::grid volume;
-  for (int k = 0; k < 3; ++k) {
-    volume.extents[k] = std::atoll(argv[3 + k]);
-    volume.spacing[k] = std::atof(argv[6 + k]);
-  }
-  check(volume, {"ct_affine"});
+namespace {
+
+void serve(char** argv) {
+  const suture::grid volume = peers::read_grid(argv + 3);
   const auto image_in = peers::read_raw<std::int16_t>(argv[1], volume.voxels());
   const auto labels_in = peers::read_raw<std::uint8_t>(argv[2], volume.voxels());
   const std::int64_t patch = std::atoll(argv[9]);
@@ -50,41 +36,31 @@ int main(int argc, char** argv) try {
     suture::run(suture::cpu{.threads = 1}, plan(), suture::image(from, to), suture::labels(labels_from, labels_to));
   };
 
-  for (std::string command; std::cin >> command;) {
-    if (command == "parameters") {
-      const auto planned = plan();
-      const auto& g = planned.geometry(0);
-      const suture::affine_map matrix = g.to_source * g.to_deformed;
-      std::cout.precision(17);
-      std::cout << "{\"matrix\": [";
-      for (int i = 0; i < 3; ++i) {
-        std::cout << (i ? ", " : "");
-        peers::print_list(
-            std::vector<double>{matrix.linear[i][0], matrix.linear[i][1], matrix.linear[i][2], matrix.offset[i]});
-      }
-      std::cout << "], \"gamma\": 1}" << std::endl;
-    } else if (command == "time") {
-      int runs = 0;
-      std::cin >> runs;
-      peers::stopwatch clock;
-      for (int i = 0; i < runs; ++i) clock.time(run);
-      clock.print();
-      std::cout << std::endl;
-    } else if (command == "write") {
-      std::string path;
-      std::cin >> path;
-      run();
-      std::ofstream file(path, std::ios::binary);
-      file.write(reinterpret_cast<const char*>(image_out.data()), static_cast<std::streamsize>(2 * voxels));
-      file.write(reinterpret_cast<const char*>(labels_out.data()), static_cast<std::streamsize>(voxels));
-      suture::require(file.good(), {"ct_affine"}, "cannot write ", path);
-      std::cout << "{\"written\": " << voxels << "}" << std::endl;
-    } else {
-      std::cerr << "ct_affine: unknown command " << command << '\n';
-      return 2;
+  const auto parameters = [&](std::istream&) {
+    const auto planned = plan();
+    const auto& g = planned.geometry(0);
+    const suture::affine_map matrix = g.to_source * g.to_deformed;
+    std::cout.precision(17);
+    std::cout << "{\"matrix\": [";
+    for (int i = 0; i < 3; ++i) {
+      std::cout << (i ? ", " : "");
+      peers::print_list(
+          std::vector<double>{matrix.linear[i][0], matrix.linear[i][1], matrix.linear[i][2], matrix.offset[i]});
     }
-  }
-} catch (const suture::error& e) {
-  std::cerr << e.what() << '\n';
-  return 1;
+    std::cout << "], \"gamma\": 1}";
+  };
+  const auto write = [&](std::istream& arguments) {
+    std::string path;
+    arguments >> path;
+    run();
+    peers::write_raw(path, image_out, labels_out);
+    std::cout << "{\"written\": " << voxels << "}";
+  };
+  peers::serve({{"parameters", parameters}, {"time", peers::timed(run)}, {"write", write}});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return peers::run_program(argc, argv, "ct_affine IMAGE LABELS NZ NY NX SZ SY SX PATCH", serve);
 }

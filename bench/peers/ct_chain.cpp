@@ -8,13 +8,6 @@
 //                 "gamma" and "noise"
 //   time N        plans and runs N times: seconds of the wall clock and of the processor for each
 //   write FILE    runs without noise and writes the image as float16, then the labels as uint8
-#include <cstdint>
-#include <cstdlib>
-#include <fstream>
-#include <iostream>
-#include <string>
-#include <vector>
-
 #include "program.hpp"
 #include "suture/suture.hpp"
 
@@ -71,22 +64,12 @@ void print_parameters(const problem& p) {
     std::cout << ", \"coefficients\": ";
     print_list(coefficients);
   }
-  std::cout << "}" << std::endl;
+  std::cout << "}";
 }
 
-}  // namespace
-
-int main(int argc, char** argv) try {
-  if (argc != 12) {
-    std::cerr << "ct_chain IMAGE LABELS NZ NY NX SZ SY SX PATCH DEGREES ELASTIC\n";
-    return 2;
-  }
+void serve(char** argv) {
   problem p;
-  for (int k = 0; k < 3; ++k) {
-    p.volume.extents[k] = std::atoll(argv[3 + k]);
-    p.volume.spacing[k] = std::atof(argv[6 + k]);
-  }
-  check(p.volume, {"ct_chain"});
+  p.volume = peers::read_grid(argv + 3);
   p.image = peers::read_raw<std::int16_t>(argv[1], p.volume.voxels());
   p.labels = peers::read_raw<std::uint8_t>(argv[2], p.volume.voxels());
   p.patch = std::atoll(argv[9]);
@@ -104,32 +87,20 @@ int main(int argc, char** argv) try {
   const auto image = suture::image(image_in, image_view);
   const auto labels = suture::labels(labels_in, labels_view);
 
-  for (std::string command; std::cin >> command;) {
-    if (command == "parameters") {
-      print_parameters(p);
-    } else if (command == "time") {
-      int runs = 0;
-      std::cin >> runs;
-      peers::stopwatch clock;
-      for (int i = 0; i < runs; ++i)
-        clock.time([&] { suture::run(suture::cpu{.threads = 1}, p.plan(.02f), image, labels); });
-      clock.print();
-      std::cout << std::endl;
-    } else if (command == "write") {
-      std::string path;
-      std::cin >> path;
-      suture::run(suture::cpu{.threads = 1}, p.plan(0), image, labels);
-      std::ofstream file(path, std::ios::binary);
-      file.write(reinterpret_cast<const char*>(image_out.data()), static_cast<std::streamsize>(2 * voxels));
-      file.write(reinterpret_cast<const char*>(labels_out.data()), static_cast<std::streamsize>(voxels));
-      suture::require(file.good(), {"ct_chain"}, "cannot write ", path);
-      std::cout << "{\"written\": " << voxels << "}" << std::endl;
-    } else {
-      std::cerr << "ct_chain: unknown command " << command << '\n';
-      return 2;
-    }
-  }
-} catch (const suture::error& e) {
-  std::cerr << e.what() << '\n';
-  return 1;
+  const auto parameters = [&](std::istream&) { print_parameters(p); };
+  const auto run = [&](float sigma) { suture::run(suture::cpu{.threads = 1}, p.plan(sigma), image, labels); };
+  const auto write = [&](std::istream& arguments) {
+    std::string path;
+    arguments >> path;
+    run(0);
+    peers::write_raw(path, image_out, labels_out);
+    std::cout << "{\"written\": " << voxels << "}";
+  };
+  peers::serve({{"parameters", parameters}, {"time", peers::timed([&] { run(.02f); })}, {"write", write}});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return peers::run_program(argc, argv, "ct_chain IMAGE LABELS NZ NY NX SZ SY SX PATCH DEGREES ELASTIC", serve);
 }

@@ -6,25 +6,14 @@
 //   enlarged            the size of the enlarged patch and the scales of the smaller targets
 //   time Z Y X ...      a patch for each place of an enlarged patch, which may leave the volume: plans and runs it;
 //                       seconds of the wall clock and of the processor for each
-#include <cstdint>
-#include <cstdlib>
-#include <iostream>
-#include <sstream>
-#include <string>
-#include <vector>
-
 #include "program.hpp"
 #include "suture/recipe/nnunet.hpp"
 #include "suture/suture.hpp"
 
-int main(int argc, char** argv) try {
-  if (argc != 7) {
-    std::cerr << "nnunet_chain IMAGE LABELS NZ NY NX PATCH\n";
-    return 2;
-  }
-  suture::grid volume;
-  for (int k = 0; k < 3; ++k) volume.extents[k] = std::atoll(argv[3 + k]);
-  check(volume, {"nnunet_chain"});
+namespace {
+
+void serve(char** argv) {
+  const suture::grid volume = peers::read_extents(argv + 3);
   const auto image_in = peers::read_raw<float>(argv[1], volume.voxels());
   const auto labels_in = peers::read_raw<std::int8_t>(argv[2], volume.voxels());
   const std::int64_t side = std::atoll(argv[6]);
@@ -56,31 +45,27 @@ int main(int argc, char** argv) try {
                                suture::deep_supervision(smaller)));
   };
 
-  for (std::string line; std::getline(std::cin, line);) {
-    std::istringstream words(line);
-    std::string command;
-    words >> command;
-    if (command == "enlarged") {
-      const suture::extent3 n = shape.enlarged();
-      std::cout << "{\"enlarged\": ";
-      peers::print_list(std::vector<std::int64_t>{n[0], n[1], n[2]});
-      std::cout << ", \"scales\": [";
-      for (std::size_t i = 0; i < scales.size(); ++i) {
-        std::cout << (i != 0 ? ", " : "");
-        peers::print_list(std::vector<double>{scales[i][0], scales[i][1], scales[i][2]});
-      }
-      std::cout << "]}" << std::endl;
-    } else if (command == "time") {
-      peers::stopwatch clock;
-      for (suture::extent3 start{}; words >> start[0] >> start[1] >> start[2];) clock.time([&] { run(start); });
-      clock.print();
-      std::cout << std::endl;
-    } else {
-      std::cerr << "nnunet_chain: unknown command " << command << '\n';
-      return 2;
+  const auto enlarged = [&](std::istream&) {
+    const suture::extent3 n = shape.enlarged();
+    std::cout << "{\"enlarged\": ";
+    peers::print_list(std::vector<std::int64_t>{n[0], n[1], n[2]});
+    std::cout << ", \"scales\": [";
+    for (std::size_t i = 0; i < scales.size(); ++i) {
+      std::cout << (i != 0 ? ", " : "");
+      peers::print_list(std::vector<double>{scales[i][0], scales[i][1], scales[i][2]});
     }
-  }
-} catch (const suture::error& e) {
-  std::cerr << e.what() << '\n';
-  return 1;
+    std::cout << "]}";
+  };
+  const auto time = [&](std::istream& places) {
+    peers::stopwatch clock;
+    for (suture::extent3 start{}; places >> start[0] >> start[1] >> start[2];) clock.time([&] { run(start); });
+    clock.print();
+  };
+  peers::serve({{"enlarged", enlarged}, {"time", time}});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return peers::run_program(argc, argv, "nnunet_chain IMAGE LABELS NZ NY NX PATCH", serve);
 }

@@ -5,8 +5,6 @@
 //   time N        runs every step N times: seconds of the wall clock and of the processor for each
 //   write PREFIX  the results: numbers as the answer, volumes as PREFIX.body (uint8), PREFIX.scaled and PREFIX.z_score
 //                 (float32)
-#include <cstdlib>
-#include <functional>
 #include <memory>
 
 #include "program.hpp"
@@ -98,55 +96,46 @@ void print_moments(const char* name, const suture::moments& m) {
   std::cout << ", ";
 }
 
+void serve(char** argv) {
+  preprocessing p(peers::read_extents(argv + 3), argv[1], argv[2]);
+  std::cout.precision(17);
+  const auto steps = p.steps();
+  const auto time = [&](std::istream& arguments) {
+    int runs = 0;
+    arguments >> runs;
+    std::vector<peers::stopwatch> clocks(steps.size());
+    for (int i = 0; i < runs; ++i)
+      for (std::size_t k = 0; k < steps.size(); ++k) clocks[k].time(steps[k].second);
+    for (std::size_t k = 0; k < steps.size(); ++k) {
+      std::cout << (k == 0 ? "{\"" : ", \"") << steps[k].first << "\": ";
+      clocks[k].print();
+    }
+    std::cout << '}';
+  };
+  const auto write = [&](std::istream& arguments) {
+    std::string prefix;
+    arguments >> prefix;
+    for (const auto& step : steps) step.second();
+    peers::write_raw(prefix + ".body", p.body_data);
+    peers::write_raw(prefix + ".scaled", p.scaled_data);
+    peers::write_raw(prefix + ".z_score", p.z_score_data);
+    std::cout << '{';
+    print_moments("foreground", p.foreground);
+    print_moments("inside_body", p.inside_body);
+    std::cout << "\"foreground_percentiles\": ";
+    peers::print_list(p.foreground_percentiles.value);
+    std::cout << ", \"range\": ";
+    peers::print_list(std::vector<double>{p.range.low, p.range.high});
+    std::cout << ", \"box\": ";
+    peers::print_list(
+        std::vector<int>{p.box.first[0], p.box.first[1], p.box.first[2], p.box.last[0], p.box.last[1], p.box.last[2]});
+    std::cout << ", \"otsu\": " << p.otsu.value << '}';
+  };
+  peers::serve({{"time", time}, {"write", write}});
+}
+
 }  // namespace
 
-int main(int argc, char** argv) try {
-  if (argc != 6) {
-    std::cerr << "preprocessing_chain IMAGE LABELS NZ NY NX\n";
-    return 2;
-  }
-  suture::grid grid{};
-  for (int k = 0; k < 3; ++k) grid.extents[k] = std::atoll(argv[3 + k]);
-  check(grid, {"preprocessing_chain"});
-  preprocessing p(grid, argv[1], argv[2]);
-  std::cout.precision(17);
-  for (std::string command; std::cin >> command;) {
-    if (command == "time") {
-      int runs = 0;
-      std::cin >> runs;
-      const auto steps = p.steps();
-      std::vector<peers::stopwatch> clocks(steps.size());
-      for (int i = 0; i < runs; ++i)
-        for (std::size_t k = 0; k < steps.size(); ++k) clocks[k].time(steps[k].second);
-      for (std::size_t k = 0; k < steps.size(); ++k) {
-        std::cout << (k == 0 ? "{\"" : ", \"") << steps[k].first << "\": ";
-        clocks[k].print();
-      }
-      std::cout << '}' << std::endl;
-    } else if (command == "write") {
-      std::string prefix;
-      std::cin >> prefix;
-      for (const auto& step : p.steps()) step.second();
-      peers::write_raw(prefix + ".body", p.body_data);
-      peers::write_raw(prefix + ".scaled", p.scaled_data);
-      peers::write_raw(prefix + ".z_score", p.z_score_data);
-      std::cout << '{';
-      print_moments("foreground", p.foreground);
-      print_moments("inside_body", p.inside_body);
-      std::cout << "\"foreground_percentiles\": ";
-      peers::print_list(p.foreground_percentiles.value);
-      std::cout << ", \"range\": ";
-      peers::print_list(std::vector<double>{p.range.low, p.range.high});
-      std::cout << ", \"box\": ";
-      peers::print_list(std::vector<int>{p.box.first[0], p.box.first[1], p.box.first[2], p.box.last[0], p.box.last[1],
-                                         p.box.last[2]});
-      std::cout << ", \"otsu\": " << p.otsu.value << '}' << std::endl;
-    } else {
-      std::cerr << "preprocessing_chain: unknown command " << command << '\n';
-      return 2;
-    }
-  }
-} catch (const suture::error& e) {
-  std::cerr << e.what() << '\n';
-  return 1;
+int main(int argc, char** argv) {
+  return peers::run_program(argc, argv, "preprocessing_chain IMAGE LABELS NZ NY NX", serve);
 }

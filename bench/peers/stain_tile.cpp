@@ -5,32 +5,19 @@
 //   time N        fits and normalises N times, as torchstain's NumPy backend does: seconds of the wall clock and of the
 //                 processor for each
 //   write FILE    does it once and writes the pixels
-#include <time.h>
-
-#include <fstream>
-#include <iostream>
-#include <sstream>
-#include <string>
-
+#include "program.hpp"
 #include "suture/suture.hpp"
 
 namespace {
 
 using namespace suture;
 
-double seconds(clockid_t clock) {
-  timespec t{};
-  clock_gettime(clock, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-int serve(const std::string& path, std::int64_t height, std::int64_t width) {
-  const grid shape{.extents = {1, height, width}};
-  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(3 * shape.voxels())), result(pixels.size());
-  std::ifstream file(path, std::ios::binary);
-  file.read(reinterpret_cast<char*>(pixels.data()), static_cast<std::streamsize>(pixels.size()));
-  require(file.good() && file.peek() == EOF, {"stain_tile"}, path, " does not hold ", shape.voxels(), " pixels");
-  const std::vector in{channels_last<const std::uint8_t>(pixels.data(), shape, 3)};
+void serve(char** argv) {
+  const grid shape{.extents = {1, std::atoll(argv[2]), std::atoll(argv[3])}};
+  check(shape, {"stain_tile"});
+  const auto pixels = peers::read_raw<std::uint8_t>(argv[1], 3 * shape.voxels());
+  std::vector<std::uint8_t> result(pixels.size());
+  const std::vector in{channels_last(pixels.data(), shape, 3)};
   const std::vector out{channels_last(result.data(), shape, 3)};
   stain_basis fitted;
   const auto recipe = plan(macenko::torchstain.normalize(&fitted) | cast<std::uint8_t>{}, in);
@@ -38,39 +25,16 @@ int serve(const std::string& path, std::int64_t height, std::int64_t width) {
     fit(cpu{.threads = 1}, macenko::torchstain.fit, in, everything{}, std::span(&fitted, 1));
     run(cpu{.threads = 1}, recipe, image(in, out));
   };
-  for (std::string line; std::getline(std::cin, line);) {
-    std::istringstream words(line);
-    std::string command, argument;
-    words >> command >> argument;
-    if (command == "time") {
-      std::cout << "{\"wall\": [";
-      std::ostringstream processor;
-      for (int i = 0, n = std::stoi(argument); i < n; ++i) {
-        const double wall = seconds(CLOCK_MONOTONIC), cpu_time = seconds(CLOCK_THREAD_CPUTIME_ID);
-        work();
-        std::cout << (i > 0 ? ", " : "") << seconds(CLOCK_MONOTONIC) - wall;
-        processor << (i > 0 ? ", " : "") << seconds(CLOCK_THREAD_CPUTIME_ID) - cpu_time;
-      }
-      std::cout << "], \"processor\": [" << processor.str() << "]}" << std::endl;
-    } else {
-      require(command == "write", {"stain_tile"}, "unknown command ", command);
-      work();
-      std::ofstream(argument, std::ios::binary)
-          .write(reinterpret_cast<const char*>(result.data()), static_cast<std::streamsize>(result.size()));
-      std::cout << "{\"status\": \"" << status_name(fitted.status) << "\"}" << std::endl;
-    }
-  }
-  return 0;
+  const auto write = [&](std::istream& arguments) {
+    std::string path;
+    arguments >> path;
+    work();
+    peers::write_raw(path, result);
+    std::cout << "{\"status\": \"" << status_name(fitted.status) << "\"}";
+  };
+  peers::serve({{"time", peers::timed(work)}, {"write", write}});
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  try {
-    require(argc == 4, {"stain_tile"}, "IMAGE HEIGHT WIDTH are needed");
-    return serve(argv[1], std::stoll(argv[2]), std::stoll(argv[3]));
-  } catch (const std::exception& e) {
-    std::cerr << e.what() << '\n';
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return peers::run_program(argc, argv, "stain_tile IMAGE HEIGHT WIDTH", serve); }
