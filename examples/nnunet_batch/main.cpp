@@ -99,73 +99,74 @@ private:
   label_volume seen_;
 };
 
-int run_program(int argc, char** argv) {
+struct options {
   std::string image, label, sample, backend = "auto", out = "nnunet_batch.out", normalization = "ct";
   std::vector<std::int64_t> patch{128};
   std::vector<double> spacing{1.5};
-  nnunet_job j;
+};
+
+// What was asked for, or the exit status where there is nothing more to do.
+std::optional<int> parse(options& o, nnunet_job& j, int argc, char** argv) {
   CLI::App app{"Makes training batches of the nnU-Net recipe, with the targets of deep supervision."};
   app.option_defaults()->always_capture_default();
-  app.add_option("--image", image, "a case, .nii or .nii.gz")->type_name("FILE")->default_str("");
-  app.add_option("--label", label, "its label map")->type_name("FILE")->default_str("");
-  app.add_option("--sample", sample,
+  app.add_option("--image", o.image, "a case, .nii or .nii.gz")->type_name("FILE")->default_str("");
+  app.add_option("--label", o.label, "its label map")->type_name("FILE")->default_str("");
+  app.add_option("--sample", o.sample,
                  "without --image: the head CT of a Debian package, fetched once, or a synthetic abdomen (default)")
       ->check(CLI::IsMember({"head", "phantom"}));
-  app.add_option("--normalization", normalization, "by the foreground of the case, as for CT, or by the whole image")
+  app.add_option("--normalization", o.normalization, "by the foreground of the case, as for CT, or by the whole image")
       ->check(CLI::IsMember({"ct", "zscore"}));
-  app.add_option("--spacing", spacing, "in mm to train at, one number or z y x; 0 keeps that of the case")
+  app.add_option("--spacing", o.spacing, "in mm to train at, one number or z y x; 0 keeps that of the case")
       ->expected(1, 3)
       ->check(CLI::Range(0.0, 100.0));
-  add_backend_option(app, backend);
+  add_backend_option(app, o.backend);
   add_job_options(app, j, 100000);
-  app.add_option("--patch", patch,
+  app.add_option("--patch", o.patch,
                  "voxels, one number or z y x; more than 3 times as wide as deep, and slices turn in their plane alone")
       ->expected(1, 3)
       ->check(CLI::Range(1, 2048));
   app.add_flag("--eval", j.evaluation, "evaluation: random operations off");
-  app.add_option("--out", out, "folder for contact_sheet.png and report.json");
+  app.add_option("--out", o.out, "folder for contact_sheet.png and report.json");
   const auto done = parse_options(app, argc, argv, [&] {
-    if (image.empty() != label.empty()) throw CLI::ValidationError("--image", "and --label go together");
-    if (!image.empty() && !sample.empty()) throw CLI::ValidationError("--sample", "excludes --image");
+    if (o.image.empty() != o.label.empty()) throw CLI::ValidationError("--image", "and --label go together");
+    if (!o.image.empty() && !o.sample.empty()) throw CLI::ValidationError("--sample", "excludes --image");
   });
-  if (done) return *done;
-  j.shape.patch = triple<std::int64_t>(patch, "--patch");
-  backend = chosen_backend(backend, why_no_cuda());
-  require_writable_folder(out);
+  if (!done) j.shape.patch = triple<std::int64_t>(o.patch, "--patch");
+  return done;
+}
 
-  const auto target = triple<double>(spacing, "--spacing");
+// A case as it is before any preprocessing.
+struct raw_case {
+  std::string name;
   std::vector<std::string> label_names;
-  image_volume read;
+  image_volume image;
   label_volume labels;
-  if (!image.empty()) {
-    read = read_image(image);
-    labels = read_labels(label);
-    require_same_place(grid_of(read), labels.grid, image, label);
-    labels.grid = grid_of(read);  // equal up to rounding in the files
-  } else if (sample == "head") {
-    image = "head CT (Debian package invesalius-examples)";
-    label_names = {"bone"};
-    sample_volume head = head_sample();
-    read = std::move(head.image);
-    labels = std::move(head.labels);
-  } else {
-    image = "abdominal CT phantom, seed " + std::to_string(j.seed);
-    label_names = {"colon", "lesion"};
-    phantom made = make_phantom(phantom_for(j.seed, target));
-    read = std::move(made.image);
-    labels = std::move(made.labels);
-  }
-  prepared ready = prepare(read, labels, normalization == "ct", target, j.threads);
-  j.image = std::move(ready.image);
-  j.labels = std::move(ready.labels);
-  j.scales = nnunet_deep_supervision_scales(j.shape.patch, j.image.grid.spacing);
-  const nnunet_patches made = backend == "cuda" ? nnunet_on_cuda(j) : nnunet_on_cpu(j);
+};
 
-  const std::size_t count = made.grids.size();
+raw_case read_case(const options& o, std::uint64_t seed, const point3& spacing) {
+  if (!o.image.empty()) {
+    raw_case read{o.image, {}, read_image(o.image), read_labels(o.label)};
+    require_same_place(grid_of(read.image), read.labels.grid, o.image, o.label);
+    read.labels.grid = grid_of(read.image);  // equal up to rounding in the files
+    return read;
+  }
+  if (o.sample == "head") {
+    sample_volume head = head_sample();
+    return {"head CT (Debian package invesalius-examples)", {"bone"}, std::move(head.image), std::move(head.labels)};
+  }
+  phantom made = make_phantom(phantom_for(seed, spacing));
+  return {"abdominal CT phantom, seed " + std::to_string(seed),
+          {"colon", "lesion"},
+          std::move(made.image),
+          std::move(made.labels)};
+}
+
+contact_sheet make_sheet(const nnunet_job& j, const nnunet_patches& made, const std::vector<std::string>& label_names,
+                         const std::string& backend) {
   const std::vector<extent3> sizes = j.target_extents();
   const sheet_maker rows(j, made);
   contact_sheet sheet;
-  const std::size_t shown = std::min<std::size_t>(count, 6);
+  const std::size_t count = made.grids.size(), shown = std::min<std::size_t>(count, 6);
   sheet.title = sheet_title(shown, count, "patches", j.evaluation ? "evaluation" : "nnU-Net augmentation", backend);
   sheet.label_names = label_names;
   std::size_t most = 0;  // the patch with most of its labels, whose smaller targets are worth a look
@@ -177,36 +178,58 @@ int run_program(int argc, char** argv) {
   }
   for (std::size_t i = 0; i < shown; ++i) sheet.rows.push_back(rows.of_patch(i));
   if (sizes.size() > 2) sheet.rows.push_back(rows.of_targets(most, 1, 2));
-  write_contact_sheet(fs::path(out) / "contact_sheet.png", sheet);
+  return sheet;
+}
 
+report make_report(const options& o, const nnunet_job& j, const nnunet_patches& made, const std::string& case_name) {
+  const std::vector<extent3> sizes = j.target_extents();
   std::uint64_t image_digest = 0, target_digest = 0;
   report target_sizes = report::array();
   for (std::size_t level = 0; level < sizes.size(); ++level) {
     const std::size_t n = voxels_of(sizes[level]);
     target_sizes.push_back({sizes[level][0], sizes[level][1], sizes[level][2]});
-    for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t i = 0; i < made.grids.size(); ++i) {
       const grid g = level_grid(made.grids[i], sizes[level]);
       target_digest = combine_digest(target_digest, i, digest(contiguous(made.targets[level].data() + i * n, g)));
       if (level == 0) image_digest = combine_digest(image_digest, i, digest(contiguous(made.images.data() + i * n, g)));
     }
   }
-  report result = begin_report("nnunet_batch", backend, made.device);
-  result["case"] = image;
-  result["normalization"] = normalization;
+  report result = begin_report("nnunet_batch", o.backend, made.device);
+  result["case"] = case_name;
+  result["normalization"] = o.normalization;
   report_job(result, j);
   result["spacing_mm"] = {j.image.grid.spacing[0], j.image.grid.spacing[1], j.image.grid.spacing[2]};
   result["target_sizes"] = target_sizes;
   result["image_digest"] = hexadecimal(image_digest);
   result["target_digest"] = hexadecimal(target_digest);
   result["stages"] = made.stages;
-  if (backend == "cuda") {
+  if (o.backend == "cuda") {
     result["launches"] = made.launches;
     result["captures"] = made.captures;
   }
   result["workspace_bytes"] = made.workspace_bytes;
   result["seconds"] = made.seconds;
   result["voxels_per_second"] = static_cast<double>(made.images.size()) / made.seconds;
-  end_report(out, result);
+  return result;
+}
+
+int run_program(int argc, char** argv) {
+  options o;
+  nnunet_job j;
+  if (const auto done = parse(o, j, argc, argv)) return *done;
+  o.backend = chosen_backend(o.backend, why_no_cuda());
+  require_writable_folder(o.out);
+
+  const auto spacing = triple<double>(o.spacing, "--spacing");
+  const raw_case read = read_case(o, j.seed, spacing);
+  prepared ready = prepare(read.image, read.labels, o.normalization == "ct", spacing, j.threads);
+  j.image = std::move(ready.image);
+  j.labels = std::move(ready.labels);
+  j.scales = nnunet_deep_supervision_scales(j.shape.patch, j.image.grid.spacing);
+  const nnunet_patches made = o.backend == "cuda" ? nnunet_on_cuda(j) : nnunet_on_cpu(j);
+
+  write_contact_sheet(fs::path(o.out) / "contact_sheet.png", make_sheet(j, made, read.label_names, o.backend));
+  end_report(o.out, make_report(o, j, made, read.name));
   return 0;
 }
 

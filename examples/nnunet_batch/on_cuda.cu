@@ -50,8 +50,7 @@ nnunet_patches nnunet_on_cuda(const nnunet_job& j) {
     targets_at.push_back(target_memory[level].reserve(batch * voxels_of(sizes[level])));
   check_cuda(cudaDeviceSynchronize(), here);  // a copy from pageable memory may return before the device has it
 
-  cudaStream_t stream = nullptr;
-  check_cuda(cudaStreamCreate(&stream), here);
+  const owned_stream stream;
   std::optional<captured_batch> captured;
   std::size_t captured_for = 0;
   nnunet_patches result =
@@ -73,7 +72,7 @@ nnunet_patches nnunet_on_cuda(const nnunet_job& j) {
                 made.seconds += seconds_of([&] {
                   load(cuda{stream, workspace}, planned, images, targets);
                   captured->launch(stream);
-                  check_cuda(cudaStreamSynchronize(stream), here);
+                  stream.wait();
                 });
                 const std::size_t n = planned.size();
                 check_cuda(cudaMemcpy(made.images.data() + first * voxels_of(sizes[0]), patches_at,
@@ -84,8 +83,6 @@ nnunet_patches nnunet_on_cuda(const nnunet_job& j) {
                                         n * voxels_of(sizes[level]), cudaMemcpyDeviceToHost),
                              here);
               });
-  captured.reset();
-  check_cuda(cudaStreamDestroy(stream), here);
   result.device = gpu_description();
   return result;
 }

@@ -16,10 +16,10 @@
 namespace suture {
 
 struct grid {
-  extent3 extents{1, 1, 1};
-  point3 spacing{1, 1, 1};
-  point3 origin{0, 0, 0};
-  matrix3 direction{};  // column k: unit vector of array axis k, components (z, y, x)
+  extent3 extents{1, 1, 1};  // voxels
+  point3 spacing{1, 1, 1};   // mm
+  point3 origin{0, 0, 0};    // mm, LPS: the centre of voxel (0, 0, 0)
+  matrix3 direction{};       // column k: unit vector of array axis k, components (z, y, x)
 
   static constexpr auto fields = named("extents", &grid::extents, "spacing", &grid::spacing, "origin", &grid::origin,
                                        "direction", &grid::direction);

@@ -189,13 +189,13 @@ inline constexpr bool makes_rows = Evaluator::pipeline_type::is_colour && (!Eval
                                                                            Evaluator::pipeline_type::taps::size == 0);
 
 struct tile_counts {
-  std::int32_t x, y, z;  // in runs x alone
-  std::int32_t rows;     // of tiles that a block makes
-  std::int32_t depth;    // of a tile
+  std::int32_t x = 1, y = 1, z = 1;  // in runs x alone
+  std::int32_t rows = 1;             // of tiles that a block makes
+  std::int32_t depth = tile_z;       // of a tile
   // Where normals are made ahead: 2^channel_shift channels for a block, and how many parts these make.
-  std::int32_t channel_shift, parts;
+  std::int32_t channel_shift = 0, parts = 1;
   // By x and by y.
-  divisor by_x, by_y;
+  divisor by_x{}, by_y{};
 
   std::int64_t all() const { return static_cast<std::int64_t>(x) * y * z; }
 };
@@ -448,7 +448,7 @@ std::int32_t image_channels(const binding<In, Out, IsLabel, Rest...>& bound, std
 
 template <class Evaluator, class Plan, class... Bindings>
 tile_counts count_tiles(const Plan& plan, const Bindings&... bindings) {
-  tile_counts tiles{1, 1, 1, 1, tile_z, 0, 1};
+  tile_counts tiles;
   if constexpr (makes_rows<Evaluator>) {
     bool planes = true;
     for (std::size_t i = 0; i < plan.size(); ++i) planes = planes && plan.output_grid(i).extents[0] == 1;
