@@ -296,7 +296,7 @@ void write_file(const std::filesystem::path& path, const volume<T>& image, int d
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ignored);
   write_whole({"nifti"}, path, [&](const std::filesystem::path& temporary) -> std::string {
     errno = 0;
-    gzFile_s* file = gzopen(temporary.c_str(), compress ? "wb6" : "wbT");
+    gzFile_s* file = gzopen(temporary.c_str(), compress ? "wb1" : "wbT");
     if (!file) return std::strerror(errno);
     const auto put = [&](const void* from, std::size_t size) {
       const auto* bytes = static_cast<const char*>(from);

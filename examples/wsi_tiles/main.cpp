@@ -141,66 +141,59 @@ report describe(const listed_slide& s) {
   return r;
 }
 
-report make_tiles(const options& o, const recipe& r) {
-  const auto executor = o.backend == "cuda" ? make_cuda_backend(r) : make_cpu_backend(r, o.threads);
-  std::vector<skipped> left_out;
-  std::vector<listed_slide> slides = open_slides(o, *executor, left_out);
-  std::size_t available = 0;
-  for (const listed_slide& s : slides) available += s.tiles.size();
-  const std::size_t count = o.count == 0 ? available : std::min(available, static_cast<std::size_t>(o.count));
-  std::vector<stain_basis> stains_of;  // by the number of the slide
-  for (const listed_slide& s : slides) {
-    stains_of.resize(s.number + 1);
-    stains_of[s.number] = s.stains;
-  }
-
-  const auto pixels = static_cast<std::size_t>(r.size * r.size);
-  const grid shape{.extents = {1, r.size, r.size}};
+// What all tiles together come to.
+struct made_tiles {
+  std::size_t count = 0;
   std::uint64_t image_digest = 0, label_digest = 0;
   std::array<std::uint64_t, 256> label_pixels{};
   std::vector<sheet_entry> shown;
-  std::size_t made_in_all = 0;
+  double seconds_reading = 0, seconds_waiting = 0;
+};
+
+// At most `count` tiles, in batches.
+made_tiles make_tiles(const options& o, const recipe& r, backend& executor, std::vector<listed_slide>& slides,
+                      std::size_t count) {
+  std::vector<const listed_slide*> by_number;
+  for (const listed_slide& s : slides) {
+    by_number.resize(s.number + 1);
+    by_number[s.number] = &s;
+  }
+  const auto pixels = static_cast<std::size_t>(r.size * r.size);
+  const grid shape{.extents = {1, r.size, r.size}};
+  made_tiles all;
   progress bar("tiles", static_cast<std::int64_t>(count));
-  double reading = 0, waiting = 0;
-  {
-    tile_reader reader(slides, r, count, static_cast<std::size_t>(o.batch_size));
-    while (const auto tiles = reader.next()) {
-      std::vector<stain_basis> stains;
-      for (const read_tile& t : *tiles) stains.push_back(stains_of[t.slide]);
-      const batch made = executor->run(*tiles, stains, {o.seed, o.epoch, o.evaluation});
-      for (std::size_t i = 0; i < tiles->size(); ++i) {
-        const std::uint64_t id = (*tiles)[i].id;
-        const std::uint8_t* labels = made.labels.data() + i * pixels;
-        image_digest =
-            combine_digest(image_digest, id, digest(contiguous(made.images.data() + 3 * i * pixels, shape, 3)));
-        label_digest = combine_digest(label_digest, id, digest(contiguous(labels, shape)));
-        for (std::size_t p = 0; p < pixels; ++p) ++label_pixels[labels[p]];
-        if (shown.size() < most_shown) {
-          // Evaluation is the same pipeline with chance left out: the tile normalised alone.
-          const batch calm = executor->run({(*tiles)[i]}, {stains[i]}, {o.seed, o.epoch, true});
-          const auto of = std::find_if(slides.begin(), slides.end(),
-                                       [&](const listed_slide& s) { return s.number == (*tiles)[i].slide; });
-          shown.push_back({of->image->name() + ", tile " + std::to_string(id & 0xffffffffu),
-                           plain((*tiles)[i], r),
+  tile_reader reader(slides, r, count, static_cast<std::size_t>(o.batch_size));
+  while (const auto tiles = reader.next()) {
+    std::vector<stain_basis> stains;
+    for (const read_tile& t : *tiles) stains.push_back(by_number[t.slide]->stains);
+    const batch made = executor.run(*tiles, stains, {o.seed, o.epoch, o.evaluation});
+    for (std::size_t i = 0; i < tiles->size(); ++i) {
+      const read_tile& tile = (*tiles)[i];
+      const half* image = made.images.data() + 3 * i * pixels;
+      const std::uint8_t* labels = made.labels.data() + i * pixels;
+      all.image_digest = combine_digest(all.image_digest, tile.id, digest(contiguous(image, shape, 3)));
+      all.label_digest = combine_digest(all.label_digest, tile.id, digest(contiguous(labels, shape)));
+      for (std::size_t p = 0; p < pixels; ++p) ++all.label_pixels[labels[p]];
+      if (all.shown.size() == most_shown) continue;
+      // Evaluation is the same pipeline with chance left out: the tile normalised alone.
+      const batch calm = executor.run({tile}, {stains[i]}, {o.seed, o.epoch, true});
+      all.shown.push_back({by_number[tile.slide]->image->name() + ", tile " + std::to_string(tile.id & 0xffffffffu),
+                           plain(tile, r),
                            picture_of(calm, 0, r.size),
                            picture_of(made, i, r.size),
                            {labels, labels + pixels}});
-        }
-      }
-      made_in_all += tiles->size();
-      bar.advance(static_cast<std::int64_t>(tiles->size()));
     }
-    reading = reader.seconds_reading();
-    waiting = reader.seconds_waiting();
+    all.count += tiles->size();
+    bar.advance(static_cast<std::int64_t>(tiles->size()));
   }
   bar.finish();
-  for (const listed_slide& s : slides)
-    if (!s.problem.empty()) {
-      std::cerr << "given up: " << s.problem << '\n';
-      left_out.push_back({s.image->name(), s.problem});
-    }
-  require(made_in_all > 0, site{"tiles"}, "every tile was blank or blurred, or its slide damaged");
+  all.seconds_reading = reader.seconds_reading();
+  all.seconds_waiting = reader.seconds_waiting();
+  return all;
+}
 
+void write_pictures(const options& o, const recipe& r, const std::string& backend_name,
+                    const std::vector<listed_slide>& slides, const made_tiles& made) {
   for (const listed_slide& s : slides)
     write_overview(fs::path(o.out) / ("overview_" + std::to_string(s.number) + ".png"), s);
   const bool synthetic = o.slides.empty() && o.tiles.empty();
@@ -208,12 +201,16 @@ report make_tiles(const options& o, const recipe& r) {
   width << ", " << static_cast<double>(r.size) * r.mpp << " micrometres wide";
   write_sheet(
       fs::path(o.out) / "contact_sheet.png",
-      sheet_title(shown.size(), made_in_all, "tiles", o.evaluation ? "evaluation" : "augmentation", executor->name()) +
+      sheet_title(made.shown.size(), made.count, "tiles", o.evaluation ? "evaluation" : "augmentation", backend_name) +
           width.str(),
-      synthetic ? std::vector<std::string>{"stroma", "gland", "nucleus"} : std::vector<std::string>{"tissue"}, shown);
+      synthetic ? std::vector<std::string>{"stroma", "gland", "nucleus"} : std::vector<std::string>{"tissue"},
+      made.shown);
+}
 
-  const run_statistics& spent = executor->spent();
-  report result = begin_report("wsi_tiles", executor->name(), executor->device());
+report make_report(const options& o, const recipe& r, const backend& executor, const std::vector<listed_slide>& slides,
+                   const std::vector<skipped>& left_out, const made_tiles& made) {
+  const run_statistics& spent = executor.spent();
+  report result = begin_report("wsi_tiles", executor.name(), executor.device());
   result["slides"] = report::array();
   for (const listed_slide& s : slides) result["slides"].push_back(describe(s));
   result["skipped"] = report::array();
@@ -221,22 +218,41 @@ report make_tiles(const options& o, const recipe& r) {
   result["seed"] = o.seed;
   result["epoch"] = o.epoch;
   result["evaluation"] = o.evaluation;
-  result["count"] = made_in_all;
+  result["count"] = made.count;
   result["batch_size"] = o.batch_size;
   result["tile"] = r.size;
   result["mpp"] = r.mpp;
-  result["image_digest"] = hexadecimal(image_digest);
-  result["label_digest"] = hexadecimal(label_digest);
+  result["image_digest"] = hexadecimal(made.image_digest);
+  result["label_digest"] = hexadecimal(made.label_digest);
   report pixels_of = report::object();
   for (std::size_t label = 0; label < 256; ++label)
-    if (label_pixels[label] > 0) pixels_of[std::to_string(label)] = label_pixels[label];
+    if (made.label_pixels[label] > 0) pixels_of[std::to_string(label)] = made.label_pixels[label];
   result["label_pixels"] = pixels_of;
   report_runs(result, spent);
-  result["seconds_reading"] = reading;
-  result["seconds_waiting"] = waiting;
-  result["pixels_per_second"] =
-      spent.seconds > 0 ? static_cast<double>(pixels) * static_cast<double>(made_in_all) / spent.seconds : 0.0;
+  result["seconds_reading"] = made.seconds_reading;
+  result["seconds_waiting"] = made.seconds_waiting;
+  const auto pixels = static_cast<double>(r.size * r.size) * static_cast<double>(made.count);
+  result["pixels_per_second"] = spent.seconds > 0 ? pixels / spent.seconds : 0.0;
   return result;
+}
+
+report process_slides(const options& o, const recipe& r) {
+  const auto executor = o.backend == "cuda" ? make_cuda_backend(r) : make_cpu_backend(r, o.threads);
+  std::vector<skipped> left_out;
+  std::vector<listed_slide> slides = open_slides(o, *executor, left_out);
+  std::size_t count = 0;
+  for (const listed_slide& s : slides) count += s.tiles.size();
+  if (o.count != 0) count = std::min(count, static_cast<std::size_t>(o.count));
+
+  const made_tiles made = make_tiles(o, r, *executor, slides, count);
+  for (const listed_slide& s : slides)
+    if (!s.problem.empty()) {
+      std::cerr << "given up: " << s.problem << '\n';
+      left_out.push_back({s.image->name(), s.problem});
+    }
+  require(made.count > 0, site{"tiles"}, "every tile was blank or blurred, or its slide damaged");
+  write_pictures(o, r, executor->name(), slides, made);
+  return make_report(o, r, *executor, slides, left_out, made);
 }
 
 int run_program(int argc, char** argv) {
@@ -274,7 +290,7 @@ int run_program(int argc, char** argv) {
   require_writable_folder(o.out);
   recipe r{o.tile, o.mpp, {}};
   if (!o.reference.empty()) r.reference = reference_from(o);
-  const report result = make_tiles(o, r);
+  const report result = process_slides(o, r);
   end_report(o.out, result);
   return 0;
 }
