@@ -20,6 +20,8 @@ struct color {
   double r, g, b;
 };
 
+constexpr color bright{0.93, 0.94, 0.96}, dim{0.62, 0.65, 0.70}, body_color{0.62, 0.56, 1.00};
+
 color label_color(int label) {
   constexpr std::array<color, 6> first{{{0.16, 0.80, 0.95},
                                         {1.00, 0.33, 0.28},
@@ -222,8 +224,7 @@ void draw_plane(cairo_t* c, double x, double y, const panel& what, const plane& 
   cairo_pattern_set_extend(cairo_get_source(c), CAIRO_EXTEND_PAD);
   cairo_paint(c);
   cairo_restore(c);
-  constexpr color violet{0.62, 0.56, 1.00};
-  if (!what.body.voxels.empty()) outline(c, what.body, p, rows, columns, row_step, column_step, &violet);
+  if (!what.body.voxels.empty()) outline(c, what.body, p, rows, columns, row_step, column_step, &body_color);
   outline(c, what.labels, p, rows, columns, row_step, column_step);
 
   const color mark{0.85, 0.85, 0.55};
@@ -346,6 +347,45 @@ label_volume labels_on(const label_volume& source, const grid& target) {
   return result;
 }
 
+namespace {
+
+// What the colours of outlines mean. Labels without names go by their numbers.
+std::vector<std::pair<std::string, color>> legend_of(const contact_sheet& sheet) {
+  constexpr std::size_t most_numbers = 8;
+  std::vector<std::pair<std::string, color>> entries;
+  std::array<bool, 256> seen{};
+  bool body = false;
+  for (const sheet_row& row : sheet.rows)
+    for (const panel* p : {&row.before, &row.after}) {
+      for (const std::uint8_t label : p->labels.voxels) seen[label] = true;
+      body = body || !p->body.voxels.empty();
+    }
+  for (std::size_t i = 0; i < sheet.label_names.size(); ++i)
+    entries.emplace_back(sheet.label_names[i], label_color(static_cast<int>(i) + 1));
+  for (int label = 1; label < 256 && sheet.label_names.empty() && entries.size() < most_numbers; ++label)
+    if (seen[static_cast<std::size_t>(label)])
+      entries.emplace_back("label " + std::to_string(label), label_color(label));
+  if (body) entries.emplace_back("body mask", body_color);
+  return entries;
+}
+
+void draw_legend(cairo_t* c, const contact_sheet& sheet) {
+  double x = margin;
+  for (const auto& [name, of_outline] : legend_of(sheet)) {
+    set_color(c, of_outline);
+    cairo_set_line_width(c, 2);
+    cairo_move_to(c, x, 44);
+    cairo_line_to(c, x + 18, 44);
+    cairo_stroke(c);
+    text(c, x + 24, 48, 12, name, bright);
+    cairo_text_extents_t extents;
+    cairo_text_extents(c, name.c_str(), &extents);
+    x += 24 + extents.x_advance + 22;
+  }
+}
+
+}  // namespace
+
 void write_contact_sheet(const std::filesystem::path& path, const contact_sheet& sheet) {
   require(!sheet.rows.empty(), here, "there is no sample to show");
   double longest = 0;
@@ -386,20 +426,8 @@ void write_contact_sheet(const std::filesystem::path& path, const contact_sheet&
           " pixels is too large");
   set_color(c.get(), {0.07, 0.08, 0.10});
   cairo_paint(c.get());
-  const color bright{0.93, 0.94, 0.96}, dim{0.62, 0.65, 0.70};
   text(c.get(), margin, 30, 17, sheet.title, bright, true);
-  double legend = margin;
-  for (std::size_t i = 0; i < sheet.label_names.size(); ++i) {
-    set_color(c.get(), label_color(static_cast<int>(i) + 1));
-    cairo_set_line_width(c.get(), 2);
-    cairo_move_to(c.get(), legend, 44);
-    cairo_line_to(c.get(), legend + 18, 44);
-    cairo_stroke(c.get());
-    text(c.get(), legend + 24, 48, 12, sheet.label_names[i], bright);
-    cairo_text_extents_t extents;
-    cairo_text_extents(c.get(), sheet.label_names[i].c_str(), &extents);
-    legend += 24 + extents.x_advance + 22;
-  }
+  draw_legend(c.get(), sheet);
   const char* const plane_names[] = {"axial", "coronal", "sagittal"};
   for (std::size_t side = 0; side < 2; ++side) {
     double x = margin + (side == 0 ? 0 : group[0] + group_gap);

@@ -14,7 +14,7 @@ namespace suture::examples {
 struct panel {
   volume<float> image;  // 0 is shown black, 1 white
   label_volume labels;  // of the same grid
-  label_volume body{};  // the same, or nothing: outlined in violet, whatever its values above 0
+  label_volume body{};  // the same, or nothing: a mask, outlined in violet
 };
 
 // The planes go through the rarest label of `after`, else through its middle; those of `before` lie where they lie, in
@@ -26,7 +26,7 @@ struct sheet_row {
 
 struct contact_sheet {
   std::string title;
-  std::vector<std::string> label_names;  // of labels 1, 2, ...; may be empty
+  std::vector<std::string> label_names;  // of labels 1, 2, ...; where there are none the legend says their numbers
   std::vector<sheet_row> rows;
   double tile = 224;  // pixels of the longest side of all pictures
 };
