@@ -15,7 +15,6 @@ void print_stains(Backend backend) {
   const std::size_t n = data.grids.size();
   std::vector<view<const std::uint8_t>> images, masks;
   std::vector<view<const float>> floats;
-  std::vector<view<float>> outputs;
   for (std::size_t i = 0; i < n; ++i) {
     const grid& g = data.grids[i];
     std::vector<float> values;
@@ -25,12 +24,11 @@ void print_stains(Backend backend) {
     images.push_back(channels_last<const std::uint8_t>(backend.place(data.images[i]), g, 3));
     floats.push_back(channels_last<const float>(backend.place(values), g, 3));
     masks.push_back(contiguous<const std::uint8_t>(backend.place(data.labels[i]), g));
-    outputs.push_back(contiguous(backend.template room<float>(static_cast<std::size_t>(3 * g.voxels())), g, 3));
   }
   // Of the fitted bases, and of the images normalised by them.
   const auto print_chain = [&](const char* name, const auto& fit_of, const auto& in, const auto& selection,
                                bool together, const auto& chain_of) {
-    const std::size_t results = together ? 1 : n;
+    const std::size_t results = together ? 1 : in.size();
     const std::span<stain_basis> fitted(backend.template room<stain_basis>(results), results);
     fit(backend.exec(std::size_t{1} << 20), fit_of, in, selection, fitted);
     std::uint64_t numbers = 0, colours = 0;
@@ -47,12 +45,17 @@ void print_stains(Backend backend) {
       add(static_cast<double>(b.pixels));
       add(static_cast<double>(static_cast<std::uint32_t>(b.status)));
     }
+    std::vector<view<float>> outputs;
+    for (const auto& image : in)
+      outputs.push_back(
+          contiguous(backend.template room<float>(static_cast<std::size_t>(3 * image.grid.voxels())), image.grid, 3));
     const auto p = plan(chain_of(fitted.data()), in);
     const auto bound = image(in, outputs);
     run(backend.exec(workspace_bytes(p, bound)), p, bound);
-    for (std::size_t i = 0; i < n; ++i) {
-      const auto host = backend.back(outputs[i].data, static_cast<std::size_t>(3 * data.grids[i].voxels()));
-      colours = combine_digest(colours, i, digest(contiguous(host.data(), data.grids[i], 3)));
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      const grid& g = in[i].grid;
+      const auto host = backend.back(outputs[i].data, static_cast<std::size_t>(3 * g.voxels()));
+      colours = combine_digest(colours, i, digest(contiguous(host.data(), g, 3)));
     }
     std::printf("%-24s %016llx %016llx\n", name, static_cast<unsigned long long>(numbers),
                 static_cast<unsigned long long>(colours));
@@ -94,6 +97,31 @@ void print_stains(Backend backend) {
   jittered("macenko_jittered", images, macenko::standard, .01);
   jittered("macenko_jittered_blank", images, macenko::standard, 1);
   jittered("macenko_jittered_float", floats, macenko::vahadane, .01);
+  // Tiles large enough that keys are found among few pixels.
+  std::vector<view<const std::uint8_t>> large;
+  for (const std::int64_t size : {256, 219}) {
+    const grid g{.extents = {1, 192, size}};
+    std::vector<std::uint8_t> values;
+    for (std::uint64_t i = 0; i < 192 * static_cast<std::uint64_t>(size); ++i)
+      for (std::uint64_t c = 0; c < 3; ++c) {
+        const std::uint64_t h = mix64(i), first = h % 90, second = h / 90 % 60;
+        values.push_back(static_cast<std::uint8_t>(225 -
+                                                   first *
+                                                       (c == 0   ? 10
+                                                        : c == 1 ? 11
+                                                                 : 6) /
+                                                       10 -
+                                                   second *
+                                                       (c == 0   ? 3
+                                                        : c == 1 ? 13
+                                                                 : 9) /
+                                                       10 +
+                                                   h / 5400 % 7));
+      }
+    large.push_back(channels_last<const std::uint8_t>(backend.place(values), g, 3));
+  }
+  print("macenko_large", macenko::standard.fit, large, everything{}, macenko::standard, false);
+  print("macenko_large_matlab", macenko::matlab.fit, large, everything{}, macenko::matlab, false);
 }
 
 }  // namespace digest_test

@@ -18,6 +18,8 @@ struct fit_record {
   std::int64_t channel_stride;
   std::int32_t extents[3];
   std::int32_t rows_per_block;
+
+  SUTURE_FN std::int64_t rows() const { return static_cast<std::int64_t>(extents[0]) * extents[1]; }
 };
 
 template <class T>

@@ -156,7 +156,7 @@ private:
     std::vector<std::uint32_t>& few = passes.front()->bin;
     for (std::size_t w = 1; w < passes.size(); ++w)
       std::transform(few.begin(), few.end(), passes[w]->bin.begin(), few.begin(), std::plus{});
-    const std::uint64_t count = !angles && rules_.how.concentrations_of_all ? solver_.pixels : solver_.tally.count;
+    const std::uint64_t count = solver_.searched(rules_);
     detail::key_window window[2];
     for (int k = 0; k < 2; ++k)
       if (!window[k].aim(few.data() + (angles ? 0 : k * detail::coarse_bins), solver_.rank[2 * k], count)) return false;

@@ -161,7 +161,7 @@ struct macenko_rules {
 
   SUTURE_HD bool by_light() const { return how.stained >= stained_rule::luminosity; }
   // Densities in units of 2^-20 are below 2^23.
-  bool fits_rounded() const { return most_density < 7.99; }
+  SUTURE_HD bool fits_rounded() const { return most_density < 7.99; }
   SUTURE_HD bool dense(float od) const {
     return how.stained == stained_rule::all_at_least ? od >= how.least_density : od > how.least_density;
   }
@@ -206,7 +206,7 @@ SUTURE_FN float pseudo_angle(float x, float y) {
   return math::detail::select(x >= 0, ratio, behind);
 }
 // Where the key of a pseudo angle points.
-inline void direction_of_key(std::uint32_t key, float& x, float& y) {
+SUTURE_HD inline void direction_of_key(std::uint32_t key, float& x, float& y) {
   const float t = fma(key_as_float(key) - 0x1.8p23f, 0x1p-21f, 0.0f);
   const bool behind = t > 1 || t < -1;
   y = !behind ? t : t > 0 ? 2 - t : -2 - t;
@@ -264,6 +264,10 @@ struct macenko_solver {
     const float x = fma(plane[0][0], red, fma(plane[0][1], green, fma(plane[0][2], blue, 0.0f)));
     const float y = fma(plane[1][0], red, fma(plane[1][1], green, fma(plane[1][2], blue, 0.0f)));
     return macenko_key(pseudo_angle(x, y), 0x1p21f);
+  }
+  // Whose keys a search orders.
+  SUTURE_HD std::uint64_t searched(const macenko_rules& r) const {
+    return round >= coarse_concentrations && r.how.concentrations_of_all ? pixels : tally.count;
   }
   // The bin of a key in a fine round, or -1; of the slots first .. first + n - 1.
   SUTURE_FN std::int32_t fine_bin(std::uint32_t key, int first, int n) const {
@@ -553,9 +557,8 @@ private:
     }
     const auto exponent = static_cast<int>(bit_cast<std::uint64_t>(most) >> 52) - 1022;  // most < 2^exponent
     scale = static_cast<float>(power_of_two(21 - exponent));
-    const std::uint64_t count = r.how.concentrations_of_all ? pixels : tally.count;
-    aim(r, r.how.concentration_percentile, r.how.concentration_percentile, count);
     round = coarse_concentrations;
+    aim(r, r.how.concentration_percentile, r.how.concentration_percentile, searched(r));
   }
   SUTURE_HD void take_concentrations() {
     for (int k = 0; k < 2; ++k) {

@@ -22,29 +22,78 @@ struct rounded_strip {
 };
 inline constexpr float rounded_unit = 0x1p-12f, rounded_error = 0x1p-11f;
 
+// Between which ranks of a sample a rank among `count` keys should lie, give or take what chance may do.
+struct likely_ranks {
+  std::uint64_t first, last;
+
+  SUTURE_HD likely_ranks(std::uint64_t sampled, std::uint64_t rank, std::uint64_t count) {
+    const auto n = static_cast<double>(sampled);
+    const double share = math::detail::divide(static_cast<double>(rank), static_cast<double>(count));
+    const double slack = fma(3.5, math::sqrt(n * share * (1 - share)), 3.0);
+    const double most = fma(n, share, slack), least = fma(n, share, -slack);
+    first = least > 0 ? static_cast<std::uint64_t>(least) : 0;
+    last = most < n ? static_cast<std::uint64_t>(most) : sampled - 1;
+  }
+};
+
+// Two planes in the space of optical densities. In a coarse round the key of a pixel in front of both, by more than
+// `least`, lies between `first` and `second` (angles), or those of its two stains below them.
+struct stain_planes {
+  float side[2][3] = {};
+  float least[2] = {};
+
+  // `error` of densities that are rounded.
+  SUTURE_HD stain_planes(const macenko_rules& r, const macenko_solver& s, std::uint32_t first, std::uint32_t second,
+                         float error) {
+    // Keys are rounded as well, by a hundredth of this.
+    const float rounding = fma(0x1p-14f, static_cast<float>(r.most_density), 0.0f);
+    if (s.round == coarse_angles) {
+      least[0] = least[1] = rounding;
+      // Between two directions lies what is in front of both planes through the origin and one of them.
+      if (first >= second) return;
+      float x[2], y[2];
+      direction_of_key(first, x[0], y[0]);
+      direction_of_key(second, x[1], y[1]);
+      for (int c = 0; c < 3; ++c) {
+        side[0][c] = fma(x[0], s.plane[1][c], -(y[0] * s.plane[0][c]));
+        side[1][c] = fma(y[1], s.plane[0][c], -(x[1] * s.plane[1][c]));
+        for (int k = 0; k < 2; ++k) least[k] = fma(error, magnitude(side[k][c]), least[k]);
+      }
+    } else {
+      for (int k = 0; k < 2; ++k) {
+        float slope = 0;
+        for (int c = 0; c < 3; ++c) {
+          slope += magnitude(s.unmixing.row[k][c]) + magnitude(s.unmixing.alone[k][c]);
+          side[k][c] = -s.unmixing.row[k][c];
+        }
+        least[k] = fma(slope, rounding + error, 0.0f) -
+                   math::detail::divide(key_as_float(k == 0 ? first : second) - 0x1.8p23f - 1, s.scale);
+      }
+    }
+  }
+
+private:
+  SUTURE_FN static float magnitude(float x) { return x < 0 ? -x : x; }
+};
+
 // Where two neighbouring ranks are looked for: keys from low to high are kept, others are counted.
 struct key_window {
   std::uint32_t low = 0, high = 0;
   std::uint64_t below = 0, above = 0;
   std::vector<std::uint32_t> inside;
 
-  // By the coarse bins of a sample: where the rank among `count` keys should lie, give or take what chance may do.
+  // By the coarse bins of a sample: where the rank among `count` keys should lie.
   bool aim(const std::uint32_t* bin, std::uint64_t rank, std::uint64_t count) {
     std::uint64_t sampled = 0;
     for (int i = 0; i < coarse_bins; ++i) sampled += bin[i];
     if (sampled == 0) return false;
-    const auto n = static_cast<double>(sampled);
-    const double share = static_cast<double>(rank) / static_cast<double>(count);
-    const double slack = fma(3.5, math::sqrt(n * share * (1 - share)), 3.0);
-    const double most = fma(n, share, slack), least = fma(n, share, -slack);
-    const std::uint64_t first = least > 0 ? static_cast<std::uint64_t>(least) : 0;
-    const std::uint64_t last = most < n ? static_cast<std::uint64_t>(most) : sampled - 1;
+    const likely_ranks at(sampled, rank, count);
     std::uint32_t i = 0;
     std::uint64_t before = 0;
-    while (before + bin[i] <= first) before += bin[i++];
-    low = first > 0 ? i << 11 : 0;
-    while (before + bin[i] <= last) before += bin[i++];
-    high = last + 1 < sampled ? (i << 11) + 2047 : macenko_keys - 1;
+    while (before + bin[i] <= at.first) before += bin[i++];
+    low = at.first > 0 ? i << 11 : 0;
+    while (before + bin[i] <= at.last) before += bin[i++];
+    high = at.last + 1 < sampled ? (i << 11) + 2047 : macenko_keys - 1;
     return true;
   }
   template <int N>
@@ -81,35 +130,10 @@ class stain_sieve {
 public:
   stain_sieve(const macenko_rules& r, const macenko_solver& s, const key_window (&window)[2])
       : unmixing_(s.unmixing),
+        planes_(r, s, s.round == coarse_angles ? window[0].high : window[0].low, window[1].low, rounded_error),
         wanted_(s.round == coarse_concentrations && r.how.concentrations_of_all ? 0 : 1),
         penalised_(s.round == coarse_concentrations && s.unmixing.penalised != 0) {
-    // Keys are rounded as well, by a hundredth of this.
-    const float rounding = 0x1p-14f * static_cast<float>(r.most_density);
-    if (s.round == coarse_angles) {
-      least_[0] = least_[1] = rounding;
-      // Between the windows lies what is in front of both planes through the origin and one of their ends.
-      if (window[0].high >= window[1].low) return;
-      float x[2], y[2];
-      direction_of_key(window[0].high, x[0], y[0]);
-      direction_of_key(window[1].low, x[1], y[1]);
-      for (int c = 0; c < 3; ++c) {
-        side_[0][c] = fma(x[0], s.plane[1][c], -(y[0] * s.plane[0][c]));
-        side_[1][c] = fma(y[1], s.plane[0][c], -(x[1] * s.plane[1][c]));
-        for (int k = 0; k < 2; ++k) least_[k] = fma(rounded_error, magnitude(side_[k][c]), least_[k]);
-      }
-    } else {
-      // Below both lies what is behind two planes.
-      for (int k = 0; k < 2; ++k) {
-        float slope = 0;
-        for (int c = 0; c < 3; ++c) {
-          slope += magnitude(unmixing_.row[k][c]) + magnitude(unmixing_.alone[k][c]);
-          side_[k][c] = -unmixing_.row[k][c];
-        }
-        least_[k] = fma(slope, rounding + rounded_error, 0.0f) -
-                    math::detail::divide(key_as_float(window[k].low) - 0x1.8p23f - 1, s.scale);
-      }
-    }
-    for (auto& plane : side_)
+    for (auto& plane : planes_.side)
       for (float& x : plane) x = fma(x, rounded_unit, 0.0f);
   }
 
@@ -121,7 +145,7 @@ public:
       for (int i = 0; i < stain_strip; ++i) {
         const auto density = [&](int c) { return fma(static_cast<float>(s.density[c][i]), rounded_unit, 0.0f); };
         const stain_unmixing::pair p = mine.unmixing_.mixture<true>(density(0), density(1), density(2));
-        const bool out = (-p.c[0] > mine.least_[0]) & (-p.c[1] > mine.least_[1]);
+        const bool out = (-p.c[0] > mine.planes_.least[0]) & (-p.c[1] > mine.planes_.least[1]);
         rest[i] = static_cast<std::uint8_t>(wanted[i] & static_cast<std::int16_t>(!out));
       }
       return;
@@ -130,18 +154,15 @@ public:
       const auto r = static_cast<float>(s.density[0][i]), g = static_cast<float>(s.density[1][i]),
                  b = static_cast<float>(s.density[2][i]);
       const auto distance = [&](const float(&d)[3]) { return fma(d[0], r, fma(d[1], g, fma(d[2], b, 0.0f))); };
-      const float first = distance(mine.side_[0]), second = distance(mine.side_[1]);
-      const bool out = (first > mine.least_[0]) & (second > mine.least_[1]);
+      const float first = distance(mine.planes_.side[0]), second = distance(mine.planes_.side[1]);
+      const bool out = (first > mine.planes_.least[0]) & (second > mine.planes_.least[1]);
       rest[i] = static_cast<std::uint8_t>(wanted[i] & static_cast<std::int16_t>(!out));
     }
   }
 
 private:
-  static float magnitude(float x) { return x < 0 ? -x : x; }
-
   stain_unmixing unmixing_;
-  float side_[2][3] = {};
-  float least_[2] = {};
+  stain_planes planes_;
   int wanted_;  // the channel whose lowest bits say which pixels count
   bool penalised_;
 };
