@@ -7,6 +7,7 @@
 #include "../core/prepare.hpp"
 #include "../sample/prefilter.hpp"
 #include "copied_bricks.hpp"
+#include "levels.hpp"
 #include "stages.hpp"
 
 namespace suture {
@@ -79,18 +80,35 @@ auto fill_workspace(const cpu& exec, const Plan& plan, const Bindings&... bindin
   return detail::make_evaluator(records, plan, bindings...);
 }
 
+// The parts that a sample is cut into: as many voxels as stay in the second cache.
+struct brick_shape {
+  std::int32_t planes, rows;
+};
+template <class P>
+brick_shape brick_shape_of(const item<P>& sample, std::int32_t depth) {
+  if constexpr (P::has_geometry) {
+    if (strip<P>::direction_along_row(sample) == 0) return {depth, brick_rows};
+    // As memory lies: whole planes, or as many rows of one.
+    const std::int32_t voxels = depth * brick_rows * typical_row, width = sample.extents[2];
+    const std::int32_t rows = std::clamp(voxels / width, 1, sample.extents[1]);
+    return {std::max(voxels / (rows * width), 1), rows};
+  } else {
+    return {1, 64};
+  }
+}
+
 // The fused part of every sample, with its label maps or without; `stages` take what is not finished with it.
 template <bool WithLabels, class Evaluator, class Stages>
 void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples, Stages& stages) {
   using P = typename Evaluator::pipeline_type;
-  // Bricks of rows, where nothing is sampled as memory lies.
-  constexpr std::int32_t rows = P::has_geometry ? brick_rows : 64;
-  std::int32_t depth = P::has_geometry ? brick_depth : 1;
+  std::int32_t depth = brick_depth;
   std::vector<std::int64_t> first(samples + 1, 0);
   const auto cut = [&] {
     for (std::size_t i = 0; i < samples; ++i) {
       const auto& n = evaluate.records[i].sample.extents;
-      first[i + 1] = first[i] + static_cast<std::int64_t>((n[0] + depth - 1) / depth) * ((n[1] + rows - 1) / rows);
+      const brick_shape shape = brick_shape_of(evaluate.records[i].sample, depth);
+      first[i + 1] = first[i] + static_cast<std::int64_t>((n[0] + shape.planes - 1) / shape.planes) *
+                                    ((n[1] + shape.rows - 1) / shape.rows);
     }
   };
   cut();
@@ -100,11 +118,12 @@ void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples, 
     const auto i = static_cast<std::size_t>(std::upper_bound(first.begin(), first.end(), brick) - first.begin() - 1);
     const auto& r = evaluate.records[i];
     const auto& n = r.sample.extents;
-    const std::int64_t row_bricks = (n[1] + rows - 1) / rows;
+    const brick_shape shape = brick_shape_of(r.sample, depth);
+    const std::int64_t row_bricks = (n[1] + shape.rows - 1) / shape.rows;
     const auto local = brick - first[i];
-    const auto z0 = static_cast<std::int32_t>(local / row_bricks) * depth;
-    const auto y0 = static_cast<std::int32_t>(local % row_bricks) * rows;
-    const std::int32_t z1 = std::min(z0 + depth, n[0]), y1 = std::min(y0 + rows, n[1]);
+    const auto z0 = static_cast<std::int32_t>(local / row_bricks) * shape.planes;
+    const auto y0 = static_cast<std::int32_t>(local % row_bricks) * shape.rows;
+    const std::int32_t z1 = std::min(z0 + shape.planes, n[0]), y1 = std::min(y0 + shape.rows, n[1]);
     typename Stages::part taker(stages, i);
     const auto write = [&](auto& walk, std::int32_t z, std::int32_t y, std::int32_t x0) {
       write_strips<WithLabels>(evaluate, r, static_cast<std::int32_t>(i), walk, taker, z, y, x0);
@@ -118,7 +137,7 @@ void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples, 
       if constexpr (copied_brick<Evaluator>::possible)
         if (along_row != 0) {
           const copied_brick<Evaluator> copied(evaluate, r, along_row, z0, z1, y0, y1);
-          if (copied.template can_be_copied<WithLabels>()) {
+          if (copied.can_be_copied()) {
             copied.template write<WithLabels>(static_cast<std::int32_t>(i), taker);
             taker.finish();
             return;
@@ -136,18 +155,18 @@ void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples, 
         for (std::int32_t x0 = 0; x0 < n[2]; x0 += strip_width) {
           strip<P> walk(r.sample, x0, along_row);
           walk.expect(2, 0, 0);
-          write_aligned_column<rows, WithLabels>(evaluate, r, static_cast<std::int32_t>(i), walk, taker, {z0, z1},
-                                                 {y0, y1}, x0);
+          write_aligned_column<brick_rows, WithLabels>(evaluate, r, static_cast<std::int32_t>(i), walk, taker, {z0, z1},
+                                                       {y0, y1}, x0);
         }
       } else {  // rows side by side before strips end to end: neighbouring rows read the same source lines
         for (std::int32_t x0 = 0; x0 < n[2]; x0 += strip_width) {
           strip<P> walk(r.sample, x0, along_row);
           // What is read two planes or rows later: in this column of strips, or in the one behind it.
           const bool has_next = x0 + strip_width < n[2];
-          const std::int32_t next_y = has_next ? 0 : rows, next_x = has_next ? strip_width : -x0;
+          const std::int32_t next_y = has_next ? 0 : brick_rows, next_x = has_next ? strip_width : -x0;
           if (strip<P>::deformed(r.sample)) {
             for (std::int32_t y = y0; y < y1; ++y) {
-              y + 2 < y1 ? walk.expect(0, 2, 0) : walk.expect(0, 2 - rows + next_y, next_x);
+              y + 2 < y1 ? walk.expect(0, 2, 0) : walk.expect(0, 2 - brick_rows + next_y, next_x);
               for (std::int32_t z = z0; z < z1; ++z) visit(walk, z, y, x0);
             }
           } else {
@@ -179,6 +198,7 @@ void run_all(const cpu& exec, const Evaluator& evaluate, std::size_t samples, bo
     no_batch_stages none;
     run_fused<WithLabels>(exec, evaluate, samples, none);
   }
+  if constexpr (WithLabels) write_levels(exec, evaluate, samples);
 }
 
 }  // namespace detail

@@ -132,7 +132,9 @@ private:
       }
       float v[2][strip_width];
       for (int j = 0; j < 2; ++j) {
-        for (int l = 0; l < strip_width; ++l) v[j][l] = storage<T>::load(p[x_[j].offset[l]]);
+        alignas(lane_alignment) T raw[1][strip_width];
+        gather_rows<bits_of<T>>({p}, x_[j].offset, raw);
+        for (int l = 0; l < strip_width; ++l) v[j][l] = storage<T>::load(raw[0][l]);
         apply_lanes(functors, v[j], nowhere{}, [](const float(&)[strip_width]) {});
         if constexpr (B::has_value)
           for (int l = 0; l < strip_width; ++l) v[j][l] = x_[j].in[l] != 0 ? v[j][l] : border_.value;
@@ -195,6 +197,96 @@ private:
   const source_tensor& in_;
   T outside_;
   lane_taps x_;
+};
+
+// The same by vote, in rows y0 .. y0 + Rows - 1: pairs of neighbours along x are kept for the rows and planes that need
+// them again.
+template <class Pipeline, class T, int Rows>
+class aligned_votes {
+  using B = typename Pipeline::border_type;
+  static constexpr std::int32_t none = std::numeric_limits<std::int32_t>::min();
+
+public:
+  aligned_votes(const item<Pipeline>& sample, const source_tensor& in, std::int32_t channel, T outside, std::int32_t y0,
+                std::int32_t y1, std::int32_t x0)
+      : sample_(sample),
+        data_(static_cast<const T*>(in.data) + channel * in.channel_stride),
+        in_(in),
+        outside_(outside),
+        y0_(y0),
+        y1_(y1) {
+    for (int j = 0; j < 2; ++j)
+      x_[j].template set<B>(sample, x0, in.extents[2], in.stride[2], [&](coordinate c) { return c.base + j; });
+    pairs_ = x_[0].all_in && x_[1].all_in && in.stride[2] == 1;
+    for (int l = 0; l < strip_width; ++l)
+      fraction_[2][l] = along_axis(sample, 2, std::min(x0 + l, sample.extents[2] - 1)).fraction;
+  }
+
+  void row(std::int32_t z, std::int32_t y, T (&out)[strip_width]) {
+    const coordinate cz = along_axis(sample_, 0, z), cy = along_axis(sample_, 1, y);
+    pair_of<T> pairs[4][strip_width];
+    for (int a = 0; a < 2; ++a) {
+      hold_plane(cz.base + a);
+      for (int b = 0; b < 2; ++b) copy_strip(pairs[2 * a + b], planes_[(cz.base + a) & 1][y - y0_][b]);
+    }
+    for (int l = 0; l < strip_width; ++l) {
+      fraction_[0][l] = cz.fraction;
+      fraction_[1][l] = cy.fraction;
+    }
+    vote_of_pairs<T>(pairs, fraction_, out);
+  }
+
+private:
+  // The pairs of plane z of the source that each row reads.
+  void hold_plane(std::int32_t z) {
+    if (held_plane_[z & 1] == z) return;
+    held_plane_[z & 1] = z;
+    held_row_[0] = held_row_[1] = none;
+    for (std::int32_t y = y0_; y < y1_; ++y) {
+      const std::int32_t first = along_axis(sample_, 1, y).base;
+      for (int b = 0; b < 2; ++b) {
+        hold_row(z, first + b);
+        copy_strip(planes_[z & 1][y - y0_][b], rows_[(first + b) & 1][0]);
+      }
+    }
+  }
+
+  void hold_row(std::int32_t z, std::int32_t y) {
+    if (held_row_[y & 1] == y) return;
+    held_row_[y & 1] = y;
+    pair_of<T>(&pairs)[1][strip_width] = rows_[y & 1];
+    const std::int32_t iz = B::index(z, in_.extents[0]), iy = B::index(y, in_.extents[1]);
+    if ((iz | iy) < 0) {
+      for (pair_of<T>& pair : pairs[0]) pair = make_pair_of(outside_, outside_);
+      return;
+    }
+    const T* const p = data_ + (iz * in_.stride[0] + iy * in_.stride[1]);
+    const T* const next = p + in_.stride[0];  // of the plane to come
+    for (int l = 0; l < strip_width; l += 16) __builtin_prefetch(next + x_[0].offset[l]);
+    if (pairs_) {
+      gather_rows<pair_of<T>>({p}, x_[0].offset, pairs);
+      return;
+    }
+    alignas(lane_alignment) T t[2][1][strip_width];
+    for (int j = 0; j < 2; ++j) {
+      gather_rows<bits_of<T>>({p}, x_[j].offset, t[j]);
+      if constexpr (B::has_value)
+        for (int l = 0; l < strip_width; ++l) t[j][0][l] = x_[j].in[l] != 0 ? t[j][0][l] : outside_;
+    }
+    for (int l = 0; l < strip_width; ++l) pairs[0][l] = make_pair_of(t[0][0][l], t[1][0][l]);
+  }
+
+  const item<Pipeline>& sample_;
+  const T* data_;
+  const source_tensor& in_;
+  T outside_;
+  std::int32_t y0_, y1_;
+  lane_taps x_[2];
+  bool pairs_;
+  std::int32_t held_plane_[2] = {none, none}, held_row_[2] = {none, none};  // even and odd ones
+  alignas(lane_alignment) float fraction_[3][strip_width];
+  alignas(lane_alignment) pair_of<T> rows_[2][1][strip_width];
+  alignas(lane_alignment) pair_of<T> planes_[2][Rows][2][strip_width];
 };
 
 }  // namespace suture::detail

@@ -470,7 +470,22 @@ void vote_lanes(const pair_of<T> (&pairs)[4][strip_width], const float (&fractio
   }
 }
 
-// The labels of a strip by vote. Where all its neighbours agree, there is nothing to count.
+// The same. Where all neighbours of the strip agree, there is nothing to count.
+template <class T>
+SUTURE_INLINE void vote_of_pairs(const pair_of<T> (&pairs)[4][strip_width], const float (&fraction)[3][strip_width],
+                                 T (&out)[strip_width]) {
+  const T first = first_of<T>(pairs[0][0]);
+  const pair_of<T> same = make_pair_of(first, first);
+  pair_of<T> difference = 0;
+  for (int row = 0; row < 4; ++row)
+    for (int l = 0; l < strip_width; ++l) difference = static_cast<pair_of<T>>(difference | (pairs[row][l] ^ same));
+  if (difference == 0)
+    for (int l = 0; l < strip_width; ++l) out[l] = first;
+  else
+    vote_lanes<T>(pairs, fraction, out);
+}
+
+// The labels of a strip by vote.
 template <class Pipeline, class T, class Offset>
 SUTURE_INLINE void vote_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
                                const std::int32_t (&n)[3], T outside, T (&out)[strip_width]) {
@@ -507,15 +522,7 @@ SUTURE_INLINE void vote_labels(const strip<Pipeline>& s, const T* data, const st
         pairs[row][l] = make_pair_of(t[0], t[1]);
       }
   }
-  const T first = first_of<T>(pairs[0][0]);
-  const pair_of<T> same = make_pair_of(first, first);
-  pair_of<T> difference = 0;
-  for (int row = 0; row < 4; ++row)
-    for (int l = 0; l < strip_width; ++l) difference = static_cast<pair_of<T>>(difference | (pairs[row][l] ^ same));
-  if (difference == 0)
-    for (int l = 0; l < strip_width; ++l) out[l] = first;
-  else
-    vote_lanes<T>(pairs, s.fraction_of, out);
+  vote_of_pairs<T>(pairs, s.fraction_of, out);
 }
 
 // The labels of a strip by the label interpolation of the pipeline, which at voxel centres picks the voxel.

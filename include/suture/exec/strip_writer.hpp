@@ -47,36 +47,6 @@ SUTURE_INLINE void write_stored_pixels(Out* to, std::int64_t channel_stride, std
   }
 }
 
-// Writes what the voxels of a level pick from one row of a strip of the full output.
-template <class Out>
-void write_level(const level_list& list, const level_tensor& level, const std::int32_t (&full)[3],
-                 const Out (&row)[strip_width], std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x0) {
-  const auto axis = [&](int k) {
-    return level_axis{static_cast<std::uint32_t>(level.extents[k]), static_cast<std::uint32_t>(full[k])};
-  };
-  const auto at_z = static_cast<std::uint32_t>(z), at_y = static_cast<std::uint32_t>(y);
-  const std::uint32_t iz = axis(0).first_from(at_z, list.twice_full[0]);
-  const std::uint32_t iy = axis(1).first_from(at_y, list.twice_full[1]);
-  if (!axis(0).picks(iz, at_z) || !axis(1).picks(iy, at_y)) return;
-  const level_axis along = axis(2);
-  const auto begin = static_cast<std::uint32_t>(x0), end = std::min(begin + strip_width, along.full);
-  Out* const to = static_cast<Out*>(level.to.data) + channel * level.to.channel_stride + iz * level.to.stride[0] +
-                  iy * level.to.stride[1];
-  // From one voxel of the level to the next, the one it picks moves on by full / level.
-  const std::uint32_t step = along.full / along.level, step_rest = 2 * (along.full % along.level);
-  std::uint32_t i = along.first_from(begin, list.twice_full[2]);
-  std::uint32_t x = along.picked(i), rest = (2 * i + 1) * along.full % (2 * along.level);
-  for (; i < along.level && x < end; ++i) {
-    to[i * level.to.stride[2]] = row[x - begin];
-    x += step;
-    rest += step_rest;
-    if (rest >= 2 * along.level) {
-      rest -= 2 * along.level;
-      ++x;
-    }
-  }
-}
-
 // The sampled labels of a strip, before their conversion; those behind the end of the row are not set.
 template <std::size_t B, class Evaluator, class Strip, class In>
 SUTURE_INLINE void labels_of_strip(const Evaluator& e, const typename Evaluator::record_type& r, Strip& s,
@@ -102,22 +72,17 @@ SUTURE_INLINE void labels_of_strip(const Evaluator& e, const typename Evaluator:
   }
 }
 
-// Writes one channel of a strip of converted labels, to the levels as well.
+// Writes one channel of a strip of converted labels.
 template <std::size_t B, class Evaluator, class Out>
-void write_converted(const typename Evaluator::record_type& r, const Out (&row)[strip_width], std::int32_t channel,
-                     std::int32_t z, std::int32_t y, std::int32_t x0) {
+SUTURE_INLINE void write_converted(const typename Evaluator::record_type& r, const Out (&row)[strip_width],
+                                   std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x0) {
   const target_tensor& out = r.out[B];
   write_row(static_cast<Out*>(out.data) + channel * out.channel_stride + z * out.stride[0] + y * out.stride[1] +
                 x0 * out.stride[2],
             out.stride[2], row, std::min(strip_width, r.sample.extents[2] - x0));
-  if constexpr (Evaluator::template binding_type<B>::has_levels) {
-    const level_list& list = r.levels[Evaluator::template levels_of<B>];
-    for (std::int32_t n = 0; n < list.count; ++n)
-      write_level(list, list.levels[n], r.sample.extents, row, channel, z, y, x0);
-  }
 }
 
-// Writes a strip of sampled labels with a conversion, levels or both.
+// Writes a strip of sampled labels with a conversion.
 template <std::size_t B, class Evaluator, class In>
 void write_labels(const Evaluator& e, const typename Evaluator::record_type& r, const In (&v)[strip_width],
                   std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x0) {
@@ -192,7 +157,7 @@ SUTURE_INLINE void finish_labels(const Evaluator& e, const typename Evaluator::r
                                  const In (&v)[strip_width], std::int32_t channel, std::int32_t z, std::int32_t y,
                                  std::int32_t x0) {
   using Binding = typename Evaluator::template binding_type<B>;
-  if constexpr (Binding::converts || Binding::has_levels) {
+  if constexpr (Binding::converts) {
     write_labels<B>(e, r, v, channel, z, y, x0);
   } else {
     const target_tensor& out = r.out[B];
@@ -235,7 +200,7 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
     for (std::int32_t channel = 0; channel < in.channels; ++channel, to += out.channel_stride) {
       if constexpr (Binding::is_label) {
         In v[strip_width];
-        if constexpr (Binding::converts || Binding::has_levels)
+        if constexpr (Binding::converts)
           for (In& label : v) label = 0;  // lanes behind the end of the row are converted as well
         labels_of_strip<B>(e, r, s, channel, z, y, x0, v);
         finish_labels<B>(e, r, v, channel, z, y, x0);
@@ -394,6 +359,15 @@ void write_aligned_column(const Evaluator& e, const typename Evaluator::record_t
           In v[1][strip_width];
           labels.row(iz, iy, v);
           finish_labels<B>(e, r, v[0], channel, iz, iy, x0);
+        });
+      }
+    } else if constexpr (Binding::is_label && std::is_same_v<typename P::label_type, vote>) {
+      for (std::int32_t channel = 0; channel < in.channels; ++channel) {
+        aligned_votes<P, In, Rows> votes(r.sample, in, channel, static_cast<In>(e.rule.label_outside), y[0], y[1], x0);
+        each([&](std::int32_t iz, std::int32_t iy) {
+          In v[strip_width];
+          votes.row(iz, iy, v);
+          finish_labels<B>(e, r, v, channel, iz, iy, x0);
         });
       }
     } else if constexpr (!Binding::is_label && !P::is_colour && P::interpolation_type::taps == 2 && !P::prefiltered &&
