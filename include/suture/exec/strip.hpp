@@ -12,7 +12,7 @@
 namespace suture::detail {
 
 // What is not read as memory lies is walked in bricks of so many rows, strip by strip along x; less deep where threads
-// would wait for work.
+// would wait for work. What is, in bricks of as many voxels as those have where a row is of so many.
 inline constexpr std::int32_t brick_depth = 32, least_brick_depth = 8, brick_rows = 8, typical_row = 192;
 
 // Lanes past the end of the row repeat its last voxel.
