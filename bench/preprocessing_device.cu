@@ -7,9 +7,7 @@
 // nothing to measure.
 #include <benchmark/benchmark.h>
 
-#include <cstdio>
 #include <functional>
-#include <string_view>
 
 #include "cuda_machine.cuh"
 #include "flag.hpp"

@@ -2,7 +2,6 @@
 // Whole recipes on the device.
 //   recipes_device [--tiny] [ARGUMENTS OF GOOGLE BENCHMARK...]
 // Without a device, and without --tiny under an emulator, there is nothing to measure.
-#include <memory>
 
 #include "cuda_machine.cuh"
 

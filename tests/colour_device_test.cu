@@ -2,7 +2,6 @@
 // Colour on the device: operations and fits leave the bits of the CPU, whatever the type and the batch.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>

@@ -2,8 +2,6 @@
 // Operations on colour in a chain: what they are given, where they act, and what they refuse.
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include "digest/samples.hpp"
 #include "support/channel_mix.hpp"
 #include "support/expect_says.hpp"

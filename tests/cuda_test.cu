@@ -4,7 +4,6 @@
 #include <suture/suture.cuh>
 
 #include <cstring>
-#include <numeric>
 
 #include "support/device_array.cuh"
 #include "support/expect_says.hpp"

@@ -2,7 +2,6 @@
 // What becomes of label maps on their way out: conversions, and the smaller grids of deep supervision.
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cmath>
 
 #include "support/expect_says.hpp"

@@ -2,7 +2,6 @@
 // Stain fits on the device leave the bits of the CPU: tiles, images together, rounds for other machines, in a graph.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <limits>
 #include <memory>
 #include <suture/core/digest.hpp>

@@ -2,7 +2,6 @@
 // Masks on the device: the same bytes as on the host, whose results the host tests prove.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstring>
 #include <random>
 

@@ -2,7 +2,6 @@
 // Masks on the CPU against naive references, on random volumes of awkward sizes, and every bad input.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <random>
 
 #include "ref/mask.hpp"

@@ -7,7 +7,6 @@
 #include <suture/patch/reassemble.hpp>
 
 #include <cstring>
-#include <numeric>
 #include <random>
 
 #include "support/expect_says.hpp"

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <vector>
 
 #include "support/device_array.cuh"
 #include "suture/rng/draw.hpp"

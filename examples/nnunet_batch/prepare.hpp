@@ -2,8 +2,6 @@
 // A case as nnU-Net trains on it: normalised, then resampled.
 #pragma once
 
-#include <string>
-
 #include "common/volume.hpp"
 
 namespace suture::examples {

@@ -11,7 +11,6 @@
 #include <suture/mask/tissue_mask.hpp>
 
 #include <cstdio>
-#include <cstring>
 
 namespace digest_test {
 

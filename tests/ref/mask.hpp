@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <functional>
-#include <limits>
 #include <vector>
 
 #include "volume.hpp"

@@ -2,7 +2,6 @@
 // The two executors behind one face, so that one test body runs on both.
 #pragma once
 
-#include <cstddef>
 #include <string_view>
 #include <vector>
 

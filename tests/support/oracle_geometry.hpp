@@ -2,7 +2,6 @@
 // The geometry of an oracle case, turned from each library's conventions into a map of voxel indices (z, y, x).
 #pragma once
 
-#include <array>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>

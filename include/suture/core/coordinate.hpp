@@ -4,7 +4,6 @@
 // at 100,000 voxels an axis. The split into integer base and float fraction needs no conversion instruction.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #if defined(__SSE2__)
 #include <immintrin.h>

@@ -9,7 +9,7 @@
 
 #include <array>
 #include <cmath>
-#include <ranges>
+#include <span>
 
 #include "divisor.hpp"
 #include "view.hpp"

@@ -3,7 +3,6 @@
 // apply them, on the host or on the device.
 #pragma once
 
-#include <cmath>
 #include <string_view>
 
 #include "../core/error.hpp"

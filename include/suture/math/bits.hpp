@@ -2,8 +2,6 @@
 // Reinterpretation of bits, for host and device.
 #pragma once
 
-#include <cstdint>
-
 #include "../core/config.hpp"
 
 namespace suture {

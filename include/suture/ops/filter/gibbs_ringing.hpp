@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <string_view>
 
 #include "../../core/error.hpp"

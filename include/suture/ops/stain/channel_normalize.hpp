@@ -2,7 +2,7 @@
 // Normalisation by stated statistics of each channel.
 #pragma once
 
-#include <cfloat>
+#include <cmath>
 #include <string_view>
 
 #include "colour_range.hpp"

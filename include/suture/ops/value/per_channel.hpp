@@ -2,7 +2,6 @@
 // Parameters drawn for each channel of an image.
 #pragma once
 
-#include <cstdint>
 #include <string_view>
 #include <utility>
 
