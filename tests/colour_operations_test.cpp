@@ -240,15 +240,16 @@ colour restained(const colour& v, const stain_jitter& op) {
 }
 
 TEST(stain_jitter, follows_its_formula) {
-  for (const bool keep_rest : {true, false})
+  for (const bool keep_rest : {true, false}) {
+    const stain_jitter of_other_stains{.basis = {{{.65, .07}, {.70, .99}, {.29, .11}}},
+                                       .alpha = {.7f, 1.3f},
+                                       .keep_rest = keep_rest,
+                                       .tissue_density = 0};
     for (const stain_jitter& op : {stain_jitter{.alpha = {1.2f, .8f}, .beta = {.1f, -.2f}, .keep_rest = keep_rest},
-                                  stain_jitter{.basis = {{{.65, .07}, {.70, .99}, {.29, .11}}},
-                                  .alpha = {.7f, 1.3f},
-                                  .keep_rest = keep_rest,
-                                  .tissue_density = 0},
-                                  stain_jitter{.keep_rest = keep_rest}})
+                                   of_other_stains, stain_jitter{.keep_rest = keep_rest}})
       expect_formula(
           at(op.prepare(here)), [&](const colour& v) { return restained(v, op); }, 3e-6);
+  }
 }
 
 // Each tile in its own basis, one that could not be fitted, and all in that of the first.

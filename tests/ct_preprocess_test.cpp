@@ -136,7 +136,6 @@ protected:
     }
     return files;
   }
-
 };
 
 template <class T>

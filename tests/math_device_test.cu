@@ -80,9 +80,9 @@ __global__ void evaluate(Function function, T* out, std::uint32_t count) {
 template <class Function>
 class SameBits : public ::testing::Test {};
 
-using functions =
-    ::testing::Types<log2_of, log_of, exp2_of, exp_of, pow_of, sqrt_of, sin_of, cos_of, sinpi_of, cospi_of, atan2_of,
-                     erf_of, cbrt_of, sin_double_of, cos_double_of, tan_double_of, exp_double_of, log_double_of, sqrt_double_of>;
+using functions = ::testing::Types<log2_of, log_of, exp2_of, exp_of, pow_of, sqrt_of, sin_of, cos_of, sinpi_of,
+                                   cospi_of, atan2_of, erf_of, cbrt_of, sin_double_of, cos_double_of, tan_double_of,
+                                   exp_double_of, log_double_of, sqrt_double_of>;
 TYPED_TEST_SUITE(SameBits, functions);
 
 TYPED_TEST(SameBits, OnHostAndDevice) {

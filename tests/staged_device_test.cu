@@ -104,8 +104,9 @@ void expect_replays(const Chain& chain) {
   const auto pair = image(b.in, outs);
   const auto masks = labels(b.seg, seg_outs);
   const cuda_workspace workspace(workspace_bytes(captured, pair, masks));
-  support::captured_work replay(
-      [&](cudaStream_t stream) { run_loaded(suture::cuda{stream, workspace}, captured, pair, masks); });
+  support::captured_work replay([&](cudaStream_t stream) {
+    run_loaded(suture::cuda{stream, workspace}, captured, pair, masks);
+  });
   for (std::uint64_t seed = 1; seed < 6; ++seed) {
     const std::vector<std::uint64_t> ids{10 * seed, 10 * seed + 7};
     const settings s{.seed = seed, .epoch = 3, .sample_ids = ids};
@@ -139,8 +140,9 @@ TEST(staged, a_graph_serves_other_voxels_of_one_plan) {
   const auto pair = image(b.in, outs);
   const auto masks = labels(b.seg, seg_outs);
   const cuda_workspace workspace(workspace_bytes(p, pair, masks));
-  support::captured_work replay(
-      [&](cudaStream_t stream) { run_loaded(suture::cuda{stream, workspace}, p, pair, masks); });
+  support::captured_work replay([&](cudaStream_t stream) {
+    run_loaded(suture::cuda{stream, workspace}, p, pair, masks);
+  });
   load(suture::cuda{replay.stream(), workspace}, p, pair, masks);
   for (int launch = 0; launch < 3; ++launch) {
     replay.launch();

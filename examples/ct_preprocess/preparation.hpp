@@ -2,7 +2,6 @@
 // A case from its files to what is resampled: read, oriented, the body found, the crop to it placed.
 #pragma once
 
-
 #include "cohort.hpp"
 #include "common/volume.hpp"
 #include "suture/core/view.hpp"
