@@ -175,6 +175,56 @@ bool same_bits(const T& a, const T& b) {
   return std::memcmp(&a, &b, sizeof(T)) == 0;
 }
 
+// The grid that geometry is drawn on is not kept: it is made once more from all geometry before it.
+TEST(plan, draws_again_on_the_grid_so_far) {
+  constexpr std::size_t n = 37;
+  std::vector<grid> grids(n, grid_of(30, 40, 50));
+  std::vector<std::uint64_t> ids(n);
+  std::vector<extent3> starts(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    ids[i] = 40 + i;
+    starts[i] = {1, 2, static_cast<std::int64_t>(i % 5)};
+    grids[i].extents[0] += static_cast<std::int64_t>(i % 3);
+  }
+  const random_crop cut{.size = {20, 20, 20}, .probability = .5f}, last{.size = {8, 8, 8}, .probability = .7f};
+  const auto before = crop_at{.starts = starts, .size = {29, 36, 44}} | resize{.extents = {40, 30, 44}} | cut |
+                      random_rot90{.probability = .5f} | random_flip{.probability = .6f};
+  const settings s{.seed = 9, .epoch = 4, .sample_ids = ids};
+  const auto whole = plan(before | last, grids, s);
+  const auto part = plan(before, grids, s);
+  for (std::size_t i = 0; i < n; ++i) {
+    draws random(9, 4, ids[i], (random_crop::kind << 4) + 1);
+    EXPECT_EQ(whole.drawn<5>(i).on, random.bernoulli(.7f));
+    EXPECT_EQ(whole.drawn<5>(i).parameters.start, last.draw(random, part.output_grid(i), {"test"}).start) << i;
+  }
+}
+
+// What picks voxels does without a step what its step does, bit for bit.
+template <class Op>
+void expect_picked_as_by_step(const Op& op) {
+  const site here{"test", 1};
+  grid g = grid_of(31, 40, 53);
+  g.spacing = {1.5, .8, .7};
+  g.origin = {-7, 11, 300};
+  g.direction = detail::rotation(0, 20) * detail::rotation(1, -35);
+  affine_map map{detail::rotation(2, 10) * detail::rotation(0, -5), {3, .25, -8}};
+  const geometry_step step = op.step(g, here);
+  const affine_map expected = composed(map, step.pull);
+  EXPECT_TRUE(detail::pick(op.picked(g, here), g, g, map));
+  EXPECT_TRUE(same_bits(g, step.output)) << Op::name;
+  EXPECT_TRUE(same_bits(map, expected)) << Op::name;
+}
+
+TEST(plan, voxels_picked_as_by_their_step) {
+  const std::vector<extent3> starts{{0, 0, 0}, {3, 0, 41}}, outside{{0, 0, 0}, {-9, 4, 50}};
+  expect_picked_as_by_step(crop{.start = {1, 0, 7}, .size = {30, 3, 5}});
+  expect_picked_as_by_step(center_crop{.size = {31, 16, 1}});
+  expect_picked_as_by_step(crop_at{.starts = starts, .size = {4, 5, 6}});
+  expect_picked_as_by_step(crop_at{.starts = outside, .size = {99, 5, 66}, .may_leave = true});
+  for (int axes = 0; axes < 8; ++axes)
+    expect_picked_as_by_step(flip{.axes = {(axes & 4) != 0, (axes & 2) != 0, (axes & 1) != 0}});
+}
+
 // What the sample before has left for the next of its grid is what the next would have made.
 template <class Pipeline>
 void expect_each_as_by_itself(const Pipeline& pipeline) {

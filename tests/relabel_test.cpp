@@ -32,9 +32,7 @@ TEST(Flip, RandomAxesAreIndependentAndFair) {
     EXPECT_EQ((suture::random_flip{.axis_probability = {0, 1, 0}}.draw(random, here).axes),
               (suture::vec3<bool>{false, true, false}));
   }
-  suture::draws random(5, 1, 0, 4);
-  EXPECT_REFUSED((suture::random_flip{.axis_probability = {0, 1.5f, 0}}.draw(random, here)),
-                 "axis_probability (0, 1.5, 0)");
+  EXPECT_REFUSED((suture::random_flip{.axis_probability = {0, 1.5f, 0}}.check(here)), "axis_probability (0, 1.5, 0)");
 }
 
 TEST(Rot90, IsNumpyRot90) {

@@ -494,10 +494,10 @@ TEST(random_value_operations, errors_name_the_value) {
         random_contrast{.range = {.2f, .9f}, .law = interval_law::mixture}.draw(random, here);
       },
       "range [0.2, 0.9]");
-  expect_error([&] { random_brightness{.range = {1, -1}}.draw(random, here); }, "range [1, -1]");
-  expect_error([&] { random_brightness_factor{.range = {2, 1}}.draw(random, here); }, "range [2, 1]");
-  expect_error([&] { gaussian_noise{.sigma = -.5f}.draw(random, here); }, "sigma [-0.5, -0.5]");
-  expect_error([&] { gaussian_noise{.mean = not_a_number}.draw(random, here); }, "mean nan");
+  expect_error([&] { random_brightness{.range = {1, -1}}.check(here); }, "range [1, -1]");
+  expect_error([&] { random_brightness_factor{.range = {2, 1}}.check(here); }, "range [2, 1]");
+  expect_error([&] { gaussian_noise{.sigma = -.5f}.check(here); }, "sigma [-0.5, -0.5]");
+  expect_error([&] { gaussian_noise{.mean = not_a_number}.check(here); }, "mean nan");
   expect_error([&] { rician_noise{.sigma = {1, .5f}}.draw(random, here); }, "sigma [1, 0.5]");
   expect_error([&] { rician_noise{.mean = infinity}.draw(random, here); }, "mean inf");
 }

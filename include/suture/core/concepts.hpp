@@ -47,6 +47,11 @@ template <class Op>
 concept geometry_operation = requires(const Op& op, const grid& g, const site& where) {
   { op.step(g, where) } -> std::same_as<geometry_step>;
 };
+// Its step is that of the voxels it picks.
+template <class Op>
+concept picks_voxels = geometry_operation<Op> && requires(const Op& op, grid& g, affine_map& map, const site& where) {
+  detail::pick(op.picked(g, where), g, g, map);
+};
 template <class Op>
 concept deformation_operation = requires(const Op& op, const grid& g, const site& where) {
   { op.deform(g, where) } -> std::same_as<deformation>;

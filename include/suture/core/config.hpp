@@ -26,8 +26,16 @@
 #define SUTURE_APART
 #endif
 
-// The same in device code, so that what few threads do takes no registers of all. Relocatable code (-rdc=true) takes it
-// in: apart, it would be compiled for more registers than kernels that call it have.
+// Takes in all that a function calls and keeps it in one place: on the host, what it is made of then does not depend on
+// who else calls the same.
+#if defined(__GNUC__) || defined(__clang__)
+#define SUTURE_WHOLE __attribute__((flatten, noinline))
+#else
+#define SUTURE_WHOLE
+#endif
+
+// Keeps a function apart in device code, so that what few threads do takes no registers of all. Relocatable code
+// (-rdc=true) takes it in: apart, it would be compiled for more registers than kernels that call it have.
 #if defined(__CUDACC_RDC__)
 #define SUTURE_DEVICE_APART __forceinline__
 #else

@@ -11,4 +11,55 @@ struct geometry_step {
   affine_map pull;  // output continuous index -> input continuous index
 };
 
+// What one does that only picks voxels: a box of `size` of them from input index `first` on, which may leave the input,
+// or all of them, read backwards along some axes. Every voxel keeps its physical place.
+struct voxel_box {
+  extent3 first, size;
+};
+struct reversed_axes {
+  vec3<bool> axes;
+};
+
+namespace detail {
+
+// The same without a step of its own: `map` becomes map * pull, `output`, which may be the input, the grid. In few
+// numbers, each of them where it stays. Returns whether what has changed is sound.
+SUTURE_INLINE bool pick(const voxel_box& box, const grid& input, grid& output, affine_map& map) {
+  const auto first = vec_cast<double>(box.first);
+  const point3 origin = input.index_to_physical()(first);
+  if (&output != &input) output = input;
+  output.extents = box.size;
+  const point3 offset = map(first);
+  SUTURE_UNROLL
+  for (int k = 0; k < 3; ++k) {
+    output.origin[k] = origin[k];
+    map.offset[k] = offset[k];
+  }
+  return sound(box.size) && finite(origin);
+}
+SUTURE_INLINE bool pick(const reversed_axes& reversed, const grid& input, grid& output, affine_map& map) {
+  point3 first{}, sense{};
+  SUTURE_UNROLL
+  for (int k = 0; k < 3; ++k) {
+    const int turned = reversed.axes[k] ? 1 : 0;  // in arithmetic: half of all branches on chance are guessed wrong
+    first[k] = static_cast<double>((input.extents[k] - 1) * turned);
+    sense[k] = 1 - 2 * turned;
+  }
+  const point3 origin = input.index_to_physical()(first), offset = map(first);
+  if (&output != &input) output = input;
+  SUTURE_UNROLL
+  for (int i = 0; i < 3; ++i) {
+    output.origin[i] = origin[i];
+    map.offset[i] = offset[i];
+    SUTURE_UNROLL
+    for (int j = 0; j < 3; ++j) {
+      output.direction[i][j] *= sense[j];
+      map.linear[i][j] *= sense[j];
+    }
+  }
+  return finite(origin);
+}
+
+}  // namespace detail
+
 }  // namespace suture

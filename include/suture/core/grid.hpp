@@ -49,16 +49,22 @@ inline grid grid_from_itk(const std::int64_t (&size)[3], const double (&spacing)
 
 namespace detail {
 
-// The direction aside; in one, since hardly any grid is not.
-inline bool sound(const grid& g) {
+// In one, since hardly any grid is not.
+inline bool sound(const extent3& extents) {
   constexpr auto most = std::uint64_t{1} << 21;
   bool good = true;
-  for (int k = 0; k < 3; ++k)
-    good = good && static_cast<std::uint64_t>(g.extents[k]) - 1 < most && g.spacing[k] > 0 && g.spacing[k] <= DBL_MAX &&
-           std::abs(g.origin[k]) <= DBL_MAX;
-  const auto voxels = static_cast<std::uint64_t>(g.extents[0]) * static_cast<std::uint64_t>(g.extents[1]) *
-                      static_cast<std::uint64_t>(g.extents[2]);
+  for (int k = 0; k < 3; ++k) good = good && static_cast<std::uint64_t>(extents[k]) - 1 < most;
+  const auto voxels = static_cast<std::uint64_t>(extents[0]) * static_cast<std::uint64_t>(extents[1]) *
+                      static_cast<std::uint64_t>(extents[2]);
   return good && voxels <= std::uint64_t{1} << 56;
+}
+inline bool finite(const point3& p) {
+  return std::abs(p[0]) <= DBL_MAX && std::abs(p[1]) <= DBL_MAX && std::abs(p[2]) <= DBL_MAX;
+}
+// The direction aside.
+inline bool sound(const grid& g) {
+  return sound(g.extents) && g.spacing[0] > 0 && g.spacing[1] > 0 && g.spacing[2] > 0 && finite(g.spacing) &&
+         finite(g.origin);
 }
 
 // What is wrong with a grid, if anything is.
@@ -103,10 +109,13 @@ inline bool same_axes(const matrix3& a, const matrix3& b) {
 inline bool identical(const grid& a, const grid& b) {
   constexpr std::size_t words = sizeof(grid) / sizeof(std::uint64_t);
   static_assert(words == 18 && std::is_trivially_copyable_v<grid>);
-  std::uint64_t of_a[words], of_b[words], difference = 0;
-  std::memcpy(of_a, &a, sizeof a);
-  std::memcpy(of_b, &b, sizeof b);
-  for (std::size_t i = 0; i < words; ++i) difference |= of_a[i] ^ of_b[i];
+  std::uint64_t difference = 0;
+  for (std::size_t i = 0; i < words; ++i) {
+    std::uint64_t of_a, of_b;
+    std::memcpy(&of_a, reinterpret_cast<const char*>(&a) + i * sizeof of_a, sizeof of_a);
+    std::memcpy(&of_b, reinterpret_cast<const char*>(&b) + i * sizeof of_b, sizeof of_b);
+    difference |= of_a ^ of_b;
+  }
   return difference == 0;
 }
 

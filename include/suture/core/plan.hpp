@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <new>
 #include <optional>
@@ -58,17 +59,8 @@ T& make_at(T& old, const Make& make) {
   return *::new (static_cast<void*>(&old)) T(make());
 }
 
-// What a plan keeps of an operation for one sample: of a random one that moves voxels and looks at it, the grid it is
-// drawn on. What was drawn is drawn again when somebody asks.
+// What a plan keeps of what was drawn: what somebody changed. The rest is drawn again when somebody asks.
 struct nothing_kept {};
-template <class Op>
-struct kept_grid {
-  using type = nothing_kept;
-};
-template <random_operation Op>
-requires(role_of<Op>() != role::value && (draws_on_grid<Op> || has_evaluation<Op>)) struct kept_grid<Op> {
-  using type = room<grid>;
-};
 template <class Op>
 struct changed_drawing {
   using type = nothing_kept;
@@ -150,15 +142,12 @@ public:
     if constexpr (changes<Change>) changed_.resize(batch.size());
     samples_.reserve(batch.size());
     walk w;
-    for (std::size_t i = 0; i < batch.size(); ++i) {
-      if (i % lanes == 0) make_rows(w.rows, i, every);
-      const site where{"plan", static_cast<std::int64_t>(i)};
-      w.i = i;
-      w.on = &batch[i];
-      w.same = i > 0 && identical(batch[i - 1], batch[i]);
-      if (!w.same) check(batch[i], where, i > 0 ? &batch[i - 1] : nullptr);
-      w.p = &samples_.emplace_back(batch[i]);
-      plan_sample(w, change, every);
+    for (std::size_t first = 0; first < batch.size(); first += lanes) {
+      make_rows(w.rows, first, every);
+      w.same_input = w.same_output = 0;
+      const std::size_t end = std::min(first + lanes, batch.size());
+      for (std::size_t i = first; i < end; ++i) plan_geometry(w, i, batch, change, every);
+      plan_values(w, first, end, change, every);
     }
   }
 
@@ -187,14 +176,19 @@ public:
   // What operation I, a random one, drew for sample i, whether it acts or not.
   template <std::size_t I>
   auto drawn(std::size_t i) const {
-    const auto& op = get<I>(operations_.operations);
     using D = drawing<drawn_t<operation_type<I>>>;
     if (!changed_.empty()) return D(*get<I>(changed_[i]));
-    const grid* on = I < pipeline_type::begin ? &source_grid(i) : &output_grid(i);
-    if constexpr (keeps_drawn_grid<I>) on = &get<I>(samples_[i].kept).value;
-    draws random(seed(), epoch(), sample_id(i), id_of<I>);
-    const bool fires = random.bernoulli(op.probability);
-    return draw(op, random, fires, *on, {name_of<operation_type<I>>(), static_cast<std::int64_t>(i)});
+    if constexpr (pipeline_type::roles[I] == role::value) {
+      return drawn_on<I>(i, grid_of_value<I>(i));
+    } else {
+      sample_plan p(source_grid(i));
+      walk w;
+      w.i = i;
+      w.p = &p;
+      w.on = &p.geometry.output;
+      replan(w, std::make_index_sequence<I>{});
+      return drawn_on<I>(i, *w.on);
+    }
   }
 
 private:
@@ -204,9 +198,6 @@ private:
   static constexpr std::uint16_t id_of = detail::operation_id<I, Ops...>();
   template <std::size_t I>
   static constexpr std::size_t random_before = detail::random_before<I>(static_cast<const chain_type*>(nullptr));
-  template <std::size_t I>
-  static constexpr bool keeps_drawn_grid =
-      !std::is_same_v<typename detail::kept_grid<operation_type<I>>::type, detail::nothing_kept>;
   template <class Change>
   static constexpr bool changes = !std::is_same_v<Change, detail::no_change>;
 
@@ -220,20 +211,26 @@ private:
   using stream_rows = std::array<stream_row, random_before<sizeof...(Ops)>>;
 
   struct sample_plan {
-    explicit sample_plan(const grid& g) : geometry(g) {}
+    // Random functors are off.
+    explicit sample_plan(const grid& g) : geometry(g) {
+      std::memset(static_cast<void*>(&item.taps), 0, sizeof item.taps);
+      std::memset(static_cast<void*>(&item.outputs), 0, sizeof item.outputs);
+      std::memset(static_cast<void*>(&item.later), 0, sizeof item.later);
+    }
     item_type item;
     detail::sample_geometry geometry;
-    pack<typename detail::kept_grid<Ops>::type...> kept;
   };
 
-  // A sample on its way through the operations: the grid so far lies in the step that made it. Steps stay for the
-  // sample behind, which may be of the same grid.
+  // Samples on their way through the operations: through geometry one by one, then through each value operation
+  // together, so that one that is off costs nothing. The grid so far lies in the step that made it, or with the sample
+  // where it or its voxels were picked. Steps stay for the sample behind, which may be of the same grid.
   struct walk {
+    stream_rows rows;
     std::size_t i = 0;
     sample_plan* p = nullptr;
-    stream_rows rows;
     const grid* on = nullptr;
-    bool same = false;  // the grid so far is that of the sample before
+    bool same = false;                              // the grid so far is that of the sample before
+    std::uint32_t same_input = 0, same_output = 0;  // by sample, a bit each: so it was ahead of and behind geometry
     detail::room<geometry_step> steps[sizeof...(Ops)];
   };
 
@@ -266,12 +263,41 @@ private:
   }
 
   template <class Change, std::size_t... I>
-  void plan_sample(walk& w, const Change& change, std::index_sequence<I...>) {
-    (plan_operation<I>(get<I>(operations_.operations), w, change), ...);
-    detail::hand_on_powers(w.p->item.taps);
-    detail::hand_on_powers(w.p->item.outputs);
-    finish({"plan", static_cast<std::int64_t>(w.i)}, w.p->item, w.p->geometry, *w.on);
-    w.p->geometry.output = *w.on;
+  void plan_geometry(walk& w, std::size_t i, std::span<const grid> batch, const Change& change,
+                     std::index_sequence<I...>) {
+    const site where{"plan", static_cast<std::int64_t>(i)};
+    w.i = i;
+    w.same = i > 0 && identical(batch[i - 1], batch[i]);
+    if (!w.same) check(batch[i], where, i > 0 ? &batch[i - 1] : nullptr);
+    w.same_input |= (w.same ? 1u : 0u) << i % lanes;
+    w.p = &samples_.emplace_back(batch[i]);
+    w.on = &w.p->geometry.output;
+    const auto one = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
+      if constexpr (pipeline_type::roles[J] == role::geometry || pipeline_type::roles[J] == role::deformation)
+        plan_operation<J>(get<J>(operations_.operations), w, change);
+    };
+    (one(std::integral_constant<std::size_t, I>{}), ...);
+    finish(where, w.p->item, w.p->geometry, *w.on);
+    if (w.on != &w.p->geometry.output) w.p->geometry.output = *w.on;
+    w.same_output |= (w.same ? 1u : 0u) << i % lanes;
+  }
+
+  template <class Change, std::size_t... I>
+  void plan_values(walk& w, std::size_t first, std::size_t end, const Change& change, std::index_sequence<I...>) {
+    const auto one = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
+      const auto& op = get<J>(operations_.operations);
+      if constexpr (pipeline_type::roles[J] == role::value) {
+        if constexpr (random_operation<operation_type<J>>)
+          draw_values<J>(op, w, first, end, change);
+        else
+          prepare_values<J>(op, w, first, end);
+      }
+    };
+    (one(std::integral_constant<std::size_t, I>{}), ...);
+    for (std::size_t i = first; i < end; ++i) {
+      detail::hand_on_powers(samples_[i].item.taps);
+      detail::hand_on_powers(samples_[i].item.outputs);
+    }
   }
 
   template <class Op>
@@ -286,58 +312,142 @@ private:
       return D{op.draw(random, where), acts};
   }
 
-  // Draws one operation for one sample and files it by its role. What would be off is not drawn but for the first
-  // sample, which shows what is wrong with a recipe whatever chance has in store.
+  // What operation I drew for sample i, once more.
+  template <std::size_t I>
+  auto drawn_on(std::size_t i, const grid& on) const {
+    const auto& op = get<I>(operations_.operations);
+    draws random(seed(), epoch(), sample_id(i), id_of<I>);
+    const bool fires = random.bernoulli(op.probability);
+    return draw(op, random, fires, on, site_of<operation_type<I>>(i));
+  }
+  // Takes the walk's sample through the geometry among operations I, once more.
+  template <std::size_t... I>
+  void replan([[maybe_unused]] walk& w, std::index_sequence<I...>) const {
+    (replan_operation<I>(w), ...);
+  }
+  template <std::size_t I>
+  SUTURE_APART void replan_operation([[maybe_unused]] walk& w) const {
+    using Op = operation_type<I>;
+    if constexpr (pipeline_type::roles[I] == role::geometry || pipeline_type::roles[I] == role::deformation) {
+      if constexpr (random_operation<Op>) {
+        const auto made = drawn_on<I>(w.i, *w.on);
+        file<I>(made.parameters, made.on, site_of<Op>(w.i), w);
+      } else {
+        file<I>(get<I>(operations_.operations), true, site_of<Op>(w.i), w);
+      }
+    }
+  }
+
+  // What is random tells of its mistakes with the first sample, whatever chance has in store.
+  template <class Op>
+  static void check_random(const Op& op, const site& where) {
+    require(op.probability >= 0 && op.probability <= 1, where, "probability ", op.probability, " is not in [0, 1]");
+    if constexpr (checks_recipe<Op>) op.check(where);
+  }
+
+  template <std::size_t I, class Op, class Change>
+  auto drawn_for(const Op& op, std::size_t i, stream_rows& rows, const grid& on, const Change& change) {
+    stream_row& row = rows[random_before<I>];
+    const int lane = static_cast<int>(i % lanes);
+    draws random(row.streams, lane);
+    auto made = draw(op, random, (row.fires >> lane & 1) != 0, on, site_of<Op>(i));
+    if constexpr (changes<Change>) change_drawn<I>(made, i, change);
+    return made;
+  }
+  template <std::size_t I, class Made, class Change>
+  SUTURE_APART void change_drawn(Made& made, std::size_t i, const Change& change) {
+    change.template operator()<I>(made, i);
+    get<I>(changed_[i]).emplace(made);
+  }
+
+  // Draws an operation of geometry for one sample and files it. What would be off is not drawn but for the first
+  // sample.
   template <std::size_t I, class Op, class Change>
   void plan_operation(const Op& op, walk& w, const Change& change) {
-    const site where{name_of<Op>(), static_cast<std::int64_t>(w.i)};
-    if constexpr (detail::is_sampling<Op>::value) {
-      return;
-    } else if constexpr (random_operation<Op>) {
-      if (w.i == 0) {
-        require(op.probability >= 0 && op.probability <= 1, where, "probability ", op.probability, " is not in [0, 1]");
-        if constexpr (checks_recipe<Op>) op.check(where);
-      }
-      auto& row = w.rows[random_before<I>];
-      const int lane = static_cast<int>(w.i % lanes);
-      const bool fires = (row.fires >> lane & 1) != 0;
-      if constexpr (keeps_drawn_grid<I>) get<I>(w.p->kept).value = *w.on;
-      if constexpr (pipeline_type::roles[I] != role::deformation && !changes<Change>) {
+    const site where = site_of<Op>(w.i);
+    if constexpr (random_operation<Op>) {
+      if (w.i == 0) check_random(op, where);
+      if constexpr (pipeline_type::roles[I] == role::geometry && !changes<Change>) {
+        const bool fires = (w.rows[random_before<I>].fires >> w.i % lanes & 1) != 0;
         const bool acts = settings_.evaluation ? has_evaluation<Op> : fires;
         if (!acts && w.i > 0) {
-          if constexpr (pipeline_type::roles[I] == role::geometry) w.same = w.same && keeps_grid<Op>();
-          if constexpr (pipeline_type::roles[I] == role::value) clear(slot<I>(w.p->item));
+          w.same = w.same && keeps_grid<Op>();
           return;
         }
       }
-      draws random(row.streams, lane);
-      auto made = draw(op, random, fires, *w.on, where);
-      if constexpr (changes<Change>) {
-        change.template operator()<I>(made, w.i);
-        get<I>(changed_[w.i]).emplace(made);
-      }
+      const auto made = drawn_for<I>(op, w.i, w.rows, *w.on, change);
       file<I>(made.parameters, made.on, where, w);
     } else {
       file<I>(op, true, where, w);
     }
   }
 
+  // The value operations of the samples from first to end: a deterministic one for all of them,
+  template <std::size_t I, class Op>
+  void prepare_values(const Op& op, const walk& w, std::size_t first, std::size_t end) {
+    const std::uint32_t same = I < pipeline_type::begin ? w.same_input : w.same_output;
+    for (std::size_t i = first; i < end; ++i) {
+      auto& functor = slot<I>(samples_[i].item);
+      const bool known =
+          depends_on_grid_alone<Op>() && i > 0 && (!prepares_on_grid<Op> || (same >> i % lanes & 1) != 0);
+      if (known)
+        functor = slot<I>(samples_[i - 1].item);
+      else
+        detail::make_at(functor, [&] { return detail::prepared(op, grid_of_value<I>(i), site_of<Op>(i)); });
+    }
+  }
+  // and a random one for those where it acts.
+  template <std::size_t I, class Op, class Change>
+  SUTURE_WHOLE void draw_values(const Op& op, walk& w, std::size_t first, std::size_t end, const Change& change) {
+    if (first == 0) check_random(op, site_of<Op>(0));
+    const std::uint32_t fires = w.rows[random_before<I>].fires;
+    std::uint32_t acts = settings_.evaluation ? (has_evaluation<Op> ? ~0u : 0u) : fires;
+    if (changes<Change>) acts = ~0u;
+    if (first == 0) acts |= 1;
+    for (acts &= (1u << (end - first)) - 1; acts != 0; acts &= acts - 1) {
+      const std::size_t i = first + static_cast<std::size_t>(std::countr_zero(acts));
+      const grid& on = grid_of_value<I>(i);
+      const auto made = drawn_for<I>(op, i, w.rows, on, change);
+      using functor = std::remove_reference_t<decltype(slot<I>(samples_[i].item))>;
+      detail::make_at(slot<I>(samples_[i].item), [&] {
+        return functor{detail::prepared(made.parameters, on, site_of<Op>(i)), made.on ? 1u : 0u};
+      });
+    }
+  }
+
+  template <class Op>
+  static site site_of(std::size_t i) {
+    return {name_of<Op>(), static_cast<std::int64_t>(i)};
+  }
+  // The grid that value operation I works on.
+  template <std::size_t I>
+  const grid& grid_of_value(std::size_t i) const {
+    return I < pipeline_type::begin ? source_grid(i) : output_grid(i);
+  }
+
+  // Files an operation of geometry, drawn or not.
   template <std::size_t I, class D>
-  void file(const D& op, bool on, const site& where, walk& w) {
+  SUTURE_INLINE static void file(const D& op, bool on, const site& where, walk& w) {
     constexpr role r = pipeline_type::roles[I];
     detail::sample_geometry& geometry = w.p->geometry;
     if constexpr (r == role::geometry) {
-      geometry_step& step = w.steps[I].value;
+      [[maybe_unused]] geometry_step& step = w.steps[I].value;
       const bool known = w.same && depends_on_grid_alone<operation_type<I>>();
-      if (on && !known) {
-        detail::make_at(step, [&] { return op.step(*w.on, where); });
-        if constexpr (!keeps_grid<D>()) check(step.output, where, w.on);
-      }
+      affine_map& map = geometry.deformed ? geometry.to_deformed : geometry.to_source;
       if constexpr (!keeps_grid<D>()) w.same = known;
       if (!on) return;
-      affine_map& map = geometry.deformed ? geometry.to_deformed : geometry.to_source;
-      map = composed(map, step.pull);
-      if constexpr (!keeps_grid<D>()) w.on = &step.output;
+      if constexpr (picks_voxels<D>) {
+        const bool sound = detail::pick(op.picked(*w.on, where), *w.on, geometry.output, map);
+        w.on = &geometry.output;
+        if (!sound) detail::check_apart(*w.on, where);
+      } else {
+        if (!known) {
+          detail::make_at(step, [&] { return op.step(*w.on, where); });
+          if constexpr (!keeps_grid<D>()) check(step.output, where, w.on);
+        }
+        map = composed(map, step.pull);
+        if constexpr (!keeps_grid<D>()) w.on = &step.output;
+      }
     } else if constexpr (inverse_operation<D>) {
       const detail::sample_geometry undone = op.undone(*w.on, where);
       check(undone.output, where);
@@ -348,15 +458,9 @@ private:
       geometry.drawn = undone.drawn;
       geometry.deformed = undone.deformed;
       geometry.inverted = true;
-    } else if constexpr (r == role::deformation) {
+    } else {
       detail::make_at(geometry.drawn, [&] { return op.deform(*w.on, where); });
       geometry.deformed = on;
-    } else {
-      const bool known = depends_on_grid_alone<operation_type<I>>() && w.i > 0 && (w.same || !prepares_on_grid<D>);
-      if (known)
-        slot<I>(w.p->item) = slot<I>(w.p[-1].item);
-      else
-        fill(slot<I>(w.p->item), on, [&] { return detail::prepared(op, *w.on, where); });
     }
   }
 
@@ -369,19 +473,6 @@ private:
       return get<I - pipeline_type::output_begin>(sample.outputs);
     else
       return get<I - pipeline_type::fused_end>(sample.later);
-  }
-
-  template <class F>
-  static void clear(switched<F>& slot) {
-    std::memset(static_cast<void*>(&slot), 0, sizeof slot);
-  }
-  template <class F, class Make>
-  static void fill(F& slot, bool, const Make& make) {
-    detail::make_at(slot, make);
-  }
-  template <class F, class Make>
-  static void fill(switched<F>& slot, bool on, const Make& make) {
-    detail::make_at(slot, [&] { return switched<F>{make(), on ? 1u : 0u}; });
   }
 
   // No output voxel may map too far away; an affine map is at its furthest at a corner.

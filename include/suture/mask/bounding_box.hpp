@@ -109,7 +109,7 @@ struct box_crop {
       require(start[k] >= -(std::int64_t{1} << 22) && start[k] <= std::int64_t{1} << 22, where, "start ", start,
               " is further than 2^22 voxels away");
     }
-    const geometry_step result = detail::box_step(input, start, size);
+    const geometry_step result = detail::box_step(input, {start, size});
     check(result.output, where);
     return result;
   }

@@ -135,17 +135,26 @@ public:
     return value < a ? a : value < b ? value : float_below(b);
   }
 
+  // One slot that nothing is drawn from.
+  SUTURE_HD constexpr void skip() { ++slot_; }
+
   // The numbers of the next N slots in [0, 1), multiples of 2^-24, made side by side: for many draws at once.
   template <int N>
   void units(float (&u)[N]) {
-    constexpr int blocks = (N + 6) / 4, lanes = (blocks + 7) / 8 * 8;
+    constexpr int lanes = ((N + 3) / 4 + 7) / 8 * 8;
+    float all[4 + 4 * lanes];
+    // What is left of the block at hand, if anything is, and whole blocks.
+    const std::uint32_t used = slot_ % 4;
+    if (used != 0) {
+      if (slot_ >= end_) look_ahead();
+      for (std::uint32_t i = 0; i < 4; ++i) all[i] = unit_half_open(words_[slot_ - used - begin_ + i]);
+    }
     std::uint32_t word[4][lanes];
-    own_stream().blocks(slot_ / 4, word);
-    float all[4 * lanes];
+    own_stream().blocks((slot_ + 3) / 4, word);
     SUTURE_KEEP_LOOP
     for (int l = 0; l < lanes; ++l)
-      for (int i = 0; i < 4; ++i) all[4 * l + i] = unit_half_open(word[i][l]);
-    const float* const from = all + slot_ % 4;
+      for (int i = 0; i < 4; ++i) all[4 + 4 * l + i] = unit_half_open(word[i][l]);
+    const float* const from = all + (used != 0 ? used : 4);
     for (int i = 0; i < N; ++i) u[i] = from[i];
     slot_ += N;
   }

@@ -190,20 +190,28 @@ struct random_gaussian_blur {
     }
   };
 
-  drawn draw(draws& random, const site& where) const {
+  void check(const site& where) const {
     detail::check_interval(sigma, "sigma", where);
     detail::check_channel_probability(channel_probability, where);
+  }
+
+  drawn draw(draws& random, const site&) const {
     drawn result{.kernel = kernel, .sigma = {}};
     const float shared = random.uniform(sigma.low, sigma.high);
     float u[4 * most_channels];  // for each channel whether it is blurred, and three sigmas
     random.units(u);
     const uniform_between own(sigma.low, sigma.high);
-    for (int channel = 0; channel < most_channels; ++channel)
-      for (int axis = 0; axis < 3; ++axis) {
-        const float along = own(u[4 * channel + 1 + (each == sigma_of::channel ? 0 : axis)]);
-        const float taken = each == sigma_of::sample ? shared : along;
-        result.sigma[channel][axis] = math::detail::select(u[4 * channel] < channel_probability, taken, 0.0f);
-      }
+    SUTURE_KEEP_LOOP
+    for (int channel = 0; channel < most_channels; ++channel) {
+      const float* const drawn_for = u + 4 * channel;
+      const bool blurs = drawn_for[0] < channel_probability;
+      const float first = math::detail::select(each == sigma_of::sample, shared, own(drawn_for[1]));
+      const float second = math::detail::select(each == sigma_of::axis, own(drawn_for[2]), first);
+      const float third = math::detail::select(each == sigma_of::axis, own(drawn_for[3]), first);
+      result.sigma[channel][0] = math::detail::select(blurs, first, 0.0f);
+      result.sigma[channel][1] = math::detail::select(blurs, second, 0.0f);
+      result.sigma[channel][2] = math::detail::select(blurs, third, 0.0f);
+    }
     return result;
   }
 };

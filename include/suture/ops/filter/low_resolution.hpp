@@ -99,10 +99,13 @@ struct random_low_resolution {
     }
   };
 
-  drawn draw(draws& random, const grid& patch, const site& where) const {
+  void check(const site& where) const {
     detail::check_interval(zoom, "zoom", where);
     require(zoom.low > 0 && zoom.high <= 1, where, "zoom ", zoom, " is not in (0, 1]");
     detail::check_channel_probability(channel_probability, where);
+  }
+
+  drawn draw(draws& random, const grid& patch, const site&) const {
     drawn result{.pick = pick, .axes = axes, .patch = patch.extents, .zoom = {}};
     float u[2 * most_channels];
     random.units(u);

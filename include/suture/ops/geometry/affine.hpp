@@ -193,7 +193,9 @@ private:
     for (int k = 0; k < 3; ++k)
       good = good && std::abs(rotate_deg[k]) <= 1e6 && scale[k] > 0 && scale[k] <= DBL_MAX &&
              std::abs(translate[k]) <= DBL_MAX;
-    if (!good || convention == affine_convention::itk || convention == affine_convention::nnunet) explain(where);
+    if (convention == affine_convention::itk) good = good && scale == point3{1, 1, 1};
+    if (convention == affine_convention::nnunet) good = good && translate == point3{0, 0, 0};
+    if (!good) explain(where);
     if (!is_sheared()) return;
     const bool can_shear = convention == affine_convention::suture || convention == affine_convention::monai;
     require(can_shear, where, "only the suture and monai conventions have a shear");
@@ -348,6 +350,10 @@ private:
             " must be a finite range, low end first");
   }
   static double from(const value_range& range, draws& random) {
+    if (range.low == range.high) {  // most are
+      random.skip();
+      return static_cast<double>(range.low);
+    }
     return static_cast<double>(random.uniform(range.low, range.high));
   }
 };

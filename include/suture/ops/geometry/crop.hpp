@@ -10,10 +10,10 @@ namespace suture {
 
 namespace detail {
 
-// The grid of a box of `size` voxels whose first voxel is input index `start` (which may lie outside the input).
-inline geometry_step box_step(const grid& input, const extent3& start, const extent3& size) {
-  geometry_step result{input, affine_map{matrix3{}, vec_cast<double>(start)}};
-  result.output.extents = size;
+// The grid of a box.
+inline geometry_step box_step(const grid& input, const voxel_box& box) {
+  geometry_step result{input, affine_map{matrix3{}, vec_cast<double>(box.first)}};
+  result.output.extents = box.size;
   result.output.origin = input.index_to_physical()(result.pull.offset);
   return result;
 }
@@ -40,12 +40,15 @@ struct crop {
 
   static constexpr auto fields = named("start", &crop::start);
 
-  geometry_step step(const grid& input, const site& where) const {
+  voxel_box picked(const grid& input, const site& where) const {
     detail::check_patch(size, input, where);
     for (int k = 0; k < 3; ++k)
       require(start[k] >= 0 && start[k] <= input.extents[k] - size[k], where, "box from ", start, " of size ", size,
               " leaves the volume ", input.extents);
-    return detail::box_step(input, start, size);
+    return {start, size};
+  }
+  geometry_step step(const grid& input, const site& where) const {
+    return detail::box_step(input, picked(input, where));
   }
 };
 
@@ -58,7 +61,13 @@ struct center_crop {
 
   extent3 size{0, 0, 0};
 
-  geometry_step step(const grid& input, const site& where) const { return placed(input, where).step(input, where); }
+  voxel_box picked(const grid& input, const site& where) const {
+    const crop box = placed(input, where);
+    return {box.start, box.size};
+  }
+  geometry_step step(const grid& input, const site& where) const {
+    return detail::box_step(input, picked(input, where));
+  }
 
   // The crop this amounts to on one grid.
   crop placed(const grid& input, const site& where) const {

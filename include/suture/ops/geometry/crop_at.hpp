@@ -21,17 +21,20 @@ struct crop_at {
   extent3 size{0, 0, 0};
   bool may_leave = false;
 
-  geometry_step step(const grid& input, const site& where) const {
+  voxel_box picked(const grid& input, const site& where) const {
     require(where.sample >= 0 && static_cast<std::size_t>(where.sample) < starts.size(), where, starts.size(),
             " starts given; one per sample is needed");
     const extent3& start = starts[static_cast<std::size_t>(where.sample)];
-    if (!may_leave) return crop{start, size}.step(input, where);
+    if (!may_leave) return crop{start, size}.picked(input, where);
     for (int k = 0; k < 3; ++k) {
       require(size[k] > 0, where, "patch ", size, " must be positive");
       require(start[k] >= -(std::int64_t{1} << 21) && start[k] <= (std::int64_t{1} << 21), where, "start ", start,
               " is more than 2097152 voxels away");
     }
-    return detail::box_step(input, start, size);
+    return {start, size};
+  }
+  geometry_step step(const grid& input, const site& where) const {
+    return detail::box_step(input, picked(input, where));
   }
 };
 

@@ -19,6 +19,7 @@ struct flip {
 
   static constexpr auto fields = named("axes", &flip::axes);
 
+  reversed_axes picked(const grid&, const site&) const { return {axes}; }
   geometry_step step(const grid& input, const site&) const {
     return detail::axis_relabelling{.reversed = axes}.step(input);
   }
@@ -33,13 +34,15 @@ struct random_flip {
   vec3<float> axis_probability{0.5f, 0.5f, 0.5f};
   float probability = 1;
 
-  flip draw(draws& random, const site& where) const {
-    flip drawn{};
-    for (int k = 0; k < 3; ++k) {
+  void check(const site& where) const {
+    for (int k = 0; k < 3; ++k)
       require(axis_probability[k] >= 0 && axis_probability[k] <= 1, where, "axis_probability ", axis_probability,
               " must lie in [0, 1]");
-      drawn.axes[k] = random.bernoulli(axis_probability[k]);
-    }
+  }
+
+  flip draw(draws& random, const site&) const {
+    flip drawn{};
+    for (int k = 0; k < 3; ++k) drawn.axes[k] = random.bernoulli(axis_probability[k]);
     return drawn;
   }
 };

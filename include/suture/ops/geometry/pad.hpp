@@ -28,7 +28,7 @@ struct pad {
                   !__builtin_add_overflow(size[k], input.extents[k], &size[k]),
               where, "widths ", before, " before and ", after, " after overflow 64 bits");
     }
-    const geometry_step result = detail::box_step(input, start, size);
+    const geometry_step result = detail::box_step(input, {start, size});
     check(result.output, where);
     return result;
   }
@@ -69,7 +69,7 @@ struct crop_or_pad {
       require(size[k] > 0, where, "size ", size, " must be positive");
       start[k] = size[k] > input.extents[k] ? -((size[k] - input.extents[k]) / 2) : input.extents[k] / 2 - size[k] / 2;
     }
-    const geometry_step result = detail::box_step(input, start, size);
+    const geometry_step result = detail::box_step(input, {start, size});
     check(result.output, where);
     return result;
   }

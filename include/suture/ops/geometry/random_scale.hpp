@@ -21,9 +21,12 @@ struct random_scale {
   affine_convention convention = affine_convention::suture;
   float probability = 1;
 
-  affine draw(draws& random, const site& where) const {
+  void check(const site& where) const {
     detail::check_interval(range, law, "range", where);
     require(range.low > 0, where, "range ", range, " must be positive");
+  }
+
+  affine draw(draws& random, const site&) const {
     affine drawn{.convention = convention};
     const double factor = static_cast<double>(detail::draw_from(range, law, random));
     for (int k = 0; k < 3; ++k) drawn.scale[k] = axes[k] ? factor : 1;

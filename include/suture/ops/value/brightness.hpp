@@ -46,10 +46,9 @@ struct random_brightness {
   static constexpr std::string_view name = "random_brightness";
   static constexpr std::uint16_t kind = 36;
 
-  brightness draw(draws& random, const site& where) const {
-    detail::check_interval(range, "range", where);
-    return {.offset = random.uniform(range.low, range.high)};
-  }
+  void check(const site& where) const { detail::check_interval(range, "range", where); }
+
+  brightness draw(draws& random, const site&) const { return {.offset = random.uniform(range.low, range.high)}; }
 };
 
 // brightness_factor with a factor drawn from `range`, one for all channels. nnU-Net: law mixture.
@@ -62,10 +61,9 @@ struct random_brightness_factor {
   static constexpr std::string_view name = "random_brightness_factor";
   static constexpr std::uint16_t kind = 37;
 
-  brightness_factor draw(draws& random, const site& where) const {
-    detail::check_interval(range, law, "range", where);
-    return {.factor = detail::draw_from(range, law, random)};
-  }
+  void check(const site& where) const { detail::check_interval(range, law, "range", where); }
+
+  brightness_factor draw(draws& random, const site&) const { return {.factor = detail::draw_from(range, law, random)}; }
 };
 
 }  // namespace suture

@@ -50,10 +50,13 @@ struct gaussian_noise {
   static constexpr std::string_view name = "gaussian_noise";
   static constexpr std::uint16_t kind = 33;
 
-  additive_noise draw(draws& random, const site& where) const {
+  void check(const site& where) const {
     detail::check_interval(sigma, "sigma", where);
     require(sigma.low >= 0, where, "sigma ", sigma, " must not be negative");
     require(std::isfinite(mean), where, "mean ", mean, " must be finite");
+  }
+
+  additive_noise draw(draws& random, const site&) const {
     return {mean, random.uniform(sigma.low, sigma.high), random.field(1)};
   }
 };

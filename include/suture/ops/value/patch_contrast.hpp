@@ -54,8 +54,9 @@ struct random_patch_contrast {
     auto prepare(const site&) const { return drawn_for_channels<random_patch_contrast, patch_contrast_functor>{*this}; }
   };
 
-  drawn draw(draws& random, const site& where) const {
-    detail::check_interval(range, law, "range", where);
+  void check(const site& where) const { detail::check_interval(range, law, "range", where); }
+
+  drawn draw(draws& random, const site&) const {
     drawn result{};
     result.preserve_range = preserve_range;
     detail::draw_from(range, law, random, result.factor);

@@ -107,9 +107,12 @@ struct random_patch_gamma {
     }
   };
 
-  drawn draw(draws& random, const site& where) const {
+  void check(const site& where) const {
     detail::check_interval(range, law, "range", where);
     require(range.low > 0, where, "range ", range, " must be positive");
+  }
+
+  drawn draw(draws& random, const site&) const {
     drawn result{};
     result.invert = invert;
     result.retain_statistics = retain_statistics;

@@ -77,10 +77,14 @@ template <class Operation>
 struct per_channel_operation : Operation {
   channel_draws channels;
 
-  // Eight times the slots of the operation, each after one that decides on the channel.
-  detail::drawn_channels<Operation> draw(draws& random, const grid& g, const site& where) const {
+  void check(const site& where) const {
+    if constexpr (checks_recipe<Operation>) Operation::check(where);
     require(channels.probability >= 0 && channels.probability <= 1, where, "probability of a channel ",
             channels.probability, " is not in [0, 1]");
+  }
+
+  // Eight times the slots of the operation, each after one that decides on the channel.
+  detail::drawn_channels<Operation> draw(draws& random, const grid& g, const site& where) const {
     return draw(random, g, where, std::make_index_sequence<most_channels>{});
   }
 
