@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Label maps of smaller grids, stored in the same pass as the full one: labels(in, out, deep_supervision(half,
+// Label maps of smaller grids, stored in the same run as the full one: labels(in, out, deep_supervision(half,
 // quarter)).
 //
 // Voxel i of a level with n voxels along an axis is voxel floor((2 i + 1) N / (2 n)) of the N of the full output, in
-// integers: torch's nearest-exact. No two voxels of a level pick the same one, so whoever makes a voxel of the
-// full output writes the voxel of each level that picks it.
+// integers: torch's nearest-exact. No two voxels of a level pick the same one, so on a device whoever makes a voxel of
+// the full output writes the voxel of each level that picks it; the CPU picks them from the finished map.
 #pragma once
 
 #include <array>
