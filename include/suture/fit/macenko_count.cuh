@@ -3,6 +3,7 @@
 // conclusions.
 #pragma once
 
+#include "../exec/warp_sums.cuh"
 #include "gather.cuh"
 #include "macenko.hpp"
 
@@ -19,12 +20,6 @@ struct macenko_block {
   std::int32_t fixed[256];
   std::uint16_t light[256];
 };
-
-__device__ __forceinline__ std::int64_t warp_sum(std::int64_t x) {
-  for (int step = 16; step > 0; step /= 2)
-    x += static_cast<std::int64_t>(__shfl_xor_sync(0xffffffffu, static_cast<counter>(x), step));
-  return x;
-}
 
 __device__ __forceinline__ void make_tables(const macenko_rules& rules, macenko_block& b) {
   for (int i = static_cast<int>(threadIdx.x); i < 256; i += stain_threads) {
@@ -194,32 +189,6 @@ __device__ __forceinline__ void count_stains(const macenko_rules& rules, const S
     default:
       return count_round<fine_concentrations, T, Map>(rules, select, r, begin, end, selected, b);
   }
-}
-
-// The counter of n, a power of two, that holds a rank, found by one warp; the rank becomes that within the counter.
-template <class Count>
-__device__ __forceinline__ std::uint32_t locate_rank(const Count* counts, int n, std::uint64_t& rank) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  std::uint32_t first = 0;
-  while (n > 1) {
-    const int each = n > 32 ? n / 32 : 1;
-    std::uint64_t sum = 0;
-    if (lane * each < n)
-      for (int i = 0; i < each; ++i)
-        sum += counts[first + static_cast<std::uint32_t>(lane * each + ((i + lane) & (each - 1)))];
-    std::uint64_t before = sum;
-    for (int step = 1; step < 32; step *= 2) {
-      const auto other = static_cast<std::uint64_t>(__shfl_up_sync(0xffffffffu, static_cast<counter>(before), step));
-      if (lane >= step) before += other;
-    }
-    before -= sum;
-    const bool here = rank >= before && rank < before + sum;
-    const int owner = max(__ffs(static_cast<int>(__ballot_sync(0xffffffffu, here))) - 1, 0);
-    rank -= static_cast<std::uint64_t>(__shfl_sync(0xffffffffu, static_cast<counter>(before), owner));
-    first += static_cast<std::uint32_t>(owner * each);
-    n = each;
-  }
-  return first;
 }
 
 // Ends a round, which it returns: by the whole block, with the counts of all blocks. accept(): whether the digits that

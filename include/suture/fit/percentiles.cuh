@@ -2,6 +2,7 @@
 // fit_percentiles, fit_range and fit_landmarks on a CUDA device.
 #pragma once
 
+#include "../exec/warp_sums.cuh"
 #include "histogram.cuh"
 #include "percentiles.hpp"
 
@@ -70,30 +71,6 @@ __global__ void __launch_bounds__(fit_threads)
   }
 }
 
-// The bin that holds a rank among bins * 32 counters, found by one warp; the rank becomes that within the bin.
-__device__ __forceinline__ std::uint32_t find_rank(const std::uint64_t* counts, int bins, std::uint64_t& rank) {
-  const int lane = static_cast<int>(threadIdx.x) & 31;
-  std::uint64_t sum = 0;
-  for (int i = 0; i < bins; ++i) sum += counts[lane * bins + i];
-  std::uint64_t before = sum;
-  for (int step = 1; step < 32; step *= 2) {
-    const auto other = static_cast<std::uint64_t>(__shfl_up_sync(0xffffffffu, static_cast<counter>(before), step));
-    if (lane >= step) before += other;
-  }
-  before -= sum;
-  const bool here = rank >= before && rank < before + sum;
-  const int owner = __ffs(static_cast<int>(__ballot_sync(0xffffffffu, here))) - 1;
-  std::uint32_t bin = 0;
-  std::uint64_t rest = rank;
-  if (lane == owner) {
-    rest -= before;
-    bin = static_cast<std::uint32_t>(lane * bins);
-    while (rest >= counts[bin]) rest -= counts[bin++];
-  }
-  rank = static_cast<std::uint64_t>(__shfl_sync(0xffffffffu, static_cast<counter>(rest), owner));
-  return __shfl_sync(0xffffffffu, bin, owner);
-}
-
 template <class T, class Fit, int N>
 __global__ void __launch_bounds__(fit_threads)
     search_advance_kernel(device_search<N>* states, Fit how, int round, typename Fit::result* results) {
@@ -108,7 +85,7 @@ __global__ void __launch_bounds__(fit_threads)
     }
     for (int r = static_cast<int>(threadIdx.x) / 32; r < search<N>::ranks; r += fit_threads / 32) {
       std::uint64_t rank = s.state.rank[r];
-      const std::uint32_t digit = find_rank(s.counts + s.state.slot[r] * 2048, 64, rank);
+      const std::uint32_t digit = locate_rank(s.counts + s.state.slot[r] * 2048, 2048, rank);
       if (threadIdx.x % 32 == 0) {
         s.state.rank[r] = rank;
         s.state.prefix[r] = s.state.prefix[r] << search<N>::digit_bits(round) | digit;

@@ -2,6 +2,7 @@
 // fit_sharpness on a CUDA device: the results stay there; nothing is allocated, synchronised or copied back.
 #pragma once
 
+#include "../exec/warp_sums.cuh"
 #include "gather.cuh"
 #include "sharpness.hpp"
 
@@ -40,8 +41,7 @@ __global__ void __launch_bounds__(fit_threads)
       at = down;
     }
   }
-  for (int k = 0; k < 4; ++k)
-    for (int step = 16; step > 0; step /= 2) part[k] += __shfl_down_sync(0xffffffffu, part[k], step);
+  for (int k = 0; k < 4; ++k) part[k] = warp_sum(part[k]);
   if (threadIdx.x % 32 != 0) return;
   count_up(&sums[tile].laplacian, part[0]);
   count_up(&sums[tile].laplacian_squares, part[1]);

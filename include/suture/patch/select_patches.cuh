@@ -2,6 +2,7 @@
 // select_patches on a device: the choices of the host, left in device memory.
 #pragma once
 
+#include "../exec/warp_sums.cuh"
 #include "class_counts.cuh"
 #include "select_patches.hpp"
 
@@ -26,16 +27,6 @@ struct select_chunk {
 
 inline constexpr int select_threads = 512;
 inline constexpr int select_warps = select_threads / 32;
-
-template <class T>
-__device__ T warp_inclusive_sum(T value) {
-  const int lane = static_cast<int>(threadIdx.x) & 31;
-  for (int d = 1; d < 32; d *= 2) {
-    const T other = __shfl_up_sync(0xffffffffu, value, static_cast<unsigned>(d));
-    if (lane >= d) value += other;
-  }
-  return value;
-}
 
 // Block (patch, sample): one thread draws; all find the voxel. Sums are integers, so that how they are cut does not
 // matter. Where the counts are not those of the voxels and none is found, the status stays empty.
