@@ -147,21 +147,14 @@ private:
       const target_tensor& out = t_.out;
       Out* const to = static_cast<Out*>(out.data) + channel_ * out.channel_stride + z * out.stride[0] +
                       y * out.stride[1] + x0 * out.stride[2];
-      expect_row(to, out.stride[1], out.stride[2]);
+      prefetch_strip(to + rows_ahead * out.stride[1], out.stride[2]);
       write_stored(to, out.stride[2], finished, std::min(strip_width, n_[2] - x0));
     });
-  }
-  // Asks for this strip of the row after the next, which stores would wait for.
-  template <class T>
-  static void expect_row(const T* to, std::int64_t row_stride, std::int64_t stride) {
-    const T* const ahead = to + 2 * row_stride;
-    __builtin_prefetch(ahead, 1);
-    __builtin_prefetch(ahead + (strip_width - 1) * stride, 1);
   }
   void keep(const float (&v)[strip_width], std::int32_t z, std::int32_t y, std::int32_t x0, strip_sums& sums) const {
     const int width = std::min(strip_width, n_[2] - x0);
     float* const to = to_ + dense_offset(n_, 0, z, y, x0);
-    expect_row(to, n_[2], 1);
+    prefetch_strip(to + std::int64_t{rows_ahead} * n_[2], 1);
     write_row(to, 1, v, width);
     if (emits_) sums.add(v, width);
   }
@@ -397,6 +390,8 @@ private:
       for (std::int32_t k = 0; k < number; ++k) sum[l] = fma(weights[k], taps[k][std::min(l, n_[2] - x0 - 1)], sum[l]);
     }
   }
+
+  static constexpr std::int32_t rows_ahead = 2;  // of those that stores would wait for
 
   const item<Pipeline>& sample_;
   const staged_tensor& t_;

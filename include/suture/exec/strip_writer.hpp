@@ -167,12 +167,15 @@ SUTURE_INLINE void finish_labels(const Evaluator& e, const typename Evaluator::r
   }
 }
 
-// Asks for the strip of the output that is soon to be written; it need not begin with a line of the cache.
+// Asks for a strip that is soon to be written; it need not begin with a line of the cache.
+template <class Out>
+SUTURE_INLINE void prefetch_strip(const Out* to, std::int64_t stride) {
+  __builtin_prefetch(to, 1);
+  __builtin_prefetch(to + (strip_width - 1) * stride, 1);
+}
 template <class Strip, class Out>
 SUTURE_INLINE void prefetch_output(const Strip& s, const Out* to, const std::int64_t (&stride)[3]) {
-  const Out* const next = to + s.output_ahead(stride);
-  __builtin_prefetch(next, 1);
-  __builtin_prefetch(next + (strip_width - 1) * stride[2], 1);
+  prefetch_strip(to + s.output_ahead(stride), stride[2]);
 }
 
 // Writes every channel of one bound pair for the strip at (z, y, x0), or hands it to the stages behind.
