@@ -126,6 +126,50 @@ TEST(staged, a_graph_with_an_elastic_deformation_too) {
                  crop_or_pad{size} | gaussian_noise{} | cast<suture::half>{});
 }
 
+// The last stage that changes a channel stores it, whichever that is; the fused part where none does. On the device as
+// on the host, and each of these was met.
+template <class Chain>
+void expect_every_writer(const Chain& chain) {
+  const batch b;
+  int changed[3] = {};  // images of which stages change none, one, both of the channels
+  for (std::uint64_t seed = 1; seed < 40; ++seed) {
+    const std::vector<std::uint64_t> ids{seed};
+    const std::size_t k = seed % 2;
+    const auto p = plan(chain, std::span(b.in).subspan(k, 1), {.seed = seed, .sample_ids = ids});
+    const auto grids = p.output_grids();
+    const std::vector<view<const std::int16_t>> host_in{contiguous(b.data.images[k].data(), b.data.grids[k], 2)};
+    std::vector<suture::half> expected(static_cast<std::size_t>(2 * grids[0].voxels()));
+    run(cpu{}, p, image(host_in, batch_views(expected.data(), std::span(grids), 2)));
+
+    const device_array<suture::half> out(expected.size());
+    const auto outs = batch_views(out.data(), std::span(grids), 2);
+    const auto pair = image(std::span(b.in).subspan(k, 1), outs);
+    const cuda_workspace workspace(workspace_bytes(p, pair));
+    run(suture::cuda{nullptr, workspace}, p, pair);
+    std::size_t different = 0;
+    const auto made = out.values();
+    for (std::size_t i = 0; i < made.size(); ++i) different += made[i].bits != expected[i].bits;
+    EXPECT_EQ(different, 0u) << "seed " << seed;
+    using stages = detail::staging<typename decltype(p)::pipeline_type>;
+    ++changed[int{stages::changes(p.sample(0), 0)} + int{stages::changes(p.sample(0), 1)}];
+  }
+  for (int k : changed) EXPECT_GT(k, 3);
+}
+
+TEST(staged, whoever_changes_a_channel_last_stores_it) {
+  expect_every_writer(
+      random_affine{.rotate_deg = 15, .probability = .5f} | crop_or_pad{size} |
+      random_gaussian_blur{.channel_probability = .5f, .probability = .3f} | random_patch_contrast{.probability = .3f} |
+      random_low_resolution{.channel_probability = .5f, .probability = .3f} | random_gibbs_ringing{.probability = .2f} |
+      random_patch_gamma{.law = interval_law::mixture, .probability = .2f} | cast<suture::half>{});
+}
+
+TEST(staged, whoever_changes_a_channel_last_stores_it_where_nothing_is_moved) {
+  expect_every_writer(window{.center = 40, .width = 400} |
+                      random_low_resolution{.channel_probability = .5f, .probability = .5f} |
+                      random_patch_gamma{.probability = .2f} | cast<suture::half>{});
+}
+
 // Other voxels in the same memory: nothing of those before is left in the sums between stages.
 TEST(staged, a_graph_serves_other_voxels_of_one_plan) {
   const auto chain =

@@ -22,23 +22,6 @@ SUTURE_FN T read(const source_tensor& s, std::int32_t channel, std::int32_t z, s
   return p[x * s.stride[2]];
 }
 
-// An element of an output view from a result of the pipeline: the same bits, e.g. half -> __half. A float NaN becomes
-// the one NaN that is stored everywhere.
-template <class To, class From>
-SUTURE_FN To stored(From v) {
-  static_assert(same_storage_v<To, From>,
-                "suture: the output views' element type is not what the pipeline ends with; end the chain with "
-                "cast<T>{} for outputs of type T (without a cast the result is float)");
-  if constexpr (std::is_same_v<From, float>)
-    return storage<float>::store(v);
-  else
-    return __builtin_bit_cast(To, v);
-}
-template <class To, class From>
-SUTURE_FN pixel<To> stored(pixel<From> v) {
-  return {{stored<To>(v.c[0]), stored<To>(v.c[1]), stored<To>(v.c[2])}};
-}
-
 // What the fused part leaves at one voxel of a bound pair: an element of one channel, or the pixel of a colour
 // pipeline.
 template <class Pipeline, class Binding>
@@ -48,6 +31,10 @@ struct pair_evaluator {
   using value = typename Pipeline::value_type;
   static constexpr bool is_colour = Pipeline::is_colour && !Binding::is_label;
   using result = std::conditional_t<is_colour, pixel<Out>, Out>;
+  // Of an image that stages follow, the fused part stores floats between them or, where none of them does anything,
+  // the elements of the output. Either way places are counted in these.
+  static constexpr bool may_finish = Pipeline::is_staged && !Binding::is_label && !Pipeline::is_colour;
+  using unit = std::conditional_t<may_finish, typename Binding::output, Out>;
 
   SUTURE_FN static value load(const source_tensor& s, std::int32_t channel, std::int32_t z, std::int32_t y,
                               std::int32_t x) {
@@ -278,13 +265,13 @@ struct evaluator {
     SUTURE_FN places(const record_type& r, std::int32_t z, std::int32_t y, std::int32_t x,
                      const detail::normals_ahead* ahead, std::index_sequence<B...>)
         : from_{{{pair<B>::start(r.in[B], first_channel<B>(ahead))}...}},
-          to_{{{detail::in_global_memory(static_cast<typename pair<B>::Out*>(r.out[B].data)) +
+          to_{{{detail::in_global_memory(static_cast<typename pair<B>::unit*>(r.out[B].data)) +
                 (y * r.out[B].stride[1] + x * r.out[B].stride[2]) + z * r.out[B].stride[0] +
                 first_channel<B>(ahead) * r.out[B].channel_stride}...}},
           one_channel_(((channel_count<B>(r, ahead) == 1) & ...)) {}
 
     pack<const typename Bindings::input*...> from_;
-    pack<typename pair_of<Bindings>::Out*...> to_;
+    pack<typename pair_of<Bindings>::unit*...> to_;
     bool one_channel_;
   };
 
@@ -297,6 +284,30 @@ struct evaluator {
     // Labels first: an image's taps then need the coordinate for the last time, which saves its registers.
     if constexpr (WithLabels) write_pairs<true>(r, number, c, at, z, y, x, ahead, std::make_index_sequence<pairs>{});
     write_pairs<false>(r, number, c, at, z, y, x, ahead, std::make_index_sequence<pairs>{});
+  }
+
+  // Whether the fused part stores the elements of the output of pair B, and what it makes as one.
+  template <std::size_t B>
+  SUTURE_FN static bool finishes(const record_type& r) {
+    if constexpr (pair<B>::may_finish)
+      return r.staged[B].finished != 0;
+    else
+      return true;
+  }
+  template <std::size_t B>
+  SUTURE_FN static typename pair<B>::unit element(const record_type& r, typename pair<B>::Out v) {
+    if constexpr (pair<B>::may_finish)
+      return detail::staging<Pipeline>::template element<typename pair<B>::unit>(r.sample, v);
+    else
+      return v;
+  }
+  // Stores what the fused part leaves in one channel of pair B.
+  template <std::size_t B>
+  SUTURE_FN static void store(const record_type& r, typename pair<B>::unit* to, typename pair<B>::Out v) {
+    if (finishes<B>(r))
+      *to = element<B>(r, v);
+    else
+      *reinterpret_cast<typename pair<B>::Out*>(to) = v;
   }
 
   // The channels of pair B that are made: all, or those that normals were made ahead for.
@@ -367,7 +378,7 @@ private:
     } else {
       const auto* from = at.template from<B>();
       const auto one = [&](std::int32_t channel) {
-        *to = pair<B>::at(r.sample, r.in[B], from, c, number, channel, z, y, x, rule, ahead);
+        store<B>(r, to, pair<B>::at(r.sample, r.in[B], from, c, number, channel, z, y, x, rule, ahead));
       };
       const std::int32_t first = first_channel<B>(ahead);
       // One channel is the rule, and by itself it needs neither a count nor a step. A vote has little use for that.

@@ -59,6 +59,23 @@ SUTURE_FN T* in_global_memory(T* p) {
 #endif
   return p;
 }
+
+// An element of an output view from a result of the pipeline: the same bits, e.g. half -> __half. A float NaN becomes
+// the one NaN that is stored everywhere.
+template <class To, class From>
+SUTURE_FN To stored(From v) {
+  static_assert(same_storage_v<To, From>,
+                "suture: the output views' element type is not what the pipeline ends with; end the chain with "
+                "cast<T>{} for outputs of type T (without a cast the result is float)");
+  if constexpr (std::is_same_v<From, float>)
+    return storage<float>::store(v);
+  else
+    return __builtin_bit_cast(To, v);
+}
+template <class To, class From>
+SUTURE_FN pixel<To> stored(pixel<From> v) {
+  return {{stored<To>(v.c[0]), stored<To>(v.c[1]), stored<To>(v.c[2])}};
+}
 }  // namespace detail
 
 struct source_tensor {
@@ -89,6 +106,7 @@ struct staged_tensor {
   patch_sums* sums;
   spectral_sums* spectra;  // of each channel in each stage
   std::int32_t channels, moments_per_channel, spectra_per_channel;
+  std::int32_t finished;  // 1: no stage changes any channel, the fused part stores the elements of `out`
 };
 
 struct no_stages {};
@@ -118,7 +136,7 @@ struct record : level_lists<L> {
 
   item<Pipeline> sample;
   source_tensor in[N];
-  target_tensor out[N];  // of the fused part
+  target_tensor out[N];  // of the fused part, see pair_evaluator::unit
   std::conditional_t<Pipeline::is_staged, staged_tensor, no_stages> staged[N];
 };
 

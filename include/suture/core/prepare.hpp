@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "evaluator.hpp"
-#include "plane_column.hpp"
 #include "plan.hpp"
+#include "plane_column.hpp"
 
 namespace suture {
 
@@ -335,10 +335,10 @@ void require_output(const Binding& b) {
   require(!b.out.empty(), {Binding::name}, "no output views; bind them, or use prepare and the evaluator");
 }
 
-// Finds an image its place between stages, and says where the fused part writes: there, or out at once.
+// Finds an image its place between stages.
 template <class Pipeline>
-target_tensor place_between(staged_tensor& t, const grid& g, std::int64_t channels, const target_tensor& out,
-                            const workspace_layout& l, std::byte* workspace, workspace_cursor& used) {
+void place_between(staged_tensor& t, const grid& g, std::int64_t channels, const target_tensor& out,
+                   const workspace_layout& l, std::byte* workspace, workspace_cursor& used) {
   auto* const floats = reinterpret_cast<float*>(workspace + l.between) + used.between;
   const std::size_t count = floats_between<Pipeline>(g, channels);
   constexpr std::size_t places = staging<Pipeline>::buffers;
@@ -353,13 +353,21 @@ target_tensor place_between(staged_tensor& t, const grid& g, std::int64_t channe
   used.between += count;
   used.statistics += moments_per_image<Pipeline>(channels);
   used.spectra += spectra_per_image<Pipeline>(channels);
-  const extent3& n = g.extents;
-  return {floats, {n[1] * n[2], n[2], 1}, g.voxels()};
 }
-template <class Pipeline>
-target_tensor place_between(no_stages&, const grid&, std::int64_t, const target_tensor& out, const workspace_layout&,
-                            std::byte*, workspace_cursor&) {
-  return out;
+
+// Where the fused part writes an image that has its place between stages: there or, if a run stores to the output and
+// no stage changes any channel, to the output.
+template <class Pair, class Pipeline>
+target_tensor fused_target(staged_tensor& t, const item<Pipeline>& sample, const grid& g, bool to_output) {
+  if constexpr (Pair::may_finish) {
+    t.finished = to_output ? 1 : 0;
+    for (std::int32_t channel = 0; channel < t.channels; ++channel)
+      if (staging<Pipeline>::changes(sample, channel)) t.finished = 0;
+    if (t.finished != 0) return t.out;
+  }
+  constexpr std::int64_t units = sizeof(float) / sizeof(typename Pair::unit);
+  const extent3& n = g.extents;
+  return {t.data[0], {n[1] * n[2] * units, n[2] * units, units}, g.voxels() * units};
 }
 
 template <class Out>
@@ -380,9 +388,9 @@ void put_levels(level_lists<L>& lists, std::size_t place, const Binding& b, std:
   }
 }
 
-// Fills the record of sample i.
+// Fills the record of sample i, for a run that stores to the output or for what comes before its last stage.
 template <class Plan, class... Bindings>
-auto make_record(const Plan& plan, std::size_t i, const workspace_layout& l, std::byte* workspace,
+auto make_record(const Plan& plan, std::size_t i, bool to_output, const workspace_layout& l, std::byte* workspace,
                  workspace_cursor& used, const Bindings&... bindings) {
   using P = typename Plan::pipeline_type;
   typename evaluator<P, Bindings...>::record_type r{};
@@ -412,8 +420,10 @@ auto make_record(const Plan& plan, std::size_t i, const workspace_layout& l, std
       r.out[b] = target_of(out);
       if constexpr (B::has_levels) put_levels(r, with_levels++, bound, i);
     }
-    if constexpr (!B::is_label)
-      r.out[b] = place_between<P>(r.staged[b], plan.output_grid(i), in.channels, r.out[b], l, workspace, used);
+    if constexpr (P::is_staged && !B::is_label) {
+      place_between<P>(r.staged[b], plan.output_grid(i), in.channels, r.out[b], l, workspace, used);
+      r.out[b] = fused_target<pair_evaluator<P, B>>(r.staged[b], r.sample, plan.output_grid(i), to_output);
+    }
     ++b;
   };
   (add(bindings), ...);

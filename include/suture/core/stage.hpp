@@ -9,6 +9,9 @@
 
 namespace suture {
 
+template <class T>
+struct cast;
+
 // The sums that the moments of a channel come from; all zero to begin with.
 struct patch_sums {
   exact_sums sums;
@@ -126,6 +129,11 @@ struct distant {
 };
 inline constexpr std::size_t most_carried = 48;  // bytes
 
+template <class F>
+inline constexpr bool is_cast = false;
+template <class T>
+inline constexpr bool is_cast<cast<T>> = true;
+
 template <class Pipeline>
 struct staging {
   static constexpr int count = Pipeline::steps.stage_count;
@@ -204,6 +212,15 @@ struct staging {
     return bare(slot<S>(sample));
   }
 
+  // The cast that ends the chain, or the end of the steps.
+  static constexpr int find_conversion() {
+    constexpr int steps = Pipeline::steps.step_count;
+    if constexpr (steps > 0)
+      if constexpr (is_cast<functor_t<steps - 1>>) return steps - 1;
+    return steps;
+  }
+  static constexpr int conversion = find_conversion();
+
   // Whether step S does anything in this channel.
   template <int S>
   SUTURE_FN static bool on(const item_type& sample, std::int32_t channel) {
@@ -264,13 +281,49 @@ struct staging {
         return asked<next>(sample, channel);
     }
   }
+  // Whether any stage changes this channel.
+  SUTURE_FN static bool changes(const item_type& sample, std::int32_t channel) {
+    return any_on<0, conversion>(sample, channel);
+  }
+  // Whether stage K, which does something, finishes this channel: stores its elements, as no later stage changes it. A
+  // filter of k-space leaves that to the last stage.
+  template <int K>
+  SUTURE_FN static bool finishes(const item_type& sample, std::int32_t channel) {
+    if constexpr (K + 1 == count) {
+      return true;
+    } else {
+      if constexpr (filters<K>)
+        if constexpr (spectral_filter<functor_t<filter<K>>>)
+          if (on<filter<K>>(sample, channel)) return false;
+      return !any_on<end<K>, conversion>(sample, channel);
+    }
+  }
+  // Whether this channel is finished before stage K, which changes nothing.
+  template <int K>
+  SUTURE_FN static bool finished_before(const item_type& sample, const staged_tensor& t, std::int32_t channel) {
+    if constexpr (K == 0) {
+      return t.finished != 0;
+    } else {
+      if (any_on<begin<K - 1>, end<K - 1>>(sample, channel)) return finishes<K - 1>(sample, channel);
+      return finished_before<K - 1>(sample, t, channel);
+    }
+  }
   // Whether stage K leaves this channel as it is and where it is.
   template <int K>
-  SUTURE_FN static bool idle(const item_type& sample, std::int32_t channel) {
+  SUTURE_FN static bool idle(const item_type& sample, const staged_tensor& t, std::int32_t channel) {
     if constexpr (K + 1 == count)
-      return false;
+      return !any_on<begin<K>, conversion>(sample, channel) && finished_before<K>(sample, t, channel);
     else
       return !emits<K>(sample, channel) && !any_on<begin<K>, end<K>>(sample, channel);
+  }
+
+  // A finished element.
+  template <class Out>
+  SUTURE_FN static Out element(const item_type& sample, float v) {
+    if constexpr (conversion < Pipeline::steps.step_count)
+      return stored<Out>(functor<conversion>(sample)(v));
+    else
+      return stored<Out>(v);
   }
 
   // The moments that statistic S sees.

@@ -44,7 +44,7 @@ void prefilter(const cpu& exec, const record_coefficients& c, const item<Pipelin
 
 // Fills the workspace as far as B-spline coefficients.
 template <class Plan, class... Bindings>
-auto fill_workspace(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
+auto fill_workspace(const cpu& exec, bool to_output, const Plan& plan, const Bindings&... bindings) {
   using P = typename Plan::pipeline_type;
   using E = evaluator<P, Bindings...>;
   check_bindings(plan, bindings...);
@@ -53,8 +53,8 @@ auto fill_workspace(const cpu& exec, const Plan& plan, const Bindings&... bindin
   auto* records = reinterpret_cast<typename E::record_type*>(exec.workspace.data());
   workspace_cursor used;
   for (std::size_t i = 0; i < plan.size(); ++i) {
-    auto& r =
-        *new (records + i) typename E::record_type(make_record(plan, i, l, exec.workspace.data(), used, bindings...));
+    auto& r = *new (records + i)
+                  typename E::record_type(make_record(plan, i, to_output, l, exec.workspace.data(), used, bindings...));
     if constexpr (P::has_deformation) {
       const control_grid& g = r.sample.controls;
       if (!g.on) continue;
@@ -207,7 +207,7 @@ void run_all(const cpu& exec, const Evaluator& evaluate, std::size_t samples, bo
 template <class Plan, class... Bindings>
 auto prepare(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
   static_assert(detail::all_bound<Bindings...>());
-  const auto evaluate = detail::fill_workspace(exec, plan, bindings...);
+  const auto evaluate = detail::fill_workspace(exec, false, plan, bindings...);
   using P = typename Plan::pipeline_type;
   if constexpr (P::is_staged) detail::run_all<false>(exec, evaluate, plan.size(), false);
   return evaluate;
@@ -227,7 +227,7 @@ void run(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
     return;
   }
   (detail::require_output(bindings), ...);
-  const auto evaluate = detail::fill_workspace(exec, plan, bindings...);
+  const auto evaluate = detail::fill_workspace(exec, true, plan, bindings...);
   detail::run_all<true>(exec, evaluate, plan.size(), true);
 }
 

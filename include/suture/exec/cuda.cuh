@@ -279,6 +279,18 @@ __device__ __forceinline__ bool in_one_piece(const T* p, std::int64_t stride) {
   return stride == 1 && reinterpret_cast<std::uintptr_t>(p) % (sizeof(T) == 1 ? 8 : 16) == 0;
 }
 
+// The first `count` of 8 neighbours of a row, or all of them.
+template <class T>
+__device__ __forceinline__ void store_run(const T (&made)[8], T* to, std::int64_t stride, std::int32_t count) {
+  if (count >= 8 && in_one_piece(to, stride)) {
+    copy_run(made, to);
+  } else {
+    SUTURE_UNROLL
+    for (int i = 0; i < 8; ++i)
+      if (i < count) to[i * stride] = made[i];
+  }
+}
+
 // 8 neighbours of a row, or as many as there are.
 template <std::size_t B, class Evaluator>
 __device__ __forceinline__ void make_run(const typename Evaluator::record_type& r, std::int32_t number, std::int32_t z,
@@ -286,12 +298,14 @@ __device__ __forceinline__ void make_run(const typename Evaluator::record_type& 
   using pair = typename Evaluator::template pair<B>;
   using In = typename Evaluator::template binding_type<B>::input;
   using Out = typename pair::Out;
+  using unit = typename pair::unit;
   const source_tensor& in = r.in[B];
   const target_tensor& out = r.out[B];
   const std::int32_t count = r.sample.extents[2] - x0;
   const In* from =
       in_global_memory(static_cast<const In*>(in.data)) + z * in.stride[0] + y * in.stride[1] + x0 * in.stride[2];
-  Out* to = in_global_memory(static_cast<Out*>(out.data)) + z * out.stride[0] + y * out.stride[1] + x0 * out.stride[2];
+  unit* to =
+      in_global_memory(static_cast<unit*>(out.data)) + z * out.stride[0] + y * out.stride[1] + x0 * out.stride[2];
   for (std::int32_t channel = 0; channel < in.channels;
        ++channel, from += in.channel_stride, to += out.channel_stride) {
     alignas(16) In read[8] = {};
@@ -305,12 +319,13 @@ __device__ __forceinline__ void make_run(const typename Evaluator::record_type& 
     }
     SUTURE_UNROLL
     for (int i = 0; i < 8; ++i) made[i] = pair::of_element(r.sample, in, read[i], number, channel, z, y, x0 + i);
-    if (count >= 8 && in_one_piece(to, out.stride[2])) {
-      copy_run(made, to);
-    } else {
+    if (Evaluator::template finishes<B>(r)) {
+      alignas(16) unit finished[8];
       SUTURE_UNROLL
-      for (int i = 0; i < 8; ++i)
-        if (i < count) to[i * out.stride[2]] = made[i];
+      for (int i = 0; i < 8; ++i) finished[i] = Evaluator::template element<B>(r, made[i]);
+      store_run(finished, to, out.stride[2], count);
+    } else {
+      store_run(made, reinterpret_cast<Out*>(to), 1, count);  // between stages
     }
   }
 }
@@ -383,7 +398,7 @@ inline constexpr bool starts_from_records = !Pipeline::has_deformation && !Pipel
 inline constexpr int carried_bytes = 4000;
 
 template <int Bytes, class Plan, class Record, class... Bindings>
-void upload(const cuda& exec, const Plan& plan, const workspace_layout& l, Record* records,
+void upload(const cuda& exec, const Plan& plan, bool to_output, const workspace_layout& l, Record* records,
             const Bindings&... bindings) {
   using chunk_type = record_chunk<Record, Bytes>;
   workspace_cursor used;
@@ -391,7 +406,7 @@ void upload(const cuda& exec, const Plan& plan, const workspace_layout& l, Recor
     const std::size_t n = std::min<std::size_t>(chunk_type::capacity, plan.size() - first);
     chunk_type chunk;
     for (std::size_t i = 0; i < n; ++i)
-      chunk.records[i] = make_record(plan, first + i, l, exec.workspace.data(), used, bindings...);
+      chunk.records[i] = make_record(plan, first + i, to_output, l, exec.workspace.data(), used, bindings...);
     upload_kernel<Record, Bytes><<<static_cast<unsigned>(n), 128, 0, exec.stream>>>(chunk, records + first);
     check_cuda(cudaGetLastError(), "upload", exec.at);
   }
@@ -422,14 +437,14 @@ void prefilter_image(const cuda& exec, const Evaluator& e, const Plan& plan, con
 
 // Queues the upload of what was drawn.
 template <class Evaluator, class Plan, class... Bindings>
-void upload(const cuda& exec, const Evaluator&, const workspace_layout& l, const Plan& plan,
+void upload(const cuda& exec, const Evaluator&, bool to_output, const workspace_layout& l, const Plan& plan,
             const Bindings&... bindings) {
   using R = typename Evaluator::record_type;
   auto* records = reinterpret_cast<R*>(exec.workspace.data());
   if (plan.size() * sizeof(R) <= carried_bytes)
-    upload<carried_bytes>(exec, plan, l, records, bindings...);
+    upload<carried_bytes>(exec, plan, to_output, l, records, bindings...);
   else
-    upload<32000>(exec, plan, l, records, bindings...);
+    upload<32000>(exec, plan, to_output, l, records, bindings...);
 }
 
 // Queues what makes B-spline coefficients.
@@ -512,14 +527,14 @@ void upload_and_run_fused(const cuda& exec, const Evaluator& e, const workspace_
       record_chunk<R, carried_bytes> chunk;
       workspace_cursor used;
       for (std::size_t i = 0; i < plan.size(); ++i)
-        chunk.records[i] = make_record(plan, i, l, exec.workspace.data(), used, bindings...);
+        chunk.records[i] = make_record(plan, i, WithLabels, l, exec.workspace.data(), used, bindings...);
       first_stage_kernel<WithLabels, Evaluator, carried_bytes><<<tile_blocks(tiles, plan), 256, 0, exec.stream>>>(
           e, chunk, reinterpret_cast<R*>(exec.workspace.data()), tiles);
       check_cuda(cudaGetLastError(), "run", exec.at);
       return;
     }
   }
-  upload(exec, e, l, plan, bindings...);
+  upload(exec, e, WithLabels, l, plan, bindings...);
   run_fused<WithLabels>(exec, e, plan, bindings...);
 }
 
@@ -554,9 +569,9 @@ auto prepare(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
   const auto evaluate = detail::checked(exec, l, plan, bindings...);
   if constexpr (P::is_staged) {
     detail::upload_and_run_fused<false>(exec, evaluate, l, plan, bindings...);
-    detail::run_stages<0, P::steps.stage_count - 1>(exec, evaluate, plan, bindings...);
+    detail::run_stages<0, P::steps.stage_count - 1>(exec, evaluate, false, plan, bindings...);
   } else {
-    detail::upload(exec, evaluate, l, plan, bindings...);
+    detail::upload(exec, evaluate, false, l, plan, bindings...);
     detail::prefilter(exec, evaluate, plan, bindings...);
   }
   return evaluate;
@@ -571,7 +586,7 @@ void run(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
   const workspace_layout l = detail::layout(plan, bindings...);
   const auto evaluate = detail::checked(exec, l, plan, bindings...);
   detail::upload_and_run_fused<true>(exec, evaluate, l, plan, bindings...);
-  if constexpr (P::is_staged) detail::run_stages<0, P::steps.stage_count>(exec, evaluate, plan, bindings...);
+  if constexpr (P::is_staged) detail::run_stages<0, P::steps.stage_count>(exec, evaluate, true, plan, bindings...);
 }
 
 // run in two halves, so that a graph captured once serves every batch: `load` queues the upload of what was drawn, and
@@ -583,7 +598,7 @@ template <class Plan, class... Bindings>
 void load(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
   static_assert(detail::all_bound<Bindings...>());
   const workspace_layout l = detail::layout(plan, bindings...);
-  detail::upload(exec, detail::checked(exec, l, plan, bindings...), l, plan, bindings...);
+  detail::upload(exec, detail::checked(exec, l, plan, bindings...), true, l, plan, bindings...);
 }
 template <class Plan, class... Bindings>
 void run_loaded(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
@@ -594,7 +609,7 @@ void run_loaded(const cuda& exec, const Plan& plan, const Bindings&... bindings)
   const auto evaluate = detail::checked(exec, l, plan, bindings...);
   detail::clear_sums(exec, l);
   detail::run_fused<true>(exec, evaluate, plan, bindings...);
-  if constexpr (P::is_staged) detail::run_stages<0, P::steps.stage_count>(exec, evaluate, plan, bindings...);
+  if constexpr (P::is_staged) detail::run_stages<0, P::steps.stage_count>(exec, evaluate, true, plan, bindings...);
 }
 
 }  // namespace suture

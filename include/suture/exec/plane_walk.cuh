@@ -66,7 +66,7 @@ __device__ __forceinline__ void walk_pair(const Evaluator& evaluate, const typen
   } else {
     plane_values<P, In> values(r.sample, s, at.template from<B>(), c, evaluate.rule.border);
     each_channel(values, [&](float value, std::int32_t channel, std::int32_t z) {
-      *p = pair::finished(r.sample, value, number, channel, z, y, x, ahead);
+      Evaluator::template store<B>(r, p, pair::finished(r.sample, value, number, channel, z, y, x, ahead));
     });
   }
 }

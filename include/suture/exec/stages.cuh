@@ -141,11 +141,10 @@ __device__ __forceinline__ void march(separable_room& room, const Filter& filter
 
 template <int K, std::size_t B, class Evaluator>
 __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evaluator::pipeline_type>)
-    later_stage_kernel(const __grid_constant__ Evaluator evaluate) {
+    later_stage_kernel(const __grid_constant__ Evaluator evaluate, bool to_output) {
   using P = typename Evaluator::pipeline_type;
   using S = staging<P>;
   using Out = typename Evaluator::template binding_type<B>::output;
-  constexpr bool is_last = K + 1 == S::count;
   constexpr std::int32_t depth = stage_depth<K, P>;
   require_ieee_arithmetic();
   const auto number = static_cast<std::int32_t>(blockIdx.y);
@@ -155,13 +154,14 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
   const staged_tensor& t = r.staged[B];
   const auto& n = sample.extents;
   const std::int64_t tiles = stage_tiles<K, P>(n);
-  if (channel >= t.channels || blockIdx.x >= tiles || S::template idle<K>(sample, channel)) return;
+  if (channel >= t.channels || blockIdx.x >= tiles || S::template idle<K>(sample, t, channel)) return;
   if constexpr (spectral_stage<K, P>)  // has kernels of its own
     if (S::template on<S::template filter<K>>(sample, channel)) return;
 
   __shared__ alignas(16) unsigned char room_for_sums[S::template leaves_moments<K> ? sizeof(patch_sums) : 1];
   patch_sums& block = reinterpret_cast<patch_sums&>(room_for_sums);
   const bool emits = S::template emits<K>(sample, channel);
+  const bool finishes = K + 1 == S::count || (to_output && S::template finishes<K>(sample, channel));
   seen_values mine;
   if (emits) {
     static_assert(sizeof(patch_sums) % 4 == 0);
@@ -186,19 +186,30 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
   bool filters = false;
   if constexpr (S::template filters<K> && !spectral_stage<K, P>)
     filters = S::template on<S::template filter<K>>(sample, channel);
-  float* const to = t.data[filters ? 1 - side : side] + dense_offset(n, channel, 0, 0, 0);
+  // Where the results go, counted in elements of the output, between stages as well.
+  constexpr std::int64_t units = sizeof(float) / sizeof(Out);
+  const std::int64_t plane = static_cast<std::int64_t>(n[1]) * n[2];
+  const target_tensor& out = t.out;
+  Out* to = finishes ? static_cast<Out*>(out.data) + channel * out.channel_stride + z0 * out.stride[0] +
+                           y * out.stride[1] + x * out.stride[2]
+                     : reinterpret_cast<Out*>(t.data[filters ? 1 - side : side] + dense_offset(n, channel, z0, y, x));
+  const std::int64_t step = finishes ? out.stride[0] : plane * units;
+  const auto element = [&]<class R>(R finished) {
+    if constexpr (K + 1 == S::count)
+      return stored<Out>(finished);
+    else
+      return S::template element<Out>(sample, finished);
+  };
+  // Called for each voxel of the column, one after the other.
   const auto leave = [&](std::int32_t z, float value) {
-    if (!mine_to_make) return;
     const auto finished = apply(results, value, voxel_at(n, number, channel, z, y, x));
-    if constexpr (is_last) {
-      const target_tensor& out = t.out;
-      static_cast<Out*>(
-          out.data)[channel * out.channel_stride + z * out.stride[0] + y * out.stride[1] + x * out.stride[2]] =
-          stored<Out>(finished);
-    } else {
-      to[dense_offset(n, 0, z, y, x)] = finished;
+    if (finishes) {
+      *to = element(finished);
+    } else if constexpr (K + 1 < S::count) {
+      *reinterpret_cast<float*>(to) = finished;
       if (emits) mine.add(finished, block);
     }
+    to += step;
   };
 
   if constexpr (separable_stage<K, P>) {
@@ -224,8 +235,11 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
       for (std::int32_t z = z0; z < z1; ++z) leave(z, filter(read, n, z, y, x, channel));
     }
   }
-  if (!filters && mine_to_make)
-    for (std::int32_t z = z0; z < z1; ++z) leave(z, read(z, y, x));
+  if (!filters && mine_to_make) {
+    const float* voxel = from + dense_offset(n, 0, z0, y, x);
+    for (std::int32_t z = z0; z < z1; ++z, voxel += plane)
+      leave(z, apply(taps, *voxel, voxel_at(n, number, channel, z, y, x)));
+  }
 
   if constexpr (S::template leaves_moments<K>) {
     const std::int64_t index = static_cast<std::int64_t>(K) * t.channels + channel;
@@ -235,7 +249,8 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
 
 // Stage K of one pair of every sample; label maps are done with the fused part.
 template <int K, std::size_t B, class Exec, class Evaluator, class Plan, class In, class Out, class... Rest>
-void run_stage(const Exec& exec, const Evaluator& e, const Plan& plan, const binding<In, Out, false, Rest...>& bound) {
+void run_stage(const Exec& exec, const Evaluator& e, bool to_output, const Plan& plan,
+               const binding<In, Out, false, Rest...>& bound) {
   using P = typename Evaluator::pipeline_type;
   std::int64_t tiles = 1, channels = 1;
   for (std::size_t i = 0; i < plan.size(); ++i) {
@@ -247,20 +262,21 @@ void run_stage(const Exec& exec, const Evaluator& e, const Plan& plan, const bin
   // Beside a filter of k-space only value operations left of it are to be done, for those that did not draw it.
   if constexpr (spectral_stage<K, P>) run_fourier<K, B>(exec, e, plan, channels);
   if constexpr (!spectral_stage<K, P> || staging<P>::template begin<K> < staging<P>::template filter<K>) {
-    later_stage_kernel<K, B, Evaluator><<<blocks, stage_threads, 0, exec.stream>>>(e);
+    later_stage_kernel<K, B, Evaluator><<<blocks, stage_threads, 0, exec.stream>>>(e, to_output);
     check_cuda(cudaGetLastError(), "run", exec.at);
   }
 }
 template <int K, std::size_t B, class Exec, class Evaluator, class Plan, class In, class Out, class... Rest>
-void run_stage(const Exec&, const Evaluator&, const Plan&, const binding<In, Out, true, Rest...>&) {}
+void run_stage(const Exec&, const Evaluator&, bool, const Plan&, const binding<In, Out, true, Rest...>&) {}
 
-// Stages K .. Last - 1 of every image of the batch.
+// Stages K .. Last - 1 of every image of the batch, for a run that stores to the output or for what comes before its
+// last stage.
 template <int K, int Last, class Exec, class Evaluator, class Plan, class... Bindings>
-void run_stages(const Exec& exec, const Evaluator& e, const Plan& plan, const Bindings&... bindings) {
+void run_stages(const Exec& exec, const Evaluator& e, bool to_output, const Plan& plan, const Bindings&... bindings) {
   if constexpr (K < Last) {
-    [&]<std::size_t... B>(std::index_sequence<B...>) { (run_stage<K, B>(exec, e, plan, bindings), ...); }
+    [&]<std::size_t... B>(std::index_sequence<B...>) { (run_stage<K, B>(exec, e, to_output, plan, bindings), ...); }
     (std::index_sequence_for<Bindings...>{});
-    run_stages<K + 1, Last>(exec, e, plan, bindings...);
+    run_stages<K + 1, Last>(exec, e, to_output, plan, bindings...);
   }
 }
 

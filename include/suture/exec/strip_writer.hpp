@@ -186,7 +186,7 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
   using Binding = typename Evaluator::template binding_type<B>;
   using pair = typename Evaluator::template pair<B>;
   using In = typename Binding::input;
-  using Out = typename pair::Out;
+  using Out = typename pair::unit;
   const source_tensor& in = r.in[B];
   const target_tensor& out = r.out[B];
   const int count = std::min(strip_width, r.sample.extents[2] - x0);
@@ -375,7 +375,7 @@ void write_aligned_column(const Evaluator& e, const typename Evaluator::record_t
       }
     } else if constexpr (!Binding::is_label && !P::is_colour && P::interpolation_type::taps == 2 && !P::prefiltered &&
                          !any_needs_voxel<typename P::taps>) {
-      using Out = typename Evaluator::template pair<B>::Out;
+      using Out = typename Evaluator::template pair<B>::unit;
       const target_tensor& out = r.out[B];
       for (std::int32_t channel = 0; channel < in.channels; ++channel) {
         const Out* const to = static_cast<const Out*>(out.data) + channel * out.channel_stride + x0 * out.stride[2];
