@@ -43,8 +43,9 @@ struct item {
                      std::conditional_t<Pipeline::has_deformation, control_grid, no_controls>>
       controls;
   std::int32_t extents[3];
-  std::uint16_t planar;        // one plane in, one plane out, and the map stays in it: nothing to interpolate along z
-  std::uint16_t keeps_planes;  // see plane_column.hpp; found when the sample is run
+  std::uint16_t planar;  // one plane in, one plane out, and the map stays in it: nothing to interpolate along z
+  // See plane_column.hpp; found when the sample is run.
+  std::uint8_t keeps_planes, stands_on_voxels;
   typename Pipeline::taps taps;
   typename Pipeline::outputs outputs;
   typename Pipeline::later later;

@@ -18,6 +18,28 @@ SUTURE_FN bool keeps_planes(const item<Pipeline>& sample) {
   return (m[0][1] | m[0][2] | m[1][0] | m[2][0]) == 0;
 }
 
+// Whether voxels of the output are voxels of the source in their order or against it, as crops and flips leave them.
+template <class Pipeline>
+SUTURE_FN bool stands_on_voxels(const item<Pipeline>& sample) {
+  if (!keeps_planes(sample)) return false;
+  constexpr std::uint64_t one = std::uint64_t{1} << fixed_fraction_bits;
+  const fixed_map& map = sample.map;
+  std::uint64_t fractions = map.linear[1][2] | map.linear[2][1];
+  for (int k = 0; k < 3; ++k) {
+    if (map.linear[k][k] != one && map.linear[k][k] != 0 - one) return false;
+    fractions |= map.offset[k] % one;
+  }
+  return fractions == 0;
+}
+
+// Linear interpolation copies a voxel that the output stands on, unless it is -0, whose sign the neighbours settle, or
+// one of those it is mixed with, itself or a neighbour, has this magnitude (of a float, as bits) or more: 2^126.
+inline constexpr std::uint32_t least_magnitude_mixed = 0x7e800000u;
+SUTURE_FN bool is_copied(float v) {
+  const std::uint32_t bits = float_bits(v);
+  return (bits & 0x7fffffffu) < least_magnitude_mixed && bits != 0x80000000u;
+}
+
 // What two neighbouring planes of the source give.
 template <class Plane>
 class held_planes {

@@ -7,8 +7,7 @@
 
 namespace suture::detail {
 
-// Linear interpolation copies a value unless it has to mix it with a neighbour that is too large to be subtracted, or
-// to settle the sign of a zero. False where there is such a one among `count` values.
+// Whether interpolation copies every one of `count` values and none of them keeps it from copying another.
 template <class T>
 SUTURE_INLINE bool are_copied(const T* from, int count) {
   std::uint32_t largest = 0, positive = 1;
@@ -21,7 +20,7 @@ SUTURE_INLINE bool are_copied(const T* from, int count) {
   for (; x + strip_width <= count; x += strip_width)
     for (int l = 0; l < strip_width; ++l) look(storage<T>::load(from[x + l]));
   for (; x < count; ++x) look(storage<T>::load(from[x]));
-  return largest < 0x7e800000u && positive != 0;  // 2^126
+  return largest < least_magnitude_mixed && positive != 0;
 }
 
 // Such a brick, rows y0 .. y1 - 1 of planes z0 .. z1 - 1 of one sample.
@@ -96,7 +95,7 @@ private:
     } else {
       using In = typename Binding::input;
       if constexpr (border::has_value)
-        if (!are_copied(&e_.rule.border.value, 1)) return false;
+        if (!is_copied(e_.rule.border.value)) return false;
       if constexpr (std::is_integral_v<In>) return true;
       const source_tensor& in = r_.in[B];
       if (in.stride[2] != 1) return false;

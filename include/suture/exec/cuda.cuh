@@ -13,6 +13,7 @@
 #include "../sample/prefilter.hpp"
 #include "check_cuda.cuh"
 #include "colour_runs.cuh"
+#include "copied_tile.cuh"
 #include "ieee.cuh"
 #include "normals_ahead.cuh"
 #include "plane_walk.cuh"
@@ -166,11 +167,6 @@ __global__ void __launch_bounds__(128) coefficient_filter_kernel(Evaluator e, st
   prefilter_line<Border>(p, c.stride[axis], c.extents[axis]);
 }
 
-// The fused part: a block makes a tile of 32 x 8 x 16 voxels (x, y, z), in warps of 16 x 2 lanes, and each lane walks
-// along z. Tiles are deeper where enough of them are left for every multiprocessor to have many.
-inline constexpr std::int32_t tile_x = 32, tile_y = 8, tile_z = 16, deepest_tile = 64;
-inline constexpr std::int64_t many_tiles = 4096;
-
 // Where nothing is moved and there is little to do for a voxel, a thread makes 8 neighbours of a row instead, read and
 // written in one piece where they lie so.
 inline constexpr std::int32_t runs_in_block = 512;
@@ -187,18 +183,6 @@ inline constexpr std::int32_t rows_in_plane = 4;
 template <class Evaluator>
 inline constexpr bool makes_rows = Evaluator::pipeline_type::is_colour && (!Evaluator::pipeline_type::has_geometry ||
                                                                            Evaluator::pipeline_type::taps::size == 0);
-
-struct tile_counts {
-  std::int32_t x = 1, y = 1, z = 1;  // in runs x alone
-  std::int32_t rows = 1;             // of tiles that a block makes
-  std::int32_t depth = tile_z;       // of a tile
-  // Where normals are made ahead: 2^channel_shift channels for a block, and how many parts these make.
-  std::int32_t channel_shift = 0, parts = 1;
-  // By x and by y.
-  divisor by_x{}, by_y{};
-
-  std::int64_t all() const { return static_cast<std::int64_t>(x) * y * z; }
-};
 
 // The voxels of a thread.
 template <bool WithLabels, class Evaluator>
@@ -228,41 +212,42 @@ __device__ __forceinline__ void make_column(const Evaluator& evaluate, const typ
   }
 }
 
+// By all threads of a block: true if the tile has been made as a copy.
+template <bool WithLabels, class Evaluator>
+__device__ __forceinline__ bool made_as_copy(const Evaluator& evaluate, const typename Evaluator::record_type& r,
+                                             std::int32_t number, const column_of_thread& at,
+                                             const normals_ahead* ahead) {
+  if constexpr (copies_tiles<Evaluator>)
+    return r.sample.stands_on_voxels && copy_tile<WithLabels>(evaluate, r, number, at, ahead);
+  else
+    return false;
+}
+
 template <bool WithLabels, class Evaluator>
 __device__ __forceinline__ void make_tile(const Evaluator& evaluate, const typename Evaluator::record_type& r,
                                           std::int32_t number, const tile_counts& tiles) {
-  const std::uint32_t row = tiles.by_x(blockIdx.x), layer = tiles.by_y(row);
-  const auto tile_of_row = static_cast<std::int32_t>(blockIdx.x - row * static_cast<std::uint32_t>(tiles.x));
-  const auto row_of_layer = static_cast<std::int32_t>(row - layer * static_cast<std::uint32_t>(tiles.y));
-  const std::int32_t lane = static_cast<std::int32_t>(threadIdx.x) & 31;
-  const std::int32_t warp = static_cast<std::int32_t>(threadIdx.x) >> 5;
-  const std::int32_t x = (tile_of_row * tile_x + (warp & 1) * 16 + (lane & 15)) * colour_run<Evaluator>;
-  std::int32_t y = row_of_layer * (tiles.rows * tile_y) + (warp >> 1) * 2 + (lane >> 4);
-  const bool inside = x < r.sample.extents[2] && y < r.sample.extents[1];
-  const std::int32_t z0 = static_cast<std::int32_t>(layer) * tiles.depth;
-  const std::int32_t z1 = min(z0 + tiles.depth, r.sample.extents[0]);
+  auto at = column_of_thread::in_tile<colour_run<Evaluator>>(tiles, r.sample.extents);
   if constexpr (Evaluator::normals > 0) {
     __shared__ room_for_normals<Evaluator::normals> room;
     static_assert(sizeof(room) <= bytes_ahead<Evaluator::normals>);
     const std::int32_t first = static_cast<std::int32_t>(blockIdx.z) << tiles.channel_shift;
     const std::int32_t channels = min(Evaluator::image_channels(r) - first, 1 << tiles.channel_shift);
-    if (channels <= 0 || z0 >= z1) return;
+    if (channels <= 0 || at.z0 >= at.z1) return;
     room.set({first, channels, tiles.channel_shift, 1 << tiles.channel_shift});
-    if (!__any_sync(0xffffffff, inside)) return;
-    room.make(r.sample.outputs, r.sample.extents, z0, y, x);
-    if (!inside) return;
+    if (__any_sync(0xffffffff, at.inside)) room.make(r.sample.outputs, r.sample.extents, at.z0, at.y, at.x);
     const normals_ahead ahead = room.ahead();
-    make_column<WithLabels>(evaluate, r, number, z0, z1, y, x, &ahead);
+    if (made_as_copy<WithLabels>(evaluate, r, number, at, &ahead) || !at.inside) return;
+    make_column<WithLabels>(evaluate, r, number, at.z0, at.z1, at.y, at.x, &ahead);
   } else if constexpr (in_colour_runs<Evaluator>) {
-    make_colour_rows<WithLabels>(evaluate, r, number, tiles.rows, tile_y, z0, z1, y, x);
+    make_colour_rows<WithLabels>(evaluate, r, number, tiles.rows, tile_y, at.z0, at.z1, at.y, at.x);
   } else if constexpr (makes_rows<Evaluator>) {
 #pragma unroll 1
-    for (std::int32_t row = 0; row < tiles.rows; ++row, y += tile_y)
-      if (x < r.sample.extents[2] && y < r.sample.extents[1])
-        make_column<WithLabels>(evaluate, r, number, z0, z1, y, x, nullptr);
+    for (std::int32_t row = 0; row < tiles.rows; ++row, at.y += tile_y)
+      if (at.x < r.sample.extents[2] && at.y < r.sample.extents[1])
+        make_column<WithLabels>(evaluate, r, number, at.z0, at.z1, at.y, at.x, nullptr);
   } else {
-    if (!inside) return;
-    make_column<WithLabels>(evaluate, r, number, z0, z1, y, x, nullptr);
+    if (made_as_copy<WithLabels>(evaluate, r, number, at, nullptr) || !at.inside) return;
+    make_column<WithLabels>(evaluate, r, number, at.z0, at.z1, at.y, at.x, nullptr);
   }
 }
 

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tiles that stand on voxels of the source, as after crops and flips, and so are copied: what linear interpolation
+// would make of them. Whether it would is looked at while they are copied; where it would not, the tile is made again.
+// copied_bricks.hpp is the same on the CPU.
+#pragma once
+
+#include "plane_walk.cuh"
+#include "tile.cuh"
+
+namespace suture::detail {
+
+// Not in kernels of deformations, which need all registers for those.
+template <class Evaluator>
+inline constexpr bool copies_tiles = walks_planes<Evaluator> && !Evaluator::pipeline_type::has_deformation;
+
+// The voxels of the source that a tile reads or mixes with others, both ends included.
+struct copied_box {
+  std::int32_t low[3], high[3];
+
+  // Of the tile of a column; false where it leaves the source, or is mixed with voxels from elsewhere.
+  template <class Pipeline>
+  __device__ __forceinline__ bool set(const item<Pipeline>& sample, const source_tensor& source,
+                                      const column_of_thread& column) {
+    const std::int32_t(&n)[3] = sample.extents;
+    const std::int32_t first[] = {column.z0, column.tile_y0, column.tile_x0};
+    const std::int32_t last[] = {column.z1 - 1, min(column.tile_y0 + tile_y, n[1]) - 1,
+                                 min(column.tile_x0 + tile_x, n[2]) - 1};
+    bool inside = first[1] < n[1] && first[2] < n[2];
+    SUTURE_UNROLL
+    for (int k = 0; k < 3; ++k) {
+      const std::int32_t a = place(sample, k, first[k]), b = place(sample, k, last[k]);
+      low[k] = min(a, b);
+      high[k] = max(a, b);
+      inside &= low[k] >= 0 && high[k] < source.extents[k];
+      const std::int32_t next = Pipeline::border_type::index(high[k] + 1, source.extents[k]);
+      if (next > high[k])
+        ++high[k];
+      else
+        inside &= next < 0 || next >= low[k];
+    }
+    return inside;
+  }
+  template <class Pipeline>
+  __device__ __forceinline__ static std::int32_t place(const item<Pipeline>& sample, int axis, std::int32_t i) {
+    return whole(sample.map.offset[axis] + scaled(sample.map.linear[axis][axis], i));
+  }
+};
+
+// What has been seen of the values that would be mixed.
+struct seen_of_mixture {
+  std::uint32_t largest = 0;
+  std::int32_t least = 0;
+
+  __device__ __forceinline__ void look(float v) {
+    const std::uint32_t bits = float_bits(v);
+    largest = max(largest, bits & 0x7fffffffu);
+    least = min(least, static_cast<std::int32_t>(bits));  // -0 is the least of all
+  }
+  __device__ __forceinline__ bool is_copied() const {
+    return largest < least_magnitude_mixed && least != static_cast<std::int32_t>(0x80000000u);
+  }
+};
+
+// use(voxel, z) for those of a column, which lie `step` apart from `p` on; several are read before the first is used.
+template <class T, class Use>
+__device__ __forceinline__ void each_in_column(const T* p, std::int64_t step, std::int32_t z0, std::int32_t z1,
+                                               const Use& use) {
+  constexpr int ahead = 4;
+  std::int32_t z = z0;
+#pragma unroll 1
+  for (; z + ahead <= z1; z += ahead) {
+    T read[ahead];
+    SUTURE_UNROLL
+    for (int i = 0; i < ahead; ++i, p += step) read[i] = *p;
+    SUTURE_UNROLL
+    for (int i = 0; i < ahead; ++i) use(read[i], z + i);
+  }
+#pragma unroll 1
+  for (; z < z1; ++z, p += step) use(*p, z);
+}
+
+// Makes the voxels of a thread; true if the whole tile was copied. By all threads of a block.
+template <bool WithLabels, class Evaluator>
+__device__ __forceinline__ bool copy_tile(const Evaluator& evaluate, const typename Evaluator::record_type& r,
+                                          std::int32_t number, const column_of_thread& column,
+                                          const normals_ahead* ahead) {
+  using P = typename Evaluator::pipeline_type;
+  const std::int32_t z0 = column.z0, z1 = column.z1, y = column.y, x = column.x;
+  copied_box box;
+  if (z1 - z0 < 2 || !box.set(r.sample, r.in[0], column)) return false;  // a plane is sooner made one by one
+  seen_of_mixture seen;
+  const auto one = [&]<std::size_t B>() {
+    using binding_type = typename Evaluator::template binding_type<B>;
+    using pair = typename Evaluator::template pair<B>;
+    using In = typename binding_type::input;
+    const source_tensor& s = r.in[B];
+    const target_tensor& out = r.out[B];
+    const auto place = [&](std::int32_t vz, std::int32_t vy, std::int32_t vx) {
+      return vz * s.stride[0] + vy * s.stride[1] + vx * s.stride[2];
+    };
+    const auto place_of_first = [&](int plane) {
+      return place(plane < 0 ? copied_box::place(r.sample, 0, z0) : plane, copied_box::place(r.sample, 1, y),
+                   copied_box::place(r.sample, 2, x));
+    };
+    const std::int32_t first = Evaluator::template first_channel<B>(ahead);
+    const std::int32_t end = first + Evaluator::template channel_count<B>(r, ahead);
+    if constexpr (!binding_type::is_label && (!std::is_integral_v<In> || P::taps::size != 0)) {
+      // Neighbours of those at the rim.
+      const auto thread = static_cast<std::int32_t>(threadIdx.x);
+      for (std::int32_t channel = first; channel < end; ++channel) {
+        const In* const from = pair::start(s, channel);
+        const auto look = [&](std::int64_t at) {
+          seen.look(apply(r.sample.taps, storage<In>::load(from[at]), voxel{}));
+        };
+        if (column.inside) look(place_of_first(box.high[0]));
+        if (const std::int32_t vx = box.low[2] + (thread & 31); vx < box.high[2])
+          for (std::int32_t vz = box.low[0] + (thread >> 5); vz <= box.high[0]; vz += 8)
+            look(place(vz, box.high[1], vx));
+        if (const std::int32_t vy = box.low[1] + (thread & 15); vy <= box.high[1])
+          for (std::int32_t vz = box.low[0] + (thread >> 4); vz <= box.high[0]; vz += 16)
+            look(place(vz, vy, box.high[2]));
+      }
+    }
+    if (!column.inside) return;
+    const std::int64_t step = r.sample.map.linear[0][0] >> 63 == 0 ? s.stride[0] : -s.stride[0];
+    const std::int64_t to_step = out.stride[0];
+    const In* from = pair::start(s, first) + place_of_first(-1);
+    auto* to = in_global_memory(static_cast<typename pair::unit*>(out.data)) + z0 * out.stride[0] + y * out.stride[1] +
+               x * out.stride[2] + first * out.channel_stride;
+    for (std::int32_t channel = first; channel < end; ++channel, from += s.channel_stride, to += out.channel_stride) {
+      auto* q = to;
+      each_in_column(from, step, z0, z1, [&](In raw, std::int32_t z) {
+        if constexpr (!binding_type::is_label) {
+          const float v = apply(r.sample.taps, storage<In>::load(raw), voxel{});
+          if constexpr (!std::is_integral_v<In> || P::taps::size != 0) seen.look(v);
+          Evaluator::template store<B>(r, q, pair::finished(r.sample, v, number, channel, z, y, x, ahead));
+        } else if constexpr (binding_type::converts || binding_type::has_levels) {
+          evaluate.template store_label<B>(r, std::int32_t{raw}, channel, z, y, x);
+        } else {
+          *q = raw;
+        }
+        q += to_step;
+      });
+    }
+  };
+  const auto in_order = [&]<std::size_t B>() {
+    if constexpr (WithLabels || !Evaluator::template binding_type<B>::is_label) one.template operator()<B>();
+  };
+  [&]<std::size_t... B>(std::index_sequence<B...>) { (in_order.template operator()<B>(), ...); }
+  (std::make_index_sequence<Evaluator::pairs>{});
+  return !__syncthreads_or(seen.is_copied() ? 0 : 1);
+}
+
+}  // namespace suture::detail
