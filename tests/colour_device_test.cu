@@ -235,6 +235,81 @@ TEST(colour_of_planes_device, leaves_the_bits_of_the_cpu_at_every_width) {
     }
 }
 
+// Pixels of a turned source, four of a row at once: where all their taps lie inside, about its borders and far outside,
+// of every layout, in planes and volumes.
+template <class Border>
+class colour_between_pixels_device : public testing::Test {};
+using borders = testing::Types<constant, edge, reflect, mirror, wrap>;
+TYPED_TEST_SUITE(colour_between_pixels_device, borders);
+
+template <class Border, class T, class Turn>
+void expect_same_turned(const char* what, const grid& g, const Turn& turn, bool interleaved, std::int64_t padding = 0) {
+  SCOPED_TRACE(testing::Message() << what << ", interleaved " << interleaved << ", padding " << padding);
+  view<const T> host{nullptr, g, {}, 3, 1};
+  const std::int64_t between = interleaved ? 3 + padding : 1 + padding;
+  const std::int64_t row = g.extents[2] * between + padding, plane = g.extents[1] * row;
+  host.stride = {plane, row, between};
+  if (!interleaved) host.channel_stride = g.extents[0] * plane + 5;
+  std::vector<T> pixels(static_cast<std::size_t>(g.extents[0] * plane + 2 * host.channel_stride + 8));
+  std::mt19937 random(11);
+  for (T& v : pixels) v = static_cast<T>(random() % 256);
+  const device_array<T> device_pixels(pixels);
+  view<const T> device = host;
+  host.data = pixels.data() + 1;
+  device.data = device_pixels.data() + 1;
+  const std::uint64_t ids[] = {3};
+  const settings how{.seed = 5, .sample_ids = ids};
+  const auto compare = [&](const auto& on_host, const auto& on_device) {
+    const auto planned = plan(on_host, std::vector{g}, how);
+    const grid made = planned.output_grid(0);
+    const auto n = static_cast<std::size_t>(3 * made.voxels());
+    std::vector<float> expected(n);
+    const device_array<float> found(n);
+    run(cpu{}, planned, image(host, contiguous(expected.data(), made, 3)));
+    support::device_executor::run(plan(on_device, std::vector{g}, how),
+                                  image(device, contiguous(found.data(), made, 3)));
+    EXPECT_EQ(std::memcmp(found.values().data(), expected.data(), n * sizeof(float)), 0);
+  };
+  Border border{};
+  if constexpr (Border::has_value) border.value = 245;
+  const auto turned = turn | sampling<linear, Border>{.border = border};
+  compare(turned | random_hed_jitter{}, turned | random_hed_jitter{});
+  stain_basis fitted;
+  fit(cpu{}, fit_macenko{.least_pixels = 2}, host, everything{}, std::span(&fitted, 1));
+  for (const std::uint32_t unchanged : {0u, 1u}) {
+    fitted.unchanged = unchanged;
+    const device_array<stain_basis> device_fitted(std::vector{fitted});
+    const auto chain = [&](const stain_basis* b) {
+      return turned | macenko::standard.normalize(b) | random_hed_jitter{};
+    };
+    compare(chain(&fitted), chain(device_fitted.data()));
+  }
+}
+
+TYPED_TEST(colour_between_pixels_device, leaves_the_bits_of_the_cpu) {
+  using level = std::uint8_t;
+  const grid plane{.extents = {1, 53, 150}}, volume{.extents = {3, 20, 70}}, large{.extents = {1, 400, 400}};
+  const affine turn{.rotate_deg = {20, 0, 0}};
+  for (const bool interleaved : {true, false}) {
+    for (const double angle : {0., 20., 90., 180., 231.})
+      expect_same_turned<TypeParam, level>("turned", plane, affine{.rotate_deg = {angle, 0, 0}}, interleaved);
+    for (const double scale : {.01, .3, 3.})
+      expect_same_turned<TypeParam, level>("scaled", plane,
+                                           affine{.rotate_deg = {20, 0, 0}, .scale = {1, scale, scale}}, interleaved);
+    if constexpr (std::is_same_v<TypeParam, reflect>) {
+      for (const double step : {62., 90.})  // of places in a row: up to 64 are counted from the first
+        expect_same_turned<TypeParam, level>(
+            "steps", large, affine{.scale = {1, 1 / step, 1 / step}} | center_crop{{1, 4, 4}}, interleaved);
+      expect_same_turned<TypeParam, float>("float", plane, turn, interleaved);
+    }
+    expect_same_turned<TypeParam, level>("rows apart", plane, turn, interleaved, 2);
+    expect_same_turned<TypeParam, level>("volume", volume, affine{.rotate_deg = {20, 10, 5}}, interleaved);
+    expect_same_turned<TypeParam, level>("planes of a volume", volume, turn, interleaved);
+  }
+  expect_same_turned<TypeParam, level>("a row", {.extents = {1, 1, 6}}, turn, true);
+  expect_same_turned<TypeParam, level>("a column", {.extents = {1, 6, 1}}, turn, true);
+}
+
 TEST(colour_fit_device, does_not_show_the_batch_in_its_launches) {
   const device_array<float> values(3 * 5 * 70);
   for (const std::size_t samples : {1, 2, 100}) {

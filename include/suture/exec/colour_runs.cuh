@@ -6,6 +6,7 @@
 #include "../core/evaluator.hpp"
 #include "lanes.hpp"
 #include "level_table.hpp"
+#include "turned_pixels.cuh"
 
 namespace suture::detail {
 
@@ -59,6 +60,15 @@ __device__ __forceinline__ void along_run(const item<Pipeline>& sample, std::int
   }
 }
 
+// Whether what the pixels of a sample share is worked out by the first functor, once for a block.
+template <class Pipeline>
+constexpr bool first_has_tiles() {
+  if constexpr (Pipeline::outputs::size > 0)
+    return begins_with_levels<std::remove_cvref_t<decltype(get<0>(std::declval<const typename Pipeline::outputs&>()))>>;
+  else
+    return false;
+}
+
 // The runs of one bound pair.
 template <std::size_t B, class Evaluator>
 struct colour_runs {
@@ -69,12 +79,23 @@ struct colour_runs {
   using Out = typename pair::Out;
   static constexpr int size = run_of<In>::size;
   static constexpr bool looks_up = first_begins_with_levels<pipeline, In>();
+  static constexpr bool shares_tiles = pipeline::has_geometry && first_has_tiles<pipeline>();
+  static constexpr bool between_two =
+      pipeline::has_geometry && !pipeline::prefiltered && std::is_same_v<typename pipeline::interpolation_type, linear>;
 
   const record& r;
   const source_tensor& in = r.in[B];
   const target_tensor& out = r.out[B];
   std::int32_t number;
   bool reads_whole = in_whole_runs<In>(in), writes_whole = in_whole_runs<Out>(out);
+  std::int32_t pixel_step = between_two ? step_of_pixels() : 0;
+
+  // Elements between pixels side by side in a plane that stays one, whose taps then are at places known ahead; or 0.
+  __device__ __forceinline__ std::int32_t step_of_pixels() const {
+    const fixed_map& map = r.sample.map;
+    if (!r.sample.planar || !is_place_step(map.linear[1][2]) || !is_place_step(map.linear[2][2])) return 0;
+    return in.stride[2] == 3 && in.channel_stride == 1 ? 3 : in.stride[2] == 1 ? 1 : 0;
+  }
 
   __device__ __forceinline__ void read(std::int32_t z, std::int32_t y, std::int32_t x, run_of<In> (&to)[3]) const {
     const std::int32_t count = r.sample.extents[2] - x;
@@ -93,11 +114,31 @@ struct colour_runs {
     }
   }
 
-  // The pixels there of a source that is turned.
-  __device__ __forceinline__ void sample(std::int32_t z, std::int32_t y, std::int32_t x,
+  // The pixels there of a source that is turned, for those lanes of a warp.
+  __device__ __forceinline__ void sample(unsigned lanes, std::int32_t z, std::int32_t y, std::int32_t x,
                                          const typename pipeline::border_type& border, float (&v)[3][size]) const {
+    if constexpr (between_two)
+      if (pixel_step != 0) {
+        std::uint64_t place[2], to_next[2];
+        bool all = true;
+        SUTURE_UNROLL
+        for (int k = 0; k < 2; ++k) {
+          place[k] = along(r.sample.map, k + 1, 0, y, x);
+          to_next[k] = r.sample.map.linear[k + 1][2];
+          const std::int32_t pairs = in.extents[k + 1] - 1;
+          all = all & begins_pair(place[k], pairs) & begins_pair(place[k] + (size - 1) * to_next[k], pairs);
+        }
+        if (__all_sync(lanes, all)) {
+          pixels_inside<In>(in, pixel_step, place[0], place[1], to_next[0], to_next[1], v);
+          return;
+        }
+      }
     along_run(r.sample, z, y, x, [&](int, const coordinate(&place)[3]) {
-      const rgb made = pair::sampled(r.sample, in, nullptr, place, number, 0, border);
+      rgb made;
+      if constexpr (between_two)
+        made = pixel_between<typename pipeline::border_type, In>(in, place, r.sample.planar, border);
+      else
+        made = pair::sampled(r.sample, in, nullptr, place, number, 0, border);
       SUTURE_UNROLL
       for (int c = 0; c < 3; ++c) {  // each takes the place of the one before: no element by number
         SUTURE_UNROLL
@@ -117,7 +158,9 @@ struct colour_runs {
       SUTURE_UNROLL
       for (int i = 0; i < size; ++i) made.at[i] = stored<Out>(v[c][i]);
       if (writes_whole && count >= size) {
-        *reinterpret_cast<run_of<Out>*>(to) = made;
+        using piece =
+            std::conditional_t<sizeof(made) == 4, std::uint32_t, std::conditional_t<sizeof(made) == 8, uint2, uint4>>;
+        *reinterpret_cast<piece*>(to) = __builtin_bit_cast(piece, made);
       } else {
         SUTURE_UNROLL
         for (int i = 0; i < size; ++i)
@@ -170,10 +213,13 @@ __device__ __forceinline__ void make_colour_runs(const Evaluator& evaluate, cons
   const runs all{.r = r, .number = number};
   const auto each = [&](const auto& make) {
 #pragma unroll 1
-    for (std::int32_t row = 0; row < rows; ++row, y += step)
-      if (x < r.sample.extents[2] && y < r.sample.extents[1])
+    for (std::int32_t row = 0; row < rows; ++row, y += step) {
+      const bool here = x < r.sample.extents[2] && y < r.sample.extents[1];
+      const unsigned lanes = runs::between_two ? __ballot_sync(0xffffffff, here) : 0;
+      if (here)
 #pragma unroll 1
-        for (std::int32_t z = z0; z < z1; ++z) make(z);
+        for (std::int32_t z = z0; z < z1; ++z) make(z, lanes);
+    }
   };
   const auto finish = [&]<std::size_t First>(std::integral_constant<std::size_t, First>, std::int32_t z,
                                              float(&v)[3][runs::size]) {
@@ -181,10 +227,25 @@ __device__ __forceinline__ void make_colour_runs(const Evaluator& evaluate, cons
         r.sample.outputs, v, [&](int i) { return voxel_at(r.sample.extents, number, 0, z, y, x + i); },
         [&](const auto& made) { all.write(z, y, x, made); });
   };
-  if constexpr (Evaluator::pipeline_type::has_geometry) {
-    each([&](std::int32_t z) {
+  using pipeline = typename Evaluator::pipeline_type;
+  if constexpr (runs::shares_tiles) {
+    const auto& first = get<0>(r.sample.outputs);
+    using tile_type = decltype(first.tile_of(number));
+    __shared__ alignas(16) unsigned char bytes[sizeof(tile_type)];
+    if (threadIdx.x == 0) *reinterpret_cast<tile_type*>(bytes) = first.tile_of(number);
+    __syncthreads();
+    each([&](std::int32_t z, unsigned lanes) {
       float v[3][runs::size] = {};
-      all.sample(z, y, x, evaluate.rule.border, v);
+      all.sample(lanes, z, y, x, evaluate.rule.border, v);
+      tile_type tile = *reinterpret_cast<const tile_type*>(bytes);
+      tile.how = &first;  // which the compiler knows then
+      tile.apply(v);
+      finish(std::integral_constant<std::size_t, 1>{}, z, v);
+    });
+  } else if constexpr (pipeline::has_geometry) {
+    each([&](std::int32_t z, unsigned lanes) {
+      float v[3][runs::size] = {};
+      all.sample(lanes, z, y, x, evaluate.rule.border, v);
       finish(std::integral_constant<std::size_t, 0>{}, z, v);
     });
   } else if constexpr (runs::looks_up) {
@@ -192,7 +253,7 @@ __device__ __forceinline__ void make_colour_runs(const Evaluator& evaluate, cons
     __shared__ float table[256];
     table[threadIdx.x] = tile.level(static_cast<float>(threadIdx.x));
     __syncthreads();
-    each([&](std::int32_t z) {
+    each([&](std::int32_t z, unsigned) {
       run_of<In> read[3];
       all.read(z, y, x, read);
       float v[3][runs::size];
@@ -203,7 +264,7 @@ __device__ __forceinline__ void make_colour_runs(const Evaluator& evaluate, cons
       finish(std::integral_constant<std::size_t, 1>{}, z, v);
     });
   } else {
-    each([&](std::int32_t z) {
+    each([&](std::int32_t z, unsigned) {
       run_of<In> read[3];
       all.read(z, y, x, read);
       float v[3][runs::size];

@@ -184,6 +184,11 @@ template <class Evaluator>
 inline constexpr bool makes_rows = Evaluator::pipeline_type::is_colour && (!Evaluator::pipeline_type::has_geometry ||
                                                                            Evaluator::pipeline_type::taps::size == 0);
 
+// Lanes of a warp along x, the others along y. Where runs are turned, more of the warps whose square is closer to one
+// stay inside the source.
+template <class Evaluator>
+inline constexpr int warp_x = in_colour_runs<Evaluator>&& Evaluator::pipeline_type::has_geometry ? 8 : 16;
+
 // The voxels of a thread.
 template <bool WithLabels, class Evaluator>
 __device__ __forceinline__ void make_column(const Evaluator& evaluate, const typename Evaluator::record_type& r,
@@ -226,7 +231,7 @@ __device__ __forceinline__ bool made_as_copy(const Evaluator& evaluate, const ty
 template <bool WithLabels, class Evaluator>
 __device__ __forceinline__ void make_tile(const Evaluator& evaluate, const typename Evaluator::record_type& r,
                                           std::int32_t number, const tile_counts& tiles) {
-  auto at = column_of_thread::in_tile<colour_run<Evaluator>>(tiles, r.sample.extents);
+  auto at = column_of_thread::in_tile<colour_run<Evaluator>, warp_x<Evaluator>>(tiles, r.sample.extents);
   if constexpr (Evaluator::normals > 0) {
     __shared__ room_for_normals<Evaluator::normals> room;
     static_assert(sizeof(room) <= bytes_ahead<Evaluator::normals>);

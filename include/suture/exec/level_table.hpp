@@ -11,11 +11,14 @@
 namespace suture::detail {
 
 // Colour functors that begin with a function of each channel alone, of which 8-bit images make a table once for many
-// pixels: what the pixels of a sample share, tile_of(item), has level(x) for that, and finish(pixels) for the rest.
+// pixels: what the pixels of a sample share, tile_of(item), has level(x) for that, finish(pixels) for the rest, and
+// apply(pixels) for both. It points to the functor by `how`.
 template <class F>
 concept begins_with_levels = requires(const F& f, float (&pixels)[3][1], std::int32_t item) {
   { f.tile_of(item).level(0.0f) } -> std::same_as<float>;
   f.tile_of(item).finish(pixels);
+  f.tile_of(item).apply(pixels);
+  { f.tile_of(item).how } -> std::convertible_to<const F*>;
 };
 
 template <class Pipeline, class In>

@@ -28,8 +28,8 @@ struct column_of_thread {
   bool inside;
   std::int32_t tile_y0, tile_x0;  // where the tile begins
 
-  // Run: how many neighbours along x a thread makes.
-  template <int Run>
+  // Run: how many neighbours along x a thread makes. Wide: lanes of a warp along x, the others along y.
+  template <int Run, int Wide = 16>
   __device__ __forceinline__ static column_of_thread in_tile(const tile_counts& tiles,
                                                              const std::int32_t (&extents)[3]) {
     const std::uint32_t row = tiles.by_x(blockIdx.x), layer = tiles.by_y(row);
@@ -40,8 +40,9 @@ struct column_of_thread {
     column_of_thread c;
     c.tile_x0 = tile_of_row * tile_x * Run;
     c.tile_y0 = row_of_layer * (tiles.rows * tile_y);
-    c.x = c.tile_x0 + ((warp & 1) * 16 + (lane & 15)) * Run;
-    c.y = c.tile_y0 + (warp >> 1) * 2 + (lane >> 4);
+    constexpr std::int32_t across = tile_x / Wide;
+    c.x = c.tile_x0 + (warp % across * Wide + lane % Wide) * Run;
+    c.y = c.tile_y0 + warp / across * (32 / Wide) + lane / Wide;
     c.inside = c.x < extents[2] && c.y < extents[1];
     c.z0 = static_cast<std::int32_t>(layer) * tiles.depth;
     c.z1 = min(c.z0 + tiles.depth, extents[0]);

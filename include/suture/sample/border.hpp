@@ -46,7 +46,9 @@ struct reflect {
   static constexpr bool has_value = false;
   static constexpr int prefilter_padding = 0;
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) {
-    if (inside(i, n)) return i;
+    const std::int32_t up = i ^ (i >> 31), behind = up - n;  // -1 is at 0
+    const std::int32_t near = behind < 0 ? up : n - 1 - behind;
+    if (near >= 0) return near;  // no further away than 2 n: without a division
     const std::int32_t m = floor_modulo(i, 2 * n);
     return m < n ? m : 2 * n - 1 - m;
   }
@@ -56,7 +58,9 @@ struct mirror {
   static constexpr bool has_value = false;
   static constexpr int prefilter_padding = 0;
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) {
-    if (inside(i, n)) return i;
+    const std::int32_t up = i < 0 ? -i : i, behind = up - n;
+    const std::int32_t near = behind < 0 ? up : n - 2 - behind;
+    if (near >= 0) return near;
     if (n == 1) return 0;
     const std::int32_t m = floor_modulo(i, 2 * n - 2);
     return m < n ? m : 2 * n - 2 - m;

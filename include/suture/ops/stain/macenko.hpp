@@ -47,8 +47,8 @@ struct macenko_normalize {
       return left.on();
     }
 
-    // What the pixels of a tile share: `level` does what a channel takes alone, `finish` the rest, of pixels side by
-    // side.
+    // What the pixels of a tile share: `level` does what a channel takes alone, `finish` the rest and `apply` all of
+    // it, of pixels side by side.
     struct tile {
       const functor* how;
       const stain_basis* basis;
@@ -63,10 +63,36 @@ struct macenko_normalize {
       // Not a number stays.
       SUTURE_FN float level(float x) const { return unchanged != 0 ? kept(x) : density(x); }
       SUTURE_FN float density(float x) const { return map.density(fma(x, to_255, 0.0f)); }
-      SUTURE_FN float kept(float x) const {
-        if (!how->left.on()) return x;
-        const float share = math::detail::clamp_number(fma(x, how->left.inverse_white, 0.0f), 0x1p-126f, 1.0f);
-        return math::detail::at_least(math::detail::short_log2(share), how->left.least);
+      SUTURE_FN float kept(float x) const { return how->left.on() ? as_power(x, how->left) : x; }
+
+      // All of it.
+      template <int N>
+      SUTURE_FN void apply(float (&v)[3][N]) const {
+        if (unchanged != 0) {
+          const detail::power_range range = how->left;
+          if (range.on())
+            for (auto& channel : v)
+              for (float& x : channel) x = as_power(x, range);
+          return;
+        }
+        if (to_255 != 1.0f)
+          for (auto& channel : v) {
+            SUTURE_LANES
+            for (float& x : channel) x = fma(x, to_255, 0.0f);
+          }
+        for (auto& channel : v) {
+          SUTURE_LANES
+          for (float& x : channel) x = map.bounded(x);
+          SUTURE_LANES
+          for (float& x : channel) x = map.density_of_bounded(x);
+        }
+        const tile t = *this;  // of what follows one copy will do, there are registers for it
+        t.colour(v, [&](float(&h)[N], float(&e)[N]) {
+          if (t.unmixing.penalised == 0)
+            t.template unmix<false>(v, h, e);
+          else
+            t.template unmix<true>(v, h, e);
+        });
       }
 
       template <int N>
@@ -74,23 +100,32 @@ struct macenko_normalize {
         if (unchanged != 0) return;
         const tile t = *this;  // stores to the pixels cannot be stores to a copy
         if (t.unmixing.penalised == 0)
-          t.colour<false>(v);
+          t.colour(v, [&](float(&h)[N], float(&e)[N]) { t.template unmix<false>(v, h, e); });
         else
-          t.colour<true>(v);
+          t.colour(v, [&](float(&h)[N], float(&e)[N]) { t.template unmix<true>(v, h, e); });
       }
 
     private:
+      SUTURE_FN static float as_power(float x, const detail::power_range& range) {
+        const float share = math::detail::clamp_number(fma(x, range.inverse_white, 0.0f), 0x1p-126f, 1.0f);
+        return math::detail::at_least(math::detail::short_log2(share), range.least);
+      }
+      // Few tiles are penalised: no registers for what these alone need.
       template <bool Penalised, int N>
-      SUTURE_FN void colour(float (&v)[3][N]) const {
-        // Few tiles are penalised: no registers for what these alone need.
+      SUTURE_FN void unmix(const float (&v)[3][N], float (&h)[N], float (&e)[N]) const {
         const detail::stain_unmixing mixing = Penalised ? basis->unmixing : unmixing;
-        float h[N], e[N];
         SUTURE_LANES
         for (int l = 0; l < N; ++l) {
           const detail::stain_unmixing::pair p = mixing.mixture<Penalised>(v[0][l], v[1][l], v[2][l]);
           h[l] = p.c[0];
           e[l] = p.c[1];
         }
+      }
+      // `mix` fills in the concentrations.
+      template <int N, class Mix>
+      SUTURE_FN void colour(float (&v)[3][N], const Mix& mix) const {
+        float h[N], e[N];
+        mix(h, e);
         for (int c = 0; c < 3; ++c) {
           SUTURE_LANES
           for (int l = 0; l < N; ++l) {
@@ -154,20 +189,7 @@ struct macenko_normalize {
     // Pixels side by side, all of one item.
     template <int N>
     SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t item) const {
-      const tile t = tile_of(item);
-      if (t.unchanged != 0) {
-        if (left.on())
-          for (auto& channel : v)
-            for (float& x : channel) x = t.kept(x);
-        return;
-      }
-      for (auto& channel : v) {
-        SUTURE_LANES
-        for (float& x : channel) x = t.map.bounded(fma(x, t.to_255, 0.0f));
-        SUTURE_LANES
-        for (float& x : channel) x = t.map.density_of_bounded(x);
-      }
-      t.finish(v);
+      tile_of(item).apply(v);
     }
   };
 

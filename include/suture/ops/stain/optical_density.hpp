@@ -53,13 +53,25 @@ struct density_map {
   SUTURE_FN float density(float intensity) const { return density_of_bounded(bounded(intensity)); }
   SUTURE_FN float bounded(float intensity) const {
     const float sum = intensity + added;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    float result;  // low is above 0, whose sign this leaves open
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(sum), "f"(low));
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(result), "f"(high));
+    return result;
+#else
     const float lifted = sum < low ? low : sum;  // a minimum and a maximum of the processor
     return lifted > high ? high : lifted;
+#endif
   }
   SUTURE_FN float density_of_bounded(float bounded) const {
     constexpr float ln_2 = 0x1.62e430p-1f;
     const float od = fma(math::detail::short_log2(fma(bounded, inverse_white, 0.0f)), -ln_2, 0.0f);
-    return fma(bounded, 0.0f, od > floor ? od : floor);
+#if defined(__CUDA_ARCH__)
+    const float least = fmaxf(od, floor);  // the sign of zero is lost below
+#else
+    const float least = od > floor ? od : floor;
+#endif
+    return fma(bounded, 0.0f, least);
   }
 };
 
