@@ -54,7 +54,7 @@ ROWS = {
     "window + cast 800x512x512": ((0.95,) * 3, 4 * WHOLE, [one(WHOLE, 4, 25.5, 2)]),
     "Macenko apply + HED jitter, 256 tiles of 512^2": ((0.90,) * 3, 9 * TILES, [one(TILES, 9, 148, 17)]),
     "Macenko fit + apply + jitter + warp, 256 tiles": ((None, "650 us", None), 12 * TILES,
-                                                       [one(TILES, 3, 433, 68), one(TILES, 9, 366, 40)]),
+                                                       [one(TILES, 3, 135, 14), one(TILES, 9, 313, 22)]),
     "nnU-Net 2 x 128^3, mean over draws": (("100 us", "60 us", "60 us"), 8 * PATCHES,
                                            stages(0.2 * 2 * 0.78 + 0.8 * 0.28,
                                                   (10, 172, 14), (2.6, 51, 6), (3.8, 55, 5), (0.8, 28, 2),
