@@ -259,6 +259,14 @@ SUTURE_FN void corner_labels(const coordinate (&c)[3], const T* data, const std:
         !Border::has_value || about.has(i >> 2, (i >> 1) & 1, i & 1) ? about.at(i >> 2, (i >> 1) & 1, i & 1) : outside;
 }
 
+template <class T, int Count>
+SUTURE_FN bool are_alike(const T (&labels)[Count]) {
+  T differences = 0;
+  SUTURE_UNROLL
+  for (int i = 1; i < Count; ++i) differences = static_cast<T>(differences | (labels[i] ^ labels[0]));
+  return differences == 0;
+}
+
 // The label with the largest sum among eight linear corner weights; ties go to the lowest label. `low` and `high` are
 // the lowest and the highest of them.
 template <class T>
@@ -293,6 +301,7 @@ SUTURE_FN T vote_label(const T (&labels)[8], T low, T high, const float (&t)[3])
 
 template <class T>
 SUTURE_FN T vote_label(const T (&labels)[8], const float (&t)[3]) {
+  if (are_alike(labels)) return labels[0];
   T low = labels[0], high = labels[0];
   SUTURE_UNROLL
   for (int i = 1; i < 8; ++i) {
@@ -306,9 +315,6 @@ template <class Labels, class Border, class T>
 SUTURE_FN T sample_label(const coordinate (&c)[3], const T* data, const std::int64_t (&stride)[3],
                          const std::int32_t (&n)[3], const std::int32_t (&pairs)[3], T outside) {
   if constexpr (std::is_same_v<Labels, vote>) {
-    // At the centre of a voxel it has all the weight.
-    if ((c[0].fraction == 0.0f) & (c[1].fraction == 0.0f) & (c[2].fraction == 0.0f))
-      return pick_label<nearest, Border>(c, data, stride, n, outside);
     T labels[8];
     corner_labels<Border>(c, data, stride, n, pairs, outside, labels);
     return vote_label(labels, {c[0].fraction, c[1].fraction, c[2].fraction});
