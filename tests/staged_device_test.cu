@@ -2,6 +2,10 @@
 // Pipelines of several stages on the device: what they launch, how they replay, and what they hand to a user's kernel.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <functional>
+#include <limits>
+
 #include "digest/host.hpp"
 #include "support/device_array.cuh"
 #include "support/launches.cuh"
@@ -198,6 +202,103 @@ TEST(staged, a_graph_serves_other_voxels_of_one_plan) {
     }
     check_cuda(cudaDeviceSynchronize(), "voxels");
   }
+}
+
+// y = sixteen bits of what is known of the patch; which of them depends on the place along x.
+struct moments_seen {
+  static constexpr std::string_view name = "moments_seen";
+
+  struct functor {
+    struct with_moments {
+      moments seen;
+      SUTURE_FN float operator()(float, const voxel& at = {}) const {
+        const int which = at.x % 24;
+        const double parts[4] = {seen.mean, seen.standard_deviation, seen.minimum, seen.maximum};
+        const std::uint64_t bits = which < 16   ? bit_cast<std::uint64_t>(parts[which / 4])
+                                   : which < 20 ? seen.tally.count
+                                                : seen.tally.excluded;
+        return static_cast<float>(bits >> (16 * (which % 4)) & 0xffff);
+      }
+    };
+    SUTURE_FN bool active(std::int32_t) const { return true; }
+    SUTURE_FN with_moments with(const moments& patch, std::int32_t) const { return {patch}; }
+  };
+
+  functor prepare(const site&) const { return {}; }
+};
+
+template <class Chain>
+void expect_same_bits(const Chain& chain, const std::vector<float>& values, const grid& g, const std::string& what) {
+  const device_array<float> on_device(values);
+  const device_array<float> out(values.size());
+  std::vector<float> expected(values.size());
+  const std::vector<std::uint64_t> ids{7};
+  const auto p = plan(chain, std::vector{g}, {.sample_ids = ids});
+  const std::vector from{contiguous<const float>(values.data(), g)},
+      device_from{contiguous<const float>(on_device.data(), g)};
+  const std::vector to{contiguous(expected.data(), g)}, device_to{contiguous(out.data(), g)};
+  const auto on_cuda = image(device_from, device_to);
+  const cuda_workspace workspace(workspace_bytes(p, on_cuda));
+  run(cpu{}, p, image(from, to));
+  run(cuda{nullptr, workspace}, p, on_cuda);
+  check_cuda(cudaDeviceSynchronize(), "test");
+  const auto made = out.values();
+  for (std::size_t i = 0; i < made.size(); ++i)
+    ASSERT_EQ(bit_cast<std::uint32_t>(made[i]), bit_cast<std::uint32_t>(expected[i])) << what << ", voxel " << i;
+}
+
+// Sums that fit a thread's registers and sums that do not, side by side in every way.
+TEST(staged, moments_of_any_values_are_those_of_the_host) {
+  const grid g{.extents = {37, 21, 70}};
+  const auto count = static_cast<std::size_t>(37 * 21 * 70);
+  std::uint32_t state = 1;
+  const auto random = [&] { return state = state * 1664525u + 1013904223u; };
+  const auto unit = [&] { return static_cast<float>(random() >> 8) * 0x1p-23f - 1; };
+  const auto power = [](int exponent) { return std::ldexp(1.0f, exponent); };
+  const std::vector<std::pair<std::string, std::function<float(std::size_t)>>> kinds = {
+      {"normalized", [&](std::size_t) { return unit() + unit() + unit(); }},
+      {"some small", [&](std::size_t i) { return unit() * (i % 97 == 0 ? 1e-9f : 1.0f); }},
+      {"any bits", [&](std::size_t) { return random(), bit_cast<float>(random() ^ random() >> 16); }},
+      {"subnormal", [&](std::size_t) { return unit() * 0x1p-128f; }},
+      {"small", [&](std::size_t) { return unit() * 0x1p-110f; }},
+      {"tiny and ordinary", [&](std::size_t) { return unit() * (random() >> 31 != 0 ? 1.0f : 1e-20f); }},
+      {"huge", [&](std::size_t) { return unit() * 3e38f; }},
+      {"large", [&](std::size_t) { return unit() * 0x1p100f; }},
+      {"growing along z", [&](std::size_t i) { return unit() * power(static_cast<int>(i / (21 * 70)) * 3 - 40); }},
+      {"shrinking along z", [&](std::size_t i) { return unit() * power(40 - static_cast<int>(i / (21 * 70)) * 3); }},
+      {"one of each limit", [&](std::size_t i) { return unit() * power(static_cast<int>(i % 32) * 8 - 120); }},
+      {"zero first", [&](std::size_t i) { return i < count / 2 ? (i % 2 == 0 ? -0.0f : 0.0f) : unit() * 1e-7f; }},
+      {"whole numbers", [&](std::size_t) { return static_cast<float>(static_cast<int>(random() >> 20) - 1024); }},
+      {"at a limit", [&](std::size_t i) { return i % 2 == 0 ? -32.0f : std::nextafter(32.0f, 0.0f); }},
+      {"minus zero", [&](std::size_t) { return -0.0f; }},
+      {"not finite",
+       [&](std::size_t i) { return i % 3 == 0 ? std::numeric_limits<float>::infinity() : std::nanf(""); }},
+      {"some finite", [&](std::size_t i) { return i % 5 != 0 ? -std::numeric_limits<float>::infinity() : unit(); }},
+  };
+  for (const auto& [what, make] : kinds) {
+    std::vector<float> values(count);
+    for (std::size_t i = 0; i < count; ++i) values[i] = make(i);
+    expect_same_bits(crop_or_pad{g.extents} | moments_seen{}, values, g, what);
+    expect_same_bits(gaussian_blur{.sigma = 1} | moments_seen{}, values, g, what + ", blurred");
+    expect_same_bits(random_patch_contrast{} | moments_seen{}, values, g, what + ", with contrast");
+  }
+}
+
+// Radii that are written out and those that are not, on every axis.
+TEST(staged, separable_filters_of_any_radius_are_those_of_the_host) {
+  const grid g{.extents = {37, 21, 70}};
+  std::vector<float> values(37 * 21 * 70);
+  std::uint32_t state = 1;
+  for (float& v : values) v = static_cast<float>((state = state * 1664525u + 1013904223u) >> 8) * 0x1p-20f - 7;
+  values[1234] = -0.0f;
+  values[40000] = std::numeric_limits<float>::infinity();
+  const std::vector<axis_values> sigmas = {{0, 0, .7},  {.4, .7, 1}, {1, .4, .7}, {.7, 1, .4}, {1.3, 1.3, 1.3},
+                                           {3, .7, .4}, {.7, 3, 1},  {.4, 1, 3},  {3, 0, 3},   {0, 3, 3}};
+  for (const blur_kernel kernel : {blur_kernel::scipy, blur_kernel::nnunet, blur_kernel::monai})
+    for (const axis_values& sigma : sigmas)
+      expect_same_bits(
+          gaussian_blur{.sigma = sigma, .kernel = kernel} | cast<float>{}, values, g,
+          "sigma " + std::to_string(sigma[0]) + " " + std::to_string(sigma[1]) + " " + std::to_string(sigma[2]));
 }
 
 template <class Evaluator>

@@ -76,6 +76,13 @@
 #define SUTURE_TRY_UNROLL SUTURE_UNROLL
 #endif
 
+// Loops that one thread runs now and then: not unrolled on a device.
+#if defined(__CUDA_ARCH__)
+#define SUTURE_ROLLED _Pragma("unroll 1")
+#else
+#define SUTURE_ROLLED
+#endif
+
 // Loops over pixels side by side: a few in registers on a device, a strip that is vectorised on the host.
 #if defined(__CUDA_ARCH__)
 #define SUTURE_LANES _Pragma("unroll")

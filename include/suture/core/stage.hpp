@@ -281,7 +281,16 @@ struct staging {
         return asked<next>(sample, channel);
     }
   }
-  // Whether any stage changes this channel.
+  // Whether stage K does anything to the voxels that its filter reads.
+  template <int K>
+  SUTURE_FN static bool changes_taps(const item_type& sample, std::int32_t channel) {
+    return any_on<begin<K>, filter<K>>(sample, channel);
+  }
+  // Whether stage K, or any, changes this channel.
+  template <int K>
+  SUTURE_FN static bool changes_at(const item_type& sample, std::int32_t channel) {
+    return any_on<begin<K>, end<K>>(sample, channel);
+  }
   SUTURE_FN static bool changes(const item_type& sample, std::int32_t channel) {
     return any_on<0, conversion>(sample, channel);
   }
@@ -404,7 +413,11 @@ struct tap_reader {
   std::int32_t number, channel;
 
   SUTURE_FN float operator()(std::int32_t z, std::int32_t y, std::int32_t x) const {
-    return apply(taps, from[dense_offset(extents, 0, z, y, x)], voxel_at(extents, number, channel, z, y, x));
+    return tap(from[dense_offset(extents, 0, z, y, x)], z, y, x);
+  }
+  // The same of a value that has been read.
+  SUTURE_FN float tap(float value, std::int32_t z, std::int32_t y, std::int32_t x) const {
+    return apply(taps, value, voxel_at(extents, number, channel, z, y, x));
   }
 };
 
@@ -445,19 +458,26 @@ SUTURE_FN float blended(const F& filter, const Center& center, float sums, std::
     return sums;
 }
 
-// A pair filter at one voxel, between the pairs of each axis.
-template <class Read>
-SUTURE_FN float interpolated(const Read& read, const voxel_pair& z, const voxel_pair& y, const voxel_pair& x) {
+// A pair filter at one voxel: tap(a, b, c) is the first voxel of the pair along z, or where a = 1 the second, and so
+// on.
+template <class Tap>
+SUTURE_FN float interpolated(const Tap& tap, float z, float y, float x) {
   float planes[2];
   SUTURE_UNROLL
   for (int a = 0; a < 2; ++a) {
-    const std::int32_t iz = a == 0 ? z.first : z.second;
-    const float low = read(iz, y.first, x.first), high = read(iz, y.second, x.first);
-    const float first = fma(x.t, read(iz, y.first, x.second) - low, low);
-    const float second = fma(x.t, read(iz, y.second, x.second) - high, high);
-    planes[a] = fma(y.t, second - first, first);
+    const float low = tap(a, 0, 0), high = tap(a, 1, 0);
+    const float first = fma(x, tap(a, 0, 1) - low, low);
+    const float second = fma(x, tap(a, 1, 1) - high, high);
+    planes[a] = fma(y, second - first, first);
   }
-  return fma(z.t, planes[1] - planes[0], planes[0]);
+  return fma(z, planes[1] - planes[0], planes[0]);
+}
+template <class Read>
+SUTURE_FN float interpolated(const Read& read, const voxel_pair& z, const voxel_pair& y, const voxel_pair& x) {
+  const auto tap = [&](int a, int b, int c) {
+    return read(a == 0 ? z.first : z.second, b == 0 ? y.first : y.second, c == 0 ? x.first : x.second);
+  };
+  return interpolated(tap, z.t, y.t, x.t);
 }
 
 // The value of stage K at one voxel. A filter of k-space is never in the last stage, which is all that is asked for

@@ -5,10 +5,10 @@
 
 #include "../core/numeric_cuda.cuh"
 #include "../core/prepare.hpp"
-#include "atomic_sums.cuh"
 #include "check_cuda.cuh"
 #include "fourier.cuh"
 #include "ieee.cuh"
+#include "seen_values.cuh"
 
 namespace suture::detail {
 
@@ -43,62 +43,71 @@ SUTURE_HD std::int64_t stage_tiles(const std::int32_t (&n)[3]) {
          ((n[1] + stage_height - 1) / stage_height) * ((n[0] + depth - 1) / depth);
 }
 
-// What a thread has seen of the values it left.
-struct seen_values {
-  partial_sums sums;
-  std::uint64_t count = 0, excluded = 0;
-  std::uint32_t least_complement = 0, greatest = 0;
-
-  __device__ __forceinline__ void add(float value, patch_sums& block) {
-    if (!counted<float>::finite(value)) {
-      ++excluded;
-      return;
-    }
-    ++count;
-    const std::uint32_t key = counted<float>::key(value);
-    least_complement = max(least_complement, ~key);
-    greatest = max(greatest, key);
-    add_value(sums, value, block.sums);
-  }
-};
-
-// Apart, so that the registers of one thread at the very end are not those of every thread all along.
-__device__ SUTURE_DEVICE_APART void finish_moments(patch_sums* total, moments* result) { *result = moments_of(*total); }
-
-// The values of a block added to those of the channel; the last of `parts` blocks leaves the moments.
-__device__ inline void leave_moments(const seen_values& mine, patch_sums& block, patch_sums& total, std::uint32_t parts,
-                                     moments& result) {
-  block.sums.take(mine.sums);
-  count_up(&block.count, mine.count);
-  count_up(&block.excluded, mine.excluded);
-  if (mine.count != 0) {
-    atomicMax(&block.least_complement, mine.least_complement);
-    atomicMax(&block.greatest, mine.greatest);
-  }
-  __syncthreads();
-  const auto i = static_cast<int>(threadIdx.x);
-  give_sums(total.sums, block.sums);
-  if (i == 0) {
-    count_up(&total.count, block.count);
-    count_up(&total.excluded, block.excluded);
-    atomicMax(&total.least_complement, block.least_complement);
-    atomicMax(&total.greatest, block.greatest);
-  }
-  __threadfence();
-  __syncthreads();
-  if (i != 0 || atomicAdd(&total.parts, 1u) + 1 != parts) return;
-  __threadfence();
-  finish_moments(&total, &result);
+// Plane z of a channel. An address that is made once: compilers would make that of each voxel of all its parts.
+__device__ __forceinline__ const float* plane_at(const float* channel, std::int32_t z, std::int64_t voxels) {
+  const float* plane = channel + z * voxels;
+  asm("" : "+l"(plane));
+  return plane;
 }
 
 // A separable filter over a tile, plane by plane along z.
 struct separable_room {
   static constexpr int diameter = 2 * largest_radius + 1;
-  float weights[3][diameter];
-  float plane[stage_height + 2 * largest_radius][stage_width + 2 * largest_radius];
+  static constexpr int span = stage_width + 2 * largest_radius;  // of the longest axis of a tile
+  alignas(16) float weights[3][diameter + 1];
+  std::int32_t indices[3][span];  // of planes, rows and voxels in a row, the first of them a radius before the tile
+  float plane[(stage_height + 2 * largest_radius) * span];  // rows without gaps
   float rows[stage_height + 2 * largest_radius][stage_width];
   float ring[diameter][stage_threads];
 };
+
+// Sums up to this radius are written out.
+inline constexpr int short_radius = 3;
+
+// sums(R) with the radius as a constant R, 0 for one that is not short.
+template <class Sums>
+__device__ __forceinline__ auto by_radius(std::int32_t radius, const Sums& sums) {
+  return radius == 1   ? sums(std::integral_constant<int, 1>{})
+         : radius == 2 ? sums(std::integral_constant<int, 2>{})
+         : radius == 3 ? sums(std::integral_constant<int, 3>{})
+                       : sums(std::integral_constant<int, 0>{});
+}
+
+// The weights of a short radius, four to a load.
+template <int Radius>
+struct weights_at_hand {
+  float4 fours[(2 * Radius + 4) / 4];
+
+  __device__ __forceinline__ explicit weights_at_hand(const float* weights) {
+    SUTURE_UNROLL
+    for (int i = 0; i < (2 * Radius + 4) / 4; ++i) fours[i] = reinterpret_cast<const float4*>(weights)[i];
+  }
+  __device__ __forceinline__ float operator[](int k) const {
+    const float4& four = fours[k / 4];
+    return k % 4 == 0 ? four.x : k % 4 == 1 ? four.y : k % 4 == 2 ? four.z : four.w;
+  }
+};
+template <>
+struct weights_at_hand<0> {
+  const float* weights;
+
+  __device__ __forceinline__ explicit weights_at_hand(const float* w) : weights(w) {}
+  __device__ __forceinline__ float operator[](int k) const { return weights[k]; }
+};
+
+template <int Radius>
+__device__ __forceinline__ float weighted_sum(const weights_at_hand<Radius>& weights, std::int32_t radius,
+                                              const float* values, std::int32_t step) {
+  float sum = 0;
+  if constexpr (Radius > 0) {
+    SUTURE_UNROLL
+    for (int k = 0; k <= 2 * Radius; ++k) sum = fma(weights[k], values[k * step], sum);
+  } else {
+    SUTURE_ROLLED
+    for (std::int32_t k = 0; k <= 2 * radius; ++k) sum = fma(weights[k], values[k * step], sum);
+  }
+  return sum;
+}
 
 template <class Filter, class Read, class Leave>
 __device__ __forceinline__ void march(separable_room& room, const Filter& filter, std::int32_t channel,
@@ -106,36 +115,96 @@ __device__ __forceinline__ void march(separable_room& room, const Filter& filter
                                       std::int32_t z1, const Read& read, const Leave& leave) {
   const auto thread = static_cast<std::int32_t>(threadIdx.x);
   const std::int32_t lane = thread % stage_width, line = thread / stage_width;
-  if (thread < 3) filter.weights_along(thread, channel, room.weights[thread]);
+  if (thread < 3) {
+    for (int k = 0; k < 2 * short_radius + 2; ++k) room.weights[thread][k] = 0;  // read by fours
+    filter.weights_along(thread, channel, room.weights[thread]);
+  }
   const std::int32_t rz = filter.radius(0, channel), ry = filter.radius(1, channel), rx = filter.radius(2, channel);
-  const std::int32_t width = stage_width + 2 * rx, height = stage_height + 2 * ry, diameter = 2 * rz + 1;
+  const std::int32_t width = stage_width + 2 * rx, height = stage_height + 2 * ry, area = width * height;
+  const std::int32_t planes = z1 - z0 + 2 * rz;
+  static_assert(3 * separable_room::span <= stage_threads);
+  if (const std::int32_t axis = thread / separable_room::span, k = thread % separable_room::span; axis < 3) {
+    const std::int32_t span = axis == 0 ? planes : axis == 1 ? height : width;
+    const std::int32_t first = axis == 0 ? z0 - rz : axis == 1 ? y0 - ry : x0 - rx;
+    if (k < span) room.indices[axis][k] = filter.index(first + k, n[axis]);
+  }
+  __syncthreads();
+  // The first voxels of a plane that a thread reads: where they are in each, -1 outside.
+  constexpr int kept = 3;
+  std::int32_t ys[kept], xs[kept], within[kept];
+  float next[kept] = {};
+  SUTURE_UNROLL
+  for (int k = 0; k < kept; ++k) {
+    const std::int32_t i = thread + k * stage_threads, row = i / width;
+    ys[k] = i < area ? room.indices[1][row] : -1;
+    xs[k] = i < area ? room.indices[2][i - row * width] : -1;
+    within[k] = (ys[k] | xs[k]) < 0 ? -1 : ys[k] * n[2] + xs[k];
+  }
+  const std::int64_t per_plane = static_cast<std::int64_t>(n[1]) * n[2];
+  const auto fetch = [&](std::int32_t p) {
+    const std::int32_t iz = room.indices[0][p];
+    const float* const plane = read.from + iz * per_plane;
+    SUTURE_UNROLL
+    for (int k = 0; k < kept; ++k) {
+      if (iz < 0) next[k] = 0;
+      if (iz >= 0 && within[k] >= 0) next[k] = read.tap(plane[within[k]], iz, ys[k], xs[k]);
+    }
+  };
+
+  const float* const first_row = room.plane + line * width + lane;
+  float* const first_sum = room.rows[0] + thread;
+  const float* const sums_end = room.rows[height];
+  float begun[2 * short_radius] = {};  // sums along z, what ends with the next plane first
   std::int32_t slot = 0;
-  for (std::int32_t z = z0 - rz; z < z1 + rz; ++z) {
-    const std::int32_t iz = filter.index(z, n[0]);
-    __syncthreads();
-    for (std::int32_t i = thread; i < width * height; i += stage_threads) {
-      const std::int32_t iy = filter.index(y0 - ry + i / width, n[1]), ix = filter.index(x0 - rx + i % width, n[2]);
-      room.plane[i / width][i % width] = (iz | iy | ix) < 0 ? 0.0f : read(iz, iy, ix);
+  fetch(0);
+  for (std::int32_t p = 0; p < planes; ++p) {
+    SUTURE_UNROLL
+    for (int k = 0; k < kept; ++k) {
+      const std::int32_t i = thread + k * stage_threads;
+      if (i < area) room.plane[i] = next[k];
+    }
+    SUTURE_ROLLED
+    for (std::int32_t i = thread + kept * stage_threads; i < area; i += stage_threads) {
+      const std::int32_t row = i / width;
+      const std::int32_t iz = room.indices[0][p], iy = room.indices[1][row], ix = room.indices[2][i - row * width];
+      room.plane[i] = (iz | iy | ix) < 0 ? 0.0f : read(iz, iy, ix);
     }
     __syncthreads();
-    for (std::int32_t row = line; row < height; row += stage_height) {
-      float sum = 0;
-      for (std::int32_t c = 0; c <= 2 * rx; ++c) sum = fma(room.weights[2][c], room.plane[row][lane + c], sum);
-      room.rows[row][lane] = sum;
-    }
+    if (p + 1 < planes) fetch(p + 1);
+    by_radius(rx, [&]<int Radius>(std::integral_constant<int, Radius>) {
+      const weights_at_hand<Radius> weights(room.weights[2]);
+      const float* from = first_row;
+      SUTURE_ROLLED
+      for (float* to = first_sum; to < sums_end; to += stage_threads, from += stage_height * width)
+        *to = weighted_sum(weights, rx, from, 1);
+    });
     __syncthreads();
-    float sum = 0;
-    for (std::int32_t b = 0; b <= 2 * ry; ++b) sum = fma(room.weights[1][b], room.rows[line + b][lane], sum);
-    room.ring[slot][thread] = sum;  // read by this thread alone
-    slot = slot + 1 == diameter ? 0 : slot + 1;
-    if (z < z0 + rz) continue;
-    float volume = 0;
-    std::int32_t from = slot;  // the oldest plane
-    for (std::int32_t a = 0; a < diameter; ++a) {
-      volume = fma(room.weights[0][a], room.ring[from][thread], volume);
-      from = from + 1 == diameter ? 0 : from + 1;
-    }
-    leave(z - rz, volume);
+    const float sum = by_radius(ry, [&]<int Radius>(std::integral_constant<int, Radius>) {
+      return weighted_sum(weights_at_hand<Radius>(room.weights[1]), ry, first_sum, stage_width);
+    });
+    const float volume = by_radius(rz, [&]<int Radius>(std::integral_constant<int, Radius>) {
+      const weights_at_hand<Radius> weights(room.weights[0]);
+      float ended = 0;
+      if constexpr (Radius > 0) {
+        constexpr int last = 2 * Radius;
+        ended = fma(weights[last], sum, begun[0]);
+        SUTURE_UNROLL
+        for (int k = 1; k < last; ++k) begun[k - 1] = fma(weights[last - k], sum, begun[k]);
+        begun[last - 1] = fma(weights[0], sum, 0.0f);
+      } else {
+        const std::int32_t diameter = 2 * rz + 1;
+        room.ring[slot][thread] = sum;  // read by this thread alone
+        slot = slot + 1 == diameter ? 0 : slot + 1;
+        std::int32_t from = slot;  // the oldest plane
+        SUTURE_ROLLED
+        for (std::int32_t a = 0; p >= 2 * rz && a < diameter; ++a) {
+          ended = fma(weights[a], room.ring[from][thread], ended);
+          from = from + 1 == diameter ? 0 : from + 1;
+        }
+      }
+      return ended;
+    });
+    if (p >= 2 * rz) leave(z0 + p - 2 * rz, volume);
   }
 }
 
@@ -170,80 +239,109 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
     __syncthreads();
   }
 
-  const std::int32_t across = (n[2] + stage_width - 1) / stage_width, down = (n[1] + stage_height - 1) / stage_height;
-  const auto tile = static_cast<std::int32_t>(blockIdx.x);
-  const std::int32_t x0 = tile % across * stage_width, y0 = tile / across % down * stage_height;
-  const std::int32_t z0 = tile / (across * down) * depth, z1 = min(z0 + depth, n[0]);
-  const std::int32_t x = x0 + static_cast<std::int32_t>(threadIdx.x) % stage_width;
-  const std::int32_t y = y0 + static_cast<std::int32_t>(threadIdx.x) / stage_width;
+  const std::uint32_t across = (static_cast<std::uint32_t>(n[2]) + stage_width - 1) / stage_width;
+  const std::uint32_t down = (static_cast<std::uint32_t>(n[1]) + stage_height - 1) / stage_height;
+  const std::uint32_t row = blockIdx.x / across, layer = row / down;
+  const auto x0 = static_cast<std::int32_t>((blockIdx.x - row * across) * stage_width);
+  const auto y0 = static_cast<std::int32_t>((row - layer * down) * stage_height);
+  const std::int32_t z0 = static_cast<std::int32_t>(layer) * depth, z1 = min(z0 + depth, n[0]);
+  const std::int32_t x = x0 + static_cast<std::int32_t>(threadIdx.x % stage_width);
+  const std::int32_t y = y0 + static_cast<std::int32_t>(threadIdx.x / stage_width);
   const bool mine_to_make = x < n[2] && y < n[1];
-
+  const std::int64_t plane = static_cast<std::int64_t>(n[1]) * n[2];
   const int side = S::template side<K>(sample, channel);
   const float* const from = t.data[side] + dense_offset(n, channel, 0, 0, 0);
-  const auto taps = S::template taps<K>(sample, t, channel);
-  const auto results = S::template results<K>(sample, t, channel);
-  const tap_reader<std::remove_const_t<decltype(taps)>> read{taps, from, n, number, channel};
-  bool filters = false;
-  if constexpr (S::template filters<K> && !spectral_stage<K, P>)
-    filters = S::template on<S::template filter<K>>(sample, channel);
-  // Where the results go, counted in elements of the output, between stages as well.
-  constexpr std::int64_t units = sizeof(float) / sizeof(Out);
-  const std::int64_t plane = static_cast<std::int64_t>(n[1]) * n[2];
-  const target_tensor& out = t.out;
-  Out* to = finishes ? static_cast<Out*>(out.data) + channel * out.channel_stride + z0 * out.stride[0] +
-                           y * out.stride[1] + x * out.stride[2]
-                     : reinterpret_cast<Out*>(t.data[filters ? 1 - side : side] + dense_offset(n, channel, z0, y, x));
-  const std::int64_t step = finishes ? out.stride[0] : plane * units;
-  const auto element = [&]<class R>(R finished) {
-    if constexpr (K + 1 == S::count)
-      return stored<Out>(finished);
-    else
-      return S::template element<Out>(sample, finished);
-  };
-  // Called for each voxel of the column, one after the other.
-  const auto leave = [&](std::int32_t z, float value) {
-    const auto finished = apply(results, value, voxel_at(n, number, channel, z, y, x));
-    if (finishes) {
-      *to = element(finished);
-    } else if constexpr (K + 1 < S::count) {
-      *reinterpret_cast<float*>(to) = finished;
-      if (emits) mine.add(finished, block);
-    }
-    to += step;
-  };
 
-  if constexpr (separable_stage<K, P>) {
-    if (filters) {
-      __shared__ separable_room room;
-      const auto& filter = S::template functor<S::template filter<K>>(sample);
-      march(room, filter, channel, n, x0, y0, z0, z1, read, [&](std::int32_t z, float sums) {
-        if (mine_to_make)
-          leave(z, blended(
-                       filter, [&] { return read(z, y, x); }, sums, channel));
-      });
-    }
-  } else if constexpr (pair_stage<K, P>) {
-    if (filters && mine_to_make) {
-      const auto& filter = S::template functor<S::template filter<K>>(sample);
-      const voxel_pair along_y = filter.pair_at(1, y, n[1], channel), along_x = filter.pair_at(2, x, n[2], channel);
-      for (std::int32_t z = z0; z < z1; ++z)
-        leave(z, interpolated(read, filter.pair_at(0, z, n[0], channel), along_y, along_x));
-    }
-  } else if constexpr (S::template filters<K> && !spectral_stage<K, P>) {
-    if (filters && mine_to_make) {
-      const auto& filter = S::template functor<S::template filter<K>>(sample);
-      for (std::int32_t z = z0; z < z1; ++z) leave(z, filter(read, n, z, y, x, channel));
-    }
+  bool changes = true;
+  if constexpr (S::template leaves_moments<K>) {
+    static_assert(depth <= seen_values::most);
+    changes = !emits || S::template changes_at<K>(sample, channel);
+    if (!changes && mine_to_make) mine.add_column(from + dense_offset(n, 0, z0, y, x), plane, z1 - z0, block);
   }
-  if (!filters && mine_to_make) {
-    const float* voxel = from + dense_offset(n, 0, z0, y, x);
-    for (std::int32_t z = z0; z < z1; ++z, voxel += plane)
-      leave(z, apply(taps, *voxel, voxel_at(n, number, channel, z, y, x)));
+  if (changes) {
+    const auto taps = S::template taps<K>(sample, t, channel);
+    const auto results = S::template results<K>(sample, t, channel);
+    const tap_reader<std::remove_const_t<decltype(taps)>> read{taps, from, n, number, channel};
+    bool filters = false;
+    if constexpr (S::template filters<K> && !spectral_stage<K, P>)
+      filters = S::template on<S::template filter<K>>(sample, channel);
+    // Where the results go, counted in elements of the output, between stages as well.
+    constexpr std::int64_t units = sizeof(float) / sizeof(Out);
+    const target_tensor& out = t.out;
+    Out* to = finishes ? static_cast<Out*>(out.data) + channel * out.channel_stride + z0 * out.stride[0] +
+                             y * out.stride[1] + x * out.stride[2]
+                       : reinterpret_cast<Out*>(t.data[filters ? 1 - side : side] + dense_offset(n, channel, z0, y, x));
+    const std::int64_t step = finishes ? out.stride[0] : plane * units;
+    const auto element = [&]<class R>(R finished) {
+      if constexpr (K + 1 == S::count)
+        return stored<Out>(finished);
+      else
+        return S::template element<Out>(sample, finished);
+    };
+    // Called for each voxel of the column, one after the other.
+    const auto leave = [&](std::int32_t z, float value) {
+      const auto finished = apply(results, value, voxel_at(n, number, channel, z, y, x));
+      if (finishes) {
+        *to = element(finished);
+      } else if constexpr (K + 1 < S::count) {
+        *reinterpret_cast<float*>(to) = finished;
+        if (emits) mine.add(finished, block);
+      }
+      to += step;
+    };
+
+    if constexpr (separable_stage<K, P>) {
+      if (filters) {
+        __shared__ separable_room room;
+        const auto& filter = S::template functor<S::template filter<K>>(sample);
+        march(room, filter, channel, n, x0, y0, z0, z1, read, [&](std::int32_t z, float sums) {
+          if (mine_to_make)
+            leave(z, blended(
+                         filter, [&] { return read(z, y, x); }, sums, channel));
+        });
+      }
+    } else if constexpr (pair_stage<K, P>) {
+      if (filters) {
+        __shared__ voxel_pair pairs_along_z[depth];
+        const auto& filter = S::template functor<S::template filter<K>>(sample);
+        if (const auto i = static_cast<std::int32_t>(threadIdx.x); i < z1 - z0)
+          pairs_along_z[i] = filter.pair_at(0, z0 + i, n[0], channel);
+        __syncthreads();
+        if (mine_to_make) {
+          const voxel_pair along_y = filter.pair_at(1, y, n[1], channel), along_x = filter.pair_at(2, x, n[2], channel);
+          const std::int32_t ys[2] = {along_y.first, along_y.second}, xs[2] = {along_x.first, along_x.second};
+          const std::int32_t within[2][2] = {{ys[0] * n[2] + xs[0], ys[0] * n[2] + xs[1]},
+                                             {ys[1] * n[2] + xs[0], ys[1] * n[2] + xs[1]}};
+          const bool changes_taps = S::template changes_taps<K>(sample, channel);
+          for (std::int32_t z = z0; z < z1; ++z) {
+            const voxel_pair along_z = pairs_along_z[z - z0];
+            const std::int32_t zs[2] = {along_z.first, along_z.second};
+            const float* const planes[2] = {plane_at(from, zs[0], plane), plane_at(from, zs[1], plane)};
+            const auto voxel = [&](int a, int b, int c) { return planes[a][within[b][c]]; };
+            const auto tap = [&](int a, int b, int c) { return read.tap(voxel(a, b, c), zs[a], ys[b], xs[c]); };
+            leave(z, changes_taps ? interpolated(tap, along_z.t, along_y.t, along_x.t)
+                                  : interpolated(voxel, along_z.t, along_y.t, along_x.t));
+          }
+        }
+      }
+    } else if constexpr (S::template filters<K> && !spectral_stage<K, P>) {
+      if (filters && mine_to_make) {
+        const auto& filter = S::template functor<S::template filter<K>>(sample);
+        for (std::int32_t z = z0; z < z1; ++z) leave(z, filter(read, n, z, y, x, channel));
+      }
+    }
+    if (!filters && mine_to_make) {
+      const float* voxel = from + dense_offset(n, 0, z0, y, x);
+      for (std::int32_t z = z0; z < z1; ++z, voxel += plane)
+        leave(z, apply(taps, *voxel, voxel_at(n, number, channel, z, y, x)));
+    }
   }
 
   if constexpr (S::template leaves_moments<K>) {
     const std::int64_t index = static_cast<std::int64_t>(K) * t.channels + channel;
-    if (emits) leave_moments(mine, block, t.sums[index], static_cast<std::uint32_t>(tiles), t.statistics[index]);
+    const std::int32_t voxels = min(stage_width, n[2] - x0) * min(stage_height, n[1] - y0) * (z1 - z0);
+    if (emits)
+      leave_moments(mine, voxels, block, t.sums[index], static_cast<std::uint32_t>(tiles), t.statistics[index]);
   }
 }
 
@@ -254,7 +352,10 @@ void run_stage(const Exec& exec, const Evaluator& e, bool to_output, const Plan&
   using P = typename Evaluator::pipeline_type;
   std::int64_t tiles = 1, channels = 1;
   for (std::size_t i = 0; i < plan.size(); ++i) {
-    tiles = std::max(tiles, stage_tiles<K, P>(plan.sample(i).extents));
+    const auto& n = plan.sample(i).extents;
+    tiles = std::max(tiles, stage_tiles<K, P>(n));
+    require(static_cast<std::int64_t>(n[1]) * n[2] <= 2147483647, {"run"}, "a plane of ", n[1], " x ", n[2],
+            " voxels is too large for a stage");
     channels = std::max(channels, bound.source(i).channels);
   }
   require(tiles <= 2147483647, {"run"}, tiles, " tiles exceed the grid of a kernel");
