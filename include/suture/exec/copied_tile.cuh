@@ -96,12 +96,13 @@ __device__ __forceinline__ bool copy_tile(const Evaluator& evaluate, const typen
     const source_tensor& s = r.in[B];
     const target_tensor& out = r.out[B];
     const auto place = [&](std::int32_t vz, std::int32_t vy, std::int32_t vx) {
-      return vz * s.stride[0] + vy * s.stride[1] + vx * s.stride[2];
+      const auto along = [&](int axis, std::int32_t i) {
+        return product(i, static_cast<tap_offset<typename P::border_type>>(s.stride[axis]));
+      };
+      return along(0, vz) + along(1, vy) + along(2, vx);
     };
-    const auto place_of_first = [&](int plane) {
-      return place(plane < 0 ? copied_box::place(r.sample, 0, z0) : plane, copied_box::place(r.sample, 1, y),
-                   copied_box::place(r.sample, 2, x));
-    };
+    const std::int32_t at_z = copied_box::place(r.sample, 0, z0);
+    const std::int64_t at = place(at_z, copied_box::place(r.sample, 1, y), copied_box::place(r.sample, 2, x));
     const std::int32_t first = Evaluator::template first_channel<B>(ahead);
     const std::int32_t end = first + Evaluator::template channel_count<B>(r, ahead);
     if constexpr (!binding_type::is_label && (!std::is_integral_v<In> || P::taps::size != 0)) {
@@ -109,22 +110,26 @@ __device__ __forceinline__ bool copy_tile(const Evaluator& evaluate, const typen
       const auto thread = static_cast<std::int32_t>(threadIdx.x);
       for (std::int32_t channel = first; channel < end; ++channel) {
         const In* const from = pair::start(s, channel);
-        const auto look = [&](std::int64_t at) {
-          seen.look(apply(r.sample.taps, storage<In>::load(from[at]), voxel{}));
+        const auto look = [&](const In* voxel) {
+          seen.look(apply(r.sample.taps, storage<In>::load(*voxel), suture::voxel{}));
         };
-        if (column.inside) look(place_of_first(box.high[0]));
+        // From plane vz on, every so many planes.
+        const auto look_along_z = [&](std::int32_t vz, std::int32_t vy, std::int32_t vx, std::int32_t planes) {
+          const In* p = from + place(vz, vy, vx);
+#pragma unroll 1
+          for (const std::int64_t step = planes * s.stride[0]; vz <= box.high[0]; vz += planes, p += step) look(p);
+        };
+        if (column.inside) look(from + at + (box.high[0] - at_z) * s.stride[0]);
         if (const std::int32_t vx = box.low[2] + (thread & 31); vx < box.high[2])
-          for (std::int32_t vz = box.low[0] + (thread >> 5); vz <= box.high[0]; vz += 8)
-            look(place(vz, box.high[1], vx));
+          look_along_z(box.low[0] + (thread >> 5), box.high[1], vx, 8);
         if (const std::int32_t vy = box.low[1] + (thread & 15); vy <= box.high[1])
-          for (std::int32_t vz = box.low[0] + (thread >> 4); vz <= box.high[0]; vz += 16)
-            look(place(vz, vy, box.high[2]));
+          look_along_z(box.low[0] + (thread >> 4), vy, box.high[2], 16);
       }
     }
     if (!column.inside) return;
     const std::int64_t step = r.sample.map.linear[0][0] >> 63 == 0 ? s.stride[0] : -s.stride[0];
     const std::int64_t to_step = out.stride[0];
-    const In* from = pair::start(s, first) + place_of_first(-1);
+    const In* from = pair::start(s, first) + at;
     auto* to = in_global_memory(static_cast<typename pair::unit*>(out.data)) + z0 * out.stride[0] + y * out.stride[1] +
                x * out.stride[2] + first * out.channel_stride;
     for (std::int32_t channel = first; channel < end; ++channel, from += s.channel_stride, to += out.channel_stride) {
