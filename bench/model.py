@@ -45,11 +45,11 @@ def stages(gather, *counts):
 
 # Row: goal as share of the copy on each device, or as microseconds; useful bytes; kernels.
 ROWS = {
-    "CT 2 x 128^3, no turn": ((0.60, 0.75, 0.55), 6 * PATCHES, [one(PATCHES, 6, 177, 18, 0.12)]),
-    "CT 2 x 128^3, 15 degrees": ((0.45, 0.42, 0.30), 6 * PATCHES, [one(PATCHES, 6, 262, 22, 0.78)]),
-    "the same with elastic": ((None,) * 3, 6 * PATCHES, [one(PATCHES, 6, 381, 32, 0.78)]),
-    "the same with noise": ((None,) * 3, 6 * PATCHES, [one(PATCHES, 6, 324, 26, 0.78)]),
-    "BraTS 2 x 4 x 128^3, 15 degrees": ((0.70,) * 3, 20 * PATCHES, [one(PATCHES, 20, 516, 29, 4 * 0.78)]),
+    "CT 2 x 128^3, no turn": ((0.60, 0.75, 0.55), 6 * PATCHES, [one(PATCHES, 6, 174, 18, 0.12)]),
+    "CT 2 x 128^3, 15 degrees": ((0.45, 0.42, 0.30), 6 * PATCHES, [one(PATCHES, 6, 254, 22, 0.78)]),
+    "the same with elastic": ((None,) * 3, 6 * PATCHES, [one(PATCHES, 6, 376, 32, 0.78)]),
+    "the same with noise": ((None,) * 3, 6 * PATCHES, [one(PATCHES, 6, 316, 26, 0.78)]),
+    "BraTS 2 x 4 x 128^3, 15 degrees": ((0.70,) * 3, 20 * PATCHES, [one(PATCHES, 20, 361, 29, 4 * 0.78)]),
     "resample 800x512x512 to 1000x358x358": ((0.85, 0.85, 0.70), 2 * WHOLE + 2 * RESAMPLED,
                                               [one(RESAMPLED, 5.27, 66, 6, 0.15)]),
     "window + cast 800x512x512": ((0.95,) * 3, 4 * WHOLE, [one(WHOLE, 4, 25.5, 2)]),

@@ -76,7 +76,7 @@
 #define SUTURE_TRY_UNROLL SUTURE_UNROLL
 #endif
 
-// Loops that one thread runs now and then: not unrolled on a device.
+// Loops that are not to be unrolled on a device.
 #if defined(__CUDA_ARCH__)
 #define SUTURE_ROLLED _Pragma("unroll 1")
 #else

@@ -79,9 +79,16 @@ struct pair_evaluator {
         return tap(sample, s, number, channel, z, y, x);
       });
     } else {
-      return interpolate<I>(c, data, s.stride, s.extents, s.pairs, border,
-                            [&](In v) { return apply(sample.taps, storage<In>::load(v), voxel{}); });
+      return interpolate<I>(c, data, s.stride, s.extents, s.pairs, border, tap_of(sample));
     }
+  }
+
+  // Whether taps lie at the same places in every channel, and become values in the same way.
+  static constexpr bool shares_taps = Pipeline::has_geometry && !Binding::is_label && !is_colour &&
+                                      !Pipeline::prefiltered && !any_needs_voxel<typename Pipeline::taps>;
+
+  SUTURE_FN static auto tap_of(const item<Pipeline>& sample) {
+    return [&sample](In v) { return apply(sample.taps, storage<In>::load(v), voxel{}); };
   }
 
   // Interpolated from B-spline coefficients, which have passed the value operations left of the geometry.
@@ -145,15 +152,14 @@ struct pair_evaluator {
   }
 };
 
-// Stores a converted label at one voxel: to `channel` of the target, or to all `channels` it was converted to.
+// Stores a converted label at `to`, or in all `channels` it was converted to, the first of which is there.
 template <class Out, class R>
-SUTURE_FN void store_label(const target_tensor& t, const R& converted, std::int32_t channel, std::int32_t channels,
-                           std::int32_t z, std::int32_t y, std::int32_t x) {
-  Out* p = in_global_memory(static_cast<Out*>(t.data)) + (y * t.stride[1] + x * t.stride[2]) + z * t.stride[0];
+SUTURE_FN void store_label(Out* to, const R& converted, std::int32_t channel, std::int32_t channels,
+                           std::int64_t channel_stride) {
   if constexpr (stored_number<R>)
-    p[channel * t.channel_stride] = stored_channel<Out>(converted, channel);
+    *to = stored_channel<Out>(converted, channel);
   else
-    for (std::int32_t k = 0; k < channels; ++k, p += t.channel_stride) *p = stored_channel<Out>(converted, k);
+    for (std::int32_t k = 0; k < channels; ++k, to += channel_stride) *to = stored_channel<Out>(converted, k);
 }
 
 // The voxel of a level that picks (z, y, x) of the full output, if one does.
@@ -246,11 +252,13 @@ struct evaluator {
                      const detail::normals_ahead* ahead)
         : places(r, z, y, x, ahead, std::make_index_sequence<pairs>{}) {}
     // To the voxel that follows along z.
+    template <bool Keep>
     SUTURE_FN void step(const record_type& r) {
-      [&]<std::size_t... B>(std::index_sequence<B...>) { ((suture::get<B>(to_) += r.out[B].stride[0]), ...); }
+      [&]<std::size_t... B>(std::index_sequence<B...>) {
+        ((suture::get<B>(to_) += detail::value_of<Keep>(r.out[B].stride[0])), ...);
+      }
       (std::make_index_sequence<pairs>{});
     }
-    SUTURE_FN bool one_channel() const { return one_channel_; }
     template <std::size_t B>
     SUTURE_FN auto* from() const {
       return suture::get<B>(from_);
@@ -267,23 +275,22 @@ struct evaluator {
         : from_{{{pair<B>::start(r.in[B], first_channel<B>(ahead))}...}},
           to_{{{detail::in_global_memory(static_cast<typename pair<B>::unit*>(r.out[B].data)) +
                 (y * r.out[B].stride[1] + x * r.out[B].stride[2]) + z * r.out[B].stride[0] +
-                first_channel<B>(ahead) * r.out[B].channel_stride}...}},
-          one_channel_(((channel_count<B>(r, ahead) == 1) & ...)) {}
+                first_channel<B>(ahead) * r.out[B].channel_stride}...}} {}
 
     pack<const typename Bindings::input*...> from_;
     pack<typename pair_of<Bindings>::unit*...> to_;
-    bool one_channel_;
   };
 
   // Writes what the fused part leaves in every channel of every pair at one voxel, with the label maps or without;
-  // where normals were made ahead, in the channels they are for.
-  template <bool WithLabels>
+  // where normals were made ahead, in the channels they are for. OneChannel tells that no pair has several.
+  template <bool WithLabels, bool OneChannel = false>
   SUTURE_FN void write(const record_type& r, std::int32_t number, const coordinate (&c)[3], const places& at,
                        std::int32_t z, std::int32_t y, std::int32_t x,
                        const detail::normals_ahead* ahead = nullptr) const {
     // Labels first: an image's taps then need the coordinate for the last time, which saves its registers.
-    if constexpr (WithLabels) write_pairs<true>(r, number, c, at, z, y, x, ahead, std::make_index_sequence<pairs>{});
-    write_pairs<false>(r, number, c, at, z, y, x, ahead, std::make_index_sequence<pairs>{});
+    if constexpr (WithLabels)
+      write_pairs<true, OneChannel>(r, number, c, at, z, y, x, ahead, std::make_index_sequence<pairs>{});
+    write_pairs<false, OneChannel>(r, number, c, at, z, y, x, ahead, std::make_index_sequence<pairs>{});
   }
 
   // Whether the fused part stores the elements of the output of pair B, and what it makes as one.
@@ -320,23 +327,27 @@ struct evaluator {
     return binding_type<B>::is_label || ahead == nullptr ? r.in[B].channels : ahead->channels->count;
   }
 
-  // Stores a label with a conversion, levels or both, as sampled for a channel of pair B at one voxel.
+  // Stores a label with a conversion, levels or both, as sampled for a channel of pair B at one voxel, which has its
+  // place in the full output at `to`.
   template <std::size_t B>
-  SUTURE_FN void store_label(const record_type& r, std::int32_t label, std::int32_t channel, std::int32_t z,
-                             std::int32_t y, std::int32_t x) const {
+  SUTURE_FN void store_label(const record_type& r, typename binding_type<B>::output* to, std::int32_t label,
+                             std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x) const {
     using Out = typename binding_type<B>::output;
     const auto& convert = suture::get<B>(conversions);
     std::int32_t channels = 0;
     if constexpr (binding_type<B>::to_channels) channels = convert.channels();
     const auto converted = convert(label);
-    detail::store_label<Out>(r.out[B], converted, channel, channels, z, y, x);
+    detail::store_label(to, converted, channel, channels, r.out[B].channel_stride);
     if constexpr (binding_type<B>::has_levels) {
       const level_list& list = r.levels[levels_of<B>];
       const std::int32_t at[3] = {z, y, x};
       for (std::int32_t l = 0; l < list.count; ++l) {
         std::int32_t i[3];
-        if (detail::find_in_level(list, list.levels[l], r.sample.extents, at, i))
-          detail::store_label<Out>(list.levels[l].to, converted, channel, channels, i[0], i[1], i[2]);
+        if (!detail::find_in_level(list, list.levels[l], r.sample.extents, at, i)) continue;
+        const target_tensor& t = list.levels[l].to;
+        Out* const first = detail::in_global_memory(static_cast<Out*>(t.data)) + channel * t.channel_stride;
+        detail::store_label(first + (i[1] * t.stride[1] + i[2] * t.stride[2]) + i[0] * t.stride[0], converted, channel,
+                            channels, t.channel_stride);
       }
     }
   }
@@ -351,7 +362,7 @@ struct evaluator {
   }();
 
 private:
-  template <bool Labels, std::size_t... B>
+  template <bool Labels, bool OneChannel, std::size_t... B>
   SUTURE_FN void write_pairs(const record_type& r, std::int32_t number, const coordinate (&c)[3], const places& at,
                              std::int32_t z, std::int32_t y, std::int32_t x, const detail::normals_ahead* ahead,
                              std::index_sequence<B...>) const {
@@ -359,13 +370,13 @@ private:
       if constexpr (binding_type<Pair>::is_label != Labels)
         return;
       else if constexpr (binding_type<Pair>::converts || binding_type<Pair>::has_levels)
-        write_label<Pair>(r, c, z, y, x);
+        write_label<Pair, OneChannel>(r, c, at, z, y, x);
       else
-        write_finished<Pair>(r, number, c, at, z, y, x, ahead);
+        write_finished<Pair, OneChannel>(r, number, c, at, z, y, x, ahead);
     };
     (one.template operator()<B>(), ...);
   }
-  template <std::size_t B>
+  template <std::size_t B, bool OneChannel>
   SUTURE_FN void write_finished(const record_type& r, std::int32_t number, const coordinate (&c)[3], const places& at,
                                 std::int32_t z, std::int32_t y, std::int32_t x,
                                 const detail::normals_ahead* ahead) const {
@@ -380,28 +391,35 @@ private:
       const auto one = [&](std::int32_t channel) {
         store<B>(r, to, pair<B>::at(r.sample, r.in[B], from, c, number, channel, z, y, x, rule, ahead));
       };
-      const std::int32_t first = first_channel<B>(ahead);
-      // One channel is the rule, and by itself it needs neither a count nor a step. A vote has little use for that.
-      constexpr bool votes = binding_type<B>::is_label && !requires { Pipeline::label_type::taps; };
-      if (Pipeline::has_geometry && !votes && at.one_channel()) {
+      const std::int32_t first = first_channel<B>(ahead), end = first + channel_count<B>(r, ahead);
+      if constexpr (OneChannel) {
         one(first);
-        return;
+      } else if constexpr (pair<B>::shares_taps) {
+        const source_tensor& s = r.in[B];
+        const auto tap = pair<B>::tap_of(r.sample);
+        const tap_places<typename Pipeline::interpolation_type, typename Pipeline::border_type> taps(
+            c, s.stride, s.extents, s.pairs, rule.border);
+        taps.each_channel(from, s.channel_stride, end - first, tap, [&](float value, std::int32_t channel) {
+          store<B>(r, to, pair<B>::finished(r.sample, value, number, first + channel, z, y, x, ahead));
+          to += step;
+        });
+      } else {
+        SUTURE_ROLLED
+        for (std::int32_t channel = first; channel < end; ++channel, to += step, from += r.in[B].channel_stride)
+          one(channel);
       }
-      const std::int32_t end = first + channel_count<B>(r, ahead);
-#if defined(__CUDA_ARCH__)
-#pragma unroll 1
-#endif
-      for (std::int32_t channel = first; channel < end; ++channel, to += step, from += r.in[B].channel_stride)
-        one(channel);
     }
   }
   // A label with a conversion, levels or both.
-  template <std::size_t B>
-  SUTURE_FN void write_label(const record_type& r, const coordinate (&c)[3], std::int32_t z, std::int32_t y,
-                             std::int32_t x) const {
-    for (std::int32_t channel = 0; channel < r.in[B].channels; ++channel)
-      store_label<B>(r, pair<B>::label(r.in[B], pair<B>::start(r.in[B], channel), c, channel, z, y, x, rule), channel,
-                     z, y, x);
+  template <std::size_t B, bool OneChannel>
+  SUTURE_FN void write_label(const record_type& r, const coordinate (&c)[3], const places& at, std::int32_t z,
+                             std::int32_t y, std::int32_t x) const {
+    const auto* from = at.template from<B>();
+    auto* to = at.template to<B>();
+    const std::int32_t channels = OneChannel || binding_type<B>::to_channels ? 1 : r.in[B].channels;
+    for (std::int32_t channel = 0; channel < channels;
+         ++channel, from += r.in[B].channel_stride, to += r.out[B].channel_stride)
+      store_label<B>(r, to, pair<B>::label(r.in[B], from, c, channel, z, y, x, rule), channel, z, y, x);
   }
 };
 

@@ -61,6 +61,16 @@ SUTURE_FN T* in_global_memory(T* p) {
   return p;
 }
 
+// A value of a sample. Where it is not to be kept it is read here and now: the compiler would rather read it ahead of a
+// loop, for all turns.
+template <bool Keep, class V>
+SUTURE_FN V value_of(const V& v) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (!Keep) return *static_cast<const volatile V*>(&v);
+#endif
+  return v;
+}
+
 // An element of an output view from a result of the pipeline: the same bits, e.g. half -> __half. A float NaN becomes
 // the one NaN that is stored everywhere.
 template <class To, class From>

@@ -140,7 +140,7 @@ __device__ __forceinline__ bool copy_tile(const Evaluator& evaluate, const typen
           if constexpr (!std::is_integral_v<In> || P::taps::size != 0) seen.look(v);
           Evaluator::template store<B>(r, q, pair::finished(r.sample, v, number, channel, z, y, x, ahead));
         } else if constexpr (binding_type::converts || binding_type::has_levels) {
-          evaluate.template store_label<B>(r, std::int32_t{raw}, channel, z, y, x);
+          evaluate.template store_label<B>(r, q, std::int32_t{raw}, channel, z, y, x);
         } else {
           *q = raw;
         }

@@ -189,31 +189,40 @@ inline constexpr bool makes_rows = Evaluator::pipeline_type::is_colour && (!Eval
 template <class Evaluator>
 inline constexpr int warp_x = in_colour_runs<Evaluator>&& Evaluator::pipeline_type::has_geometry ? 8 : 16;
 
+// Whether there are kernels of their own for samples of one channel. It is the rule, and by itself it needs neither
+// counts nor steps, nor registers for them.
+template <class Evaluator>
+inline constexpr bool has_one_channel_kernel =
+    Evaluator::pipeline_type::has_geometry && !Evaluator::pipeline_type::is_colour;
+
 // The voxels of a thread.
-template <bool WithLabels, class Evaluator>
+template <bool WithLabels, bool OneChannel, class Evaluator>
 __device__ __forceinline__ void make_column(const Evaluator& evaluate, const typename Evaluator::record_type& r,
                                             std::int32_t number, std::int32_t z0, std::int32_t z1, std::int32_t y,
                                             std::int32_t x, const normals_ahead* ahead) {
   using P = typename Evaluator::pipeline_type;
   if constexpr (walks_planes<Evaluator>) {
     if (r.sample.keeps_planes) {
-      make_plane_column<WithLabels>(evaluate, r, number, z0, z1, y, x, ahead);
+      make_plane_column<WithLabels, OneChannel>(evaluate, r, number, z0, z1, y, x, ahead);
       return;
     }
   }
+  // Where there is a loop over channels registers are scarce; with a deformation other things wait in memory.
+  constexpr bool keeps_steps =
+      OneChannel || !has_one_channel_kernel<Evaluator> || P::has_deformation || P::inverts_deformation;
   typename Evaluator::places at(r, z0, y, x, ahead);
   if constexpr (P::has_geometry) {
     column<P> walk(r.sample, z0, y, x);
 #pragma unroll 1
-    for (std::int32_t z = z0; z < z1; ++z, walk.step(), at.step(r)) {
+    for (std::int32_t z = z0; z < z1; ++z, walk.template step<keeps_steps>(), at.template step<keeps_steps>(r)) {
       coordinate c[3];
       walk.locate(c);
-      evaluate.template write<WithLabels>(r, number, c, at, z, y, x, ahead);
+      evaluate.template write<WithLabels, OneChannel>(r, number, c, at, z, y, x, ahead);
     }
   } else {
 #pragma unroll 1
-    for (std::int32_t z = z0; z < z1; ++z, at.step(r))
-      evaluate.template write<WithLabels>(r, number, {}, at, z, y, x, ahead);
+    for (std::int32_t z = z0; z < z1; ++z, at.template step<keeps_steps>(r))
+      evaluate.template write<WithLabels, OneChannel>(r, number, {}, at, z, y, x, ahead);
   }
 }
 
@@ -228,7 +237,7 @@ __device__ __forceinline__ bool made_as_copy(const Evaluator& evaluate, const ty
     return false;
 }
 
-template <bool WithLabels, class Evaluator>
+template <bool WithLabels, bool OneChannel, class Evaluator>
 __device__ __forceinline__ void make_tile(const Evaluator& evaluate, const typename Evaluator::record_type& r,
                                           std::int32_t number, const tile_counts& tiles) {
   auto at = column_of_thread::in_tile<colour_run<Evaluator>, warp_x<Evaluator>>(tiles, r.sample.extents);
@@ -242,17 +251,17 @@ __device__ __forceinline__ void make_tile(const Evaluator& evaluate, const typen
     if (__any_sync(0xffffffff, at.inside)) room.make(r.sample.outputs, r.sample.extents, at.z0, at.y, at.x);
     const normals_ahead ahead = room.ahead();
     if (made_as_copy<WithLabels>(evaluate, r, number, at, &ahead) || !at.inside) return;
-    make_column<WithLabels>(evaluate, r, number, at.z0, at.z1, at.y, at.x, &ahead);
+    make_column<WithLabels, OneChannel>(evaluate, r, number, at.z0, at.z1, at.y, at.x, &ahead);
   } else if constexpr (in_colour_runs<Evaluator>) {
     make_colour_rows<WithLabels>(evaluate, r, number, tiles.rows, tile_y, at.z0, at.z1, at.y, at.x);
   } else if constexpr (makes_rows<Evaluator>) {
 #pragma unroll 1
     for (std::int32_t row = 0; row < tiles.rows; ++row, at.y += tile_y)
       if (at.x < r.sample.extents[2] && at.y < r.sample.extents[1])
-        make_column<WithLabels>(evaluate, r, number, at.z0, at.z1, at.y, at.x, nullptr);
+        make_column<WithLabels, OneChannel>(evaluate, r, number, at.z0, at.z1, at.y, at.x, nullptr);
   } else {
     if (made_as_copy<WithLabels>(evaluate, r, number, at, nullptr) || !at.inside) return;
-    make_column<WithLabels>(evaluate, r, number, at.z0, at.z1, at.y, at.x, nullptr);
+    make_column<WithLabels, OneChannel>(evaluate, r, number, at.z0, at.z1, at.y, at.x, nullptr);
   }
 }
 
@@ -341,13 +350,13 @@ __device__ __forceinline__ void make_runs(const typename Evaluator::record_type&
   }
 }
 
-template <bool WithLabels, class Evaluator>
+template <bool WithLabels, bool OneChannel, class Evaluator>
 __device__ __forceinline__ void make_part(const Evaluator& evaluate, const typename Evaluator::record_type& r,
                                           std::int32_t number, const tile_counts& tiles) {
   if constexpr (in_runs<Evaluator>)
     make_runs<WithLabels, Evaluator>(r, number);
   else
-    make_tile<WithLabels>(evaluate, r, number, tiles);
+    make_tile<WithLabels, OneChannel>(evaluate, r, number, tiles);
 }
 
 // Blocks on a multiprocessor that the registers are to last for: a sample with many parameters needs more of them, and
@@ -358,17 +367,17 @@ inline constexpr int fused_blocks = sizeof(typename Evaluator::record_type) > 10
                                         ? 3
                                         : 4;
 
-template <bool WithLabels, class Evaluator>
+template <bool WithLabels, class Evaluator, bool OneChannel = has_one_channel_kernel<Evaluator>>
 __global__ void __launch_bounds__(256, fused_blocks<Evaluator>)
     stage_kernel(const __grid_constant__ Evaluator evaluate, tile_counts tiles) {
   require_ieee_arithmetic();
   __shared__ record_at_hand<typename Evaluator::record_type> at_hand;
   const auto number = static_cast<std::int32_t>(blockIdx.y);
-  make_part<WithLabels>(evaluate, at_hand.take(evaluate.records[number]), number, tiles);
+  make_part<WithLabels, OneChannel>(evaluate, at_hand.take(evaluate.records[number]), number, tiles);
 }
 
 // The same with the records in its arguments; it leaves them for the stages that follow.
-template <bool WithLabels, class Evaluator, int Bytes>
+template <bool WithLabels, class Evaluator, bool OneChannel, int Bytes>
 __global__ void __launch_bounds__(256, fused_blocks<Evaluator>)
     first_stage_kernel(const __grid_constant__ Evaluator evaluate,
                        const __grid_constant__ record_chunk<typename Evaluator::record_type, Bytes> chunk,
@@ -378,7 +387,7 @@ __global__ void __launch_bounds__(256, fused_blocks<Evaluator>)
   if constexpr (Evaluator::pipeline_type::is_staged)
     if (blockIdx.x == 0) put_record(chunk.records[number], records + number);
   __shared__ record_at_hand<typename Evaluator::record_type> at_hand;
-  make_part<WithLabels>(evaluate, at_hand.take(chunk.records[number]), number, tiles);
+  make_part<WithLabels, OneChannel>(evaluate, at_hand.take(chunk.records[number]), number, tiles);
 }
 
 // Whether a kernel can start from records alone, with nothing made from them ahead.
@@ -497,12 +506,28 @@ dim3 tile_blocks(const tile_counts& tiles, const Plan& plan) {
               static_cast<unsigned>(tiles.parts));
 }
 
+// Calls launch(std::bool_constant<OneChannel>) by the channels of the inputs.
+template <class Evaluator, class Plan, class Launch, class... Bindings>
+void by_channels(const Plan& plan, const Launch& launch, const Bindings&... bindings) {
+  if constexpr (has_one_channel_kernel<Evaluator>) {
+    bool one = true;
+    for (std::size_t i = 0; i < plan.size(); ++i) one = one && ((bindings.source(i).channels == 1) && ...);
+    if (one) return launch(std::true_type{});
+  }
+  launch(std::false_type{});
+}
+
 // Queues the fused part of every sample, with its label maps or without, and what it needs ahead.
 template <bool WithLabels, class Evaluator, class Plan, class... Bindings>
 void run_fused(const cuda& exec, const Evaluator& e, const Plan& plan, const Bindings&... bindings) {
   const tile_counts tiles = count_tiles<Evaluator>(plan, bindings...);
   prefilter(exec, e, plan, bindings...);
-  stage_kernel<WithLabels, Evaluator><<<tile_blocks(tiles, plan), 256, 0, exec.stream>>>(e, tiles);
+  by_channels<Evaluator>(
+      plan,
+      [&](auto one_channel) {
+        stage_kernel<WithLabels, Evaluator, one_channel><<<tile_blocks(tiles, plan), 256, 0, exec.stream>>>(e, tiles);
+      },
+      bindings...);
   check_cuda(cudaGetLastError(), "run", exec.at);
 }
 
@@ -518,8 +543,14 @@ void upload_and_run_fused(const cuda& exec, const Evaluator& e, const workspace_
       workspace_cursor used;
       for (std::size_t i = 0; i < plan.size(); ++i)
         chunk.records[i] = make_record(plan, i, WithLabels, l, exec.workspace.data(), used, bindings...);
-      first_stage_kernel<WithLabels, Evaluator, carried_bytes><<<tile_blocks(tiles, plan), 256, 0, exec.stream>>>(
-          e, chunk, reinterpret_cast<R*>(exec.workspace.data()), tiles);
+      by_channels<Evaluator>(
+          plan,
+          [&](auto one_channel) {
+            first_stage_kernel<WithLabels, Evaluator, one_channel, carried_bytes>
+                <<<tile_blocks(tiles, plan), 256, 0, exec.stream>>>(e, chunk,
+                                                                    reinterpret_cast<R*>(exec.workspace.data()), tiles);
+          },
+          bindings...);
       check_cuda(cudaGetLastError(), "run", exec.at);
       return;
     }

@@ -29,7 +29,7 @@ __device__ __forceinline__ void along_planes(const item<Pipeline>& sample, std::
   }
 }
 
-template <std::size_t B, class Evaluator>
+template <std::size_t B, bool OneChannel, class Evaluator>
 __device__ __forceinline__ void walk_pair(const Evaluator& evaluate, const typename Evaluator::record_type& r,
                                           std::int32_t number, std::int32_t z0, std::int32_t z1, std::int32_t y,
                                           std::int32_t x, coordinate (&c)[3], const normals_ahead* ahead) {
@@ -45,11 +45,12 @@ __device__ __forceinline__ void walk_pair(const Evaluator& evaluate, const typen
   const std::int32_t end = first + Evaluator::template channel_count<B>(r, ahead);
   const auto each_channel = [&](auto& source, const auto& use) {
 #pragma unroll 1
-    for (std::int32_t channel = first; channel < end; ++channel) {
+    for (std::int32_t channel = first; OneChannel || channel < end; ++channel) {
       along_planes(r.sample, z0, z1, c, [&](std::int32_t z, const coordinate(&place)[3]) {
         use(source.at(place), channel, z);
         p += out.stride[0];
       });
+      if constexpr (OneChannel) return;
       source.to_channel_behind(s.channel_stride);
       p += out.channel_stride - (z1 - z0) * out.stride[0];
     }
@@ -59,7 +60,7 @@ __device__ __forceinline__ void walk_pair(const Evaluator& evaluate, const typen
         s, at.template from<B>(), c, static_cast<In>(evaluate.rule.label_outside));
     each_channel(labels, [&](In label, std::int32_t channel, std::int32_t z) {
       if constexpr (binding_type::converts || binding_type::has_levels)
-        evaluate.template store_label<B>(r, std::int32_t{label}, channel, z, y, x);
+        evaluate.template store_label<B>(r, p, std::int32_t{label}, channel, z, y, x);
       else
         *p = label;
     });
@@ -71,7 +72,7 @@ __device__ __forceinline__ void walk_pair(const Evaluator& evaluate, const typen
   }
 }
 
-template <bool WithLabels, class Evaluator>
+template <bool WithLabels, bool OneChannel, class Evaluator>
 __device__ __forceinline__ void make_plane_column(const Evaluator& evaluate, const typename Evaluator::record_type& r,
                                                   std::int32_t number, std::int32_t z0, std::int32_t z1, std::int32_t y,
                                                   std::int32_t x, const normals_ahead* ahead) {
@@ -80,7 +81,7 @@ __device__ __forceinline__ void make_plane_column(const Evaluator& evaluate, con
   c[2] = split(along(r.sample.map, 2, 0, y, x));
   const auto one = [&]<std::size_t B>() {
     if constexpr (WithLabels || !Evaluator::template binding_type<B>::is_label)
-      walk_pair<B>(evaluate, r, number, z0, z1, y, x, c, ahead);
+      walk_pair<B, OneChannel>(evaluate, r, number, z0, z1, y, x, c, ahead);
   };
   [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<sizeof...(B) - 1 - B>(), ...); }
   (std::make_index_sequence<Evaluator::pairs>{});

@@ -96,6 +96,15 @@ SUTURE_FN std::int64_t product(std::int32_t a, std::int32_t b) {
 #endif
 }
 SUTURE_FN std::int64_t product(std::int32_t a, std::int64_t b) { return a * b; }
+
+// An offset that the compiler takes for new in every turn of a loop: it then leaves it in as few bits as it has.
+SUTURE_FN std::int32_t seen_anew(std::int32_t offset) {
+#if defined(__CUDA_ARCH__)
+  asm("" : "+r"(offset));
+#endif
+  return offset;
+}
+SUTURE_FN std::int64_t seen_anew(std::int64_t offset) { return offset; }
 }  // namespace detail
 
 // The voxels about a continuous index in a volume of extents n at `data`: from first on, `Taps` along each axis.
@@ -162,28 +171,89 @@ private:
 };
 }  // namespace detail
 
-// The interpolated value at c of the volume of extents n at `data`; pairs as count_pairs gives them; tap(T) is the
-// value of a stored voxel.
+// The taps about a continuous index c in a volume of extents n; pairs as count_pairs gives them. They lie at the same
+// places in every channel.
+template <class Interpolation, class Border>
+class tap_places {
+public:
+  SUTURE_FN tap_places(const coordinate (&c)[3], const std::int64_t (&stride)[3], const std::int32_t (&n)[3],
+                       const std::int32_t (&pairs)[3], const Border& border)
+      : c_(c), stride_(stride), n_(n), border_(border) {
+    SUTURE_UNROLL
+    for (int k = 0; k < 3; ++k) first_[k] = Interpolation::first(c[k]);
+    inside_ = taps == 2 && detail::pairs_inside(first_, pairs);
+  }
+
+  // The interpolated value of the channel that starts at `data`; tap(T) is the value of a stored voxel.
+  template <class T, class Tap>
+  SUTURE_FN float value(const T* data, const Tap& tap) const {
+    if constexpr (taps == 2) {
+      if (inside_) {
+        const detail::inside_pairs<T, offset> rows(first_, data, stride_);
+        return detail::combine_taps<float, Interpolation>(
+            c_, [&](int a, int b, int j) -> float { return tap(rows.at(a, b)[j]); });
+      }
+    }
+    return about_border(data, tap);
+  }
+
+  // The same for each of several channels: use(value, channel) is called for one after the other.
+  template <class T, class Tap, class Use>
+  SUTURE_FN void each_channel(const T* data, std::int64_t channel_stride, std::int32_t channels, const Tap& tap,
+                              const Use& use) const {
+    if constexpr (taps == 2) {
+      if (inside_) {
+        const T* voxel = detail::inside_pairs<T, offset>(first_, data, stride_).at(0, 0);
+        offset z = static_cast<offset>(stride_[0]), y = static_cast<offset>(stride_[1]), both = z + y;
+        SUTURE_ROLLED
+        for (std::int32_t channel = 0; channel < channels; ++channel, voxel += channel_stride) {
+          // Of one address and offsets of 32 bits the addresses of the rows take an instruction each, which two of 64
+          // bits would not.
+          z = detail::seen_anew(z), y = detail::seen_anew(y), both = detail::seen_anew(both);
+          use(detail::combine_taps<float, Interpolation>(
+                  c_,
+                  [&](int a, int b, int j) -> float {
+                    return tap((voxel + (a == 0 ? b == 0 ? 0 : y : b == 0 ? z : both))[j]);
+                  }),
+              channel);
+        }
+        return;
+      }
+    }
+    SUTURE_ROLLED
+    for (std::int32_t channel = 0; channel < channels; ++channel, data += channel_stride)
+      use(about_border(data, tap), channel);
+  }
+
+private:
+  static constexpr int taps = Interpolation::taps;
+  using offset = tap_offset<Border>;
+
+  template <class T, class Tap>
+  SUTURE_FN float about_border(const T* data, const Tap& tap) const {
+    const neighbourhood<taps, Border, T> about(first_, data, stride_, n_);
+    return detail::combine_taps<float, Interpolation>(c_, [&](int a, int b, int j) -> float {
+      if constexpr (Border::has_value)
+        return about.has(a, b, j) ? tap(about.at(a, b, j)) : border_.value;
+      else
+        return tap(about.at(a, b, j));
+    });
+  }
+
+  const coordinate (&c_)[3];
+  const std::int64_t (&stride_)[3];
+  const std::int32_t (&n_)[3];
+  const Border& border_;
+  std::int32_t first_[3];
+  bool inside_;
+};
+
+// The interpolated value at c of the volume of extents n at `data`.
 template <class Interpolation, class Border, class T, class Tap>
 SUTURE_FN float interpolate(const coordinate (&c)[3], const T* data, const std::int64_t (&stride)[3],
                             const std::int32_t (&n)[3], const std::int32_t (&pairs)[3], const Border& border,
                             const Tap& tap) {
-  constexpr int taps = Interpolation::taps;
-  const std::int32_t first[3] = {Interpolation::first(c[0]), Interpolation::first(c[1]), Interpolation::first(c[2])};
-  if constexpr (taps == 2) {
-    if (detail::pairs_inside(first, pairs)) {
-      const detail::inside_pairs<T, tap_offset<Border>> rows(first, data, stride);
-      return detail::combine_taps<float, Interpolation>(
-          c, [&](int a, int b, int j) -> float { return tap(rows.at(a, b)[j]); });
-    }
-  }
-  const neighbourhood<taps, Border, T> about(first, data, stride, n);
-  return detail::combine_taps<float, Interpolation>(c, [&](int a, int b, int j) -> float {
-    if constexpr (Border::has_value)
-      return about.has(a, b, j) ? tap(about.at(a, b, j)) : border.value;
-    else
-      return tap(about.at(a, b, j));
-  });
+  return tap_places<Interpolation, Border>(c, stride, n, pairs, border).value(data, tap);
 }
 
 // The same where a tap depends on where it stands: fetch(z, y, x) gives the tap, of type V, at a voxel of the source.
