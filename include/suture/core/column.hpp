@@ -134,7 +134,7 @@ public:
   }
 
   // Keep: whether what it takes may wait in registers, or is read where it is needed.
-  template <bool Keep>
+  template <bool Keep = true>
   SUTURE_FN void step() {
     SUTURE_UNROLL
     for (int k = 0; k < 3; ++k) position_[k] += detail::value_of<Keep>(sample_->map.linear[k][0]);
