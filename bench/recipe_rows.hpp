@@ -205,18 +205,21 @@ struct recipe_inputs {
     }
     return *classes_;
   }
-  // Four sequences of one brain, background zero.
-  inputs<Machine, std::int16_t>& sequences() {
-    if (!sequences_) {
+  // Four sequences of one brain, background zero; one behind the other, or those of a voxel side by side.
+  inputs<Machine, std::int16_t>& sequences(bool side_by_side = false) {
+    auto& made = sequences_[side_by_side ? 1 : 0];
+    if (!made) {
       const ct_volume ct = make_ct_volume({.extents = scene.volume});
-      std::vector<std::int16_t> values;
-      for (int c = 0; c < 4; ++c)
-        for (const std::int16_t v : ct.image)
-          values.push_back(static_cast<std::int16_t>(v < -500 ? 0 : 1000 + (v >> c)));
-      sequences_ = std::make_unique<inputs<Machine, std::int16_t>>(
-          std::vector<std::vector<std::int16_t>>{std::move(values)}, ct.grid, 4, copies);
+      const std::size_t n = ct.image.size();
+      std::vector<std::int16_t> values(4 * n);
+      for (std::size_t c = 0; c < 4; ++c)
+        for (std::size_t i = 0; i < n; ++i)
+          values[side_by_side ? 4 * i + c : c * n + i] =
+              static_cast<std::int16_t>(ct.image[i] < -500 ? 0 : 1000 + (ct.image[i] >> c));
+      made = std::make_unique<inputs<Machine, std::int16_t>>(std::vector<std::vector<std::int16_t>>{std::move(values)},
+                                                             ct.grid, 4, copies, side_by_side);
     }
-    return *sequences_;
+    return *made;
   }
   inputs<Machine, std::int16_t>& whole() {
     if (!whole_)
@@ -241,7 +244,7 @@ struct recipe_inputs {
 private:
   std::unique_ptr<inputs<Machine, float>> normalized_;
   std::unique_ptr<inputs<Machine, std::int8_t>> classes_;
-  std::unique_ptr<inputs<Machine, std::int16_t>> sequences_, whole_;
+  std::unique_ptr<inputs<Machine, std::int16_t>> sequences_[2], whole_;
   std::unique_ptr<inputs<Machine, std::uint8_t>> tiles_;
 };
 
@@ -330,14 +333,17 @@ void add_recipe_rows(Machine& machine, recipe_inputs<Machine>& all, const std::s
                   {.batch = 2, .channels = 4, .label_channels = 3, .bytes_a_voxel = 8 + 1 + 8 + 3},
                   brats_regions_1_2_3);
   });
-  add("recipe/brats_affine/4x" + patch + "/batch:2", [&machine, &all, size](benchmark::State& state) {
-    measure_chain(state, machine,
-                  random_affine{.rotate_deg = {15, 15}} | center_crop{size} | random_flip{} |
-                      rescale{.slope = .001f, .intercept = -1} | cast<half>{},
-                  all.sequences(), &all.classes(),
-                  {.batch = 2, .channels = 4, .label_channels = 3, .bytes_a_voxel = 8 + 1 + 8 + 3},
-                  brats_regions_1_2_3);
-  });
+  for (const bool side_by_side : {false, true})
+    add(std::string(side_by_side ? "recipe/brats_affine_side_by_side/4x" : "recipe/brats_affine/4x") + patch +
+            "/batch:2",
+        [&machine, &all, size, side_by_side](benchmark::State& state) {
+          measure_chain(state, machine,
+                        random_affine{.rotate_deg = {15, 15}} | center_crop{size} | random_flip{} |
+                            rescale{.slope = .001f, .intercept = -1} | cast<half>{},
+                        all.sequences(side_by_side), &all.classes(),
+                        {.batch = 2, .channels = 4, .label_channels = 3, .bytes_a_voxel = 8 + 1 + 8 + 3},
+                        brats_regions_1_2_3);
+        });
   // A whole volume: resampled to 1 mm, and without geometry.
   const extent3& n = all.scene.whole.extents;
   const std::string whole = std::to_string(n[0]) + "x" + std::to_string(n[1]) + "x" + std::to_string(n[2]);

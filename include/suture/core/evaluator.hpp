@@ -399,10 +399,18 @@ private:
         const auto tap = pair<B>::tap_of(r.sample);
         const tap_places<typename Pipeline::interpolation_type, typename Pipeline::border_type> taps(
             c, s.stride, s.extents, s.pairs, rule.border);
-        taps.each_channel(from, s.channel_stride, end - first, tap, [&](float value, std::int32_t channel) {
+        const auto use = [&](float value, std::int32_t channel) {
           store<B>(r, to, pair<B>::finished(r.sample, value, number, first + channel, z, y, x, ahead));
           to += step;
-        });
+        };
+        // Not in kernels of deformations, which need all registers for those.
+        if constexpr (taps.template takes_four<typename binding_type<B>::input> && !Pipeline::has_deformation) {
+          if (s.side_by_side != 0 && end - first == 4) {
+            taps.four_channels(from, tap, use);
+            return;
+          }
+        }
+        taps.each_channel(from, s.channel_stride, end - first, tap, use);
       } else {
         SUTURE_ROLLED
         for (std::int32_t channel = first; channel < end; ++channel, to += step, from += r.in[B].channel_stride)

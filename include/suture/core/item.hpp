@@ -96,6 +96,8 @@ struct source_tensor {
   std::int32_t extents[3];
   std::int32_t channels;
   std::int32_t pairs[3];  // see count_pairs
+  // 1: four channels lie side by side, each voxel where one load takes them all.
+  std::int32_t side_by_side;
 };
 
 struct target_tensor {

@@ -296,6 +296,11 @@ source_tensor raw_source(const Binding& b, std::size_t i) {
   count_pairs(s.stride, s.extents, s.pairs);
   s.channel_stride = in.channel_stride;
   s.channels = static_cast<std::int32_t>(in.channels);
+  const bool whole = in.stride[0] % 4 == 0 && in.stride[1] % 4 == 0 && in.stride[2] == 4 && in.channel_stride == 1;
+  s.side_by_side = whole && in.channels == 4 &&
+                           reinterpret_cast<std::uintptr_t>(in.data) % (4 * sizeof(typename Binding::input)) == 0
+                       ? 1
+                       : 0;
   return s;
 }
 
