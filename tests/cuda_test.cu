@@ -246,6 +246,31 @@ TEST(cuda, a_resident_volume_holds_what_it_was_made_from) {
   }
 }
 
+TEST(cuda, a_resident_volume_keeps_channels_side_by_side) {
+  const grid g{.extents = {3, 5, 17}};
+  for (const std::int64_t gap : {0, 4}) {
+    const std::int64_t row = 4 * 17 + gap, plane = 5 * row + gap;
+    std::vector<std::int16_t> values(static_cast<std::size_t>(3 * plane));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int16_t>(i);
+    const resident_volume held(view<const std::int16_t>{values.data(), g, {plane, row, 4}, 4, 1});
+    const view<const std::int16_t>& v = held.view();
+    EXPECT_EQ(v.stride[1] * 2 % 128, 64);
+    EXPECT_EQ(v.stride[2], 4);
+    EXPECT_EQ(v.channel_stride, 1);
+    std::vector<std::int16_t> copied(held.bytes() / 2);
+    check_cuda(cudaMemcpy(copied.data(), v.data, held.bytes(), cudaMemcpyDeviceToHost), "held");
+    std::size_t wrong = 0;
+    for (std::int64_t z = 0; z < 3; ++z)
+      for (std::int64_t y = 0; y < 5; ++y)
+        for (std::int64_t i = 0; i < 4 * 17; ++i)
+          wrong += copied[static_cast<std::size_t>(z * v.stride[0] + y * v.stride[1] + i)] !=
+                           values[static_cast<std::size_t>(z * plane + y * row + i)]
+                       ? 1
+                       : 0;
+    EXPECT_EQ(wrong, 0u) << "gap " << gap;
+  }
+}
+
 TEST(cuda, patches_of_resident_volumes_are_those_of_the_cpu) {
   const dataset d(5);
   std::vector<resident_volume<std::int16_t>> images_held;
