@@ -231,8 +231,12 @@ __device__ __forceinline__ void make_colour_runs(const Evaluator& evaluate, cons
   if constexpr (runs::shares_tiles) {
     const auto& first = get<0>(r.sample.outputs);
     using tile_type = decltype(first.tile_of(number));
-    __shared__ alignas(16) unsigned char bytes[sizeof(tile_type)];
-    if (threadIdx.x == 0) *reinterpret_cast<tile_type*>(bytes) = first.tile_of(number);
+    __shared__ alignas(16) unsigned char bytes[(sizeof(tile_type) + 15) / 16 * 16];
+    if (threadIdx.x == 0) {
+      constexpr std::size_t last = sizeof(bytes) - 16;  // read as a whole, with what is behind the last number
+      *reinterpret_cast<uint4*>(bytes + last) = {};
+      *reinterpret_cast<tile_type*>(bytes) = first.tile_of(number);
+    }
     __syncthreads();
     each([&](std::int32_t z, unsigned lanes) {
       float v[3][runs::size] = {};

@@ -3,6 +3,7 @@
 // interpolation would make of them, looked at once for a brick and not for every voxel. They may leave the source.
 #pragma once
 
+#include "../core/plane_column.hpp"
 #include "strip_writer.hpp"
 
 namespace suture::detail {
