@@ -313,7 +313,7 @@ struct staging {
     if constexpr (K == 0) {
       return t.finished != 0;
     } else {
-      if (any_on<begin<K - 1>, end<K - 1>>(sample, channel)) return finishes<K - 1>(sample, channel);
+      if (changes_at<K - 1>(sample, channel)) return finishes<K - 1>(sample, channel);
       return finished_before<K - 1>(sample, t, channel);
     }
   }
@@ -323,7 +323,7 @@ struct staging {
     if constexpr (K + 1 == count)
       return !any_on<begin<K>, conversion>(sample, channel) && finished_before<K>(sample, t, channel);
     else
-      return !emits<K>(sample, channel) && !any_on<begin<K>, end<K>>(sample, channel);
+      return !emits<K>(sample, channel) && !changes_at<K>(sample, channel);
   }
 
   // A finished element.

@@ -134,17 +134,10 @@ struct colour_runs {
         }
       }
     along_run(r.sample, z, y, x, [&](int, const coordinate(&place)[3]) {
-      rgb made;
       if constexpr (between_two)
-        made = pixel_between<typename pipeline::border_type, In>(in, place, r.sample.planar, border);
+        append(v, pixel_between<typename pipeline::border_type, In>(in, place, r.sample.planar, border));
       else
-        made = pair::sampled(r.sample, in, nullptr, place, number, 0, border);
-      SUTURE_UNROLL
-      for (int c = 0; c < 3; ++c) {  // each takes the place of the one before: no element by number
-        SUTURE_UNROLL
-        for (int i = 1; i < size; ++i) v[c][i - 1] = v[c][i];
-        v[c][size - 1] = made.c[c];
-      }
+        append(v, pair::sampled(r.sample, in, nullptr, place, number, 0, border));
     });
   }
 

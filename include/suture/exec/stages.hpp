@@ -85,7 +85,7 @@ private:
       if constexpr (spectral_filter<typename S::template functor_t<S::template filter<K>>>) closes_[K] = filters_[K];
     }
     asked_[K] = S::template emits<K>(sample_, channel_);
-    active_[K] = S::template any_on<S::template begin<K>, S::template end<K>>(sample_, channel_);
+    active_[K] = S::template changes_at<K>(sample_, channel_);
   }
 
   // Of stages [first, end) and those that join them.

@@ -6,6 +6,17 @@
 
 namespace suture::detail {
 
+// A pixel behind those of a run: each takes the place of the one before, and none is asked for by number.
+template <int N>
+__device__ __forceinline__ void append(float (&v)[3][N], const rgb& pixel) {
+  SUTURE_UNROLL
+  for (int c = 0; c < 3; ++c) {
+    SUTURE_UNROLL
+    for (int i = 1; i < N; ++i) v[c][i - 1] = v[c][i];
+    v[c][N - 1] = pixel.c[c];
+  }
+}
+
 // The pixel at c, wherever its taps stand. Plane by plane, so that planes and volumes share the code.
 template <class Border, class In>
 __device__ __forceinline__ rgb pixel_between(const source_tensor& s, const coordinate (&c)[3], bool planar,
@@ -96,16 +107,10 @@ __device__ __forceinline__ void pixels_inside(const source_tensor& s, std::int32
     } else {
       read(1, s.channel_stride);
     }
-    const rgb made = combine_plane<rgb, linear>(c, [&](int b, int j) -> rgb {
-      const In(&tap)[3] = taps[b][j];
-      return {{storage<In>::load(tap[0]), storage<In>::load(tap[1]), storage<In>::load(tap[2])}};
-    });
-    SUTURE_UNROLL
-    for (int k = 0; k < 3; ++k) {  // each takes the place of the one before: no element by number
-      SUTURE_UNROLL
-      for (int l = 1; l < N; ++l) v[k][l - 1] = v[k][l];
-      v[k][N - 1] = made.c[k];
-    }
+    append(v, combine_plane<rgb, linear>(c, [&](int b, int j) -> rgb {
+             const In(&tap)[3] = taps[b][j];
+             return {{storage<In>::load(tap[0]), storage<In>::load(tap[1]), storage<In>::load(tap[2])}};
+           }));
   }
 }
 
