@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
+#include <optional>
 
 #include "support/expect_says.hpp"
 #include "support/oracle.hpp"
@@ -85,6 +87,44 @@ TEST(Remap, Literals) {
 
 TEST(Remap, SwapsAreNotChained) {
   EXPECT_EQ(row<std::int8_t>({1, 2, 3}, remap{{{1, 2}, {2, 1}}}), (std::vector<std::int8_t>{2, 1, 3}));
+}
+
+// Labels that follow each other, nearly so, or lie far apart, in any order and up to the ends of their type: for every
+// label in rows, and one by one.
+TEST(Remap, TablesNearAndFar) {
+  using table = decltype(remap::table);
+  const auto every = [](int first, int step, int count) {
+    std::vector<suture::label_change> changes;
+    for (int i = 0; i < count; ++i) changes.push_back({first + step * i, 1000 + i});
+    return table(changes);
+  };
+  std::vector<std::int8_t> map;
+  for (int label = -128; label <= 127; ++label) map.push_back(static_cast<std::int8_t>(label));
+  const suture::grid g{.extents = {1, 1, static_cast<std::int64_t>(map.size())}};
+  const auto plan = suture::plan(suture::identity{}, std::vector{g});
+  const auto in = suture::contiguous<const std::int8_t>(map.data(), g);
+  for (const table& t :
+       {table{}, table{{-128, 5}}, table{{127, -5}}, table{{-128, 5}, {127, 6}}, table{{127, 6}, {126, 5}},
+        table{{4, 9}, {1, 8}}, table{{5, 9}, {1, 8}}, table{{3, -1}, {1, -2}, {2, -3}, {-1, -4}}, every(-32, 1, 64),
+        every(0, 2, 32), every(0, 2, 33), every(-128, 1, 40), every(64, 1, 64)})
+    for (const std::optional<std::int32_t> others : {std::optional<std::int32_t>{}, std::optional<std::int32_t>{77}}) {
+      const remap conversion{.table = t, .others = others};
+      const auto in_rows = row<std::int16_t>(map, conversion);
+      const auto bound = labels<std::int16_t>(in, conversion);
+      std::vector<std::byte> space(suture::workspace_bytes(plan, bound) + 256);
+      void* start = space.data();
+      std::size_t size = space.size();
+      std::align(256, size - 256, start, size);
+      const auto evaluate =
+          suture::prepare(suture::cpu{.workspace = {static_cast<std::byte*>(start), size}}, plan, bound);
+      for (std::size_t i = 0; i < map.size(); ++i) {
+        std::int32_t expected = others.value_or(map[i]);
+        for (const suture::label_change& change : t)
+          if (change.from == map[i]) expected = change.to;
+        ASSERT_EQ(in_rows[i], expected) << "label " << int{map[i]} << ", table of " << t.size();
+        ASSERT_EQ(evaluate(0, 0, 0, static_cast<std::int32_t>(i)), expected) << "label " << int{map[i]};
+      }
+    }
 }
 
 TEST(Remap, EveryChannelOfALabelMap) {

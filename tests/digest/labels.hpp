@@ -83,7 +83,8 @@ void print_labels(Backend backend) {
     const label_results<suture::half, Backend> tumours(backend, out, 4, scales);
     const label_results<float, Backend> hot(backend, out, 2, {});
     const label_results<std::int8_t, Backend> kept(backend, out, 1, scales);
-    backend.run(p, labels(in, mapped.full, remap{{{-1, 0}, {2, 300}}}),
+    // A table that is searched, since its labels are far apart, and one that is not.
+    backend.run(p, labels(in, mapped.full, remap{{{-1, 0}, {2, 300}, {100, 7}}}),
                 labels(in, tumours.full, regions{.sets = {{0, 2}, {0, 1, 2}, {2}}, .ignore = -1},
                        deep_supervision(tumours.levels)),
                 labels(in, hot.full, one_hot{.classes = 3, .background = false}),

@@ -405,7 +405,7 @@ private:
         };
         // Not in kernels of deformations, which need all registers for those.
         if constexpr (taps.template takes_four<typename binding_type<B>::input> && !Pipeline::has_deformation) {
-          if (s.side_by_side != 0 && end - first == 4) {
+          if (s.side_by_side != 0 && (ahead == nullptr || end - first == 4)) {
             taps.four_channels(from, tap, use);
             return;
           }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A short table from labels to values, searched in every voxel.
+// A short table from labels to values: one look where its labels follow each other, as they mostly do, a search where
+// they are far apart.
 #pragma once
+
+#include <algorithm>
 
 #include "../../core/label_conversion.hpp"
 #include "../../core/short_list.hpp"
@@ -14,8 +17,13 @@ struct label_table {
   std::int32_t labels[most_label_entries];
   T values[most_label_entries];
   std::int32_t count;
+  bool contiguous;  // labels[i] is labels[0] + i
 
   SUTURE_FN T find(std::int32_t label, T otherwise) const {
+    if (contiguous) {
+      const std::uint32_t i = static_cast<std::uint32_t>(label) - static_cast<std::uint32_t>(labels[0]);
+      return i < static_cast<std::uint32_t>(count) ? values[i] : otherwise;
+    }
     for (std::int32_t i = 0; i < count; ++i)
       if (labels[i] == label) return values[i];
     return otherwise;
@@ -48,6 +56,24 @@ struct label_table {
             " different labels");
     labels[count] = label;
     values[count++] = value;
+  }
+  // After the last was added: labels between those named are added with what they would be without, if they are no
+  // more than those, and all are put in order.
+  template <class Otherwise>
+  void close(const Otherwise& otherwise) {
+    if (count == 0) return;
+    const auto [low, high] = std::minmax_element(labels, labels + count);
+    const std::int32_t first = *low;
+    const std::int64_t span = std::int64_t{*high} - first + 1;
+    if (span > 2 * std::int64_t{count} || span > static_cast<std::int64_t>(most_label_entries)) return;
+    T ordered[most_label_entries] = {};
+    for (std::int32_t i = 0; i < span; ++i) {
+      const std::int32_t at = place(first + i);
+      ordered[i] = at < count ? values[at] : otherwise(first + i);
+    }
+    count = static_cast<std::int32_t>(span);
+    for (std::int32_t i = 0; i < count; ++i) labels[i] = first + i, values[i] = ordered[i];
+    contiguous = true;
   }
 };
 

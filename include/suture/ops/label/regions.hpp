@@ -63,6 +63,7 @@ struct regions {
       }
     }
     if (ignore) put(*ignore, sets.size());
+    f.table.close([](std::int32_t) { return 0u; });
     return f;
   }
 };

@@ -53,6 +53,7 @@ struct remap {
       require(types.stores(types.lowest_read) && types.stores(types.highest_read), where,
               "labels that the table does not name are kept, but labels from ", types.lowest_read, " to ",
               types.highest_read, " do not all fit the output, ", types.stored_name, "; set others");
+    f.table.close([&](std::int32_t label) { return others.value_or(label); });
     return f;
   }
 };
