@@ -75,9 +75,8 @@ SUTURE_FN void displacement_at(const control_grid& g, const coordinate (&place)[
   const control_vector* row = g.vectors + (cell[0].index * n[1] + cell[1].index) * n[2] + cell[2].index;
   SUTURE_UNROLL
   for (float& component : u) component = 0;
-#if defined(__CUDA_ARCH__)
-#pragma unroll 1  // 64 control vectors at once would not leave registers for the rest
-#endif
+  // 64 control vectors at once would not leave registers for the rest.
+  SUTURE_ROLLED
   for (int a = 0; a < 4; ++a, row += (n[1] - 4) * n[2]) {
     float plane[3] = {0, 0, 0};
     SUTURE_UNROLL

@@ -48,7 +48,7 @@ __device__ __forceinline__ void along_run(const item<Pipeline>& sample, std::int
   std::uint64_t position[3];
   SUTURE_UNROLL
   for (int k = 0; k < 3; ++k) position[k] = along(sample.map, k, z, y, x);
-#pragma unroll 1
+  SUTURE_ROLLED
   for (int i = 0; i < run_of<float>::size; ++i) {
     coordinate place[3];
     SUTURE_UNROLL
@@ -205,13 +205,14 @@ __device__ __forceinline__ void make_colour_runs(const Evaluator& evaluate, cons
   using In = typename runs::In;
   const runs all{.r = r, .number = number};
   const auto each = [&](const auto& make) {
-#pragma unroll 1
+    SUTURE_ROLLED
     for (std::int32_t row = 0; row < rows; ++row, y += step) {
       const bool here = x < r.sample.extents[2] && y < r.sample.extents[1];
       const unsigned lanes = runs::between_two ? __ballot_sync(0xffffffff, here) : 0;
-      if (here)
-#pragma unroll 1
+      if (here) {
+        SUTURE_ROLLED
         for (std::int32_t z = z0; z < z1; ++z) make(z, lanes);
+      }
     }
   };
   const auto finish = [&]<std::size_t First>(std::integral_constant<std::size_t, First>, std::int32_t z,

@@ -67,7 +67,7 @@ __device__ __forceinline__ void each_in_column(const T* p, std::int64_t step, st
                                                const Use& use) {
   constexpr int ahead = 4;
   std::int32_t z = z0;
-#pragma unroll 1
+  SUTURE_ROLLED
   for (; z + ahead <= z1; z += ahead) {
     T read[ahead];
     SUTURE_UNROLL
@@ -75,7 +75,7 @@ __device__ __forceinline__ void each_in_column(const T* p, std::int64_t step, st
     SUTURE_UNROLL
     for (int i = 0; i < ahead; ++i) use(read[i], z + i);
   }
-#pragma unroll 1
+  SUTURE_ROLLED
   for (; z < z1; ++z, p += step) use(*p, z);
 }
 
@@ -116,7 +116,7 @@ __device__ __forceinline__ bool copy_tile(const Evaluator& evaluate, const typen
         // From plane vz on, every so many planes.
         const auto look_along_z = [&](std::int32_t vz, std::int32_t vy, std::int32_t vx, std::int32_t planes) {
           const In* p = from + place(vz, vy, vx);
-#pragma unroll 1
+          SUTURE_ROLLED
           for (const std::int64_t step = planes * s.stride[0]; vz <= box.high[0]; vz += planes, p += step) look(p);
         };
         if (column.inside) look(from + at + (box.high[0] - at_z) * s.stride[0]);

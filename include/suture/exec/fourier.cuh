@@ -99,7 +99,7 @@ struct shared_lines {
 
   // By all threads of the block; the values are there for all of them before and after.
   __device__ __forceinline__ void transform() {
-#pragma unroll 1
+    SUTURE_ROLLED
     for (std::int32_t done = 1, rest = n; rest > 1;) {
       const std::int32_t radix = math::next_radix(rest);
       math::with_radix(radix, [&](auto r) { pass(r, done); });
@@ -117,18 +117,18 @@ struct shared_lines {
 private:
   template <int Radix>
   __device__ __forceinline__ void pass(std::integral_constant<int, Radix>, std::int32_t done) const {
-#pragma unroll 1
+    SUTURE_ROLLED
     for (auto e = static_cast<std::int32_t>(threadIdx.x); e < n / Radix * lanes; e += fourier_threads) {
       const math::butterfly b{e / lanes, n, Radix, done};
       const std::int32_t lane = e % lanes, factor = b.factor();
       math::complex v[Radix];
-#pragma unroll
+      SUTURE_UNROLL
       for (int q = 0; q < Radix; ++q) {
         v[q] = get(b.i + q * b.stride(), lane);
         if (q > 0 && done > 1) v[q] = math::times(v[q], roots[q * factor]);
       }
       math::turn(v);
-#pragma unroll
+      SUTURE_UNROLL
       for (int q = 0; q < Radix; ++q) {
         const std::int32_t to = (b.first_result() + q * done) * pitch + lane;
         parts[2][to] = v[q].real;
@@ -137,7 +137,7 @@ private:
     }
   }
   __device__ __forceinline__ void pass(std::int32_t radix, std::int32_t done) const {
-#pragma unroll 1
+    SUTURE_ROLLED
     for (auto e = static_cast<std::int32_t>(threadIdx.x); e < n * lanes; e += fourier_threads) {
       const std::int32_t lane = e % lanes, s = e / lanes / (n / radix);
       const math::butterfly b{e / lanes % (n / radix), n, radix, done};

@@ -60,14 +60,14 @@ __device__ __forceinline__ void make_column(const Evaluator& evaluate, const typ
   typename Evaluator::places at(r, z0, y, x, ahead);
   if constexpr (P::has_geometry) {
     column<P> walk(r.sample, z0, y, x);
-#pragma unroll 1
+    SUTURE_ROLLED
     for (std::int32_t z = z0; z < z1; ++z, walk.template step<keeps_steps>(), at.template step<keeps_steps>(r)) {
       coordinate c[3];
       walk.locate(c);
       evaluate.template write<WithLabels, OneChannel>(r, number, c, at, z, y, x, ahead);
     }
   } else {
-#pragma unroll 1
+    SUTURE_ROLLED
     for (std::int32_t z = z0; z < z1; ++z, at.template step<keeps_steps>(r))
       evaluate.template write<WithLabels, OneChannel>(r, number, {}, at, z, y, x, ahead);
   }
@@ -102,7 +102,7 @@ __device__ __forceinline__ void make_tile(const Evaluator& evaluate, const typen
   } else if constexpr (in_colour_runs<Evaluator>) {
     make_colour_rows<WithLabels>(evaluate, r, number, tiles.rows, tile_y, at.z0, at.z1, at.y, at.x);
   } else if constexpr (makes_rows<Evaluator>) {
-#pragma unroll 1
+    SUTURE_ROLLED
     for (std::int32_t row = 0; row < tiles.rows; ++row, at.y += tile_y)
       if (at.x < r.sample.extents[2] && at.y < r.sample.extents[1])
         make_column<WithLabels, OneChannel>(evaluate, r, number, at.z0, at.z1, at.y, at.x, nullptr);
@@ -181,7 +181,7 @@ __device__ __forceinline__ void make_runs(const typename Evaluator::record_type&
   const auto& n = r.sample.extents;
   const auto in_row = static_cast<std::uint32_t>((n[2] + 7) / 8), rows = static_cast<std::uint32_t>(n[1]);
   const std::uint32_t runs = in_row * rows * static_cast<std::uint32_t>(n[0]);
-#pragma unroll 1
+  SUTURE_ROLLED
   for (std::uint32_t k = threadIdx.x; k < runs_in_block; k += blockDim.x) {
     const std::uint32_t i = blockIdx.x * runs_in_block + k, row = i / in_row;
     if (i >= runs) return;

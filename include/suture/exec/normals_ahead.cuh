@@ -58,7 +58,7 @@ private:
     const int thread = static_cast<int>(threadIdx.x);
     const bool shared = extents[2] % 4 == 0;  // blocks begin and end with four lanes
     const int mine = thread % 4;
-#pragma unroll 1
+    SUTURE_ROLLED
     for (int turn = shared ? mine : 0; turn < turns; turn += shared ? 4 : 1) {
       const voxel at = voxel_at(extents, 0, channels.first + (turn & ((1 << channels.shift) - 1)),
                                 z + (turn >> channels.shift), y, x);

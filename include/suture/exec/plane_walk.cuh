@@ -22,7 +22,7 @@ __device__ __forceinline__ void along_planes(const item<Pipeline>& sample, std::
                                              coordinate (&c)[3], const Use& use) {
   const std::uint64_t step = sample.map.linear[0][0];
   std::uint64_t position = sample.map.offset[0] + scaled(step, z0);
-#pragma unroll 1
+  SUTURE_ROLLED
   for (std::int32_t z = z0; z < z1; ++z, position += step) {
     c[0] = split(position);
     use(z, c);
@@ -44,7 +44,7 @@ __device__ __forceinline__ void walk_pair(const Evaluator& evaluate, const typen
   const std::int32_t first = Evaluator::template first_channel<B>(ahead);
   const std::int32_t end = first + Evaluator::template channel_count<B>(r, ahead);
   const auto each_channel = [&](auto& source, const auto& use) {
-#pragma unroll 1
+    SUTURE_ROLLED
     for (std::int32_t channel = first; OneChannel || channel < end; ++channel) {
       along_planes(r.sample, z0, z1, c, [&](std::int32_t z, const coordinate(&place)[3]) {
         use(source.at(place), channel, z);

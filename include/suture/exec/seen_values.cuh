@@ -185,7 +185,7 @@ private:
   __device__ __forceinline__ static void give_alone(exact_sums* wide, std::int32_t place, std::int32_t high,
                                                     std::int32_t low, std::int64_t high_high, std::int64_t high_low,
                                                     std::int64_t low_low) {
-#pragma unroll 1
+    SUTURE_ROLLED
     for (int i = 0; i < 12; ++i) {
       const int of = i / 3;
       give_limb(of == 0 ? wide->sum : wide->square,

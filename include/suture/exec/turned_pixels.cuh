@@ -29,7 +29,7 @@ __device__ __forceinline__ rgb pixel_between(const source_tensor& s, const coord
   const In* const start = in_global_memory(static_cast<const In*>(s.data));
   const int count = planar ? 1 : 2;  // of planes; in the only one everything along z is 0
   rgb below{}, made{};
-#pragma unroll 1
+  SUTURE_ROLLED
   for (int a = 0; a < count; ++a) {
     const std::int32_t z = Border::index(linear::first(c[0]) + a, s.extents[0]);
     const In* const plane = start + product(z, static_cast<offset>(s.stride[0]));
@@ -84,7 +84,8 @@ __device__ __forceinline__ void pixels_inside(const source_tensor& s, std::int32
   x = (x & fractions) << place_shift;
   step_y <<= place_shift;
   step_x <<= place_shift;
-#pragma unroll 1  // with all pixels at once the code of the loads is there four times
+  // With all pixels at once the code of the loads is there four times.
+  SUTURE_ROLLED
   for (int i = 0; i < N; ++i, y += step_y, x += step_x) {
     const auto of = [](std::uint64_t place) -> coordinate {
       const auto upper = static_cast<std::uint32_t>(place >> 32);

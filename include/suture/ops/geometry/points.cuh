@@ -34,15 +34,15 @@ struct warp_displacement {
     }
     fetch(cell);
     double volume[2];
-#pragma unroll
+    SUTURE_UNROLL
     for (int i = 0; i < 2; ++i) {
       double row = 0, plane = 0;
-#pragma unroll
+      SUTURE_UNROLL
       for (int c = 0; c < 4; ++c) row = fma(w[2][c], static_cast<double>(own[i][c]), row);
-#pragma unroll
+      SUTURE_UNROLL
       for (int b = 0; b < 4; ++b) plane = fma(w[1][b], from(row, (lane & ~3) + b), plane);
       volume[i] = 0;
-#pragma unroll
+      SUTURE_UNROLL
       for (int a = 0; a < 4; ++a) volume[i] = fma(w[0][a], from(plane, (lane & 16) + 4 * a), volume[i]);
     }
     return {from(volume[0], 0), from(volume[0], 16), from(volume[1], 0)};
@@ -54,12 +54,12 @@ private:
     const std::int64_t number = (std::int64_t{cell[0]} * n[1] + cell[1]) * n[2] + cell[2];
     if (number == last) return;
     last = number;
-#pragma unroll 1
+    SUTURE_ROLLED
     for (std::int32_t i = 0; i < 8; ++i) {
       const std::int32_t row = (i < 4 ? 0 : 32) + lane, c = i & 3;
       if (row >= 48) break;
       const float v = control_value(drawn, row >> 4, cell[0] + ((row >> 2) & 3), cell[1] + (row & 3), cell[2] + c);
-#pragma unroll
+      SUTURE_UNROLL
       for (std::int32_t j = 0; j < 8; ++j)  // so that they stay in registers
         if (j == i) own[j / 4][j % 4] = v;
     }
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(point_threads) move_boxes_kernel(const __grid_
   const lattice_surface surface = map->template surface_of<result_type>(given);
   result_type own = point_map::nothing_yet<result_type>();
   warp_displacement u{map->drawn, lane};
-#pragma unroll 1
+  SUTURE_ROLLED
   for (std::int32_t point = warp; point < surface.points(); point += point_warps)
     map->add_surface_point(own, given, surface, point, u);
   if (lane == 0) parts[warp] = own;
