@@ -150,7 +150,7 @@ void upload_and_run_fused(const cuda& exec, const Evaluator& e, const workspace_
 }
 
 // Queues the clearing of what stages sum up, which an upload does on its way.
-inline void clear_sums(const cuda& exec, const workspace_layout& l) {
+inline void queue_clearing_of_sums(const cuda& exec, const workspace_layout& l) {
   const auto clear = [&](std::size_t from, std::size_t to) {
     if (to > from) check_cuda(cudaMemsetAsync(exec.workspace.data() + from, 0, to - from, exec.stream), "run", exec.at);
   };
@@ -218,7 +218,7 @@ void run_loaded(const cuda& exec, const Plan& plan, const Bindings&... bindings)
   using P = typename Plan::pipeline_type;
   const workspace_layout l = detail::layout(plan, bindings...);
   const auto evaluate = detail::checked(exec, l, plan, bindings...);
-  detail::clear_sums(exec, l);
+  detail::queue_clearing_of_sums(exec, l);
   detail::run_fused<true>(exec, evaluate, plan, bindings...);
   if constexpr (P::is_staged) detail::run_stages<0, P::steps.stage_count>(exec, evaluate, true, plan, bindings...);
 }
