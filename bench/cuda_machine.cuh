@@ -97,7 +97,7 @@ public:
   template <class Evaluator>
   int registers() const {
     cudaFuncAttributes attributes{};
-    check_cuda(cudaFuncGetAttributes(&attributes, suture::detail::stage_kernel<true, Evaluator>), "registers");
+    check_cuda(cudaFuncGetAttributes(&attributes, suture::detail::fused_kernel<true, Evaluator>), "registers");
     return attributes.numRegs;
   }
 

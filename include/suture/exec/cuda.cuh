@@ -63,12 +63,6 @@ private:
 
 namespace detail {
 
-// Whether a kernel can start from records alone, with nothing made from them ahead.
-template <class Pipeline>
-inline constexpr bool starts_from_records = !Pipeline::has_deformation && !Pipeline::prefiltered;
-// Small enough to travel in the arguments of the kernel that does the work.
-inline constexpr int carried_bytes = 4000;
-
 template <int Bytes, class Plan, class Record, class... Bindings>
 void upload(const cuda& exec, const Plan& plan, bool to_output, const workspace_layout& l, Record* records,
             const Bindings&... bindings) {
@@ -107,41 +101,43 @@ void by_channels(const Plan& plan, const Launch& launch, const Bindings&... bind
   launch(std::false_type{});
 }
 
-// Queues the fused part of every sample, with its label maps or without, and what it needs ahead.
-template <bool WithLabels, class Evaluator, class Plan, class... Bindings>
-void run_fused(const cuda& exec, const Evaluator& e, const Plan& plan, const Bindings&... bindings) {
+// Queues the kernel of the fused part, with label maps or without, of records that are carried along or in their place.
+template <bool WithLabels, class Evaluator, class Carried, class Plan, class... Bindings>
+void launch_fused(const cuda& exec, const Evaluator& e, const Carried& carried, const Plan& plan,
+                  const Bindings&... bindings) {
   const tile_counts tiles = count_tiles<Evaluator>(plan, bindings...);
-  prefilter(exec, e, plan, bindings...);
   by_channels<Evaluator>(
       plan,
       [&](auto one_channel) {
-        stage_kernel<WithLabels, Evaluator, one_channel><<<tile_blocks(tiles, plan), 256, 0, exec.stream>>>(e, tiles);
+        fused_kernel<WithLabels, Evaluator, one_channel>
+            <<<tile_blocks(tiles, plan), 256, 0, exec.stream>>>(e, carried, tiles);
       },
       bindings...);
   check_cuda(cudaGetLastError(), "run", exec.at);
+}
+
+template <class Evaluator>
+using carried_by = carried_records<typename Evaluator::pipeline_type, typename Evaluator::record_type>;
+
+// Queues the fused part of every sample from uploaded records, and what it needs ahead.
+template <bool WithLabels, class Evaluator, class Plan, class... Bindings>
+void run_fused(const cuda& exec, const Evaluator& e, const Plan& plan, const Bindings&... bindings) {
+  prefilter(exec, e, plan, bindings...);
+  launch_fused<WithLabels>(exec, e, carried_by<Evaluator>{}, plan, bindings...);
 }
 
 // The same and the upload ahead of it, in one kernel where that can be.
 template <bool WithLabels, class Evaluator, class Plan, class... Bindings>
 void upload_and_run_fused(const cuda& exec, const Evaluator& e, const workspace_layout& l, const Plan& plan,
                           const Bindings&... bindings) {
-  using R = typename Evaluator::record_type;
-  if constexpr (starts_from_records<typename Evaluator::pipeline_type> && sizeof(R) <= carried_bytes) {
-    if (plan.size() * sizeof(R) <= carried_bytes) {
-      const tile_counts tiles = count_tiles<Evaluator>(plan, bindings...);
-      record_chunk<R, carried_bytes> chunk;
+  if constexpr (carried_by<Evaluator>::possible) {
+    carried_by<Evaluator> carried;
+    if (plan.size() <= static_cast<std::size_t>(carried.capacity)) {
+      carried.to = reinterpret_cast<typename Evaluator::record_type*>(exec.workspace.data());
       workspace_cursor used;
       for (std::size_t i = 0; i < plan.size(); ++i)
-        chunk.records[i] = make_record(plan, i, WithLabels, l, exec.workspace.data(), used, bindings...);
-      by_channels<Evaluator>(
-          plan,
-          [&](auto one_channel) {
-            first_stage_kernel<WithLabels, Evaluator, one_channel, carried_bytes>
-                <<<tile_blocks(tiles, plan), 256, 0, exec.stream>>>(e, chunk,
-                                                                    reinterpret_cast<R*>(exec.workspace.data()), tiles);
-          },
-          bindings...);
-      check_cuda(cudaGetLastError(), "run", exec.at);
+        carried.records[i] = make_record(plan, i, WithLabels, l, exec.workspace.data(), used, bindings...);
+      launch_fused<WithLabels>(exec, e, carried, plan, bindings...);
       return;
     }
   }

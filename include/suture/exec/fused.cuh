@@ -214,27 +214,25 @@ inline constexpr int fused_blocks = sizeof(typename Evaluator::record_type) > 10
                                         ? 3
                                         : 4;
 
+// The records of a small batch are carried in the arguments of the kernel, which leaves them for the stages that
+// follow.
 template <bool WithLabels, class Evaluator, bool OneChannel = has_one_channel_kernel<Evaluator>>
-__global__ void __launch_bounds__(256, fused_blocks<Evaluator>)
-    stage_kernel(const __grid_constant__ Evaluator evaluate, tile_counts tiles) {
+__global__ void __launch_bounds__(256, fused_blocks<Evaluator>) fused_kernel(
+    const __grid_constant__ Evaluator evaluate,
+    const __grid_constant__ carried_records<typename Evaluator::pipeline_type, typename Evaluator::record_type> carried,
+    tile_counts tiles) {
   require_ieee_arithmetic();
   __shared__ record_at_hand<typename Evaluator::record_type> at_hand;
   const auto number = static_cast<std::int32_t>(blockIdx.y);
-  make_part<WithLabels, OneChannel>(evaluate, at_hand.take(evaluate.records[number]), number, tiles);
-}
-
-// The same with the records in its arguments; it leaves them for the stages that follow.
-template <bool WithLabels, class Evaluator, bool OneChannel, int Bytes>
-__global__ void __launch_bounds__(256, fused_blocks<Evaluator>)
-    first_stage_kernel(const __grid_constant__ Evaluator evaluate,
-                       const __grid_constant__ record_chunk<typename Evaluator::record_type, Bytes> chunk,
-                       typename Evaluator::record_type* records, tile_counts tiles) {
-  require_ieee_arithmetic();
-  const auto number = static_cast<std::int32_t>(blockIdx.y);
-  if constexpr (Evaluator::pipeline_type::is_staged)
-    if (blockIdx.x == 0) put_record(chunk.records[number], records + number);
-  __shared__ record_at_hand<typename Evaluator::record_type> at_hand;
-  make_part<WithLabels, OneChannel>(evaluate, at_hand.take(chunk.records[number]), number, tiles);
+  const auto* record = evaluate.records + number;
+  if constexpr (carried.possible) {
+    if (carried.to != nullptr) {
+      record = carried.records + number;
+      if constexpr (Evaluator::pipeline_type::is_staged)
+        if (blockIdx.x == 0) put_record(*record, carried.to + number);
+    }
+  }
+  make_part<WithLabels, OneChannel>(evaluate, at_hand.take(*record), number, tiles);
 }
 
 template <class In, class Out, bool IsLabel, class... Rest>

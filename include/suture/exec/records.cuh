@@ -17,6 +17,22 @@ struct record_chunk {
   Record records[capacity];
 };
 
+// Records small and few enough to travel in the arguments of the kernel that does the work. Not where anything is made
+// from them ahead of it.
+inline constexpr int carried_bytes = 4000;
+template <class Pipeline, class Record>
+inline constexpr bool carries_records =
+    !Pipeline::has_deformation && !Pipeline::prefiltered && sizeof(Record) <= carried_bytes;
+template <class Pipeline, class Record, bool Possible = carries_records<Pipeline, Record>>
+struct carried_records : record_chunk<Record, carried_bytes> {
+  static constexpr bool possible = true;
+  Record* to = nullptr;  // where they belong, or null if that is where they are
+};
+template <class Pipeline, class Record>
+struct carried_records<Pipeline, Record, false> {
+  static constexpr bool possible = false;
+};
+
 // By all threads of a block.
 __device__ __forceinline__ void clear_sums(const staged_tensor& t) {
   auto* const words = reinterpret_cast<std::uint32_t*>(t.sums);
