@@ -6,7 +6,7 @@
 
 #include <cstdint>
 #if defined(__SSE2__)
-#include <immintrin.h>
+#include <emmintrin.h>
 #endif
 
 #include "numeric.hpp"

@@ -225,36 +225,40 @@ public:
       use(about_border(data, tap), channel);
   }
 
-  // The same of four channels that lie side by side: one load for each tap.
+  // The same of four channels that lie side by side: one load of up to 8 bytes takes a tap of all of them, or of two.
   template <class T, class Tap, class Use>
   SUTURE_FN void four_channels(const T* data, const Tap& tap, const Use& use) const {
     static_assert(takes_four<T>);
-    struct alignas(4 * sizeof(T)) four {
-      T channel[4];
+    constexpr int group = sizeof(T) <= 2 ? 4 : 2;
+    struct alignas(group * sizeof(T)) several {
+      T channel[group];
     };
     if (detail::pairs_inside(first_, {n_[0] - 1, n_[1] - 1, n_[2] - 1})) {
       const auto z = static_cast<offset>(stride_[0]), y = static_cast<offset>(stride_[1]);
       const T* const voxel = data + (detail::product(first_[0], z) + detail::product(first_[1], y)) +
                              detail::product(first_[2], offset{4});
       const offset rows[2][2] = {{0, y}, {z, z + y}};
-      four about[2][2][2];
       SUTURE_UNROLL
-      for (int i = 0; i < 8; ++i) {
-        const int a = i >> 2, b = i >> 1 & 1, j = i & 1;
-        about[a][b][j] = *reinterpret_cast<const four*>(voxel + rows[a][b] + 4 * j);
+      for (int from = 0; from < 4; from += group) {
+        several about[2][2][2];
+        SUTURE_UNROLL
+        for (int i = 0; i < 8; ++i) {
+          const int a = i >> 2, b = i >> 1 & 1, j = i & 1;
+          about[a][b][j] = *reinterpret_cast<const several*>(voxel + rows[a][b] + 4 * j + from);
+        }
+        SUTURE_UNROLL
+        for (int channel = 0; channel < group; ++channel)
+          use(detail::combine_taps<float, Interpolation>(
+                  c_, [&](int a, int b, int j) -> float { return tap(about[a][b][j].channel[channel]); }),
+              from + channel);
       }
-      SUTURE_UNROLL
-      for (int channel = 0; channel < 4; ++channel)
-        use(detail::combine_taps<float, Interpolation>(
-                c_, [&](int a, int b, int j) -> float { return tap(about[a][b][j].channel[channel]); }),
-            channel);
     } else {
       SUTURE_ROLLED
       for (int channel = 0; channel < 4; ++channel) use(about_border(data + channel, tap), channel);
     }
   }
   template <class T>
-  static constexpr bool takes_four = Interpolation::taps == 2 && sizeof(T) <= 2;
+  static constexpr bool takes_four = Interpolation::taps == 2 && sizeof(T) <= 4;
 
 private:
   static constexpr int taps = Interpolation::taps;
