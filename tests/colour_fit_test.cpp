@@ -271,8 +271,8 @@ TEST(ReinhardSnippets, AreAsDocumented) {
   };
   {
     // [augment]
-    const auto train = suture::random_hed_jitter{} | suture::random_affine{.rotate_deg = {180, 0, 0}} |
-                       suture::sampling<suture::linear, suture::reflect>{} |
+    const auto train = suture::random_affine{.rotate_deg = {180, 0, 0}} |
+                       suture::sampling<suture::linear, suture::reflect>{} | suture::random_hed_jitter{} |
                        suture::random_color_jitter{.hue = {-.04f, .04f}, .probability = .5f} |
                        suture::channel_normalize{} | suture::cast<suture::half>{};
     // [/augment]

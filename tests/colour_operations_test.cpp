@@ -360,6 +360,10 @@ TEST(colour_operations, errors_name_the_value) {
   EXPECT_SAYS(color_jitter{.contrast = infinity}.prepare(here), "contrast inf must be 0 or above");
   EXPECT_SAYS(color_jitter{.saturation = not_a_number}.prepare(here), "saturation nan must be 0 or above");
   EXPECT_SAYS(color_jitter{.hue = .6f}.prepare(here), "hue 0.6 must be in [-0.5, 0.5]");
+  // Of a range it is the range that is wrong, whatever is drawn.
+  draws random(1, 0, 0, 71);
+  EXPECT_SAYS((random_color_jitter{.hue = {-.55f, .5f}}.draw(random, here)), "hue [-0.55, 0.5] must be in [-0.5, 0.5]");
+  EXPECT_SAYS((random_color_jitter{.brightness = {-.1f, 2}}.draw(random, here)), "brightness [-0.1, 2] must be 0 or");
   EXPECT_SAYS(color_jitter{.pivot = infinity}.prepare(here), "pivot inf must be finite");
   EXPECT_SAYS(
       (color_jitter{.order = {color_step::hue, color_step::hue, color_step::contrast, color_step::brightness}}.prepare(

@@ -62,6 +62,7 @@ TEST(Crop, RefusesWhatLeavesTheVolume) {
   EXPECT_REFUSED((suture::center_crop{.size = {96, 96, 96}}.step(g, here)), patch);
   EXPECT_REFUSED((suture::crop{.size = {96, 96, 96}}.step(g, here)), patch);
   EXPECT_REFUSED((suture::crop{}.step(g, here)), "patch (0, 0, 0) must be positive");
+  EXPECT_REFUSED((suture::center_crop{.size = {224, 224, 0}}.step(g, here)), "those of a tile (1, y, x)");
   EXPECT_REFUSED((suture::crop{.start = {1, 0, 0}, .size = {64, 1, 1}}.step(g, here)), "leaves the volume");
   EXPECT_REFUSED((suture::crop{.start = {0, -1, 0}, .size = {4, 4, 4}}.step(g, here)), "leaves the volume");
   EXPECT_REFUSED((suture::crop{.start = {INT64_MAX, 0, 0}, .size = {4, 4, 4}}.step(g, here)), "leaves the volume");

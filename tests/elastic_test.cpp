@@ -133,6 +133,7 @@ TEST(Elastic, DrawingTakesNoSlot) {
 
 TEST(Elastic, RefusesWhatMayFoldOrMakesNoGrid) {
   const grid g = plain_grid({64, 64, 64});
+  suture::draws random(1, 0, 1, 2);
   const std::string folding =
       message_of([&] { (void)suture::elastic{.control_spacing_mm = 16, .max_displacement_mm = 8}.deform(g, here); });
   EXPECT_NE(
@@ -142,6 +143,13 @@ TEST(Elastic, RefusesWhatMayFoldOrMakesNoGrid) {
   EXPECT_NO_THROW(
       ((void)suture::elastic{.control_spacing_mm = 16, .max_displacement_mm = 8, .allow_folding = true}.deform(g,
                                                                                                                here)));
+  // Along each axis no more than is safe: 32 and 18 mm, one cell each, and 64 mm, two.
+  const suture::deformation limited = suture::random_elastic{.max_displacement_mm = 10, .limit_to_safe = true}
+                                          .draw(random, here)
+                                          .deform(plain_grid({18, 32, 64}), here);
+  EXPECT_DOUBLE_EQ(limited.amplitude[0], .4 * 18);
+  EXPECT_DOUBLE_EQ(limited.amplitude[1], 10);
+  EXPECT_DOUBLE_EQ(limited.amplitude[2], 10);
   EXPECT_REFUSED((suture::elastic{.control_spacing_mm = 0.0}.deform(g, here)), "control_spacing_mm 0 must be positive");
   EXPECT_REFUSED((suture::elastic{.control_spacing_mm = 1e-6}.deform(g, here)), "cells over 64 mm");
   EXPECT_REFUSED((suture::elastic{.max_displacement_mm = -1}.deform(g, here)), "max_displacement_mm -1");

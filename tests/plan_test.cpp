@@ -328,6 +328,51 @@ TEST(run, null_pointer) {
   expect_parts(c.run_error(), {"labels", "sample 0", "output: null pointer"});
 }
 
+// What `view{.data, .grid}` leaves is no layout.
+TEST(run, strides_of_zero) {
+  batch b;
+  b.in[1].stride = {0, 0, 0};
+  expect_parts(b.run_error(), {"image", "sample 1", "input: strides (0, 0, 0)", "contiguous()"});
+  batch c;
+  c.out[0].stride[1] = 0;
+  expect_parts(c.run_error(), {"image", "sample 0", "output: strides"});
+  const grid plane = grid_of(1, 3, 1);
+  const float voxels[3] = {1, 2, 3};
+  float out[3];
+  const view<const float> along_y{.data = voxels, .grid = plane, .stride = {0, 1, 0}};
+  run(cpu{}, plan(brightness{.offset = 1}, plane), image(along_y, contiguous(out, plane)));
+  EXPECT_EQ(out[2], 4.0f);
+  const view<const float> two{.data = voxels, .grid = grid_of(1, 1, 1), .channels = 2};
+  expect_parts(error_of([&] { run(cpu{}, plan(brightness{}, two), image(two, contiguous(out, two.grid, 2))); }),
+               {"image", "channel_stride 0 for 2 channels"});
+}
+
+TEST(plan, a_single_grid_or_view) {
+  const grid g = grid_of(2, 3, 4);
+  const std::vector<std::uint64_t> id{7};
+  const auto of_grid = plan(random_affine{.rotate_deg = 10}, g, {.sample_ids = id});
+  const float voxel = 0;
+  const auto of_view = plan(random_affine{.rotate_deg = 10}, contiguous(&voxel, g), {.sample_ids = id});
+  const auto of_range = plan(random_affine{.rotate_deg = 10}, std::span(&g, 1), {.sample_ids = id});
+  ASSERT_EQ(of_grid.size(), 1u);
+  ASSERT_EQ(of_view.size(), 1u);
+  EXPECT_EQ(std::memcmp(&of_grid.sample(0).map, &of_range.sample(0).map, sizeof of_range.sample(0).map), 0);
+  EXPECT_EQ(std::memcmp(&of_view.sample(0).map, &of_range.sample(0).map, sizeof of_range.sample(0).map), 0);
+}
+
+TEST(batch_views, channels_last) {
+  const std::vector<grid> grids(2, grid_of(2, 3, 4));
+  float memory[2 * 24 * 3];
+  const auto views = batch_views_channels_last(memory, grids, 3);
+  EXPECT_EQ(views[1].data, memory + 72);
+  EXPECT_EQ(views[1].stride, (extent3{36, 12, 3}));
+  EXPECT_EQ(views[1].channel_stride, 1);
+  EXPECT_EQ(views[1].channels, 3);
+  const std::vector<grid> ragged{grid_of(2, 3, 4), grid_of(2, 3, 5)};
+  expect_parts(error_of([&] { batch_views_channels_last(memory, ragged, 1); }),
+               {"batch_views_channels_last", "sample 1"});
+}
+
 TEST(run, misaligned_pointer) {
   batch b;
   b.in[0].data = reinterpret_cast<const std::int16_t*>(reinterpret_cast<const char*>(b.in[0].data) + 1);

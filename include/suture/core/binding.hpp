@@ -79,10 +79,6 @@ template <class T>
 constexpr bool is_level_views_v = false;
 template <class Out>
 constexpr bool is_level_views_v<level_views<Out>> = true;
-template <class T>
-constexpr bool is_view_v = false;
-template <class T>
-constexpr bool is_view_v<view<T>> = true;
 
 template <class Conversion>
 constexpr void check_conversion() {

@@ -289,8 +289,8 @@ struct pipeline<chain<Ops...>> {
                 "suture: a filter or an operation on patch statistics stands left of geometry; put it right of all "
                 "geometry, or run two plans");
   static_assert(spatial_contiguous(),
-                "suture: a value operation stands between two geometry operations, which would mean interpolating "
-                "twice; move it left of all geometry (it then acts on every tap) or right of all geometry (it then "
+                "suture: a value operation stands between two geometry operations, of which sampling counts as one; that "
+                "would mean interpolating twice; move it left of all geometry (it then acts on every tap) or right of all geometry (it then "
                 "acts once per output voxel), or run two plans");
   static_assert(count(role::deformation) <= 1,
                 "suture: at most one elastic deformation per pipeline; compose the "

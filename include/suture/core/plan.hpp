@@ -554,18 +554,22 @@ private:
   std::vector<std::uint64_t> ids_;
 };
 
-// Plans a chain, or one operation, for a batch given as grids or as views.
+// Plans a chain, or one operation, for a batch given as grids or as views, or for a single one of either.
 template <class Pipeline, class Batch>
 auto plan(const Pipeline& operations, const Batch& batch, const settings& s = {}) {
   const auto c = as_chain(operations);
-  static_assert(std::ranges::range<Batch>,
-                "suture: plan takes a range of grids or views, one per sample; a single one as std::span(&x, 1)");
-  using value = std::ranges::range_value_t<Batch>;
-  if constexpr (std::is_same_v<value, grid>) {
-    return planned<std::remove_const_t<decltype(c)>>(c, std::span<const grid>(batch), s);
+  using result = planned<std::remove_const_t<decltype(c)>>;
+  if constexpr (std::is_same_v<Batch, grid>) {
+    return result(c, std::span(&batch, 1), s);
+  } else if constexpr (detail::is_view_v<Batch>) {
+    return result(c, std::span(&batch.grid, 1), s);
+  } else if constexpr (!std::ranges::range<Batch>) {
+    static_assert(std::ranges::range<Batch>, "suture: plan takes grids or views, a range of them or a single one");
+  } else if constexpr (std::is_same_v<std::ranges::range_value_t<Batch>, grid>) {
+    return result(c, std::span<const grid>(batch), s);
   } else {
     const std::vector<grid> g = grids(batch);
-    return planned<std::remove_const_t<decltype(c)>>(c, g, s);
+    return result(c, g, s);
   }
 }
 

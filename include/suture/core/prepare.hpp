@@ -225,7 +225,8 @@ void check_binding(const Plan& plan, const Binding& b) {
       const auto outside = plan.rule().label_outside;
       require(outside >= std::int64_t{std::numeric_limits<T>::min()} &&
                   outside <= std::int64_t{std::numeric_limits<T>::max()},
-              where, "label_outside ", outside, " does not fit the label type");
+              where, "label_outside ", outside,
+              " does not fit the label type; give a signed label map, int8 say, or another label_outside");
     }
   }
 }

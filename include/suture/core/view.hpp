@@ -16,9 +16,9 @@ template <class T>
 struct view {
   T* data = nullptr;
   suture::grid grid{};
-  extent3 stride{0, 0, 0};  // elements between neighbours along z, y, x
+  extent3 stride{0, 0, 0};  // elements between neighbours along z, y, x; 0 only along an axis of one voxel
   std::int64_t channels = 1;
-  std::int64_t channel_stride = 0;
+  std::int64_t channel_stride = 0;  // 0 only of one channel
 
   template <class U>
   requires(std::is_same_v<U, const T> && !std::is_const_v<T>) operator view<U>() const {
@@ -40,18 +40,40 @@ view<T> channels_last(T* data, const grid& geometry, std::int64_t channels) {
   return {data, geometry, {n[1] * n[2] * channels, n[2] * channels, channels}, channels, 1};
 }
 
-// The views of a dense (sample, channel, z, y, x) tensor, one per grid; every grid has the same extents.
-template <class T>
-std::vector<view<T>> batch_views(T* data, std::span<const grid> grids, std::int64_t channels = 1) {
+namespace detail {
+// make(start of a sample, its grid) for each.
+template <class T, class Make>
+std::vector<view<T>> views_of_batch(std::string_view name, T* data, std::span<const grid> grids, std::int64_t channels,
+                                    const Make& make) {
   std::vector<view<T>> views;
   views.reserve(grids.size());
   for (const grid& g : grids) {
-    require(g.extents == grids.front().extents, {"batch_views", static_cast<std::int64_t>(views.size())}, "extents ",
-            g.extents, " differ from ", grids.front().extents, " of the first sample");
-    views.push_back(contiguous(data + static_cast<std::int64_t>(views.size()) * channels * g.voxels(), g, channels));
+    require(g.extents == grids.front().extents, {name, static_cast<std::int64_t>(views.size())}, "extents ", g.extents,
+            " differ from ", grids.front().extents, " of the first sample");
+    views.push_back(make(data + static_cast<std::int64_t>(views.size()) * channels * g.voxels(), g, channels));
   }
   return views;
 }
+}  // namespace detail
+
+// The views of a dense (sample, channel, z, y, x) tensor, one per grid; every grid has the same extents.
+template <class T>
+std::vector<view<T>> batch_views(T* data, std::span<const grid> grids, std::int64_t channels = 1) {
+  return detail::views_of_batch("batch_views", data, grids, channels, contiguous<T>);
+}
+
+// The same of a (sample, z, y, x, channel) tensor, the memory of PyTorch's channels_last_3d.
+template <class T>
+std::vector<view<T>> batch_views_channels_last(T* data, std::span<const grid> grids, std::int64_t channels) {
+  return detail::views_of_batch("batch_views_channels_last", data, grids, channels, channels_last<T>);
+}
+
+namespace detail {
+template <class T>
+constexpr bool is_view_v = false;
+template <class T>
+constexpr bool is_view_v<view<T>> = true;
+}  // namespace detail
 
 // The bytes a view touches, from its first to one past its last.
 struct byte_range {
@@ -87,8 +109,16 @@ void check(const view<T>& v, const site& where, std::string_view role = "") {
                 !__builtin_add_overflow(reach, span, &reach) && reach < (std::int64_t{1} << 58),
             where, role, "extents ", v.grid.extents, " with strides ", v.stride, " overflow 64 bits");
   };
-  for (int k = 0; k < 3; ++k) extend(v.grid.extents[k], v.stride[k]);
+  for (int k = 0; k < 3; ++k) {
+    extend(v.grid.extents[k], v.stride[k]);
+    require(v.stride[k] != 0 || v.grid.extents[k] == 1, where, role, "strides ", v.stride, " for extents ",
+            v.grid.extents,
+            ": a stride of 0 makes one element of all voxels along an axis; contiguous() and "
+            "channels_last() fill them in");
+  }
   extend(v.channels, v.channel_stride);
+  require(v.channel_stride != 0 || v.channels == 1, where, role, "channel_stride 0 for ", v.channels,
+          " channels makes one of them; contiguous() and channels_last() fill it in");
 }
 
 }  // namespace suture

@@ -2,6 +2,7 @@
 // Elastic deformation by a random cubic B-spline control grid.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include "../../core/deformation.hpp"
@@ -13,13 +14,15 @@ namespace suture {
 
 // elastic: one free-form deformation, x_in = x_out + u(x_out); the content moves, the grid stays.
 //   Control points stand control_spacing_mm apart (rounded so that a whole number of cells, at least one, fills the
-//   volume), or are control_points (>= 4) in number along each axis; their displacements are uniform in
+//   volume: floor(extent / spacing + 1/2) of them), or are control_points (>= 4) in number along each axis; their
+//   displacements are uniform in
 //   +-max_displacement_mm along each array axis and act as B-spline coefficients (approximating, no prefilter).
 //   The outer locked_borders layers do not move; an axis of too few control points to leave one free is not locked.
 //   An axis of a single voxel (a 2D image) is neither bent nor bent along: it has one cell, whatever its spacing.
 //   itk_domain widens the volume by 1/8 voxel on each side, as ITK's transform initializer does.
 // Folding: with cells of d mm along an axis, displacements up to 0.40 d (2D: 0.48 d) can never fold space (Choi and Lee
-//   2000: 0.4033 and 0.4887); beyond that the operation is refused unless allow_folding is set.
+//   2000: 0.4033 and 0.4887); beyond that the operation is refused, unless allow_folding is set, or limit_to_safe,
+//   which takes that much and no more along each axis: for batches of volumes of which some are thin.
 // Errors: a spacing that is not positive, a negative displacement, control points fewer than 4 or more than 2^20 along
 //   an axis, a displacement that may fold.
 // Source: ITK BSplineTransform; TorchIO v1 RandomElasticDeformation (which locks only two of the axes).
@@ -32,6 +35,7 @@ struct elastic {
   bool allow_folding = false;
   vec3<std::int32_t> control_points{0, 0, 0};  // 0: from control_spacing_mm
   bool itk_domain = false;
+  bool limit_to_safe = false;
   random_field field{};
 
   static constexpr auto fields =
@@ -55,13 +59,16 @@ struct elastic {
       result.to_control.linear[k][k] = scale;
       result.to_control.offset[k] = (0.5 + margin) * scale;
 
-      const double displacement = max_displacement_mm[k], cell_mm = width * input.spacing[k] / cells;
+      double displacement = max_displacement_mm[k];
+      const double cell_mm = width * input.spacing[k] / cells;
       require(std::isfinite(displacement) && displacement >= 0, where, "max_displacement_mm ", displacement,
               " must not be negative");
       if (input.extents[k] == 1) continue;
+      if (limit_to_safe) displacement = std::min(displacement, bound * cell_mm);
       require(allow_folding || displacement <= bound * cell_mm, where, "max_displacement_mm ", displacement,
               " along axis ", k, " may fold space: with control points ", cell_mm, " mm apart at most ",
-              bound * cell_mm, " mm is safe; lower it, widen control_spacing_mm, or set allow_folding");
+              bound * cell_mm,
+              " mm is safe; lower it, widen control_spacing_mm, or set limit_to_safe or allow_folding");
       result.amplitude[k] = displacement / input.spacing[k];
     }
     return result;
@@ -98,6 +105,7 @@ struct random_elastic {
   bool allow_folding = false;
   vec3<std::int32_t> control_points{0, 0, 0};  // 0: from control_spacing_mm
   bool itk_domain = false;
+  bool limit_to_safe = false;
   float probability = 1;
 
   elastic draw(draws& random, const site&) const {
@@ -107,6 +115,7 @@ struct random_elastic {
             .allow_folding = allow_folding,
             .control_points = control_points,
             .itk_domain = itk_domain,
+            .limit_to_safe = limit_to_safe,
             .field = random.field(3)};
   }
 };

@@ -158,6 +158,10 @@ struct random_color_jitter {
   color_jitter draw(draws& random, const site& where) const {
     const auto draw_from = [&](const interval& range, std::string_view what) {
       detail::check_interval(range, what, where);
+      if (what == "hue")
+        require(range.low >= -.5f && range.high <= .5f, where, "hue ", range, " must be in [-0.5, 0.5]");
+      else
+        require(range.low >= 0, where, what, ' ', range, " must be 0 or above");
       return random.uniform(range.low, range.high);
     };
     color_jitter result{.pivot = pivot, .fitted = fitted, .white = white};
