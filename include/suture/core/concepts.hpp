@@ -149,7 +149,8 @@ template <class A, class B>
 constexpr auto operator|(const A& a, const B&) {
   static_assert(operation_or_chain<A> && operation_or_chain<B>,
                 "suture: one side of | is not an operation: give it prepare(site) or operator()(float or rgb[, voxel]) "
-                "for values, step(grid, site) for geometry, or draw(draws&, ...) with probability and kind for random ones");
+                "for values, step(grid, site) for geometry, or draw(draws&, ...) with probability and kind for random "
+                "ones. Fits are no operations: suture::fit runs them ahead, and operations take what they leave");
   return as_chain(a);
 }
 

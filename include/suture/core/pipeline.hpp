@@ -232,6 +232,11 @@ struct pipeline<chain<Ops...>> {
   static_assert((operation<Ops> && ...),
                 "suture: not an operation: give it prepare(site) or operator()(float or rgb[, voxel]) for values, "
                 "step(grid, site) for geometry, or draw(draws&, ...) with probability and kind for random ones");
+  static_assert(((random_operation<Ops> || !(draws_alone<Ops> || draws_on_grid<Ops>)) && ...),
+                "suture: an operation with draw() is a random one: it needs `float probability` and `static constexpr "
+                "std::uint16_t kind`");
+  static_assert((!(geometry_operation<drawn_t<Ops>> && value_operation<drawn_t<Ops>>)&&...),
+                "suture: an operation has step() and works on values too; make two of it");
 
   using chain_type = chain<Ops...>;
   static constexpr std::size_t size = sizeof...(Ops);
@@ -289,9 +294,9 @@ struct pipeline<chain<Ops...>> {
                 "suture: a filter or an operation on patch statistics stands left of geometry; put it right of all "
                 "geometry, or run two plans");
   static_assert(spatial_contiguous(),
-                "suture: a value operation stands between two geometry operations, of which sampling counts as one; that "
-                "would mean interpolating twice; move it left of all geometry (it then acts on every tap) or right of all geometry (it then "
-                "acts once per output voxel), or run two plans");
+                "suture: a value operation stands between two geometry operations, which would mean interpolating "
+                "twice; move it left of all geometry (it then acts on every tap) or right of all geometry (it then "
+                "acts once per output voxel), or run two plans. sampling counts as geometry");
   static_assert(count(role::deformation) <= 1,
                 "suture: at most one elastic deformation per pipeline; compose the "
                 "displacements, or run two plans");

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <string_view>
+#include <type_traits>
 
 #include "border.hpp"
 #include "interpolation.hpp"
@@ -17,6 +18,7 @@ namespace suture {
 
 template <class Interpolation = linear, class Border = constant, class Labels = nearest>
 struct sampling {
+  static_assert(!std::is_same_v<Interpolation, vote>, "suture: vote is for labels: sampling<linear, constant, vote>");
   static constexpr std::string_view name = "sampling";
   using interpolation_type = Interpolation;
   using border_type = Border;
