@@ -38,7 +38,9 @@ inline double magnification_of_mpp(double mpp) {
 }
 
 // A square to read: `size` pixels of `level` along y and x, from level-0 pixel (y, x) on, which may lie outside the
-// slide. `scale` is pixels of the level per pixel of the tile: 1 where the level has the resolution wanted.
+// slide. `scale` is pixels of the level per pixel of the tile: 1 where the level has the resolution wanted, or differs
+// from it by no more than scanners do from their nominal one (.499 for .5 micrometres): such tiles are read as they
+// are.
 struct tile_region {
   std::int64_t y = 0, x = 0;
   std::int32_t level = 0;
@@ -72,10 +74,13 @@ inline std::int64_t round_half_up(double v) { return static_cast<std::int64_t>(s
 
 }  // namespace detail
 
+// A share by which resolutions may differ and count as the same.
+inline constexpr double resolution_tolerance = 0.01;
+
 // The level to read for a resolution: the coarsest that is no coarser than it by more than a share of `tolerance`, so
 // that tiles are made smaller, not larger, wherever the slide allows.
 // Errors: no levels, downsamples that do not increase from 1, mpp of the slide or wanted that is not positive.
-inline std::int32_t level_for_mpp(const slide_layout& slide, double mpp, double tolerance = 0.01) {
+inline std::int32_t level_for_mpp(const slide_layout& slide, double mpp, double tolerance = resolution_tolerance) {
   const site where{"level_for_mpp"};
   detail::check_slide(slide, where);
   detail::check_mpp(mpp, where);
@@ -92,10 +97,11 @@ namespace detail {
 // Level-0 pixels that a tile of `size` pixels at `mpp` spans: size mpp / slide.mpp.
 inline double field_of(const slide_layout& slide, double size, double mpp) { return size * (mpp / slide.mpp); }
 
-// The pixels of the level to read: floor(size scale + 1/2), at least 1.
+// The pixels of the level to read: floor(size scale + 1/2), at least 1; `size` where the scale counts as 1.
 inline tile_region region_at(const slide_layout& slide, std::int64_t y, std::int64_t x, std::int64_t size, double mpp) {
   const std::int32_t level = level_for_mpp(slide, mpp);
   const double scale = mpp / (slide.mpp * slide.levels[static_cast<std::size_t>(level)].downsample);
+  if (std::abs(scale - 1) <= resolution_tolerance) return {y, x, level, size, 1};
   const auto pixels = static_cast<std::int64_t>(std::floor(fma(static_cast<double>(size), scale, 0.5)));
   return {y, x, level, pixels < 1 ? 1 : pixels, scale};
 }
