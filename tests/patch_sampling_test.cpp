@@ -482,6 +482,10 @@ TEST(patches, say_what_is_wrong) {
   EXPECT_SAYS(with(oversampled_patch{.size = one, .probability = 1.5f}, draws), "probability 1.5");
   EXPECT_SAYS(with(oversampled_patch{.size = one, .margin = {0, -1, 0}}, draws), "margin");
   const std::vector<float> few{1, 2}, negative{1, 1, -1, 1, 1}, zero(5, 0.0f);
+  table_memory never(class_counts_bytes(map));
+  std::fill(never.words.begin(), never.words.end(), 0);
+  EXPECT_SAYS(select_patches(cpu{}, oversampled_patch{.size = one}, map, never.bytes(), draws, out),
+              "oversampled_patch: sample 0: the counts are all 0; count_classes fills them in");
   EXPECT_SAYS(with(class_balanced_patch{.size = one, .ratios = few}, draws), "2 ratios for 5 classes");
   EXPECT_SAYS(with(class_balanced_patch{.size = one, .ratios = negative}, draws), "ratio -1 of class 2");
   EXPECT_SAYS(with(class_balanced_patch{.size = one, .ratios = zero}, draws), "every ratio is 0");

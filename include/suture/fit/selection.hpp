@@ -61,6 +61,11 @@ struct plain_selection {
   static constexpr bool has_map = false;
 };
 
+template <class Selection>
+inline constexpr bool is_selection_v = requires {
+  Selection::has_map;
+};
+
 }  // namespace detail
 
 struct everything : detail::plain_selection {

@@ -3,6 +3,7 @@
 // anywhere. A voxel is drawn as a rank among its class and found by walking the block counts, then its block.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include "../core/plan.hpp"
@@ -333,6 +334,9 @@ void select_patches(const cpu& exec, const Rule& rule, const Classes& map,
   const detail::selection sel = detail::check_selection(rule, map, counts, s, out);
   for (std::size_t i = 0; i < map.samples(); ++i) {
     const class_counts table = sel.layout.at(counts.data(), i);
+    if constexpr (!std::is_same_v<Rule, weighted_patch>)  // every voxel of labels is counted somewhere
+      require(std::any_of(table.totals, table.totals + table.classes + 2, [](std::uint64_t n) { return n != 0; }),
+              {Rule::name, static_cast<std::int64_t>(i)}, "the counts are all 0; count_classes fills them in");
     const stream random = detail::patch_stream(s, i);
     const extent3& n = map.grid(i).extents;
     const auto reader = map.reader(i);
