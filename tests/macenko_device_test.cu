@@ -124,6 +124,22 @@ TEST(macenko_device_rounds, merge_with_those_of_the_host) {
   EXPECT_TRUE(search.basis() == expected);
 }
 
+TEST(macenko_device, stored_stains_are_the_basis_of_the_fit) {
+  const batch<std::uint8_t> b;
+  const fit_macenko how{.penalty = .01};
+  support::device_array<stain_basis> results{std::vector<stain_basis>(b.grids.size())};
+  const cuda_workspace workspace(workspace_bytes(how, b.device));
+  fit(cuda{nullptr, workspace}, how, b.device, everything{}, results.span());
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  for (stain_basis fitted : results.values()) {
+    if (fitted.status != stain_status::ok) continue;
+    const stain_basis stored = basis_of(reference_of(fitted), how);
+    fitted.tally = {};
+    fitted.pixels = 0;
+    EXPECT_TRUE(stored == fitted);
+  }
+}
+
 TEST(macenko_device, can_be_captured) {
   const batch<std::uint8_t> b;
   std::vector<stain_basis> expected(b.grids.size());

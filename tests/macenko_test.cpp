@@ -462,6 +462,44 @@ TEST(Macenko, ReferenceOfTargets) {
   EXPECT_SAYS(reference_of(blank), "too_little_tissue");
 }
 
+// What was fitted, kept as vectors and maxima and read again, is the same source: every number that follows from them,
+// and every colour.
+TEST(Macenko, StoredStainsAreTheBasisOfTheFit) {
+  const grid g{.extents = {1, 64, 64}};
+  const auto bytes = support::stained_tile(g, 3, .8);
+  std::vector<float> floats;
+  for (const std::uint8_t x : bytes) floats.push_back(static_cast<float>(x) / 255);
+  const auto expect_same = [](const stain_basis& fitted, const fit_macenko& how, float full_scale) {
+    ASSERT_EQ(fitted.unchanged, 0u);
+    const stain_basis stored = basis_of(fitted.reference(), how);
+    stain_basis expected = fitted;  // but for what a reference does not hold
+    expected.tally = {};
+    expected.pixels = 0;
+    expected.status = stain_status::ok;
+    EXPECT_TRUE(stored == expected);
+    for (int level = 0; level < 256; ++level) {
+      const auto of = [&](int x) { return static_cast<float>(x % 256) * full_scale / 255; };
+      const rgb in{{of(level), of(7 * level + 90), of(3 * level + 50)}};
+      const rgb now = normalized({.fitted = &stored}, in), then = normalized({.fitted = &fitted}, in);
+      for (int c = 0; c < 3; ++c) EXPECT_EQ(float_bits(now.c[c]), float_bits(then.c[c]));
+    }
+  };
+  for (const macenko_mode& m : {macenko::standard, macenko::torchstain, macenko::monai, macenko::cucim,
+                                macenko::staintools, macenko::tiatoolbox, macenko::vahadane}) {
+    expect_same(fit_tile(m.fit, bytes, g), m.fit, 255);
+    fit_macenko of_unit_scale = m.fit;
+    of_unit_scale.full_scale = 1;
+    expect_same(fit_tile(of_unit_scale, floats, g), of_unit_scale, 1);
+  }
+  // A fallback that was given is such a basis as well.
+  const fit_macenko given{.fallback = stain_fallback::given};
+  expect_same(fit_tile(given, std::vector<std::uint8_t>(300, 255)), given, 255);
+
+  EXPECT_SAYS(basis_of({.max_concentration = {1, 0}}), "basis_of: maximum concentration 0");
+  EXPECT_SAYS(basis_of({.stains = {{{.5, .5}, {.7, .7}, {.4, .4}}}}), "cannot be inverted");
+  EXPECT_SAYS(basis_of({}, {.penalty = 2}), "penalty 2");
+}
+
 TEST(Macenko, RefusesBadInput) {
   const grid g{.extents = {1, 4, 4}};
   std::vector<std::uint8_t> bytes(64);

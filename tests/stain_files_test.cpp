@@ -3,14 +3,17 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cmath>
 #include <filesystem>
 #include <suture/suture.hpp>
+#include <vector>
 
 #include "common/rgb_image.hpp"
 #include "common/stain_json.hpp"
 #include "support/expect_says.hpp"
 #include "support/oracle.hpp"
+#include "support/stained_tile.hpp"
 
 namespace {
 
@@ -77,6 +80,41 @@ TEST(StainFiles, AFileKeepsEveryBit) {
   write_stains(file, stains);
   EXPECT_EQ(read_stains(file), stains);
   fs::remove(file);
+}
+
+// A snippet of the page on operations: the stains of a slide, fitted in one program, are the source in another.
+TEST(StainFiles, StoredStainsAreASource) {
+  const fs::path file = fs::temp_directory_path() / ("slide_" + std::to_string(getpid()) + ".json");
+  const std::vector<grid> grids{{.extents = {1, 40, 50}}, {.extents = {1, 30, 30}}};
+  std::vector<std::vector<std::uint8_t>> pixels;
+  std::vector<view<const std::uint8_t>> tiles;
+  for (std::size_t i = 0; i < grids.size(); ++i) pixels.push_back(support::stained_tile(grids[i], i));
+  for (std::size_t i = 0; i < grids.size(); ++i)
+    tiles.push_back(channels_last<const std::uint8_t>(pixels[i].data(), grids[i], 3));
+  // [offline]
+  const suture::fit_macenko how{.together = true};
+  suture::stain_basis found;  // of some tiles of the slide
+  suture::fit(suture::cpu{}, how, tiles, suture::everything{}, std::span(&found, 1));
+  write_stains(file, suture::reference_of(found));
+  // [/offline]
+  // [training]
+  const suture::stain_basis slide = suture::basis_of(read_stains(file), how);
+  const auto pipeline = suture::macenko_normalize{.fitted = &slide, .shared = true} | suture::random_hed_jitter{} |
+                        suture::channel_normalize{} | suture::cast<suture::half>{};
+  // [/training]
+  fs::remove(file);
+  const auto made = [&](const auto& chain) {
+    std::vector<half> result(pixels[0].size());
+    const std::vector in{tiles[0]};
+    const std::vector out{contiguous(result.data(), grids[0], 3)};
+    const std::vector<std::uint64_t> ids{5};
+    run(cpu{}, plan(chain, in, settings{.sample_ids = ids}), image(in, out));
+    std::vector<std::uint16_t> bits;
+    for (const half x : result) bits.push_back(std::bit_cast<std::uint16_t>(x));
+    return bits;
+  };
+  EXPECT_EQ(made(pipeline), made(macenko_normalize{.fitted = &found, .shared = true} | random_hed_jitter{} |
+                                 channel_normalize{} | cast<half>{}));
 }
 
 TEST(StainFiles, RefusesDamagedFiles) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stains of a group of tiles as a file: fitted once, used as a reference or as a fallback ever after.
+// The stains of a slide or another group of tiles as a file: fitted once, and ever after what tiles are normalised to,
+// a fallback, or, by basis_of, what tiles are normalised from.
 #pragma once
 
 #include <filesystem>

@@ -13,7 +13,7 @@ public:
     std::vector<view<const std::uint8_t>> views;
     for (const rgb_image& tile : tiles) views.push_back(tile.view_of());
     stain_basis found;
-    suture::fit(cpu{threads_}, fit_macenko{.together = true}, views, everything{}, std::span(&found, 1));
+    suture::fit(cpu{threads_}, slide_fit, views, everything{}, std::span(&found, 1));
     return found;
   }
 

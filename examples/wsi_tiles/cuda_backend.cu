@@ -24,7 +24,7 @@ public:
       views.back().data = at;
       at += t.pixels.size();
     }
-    const fit_macenko how{.together = true};
+    const fit_macenko& how = slide_fit;
     stain_basis* const found = stains_.reserve(1);
     suture::fit(runs_.executor(workspace_bytes(how, views)), how, views, everything{}, std::span(found, 1));
     runs_.wait();

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <iostream>
+#include <set>
 #include <sstream>
 
 #include "common/histology_phantom.hpp"
 #include "common/program.hpp"
 #include "common/progress.hpp"
+#include "common/stain_json.hpp"
 #include "pictures.hpp"
 
 namespace suture::examples {
@@ -18,7 +20,7 @@ namespace fs = std::filesystem;
 
 struct options {
   std::vector<std::string> slides, tiles;
-  std::string reference, backend = "auto", out = "wsi_tiles.out";
+  std::string reference, stains, backend = "auto", out = "wsi_tiles.out";
   std::int64_t batch_size = 16, count = 48, tile = 256, stride = 0;
   int threads = 0;
   std::uint64_t seed = 7;
@@ -98,6 +100,25 @@ stain_reference reference_from(const options& o) {
   return reference_of(make_cpu_backend({}, o.threads)->fit(tiles_to_fit(listed)));
 }
 
+// The stains of a slide: those kept under its name, or fitted now, and kept where they could be.
+stain_basis stains_of(const options& o, const listed_slide& from, backend& executor) {
+  if (o.stains.empty()) return executor.fit(tiles_to_fit(from));
+  const fs::path file = fs::path(o.stains) / (fs::path(from.image->name()).filename().string() + ".json");
+  if (fs::exists(file)) return basis_of(read_stains(file), slide_fit);
+  const stain_basis found = executor.fit(tiles_to_fit(from));
+  if (found.status == stain_status::ok) write_stains(file, reference_of(found));
+  return found;
+}
+
+// Stains are kept by the name of the slide alone.
+void require_distinct_names(const options& o) {
+  std::set<std::string> names;
+  for (const auto& files : {o.slides, o.tiles})
+    for (const std::string& file : files)
+      require(names.insert(fs::path(file).filename().string()).second, site{"stains"}, file,
+              ": another slide has this name");
+}
+
 std::vector<listed_slide> open_slides(const options& o, backend& executor, std::vector<skipped>& left_out) {
   const std::vector<source> sources = sources_of(o);
   std::vector<listed_slide> slides;
@@ -105,7 +126,7 @@ std::vector<listed_slide> open_slides(const options& o, backend& executor, std::
   for (std::size_t i = 0; i < sources.size(); ++i) {
     try {
       listed_slide s = list_tiles(sources[i].open(), i, listing_of(o, !o.tiles.empty()));
-      s.stains = executor.fit(tiles_to_fit(s));
+      s.stains = stains_of(o, s, executor);
       slides.push_back(std::move(s));
     } catch (const error& problem) {
       left_out.push_back({sources[i].name, problem.what()});
@@ -266,6 +287,10 @@ int run_program(int argc, char** argv) {
   app.add_option("--reference", o.reference, "slide or tile whose stains the others get; without, published ones")
       ->type_name("FILE")
       ->default_str("");
+  app.add_option("--stains", o.stains,
+                 "folder where the stains of slides are kept: used if there, else fitted and kept")
+      ->type_name("FOLDER")
+      ->default_str("");
   add_backend_option(app, o.backend);
   app.add_option("--batch-size", o.batch_size, "tiles made at once")->check(CLI::Range(1, 65535));
   app.add_option("--threads", o.threads, "of the CPU backend, 0: all")->check(CLI::Range(0, 4096));
@@ -288,6 +313,10 @@ int run_program(int argc, char** argv) {
   if (done) return *done;
   o.backend = chosen_backend(o.backend, why_no_cuda());
   require_writable_folder(o.out);
+  if (!o.stains.empty()) {
+    require_writable_folder(o.stains);
+    require_distinct_names(o);
+  }
   recipe r{o.tile, o.mpp, {}};
   if (!o.reference.empty()) r.reference = reference_from(o);
   const report result = process_slides(o, r);

@@ -12,6 +12,9 @@ struct recipe {
   stain_reference reference{};
 };
 
+// How the stains of a slide are found, from some of its tiles.
+inline constexpr fit_macenko slide_fit{.together = true};
+
 // Tiles are read with a margin, so that they may be turned by any angle: more than the diagonal of a square.
 inline std::int64_t read_size(const recipe& r) { return r.size + (r.size + 1) / 2; }
 

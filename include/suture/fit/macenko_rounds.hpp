@@ -349,13 +349,17 @@ struct macenko_solver {
   SUTURE_HD void fall_back(const macenko_rules& r, stain_status why) {
     status = why;
     unchanged = r.how.fallback == stain_fallback::unchanged ? 1 : 0;
-    stains = r.how.fallback_stains.stains;
-    unmixing = r.fallback_unmixing;
-    for (int k = 0; k < 2; ++k) max_concentration[k] = r.how.fallback_stains.max_concentration[k];
+    use(r.how.fallback_stains, r.fallback_unmixing);
     if (why == stain_status::single_stain && unchanged == 0)
       aim_at_concentrations(r);
     else
       round = no_round;
+  }
+  // These stains, whatever the pixels show.
+  SUTURE_HD void use(const stain_reference& given, const stain_unmixing& unmixing_of_given) {
+    stains = given.stains;
+    unmixing = unmixing_of_given;
+    for (int k = 0; k < 2; ++k) max_concentration[k] = given.max_concentration[k];
   }
 
   SUTURE_HD void take_sums(const macenko_rules& r, const macenko_totals& c) {
@@ -572,5 +576,17 @@ private:
 };
 
 }  // namespace detail
+
+// The basis that a fit leaves which found these vectors and maxima: what was fitted once, kept, and read again serves
+// as the `fitted` of operations, with the same bits. `how` is the fit they come from: its optical density, penalty and
+// full scale are those of the way back. Status ok; tally and pixels, which a reference does not hold, are 0.
+// Errors: those of the reference and of the fit.
+inline stain_basis basis_of(const stain_reference& stains, const fit_macenko& how = {}) {
+  stains.check({"basis_of"});
+  const detail::macenko_rules rules = detail::rules_of(how);
+  detail::macenko_solver solver;
+  solver.use(stains, detail::unmix(stains.stains, how.penalty));
+  return solver.finish(rules);
+}
 
 }  // namespace suture
