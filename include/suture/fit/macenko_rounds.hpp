@@ -345,15 +345,13 @@ struct macenko_solver {
     return linear_light(r.how.stained == stained_rule::stretched_luminosity ? stretched(level) : level);
   }
 
-  // No fit is possible: the fallback. With vectors alone its concentrations are still measured.
+  // No fit is possible: everything is the fallback's. Concentrations in its vectors would say how much of each stain the
+  // tile shows, but a stain that it does not show has a percentile of noise, by which no colour is to be scaled.
   SUTURE_HD void fall_back(const macenko_rules& r, stain_status why) {
     status = why;
     unchanged = r.how.fallback == stain_fallback::unchanged ? 1 : 0;
     use(r.how.fallback_stains, r.fallback_unmixing);
-    if (why == stain_status::single_stain && unchanged == 0)
-      aim_at_concentrations(r);
-    else
-      round = no_round;
+    round = no_round;
   }
   // These stains, whatever the pixels show.
   SUTURE_HD void use(const stain_reference& given, const stain_unmixing& unmixing_of_given) {

@@ -11,7 +11,7 @@ namespace suture {
 
 //   ok                 vectors and concentrations are those of the tile
 //   too_little_tissue  too few stained pixels; everything is the fallback's
-//   single_stain       the stained pixels show one stain, or none; the vectors are the fallback's
+//   single_stain       the stained pixels show one stain, or none; everything is the fallback's
 //   ill_conditioned    a maximum concentration is not above 1e-6; that stain is not rescaled
 enum class stain_status : std::uint32_t { ok, too_little_tissue, single_stain, ill_conditioned };
 
@@ -119,8 +119,8 @@ SUTURE_HD inline stain_unmixing unmix(const stain_matrix& stains, double penalty
 
 }  // namespace detail
 
-//   stains             unit columns; the fallback's where the status says so
-//   max_concentration  of each stain: the percentile of the fit
+//   stains             unit columns, or the fallback's where the status says so
+//   max_concentration  of each stain: the percentile of the fit, or the fallback's
 //   tally              stained pixels (count), pixels with a channel that is not finite, pixels under undeclared labels
 //   pixels             finite pixels looked at, stained or not
 //   status             why the vectors are what they are
