@@ -131,6 +131,38 @@ TEST(MacenkoNormalize, JitterThatMayBeOff) {
   for (const std::uint64_t id : ids) EXPECT_EQ(together[id], made({id})[0]) << id;
 }
 
+// Results that no fit has filled must not pass for tiles that keep their colours.
+TEST(MacenkoNormalize, RefusesStainsThatWereNeverFitted) {
+  EXPECT_EQ(status_name(stain_basis{}.status), "not_fitted");
+  EXPECT_SAYS(reference_of(stain_basis{}), "not_fitted");
+  const grid g{.extents = {1, 20, 20}};
+  const auto bytes = support::stained_tile(g, 5);
+  std::vector<stain_basis> fitted(3);
+  fitted[0] = fitted[2] = fit_tile({}, bytes, g);
+  const std::vector in(3, channels_last<const std::uint8_t>(bytes.data(), g, 3));
+  const std::vector<std::uint64_t> ids{0, 1, 2};
+  std::vector<std::vector<std::uint8_t>> results(3, std::vector<std::uint8_t>(bytes.size(), 7));
+  std::vector<view<std::uint8_t>> out;
+  for (auto& r : results) out.push_back(channels_last(r.data(), g, 3));
+  const auto made = [&](const auto& op, bool evaluation = false) {
+    run(cpu{}, plan(op | cast<std::uint8_t>{}, in, settings{.sample_ids = ids, .evaluation = evaluation}),
+        image(in, out));
+  };
+  EXPECT_SAYS(made(macenko_normalize{.fitted = fitted.data()}), "macenko_normalize: sample 1: the stains were never");
+  EXPECT_SAYS(made(random_flip{} | macenko_normalize{.fitted = fitted.data()}), "macenko_normalize: sample 1: ");
+  EXPECT_SAYS(made(macenko_normalize{.fitted = &fitted[1], .shared = true}), "macenko_normalize: sample 0: ");
+  EXPECT_SAYS(made(stain_jitter{.fitted = fitted.data()}), "stain_jitter: sample 1: ");
+  EXPECT_SAYS(made(random_stain_jitter{.fitted = fitted.data()}), "random_stain_jitter: sample 1: ");
+  for (const auto& r : results) EXPECT_EQ(r, std::vector<std::uint8_t>(bytes.size(), 7));  // before anything is written
+  made(random_stain_jitter{.fitted = fitted.data()}, true);                                // nobody looks
+  EXPECT_EQ(results[1], bytes);
+  // It is read when the pipeline runs, so a fit may come behind the plan.
+  const auto planned = plan(macenko_normalize{.fitted = fitted.data()} | cast<std::uint8_t>{}, in);
+  fitted[1] = fitted[0];
+  run(cpu{}, planned, image(in, out));
+  EXPECT_EQ(results[1], results[0]);
+}
+
 TEST(MacenkoNormalize, RefusesBadInput) {
   const stain_basis b;
   EXPECT_SAYS((macenko_normalize{.fitted = nullptr}.prepare({"macenko_normalize", 2})), "sample 2: null pointer");

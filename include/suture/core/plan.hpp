@@ -86,6 +86,16 @@ constexpr std::uint16_t operation_id() {
   return static_cast<std::uint16_t>(kinds[I] * 16 + ordinal);
 }
 
+// Has a functor look at what a fit left for its sample; false where no functor of its type looks at any.
+template <class F>
+bool checks_fitted(const F& f, const site& where) {
+  if constexpr (requires { bare(f).check_fitted(where); }) {
+    if (is_on(f)) bare(f).check_fitted(where);
+    return true;
+  }
+  return false;
+}
+
 // How many operations before I are random.
 template <std::size_t I, class... Ops>
 constexpr std::size_t random_before(const chain<Ops...>*) {
@@ -191,7 +201,21 @@ public:
     }
   }
 
+  // What operations read of the memory of the executor, where that is the host's: functors that have
+  // `check_fitted(site)` look at it.
+  void check_fitted() const { check_fitted(std::index_sequence_for<Ops...>{}); }
+
 private:
+  template <std::size_t... I>
+  void check_fitted(std::index_sequence<I...>) const {
+    const auto one = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
+      if constexpr (pipeline_type::roles[J] == role::value)
+        for (std::size_t i = 0; i < size(); ++i)
+          if (!detail::checks_fitted(slot<J>(samples_[i].item), site_of<operation_type<J>>(i))) return;
+    };
+    (one(std::integral_constant<std::size_t, I>{}), ...);
+  }
+
   template <std::size_t I>
   using operation_type = element_t<I, decltype(chain_type::operations)>;
   template <std::size_t I>
@@ -467,6 +491,14 @@ private:
   // Where the functor of operation I lies.
   template <std::size_t I>
   static auto& slot(item_type& sample) {
+    return slot_of<I>(sample);
+  }
+  template <std::size_t I>
+  static const auto& slot(const item_type& sample) {
+    return slot_of<I>(sample);
+  }
+  template <std::size_t I, class Item>
+  static auto& slot_of(Item& sample) {
     if constexpr (I < pipeline_type::tap_count)
       return get<I>(sample.taps);
     else if constexpr (I < pipeline_type::fused_end)

@@ -227,6 +227,7 @@ void run(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
     return;
   }
   (detail::require_output(bindings), ...);
+  plan.check_fitted();
   const auto evaluate = detail::fill_workspace(exec, true, plan, bindings...);
   detail::run_all<true>(exec, evaluate, plan.size(), true);
 }

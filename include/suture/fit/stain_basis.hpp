@@ -13,13 +13,15 @@ namespace suture {
 //   too_little_tissue  too few stained pixels; everything is the fallback's
 //   single_stain       the stained pixels show one stain, or none; everything is the fallback's
 //   ill_conditioned    a maximum concentration is not above 1e-6; that stain is not rescaled
-enum class stain_status : std::uint32_t { ok, too_little_tissue, single_stain, ill_conditioned };
+//   not_fitted         no fit has been here
+enum class stain_status : std::uint32_t { ok, too_little_tissue, single_stain, ill_conditioned, not_fitted };
 
 constexpr std::string_view status_name(stain_status s) {
   return s == stain_status::ok                  ? "ok"
          : s == stain_status::too_little_tissue ? "too_little_tissue"
          : s == stain_status::single_stain      ? "single_stain"
-                                                : "ill_conditioned";
+         : s == stain_status::ill_conditioned   ? "ill_conditioned"
+                                                : "not_fitted";
 }
 
 // The optical density of one unit of each stain: rows red, green, blue; columns haematoxylin, eosin.
@@ -125,12 +127,13 @@ SUTURE_HD inline stain_unmixing unmix(const stain_matrix& stains, double penalty
 //   pixels             finite pixels looked at, stained or not
 //   status             why the vectors are what they are
 //   unchanged          1 where operations leave the tile as it is: it could not be fitted, and there is no fallback
+// One that was never fitted is refused where a pipeline runs on the CPU; on a device it is one that is unchanged.
 struct stain_basis {
   stain_matrix stains = stain_reference{}.stains;
   double max_concentration[2] = {1.9705, 1.0308};
   fit_tally tally{};
   std::uint64_t pixels = 0;
-  stain_status status = stain_status::too_little_tissue;
+  stain_status status = stain_status::not_fitted;
   std::uint32_t unchanged = 1;
   detail::density_map density{};      // of the fit, for the operations that apply it
   detail::stain_unmixing unmixing{};  // of `stains`
@@ -140,6 +143,14 @@ struct stain_basis {
 
   SUTURE_HD suture::stain_reference reference() const { return {stains, {max_concentration[0], max_concentration[1]}}; }
 };
+
+namespace detail {
+// Of what an operation is about to read, in host memory.
+inline void check_fitted(const stain_basis& b, const site& where) {
+  require(b.status != stain_status::not_fitted, where,
+          "the stains were never fitted (status not_fitted): run fit_macenko before, or take basis_of stored ones");
+}
+}  // namespace detail
 
 // A fitted tile as what others are normalised to. Errors: a status other than ok.
 inline stain_reference reference_of(const stain_basis& target) {

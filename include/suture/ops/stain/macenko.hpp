@@ -21,8 +21,9 @@ enum class stain_rounding : std::int32_t { unrounded, nearest, truncated };
 // in the units of the image. `fitted` points to one result of fit_macenko per sample of the batch, or with
 // `shared` to a single one for all (a fit `together`), in the memory of whichever executor runs; it is read when the
 // pipeline runs. A tile the fit left `unchanged` keeps its colours. What exceeds 255 becomes `over`. Not a number
-// stays. Errors: null pointer, `over` not in [0, 255], a reference that cannot be inverted; images without three
-// channels. Source: Macenko et al. 2009; the named modes of macenko_modes.hpp say whose arithmetic they follow.
+// stays. Errors: null pointer, stains that were never fitted (on the CPU, when it runs), `over` not in [0, 255], a
+// reference that cannot be inverted; images without three channels. Source: Macenko et al. 2009; the named modes of
+// macenko_modes.hpp say whose arithmetic they follow.
 struct macenko_normalize {
   const stain_basis* fitted;
   stain_reference reference{};
@@ -178,6 +179,10 @@ struct macenko_normalize {
         t.most_power = math::detail::select(brightest < 0, brightest, 0.0f);
       }
       return t;
+    }
+
+    void check_fitted(const site& where) const {
+      detail::check_fitted(fitted[where.sample * each], where);
     }
 
     SUTURE_FN rgb operator()(const rgb& in, const voxel& at) const {

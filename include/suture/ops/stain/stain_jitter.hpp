@@ -19,8 +19,8 @@ namespace suture {
 // it is; with `keep_rest` false it is dropped, as other libraries do. Pixels of a mean optical density below
 // `tissue_density` are glass and stay as they are (0: all are tissue), as does a tile the fit left `unchanged`. In [0,
 // white]: values outside are brought to its ends first, NaN to 0, and so is the result. Errors: a number that is not
-// finite, a basis that cannot be inverted, a density below 0, white not positive. Source: StainTools and TIAToolbox
-// StainAugmentor, torchstain MacenkoAugmentor.
+// finite, a basis that cannot be inverted, stains that were never fitted (on the CPU, when it runs), a density below 0,
+// white not positive. Source: StainTools and TIAToolbox StainAugmentor, torchstain MacenkoAugmentor.
 struct stain_jitter {
   const stain_basis* fitted = nullptr;
   bool shared = false;
@@ -42,6 +42,10 @@ struct stain_jitter {
     float rest;               // share of the optical density that stays
     float share[2], beta[2];  // what is added: of each concentration, and to it
     float unmix[2][3], basis[3][2];
+
+    void check_fitted(const site& where) const {
+      if (fitted != nullptr) detail::check_fitted(fitted[where.sample * each], where);
+    }
 
     SUTURE_FN rgb operator()(const rgb& x, const voxel& at) const { return jittered(x, of(at.item)); }
 
