@@ -14,6 +14,7 @@
 
 #include "ref/intensity.hpp"
 #include "ref/statistics.hpp"
+#include "support/expect_says.hpp"
 
 namespace {
 
@@ -161,6 +162,45 @@ TEST(apply, ct_normalize_known_answers) {
                 1e-6);
   const ct_normalize constant{.lower = 5, .upper = 5, .mean = 5, .standard_deviation = 0};
   EXPECT_EQ(constant.prepare(here)(7), 0);
+}
+
+// Statistics written down, where others are fitted: operations act on them as on those of a fit.
+TEST(apply, statistics_may_be_stated) {
+  const voxel at{0, 0, 0, 0, 0, 0, 1};
+  const moments m{.mean = 40, .standard_deviation = 12};
+  EXPECT_EQ(status_name(m.status), "stated");
+  EXPECT_NEAR((z_score{.fitted = &m}(64, at)), 2, 1e-6);
+  EXPECT_EQ((z_score{.fitted = &m}(40, at)), 0);
+  const intensity_range r{.low = -160, .high = 240}, unit{.low = 0, .high = 1};
+  EXPECT_NEAR((min_max_scale{.fitted = &r}.prepare(here)(40, at)), .5, 1e-6);
+  EXPECT_EQ((limit_to_range{.fitted = &r}(300, at)), 240);
+  EXPECT_EQ((limit_to_range{.fitted = &unit}(300, at)), 1);
+  const landmark_map<3> l{.source = {0, 40, 100}, .target = {0, 50, 100}};
+  EXPECT_NEAR((histogram_match{&l}(20, at)), 25, 1e-5);
+  EXPECT_NEAR((histogram_match{&l}(70, at)), 75, 1e-5);
+
+  // As those of a fit to the bit; and not with half of them changed later.
+  const std::vector<float> x{3, 1, 4, 1, 5, 9, 2, 6};
+  const auto row = contiguous(x.data(), grid{.extents = {1, 2, 4}});
+  moments found;
+  fit(cpu{}, fit_moments{}, row, everything{}, std::span(&found, 1));
+  const moments stated{.mean = found.mean, .standard_deviation = found.standard_deviation};
+  EXPECT_EQ(stated.center, found.center);
+  EXPECT_EQ(stated.reciprocal, found.reciprocal);
+  intensity_range found_range;
+  fit(cpu{}, fit_range{}, row, everything{}, std::span(&found_range, 1));
+  const intensity_range stated_range{.low = found_range.low, .high = found_range.high};
+  EXPECT_EQ(stated_range.origin, found_range.origin);
+  EXPECT_EQ(stated_range.reciprocal, found_range.reciprocal);
+  std::vector<float> y(8);
+  moments changed;
+  changed.mean = 40;
+  const auto made = [&](const moments& from) {
+    run(cpu{}, plan(z_score{.fitted = &from}, std::vector{row.grid}), image(row, contiguous(y.data(), row.grid)));
+  };
+  EXPECT_SAYS(made(changed), "z_score: sample 0: the moments were changed");
+  made(stated);
+  EXPECT_NEAR(y[5], (9 - found.mean) / found.standard_deviation, 1e-6);
 }
 
 TEST(apply, what_could_not_be_fitted_does_no_harm) {

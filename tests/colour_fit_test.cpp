@@ -249,6 +249,26 @@ TYPED_TEST(Reinhard, OfDegenerateFits) {
   }
 }
 
+// Mean and deviation written down are a source as they are a target; changed later they are refused, not half used.
+TYPED_TEST(Reinhard, TakesStatedMoments) {
+  const auto source = stained(40 * 41, 3);
+  const auto found = fitted<TypeParam>(source, 40, 41), to = fitted<TypeParam>(stained(100, 1), 10, 10);
+  const colour_moments<TypeParam> stated{
+      .mean = {found.mean[0], found.mean[1], found.mean[2]},
+      .standard_deviation = {found.standard_deviation[0], found.standard_deviation[1], found.standard_deviation[2]}};
+  EXPECT_EQ(status_name(stated.status), "stated");
+  for (const reinhard_rule rule : {reinhard_rule::plain, reinhard_rule::modified}) {
+    const auto made = [&](const colour_moments<TypeParam>& from) {
+      return support::tile_result<float>(reinhard<TypeParam>{.fitted = &from, .target = to, .rule = rule}, source, 40,
+                                         41);
+    };
+    EXPECT_EQ(made(stated), made(found));
+    colour_moments<TypeParam> changed;
+    changed.mean[1] = 5;
+    EXPECT_SAYS(made(changed), "reinhard: sample 0: the moments of channel 1 were changed");
+  }
+}
+
 // The snippets of docs/operations.md.
 TEST(ReinhardSnippets, AreAsDocumented) {
   std::vector<std::vector<byte>> memory, mask_memory;

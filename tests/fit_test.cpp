@@ -393,7 +393,7 @@ void expect_finite(const T& result) {
   } else if constexpr (std::is_same_v<T, threshold>) {
     EXPECT_TRUE(std::isfinite(result.value));
   } else {
-    for (const float v : result.slope) EXPECT_TRUE(std::isfinite(v));
+    for (const float v : result.slope.of) EXPECT_TRUE(std::isfinite(v));
     for (const float v : result.source) EXPECT_TRUE(std::isfinite(v));
   }
 }

@@ -14,22 +14,43 @@ namespace suture {
 //   tally    pixels; `excluded` are those with a channel that is NaN or infinite
 //   status   constant: a deviation is 0, or below what the conversion resolves (Space::resolution); empty: mean 0,
 //            deviation 1
-// As a stated target: colour_moments<lab>{.mean = {...}, .standard_deviation = {...}}.
+// Stated, as a target or as `fitted`: colour_moments<lab>{.mean = {...}, .standard_deviation = {...}}.
 template <class Space>
 struct colour_moments {
   double mean[3] = {};
   double standard_deviation[3] = {1, 1, 1};
   fit_tally tally{};
-  fit_status status = fit_status::ok;
+  fit_status status = fit_status::stated;
   std::int32_t ddof = 0;
-  float center[3] = {}, deviation[3] = {}, reciprocal[3] = {};  // of reinhard; the reciprocal of no deviation is 0
+  // Of reinhard; the reciprocal of no deviation is 0.
+  float center[3] = {static_cast<float>(mean[0]), static_cast<float>(mean[1]), static_cast<float>(mean[2])};
+  float deviation[3] = {static_cast<float>(standard_deviation[0]), static_cast<float>(standard_deviation[1]),
+                        static_cast<float>(standard_deviation[2])};
+  float reciprocal[3] = {reciprocal_of(standard_deviation[0]), reciprocal_of(standard_deviation[1]),
+                         reciprocal_of(standard_deviation[2])};
   bool operator==(const colour_moments&) const = default;
 
   static constexpr auto fields =
       named("mean", &colour_moments::mean, "standard_deviation", &colour_moments::standard_deviation);
+
+  SUTURE_HD static float reciprocal_of(double deviation) {
+    if (deviation == 1) return 1;
+    return deviation > Space::resolution ? static_cast<float>(math::detail::divide(1.0, deviation)) : 0.0f;
+  }
 };
 
 namespace detail {
+
+// As for moments.
+template <class Space>
+void check_fitted(const colour_moments<Space>& m, const site& where) {
+  for (int k = 0; k < 3; ++k)
+    require(m.center[k] == static_cast<float>(m.mean[k]) &&
+                m.deviation[k] == static_cast<float>(m.standard_deviation[k]) &&
+                m.reciprocal[k] == colour_moments<Space>::reciprocal_of(m.standard_deviation[k]),
+            where, "the moments of channel ", k,
+            " were changed after they were made; state them whole: {.mean = {...}, .standard_deviation = {...}}");
+}
 
 template <class Space>
 SUTURE_HD inline colour_moments<Space> make_colour_moments(const exact_sums (&sums)[3], const fit_tally& tally,
@@ -50,9 +71,8 @@ SUTURE_HD inline colour_moments<Space> make_colour_moments(const exact_sums (&su
     m.standard_deviation[k] = math::sqrt(square) * unit;
     m.center[k] = static_cast<float>(m.mean[k]);
     m.deviation[k] = static_cast<float>(m.standard_deviation[k]);
-    const bool resolved = m.standard_deviation[k] > Space::resolution;
-    m.reciprocal[k] = resolved ? static_cast<float>(math::detail::divide(1.0, m.standard_deviation[k])) : 0.0f;
-    if (!resolved) m.status = fit_status::constant;
+    m.reciprocal[k] = colour_moments<Space>::reciprocal_of(m.standard_deviation[k]);
+    if (!(m.standard_deviation[k] > Space::resolution)) m.status = fit_status::constant;
   }
   return m;
 }

@@ -13,10 +13,14 @@ namespace suture {
 //   ok         the statistic stands for itself
 //   constant   all selected values are the same; the deviation or range is 0
 //   empty      nothing finite was selected; the statistic is the stated fallback
-enum class fit_status : std::uint32_t { ok, constant, empty };
+//   stated     no fit has been here: the statistic is what was written down, or the default
+enum class fit_status : std::uint32_t { ok, constant, empty, stated };
 
 constexpr std::string_view status_name(fit_status s) {
-  return s == fit_status::ok ? "ok" : s == fit_status::constant ? "constant" : "empty";
+  return s == fit_status::ok         ? "ok"
+         : s == fit_status::constant ? "constant"
+         : s == fit_status::empty    ? "empty"
+                                     : "stated";
 }
 
 // What was looked at, in voxels.
@@ -28,15 +32,55 @@ struct fit_tally {
   bool operator==(const fit_tally&) const = default;
 };
 
+namespace detail {
+
+inline constexpr double smallest_deviation = 1e-8, largest_float = 3.402823466e38;
+
+// What operations read of a statistic: where one is stated, these follow from it as they do where it is fitted.
+SUTURE_HD inline float reciprocal_of_deviation(double deviation) {
+  const double divisor = deviation > smallest_deviation ? deviation : smallest_deviation;
+  return static_cast<float>(math::detail::divide(1.0, divisor));
+}
+SUTURE_HD inline float reciprocal_of_range(double low, double high) {
+  const float inverse = low < high ? static_cast<float>(math::detail::divide(1.0, high - low)) : 0.0f;
+  return inverse <= static_cast<float>(largest_float) ? inverse : static_cast<float>(largest_float);
+}
+SUTURE_HD inline float slope_of_line(double rise, double run) {
+  const float slope = run > 0 ? static_cast<float>(math::detail::divide(rise, run)) : 0.0f;
+  return slope <= static_cast<float>(largest_float) ? slope : static_cast<float>(largest_float);
+}
+
+// Of the lines between N landmarks.
+template <int N>
+struct slopes {
+  float of[N - 1];
+  SUTURE_HD constexpr float& operator[](int line) { return of[line]; }
+  SUTURE_HD constexpr const float& operator[](int line) const { return of[line]; }
+  bool operator==(const slopes&) const = default;
+};
+template <int N>
+SUTURE_HD slopes<N> slopes_between(const float (&source)[N], const float (&target)[N]) {
+  slopes<N> s{};
+  for (int i = 0; i + 1 < N; ++i)
+    s[i] = slope_of_line(static_cast<double>(target[i + 1]) - static_cast<double>(target[i]),
+                         static_cast<double>(source[i + 1]) - static_cast<double>(source[i]));
+  return s;
+}
+
+}  // namespace detail
+
 // Mean, standard deviation sqrt(sum((x - mean)^2) / (count - ddof)), minimum and maximum, each the exact value rounded
 // once (the deviation: to within 2 units in the last place). With count <= ddof the deviation is 0 and the status
 // constant. Empty: mean 0, deviation 1, minimum and maximum 0, so that a z-score leaves values as they are.
+// Stated: moments{.mean = 40, .standard_deviation = 12}.
 struct moments {
   double mean = 0, standard_deviation = 1, minimum = 0, maximum = 0;
   fit_tally tally{};
-  fit_status status = fit_status::empty;
+  fit_status status = fit_status::stated;
   std::int32_t ddof = 0;
-  float center = 0, reciprocal = 1;  // of z_score: the mean, and 1 / max(standard_deviation, 1e-8)
+  // Of z_score: the mean, and 1 / max(standard_deviation, 1e-8).
+  float center = static_cast<float>(mean);
+  float reciprocal = standard_deviation == 1 ? 1 : detail::reciprocal_of_deviation(standard_deviation);
   bool operator==(const moments&) const = default;
 };
 
@@ -49,12 +93,25 @@ struct percentiles {
   bool operator==(const percentiles&) const = default;
 };
 
+namespace detail {
+// Of what an operation is about to read, in host memory: a mean or a deviation that was assigned later has left what
+// follows from it behind.
+inline void check_fitted(const moments& m, const site& where) {
+  require(m.center == static_cast<float>(m.mean) && m.reciprocal == reciprocal_of_deviation(m.standard_deviation),
+          where, "the moments were changed after they were made; state them whole: moments{.mean = ", m.mean,
+          ", .standard_deviation = ", m.standard_deviation, "}");
+}
+}  // namespace detail
+
 // Two percentiles as an interval; 0 and 100 are minimum and maximum. Empty: [0, 1], which scales nothing.
+// Stated: intensity_range{.low = -160, .high = 240}.
 struct intensity_range {
   double low = 0, high = 1;
   fit_tally tally{};
-  fit_status status = fit_status::empty;
-  float origin = 0, reciprocal = 1;  // of percentile_scale: low, and 1 / (high - low), 0 if they are the same
+  fit_status status = fit_status::stated;
+  // Of percentile_scale: low, and 1 / (high - low), 0 if they are the same.
+  float origin = static_cast<float>(low);
+  float reciprocal = high - low == 1 ? 1 : detail::reciprocal_of_range(low, high);
   bool operator==(const intensity_range&) const = default;
 };
 
@@ -67,19 +124,18 @@ struct threshold {
 };
 
 // A piecewise linear map from `source` to `target` landmarks, straight on beyond the first and the last.
-// Empty: the identity.
+// Empty: the identity. Stated: landmark_map<3>{.source = {0, 40, 100}, .target = {0, 50, 100}}.
 template <int N>
 struct landmark_map {
   static_assert(N >= 2);
-  float source[N] = {}, target[N] = {}, slope[N - 1] = {};
+  float source[N] = {}, target[N] = {};
+  detail::slopes<N> slope = detail::slopes_between(source, target);
   fit_tally tally{};
-  fit_status status = fit_status::empty;
+  fit_status status = fit_status::stated;
   bool operator==(const landmark_map&) const = default;
 };
 
 namespace detail {
-
-inline constexpr double smallest_deviation = 1e-8;
 
 // From settled sums. `least` and `greatest` are meaningless where nothing was counted.
 SUTURE_HD inline moments make_moments(const exact_sums& sums, const fit_tally& tally, double least, double greatest,
@@ -87,6 +143,7 @@ SUTURE_HD inline moments make_moments(const exact_sums& sums, const fit_tally& t
   moments m;
   m.tally = tally;
   m.ddof = ddof;
+  m.status = fit_status::empty;
   if (tally.count == 0) return m;
   const central_sums s = centre(sums, tally.count, is_integer);
   const auto n = static_cast<double>(tally.count);
@@ -100,8 +157,7 @@ SUTURE_HD inline moments make_moments(const exact_sums& sums, const fit_tally& t
           : 0;
   m.status = m.standard_deviation > 0 ? fit_status::ok : fit_status::constant;
   m.center = static_cast<float>(m.mean);
-  const double divisor = m.standard_deviation > smallest_deviation ? m.standard_deviation : smallest_deviation;
-  m.reciprocal = static_cast<float>(math::detail::divide(1.0, divisor));
+  m.reciprocal = reciprocal_of_deviation(m.standard_deviation);
   return m;
 }
 
@@ -149,8 +205,7 @@ SUTURE_HD inline intensity_range make_range(const percentiles<2>& p) {
   r.high = p.value[1];
   r.status = r.low < r.high ? fit_status::ok : fit_status::constant;
   r.origin = static_cast<float>(r.low);
-  const float inverse = r.low < r.high ? static_cast<float>(math::detail::divide(1.0, r.high - r.low)) : 0.0f;
-  r.reciprocal = inverse <= 3.402823466e38f ? inverse : 3.402823466e38f;
+  r.reciprocal = reciprocal_of_range(r.low, r.high);
   return r;
 }
 
@@ -166,8 +221,7 @@ SUTURE_HD landmark_map<N> make_landmark_map(const percentiles<N>& p, const doubl
   for (int i = 0; i + 1 < N; ++i) {
     const double rise = p.status == fit_status::empty ? 1 : target[i + 1] - target[i];
     const double run = p.status == fit_status::empty ? 1 : p.value[i + 1] - p.value[i];
-    const float slope = run > 0 ? static_cast<float>(math::detail::divide(rise, run)) : 0.0f;
-    m.slope[i] = slope <= 3.402823466e38f ? slope : 3.402823466e38f;
+    m.slope[i] = slope_of_line(rise, run);
   }
   return m;
 }

@@ -18,7 +18,7 @@ enum class reinhard_rule { plain, modified };
 
 // Reinhard's normalisation in a colour space: each sample from its own mean and deviation, which fit_colour_moments
 // left in `fitted` (one result per sample, in the memory of whichever executor runs, read when the pipeline runs), to
-// those of `target`, another fit or stated. A channel without deviation is moved and not scaled; an empty fit leaves
+// those of `target`; either may be stated. A channel without deviation is moved and not scaled; an empty fit leaves
 // the sample as it is. In [0, white]: values outside are brought to its ends first, NaN to 0, and so is the result.
 // Errors: null pointer, a target that is empty, not finite or of negative deviation, white not positive.
 // Source: Reinhard et al. 2001 (ruderman); StainTools, TIAToolbox, torchstain (lab).
@@ -38,6 +38,8 @@ struct reinhard {
     float mean[3], deviation[3];
     float inverse_first;  // 1 / deviation[0], very large where that is 0
     bool modified;
+
+    void check_fitted(const site& where) const { detail::check_fitted(fitted[where.sample], where); }
 
     SUTURE_FN rgb operator()(const rgb& x, const voxel& at) const { return moved(x, of(at.item)); }
 

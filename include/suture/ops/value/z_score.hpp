@@ -48,6 +48,9 @@ struct z_score {
   }
 
   void check(const site& where) const { detail::check_fitted(fitted, channels, where); }
+  void check_fitted(const site& where) const {
+    for (std::int32_t c = 0; c < channels; ++c) detail::check_fitted(fitted[where.sample * channels + c], where);
+  }
 };
 
 }  // namespace suture
