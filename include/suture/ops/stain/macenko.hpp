@@ -181,9 +181,7 @@ struct macenko_normalize {
       return t;
     }
 
-    void check_fitted(const site& where) const {
-      detail::check_fitted(fitted[where.sample * each], where);
-    }
+    void check_fitted(const site& where) const { detail::check_fitted(fitted[where.sample * each], where); }
 
     SUTURE_FN rgb operator()(const rgb& in, const voxel& at) const {
       float v[3][1] = {{in.c[0]}, {in.c[1]}, {in.c[2]}};
