@@ -46,6 +46,40 @@ TEST(MacenkoNormalize, FitsABatchAndNormalisesIt) {
     EXPECT_NEAR(storage<half>::load(results[0][c * 3000]), expected.c[c] / 255, 1e-3f);
 }
 
+// The same, with jitter and the statistics of ImageNet; and what happens to values that are divided by 255 twice.
+TEST(MacenkoNormalize, IntoTheStatisticsOfImageNet) {
+  const std::vector<grid> grids(2, grid{.extents = {1, 30, 40}});
+  std::vector<std::vector<std::uint8_t>> pixels;
+  std::vector<view<const std::uint8_t>> tiles;
+  for (std::size_t i = 0; i < 2; ++i) pixels.push_back(support::stained_tile(grids[i], i));
+  for (std::size_t i = 0; i < 2; ++i) tiles.push_back(channels_last<const std::uint8_t>(pixels[i].data(), grids[i], 3));
+  std::vector<stain_basis> fitted(tiles.size());
+  fit(cpu{}, fit_macenko{}, tiles, everything{}, std::span(fitted));
+  // [imagenet]
+  const auto train = suture::macenko_normalize{.fitted = fitted.data()} | suture::random_hed_jitter{} |
+                     suture::random_flip{} | suture::channel_normalize{} | suture::cast<suture::half>{};
+  // [/imagenet]
+  const std::vector<std::uint64_t> ids{4, 5};
+  const auto made = [&](const auto& chain) {
+    std::vector<std::vector<half>> results(2, std::vector<half>(pixels[0].size()));
+    const std::vector out{contiguous(results[0].data(), grids[0], 3), contiguous(results[1].data(), grids[1], 3)};
+    run(cpu{}, plan(chain, tiles, settings{.sample_ids = ids, .evaluation = true}), image(tiles, out));
+    return results[0];
+  };
+  const auto values = made(train);
+  const rgb colour = normalized(
+      {.fitted = fitted.data()},
+      {{static_cast<float>(pixels[0][0]), static_cast<float>(pixels[0][1]), static_cast<float>(pixels[0][2])}});
+  const double mean[] = {.485, .456, .406}, deviation[] = {.229, .224, .225}, dark[] = {-2.1, -2.0, -1.8};
+  const auto twice = made(macenko_normalize{.fitted = fitted.data()} | rescale{.slope = 1 / 255.0f} |
+                          channel_normalize{} | cast<half>{});
+  for (std::size_t c = 0; c < 3; ++c) {
+    EXPECT_NEAR(storage<half>::load(values[1200 * c]),
+                (static_cast<double>(colour.c[c]) / 255 - mean[c]) / deviation[c], 2e-3);
+    EXPECT_NEAR(storage<half>::load(twice[1200 * c]), dark[c], .05);
+  }
+}
+
 // Tables, whole strips, powers of e in a short range: the colours are those of pixels one by one.
 TEST(MacenkoNormalize, RowsOfBytesAreTheirPixels) {
   const auto tile = support::stained_tile({.extents = {1, 1, 300}}, 5, .6);

@@ -242,6 +242,24 @@ TEST(Macenko, ATileOfOneStainIsNotAmplified) {
   for (const float c : normalized({.fitted = &black}, {{0, 0, 0}}).c) EXPECT_LT(c, 30);
 }
 
+// How far apart the vectors are tells noise about one stain from two.
+TEST(Macenko, AngleBetweenTheVectors) {
+  const auto of = [](double degrees) {
+    const double x = degrees * 3.141592653589793 / 180;
+    return basis_of({.stains = {{{2, std::cos(x)}, {0, std::sin(x)}, {0, 0}}}}).angle();
+  };
+  for (const double degrees : {.2, 1., 22., 90., 135.}) EXPECT_NEAR(of(degrees), degrees, 1e-6 * degrees);
+  EXPECT_NEAR(stain_basis{}.angle(), 22.3201, 1e-4);
+  const support::stain_vector eosin = support::unit(support::eosin);
+  const auto bytes =
+      support::to_bytes(support::stained_intensities(256 * 256, 3, {.first = eosin, .second = eosin, .deviation = .5}));
+  const stain_basis by_default = fit_tile({}, bytes);
+  EXPECT_EQ(by_default.status, stain_status::ok);
+  EXPECT_GT(by_default.angle(), 1);
+  EXPECT_LT(by_default.angle(), 3);
+  EXPECT_EQ(fit_tile({.single_stain_angle = 5}, bytes).status, stain_status::single_stain);
+}
+
 TEST(Macenko, FallbackOfAGroup) {
   const stain_reference group{{{{.6, .2}, {.7, .9}, {.3, .3}}}, {1.5, 1.25}};
   const stain_basis b =

@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "../math/trigonometric.hpp"
 #include "../ops/stain/optical_density.hpp"
 #include "statistics.hpp"
 
@@ -142,6 +143,20 @@ struct stain_basis {
   bool operator==(const stain_basis&) const = default;
 
   SUTURE_HD suture::stain_reference reference() const { return {stains, {max_concentration[0], max_concentration[1]}}; }
+  // Between the vectors, in degrees: 20 or so in H&E. One of a few degrees is that of noise about one stain.
+  double angle() const {
+    double he = 0;
+    for (int c = 0; c < 3; ++c) he = fma(stains[c][0], stains[c][1], he);
+    // The sine by the cross product: the cosine of a small angle does not tell it.
+    double squares = 0;
+    for (int c = 0; c < 3; ++c) {
+      const int a = (c + 1) % 3, b = (c + 2) % 3;
+      const double cross = fma(stains[a][0], stains[b][1], -(stains[b][0] * stains[a][1]));
+      squares = fma(cross, cross, squares);
+    }
+    return static_cast<double>(math::atan2(static_cast<float>(math::sqrt(squares)), static_cast<float>(he))) *
+           57.29577951308232;
+  }
 };
 
 namespace detail {
