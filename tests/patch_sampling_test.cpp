@@ -460,7 +460,10 @@ TEST(crop_at, fills_what_lies_outside_by_the_border_rule) {
 TEST(crop_at, says_what_is_wrong) {
   const std::vector<grid> two{volume(4, 4, 4), volume(4, 4, 4)};
   const std::vector<extent3> one{{0, 0, 0}}, outside{{0, 0, 0}, {0, 2, 0}}, far{{0, 0, 0}, {0, 0, 1 << 22}};
-  EXPECT_SAYS(plan(crop_at{.starts = one, .size = {2, 2, 2}}, two), "crop_at: sample 1: 1 starts given");
+  EXPECT_SAYS(plan(crop_at{.starts = one, .size = {2, 2, 2}}, two), "crop_at: 1 start for 2 samples");
+  EXPECT_SAYS(plan(crop_at{.size = {2, 2, 2}}, two), "crop_at: 0 starts for 2 samples");
+  EXPECT_SAYS(plan(crop_at{.starts = outside, .size = {2, 2, 2}}, std::vector{two[0]}),
+              "crop_at: 2 starts for 1 sample");
   EXPECT_SAYS(plan(crop_at{.starts = outside, .size = {2, 3, 2}}, two), "sample 1: box from (0, 2, 0)");
   EXPECT_SAYS(plan(crop_at{.starts = outside, .size = {2, 0, 2}, .may_leave = true}, two), "patch (2, 0, 2)");
   EXPECT_SAYS(plan(crop_at{.starts = far, .size = {2, 2, 2}, .may_leave = true}, two), "sample 1: start");

@@ -199,6 +199,29 @@ TEST(plan, draws_again_on_the_grid_so_far) {
   }
 }
 
+// What was chosen beforehand is the plan's from then on; the starts themselves may go.
+TEST(plan, keeps_what_was_chosen) {
+  const std::vector<grid> grids(3, grid_of(30, 40, 50));
+  const std::vector<std::uint64_t> ids{5, 6, 7};
+  const std::vector<extent3> starts{{1, 2, 3}, {0, 9, 4}, {10, 0, 0}};
+  const random_crop last{.size = {8, 8, 8}};
+  const settings s{.seed = 9, .sample_ids = ids};
+  const auto from = [&](std::span<const extent3> given) {
+    return plan(crop_at{.starts = given, .size = {20, 30, 40}} | last, grids, s);
+  };
+  const auto expected = from(starts);
+  std::vector<extent3> mine = starts;
+  const auto kept = from(mine);
+  mine.assign(3, extent3{1 << 20, 0, 0});
+  mine = {};
+  const auto copy = kept;
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(copy.drawn<0>(i).start, starts[i]);
+    EXPECT_EQ(copy.drawn<1>(i).parameters.start, expected.drawn<1>(i).parameters.start);
+    EXPECT_TRUE(same_bits(copy.output_grid(i), expected.output_grid(i)));
+  }
+}
+
 // What picks voxels does without a step what its step does, bit for bit.
 template <class Op>
 void expect_picked_as_by_step(const Op& op) {
@@ -219,8 +242,8 @@ TEST(plan, voxels_picked_as_by_their_step) {
   const std::vector<extent3> starts{{0, 0, 0}, {3, 0, 41}}, outside{{0, 0, 0}, {-9, 4, 50}};
   expect_picked_as_by_step(crop{.start = {1, 0, 7}, .size = {30, 3, 5}});
   expect_picked_as_by_step(center_crop{.size = {31, 16, 1}});
-  expect_picked_as_by_step(crop_at{.starts = starts, .size = {4, 5, 6}});
-  expect_picked_as_by_step(crop_at{.starts = outside, .size = {99, 5, 66}, .may_leave = true});
+  expect_picked_as_by_step(crop_at{.starts = starts, .size = {4, 5, 6}}.chosen(1));
+  expect_picked_as_by_step(crop_at{.starts = outside, .size = {99, 5, 66}, .may_leave = true}.chosen(1));
   for (int axes = 0; axes < 8; ++axes)
     expect_picked_as_by_step(flip{.axes = {(axes & 4) != 0, (axes & 2) != 0, (axes & 1) != 0}});
 }

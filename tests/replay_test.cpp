@@ -127,6 +127,42 @@ TEST(Replay, NoiseComesFromTheSeedAndTheId) {
   EXPECT_NE(after[1], before[1]);
 }
 
+// Where a patch was cut out is in the record, and comes from it, whatever the pipeline is given.
+TEST(Replay, HoldsTheStartsOfCropAt) {
+  const auto from = [](std::span<const extent3> starts) {
+    return window{.center = .5f, .width = 1} | crop_at{.starts = starts, .size = {4, 9, 8}, .may_leave = true} |
+           random_affine{.rotate_deg = 15} | random_crop{.size = {3, 4, 5}} | random_gamma{};
+  };
+  const auto made = [&] {
+    const std::vector<extent3> starts{{2, 3, 4}, {-1, 7, 30}};
+    return plan(from(starts), scans, drawn_by);
+  }();
+  const json j = to_json(made);
+  EXPECT_EQ(j["pipeline"][1].dump(), R"({"name":"crop_at"})");
+  EXPECT_EQ(j["samples"][1]["steps"][0].dump(), R"({"name":"crop_at","parameters":{"start":[-1,7,30]}})");
+  EXPECT_EQ(j["samples"][1]["steps"][1]["name"], "random_affine");
+  const std::vector<extent3> others{{0, 0, 0}, {1, 1, 1}};
+  for (const std::span<const extent3> starts : {std::span<const extent3>(), std::span<const extent3>(others)}) {
+    const auto again = plan_from_json(from(starts), json::parse(j.dump()));
+    EXPECT_EQ(to_json(again), j);
+    EXPECT_EQ(digests(again), digests(made));
+  }
+  const auto evaluated = plan(from(others), scans, {.evaluation = true});
+  EXPECT_EQ(to_json(evaluated)["samples"][1]["steps"][0]["parameters"]["start"], json({1, 1, 1}));
+  EXPECT_EQ(digests(plan_from_json(from({}), to_json(evaluated))), digests(evaluated));
+
+  json edited = j;
+  edited["samples"][0]["steps"][0]["parameters"]["start"] = {0, 0, 0};
+  EXPECT_NE(digests(plan_from_json(from({}), edited))[0], digests(made)[0]);
+  EXPECT_EQ(digests(plan_from_json(from({}), edited))[1], digests(made)[1]);
+  edited["samples"][0]["steps"][0]["parameters"] = "not drawn";
+  EXPECT_SAYS(plan_from_json(from({}), edited), "crop_at: sample 0");
+  edited["samples"][0]["steps"][0]["parameters"] = {{"start", {0, 0, 1 << 22}}};
+  EXPECT_SAYS(plan_from_json(from({}), edited), "start (0, 0, 4194304) is more than 2097152 voxels away");
+  edited["samples"][0]["steps"].erase(0);
+  EXPECT_SAYS(plan_from_json(from({}), edited), "steps are not a list of 4, one for each operation that is random or");
+}
+
 TEST(Replay, WithoutChanceInEvaluation) {
   const auto p = plan(every_operation(), scans, {.evaluation = true});
   const json j = to_json(p);

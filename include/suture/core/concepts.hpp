@@ -8,9 +8,11 @@
 //   deformation  deformation deform(grid, site) const                            elastic
 //                or sample_geometry undone(grid, site) const                     inverse_elastic
 //   random       float probability; kind; Op draw(draws&, [grid,] site) const      random_affine, gaussian_noise
+//   chosen       Op chosen(std::size_t sample) const, Op unchosen() const,         crop_at
+//                void check_samples(std::size_t samples, site) const
 //   sampling     sampling<Interpolation, Border, Labels>                         sampling
 //
-// A random operation draws a deterministic one, whose role it takes.
+// A random operation draws a deterministic one, whose role it takes; a chosen one is another for each sample.
 #pragma once
 
 #include <concepts>
@@ -77,6 +79,13 @@ concept random_operation = (draws_alone<Op> || draws_on_grid<Op>) && requires(co
   { op.probability } -> std::convertible_to<float>;
   { Op::kind } -> std::convertible_to<std::uint16_t>;
 };
+// Geometry that was chosen for each sample beforehand: a plan asks once for a batch and keeps what it is told, and a
+// record of the plan has it. `unchosen` is what a record is read into.
+template <class Op>
+concept chosen_operation = requires(const Op& op, std::size_t i, const site& where) {
+  op.check_samples(i, where);
+  { op.unchosen() } -> std::same_as<decltype(op.chosen(i))>;
+} && geometry_operation<decltype(std::declval<const Op&>().unchosen())>;
 // What it is given is looked at once for a plan, and not with each draw.
 template <class Op>
 concept checks_recipe = random_operation<Op> && requires(const Op& op, const site& where) { op.check(where); };
@@ -104,6 +113,10 @@ template <class Op>
   requires(draws_alone<Op> && !draws_on_grid<Op>)
 struct drawn<Op> {
   using type = decltype(std::declval<const Op&>().draw(std::declval<draws&>(), std::declval<const site&>()));
+};
+template <chosen_operation Op>
+struct drawn<Op> {
+  using type = decltype(std::declval<const Op&>().unchosen());
 };
 }  // namespace detail
 

@@ -70,10 +70,20 @@ struct changed_drawing<Op> {
   using type = std::optional<drawing<drawn_t<Op>>>;
 };
 
+// What was chosen for a sample.
+template <class Op>
+struct choice {
+  using type = nothing_kept;
+};
+template <chosen_operation Op>
+struct choice<Op> {
+  using type = drawn_t<Op>;
+};
+
 // Leaves the draws of a plan as they are.
 struct no_change {
   template <std::size_t I, class Drawn>
-  void operator()(drawing<Drawn>&, std::size_t) const {}
+  void operator()(Drawn&, std::size_t) const {}
 };
 
 // 16-bit id of operation I of a chain: its kind and its ordinal among its kind, so that inserting an operation of
@@ -134,7 +144,7 @@ public:
   planned(const chain_type& operations, std::span<const grid> batch, const settings& s)
       : planned(operations, batch, s, detail::no_change{}) {}
 
-  // change.operator()<I>(drawing, sample) has its way with what operation I drew.
+  // change.operator()<I>(drawing, sample) has its way with what operation I drew, or says what is chosen for it.
   template <class Change>
   planned(const chain_type& operations, std::span<const grid> batch, const settings& s, const Change& change)
       : operations_(operations), settings_(s), ids_(s.sample_ids.begin(), s.sample_ids.end()) {
@@ -150,6 +160,7 @@ public:
     constexpr std::index_sequence_for<Ops...> every{};
     read_rule(every);
     if constexpr (changes<Change>) changed_.resize(batch.size());
+    choose(batch.size(), change, every);
     samples_.reserve(batch.size());
     walk w;
     for (std::size_t first = 0; first < batch.size(); first += lanes) {
@@ -183,22 +194,13 @@ public:
   std::uint32_t epoch() const { return settings_.epoch; }
   bool evaluation() const { return settings_.evaluation; }
   std::uint64_t sample_id(std::size_t i) const { return ids_.empty() ? 0 : ids_[i]; }
-  // What operation I, a random one, drew for sample i, whether it acts or not.
+  // What operation I, a random one, drew for sample i, whether it acts or not. Of a chosen one, what was chosen.
   template <std::size_t I>
   auto drawn(std::size_t i) const {
-    using D = drawing<drawn_t<operation_type<I>>>;
-    if (!changed_.empty()) return D(*get<I>(changed_[i]));
-    if constexpr (pipeline_type::roles[I] == role::value) {
-      return drawn_on<I>(i, grid_of_value<I>(i));
-    } else {
-      sample_plan p(source_grid(i));
-      walk w;
-      w.i = i;
-      w.p = &p;
-      w.on = &p.geometry.output;
-      replan(w, std::make_index_sequence<I>{});
-      return drawn_on<I>(i, *w.on);
-    }
+    if constexpr (chosen_operation<operation_type<I>>)
+      return settled<I>(i);
+    else
+      return drawn_at_random<I>(i);
   }
 
   // What operations read of the memory of the executor, where that is the host's: functors that have
@@ -214,6 +216,23 @@ private:
           if (!detail::checks_fitted(slot<J>(samples_[i].item), site_of<operation_type<J>>(i))) return;
     };
     (one(std::integral_constant<std::size_t, I>{}), ...);
+  }
+
+  template <std::size_t I>
+  auto drawn_at_random(std::size_t i) const {
+    using D = drawing<drawn_t<operation_type<I>>>;
+    if (!changed_.empty()) return D(*get<I>(changed_[i]));
+    if constexpr (pipeline_type::roles[I] == role::value) {
+      return drawn_on<I>(i, grid_of_value<I>(i));
+    } else {
+      sample_plan p(source_grid(i));
+      walk w;
+      w.i = i;
+      w.p = &p;
+      w.on = &p.geometry.output;
+      replan(w, std::make_index_sequence<I>{});
+      return drawn_on<I>(i, *w.on);
+    }
   }
 
   template <std::size_t I>
@@ -287,6 +306,32 @@ private:
   }
 
   template <class Change, std::size_t... I>
+  void choose([[maybe_unused]] std::size_t samples, [[maybe_unused]] const Change& change, std::index_sequence<I...>) {
+    [[maybe_unused]] const auto one = [&]<std::size_t J, class Op>(std::integral_constant<std::size_t, J>,
+                                                                   const Op& op) {
+      if constexpr (chosen_operation<Op>) {
+        chosen_.resize(samples);
+        if constexpr (!changes<Change>) op.check_samples(samples, {name_of<Op>()});
+        for (std::size_t i = 0; i < samples; ++i) {
+          if constexpr (changes<Change>)
+            change.template operator()<J>(get<J>(chosen_[i]) = op.unchosen(), i);
+          else
+            get<J>(chosen_[i]) = op.chosen(i);
+        }
+      }
+    };
+    (one(std::integral_constant<std::size_t, I>{}, get<I>(operations_.operations)), ...);
+  }
+  // Operation I, not a random one, as it is for sample i.
+  template <std::size_t I>
+  const auto& settled([[maybe_unused]] std::size_t i) const {
+    if constexpr (chosen_operation<operation_type<I>>)
+      return get<I>(chosen_[i]);
+    else
+      return get<I>(operations_.operations);
+  }
+
+  template <class Change, std::size_t... I>
   void plan_geometry(walk& w, std::size_t i, std::span<const grid> batch, const Change& change,
                      std::index_sequence<I...>) {
     const site where{"plan", static_cast<std::int64_t>(i)};
@@ -357,7 +402,7 @@ private:
         const auto made = drawn_on<I>(w.i, *w.on);
         file<I>(made.parameters, made.on, site_of<Op>(w.i), w);
       } else {
-        file<I>(get<I>(operations_.operations), true, site_of<Op>(w.i), w);
+        file<I>(settled<I>(w.i), true, site_of<Op>(w.i), w);
       }
     }
   }
@@ -402,7 +447,7 @@ private:
       const auto made = drawn_for<I>(op, w.i, w.rows, *w.on, change);
       file<I>(made.parameters, made.on, where, w);
     } else {
-      file<I>(op, true, where, w);
+      file<I>(settled<I>(w.i), true, where, w);
     }
   }
 
@@ -582,6 +627,7 @@ private:
   std::vector<sample_plan> samples_;
   std::int64_t control_vectors_ = 0;
   std::vector<pack<typename detail::changed_drawing<Ops>::type...>> changed_;  // where somebody changed what was drawn
+  std::vector<pack<typename detail::choice<Ops>::type...>> chosen_;            // by sample, where something is chosen
   settings settings_;
   std::vector<std::uint64_t> ids_;
 };

@@ -3,6 +3,8 @@
 // suture.hpp: it needs nlohmann/json 3.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -36,12 +38,23 @@ json signature(const chain<Ops...>*) {
   return json::array({signature_of<Ops>()...});
 }
 
+// The steps of a record are the operations that are not the same for every sample.
+template <class Op>
+inline constexpr bool recorded = random_operation<Op> || chosen_operation<Op>;
+
+// How many of them stand before operation I.
+template <std::size_t I, class... Ops>
+constexpr std::size_t recorded_before(const chain<Ops...>*) {
+  constexpr std::array<bool, sizeof...(Ops)> steps{recorded<Ops>...};
+  return static_cast<std::size_t>(std::count(steps.begin(), steps.begin() + I, true));
+}
+
 template <class Chain, std::size_t... I>
 json drawn_steps(const planned<Chain>& plan, std::size_t sample, std::index_sequence<I...>) {
   json steps = json::array();
   const auto add = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
     using Op = element_t<J, decltype(Chain::operations)>;
-    if constexpr (random_operation<Op>) {
+    if constexpr (recorded<Op>) {
       json step;
       step["name"] = name_of<Op>();
       step["parameters"] =
@@ -71,16 +84,17 @@ inline void check_signature(const json& j, const json& own, const site& where) {
           " here");
 }
 
-// What operation I drew is what the JSON says; the random fields stay as seed and sample id make them.
+// What operation I drew, or what was chosen for it, is what the JSON says; the random fields stay as seed and sample id
+// make them.
 template <class Chain>
 struct read_drawing {
   const json& samples;
 
   template <std::size_t I, class Drawn>
-  void operator()(drawing<Drawn>& drawn, std::size_t sample) const {
+  void operator()(Drawn& drawn, std::size_t sample) const {
     using Op = element_t<I, decltype(Chain::operations)>;
     const site where{name_of<Op>(), static_cast<std::int64_t>(sample)};
-    constexpr std::size_t number = random_before<I>(static_cast<const Chain*>(nullptr));
+    constexpr std::size_t number = recorded_before<I>(static_cast<const Chain*>(nullptr));
     const json& step = samples[sample]["steps"][number];
     check_object(step, {"name", "parameters"}, where, "step " + std::to_string(number));
     require(step["name"] == name_of<Op>(), where, "step ", number, " is ", shown(step["name"]));
@@ -97,9 +111,9 @@ struct read_drawing {
 //     "samples": [{"id": 17, "source": {"extents": ..., "spacing": ..., "origin": ..., "direction": ...},
 //                  "steps": [{"name": "random_affine", "parameters": {"rotate_deg": [0, 0, 12.5], ...}},
 //                            {"name": "random_gamma", "parameters": "not drawn"}, ...]}, ...] }
-// Steps are the random operations. Numbers are the shortest that read back as the same bits. What is not drawn, as the
-// centre of a window, is the pipeline's and not in the JSON; random fields follow from seed, epoch, id and kind.
-// Errors: a parameter that is not finite.
+// Steps are the operations that are random or chosen for each sample (crop_at). Numbers are the shortest that read back
+// as the same bits. What is not drawn, as the centre of a window, is the pipeline's and not in the JSON; random fields
+// follow from seed, epoch, id and kind. Errors: a parameter that is not finite.
 template <class Chain>
 nlohmann::ordered_json to_json(const planned<Chain>& plan) {
   detail::json j;
@@ -138,7 +152,7 @@ auto plan_from_json(const Pipeline& operations, const nlohmann::ordered_json& j)
   detail::read(j["evaluation"], s.evaluation, where, "evaluation");
   const detail::json& samples = j["samples"];
   require(samples.is_array(), where, "samples is not a list");
-  constexpr std::size_t steps = detail::random_before<chain_type::size>(static_cast<const chain_type*>(nullptr));
+  constexpr std::size_t steps = detail::recorded_before<chain_type::size>(static_cast<const chain_type*>(nullptr));
   std::vector<grid> grids(samples.size());
   std::vector<std::uint64_t> ids(samples.size());
   for (std::size_t i = 0; i < samples.size(); ++i) {
@@ -148,7 +162,7 @@ auto plan_from_json(const Pipeline& operations, const nlohmann::ordered_json& j)
     detail::read(samples[i]["source"], grids[i], here, "source");
     const detail::json& drawn = samples[i]["steps"];
     require(drawn.is_array() && drawn.size() == steps, here, "steps are not a list of ", steps,
-            ", one for each random operation");
+            ", one for each operation that is random or chosen for each sample");
   }
   s.sample_ids = ids;
   return planned<chain_type>(c, grids, s, detail::read_drawing<chain_type>{samples});
