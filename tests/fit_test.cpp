@@ -140,7 +140,8 @@ TYPED_TEST(fit_types, masks_and_labels_choose_voxels) {
   const auto seen = contiguous(image.data(), g, 2);
   const auto mask_view = contiguous(mask.data(), g);
   const auto label_view = contiguous(labels.data(), g);
-  const auto by_mask = fitted(fit_moments{}, seen, 2, inside(mask_view));
+  const auto masks = inside(std::vector{contiguous(mask.data(), g)});  // keeps the temporary views
+  const auto by_mask = fitted(fit_moments{}, seen, 2, masks);
   const auto by_label = fitted(fit_moments{}, seen, 2, labelled(label_view, {{2, 4}, 5}));
   for (std::size_t c = 0; c < 2; ++c) {
     expect_moments(by_mask[c], masked[c], 0);

@@ -438,6 +438,31 @@ TEST(Levels, OfSeveralChannelsAndAnyStrides) {
                                                            nearest_exact(x, 37, 18))]);
 }
 
+// Temporary views of levels are kept, also those of a range of ranges; what has a name stays where it is.
+TEST(Levels, OfTemporaryViews) {
+  const batch<std::int8_t> in({{4, 6, 8}, {4, 6, 8}}, 1);
+  const auto plan = suture::plan(turned, in.grids);
+  results<std::int8_t> out(plan.output_grids(), 1);
+  const std::vector small(2, suture::level_grid(plan.output_grid(0), {2, 3, 4}));
+  std::vector<std::int8_t> expected(2 * 2 * 3 * 4), memory(expected.size());
+  const auto named = batch_views(expected.data(), small);
+  suture::run(suture::cpu{}, plan, labels(in.views, out.views, deep_supervision(named)));
+  const auto expect_as_named = [&](const auto& bound) {
+    memory.assign(memory.size(), -1);
+    suture::run(suture::cpu{}, plan, bound);
+    EXPECT_EQ(memory, expected);
+  };
+  expect_as_named(labels(in.views, out.views, deep_supervision(batch_views(memory.data(), small))));
+  using levels = std::vector<std::vector<suture::view<std::int8_t>>>;
+  const auto bound = labels(std::vector(in.views), std::vector(out.views),
+                            deep_supervision(levels(1, batch_views(memory.data(), small))));
+  expect_as_named(bound);
+  levels all(1, batch_views(memory.data(), small));
+  expect_as_named(labels(in.views, out.views, deep_supervision(all)));
+  expect_as_named(labels(in.views, out.views, deep_supervision(std::span(all))));
+  EXPECT_EQ(all[0].size(), 2u);
+}
+
 TEST(Levels, ExtentsAndGrids) {
   EXPECT_EQ(suture::level_extents({96, 15, 5}, {.5, .5, .5}), (suture::extent3{48, 8, 2}));  // 7.5 -> 8, 2.5 -> 2
   EXPECT_EQ(suture::level_extents({40, 224, 224}, {1, .25, .125}), (suture::extent3{40, 56, 28}));

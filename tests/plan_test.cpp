@@ -342,6 +342,49 @@ TEST(plan, coordinates_out_of_reach) {
   expect_parts(error_of([&] { plan(far, std::vector<grid>{grid_of(4, 4, 4)}); }), {"plan", "sample 0", "source index"});
 }
 
+// Temporary views live as long as the binding and its copies; those with a name are referred to.
+TEST(run, with_temporary_views) {
+  const grid g = grid_of(3, 4, 5);
+  const std::vector<grid> grids{g, g};
+  const auto p = plan(flip{.axes = {true, false, true}}, grids);
+  std::vector<float> in(120), expected(in.size());
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i);
+  const auto named_in = batch_views<const float>(in.data(), grids);
+  const auto named_out = batch_views(expected.data(), grids);
+  run(cpu{}, p, image(named_in, named_out));
+
+  std::vector<float> out(in.size());
+  const auto expect_as_named = [&](const auto& bound) {
+    const auto copy = bound;
+    for (const auto* each : {&bound, &copy}) {
+      out.assign(out.size(), -1);
+      run(cpu{}, p, *each);
+      EXPECT_EQ(out, expected);
+    }
+  };
+  expect_as_named(image(batch_views<const float>(in.data(), grids), batch_views(out.data(), grids)));
+  expect_as_named(image(batch_views(in.data(), grids), batch_views(out.data(), grids)));
+  auto bound = image(named_in, batch_views(out.data(), grids));
+  bound = image(batch_views<const float>(in.data(), grids), batch_views(out.data(), grids));
+  expect_as_named(bound);
+  const auto first = contiguous(out.data(), g), second = contiguous(out.data() + 60, g);
+  expect_as_named(image(named_in, std::array{first, second}));
+  const auto later = [&] { return image(std::span(named_in), std::vector{first, second}); }();
+  expect_as_named(later);
+
+  const auto alone = image(contiguous<const float>(in.data(), g), contiguous(out.data(), g));
+  out.assign(out.size(), -1);
+  run(cpu{}, plan(flip{.axes = {true, false, true}}, g), alone);
+  EXPECT_TRUE(std::equal(out.begin(), out.begin() + 60, expected.begin()));
+
+  std::vector<float> elsewhere(in.size());
+  auto named = batch_views(out.data(), grids);
+  const auto refers = image(named_in, named);
+  for (view<float>& v : named) v.data = elsewhere.data() + (v.data - out.data());
+  run(cpu{}, p, refers);
+  EXPECT_EQ(elsewhere, expected);
+}
+
 TEST(run, null_pointer) {
   batch b;
   b.in[1].data = nullptr;

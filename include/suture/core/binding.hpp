@@ -5,10 +5,10 @@
 
 #include <ranges>
 
+#include "given_views.hpp"
 #include "item.hpp"
 #include "label_conversion.hpp"
 #include "label_levels.hpp"
-#include "view.hpp"
 
 namespace suture {
 
@@ -23,9 +23,9 @@ struct binding {
   static constexpr bool to_channels = IsLabel && detail::converts_to_channels<conversion_functor_t<Conversion>>;
   static constexpr std::string_view name = IsLabel ? "labels" : "image";
 
-  std::span<const view<const In>> in_const;
-  std::span<const view<In>> in_mutable;
-  std::span<const view<Out>> out;
+  given_views<const In> in_const;
+  given_views<In> in_mutable;
+  given_views<Out> out;
   Conversion conversion{};
   Levels levels{};
 
@@ -37,41 +37,25 @@ struct binding {
 
 namespace detail {
 template <bool IsLabel, class In, class Out, class Conversion = as_finished, class Levels = no_levels>
-auto bind(std::span<const view<In>> in, std::span<const view<Out>> out, const Conversion& conversion = {},
-          const Levels& levels = {}) {
+auto bind(given_views<In> in, given_views<Out> out, const Conversion& conversion = {}, Levels levels = {}) {
   static_assert(!std::is_const_v<Out>, "suture: the output view must be writable");
   using T = std::remove_const_t<In>;
   static_assert(is_storage_v<T> && is_storage_v<Out>,
                 "suture: unsupported element type; use int8, uint8, int16, uint16, int32, float, half or bfloat16");
-  binding<T, Out, IsLabel, Conversion, Levels> b{{}, {}, out, conversion, levels};
+  binding<T, Out, IsLabel, Conversion, Levels> b{{}, {}, std::move(out), conversion, std::move(levels)};
   if constexpr (std::is_const_v<In>)
-    b.in_const = in;
+    b.in_const = std::move(in);
   else
-    b.in_mutable = in;
+    b.in_mutable = std::move(in);
   return b;
 }
-
-template <class Range>
-auto as_views(const Range& r) {
-  static_assert(std::ranges::contiguous_range<const Range>,
-                "suture: bind a view, as suture::contiguous(pointer, grid) makes it, or a contiguous range of views");
-  using value = std::ranges::range_value_t<Range>;
-  return std::span<const value>(std::ranges::data(r), std::ranges::size(r));
-}
-template <class T>
-auto as_views(const view<T>& v) {
-  return std::span<const view<T>>(&v, 1);
-}
-// The element type of a view or a range of views.
-template <class Views>
-using view_element_t = std::remove_pointer_t<decltype(as_views(std::declval<const Views&>())[0].data)>;
 }  // namespace detail
 
-// An image and where its result goes: a view each, or a contiguous range of views, one per sample. The views are
-// referred to, not copied.
+// An image and where its result goes: a view each, or a contiguous range of views, one per sample. Views that have a
+// name are referred to, not copied; temporary ones are kept.
 template <class In, class Out>
-auto image(const In& in, const Out& out) {
-  return detail::bind<false>(detail::as_views(in), detail::as_views(out));
+auto image(In&& in, Out&& out) {
+  return detail::bind<false>(detail::as_given(std::forward<In>(in)), detail::as_given(std::forward<Out>(out)));
 }
 
 namespace detail {
@@ -94,8 +78,7 @@ constexpr void check_conversion() {
 
 // Labels with a conversion, levels or both.
 template <class In, class Out, class Conversion, class Levels>
-auto bind_labels(std::span<const view<In>> in, std::span<const view<Out>> out, const Conversion& conversion,
-                 const Levels& levels) {
+auto bind_labels(given_views<In> in, given_views<Out> out, const Conversion& conversion, Levels levels) {
   static_assert(std::is_integral_v<In>, "suture: label maps are integers");
   if constexpr (std::is_same_v<Conversion, as_finished>)
     static_assert(std::is_same_v<std::remove_const_t<In>, Out>, "suture: a label map keeps its element type");
@@ -107,37 +90,39 @@ auto bind_labels(std::span<const view<In>> in, std::span<const view<Out>> out, c
     static_assert(std::is_same_v<typename Levels::output, Out>,
                   "suture: the levels of a label map have the element type of its output");
   }
-  return bind<true>(in, out, conversion, levels);
+  return bind<true>(std::move(in), std::move(out), conversion, std::move(levels));
 }
 }  // namespace detail
 
 // A label map and where its result goes. Integer labels; input and output have the same element type.
 template <class In, class Out>
-auto labels(const In& in, const Out& out) {
-  return detail::bind_labels(detail::as_views(in), detail::as_views(out), as_finished{}, no_levels{});
+auto labels(In&& in, Out&& out) {
+  return detail::bind_labels(detail::as_given(std::forward<In>(in)), detail::as_given(std::forward<Out>(out)),
+                             as_finished{}, no_levels{});
 }
 
 // The same with a conversion of what is stored (remap, regions, one_hot or your own), with smaller grids to store it
 // to as well (deep_supervision), or with both.
-template <class In, class Out, class What>
-auto labels(const In& in, const Out& out, const What& what) {
-  if constexpr (detail::is_level_views_v<What>)
-    return detail::bind_labels(detail::as_views(in), detail::as_views(out), as_finished{}, what);
-  else
-    return detail::bind_labels(detail::as_views(in), detail::as_views(out), what, no_levels{});
-}
 template <class In, class Out, class Conversion, class Levels>
-auto labels(const In& in, const Out& out, const Conversion& conversion, const Levels& levels) {
-  return detail::bind_labels(detail::as_views(in), detail::as_views(out), conversion, levels);
+auto labels(In&& in, Out&& out, const Conversion& conversion, const Levels& levels) {
+  return detail::bind_labels(detail::as_given(std::forward<In>(in)), detail::as_given(std::forward<Out>(out)),
+                             conversion, levels);
+}
+template <class In, class Out, class What>
+auto labels(In&& in, Out&& out, const What& what) {
+  if constexpr (detail::is_level_views_v<What>)
+    return labels(std::forward<In>(in), std::forward<Out>(out), as_finished{}, what);
+  else
+    return labels(std::forward<In>(in), std::forward<Out>(out), what, no_levels{});
 }
 
 // Smaller grids for labels(in, out, ...), each a view or a contiguous range of views, one per sample; or one range of
 // such ranges. At most eight.
 template <class First, class... Others>
-auto deep_supervision(const First& first, const Others&... others) {
+auto deep_supervision(First&& first, Others&&... others) {
   constexpr site where{"deep_supervision"};
   constexpr bool of_ranges = [] {
-    if constexpr (detail::is_view_v<First>)
+    if constexpr (detail::is_view_v<std::remove_cvref_t<First>>)
       return false;
     else
       return !detail::is_view_v<std::ranges::range_value_t<First>>;
@@ -147,30 +132,35 @@ auto deep_supervision(const First& first, const Others&... others) {
     level_views<detail::view_element_t<std::ranges::range_value_t<First>>> levels;
     require(std::ranges::size(first) <= most_levels, where, std::ranges::size(first), " levels, at most ", most_levels,
             " are possible");
-    for (const auto& level : first) levels.views[levels.count++] = detail::as_views(level);
+    for (auto& level : first) {
+      if constexpr (detail::is_lent_v<First>)
+        levels.views[levels.count++] = detail::as_given(level);
+      else
+        levels.views[levels.count++] = detail::as_given(std::move(level));
+    }
     return levels;
   } else {
     static_assert(sizeof...(Others) < most_levels, "suture: at most eight levels are possible");
-    return level_views<detail::view_element_t<First>>{{detail::as_views(first), detail::as_views(others)...},
-                                                      1 + sizeof...(Others)};
+    return level_views<detail::view_element_t<First>>{
+        {detail::as_given(std::forward<First>(first)), detail::as_given(std::forward<Others>(others))...},
+        1 + sizeof...(Others)};
   }
 }
 
 // Without a place to write to: for an evaluator that hands its values, of type Out, to the caller's own code.
 template <class Out, class In>
-auto image(const In& in) {
-  return detail::bind<false>(detail::as_views(in), std::span<const view<Out>>{});
+auto image(In&& in) {
+  return detail::bind<false>(detail::as_given(std::forward<In>(in)), given_views<Out>{});
 }
 template <class In>
-auto labels(const In& in) {
-  const auto views = detail::as_views(in);
+auto labels(In&& in) {
   using T = std::remove_const_t<detail::view_element_t<In>>;
   static_assert(std::is_integral_v<T>, "suture: label maps are integers");
-  return detail::bind<true>(views, std::span<const view<T>>{});
+  return detail::bind<true>(detail::as_given(std::forward<In>(in)), given_views<T>{});
 }
 template <class Out, class In, class Conversion>
-auto labels(const In& in, const Conversion& conversion) {
-  return detail::bind_labels(detail::as_views(in), std::span<const view<Out>>{}, conversion, no_levels{});
+auto labels(In&& in, const Conversion& conversion) {
+  return detail::bind_labels(detail::as_given(std::forward<In>(in)), given_views<Out>{}, conversion, no_levels{});
 }
 
 template <class Binding>

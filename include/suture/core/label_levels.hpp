@@ -12,18 +12,18 @@
 #include <span>
 
 #include "divisor.hpp"
-#include "view.hpp"
+#include "given_views.hpp"
 
 namespace suture {
 
 inline constexpr std::size_t most_levels = 8;
 inline constexpr std::int64_t longest_axis_with_levels = 32768;
 
-// Where the levels go: for each a span of views, one per sample. Referred to, not copied.
+// Where the levels go: for each the views, one per sample.
 template <class Out>
 struct level_views {
   using output = Out;
-  std::array<std::span<const view<Out>>, most_levels> views{};
+  std::array<given_views<Out>, most_levels> views{};
   std::size_t count = 0;
 };
 

@@ -48,8 +48,8 @@ template <class Map>
 struct map_selection {
   using map_type = Map;
   static constexpr bool has_map = true;
-  std::span<const view<const Map>> maps_const;
-  std::span<const view<Map>> maps_mutable;
+  given_views<const Map> maps_const;
+  given_views<Map> maps_mutable;
 
   std::size_t samples() const { return maps_const.empty() ? maps_mutable.size() : maps_const.size(); }
   view<const Map> map(std::size_t i) const {
@@ -138,30 +138,30 @@ struct labelled_selection : detail::map_selection<Map> {
 
 namespace detail {
 template <class Selection, class Views>
-void bind_maps(Selection& s, const Views& maps) {
-  const auto views = as_views(maps);
+void bind_maps(Selection& s, Views&& maps) {
   using element = view_element_t<Views>;
   static_assert(std::is_integral_v<element>, "suture: masks and label maps are integers");
   if constexpr (std::is_const_v<element>)
-    s.maps_const = views;
+    s.maps_const = as_given(std::forward<Views>(maps));
   else
-    s.maps_mutable = views;
+    s.maps_mutable = as_given(std::forward<Views>(maps));
 }
 template <class Views>
 using map_element = std::remove_const_t<view_element_t<Views>>;
 }  // namespace detail
 
-// `masks`: one view per image, or a range of them; one channel, same extents as the image. Referred to, not copied.
+// `masks`: one view per image, or a range of them; one channel, same extents as the image. Referred to, not copied;
+// temporary ones are kept.
 template <class Views>
-auto inside(const Views& masks) {
+auto inside(Views&& masks) {
   inside_selection<detail::map_element<Views>> s;
-  detail::bind_maps(s, masks);
+  detail::bind_maps(s, std::forward<Views>(masks));
   return s;
 }
 template <class Views>
-auto labelled(const Views& maps, const label_set& labels) {
+auto labelled(Views&& maps, const label_set& labels) {
   labelled_selection<detail::map_element<Views>> s{{}, labels};
-  detail::bind_maps(s, maps);
+  detail::bind_maps(s, std::forward<Views>(maps));
   return s;
 }
 

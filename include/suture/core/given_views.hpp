@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Views as a caller gave them.
+#pragma once
+
+#include <optional>
+#include <ranges>
+#include <utility>
+
+#include "view.hpp"
+
+namespace suture {
+
+// One view per sample: a view or a range of views that is somebody's is referred to, a temporary one is kept, as
+// std::views::all has it.
+template <class T>
+class given_views {
+public:
+  given_views() = default;
+  explicit given_views(std::span<const view<T>> others) : others_(others) {}
+  explicit given_views(const view<T>& one) : one_(one) {}
+  explicit given_views(std::vector<view<T>>&& all) : all_(std::move(all)) {}
+
+  std::size_t size() const { return span().size(); }
+  bool empty() const { return span().empty(); }
+  const view<T>& operator[](std::size_t i) const { return span()[i]; }
+
+private:
+  std::span<const view<T>> span() const {
+    if (one_) return {&*one_, 1};
+    return all_.empty() ? others_ : std::span<const view<T>>(all_);
+  }
+
+  std::span<const view<T>> others_;
+  std::optional<view<T>> one_;
+  std::vector<view<T>> all_;
+};
+
+namespace detail {
+
+template <class Range>
+auto as_views(const Range& r) {
+  static_assert(std::ranges::contiguous_range<const Range>,
+                "suture: bind a view, as suture::contiguous(pointer, grid) makes it, or a contiguous range of views");
+  using value = std::ranges::range_value_t<Range>;
+  return std::span<const value>(std::ranges::data(r), std::ranges::size(r));
+}
+template <class T>
+auto as_views(const view<T>& v) {
+  return std::span<const view<T>>(&v, 1);
+}
+// The element type of a view or a range of views.
+template <class Views>
+using view_element_t =
+    std::remove_pointer_t<decltype(as_views(std::declval<const std::remove_cvref_t<Views>&>())[0].data)>;
+
+// Whether what a forwarding reference binds to stays where it is.
+template <class Views>
+constexpr bool is_lent_v =
+    std::is_lvalue_reference_v<Views> || std::ranges::enable_borrowed_range<std::remove_cvref_t<Views>>;
+
+template <class Views>
+auto as_given(Views&& views) {
+  using range = std::remove_cvref_t<Views>;
+  using T = view_element_t<Views>;
+  [[maybe_unused]] const auto others = as_views(views);
+  if constexpr (is_lent_v<Views>)
+    return given_views<T>(others);
+  else if constexpr (is_view_v<range>)
+    return given_views<T>(views);
+  else if constexpr (std::is_same_v<Views, std::vector<view<T>>>)
+    return given_views<T>(std::move(views));
+  else
+    return given_views<T>(std::vector<view<T>>(others.begin(), others.end()));
+}
+
+}  // namespace detail
+
+}  // namespace suture
