@@ -161,9 +161,9 @@ TEST(per_channel, errors_name_operation_and_value) {
               "sample 0: the image has 12 channels, random_contrast");
   EXPECT_SAYS(result(gaussian_blur{} | per_channel(random_contrast{}), 12), "random_contrast draws for each");
   EXPECT_SAYS(result(per_channel(random_gamma{}, {.probability = 1.5f}), 2),
-              "random_gamma: sample 0: probability of a channel 1.5");
-  EXPECT_SAYS(result(per_channel(random_gamma{.range = {-1, 2}}), 2), "random_gamma: sample 0: range [-1, 2]");
-  EXPECT_SAYS(result(per_channel(random_gamma{.probability = 2}), 2), "random_gamma: sample 0: probability 2");
+              "random_gamma: sample 0 (id 3): probability of a channel 1.5");
+  EXPECT_SAYS(result(per_channel(random_gamma{.range = {-1, 2}}), 2), "random_gamma: sample 0 (id 3): range [-1, 2]");
+  EXPECT_SAYS(result(per_channel(random_gamma{.probability = 2}), 2), "random_gamma: sample 0 (id 3): probability 2");
 }
 
 }  // namespace

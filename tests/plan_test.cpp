@@ -337,6 +337,27 @@ TEST(plan, patch_larger_than_the_volume) {
                {"random_crop", "sample 1", "(32, 32, 32)", "(40, 20, 40)", "pad"});
 }
 
+// With ids the message tells which of thousands of cases it was.
+TEST(plan, errors_name_the_id) {
+  const std::vector<grid> grids{grid_of(40, 40, 40), grid_of(40, 20, 40)};
+  const random_crop cut{.size = {32, 32, 32}};
+  EXPECT_TRUE(error_of([&] {
+                plan(cut, grids, {.sample_ids = two_ids});
+              }).starts_with("suture: random_crop: sample 1 (id 12): patch (32, 32, 32)"));
+  EXPECT_TRUE(error_of([&] {
+                plan(center_crop{.size = {32, 32, 32}}, grids, {.sample_ids = two_ids});
+              }).starts_with("suture: center_crop: sample 1 (id 12): patch"));
+  EXPECT_TRUE(error_of([&] {
+                plan(window{.center = 0, .width = -1}, grids, {.sample_ids = two_ids});
+              }).starts_with("suture: window: sample 0 (id 11): width -1"));
+  EXPECT_TRUE(error_of([&] {
+                plan(flip{}, std::vector<grid>{grid_of(4, -4, 4), grids[0]}, {.sample_ids = two_ids});
+              }).starts_with("suture: plan: sample 0 (id 11): "));
+  EXPECT_TRUE(error_of([&] {
+                plan(cut, grids, {.evaluation = true});
+              }).starts_with("suture: random_crop: sample 1: patch (32, 32, 32)"));
+}
+
 TEST(plan, coordinates_out_of_reach) {
   const affine_matrix far{.translation = {0, 0, 1e9}};
   expect_parts(error_of([&] { plan(far, std::vector<grid>{grid_of(4, 4, 4)}); }), {"plan", "sample 0", "source index"});

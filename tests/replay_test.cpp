@@ -156,7 +156,7 @@ TEST(Replay, HoldsTheStartsOfCropAt) {
   EXPECT_NE(digests(plan_from_json(from({}), edited))[0], digests(made)[0]);
   EXPECT_EQ(digests(plan_from_json(from({}), edited))[1], digests(made)[1]);
   edited["samples"][0]["steps"][0]["parameters"] = "not drawn";
-  EXPECT_SAYS(plan_from_json(from({}), edited), "crop_at: sample 0");
+  EXPECT_SAYS(plan_from_json(from({}), edited), "crop_at: sample 0 (id 7): parameters \"not drawn\" is not an object");
   edited["samples"][0]["steps"][0]["parameters"] = {{"start", {0, 0, 1 << 22}}};
   EXPECT_SAYS(plan_from_json(from({}), edited), "start (0, 0, 4194304) is more than 2097152 voxels away");
   edited["samples"][0]["steps"].erase(0);
@@ -295,36 +295,47 @@ TEST(Replay, ErrorsNameOperationSampleAndValue) {
     other["samples"][1]["steps"][step]["parameters"].merge_patch(patch);
     EXPECT_SAYS(plan_from_json(pipeline, other), words);
   };
-  says(0, {{"scale", nullptr}}, "random_affine: sample 1: parameters has no field \"scale\"");
-  says(0, {{"angle", 5}}, "random_affine: sample 1: parameters has the unknown field \"angle\"");
-  says(0, {{"scale", {1, "2", 1}}}, "random_affine: sample 1: parameters.scale[1] \"2\" is not a number");
-  says(0, {{"scale", {1, 2}}}, "random_affine: sample 1: parameters.scale has 2 elements, not 3");
-  says(0, {{"scale", 1.5}}, "random_affine: sample 1: parameters.scale 1.5 is not a list");
-  says(0, {{"scale", {1, 0, 1}}}, "random_affine: sample 1: scale (1, 0, 1) must be positive");
+  says(0, {{"scale", nullptr}}, "random_affine: sample 1 (id 18364758544493064720): parameters has no field \"scale\"");
+  says(0, {{"angle", 5}},
+       "random_affine: sample 1 (id 18364758544493064720): parameters has the unknown field \"angle\"");
+  says(0, {{"scale", {1, "2", 1}}},
+       "random_affine: sample 1 (id 18364758544493064720): parameters.scale[1] \"2\" is not a number");
+  says(0, {{"scale", {1, 2}}},
+       "random_affine: sample 1 (id 18364758544493064720): parameters.scale has 2 elements, not 3");
+  says(0, {{"scale", 1.5}}, "random_affine: sample 1 (id 18364758544493064720): parameters.scale 1.5 is not a list");
+  says(0, {{"scale", {1, 0, 1}}},
+       "random_affine: sample 1 (id 18364758544493064720): scale (1, 0, 1) must be positive");
   says(0, {{"scale", {1, std::numeric_limits<double>::infinity(), 1}}}, "parameters.scale[1] inf is out of range");
-  says(1, {{"start", {0, 0, 40}}}, "random_crop: sample 1: box from (0, 0, 40) of size (4, 4, 4) leaves the volume");
-  says(1, {{"start", {0, 0, .5}}}, "random_crop: sample 1: parameters.start[2] 0.5 is not an integer");
-  says(2, {{"exponent", -1}}, "random_gamma: sample 1: exponent -1 must be positive");
-  says(2, {{"exponent", 1e39}}, "random_gamma: sample 1: parameters.exponent 1e+39 is out of range");
-  says(3, {{"sigma", -.5}}, "gaussian_noise: sample 1: sigma -0.5 must not be negative");
+  says(1, {{"start", {0, 0, 40}}},
+       "random_crop: sample 1 (id 18364758544493064720): box from (0, 0, 40) of size (4, 4, 4) leaves the volume");
+  says(1, {{"start", {0, 0, .5}}},
+       "random_crop: sample 1 (id 18364758544493064720): parameters.start[2] 0.5 is not an integer");
+  says(2, {{"exponent", -1}}, "random_gamma: sample 1 (id 18364758544493064720): exponent -1 must be positive");
+  says(2, {{"exponent", 1e39}},
+       "random_gamma: sample 1 (id 18364758544493064720): parameters.exponent 1e+39 is out of range");
+  says(3, {{"sigma", -.5}}, "gaussian_noise: sample 1 (id 18364758544493064720): sigma -0.5 must not be negative");
   json other = j;
   other["samples"][1]["steps"][4]["parameters"]["sigma"][2][1] = 9;
-  EXPECT_SAYS(plan_from_json(pipeline, other), "random_gaussian_blur: sample 1: sigma 9 voxels reaches 36 voxels far");
+  EXPECT_SAYS(plan_from_json(pipeline, other),
+              "random_gaussian_blur: sample 1 (id 18364758544493064720): sigma 9 voxels reaches 36 voxels far");
   other = j;
   other["samples"][1]["steps"][5]["parameters"]["zoom"][0] = 0;
-  EXPECT_SAYS(plan_from_json(pipeline, other), "random_low_resolution: sample 1: zoom 0 is not in (0, 1]");
+  EXPECT_SAYS(plan_from_json(pipeline, other),
+              "random_low_resolution: sample 1 (id 18364758544493064720): zoom 0 is not in (0, 1]");
   other = j;
   other["samples"][1]["steps"][2]["parameters"] = "off";
-  EXPECT_SAYS(plan_from_json(pipeline, other), "random_gamma: sample 1: parameters \"off\" is not an object");
+  EXPECT_SAYS(plan_from_json(pipeline, other),
+              "random_gamma: sample 1 (id 18364758544493064720): parameters \"off\" is not an object");
   other = j;
   other["samples"][1]["steps"][2]["name"] = "gamma";
-  EXPECT_SAYS(plan_from_json(pipeline, other), "random_gamma: sample 1: step 2 is \"gamma\"");
+  EXPECT_SAYS(plan_from_json(pipeline, other), "random_gamma: sample 1 (id 18364758544493064720): step 2 is \"gamma\"");
   other = j;
   other["samples"][1]["steps"].erase(0);
   EXPECT_SAYS(plan_from_json(pipeline, other), "plan_from_json: sample 1: steps are not a list of 6");
   other = j;
   other["samples"][1]["source"]["spacing"][0] = 0;
-  EXPECT_SAYS(plan_from_json(pipeline, other), "plan: sample 1: spacing (0, 1, 1) must be positive and finite");
+  EXPECT_SAYS(plan_from_json(pipeline, other),
+              "plan: sample 1 (id 18364758544493064720): spacing (0, 1, 1) must be positive and finite");
   other = j;
   other["samples"][0]["id"] = "7";
   EXPECT_SAYS(plan_from_json(pipeline, other), "plan_from_json: sample 0: id \"7\" is not an integer");
@@ -353,7 +364,7 @@ TEST(Replay, OrdersAreNames) {
   EXPECT_EQ(to_json(plan_from_json(pipeline, j)), j);
   order[1] = "colour";
   EXPECT_SAYS(plan_from_json(pipeline, j),
-              "random_color_jitter: sample 0: parameters.order[1] \"colour\" is not a name");
+              "random_color_jitter: sample 0 (id 7): parameters.order[1] \"colour\" is not a name");
   order[1] = "hue";
   EXPECT_SAYS(plan_from_json(pipeline, j), "order must hold each of the four steps once");
 }

@@ -460,25 +460,29 @@ TEST(stages, more_channels_than_are_drawn_for_are_refused) {
 TEST(stages, bad_parameters_are_named) {
   const patch p = random_patch({4, 4, 4}, 1);
   EXPECT_SAYS(result(gaussian_blur{.sigma = -1}, p),
-              "suture: gaussian_blur: sample 0: sigma -1 voxels must not be negative");
-  EXPECT_SAYS(result(gaussian_blur{.sigma = 4}, p), "gaussian_blur: sample 0: sigma 4 voxels reaches 16 voxels far");
-  EXPECT_SAYS(result(gaussian_blur{.sigma = NAN}, p), "gaussian_blur: sample 0: sigma nan");
-  EXPECT_SAYS(result(gaussian_blur{.sigma = INFINITY}, p), "gaussian_blur: sample 0: sigma inf");
-  EXPECT_SAYS(result(gaussian_blur{.sigma = 4e9}, p), "gaussian_blur: sample 0: sigma 4e+09 voxels reaches 1.6e+10");
-  EXPECT_SAYS(result(gaussian_blur{.truncate = -1}, p), "gaussian_blur: sample 0: truncate -1 sigmas");
-  EXPECT_SAYS(result(sharpen{.sigma = 4}, p), "sharpen: sample 0: sigma 4 voxels reaches 16 voxels far");
-  EXPECT_SAYS(result(sharpen{.amount = INFINITY}, p), "sharpen: sample 0: amount inf must be finite");
-  EXPECT_SAYS(result(random_sharpen{.amount = {2, 1}}, p), "random_sharpen: sample 0: amount [2, 1]");
+              "suture: gaussian_blur: sample 0 (id 8): sigma -1 voxels must not be negative");
+  EXPECT_SAYS(result(gaussian_blur{.sigma = 4}, p),
+              "gaussian_blur: sample 0 (id 8): sigma 4 voxels reaches 16 voxels far");
+  EXPECT_SAYS(result(gaussian_blur{.sigma = NAN}, p), "gaussian_blur: sample 0 (id 8): sigma nan");
+  EXPECT_SAYS(result(gaussian_blur{.sigma = INFINITY}, p), "gaussian_blur: sample 0 (id 8): sigma inf");
+  EXPECT_SAYS(result(gaussian_blur{.sigma = 4e9}, p),
+              "gaussian_blur: sample 0 (id 8): sigma 4e+09 voxels reaches 1.6e+10");
+  EXPECT_SAYS(result(gaussian_blur{.truncate = -1}, p), "gaussian_blur: sample 0 (id 8): truncate -1 sigmas");
+  EXPECT_SAYS(result(sharpen{.sigma = 4}, p), "sharpen: sample 0 (id 8): sigma 4 voxels reaches 16 voxels far");
+  EXPECT_SAYS(result(sharpen{.amount = INFINITY}, p), "sharpen: sample 0 (id 8): amount inf must be finite");
+  EXPECT_SAYS(result(random_sharpen{.amount = {2, 1}}, p), "random_sharpen: sample 0 (id 8): amount [2, 1]");
   EXPECT_SAYS(result(random_median_filter{.channel_probability = 2}, p),
-              "random_median_filter: sample 0: channel_probability 2 is not in [0, 1]");
-  EXPECT_SAYS(result(random_gaussian_blur{.sigma = {1, .5f}}, p), "random_gaussian_blur: sample 0: sigma [1, 0.5]");
+              "random_median_filter: sample 0 (id 8): channel_probability 2 is not in [0, 1]");
+  EXPECT_SAYS(result(random_gaussian_blur{.sigma = {1, .5f}}, p),
+              "random_gaussian_blur: sample 0 (id 8): sigma [1, 0.5]");
   EXPECT_SAYS(result(random_gaussian_blur{.channel_probability = 1.5f}, p), "channel_probability 1.5 is not in [0, 1]");
   EXPECT_SAYS(result(random_low_resolution{.zoom = {0, 1}}, p),
-              "random_low_resolution: sample 0: zoom [0, 1] is not in (0, 1]");
+              "random_low_resolution: sample 0 (id 8): zoom [0, 1] is not in (0, 1]");
   EXPECT_SAYS(result(random_low_resolution{.zoom = {.5f, 2}}, p), "is not in (0, 1]");
   EXPECT_SAYS(result(random_patch_gamma{.range = {0, 1}}, p),
-              "random_patch_gamma: sample 0: range [0, 1] must be positive");
-  EXPECT_SAYS(result(random_patch_contrast{.range = {2, 1}}, p), "random_patch_contrast: sample 0: range [2, 1]");
+              "random_patch_gamma: sample 0 (id 8): range [0, 1] must be positive");
+  EXPECT_SAYS(result(random_patch_contrast{.range = {2, 1}}, p),
+              "random_patch_contrast: sample 0 (id 8): range [2, 1]");
 }
 
 }  // namespace

@@ -12,7 +12,8 @@
 
 namespace suture {
 
-// Thrown before anything is launched. what() reads "suture: OPERATION: sample N: MESSAGE".
+// Thrown before anything is launched. what() reads "suture: OPERATION: sample N: MESSAGE", where the samples of a plan
+// have ids "suture: OPERATION: sample N (id ID): MESSAGE".
 class error : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
@@ -22,6 +23,7 @@ public:
 struct site {
   std::string_view operation;
   std::int64_t sample = -1;
+  const std::uint64_t* ids = nullptr;  // of the samples, where they have any
 };
 
 template <class... Parts>
@@ -29,6 +31,7 @@ template <class... Parts>
   std::ostringstream text;
   text << "suture: " << where.operation;
   if (where.sample >= 0) text << ": sample " << where.sample;
+  if (where.sample >= 0 && where.ids != nullptr) text << " (id " << where.ids[where.sample] << ')';
   text << ": ";
   (text << ... << parts);
   throw error(text.str());

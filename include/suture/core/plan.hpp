@@ -148,7 +148,7 @@ public:
   template <class Change>
   planned(const chain_type& operations, std::span<const grid> batch, const settings& s, const Change& change)
       : operations_(operations), settings_(s), ids_(s.sample_ids.begin(), s.sample_ids.end()) {
-    settings_.sample_ids = {};
+    settings_.sample_ids = ids_.empty() ? std::span<const std::uint64_t>() : ids_;
     require(!batch.empty(), {"plan"}, "the batch is empty");
     require(batch.size() <= 65535, {"plan"}, "batch of ", batch.size(), " samples exceeds 65535");
     if (pipeline_type::has_random && !s.evaluation)
@@ -170,6 +170,7 @@ public:
       for (std::size_t i = first; i < end; ++i) plan_geometry(w, i, batch, change, every);
       plan_values(w, first, end, change, every);
     }
+    settings_.sample_ids = {};  // those of the plan are copied with it
   }
 
   std::size_t size() const { return samples_.size(); }
@@ -334,7 +335,7 @@ private:
   template <class Change, std::size_t... I>
   void plan_geometry(walk& w, std::size_t i, std::span<const grid> batch, const Change& change,
                      std::index_sequence<I...>) {
-    const site where{"plan", static_cast<std::int64_t>(i)};
+    const site where = at("plan", i);
     w.i = i;
     w.same = i > 0 && identical(batch[i - 1], batch[i]);
     if (!w.same) check(batch[i], where, i > 0 ? &batch[i - 1] : nullptr);
@@ -484,9 +485,13 @@ private:
     }
   }
 
+  // With its id while the plan is made.
+  site at(std::string_view name, std::size_t i) const {
+    return {name, static_cast<std::int64_t>(i), settings_.sample_ids.data()};
+  }
   template <class Op>
-  static site site_of(std::size_t i) {
-    return {name_of<Op>(), static_cast<std::int64_t>(i)};
+  site site_of(std::size_t i) const {
+    return at(name_of<Op>(), i);
   }
   // The grid that value operation I works on.
   template <std::size_t I>

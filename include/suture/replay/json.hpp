@@ -89,11 +89,12 @@ inline void check_signature(const json& j, const json& own, const site& where) {
 template <class Chain>
 struct read_drawing {
   const json& samples;
+  const std::uint64_t* ids;
 
   template <std::size_t I, class Drawn>
   void operator()(Drawn& drawn, std::size_t sample) const {
     using Op = element_t<I, decltype(Chain::operations)>;
-    const site where{name_of<Op>(), static_cast<std::int64_t>(sample)};
+    const site where{name_of<Op>(), static_cast<std::int64_t>(sample), ids};
     constexpr std::size_t number = recorded_before<I>(static_cast<const Chain*>(nullptr));
     const json& step = samples[sample]["steps"][number];
     check_object(step, {"name", "parameters"}, where, "step " + std::to_string(number));
@@ -165,7 +166,7 @@ auto plan_from_json(const Pipeline& operations, const nlohmann::ordered_json& j)
             ", one for each operation that is random or chosen for each sample");
   }
   s.sample_ids = ids;
-  return planned<chain_type>(c, grids, s, detail::read_drawing<chain_type>{samples});
+  return planned<chain_type>(c, grids, s, detail::read_drawing<chain_type>{samples, ids.data()});
 }
 
 }  // namespace suture
