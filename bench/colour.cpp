@@ -100,11 +100,9 @@ int main(int argc, char** argv) {
   add_pipeline("random_stain_jitter", random_stain_jitter{});
   add_pipeline("random_hsv_jitter", random_hsv_jitter{});
   add_pipeline("random_color_jitter", random_color_jitter{});
-  add_pipeline("random_color_jitter_fitted",
-               random_color_jitter{.fitted = data().channels.data(), .random_order = true});
-  add_pipeline("reinhard_lab", reinhard<lab>{.fitted = data().in_lab.data(), .target = data().in_lab[3]});
-  add_pipeline("reinhard_ruderman",
-               reinhard<ruderman>{.fitted = data().in_ruderman.data(), .target = data().in_ruderman[3]});
+  add_pipeline("random_color_jitter_fitted", random_color_jitter{.fitted = data().channels, .random_order = true});
+  add_pipeline("reinhard_lab", reinhard<lab>{.fitted = data().in_lab, .target = data().in_lab[3]});
+  add_pipeline("reinhard_ruderman", reinhard<ruderman>{.fitted = data().in_ruderman, .target = data().in_ruderman[3]});
   add_pipeline("rotation_hed_jitter_color_jitter", random_affine{.rotate_deg = {180, 0, 0}} |
                                                        sampling<linear, reflect>{} | random_hed_jitter{} |
                                                        random_color_jitter{});

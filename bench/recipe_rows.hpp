@@ -261,7 +261,7 @@ void measure_stains(benchmark::State& state, Machine& machine, recipe_inputs<Mac
   typename Machine::template buffer<stain_basis> fitted(count);
   std::vector<std::uint64_t> ids(count);
   for (std::size_t i = 0; i < count; ++i) ids[i] = i;
-  const auto planned = plan(make_chain(fitted.data()), in, {.seed = 7, .epoch = 1, .sample_ids = ids});
+  const auto planned = plan(make_chain({fitted.data(), count}), in, {.seed = 7, .epoch = 1, .sample_ids = ids});
   using plan_type = std::remove_const_t<decltype(planned)>;
   const auto outputs = planned.output_grids();
   typename Machine::template buffer<half> memory(3 * static_cast<std::size_t>(pixels));
@@ -283,7 +283,7 @@ void measure_stains(benchmark::State& state, Machine& machine, recipe_inputs<Mac
     std::vector<stain_basis> host_fitted(count);
     const auto host_in = all.tiles().host_batch(count);
     fit(cpu{}, how, host_in, everything{}, std::span(host_fitted));
-    const auto host_plan = plan(make_chain(host_fitted.data()), host_in, {.seed = 7, .epoch = 1, .sample_ids = ids});
+    const auto host_plan = plan(make_chain(host_fitted), host_in, {.seed = 7, .epoch = 1, .sample_ids = ids});
     suture::run(cpu{}, host_plan, image(host_in, batch_views(expected.data(), std::span(outputs), 3)));
     correct = correct && std::memcmp(expected.data(), result.data(), expected.size() * sizeof(half)) == 0;
   }
@@ -358,10 +358,10 @@ void add_recipe_rows(Machine& machine, recipe_inputs<Machine>& all, const std::s
   });
   // Stained tiles: the fit, normalisation with jitter, and both with a turn.
   const std::string tiles = std::to_string(all.scene.tiles) + "x" + std::to_string(all.scene.tile_side);
-  const auto applied = [](const stain_basis* fitted) {
+  const auto applied = [](std::span<const stain_basis> fitted) {
     return macenko::standard.normalize(fitted) | random_hed_jitter{} | channel_normalize{} | cast<half>{};
   };
-  const auto turned = [](const stain_basis* fitted) {
+  const auto turned = [](std::span<const stain_basis> fitted) {
     return random_affine{.rotate_deg = {180, 0, 0}} | sampling<linear, reflect>{} |
            macenko::standard.normalize(fitted) | random_hed_jitter{} | channel_normalize{} | cast<half>{};
   };

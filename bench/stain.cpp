@@ -58,7 +58,7 @@ void normalize_row(benchmark::State& state, const macenko_mode& mode, bool with_
   const cpu exec{static_cast<int>(state.range(0))};
   std::vector<stain_basis> fitted(batch);
   fit(exec, mode.fit, tiles().in, everything{}, std::span(fitted));
-  const auto recipe = plan(mode.normalize(fitted.data()) | rescale{.slope = 1 / 255.0f} | cast<half>{}, tiles().in);
+  const auto recipe = plan(mode.normalize(fitted) | rescale{.slope = 1 / 255.0f} | cast<half>{}, tiles().in);
   for (auto _ : state) {
     if (with_fit) fit(exec, mode.fit, tiles().in, everything{}, std::span(fitted));
     run(exec, recipe, image(tiles().in, tiles().out));

@@ -38,8 +38,8 @@ void expect_same(const Fit& how, const MakeOperation& operation) {
 
   const auto geometry = resample{.spacing_mm = {1, 1, 1}} | center_crop{{2, 4, 9}};
   const std::size_t n = 2 * 2 * 2 * 4 * 9;
-  const auto host_plan = plan(operation(fitted.data()) | geometry | operation(fitted.data()), here);
-  const auto device_plan = plan(operation(device_fitted.data()) | geometry | operation(device_fitted.data()), there);
+  const auto host_plan = plan(operation(fitted) | geometry | operation(fitted), here);
+  const auto device_plan = plan(operation(device_fitted.span()) | geometry | operation(device_fitted.span()), there);
   const auto outputs = host_plan.output_grids();
   std::vector<float> out(n);
   run(cpu{}, host_plan, image(here, batch_views(out.data(), std::span<const grid>(outputs), 2)));
@@ -61,22 +61,23 @@ void expect_same(const Fit& how, const MakeOperation& operation) {
 }
 
 TEST(apply_device, z_score) {
-  expect_same(fit_moments{}, [](const moments* m) { return z_score{.fitted = m, .channels = 2}; });
-  expect_same(fit_moments{.ddof = 1}, [](const moments* m) { return z_score{m, 2, true}; });
+  expect_same(fit_moments{}, [](std::span<const moments> m) { return z_score{.fitted = m, .channels = 2}; });
+  expect_same(fit_moments{.ddof = 1}, [](std::span<const moments> m) { return z_score{m, 2, true}; });
 }
 TEST(apply_device, percentile_scale) {
-  expect_same(fit_range{.lower = 1, .upper = 99}, [](const intensity_range* r) {
+  expect_same(fit_range{.lower = 1, .upper = 99}, [](std::span<const intensity_range> r) {
     return percentile_scale{.fitted = r, .channels = 2, .b_min = -1, .b_max = 2, .clip = false};
   });
-  expect_same(fit_range{}, [](const intensity_range* r) { return min_max_scale{.fitted = r, .channels = 2}; });
+  expect_same(fit_range{},
+              [](std::span<const intensity_range> r) { return min_max_scale{.fitted = r, .channels = 2}; });
 }
 TEST(apply_device, limit_to_range) {
   expect_same(fit_range{.lower = 20, .upper = 70},
-              [](const intensity_range* r) { return limit_to_range{.fitted = r, .channels = 2}; });
+              [](std::span<const intensity_range> r) { return limit_to_range{.fitted = r, .channels = 2}; });
 }
 TEST(apply_device, histogram_match) {
   expect_same(fit_landmarks<4>{{1, 40, 70, 99}, {0, 10, 60, 100}},
-              [](const landmark_map<4>* m) { return histogram_match<4>{.fitted = m, .channels = 2}; });
+              [](std::span<const landmark_map<4>> m) { return histogram_match<4>{.fitted = m, .channels = 2}; });
 }
 
 }  // namespace

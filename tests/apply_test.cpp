@@ -7,6 +7,7 @@
 #include <random>
 #include <suture/ops/value/ct_normalize.hpp>
 #include <suture/ops/value/histogram_match.hpp>
+#include <suture/ops/value/limit_to_range.hpp>
 #include <suture/ops/value/percentile_scale.hpp>
 #include <suture/ops/value/z_score.hpp>
 #include <suture/suture.hpp>
@@ -76,14 +77,13 @@ TEST(apply, z_score_by_sample_and_channel) {
   const samples s;
   std::vector<moments> fitted(4);
   fit(cpu{}, fit_moments{}, s.views, everything{}, std::span(fitted));
-  expect_values(s, run_on(s, z_score{.fitted = fitted.data(), .channels = 2}), 1e-6 * 4,
-                [](const std::vector<double>& x) {
-                  const auto mean = static_cast<double>(reference::mean(x));
-                  const auto deviation = static_cast<double>(reference::deviation(x, 0));
-                  return [=](double v) { return (v - mean) / deviation; };
-                });
+  expect_values(s, run_on(s, z_score{.fitted = fitted, .channels = 2}), 1e-6 * 4, [](const std::vector<double>& x) {
+    const auto mean = static_cast<double>(reference::mean(x));
+    const auto deviation = static_cast<double>(reference::deviation(x, 0));
+    return [=](double v) { return (v - mean) / deviation; };
+  });
   fit(cpu{}, fit_moments{.ddof = 1}, s.views, nonzero{}, std::span(fitted));
-  expect_values(s, run_on(s, z_score{.fitted = fitted.data(), .channels = 2, .nonzero = true}), 1e-6 * 4,
+  expect_values(s, run_on(s, z_score{.fitted = fitted, .channels = 2, .nonzero = true}), 1e-6 * 4,
                 [](std::vector<double> x) {
                   std::erase(x, 0.0);
                   const auto mean = static_cast<double>(reference::mean(x));
@@ -96,7 +96,7 @@ TEST(apply, pooled_statistics_serve_all_channels) {
   const samples s;
   std::vector<moments> fitted(2);
   fit(cpu{}, fit_moments{.pooled = true}, s.views, everything{}, std::span(fitted));
-  const auto out = run_on(s, z_score{.fitted = fitted.data()});
+  const auto out = run_on(s, z_score{.fitted = fitted});
   for (std::size_t i = 0; i < 2; ++i) {
     const std::vector<double> all(s.values[i].begin(), s.values[i].end());
     const auto mean = static_cast<double>(reference::mean(all));
@@ -111,18 +111,17 @@ TEST(apply, percentile_and_min_max_scales) {
   std::vector<intensity_range> fitted(4);
   fit(cpu{}, fit_range{.lower = 1, .upper = 99}, s.views, everything{}, std::span(fitted));
   for (const bool clip : {false, true})
-    expect_values(
-        s, run_on(s, percentile_scale{.fitted = fitted.data(), .channels = 2, .b_min = -1, .b_max = 3, .clip = clip}),
-        4e-6, [clip](const std::vector<double>& x) {
-          const double low = reference::percentile(x, 1), high = reference::percentile(x, 99);
-          return [=](double v) { return reference::scale_range(v, low, high, -1, 3, clip); };
-        });
+    expect_values(s,
+                  run_on(s, percentile_scale{.fitted = fitted, .channels = 2, .b_min = -1, .b_max = 3, .clip = clip}),
+                  4e-6, [clip](const std::vector<double>& x) {
+                    const double low = reference::percentile(x, 1), high = reference::percentile(x, 99);
+                    return [=](double v) { return reference::scale_range(v, low, high, -1, 3, clip); };
+                  });
   fit(cpu{}, fit_range{}, s.views, everything{}, std::span(fitted));
-  expect_values(
-      s, run_on(s, min_max_scale{.fitted = fitted.data(), .channels = 2}), 1e-6, [](const std::vector<double>& x) {
-        const double low = *std::min_element(x.begin(), x.end()), high = *std::max_element(x.begin(), x.end());
-        return [=](double v) { return (v - low) / (high - low); };
-      });
+  expect_values(s, run_on(s, min_max_scale{.fitted = fitted, .channels = 2}), 1e-6, [](const std::vector<double>& x) {
+    const double low = *std::min_element(x.begin(), x.end()), high = *std::max_element(x.begin(), x.end());
+    return [=](double v) { return (v - low) / (high - low); };
+  });
 }
 
 TEST(apply, landmarks_match_a_reference_image) {
@@ -136,7 +135,7 @@ TEST(apply, landmarks_match_a_reference_image) {
   }
   std::vector<landmark_map<5>> fitted(4);
   fit(cpu{}, how, s.views, everything{}, std::span(fitted));
-  expect_values(s, run_on(s, histogram_match{fitted.data(), 2}), 4e-3, [&](const std::vector<double>& x) {
+  expect_values(s, run_on(s, histogram_match{fitted, 2}), 4e-3, [&](const std::vector<double>& x) {
     std::vector<double> source;
     for (const double p : q) source.push_back(reference::percentile(x, p));
     return [source, &how](double v) {
@@ -169,15 +168,15 @@ TEST(apply, statistics_may_be_stated) {
   const voxel at{0, 0, 0, 0, 0, 0, 1};
   const moments m{.mean = 40, .standard_deviation = 12};
   EXPECT_EQ(status_name(m.status), "stated");
-  EXPECT_NEAR((z_score{.fitted = &m}(64, at)), 2, 1e-6);
-  EXPECT_EQ((z_score{.fitted = &m}(40, at)), 0);
+  EXPECT_NEAR((z_score{.fitted = {&m, 1}}.prepare(here)(64, at)), 2, 1e-6);
+  EXPECT_EQ((z_score{.fitted = {&m, 1}}.prepare(here)(40, at)), 0);
   const intensity_range r{.low = -160, .high = 240}, unit{.low = 0, .high = 1};
-  EXPECT_NEAR((min_max_scale{.fitted = &r}.prepare(here)(40, at)), .5, 1e-6);
-  EXPECT_EQ((limit_to_range{.fitted = &r}(300, at)), 240);
-  EXPECT_EQ((limit_to_range{.fitted = &unit}(300, at)), 1);
+  EXPECT_NEAR((min_max_scale{.fitted = {&r, 1}}.prepare(here)(40, at)), .5, 1e-6);
+  EXPECT_EQ((limit_to_range{.fitted = {&r, 1}}.prepare(here)(300, at)), 240);
+  EXPECT_EQ((limit_to_range{.fitted = {&unit, 1}}.prepare(here)(300, at)), 1);
   const landmark_map<3> l{.source = {0, 40, 100}, .target = {0, 50, 100}};
-  EXPECT_NEAR((histogram_match{&l}(20, at)), 25, 1e-5);
-  EXPECT_NEAR((histogram_match{&l}(70, at)), 75, 1e-5);
+  EXPECT_NEAR((histogram_match{std::span(&l, 1)}.prepare(here)(20, at)), 25, 1e-5);
+  EXPECT_NEAR((histogram_match{std::span(&l, 1)}.prepare(here)(70, at)), 75, 1e-5);
 
   // As those of a fit to the bit; and not with half of them changed later.
   const std::vector<float> x{3, 1, 4, 1, 5, 9, 2, 6};
@@ -196,7 +195,7 @@ TEST(apply, statistics_may_be_stated) {
   moments changed;
   changed.mean = 40;
   const auto made = [&](const moments& from) {
-    run(cpu{}, plan(z_score{.fitted = &from}, std::vector{row.grid}), image(row, contiguous(y.data(), row.grid)));
+    run(cpu{}, plan(z_score{.fitted = {&from, 1}}, std::vector{row.grid}), image(row, contiguous(y.data(), row.grid)));
   };
   EXPECT_SAYS(made(changed), "z_score: sample 0: the moments were changed");
   made(stated);
@@ -206,11 +205,11 @@ TEST(apply, statistics_may_be_stated) {
 TEST(apply, what_could_not_be_fitted_does_no_harm) {
   const voxel at{0, 0, 0, 0, 0, 0, 1};
   const moments nothing{};
-  EXPECT_EQ((z_score{.fitted = &nothing}(17.5f, at)), 17.5f);
+  EXPECT_EQ((z_score{.fitted = {&nothing, 1}}.prepare(here)(17.5f, at)), 17.5f);
   moments constant = nothing;
   constant.center = 3;
   constant.reciprocal = 1e8f;
-  EXPECT_EQ((z_score{.fitted = &constant}(3, at)), 0);
+  EXPECT_EQ((z_score{.fitted = {&constant, 1}}.prepare(here)(3, at)), 0);
 
   const std::vector<float> same(60, 4.0f), bad(60, std::numeric_limits<float>::quiet_NaN());
   const auto fitted_range = [](const std::vector<float>& v) {
@@ -222,15 +221,15 @@ TEST(apply, what_could_not_be_fitted_does_no_harm) {
   EXPECT_EQ(one.status, fit_status::constant);
   EXPECT_EQ(none.status, fit_status::empty);
   EXPECT_EQ(none.tally.excluded, 60u);
-  EXPECT_EQ((min_max_scale{.fitted = &one, .b_min = -1}.prepare(here)(4, at)), -1);
-  EXPECT_EQ((min_max_scale{.fitted = &none}.prepare(here)(.25f, at)), .25f);
+  EXPECT_EQ((min_max_scale{.fitted = {&one, 1}, .b_min = -1}.prepare(here)(4, at)), -1);
+  EXPECT_EQ((min_max_scale{.fitted = {&none, 1}}.prepare(here)(.25f, at)), .25f);
   std::vector<landmark_map<3>> m(1);
   fit(cpu{}, fit_landmarks<3>{{1, 50, 99}, {0, 20, 100}}, contiguous(bad.data(), grid{.extents = {3, 4, 5}}),
       everything{}, std::span(m));
-  for (const float x : {-7.0f, 3.0f, 60.0f, 1000.0f}) EXPECT_EQ((histogram_match{m.data()}(x, at)), x);
+  for (const float x : {-7.0f, 3.0f, 60.0f, 1000.0f}) EXPECT_EQ((histogram_match{m}.prepare(here)(x, at)), x);
   fit(cpu{}, fit_landmarks<3>{{1, 50, 99}, {0, 20, 100}}, contiguous(same.data(), grid{.extents = {3, 4, 5}}),
       everything{}, std::span(m));
-  for (const float x : {-7.0f, 4.0f, 60.0f}) EXPECT_TRUE(std::isfinite((histogram_match{m.data()}(x, at))));
+  for (const float x : {-7.0f, 4.0f, 60.0f}) EXPECT_TRUE(std::isfinite((histogram_match{m}.prepare(here)(x, at))));
 }
 
 TEST(apply, fits_then_normalises) {
@@ -245,8 +244,8 @@ TEST(apply, fits_then_normalises) {
   // [fits]
   std::vector<suture::moments> fitted(mris.size() * 2);  // samples times channels
   suture::fit(suture::cpu{}, suture::fit_moments{.ddof = 0}, mris, suture::inside(masks), std::span(fitted));
-  const auto pipeline = suture::z_score{.fitted = fitted.data(), .channels = 2} |
-                        suture::resample{.spacing_mm = {1, 1, 1}} | suture::cast<float>{};
+  const auto pipeline = suture::z_score{.fitted = fitted, .channels = 2} | suture::resample{.spacing_mm = {1, 1, 1}} |
+                        suture::cast<float>{};
   // [/fits]
   const auto out = run_on(s, pipeline);
   std::vector<double> z(out[0].begin(), out[0].begin() + s.grids[0].voxels());
@@ -254,17 +253,50 @@ TEST(apply, fits_then_normalises) {
   EXPECT_NEAR(static_cast<double>(reference::deviation(z, 0)), 1, 1e-6);
 }
 
+// One result for a sample or channel too few is told when the plan is made.
+TEST(apply, asks_for_results_for_every_sample) {
+  const samples s;  // two, of two channels
+  const auto says = [&](const auto& operation, const std::string& text) {
+    EXPECT_SAYS(plan(operation, s.views), text);
+  };
+  const std::vector<moments> m(4);
+  const std::vector<intensity_range> r(4);
+  const std::vector<landmark_map<3>> l(4);
+  const auto first = [](const auto& results, std::size_t n) { return std::span(results).first(n); };
+  EXPECT_NO_THROW(plan(z_score{.fitted = m, .channels = 2}, s.views));
+  EXPECT_NO_THROW(plan(z_score{.fitted = std::span(m.data(), 2)}, s.views));
+  says(z_score{.fitted = first(m, 3), .channels = 2},
+       "suture: z_score: sample 1: no fitted results for it, 3 given, 2 per sample");
+  says(z_score{.fitted = {m.data(), 1}}, "z_score: sample 1: no fitted results for it, 1 given, 1 per sample");
+  says(z_score{.fitted = first(m, 1), .channels = 2}, "z_score: sample 0: no fitted results for it, 1 given");
+  says(percentile_scale{.fitted = first(r, 1)}, "percentile_scale: sample 1: no fitted results for it");
+  says(min_max_scale{.fitted = first(r, 2), .channels = 2}, "min_max_scale: sample 1: no fitted results for it");
+  says(limit_to_range{.fitted = first(r, 1)}, "limit_to_range: sample 1: no fitted results for it");
+  says(histogram_match{first(l, 1)}, "histogram_match: sample 1: no fitted results for it");
+  says(resample{.spacing_mm = {1, 1, 1}} | z_score{.fitted = first(m, 1)}, "z_score: sample 1: no fitted results");
+  says(z_score{.fitted = std::vector<moments>{}}, "z_score: sample 0: no fitted results given");
+  const moments* const null = nullptr;
+  says(z_score{.fitted = {null, 4}, .channels = 2}, "z_score: sample 0: null pointer to the fitted results");
+
+  landmark_map<3> array[2];
+  static_assert(std::is_same_v<decltype(histogram_match{array}), histogram_match<3>>);
+  static_assert(std::is_same_v<decltype(histogram_match{l, 2}), histogram_match<3>>);
+  static_assert(std::is_same_v<decltype(histogram_match{std::span(array), 2}), histogram_match<3>>);
+  static_assert(std::is_same_v<decltype(histogram_match{std::span(l)}), histogram_match<3>>);
+}
+
 TEST(apply, refuses_bad_parameters) {
   const samples s;
   const intensity_range r{};
-  EXPECT_THROW(run_on(s, z_score{.fitted = nullptr}), error);
-  EXPECT_THROW(run_on(s, histogram_match<3>{.fitted = nullptr}), error);
+  EXPECT_THROW(run_on(s, z_score{.fitted = {}}), error);
+  EXPECT_THROW(run_on(s, histogram_match<3>{.fitted = {}}), error);
   const moments m{};
-  EXPECT_THROW((z_score{.fitted = &m, .channels = 0}.check(here)), error);
-  EXPECT_THROW((percentile_scale{.fitted = nullptr}.prepare(here)), error);
-  EXPECT_THROW((percentile_scale{.fitted = &r, .b_min = 1, .b_max = 1}.prepare(here)), error);
-  EXPECT_THROW((min_max_scale{.fitted = &r, .b_min = -std::numeric_limits<float>::infinity()}.prepare(here)), error);
-  EXPECT_THROW((min_max_scale{.fitted = &r, .b_min = -3e38f, .b_max = 3e38f}.prepare(here)), error);
+  EXPECT_THROW((z_score{.fitted = {&m, 1}, .channels = 0}.prepare(here)), error);
+  EXPECT_THROW((percentile_scale{.fitted = {}}.prepare(here)), error);
+  EXPECT_THROW((percentile_scale{.fitted = {&r, 1}, .b_min = 1, .b_max = 1}.prepare(here)), error);
+  EXPECT_THROW((min_max_scale{.fitted = {&r, 1}, .b_min = -std::numeric_limits<float>::infinity()}.prepare(here)),
+               error);
+  EXPECT_THROW((min_max_scale{.fitted = {&r, 1}, .b_min = -3e38f, .b_max = 3e38f}.prepare(here)), error);
   EXPECT_THROW((ct_normalize{.lower = 2, .upper = 1, .mean = 0, .standard_deviation = 1}.prepare(here)), error);
   EXPECT_THROW((ct_normalize{.lower = 0, .upper = 1, .mean = 0, .standard_deviation = -1}.prepare(here)), error);
   EXPECT_THROW((ct_normalize{.lower = 0, .upper = 1, .mean = std::nanf(""), .standard_deviation = 1}.prepare(here)),

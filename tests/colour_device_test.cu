@@ -126,8 +126,8 @@ void expect_same_fit(const batch<T>& b, const OnHost& on_host, const OnDevice& o
   colour_moments<Space> target = expected[0];
   for (double& m : target.mean) m = 1.1 * m;
   for (const reinhard_rule rule : {reinhard_rule::plain, reinhard_rule::modified})
-    expect_same("reinhard", b, reinhard<Space>{.fitted = expected.data(), .target = target, .rule = rule},
-                reinhard<Space>{.fitted = results.data(), .target = target, .rule = rule});
+    expect_same("reinhard", b, reinhard<Space>{.fitted = expected, .target = target, .rule = rule},
+                reinhard<Space>{.fitted = results.span(), .target = target, .rule = rule});
 }
 
 TYPED_TEST(colour_device, fits_leave_the_bits_of_the_cpu) {
@@ -146,8 +146,8 @@ TYPED_TEST(colour_device, contrast_about_fitted_means) {
   const device_array<moments> results(expected.size());
   const cuda_workspace workspace(workspace_bytes(how, b.device));
   fit(cuda{nullptr, workspace}, how, b.device, everything{}, results.span());
-  expect_same("color_jitter", b, random_color_jitter{.contrast = {.3f, .5f}, .fitted = expected.data()},
-              random_color_jitter{.contrast = {.3f, .5f}, .fitted = results.data()});
+  expect_same("color_jitter", b, random_color_jitter{.contrast = {.3f, .5f}, .fitted = expected},
+              random_color_jitter{.contrast = {.3f, .5f}, .fitted = results.span()});
 }
 
 TEST(colour_fit_device, stain_jitter_in_the_basis_of_each_tile) {
@@ -156,10 +156,10 @@ TEST(colour_fit_device, stain_jitter_in_the_basis_of_each_tile) {
   std::vector<stain_basis> expected(b.grids.size());
   fit(cpu{}, how, b.host, everything{}, std::span(expected));
   const device_array<stain_basis> results(expected);
-  expect_same("stain_jitter", b, random_stain_jitter{.fitted = expected.data()},
-              random_stain_jitter{.fitted = results.data()});
-  expect_same("stain_jitter shared", b, random_stain_jitter{.fitted = expected.data(), .shared = true},
-              random_stain_jitter{.fitted = results.data(), .shared = true});
+  expect_same("stain_jitter", b, random_stain_jitter{.fitted = expected},
+              random_stain_jitter{.fitted = results.span()});
+  expect_same("stain_jitter shared", b, random_stain_jitter{.fitted = std::span(expected).first(1), .shared = true},
+              random_stain_jitter{.fitted = results.span().first(1), .shared = true});
 }
 
 // A block makes several rows of tiles of a plane.
@@ -225,10 +225,10 @@ TEST(colour_of_planes_device, leaves_the_bits_of_the_cpu_at_every_width) {
       for (const std::uint32_t unchanged : {0u, 1u}) {
         fitted[0].unchanged = unchanged;
         const device_array<stain_basis> device_fitted(fitted);
-        const auto chain = [](const stain_basis* b) {
+        const auto chain = [](std::span<const stain_basis> b) {
           return macenko::standard.normalize(b) | random_hed_jitter{} | channel_normalize{} | cast<suture::half>{};
         };
-        compare(chain(fitted.data()), chain(device_fitted.data()));
+        compare(chain(fitted), chain(device_fitted.span()));
       }
       const auto jitter = random_color_jitter{} | random_hed_jitter{} | cast<suture::half>{};
       compare(jitter, jitter);
@@ -279,10 +279,10 @@ void expect_same_turned(const char* what, const grid& g, const Turn& turn, bool 
   for (const std::uint32_t unchanged : {0u, 1u}) {
     fitted.unchanged = unchanged;
     const device_array<stain_basis> device_fitted(std::vector{fitted});
-    const auto chain = [&](const stain_basis* b) {
+    const auto chain = [&](std::span<const stain_basis> b) {
       return turned | macenko::standard.normalize(b) | random_hed_jitter{};
     };
-    compare(chain(&fitted), chain(device_fitted.data()));
+    compare(chain({&fitted, 1}), chain(device_fitted.span()));
   }
 }
 

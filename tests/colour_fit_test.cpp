@@ -206,8 +206,8 @@ TYPED_TEST(Reinhard, FollowsItsFormula) {
   for (std::size_t i = 0; i < other.size(); ++i) other[i] = static_cast<byte>(other[i] * 4 / 5 + i % 3 * 20);
   const auto from = fitted<TypeParam>(source, 40, 41), to = fitted<TypeParam>(other, 30, 30);
   for (const reinhard_rule rule : {reinhard_rule::plain, reinhard_rule::modified}) {
-    const auto y =
-        support::tile_result<float>(reinhard<TypeParam>{.fitted = &from, .target = to, .rule = rule}, source, 40, 41);
+    const auto y = support::tile_result<float>(reinhard<TypeParam>{.fitted = {&from, 1}, .target = to, .rule = rule},
+                                               source, 40, 41);
     double q = 1 - from.standard_deviation[0] / to.standard_deviation[0];
     if (q <= 0) q = .05;
     for (std::size_t i = 0; i < source.size(); i += 3) {
@@ -259,8 +259,8 @@ TYPED_TEST(Reinhard, TakesStatedMoments) {
   EXPECT_EQ(status_name(stated.status), "stated");
   for (const reinhard_rule rule : {reinhard_rule::plain, reinhard_rule::modified}) {
     const auto made = [&](const colour_moments<TypeParam>& from) {
-      return support::tile_result<float>(reinhard<TypeParam>{.fitted = &from, .target = to, .rule = rule}, source, 40,
-                                         41);
+      return support::tile_result<float>(reinhard<TypeParam>{.fitted = {&from, 1}, .target = to, .rule = rule}, source,
+                                         40, 41);
     };
     EXPECT_EQ(made(stated), made(found));
     colour_moments<TypeParam> changed;
@@ -302,8 +302,8 @@ TEST(ReinhardSnippets, AreAsDocumented) {
   std::vector<suture::colour_moments<suture::lab>> fitted(tiles.size());
   suture::fit(suture::cpu{}, suture::fit_colour_moments<suture::lab>{}, tiles, suture::inside(tissue),
               std::span(fitted));
-  const auto pipeline = suture::reinhard<suture::lab>{.fitted = fitted.data(), .target = target} |
-                        suture::random_flip{} | suture::cast<std::uint8_t>{};
+  const auto pipeline = suture::reinhard<suture::lab>{.fitted = fitted, .target = target} | suture::random_flip{} |
+                        suture::cast<std::uint8_t>{};
   // [/reinhard]
   const auto alone = results(pipeline);
   const std::size_t scanner_of[] = {0, 1, 1, 0};

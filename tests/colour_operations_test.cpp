@@ -26,7 +26,7 @@ namespace {
 using namespace suture;
 using reference::colour;
 
-const site here{"tested operation", 7};
+const site here{"tested operation", 0};
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
@@ -265,6 +265,7 @@ TEST(stain_jitter, in_fitted_bases) {
     expect_formula(
         at(op.prepare(here), item), [&](const colour& v) { return item == 2 ? v : restained(v, stated); }, 3e-6);
   }
+  op.fitted = std::span(fitted).first(1);
   op.shared = true;
   for (const rgb& v : colours())
     for (int c = 0; c < 3; ++c) ASSERT_EQ(at(op.prepare(here), 2)(v).c[c], at(op.prepare(here), 0)(v).c[c]);
@@ -322,7 +323,8 @@ TEST(colour_operations, take_colours_from_0_to_white) {
                                    .center = {60, 20, -10},
                                    .deviation = {20, 10, 10},
                                    .reciprocal = {.05f, .1f, .1f}};
-  expect_limits(reinhard<lab>{.fitted = &fitted, .target = {.mean = {70, 15, -5}, .standard_deviation = {15, 12, 9}}});
+  expect_limits(
+      reinhard<lab>{.fitted = {&fitted, 1}, .target = {.mean = {70, 15, -5}, .standard_deviation = {15, 12, 9}}});
 }
 
 // Rows of any length, whose ends do not fill the lanes.
@@ -349,7 +351,7 @@ TEST(colour_operations, give_a_row_what_they_give_a_pixel) {
 }
 
 TEST(colour_operations, errors_name_the_value) {
-  EXPECT_SAYS(hed_jitter{.white = 0}.prepare(here), "tested operation: sample 7: white 0 must be");
+  EXPECT_SAYS(hed_jitter{.white = 0}.prepare(here), "tested operation: sample 0: white 0 must be");
   EXPECT_SAYS(hed_jitter{.white = not_a_number}.prepare(here), "white nan");
   EXPECT_SAYS((hed_jitter{.alpha = {1, infinity, 1}}.prepare(here)), "alpha inf must be finite");
   EXPECT_SAYS((hed_jitter{.beta = {0, 0, not_a_number}}.prepare(here)), "beta nan must be finite");
@@ -380,11 +382,11 @@ TEST(colour_operations, errors_name_the_value) {
   EXPECT_SAYS((stain_jitter{.beta = {0, infinity}}.prepare(here)), "beta inf");
   EXPECT_SAYS(stain_jitter{.tissue_density = -1}.prepare(here), "tissue_density -1");
   const colour_moments<lab> empty{.status = fit_status::empty}, fitted{};
-  EXPECT_SAYS((reinhard<lab>{.fitted = nullptr, .target = {}}.prepare(here)), "null pointer");
-  EXPECT_SAYS((reinhard<lab>{.fitted = &fitted, .target = empty}.prepare(here)), "the fit of the target is empty");
-  EXPECT_SAYS((reinhard<lab>{.fitted = &fitted, .target = {.standard_deviation = {1, -1, 1}}}.prepare(here)),
+  EXPECT_SAYS((reinhard<lab>{.fitted = {}, .target = {}}.prepare(here)), "no fitted results given");
+  EXPECT_SAYS((reinhard<lab>{.fitted = {&fitted, 1}, .target = empty}.prepare(here)), "the fit of the target is empty");
+  EXPECT_SAYS((reinhard<lab>{.fitted = {&fitted, 1}, .target = {.standard_deviation = {1, -1, 1}}}.prepare(here)),
               "target standard_deviation -1");
-  EXPECT_SAYS((reinhard<lab>{.fitted = &fitted, .target = {.mean = {HUGE_VAL, 0, 0}}}.prepare(here)),
+  EXPECT_SAYS((reinhard<lab>{.fitted = {&fitted, 1}, .target = {.mean = {HUGE_VAL, 0, 0}}}.prepare(here)),
               "target mean inf");
 }
 
@@ -468,7 +470,7 @@ TEST(random_colour_operations, stain_na_draws_by_its_law) {
   const auto of = [&](stain_na_law law, double widen, std::size_t k, bool deviation) {
     return [=, &fitted](draws& r) {
       const auto op =
-          random_stain_na<lab>{.fitted = &fitted, .table = crc_lab, .law = law, .widen = widen}.draw(r, here);
+          random_stain_na<lab>{.fitted = {&fitted, 1}, .table = crc_lab, .law = law, .widen = widen}.draw(r, here);
       return deviation ? op.target.standard_deviation[k] : op.target.mean[k];
     };
   };
@@ -504,8 +506,8 @@ TEST(random_colour_operations, take_the_same_slots_whatever_their_parameters) {
   EXPECT_EQ(next_after(random_color_jitter{.random_order = true}), next_after(random_color_jitter{}));
   const colour_moments<lab> fitted{};
   for (const stain_na_law law : {stain_na_law::laplace, stain_na_law::uniform})
-    EXPECT_EQ(next_after(random_stain_na<lab>{.fitted = &fitted, .table = crc_lab, .law = law}),
-              next_after(random_stain_na<lab>{.fitted = &fitted, .table = crc_lab}));
+    EXPECT_EQ(next_after(random_stain_na<lab>{.fitted = {&fitted, 1}, .table = crc_lab, .law = law}),
+              next_after(random_stain_na<lab>{.fitted = {&fitted, 1}, .table = crc_lab}));
 }
 
 TEST(random_colour_operations, errors_name_the_value) {
@@ -516,11 +518,71 @@ TEST(random_colour_operations, errors_name_the_value) {
   EXPECT_SAYS((random_color_jitter{.contrast = {2, 1}}.draw(random, here)), "contrast [2, 1] must go from low to high");
   EXPECT_SAYS((random_stain_jitter{.beta = {1, 0}}.draw(random, here)), "beta [1, 0] must go from low to high");
   const colour_moments<lab> fitted{};
-  EXPECT_SAYS((random_stain_na<lab>{.fitted = &fitted, .table = crc_lab, .widen = -1}.draw(random, here)), "widen -1");
-  EXPECT_SAYS((random_stain_na<lab>{.fitted = &fitted, .table = {{{0, -1}}, {}}}.draw(random, here)),
+  EXPECT_SAYS((random_stain_na<lab>{.fitted = {&fitted, 1}, .table = crc_lab, .widen = -1}.draw(random, here)),
+              "widen -1");
+  EXPECT_SAYS((random_stain_na<lab>{.fitted = {&fitted, 1}, .table = {{{0, -1}}, {}}}.draw(random, here)),
               "standard deviation -1 of the table");
-  EXPECT_SAYS((random_stain_na<lab>{.fitted = &fitted, .table = {{{HUGE_VAL, 1}}, {}}}.draw(random, here)),
+  EXPECT_SAYS((random_stain_na<lab>{.fitted = {&fitted, 1}, .table = {{{HUGE_VAL, 1}}, {}}}.draw(random, here)),
               "mean inf of the table");
+}
+
+// What a recipe of three tiles says of results for too few of them.
+template <class Operation>
+std::string said_of(const Operation& operation, const settings& how = {}) {
+  const std::vector<grid> tiles(3, grid{.extents = {1, 4, 4}});
+  return message([&] { plan(operation | cast<float>{}, tiles, how); });
+}
+
+TEST(fitted_colours, are_asked_for_for_every_sample) {
+  const std::vector<stain_basis> stains(3);
+  const std::vector<colour_moments<lab>> colours(3);
+  const std::vector<moments> channels(9);
+  const auto two = std::span(stains).first(2);
+  EXPECT_EQ(said_of(stain_jitter{}), "no error");
+  EXPECT_EQ(said_of(stain_jitter{.fitted = stains}), "no error");
+  EXPECT_EQ(said_of(stain_jitter{.fitted = {stains.data(), 1}, .shared = true}), "no error");
+  EXPECT_EQ(said_of(stain_jitter{.fitted = two}), "suture: stain_jitter: sample 2: no fitted result for it, 2 given");
+  EXPECT_EQ(said_of(stain_jitter{.fitted = two.first(1)}),
+            "suture: stain_jitter: sample 1: no fitted result for it, 1 given (shared = true uses one for all)");
+  EXPECT_EQ(said_of(stain_jitter{.fitted = two, .shared = true}),
+            "suture: stain_jitter: sample 0: 2 fitted results given, shared uses one for all");
+  EXPECT_EQ(said_of(stain_jitter{.shared = true}), "suture: stain_jitter: sample 0: no fitted results given");
+  const colour_moments<lab> target{.mean = {50, 0, 0}, .standard_deviation = {1, 1, 1}, .status = fit_status::ok};
+  EXPECT_EQ(said_of(reinhard<lab>{.fitted = colours, .target = target}), "no error");
+  EXPECT_EQ(said_of(reinhard<lab>{.fitted = std::span(colours).first(1), .target = target}),
+            "suture: reinhard: sample 1: no fitted result for it, 1 given");
+  EXPECT_EQ(said_of(color_jitter{}), "no error");
+  EXPECT_EQ(said_of(color_jitter{.fitted = channels}), "no error");
+  EXPECT_EQ(said_of(color_jitter{.fitted = std::span(channels).first(8)}),
+            "suture: color_jitter: sample 2: no fitted results for it, 8 given, 3 per sample");
+}
+
+// Whatever chance has in store.
+TEST(fitted_colours, are_asked_for_for_every_sample_of_random_operations) {
+  const std::uint64_t ids[] = {1, 2, 3};
+  const std::vector<stain_basis> stains(3);
+  const std::vector<colour_moments<lab>> colours(3);
+  const std::vector<moments> channels(9);
+  for (const settings& how : {settings{.sample_ids = ids}, settings{.sample_ids = ids, .evaluation = true}})
+    for (const float p : {0.0f, 1e-3f, 1.0f}) {
+      EXPECT_EQ(said_of(random_stain_jitter{.probability = p}, how), "no error");
+      EXPECT_EQ(said_of(random_stain_jitter{.fitted = stains, .probability = p}, how), "no error");
+      EXPECT_EQ(
+          said_of(random_stain_jitter{.fitted = std::span(stains).first(1), .probability = p}, how),
+          "suture: random_stain_jitter: sample 1 (id 2): no fitted result for it, 1 given (shared = true uses one for "
+          "all)");
+      EXPECT_EQ(said_of(random_stain_jitter{.fitted = {stains.data(), 1}, .shared = true, .probability = p}, how),
+                "no error");
+      EXPECT_EQ(said_of(random_color_jitter{.fitted = channels, .probability = p}, how), "no error");
+      EXPECT_EQ(said_of(random_color_jitter{.fitted = std::span(channels).first(3), .probability = p}, how),
+                "suture: random_color_jitter: sample 1 (id 2): no fitted results for it, 3 given, 3 per sample");
+      EXPECT_EQ(said_of(random_stain_na<lab>{.fitted = colours, .table = crc_lab, .probability = p}, how), "no error");
+      EXPECT_EQ(
+          said_of(random_stain_na<lab>{.fitted = std::span(colours).first(2), .table = crc_lab, .probability = p}, how),
+          "suture: random_stain_na: sample 2 (id 3): no fitted result for it, 2 given");
+      EXPECT_EQ(said_of(random_stain_na<lab>{.fitted = {}, .table = crc_lab, .probability = p}, how),
+                "suture: random_stain_na: sample 0 (id 1): no fitted results given");
+    }
 }
 
 static_assert(random_operation<random_hed_jitter> && random_operation<random_hsv_jitter>);

@@ -31,8 +31,8 @@ TEST(MacenkoNormalize, FitsABatchAndNormalisesIt) {
   // [stains]
   std::vector<suture::stain_basis> fitted(tiles.size());
   suture::fit(suture::cpu{}, suture::fit_macenko{}, tiles, suture::everything{}, std::span(fitted));
-  const auto pipeline = suture::macenko_normalize{.fitted = fitted.data()} | suture::rescale{.slope = 1 / 255.0f} |
-                        suture::cast<suture::half>{};
+  const auto pipeline =
+      suture::macenko_normalize{.fitted = fitted} | suture::rescale{.slope = 1 / 255.0f} | suture::cast<suture::half>{};
   suture::run(suture::cpu{}, suture::plan(pipeline, tiles), suture::image(tiles, normalised));
   // [/stains]
   EXPECT_EQ(fitted[0].status, stain_status::ok);
@@ -40,8 +40,8 @@ TEST(MacenkoNormalize, FitsABatchAndNormalisesIt) {
   const float unchanged = storage<half>::load(results[2][7]);
   EXPECT_NEAR(unchanged, 251 / 255.0f, 1e-3f);
   const auto& p = pixels[0];
-  const rgb expected = normalized({.fitted = fitted.data()},
-                                  {{static_cast<float>(p[0]), static_cast<float>(p[1]), static_cast<float>(p[2])}});
+  const rgb expected =
+      normalized({.fitted = fitted}, {{static_cast<float>(p[0]), static_cast<float>(p[1]), static_cast<float>(p[2])}});
   for (std::size_t c = 0; c < 3; ++c)
     EXPECT_NEAR(storage<half>::load(results[0][c * 3000]), expected.c[c] / 255, 1e-3f);
 }
@@ -56,8 +56,8 @@ TEST(MacenkoNormalize, IntoTheStatisticsOfImageNet) {
   std::vector<stain_basis> fitted(tiles.size());
   fit(cpu{}, fit_macenko{}, tiles, everything{}, std::span(fitted));
   // [imagenet]
-  const auto train = suture::macenko_normalize{.fitted = fitted.data()} | suture::random_hed_jitter{} |
-                     suture::random_flip{} | suture::channel_normalize{} | suture::cast<suture::half>{};
+  const auto train = suture::macenko_normalize{.fitted = fitted} | suture::random_hed_jitter{} | suture::random_flip{} |
+                     suture::channel_normalize{} | suture::cast<suture::half>{};
   // [/imagenet]
   const std::vector<std::uint64_t> ids{4, 5};
   const auto made = [&](const auto& chain) {
@@ -68,11 +68,11 @@ TEST(MacenkoNormalize, IntoTheStatisticsOfImageNet) {
   };
   const auto values = made(train);
   const rgb colour = normalized(
-      {.fitted = fitted.data()},
+      {.fitted = fitted},
       {{static_cast<float>(pixels[0][0]), static_cast<float>(pixels[0][1]), static_cast<float>(pixels[0][2])}});
   const double mean[] = {.485, .456, .406}, deviation[] = {.229, .224, .225}, dark[] = {-2.1, -2.0, -1.8};
-  const auto twice = made(macenko_normalize{.fitted = fitted.data()} | rescale{.slope = 1 / 255.0f} |
-                          channel_normalize{} | cast<half>{});
+  const auto twice =
+      made(macenko_normalize{.fitted = fitted} | rescale{.slope = 1 / 255.0f} | channel_normalize{} | cast<half>{});
   for (std::size_t c = 0; c < 3; ++c) {
     EXPECT_NEAR(storage<half>::load(values[1200 * c]),
                 (static_cast<double>(colour.c[c]) / 255 - mean[c]) / deviation[c], 2e-3);
@@ -89,7 +89,8 @@ TEST(MacenkoNormalize, RowsOfBytesAreTheirPixels) {
     for (const double reach : {1.0, 1e4})  // the other one leaves the short range
       for (const macenko_mode& m : {macenko::standard, macenko::torchstain, macenko::matlab, macenko::henorm}) {
         fitted.unchanged = n == 33 ? 1 : 0;
-        const macenko_normalize how = m.normalize(&fitted, {.max_concentration = {1.9705 * reach, 1.0308 * reach}});
+        const macenko_normalize how =
+            m.normalize({&fitted, 1}, {.max_concentration = {1.9705 * reach, 1.0308 * reach}});
         const grid g{.extents = {1, 1, n}};
         std::vector<std::uint8_t> result(static_cast<std::size_t>(3 * n));
         const std::vector in{channels_last(tile.data(), g, 3)};
@@ -121,7 +122,7 @@ TEST(MacenkoNormalize, JitterTakesPowersOrColours) {
             std::vector<stain_basis> fitted(1);
             fit(cpu{}, how, in, everything{}, std::span(fitted));
             fitted[0].unchanged = unchanged;
-            const auto normalise = m.normalize(fitted.data());
+            const auto normalise = m.normalize(fitted);
             const hed_jitter jitter{.alpha = {1.1f, .9f, 1.2f},
                                     .beta = {.01f, -.01f, .02f},
                                     .units = units,
@@ -150,7 +151,7 @@ TEST(MacenkoNormalize, JitterThatMayBeOff) {
   const grid g{.extents = {1, 5, 33}};
   const auto bytes = support::stained_tile(g, 5, .6);
   const stain_basis fitted = fit_tile({}, bytes);
-  const auto chain = macenko_normalize{.fitted = &fitted, .shared = true} | random_hed_jitter{.probability = .5f};
+  const auto chain = macenko_normalize{.fitted = {&fitted, 1}, .shared = true} | random_hed_jitter{.probability = .5f};
   const auto made = [&](const std::vector<std::uint64_t>& ids) {
     const std::vector in(ids.size(), channels_last<const std::uint8_t>(bytes.data(), g, 3));
     std::vector<std::vector<float>> results(ids.size(), std::vector<float>(bytes.size()));
@@ -182,27 +183,53 @@ TEST(MacenkoNormalize, RefusesStainsThatWereNeverFitted) {
     run(cpu{}, plan(op | cast<std::uint8_t>{}, in, settings{.sample_ids = ids, .evaluation = evaluation}),
         image(in, out));
   };
-  EXPECT_SAYS(made(macenko_normalize{.fitted = fitted.data()}), "macenko_normalize: sample 1: the stains were never");
-  EXPECT_SAYS(made(random_flip{} | macenko_normalize{.fitted = fitted.data()}), "macenko_normalize: sample 1: ");
-  EXPECT_SAYS(made(macenko_normalize{.fitted = &fitted[1], .shared = true}), "macenko_normalize: sample 0: ");
-  EXPECT_SAYS(made(stain_jitter{.fitted = fitted.data()}), "stain_jitter: sample 1: ");
-  EXPECT_SAYS(made(random_stain_jitter{.fitted = fitted.data()}), "random_stain_jitter: sample 1: ");
+  EXPECT_SAYS(made(macenko_normalize{.fitted = fitted}), "macenko_normalize: sample 1: the stains were never");
+  EXPECT_SAYS(made(random_flip{} | macenko_normalize{.fitted = fitted}), "macenko_normalize: sample 1: ");
+  EXPECT_SAYS(made(macenko_normalize{.fitted = {&fitted[1], 1}, .shared = true}), "macenko_normalize: sample 0: ");
+  EXPECT_SAYS(made(stain_jitter{.fitted = fitted}), "stain_jitter: sample 1: ");
+  EXPECT_SAYS(made(random_stain_jitter{.fitted = fitted}), "random_stain_jitter: sample 1: ");
   for (const auto& r : results) EXPECT_EQ(r, std::vector<std::uint8_t>(bytes.size(), 7));  // before anything is written
-  made(random_stain_jitter{.fitted = fitted.data()}, true);                                // nobody looks
+  made(random_stain_jitter{.fitted = fitted}, true);                                       // nobody looks
   EXPECT_EQ(results[1], bytes);
   // It is read when the pipeline runs, so a fit may come behind the plan.
-  const auto planned = plan(macenko_normalize{.fitted = fitted.data()} | cast<std::uint8_t>{}, in);
+  const auto planned = plan(macenko_normalize{.fitted = fitted} | cast<std::uint8_t>{}, in);
   fitted[1] = fitted[0];
   run(cpu{}, planned, image(in, out));
   EXPECT_EQ(results[1], results[0]);
 }
 
+// One result per tile, or one for all where that is said.
+TEST(MacenkoNormalize, AsksForTheResultOfEveryTile) {
+  const std::vector<grid> tiles(4, grid{.extents = {1, 4, 4}});
+  const std::vector<stain_basis> fitted(4);
+  const stain_basis array[4];
+  const stain_basis* const pointer = fitted.data();
+  const auto said_of = [&](const macenko_normalize& how) { return message([&] { plan(how | cast<float>{}, tiles); }); };
+  EXPECT_EQ(said_of({.fitted = fitted}), "no error");
+  EXPECT_EQ(said_of({.fitted = array}), "no error");
+  EXPECT_EQ(said_of({.fitted = std::span(pointer, 4)}), "no error");
+  EXPECT_EQ(said_of({.fitted = {pointer, 1}, .shared = true}), "no error");
+  EXPECT_EQ(said_of(macenko::torchstain.normalize(fitted)), "no error");
+  EXPECT_EQ(said_of(macenko::torchstain.normalize({pointer, 1}, {}, true)), "no error");
+  EXPECT_EQ(said_of({.fitted = {pointer, 1}}),
+            "suture: macenko_normalize: sample 1: no fitted result for it, 1 given (shared = true uses one for all)");
+  EXPECT_EQ(said_of({.fitted = {pointer, 3}}), "suture: macenko_normalize: sample 3: no fitted result for it, 3 given");
+  EXPECT_EQ(said_of({.fitted = fitted, .shared = true}),
+            "suture: macenko_normalize: sample 0: 4 fitted results given, shared uses one for all");
+  EXPECT_EQ(said_of({.fitted = {}}), "suture: macenko_normalize: sample 0: no fitted results given");
+  EXPECT_EQ(said_of({.fitted = std::vector<stain_basis>{}, .shared = true}),
+            "suture: macenko_normalize: sample 0: no fitted results given");
+  EXPECT_EQ(said_of({.fitted = std::span<const stain_basis>(static_cast<const stain_basis*>(nullptr), 4)}),
+            "suture: macenko_normalize: sample 0: null pointer to the fitted results");
+}
+
 TEST(MacenkoNormalize, RefusesBadInput) {
   const stain_basis b;
-  EXPECT_SAYS((macenko_normalize{.fitted = nullptr}.prepare({"macenko_normalize", 2})), "sample 2: null pointer");
-  EXPECT_SAYS((macenko_normalize{.fitted = &b, .over = 300}.prepare({"m"})), "over 300");
-  EXPECT_SAYS((macenko_normalize{.fitted = &b, .reference = {{{{0, .6}, {0, .7}, {0, .3}}}, {1, 1}}}.prepare({"m"})),
-              "no length");
+  EXPECT_SAYS((macenko_normalize{.fitted = {}}.prepare({"macenko_normalize", 2})), "sample 2: no fitted results given");
+  EXPECT_SAYS((macenko_normalize{.fitted = {&b, 1}, .over = 300}.prepare({"m"})), "over 300");
+  EXPECT_SAYS(
+      (macenko_normalize{.fitted = {&b, 1}, .reference = {{{{0, .6}, {0, .7}, {0, .3}}}, {1, 1}}}.prepare({"m"})),
+      "no length");
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ TEST(Macenko, SmallTileByTheDefinition) {
   const auto expect_pixel = [&](std::size_t p, double red, double green, double blue) {
     const rgb in{
         {static_cast<float>(tile[3 * p]), static_cast<float>(tile[3 * p + 1]), static_cast<float>(tile[3 * p + 2])}};
-    const rgb out = normalized({.fitted = &b}, in);
+    const rgb out = normalized({.fitted = {&b, 1}}, in);
     EXPECT_NEAR(out.c[0], red, 2e-3);
     EXPECT_NEAR(out.c[1], green, 2e-3);
     EXPECT_NEAR(out.c[2], blue, 2e-3);
@@ -82,7 +82,7 @@ TEST(Macenko, SmallTileInOtherModes) {
   expect_stains(cucim, {0.65482764, 0.69791955, 0.29001563}, {0.07619573, 0.99093145, 0.11067554}, 2e-6);
   EXPECT_NEAR(cucim.max_concentration[0], 1.0594888423, 1e-5);
   EXPECT_NEAR(cucim.max_concentration[1], 0.7144729048, 1e-5);
-  const rgb out = normalized({.fitted = &cucim}, {{174, 129, 203}});
+  const rgb out = normalized({.fitted = {&cucim, 1}}, {{174, 129, 203}});
   EXPECT_NEAR(out.c[0], 135.38418, 2e-3);
   EXPECT_NEAR(out.c[1], 91.53205, 2e-3);
   EXPECT_NEAR(out.c[2], 132.96971, 3e-3);
@@ -158,7 +158,7 @@ TEST(Macenko, SparseTissueKeepsItsConcentrations) {
 void expect_unchanged(const stain_basis& b) {
   EXPECT_EQ(b.unchanged, 1u);
   for (const float x : {0.0f, 1.0f, 127.5f, 254.0f, 255.0f}) {
-    const rgb out = normalized({.fitted = &b}, {{x, 255 - x, 3}});
+    const rgb out = normalized({.fitted = {&b, 1}}, {{x, 255 - x, 3}});
     EXPECT_EQ(out.c[0], x);
     EXPECT_EQ(out.c[1], 255 - x);
     EXPECT_EQ(out.c[2], 3);
@@ -173,8 +173,8 @@ void expect_finite(const stain_basis& b) {
     for (int g = 0; g < 256; g += 15)
       for (int blue = 0; blue < 256; blue += 15)
         for (const macenko_mode& m : {macenko::standard, macenko::henorm, macenko::matlab}) {
-          const rgb out =
-              normalized(m.normalize(&b), {{static_cast<float>(r), static_cast<float>(g), static_cast<float>(blue)}});
+          const rgb out = normalized(m.normalize({&b, 1}),
+                                     {{static_cast<float>(r), static_cast<float>(g), static_cast<float>(blue)}});
           for (const float x : out.c) EXPECT_TRUE(x >= 0 && x <= 255) << x;
         }
 }
@@ -224,7 +224,7 @@ TEST(Macenko, ATileOfOneStainIsNotAmplified) {
   EXPECT_EQ(given.status, stain_status::single_stain);
   EXPECT_EQ(given.unchanged, 0u);
   EXPECT_EQ(given.reference(), stain_reference{});
-  const rgb out = normalized({.fitted = &given}, {{200, 120, 170}});
+  const rgb out = normalized({.fitted = {&given, 1}}, {{200, 120, 170}});
   EXPECT_NEAR(out.c[0], 200, 15);
   EXPECT_NEAR(out.c[1], 120, 15);
   EXPECT_NEAR(out.c[2], 170, 15);
@@ -239,7 +239,7 @@ TEST(Macenko, ATileOfOneStainIsNotAmplified) {
   }
   const stain_basis black = fit_tile({.fallback = stain_fallback::given}, std::vector<std::uint8_t>(3000, 0));
   EXPECT_EQ(black.status, stain_status::single_stain);
-  for (const float c : normalized({.fitted = &black}, {{0, 0, 0}}).c) EXPECT_LT(c, 30);
+  for (const float c : normalized({.fitted = {&black, 1}}, {{0, 0, 0}}).c) EXPECT_LT(c, 30);
 }
 
 // How far apart the vectors are tells noise about one stain from two.
@@ -393,10 +393,10 @@ TEST(Macenko, FloatOfUnitScale) {
   EXPECT_EQ(b.tally.excluded, 1u);
   EXPECT_EQ(b.pixels, 19999u);
   for (int k = 0; k < 2; ++k) EXPECT_NEAR(a.max_concentration[k], b.max_concentration[k], 1e-3);
-  const rgb x = normalized({.fitted = &a}, {{150, 100, 160}});
-  const rgb y = normalized({.fitted = &b}, {{150 / 255.0f, 100 / 255.0f, 160 / 255.0f}});
+  const rgb x = normalized({.fitted = {&a, 1}}, {{150, 100, 160}});
+  const rgb y = normalized({.fitted = {&b, 1}}, {{150 / 255.0f, 100 / 255.0f, 160 / 255.0f}});
   for (int c = 0; c < 3; ++c) EXPECT_NEAR(x.c[c], 255 * y.c[c], .2);
-  const rgb nan = normalized({.fitted = &b}, {{std::numeric_limits<float>::quiet_NaN(), .5f, .5f}});
+  const rgb nan = normalized({.fitted = {&b, 1}}, {{std::numeric_limits<float>::quiet_NaN(), .5f, .5f}});
   EXPECT_TRUE(std::isnan(nan.c[0]));
 }
 
@@ -498,7 +498,7 @@ TEST(Macenko, ReferenceOfTargets) {
     EXPECT_NEAR(length, 1, 1e-14);
   }
   // A tile normalised to itself keeps its colours, up to what two stains cannot tell.
-  const rgb out = normalized({.fitted = &targets[0], .reference = reference_of(targets[0])}, {{150, 90, 160}});
+  const rgb out = normalized({.fitted = {&targets[0], 1}, .reference = reference_of(targets[0])}, {{150, 90, 160}});
   const auto c = targets[0].unmixing(0, 0, 0);
   EXPECT_EQ(c.c[0], 0);
   for (int k = 0; k < 3; ++k) EXPECT_NEAR(out.c[k], (rgb{{150, 90, 160}}.c[k]), 25);
@@ -524,7 +524,7 @@ TEST(Macenko, StoredStainsAreTheBasisOfTheFit) {
     for (int level = 0; level < 256; ++level) {
       const auto of = [&](int x) { return static_cast<float>(x % 256) * full_scale / 255; };
       const rgb in{{of(level), of(7 * level + 90), of(3 * level + 50)}};
-      const rgb now = normalized({.fitted = &stored}, in), then = normalized({.fitted = &fitted}, in);
+      const rgb now = normalized({.fitted = {&stored, 1}}, in), then = normalized({.fitted = {&fitted, 1}}, in);
       for (int c = 0; c < 3; ++c) EXPECT_EQ(float_bits(now.c[c]), float_bits(then.c[c]));
     }
   };

@@ -91,7 +91,7 @@ TEST(OracleFit, NormalisesNonzeroVoxelsAsMonai) {
   const oracle_case c = support::find_case("intensity", "monai_normalize_nonzero");
   const auto x = c.input<float>("x");
   const moments m = fitted(fit_moments{}, x, nonzero{});
-  const auto y = support::image_result<float>(z_score{.fitted = &m, .nonzero = true}, x.values,
+  const auto y = support::image_result<float>(z_score{.fitted = {&m, 1}, .nonzero = true}, x.values,
                                               support::voxel_grid(support::size_from(x.shape)));
   const auto expected = c.output<double>("y").values;
   support::expect_close(y, expected, 8 * 0x1p-23 * support::range_of(expected));
@@ -103,7 +103,7 @@ TEST(OracleFit, ScalesBetweenPercentilesAsMonai) {
   const auto x = c.input<float>("x");
   const intensity_range r =
       fitted(fit_range{.lower = c.params.at("lower"), .upper = c.params.at("upper")}, x, everything{});
-  const auto y = support::image_result<float>(percentile_scale{.fitted = &r}, x.values,
+  const auto y = support::image_result<float>(percentile_scale{.fitted = {&r, 1}}, x.values,
                                               support::voxel_grid(support::size_from(x.shape)));
   support::expect_close(y, c.output<double>("y").values, 4 * 0x1p-23);
 }
@@ -123,8 +123,8 @@ TEST(OracleFit, StandardisesAsTorchio) {
   }
   ASSERT_EQ(k, 11);
   const landmark_map<11> m = fitted(how, x, above{0});
-  const auto y =
-      support::image_result<float>(histogram_match{&m}, x.values, support::voxel_grid(support::size_from(x.shape)));
+  const auto y = support::image_result<float>(histogram_match{std::span(&m, 1)}, x.values,
+                                              support::voxel_grid(support::size_from(x.shape)));
   const auto expected = c.output<double>("y").values;
   support::expect_close(y, expected, 8 * 0x1p-23 * support::range_of(expected));
 }

@@ -75,10 +75,10 @@ TEST(OracleStain, Torchstain) {
     expect_stains(to, c.expected.at("HE_target"));
     expect_concentrations(from, c.expected.at("maxC_source"));
     expect_concentrations(to, c.expected.at("maxC_target"));
-    expect_levels(normalized(mode.normalize(&from, reference_of(to)), source),
+    expect_levels(normalized(mode.normalize({&from, 1}, reference_of(to)), source),
                   c.output<std::uint8_t>("normalized").values);
     const oracle_case plain = support::find_case("stain", pair + "_macenko_torchstain_default_ref");
-    expect_levels(normalized(mode.normalize(&from), source), plain.output<std::uint8_t>("normalized").values);
+    expect_levels(normalized(mode.normalize({&from, 1}), source), plain.output<std::uint8_t>("normalized").values);
   }
 }
 
@@ -90,7 +90,7 @@ TEST(OracleStain, Monai) {
     const auto source = c.input<std::uint8_t>("source");
     const stain_basis b = fitted(macenko::monai.fit, source);
     expect_stains(b, c.expected.at("HE_source"));
-    expect_levels(normalized(macenko::monai.normalize(&b), source), c.output<std::uint8_t>("normalized").values);
+    expect_levels(normalized(macenko::monai.normalize({&b, 1}), source), c.output<std::uint8_t>("normalized").values);
   }
 }
 
@@ -103,7 +103,7 @@ TEST(OracleStain, Cucim) {
     const stain_basis b = fitted(macenko::cucim.fit, source);
     expect_stains(b, c.expected.at("stain_coeff_source"));
     expect_stains(fitted(macenko::cucim.fit, c.input<std::uint8_t>("target")), c.expected.at("stain_coeff_target"));
-    expect_levels(normalized(macenko::cucim.normalize(&b), source), c.output<std::uint8_t>("normalized").values);
+    expect_levels(normalized(macenko::cucim.normalize({&b, 1}), source), c.output<std::uint8_t>("normalized").values);
   }
 }
 
@@ -118,7 +118,7 @@ TEST(OracleStain, Tiatoolbox) {
     expect_stains(from, c.expected.at("stain_matrix_source_rows"), true);
     expect_stains(to, c.expected.at("stain_matrix_target_rows"), true);
     expect_concentrations(to, c.expected.at("maxC_target"));
-    expect_levels(normalized(mode.normalize(&from, reference_of(to)), source),
+    expect_levels(normalized(mode.normalize({&from, 1}, reference_of(to)), source),
                   c.output<std::uint8_t>("normalized").values);
     // The mask of stained pixels, one by one.
     const oracle_case m = support::find_case("stain", pair + "_tissue_mask_tiatoolbox");

@@ -45,8 +45,7 @@ std::vector<float> without_overshoot(const std::vector<float>& values, const gri
   const std::vector<view<const float>> cts{contiguous(values.data(), g)};
   std::vector<intensity_range> ranges(cts.size());
   fit(cpu{}, fit_range{}, cts, everything{}, std::span(ranges));
-  const auto pipeline =
-      resize{.extents = extents} | sampling<cubic_bspline, edge>{} | limit_to_range{.fitted = ranges.data()};
+  const auto pipeline = resize{.extents = extents} | sampling<cubic_bspline, edge>{} | limit_to_range{.fitted = ranges};
   return image_through<float>(pipeline, values, g);
 }
 // [/overshoot]
@@ -82,7 +81,7 @@ TEST(limit_to_range, keeps_every_sample_in_its_own_range) {
 
   std::vector<intensity_range> ranges(2);
   fit(cpu{}, fit_range{}, in, everything{}, std::span(ranges));
-  const auto planned = plan(resize{{1, 1, 47}} | sampling<cubic_bspline, edge>{} | limit_to_range{ranges.data()}, in);
+  const auto planned = plan(resize{{1, 1, 47}} | sampling<cubic_bspline, edge>{} | limit_to_range{ranges}, in);
   std::vector<float> out(2 * 47);
   const auto to = batch_views(out.data(), planned.output_grids());
   run(cpu{}, planned, image(in, to));
@@ -98,13 +97,14 @@ TEST(limit_to_range, keeps_every_sample_in_its_own_range) {
 TEST(limit_to_range, degenerate_and_bad_input) {
   const voxel at{};
   const intensity_range none{};
-  EXPECT_EQ((limit_to_range{&none}(-17, at)), -17);
+  EXPECT_EQ((limit_to_range{{&none, 1}}.prepare({"limit_to_range"})(-17, at)), -17);
   intensity_range r{.low = -0.0, .high = 2, .status = fit_status::ok};
-  EXPECT_EQ((limit_to_range{&r}(3, at)), 2);
-  EXPECT_FALSE(std::signbit((limit_to_range{&r}(-3, at))));
-  EXPECT_EQ((limit_to_range{&r}(std::numeric_limits<float>::quiet_NaN(), at)), 0);
-  EXPECT_SAYS((limit_to_range{nullptr}.check({"limit_to_range"})), "null pointer");
-  EXPECT_SAYS((limit_to_range{&r, 0}.check({"limit_to_range"})), "channels 0");
+  const auto limited = limit_to_range{{&r, 1}}.prepare({"limit_to_range"});
+  EXPECT_EQ(limited(3, at), 2);
+  EXPECT_FALSE(std::signbit(limited(-3, at)));
+  EXPECT_EQ(limited(std::numeric_limits<float>::quiet_NaN(), at), 0);
+  EXPECT_SAYS((limit_to_range{{}}.prepare({"limit_to_range"})), "no fitted results");
+  EXPECT_SAYS((limit_to_range{{&r, 1}, 0}.prepare({"limit_to_range"})), "channels 0");
 }
 
 TEST(majority, is_nnunets_rule_on_random_maps) {
@@ -263,7 +263,7 @@ std::vector<float> slice_by_slice(const view<const float>& ct, const extent3& ex
   extent3 within = extents;
   within[axis] = 1;
   const auto pipeline =
-      resize{.extents = within} | sampling<cubic_bspline, edge, majority>{} | limit_to_range{.fitted = ranges.data()};
+      resize{.extents = within} | sampling<cubic_bspline, edge, majority>{} | limit_to_range{.fitted = ranges};
   run(cpu{}, plan(pipeline, from), image(from, to));
   return voxels;
 }

@@ -50,7 +50,8 @@ TEST(StainFiles, WholePicturesAsTorchstain) {
     rgb_image result{source.height, source.width, std::vector<std::uint8_t>(source.pixels.size())};
     const std::vector in{source.view_of()};
     const std::vector out{channels_last(result.pixels.data(), in[0].grid, 3)};
-    run(cpu{}, plan(macenko::torchstain.normalize(&from, reference_of(to)) | cast<std::uint8_t>{}, in), image(in, out));
+    run(cpu{}, plan(macenko::torchstain.normalize({&from, 1}, reference_of(to)) | cast<std::uint8_t>{}, in),
+        image(in, out));
     std::size_t differ = 0;
     for (const auto& p : c.expected.at("pixels"))
       for (std::size_t k = 0; k < 3; ++k) {
@@ -99,7 +100,7 @@ TEST(StainFiles, StoredStainsAreASource) {
   // [/offline]
   // [training]
   const suture::stain_basis slide = suture::basis_of(read_stains(file), how);
-  const auto pipeline = suture::macenko_normalize{.fitted = &slide, .shared = true} | suture::random_hed_jitter{} |
+  const auto pipeline = suture::macenko_normalize{.fitted = {&slide, 1}, .shared = true} | suture::random_hed_jitter{} |
                         suture::channel_normalize{} | suture::cast<suture::half>{};
   // [/training]
   fs::remove(file);
@@ -113,7 +114,7 @@ TEST(StainFiles, StoredStainsAreASource) {
     for (const half x : result) bits.push_back(std::bit_cast<std::uint16_t>(x));
     return bits;
   };
-  EXPECT_EQ(made(pipeline), made(macenko_normalize{.fitted = &found, .shared = true} | random_hed_jitter{} |
+  EXPECT_EQ(made(pipeline), made(macenko_normalize{.fitted = {&found, 1}, .shared = true} | random_hed_jitter{} |
                                  channel_normalize{} | cast<half>{}));
 }
 

@@ -80,12 +80,12 @@ struct preprocessing {
          [this] {
            suture::fit(one_thread, suture::fit_range{.lower = .5, .upper = 99.5}, image(), suture::everything{},
                        std::span(&range, 1));
-           apply(suture::percentile_scale{.fitted = &range}, scaled_data);
+           apply(suture::percentile_scale{.fitted = {&range, 1}}, scaled_data);
          }},
         {"z_score", [this] {
            const auto mask = body();
            suture::fit(one_thread, suture::fit_moments{}, image(), suture::inside(mask), std::span(&inside_body, 1));
-           apply(suture::z_score{.fitted = &inside_body}, z_score_data);
+           apply(suture::z_score{.fitted = {&inside_body, 1}}, z_score_data);
          }}};
   }
 };

@@ -20,7 +20,7 @@ void serve(char** argv) {
   const std::vector in{channels_last(pixels.data(), shape, 3)};
   const std::vector out{channels_last(result.data(), shape, 3)};
   stain_basis fitted;
-  const auto recipe = plan(macenko::torchstain.normalize(&fitted) | cast<std::uint8_t>{}, in);
+  const auto recipe = plan(macenko::torchstain.normalize({&fitted, 1}) | cast<std::uint8_t>{}, in);
   const auto work = [&] {
     fit(cpu{.threads = 1}, macenko::torchstain.fit, in, everything{}, std::span(&fitted, 1));
     run(cpu{.threads = 1}, recipe, image(in, out));

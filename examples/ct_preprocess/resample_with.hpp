@@ -19,9 +19,9 @@ namespace suture::examples {
 inline constexpr std::int64_t extension = 12;
 
 inline auto make_pipeline(const ct_normalize& normalize, const crop& inside, const extent3& extents,
-                          const intensity_range* ranges) {
+                          std::span<const intensity_range> ranges) {
   return normalize | inside | resize{.extents = extents} | sampling<cubic_bspline, reflect, majority>{} |
-         limit_to_range{ranges};
+         limit_to_range{.fitted = ranges};
 }
 
 template <class T>
@@ -128,8 +128,8 @@ resampled resample_with(Machine& machine, const cpu& host, const view<const T>& 
   }
 
   const auto [images, label_maps] = copied(margin);
-  run(make_pipeline(how.normalize, crop{margin, size}, extents, machine.upload(ranges)), images, label_maps,
-      to_image_parts, to_label_parts);
+  run(make_pipeline(how.normalize, crop{margin, size}, extents, {machine.upload(ranges), ranges.size()}), images,
+      label_maps, to_image_parts, to_label_parts);
   machine.download();
   for (std::size_t k = 1; k < nearest.size(); ++k) {
     if (nearest[k] != nearest[k - 1]) continue;

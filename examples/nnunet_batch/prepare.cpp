@@ -58,7 +58,8 @@ prepared prepare(const image_volume& image, const label_volume& labels, bool by_
         return resampled(
             exec,
             [&](const point3& to) {
-              return z_score{&whole} | resample{.spacing_mm = to} | sampling<cubic_bspline, edge, vote>{};
+              return z_score{.fitted = {&whole, 1}} | resample{.spacing_mm = to} |
+                     sampling<cubic_bspline, edge, vote>{};
             },
             v, classes, spacing);
       },

@@ -20,7 +20,7 @@ public:
   batch run(const std::vector<read_tile>& tiles, const std::vector<stain_basis>& stains,
             const draw_options& draw) override {
     return make_batch(
-        recipe_, tiles, stains.data(), draw, [](const read_tile& t) { return t.pixels.pixels.data(); },
+        recipe_, tiles, stains, draw, [](const read_tile& t) { return t.pixels.pixels.data(); },
         [](const read_tile& t) { return t.labels.data(); },
         [&](const auto& plan, const auto& images, const auto& labels, const auto& grids, batch& made) {
           const auto image_tiles = batch_views(made.images.data(), grids, 3);

@@ -42,7 +42,7 @@ public:
     }
     const std::uint8_t* pixels_at = pixels_in_.upload(pixels);
     const std::uint8_t* labels_at = labels_in_.upload(labels);
-    const stain_basis* const fitted = stains_.upload(stains);
+    const std::span<const stain_basis> fitted(stains_.upload(stains), stains.size());
     check_cuda(cudaDeviceSynchronize(), here);
     return make_batch(
         recipe_, tiles, fitted, draw,

@@ -10,7 +10,7 @@ namespace suture::examples {
 // pixels_of(tile) and labels_of(tile), which are asked in turn. run(plan, images, labels, grids, made) makes the tiles
 // of `made`.
 template <class PixelsOf, class LabelsOf, class Run>
-batch make_batch(const recipe& r, const std::vector<read_tile>& tiles, const stain_basis* stains,
+batch make_batch(const recipe& r, const std::vector<read_tile>& tiles, std::span<const stain_basis> stains,
                  const draw_options& draw, const PixelsOf& pixels_of, const LabelsOf& labels_of, const Run& run) {
   std::vector<view<const std::uint8_t>> images, labels;
   std::vector<std::uint64_t> ids;

@@ -2,6 +2,8 @@
 // The recipe of this example, in one place for the CPU and the GPU.
 #pragma once
 
+#include <span>
+
 #include "suture/suture.hpp"
 
 namespace suture::examples {
@@ -19,7 +21,7 @@ inline constexpr fit_macenko slide_fit{.together = true};
 inline std::int64_t read_size(const recipe& r) { return r.size + (r.size + 1) / 2; }
 
 // `stains`: what fit_macenko found for the slide of each tile. Stains are worked on once a pixel, after it has moved.
-inline auto make_pipeline(const recipe& r, const stain_basis* stains) {
+inline auto make_pipeline(const recipe& r, std::span<const stain_basis> stains) {
   const double mm = r.mpp / 1000;
   return resample{.spacing_mm = {0, mm, mm}} |
          random_affine{.rotate_deg = {180, 0, 0}, .scale = {.9f, 1.1f}, .probability = .9f} |

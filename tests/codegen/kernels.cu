@@ -88,7 +88,7 @@ void stain_recipe(const suture::cuda& exec, const settings& s, inputs<std::uint8
 void reinhard_recipe(const suture::cuda& exec, const settings& s, inputs<std::uint8_t> in, outputs<std::uint8_t> out,
                      std::span<colour_moments<lab>> fitted, const colour_moments<lab>& target) {
   fit(exec, fit_colour_moments<lab>{}, in, everything{}, fitted);
-  const auto recipe = reinhard<lab>{.fitted = fitted.data(), .target = target} | random_flip{} | cast<std::uint8_t>{};
+  const auto recipe = reinhard<lab>{.fitted = fitted, .target = target} | random_flip{} | cast<std::uint8_t>{};
   run(exec, plan(recipe, in, s), image(in, out));
 }
 
@@ -97,13 +97,13 @@ void macenko_recipe(const suture::cuda& exec, const settings& s, inputs<std::uin
                     std::span<stain_basis> fitted, const macenko_search& search, std::span<macenko_counts> counts) {
   fit(exec, macenko::standard.fit, in, everything{}, fitted);
   fit(exec, fit_macenko_round{search}, in, everything{}, counts);
-  const auto recipe = random_flip{} | macenko_normalize{.fitted = fitted.data()} | cast<suture::half>{};
+  const auto recipe = random_flip{} | macenko_normalize{.fitted = fitted} | cast<suture::half>{};
   run(exec, plan(recipe, in, s), image(in, out));
 }
 
 // The same where nothing is turned, with jitter.
 void macenko_tiles(const suture::cuda& exec, const settings& s, inputs<std::uint8_t> in, outputs<__half> out,
-                   const stain_basis* fitted) {
+                   std::span<const stain_basis> fitted) {
   const auto recipe =
       macenko::standard.normalize(fitted) | random_hed_jitter{} | channel_normalize{} | cast<suture::half>{};
   run(exec, plan(recipe, in, s), image(in, out));

@@ -32,7 +32,7 @@ public:
                                      .contrast = {.5f, 1.5f},
                                      .saturation = {0, 2},
                                      .hue = {-.5f, .5f},
-                                     .fitted = fitted.data(),
+                                     .fitted = fitted,
                                      .random_order = true};
     print_pipeline("color_jitter_fitted", jitter);
   }
@@ -52,7 +52,7 @@ private:
     std::printf("%-24s %016llx\n", ("moments_" + name).c_str(), static_cast<unsigned long long>(sum));
     const colour_moments<Space> target = backend.back(fitted.data(), 1)[0];
     const auto left = [&](reinhard_rule rule) {
-      return reinhard<Space>{.fitted = fitted.data(), .target = target, .rule = rule} | identity{};
+      return reinhard<Space>{.fitted = fitted, .target = target, .rule = rule} | identity{};
     };
     print_pipeline("reinhard_" + name, left(reinhard_rule::plain));
     print_pipeline("modified_" + name, left(reinhard_rule::modified));
@@ -62,9 +62,8 @@ private:
       table.standard_deviation[k] = {target.standard_deviation[k], target.standard_deviation[k] / 2};
     }
     for (const stain_na_law law : {stain_na_law::normal, stain_na_law::laplace, stain_na_law::uniform})
-      print_pipeline(
-          "stain_na_" + name,
-          flip{{false, true, false}} | random_stain_na<Space>{.fitted = fitted.data(), .table = table, .law = law});
+      print_pipeline("stain_na_" + name,
+                     flip{{false, true, false}} | random_stain_na<Space>{.fitted = fitted, .table = table, .law = law});
   }
 
   template <class Pipeline>

@@ -49,7 +49,7 @@ void print_stains(Backend backend) {
     for (const auto& image : in)
       outputs.push_back(
           contiguous(backend.template room<float>(static_cast<std::size_t>(3 * image.grid.voxels())), image.grid, 3));
-    const auto p = plan(chain_of(fitted.data()), in);
+    const auto p = plan(chain_of(fitted), in);
     const auto bound = image(in, outputs);
     run(backend.exec(workspace_bytes(p, bound)), p, bound);
     for (std::size_t i = 0; i < in.size(); ++i) {
@@ -63,7 +63,7 @@ void print_stains(Backend backend) {
   const auto print = [&](const char* name, const auto& fit_of, const auto& in, const auto& selection,
                          const macenko_mode& m, bool together) {
     print_chain(name, fit_of, in, selection, together,
-                [&](const stain_basis* fitted) { return m.normalize(fitted, {}, together); });
+                [&](std::span<const stain_basis> fitted) { return m.normalize(fitted, {}, together); });
   };
   const auto mode = [&](const char* name, const macenko_mode& m) {
     print(name, m.fit, images, everything{}, m, false);
@@ -90,7 +90,7 @@ void print_stains(Backend backend) {
   const auto jittered = [&](const char* name, const auto& in, const macenko_mode& m, double least_share) {
     fit_macenko how = m.fit;
     how.least_share = least_share;
-    print_chain(name, how, in, everything{}, false, [&](const stain_basis* fitted) {
+    print_chain(name, how, in, everything{}, false, [&](std::span<const stain_basis> fitted) {
       return m.normalize(fitted) | hed_jitter{.alpha = {1.05f, .9f, 1.1f}, .beta = {.01f, -.01f, .02f}};
     });
   };

@@ -89,6 +89,10 @@ concept chosen_operation = requires(const Op& op, std::size_t i, const site& whe
 // What it is given is looked at once for a plan, and not with each draw.
 template <class Op>
 concept checks_recipe = random_operation<Op> && requires(const Op& op, const site& where) { op.check(where); };
+// What it is given for each sample is looked at for all of them, also for those that nothing is drawn for.
+template <class Op>
+concept checks_each_sample =
+    random_operation<Op> && requires(const Op& op, const site& where) { op.check_sample(where); };
 template <class Op>
 concept has_evaluation =
     requires(const Op& op, const grid& g, const site& where) { op.evaluation(g, where); };

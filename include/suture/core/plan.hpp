@@ -437,6 +437,7 @@ private:
     const site where = site_of<Op>(w.i);
     if constexpr (random_operation<Op>) {
       if (w.i == 0) check_random(op, where);
+      if constexpr (checks_each_sample<Op>) op.check_sample(where);
       if constexpr (pipeline_type::roles[I] == role::geometry && !changes<Change>) {
         const bool fires = (w.rows[random_before<I>].fires >> w.i % lanes & 1) != 0;
         const bool acts = settings_.evaluation ? has_evaluation<Op> : fires;
@@ -470,6 +471,8 @@ private:
   template <std::size_t I, class Op, class Change>
   SUTURE_WHOLE void draw_values(const Op& op, walk& w, std::size_t first, std::size_t end, const Change& change) {
     if (first == 0) check_random(op, site_of<Op>(0));
+    if constexpr (checks_each_sample<Op>)
+      for (std::size_t i = first; i < end; ++i) op.check_sample(site_of<Op>(i));
     const std::uint32_t fires = w.rows[random_before<I>].fires;
     std::uint32_t acts = settings_.evaluation ? (has_evaluation<Op> ? ~0u : 0u) : fires;
     if (changes<Change>) acts = ~0u;

@@ -4,12 +4,14 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <utility>
 
 #include "../../core/fields.hpp"
 #include "../../core/voxel.hpp"
 #include "../../fit/statistics.hpp"
+#include "../value/fitted.hpp"
 #include "../value/interval.hpp"
 #include "colour_range.hpp"
 #include "grayscale.hpp"
@@ -27,19 +29,19 @@ constexpr std::array<std::string_view, 4> names_of(color_step) {
 //   saturation   x saturation + (1 - saturation) grey(x)
 //   hue          turned by `hue` of a full turn; greys stay
 // grey is .299 R + .587 G + .114 B. Torchvision's g is the mean grey of the image as the step finds it. Here it is
-// `pivot` or, where `fitted` is given, the mean grey by what fit_moments left for the three channels of each sample
+// `pivot` or, where `fitted` holds any, the mean grey by what fit_moments left for the three channels of each sample
 // (results as for z_score with 3 channels; an empty fit counts as `pivot`); times `brightness` if that step came first.
 // That is torchvision's g unless a step before contrast met the limits or was a turn of the hue.
 // Values outside of [0, white] are brought to its ends first, NaN to 0.
-// Errors: a factor below 0, hue outside of [-1/2, 1/2], a step twice in the order, white not positive.
-// Source: torchvision adjust_brightness, adjust_contrast, adjust_saturation, adjust_hue.
+// Errors: results for some samples only, a factor below 0, hue outside of [-1/2, 1/2], a step twice in the order,
+// white not positive. Source: torchvision adjust_brightness, adjust_contrast, adjust_saturation, adjust_hue.
 struct color_jitter {
   float brightness = 1;
   float contrast = 1;
   float saturation = 1;
   float hue = 0;
   float pivot = 128;  // in the units of the image
-  const moments* fitted = nullptr;
+  std::span<const moments> fitted = {};
   color_step order[4] = {color_step::brightness, color_step::contrast, color_step::saturation, color_step::hue};
   float white = 255;
 
@@ -103,6 +105,7 @@ struct color_jitter {
   };
 
   functor prepare(const site& where) const {
+    if (!fitted.empty()) detail::check_channel_results(fitted, 3, where);
     const auto check_factor = [&](float factor, std::string_view what) {
       require(std::isfinite(factor) && factor >= 0, where, what, ' ', factor, " must be 0 or above");
     };
@@ -112,7 +115,8 @@ struct color_jitter {
     require(hue >= -.5f && hue <= .5f, where, "hue ", hue, " must be in [-0.5, 0.5]");
     require(std::isfinite(pivot), where, "pivot ", pivot, " must be finite");
     const float turns = hue < 0 ? hue + 1 : hue;
-    functor f{detail::make_colour_range(white, where), fitted, pivot / white, turns < 1 ? 6 * turns : 0.0f, {}, {}};
+    const moments* const means = detail::pointer_if_any(fitted);
+    functor f{detail::make_colour_range(white, where), means, pivot / white, turns < 1 ? 6 * turns : 0.0f, {}, {}};
     bool seen[4] = {}, brightened = false;
     blend* next = f.before;
     for (const color_step step : order) {
@@ -147,13 +151,17 @@ struct random_color_jitter {
   interval saturation = {.8f, 1.2f};
   interval hue = {-.05f, .05f};
   float pivot = 128;
-  const moments* fitted = nullptr;
+  std::span<const moments> fitted = {};
   bool random_order = false;
   float white = 255;
   float probability = 1;
 
   static constexpr std::string_view name = "random_color_jitter";
   static constexpr std::uint16_t kind = 71;
+
+  void check_sample(const site& where) const {
+    if (!fitted.empty()) detail::check_channel_results(fitted, 3, where);
+  }
 
   color_jitter draw(draws& random, const site& where) const {
     const auto draw_from = [&](const interval& range, std::string_view what) {

@@ -2,10 +2,13 @@
 // Macenko normalisation: the stains of a tile replaced by those of a reference.
 #pragma once
 
+#include <span>
+
 #include "../../core/pixel.hpp"
 #include "../../core/voxel.hpp"
 #include "../../fit/stain_basis.hpp"
 #include "../value/clamp.hpp"
+#include "../value/fitted.hpp"
 
 namespace suture {
 
@@ -18,14 +21,14 @@ enum class stain_rounding : std::int32_t { unrounded, nearest, truncated };
 // Red, green and blue of H&E tiles through optical density: od = -ln(I / white) by the rule of the fit, concentrations
 // of the tile's own stains c, each times reference maximum / tile maximum, and back with the stains of the reference,
 //   I' = min(white exp(-reference c'), 255),
-// in the units of the image. `fitted` points to one result of fit_macenko per sample of the batch, or with
-// `shared` to a single one for all (a fit `together`), in the memory of whichever executor runs; it is read when the
-// pipeline runs. A tile the fit left `unchanged` keeps its colours. What exceeds 255 becomes `over`. Not a number
-// stays. Errors: null pointer, stains that were never fitted (on the CPU, when it runs), `over` not in [0, 255], a
-// reference that cannot be inverted; images without three channels. Source: Macenko et al. 2009; the named modes of
-// macenko_modes.hpp say whose arithmetic they follow.
+// in the units of the image. `fitted` is one result of fit_macenko per sample of the batch, or with `shared` a single
+// one for all (a fit `together`), in the memory of whichever executor runs; it is read when the pipeline runs. A tile
+// the fit left `unchanged` keeps its colours. What exceeds 255 becomes `over`. Not a number stays. Errors: no result
+// for a sample, other than one with `shared`, stains that were never fitted (on the CPU, when it runs), `over` not in
+// [0, 255], a reference that cannot be inverted; images without three channels. Source: Macenko et al. 2009; the named
+// modes of macenko_modes.hpp say whose arithmetic they follow.
 struct macenko_normalize {
-  const stain_basis* fitted;
+  std::span<const stain_basis> fitted;
   stain_reference reference{};
   bool shared = false;
   stain_rounding rounding = stain_rounding::unrounded;
@@ -197,10 +200,10 @@ struct macenko_normalize {
   };
 
   functor prepare(const site& where) const {
-    require(fitted != nullptr, where, "null pointer to the fitted stains");
+    detail::check_results(fitted, where, shared);
     require(over >= 0 && over <= 255, where, "over ", over, " is not in [0, 255]");
     reference.check(where);
-    functor f{fitted, shared ? 0 : 1, rounding, over, {}, {}};
+    functor f{fitted.data(), shared ? 0 : 1, rounding, over, {}, {}};
     for (int c = 0; c < 3; ++c)
       for (int k = 0; k < 2; ++k)
         f.powers[c][k] = static_cast<float>(reference.stains[c][k] * -0x1.71547652b82fep0);  // log2 e

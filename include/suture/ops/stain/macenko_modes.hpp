@@ -15,7 +15,7 @@ struct macenko_mode {
   stain_rounding rounding = stain_rounding::unrounded;
   float over = 255;
 
-  constexpr macenko_normalize normalize(const stain_basis* fitted, const stain_reference& reference = {},
+  constexpr macenko_normalize normalize(std::span<const stain_basis> fitted, const stain_reference& reference = {},
                                         bool shared = false) const {
     return {fitted, reference, shared, rounding, over};
   }

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cfloat>
+#include <span>
 #include <string_view>
 
 #include "../../core/fields.hpp"
 #include "../../core/voxel.hpp"
 #include "../../fit/colour_moments.hpp"
+#include "../value/fitted.hpp"
 
 namespace suture {
 
@@ -20,11 +22,11 @@ enum class reinhard_rule { plain, modified };
 // left in `fitted` (one result per sample, in the memory of whichever executor runs, read when the pipeline runs), to
 // those of `target`; either may be stated. A channel without deviation is moved and not scaled; an empty fit leaves
 // the sample as it is. In [0, white]: values outside are brought to its ends first, NaN to 0, and so is the result.
-// Errors: null pointer, a target that is empty, not finite or of negative deviation, white not positive.
+// Errors: no result for a sample, a target that is empty, not finite or of negative deviation, white not positive.
 // Source: Reinhard et al. 2001 (ruderman); StainTools, TIAToolbox, torchstain (lab).
 template <class Space>
 struct reinhard {
-  const colour_moments<Space>* fitted;
+  std::span<const colour_moments<Space>> fitted;
   colour_moments<Space> target;
   reinhard_rule rule = reinhard_rule::plain;
   float white = 255;
@@ -90,9 +92,9 @@ struct reinhard {
   };
 
   functor prepare(const site& where) const {
-    require(fitted != nullptr, where, "null pointer to the fitted moments");
+    detail::check_results(fitted, where);
     require(target.status != fit_status::empty, where, "the fit of the target is empty");
-    functor f{fitted, detail::make_colour_range(white, where), {}, {}, 0, rule == reinhard_rule::modified};
+    functor f{fitted.data(), detail::make_colour_range(white, where), {}, {}, 0, rule == reinhard_rule::modified};
     for (int k = 0; k < 3; ++k) {
       require(std::abs(target.mean[k]) <= 1e6, where, "target mean ", target.mean[k], " must be within 1e6");
       require(target.standard_deviation[k] >= 0 && target.standard_deviation[k] <= 1e6, where,

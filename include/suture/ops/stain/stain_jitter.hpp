@@ -2,11 +2,13 @@
 // Stain augmentation in the basis of the tile itself.
 #pragma once
 
+#include <span>
 #include <string_view>
 
 #include "../../core/fields.hpp"
 #include "../../core/voxel.hpp"
 #include "../../fit/stain_basis.hpp"
+#include "../value/fitted.hpp"
 #include "../value/interval.hpp"
 #include "colour_range.hpp"
 
@@ -15,14 +17,15 @@ namespace suture {
 // Concentrations c, the least-squares solution of basis c = d for the optical densities d = -ln(max(x, white / 255) /
 // white), become alpha c + beta. The basis is that of the tile, by what fit_macenko left in `fitted` (one result per
 // sample, or with `shared` one for all, in the memory of whichever executor runs, read when the pipeline runs), or
-// where that is null `basis`. What the two stains do not explain is kept, so that alpha 1 and beta 0 leave a colour as
+// where that is empty `basis`. What the two stains do not explain is kept, so that alpha 1 and beta 0 leave a colour as
 // it is; with `keep_rest` false it is dropped, as other libraries do. Pixels of a mean optical density below
 // `tissue_density` are glass and stay as they are (0: all are tissue), as does a tile the fit left `unchanged`. In [0,
-// white]: values outside are brought to its ends first, NaN to 0, and so is the result. Errors: a number that is not
-// finite, a basis that cannot be inverted, stains that were never fitted (on the CPU, when it runs), a density below 0,
-// white not positive. Source: StainTools and TIAToolbox StainAugmentor, torchstain MacenkoAugmentor.
+// white]: values outside are brought to its ends first, NaN to 0, and so is the result. Errors: results for some
+// samples only, other than one with `shared`, stains that were never fitted (on the CPU, when it runs), a number that
+// is not finite, a basis that cannot be inverted, a density below 0, white not positive. Source: StainTools and
+// TIAToolbox StainAugmentor, torchstain MacenkoAugmentor.
 struct stain_jitter {
-  const stain_basis* fitted = nullptr;
+  std::span<const stain_basis> fitted = {};
   bool shared = false;
   stain_matrix basis = stain_reference{}.stains;
   float alpha[2] = {1, 1};
@@ -102,9 +105,10 @@ struct stain_jitter {
   };
 
   functor prepare(const site& where) const {
+    detail::check_results_if_any(fitted, where, shared);
     require(std::isfinite(tissue_density) && tissue_density >= 0, where, "tissue_density ", tissue_density,
             " must be 0 or above");
-    functor f{.fitted = fitted,
+    functor f{.fitted = detail::pointer_if_any(fitted),
               .each = shared ? 0 : 1,
               .range = detail::make_colour_range(white, where),
               .glass = tissue_density > 0 ? -3 * tissue_density : 1.0f,
@@ -132,7 +136,7 @@ struct stain_jitter {
 // stain_jitter with alpha and beta drawn uniformly, for each stain on its own.
 // Errors: a range not from low to high; those of stain_jitter.
 struct random_stain_jitter {
-  const stain_basis* fitted = nullptr;
+  std::span<const stain_basis> fitted = {};
   bool shared = false;
   stain_matrix basis = stain_reference{}.stains;
   interval alpha = {.8f, 1.2f};
@@ -144,6 +148,8 @@ struct random_stain_jitter {
 
   static constexpr std::string_view name = "random_stain_jitter";
   static constexpr std::uint16_t kind = 72;
+
+  void check_sample(const site& where) const { detail::check_results_if_any(fitted, where, shared); }
 
   stain_jitter draw(draws& random, const site& where) const {
     detail::check_interval(alpha, "alpha", where);

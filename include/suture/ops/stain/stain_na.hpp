@@ -2,6 +2,7 @@
 // Reinhard's normalisation to a target drawn from the colours of a data set.
 #pragma once
 
+#include <span>
 #include <string_view>
 
 #include "../../rng/draw.hpp"
@@ -34,7 +35,7 @@ enum class stain_na_law { normal, laplace, uniform };
 // Source: Shen et al. 2022, RandStainNA.
 template <class Space>
 struct random_stain_na {
-  const colour_moments<Space>* fitted;
+  std::span<const colour_moments<Space>> fitted;
   colour_table<Space> table;
   stain_na_law law = stain_na_law::normal;
   double widen = 0;
@@ -43,6 +44,8 @@ struct random_stain_na {
 
   static constexpr std::string_view name = "random_stain_na";
   static constexpr std::uint16_t kind = 73;
+
+  void check_sample(const site& where) const { detail::check_results(fitted, where); }
 
   reinhard<Space> draw(draws& random, const site& where) const {
     require(widen > -1 && widen <= 1e3, where, "widen ", widen, " must be in (-1, 1000]");

@@ -2,6 +2,9 @@
 // Intensities mapped by landmarks to a standard scale or to a reference image.
 #pragma once
 
+#include <ranges>
+#include <span>
+
 #include "z_score.hpp"
 
 namespace suture {
@@ -9,27 +12,42 @@ namespace suture {
 // The piecewise linear map that fit_landmarks left for the sample and channel: its percentiles go to their targets,
 // straight lines between them, and the first and last line on beyond. `fitted` and `channels` as for z_score; N as in
 // the fit. An empty fit leaves values as they are. NaN stays NaN.
-// Errors: null pointer, channels below 1. Source: Nyul and Udupa 1999, TorchIO HistogramStandardization.
+// Errors: no results for a sample, channels below 1. Source: Nyul and Udupa 1999, TorchIO HistogramStandardization.
 template <int N>
 struct histogram_match {
-  const landmark_map<N>* fitted;
+  std::span<const landmark_map<N>> fitted;
   std::int32_t channels = 1;
 
   static constexpr std::string_view name = "histogram_match";
 
-  SUTURE_FN float operator()(float x, const voxel& at) const {
-    const landmark_map<N>& m = detail::fitted_at(fitted, channels, at);
-    int k = 0;
-    for (int i = 1; i < N - 1; ++i) k += x >= m.source[i] ? 1 : 0;
-    return fma(x - m.source[k], m.slope[k], m.target[k]);
-  }
+  struct functor {
+    const landmark_map<N>* fitted;
+    std::int32_t channels;
 
-  void check(const site& where) const { detail::check_fitted(fitted, channels, where); }
+    SUTURE_FN float operator()(float x, const voxel& at) const {
+      const landmark_map<N>& m = detail::fitted_at(fitted, channels, at);
+      int k = 0;
+      for (int i = 1; i < N - 1; ++i) k += x >= m.source[i] ? 1 : 0;
+      return fma(x - m.source[k], m.slope[k], m.target[k]);
+    }
+  };
+
+  functor prepare(const site& where) const {
+    detail::check_channel_results(fitted, channels, where);
+    return {fitted.data(), channels};
+  }
 };
 
+namespace detail {
 template <int N>
-histogram_match(const landmark_map<N>*, std::int32_t) -> histogram_match<N>;
-template <int N>
-histogram_match(const landmark_map<N>*) -> histogram_match<N>;
+constexpr int landmarks_of(const landmark_map<N>*) {
+  return N;
+}
+template <class Results>
+inline constexpr int landmarks_in = landmarks_of(static_cast<std::ranges::range_value_t<Results>*>(nullptr));
+}  // namespace detail
+
+template <std::ranges::contiguous_range Results>
+histogram_match(const Results&, std::int32_t = 1) -> histogram_match<detail::landmarks_in<Results>>;
 
 }  // namespace suture

@@ -2,6 +2,8 @@
 // Values limited to the range of each sample.
 #pragma once
 
+#include <span>
+
 #include "clamp.hpp"
 #include "z_score.hpp"
 
@@ -11,21 +13,29 @@ namespace suture {
 // Right of the geometry, with what fit_range left of the source, it keeps a cubic interpolation from overshooting: no
 // voxel of the output lies outside minimum and maximum of its source. Where value operations stand left of the
 // geometry, the range is that of what they make. An empty fit limits nothing. NaN becomes low.
-// Errors: null pointer, channels below 1. Source: scikit-image resize (clip), nnU-Net.
+// Errors: no results for a sample, channels below 1. Source: scikit-image resize (clip), nnU-Net.
 struct limit_to_range {
-  const intensity_range* fitted;
+  std::span<const intensity_range> fitted;
   std::int32_t channels = 1;
 
   static constexpr std::string_view name = "limit_to_range";
 
-  SUTURE_FN float operator()(float x, const voxel& at) const {
-    const intensity_range& r = detail::fitted_at(fitted, channels, at);
-    // + 0: no bound is -0, on whose place between zeros processors differ.
-    const float low = static_cast<float>(r.low) + 0.0f, high = static_cast<float>(r.high) + 0.0f;
-    return r.status == fit_status::empty ? x : detail::limit(x, low, high);
-  }
+  struct functor {
+    const intensity_range* fitted;
+    std::int32_t channels;
 
-  void check(const site& where) const { detail::check_fitted(fitted, channels, where); }
+    SUTURE_FN float operator()(float x, const voxel& at) const {
+      const intensity_range& r = detail::fitted_at(fitted, channels, at);
+      // + 0: no bound is -0, on whose place between zeros processors differ.
+      const float low = static_cast<float>(r.low) + 0.0f, high = static_cast<float>(r.high) + 0.0f;
+      return r.status == fit_status::empty ? x : detail::limit(x, low, high);
+    }
+  };
+
+  functor prepare(const site& where) const {
+    detail::check_channel_results(fitted, channels, where);
+    return {fitted.data(), channels};
+  }
 };
 
 }  // namespace suture

@@ -2,6 +2,8 @@
 // Scaling by the percentiles, or by minimum and maximum, of each sample.
 #pragma once
 
+#include <span>
+
 #include "clamp.hpp"
 #include "z_score.hpp"
 
@@ -22,14 +24,14 @@ struct range_functor {
   }
 };
 
-inline range_functor make_range_functor(const intensity_range* fitted, std::int32_t channels, float b_min, float b_max,
-                                        bool clip, const site& where) {
-  check_fitted(fitted, channels, where);
+inline range_functor make_range_functor(std::span<const intensity_range> fitted, std::int32_t channels, float b_min,
+                                        float b_max, bool clip, const site& where) {
+  check_channel_results(fitted, channels, where);
   require(std::isfinite(b_min) && std::isfinite(b_max) && b_min < b_max, where, "b_min ", b_min,
           " must be below b_max ", b_max);
   const double range = static_cast<double>(b_max) - static_cast<double>(b_min);
   require(range <= 3.4028234e38, where, "b_min ", b_min, " and b_max ", b_max, " are too far apart");
-  return {fitted, channels, bound(b_min), bound(b_max), static_cast<float>(range), clip};
+  return {fitted.data(), channels, bound(b_min), bound(b_max), static_cast<float>(range), clip};
 }
 
 }  // namespace detail
@@ -37,10 +39,10 @@ inline range_functor make_range_functor(const intensity_range* fitted, std::int3
 // y = (x - low) / (high - low) (b_max - b_min) + b_min by what fit_range left for the sample and channel, clipped to
 // [b_min, b_max] unless told otherwise. `fitted` and `channels` as for z_score. A constant sample becomes b_min; an
 // empty fit stands for [0, 1]. NaN becomes b_min, unclipped it stays NaN.
-// Errors: null pointer, channels below 1, b_min not below b_max, a number that is not finite.
+// Errors: no results for a sample, channels below 1, b_min not below b_max, a number that is not finite.
 // Source: MONAI ScaleIntensityRangePercentiles.
 struct percentile_scale {
-  const intensity_range* fitted;
+  std::span<const intensity_range> fitted;
   std::int32_t channels = 1;
   float b_min = 0;
   float b_max = 1;
@@ -57,7 +59,7 @@ struct percentile_scale {
 // b_min, limited to [b_min, b_max] against rounding and values that were not selected. Errors: those of
 // percentile_scale. Source: MONAI ScaleIntensity, nnU-Net RescaleTo01Normalization.
 struct min_max_scale {
-  const intensity_range* fitted;
+  std::span<const intensity_range> fitted;
   std::int32_t channels = 1;
   float b_min = 0;
   float b_max = 1;

@@ -2,11 +2,13 @@
 // Z-score normalisation by the moments of each sample.
 #pragma once
 
+#include <span>
 #include <string_view>
 
 #include "../../core/vec.hpp"
 #include "../../core/voxel.hpp"
 #include "../../fit/statistics.hpp"
+#include "fitted.hpp"
 
 namespace suture {
 
@@ -19,37 +21,41 @@ SUTURE_FN const Result& fitted_at(const Result* fitted, std::int32_t channels, c
   return fitted[static_cast<std::int64_t>(at.item) * channels + channel];
 }
 
-template <class Result>
-void check_fitted(const Result* fitted, std::int32_t channels, const site& where) {
-  require(fitted != nullptr, where, "null pointer to the fitted statistics");
-  require(channels >= 1 && channels <= 65535, where, "channels ", channels, " must be in 1..65535");
-}
-
 }  // namespace detail
 
 // y = (x - mean) / max(standard_deviation, 1e-8) by what fit_moments left for the sample and channel, with its ddof;
-// where `nonzero`, voxels of value 0 stay 0. Whichever executor runs, `fitted` points into its memory: one result per
+// where `nonzero`, voxels of value 0 stay 0. Whichever executor runs, `fitted` lies in its memory: one result per
 // sample of the batch and channel, channel fastest, or with channels = 1 one per sample (a pooled fit). It is read when
 // the pipeline runs, so the fit may be queued ahead on the same stream. An empty fit leaves values as they are. NaN
-// stays NaN.
-// Errors: null pointer, channels below 1. Source: nnU-Net ZScoreNormalization, MONAI NormalizeIntensity.
+// stays NaN. Errors: no results for a sample, channels below 1. Source: nnU-Net ZScoreNormalization, MONAI
+// NormalizeIntensity.
 struct z_score {
-  const moments* fitted;
+  std::span<const moments> fitted;
   std::int32_t channels = 1;
   bool nonzero = false;
 
   static constexpr std::string_view name = "z_score";
 
-  SUTURE_FN float operator()(float x, const voxel& at) const {
-    const moments& m = detail::fitted_at(fitted, channels, at);
-    // Not a bare product, which would leave the interpolation of taps something to contract.
-    const float y = fma(x - m.center, m.reciprocal, 0.0f);
-    return nonzero && x == 0 ? 0.0f : y;
-  }
+  struct functor {
+    const moments* fitted;
+    std::int32_t channels;
+    bool nonzero;
 
-  void check(const site& where) const { detail::check_fitted(fitted, channels, where); }
-  void check_fitted(const site& where) const {
-    for (std::int32_t c = 0; c < channels; ++c) detail::check_fitted(fitted[where.sample * channels + c], where);
+    void check_fitted(const site& where) const {
+      for (std::int32_t c = 0; c < channels; ++c) detail::check_fitted(fitted[where.sample * channels + c], where);
+    }
+
+    SUTURE_FN float operator()(float x, const voxel& at) const {
+      const moments& m = detail::fitted_at(fitted, channels, at);
+      // Not a bare product, which would leave the interpolation of taps something to contract.
+      const float y = fma(x - m.center, m.reciprocal, 0.0f);
+      return nonzero && x == 0 ? 0.0f : y;
+    }
+  };
+
+  functor prepare(const site& where) const {
+    detail::check_channel_results(fitted, channels, where);
+    return {fitted.data(), channels, nonzero};
   }
 };
 
