@@ -96,7 +96,7 @@ TEST(limit_to_range, keeps_every_sample_in_its_own_range) {
 
 TEST(limit_to_range, degenerate_and_bad_input) {
   const voxel at{};
-  const intensity_range none{};
+  const intensity_range none{.status = fit_status::empty};
   EXPECT_EQ((limit_to_range{{&none, 1}}.prepare({"limit_to_range"})(-17, at)), -17);
   intensity_range r{.low = -0.0, .high = 2, .status = fit_status::ok};
   const auto limited = limit_to_range{{&r, 1}}.prepare({"limit_to_range"});
