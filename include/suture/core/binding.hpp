@@ -81,7 +81,8 @@ template <class In, class Out, class Conversion, class Levels>
 auto bind_labels(given_views<In> in, given_views<Out> out, const Conversion& conversion, Levels levels) {
   static_assert(std::is_integral_v<In>, "suture: label maps are integers");
   if constexpr (std::is_same_v<Conversion, as_finished>)
-    static_assert(std::is_same_v<std::remove_const_t<In>, Out>, "suture: a label map keeps its element type");
+    static_assert(std::is_same_v<std::remove_const_t<In>, Out>,
+                  "suture: a label map keeps its element type; bind a conversion for another, remap{} say");
   else
     check_conversion<Conversion>();
   if constexpr (!std::is_same_v<Levels, no_levels>) {

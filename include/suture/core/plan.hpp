@@ -70,14 +70,14 @@ struct changed_drawing<Op> {
   using type = std::optional<drawing<drawn_t<Op>>>;
 };
 
-// What was chosen for a sample.
+// What was chosen, by sample.
 template <class Op>
-struct choice {
+struct choices {
   using type = nothing_kept;
 };
 template <chosen_operation Op>
-struct choice<Op> {
-  using type = drawn_t<Op>;
+struct choices<Op> {
+  using type = std::vector<drawn_t<Op>>;
 };
 
 // Leaves the draws of a plan as they are.
@@ -311,13 +311,14 @@ private:
     [[maybe_unused]] const auto one = [&]<std::size_t J, class Op>(std::integral_constant<std::size_t, J>,
                                                                    const Op& op) {
       if constexpr (chosen_operation<Op>) {
-        chosen_.resize(samples);
         if constexpr (!changes<Change>) op.check_samples(samples, {name_of<Op>()});
+        auto& all = get<J>(chosen_);
+        all.reserve(samples);
         for (std::size_t i = 0; i < samples; ++i) {
           if constexpr (changes<Change>)
-            change.template operator()<J>(get<J>(chosen_[i]) = op.unchosen(), i);
+            change.template operator()<J>(all.emplace_back(op.unchosen()), i);
           else
-            get<J>(chosen_[i]) = op.chosen(i);
+            all.push_back(op.chosen(i));
         }
       }
     };
@@ -327,7 +328,7 @@ private:
   template <std::size_t I>
   const auto& settled([[maybe_unused]] std::size_t i) const {
     if constexpr (chosen_operation<operation_type<I>>)
-      return get<I>(chosen_[i]);
+      return get<I>(chosen_)[i];
     else
       return get<I>(operations_.operations);
   }
@@ -635,7 +636,7 @@ private:
   std::vector<sample_plan> samples_;
   std::int64_t control_vectors_ = 0;
   std::vector<pack<typename detail::changed_drawing<Ops>::type...>> changed_;  // where somebody changed what was drawn
-  std::vector<pack<typename detail::choice<Ops>::type...>> chosen_;            // by sample, where something is chosen
+  pack<typename detail::choices<Ops>::type...> chosen_;
   settings settings_;
   std::vector<std::uint64_t> ids_;
 };
