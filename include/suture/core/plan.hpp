@@ -8,13 +8,14 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <new>
 #include <optional>
 #include <ranges>
 #include <vector>
 
 #include "binding.hpp"
+#include "operation_id.hpp"
 #include "powers.hpp"
+#include "sample_item.hpp"
 
 namespace suture {
 
@@ -36,28 +37,6 @@ std::vector<grid> grids(const Views& views) {
 }
 
 namespace detail {
-
-template <class Op>
-constexpr int kind_of() {
-  if constexpr (random_operation<Op>)
-    return Op::kind;
-  else
-    return -1;
-}
-
-// Room for a T that is made later, where it stays. What is written number by number and then copied whole, in larger
-// pieces, waits until all of it has arrived in the cache.
-template <class T>
-union room {
-  room() {}
-  T value;
-};
-// Makes what `make` returns in the place of `old`.
-template <class T, class Make>
-T& make_at(T& old, const Make& make) {
-  static_assert(std::is_trivially_copyable_v<T>);
-  return *::new (static_cast<void*>(&old)) T(make());
-}
 
 // What a plan keeps of what was drawn: what somebody changed. The rest is drawn again when somebody asks.
 struct nothing_kept {};
@@ -86,16 +65,6 @@ struct no_change {
   void operator()(Drawn&, std::size_t) const {}
 };
 
-// 16-bit id of operation I of a chain: its kind and its ordinal among its kind, so that inserting an operation of
-// another kind changes no draw.
-template <std::size_t I, class... Ops>
-constexpr std::uint16_t operation_id() {
-  constexpr std::array<int, sizeof...(Ops)> kinds{kind_of<Ops>()...};
-  int ordinal = 0;
-  for (std::size_t j = 0; j != I; ++j) ordinal += kinds[j] == kinds[I] ? 1 : 0;
-  return static_cast<std::uint16_t>(kinds[I] * 16 + ordinal);
-}
-
 // Has a functor look at what a fit left for its sample; false where no functor of its type looks at any.
 template <class F>
 bool checks_fitted(const F& f, const site& where) {
@@ -104,27 +73,6 @@ bool checks_fitted(const F& f, const site& where) {
     return true;
   }
   return false;
-}
-
-// How many operations before I are random.
-template <std::size_t I, class... Ops>
-constexpr std::size_t random_before(const chain<Ops...>*) {
-  constexpr std::array<bool, sizeof...(Ops)> random{random_operation<Ops>...};
-  std::size_t n = 0;
-  for (std::size_t i = 0; i != I; ++i) n += random[i] ? 1 : 0;
-  return n;
-}
-
-// At most 16 random operations of a kind, kinds below 4096: then ids are distinct.
-template <class... Ops>
-constexpr bool operation_ids_distinct() {
-  constexpr std::array<int, sizeof...(Ops)> kinds{kind_of<Ops>()...};
-  for (int kind : kinds) {
-    int count = 0;
-    for (int other : kinds) count += other == kind && kind >= 0 ? 1 : 0;
-    if (count > 16 || kind > 4095) return false;
-  }
-  return true;
 }
 
 }  // namespace detail
@@ -241,7 +189,7 @@ private:
   template <std::size_t I>
   static constexpr std::uint16_t id_of = detail::operation_id<I, Ops...>();
   template <std::size_t I>
-  static constexpr std::size_t random_before = detail::random_before<I>(static_cast<const chain_type*>(nullptr));
+  static constexpr std::size_t random_before = detail::count_before<I, random_operation<Ops>...>;
   template <class Change>
   static constexpr bool changes = !std::is_same_v<Change, detail::no_change>;
 
@@ -348,7 +296,7 @@ private:
         plan_operation<J>(get<J>(operations_.operations), w, change);
     };
     (one(std::integral_constant<std::size_t, I>{}), ...);
-    finish(where, w.p->item, w.p->geometry, *w.on);
+    detail::set_geometry(w.p->item, w.p->geometry, *w.on, control_vectors_, where);
     if (w.on != &w.p->geometry.output) w.p->geometry.output = *w.on;
     w.same_output |= (w.same ? 1u : 0u) << i % lanes;
   }
@@ -543,92 +491,14 @@ private:
   }
 
   // Where the functor of operation I lies.
-  template <std::size_t I>
-  static auto& slot(item_type& sample) {
-    return slot_of<I>(sample);
-  }
-  template <std::size_t I>
-  static const auto& slot(const item_type& sample) {
-    return slot_of<I>(sample);
-  }
   template <std::size_t I, class Item>
-  static auto& slot_of(Item& sample) {
+  static auto& slot(Item& sample) {
     if constexpr (I < pipeline_type::tap_count)
       return get<I>(sample.taps);
     else if constexpr (I < pipeline_type::fused_end)
       return get<I - pipeline_type::output_begin>(sample.outputs);
     else
       return get<I - pipeline_type::fused_end>(sample.later);
-  }
-
-  // No output voxel may map too far away; an affine map is at its furthest at a corner.
-  static void check_reach(const affine_map& map, const grid& target, const site& where) {
-    bool near = true;  // by a bound of all corners
-    for (int k = 0; k < 3; ++k) {
-      double reach = std::abs(map.offset[k]);
-      for (int j = 0; j < 3; ++j)
-        reach = fma(std::abs(map.linear[k][j]), static_cast<double>(target.extents[j] - 1), reach);
-      near = near && reach < 0.5 * fixed_coordinate_limit;
-    }
-    if (near) return;
-    for (int corner = 0; corner < 8; ++corner) {
-      point3 p{};
-      for (int k = 0; k < 3; ++k) p[k] = (corner >> k) & 1 ? static_cast<double>(target.extents[k] - 1) : 0.0;
-      const point3 q = map(p);
-      for (int k = 0; k < 3; ++k)
-        require(std::abs(q[k]) < fixed_coordinate_limit, where, "output voxel ", p, " maps to source index ", q,
-                ", more than ", fixed_coordinate_limit, " voxels away");
-    }
-  }
-
-  static void set_map(const affine_map& map, const site& where, const grid& target, item_type& out) {
-    check_reach(map, target, where);
-    detail::make_at(out.map, [&] { return to_fixed(map); });
-  }
-
-  void finish(const site& where, item_type& out, const detail::sample_geometry& geometry, const grid& target) {
-    for (int k = 0; k < 3; ++k) out.extents[k] = static_cast<std::int32_t>(target.extents[k]);
-    if constexpr (pipeline_type::has_deformation)
-      set_map(composed(geometry.to_source, geometry.to_deformed), where, target, out);
-    else
-      set_map(geometry.to_source, where, target, out);
-    const auto& row = out.map.linear[0];
-    bool planar = geometry.source.extents[0] == 1 && target.extents[0] == 1 && out.map.offset[0] == 0 && row[1] == 0 &&
-                  row[2] == 0;
-    if (geometry.deformed) {
-      const auto& z = geometry.to_source.linear[0];
-      planar = planar && geometry.drawn.amplitude[0] == 0 && z[1] == 0 && z[2] == 0;
-    }
-    out.planar = planar ? 1 : 0;
-    if constexpr (pipeline_type::has_deformation) {
-      auto& c = out.controls;
-      detail::make_at(c.to_control,
-                      [&] { return to_fixed(composed(geometry.drawn.to_control, geometry.to_deformed)); });
-      for (int i = 0; i < 3; ++i)
-        for (int j = 0; j < 3; ++j) c.to_source[i][j] = static_cast<float>(geometry.to_source.linear[i][j]);
-      if constexpr (pipeline_type::inverts_deformation) invert_controls(c, geometry);
-      c.drawn = geometry.drawn;
-      c.vectors = nullptr;
-      c.on = geometry.deformed ? 1u : 0u;
-      c.first = control_vectors_;
-      // Whether drawn or not, so that the workspace does not depend on chance.
-      const auto n = vec_cast<double>(geometry.drawn.control_points);
-      require(n[0] * n[1] * n[2] < 2147483648.0, where, geometry.drawn.control_points,
-              " control points are more than 2^31; widen control_spacing_mm");
-      control_vectors_ += static_cast<std::int64_t>(n[0] * n[1] * n[2]);
-    }
-  }
-
-  // The displacement is solved for in control cells, and so its vectors count cells.
-  static void invert_controls(inverse_control_grid& c, const detail::sample_geometry& geometry) {
-    for (int k = 0; k < 3; ++k) {
-      const double cells = geometry.drawn.to_control.linear[k][k];
-      c.tolerance[k] = static_cast<float>(std::max(cells * inverse_tolerance_voxels, inverse_tolerance_cells));
-      for (int i = 0; i < 3; ++i) {
-        c.from_control[i][k] = static_cast<float>(geometry.to_source.linear[i][k] / cells);
-        c.to_source[i][k] = i == k ? static_cast<float>(cells) : 0.0f;
-      }
-    }
   }
 
   chain_type operations_;

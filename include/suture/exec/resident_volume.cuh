@@ -37,7 +37,8 @@ public:
         ": rows overlap or run backwards");
     const std::int64_t row = across * static_cast<std::int64_t>(sizeof(T));
     const std::int64_t pitch = (row + 63) / 128 * 128 + 64;
-    const std::int64_t rows = (side_by_side ? 1 : source.channels) * n[0] * n[1];
+    const std::int64_t blocks = side_by_side ? 1 : source.channels;  // of rows
+    const std::int64_t rows = blocks * n[0] * n[1];
     bytes_ = static_cast<std::size_t>(pitch * rows);
     void* data = nullptr;
     check_cuda(cudaMalloc(&data, bytes_), "resident_volume");
@@ -46,7 +47,7 @@ public:
                     source.stride[2]};
     view_.channel_stride = side_by_side ? 1 : n[0] * view_.stride[0];
     try {
-      copy(source, static_cast<T*>(data), stream);
+      copy(source, blocks, static_cast<T*>(data), stream);
     } catch (...) {
       cudaFree(data);
       throw;
@@ -69,9 +70,8 @@ public:
 
 private:
   // A plane at a time, or all rows at once where planes and channels follow each other without a gap.
-  void copy(const suture::view<const T>& source, T* to, cudaStream_t stream) const {
+  void copy(const suture::view<const T>& source, std::int64_t blocks, T* to, cudaStream_t stream) const {
     const extent3& n = source.grid.extents;
-    const std::int64_t blocks = source.stride[2] == 1 ? source.channels : 1;  // of channels
     const bool dense = source.stride[0] == n[1] * source.stride[1] &&
                        (blocks == 1 || source.channel_stride == n[0] * source.stride[0]);
     const auto rows = [&](T* first, const T* from, std::int64_t count) {

@@ -106,8 +106,7 @@ requires(detail::is_fit<Fit>) std::size_t workspace_bytes(const Fit& how, const 
 template <class Fit, class Images, class Selection>
 void fit(const cuda& exec, const Fit& how, const Images& images, const Selection& selection,
          std::span<typename Fit::result> results) {
-  static_assert(detail::is_selection_v<Selection>,
-                "suture: what a fit looks at is everything{} or a selection with maps, such as inside(masks)");
+  detail::require_selection<Selection>();
   const auto views = detail::constant_views(images);
   using T = std::remove_const_t<detail::view_element_t<Images>>;
   how.check();

@@ -128,8 +128,7 @@ void fit_on_cpu(const cpu& exec, const fit_histogram<T>& how, std::span<const vi
 template <class Fit, class Images, class Selection>
 void fit(const cpu& exec, const Fit& how, const Images& images, const Selection& selection,
          std::span<typename Fit::result> results) {
-  static_assert(detail::is_selection_v<Selection>,
-                "suture: what a fit looks at is everything{} or a selection with maps, such as inside(masks)");
+  detail::require_selection<Selection>();
   const auto views = detail::constant_views(images);
   fit_on_cpu(exec, how, std::span(views), selection, results);
 }

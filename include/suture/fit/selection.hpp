@@ -62,9 +62,11 @@ struct plain_selection {
 };
 
 template <class Selection>
-inline constexpr bool is_selection_v = requires {
-  Selection::has_map;
-};
+constexpr void require_selection() {
+  static_assert(
+      requires { Selection::has_map; },
+      "suture: what a fit looks at is everything{} or a selection with maps, such as inside(masks)");
+}
 
 }  // namespace detail
 

@@ -3,8 +3,6 @@
 // suture.hpp: it needs nlohmann/json 3.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -45,8 +43,7 @@ inline constexpr bool recorded = random_operation<Op> || chosen_operation<Op>;
 // How many of them stand before operation I.
 template <std::size_t I, class... Ops>
 constexpr std::size_t recorded_before(const chain<Ops...>*) {
-  constexpr std::array<bool, sizeof...(Ops)> steps{recorded<Ops>...};
-  return static_cast<std::size_t>(std::count(steps.begin(), steps.begin() + I, true));
+  return count_before<I, recorded<Ops>...>;
 }
 
 template <class Chain, std::size_t... I>

@@ -18,9 +18,12 @@ inline geometry_step box_step(const grid& input, const voxel_box& box) {
   return result;
 }
 
-inline void check_patch(const extent3& size, const grid& input, const site& where) {
+inline void check_size(const extent3& size, const site& where) {
   for (int k = 0; k < 3; ++k)
     require(size[k] > 0, where, "patch ", size, " must be positive; sizes are (z, y, x), those of a tile (1, y, x)");
+}
+inline void check_patch(const extent3& size, const grid& input, const site& where) {
+  check_size(size, where);
   for (int k = 0; k < 3; ++k)
     require(size[k] <= input.extents[k], where, "patch ", size, " is larger than the volume ", input.extents,
             "; pad the volume first (pad_to, crop_or_pad)");

@@ -21,11 +21,10 @@ struct crop_from {
 
   voxel_box picked(const grid& input, const site& where) const {
     if (!may_leave) return crop{start, size}.picked(input, where);
-    for (int k = 0; k < 3; ++k) {
-      require(size[k] > 0, where, "patch ", size, " must be positive");
+    detail::check_size(size, where);
+    for (int k = 0; k < 3; ++k)
       require(start[k] >= -(std::int64_t{1} << 21) && start[k] <= (std::int64_t{1} << 21), where, "start ", start,
               " is more than 2097152 voxels away");
-    }
     return {start, size};
   }
   geometry_step step(const grid& input, const site& where) const {

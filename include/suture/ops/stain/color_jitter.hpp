@@ -164,19 +164,18 @@ struct random_color_jitter {
   }
 
   color_jitter draw(draws& random, const site& where) const {
-    const auto draw_from = [&](const interval& range, std::string_view what) {
+    const auto draw_factor = [&](const interval& range, std::string_view what) {
       detail::check_interval(range, what, where);
-      if (what == "hue")
-        require(range.low >= -.5f && range.high <= .5f, where, "hue ", range, " must be in [-0.5, 0.5]");
-      else
-        require(range.low >= 0, where, what, ' ', range, " must be 0 or above");
+      require(range.low >= 0, where, what, ' ', range, " must be 0 or above");
       return random.uniform(range.low, range.high);
     };
     color_jitter result{.pivot = pivot, .fitted = fitted, .white = white};
-    result.brightness = draw_from(brightness, "brightness");
-    result.contrast = draw_from(contrast, "contrast");
-    result.saturation = draw_from(saturation, "saturation");
-    result.hue = draw_from(hue, "hue");
+    result.brightness = draw_factor(brightness, "brightness");
+    result.contrast = draw_factor(contrast, "contrast");
+    result.saturation = draw_factor(saturation, "saturation");
+    detail::check_interval(hue, "hue", where);
+    require(hue.low >= -.5f && hue.high <= .5f, where, "hue ", hue, " must be in [-0.5, 0.5]");
+    result.hue = random.uniform(hue.low, hue.high);
     for (std::int64_t left = 4; left > 1; --left) {  // the slots are taken whether or not the order is used
       const std::int64_t pick = random.integer(left);
       if (random_order) std::swap(result.order[pick], result.order[left - 1]);
