@@ -2,6 +2,10 @@
 // Everything, CUDA included.
 #pragma once
 
+#if !defined(__CUDACC__)
+#error "suture: suture.cuh is for nvcc; a C++ compiler takes suture/suture.hpp"
+#endif
+
 #include "exec/cuda.cuh"
 #include "exec/resident_volume.cuh"
 #include "fit/colour_moments.cuh"

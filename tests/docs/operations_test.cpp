@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <span>
 #include <suture/suture.hpp>
 
 namespace {
@@ -76,6 +77,48 @@ struct random_lost_voxels {
   }
 };
 // [/voxel]
+
+// [colour]
+// Light of another temperature: red times 1 + warmth, blue times 1 - warmth. Errors: a warmth outside (-1, 1).
+struct warm_light {
+  float warmth = 0;
+
+  static constexpr std::string_view name = "warm_light";
+  static constexpr auto fields = suture::named("warmth", &warm_light::warmth);
+
+  struct functor {
+    float red, blue;
+    SUTURE_FN suture::rgb operator()(const suture::rgb& x) const {
+      return {{suture::fma(x.c[0], red, 0.0f), x.c[1], suture::fma(x.c[2], blue, 0.0f)}};
+    }
+  };
+
+  functor prepare(const suture::site& where) const {
+    suture::require(warmth > -1 && warmth < 1, where, "warmth ", warmth, " is not in (-1, 1)");
+    return {1 + warmth, 1 - warmth};
+  }
+};
+// [/colour]
+
+// [given]
+// y = x gains[i] for sample i of the batch: what is known of each scanner. Errors: fewer gains than samples.
+struct scanner_gain {
+  std::span<const float> gains;
+
+  static constexpr std::string_view name = "scanner_gain";
+
+  struct functor {
+    float gain;
+    SUTURE_FN float operator()(float x) const { return suture::fma(x, gain, 0.0f); }
+  };
+
+  functor prepare(const suture::site& where) const {
+    const auto sample = static_cast<std::size_t>(where.sample);
+    suture::require(sample < gains.size(), where, "there are ", gains.size(), " gains only");
+    return {gains[sample]};
+  }
+};
+// [/given]
 
 // [geometry]
 // Every n-th slice along z, the first one kept: a thick-slice reading of a thin-slice scan.
@@ -241,6 +284,39 @@ TEST(WritingAnOperation, PerVoxel) {
   EXPECT_GT(lost, 0u);
   EXPECT_LT(lost, x.size() * 6 / 10);
   EXPECT_EQ(lost_voxels::name, "lost_voxels");
+}
+
+TEST(WritingAnOperation, Colour) {
+  const suture::grid g{.extents = {1, 2, 3}};
+  const std::vector<float> tile{10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120, 130, 140, 150, 160, 170, 180};
+  const auto plan = suture::plan(warm_light{.warmth = .25f} | suture::rescale{.slope = 2}, g, {});
+  std::vector<float> y(tile.size());
+  suture::run(suture::cpu{}, plan,
+              suture::image(suture::channels_last(tile.data(), g, 3), suture::channels_last(y.data(), g, 3)));
+  for (std::size_t i = 0; i < tile.size(); ++i) {
+    const float factor = i % 3 == 0 ? 1.25f : i % 3 == 1 ? 1 : .75f;
+    EXPECT_EQ(y[i], 2 * factor * tile[i]);
+  }
+  EXPECT_THROW(suture::plan(warm_light{.warmth = 1}, g, {}), suture::error);
+}
+
+TEST(WritingAnOperation, GivenForEachSample) {
+  const std::vector<float> gains{2, .5f}, x = ramp();
+  const std::vector in(2, suture::contiguous(x.data(), scan));
+  const auto plan = suture::plan(scanner_gain{gains}, in);
+  std::vector<float> y(2 * x.size());
+  suture::run(suture::cpu{}, plan, suture::image(in, suture::batch_views(y.data(), plan.output_grids())));
+  for (std::size_t i = 0; i < y.size(); ++i) EXPECT_EQ(y[i], gains[i / x.size()] * x[i % x.size()]);
+  EXPECT_THROW(suture::plan(scanner_gain{gains}, std::vector(3, in[0])), suture::error);
+}
+
+TEST(WritingAnOperation, TwoOfOnesOwnSideBySide) {
+  // [own_first]
+  using suture::operator|;  // in the namespace of your operations, or where a chain is made
+  const auto recipe = log_compress{} | standardize_patch{} | suture::cast<suture::half>{};
+  // [/own_first]
+  const auto plan = suture::plan(recipe, scan, {});
+  EXPECT_EQ(plan.stages(), 3);
 }
 
 TEST(WritingAnOperation, Geometry) {

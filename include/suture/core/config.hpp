@@ -56,6 +56,16 @@
 #define SUTURE_EITHER
 #endif
 
+// Between these two nvcc refuses a call in device code of what is compiled for the host alone, as of a functor without
+// SUTURE_FN. It would only warn, and the kernel would write anything.
+#if defined(__NVCC__)
+#define SUTURE_REFUSE_HOST_CALLS _Pragma("nv_diagnostic push") _Pragma("nv_diag_error 20011")
+#define SUTURE_ALLOW_HOST_CALLS _Pragma("nv_diagnostic pop")
+#else
+#define SUTURE_REFUSE_HOST_CALLS
+#define SUTURE_ALLOW_HOST_CALLS
+#endif
+
 // Full unrolling of short loops with a compile-time count, where it keeps small arrays in registers.
 #if defined(__CUDA_ARCH__)
 #define SUTURE_UNROLL _Pragma("unroll")
@@ -101,7 +111,19 @@
 #error "suture: needs C++20; compile this file with -std=c++20"
 #endif
 
+#if defined(min) || defined(max)
+#error "suture: min or max is a macro; #undef it before this header (Windows: define NOMINMAX)"
+#endif
+
 // Same bits everywhere needs IEEE arithmetic: no reassociation, no flush to zero, no approximate division.
 #if defined(__FAST_MATH__) || defined(__USE_FAST_MATH__) || (defined(__CUDACC__) && defined(__CUDA_FTZ) && __CUDA_FTZ)
 #error "suture: -ffast-math / --use_fast_math changes results; compile this file without it"
+#endif
+// Parts of it, as of -ffast-math -fno-finite-math-only; clang tells only of the first.
+#if (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__) || defined(__ASSOCIATIVE_MATH__) || \
+    defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__)
+#error "suture: -ffinite-math-only, -fassociative-math, -freciprocal-math and -fno-signed-zeros change results"
+#endif
+#if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0 && __FLT_EVAL_METHOD__ != 16
+#error "suture: floats are computed in another precision; compile this file without -mfpmath=387"
 #endif

@@ -10,6 +10,10 @@
 
 #include "config.hpp"
 
+#if !defined(__cpp_exceptions) && !defined(__CUDACC__)
+#error "suture: errors are exceptions; compile this file without -fno-exceptions"
+#endif
+
 namespace suture {
 
 // Thrown before anything is launched. what() reads "suture: OPERATION: sample N: MESSAGE", where the samples of a plan

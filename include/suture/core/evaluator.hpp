@@ -11,6 +11,7 @@
 #include "column.hpp"
 #include "stage.hpp"
 
+SUTURE_REFUSE_HOST_CALLS
 namespace suture {
 
 namespace detail {
@@ -432,3 +433,4 @@ private:
 };
 
 }  // namespace suture
+SUTURE_ALLOW_HOST_CALLS

@@ -9,6 +9,7 @@
 #include "numeric.hpp"
 #include "steps.hpp"
 
+SUTURE_REFUSE_HOST_CALLS
 namespace suture {
 
 // Two names of one stored type, such as half and __half.
@@ -157,12 +158,30 @@ auto prepared(const D& op, const grid& g, const site& where) {
   }
 }
 
+// Whether what a functor makes of a float, or of a colour where it has no form for one channel, can be passed on or
+// stored.
+template <class F>
+constexpr bool gives_value() {
+  if constexpr (applies<F, float>)
+    return is_storage_v<decltype(call(std::declval<const F&>(), 0.0f, std::declval<const voxel&>()))>;
+  else if constexpr (applies<F, rgb>)
+    return requires(decltype(call(std::declval<const F&>(), rgb{}, std::declval<const voxel&>())) v) {
+      requires is_storage_v<std::remove_cvref_t<decltype(v.c[0])>>;
+    };
+  else
+    return true;
+}
+
 template <class Op>
 struct functor {
   using plain =
       decltype(prepared(std::declval<const drawn_t<Op>&>(), std::declval<const grid&>(), std::declval<const site&>()));
   static_assert(std::is_trivially_copyable_v<plain>,
                 "suture: the functor of a value operation must be trivially copyable, it travels to the device");
+  static_assert(applies<plain, float> || applies<plain, rgb> || filter_functor<plain> || statistic_functor<plain>,
+                "suture: what prepare() returns is no functor: it needs operator()(float or rgb[, voxel]) const for "
+                "values, and active(channel) const beside what makes it a filter or an operation on patch statistics");
+  static_assert(gives_value<plain>(), "suture: a value operation makes a float of a float, or rgb of rgb");
   using type = std::conditional_t<random_operation<Op>, switched<plain>, plain>;
 };
 
@@ -358,3 +377,4 @@ template <class... Ops>
 struct pipeline<const chain<Ops...>> : pipeline<chain<Ops...>> {};
 
 }  // namespace suture
+SUTURE_ALLOW_HOST_CALLS

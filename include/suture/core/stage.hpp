@@ -7,6 +7,7 @@
 #include "../math/fourier.hpp"
 #include "item.hpp"
 
+SUTURE_REFUSE_HOST_CALLS
 namespace suture {
 
 template <class T>
@@ -515,3 +516,4 @@ SUTURE_FN auto stage_value(const item<Pipeline>& sample, const staged_tensor& t,
 
 }  // namespace detail
 }  // namespace suture
+SUTURE_ALLOW_HOST_CALLS
