@@ -285,6 +285,29 @@ TEST(apply, asks_for_results_for_every_sample) {
   static_assert(std::is_same_v<decltype(histogram_match{std::span(l)}), histogram_match<3>>);
 }
 
+// So is a number of channels that is not the image's, when the image is bound: the results would be read as others'.
+TEST(apply, asks_for_results_of_the_channels_of_the_image) {
+  const samples s;  // two, of two channels
+  const auto says = [&](const auto& operation, const std::string& text) { EXPECT_SAYS(run_on(s, operation), text); };
+  const std::vector<moments> m(6);
+  const std::vector<intensity_range> r(6);
+  const std::vector<landmark_map<3>> l(6);
+  const auto four = [](const auto& results) { return std::span(results).first(4); };
+  const std::string missing =
+      "sample 0: 4 fitted results given, one for each of the 2 channels: say channels = 2, or give one per sample";
+  says(z_score{.fitted = four(m)}, "suture: z_score: " + missing);
+  says(percentile_scale{.fitted = four(r)}, "percentile_scale: " + missing);
+  says(min_max_scale{.fitted = four(r)}, "min_max_scale: " + missing);
+  says(limit_to_range{.fitted = four(r)}, "limit_to_range: " + missing);
+  says(histogram_match{four(l)}, "histogram_match: " + missing);
+  const std::string others = "sample 0: the image has 2 channels, fitted results are for 3";
+  says(z_score{.fitted = m, .channels = 3}, "suture: z_score: " + others);
+  says(percentile_scale{.fitted = r, .channels = 3}, "percentile_scale: " + others);
+  says(min_max_scale{.fitted = r, .channels = 3}, "min_max_scale: " + others);
+  says(identity{} | limit_to_range{.fitted = r, .channels = 3}, "limit_to_range: " + others);
+  says(histogram_match{l, 3}, "histogram_match: " + others);
+}
+
 TEST(apply, refuses_bad_parameters) {
   const samples s;
   const intensity_range r{};

@@ -109,9 +109,12 @@ TEST(plan, spacing_that_is_not_positive_or_not_a_number) {
 TEST(plan, direction_that_is_singular_or_not_orthonormal) {
   grid g = grid_of(4, 4, 4);
   g.direction = {{{1, 0, 0}, {0, 1, 0}, {0, 0, 0}}};
-  expect_parts(error_of([&] { plan(flip{}, std::vector<grid>{g}); }), {"sample 0", "orthonormal"});
+  expect_parts(error_of([&] { plan(flip{}, std::vector<grid>{g}); }),
+               {"sample 0", "orthonormal", "column 2 has length 0"});
   g.direction = {{{1, 0.2, 0}, {0, 1, 0}, {0, 0, 1}}};
-  expect_parts(error_of([&] { plan(flip{}, std::vector<grid>{g}); }), {"orthonormal", "0.2"});
+  expect_parts(error_of([&] { plan(flip{}, std::vector<grid>{g}); }), {"columns 0 and 1", "0.2"});
+  g.direction = {{{1, 0, 0}, {0, .6, .8}, {0, .8, .6}}};
+  expect_parts(error_of([&] { plan(flip{}, std::vector<grid>{g}); }), {"orthonormal", "columns 1 and 2", "0.96"});
 }
 
 TEST(plan, wrong_count_of_sample_ids) {

@@ -86,8 +86,12 @@ SUTURE_APART inline void check_apart(const grid& g, const site& where) {
     for (int j = 0; j < 3; ++j) {
       double dot = 0;
       for (int k = 0; k < 3; ++k) dot = fma(g.direction[k][i], g.direction[k][j], dot);
-      require(std::abs(dot - (i == j ? 1 : 0)) < 1e-3, where, "direction is not orthonormal: columns ", i, " and ", j,
-              " have inner product ", dot);
+      if (i == j)
+        require(std::abs(dot - 1) < 1e-3, where, "direction is not orthonormal: column ", i, " has length ",
+                std::sqrt(dot));
+      else
+        require(std::abs(dot) < 1e-3, where, "direction is not orthonormal: columns ", i, " and ", j,
+                " have inner product ", dot);
     }
 }
 

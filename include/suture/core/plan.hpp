@@ -156,7 +156,22 @@ public:
   // `check_fitted(site)` look at it.
   void check_fitted() const { check_fitted(std::index_sequence_for<Ops...>{}); }
 
+  // Operations that have `check_image(channels, samples, site)` look at how many channels an image bound for sample i
+  // has.
+  void check_image(std::int64_t channels, std::size_t i) const {
+    check_image(channels, i, std::index_sequence_for<Ops...>{});
+  }
+
 private:
+  template <std::size_t... I>
+  void check_image([[maybe_unused]] std::int64_t channels, [[maybe_unused]] std::size_t i,
+                   std::index_sequence<I...>) const {
+    const auto one = [&]<class Op>(const Op& op) {
+      if constexpr (requires { op.check_image(channels, size(), site_of<Op>(i)); })
+        op.check_image(channels, size(), site_of<Op>(i));
+    };
+    (one(get<I>(operations_.operations)), ...);
+  }
   template <std::size_t... I>
   void check_fitted(std::index_sequence<I...>) const {
     const auto one = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {

@@ -196,6 +196,7 @@ void check_binding(const Plan& plan, const Binding& b) {
       check_channels(static_cast<const typename Plan::pipeline_type::taps*>(nullptr), in.channels, where);
       check_channels(static_cast<const typename Plan::pipeline_type::outputs*>(nullptr), in.channels, where);
       check_channels(static_cast<const typename Plan::pipeline_type::later*>(nullptr), in.channels, where);
+      plan.check_image(in.channels, i);
     }
     require(same_geometry(in.grid, plan.source_grid(i)), where, "geometry differs from the planned one: extents ",
             in.grid.extents, " spacing ", in.grid.spacing, " origin ", in.grid.origin, ", planned extents ",

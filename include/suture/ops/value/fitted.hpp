@@ -56,4 +56,18 @@ void check_channel_results(std::span<const Result> fitted, std::int32_t channels
           channels, " per sample");
 }
 
+// Whether an image has the channels that the results are of: a mistake here would be read as values. How many channels
+// there are is known when an image is bound.
+template <class Result>
+void check_channels_of_image(std::span<const Result> fitted, std::int32_t channels, std::int64_t image_channels,
+                             std::size_t samples, const site& where) {
+  if (channels > 1)
+    require(image_channels == channels, where, "the image has ", image_channels, " channels, fitted results are for ",
+            channels);
+  else if (image_channels > 1)
+    require(fitted.size() != samples * static_cast<std::size_t>(image_channels), where, fitted.size(),
+            " fitted results given, one for each of the ", image_channels, " channels: say channels = ", image_channels,
+            ", or give one per sample (a pooled fit)");
+}
+
 }  // namespace suture::detail

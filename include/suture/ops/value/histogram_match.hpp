@@ -12,7 +12,8 @@ namespace suture {
 // The piecewise linear map that fit_landmarks left for the sample and channel: its percentiles go to their targets,
 // straight lines between them, and the first and last line on beyond. `fitted` and `channels` as for z_score; N as in
 // the fit. An empty fit leaves values as they are. NaN stays NaN.
-// Errors: no results for a sample, channels below 1. Source: Nyul and Udupa 1999, TorchIO HistogramStandardization.
+// Errors: no results for a sample, channels below 1 or not those of the image. Source: Nyul and Udupa 1999, TorchIO
+// HistogramStandardization.
 template <int N>
 struct histogram_match {
   std::span<const landmark_map<N>> fitted;
@@ -35,6 +36,9 @@ struct histogram_match {
   functor prepare(const site& where) const {
     detail::check_channel_results(fitted, channels, where);
     return {fitted.data(), channels};
+  }
+  void check_image(std::int64_t image_channels, std::size_t samples, const site& where) const {
+    detail::check_channels_of_image(fitted, channels, image_channels, samples, where);
   }
 };
 

@@ -13,7 +13,8 @@ namespace suture {
 // Right of the geometry, with what fit_range left of the source, it keeps a cubic interpolation from overshooting: no
 // voxel of the output lies outside minimum and maximum of its source. Where value operations stand left of the
 // geometry, the range is that of what they make. An empty fit limits nothing. NaN becomes low.
-// Errors: no results for a sample, channels below 1. Source: scikit-image resize (clip), nnU-Net.
+// Errors: no results for a sample, channels below 1 or not those of the image. Source: scikit-image resize (clip),
+// nnU-Net.
 struct limit_to_range {
   std::span<const intensity_range> fitted;
   std::int32_t channels = 1;
@@ -35,6 +36,9 @@ struct limit_to_range {
   functor prepare(const site& where) const {
     detail::check_channel_results(fitted, channels, where);
     return {fitted.data(), channels};
+  }
+  void check_image(std::int64_t image_channels, std::size_t samples, const site& where) const {
+    detail::check_channels_of_image(fitted, channels, image_channels, samples, where);
   }
 };
 

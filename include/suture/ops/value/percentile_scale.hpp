@@ -39,8 +39,8 @@ inline range_functor make_range_functor(std::span<const intensity_range> fitted,
 // y = (x - low) / (high - low) (b_max - b_min) + b_min by what fit_range left for the sample and channel, clipped to
 // [b_min, b_max] unless told otherwise. `fitted` and `channels` as for z_score. A constant sample becomes b_min; an
 // empty fit stands for [0, 1]. NaN becomes b_min, unclipped it stays NaN.
-// Errors: no results for a sample, channels below 1, b_min not below b_max, a number that is not finite.
-// Source: MONAI ScaleIntensityRangePercentiles.
+// Errors: no results for a sample, channels below 1 or not those of the image, b_min not below b_max, a number that is
+// not finite. Source: MONAI ScaleIntensityRangePercentiles.
 struct percentile_scale {
   std::span<const intensity_range> fitted;
   std::int32_t channels = 1;
@@ -52,6 +52,9 @@ struct percentile_scale {
 
   detail::range_functor prepare(const site& where) const {
     return detail::make_range_functor(fitted, channels, b_min, b_max, clip, where);
+  }
+  void check_image(std::int64_t image_channels, std::size_t samples, const site& where) const {
+    detail::check_channels_of_image(fitted, channels, image_channels, samples, where);
   }
 };
 
@@ -68,6 +71,9 @@ struct min_max_scale {
 
   detail::range_functor prepare(const site& where) const {
     return detail::make_range_functor(fitted, channels, b_min, b_max, true, where);
+  }
+  void check_image(std::int64_t image_channels, std::size_t samples, const site& where) const {
+    detail::check_channels_of_image(fitted, channels, image_channels, samples, where);
   }
 };
 

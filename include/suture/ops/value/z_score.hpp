@@ -27,8 +27,8 @@ SUTURE_FN const Result& fitted_at(const Result* fitted, std::int32_t channels, c
 // where `nonzero`, voxels of value 0 stay 0. Whichever executor runs, `fitted` lies in its memory: one result per
 // sample of the batch and channel, channel fastest, or with channels = 1 one per sample (a pooled fit). It is read when
 // the pipeline runs, so the fit may be queued ahead on the same stream. An empty fit leaves values as they are. NaN
-// stays NaN. Errors: no results for a sample, channels below 1. Source: nnU-Net ZScoreNormalization, MONAI
-// NormalizeIntensity.
+// stays NaN. Errors: no results for a sample, channels below 1 or not those of the image. Source: nnU-Net
+// ZScoreNormalization, MONAI NormalizeIntensity.
 struct z_score {
   std::span<const moments> fitted;
   std::int32_t channels = 1;
@@ -56,6 +56,9 @@ struct z_score {
   functor prepare(const site& where) const {
     detail::check_channel_results(fitted, channels, where);
     return {fitted.data(), channels, nonzero};
+  }
+  void check_image(std::int64_t image_channels, std::size_t samples, const site& where) const {
+    detail::check_channels_of_image(fitted, channels, image_channels, samples, where);
   }
 };
 
