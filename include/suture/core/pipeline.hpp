@@ -165,9 +165,8 @@ constexpr bool gives_value() {
   if constexpr (applies<F, float>)
     return is_storage_v<decltype(call(std::declval<const F&>(), 0.0f, std::declval<const voxel&>()))>;
   else if constexpr (applies<F, rgb>)
-    return requires(decltype(call(std::declval<const F&>(), rgb{}, std::declval<const voxel&>())) v) {
-      requires is_storage_v<std::remove_cvref_t<decltype(v.c[0])>>;
-    };
+    return is_storage_v<
+        typename channel_of<decltype(call(std::declval<const F&>(), rgb{}, std::declval<const voxel&>()))>::type>;
   else
     return true;
 }
