@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samples whose planes stay planes, which the CUDA executor walks in a way of its own: the bits of the CPU, whatever
-// the step between planes, the border, the interpolation of labels, the channels and the size.
+// the step between planes, the border, the interpolation of labels, the channels, where they lie, and the size.
 #include <gtest/gtest.h>
 #include <suture/ops/label/one_hot.hpp>
 #include <suture/sample/majority.hpp>
@@ -16,10 +16,22 @@ using namespace suture;
 
 constexpr std::int64_t channels = 2;
 
+// How the voxels of a source lie in memory: one channel behind the other, side by side, or so with x from high to low.
+enum class layout { planar, side_by_side, side_by_side_backwards };
+template <class T>
+view<const T> source_view(const T* data, const grid& g, layout how) {
+  if (how == layout::planar) return contiguous(data, g, channels);
+  auto v = channels_last(data, g, channels);
+  if (how == layout::side_by_side) return v;
+  v.data += (g.extents[2] - 1) * v.stride[2];
+  v.stride[2] = -v.stride[2];
+  return v;
+}
+
 // Two channels of an image and of a label map through a pipeline, as bytes.
 template <class Executor, class Out, class Pipeline, class... Conversion>
 std::pair<std::vector<std::byte>, std::vector<std::uint8_t>> through(const Pipeline& pipeline, const grid& g,
-                                                                     bool keep_planes) {
+                                                                     bool keep_planes, layout how) {
   const auto n = static_cast<std::size_t>(channels * g.voxels());
   std::vector<std::int16_t> values(n);
   std::vector<std::uint8_t> classes(n);
@@ -36,9 +48,9 @@ std::pair<std::vector<std::byte>, std::vector<std::uint8_t>> through(const Pipel
   typename Executor::template buffer<std::uint8_t> seg(classes);
   typename Executor::template buffer<Out> out(std::vector<Out>(m, Out{}));
   typename Executor::template buffer<std::uint8_t> seg_out(std::vector<std::uint8_t>(m, 0xab));
-  const auto source = contiguous<const std::int16_t>(in.data(), g, channels);
+  const auto source = source_view<std::int16_t>(in.data(), g, how);
   const auto target = contiguous(out.data(), to, channels);
-  const auto source_labels = contiguous<const std::uint8_t>(seg.data(), g, channels);
+  const auto source_labels = source_view<std::uint8_t>(seg.data(), g, how);
   const auto target_labels = contiguous(seg_out.data(), to, channels);
   Executor::run(planned, image(source, target), labels(source_labels, target_labels));
   const std::vector<Out> made = out.values();
@@ -48,9 +60,10 @@ std::pair<std::vector<std::byte>, std::vector<std::uint8_t>> through(const Pipel
 }
 
 template <class Out = suture::half, class Pipeline>
-void expect_the_bits_of_the_cpu(const Pipeline& pipeline, const grid& g, bool keep_planes = true) {
-  const auto device = through<support::device_executor, Out>(pipeline, g, keep_planes);
-  const auto host = through<support::host_executor, Out>(pipeline, g, keep_planes);
+void expect_the_bits_of_the_cpu(const Pipeline& pipeline, const grid& g, bool keep_planes = true,
+                                layout how = layout::planar) {
+  const auto device = through<support::device_executor, Out>(pipeline, g, keep_planes, how);
+  const auto host = through<support::host_executor, Out>(pipeline, g, keep_planes, how);
   EXPECT_TRUE(device.first == host.first) << "image";
   EXPECT_TRUE(device.second == host.second) << "labels";
 }
@@ -74,6 +87,11 @@ void walk_every_way(const Sampling& rule) {
   expect_the_bits_of_the_cpu(
       before | random_affine{.scale = {1.3f, 1.3f}, .translate = {value_range{9.3f, 9.3f}, 4, 4}} | rule | after, g);
   expect_the_bits_of_the_cpu(before | crop_or_pad{.size = {40, 30, 20}} | rule | after, g);
+  for (const layout how : {layout::side_by_side, layout::side_by_side_backwards}) {
+    SCOPED_TRACE(testing::Message() << "layout " << static_cast<int>(how));
+    expect_the_bits_of_the_cpu(before | resample{.spacing_mm = {.7, .8, 1.3}} | rule | after, g, true, how);
+    expect_the_bits_of_the_cpu(before | crop_or_pad{.size = {40, 30, 20}} | rule | after, g, true, how);
+  }
 }
 
 TEST(plane_column, constant_border_nearest_labels) {

@@ -102,7 +102,8 @@ public:
       const auto along = [&](int axis, std::int32_t i) {
         return product(i, static_cast<tap_offset<Border>>(s.stride[axis]));
       };
-      return tap(reinterpret_cast<const T*>(rows_.first)[along(0, iz) + along(1, iy[b] - y) + along(2, ix[j] - x)]);
+      // From rows_.first on, which counts neighbours along x as side by side.
+      return tap(reinterpret_cast<const T*>(rows_.first)[along(0, iz) + along(1, iy[b] - y) + along(2, ix[j]) - x]);
     });
   }
 
