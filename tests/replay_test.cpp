@@ -341,6 +341,17 @@ TEST(Replay, ErrorsNameOperationSampleAndValue) {
   EXPECT_SAYS(plan_from_json(pipeline, other), "plan_from_json: sample 0: id \"7\" is not an integer");
 }
 
+// Deeper than the stack would hold if it were written out.
+TEST(Replay, RefusesWhatIsNestedWithoutEnd) {
+  const auto pipeline = random_crop{.size = {4, 4, 4}} | random_gamma{};
+  constexpr std::size_t levels = 300'000;
+  json j = to_json(plan(pipeline, scans, drawn_by));
+  j["seed"] = json::parse(std::string(levels, '[') + std::string(levels, ']'));
+  EXPECT_SAYS(plan_from_json(pipeline, j), "seed [...] is not an integer");
+  j["seed"].swap(j["samples"][1]["id"]);
+  EXPECT_SAYS(plan_from_json(pipeline, j), "sample 1: id [...] is not an integer");
+}
+
 TEST(Replay, WantsTheViewsItWasPlannedFor) {
   const auto pipeline = random_gamma{};
   json j = to_json(plan(pipeline, scans, drawn_by));

@@ -23,8 +23,18 @@ using json = nlohmann::ordered_json;
 
 inline constexpr std::string_view not_drawn = "not drawn";
 
-// A value in a message.
+// Whether lists and objects of j lie more than so many levels in one another.
+inline bool nests_deeper(const json& j, int levels) {
+  if (!j.is_structured()) return false;
+  if (levels == 0) return true;
+  for (const json& each : j)
+    if (nests_deeper(each, levels - 1)) return true;
+  return false;
+}
+
+// A value in a message. Writing JSON takes the stack by its depth, which is the file's.
 inline std::string shown(const json& j) {
+  if (nests_deeper(j, 16)) return j.is_array() ? "[...]" : "{...}";
   const std::string text = j.dump(-1, ' ', false, json::error_handler_t::replace);
   return text.size() <= 80 ? text : text.substr(0, 77) + "...";
 }
