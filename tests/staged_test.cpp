@@ -119,6 +119,18 @@ TEST(filters, a_blur_of_sigma_zero_changes_nothing) {
   EXPECT_EQ(result(random_gaussian_blur{.channel_probability = 0}, p), same);
 }
 
+// The square of such a sigma is no float.
+TEST(filters, a_blur_of_a_tiny_sigma_changes_nothing) {
+  const patch p = random_patch({5, 6, 7}, 2);
+  const std::vector<float> same(p.v.begin(), p.v.end());
+  for (const double sigma : {1e-3, 1e-18, 1e-20, 1e-30, 1e-45})
+    for (const blur_kernel kernel : {blur_kernel::scipy, blur_kernel::nnunet, blur_kernel::monai}) {
+      SCOPED_TRACE(testing::Message() << "sigma " << sigma << ", kernel " << static_cast<int>(kernel));
+      EXPECT_EQ(result(gaussian_blur{.sigma = sigma, .kernel = kernel}, p), same);
+      EXPECT_EQ(result(sharpen{.sigma = sigma, .kernel = kernel}, p), same);
+    }
+}
+
 TEST(filters, channels_are_blurred_or_not_each_by_itself) {
   const patch p = random_patch({6, 9, 12}, 3);
   const std::vector<float> before(p.v.begin(), p.v.end());

@@ -116,6 +116,8 @@ inline void set_sigmas(blur_filter& f, blur_kernel kernel, const float (&sigmas)
   float sigma[count];
   std::int32_t radius[count], furthest = 0;
   std::memcpy(sigma, sigmas, sizeof sigma);
+  // All that are so small give the same weights; the squares of smaller ones would leave the range of a float.
+  for (float& s : sigma) s = s > 0 && s < 1e-18f ? 1e-18f : s;
   const auto most = static_cast<float>(std::min(1e9 / reach.factor, double{FLT_MAX}));  // its reach fits an integer
   for (int i = 0; i < count; ++i) furthest |= sigma[i] >= 0 && sigma[i] <= most ? 0 : largest_radius + 1;
   if (furthest == 0)
