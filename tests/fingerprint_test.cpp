@@ -139,6 +139,8 @@ TEST(fingerprint_file, refuses_what_is_no_fingerprint) {
   refused([](report& r) { r["cases"][1] = r["cases"][0]; });
   refused([](report& r) { r["spacings"][0][2] = -1; });
   refused([](report& r) { r["shapes_after_crop"][0].push_back(4); });
+  refused([](report& r) { r["shapes_after_crop"][0][1] = 2.5; });
+  refused([](report& r) { r["shapes_after_crop"][0][1] = 1e46; });
   refused([](report& r) { r["foreground_counts_per_channel"]["0"]["counts"][0] = -3; });
   refused([](report& r) { r["foreground_counts_per_channel"]["0"]["counts"][0] = 1.5; });
   refused([](report& r) { r["foreground_counts_per_channel"]["0"]["values"][0] = 1e30; });

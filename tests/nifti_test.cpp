@@ -306,7 +306,12 @@ TEST_F(nifti_read, values_that_are_no_image_or_no_label) {
   file.put<std::int16_t>(70, 16);
   file.put<std::int16_t>(72, 32);
   file.append<float>({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, std::numeric_limits<float>::quiet_NaN(), 11});
-  EXPECT_SAYS(read_image(write("nan.nii", file.bytes)), "(1, 1, 1) is not finite");
+  EXPECT_SAYS(read_image(write("nan.nii", file.bytes)), "(1, 1, 1) is not finite: nan");
+  raw_nifti large = file;
+  large.put<float>(352 + 40, 3e38f);
+  EXPECT_EQ(as<float>(read_image(write("large.nii", large.bytes))).voxels[10], 3e38f);
+  large.put<float>(112, 2);  // scl_slope
+  EXPECT_SAYS(read_image(write("large.nii", large.bytes)), "(1, 1, 1) is beyond the range of a float: 6e+38");
   file.put<float>(352 + 40, 0.5f);
   EXPECT_SAYS(read_labels(write("half.nii", file.bytes)), "label 0.5");
   file.put<float>(352 + 40, 256);

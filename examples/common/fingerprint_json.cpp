@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <type_traits>
 
 #include "whole_file.hpp"
 
@@ -24,6 +25,8 @@ report triple(const vec3<T>& v) {
 template <class T>
 vec3<T> triple_from(const report& document) {
   require(document.size() == 3, here, "a triple has ", document.size(), " numbers");
+  if constexpr (std::is_integral_v<T>)
+    for (const report& each : document) require(each.is_number_integer(), here, "a triple of whole numbers has others");
   return {document.at(0).get<T>(), document.at(1).get<T>(), document.at(2).get<T>()};
 }
 
@@ -82,7 +85,7 @@ cohort_fingerprint fingerprint_from_json(const report& document) {
       for (std::size_t i = 0; i < values.size(); ++i) {
         const double value = values[i].get<double>();
         require(static_cast<double>(static_cast<float>(value)) == value, here, "value ", value, " is not a float");
-        require(times[i].is_number_unsigned(), here, "count ", times[i].dump(), " is not a whole number");
+        require(times[i].is_number_unsigned(), here, "count ", i, " is not a whole number");
         entries.push_back({static_cast<float>(value), times[i].get<std::uint64_t>()});
       }
       counts.emplace_back(std::move(entries));

@@ -318,12 +318,15 @@ void write_file(const std::filesystem::path& path, const volume<T>& image, int d
 image_volume read_image(const std::filesystem::path& path) {
   const raw_file raw = read_raw(path);
   bool whole = true;
+  double bad = 0;
   const std::size_t stopped = each_value(raw, [&](double value) {
     whole = whole && fits<std::int16_t>(value);
-    return std::isfinite(value);
+    bad = value;
+    return std::abs(value) <= double{std::numeric_limits<float>::max()};
   });
   if (stopped < static_cast<std::size_t>(raw.grid.voxels()))
-    refuse(path, "voxel ", position(raw.grid, stopped), " is not finite");
+    refuse(path, "voxel ", position(raw.grid, stopped),
+           std::isfinite(bad) ? " is beyond the range of a float: " : " is not finite: ", bad);
   if (whole) return converted<std::int16_t>(raw);
   return converted<float>(raw);
 }

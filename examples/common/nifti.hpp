@@ -13,7 +13,7 @@ namespace suture::examples {
 // Any integer or real voxel type, either byte order, scl_slope and scl_inter applied. int16 if every value fits, else
 // float. Throws suture::error naming the file and the reason: missing or unreadable file, wrong magic, extents that are
 // not positive, more than one time point, an unsupported voxel type, directions that are not orthonormal, truncated or
-// damaged voxels, voxels that are not finite. Memory in use never exceeds what the file really holds.
+// damaged voxels, voxels that no finite float holds. Memory in use never exceeds what the file really holds.
 image_volume read_image(const std::filesystem::path& path);
 
 // As read_image, for label maps: every voxel must be a whole number in 0..255.

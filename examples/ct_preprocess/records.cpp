@@ -70,7 +70,7 @@ std::optional<report> find_record(const fs::path& folder, const fs::path& record
     if (content.at("key") != key) return {};
     if (content.contains("files"))
       for (const auto& [name, bytes] : content.at("files").items())
-        if (fs::file_size(folder / name) != bytes.get<std::uint64_t>()) return {};
+        if (bytes != fs::file_size(folder / name)) return {};
     return content;
   } catch (const std::exception&) {  // damaged, or files that are gone: as if there were none
     return {};
