@@ -15,8 +15,19 @@ namespace suture::detail {
 // would wait for work. What is, in bricks of as many voxels as those have where a row is of so many.
 inline constexpr std::int32_t brick_depth = 32, least_brick_depth = 8, brick_rows = 8, typical_row = 192;
 
+// In what order a strip keeps the offsets of its lanes, for the registers they are read to. It is part of the type:
+// files of one program that are compiled for different processors then share no function of a strip, and none finds
+// lanes that another has placed.
+#if defined(__AVX512F__) && !defined(__CUDACC__)
+inline constexpr int lane_order = 16;
+#elif defined(__AVX2__) && !defined(__CUDACC__)
+inline constexpr int lane_order = 8;
+#else
+inline constexpr int lane_order = 1;
+#endif
+
 // Lanes past the end of the row repeat its last voxel.
-template <class Pipeline>
+template <class Pipeline, int Order = lane_order>
 class strip {
 public:
   static constexpr int width = strip_width;
@@ -167,13 +178,12 @@ private:
 
   // The lane whose offset stands in place i: shuffle_ps of two registers of them gives the lanes in order.
   static constexpr int lane_at(int i) {
-#if defined(__AVX512F__) && !defined(__CUDACC__)
-    return (i & ~15) | (i & 8) >> 2 | (i & 6) << 1 | (i & 1);
-#elif defined(__AVX2__) && !defined(__CUDACC__)
-    return (i & ~7) | (i & 4) >> 1 | (i & 2) << 1 | (i & 1);
-#else
-    return i;
-#endif
+    if constexpr (Order == 16)
+      return (i & ~15) | (i & 8) >> 2 | (i & 6) << 1 | (i & 1);
+    else if constexpr (Order == 8)
+      return (i & ~7) | (i & 4) >> 1 | (i & 2) << 1 | (i & 1);
+    else
+      return i;
   }
 
   void locate_affine() {
