@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "support/device_array.cuh"
+#include "support/expect_says.hpp"
 
 namespace {
 
@@ -78,6 +79,45 @@ TEST(apply_device, limit_to_range) {
 TEST(apply_device, histogram_match) {
   expect_same(fit_landmarks<4>{{1, 40, 70, 99}, {0, 10, 60, 100}},
               [](std::span<const landmark_map<4>> m) { return histogram_match<4>{.fitted = m, .channels = 2}; });
+}
+
+// As docs/operations.md shows it: nothing is waited for between the fit and what reads it.
+TEST(apply_device, fits_and_applies_in_one_stream) {
+  const grid g{.extents = {5, 7, 9}};
+  std::vector<float> values(static_cast<std::size_t>(4 * g.voxels()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 5 == 0 ? 0 : i * 37 % 501);
+  const device_array<float> device_values(values);
+  device_array<float> out(values.size());
+  device_array<moments> results(4);
+  const std::vector mris{contiguous(static_cast<const float*>(device_values.data()), g, 4)};
+  const std::vector normalised{contiguous(out.data(), g, 4)};
+  cudaStream_t stream;
+  check_cuda(cudaStreamCreate(&stream), "stream");
+  const std::span<suture::moments> fitted = results.span();
+  // [fit]
+  // `mris` and `fitted` are in device memory, four results for each image.
+  const suture::cuda_workspace fit_memory(suture::workspace_bytes(suture::fit_moments{}, mris));
+  suture::fit(suture::cuda{stream, fit_memory}, suture::fit_moments{}, mris, suture::nonzero{}, fitted);
+
+  const auto pipeline = suture::z_score{.fitted = fitted, .channels = 4, .nonzero = true};
+  const auto plan = suture::plan(pipeline, mris);
+  const auto pair = suture::image(mris, normalised);
+  const suture::cuda_workspace memory(suture::workspace_bytes(plan, pair));
+  suture::run(suture::cuda{stream, memory}, plan, pair);  // in the same stream, behind the fit
+  // [/fit]
+  check_cuda(cudaStreamSynchronize(stream), "stream");
+  const std::vector host{contiguous(static_cast<const float*>(values.data()), g, 4)};
+  std::vector<moments> on_host(4);
+  fit(cpu{}, fit_moments{}, host, nonzero{}, std::span(on_host));
+  std::vector<float> expected(values.size());
+  run(cpu{}, suture::plan(z_score{.fitted = on_host, .channels = 4, .nonzero = true}, host),
+      image(host, std::vector{contiguous(expected.data(), g, 4)}));
+  EXPECT_EQ(out.values(), expected);
+
+  // Results that are not of the image's channels are told before a launch here too.
+  const auto one = suture::plan(z_score{.fitted = fitted}, mris);
+  EXPECT_SAYS(run(cuda{stream, memory}, one, pair), "z_score: sample 0: 4 fitted results given");
+  cudaStreamDestroy(stream);
 }
 
 }  // namespace
