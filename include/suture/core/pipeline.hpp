@@ -162,13 +162,15 @@ auto prepared(const D& op, const grid& g, const site& where) {
 // stored.
 template <class F>
 constexpr bool gives_value() {
-  if constexpr (applies<F, float>)
+  if constexpr (applies<F, float>) {
     return is_storage_v<decltype(call(std::declval<const F&>(), 0.0f, std::declval<const voxel&>()))>;
-  else if constexpr (applies<F, rgb>)
-    return is_storage_v<
-        typename channel_of<decltype(call(std::declval<const F&>(), rgb{}, std::declval<const voxel&>()))>::type>;
-  else
+  } else if constexpr (applies<F, rgb>) {
+    using result = decltype(call(std::declval<const F&>(), rgb{}, std::declval<const voxel&>()));
+    using channel = typename channel_of<result>::type;
+    return is_storage_v<channel> && !std::is_same_v<channel, result>;
+  } else {
     return true;
+  }
 }
 
 template <class Op>
