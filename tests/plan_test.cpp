@@ -479,6 +479,13 @@ TEST(run, label_map_of_another_geometry) {
   batch d;
   d.seg[0].grid.extents = {8, 9, 9};
   expect_parts(d.run_error(), {"labels", "sample 0", "(8, 9, 9)"});
+  // What differs is what the message shows, however little it is.
+  batch e;
+  e.seg[0].grid.direction = {{{1, 0, 0}, {0, -1, 0}, {0, 0, 1}}};
+  expect_parts(e.run_error(), {"labels", "sample 0", "direction of axis 1 (0, -1, 0), planned (0, 1, 0)"});
+  batch f;
+  f.seg[0].grid.origin[1] += 1.0 / 512;
+  expect_parts(f.run_error(), {"labels", "sample 0", "origin", "0.00195312 more in component 1"});
 }
 
 TEST(run, output_of_wrong_shape) {

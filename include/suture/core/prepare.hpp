@@ -108,15 +108,21 @@ inline void check_workspace(const void* data, std::size_t size, const workspace_
           " is not aligned to ", workspace_alignment, " bytes");
 }
 
-inline bool same_geometry(const grid& a, const grid& b) {
-  if (!(a.extents == b.extents)) return false;
+// Says what of a grid is not as planned, up to the rounding of files.
+inline void check_geometry(const grid& a, const grid& planned, const site& where) {
+  constexpr std::string_view differs = "geometry differs from the planned one: ";
+  require(a.extents == planned.extents, where, differs, "extents ", a.extents, ", planned ", planned.extents);
   for (int k = 0; k < 3; ++k) {
-    if (std::abs(a.spacing[k] - b.spacing[k]) > 1e-4 * b.spacing[k]) return false;
-    if (std::abs(a.origin[k] - b.origin[k]) > 1e-3 * b.spacing[k] + 1e-6 * std::abs(b.origin[k])) return false;
+    require(std::abs(a.spacing[k] - planned.spacing[k]) <= 1e-4 * planned.spacing[k], where, differs, "spacing ",
+            a.spacing, ", planned ", planned.spacing, ", ", a.spacing[k] - planned.spacing[k], " more along axis ", k);
+    require(std::abs(a.origin[k] - planned.origin[k]) <= 1e-3 * planned.spacing[k] + 1e-6 * std::abs(planned.origin[k]),
+            where, differs, "origin ", a.origin, ", planned ", planned.origin, ", ", a.origin[k] - planned.origin[k],
+            " more in component ", k);
     for (int j = 0; j < 3; ++j)
-      if (std::abs(a.direction[j][k] - b.direction[j][k]) > 1e-4) return false;
+      require(std::abs(a.direction[j][k] - planned.direction[j][k]) <= 1e-4, where, differs, "direction of axis ", k,
+              " ", point3{a.direction[0][k], a.direction[1][k], a.direction[2][k]}, ", planned ",
+              point3{planned.direction[0][k], planned.direction[1][k], planned.direction[2][k]});
   }
-  return true;
 }
 
 // A functor may hold parameters for so many channels (per_channel): it then says how many.
@@ -198,10 +204,7 @@ void check_binding(const Plan& plan, const Binding& b) {
       check_channels(static_cast<const typename Plan::pipeline_type::later*>(nullptr), in.channels, where);
       plan.check_image(in.channels, i);
     }
-    require(same_geometry(in.grid, plan.source_grid(i)), where, "geometry differs from the planned one: extents ",
-            in.grid.extents, " spacing ", in.grid.spacing, " origin ", in.grid.origin, ", planned extents ",
-            plan.source_grid(i).extents, " spacing ", plan.source_grid(i).spacing, " origin ",
-            plan.source_grid(i).origin);
+    check_geometry(in.grid, plan.source_grid(i), where);
     if constexpr (!std::is_same_v<typename Plan::pipeline_type::border_type, wrap>)
       for (int k = 0; k < 3; ++k)
         require(std::abs(in.stride[k]) < (std::int64_t{1} << 28) || in.grid.extents[k] == 1, where, "strides ",
