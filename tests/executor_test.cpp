@@ -100,6 +100,19 @@ TEST(executor, a_walk_computes_what_a_lone_voxel_computes) {
       [&](const char* name, const auto& pipeline) { expect_walk_equals_lone_voxels(data, name, pipeline); });
 }
 
+// Turned against its control points, a strip crosses cells at places of its own in every row: none, one or many.
+TEST(executor, a_strip_crosses_the_control_cells_of_lone_voxels) {
+  const cases data;
+  for (const double spacing : {1.5, 4.0, 40.0}) {
+    const random_elastic bend{.control_spacing_mm = {1.7 * spacing, spacing, 1.3 * spacing},
+                              .max_displacement_mm = .2 * spacing,
+                              .locked_borders = 0};
+    expect_walk_equals_lone_voxels(data, "turned",
+                                   bend | random_affine{.rotate_deg = 40, .shear = .2f, .probability = 1});
+    expect_walk_equals_lone_voxels(data, "permuted", bend | permute{.order = {2, 0, 1}} | resize{{9, 33, 70}});
+  }
+}
+
 TEST(executor, the_last_stage_computes_what_a_lone_voxel_computes) {
   const cases data;
   for_each_staged_recipe(

@@ -7,6 +7,7 @@
 
 #include "../core/column.hpp"
 #include "lanes.hpp"
+#include "turned_displacement.hpp"
 #include "undo_lanes.hpp"
 
 namespace suture::detail {
@@ -57,6 +58,8 @@ public:
         cell_x_[l] = cx.index;
         for (int j = 0; j < 4; ++j) weight_x_[j][l] = w[j];
       }
+    } else if constexpr (turned_deformation) {
+      if (sample.controls.on) turned_.place(sample.controls, x_);
     }
   }
 
@@ -161,6 +164,9 @@ public:
   }
 
 private:
+  static constexpr bool turned_deformation =
+      Pipeline::has_deformation && !Pipeline::inverts_deformation && !Pipeline::separable_deformation;
+
   // Whether the source is walked upwards along axis k where the output is.
   bool upwards(int k) const { return whole(sample_.map.linear[k][k]) >= 0; }
 
@@ -270,17 +276,13 @@ private:
       }
     } else {
       locate_affine();
-      for (int l = 0; l < width; ++l) {
-        const control_cell cz = cell_of(along(g.to_control, 0, z_, y_, x_[l]), g.drawn.control_points[0]);
-        displacement_column d;
-        d.set(g, cz.index, cell_of(along(g.to_control, 1, z_, y_, x_[l]), g.drawn.control_points[1]),
-              cell_of(along(g.to_control, 2, z_, y_, x_[l]), g.drawn.control_points[2]));
-        for (int k = 0; k < 3; ++k) {
-          const coordinate m = moved({base[k][l], fraction_of[k][l]}, d.at(k, cz.t));
+      turned_.set(g, z_, y_);
+      for (int k = 0; k < 3; ++k)
+        for (int l = 0; l < width; ++l) {
+          const coordinate m = moved({base[k][l], fraction_of[k][l]}, turned_.u[k][l]);
           base[k][l] = m.base;
           fraction_of[k][l] = m.fraction;
         }
-      }
     }
   }
 
@@ -330,6 +332,7 @@ private:
   std::int32_t cell_x_[Pipeline::separable_deformation ? width : 1];
   alignas(lane_alignment) float weight_x_[4][Pipeline::separable_deformation ? width : 1];
   alignas(lane_alignment) float cubic_[3][4][Pipeline::separable_deformation ? width : 1];
+  std::conditional_t<turned_deformation, turned_displacement, no_controls> turned_;
 };
 
 }  // namespace suture::detail

@@ -28,7 +28,7 @@ struct undo_lanes {
 
   void solve() {
     for (int i = 0; i < most_inverse_iterations; ++i) {
-      float next[3][width];
+      float next[3][width] = {};
       displacements(next);
       std::uint32_t all = 1;
       for (int l = 0; l < width; ++l) {
@@ -61,32 +61,28 @@ struct undo_lanes {
 private:
   void displacements(float (&next)[3][width]) const {
     const vec3<std::int32_t>& n = grid.drawn.control_points;
-    std::int32_t index[3][width];
+    std::int32_t first_of_cell[width] = {};
     float w[3][4][width];
-    std::int32_t apart = 0;
     for (int k = 0; k < 3; ++k)
       for (int l = 0; l < width; ++l) {
         const control_cell cell = cell_of(coordinate{base[k][l], fraction[k][l]}, n[k]);
-        index[k][l] = cell.index;
+        first_of_cell[l] = first_of_cell[l] * n[k] + cell.index;
         float own[4];
         bspline_weights(cell.t, own);
         for (int j = 0; j < 4; ++j) w[k][j][l] = own[j];
-        apart |= cell.index ^ index[k][0];
       }
-    if (apart != 0) {
-      for (int l = 0; l < width; ++l) {
-        const coordinate place[3] = {
-            {base[0][l], fraction[0][l]}, {base[1][l], fraction[1][l]}, {base[2][l], fraction[2][l]}};
-        float own[3] = {u[0][l], u[1][l], u[2][l]};
-        if (settled[l] == 0) displacement_at(grid, place, own);
-        for (int k = 0; k < 3; ++k) next[k][l] = own[k];
-      }
-      return;
+    for (int begin = 0, end = 0; begin < width; begin = end) {
+      std::uint32_t done = 1;
+      for (; end < width && first_of_cell[end] == first_of_cell[begin]; ++end) done &= settled[end];
+      if (done == 0) sum(grid.vectors + first_of_cell[begin], w, begin, end, next);
     }
-    // All in one cell, whose control vectors they share.
-    const control_vector* row = grid.vectors + (index[0][0] * n[1] + index[1][0]) * n[2] + index[2][0];
-    for (int k = 0; k < 3; ++k)
-      for (int l = 0; l < width; ++l) next[k][l] = 0;
+  }
+
+  // Of lanes begin to end, which share their control vectors.
+  void sum(const control_vector* row, const float (&w)[3][4][width], int begin, int end,
+           float (&next)[3][width]) const {
+    const vec3<std::int32_t>& n = grid.drawn.control_points;
+    float volume[3][width] = {};
     for (int a = 0; a < 4; ++a, row += (n[1] - 4) * n[2]) {
       float plane[3][width] = {};
       for (int b = 0; b < 4; ++b, row += n[2]) {
@@ -99,8 +95,10 @@ private:
         }
       }
       for (int k = 0; k < 3; ++k)
-        for (int l = 0; l < width; ++l) next[k][l] = fma(w[0][a][l], plane[k][l], next[k][l]);
+        for (int l = 0; l < width; ++l) volume[k][l] = fma(w[0][a][l], plane[k][l], volume[k][l]);
     }
+    for (int k = 0; k < 3; ++k)
+      for (int l = 0; l < width; ++l) next[k][l] = l >= begin && l < end ? volume[k][l] : next[k][l];
   }
 };
 
