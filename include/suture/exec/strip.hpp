@@ -332,7 +332,7 @@ private:
   std::int32_t cell_x_[Pipeline::separable_deformation ? width : 1];
   alignas(lane_alignment) float weight_x_[4][Pipeline::separable_deformation ? width : 1];
   alignas(lane_alignment) float cubic_[3][4][Pipeline::separable_deformation ? width : 1];
-  std::conditional_t<turned_deformation, turned_displacement, no_controls> turned_;
+  std::conditional_t<turned_deformation, turned_displacement<>, no_controls> turned_;
 };
 
 }  // namespace suture::detail

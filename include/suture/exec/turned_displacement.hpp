@@ -9,6 +9,14 @@
 
 namespace suture::detail {
 
+// Lanes that are summed side by side, whether they share a cell or not: as many as a register holds. Part of the type,
+// as they differ between processors.
+#if defined(__AVX512F__)
+inline constexpr int summed_lanes = 16;
+#else
+inline constexpr int summed_lanes = 8;
+#endif
+template <int Lanes = summed_lanes>
 class turned_displacement {
 public:
   static constexpr int width = strip_width;
@@ -41,22 +49,20 @@ public:
       }
     for (int begin = 0, end = 0; begin < width; begin = end) {
       while (end < width && cell[end] == cell[begin]) ++end;
-      for (int first = begin / lanes * lanes; first < end; first += lanes)
+      for (int first = begin / Lanes * Lanes; first < end; first += Lanes)
         sum(g.vectors + cell[begin], n, first, begin, end);
     }
   }
 
 private:
-  static constexpr int lanes = lanes_by_turns;
-
   // Of the lanes from `first` on, those from begin to end.
   void sum(const control_vector* row, const vec3<std::int32_t>& n, int first, int begin, int end) {
-    float p[3][4][lanes];
+    float p[3][4][Lanes];
     for (int a = 0; a < 4; ++a, row += (n[1] - 4) * n[2]) {
-      float plane[3][lanes] = {};
+      float plane[3][Lanes] = {};
       for (int b = 0; b < 4; ++b, row += n[2]) {
         const control_vector v0 = row[0], v1 = row[1], v2 = row[2], v3 = row[3];
-        for (int i = 0; i < lanes; ++i) {
+        for (int i = 0; i < Lanes; ++i) {
           const int l = first + i;
           const float y = weight_[0][b][l];
           const float x0 = weight_[1][0][l], x1 = weight_[1][1][l], x2 = weight_[1][2][l], x3 = weight_[1][3][l];
@@ -66,10 +72,10 @@ private:
         }
       }
       for (int k = 0; k < 3; ++k)
-        for (int i = 0; i < lanes; ++i) p[k][a][i] = plane[k][i];
+        for (int i = 0; i < Lanes; ++i) p[k][a][i] = plane[k][i];
     }
     for (int k = 0; k < 3; ++k)
-      for (int i = 0; i < lanes; ++i) {
+      for (int i = 0; i < Lanes; ++i) {
         const int l = first + i;
         const float q[4] = {p[k][0][i], p[k][1][i], p[k][2][i], p[k][3][i]};
         float c[4];
