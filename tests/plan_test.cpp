@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 #include <suture/suture.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
+#include <random>
+#include <set>
 
 namespace {
 
@@ -532,6 +535,57 @@ TEST(run, two_outputs_that_overlap) {
   b.out[0].data = b.out_data[0].data();
   b.out[1].data = b.out_data[0].data() + 10;
   expect_parts(b.run_error(), {"image", "overlaps"});
+}
+
+// Views of one array may lie among each other. What they are told apart by is held against a list of their elements.
+TEST(run, views_that_interleave) {
+  std::mt19937 random(3);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  std::vector<float> memory(4000);
+  int shared = 0, apart = 0;
+  for (int round = 0; round < 4000; ++round) {
+    std::int64_t steps[4] = {1 + below(3), 6 + below(4), 40 + below(20), 300 + below(100)};
+    std::shuffle(std::begin(steps), std::end(steps), random);
+    const auto part = [&] {
+      view<float> v{.data = memory.data() + 1200 + below(800),
+                    .grid = grid_of(1 + below(3), 1 + below(4), 1 + below(3)),
+                    .stride = {steps[0], steps[1], steps[2]},
+                    .channels = 1 + below(2),
+                    .channel_stride = steps[3]};
+      return v;
+    };
+    view<float> a = part(), b = part();
+    if (round % 3 == 0) a.stride[1] = b.stride[1] = -a.stride[1];
+    const auto elements = [](const view<float>& v) {
+      std::set<const float*> all;
+      for (std::int64_t c = 0; c < v.channels; ++c)
+        for (std::int64_t z = 0; z < v.grid.extents[0]; ++z)
+          for (std::int64_t y = 0; y < v.grid.extents[1]; ++y)
+            for (std::int64_t x = 0; x < v.grid.extents[2]; ++x)
+              all.insert(v.data + c * v.channel_stride + z * v.stride[0] + y * v.stride[1] + x * v.stride[2]);
+      return all;
+    };
+    const auto of_a = elements(a), of_b = elements(b);
+    const bool truly = std::any_of(of_a.begin(), of_a.end(), [&](const float* p) { return of_b.count(p) != 0; });
+    ASSERT_EQ(detail::share_memory(detail::lattice_of(a), detail::lattice_of(b)), truly) << round;
+    (truly ? shared : apart) += 1;
+  }
+  EXPECT_GT(shared, 100);
+  EXPECT_GT(apart, 1000);
+  // Columns of one plane, and the same with one twice.
+  const grid column = grid_of(1, 4, 1);
+  std::vector<float> from(20, 2.0f), to(20, 0.0f);
+  std::vector<view<const float>> in;
+  std::vector<view<float>> out;
+  for (int x = 0; x < 5; ++x) {
+    in.push_back({.data = from.data() + x, .grid = column, .stride = {20, 5, 1}});
+    out.push_back({.data = to.data() + x, .grid = column, .stride = {20, 5, 1}});
+  }
+  const auto p = plan(brightness{.offset = 1}, in);
+  run(cpu{}, p, image(in, out));
+  EXPECT_EQ(to, std::vector<float>(20, 3.0f));
+  out[3] = out[1];
+  expect_parts(error_of([&] { run(cpu{}, p, image(in, out)); }), {"image", "overlaps an input or another output"});
 }
 
 TEST(run, inputs_may_share_memory) {

@@ -279,4 +279,54 @@ TEST(separate_axis, slices_are_resampled_as_nnunet_does) {
   for (std::size_t i = 0; i < made.size(); ++i) ASSERT_NEAR(made[i], expected.values[i], 3e-5 * 4000) << i;
 }
 
+// Sagittal and coronal scans: slices across x or y lie among each other in memory.
+TEST(separate_axis, slices_across_any_axis) {
+  const extent3 n{6, 15, 17}, m{36, 23, 26};
+  std::mt19937 random(6);
+  std::vector<float> values(6 * 15 * 17);
+  for (float& v : values) v = static_cast<float>(random() % 4000) - 1000;
+  const grid g{.extents = n, .spacing = {6, 1.5, 1.5}};
+  const auto expected = slice_by_slice(contiguous<const float>(values.data(), g), m);
+  for (const extent3& order : {extent3{1, 0, 2}, extent3{1, 2, 0}}) {  // array axis k of the other is order[k] of this
+    grid other;
+    extent3 extents{}, stride{}, made_stride{};
+    const extent3 dense{15 * 17, 17, 1}, made_dense{23 * 26, 26, 1};
+    for (int k = 0; k < 3; ++k) {
+      const auto from = static_cast<int>(order[k]);
+      other.extents[k] = n[from];
+      other.spacing[k] = g.spacing[from];
+      extents[k] = m[from];
+      stride[k] = dense[from];
+      made_stride[k] = made_dense[from];
+    }
+    std::vector<float> turned;
+    for (std::int64_t z = 0; z < other.extents[0]; ++z)
+      for (std::int64_t y = 0; y < other.extents[1]; ++y)
+        for (std::int64_t x = 0; x < other.extents[2]; ++x)
+          turned.push_back(values[static_cast<std::size_t>(z * stride[0] + y * stride[1] + x * stride[2])]);
+    const auto made = slice_by_slice(contiguous<const float>(turned.data(), other), extents);
+    ASSERT_EQ(made.size(), expected.size());
+    std::size_t i = 0;
+    for (std::int64_t z = 0; z < extents[0]; ++z)
+      for (std::int64_t y = 0; y < extents[1]; ++y)
+        for (std::int64_t x = 0; x < extents[2]; ++x, ++i)
+          ASSERT_NEAR(made[i],
+                      expected[static_cast<std::size_t>(z * made_stride[0] + y * made_stride[1] + x * made_stride[2])],
+                      .02)
+              << i;
+  }
+}
+
+// So do those of several channels, one behind the other.
+TEST(separate_axis, slices_of_several_channels) {
+  const grid g{.extents = {4, 5, 6}};
+  std::vector<float> values(3 * 120), out(3 * 120, -1);
+  std::iota(values.begin(), values.end(), 0.0f);
+  const std::int64_t every[] = {0, 1, 2, 3};
+  const auto from = slices(contiguous<const float>(values.data(), g, 3), 0, every);
+  const auto to = slices(contiguous(out.data(), g, 3), 0, every);
+  run(cpu{}, plan(identity{}, from), image(from, to));
+  EXPECT_EQ(out, values);
+}
+
 }  // namespace

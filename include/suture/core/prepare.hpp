@@ -235,7 +235,8 @@ void check_binding(const Plan& plan, const Binding& b) {
   }
 }
 
-// No output may overlap an input or another output.
+// No output may overlap an input or another output. First by ranges of bytes, which is enough for nearly all; views
+// that interleave, as the slices of a volume across its rows do, are then looked at two by two.
 template <class... Bindings>
 void check_overlap(const Bindings&... bindings) {
   struct tagged {
@@ -244,26 +245,47 @@ void check_overlap(const Bindings&... bindings) {
     std::string_view name;
     std::int64_t sample;
   };
-  std::vector<tagged> all;
-  const auto add = [&](const auto& b) {
-    for (std::size_t i = 0; i < b.samples(); ++i) {
-      all.push_back({bytes(b.source(i)), false, b.name, static_cast<std::int64_t>(i)});
-      if (!b.out.empty()) all.push_back({bytes(b.out[i]), true, b.name, static_cast<std::int64_t>(i)});
-      if constexpr (std::remove_cvref_t<decltype(b)>::has_levels)
-        for (std::size_t l = 0; l < b.levels.count; ++l)
-          all.push_back({bytes(b.levels.views[l][i]), true, b.name, static_cast<std::int64_t>(i)});
-    }
+  const auto for_views = [&](const auto& take) {
+    const auto of = [&](const auto& b) {
+      for (std::size_t i = 0; i < b.samples(); ++i) {
+        take(b.source(i), false, b.name, i);
+        if (!b.out.empty()) take(b.out[i], true, b.name, i);
+        if constexpr (std::remove_cvref_t<decltype(b)>::has_levels)
+          for (std::size_t l = 0; l < b.levels.count; ++l) take(b.levels.views[l][i], true, b.name, i);
+      }
+    };
+    (of(bindings), ...);
   };
-  (add(bindings), ...);
-  std::sort(all.begin(), all.end(), [](const tagged& a, const tagged& b) { return a.range.first < b.range.first; });
+  std::vector<tagged> all;
+  for_views([&](const auto& v, bool output, std::string_view name, std::size_t i) {
+    all.push_back({bytes(v), output, name, static_cast<std::int64_t>(i)});
+  });
+  const auto earlier = [](const auto& a, const auto& b) { return a.range.first < b.range.first; };
+  std::sort(all.begin(), all.end(), earlier);
   // Inputs may share memory; sweep with the furthest end seen of outputs and of anything.
   std::uintptr_t end_output = 0, end_any = 0;
+  bool apart = true;
   for (const tagged& t : all) {
-    require(t.range.first >= (t.output ? end_any : end_output), {t.name, t.sample}, t.output ? "output" : "input",
-            " overlaps ", t.output ? "an input or another output" : "an output", " in memory");
+    apart = apart && t.range.first >= (t.output ? end_any : end_output);
     end_any = std::max(end_any, t.range.last);
     if (t.output) end_output = std::max(end_output, t.range.last);
   }
+  if (apart) return;
+  struct placed : tagged {
+    lattice elements;
+  };
+  std::vector<placed> each;
+  for_views([&](const auto& v, bool output, std::string_view name, std::size_t i) {
+    each.push_back({{bytes(v), output, name, static_cast<std::int64_t>(i)}, lattice_of(v)});
+  });
+  std::sort(each.begin(), each.end(), earlier);
+  for (std::size_t j = 0; j < each.size(); ++j)
+    for (std::size_t i = j + 1; i < each.size() && each[i].range.first < each[j].range.last; ++i) {
+      const placed &before = each[j], &t = each[i];
+      if (t.output || before.output)
+        require(!share_memory(before.elements, t.elements), {t.name, t.sample}, t.output ? "output" : "input",
+                " overlaps ", t.output ? "an input or another output" : "an output", " in memory");
+    }
 }
 
 template <class... Bindings>

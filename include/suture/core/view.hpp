@@ -3,6 +3,8 @@
 // Strides count elements, so channels-first, channels-last and padded rows are all just strides.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <span>
 #include <type_traits>
@@ -93,6 +95,72 @@ byte_range bytes(const view<T>& v) {
   const auto size = static_cast<std::int64_t>(sizeof(T));
   return {base + static_cast<std::uintptr_t>(low * size), base + static_cast<std::uintptr_t>((high + 1) * size)};
 }
+
+namespace detail {
+
+// Where the elements of a view lie, in bytes: along z, y, x and from channel to channel.
+struct lattice {
+  std::uintptr_t first;
+  std::int64_t element;
+  std::int64_t count[4], stride[4];
+};
+template <class T>
+lattice lattice_of(const view<T>& v) {
+  lattice l{reinterpret_cast<std::uintptr_t>(v.data), static_cast<std::int64_t>(sizeof(T)), {}, {}};
+  for (int k = 0; k < 4; ++k) {
+    l.count[k] = k < 3 ? v.grid.extents[k] : v.channels;
+    l.stride[k] = (k < 3 ? v.stride[k] : v.channel_stride) * l.element;
+  }
+  return l;
+}
+
+// Differences of indices along axes of falling stride, and a step from one view to another to be made of them.
+struct lattice_steps {
+  struct axis {
+    std::int64_t stride, low, high;  // of differences
+  };
+  std::array<axis, 4> axes{};
+  int count = 0;
+  int budget = 256;  // nested strides, as those of parts of one array are, leave hardly a choice
+
+  bool reach(std::int64_t distance, int k = 0) {
+    if (k == count) return distance == 0;
+    std::int64_t rest_low = 0, rest_high = 0;
+    for (int j = k + 1; j < count; ++j) {
+      rest_low += axes[static_cast<std::size_t>(j)].low * axes[static_cast<std::size_t>(j)].stride;
+      rest_high += axes[static_cast<std::size_t>(j)].high * axes[static_cast<std::size_t>(j)].stride;
+    }
+    const axis& a = axes[static_cast<std::size_t>(k)];
+    const auto floor_of = [&](std::int64_t n) { return n / a.stride - (n % a.stride < 0 ? 1 : 0); };
+    const std::int64_t last = std::min(a.high, floor_of(distance - rest_low));
+    for (std::int64_t t = std::max(a.low, -floor_of(rest_high - distance)); t <= last; ++t)
+      if (--budget < 0 || reach(distance - t * a.stride, k + 1)) return true;
+    return false;
+  }
+};
+
+// Whether two views share an element, where their ranges of bytes meet. Views of one layout, slices of a volume say,
+// are told apart; all others count as sharing.
+inline bool share_memory(const lattice& a, const lattice& b) {
+  if (a.element != b.element) return true;
+  lattice_steps steps;
+  for (int k = 0; k < 4; ++k) {
+    if (a.count[k] == 1 && b.count[k] == 1) continue;
+    if (a.stride[k] != b.stride[k] || a.stride[k] == 0) return true;
+    const std::int64_t low = 1 - b.count[k], high = a.count[k] - 1;
+    auto& axis = steps.axes[static_cast<std::size_t>(steps.count++)];
+    if (a.stride[k] > 0)
+      axis = {a.stride[k], low, high};
+    else
+      axis = {-a.stride[k], -high, -low};
+  }
+  std::sort(steps.axes.begin(), steps.axes.begin() + steps.count,
+            [](const auto& one, const auto& other) { return one.stride > other.stride; });
+  const auto distance = static_cast<std::int64_t>(b.first - a.first);
+  return distance % a.element != 0 || steps.reach(distance);
+}
+
+}  // namespace detail
 
 // `role` stands in messages, "output: " say, where a sample has several views.
 template <class T>
