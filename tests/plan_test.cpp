@@ -329,6 +329,19 @@ TEST(plan, displacement_that_folds) {
                {"random_elastic", "sample 0", "9", "fold"});
 }
 
+// As far as no coordinate reaches, where folding is allowed.
+TEST(plan, displacement_beyond_every_volume) {
+  const std::vector<grid> grids{grid_of(7, 8, 9), grid_of(7, 8, 9)};
+  const auto moved = [&](double mm) {
+    return plan(random_elastic{.max_displacement_mm = mm, .allow_folding = true, .probability = 0} |
+                    resample{.spacing_mm = {1, 1, 1}},
+                grids, {.sample_ids = two_ids});
+  };
+  EXPECT_NO_THROW(moved(4e6));
+  expect_parts(error_of([&] { moved(1e17); }), {"plan: sample 0", "up to 1e+17 voxels", "lower max_displacement_mm"});
+  expect_parts(error_of([&] { moved(1e300); }), {"plan: sample 0", "up to 1e+300 voxels"});
+}
+
 TEST(plan, window_width_that_is_not_positive) {
   const std::vector<grid> grids{grid_of(4, 4, 4)};
   expect_parts(error_of([&] { plan(window{.center = 40, .width = 0}, grids); }), {"window", "width 0"});

@@ -31,6 +31,17 @@ inline void check_reach(const affine_map& map, const grid& target, const site& w
   }
 }
 
+// Nor may a displacement take it there: whether drawn or not, so that the error does not depend on chance.
+inline void check_displacement(const sample_geometry& geometry, const site& where) {
+  for (int k = 0; k < 3; ++k) {
+    double reach = 0;
+    for (int j = 0; j < 3; ++j)
+      reach = fma(std::abs(geometry.to_source.linear[k][j]), geometry.drawn.amplitude[j], reach);
+    require(reach < fixed_coordinate_limit, where, "displacements of up to ", reach, " voxels of the source, at most ",
+            fixed_coordinate_limit, " are possible; lower max_displacement_mm");
+  }
+}
+
 // The displacement is solved for in control cells, and so its vectors count cells.
 inline void invert_controls(inverse_control_grid& c, const sample_geometry& geometry) {
   for (int k = 0; k < 3; ++k) {
@@ -69,7 +80,10 @@ void set_geometry(item<Pipeline>& out, const sample_geometry& geometry, const gr
     make_at(c.to_control, [&] { return to_fixed(composed(geometry.drawn.to_control, geometry.to_deformed)); });
     for (int i = 0; i < 3; ++i)
       for (int j = 0; j < 3; ++j) c.to_source[i][j] = static_cast<float>(geometry.to_source.linear[i][j]);
-    if constexpr (Pipeline::inverts_deformation) invert_controls(c, geometry);
+    if constexpr (Pipeline::inverts_deformation)
+      invert_controls(c, geometry);
+    else
+      check_displacement(geometry, where);
     c.drawn = geometry.drawn;
     c.vectors = nullptr;
     c.on = geometry.deformed ? 1u : 0u;
