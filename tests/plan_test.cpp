@@ -628,6 +628,15 @@ TEST(run, strides_that_overflow) {
   batch b;
   b.in[0].stride[0] = std::int64_t{1} << 62;
   expect_parts(b.run_error(), {"image", "sample 0", "overflow"});
+  // Of two voxels, and of one, whose stride nobody needs.
+  for (const std::int64_t n : {2, 1}) {
+    const grid g = grid_of(n, 2, 2);
+    float voxels[8] = {}, out[8];
+    auto in = contiguous(voxels, g);
+    in.stride[0] = std::numeric_limits<std::int64_t>::min();
+    expect_parts(error_of([&] { run(cpu{}, plan(brightness{}, g), image(in, contiguous(out, g))); }),
+                 {"image: sample 0: input: extents", "overflow"});
+  }
 }
 
 TEST(views, a_dense_batch_needs_equal_extents) {

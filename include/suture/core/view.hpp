@@ -170,11 +170,13 @@ void check(const view<T>& v, const site& where, std::string_view role = "") {
           static_cast<const void*>(v.data), " is not aligned to ", alignof(T), " bytes");
   check(v.grid, where);
   require(v.channels > 0 && v.channels <= 65535, where, role, "channels ", v.channels, " must be in 1..65535");
+  constexpr std::int64_t furthest = std::int64_t{1} << 58;
   std::int64_t reach = 1;
   const auto extend = [&](std::int64_t count, std::int64_t stride) {
     std::int64_t span = 0;
-    require(!__builtin_mul_overflow(count - 1, stride < 0 ? -stride : stride, &span) &&
-                !__builtin_add_overflow(reach, span, &reach) && reach < (std::int64_t{1} << 58),
+    const bool has_size = stride > -furthest && stride < furthest;  // the lowest number has no positive one
+    require(has_size && !__builtin_mul_overflow(count - 1, stride < 0 ? -stride : stride, &span) &&
+                !__builtin_add_overflow(reach, span, &reach) && reach < furthest,
             where, role, "extents ", v.grid.extents, " with strides ", v.stride, " overflow 64 bits");
   };
   for (int k = 0; k < 3; ++k) {
