@@ -113,6 +113,59 @@ TEST(executor, a_strip_crosses_the_control_cells_of_lone_voxels) {
   }
 }
 
+// Single slices of floats, zeros of either sign and the largest numbers among them, with labels that meet in threes.
+struct plane_cases {
+  using element = float;
+  static constexpr std::int64_t channels = 2;
+  static view<const element> source(const element* data, const grid& g) { return contiguous(data, g, channels); }
+
+  std::vector<grid> grids{{.extents = {1, 40, 75}, .spacing = {5, .8, .8}},
+                          {.extents = {1, 33, 64}, .direction = {{{1, 0, 0}, {0, .8, -.6}, {0, .6, .8}}}},
+                          {.extents = {1, 1, 90}},
+                          {.extents = {1, 35, 2}}};
+  std::vector<std::vector<float>> images;
+  std::vector<std::vector<std::uint8_t>> labels;
+  std::vector<std::uint64_t> ids{4, 17, 9, 3};
+
+  plane_cases() {
+    const float special[] = {-0.0f, 0.0f, 3e38f, -3e38f, 1e-42f};
+    for (std::size_t i = 0; i < grids.size(); ++i) {
+      const auto n = static_cast<std::size_t>(grids[i].voxels());
+      std::vector<float> image(2 * n);
+      std::vector<std::uint8_t> label(n);
+      for (std::size_t v = 0; v < 2 * n; ++v) {
+        const std::uint64_t h = mix64(v * 5 + i);
+        image[v] = v / 200 % 3 == 0 || h % 5 == 0 ? special[h / 8 % 5] : static_cast<float>(h % 600) - 300;
+        if (v < n) label[v] = static_cast<std::uint8_t>((v / 6 % 4) + (h % 7 == 0 ? 1 : 0));
+      }
+      images.push_back(image);
+      labels.push_back(label);
+    }
+  }
+};
+
+TEST(executor, a_slice_computes_what_a_lone_voxel_computes) {
+  const plane_cases data;
+  const random_affine turn{.rotate_deg = 25, .scale = {.8f, 1.2f}};
+  const random_elastic bend{
+      .control_spacing_mm = 9, .max_displacement_mm = 2, .locked_borders = 0, .limit_to_safe = true};
+  const auto each = [&](const char* name, const auto& geometry) {
+    for (const float border : {0.0f, -0.0f, -7.0f, 3e38f})
+      expect_walk_equals_lone_voxels(
+          data, name, geometry | sampling<linear, constant, vote>{.border = {.value = border}, .label_outside = 9});
+    expect_walk_equals_lone_voxels(data, name, geometry | sampling<linear, edge, vote>{});
+    expect_walk_equals_lone_voxels(data, name, geometry | sampling<linear, reflect, nearest>{});
+    expect_walk_equals_lone_voxels(data, name, geometry | sampling<cubic_bspline, mirror>{});
+  };
+  each("turned", turn);
+  each("bent", turn | bend);
+  each("bent, then turned", bend | turn);
+  each("scaled", resize{{1, 43, 61}} | random_flip{});
+  each("moved", random_flip{} | pad_to{{1, 45, 96}});
+  each("more planes", turn | resize{{3, 20, 50}});
+  expect_walk_equals_lone_voxels(data, "windowed", window{.center = 40, .width = 400} | turn);
+}
+
 TEST(executor, the_last_stage_computes_what_a_lone_voxel_computes) {
   const cases data;
   for_each_staged_recipe(

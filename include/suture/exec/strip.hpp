@@ -159,6 +159,11 @@ public:
     return in;
   }
 
+  // The same of a plane that stays one: each lane lies at z = 0, whatever is beyond.
+  bool within_plane(const std::int32_t (&n)[3]) const {
+    return sample_.planar != 0 && lowest[1] >= 0 && highest[1] + 1 < n[1] && lowest[2] >= 0 && highest[2] + 1 < n[2];
+  }
+
   void lane(int l, coordinate (&c)[3]) const {
     for (int k = 0; k < 3; ++k) c[k] = {base[k][l], fraction_of[k][l]};
   }

@@ -226,8 +226,9 @@ public:
     const coordinate cz = along_axis(sample_, 0, z), cy = along_axis(sample_, 1, y);
     pair_of<T> pairs[4][strip_width];
     for (int a = 0; a < 2; ++a) {
-      hold_plane(cz.base + a);
-      for (int b = 0; b < 2; ++b) copy_strip(pairs[2 * a + b], planes_[(cz.base + a) & 1][y - y0_][b]);
+      const std::int32_t plane = cz.fraction == 0 ? cz.base : cz.base + a;  // without weight any labels will do
+      hold_plane(plane);
+      for (int b = 0; b < 2; ++b) copy_strip(pairs[2 * a + b], planes_[plane & 1][y - y0_][b]);
     }
     for (int l = 0; l < strip_width; ++l) {
       fraction_[0][l] = cz.fraction;

@@ -74,6 +74,8 @@ SUTURE_INLINE float first_value_of(pair_of<T> pair) {
     return static_cast<float>(static_cast<std::int32_t>(pair << 16) >> 16);
   else if constexpr (std::is_same_v<T, std::uint16_t>)
     return static_cast<float>(static_cast<std::int32_t>(pair & 0xffffu));
+  else if constexpr (std::is_same_v<T, bfloat16>)
+    return float_from_bits(pair << 16);
   else
     return storage<T>::load(first_of<T>(pair));
 }
@@ -83,6 +85,8 @@ SUTURE_INLINE float second_value_of(pair_of<T> pair) {
     return static_cast<float>(static_cast<std::int32_t>(pair) >> 16);
   else if constexpr (std::is_same_v<T, std::uint16_t>)
     return static_cast<float>(static_cast<std::int32_t>(pair >> 16));
+  else if constexpr (std::is_same_v<T, bfloat16>)
+    return float_from_bits(pair & 0xffff0000u);
   else
     return storage<T>::load(second_of<T>(pair));
 }
@@ -187,15 +191,17 @@ SUTURE_INLINE void gather_rows(const T* const (&p)[Rows], const Offset (&offsets
 #endif
 }
 
-// The 2 x 2 x 2 taps of a strip, whose first voxels lie at data + offset: rows (z, y), (z, y + 1), (z + 1, y),
-// (z + 1, y + 1).
-template <class T, class Offset>
+// The taps of a strip, whose first voxels lie at data + offset: rows (z, y), (z, y + 1) and, of 2 x 2 x 2 taps,
+// (z + 1, y), (z + 1, y + 1).
+template <class T, class Offset, std::size_t Rows>
 SUTURE_INLINE void load_pairs(const T* data, const Offset (&offset)[strip_width], const std::int64_t (&stride)[3],
-                              pair_of<T> (&pairs)[4][strip_width]) {
-  const T* const rows[4] = {data, data + stride[1], data + stride[0], data + (stride[0] + stride[1])};
+                              pair_of<T> (&pairs)[Rows][strip_width]) {
+  const T* rows[Rows];
+  for (std::size_t row = 0; row < Rows; ++row)
+    rows[row] = data + ((row & 1) != 0 ? stride[1] : 0) + (row > 1 ? stride[0] : 0);
   if (stride[2] == 1) return gather_rows<pair_of<T>>(rows, offset, pairs);
   for (int l = 0; l < strip_width; ++l)
-    for (int row = 0; row < 4; ++row)
+    for (std::size_t row = 0; row < Rows; ++row)
       pairs[row][l] = make_pair_of(rows[row][offset[l]], rows[row][offset[l] + stride[2]]);
 }
 
@@ -212,18 +218,20 @@ SUTURE_INLINE void prefetch_ahead(const strip<Pipeline>& s, const T* data, const
   for (int l = 0; l < strip_width; l += Step) __builtin_prefetch(p + offset[l]);
 }
 
-// Pairs to interpolated values in one loop over `Count` lanes.
-template <class I, class T, int Count, class Pack>
+// Pairs to interpolated values in one loop over `Count` lanes. Pairs of one plane are read at z = 0, beyond which there
+// is what beyond(value in the plane) says.
+template <class I, class T, int Count, std::size_t Rows, class Pack, class Beyond>
 SUTURE_INLINE void blend_pairs(const float (&fraction)[3][strip_width], const Pack& taps,
-                               const pair_of<T> (&pairs)[4][strip_width], float (&out)[strip_width], int begin) {
+                               const pair_of<T> (&pairs)[Rows][strip_width], float (&out)[strip_width], int begin,
+                               const Beyond& beyond) {
   const Pack functors = taps;
   for (int l = begin; l < begin + Count; ++l) {
     float wz[2], wy[2], wx[2], planes[2];
-    I::weights(fraction[0][l], wz);
+    I::weights(Rows == 2 ? 0.0f : fraction[0][l], wz);
     I::weights(fraction[1][l], wy);
     I::weights(fraction[2][l], wx);
     SUTURE_UNROLL
-    for (int a = 0; a < 2; ++a) {
+    for (int a = 0; a < static_cast<int>(Rows / 2); ++a) {
       float rows[2];
       SUTURE_UNROLL
       for (int b = 0; b < 2; ++b) {
@@ -234,9 +242,13 @@ SUTURE_INLINE void blend_pairs(const float (&fraction)[3][strip_width], const Pa
       }
       planes[a] = I::combine(rows, wy);
     }
+    if constexpr (Rows == 2) planes[1] = beyond(planes[0]);
     out[l] = I::combine(planes, wz);
   }
 }
+struct nothing_beyond {
+  SUTURE_INLINE float operator()(float v) const { return v; }
+};
 
 // Interpolated values of a strip whose taps all lie inside the source.
 template <class Pipeline, class T, class Offset, class Pack>
@@ -257,14 +269,14 @@ SUTURE_INLINE void sample_inside(const strip<Pipeline>& s, const T* data, const 
     constexpr int count = sizeof(T) == 2 ? lanes_by_turns : strip_width;
     if (count == strip_width || stride[2] != 1) {
       load_pairs(data, offset, stride, pairs);
-      blend_pairs<I, T, strip_width>(s.fraction_of, taps, pairs, out, 0);
+      blend_pairs<I, T, strip_width>(s.fraction_of, taps, pairs, out, 0, nothing_beyond{});
       return;
     }
     const T* const rows[4] = {data, data + stride[1], data + stride[0], data + (stride[0] + stride[1])};
     SUTURE_KEEP_LOOP
     for (int begin = 0; begin < strip_width; begin += count) {
       gather_rows<pair_of<T>, count>(rows, offset, pairs, begin);
-      blend_pairs<I, T, count>(s.fraction_of, taps, pairs, out, begin);
+      blend_pairs<I, T, count>(s.fraction_of, taps, pairs, out, begin, nothing_beyond{});
     }
   } else {
     combine_lanes<I>(s.fraction_of, out, [&](int a, int b, float(&v)[I::taps][strip_width]) {
@@ -277,6 +289,24 @@ SUTURE_INLINE void sample_inside(const strip<Pipeline>& s, const T* data, const 
       }
     });
   }
+}
+
+// The same of a plane that stays one, by linear interpolation: what is beyond it has no weight, but shows in the sign
+// of a zero and where it is not finite.
+template <class Pipeline, class T, class Offset, class Pack>
+void sample_plane(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3], const Pack& taps,
+                  const typename Pipeline::border_type& border, float (&out)[strip_width]) {
+  alignas(lane_alignment) Offset offset[strip_width];
+  const auto step_y = static_cast<Offset>(stride[1]), step_x = static_cast<Offset>(stride[2]);
+  for (int l = 0; l < strip_width; ++l) offset[l] = s.base[1][l] * step_y + s.base[2][l] * step_x;
+  alignas(lane_alignment) pair_of<T> pairs[2][strip_width];
+  load_pairs(data, offset, stride, pairs);
+  blend_pairs<linear, T, strip_width>(s.fraction_of, taps, pairs, out, 0, [&](float v) {
+    if constexpr (Pipeline::border_type::has_value)
+      return border.value;
+    else
+      return v;
+  });
 }
 
 // The same where some taps lie outside.
@@ -499,6 +529,14 @@ SUTURE_INLINE void vote_labels(const strip<Pipeline>& s, const T* data, const st
       offset[l] = s.base[0][l] * step[0] + s.base[1][l] * step[1] + s.base[2][l] * step[2];
     prefetch_ahead<4>(s, data, offset, stride);
     load_pairs(data, offset, stride, pairs);
+  } else if (s.within_plane(n)) {
+    // What is beyond the plane has no weight: the same labels again have none either.
+    Offset offset[strip_width];
+    for (int l = 0; l < strip_width; ++l) offset[l] = s.base[1][l] * step[1] + s.base[2][l] * step[2];
+    pair_of<T> rows[2][strip_width];
+    load_pairs(data, offset, stride, rows);
+    for (int row = 0; row < 4; ++row)
+      for (int l = 0; l < strip_width; ++l) pairs[row][l] = rows[row & 1][l];
   } else {
     Offset offset[3][2][strip_width];
     std::int32_t in[3][2][strip_width];
@@ -566,6 +604,8 @@ void sample_strip(strip<Pipeline>& s, const source_tensor& in, std::int32_t chan
   constexpr std::int32_t before = I::taps > 2 ? -1 : 0, after = I::taps > 2 ? 2 : 1;
   if (s.within(in.extents, Pipeline::padding + before, Pipeline::padding + after))
     sample_inside<Pipeline, T, Offset>(s, data, in.stride, functors, v);
+  else if (std::is_same_v<I, linear> && s.within_plane(in.extents))
+    sample_plane<Pipeline, T, Offset>(s, data, in.stride, functors, border, v);
   else
     sample_border<Pipeline, T, Offset>(s, data, in.stride, in.extents, functors, border, v);
 }
