@@ -113,6 +113,24 @@ TEST(executor, a_strip_crosses_the_control_cells_of_lone_voxels) {
   }
 }
 
+// Where axes are kept rows and planes of the source are interpolated once for all that read them, by cubics as well.
+TEST(executor, rows_read_by_many_give_what_lone_voxels_do) {
+  const cases data;
+  const auto each = [&](const char* name, const auto& geometry) {
+    const window w{.center = 40, .width = 400};
+    const sampling<cubic_bspline, constant> filled{.border = {.value = -50}, .label_outside = 9};
+    const sampling<catmull_rom, constant, vote> filled_votes{.border = {.value = .25f}, .label_outside = 7};
+    expect_walk_equals_lone_voxels(data, name, geometry | sampling<cubic_bspline, mirror>{});
+    expect_walk_equals_lone_voxels(data, name, w | geometry | filled);
+    expect_walk_equals_lone_voxels(data, name, w | geometry | filled_votes);
+    expect_walk_equals_lone_voxels(data, name, geometry | sampling<torch_cubic, edge, vote>{});
+    expect_walk_equals_lone_voxels(data, name, geometry | sampling<linear, reflect>{});
+  };
+  each("enlarged", resample{.spacing_mm = {1.3, .7, .9}} | crop_or_pad{{30, 43, 70}});
+  each("reduced", resize{{5, 11, 13}} | random_flip{.axis_probability = {.5f, 1, 1}});
+  each("moved", random_flip{.axis_probability = {1, .5f, 1}} | crop_or_pad{{24, 45, 35}});
+}
+
 // Single slices of floats, zeros of either sign and the largest numbers among them, with labels that meet in threes.
 struct plane_cases {
   using element = float;

@@ -80,6 +80,15 @@ auto fill_workspace(const cpu& exec, bool to_output, const Plan& plan, const Bin
   return detail::make_evaluator(records, plan, bindings...);
 }
 
+// The direction in which a sample is read row by row, as memory lies, where it stands on voxels that interpolation
+// copies; else 0. One of more taps than two sums all of them even there, and rows share what axes that are kept allow.
+template <class P>
+int direction_as_memory_lies(const item<P>& sample) {
+  if constexpr (P::interpolation_type::taps > 2)
+    if (keeps_axes(sample)) return 0;
+  return strip<P>::direction_along_row(sample);
+}
+
 // The parts that a sample is cut into: as many voxels as stay in the second cache.
 struct brick_shape {
   std::int32_t planes, rows;
@@ -87,7 +96,7 @@ struct brick_shape {
 template <class P>
 brick_shape brick_shape_of(const item<P>& sample, std::int32_t depth) {
   if constexpr (P::has_geometry) {
-    if (strip<P>::direction_along_row(sample) == 0) return {depth, brick_rows};
+    if (direction_as_memory_lies(sample) == 0) return {depth, brick_rows};
     // As memory lies: whole planes, or as many rows of one.
     const std::int32_t voxels = depth * brick_rows * typical_row, width = sample.extents[2];
     const std::int32_t rows = std::clamp(voxels / width, 1, sample.extents[1]);
@@ -133,7 +142,7 @@ void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples, 
         walk.locate(z, y);
         write(walk, z, y, x0);
       };
-      const int along_row = strip<P>::direction_along_row(r.sample);
+      const int along_row = direction_as_memory_lies(r.sample);
       if constexpr (copied_brick<Evaluator>::possible)
         if (along_row != 0) {
           const copied_brick<Evaluator> copied(evaluate, r, along_row, z0, z1, y0, y1);

@@ -54,8 +54,11 @@ template <class Pipeline, class T, int Rows>
 class aligned_values {
   using I = typename Pipeline::interpolation_type;
   using B = typename Pipeline::border_type;
-  static_assert(I::taps == 2 && !Pipeline::prefiltered);
+  static constexpr int taps = I::taps;
+  static_assert((taps & (taps - 1)) == 0);
   static constexpr std::int32_t none = std::numeric_limits<std::int32_t>::min();
+  // What the last `taps` rows and planes gave, each in a place that its number says.
+  static constexpr std::int32_t place_of(std::int32_t i) { return i & (taps - 1); }
 
 public:
   aligned_values(const item<Pipeline>& sample, const source_tensor& in, std::int32_t channel, const B& border,
@@ -66,72 +69,92 @@ public:
         in_(in),
         y0_(y0),
         y1_(y1) {
-    for (int j = 0; j < 2; ++j)
-      x_[j].template set<B>(sample, x0, in.extents[2], in.stride[2], [&](coordinate c) { return I::first(c) + j; });
-    pairs_ = x_[0].all_in && x_[1].all_in && in.stride[2] == 1;
+    bool all_in = true;
+    for (int j = 0; j < taps; ++j) {
+      x_[j].template set<B>(sample, x0, in.extents[2], in.stride[2], [&](coordinate c) { return first_tap(c) + j; });
+      all_in = all_in && x_[j].all_in;
+      held_plane_[j] = held_row_[j] = none;
+    }
+    pairs_ = taps == 2 && all_in && in.stride[2] == 1;
     for (int l = 0; l < strip_width; ++l) {
-      float w[2];
+      float w[taps];
       I::weights(along_axis(sample, 2, std::min(x0 + l, sample.extents[2] - 1)).fraction, w);
-      for (int j = 0; j < 2; ++j) weights_[j][l] = w[j];
+      for (int j = 0; j < taps; ++j) weights_[j][l] = w[j];
     }
   }
 
   // The interpolated values of row (z, y).
   void row(std::int32_t z, std::int32_t y, float (&v)[strip_width]) {
     const coordinate c = along_axis(sample_, 0, z);
-    const std::int32_t first = I::first(c);
-    for (int a = 0; a < 2; ++a) hold_plane(first + a);
-    combine(planes_[first & 1][y - y0_], planes_[(first + 1) & 1][y - y0_], c.fraction, v);
+    const std::int32_t first = first_tap(c);
+    for (int a = 0; a < taps; ++a) hold_plane(first + a);
+    combine(
+        c.fraction, v, [&](int a) -> const auto& { return planes_[place_of(first + a)][y - y0_]; });
   }
 
 private:
-  static void combine(const float (&first)[strip_width], const float (&second)[strip_width], float fraction,
-                      float (&out)[strip_width]) {
-    float w[2];
+  static std::int32_t first_tap(const coordinate& c) { return I::first(c) + Pipeline::padding; }
+  static constexpr auto functors_of(const item<Pipeline>& sample) {
+    if constexpr (Pipeline::prefiltered)
+      return pack<>{};  // coefficients have passed the value operations
+    else
+      return sample.taps;
+  }
+
+  // of(tap): values of the lanes.
+  template <class Of>
+  static void combine(float fraction, float (&out)[strip_width], const Of& of) {
+    float w[taps];
     I::weights(fraction, w);
+    const float* from[taps];
+    for (int j = 0; j < taps; ++j) from[j] = of(j);
     for (int l = 0; l < strip_width; ++l) {
-      const float v[2] = {first[l], second[l]};
+      float v[taps];
+      SUTURE_UNROLL
+      for (int j = 0; j < taps; ++j) v[j] = from[j][l];
       out[l] = I::combine(v, w);
     }
   }
 
   // Plane z of the source, interpolated along x and y, for every row.
   void hold_plane(std::int32_t z) {
-    if (held_plane_[z & 1] == z) return;
-    held_plane_[z & 1] = z;
-    held_row_[0] = held_row_[1] = none;
+    if (held_plane_[place_of(z)] == z) return;
+    held_plane_[place_of(z)] = z;
+    for (std::int32_t& row : held_row_) row = none;
     for (std::int32_t y = y0_; y < y1_; ++y) {
       const coordinate c = along_axis(sample_, 1, y);
-      const std::int32_t first = I::first(c);
-      for (int b = 0; b < 2; ++b) hold_row(z, first + b);
-      combine(rows_[first & 1], rows_[(first + 1) & 1], c.fraction, planes_[z & 1][y - y0_]);
+      const std::int32_t first = first_tap(c);
+      for (int b = 0; b < taps; ++b) hold_row(z, first + b);
+      combine(
+          c.fraction, planes_[place_of(z)][y - y0_], [&](int b) -> const auto& { return rows_[place_of(first + b)]; });
     }
   }
 
   // Row (z, y) of the source, interpolated along x.
   void hold_row(std::int32_t z, std::int32_t y) {
-    if (held_row_[y & 1] == y) return;
-    held_row_[y & 1] = y;
-    float(&out)[strip_width] = rows_[y & 1];
+    if (held_row_[place_of(y)] == y) return;
+    held_row_[place_of(y)] = y;
+    float(&out)[strip_width] = rows_[place_of(y)];
     const std::int32_t iz = B::index(z, in_.extents[0]), iy = B::index(y, in_.extents[1]);
-    const typename Pipeline::taps functors = sample_.taps;
+    const auto functors = functors_of(sample_);
     if ((iz | iy) >= 0) {
       const T* const p = data_ + (iz * in_.stride[0] + iy * in_.stride[1]);
       const T* const next = p + in_.stride[0];  // of the plane to come
       for (int l = 0; l < strip_width; l += 8) __builtin_prefetch(next + x_[0].offset[l]);
-      if (pairs_) {
-        alignas(lane_alignment) pair_of<T> pairs[1][strip_width];
-        gather_rows<pair_of<T>>({p}, x_[0].offset, pairs);
-        for (int l = 0; l < strip_width; ++l) {
-          const float v[2] = {apply(functors, first_value_of<T>(pairs[0][l]), voxel{}),
-                              apply(functors, second_value_of<T>(pairs[0][l]), voxel{})};
-          const float w[2] = {weights_[0][l], weights_[1][l]};
-          out[l] = I::combine(v, w);
+      if constexpr (taps == 2)
+        if (pairs_) {
+          alignas(lane_alignment) pair_of<T> pairs[1][strip_width];
+          gather_rows<pair_of<T>>({p}, x_[0].offset, pairs);
+          for (int l = 0; l < strip_width; ++l) {
+            const float v[2] = {apply(functors, first_value_of<T>(pairs[0][l]), voxel{}),
+                                apply(functors, second_value_of<T>(pairs[0][l]), voxel{})};
+            const float w[2] = {weights_[0][l], weights_[1][l]};
+            out[l] = I::combine(v, w);
+          }
+          return;
         }
-        return;
-      }
-      float v[2][strip_width];
-      for (int j = 0; j < 2; ++j) {
+      float v[taps][strip_width];
+      for (int j = 0; j < taps; ++j) {
         alignas(lane_alignment) T raw[1][strip_width];
         gather_rows<bits_of<T>>({p}, x_[j].offset, raw);
         for (int l = 0; l < strip_width; ++l) v[j][l] = storage<T>::load(raw[0][l]);
@@ -141,8 +164,8 @@ private:
       }
       combine_axis<I>(v, weights_, out);
     } else if constexpr (B::has_value) {
-      float v[2][strip_width];
-      for (int j = 0; j < 2; ++j)
+      float v[taps][strip_width];
+      for (int j = 0; j < taps; ++j)
         for (int l = 0; l < strip_width; ++l) v[j][l] = border_.value;
       combine_axis<I>(v, weights_, out);
     }
@@ -153,12 +176,12 @@ private:
   const T* data_;
   const source_tensor& in_;
   std::int32_t y0_, y1_;
-  lane_taps x_[2];
+  lane_taps x_[taps];
   bool pairs_;
-  std::int32_t held_plane_[2] = {none, none}, held_row_[2] = {none, none};  // even and odd ones
-  alignas(lane_alignment) float weights_[2][strip_width];
-  alignas(lane_alignment) float rows_[2][strip_width];
-  alignas(lane_alignment) float planes_[2][Rows][strip_width];
+  std::int32_t held_plane_[taps], held_row_[taps];
+  alignas(lane_alignment) float weights_[taps][strip_width];
+  alignas(lane_alignment) float rows_[taps][strip_width];
+  alignas(lane_alignment) float planes_[taps][Rows][strip_width];
 };
 
 // The same of a label map, by a one-tap interpolation L.

@@ -373,13 +373,14 @@ void write_aligned_column(const Evaluator& e, const typename Evaluator::record_t
           finish_labels<B>(e, r, v, channel, iz, iy, x0);
         });
       }
-    } else if constexpr (!Binding::is_label && !P::is_colour && P::interpolation_type::taps == 2 && !P::prefiltered &&
-                         !any_needs_voxel<typename P::taps>) {
+    } else if constexpr (!Binding::is_label && !P::is_colour && P::interpolation_type::taps > 1 &&
+                         (P::prefiltered || !any_needs_voxel<typename P::taps>)) {
+      using T = std::conditional_t<P::prefiltered, float, In>;
       using Out = typename Evaluator::template pair<B>::unit;
       const target_tensor& out = r.out[B];
       for (std::int32_t channel = 0; channel < in.channels; ++channel) {
         const Out* const to = static_cast<const Out*>(out.data) + channel * out.channel_stride + x0 * out.stride[2];
-        aligned_values<P, In, Rows> values(r.sample, in, channel, e.rule.border, y[0], y[1], x0);
+        aligned_values<P, T, Rows> values(r.sample, in, channel, e.rule.border, y[0], y[1], x0);
         each([&](std::int32_t iz, std::int32_t iy) {
           alignas(lane_alignment) float v[strip_width];
           s.expect_output(iy, y);
