@@ -3,8 +3,8 @@
 //   preprocessing_chain IMAGE LABELS NZ NY NX
 // IMAGE and LABELS are raw int16 and uint8 voxels. Reads commands, one a line, and answers each in one line of JSON:
 //   time N        runs every step N times: seconds of the wall clock and of the processor for each
-//   write PREFIX  the results: numbers as the answer, volumes as PREFIX.body (uint8), PREFIX.scaled and PREFIX.z_score
-//                 (float32)
+//   write PREFIX  the results: numbers as the answer, volumes as PREFIX.body (uint8), PREFIX.scaled, PREFIX.z_score and
+//                 PREFIX.resampled (float32)
 #include <memory>
 
 #include "program.hpp"
@@ -18,7 +18,7 @@ struct preprocessing {
   suture::grid grid;
   std::vector<std::int16_t> image_data;
   std::vector<std::uint8_t> label_data, body_data;
-  std::vector<float> scaled_data, z_score_data;
+  std::vector<float> scaled_data, z_score_data, resampled_data;
 
   std::vector<std::byte> memory;
   suture::cpu with_workspace = one_thread;
@@ -82,11 +82,26 @@ struct preprocessing {
                        std::span(&range, 1));
            apply(suture::percentile_scale{.fitted = {&range, 1}}, scaled_data);
          }},
-        {"z_score", [this] {
+        {"z_score",
+         [this] {
            const auto mask = body();
            suture::fit(one_thread, suture::fit_moments{}, image(), suture::inside(mask), std::span(&inside_body, 1));
            apply(suture::z_score{.fitted = {&inside_body, 1}}, z_score_data);
-         }}};
+         }},
+        {"resample", [this] { resample(); }}};
+  }
+
+  // By a cubic B-spline, without overshoot.
+  void resample() {
+    suture::intensity_range whole{};
+    suture::fit(one_thread, suture::fit_range{}, image(), suture::everything{}, std::span(&whole, 1));
+    const suture::extent3& n = grid.extents;
+    const auto pipeline = suture::resize{{n[0] * 3 / 2, n[1] * 4 / 5, n[2] * 4 / 5}} |
+                          suture::sampling<suture::cubic_bspline, suture::edge>{} | suture::limit_to_range{{&whole, 1}};
+    const auto plan = suture::plan(pipeline, grid);
+    resampled_data.resize(static_cast<std::size_t>(plan.output_grid(0).voxels()));
+    suture::run(one_thread, plan,
+                suture::image(image(), suture::contiguous(resampled_data.data(), plan.output_grid(0))));
   }
 };
 
@@ -119,6 +134,7 @@ void serve(char** argv) {
     peers::write_raw(prefix + ".body", p.body_data);
     peers::write_raw(prefix + ".scaled", p.scaled_data);
     peers::write_raw(prefix + ".z_score", p.z_score_data);
+    peers::write_raw(prefix + ".resampled", p.resampled_data);
     std::cout << '{';
     print_moments("foreground", p.foreground);
     print_moments("inside_body", p.inside_body);
