@@ -11,7 +11,7 @@
 #include <new>
 #include <span>
 
-#include "suture/exec/cpu.hpp"
+#include "suture/exec/cpu/run.hpp"
 #include "timing.hpp"
 
 #ifdef _OPENMP

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "suture/core/digest.hpp"
+#include "suture/image/digest.hpp"
 
 namespace bench {
 

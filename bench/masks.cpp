@@ -11,8 +11,8 @@
 #include "flag.hpp"
 #include "suture/mask/body_mask.hpp"
 #include "suture/mask/bounding_box.hpp"
-#include "suture/mask/cascade.hpp"
-#include "suture/mask/grey_morphology.hpp"
+#include "suture/mask/label_perturbation.hpp"
+#include "suture/mask/gray_morphology.hpp"
 #include "suture/mask/mask_image.hpp"
 
 namespace {

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "suture/core/digest.hpp"
-#include "suture/core/grid.hpp"
+#include "suture/image/digest.hpp"
+#include "suture/image/grid.hpp"
 
 namespace bench {
 

@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-#include "suture/core/plan.hpp"
+#include "suture/plan/plan.hpp"
 
 namespace bench {
 

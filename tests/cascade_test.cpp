@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "support/expect_says.hpp"
-#include "suture/core/digest.hpp"
-#include "suture/mask/cascade.hpp"
+#include "suture/image/digest.hpp"
+#include "suture/mask/label_perturbation.hpp"
 
 namespace {
 

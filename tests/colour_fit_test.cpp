@@ -10,7 +10,7 @@
 #include "ref/colour.hpp"
 #include "support/expect_says.hpp"
 #include "support/tiles.hpp"
-#include "suture/fit/colour_moments.hpp"
+#include "suture/fit/color_moments.hpp"
 #include "suture/ops/stain/reinhard.hpp"
 
 namespace {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <random>
 #include <string>
-#include <suture/ops/stain/colour_space.hpp>
+#include <suture/color/color_space.hpp>
 #include <vector>
 
 #include "ref/colour.hpp"

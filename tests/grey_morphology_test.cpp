@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Grey morphology against a look at every voxel of the element, and against scipy.ndimage.
-#include "suture/mask/grey_morphology.hpp"
+#include "suture/mask/gray_morphology.hpp"
 
 #include <cmath>
 #include <random>

@@ -4,9 +4,9 @@
 
 #include <limits>
 #include <memory>
-#include <suture/core/digest.hpp>
+#include <suture/image/digest.hpp>
 #include <suture/fit/macenko.cuh>
-#include <suture/ops/stain/macenko_modes.hpp>
+#include <suture/fit/macenko_modes.hpp>
 #include <vector>
 
 #include "support/device_array.cuh"

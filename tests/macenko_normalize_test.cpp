@@ -2,7 +2,7 @@
 // Stain normalisation: tiles are their pixels one by one, and what jitter makes of its powers or of its colours.
 #include <gtest/gtest.h>
 
-#include <suture/ops/stain/macenko_modes.hpp>
+#include <suture/fit/macenko_modes.hpp>
 #include <suture/suture.hpp>
 #include <vector>
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <memory>
-#include <suture/core/digest.hpp>
+#include <suture/image/digest.hpp>
 #include <suture/fit/macenko.cuh>
 #include <vector>
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <suture/fit/macenko.hpp>
-#include <suture/ops/stain/macenko_modes.hpp>
+#include <suture/fit/macenko_modes.hpp>
 #include <suture/suture.hpp>
 #include <vector>
 

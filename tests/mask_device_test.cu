@@ -9,7 +9,7 @@
 #include "support/launches.cuh"
 #include "suture/mask/body_mask.hpp"
 #include "suture/mask/bounding_box.hpp"
-#include "suture/mask/grey_morphology.hpp"
+#include "suture/mask/gray_morphology.hpp"
 #include "suture/mask/loops.cuh"
 #include "suture/mask/tissue_mask.hpp"
 

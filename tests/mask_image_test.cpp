@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/expect_says.hpp"
-#include "suture/core/digest.hpp"
+#include "suture/image/digest.hpp"
 #include "suture/mask/mask_image.hpp"
 
 namespace {

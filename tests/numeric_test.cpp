@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <suture/core/numeric.hpp>
+#include <suture/base/numeric.hpp>
 #include <type_traits>
 #include <vector>
 

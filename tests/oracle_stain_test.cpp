@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <suture/fit/macenko.hpp>
-#include <suture/ops/stain/macenko_modes.hpp>
+#include <suture/fit/macenko_modes.hpp>
 #include <suture/suture.hpp>
 
 #include "support/oracle.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Patch sampling on the host: against lists of indices, in distribution, and every case without a voxel to draw.
 #include <gtest/gtest.h>
-#include <suture/exec/cpu.hpp>
+#include <suture/exec/cpu/run.hpp>
 #include <suture/ops/geometry/crop_at.hpp>
 #include <suture/ops/geometry/flip.hpp>
 #include <suture/patch/select_patches.hpp>

@@ -2,7 +2,7 @@
 // Points and boxes on a device: the results of the host bit for bit, lists of every length, values that cannot be
 // moved, graphs, and errors before launch.
 #include <gtest/gtest.h>
-#include <suture/ops/geometry/points.cuh>
+#include <suture/points/points.cuh>
 
 #include <cstring>
 #include <limits>

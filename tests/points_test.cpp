@@ -7,7 +7,7 @@
 
 #include "support/library.hpp"
 #include "support/points.hpp"
-#include "suture/core/digest.hpp"
+#include "suture/image/digest.hpp"
 
 namespace {
 

@@ -2,7 +2,7 @@
 // Patches that cover a volume: their starts and windows against MONAI and nnU-Net, their weighted mean against sums in
 // double precision.
 #include <gtest/gtest.h>
-#include <suture/exec/cpu.hpp>
+#include <suture/exec/cpu/run.hpp>
 #include <suture/ops/geometry/crop_at.hpp>
 #include <suture/patch/reassemble.hpp>
 

@@ -15,7 +15,7 @@
 #include "support/expect_says.hpp"
 #include "support/oracle.hpp"
 #include "support/scratch_folder.hpp"
-#include "suture/core/digest.hpp"
+#include "suture/image/digest.hpp"
 
 namespace {
 

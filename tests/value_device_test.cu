@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <suture/core/numeric_cuda.cuh>
+#include <suture/base/numeric_cuda.cuh>
 #include <suture/ops/value/brightness.hpp>
 #include <suture/ops/value/cast.hpp>
 #include <suture/ops/value/clamp.hpp>

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
-#include <suture/core/concepts.hpp>
+#include <suture/pipeline/concepts.hpp>
 #include <suture/ops/value/brightness.hpp>
 #include <suture/ops/value/cast.hpp>
 #include <suture/ops/value/clamp.hpp>

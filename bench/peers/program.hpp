@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "suture/core/error.hpp"
-#include "suture/core/grid.hpp"
+#include "suture/base/error.hpp"
+#include "suture/image/grid.hpp"
 
 namespace peers {
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "common/volume.hpp"
-#include "suture/core/digest.hpp"
-#include "suture/core/numeric.hpp"
+#include "suture/image/digest.hpp"
+#include "suture/base/numeric.hpp"
 
 namespace suture::examples {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu.hpp"
 
-#include "suture/core/error.hpp"
+#include "suture/base/error.hpp"
 
 #if defined(SUTURE_EXAMPLE_CUDA)
 #include <cuda_runtime_api.h>

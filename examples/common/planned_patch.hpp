@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-#include "suture/core/grid.hpp"
+#include "suture/image/grid.hpp"
 
 namespace suture::examples {
 

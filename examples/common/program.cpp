@@ -9,7 +9,7 @@
 #include <omp.h>
 #endif
 
-#include "suture/core/config.hpp"
+#include "suture/base/config.hpp"
 
 namespace suture::examples {
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "report.hpp"
-#include "suture/core/error.hpp"
-#include "suture/core/vec.hpp"
+#include "suture/base/error.hpp"
+#include "suture/base/vec.hpp"
 
 namespace suture::examples {
 

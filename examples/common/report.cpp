@@ -9,7 +9,7 @@
 #include <fstream>
 #include <iostream>
 
-#include "suture/core/error.hpp"
+#include "suture/base/error.hpp"
 #include "whole_file.hpp"
 
 namespace suture::examples {

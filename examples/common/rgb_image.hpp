@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "suture/core/view.hpp"
+#include "suture/image/view.hpp"
 
 namespace suture::examples {
 

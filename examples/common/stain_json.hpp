@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "report.hpp"
-#include "suture/fit/stain_basis.hpp"
+#include "suture/stats/stain_basis.hpp"
 
 namespace suture::examples {
 

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "suture/core/grid.hpp"
+#include "suture/image/grid.hpp"
 
 namespace suture::examples {
 

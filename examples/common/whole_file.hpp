@@ -6,7 +6,7 @@
 #include <functional>
 #include <string_view>
 
-#include "suture/core/error.hpp"
+#include "suture/base/error.hpp"
 
 namespace suture::examples {
 

@@ -4,7 +4,7 @@
 
 #include "cohort.hpp"
 #include "common/volume.hpp"
-#include "suture/core/view.hpp"
+#include "suture/image/view.hpp"
 #include "suture/fit/fingerprint.hpp"
 
 namespace suture::examples {

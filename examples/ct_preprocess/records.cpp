@@ -10,7 +10,7 @@
 #include <fstream>
 
 #include "common/whole_file.hpp"
-#include "suture/core/digest.hpp"
+#include "suture/image/digest.hpp"
 
 namespace suture::examples {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "common/volume.hpp"
-#include "suture/core/view.hpp"
+#include "suture/image/view.hpp"
 #include "suture/ops/value/ct_normalize.hpp"
 
 namespace suture::examples {

@@ -6,14 +6,14 @@
 #error "suture: suture.cuh is for nvcc; a C++ compiler takes suture/suture.hpp"
 #endif
 
-#include "exec/cuda.cuh"
-#include "exec/resident_volume.cuh"
-#include "fit/colour_moments.cuh"
+#include "exec/cuda/run.cuh"
+#include "exec/cuda/resident_volume.cuh"
+#include "fit/color_moments.cuh"
 #include "fit/fit.cuh"
 #include "fit/macenko.cuh"
 #include "fit/sharpness.cuh"
 #include "mask/loops.cuh"
-#include "ops/geometry/points.cuh"
+#include "points/points.cuh"
 #include "patch/average.cuh"
 #include "patch/reassemble.cuh"
 #include "patch/select_patches.cuh"

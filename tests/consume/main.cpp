@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <suture/core/config.hpp>
-#include <suture/core/vec.hpp>
+#include <suture/base/config.hpp>
+#include <suture/base/vec.hpp>
 
 int main() {
   static_assert(__cplusplus >= 202002L);

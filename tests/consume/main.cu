@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <suture/core/vec.hpp>
+#include <suture/base/vec.hpp>
 
 __global__ void multiply_add(float* result) { *result = suture::fma(*result, 3.0f, 4.0f); }
 

@@ -2,7 +2,7 @@
 // Where the work of a digest runs and keeps its memory: the device.
 #pragma once
 
-#include <suture/exec/cuda.cuh>
+#include <suture/exec/cuda/run.cuh>
 
 #include <memory>
 #include <vector>

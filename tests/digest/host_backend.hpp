@@ -2,7 +2,7 @@
 // Where the work of a digest runs and keeps its memory: the CPU.
 #pragma once
 
-#include <suture/exec/cpu.hpp>
+#include <suture/exec/cpu/run.hpp>
 
 #include <cstring>
 #include <memory>

@@ -2,11 +2,11 @@
 // What the digests of masks are made from.
 #pragma once
 
-#include <suture/core/digest.hpp>
+#include <suture/image/digest.hpp>
 #include <suture/mask/body_mask.hpp>
 #include <suture/mask/bounding_box.hpp>
-#include <suture/mask/cascade.hpp>
-#include <suture/mask/grey_morphology.hpp>
+#include <suture/mask/label_perturbation.hpp>
+#include <suture/mask/gray_morphology.hpp>
 #include <suture/mask/mask_image.hpp>
 #include <suture/mask/tissue_mask.hpp>
 

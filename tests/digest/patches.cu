@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints the digests of patch sampling, reassembly and tiles, computed on the device.
 #include <suture/fit/sharpness.cuh>
-#include <suture/ops/geometry/points.cuh>
+#include <suture/points/points.cuh>
 #include <suture/patch/average.cuh>
 #include <suture/patch/reassemble.cuh>
 #include <suture/patch/select_patches.cuh>

@@ -2,12 +2,12 @@
 // What the digests of patch sampling, of reassembly, and of tiles of slides are made from.
 #pragma once
 
-#include <suture/core/digest.hpp>
+#include <suture/image/digest.hpp>
 #include <suture/fit/sharpness.hpp>
 #include <suture/ops/geometry/affine.hpp>
 #include <suture/ops/geometry/elastic.hpp>
-#include <suture/ops/geometry/inverse.hpp>
-#include <suture/ops/geometry/points.hpp>
+#include <suture/plan/inverse.hpp>
+#include <suture/points/points.hpp>
 #include <suture/patch/average.hpp>
 #include <suture/patch/reassemble.hpp>
 #include <suture/patch/tile_list.hpp>

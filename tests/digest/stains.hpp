@@ -2,7 +2,7 @@
 // What the digests of stain fits and normalisation are made from.
 #pragma once
 
-#include <suture/core/digest.hpp>
+#include <suture/image/digest.hpp>
 
 #include "samples.hpp"
 

@@ -2,7 +2,7 @@
 // An operation on colour for tests of what carries such operations.
 #pragma once
 
-#include <suture/core/concepts.hpp>
+#include <suture/pipeline/concepts.hpp>
 
 namespace support {
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "suture/exec/cuda.cuh"
+#include "suture/exec/cuda/run.cuh"
 
 namespace support {
 

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "suture/core/error.hpp"
+#include "suture/base/error.hpp"
 
 template <class F>
 std::string message(const F& f) {

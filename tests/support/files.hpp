@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "scratch_folder.hpp"
-#include "suture/core/grid.hpp"
+#include "suture/image/grid.hpp"
 
 namespace support {
 

@@ -12,7 +12,7 @@
 #include "oracle.hpp"
 #include "ref/coordinates.hpp"
 #include "ref/sample.hpp"
-#include "suture/core/geometry_step.hpp"
+#include "suture/image/geometry_step.hpp"
 
 namespace support {
 

@@ -2,7 +2,7 @@
 // What a piece of work queues on a stream, captured in a graph: counted, or launched as often as one likes.
 #pragma once
 
-#include "suture/exec/cuda.cuh"
+#include "suture/exec/cuda/run.cuh"
 
 namespace support {
 

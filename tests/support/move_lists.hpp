@@ -2,7 +2,7 @@
 // Lists of points or boxes, moved the way that their results say.
 #pragma once
 
-#include <suture/ops/geometry/points.hpp>
+#include <suture/points/points.hpp>
 
 #include <span>
 

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "suture/core/grid.hpp"
+#include "suture/image/grid.hpp"
 
 namespace support {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "patient.hpp"
-#include "suture/core/grid.hpp"
+#include "suture/image/grid.hpp"
 #include "suture/math/elementary.hpp"
 
 namespace suture::examples::abdomen {

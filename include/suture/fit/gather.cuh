@@ -3,10 +3,10 @@
 // in any bit, and the bits are those of the CPU.
 #pragma once
 
-#include "../exec/atomic_sums.cuh"
-#include "../exec/cuda.cuh"
+#include "../exec/cuda/atomic_sums.cuh"
+#include "../exec/cuda/run.cuh"
 #include "gather.hpp"
-#include "statistics.hpp"
+#include "../stats/statistics.hpp"
 
 namespace suture::detail {
 

@@ -2,9 +2,9 @@
 // One pass of a fit over a sample on the CPU: rows divided among threads, each with a state of its own, merged after.
 #pragma once
 
-#include "../exec/cpu.hpp"
+#include "../exec/cpu/run.hpp"
 #include "selection.hpp"
-#include "statistics.hpp"
+#include "../stats/statistics.hpp"
 
 namespace suture::detail {
 

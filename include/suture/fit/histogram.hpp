@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "gather.hpp"
-#include "statistics.hpp"
+#include "../stats/statistics.hpp"
 #include "value_counter.hpp"
 
 namespace suture {

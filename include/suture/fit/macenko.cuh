@@ -3,7 +3,7 @@
 // a round, whose last block draws the conclusions. The results stay there and have the bits of the CPU.
 #pragma once
 
-#include "macenko_fours.cuh"
+#include "macenko_vec4.cuh"
 
 namespace suture {
 

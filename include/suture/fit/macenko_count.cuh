@@ -3,7 +3,7 @@
 // conclusions.
 #pragma once
 
-#include "../exec/warp_sums.cuh"
+#include "../exec/cuda/warp_sums.cuh"
 #include "gather.cuh"
 #include "macenko.hpp"
 

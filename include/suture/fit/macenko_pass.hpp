@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "../exec/level_table.hpp"
-#include "macenko_sift.hpp"
+#include "../exec/common/uint8_lookup.hpp"
+#include "percentile_window.hpp"
 #include "selection.hpp"
 
 namespace suture::detail {

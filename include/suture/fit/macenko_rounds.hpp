@@ -5,7 +5,7 @@
 
 #include "../math/symmetric_eigen.hpp"
 #include "../math/trigonometric.hpp"
-#include "stain_basis.hpp"
+#include "../stats/stain_basis.hpp"
 
 namespace suture {
 

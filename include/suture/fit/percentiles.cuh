@@ -2,7 +2,7 @@
 // fit_percentiles, fit_range and fit_landmarks on a CUDA device.
 #pragma once
 
-#include "../exec/warp_sums.cuh"
+#include "../exec/cuda/warp_sums.cuh"
 #include "histogram.cuh"
 #include "percentiles.hpp"
 

@@ -12,7 +12,7 @@
 
 #include <initializer_list>
 
-#include "../core/binding.hpp"
+#include "../evaluate/binding.hpp"
 
 namespace suture {
 

@@ -2,7 +2,7 @@
 // fit_sharpness on a CUDA device: the results stay there; nothing is allocated, synchronised or copied back.
 #pragma once
 
-#include "../exec/warp_sums.cuh"
+#include "../exec/cuda/warp_sums.cuh"
 #include "gather.cuh"
 #include "sharpness.hpp"
 

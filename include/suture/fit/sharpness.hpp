@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "../mask/grey_level.hpp"
+#include "../color/gray_level.hpp"
 #include "moments.hpp"
 
 namespace suture {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "exact_sums.hpp"
+#include "../stats/exact_sums.hpp"
 #include "selection.hpp"
 
 namespace suture::detail {

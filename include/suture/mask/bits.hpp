@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "../core/config.hpp"
+#include "../base/config.hpp"
 
 namespace suture::detail::masks {
 

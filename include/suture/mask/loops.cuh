@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "../exec/cuda.cuh"
+#include "../exec/cuda/run.cuh"
 #include "loops.hpp"
 
 namespace suture::detail::masks {

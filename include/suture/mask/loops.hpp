@@ -12,10 +12,10 @@
 #include <string_view>
 #include <vector>
 
-#include "../core/binding.hpp"
-#include "../core/numeric.hpp"
-#include "../core/view.hpp"
-#include "../exec/cpu.hpp"
+#include "../evaluate/binding.hpp"
+#include "../base/numeric.hpp"
+#include "../image/view.hpp"
+#include "../exec/cpu/run.hpp"
 #include "bits.hpp"
 
 namespace suture {

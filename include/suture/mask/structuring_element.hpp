@@ -2,8 +2,8 @@
 // Structuring elements of morphology: box, cross and ball, in volumes or within slices.
 #pragma once
 
-#include "../core/error.hpp"
-#include "../core/vec.hpp"
+#include "../base/error.hpp"
+#include "../base/vec.hpp"
 
 namespace suture {
 

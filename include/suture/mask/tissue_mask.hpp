@@ -4,7 +4,7 @@
 
 #include "../math/exponential.hpp"
 #include "components.hpp"
-#include "grey_level.hpp"
+#include "../color/gray_level.hpp"
 #include "morphology.hpp"
 
 namespace suture {

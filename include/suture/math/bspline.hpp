@@ -2,7 +2,7 @@
 // The uniform cubic B-spline on one cell, t in [0, 1]: basis weights and the same cell as a power-basis polynomial.
 #pragma once
 
-#include "../core/vec.hpp"
+#include "../base/vec.hpp"
 
 namespace suture {
 

@@ -8,8 +8,8 @@
 
 #include <cstdint>
 
-#include "../core/vec.hpp"
-#include "bits.hpp"
+#include "../base/vec.hpp"
+#include "../base/bits.hpp"
 #include "root.hpp"
 
 namespace suture::math {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "../core/vec.hpp"
+#include "../base/vec.hpp"
 #include "trigonometric.hpp"
 
 namespace suture::math {

@@ -3,7 +3,7 @@
 // approximate ones.
 #pragma once
 
-#include "../core/config.hpp"
+#include "../base/config.hpp"
 
 namespace suture::math {
 

@@ -3,7 +3,7 @@
 // that host and device leave the same bits.
 #pragma once
 
-#include "../core/vec.hpp"
+#include "../base/vec.hpp"
 #include "root.hpp"
 
 namespace suture::math {

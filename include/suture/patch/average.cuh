@@ -2,7 +2,7 @@
 // average on a device.
 #pragma once
 
-#include "../exec/cuda.cuh"
+#include "../exec/cuda/run.cuh"
 #include "average.hpp"
 
 namespace suture {

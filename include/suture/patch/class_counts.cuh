@@ -2,7 +2,7 @@
 // count_classes on a device: the table of the host, from one pass over the voxels.
 #pragma once
 
-#include "../exec/cuda.cuh"
+#include "../exec/cuda/run.cuh"
 #include "class_counts.hpp"
 
 namespace suture {

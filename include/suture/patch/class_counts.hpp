@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstddef>
 
-#include "../exec/cpu.hpp"
+#include "../exec/cpu/run.hpp"
 #include "classes.hpp"
 
 namespace suture {

@@ -7,9 +7,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "../core/binding.hpp"
-#include "../core/numeric.hpp"
-#include "../core/view.hpp"
+#include "../evaluate/binding.hpp"
+#include "../base/numeric.hpp"
+#include "../image/view.hpp"
 
 namespace suture {
 

@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include "../core/view.hpp"
-#include "../fit/exact_sums.hpp"
+#include "../image/view.hpp"
+#include "../stats/exact_sums.hpp"
 #include "slide.hpp"
 
 namespace suture {

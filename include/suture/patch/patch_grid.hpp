@@ -5,8 +5,8 @@
 #include <cmath>
 #include <vector>
 
-#include "../core/error.hpp"
-#include "../core/vec.hpp"
+#include "../base/error.hpp"
+#include "../base/vec.hpp"
 #include "../math/exponential.hpp"
 
 namespace suture {

@@ -2,7 +2,7 @@
 // reassemble on a device: every voxel gathers the patches that cover it.
 #pragma once
 
-#include "../exec/cuda.cuh"
+#include "../exec/cuda/run.cuh"
 #include "reassemble.hpp"
 
 namespace suture {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "../exec/cpu.hpp"
+#include "../exec/cpu/run.hpp"
 #include "../math/root.hpp"
 #include "patch_grid.hpp"
 

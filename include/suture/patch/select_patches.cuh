@@ -2,7 +2,7 @@
 // select_patches on a device: the choices of the host, left in device memory.
 #pragma once
 
-#include "../exec/warp_sums.cuh"
+#include "../exec/cuda/warp_sums.cuh"
 #include "class_counts.cuh"
 #include "select_patches.hpp"
 

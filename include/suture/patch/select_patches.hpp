@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../core/plan.hpp"
+#include "../plan/plan.hpp"
 #include "../ops/geometry/crop.hpp"
 #include "class_counts.hpp"
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "../core/error.hpp"
-#include "../core/vec.hpp"
+#include "../base/error.hpp"
+#include "../base/vec.hpp"
 
 namespace suture {
 

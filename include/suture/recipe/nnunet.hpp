@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "../core/binding.hpp"
+#include "../evaluate/binding.hpp"
 #include "../ops/filter/gaussian_blur.hpp"
 #include "../ops/filter/low_resolution.hpp"
 #include "../ops/geometry/crop.hpp"

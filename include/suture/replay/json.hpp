@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "../core/plan.hpp"
+#include "../plan/plan.hpp"
 #include "json_value.hpp"
 
 namespace suture {

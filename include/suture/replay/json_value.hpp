@@ -12,10 +12,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "../core/concepts.hpp"
-#include "../core/error.hpp"
-#include "../core/fields.hpp"
-#include "../core/vec.hpp"
+#include "../pipeline/concepts.hpp"
+#include "../base/error.hpp"
+#include "../base/fields.hpp"
+#include "../base/vec.hpp"
 
 namespace suture::detail {
 

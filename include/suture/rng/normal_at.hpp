@@ -3,7 +3,7 @@
 // device the lanes that make these neighbours make blocks for each other, ahead of a walk through some voxels.
 #pragma once
 
-#include "../core/voxel.hpp"
+#include "../base/voxel.hpp"
 #include "draw.hpp"
 
 namespace suture {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "../core/config.hpp"
+#include "../base/config.hpp"
 
 #if defined(__AVX2__) && !defined(__CUDACC__)
 #include <immintrin.h>

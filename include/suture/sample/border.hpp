@@ -14,7 +14,7 @@
 
 #include <cstdint>
 
-#include "../core/config.hpp"
+#include "../base/config.hpp"
 
 namespace suture {
 

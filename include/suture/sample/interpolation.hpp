@@ -5,7 +5,7 @@
 // taps.
 #pragma once
 
-#include "../core/coordinate.hpp"
+#include "../base/coordinate.hpp"
 #include "../math/bspline.hpp"
 
 namespace suture {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "../core/vec.hpp"
+#include "../base/vec.hpp"
 #include "border.hpp"
 
 namespace suture::detail {

@@ -2,8 +2,10 @@
 // Reads a source at a continuous index: border, taps and interpolation put together.
 #pragma once
 
-#include "../core/numeric.hpp"
-#include "../core/pixel.hpp"
+#include <concepts>
+
+#include "../base/numeric.hpp"
+#include "../base/pixel.hpp"
 #include "interpolation.hpp"
 #include "sampling.hpp"
 
@@ -416,6 +418,12 @@ SUTURE_FN T vote_label(const T (&labels)[8], const float (&t)[3]) {
   return vote_label(labels, low, high, t);
 }
 
+// A label interpolation that chooses among the labels of the eight corners about a place.
+template <class Labels>
+concept chooses_among_corners = requires(const std::uint8_t (&labels)[8], const float (&t)[3]) {
+  { Labels::label_among(labels, t) } -> std::same_as<std::uint8_t>;
+};
+
 template <class Labels, class Border, class T>
 SUTURE_FN T sample_label(const coordinate (&c)[3], const T* data, const std::int64_t (&stride)[3],
                          const std::int32_t (&n)[3], const std::int32_t (&pairs)[3], T outside) {
@@ -423,6 +431,10 @@ SUTURE_FN T sample_label(const coordinate (&c)[3], const T* data, const std::int
     T labels[8];
     corner_labels<Border>(c, data, stride, n, pairs, outside, labels);
     return vote_label(labels, {c[0].fraction, c[1].fraction, c[2].fraction});
+  } else if constexpr (chooses_among_corners<Labels>) {
+    T labels[8];
+    corner_labels<Border>(c, data, stride, n, pairs, outside, labels);
+    return Labels::label_among(labels, {c[0].fraction, c[1].fraction, c[2].fraction});
   } else {
     return pick_label<Labels, Border>(c, data, stride, n, outside);
   }

@@ -5,9 +5,9 @@
 #include <array>
 #include <string_view>
 
-#include "../../core/fields.hpp"
-#include "../../core/grid.hpp"
-#include "../../core/steps.hpp"
+#include "../../base/fields.hpp"
+#include "../../image/grid.hpp"
+#include "../../pipeline/stage_schedule.hpp"
 #include "../value/coarse_dropout.hpp"
 
 namespace suture {

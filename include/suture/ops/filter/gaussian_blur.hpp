@@ -8,16 +8,16 @@
 #include <cstring>
 #include <string_view>
 
-#include "../../core/error.hpp"
-#include "../../core/fields.hpp"
-#include "../../core/steps.hpp"
-#include "../../core/vec.hpp"
+#include "../../base/error.hpp"
+#include "../../base/fields.hpp"
+#include "../../pipeline/stage_schedule.hpp"
+#include "../../base/vec.hpp"
 #include "../../math/elementary.hpp"
 #include "../../math/error_function.hpp"
 #include "../../rng/draw.hpp"
 #include "../../sample/border.hpp"
-#include "../geometry/axis_values.hpp"
-#include "../value/interval.hpp"
+#include "../common/axis_values.hpp"
+#include "../common/interval.hpp"
 
 namespace suture {
 

@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <string_view>
 
-#include "../../core/error.hpp"
-#include "../../core/fields.hpp"
-#include "../../core/grid.hpp"
-#include "../../core/stage.hpp"
-#include "../value/interval.hpp"
+#include "../../base/error.hpp"
+#include "../../base/fields.hpp"
+#include "../../image/grid.hpp"
+#include "../../math/root.hpp"
+#include "../../pipeline/stage_schedule.hpp"
+#include "../common/interval.hpp"
 
 namespace suture {
 

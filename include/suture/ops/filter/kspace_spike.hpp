@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "../value/interval.hpp"
+#include "../common/interval.hpp"
 #include "gibbs_ringing.hpp"
 
 namespace suture {

@@ -5,15 +5,15 @@
 #include <cmath>
 #include <string_view>
 
-#include "../../core/error.hpp"
-#include "../../core/fields.hpp"
-#include "../../core/grid.hpp"
-#include "../../core/steps.hpp"
-#include "../../core/vec.hpp"
+#include "../../base/error.hpp"
+#include "../../base/fields.hpp"
+#include "../../image/grid.hpp"
+#include "../../pipeline/stage_schedule.hpp"
+#include "../../base/vec.hpp"
 #include "../../math/root.hpp"
 #include "../../rng/draw.hpp"
-#include "../geometry/axis_values.hpp"
-#include "../value/interval.hpp"
+#include "../common/axis_values.hpp"
+#include "../common/interval.hpp"
 
 namespace suture {
 

@@ -5,12 +5,12 @@
 #include <string_view>
 #include <utility>
 
-#include "../../core/error.hpp"
-#include "../../core/fields.hpp"
-#include "../../core/steps.hpp"
+#include "../../base/error.hpp"
+#include "../../base/fields.hpp"
+#include "../../pipeline/stage_schedule.hpp"
 #include "../../rng/draw.hpp"
 #include "../../sample/border.hpp"
-#include "../value/interval.hpp"
+#include "../common/interval.hpp"
 
 namespace suture {
 

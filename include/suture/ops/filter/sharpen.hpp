@@ -2,8 +2,8 @@
 // Sharpening by an unsharp mask.
 #pragma once
 
-#include "../../core/fields.hpp"
-#include "../value/interval.hpp"
+#include "../../base/fields.hpp"
+#include "../common/interval.hpp"
 #include "gaussian_blur.hpp"
 
 namespace suture {

@@ -6,11 +6,11 @@
 #include <cfloat>
 #include <cmath>
 
-#include "../../core/fields.hpp"
-#include "../../core/geometry_step.hpp"
+#include "../../base/fields.hpp"
+#include "../../image/geometry_step.hpp"
 #include "../../math/elementary.hpp"
 #include "../../rng/draw.hpp"
-#include "axis_values.hpp"
+#include "../common/axis_values.hpp"
 
 namespace suture {
 

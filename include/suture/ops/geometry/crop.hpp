@@ -2,8 +2,8 @@
 // Crops: a box of voxels of the input, chosen by its start, about the centre, or at random.
 #pragma once
 
-#include "../../core/fields.hpp"
-#include "../../core/geometry_step.hpp"
+#include "../../base/fields.hpp"
+#include "../../image/geometry_step.hpp"
 #include "../../rng/draw.hpp"
 
 namespace suture {

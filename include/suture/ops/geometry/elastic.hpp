@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../../core/deformation.hpp"
-#include "../../core/fields.hpp"
-#include "../../core/grid.hpp"
-#include "axis_values.hpp"
+#include "../../image/deformation.hpp"
+#include "../../base/fields.hpp"
+#include "../../image/grid.hpp"
+#include "../common/axis_values.hpp"
 
 namespace suture {
 

@@ -2,7 +2,7 @@
 // Mirroring along array axes, deterministic and random.
 #pragma once
 
-#include "../../core/fields.hpp"
+#include "../../base/fields.hpp"
 #include "../../rng/draw.hpp"
 #include "relabel.hpp"
 

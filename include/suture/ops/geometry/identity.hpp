@@ -2,7 +2,7 @@
 // The geometry operation that does nothing.
 #pragma once
 
-#include "../../core/geometry_step.hpp"
+#include "../../image/geometry_step.hpp"
 
 namespace suture {
 

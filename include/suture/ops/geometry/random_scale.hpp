@@ -2,7 +2,7 @@
 // A random scale, the same for several axes.
 #pragma once
 
-#include "../value/interval.hpp"
+#include "../common/interval.hpp"
 #include "affine.hpp"
 
 namespace suture {

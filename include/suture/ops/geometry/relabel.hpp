@@ -2,7 +2,7 @@
 // Reordering and reversing array axes: what flip, rot90, permute and orient have in common.
 #pragma once
 
-#include "../../core/geometry_step.hpp"
+#include "../../image/geometry_step.hpp"
 
 namespace suture::detail {
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "../../core/geometry_step.hpp"
+#include "../../image/geometry_step.hpp"
 
 namespace suture {
 

@@ -2,7 +2,7 @@
 // Rotation by quarter turns, deterministic and random: no interpolation, the extents change places.
 #pragma once
 
-#include "../../core/fields.hpp"
+#include "../../base/fields.hpp"
 #include "../../rng/draw.hpp"
 #include "relabel.hpp"
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "../../core/view.hpp"
+#include "../../image/view.hpp"
 
 namespace suture {
 

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "../../core/label_conversion.hpp"
-#include "../../core/short_list.hpp"
+#include "../../image/label_conversion.hpp"
+#include "../../base/short_list.hpp"
 
 namespace suture::detail {
 

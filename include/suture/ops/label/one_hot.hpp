@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "../../core/label_conversion.hpp"
+#include "../../image/label_conversion.hpp"
 
 namespace suture {
 

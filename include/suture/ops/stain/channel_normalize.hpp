@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "colour_range.hpp"
+#include "../../color/color_range.hpp"
 
 namespace suture {
 

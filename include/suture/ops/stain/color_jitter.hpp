@@ -8,12 +8,12 @@
 #include <string_view>
 #include <utility>
 
-#include "../../core/fields.hpp"
-#include "../../core/voxel.hpp"
-#include "../../fit/statistics.hpp"
-#include "../value/fitted.hpp"
-#include "../value/interval.hpp"
-#include "colour_range.hpp"
+#include "../../base/fields.hpp"
+#include "../../base/voxel.hpp"
+#include "../../stats/statistics.hpp"
+#include "../common/fitted.hpp"
+#include "../common/interval.hpp"
+#include "../../color/color_range.hpp"
 #include "grayscale.hpp"
 
 namespace suture {

@@ -4,10 +4,10 @@
 
 #include <string_view>
 
-#include "../../core/error.hpp"
-#include "../../core/fields.hpp"
+#include "../../base/error.hpp"
+#include "../../base/fields.hpp"
 #include "../../rng/draw.hpp"
-#include "colour_space.hpp"
+#include "../../color/color_space.hpp"
 
 namespace suture {
 

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "../../core/fields.hpp"
-#include "../value/interval.hpp"
-#include "colour_range.hpp"
+#include "../../base/fields.hpp"
+#include "../common/interval.hpp"
+#include "../../color/color_range.hpp"
 
 namespace suture {
 

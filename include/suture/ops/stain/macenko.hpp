@@ -4,11 +4,11 @@
 
 #include <span>
 
-#include "../../core/pixel.hpp"
-#include "../../core/voxel.hpp"
-#include "../../fit/stain_basis.hpp"
+#include "../../base/pixel.hpp"
+#include "../../base/voxel.hpp"
+#include "../../stats/stain_basis.hpp"
 #include "../value/clamp.hpp"
-#include "../value/fitted.hpp"
+#include "../common/fitted.hpp"
 
 namespace suture {
 

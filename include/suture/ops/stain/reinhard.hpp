@@ -6,10 +6,11 @@
 #include <span>
 #include <string_view>
 
-#include "../../core/fields.hpp"
-#include "../../core/voxel.hpp"
-#include "../../fit/colour_moments.hpp"
-#include "../value/fitted.hpp"
+#include "../../base/fields.hpp"
+#include "../../base/voxel.hpp"
+#include "../../stats/color_moments.hpp"
+#include "../../color/color_range.hpp"
+#include "../common/fitted.hpp"
 
 namespace suture {
 

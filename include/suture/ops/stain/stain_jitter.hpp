@@ -5,12 +5,12 @@
 #include <span>
 #include <string_view>
 
-#include "../../core/fields.hpp"
-#include "../../core/voxel.hpp"
-#include "../../fit/stain_basis.hpp"
-#include "../value/fitted.hpp"
-#include "../value/interval.hpp"
-#include "colour_range.hpp"
+#include "../../base/fields.hpp"
+#include "../../base/voxel.hpp"
+#include "../../stats/stain_basis.hpp"
+#include "../common/fitted.hpp"
+#include "../common/interval.hpp"
+#include "../../color/color_range.hpp"
 
 namespace suture {
 

@@ -6,12 +6,12 @@
 #include <cmath>
 #include <string_view>
 
-#include "../../core/fields.hpp"
-#include "../../core/grid.hpp"
-#include "../../core/vec.hpp"
-#include "../../core/voxel.hpp"
+#include "../../base/fields.hpp"
+#include "../../image/grid.hpp"
+#include "../../base/vec.hpp"
+#include "../../base/voxel.hpp"
 #include "../../math/exponential.hpp"
-#include "interval.hpp"
+#include "../common/interval.hpp"
 
 namespace suture {
 

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "../../core/numeric.hpp"
+#include "../../base/numeric.hpp"
 
 namespace suture {
 

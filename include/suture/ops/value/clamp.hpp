@@ -5,8 +5,8 @@
 #include <cmath>
 #include <string_view>
 
-#include "../../core/config.hpp"
-#include "../../core/error.hpp"
+#include "../../base/config.hpp"
+#include "../../base/error.hpp"
 
 namespace suture {
 

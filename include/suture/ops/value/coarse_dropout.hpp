@@ -9,11 +9,11 @@
 #include <limits>
 #include <string_view>
 
-#include "../../core/fields.hpp"
-#include "../../core/grid.hpp"
-#include "../../core/vec.hpp"
-#include "../../core/voxel.hpp"
-#include "interval.hpp"
+#include "../../base/fields.hpp"
+#include "../../image/grid.hpp"
+#include "../../base/vec.hpp"
+#include "../../base/voxel.hpp"
+#include "../common/interval.hpp"
 
 namespace suture {
 

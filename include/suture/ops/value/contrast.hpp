@@ -4,9 +4,9 @@
 
 #include <string_view>
 
-#include "../../core/fields.hpp"
-#include "../../core/vec.hpp"
-#include "interval.hpp"
+#include "../../base/fields.hpp"
+#include "../../base/vec.hpp"
+#include "../common/interval.hpp"
 
 namespace suture {
 

@@ -5,11 +5,11 @@
 #include <cfloat>
 #include <string_view>
 
-#include "../../core/fields.hpp"
-#include "../../core/voxel.hpp"
-#include "../../math/bits.hpp"
+#include "../../base/fields.hpp"
+#include "../../base/voxel.hpp"
+#include "../../base/bits.hpp"
 #include "../../math/elementary.hpp"
-#include "interval.hpp"
+#include "../common/interval.hpp"
 
 namespace suture {
 

@@ -6,9 +6,9 @@
 #include <cfloat>
 #include <string_view>
 
-#include "../../core/fields.hpp"
-#include "../../core/vec.hpp"
-#include "interval.hpp"
+#include "../../base/fields.hpp"
+#include "../../base/vec.hpp"
+#include "../common/interval.hpp"
 
 namespace suture {
 

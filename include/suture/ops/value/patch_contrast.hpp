@@ -4,12 +4,12 @@
 
 #include <string_view>
 
-#include "../../core/fields.hpp"
-#include "../../core/steps.hpp"
-#include "../../core/vec.hpp"
-#include "../../fit/statistics.hpp"
-#include "../../math/bits.hpp"
-#include "interval.hpp"
+#include "../../base/fields.hpp"
+#include "../../pipeline/stage_schedule.hpp"
+#include "../../base/vec.hpp"
+#include "../../stats/statistics.hpp"
+#include "../../base/bits.hpp"
+#include "../common/interval.hpp"
 
 namespace suture {
 

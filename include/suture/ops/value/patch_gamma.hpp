@@ -4,14 +4,14 @@
 
 #include <string_view>
 
-#include "../../core/fields.hpp"
-#include "../../core/steps.hpp"
-#include "../../core/vec.hpp"
-#include "../../core/voxel.hpp"
-#include "../../fit/statistics.hpp"
-#include "../../math/bits.hpp"
+#include "../../base/fields.hpp"
+#include "../../pipeline/stage_schedule.hpp"
+#include "../../base/vec.hpp"
+#include "../../base/voxel.hpp"
+#include "../../stats/statistics.hpp"
+#include "../../base/bits.hpp"
 #include "../../math/elementary.hpp"
-#include "interval.hpp"
+#include "../common/interval.hpp"
 
 namespace suture {
 

@@ -5,11 +5,11 @@
 #include <cmath>
 #include <string_view>
 
-#include "../../core/error.hpp"
-#include "../../core/steps.hpp"
-#include "../../core/vec.hpp"
-#include "../../fit/statistics.hpp"
-#include "../../math/bits.hpp"
+#include "../../base/error.hpp"
+#include "../../pipeline/stage_schedule.hpp"
+#include "../../base/vec.hpp"
+#include "../../stats/statistics.hpp"
+#include "../../base/bits.hpp"
 #include "../../math/elementary.hpp"
 
 namespace suture {

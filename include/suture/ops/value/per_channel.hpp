@@ -5,8 +5,8 @@
 #include <string_view>
 #include <utility>
 
-#include "../../core/fields.hpp"
-#include "../../core/pipeline.hpp"
+#include "../../base/fields.hpp"
+#include "../../pipeline/pipeline.hpp"
 
 namespace suture {
 

@@ -5,12 +5,12 @@
 #include <cfloat>
 #include <string_view>
 
-#include "../../core/fields.hpp"
-#include "../../core/vec.hpp"
-#include "../../core/voxel.hpp"
+#include "../../base/fields.hpp"
+#include "../../base/vec.hpp"
+#include "../../base/voxel.hpp"
 #include "../../math/exponential.hpp"
 #include "../../math/root.hpp"
-#include "interval.hpp"
+#include "../common/interval.hpp"
 
 namespace suture {
 

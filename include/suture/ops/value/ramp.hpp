@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "../../core/vec.hpp"
+#include "../../base/vec.hpp"
 #include "clamp.hpp"
 
 namespace suture::detail {

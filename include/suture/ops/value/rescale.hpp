@@ -5,8 +5,8 @@
 #include <cmath>
 #include <string_view>
 
-#include "../../core/error.hpp"
-#include "../../core/vec.hpp"
+#include "../../base/error.hpp"
+#include "../../base/vec.hpp"
 
 namespace suture {
 

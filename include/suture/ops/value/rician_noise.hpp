@@ -4,12 +4,12 @@
 
 #include <string_view>
 
-#include "../../core/fields.hpp"
-#include "../../core/vec.hpp"
-#include "../../core/voxel.hpp"
+#include "../../base/fields.hpp"
+#include "../../base/vec.hpp"
+#include "../../base/voxel.hpp"
 #include "../../math/elementary.hpp"
 #include "../../rng/normal_at.hpp"
-#include "interval.hpp"
+#include "../common/interval.hpp"
 
 namespace suture {
 

@@ -6,7 +6,7 @@
 #include <cfloat>
 #include <string_view>
 
-#include "../../math/bits.hpp"
+#include "../../base/bits.hpp"
 #include "../../math/elementary.hpp"
 #include "ramp.hpp"
 

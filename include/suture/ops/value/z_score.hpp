@@ -5,10 +5,10 @@
 #include <span>
 #include <string_view>
 
-#include "../../core/vec.hpp"
-#include "../../core/voxel.hpp"
-#include "../../fit/statistics.hpp"
-#include "fitted.hpp"
+#include "../../base/vec.hpp"
+#include "../../base/voxel.hpp"
+#include "../../stats/statistics.hpp"
+#include "../common/fitted.hpp"
 
 namespace suture {
 

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The range of values colour operations work in: [0, white] in the units of the image.
+#pragma once
+
+#include <cmath>
+
+#include "../base/error.hpp"
+#include "color_space.hpp"
+
+namespace suture::detail {
+
+// Into [0, 1], where colour spaces live, and back out. A value outside of [0, white] is brought to the nearer end, NaN
+// to 0, so that nothing behind has to expect either.
+struct colour_range {
+  float white, inverse;
+
+  SUTURE_FN rgb enter(const rgb& x) const {
+    return limit({{fma(x.c[0], inverse, 0.0f), fma(x.c[1], inverse, 0.0f), fma(x.c[2], inverse, 0.0f)}}, 0, 1);
+  }
+  SUTURE_FN rgb leave(const rgb& x) const {
+    return {{fma(x.c[0], white, 0.0f), fma(x.c[1], white, 0.0f), fma(x.c[2], white, 0.0f)}};
+  }
+};
+
+inline colour_range make_colour_range(float white, const site& where) {
+  require(std::isfinite(white) && white >= 0x1p-60f && white <= 0x1p60f, where, "white ", white,
+          " must be the positive value of white in the image");
+  return {white, 1 / white};
+}
+
+inline void check_finite(const float (&values)[3], std::string_view what, const site& where) {
+  for (const float v : values) require(std::isfinite(v), where, what, ' ', v, " must be finite");
+}
+
+}  // namespace suture::detail

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// Colour spaces and stain separation. Colours are red, green, blue in [0, 1] here, whatever the operations that use
+// these functions take; an error bound is against the formula in exact arithmetic, for red, green, blue in [0, 1], in
+// the units of the result, and is measured by tests/colour_space_test.cpp.
+//
+//   space      from_rgb                                           channels                             error bound
+//   hed        stain concentrations of haematoxylin, eosin, DAB   [0, 1.32], in units of 6 decades     3e-7
+//   hsv        hue, saturation, value                             [0, 1)  [0, 1]  [0, 1]               2e-7
+//   lab        CIE L*a*b*, sRGB, D65, 2 degrees                   [0, 100]  about [-108, 99]           6e-5
+//   ruderman   l-alpha-beta, natural logarithm                    [-63, 10]  [-60, 52]  [-31, 32]      4e-6
+//
+// to_rgb is the way back, limited to [0, 1], to within 1e-6 (lab: 3e-6, in red, green or blue near 0). Not a number in
+// gives an unspecified colour.
+#pragma once
+
+#include <string_view>
+
+#include "../base/pixel.hpp"
+#include "../base/vec.hpp"
+#include "../math/elementary.hpp"
+
+namespace suture {
+
+namespace detail {
+
+// The inner product of a pixel and three weights.
+SUTURE_FN float weigh(const rgb& v, float a, float b, float c) { return fma(v.c[0], a, fma(v.c[1], b, v.c[2] * c)); }
+
+SUTURE_FN rgb limit(const rgb& v, float low, float high) {
+  return {{math::detail::clamp_number(v.c[0], low, high), math::detail::clamp_number(v.c[1], low, high),
+           math::detail::clamp_number(v.c[2], low, high)}};
+}
+
+SUTURE_FN float larger(float a, float b) { return math::detail::select(a > b, a, b); }
+SUTURE_FN float smaller(float a, float b) { return math::detail::select(a < b, a, b); }
+
+// ln x of every channel, for positive normal x.
+SUTURE_FN rgb log_of_normal(const rgb& v) {
+  return {
+      {math::detail::log_of_normal(v.c[0]), math::detail::log_of_normal(v.c[1]), math::detail::log_of_normal(v.c[2])}};
+}
+SUTURE_FN rgb exp(const rgb& v) { return {{math::exp(v.c[0]), math::exp(v.c[1]), math::exp(v.c[2])}}; }
+
+// sRGB to linear light and back, v in [0, 1].
+SUTURE_FN float linear_of_srgb(float v) {
+  const float base = fma(larger(v, 0.04045f), 0x1.e54edcp-1f, 0x1.ab1232p-5f);  // (v + 0.055) / 1.055
+  const float curve = math::detail::power_of_normal(base, 2.4f);
+  return math::detail::select(v > 0.04045f, curve, fma(v, 0x1.3d0722p-4f, 0.0f));  // v / 12.92
+}
+SUTURE_FN float srgb_of_linear(float v) {
+  const float curve = math::detail::power_of_normal(larger(v, 0.0031308f), 0x1.aaaaaap-2f);  // 1 / 2.4
+  return math::detail::select(v > 0.0031308f, fma(curve, 1.055f, -0.055f), fma(v, 12.92f, 0.0f));
+}
+
+}  // namespace detail
+
+// Three rows of a linear map of colours; a colour is a row vector: out[k] = sum over c of in[c] row[c][k].
+struct colour_matrix {
+  float row[3][3];
+
+  SUTURE_FN rgb operator()(const rgb& v) const {
+    return {{detail::weigh(v, row[0][0], row[1][0], row[2][0]), detail::weigh(v, row[0][1], row[1][1], row[2][1]),
+             detail::weigh(v, row[0][2], row[1][2], row[2][2])}};
+  }
+  SUTURE_FN constexpr colour_matrix operator-() const {
+    colour_matrix result{};
+    for (int i = 0; i < 3; ++i)
+      for (int k = 0; k < 3; ++k) result.row[i][k] = -row[i][k];
+    return result;
+  }
+};
+
+// Optical densities of haematoxylin, eosin and DAB by row, of unit concentration, and the inverse.
+// Source: Ruifrok and Johnston 2001, the rounded values of scikit-image.
+SUTURE_FN constexpr colour_matrix rgb_from_hed() {
+  return {{{0.65f, 0.70f, 0.29f}, {0.07f, 0.99f, 0.11f}, {0.27f, 0.57f, 0.78f}}};
+}
+SUTURE_FN constexpr colour_matrix hed_from_rgb() {
+  return {{{1.8779827368521353f, -1.0076786862855645f, -0.5561158181996246f},
+           {-0.06590806222356332f, 1.1347303724996625f, -0.1355217986283712f},
+           {-0.6019073634392891f, -0.4804141884970579f, 1.5735880719641926f}}};
+}
+
+// Stain concentrations, max(0, ln max(v, 1e-6) / ln 1e-6 unmix): in units of six decades of optical density. Where a
+// colour is outside of what the stains can make, the limit at 0 loses it. scikit-image separate_stains.
+SUTURE_FN rgb separate_stains(const rgb& v, const colour_matrix& unmix) {
+  const rgb stains = unmix(detail::log_of_normal(detail::limit(v, 1e-6f, 0x1p60f)));
+  rgb result{};
+  SUTURE_UNROLL
+  for (int k = 0; k < 3; ++k)  // -1 / ln 1e6
+    result.c[k] = detail::larger(fma(stains.c[k], -0x1.287a76p-4f, 0.0f), 0.0f);
+  return result;
+}
+
+// exp(ln 1e-6 stains mix), limited to [0, 1]. scikit-image combine_stains.
+SUTURE_FN rgb combine_stains(const rgb& stains, const colour_matrix& mix) {
+  rgb density = mix(stains);
+  SUTURE_UNROLL
+  for (int k = 0; k < 3; ++k) density.c[k] = fma(density.c[k], -0x1.ba18aap3f, 0.0f);  // -ln 1e6
+  return detail::limit(detail::exp(density), 0, 1);
+}
+
+// Haematoxylin, eosin, DAB. Source: scikit-image (0.18 and later) rgb2hed, hed2rgb.
+struct hed {
+  static constexpr std::string_view name = "hed";
+  // For statistics: the bits after the point of the numbers that are summed, and the deviation below which a channel
+  // shows rounding alone.
+  static constexpr int fraction_bits = 24;
+  static constexpr double resolution = 1e-6;
+
+  SUTURE_FN static rgb from_rgb(const rgb& v) { return separate_stains(v, hed_from_rgb()); }
+  SUTURE_FN static rgb to_rgb(const rgb& v) { return combine_stains(v, rgb_from_hed()); }
+};
+
+// Hue (0 for greys; a fraction of a turn from red over green), saturation (0 for black), value. Where two channels are
+// the largest, blue counts before green before red. Any hue leads back, by its fraction, up to 2^20 turns.
+// Source: scikit-image rgb2hsv, hsv2rgb.
+struct hsv {
+  static constexpr std::string_view name = "hsv";
+  static constexpr int fraction_bits = 24;
+  static constexpr double resolution = 1e-6;
+
+  SUTURE_FN static rgb from_rgb(const rgb& v) {
+    const rgb w = in_sextants(v);
+    return {{fma(w.c[0], 0x1.555556p-3f, 0.0f), w.c[1], w.c[2]}};
+  }
+  SUTURE_FN static rgb to_rgb(const rgb& v) {
+    constexpr float magic = math::detail::round_magic;
+    const float nearest = (v.c[0] + magic) - magic;
+    const float below = math::detail::select(nearest > v.c[0], nearest - 1.0f, nearest);
+    return of_sextants({{fma(v.c[0] - below, 6.0f, 0.0f), v.c[1], v.c[2]}});
+  }
+
+  // The same with the hue in sixths of a turn, [0, 6).
+  SUTURE_FN static rgb in_sextants(const rgb& v) {
+    using math::detail::select;
+    const float r = v.c[0], g = v.c[1], b = v.c[2];
+    const float high = detail::larger(detail::larger(r, g), b), low = detail::smaller(detail::smaller(r, g), b);
+    const float extent = high - low;
+    const bool is_b = b == high, is_g = g == high;
+    const float first = select(is_b, r, select(is_g, b, g)), second = select(is_b, g, select(is_g, r, b));
+    const float start = select(is_b, 4.0f, select(is_g, 2.0f, 0.0f));
+    const float turned = start + math::detail::divide(first - second, select(extent > 0.0f, extent, 1.0f));
+    const float hue = select(turned < 0.0f, turned + 6.0f, turned);
+    return {{select((extent > 0.0f) & (hue < 6.0f), hue, 0.0f),
+             math::detail::divide(extent, select(high > 0.0f, high, 1.0f)), high}};
+  }
+  // The hue in [0, 6].
+  SUTURE_FN static rgb of_sextants(const rgb& v) {
+    const float depth = v.c[1] * v.c[2];
+    const auto channel = [&](float offset) {
+      const float turned = v.c[0] + offset;
+      const float k = math::detail::select(turned >= 6.0f, turned - 6.0f, turned);
+      const float share = math::detail::clamp_number(detail::smaller(k, 4.0f - k), 0.0f, 1.0f);
+      return fma(-depth, share, v.c[2]);
+    };
+    return detail::limit({{channel(5), channel(3), channel(1)}}, 0, 1);
+  }
+};
+
+// CIE L*a*b* of sRGB under D65. Source: scikit-image rgb2lab, lab2rgb and their constants.
+struct lab {
+  static constexpr std::string_view name = "lab";
+  static constexpr int fraction_bits = 20;
+  static constexpr double resolution = 1e-4;
+
+  SUTURE_FN static rgb from_rgb(const rgb& v) {
+    const rgb linear{{detail::linear_of_srgb(v.c[0]), detail::linear_of_srgb(v.c[1]), detail::linear_of_srgb(v.c[2])}};
+    const float fx = curve(detail::weigh(linear, 0.4339463633781182f, 0.3762138731364483f, 0.1898250339305817f));
+    const float fy = curve(detail::weigh(linear, 0.212671f, 0.71516f, 0.072169f));
+    const float fz = curve(detail::weigh(linear, 0.017756674595666908f, 0.10946887943939825f, 0.8727046462716862f));
+    return {{fma(fy, 116.0f, -16.0f), fma(fx - fy, 500.0f, 0.0f), fma(fy - fz, 200.0f, 0.0f)}};
+  }
+
+  SUTURE_FN static rgb to_rgb(const rgb& v) {
+    const float fy = fma(v.c[0], 0x1.1a7b96p-7f, 0x1.1a7b96p-3f);  // (L + 16) / 116
+    const float fx = fma(v.c[1], 0x1.0624dep-9f, fy);
+    const float fz = detail::larger(fma(v.c[2], -0x1.47ae14p-8f, fy), 0.0f);
+    const rgb xyz{{uncurve(fx), uncurve(fy), uncurve(fz)}};
+    const rgb linear =
+        detail::limit({{detail::weigh(xyz, 3.0799803022718044f, -1.5371515162713185f, -0.5428213080224701f),
+                        detail::weigh(xyz, -0.9212477523232383f, 1.8759900014898907f, 0.045247339514465995f),
+                        detail::weigh(xyz, 0.05289046109881183f, -0.20404133836651123f, 1.1512320119619401f)}},
+                      0, 1);
+    return detail::limit({{detail::srgb_of_linear(linear.c[0]), detail::srgb_of_linear(linear.c[1]),
+                           detail::srgb_of_linear(linear.c[2])}},
+                         0, 1);
+  }
+
+private:
+  SUTURE_FN static float curve(float t) {
+    const float root = math::detail::cube_root_of_large(detail::larger(t, 0.008856f));
+    return math::detail::select(t > 0.008856f, root, fma(t, 7.787f, 0x1.1a7b96p-3f));
+  }
+  SUTURE_FN static float uncurve(float f) {
+    const float straight = fma(f - 0x1.1a7b96p-3f, 0x1.0700a0p-3f, 0.0f);  // / 7.787
+    return math::detail::select(f > 0.2068966f, f * f * f, straight);
+  }
+};
+
+// l-alpha-beta of Ruderman et al. 1998 as Reinhard et al. 2001 use it, on red, green and blue from 0 to 255, by the
+// natural logarithm; a cone response of 0 counts as 2.2e-16. Source: HistomicsTK rgb_to_lab, lab_to_rgb.
+struct ruderman {
+  static constexpr std::string_view name = "ruderman";
+  static constexpr int fraction_bits = 20;
+  static constexpr double resolution = 1e-5;
+
+  SUTURE_FN static rgb from_rgb(const rgb& v) {
+    // Of responses in [0, 1]: the logarithm of 255 is added to l alone.
+    const rgb cones = detail::log_of_normal(
+        detail::limit({{detail::weigh(v, 0.3811f, 0.5783f, 0.0402f), detail::weigh(v, 0.1967f, 0.7244f, 0.0782f),
+                        detail::weigh(v, 0.0241f, 0.1288f, 0.8444f)}},
+                      0x1.010102p-60f, 0x1p60f));  // 2^-52 / 255
+    const float sum = cones.c[0] + cones.c[1];
+    return {{fma(sum + cones.c[2], 0x1.279a74p-1f, 0x1.3320c4p3f),
+             fma(fma(cones.c[2], -2.0f, sum), 0x1.a20bd8p-2f, 0.0f),
+             fma(cones.c[0] - cones.c[1], 0x1.6a09e6p-1f, 0.0f)}};
+  }
+
+  SUTURE_FN static rgb to_rgb(const rgb& v) {
+    const float l = fma(v.c[0], 0x1.279a74p-1f, -0x1.62a410p2f);  // l / sqrt(3) - ln 255
+    const float lm = fma(v.c[1], 0x1.a20bd8p-2f, l);
+    const rgb cones = detail::exp(
+        {{fma(v.c[2], 0x1.6a09e6p-1f, lm), fma(v.c[2], -0x1.6a09e6p-1f, lm), fma(v.c[1], -0x1.a20bd8p-1f, l)}});
+    return detail::limit({{detail::weigh(cones, 4.468669863496255f, -3.5886759034721267f, 0.11960436657860116f),
+                           detail::weigh(cones, -1.2197166276177631f, 2.3830879129554567f, -0.16263011175140055f),
+                           detail::weigh(cones, 0.058508476938545856f, -0.2610784390276937f, 1.205665908525623f)}},
+                         0, 1);
+  }
+};
+
+}  // namespace suture

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// The output -> source map along one column (fixed y and x, z walking). Whatever a column shares is exactly what a
+// lone voxel computes, so walking saves work and never changes a bit.
+#pragma once
+
+#include "../math/bspline.hpp"
+#include "sample_parameters.hpp"
+
+namespace suture {
+
+// Cell of a control coordinate: coefficients cell .. cell + 3, t in [0, 1]. Outside the grid the displacement of its
+// rim continues, so that a padded or rotated field has no tear.
+struct control_cell {
+  std::int32_t index;
+  float t;
+};
+SUTURE_FN control_cell cell_of(const coordinate& c, std::int32_t control_points) {
+  if (c.base < 0) return {0, 0.0f};
+  if (c.base > control_points - 4) return {control_points - 4, 1.0f};
+  return {c.base, c.fraction};
+}
+
+SUTURE_FN control_cell cell_of(std::uint64_t q, std::int32_t control_points) {
+  return cell_of(split(q), control_points);
+}
+
+SUTURE_FN std::uint64_t along(const fixed_map& m, int axis, std::int32_t z, std::int32_t y, std::int32_t x) {
+  return m.offset[axis] + scaled(m.linear[axis][0], z) + scaled(m.linear[axis][1], y) + scaled(m.linear[axis][2], x);
+}
+
+// Displacement along control cell z of a column as three cubics in t: the B-spline summed over x, then y.
+struct displacement_column {
+  float c[3][4];
+
+  SUTURE_FN void set(const control_grid& g, std::int32_t cell_z, control_cell cy, control_cell cx) {
+    float wy[4], wx[4];
+    bspline_weights(cy.t, wy);
+    bspline_weights(cx.t, wx);
+    set(g, cell_z, cy.index, wy, cx.index, wx);
+  }
+  SUTURE_FN void set(const control_grid& g, std::int32_t cell_z, std::int32_t iy, const float (&wy)[4], std::int32_t ix,
+                     const float (&wx)[4]) {
+    const std::int32_t ny = g.drawn.control_points[1], nx = g.drawn.control_points[2];
+    const control_vector* row = g.vectors + (cell_z * ny + iy) * nx + ix;
+    float p[3][4];
+    SUTURE_UNROLL
+    for (int a = 0; a < 4; ++a, row += (ny - 4) * nx) {
+      float plane[3] = {0, 0, 0};
+      SUTURE_UNROLL
+      for (int b = 0; b < 4; ++b, row += nx) {
+        const control_vector v0 = row[0], v1 = row[1], v2 = row[2], v3 = row[3];
+        plane[0] = fma(wy[b], fma(wx[3], v3.z, fma(wx[2], v2.z, fma(wx[1], v1.z, wx[0] * v0.z))), plane[0]);
+        plane[1] = fma(wy[b], fma(wx[3], v3.y, fma(wx[2], v2.y, fma(wx[1], v1.y, wx[0] * v0.y))), plane[1]);
+        plane[2] = fma(wy[b], fma(wx[3], v3.x, fma(wx[2], v2.x, fma(wx[1], v1.x, wx[0] * v0.x))), plane[2]);
+      }
+      SUTURE_UNROLL
+      for (int k = 0; k < 3; ++k) p[k][a] = plane[k];
+    }
+    SUTURE_UNROLL
+    for (int k = 0; k < 3; ++k) bspline_polynomial(p[k], c[k]);
+  }
+  SUTURE_FN float at(int axis, float t) const { return polynomial(c[axis], t); }
+};
+
+// u at a place in control cells, as its vectors count.
+SUTURE_FN void displacement_at(const control_grid& g, const coordinate (&place)[3], float (&u)[3]) {
+  const vec3<std::int32_t>& n = g.drawn.control_points;
+  control_cell cell[3];
+  float w[3][4];
+  SUTURE_UNROLL
+  for (int k = 0; k < 3; ++k) {
+    cell[k] = cell_of(place[k], n[k]);
+    bspline_weights(cell[k].t, w[k]);
+  }
+  const control_vector* row = g.vectors + (cell[0].index * n[1] + cell[1].index) * n[2] + cell[2].index;
+  SUTURE_UNROLL
+  for (float& component : u) component = 0;
+  // 64 control vectors at once would not leave registers for the rest.
+  SUTURE_ROLLED
+  for (int a = 0; a < 4; ++a, row += (n[1] - 4) * n[2]) {
+    float plane[3] = {0, 0, 0};
+    SUTURE_UNROLL
+    for (int b = 0; b < 4; ++b, row += n[2]) {
+      const control_vector v0 = row[0], v1 = row[1], v2 = row[2], v3 = row[3];
+      const float x0 = w[2][0], x1 = w[2][1], x2 = w[2][2], x3 = w[2][3];
+      plane[0] = fma(w[1][b], fma(x3, v3.z, fma(x2, v2.z, fma(x1, v1.z, x0 * v0.z))), plane[0]);
+      plane[1] = fma(w[1][b], fma(x3, v3.y, fma(x2, v2.y, fma(x1, v1.y, x0 * v0.y))), plane[1]);
+      plane[2] = fma(w[1][b], fma(x3, v3.x, fma(x2, v2.x, fma(x1, v1.x, x0 * v0.x))), plane[2]);
+    }
+    SUTURE_UNROLL
+    for (int k = 0; k < 3; ++k) u[k] = fma(w[0][0], plane[k], u[k]);
+    SUTURE_UNROLL
+    for (int j = 0; j < 3; ++j) w[0][j] = w[0][j + 1];  // that of the next plane, by no index
+  }
+}
+
+// What undoes a deformation at one voxel, in source voxels: -u(v), v + u(v) = x, found by v <- x - u(v).
+SUTURE_FN void undo_displacement(const inverse_control_grid& g, std::int32_t z, std::int32_t y, std::int32_t x,
+                                 float (&displacement)[3]) {
+  coordinate start[3], place[3];
+  SUTURE_UNROLL
+  for (int k = 0; k < 3; ++k) place[k] = start[k] = split(along(g.to_control, k, z, y, x));
+  float u[3] = {0, 0, 0};
+  for (int i = 0; i < most_inverse_iterations; ++i) {
+    float next[3];
+    displacement_at(g, place, next);
+    bool settled = true;
+    SUTURE_UNROLL
+    for (int k = 0; k < 3; ++k) {
+      const float change = next[k] - u[k];
+      settled = settled && change < g.tolerance[k] && change > -g.tolerance[k];
+      u[k] = next[k];
+      place[k] = moved(start[k], -next[k]);
+    }
+    if (settled) break;
+  }
+  SUTURE_UNROLL
+  for (int k = 0; k < 3; ++k)
+    displacement[k] = -fma(g.from_control[k][0], u[0], fma(g.from_control[k][1], u[1], g.from_control[k][2] * u[2]));
+}
+
+// Source coordinates of the voxels of one column. Construct at (y, x), start at z, then step.
+template <class Pipeline>
+class column {
+public:
+  SUTURE_FN column(const item<Pipeline>& sample, std::int32_t z, std::int32_t y, std::int32_t x)
+      : sample_(&sample), z_(z), y_(y), x_(x) {
+    SUTURE_UNROLL
+    for (int k = 0; k < 3; ++k) position_[k] = along(sample.map, k, z, y, x);
+    if constexpr (Pipeline::separable_deformation) {
+      cell_z_ = -1;
+    }
+  }
+
+  // Keep: whether what it takes may wait in registers, or is read where it is needed.
+  template <bool Keep = true>
+  SUTURE_FN void step() {
+    SUTURE_UNROLL
+    for (int k = 0; k < 3; ++k) position_[k] += detail::value_of<Keep>(sample_->map.linear[k][0]);
+    ++z_;
+  }
+
+  SUTURE_FN void locate(coordinate (&c)[3]) {
+    if constexpr (Pipeline::inverts_deformation) {
+      float u[3] = {0, 0, 0};
+      if (sample_->controls.on) undo_displacement(sample_->controls, z_, y_, x_, u);
+      SUTURE_UNROLL
+      for (int k = 0; k < 3; ++k) c[k] = moved(split(position_[k]), u[k]);
+    } else {
+      SUTURE_UNROLL
+      for (int k = 0; k < 3; ++k) c[k] = split(position_[k]);
+      if constexpr (Pipeline::has_deformation)
+        if (sample_->controls.on) displace(sample_->controls, c);
+    }
+  }
+
+private:
+  SUTURE_FN void displace(const control_grid& g, coordinate (&c)[3]) {
+    float t;
+    if constexpr (Pipeline::separable_deformation) {
+      const control_cell cz =
+          cell_of(g.to_control.offset[0] + scaled(g.to_control.linear[0][0], z_), g.drawn.control_points[0]);
+      if (cz.index != cell_z_) {
+        cell_z_ = cz.index;
+        displacement_.set(
+            g, cell_z_,
+            cell_of(g.to_control.offset[1] + scaled(g.to_control.linear[1][1], y_), g.drawn.control_points[1]),
+            cell_of(g.to_control.offset[2] + scaled(g.to_control.linear[2][2], x_), g.drawn.control_points[2]));
+      }
+      t = cz.t;
+    } else {
+      const control_cell cz = cell_of(along(g.to_control, 0, z_, y_, x_), g.drawn.control_points[0]);
+      displacement_.set(g, cz.index, cell_of(along(g.to_control, 1, z_, y_, x_), g.drawn.control_points[1]),
+                        cell_of(along(g.to_control, 2, z_, y_, x_), g.drawn.control_points[2]));
+      t = cz.t;
+    }
+    SUTURE_UNROLL
+    for (int k = 0; k < 3; ++k) c[k] = moved(c[k], displacement_.at(k, t));
+  }
+
+  const item<Pipeline>* sample_;
+  std::uint64_t position_[3];
+  std::int32_t z_, y_, x_;
+  std::int32_t cell_z_ = -1;
+  std::conditional_t<Pipeline::has_deformation && !Pipeline::inverts_deformation, displacement_column, no_controls>
+      displacement_{};
+};
+
+}  // namespace suture

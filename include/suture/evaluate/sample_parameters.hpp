@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one sample is at run time: trivially copyable records the executors read, on host and device alike.
+#pragma once
+
+#include "../base/coordinate.hpp"
+#include "../image/deep_supervision.hpp"
+#include "../pipeline/pipeline.hpp"
+
+namespace suture {
+
+// The control vectors of a deformation, in source voxels, ready to be summed.
+struct alignas(16) control_vector {
+  float z, y, x, unused;
+};
+
+struct control_grid {
+  fixed_map to_control;     // output index -> continuous control coordinate
+  float to_source[3][3];    // linear part from the deformed grid to the source
+  deformation drawn;        // what was drawn; the vectors are expanded from it on the executor
+  control_vector* vectors;  // in the workspace
+  std::int64_t first;       // index of this item's first vector in the workspace
+  std::uint32_t on;
+};
+
+// The same for a deformation that is undone: to_control is that of the deformed place, the vectors are in control
+// cells.
+struct inverse_control_grid : control_grid {
+  float from_control[3][3];  // a displacement in cells -> source voxels
+  float tolerance[3];        // cells
+};
+// A displacement is solved for until it moves by less along every axis: this many voxels of the deformed grid, but no
+// less than this many cells, which float resolves.
+inline constexpr double inverse_tolerance_voxels = 1e-4, inverse_tolerance_cells = 4e-7;
+// It contracts, so that far fewer do.
+inline constexpr int most_inverse_iterations = 4096;
+
+struct no_controls {};
+
+template <class Pipeline>
+struct item {
+  fixed_map map;  // output index -> source continuous index, without the displacement
+  std::conditional_t<Pipeline::inverts_deformation, inverse_control_grid,
+                     std::conditional_t<Pipeline::has_deformation, control_grid, no_controls>>
+      controls;
+  std::int32_t extents[3];
+  std::uint16_t planar;  // one plane in, one plane out, and the map stays in it: nothing to interpolate along z
+  // See plane_column.hpp; found when the sample is run.
+  std::uint8_t keeps_planes, stands_on_voxels;
+  typename Pipeline::taps taps;
+  typename Pipeline::outputs outputs;
+  typename Pipeline::later later;
+};
+
+namespace detail {
+// Says to the compiler of device code that a pointer it has read from elsewhere leads to global memory.
+template <class T>
+SUTURE_FN T* in_global_memory(T* p) {
+#if defined(__CUDA_ARCH__)
+  __builtin_assume(__isGlobal(p));
+#endif
+  return p;
+}
+
+// A value of a sample. Where it is not to be kept it is read here and now: the compiler would rather read it ahead of a
+// loop, for all turns.
+template <bool Keep, class V>
+SUTURE_FN V value_of(const V& v) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (!Keep) return *static_cast<const volatile V*>(&v);
+#endif
+  return v;
+}
+
+// An element of an output view from a result of the pipeline: the same bits, e.g. half -> __half. A float NaN becomes
+// the one NaN that is stored everywhere.
+template <class To, class From>
+SUTURE_FN To stored(From v) {
+  static_assert(same_storage_v<To, From>,
+                "suture: the output views' element type is not what the pipeline ends with; end the chain with "
+                "cast<T>{} for outputs of type T (without a cast the result is float)");
+  if constexpr (std::is_same_v<From, float>)
+    return storage<float>::store(v);
+  else
+    return __builtin_bit_cast(To, v);
+}
+template <class To, class From>
+SUTURE_FN pixel<To> stored(pixel<From> v) {
+  return {{stored<To>(v.c[0]), stored<To>(v.c[1]), stored<To>(v.c[2])}};
+}
+}  // namespace detail
+
+struct source_tensor {
+  const void* data;
+  std::int64_t stride[3];
+  std::int64_t channel_stride;
+  std::int32_t extents[3];
+  std::int32_t channels;
+  std::int32_t pairs[3];  // see count_pairs
+  // 1: four channels lie side by side, each voxel where one load takes them all.
+  std::int32_t side_by_side;
+};
+
+struct target_tensor {
+  void* data;
+  std::int64_t stride[3];
+  std::int64_t channel_stride;
+};
+
+struct moments;
+struct patch_sums;
+struct spectral_sums;
+
+// Where an image lies between stages: dense (channel, z, y, x), in one place or the other, with a third where a filter
+// blends or a transform has two parts, and the moments of each channel after each stage.
+struct staged_tensor {
+  float* data[3];
+  target_tensor out;  // of the last stage
+  moments* statistics;
+  patch_sums* sums;
+  spectral_sums* spectra;  // of each channel in each stage
+  std::int32_t channels, moments_per_channel, spectra_per_channel;
+  std::int32_t finished;  // 1: no stage changes any channel, the fused part stores the elements of `out`
+};
+
+struct no_stages {};
+
+// Smaller grids a label map is stored to as well.
+struct level_tensor {
+  target_tensor to;
+  std::int32_t extents[3];
+};
+struct level_list {
+  level_tensor levels[most_levels];
+  detail::divisor twice_full[3];  // divides by twice the full output's extents
+  std::int32_t count;
+};
+
+template <std::size_t N>
+struct level_lists {
+  level_list levels[N];
+};
+template <>
+struct level_lists<0> {};
+
+// Everything about one sample of a batch with N bound image / label pairs, L of them with levels.
+template <class Pipeline, std::size_t N, std::size_t L = 0>
+struct record : level_lists<L> {
+  static constexpr std::size_t pairs = N;
+
+  item<Pipeline> sample;
+  source_tensor in[N];
+  target_tensor out[N];  // of the fused part, see pair_evaluator::unit
+  std::conditional_t<Pipeline::is_staged, staged_tensor, no_stages> staged[N];
+};
+
+}  // namespace suture

@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: Apache-2.0
+// One stage after the fused part, for one sample and channel: which of its operations do anything, what they are given,
+// and the finished value of one voxel. The executors are loops over it.
+#pragma once
+
+#include "../stats/statistics.hpp"
+#include "../math/fourier.hpp"
+#include "sample_parameters.hpp"
+
+SUTURE_REFUSE_HOST_CALLS
+namespace suture {
+
+template <class T>
+struct cast;
+
+// The sums that the moments of a channel come from; all zero to begin with.
+struct patch_sums {
+  exact_sums sums;
+  std::uint64_t count, excluded;
+  std::uint32_t least_complement, greatest;  // keys
+  std::uint32_t parts, unused;               // how many have been added
+};
+
+// What a spike of a channel rests on; all zero to begin with.
+struct spectral_sums {
+  std::int64_t logarithms;    // of the magnitudes, in units of 2^-24
+  math::complex at_location;  // the transform there
+};
+
+namespace detail {
+
+// ln(|X| + 1e-10) in units of 2^-24; 0 where X is not finite.
+SUTURE_FN std::int64_t log_magnitude(const math::complex& x) {
+  const double a = static_cast<double>(x.real), b = static_cast<double>(x.imaginary);
+  const auto magnitude = static_cast<float>(math::sqrt(fma(a, a, fma(b, b, 0.0))));
+  const float logarithm = math::log(magnitude + 1e-10f);
+  return logarithm < 1e3f ? static_cast<std::int64_t>(fma(logarithm, 0x1p24f, 0.0f)) : 0;
+}
+
+// What a spike adds at frequency `spike.at`, by voxel: the difference to the magnitude that is there, in its phase. A
+// frequency that is not there has phase 0; log-magnitudes above 80 count as 80.
+SUTURE_FN math::complex spike_of(const spike_of_channel& spike, const spectral_sums& sums, double voxels) {
+  const math::complex& x = sums.at_location;
+  const double a = static_cast<double>(x.real), b = static_cast<double>(x.imaginary);
+  const double magnitude = math::sqrt(fma(a, a, fma(b, b, 0.0)));
+  double target = static_cast<double>(spike.log_magnitude);
+  if (spike.relative)
+    target = fma(target, math::detail::divide(static_cast<double>(sums.logarithms), voxels * 0x1p24), 0.0);
+  target = math::exp(target < 80 ? target : 80.0);
+  const double share = math::detail::divide(target - magnitude, voxels);
+  if (magnitude == 0) return {static_cast<float>(share), 0.0f};
+  const double by_magnitude = math::detail::divide(share, magnitude);
+  return {static_cast<float>(fma(by_magnitude, a, 0.0)), static_cast<float>(fma(by_magnitude, b, 0.0))};
+}
+
+// Where array index i of a transform stands when its middle is in front, and back.
+SUTURE_FN std::int32_t centred(std::int32_t i, std::int32_t n) { return i < n - n / 2 ? i + n / 2 : i - (n - n / 2); }
+SUTURE_FN std::int32_t uncentred(std::int32_t i, std::int32_t n) { return i < n / 2 ? i + (n - n / 2) : i - n / 2; }
+
+// The transform of a patch holds the conjugate of frequency k at -k, so of each line along x the first x_frequencies
+// are enough. What comes back of both under one weight is real.
+SUTURE_FN std::int32_t x_frequencies(std::int32_t n) { return n / 2 + 1; }
+SUTURE_FN std::int32_t opposite(std::int32_t i, std::int32_t n) { return i == 0 ? 0 : n - i; }
+
+// Twice the weight under which the real part comes back.
+template <class Filter>
+SUTURE_FN float weight_of_both(const Filter& filter, const std::int32_t (&n)[3], std::int32_t z, std::int32_t y,
+                               std::int32_t x, std::int32_t channel) {
+  return filter.weight(n, centred(z, n[0]), centred(y, n[1]), centred(x, n[2]), channel) +
+         filter.weight(n, centred(opposite(z, n[0]), n[0]), centred(opposite(y, n[1]), n[1]),
+                       centred(opposite(x, n[2]), n[2]), channel);
+}
+
+// The log-magnitudes of frequency x and, unless it is its own opposite along x, of its opposite.
+SUTURE_FN std::int64_t log_magnitudes(const math::complex& v, std::int32_t x, std::int32_t n) {
+  const std::int64_t own = log_magnitude(v);
+  return x == opposite(x, n) ? own : 2 * own;
+}
+
+// Where the frequency of a spike, or its opposite, is among those held.
+struct held_frequency {
+  std::int32_t at[3];
+  bool is_opposite;
+
+  SUTURE_FN static held_frequency of(const std::int32_t (&location)[3], const std::int32_t (&n)[3]) {
+    held_frequency held = {{location[0], location[1], location[2]}, location[2] >= x_frequencies(n[2])};
+    for (int k = 0; k < 3 && held.is_opposite; ++k) held.at[k] = opposite(location[k], n[k]);
+    return held;
+  }
+  SUTURE_FN bool is(std::int32_t z, std::int32_t y, std::int32_t x) const {
+    return z == at[0] && y == at[1] && x == at[2];
+  }
+  SUTURE_FN math::complex value(const math::complex& v) const {
+    return {v.real, is_opposite ? -v.imaginary : v.imaginary};
+  }
+};
+
+// Voxel (z, y, x) with a spike: each root stands for one along its axis, exp(-2 pi i at voxel / n).
+SUTURE_FN float with_spike(float voxel, const math::complex& spike, const math::complex& root_zy,
+                           const math::complex& root_x) {
+  const math::complex wave = math::times(root_zy, root_x);  // its conjugate is what carries the spike
+  return fma(spike.real, wave.real, fma(spike.imaginary, wave.imaginary, voxel));
+}
+
+SUTURE_HD inline moments moments_of(patch_sums& s) {
+  s.sums.settle();
+  return make_moments(s.sums, {s.count, s.excluded, 0}, counted<float>::value_of(~s.least_complement),
+                      counted<float>::value_of(s.greatest), false, 0);
+}
+
+// A value functor that holds one for each channel, channel[c], switched on or off.
+template <class F>
+concept functor_by_channel = requires(const F& f) {
+  f.channel[0].on;
+};
+
+// A functor too large to carry along, read where it lies.
+template <class F>
+struct distant {
+  const F* functor;
+  SUTURE_FN auto operator()(float x, const voxel& at) const { return call(*functor, x, at); }
+  template <int Count>
+  SUTURE_INLINE void apply_row(float (&values)[Count], const voxel& first) const requires requires {
+    functor->apply_row(values, first);
+  }
+  { functor->apply_row(values, first); }
+};
+inline constexpr std::size_t most_carried = 48;  // bytes
+
+template <class F>
+inline constexpr bool is_cast = false;
+template <class T>
+inline constexpr bool is_cast<cast<T>> = true;
+
+template <class Pipeline>
+struct staging {
+  static constexpr int count = Pipeline::steps.stage_count;
+  static constexpr const stage_steps& stage_at(int k) { return Pipeline::steps.stages[static_cast<std::size_t>(k)]; }
+  static constexpr const step& step_at(int s) { return Pipeline::steps.steps[static_cast<std::size_t>(s)]; }
+  static constexpr bool any_filters() {
+    for (int k = 0; k < count; ++k)
+      if (stage_at(k).filter < stage_at(k).end) return true;
+    return false;
+  }
+  static constexpr bool any_emits() {
+    for (int k = 0; k < count; ++k)
+      if (stage_at(k).emits) return true;
+    return false;
+  }
+  static constexpr int find_stage(int s) {
+    int k = 0;
+    while (s >= stage_at(k).end) ++k;
+    return k;
+  }
+  static constexpr int find_follower(int s) {
+    if (s + 2 >= Pipeline::steps.step_count || step_at(s + 1).kind != step_kind::restore) return -1;
+    return step_at(s + 2).kind == step_kind::statistic ? s + 2 : -1;
+  }
+
+  // Of stage K: its steps, its filter (end if there is none), whether it can be asked for moments.
+  template <int K>
+  static constexpr int begin = stage_at(K).begin;
+  template <int K>
+  static constexpr int filter = stage_at(K).filter;
+  template <int K>
+  static constexpr int end = stage_at(K).end;
+  template <int K>
+  static constexpr bool leaves_moments = stage_at(K).emits;
+  template <int K>
+  static constexpr bool filters = filter<K> < end<K>;
+  // Of step S: its operation, what it is, its stage, and the statistic right after the restore that follows it, or -1:
+  // that one lives on what is known of this.
+  template <int S>
+  static constexpr std::size_t slot_of = static_cast<std::size_t>(step_at(S).slot);
+  template <int S>
+  static constexpr step_kind kind = step_at(S).kind;
+  template <int S>
+  static constexpr int stage_of = find_stage(S);
+  template <int S>
+  static constexpr int follower = find_follower(S);
+  static constexpr bool emits_any = any_emits();
+
+  using item_type = item<Pipeline>;
+  template <int S>
+  using functor_t = typename unswitched<element_t<slot_of<S>, typename Pipeline::later>>::type;
+  // The executors keep the voxels of a filter that blends until its sums are done; a transform has two parts.
+  template <std::size_t... I>
+  static constexpr bool any_third_place(std::index_sequence<I...>) {
+    return (blending_filter<functor_t<static_cast<int>(I)>> || ...) ||
+           (spectral_filter<functor_t<static_cast<int>(I)>> || ...);
+  }
+  template <std::size_t... I>
+  static constexpr bool any_spike(std::index_sequence<I...>) {
+    return (spectral_spike<functor_t<static_cast<int>(I)>> || ...);
+  }
+
+  static constexpr int buffers =
+      any_third_place(std::make_index_sequence<static_cast<std::size_t>(Pipeline::steps.step_count)>{}) ? 3
+      : any_filters()                                                                                   ? 2
+                                                                                                        : 1;
+  static constexpr bool spikes =
+      any_spike(std::make_index_sequence<static_cast<std::size_t>(Pipeline::steps.step_count)>{});
+
+  template <int S>
+  SUTURE_FN static const auto& slot(const item_type& sample) {
+    return get<slot_of<S>>(sample.later);
+  }
+  template <int S>
+  SUTURE_FN static const auto& functor(const item_type& sample) {
+    return bare(slot<S>(sample));
+  }
+
+  // The cast that ends the chain, or the end of the steps.
+  static constexpr int find_conversion() {
+    constexpr int steps = Pipeline::steps.step_count;
+    if constexpr (steps > 0)
+      if constexpr (is_cast<functor_t<steps - 1>>) return steps - 1;
+    return steps;
+  }
+  static constexpr int conversion = find_conversion();
+
+  // Whether step S does anything in this channel.
+  template <int S>
+  SUTURE_FN static bool on(const item_type& sample, std::int32_t channel) {
+    if constexpr (kind<S> == step_kind::restore)
+      return on<S - 1>(sample, channel) && functor<S>(sample).restores(channel);
+    else if constexpr (kind<S> != step_kind::value)
+      return is_on(slot<S>(sample)) && functor<S>(sample).active(channel);
+    else if constexpr (functor_by_channel<functor_t<S>>)
+      return is_on(slot<S>(sample)) && is_on(functor<S>(sample).channel[channel]);
+    else
+      return is_on(slot<S>(sample));
+  }
+
+  // In which of the two places the channel lies before stage K.
+  template <int K>
+  SUTURE_FN static int side(const item_type& sample, std::int32_t channel) {
+    if constexpr (K == 0) {
+      return 0;
+    } else {
+      const int before = side<K - 1>(sample, channel);
+      if constexpr (filters<K - 1>)
+        return on<filter<K - 1>>(sample, channel) ? 1 - before : before;
+      else
+        return before;
+    }
+  }
+
+  template <int S, int End>
+  SUTURE_FN static bool any_on(const item_type& sample, std::int32_t channel) {
+    if constexpr (S == End)
+      return false;
+    else
+      return on<S>(sample, channel) || any_on<S + 1, End>(sample, channel);
+  }
+
+  // Whether anybody asks for the moments that statistic S sees.
+  template <int S>
+  SUTURE_FN static bool asked(const item_type& sample, std::int32_t channel) {
+    return on<S>(sample, channel) || follower_asks<S>(sample, channel);
+  }
+  template <int S>
+  SUTURE_FN static bool follower_asks(const item_type& sample, std::int32_t channel) {
+    if constexpr (follower<S> < 0)
+      return false;
+    else
+      return asked<follower<S>>(sample, channel);
+  }
+  // Whether stage K must leave the moments of its result.
+  template <int K>
+  SUTURE_FN static bool emits(const item_type& sample, std::int32_t channel) {
+    if constexpr (!leaves_moments<K>) {
+      return false;
+    } else {
+      constexpr int next = begin<K + 1>;
+      if constexpr (kind<next> == step_kind::restore)
+        return on<next>(sample, channel) || (on<next - 1>(sample, channel) && follower_asks<next - 1>(sample, channel));
+      else
+        return asked<next>(sample, channel);
+    }
+  }
+  // Whether stage K does anything to the voxels that its filter reads.
+  template <int K>
+  SUTURE_FN static bool changes_taps(const item_type& sample, std::int32_t channel) {
+    return any_on<begin<K>, filter<K>>(sample, channel);
+  }
+  // Whether stage K, or any, changes this channel.
+  template <int K>
+  SUTURE_FN static bool changes_at(const item_type& sample, std::int32_t channel) {
+    return any_on<begin<K>, end<K>>(sample, channel);
+  }
+  SUTURE_FN static bool changes(const item_type& sample, std::int32_t channel) {
+    return any_on<0, conversion>(sample, channel);
+  }
+  // Whether stage K, which does something, finishes this channel: stores its elements, as no later stage changes it. A
+  // filter of k-space leaves that to the last stage.
+  template <int K>
+  SUTURE_FN static bool finishes(const item_type& sample, std::int32_t channel) {
+    if constexpr (K + 1 == count) {
+      return true;
+    } else {
+      if constexpr (filters<K>)
+        if constexpr (spectral_filter<functor_t<filter<K>>>)
+          if (on<filter<K>>(sample, channel)) return false;
+      return !any_on<end<K>, conversion>(sample, channel);
+    }
+  }
+  // Whether this channel is finished before stage K, which changes nothing.
+  template <int K>
+  SUTURE_FN static bool finished_before(const item_type& sample, const staged_tensor& t, std::int32_t channel) {
+    if constexpr (K == 0) {
+      return t.finished != 0;
+    } else {
+      if (changes_at<K - 1>(sample, channel)) return finishes<K - 1>(sample, channel);
+      return finished_before<K - 1>(sample, t, channel);
+    }
+  }
+  // Whether stage K leaves this channel as it is and where it is.
+  template <int K>
+  SUTURE_FN static bool idle(const item_type& sample, const staged_tensor& t, std::int32_t channel) {
+    if constexpr (K + 1 == count)
+      return !any_on<begin<K>, conversion>(sample, channel) && finished_before<K>(sample, t, channel);
+    else
+      return !emits<K>(sample, channel) && !changes_at<K>(sample, channel);
+  }
+
+  // A finished element.
+  template <class Out>
+  SUTURE_FN static Out element(const item_type& sample, float v) {
+    if constexpr (conversion < Pipeline::steps.step_count)
+      return stored<Out>(functor<conversion>(sample)(v));
+    else
+      return stored<Out>(v);
+  }
+
+  // The moments that statistic S sees.
+  template <int S>
+  SUTURE_FN static moments seen(const item_type& sample, const staged_tensor& t, std::int32_t channel) {
+    constexpr int k = stage_of<S>;
+    if constexpr (begin<k> == S) {
+      return t.statistics[(k - 1) * t.channels + channel];
+    } else {
+      static_assert(kind<S - 1> == step_kind::restore);
+      const moments before = seen<S - 2>(sample, t, channel);
+      if (!on<S - 2>(sample, channel)) return before;
+      return functor<S - 2>(sample).restored(before, t.statistics[(k - 1) * t.channels + channel], channel);
+    }
+  }
+
+  // A value functor as it is, or that of its channel, or where it lies.
+  template <class F, class Slot>
+  SUTURE_FN static auto carried(const F& f, const Slot& slot, bool active, std::int32_t channel) {
+    if constexpr (functor_by_channel<F>) {
+      const auto& own = f.channel[channel].functor;
+      return carried(own, switched<std::remove_cvref_t<decltype(own)>>{own, active ? 1u : 0u}, active, channel);
+    } else if constexpr (sizeof(F) > most_carried) {
+      return switched<distant<F>>{{&f}, active ? 1u : 0u};
+    } else {
+      return slot;
+    }
+  }
+
+  // Step S as a functor of one value.
+  template <int S>
+  SUTURE_FN static auto bound(const item_type& sample, const staged_tensor& t, std::int32_t channel) {
+    constexpr step_kind what = kind<S>;
+    if constexpr (what == step_kind::value) {
+      return carried(functor<S>(sample), slot<S>(sample), on<S>(sample, channel), channel);
+    } else if constexpr (what == step_kind::statistic) {
+      using with_moments = decltype(functor<S>(sample).with(moments{}, 0));
+      if (!on<S>(sample, channel)) return switched<with_moments>{};
+      return switched<with_moments>{functor<S>(sample).with(seen<S>(sample, t, channel), channel), 1u};
+    } else {
+      using restoring = decltype(functor<S>(sample).restoring(moments{}, moments{}, 0));
+      if (!on<S>(sample, channel)) return switched<restoring>{};
+      const moments& after = t.statistics[(stage_of<S> - 1) * t.channels + channel];
+      return switched<restoring>{functor<S>(sample).restoring(seen<S - 1>(sample, t, channel), after, channel), 1u};
+    }
+  }
+  template <int Begin, std::size_t... I>
+  SUTURE_FN static auto bound_steps(const item_type& sample, const staged_tensor& t, std::int32_t channel,
+                                    std::index_sequence<I...>) {
+    using bound_pack = pack<decltype(bound<Begin + static_cast<int>(I)>(sample, t, channel))...>;
+    return bound_pack{{{bound<Begin + static_cast<int>(I)>(sample, t, channel)}...}};
+  }
+  // What stage K does to the voxels it reads, and to what its filter makes of them.
+  template <int K>
+  SUTURE_FN static auto taps(const item_type& sample, const staged_tensor& t, std::int32_t channel) {
+    constexpr int last = filters<K> ? filter<K> : begin<K>;
+    return bound_steps<begin<K>>(sample, t, channel,
+                                 std::make_index_sequence<static_cast<std::size_t>(last - begin<K>)>{});
+  }
+  template <int K>
+  SUTURE_FN static auto results(const item_type& sample, const staged_tensor& t, std::int32_t channel) {
+    constexpr int first = filters<K> ? filter<K> + 1 : begin<K>;
+    return bound_steps<first>(sample, t, channel, std::make_index_sequence<static_cast<std::size_t>(end<K> - first)>{});
+  }
+};
+
+SUTURE_FN std::int64_t dense_offset(const std::int32_t (&n)[3], std::int32_t channel, std::int32_t z, std::int32_t y,
+                                    std::int32_t x) {
+  return ((static_cast<std::int64_t>(channel) * n[0] + z) * n[1] + y) * n[2] + x;
+}
+
+// Reads the voxels of a channel as the filter of a stage sees them: after the operations left of it.
+template <class Taps>
+struct tap_reader {
+  Taps taps;
+  const float* from;  // voxel (0, 0, 0) of the channel
+  const std::int32_t (&extents)[3];
+  std::int32_t number, channel;
+
+  SUTURE_FN float operator()(std::int32_t z, std::int32_t y, std::int32_t x) const {
+    return tap(from[dense_offset(extents, 0, z, y, x)], z, y, x);
+  }
+  // The same of a value that has been read.
+  SUTURE_FN float tap(float value, std::int32_t z, std::int32_t y, std::int32_t x) const {
+    return apply(taps, value, voxel_at(extents, number, channel, z, y, x));
+  }
+};
+
+// A separable filter at one voxel: the sum of the sums of the sums that the executors share between voxels.
+template <class F, class Read>
+SUTURE_FN float filtered(const F& filter, const Read& read, const std::int32_t (&n)[3], std::int32_t z, std::int32_t y,
+                         std::int32_t x, std::int32_t channel) {
+  float w[3][2 * largest_radius + 1];
+  std::int32_t r[3];
+  for (int k = 0; k < 3; ++k) {
+    r[k] = filter.radius(k, channel);
+    filter.weights_along(k, channel, w[k]);
+  }
+  float volume = 0;
+  for (std::int32_t a = -r[0]; a <= r[0]; ++a) {
+    const std::int32_t iz = filter.index(z + a, n[0]);
+    float plane = 0;
+    for (std::int32_t b = -r[1]; iz >= 0 && b <= r[1]; ++b) {
+      const std::int32_t iy = filter.index(y + b, n[1]);
+      float row = 0;
+      for (std::int32_t c = -r[2]; iy >= 0 && c <= r[2]; ++c) {
+        const std::int32_t ix = filter.index(x + c, n[2]);
+        if (ix >= 0) row = fma(w[2][c + r[2]], read(iz, iy, ix), row);
+      }
+      if (iy >= 0) plane = fma(w[1][b + r[1]], row, plane);
+    }
+    if (iz >= 0) volume = fma(w[0][a + r[0]], plane, volume);
+  }
+  return volume;
+}
+
+// What a filter leaves of the sums about a voxel; center() is the voxel.
+template <class F, class Center>
+SUTURE_FN float blended(const F& filter, const Center& center, float sums, std::int32_t channel) {
+  if constexpr (blending_filter<F>)
+    return filter.blend(center(), sums, channel);
+  else
+    return sums;
+}
+
+// A pair filter at one voxel: tap(a, b, c) is the first voxel of the pair along z, or where a = 1 the second, and so
+// on.
+template <class Tap>
+SUTURE_FN float interpolated(const Tap& tap, float z, float y, float x) {
+  float planes[2];
+  SUTURE_UNROLL
+  for (int a = 0; a < 2; ++a) {
+    const float low = tap(a, 0, 0), high = tap(a, 1, 0);
+    const float first = fma(x, tap(a, 0, 1) - low, low);
+    const float second = fma(x, tap(a, 1, 1) - high, high);
+    planes[a] = fma(y, second - first, first);
+  }
+  return fma(z, planes[1] - planes[0], planes[0]);
+}
+template <class Read>
+SUTURE_FN float interpolated(const Read& read, const voxel_pair& z, const voxel_pair& y, const voxel_pair& x) {
+  const auto tap = [&](int a, int b, int c) {
+    return read(a == 0 ? z.first : z.second, b == 0 ? y.first : y.second, c == 0 ? x.first : x.second);
+  };
+  return interpolated(tap, z.t, y.t, x.t);
+}
+
+// The value of stage K at one voxel. A filter of k-space is never in the last stage, which is all that is asked for
+// here.
+template <int K, class Pipeline>
+SUTURE_FN auto stage_value(const item<Pipeline>& sample, const staged_tensor& t, std::int32_t number,
+                           std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x) {
+  using S = staging<Pipeline>;
+  const auto taps = S::template taps<K>(sample, t, channel);
+  const tap_reader<std::remove_const_t<decltype(taps)>> read{
+      taps, t.data[S::template side<K>(sample, channel)] + dense_offset(sample.extents, channel, 0, 0, 0),
+      sample.extents, number, channel};
+  float v;
+  if constexpr (S::template filters<K>) {
+    constexpr int f = S::template filter<K>;
+    const auto& filter = S::template functor<f>(sample);
+    if (!S::template on<f>(sample, channel))
+      v = read(z, y, x);
+    else if constexpr (separable_filter<typename S::template functor_t<f>>)
+      v = blended(
+          filter, [&] { return read(z, y, x); }, filtered(filter, read, sample.extents, z, y, x, channel), channel);
+    else if constexpr (spectral_filter<typename S::template functor_t<f>>)
+      v = read(z, y, x);
+    else if constexpr (pair_filter<typename S::template functor_t<f>>)
+      v = interpolated(read, filter.pair_at(0, z, sample.extents[0], channel),
+                       filter.pair_at(1, y, sample.extents[1], channel),
+                       filter.pair_at(2, x, sample.extents[2], channel));
+    else
+      v = filter(read, sample.extents, z, y, x, channel);
+  } else {
+    v = read(z, y, x);
+  }
+  return apply(S::template results<K>(sample, t, channel), v, voxel_at(sample.extents, number, channel, z, y, x));
+}
+
+}  // namespace detail
+}  // namespace suture
+SUTURE_ALLOW_HOST_CALLS

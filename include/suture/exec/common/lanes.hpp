@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Value functors over the lanes of a strip: 32 voxels side by side along x, as arrays that compilers vectorise.
+// Every lane does exactly the arithmetic of a lone voxel.
+#pragma once
+
+#include <concepts>
+#include <cstring>
+
+#include "../../pipeline/pipeline.hpp"
+
+#if defined(__AVX__) && !defined(__CUDACC__)
+#include <immintrin.h>
+#endif
+
+namespace suture::detail {
+
+inline constexpr int strip_width = 32;
+// Lanes of a strip that one step treats before the next step begins with them, where steps take turns: as many floats
+// as a register holds. clang vectorises no loop as short as that.
+#if defined(__clang__)
+inline constexpr int lanes_by_turns = strip_width;
+#elif defined(__AVX512F__)
+inline constexpr int lanes_by_turns = 16;
+#else
+inline constexpr int lanes_by_turns = 8;
+#endif
+// Of arrays that whole registers are read from: none of those lies across two lines of the cache.
+inline constexpr std::size_t lane_alignment = 64;
+
+// A whole strip, in whole registers: a compiler's copy may go by halves of one, which a load of all of it waits for.
+template <class T>
+SUTURE_INLINE void copy_strip(void* to, const T* from) {
+#if defined(__AVX__) && !defined(__CUDACC__)
+  for (std::size_t i = 0; i < strip_width * sizeof(T); i += sizeof(__m256i))
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(static_cast<char*>(to) + i),
+                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(reinterpret_cast<const char*>(from) + i)));
+#else
+  std::memcpy(to, from, strip_width * sizeof(T));
+#endif
+}
+
+// The same past the caches, which keep no room for what is too large for them; `to` is a multiple of stream_alignment
+// bytes. A thread that is done calls finish_streams.
+inline constexpr std::int32_t stream_alignment = 32;
+template <class T>
+SUTURE_INLINE void stream_strip(void* to, const T* from) {
+#if defined(__AVX__) && !defined(__CUDACC__)
+  for (std::size_t i = 0; i < strip_width * sizeof(T); i += sizeof(__m256i))
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(static_cast<char*>(to) + i),
+                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(reinterpret_cast<const char*>(from) + i)));
+#else
+  std::memcpy(to, from, strip_width * sizeof(T));
+#endif
+}
+inline void finish_streams() {
+#if defined(__AVX__) && !defined(__CUDACC__)
+  _mm_sfence();
+#endif
+}
+
+// The values of voxels side by side, `step` apart: `count` of them, the lanes behind repeat the last.
+template <class T>
+SUTURE_INLINE void load_strip(const T* from, std::int64_t step, int count, float (&v)[strip_width]) {
+  if (step == 1 && count >= strip_width) {
+    if constexpr (std::is_same_v<T, float>)
+      copy_strip(v, from);
+    else
+      for (int l = 0; l < strip_width; ++l) v[l] = storage<T>::load(from[l]);
+  } else {
+    for (int l = 0; l < strip_width; ++l) v[l] = storage<T>::load(from[(l < count ? l : count - 1) * step]);
+  }
+}
+
+// Value functors that can treat a run of voxels along x at once, e.g. noise, whose random blocks span four of them.
+template <class F>
+concept applies_to_rows = requires(const F& f, float (&values)[strip_width], const voxel& first) {
+  f.apply_row(values, first);
+};
+// Colour functors that read something of the sample, e.g. its stains, once for all lanes.
+template <class F>
+concept applies_to_lanes = requires(const F& f, float (&pixels)[3][strip_width], std::int32_t item) {
+  f.apply_lanes(pixels, item);
+};
+template <class F, class R>
+concept converts_rows = requires(const F& f, const float (&values)[strip_width], R (&out)[strip_width]) {
+  f.convert_row(values, out);
+};
+
+// Where the lanes stand: side by side along x.
+struct along_x {
+  voxel first;
+  SUTURE_INLINE voxel operator()(int l) const {
+    voxel at = first;
+    at.x += l;
+    at.element += static_cast<std::uint64_t>(l);
+    return at;
+  }
+  SUTURE_INLINE along_x in_channel(std::int32_t channel) const { return {suture::in_channel(first, channel)}; }
+};
+
+// One functor of one channel over the lanes; place(l) is where lane l stands.
+template <class F, class T, class Place>
+SUTURE_INLINE void apply_to_lanes(const F& f, T (&v)[strip_width], const Place& place) {
+  if constexpr (applies_to_rows<F> && std::is_same_v<Place, along_x>)
+    f.apply_row(v, place.first);
+  else
+    for (int l = 0; l < strip_width; ++l) v[l] = call(f, v[l], place(l));
+}
+template <class F, class T, class R, class Place>
+SUTURE_INLINE void convert_lanes(const F& f, const T (&v)[strip_width], R (&out)[strip_width], const Place& place) {
+  if constexpr (converts_rows<F, R>)
+    f.convert_row(v, out);
+  else
+    for (int l = 0; l < strip_width; ++l) out[l] = call(f, v[l], place(l));
+}
+
+// A functor in a loop over lanes: a copy, so that stores to the lanes cannot be stores to it, unless it is large.
+template <class F>
+using in_loop = std::conditional_t<(sizeof(F) > 64), const F&, const F>;
+
+// Functors I.. of a pack over the lanes of a row, one after the other; `done` receives the finished row.
+template <std::size_t I = 0, class Pack, class T, class Place, class Done>
+SUTURE_INLINE void apply_lanes(const Pack& functors, T (&v)[strip_width], const Place& place, const Done& done) {
+  if constexpr (I == Pack::size) {
+    done(v);
+  } else {
+    using F = std::remove_cvref_t<decltype(bare(get<I>(functors)))>;
+    in_loop<F> f = bare(get<I>(functors));
+    using R = decltype(call(f, v[0], place(0)));
+    if constexpr (std::is_same_v<R, T>) {
+      if (is_on(get<I>(functors))) apply_to_lanes(f, v, place);
+      apply_lanes<I + 1>(functors, v, place, done);
+    } else {
+      alignas(lane_alignment) R r[strip_width];
+      convert_lanes(f, v, r, place);
+      apply_lanes<I + 1>(functors, r, place, done);
+    }
+  }
+}
+
+// The same for the three channels of pixels; `place` is that of channel 0.
+template <std::size_t I = 0, class Pack, class T, class Place, class Done>
+SUTURE_INLINE void apply_pixel_lanes(const Pack& functors, T (&v)[3][strip_width], const Place& place,
+                                     const Done& done) {
+  if constexpr (I == Pack::size) {
+    done(v);
+  } else {
+    using F = std::remove_cvref_t<decltype(bare(get<I>(functors)))>;
+    in_loop<F> f = bare(get<I>(functors));
+    using R = typename channel_of<decltype(call(f, rgb{}, place(0)))>::type;
+    if constexpr (applies_to_lanes<F>) {
+      if (is_on(get<I>(functors))) f.apply_lanes(v, place(0).item);
+      apply_pixel_lanes<I + 1>(functors, v, place, done);
+    } else if constexpr (applies<F, rgb>) {
+      if (is_on(get<I>(functors)))
+        for (int l = 0; l < strip_width; ++l) {
+          const rgb result = call(f, rgb{{v[0][l], v[1][l], v[2][l]}}, place(l));
+          for (int channel = 0; channel < 3; ++channel) v[channel][l] = result.c[channel];
+        }
+      apply_pixel_lanes<I + 1>(functors, v, place, done);
+    } else if constexpr (std::is_same_v<R, T>) {
+      if (is_on(get<I>(functors)))
+        for (int channel = 0; channel < 3; ++channel) apply_to_lanes(f, v[channel], place.in_channel(channel));
+      apply_pixel_lanes<I + 1>(functors, v, place, done);
+    } else {
+      R r[3][strip_width];
+      for (int channel = 0; channel < 3; ++channel) convert_lanes(f, v[channel], r[channel], place.in_channel(channel));
+      apply_pixel_lanes<I + 1>(functors, r, place, done);
+    }
+  }
+}
+
+}  // namespace suture::detail

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU executor and how it divides work. Threads come from OpenMP where the including file is compiled with it; they
+// only divide the work, the bits do not depend on their number.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+
+#include "../../base/error.hpp"
+
+namespace suture {
+
+// Runs on the calling host. threads = 0 takes OpenMP's default. Without a workspace, one is allocated for the run; with
+// one (256-byte aligned, workspace_bytes(plan, ...) long) only short lists are.
+struct cpu {
+  int threads = 0;
+  std::span<std::byte> workspace = {};
+};
+
+namespace detail {
+
+// How many threads `threads` stands for.
+inline int thread_count(int threads) {
+#if defined(_OPENMP)
+  return threads > 0 ? threads : omp_get_max_threads();
+#else
+  (void)threads;
+  return 1;
+#endif
+}
+
+// f(i) for i in [0, n), in any order, on any thread.
+template <class F>
+void parallel_for(int threads, std::int64_t n, const F& f) {
+  require(threads >= 0, {"cpu"}, "threads ", threads, " must not be negative; 0 takes all");
+#if defined(_OPENMP)
+  if (threads == 1 || n < 2) {
+    for (std::int64_t i = 0; i < n; ++i) f(i);
+  } else if (threads > 1) {
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
+    for (std::int64_t i = 0; i < n; ++i) f(i);
+  } else {
+#pragma omp parallel for schedule(dynamic)
+    for (std::int64_t i = 0; i < n; ++i) f(i);
+  }
+#else
+  (void)threads;
+  for (std::int64_t i = 0; i < n; ++i) f(i);
+#endif
+}
+
+}  // namespace detail
+}  // namespace suture

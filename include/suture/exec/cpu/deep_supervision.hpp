@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Label maps of smaller grids on the CPU: each voxel of a level is copied from the full output once that is written.
+#pragma once
+
+#include <vector>
+
+#include "../../evaluate/evaluator.hpp"
+#include "cpu.hpp"
+
+namespace suture::detail {
+
+// Voxels of the full output's axis that those of a level pick, in elements.
+inline std::vector<std::int64_t> picked_offsets(std::int32_t level, std::int32_t full, std::int64_t stride) {
+  const level_axis axis{static_cast<std::uint32_t>(level), static_cast<std::uint32_t>(full)};
+  std::vector<std::int64_t> offsets;
+  for (std::uint32_t i = 0; i < axis.level; ++i) offsets.push_back(static_cast<std::int64_t>(axis.picked(i)) * stride);
+  return offsets;
+}
+
+// One level of `channels` channels.
+template <class T>
+void write_level(const cpu& exec, const level_tensor& level, const target_tensor& full,
+                 const std::int32_t (&extents)[3], std::int32_t channels) {
+  std::vector<std::int64_t> from[3];
+  for (int k = 0; k < 3; ++k) from[k] = picked_offsets(level.extents[k], extents[k], full.stride[k]);
+  const target_tensor& to = level.to;
+  parallel_for(exec.threads, std::int64_t{channels} * level.extents[0], [&](std::int64_t plane) {
+    const std::int64_t channel = plane / level.extents[0], z = plane % level.extents[0];
+    for (std::int32_t y = 0; y < level.extents[1]; ++y) {
+      const T* const row = static_cast<const T*>(full.data) + channel * full.channel_stride +
+                           from[0][static_cast<std::size_t>(z)] + from[1][static_cast<std::size_t>(y)];
+      T* const out = static_cast<T*>(to.data) + channel * to.channel_stride + z * to.stride[0] + y * to.stride[1];
+      // In variables that no store can change.
+      const std::int64_t* const picked = from[2].data();
+      const std::int64_t step = to.stride[2];
+      const std::int32_t width = level.extents[2];
+      for (std::int32_t x = 0; x < width; ++x) out[x * step] = row[picked[x]];
+    }
+  });
+}
+
+// The levels of pair B of every sample.
+template <std::size_t B, class Evaluator>
+void write_levels_of(const cpu& exec, const Evaluator& e, std::size_t samples) {
+  using Binding = typename Evaluator::template binding_type<B>;
+  if constexpr (Binding::has_levels) {
+    for (std::size_t i = 0; i < samples; ++i) {
+      const auto& r = e.records[i];
+      const level_list& list = r.levels[Evaluator::template levels_of<B>];
+      std::int32_t channels = r.in[B].channels;
+      if constexpr (Binding::to_channels) channels = get<B>(e.conversions).channels();
+      for (std::int32_t n = 0; n < list.count; ++n)
+        write_level<typename Binding::output>(exec, list.levels[n], r.out[B], r.sample.extents, channels);
+    }
+  }
+}
+
+template <class Evaluator>
+void write_levels(const cpu& exec, const Evaluator& e, std::size_t samples) {
+  [&]<std::size_t... B>(std::index_sequence<B...>) { (write_levels_of<B>(exec, e, samples), ...); }
+  (std::make_index_sequence<Evaluator::pairs>{});
+}
+
+}  // namespace suture::detail

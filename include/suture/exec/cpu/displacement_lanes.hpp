@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// displacement_column for the lanes of a strip that is turned against the control points. Each lane has a cell of its
+// own there; neighbours mostly have the same, and share its control vectors. Every lane does the arithmetic of a lone
+// voxel.
+#pragma once
+
+#include "../../evaluate/column.hpp"
+#include "../common/lanes.hpp"
+
+namespace suture::detail {
+
+// Lanes that are summed side by side, whether they share a cell or not: as many as a register holds. Part of the type,
+// as they differ between processors.
+#if defined(__AVX512F__)
+inline constexpr int summed_lanes = 16;
+#else
+inline constexpr int summed_lanes = 8;
+#endif
+template <int Lanes = summed_lanes>
+class turned_displacement {
+public:
+  static constexpr int width = strip_width;
+
+  float u[3][width];  // by lane, in source voxels
+
+  // The voxels along x that the lanes stand for.
+  void place(const control_grid& g, const std::int32_t (&x)[width]) {
+    for (int k = 0; k < 3; ++k)
+      for (int l = 0; l < width; ++l) offset_[k][l] = scaled(g.to_control.linear[k][2], x[l]);
+  }
+
+  // Makes u for row (z, y).
+  void set(const control_grid& g, std::int32_t z, std::int32_t y) {
+    const vec3<std::int32_t>& n = g.drawn.control_points;
+    std::int32_t cell[width] = {};
+    for (int k = 0; k < 3; ++k) {
+      const std::uint64_t row = along(g.to_control, k, z, y, 0);
+      for (int l = 0; l < width; ++l) {
+        const control_cell c = cell_of(row + offset_[k][l], n[k]);
+        cell[l] = cell[l] * n[k] + c.index;
+        t_[k][l] = c.t;
+      }
+    }
+    for (int k = 1; k < 3; ++k)
+      for (int l = 0; l < width; ++l) {
+        float w[4];
+        bspline_weights(t_[k][l], w);
+        for (int j = 0; j < 4; ++j) weight_[k - 1][j][l] = w[j];
+      }
+    for (int begin = 0, end = 0; begin < width; begin = end) {
+      while (end < width && cell[end] == cell[begin]) ++end;
+      for (int first = begin / Lanes * Lanes; first < end; first += Lanes)
+        sum(g.vectors + cell[begin], n, first, begin, end);
+    }
+  }
+
+private:
+  // Of the lanes from `first` on, those from begin to end.
+  void sum(const control_vector* row, const vec3<std::int32_t>& n, int first, int begin, int end) {
+    float p[3][4][Lanes];
+    for (int a = 0; a < 4; ++a, row += (n[1] - 4) * n[2]) {
+      float plane[3][Lanes] = {};
+      for (int b = 0; b < 4; ++b, row += n[2]) {
+        const control_vector v0 = row[0], v1 = row[1], v2 = row[2], v3 = row[3];
+        for (int i = 0; i < Lanes; ++i) {
+          const int l = first + i;
+          const float y = weight_[0][b][l];
+          const float x0 = weight_[1][0][l], x1 = weight_[1][1][l], x2 = weight_[1][2][l], x3 = weight_[1][3][l];
+          plane[0][i] = fma(y, fma(x3, v3.z, fma(x2, v2.z, fma(x1, v1.z, x0 * v0.z))), plane[0][i]);
+          plane[1][i] = fma(y, fma(x3, v3.y, fma(x2, v2.y, fma(x1, v1.y, x0 * v0.y))), plane[1][i]);
+          plane[2][i] = fma(y, fma(x3, v3.x, fma(x2, v2.x, fma(x1, v1.x, x0 * v0.x))), plane[2][i]);
+        }
+      }
+      for (int k = 0; k < 3; ++k)
+        for (int i = 0; i < Lanes; ++i) p[k][a][i] = plane[k][i];
+    }
+    for (int k = 0; k < 3; ++k)
+      for (int i = 0; i < Lanes; ++i) {
+        const int l = first + i;
+        const float q[4] = {p[k][0][i], p[k][1][i], p[k][2][i], p[k][3][i]};
+        float c[4];
+        bspline_polynomial(q, c);
+        const float own = polynomial(c, t_[0][l]);
+        u[k][l] = l >= begin && l < end ? own : u[k][l];
+      }
+  }
+
+  std::uint64_t offset_[3][width];  // along x
+  float t_[3][width];               // place in the cell
+  float weight_[2][4][width];       // along y and x
+};
+
+}  // namespace suture::detail

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// Filters of k-space on the CPU: the lines of a patch transformed side by side, in place.
+#pragma once
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "../../evaluate/stage.hpp"
+#include "cpu.hpp"
+
+namespace suture::detail {
+
+inline constexpr int line_lanes = 16;
+
+inline std::vector<math::complex> roots_of_unity(std::int32_t n) {
+  std::vector<math::complex> roots;
+  for (std::int32_t j = 0; j < n; ++j) roots.push_back(math::root_of_unity(j, n));
+  return roots;
+}
+
+// So many lines of n values, value i of lane l at 16 i + l.
+class line_block {
+public:
+  explicit line_block(const std::vector<math::complex>& roots)
+      : n_(static_cast<std::int32_t>(roots.size())), roots_(roots.data()), memory_(4 * roots.size() * line_lanes) {
+    for (std::size_t k = 0; k < 4; ++k) parts_[k] = memory_.data() + k * roots.size() * line_lanes;
+  }
+
+  std::int32_t size() const { return n_; }
+  float* real(std::int32_t i = 0) { return parts_[0] + i * line_lanes; }
+  float* imaginary(std::int32_t i = 0) { return parts_[1] + i * line_lanes; }
+  // Between transforms these make the second the inverse of the first, n times as large.
+  void swap_parts() { std::swap(parts_[0], parts_[1]); }
+
+  void transform() {
+    for (std::int32_t done = 1, rest = n_; rest > 1;) {
+      const std::int32_t radix = math::next_radix(rest);
+      math::with_radix(radix, [&](auto r) { pass(r, done); });
+      std::swap(parts_[0], parts_[2]);
+      std::swap(parts_[1], parts_[3]);
+      done *= radix;
+      rest /= radix;
+    }
+  }
+
+private:
+  template <int Radix>
+  void pass(std::integral_constant<int, Radix>, std::int32_t done) {
+    for (std::int32_t i = 0; i < n_ / Radix; ++i) {
+      const math::butterfly b{i, n_, Radix, done};
+      const std::int32_t factor = b.factor();
+      const std::int64_t from = std::int64_t{i} * line_lanes, step = std::int64_t{b.stride()} * line_lanes;
+      const std::int64_t to = std::int64_t{b.first_result()} * line_lanes, apart = std::int64_t{done} * line_lanes;
+      if (done == 1)
+        lanes<Radix, false>(from, step, to, apart, factor);
+      else
+        lanes<Radix, true>(from, step, to, apart, factor);
+    }
+  }
+  template <int Radix, bool Turned>
+  void lanes(std::int64_t from, std::int64_t step, std::int64_t to, std::int64_t apart, std::int32_t factor) {
+    const float* const real = parts_[0] + from;
+    const float* const imaginary = parts_[1] + from;
+    float* const new_real = parts_[2] + to;
+    float* const new_imaginary = parts_[3] + to;
+    math::complex root[Radix];
+    for (int q = 0; q < Radix; ++q) root[q] = roots_[q * factor];
+    float out[2][Radix][line_lanes];
+    for (int l = 0; l < line_lanes; ++l) {
+      math::complex v[Radix];
+      SUTURE_UNROLL
+      for (int q = 0; q < Radix; ++q) {
+        v[q] = {real[q * step + l], imaginary[q * step + l]};
+        if (Turned && q > 0) v[q] = math::times(v[q], root[q]);
+      }
+      math::turn(v);
+      SUTURE_UNROLL
+      for (int q = 0; q < Radix; ++q) {
+        out[0][q][l] = v[q].real;
+        out[1][q][l] = v[q].imaginary;
+      }
+    }
+    for (int q = 0; q < Radix; ++q)
+      for (int l = 0; l < line_lanes; ++l) {
+        new_real[q * apart + l] = out[0][q][l];
+        new_imaginary[q * apart + l] = out[1][q][l];
+      }
+  }
+
+  void pass(std::int32_t radix, std::int32_t done) {
+    for (std::int32_t i = 0; i < n_ / radix; ++i) {
+      const math::butterfly b{i, n_, radix, done};
+      for (std::int32_t s = 0; s < radix; ++s) {
+        const std::int32_t turn_by = b.factor() + s * b.stride();
+        float sum[2][line_lanes];
+        for (int l = 0; l < line_lanes; ++l) {
+          sum[0][l] = real(i)[l];
+          sum[1][l] = imaginary(i)[l];
+        }
+        std::int32_t at = 0;
+        for (std::int32_t q = 1; q < radix; ++q) {
+          at += turn_by;
+          if (at >= n_) at -= n_;
+          const math::complex root = roots_[at];
+          const float* const re = real(i + q * b.stride());
+          const float* const im = imaginary(i + q * b.stride());
+          for (int l = 0; l < line_lanes; ++l) {
+            const math::complex next = math::multiply_add({re[l], im[l]}, root, {sum[0][l], sum[1][l]});
+            sum[0][l] = next.real;
+            sum[1][l] = next.imaginary;
+          }
+        }
+        const std::int64_t to = std::int64_t{b.first_result() + s * done} * line_lanes;
+        for (int l = 0; l < line_lanes; ++l) {
+          parts_[2][to + l] = sum[0][l];
+          parts_[3][to + l] = sum[1][l];
+        }
+      }
+    }
+  }
+
+  std::int32_t n_;
+  const math::complex* roots_;
+  std::vector<float> memory_;
+  float* parts_[4];  // real and imaginary, and where the next pass puts them
+};
+
+// A patch in k-space, or on its way there: real and imaginary parts, dense, of the first half of the frequencies along
+// x.
+class patch_transform {
+public:
+  patch_transform(const cpu& exec, const std::int32_t (&n)[3], float* real, float* imaginary)
+      : exec_(exec), n_(n), held_(x_frequencies(n[2])), real_(real), imaginary_(imaginary) {
+    for (int axis = 0; axis < 3; ++axis) roots_[axis] = roots_of_unity(n[axis]);
+  }
+
+  const std::vector<math::complex>& roots(int axis) const { return roots_[axis]; }
+  // The axis whose lines are transformed last on the way there.
+  int last_axis() const { return n_[0] > 1 ? 0 : 1; }
+
+  // Along x, from rows that load(z, y, row) gives; a row has room for another 16 values.
+  template <class Load>
+  void rows_from(const Load& load) {
+    each_block(2, [&](line_block& b, std::int64_t first, int count) {
+      std::vector<float> row(static_cast<std::size_t>(n_[2] + line_lanes));
+      for (int l = 0; l < count; ++l) {
+        load(static_cast<std::int32_t>((first + l) / n_[1]), static_cast<std::int32_t>((first + l) % n_[1]),
+             row.data());
+        for (std::int32_t i = 0; i < n_[2]; ++i) {
+          b.real(i)[l] = row[static_cast<std::size_t>(i)];
+          b.imaginary(i)[l] = 0;
+        }
+      }
+      b.transform();
+      put(b, 2, held_, first, count, true);
+    });
+  }
+  // Along y, there or back.
+  void columns(bool back) {
+    each_block(1, [&](line_block& b, std::int64_t first, int count) {
+      get(b, 1, first, count);
+      if (back) b.swap_parts();
+      b.transform();
+      if (back) b.swap_parts();
+      put(b, 1, n_[1], first, count, true);
+    });
+  }
+  // Along the last axis there and, where `back`, from there: change(block, first line, lines) comes between.
+  template <class Change>
+  void turn_about(bool back, const Change& change) {
+    const int axis = last_axis();
+    each_block(axis, [&](line_block& b, std::int64_t first, int count) {
+      get(b, axis, first, count);
+      b.transform();
+      change(b, first, count);
+      if (!back) return;
+      b.swap_parts();
+      b.transform();
+      b.swap_parts();
+      put(b, axis, n_[axis], first, count, true);
+    });
+  }
+  // Along x and back, where lines are real.
+  void rows_back() {
+    each_block(2, [&](line_block& b, std::int64_t first, int count) {
+      get(b, 2, first, count);
+      for (std::int32_t i = held_; i < n_[2]; ++i)
+        for (int l = 0; l < count; ++l) {
+          b.real(i)[l] = b.real(n_[2] - i)[l];
+          b.imaginary(i)[l] = -b.imaginary(n_[2] - i)[l];
+        }
+      b.swap_parts();
+      b.transform();
+      b.swap_parts();
+      put(b, 2, n_[2], first, count, false);
+    });
+  }
+
+  // work(i, lane, z, y, x) for the frequencies of a block of lines along the last axis.
+  template <class Work>
+  void each_frequency(const line_block& b, std::int64_t first, int count, const Work& work) const {
+    std::int32_t beside[line_lanes], x[line_lanes];
+    for (int l = 0; l < count; ++l) {
+      beside[l] = static_cast<std::int32_t>((first + l) / held_);
+      x[l] = static_cast<std::int32_t>((first + l) % held_);
+    }
+    const bool along_z = last_axis() == 0;
+    for (std::int32_t i = 0; i < b.size(); ++i)
+      for (int l = 0; l < count; ++l) work(i, l, along_z ? i : beside[l], along_z ? beside[l] : i, x[l]);
+  }
+
+private:
+  // work(block, first line, lines) for every block of lines along an axis; those of a block lie beside each other.
+  template <class Work>
+  void each_block(int axis, const Work& work) {
+    const std::int64_t run = axis == 2 ? std::int64_t{n_[0]} * n_[1] : held_;
+    const std::int64_t runs = axis == 2 ? 1 : n_[1 - axis], blocks = (run + line_lanes - 1) / line_lanes;
+    constexpr std::int64_t together = 8;
+    parallel_for(exec_.threads, (runs * blocks + together - 1) / together, [&](std::int64_t part) {
+      line_block b(roots_[axis]);
+      for (std::int64_t k = part * together; k < std::min((part + 1) * together, runs * blocks); ++k) {
+        const std::int64_t begin = k % blocks * line_lanes;
+        work(b, k / blocks * run + begin, static_cast<int>(std::min<std::int64_t>(line_lanes, run - begin)));
+      }
+    });
+  }
+
+  // Where a line begins, how far its values and the lines beside it are apart.
+  std::int64_t begin_of(int axis, std::int64_t line) const {
+    if (axis == 2) return line * n_[2];
+    return line / held_ * (axis == 0 ? n_[2] : std::int64_t{n_[1]} * n_[2]) + line % held_;
+  }
+  std::int64_t apart(int axis) const { return axis == 0 ? std::int64_t{n_[1]} * n_[2] : axis == 1 ? n_[2] : 1; }
+
+  void get(line_block& b, int axis, std::int64_t first, int count) const {
+    const std::int64_t begin = begin_of(axis, first), step = apart(axis), beside = axis == 2 ? n_[2] : 1;
+    for (std::int32_t i = 0; i < (axis == 2 ? held_ : n_[axis]); ++i)
+      for (int l = 0; l < count; ++l) {
+        b.real(i)[l] = real_[begin + i * step + l * beside];
+        b.imaginary(i)[l] = imaginary_[begin + i * step + l * beside];
+      }
+  }
+  // The first `values` of each line.
+  void put(line_block& b, int axis, std::int32_t values, std::int64_t first, int count, bool both) {
+    const std::int64_t begin = begin_of(axis, first), step = apart(axis), beside = axis == 2 ? n_[2] : 1;
+    for (std::int32_t i = 0; i < values; ++i)
+      for (int l = 0; l < count; ++l) {
+        real_[begin + i * step + l * beside] = b.real(i)[l];
+        if (both) imaginary_[begin + i * step + l * beside] = b.imaginary(i)[l];
+      }
+  }
+
+  const cpu& exec_;
+  const std::int32_t (&n_)[3];
+  std::int32_t held_;  // frequencies along x
+  float *real_, *imaginary_;
+  std::vector<math::complex> roots_[3];
+};
+
+// A mask over k-space: the rows that load gives, filtered, to `to`; `work` is as large.
+template <class Filter, class Load>
+void filter_spectrum(const cpu& exec, const Filter& filter, const std::int32_t (&n)[3], std::int32_t channel,
+                     const Load& load, float* to, float* work) {
+  patch_transform t(exec, n, to, work);
+  const float by_voxel = math::detail::divide(0.5f, static_cast<float>(std::int64_t{n[0]} * n[1] * n[2]));
+  const int axis = t.last_axis();
+  t.rows_from(load);
+  if (axis == 0) t.columns(false);
+  t.turn_about(true, [&](line_block& b, std::int64_t first, int count) {
+    t.each_frequency(b, first, count, [&](std::int32_t i, int l, std::int32_t z, std::int32_t y, std::int32_t x) {
+      const float weight = by_voxel * weight_of_both(filter, n, z, y, x, channel);
+      b.real(i)[l] = fma(b.real(i)[l], weight, 0.0f);
+      b.imaginary(i)[l] = fma(b.imaginary(i)[l], weight, 0.0f);
+    });
+  });
+  if (axis == 0) t.columns(true);
+  t.rows_back();
+}
+
+// The same with a spike. What it rests on is found in k-space; the patch itself never leaves.
+template <class Filter, class Load>
+void add_spike(const cpu& exec, const Filter& filter, const std::int32_t (&n)[3], std::int32_t channel,
+               const Load& load, float* to, float* work) {
+  patch_transform t(exec, n, to, work);
+  const spike_of_channel spike = filter.spike(channel);
+  std::int32_t location[3];
+  for (int k = 0; k < 3; ++k) location[k] = uncentred(spike.at[k], n[k]);
+  const held_frequency held = held_frequency::of(location, n);
+  const int axis = t.last_axis();
+  spectral_sums sums{};
+  std::mutex mutex;
+  t.rows_from(load);
+  if (axis == 0) t.columns(false);
+  t.turn_about(false, [&](line_block& b, std::int64_t first, int count) {
+    std::int64_t sum = 0;
+    t.each_frequency(b, first, count, [&](std::int32_t i, int l, std::int32_t z, std::int32_t y, std::int32_t x) {
+      const math::complex value{b.real(i)[l], b.imaginary(i)[l]};
+      sum += log_magnitudes(value, x, n[2]);
+      if (held.is(z, y, x)) sums.at_location = held.value(value);
+    });
+    const std::lock_guard<std::mutex> lock(mutex);
+    sums.logarithms += sum;
+  });
+  const math::complex added = spike_of(spike, sums, static_cast<double>(std::int64_t{n[0]} * n[1] * n[2]));
+  const auto root = [&](int axis_of, std::int32_t i) {
+    return t.roots(axis_of)[static_cast<std::size_t>(std::int64_t{location[axis_of]} * i % n[axis_of])];
+  };
+  parallel_for(exec.threads, n[0], [&](std::int64_t z) {
+    std::vector<float> row(static_cast<std::size_t>(n[2] + line_lanes));
+    for (std::int32_t y = 0; y < n[1]; ++y) {
+      load(static_cast<std::int32_t>(z), y, row.data());
+      const math::complex along = math::times(root(0, static_cast<std::int32_t>(z)), root(1, y));
+      float* const out = to + (z * n[1] + y) * n[2];
+      for (std::int32_t x = 0; x < n[2]; ++x)
+        out[x] = with_spike(row[static_cast<std::size_t>(x)], added, along, root(2, x));
+    }
+  });
+}
+
+}  // namespace suture::detail

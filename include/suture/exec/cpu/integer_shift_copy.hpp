@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bricks of rows that stand on voxels in a row of the source, as after crops and flips, and so are copied: what linear
+// interpolation would make of them, looked at once for a brick and not for every voxel. They may leave the source.
+#pragma once
+
+#include "../../evaluate/plane_column.hpp"
+#include "strip_writer.hpp"
+
+namespace suture::detail {
+
+// Whether interpolation copies every one of `count` values and none of them keeps it from copying another.
+template <class T>
+SUTURE_INLINE bool are_copied(const T* from, int count) {
+  std::uint32_t largest = 0, positive = 1;
+  const auto look = [&](float v) {
+    const std::uint32_t bits = float_bits(v);
+    largest = std::max(largest, bits & 0x7fffffffu);
+    positive &= bits != 0x80000000u ? 1u : 0u;
+  };
+  int x = 0;
+  for (; x + strip_width <= count; x += strip_width)
+    for (int l = 0; l < strip_width; ++l) look(storage<T>::load(from[x + l]));
+  for (; x < count; ++x) look(storage<T>::load(from[x]));
+  return largest < least_magnitude_mixed && positive != 0;
+}
+
+// Such a brick, rows y0 .. y1 - 1 of planes z0 .. z1 - 1 of one sample.
+template <class Evaluator>
+class copied_brick {
+  using P = typename Evaluator::pipeline_type;
+  using record = typename Evaluator::record_type;
+  using border = typename P::border_type;
+
+public:
+  static constexpr bool possible =
+      P::has_geometry && !P::is_colour && std::is_same_v<typename P::interpolation_type, linear> && P::taps::size == 0;
+
+  copied_brick(const Evaluator& e, const record& r, int direction, std::int32_t z0, std::int32_t z1, std::int32_t y0,
+               std::int32_t y1)
+      : e_(e), r_(r), direction_(direction), z0_(z0), z1_(z1), y0_(y0), y1_(y1) {}
+
+  // Whether every image of the sample can be copied here, and so its label maps.
+  bool can_be_copied() const {
+    return [&]<std::size_t... B>(std::index_sequence<B...>) { return (can_copy<B>() && ...); }
+    (std::make_index_sequence<Evaluator::pairs>{});
+  }
+
+  template <bool WithLabels, class Stages>
+  void write(std::int32_t number, Stages& stages) const {
+    const auto one = [&]<std::size_t B>(std::int32_t z, std::int32_t y) {
+      if constexpr (!Evaluator::template binding_type<B>::is_label)
+        write_image_row<B>(number, stages, z, y);
+      else if constexpr (WithLabels)
+        write_label_row<B>(z, y);
+    };
+    for (std::int32_t z = z0_; z < z1_; ++z)
+      for (std::int32_t y = y0_; y < y1_; ++y) [&]<std::size_t... B>(std::index_sequence<B...>) {
+          (one.template operator()<B>(z, y), ...);
+        }
+    (std::make_index_sequence<Evaluator::pairs>{});
+  }
+
+private:
+  // Indices begin .. end - 1 of an axis of the source.
+  struct range {
+    std::int32_t begin, end;
+  };
+
+  // The voxels along an axis of the source that the brick reads or mixes with others.
+  range read_along(int axis, std::int32_t n) const {
+    const auto at = [&](std::int32_t z, std::int32_t y, std::int32_t x) {
+      return whole(along(r_.sample.map, axis, z, y, x));
+    };
+    std::int32_t low = at(z0_, y0_, 0), high = low;
+    for (int i = 1; i < 8; ++i) {
+      const std::int32_t corner =
+          at(i & 4 ? z1_ - 1 : z0_, i & 2 ? y1_ - 1 : y0_, i & 1 ? r_.sample.extents[2] - 1 : 0);
+      low = std::min(low, corner);
+      high = std::max(high, corner);
+    }
+    range read{n, 0};
+    for (std::int32_t i = low; i <= high + 1; ++i) {
+      const std::int32_t index = border::index(i, n);
+      if (index < 0) continue;
+      read.begin = std::min(read.begin, index);
+      read.end = std::max(read.end, index + 1);
+    }
+    return read;
+  }
+
+  template <std::size_t B>
+  bool can_copy() const {
+    using Binding = typename Evaluator::template binding_type<B>;
+    if constexpr (Binding::is_label) {
+      return true;
+    } else {
+      using In = typename Binding::input;
+      if constexpr (border::has_value)
+        if (!is_copied(e_.rule.border.value)) return false;
+      if constexpr (std::is_integral_v<In>) return true;
+      const source_tensor& in = r_.in[B];
+      if (in.stride[2] != 1) return false;
+      range read[3];
+      for (int k = 0; k < 3; ++k) read[k] = read_along(k, in.extents[k]);
+      if (read[2].begin >= read[2].end) return true;
+      for (std::int32_t channel = 0; channel < in.channels; ++channel)
+        for (std::int32_t z = read[0].begin; z < read[0].end; ++z)
+          for (std::int32_t y = read[1].begin; y < read[1].end; ++y)
+            if (!are_copied(static_cast<const In*>(in.data) + channel * in.channel_stride + z * in.stride[0] +
+                                y * in.stride[1] + read[2].begin,
+                            read[2].end - read[2].begin))
+              return false;
+      return true;
+    }
+  }
+
+  // A row of the source, null outside, and where on it the first voxel of a row of the output stands.
+  template <class In>
+  struct source_row {
+    const In* data;
+    std::int32_t first;
+  };
+  template <std::size_t B>
+  auto row(std::int32_t channel, std::int32_t z, std::int32_t y) const {
+    using In = typename Evaluator::template binding_type<B>::input;
+    const source_tensor& in = r_.in[B];
+    std::int32_t at[3];
+    for (int k = 0; k < 3; ++k) at[k] = whole(along(r_.sample.map, k, z, y, 0));
+    const std::int32_t iz = border::index(at[0], in.extents[0]), iy = border::index(at[1], in.extents[1]);
+    if ((iz | iy) < 0) return source_row<In>{nullptr, at[2]};
+    return source_row<In>{
+        static_cast<const In*>(in.data) + channel * in.channel_stride + iz * in.stride[0] + iy * in.stride[1], at[2]};
+  }
+
+  // Asks for the row of the brick that comes next which stands where this one does.
+  template <std::size_t B>
+  void prefetch_next(std::int32_t channel, std::int32_t z, std::int32_t y) const {
+    const bool is_last = y1_ == r_.sample.extents[1];
+    const auto next = row<B>(channel, is_last ? z + (z1_ - z0_) : z, is_last ? y - y0_ : y + (y1_ - y0_));
+    if (next.data == nullptr) return;
+    const source_tensor& in = r_.in[B];
+    const std::int32_t last = next.first + direction_ * (r_.sample.extents[2] - 1);
+    const std::int32_t begin = std::max(std::min(next.first, last), 0);
+    const std::int32_t end = std::min(std::max(next.first, last) + 1, in.extents[2]);
+    constexpr auto line = static_cast<std::int32_t>(64 / sizeof(*next.data));
+    for (std::int32_t x = begin; x < end + line - 1; x += line)
+      __builtin_prefetch(next.data + std::min(x, end - 1) * in.stride[2], 0, 2);
+  }
+
+  // `count` values from x0 on, in the order of the output; the lanes behind repeat the last.
+  template <class In, class V>
+  SUTURE_INLINE void read_strip(const source_row<In>& row, const source_tensor& in, V outside, std::int32_t x0,
+                                int count, V (&v)[strip_width]) const {
+    const auto value = [](In raw) {
+      if constexpr (std::is_same_v<In, V>)
+        return raw;
+      else
+        return storage<In>::load(raw);
+    };
+    const std::int32_t first = row.first + direction_ * x0, last = first + direction_ * (strip_width - 1);
+    const bool is_outside = border::has_value && (std::max(first, last) < 0 || std::min(first, last) >= in.extents[2]);
+    if (row.data == nullptr || is_outside) {
+      for (V& lane : v) lane = outside;
+    } else if (in.stride[2] == 1 && count == strip_width && inside(first, in.extents[2]) &&
+               inside(last, in.extents[2])) {
+      In raw[strip_width];
+      if (direction_ > 0)
+        copy_strip(raw, row.data + first);
+      else
+        for (int l = 0; l < strip_width; ++l) raw[l] = row.data[last + (strip_width - 1 - l)];
+      if constexpr (std::is_same_v<In, V>)
+        copy_strip(v, raw);
+      else
+        for (int l = 0; l < strip_width; ++l) v[l] = value(raw[l]);
+    } else {
+      for (int l = 0; l < strip_width; ++l) {
+        const std::int32_t i = border::index(first + direction_ * std::min(l, count - 1), in.extents[2]);
+        v[l] = i < 0 ? outside : value(row.data[i * in.stride[2]]);
+      }
+    }
+  }
+
+  template <std::size_t B, class Stages>
+  SUTURE_INLINE void write_image_row(std::int32_t number, Stages& stages, std::int32_t z, std::int32_t y) const {
+    const source_tensor& in = r_.in[B];
+    const std::int32_t width = r_.sample.extents[2];
+    float outside = 0;
+    if constexpr (border::has_value) outside = e_.rule.border.value;
+    for (std::int32_t channel = 0; channel < in.channels; ++channel) {
+      const auto from = row<B>(channel, z, y);
+      prefetch_next<B>(channel, z, y);
+      for (std::int32_t x0 = 0; x0 < width; x0 += strip_width) {
+        float v[strip_width];
+        read_strip(from, in, outside, x0, std::min(strip_width, width - x0), v);
+        finish_values<B>(e_, r_, number, stages, v, channel, z, y, x0);
+      }
+    }
+  }
+
+  template <std::size_t B>
+  SUTURE_INLINE void write_label_row(std::int32_t z, std::int32_t y) const {
+    using In = typename Evaluator::template binding_type<B>::input;
+    const source_tensor& in = r_.in[B];
+    const std::int32_t width = r_.sample.extents[2];
+    for (std::int32_t channel = 0; channel < in.channels; ++channel) {
+      const auto from = row<B>(channel, z, y);
+      prefetch_next<B>(channel, z, y);
+      for (std::int32_t x0 = 0; x0 < width; x0 += strip_width) {
+        In v[strip_width];
+        read_strip(from, in, static_cast<In>(e_.rule.label_outside), x0, std::min(strip_width, width - x0), v);
+        finish_labels<B>(e_, r_, v, channel, z, y, x0);
+      }
+    }
+  }
+
+  const Evaluator& e_;
+  const record& r_;
+  const int direction_;
+  const std::int32_t z0_, z1_, y0_, y1_;
+};
+
+}  // namespace suture::detail

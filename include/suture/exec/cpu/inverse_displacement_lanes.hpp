@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// undo_displacement for several voxels side by side: each lane does the arithmetic of a lone voxel, until all are done.
+#pragma once
+
+#include "../../evaluate/column.hpp"
+
+namespace suture::detail {
+
+inline constexpr int undo_width = 8;
+
+struct undo_lanes {
+  static constexpr int width = undo_width;
+
+  const inverse_control_grid& grid;
+  std::int32_t start_base[3][width], base[3][width];  // of where u is taken, in control cells
+  float start_fraction[3][width], fraction[3][width];
+  float u[3][width] = {};
+  std::uint32_t settled[width] = {};
+
+  undo_lanes(const inverse_control_grid& g, std::int32_t z, std::int32_t y, const std::int32_t* x) : grid(g) {
+    for (int k = 0; k < 3; ++k)
+      for (int l = 0; l < width; ++l) {
+        const coordinate c = split(along(g.to_control, k, z, y, x[l]));
+        start_base[k][l] = base[k][l] = c.base;
+        start_fraction[k][l] = fraction[k][l] = c.fraction;
+      }
+  }
+
+  void solve() {
+    for (int i = 0; i < most_inverse_iterations; ++i) {
+      float next[3][width] = {};
+      displacements(next);
+      std::uint32_t all = 1;
+      for (int l = 0; l < width; ++l) {
+        std::uint32_t here = 1;
+        for (int k = 0; k < 3; ++k) {
+          const float change = next[k][l] - u[k][l];
+          here &= static_cast<std::uint32_t>(change < grid.tolerance[k]) &
+                  static_cast<std::uint32_t>(change > -grid.tolerance[k]);
+        }
+        for (int k = 0; k < 3; ++k) u[k][l] = settled[l] != 0 ? u[k][l] : next[k][l];
+        settled[l] |= here;
+        all &= settled[l];
+      }
+      if (all != 0) return;
+      for (int k = 0; k < 3; ++k)
+        for (int l = 0; l < width; ++l) {
+          const coordinate c = moved({start_base[k][l], start_fraction[k][l]}, -u[k][l]);
+          base[k][l] = c.base;
+          fraction[k][l] = c.fraction;
+        }
+    }
+  }
+
+  // Moves the source coordinate of lane l along axis k.
+  coordinate undone(const coordinate& c, int k, int l) const {
+    const float(&m)[3] = grid.from_control[k];
+    return moved(c, -fma(m[0], u[0][l], fma(m[1], u[1][l], m[2] * u[2][l])));
+  }
+
+private:
+  void displacements(float (&next)[3][width]) const {
+    const vec3<std::int32_t>& n = grid.drawn.control_points;
+    std::int32_t first_of_cell[width] = {};
+    float w[3][4][width];
+    for (int k = 0; k < 3; ++k)
+      for (int l = 0; l < width; ++l) {
+        const control_cell cell = cell_of(coordinate{base[k][l], fraction[k][l]}, n[k]);
+        first_of_cell[l] = first_of_cell[l] * n[k] + cell.index;
+        float own[4];
+        bspline_weights(cell.t, own);
+        for (int j = 0; j < 4; ++j) w[k][j][l] = own[j];
+      }
+    for (int begin = 0, end = 0; begin < width; begin = end) {
+      std::uint32_t done = 1;
+      for (; end < width && first_of_cell[end] == first_of_cell[begin]; ++end) done &= settled[end];
+      if (done == 0) sum(grid.vectors + first_of_cell[begin], w, begin, end, next);
+    }
+  }
+
+  // Of lanes begin to end, which share their control vectors.
+  void sum(const control_vector* row, const float (&w)[3][4][width], int begin, int end,
+           float (&next)[3][width]) const {
+    const vec3<std::int32_t>& n = grid.drawn.control_points;
+    float volume[3][width] = {};
+    for (int a = 0; a < 4; ++a, row += (n[1] - 4) * n[2]) {
+      float plane[3][width] = {};
+      for (int b = 0; b < 4; ++b, row += n[2]) {
+        const control_vector v0 = row[0], v1 = row[1], v2 = row[2], v3 = row[3];
+        for (int l = 0; l < width; ++l) {
+          const float x0 = w[2][0][l], x1 = w[2][1][l], x2 = w[2][2][l], x3 = w[2][3][l], y = w[1][b][l];
+          plane[0][l] = fma(y, fma(x3, v3.z, fma(x2, v2.z, fma(x1, v1.z, x0 * v0.z))), plane[0][l]);
+          plane[1][l] = fma(y, fma(x3, v3.y, fma(x2, v2.y, fma(x1, v1.y, x0 * v0.y))), plane[1][l]);
+          plane[2][l] = fma(y, fma(x3, v3.x, fma(x2, v2.x, fma(x1, v1.x, x0 * v0.x))), plane[2][l]);
+        }
+      }
+      for (int k = 0; k < 3; ++k)
+        for (int l = 0; l < width; ++l) volume[k][l] = fma(w[0][a][l], plane[k][l], volume[k][l]);
+    }
+    for (int k = 0; k < 3; ++k)
+      for (int l = 0; l < width; ++l) next[k][l] = l >= begin && l < end ? volume[k][l] : next[k][l];
+  }
+};
+
+}  // namespace suture::detail

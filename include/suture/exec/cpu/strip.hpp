@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+// The coordinates of a strip: 32 voxels side by side along x, moving through its rows. Each step is a short loop over
+// the lanes that compilers vectorise; every lane does exactly the arithmetic of a lone voxel.
+#pragma once
+
+#include <algorithm>
+
+#include "../../evaluate/column.hpp"
+#include "../common/lanes.hpp"
+#include "displacement_lanes.hpp"
+#include "inverse_displacement_lanes.hpp"
+
+namespace suture::detail {
+
+// What is not read as memory lies is walked in bricks of so many rows, strip by strip along x; less deep where threads
+// would wait for work. What is, in bricks of as many voxels as those have where a row is of so many.
+inline constexpr std::int32_t brick_depth = 32, least_brick_depth = 8, brick_rows = 8, typical_row = 192;
+
+// In what order a strip keeps the offsets of its lanes, for the registers they are read to. It is part of the type:
+// files of one program that are compiled for different processors then share no function of a strip, and none finds
+// lanes that another has placed.
+#if defined(__AVX512F__) && !defined(__CUDACC__)
+inline constexpr int lane_order = 16;
+#elif defined(__AVX2__) && !defined(__CUDACC__)
+inline constexpr int lane_order = 8;
+#else
+inline constexpr int lane_order = 1;
+#endif
+
+// Lanes past the end of the row repeat its last voxel.
+template <class Pipeline, int Order = lane_order>
+class strip {
+public:
+  static constexpr int width = strip_width;
+
+  alignas(lane_alignment) std::int32_t base[3][width];
+  alignas(lane_alignment) float fraction_of[3][width];
+  std::int32_t lowest[3], highest[3];  // of base, over the lanes
+  // 1 or -1 where the lanes stand on voxels in a row of the source, in its order or against it, as after crops and
+  // flips; 0 where they may not. Then base and fraction_of are empty until spread().
+  const int along_row;
+
+  strip(const item<Pipeline>& sample, std::int32_t x0, int direction_along_row)
+      : along_row(direction_along_row), sample_(sample), x0_(x0) {
+    for (int k = 0; k < 3; ++k) {
+      first_lane_[k] = scaled(sample.map.linear[k][2], x0);
+      last_lane_[k] = scaled(sample.map.linear[k][2], std::min(x0 + width, sample.extents[2]) - 1);
+    }
+    if (Pipeline::has_deformation || along_row == 0) place_lanes();
+    if constexpr (Pipeline::separable_deformation) {
+      const control_grid& g = sample.controls;
+      if (!g.on) return;
+      for (int l = 0; l < width; ++l) {
+        const control_cell cx =
+            cell_of(g.to_control.offset[2] + scaled(g.to_control.linear[2][2], x_[l]), g.drawn.control_points[2]);
+        float w[4];
+        bspline_weights(cx.t, w);
+        cell_x_[l] = cx.index;
+        for (int j = 0; j < 4; ++j) weight_x_[j][l] = w[j];
+      }
+    } else if constexpr (turned_deformation) {
+      if (sample.controls.on) turned_.place(sample.controls, x_);
+    }
+  }
+
+  static bool deformed(const item<Pipeline>& sample) {
+    if constexpr (Pipeline::has_deformation)
+      return sample.controls.on != 0;
+    else
+      return false;
+  }
+  static int direction_along_row(const item<Pipeline>& sample) {
+    if (deformed(sample)) return 0;
+    constexpr std::uint64_t one = std::uint64_t{1} << fixed_fraction_bits;
+    const fixed_map& map = sample.map;
+    std::uint64_t fractions = 0;
+    for (int k = 0; k < 3; ++k) fractions |= map.offset[k] | map.linear[k][0] | map.linear[k][1];
+    if (fractions % one != 0 || map.linear[0][2] != 0 || map.linear[1][2] != 0) return 0;
+    return map.linear[2][2] == one ? 1 : map.linear[2][2] == 0 - one ? -1 : 0;
+  }
+
+  // To another row. Along z a deformation keeps what it has worked out.
+  void locate(std::int32_t z, std::int32_t y) {
+    if constexpr (Pipeline::separable_deformation) {
+      const control_grid& g = sample_.controls;
+      if (g.on && y != y_) {
+        cell_y_ = cell_of(g.to_control.offset[1] + scaled(g.to_control.linear[1][1], y), g.drawn.control_points[1]);
+        cell_z_ = -1;
+      }
+    }
+    z_ = z;
+    y_ = y;
+    for (int k = 0; k < 3; ++k)
+      position_[k] = sample_.map.offset[k] + scaled(sample_.map.linear[k][0], z) + scaled(sample_.map.linear[k][1], y);
+    if (deformed(sample_)) {
+      if constexpr (Pipeline::has_deformation) locate_deformed();
+      for (int k = 0; k < 3; ++k) {
+        std::int32_t low = base[k][0], high = base[k][0];
+        for (int l = 0; l < width; ++l) {
+          low = std::min(low, base[k][l]);
+          high = std::max(high, base[k][l]);
+        }
+        lowest[k] = low;
+        highest[k] = high;
+      }
+      return;
+    }
+    for (int k = 0; k < 3; ++k) {  // a straight line: its ends
+      const std::int32_t first = whole(position_[k] + first_lane_[k]), last = whole(position_[k] + last_lane_[k]);
+      lowest[k] = std::min(first, last);
+      highest[k] = std::max(first, last);
+    }
+    is_spread_ = along_row == 0;
+    if (is_spread_) locate_affine();
+  }
+
+  // Fills base and fraction_of where they are not.
+  void spread() {
+    if (is_spread_) return;
+    place_lanes();
+    locate_affine();
+    is_spread_ = true;
+  }
+
+  // Says how far away the strip is that is worth fetching by now. Along z and y rounded as the walk goes: what lies
+  // behind has been read already.
+  void expect(std::int32_t z, std::int32_t y, std::int32_t x) {
+    const fixed_map& map = sample_.map;
+    for (int k = 0; k < 3; ++k) {
+      ahead_[k] = whole(scaled(map.linear[k][0], z) + scaled(map.linear[k][1], y) + scaled(map.linear[k][2], x) +
+                        (k < 2 && upwards(k) ? (std::uint64_t{1} << fixed_fraction_bits) - 1 : 0));
+    }
+  }
+  // The same of the output, whose rows rows[0] .. rows[1] - 1 are written plane by plane, y of them next.
+  void expect_output(std::int32_t y, const std::int32_t (&rows)[2]) {
+    const bool in_plane = y + 2 < rows[1];
+    output_ahead_[0] = in_plane ? 0 : 1;
+    output_ahead_[1] = in_plane ? 2 : 2 - (rows[1] - rows[0]);
+  }
+  std::int64_t output_ahead(const std::int64_t (&stride)[3]) const {
+    return output_ahead_[0] * stride[0] + output_ahead_[1] * stride[1];
+  }
+  // From the voxels of this one to about those, in elements of the source.
+  std::int64_t ahead(const std::int64_t (&stride)[3]) const {
+    return ahead_[0] * stride[0] + ahead_[1] * stride[1] + ahead_[2] * stride[2];
+  }
+
+  // The corner of the 2 x 2 taps across rows that a walk upwards along z and y is the first to reach.
+  std::int64_t leading_corner(const std::int64_t (&stride)[3]) const {
+    std::int64_t offset = 0;
+    for (int k = 0; k < 2; ++k) offset += upwards(k) ? stride[k] : 0;
+    return offset;
+  }
+
+  // Taps first .. last around every lane's base lie inside extents n.
+  bool within(const std::int32_t (&n)[3], std::int32_t first, std::int32_t last) const {
+    bool in = true;
+    for (int k = 0; k < 3; ++k) in = in && lowest[k] + first >= 0 && highest[k] + last < n[k];
+    return in;
+  }
+
+  // The same of a plane that stays one: each lane lies at z = 0, whatever is beyond.
+  bool within_plane(const std::int32_t (&n)[3]) const {
+    return sample_.planar != 0 && lowest[1] >= 0 && highest[1] + 1 < n[1] && lowest[2] >= 0 && highest[2] + 1 < n[2];
+  }
+
+  void lane(int l, coordinate (&c)[3]) const {
+    for (int k = 0; k < 3; ++k) c[k] = {base[k][l], fraction_of[k][l]};
+  }
+
+private:
+  static constexpr bool turned_deformation =
+      Pipeline::has_deformation && !Pipeline::inverts_deformation && !Pipeline::separable_deformation;
+
+  // Whether the source is walked upwards along axis k where the output is.
+  bool upwards(int k) const { return whole(sample_.map.linear[k][k]) >= 0; }
+
+  void place_lanes() {
+    for (int l = 0; l < width; ++l) x_[l] = std::min(x0_ + l, sample_.extents[2] - 1);
+    for (int k = 0; k < 3; ++k) {
+      const std::uint64_t step_x = sample_.map.linear[k][2];
+      for (int i = 0; i < width; ++i)
+        lane_offset_[k][i] = scaled(step_x, std::min(x0_ + lane_at(i), sample_.extents[2] - 1));
+    }
+  }
+
+  // Which halves of the 64-bit numbers in two registers shuffle_ps takes.
+  static constexpr int upper_words = 0xdd, lower_words = 0x88;
+
+  // The lane whose offset stands in place i: shuffle_ps of two registers of them gives the lanes in order.
+  static constexpr int lane_at(int i) {
+    if constexpr (Order == 16)
+      return (i & ~15) | (i & 8) >> 2 | (i & 6) << 1 | (i & 1);
+    else if constexpr (Order == 8)
+      return (i & ~7) | (i & 4) >> 1 | (i & 2) << 1 | (i & 1);
+    else
+      return i;
+  }
+
+  void locate_affine() {
+    for (int k = 0; k < 3; ++k) {
+      const std::uint64_t row = position_[k];
+      const std::uint64_t* const offset = lane_offset_[k];
+#if defined(__AVX512F__) && !defined(__CUDACC__)
+      // Masks of every lane: g++ 12 warns of what has none.
+      const __m512i first = _mm512_set1_epi64(static_cast<long long>(row));
+      const __m512 one = _mm512_set1_ps(1.0f);
+      for (int l = 0; l < width; l += 16) {
+        const __m512i a = _mm512_add_epi64(first, _mm512_loadu_si512(offset + l));
+        const __m512i b = _mm512_add_epi64(first, _mm512_loadu_si512(offset + l + 8));
+        const auto shifted = [](__m512i v) {
+          return _mm512_castsi512_ps(_mm512_maskz_srli_epi64(0xff, v, fixed_fraction_bits - 23));
+        };
+        const __m512 high =
+            _mm512_maskz_shuffle_ps(0xffff, _mm512_castsi512_ps(a), _mm512_castsi512_ps(b), upper_words);
+        const __m512 low = _mm512_maskz_shuffle_ps(0xffff, shifted(a), shifted(b), lower_words);
+        const __m512i mantissa = _mm512_and_si512(_mm512_castps_si512(low), _mm512_set1_epi32(0x007fffff));
+        const __m512 above_one = _mm512_castsi512_ps(_mm512_or_si512(mantissa, _mm512_castps_si512(one)));
+        _mm512_storeu_si512(&base[k][l],
+                            _mm512_maskz_srai_epi32(0xffff, _mm512_castps_si512(high), fixed_fraction_bits - 32));
+        _mm512_storeu_ps(&fraction_of[k][l], _mm512_sub_ps(above_one, one));
+      }
+#elif defined(__AVX2__) && !defined(__CUDACC__)
+      const __m256i first = _mm256_set1_epi64x(static_cast<long long>(row));
+      const __m256 one = _mm256_set1_ps(1.0f);
+      for (int l = 0; l < width; l += 8) {
+        const auto at = [&](int i) {
+          return _mm256_add_epi64(first, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(offset + i)));
+        };
+        const __m256i a = at(l), b = at(l + 4);
+        const __m256 high = _mm256_shuffle_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), upper_words);
+        const __m256 low =
+            _mm256_shuffle_ps(_mm256_castsi256_ps(_mm256_srli_epi64(a, fixed_fraction_bits - 23)),
+                              _mm256_castsi256_ps(_mm256_srli_epi64(b, fixed_fraction_bits - 23)), lower_words);
+        const __m256 mantissa = _mm256_and_ps(low, _mm256_castsi256_ps(_mm256_set1_epi32(0x007fffff)));
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(&base[k][l]),
+                            _mm256_srai_epi32(_mm256_castps_si256(high), fixed_fraction_bits - 32));
+        _mm256_storeu_ps(&fraction_of[k][l], _mm256_sub_ps(_mm256_or_ps(mantissa, one), one));
+      }
+#else
+      for (int l = 0; l < width; ++l) {
+        const coordinate c = split(row + offset[l]);
+        base[k][l] = c.base;
+        fraction_of[k][l] = c.fraction;
+      }
+#endif
+    }
+  }
+
+  void locate_deformed() {
+    const auto& g = sample_.controls;
+    if constexpr (Pipeline::inverts_deformation) {
+      locate_affine();
+      static_assert(width % undo_width == 0);
+      for (int first = 0; first < width; first += undo_width) {
+        undo_lanes lanes(g, z_, y_, x_ + first);
+        lanes.solve();
+        for (int k = 0; k < 3; ++k)
+          for (int l = 0; l < undo_width; ++l) {
+            const coordinate c = lanes.undone({base[k][first + l], fraction_of[k][first + l]}, k, l);
+            base[k][first + l] = c.base;
+            fraction_of[k][first + l] = c.fraction;
+          }
+      }
+    } else if constexpr (Pipeline::separable_deformation) {
+      const control_cell cz =
+          cell_of(g.to_control.offset[0] + scaled(g.to_control.linear[0][0], z_), g.drawn.control_points[0]);
+      if (cz.index != cell_z_) {
+        cell_z_ = cz.index;
+        set_cell(g);
+      }
+      const float t = cz.t;
+      locate_affine();
+      for (int k = 0; k < 3; ++k) {
+        for (int l = 0; l < width; ++l) {
+          const float c[4] = {cubic_[k][0][l], cubic_[k][1][l], cubic_[k][2][l], cubic_[k][3][l]};
+          const coordinate m = moved({base[k][l], fraction_of[k][l]}, polynomial(c, t));
+          base[k][l] = m.base;
+          fraction_of[k][l] = m.fraction;
+        }
+      }
+    } else {
+      locate_affine();
+      turned_.set(g, z_, y_);
+      for (int k = 0; k < 3; ++k)
+        for (int l = 0; l < width; ++l) {
+          const coordinate m = moved({base[k][l], fraction_of[k][l]}, turned_.u[k][l]);
+          base[k][l] = m.base;
+          fraction_of[k][l] = m.fraction;
+        }
+    }
+  }
+
+  // displacement_column::set over the lanes, in runs that share a cell along x and so the control vectors.
+  void set_cell(const control_grid& g) {
+    const std::int32_t ny = g.drawn.control_points[1], nx = g.drawn.control_points[2];
+    float wy[4];
+    bspline_weights(cell_y_.t, wy);
+    for (int begin = 0, end = 0; begin < width; begin = end) {
+      while (end < width && cell_x_[end] == cell_x_[begin]) ++end;
+      float p[3][4][width];
+      for (int a = 0; a < 4; ++a) {
+        for (int k = 0; k < 3; ++k)
+          for (int l = begin; l < end; ++l) p[k][a][l] = 0.0f;
+        for (int b = 0; b < 4; ++b) {
+          const control_vector* row = g.vectors + ((cell_z_ + a) * ny + cell_y_.index + b) * nx + cell_x_[begin];
+          const control_vector v0 = row[0], v1 = row[1], v2 = row[2], v3 = row[3];
+          const float w = wy[b];
+          for (int l = begin; l < end; ++l) {
+            const float x0 = weight_x_[0][l], x1 = weight_x_[1][l], x2 = weight_x_[2][l], x3 = weight_x_[3][l];
+            p[0][a][l] = fma(w, fma(x3, v3.z, fma(x2, v2.z, fma(x1, v1.z, x0 * v0.z))), p[0][a][l]);
+            p[1][a][l] = fma(w, fma(x3, v3.y, fma(x2, v2.y, fma(x1, v1.y, x0 * v0.y))), p[1][a][l]);
+            p[2][a][l] = fma(w, fma(x3, v3.x, fma(x2, v2.x, fma(x1, v1.x, x0 * v0.x))), p[2][a][l]);
+          }
+        }
+      }
+      for (int k = 0; k < 3; ++k)
+        for (int l = begin; l < end; ++l) {
+          const float q[4] = {p[k][0][l], p[k][1][l], p[k][2][l], p[k][3][l]};
+          float c[4];
+          bspline_polynomial(q, c);
+          for (int j = 0; j < 4; ++j) cubic_[k][j][l] = c[j];
+        }
+    }
+  }
+
+  const item<Pipeline>& sample_;
+  std::int32_t x0_, z_ = 0, y_ = -1;
+  std::int32_t ahead_[3] = {}, output_ahead_[2] = {0, 2};
+  bool is_spread_ = true;
+  std::int32_t x_[width];
+  std::uint64_t position_[3];                                    // of x = 0
+  alignas(lane_alignment) std::uint64_t lane_offset_[3][width];  // from there to each lane
+  std::uint64_t first_lane_[3], last_lane_[3];
+  control_cell cell_y_{};
+  std::int32_t cell_z_ = -1;
+  std::int32_t cell_x_[Pipeline::separable_deformation ? width : 1];
+  alignas(lane_alignment) float weight_x_[4][Pipeline::separable_deformation ? width : 1];
+  alignas(lane_alignment) float cubic_[3][4][Pipeline::separable_deformation ? width : 1];
+  std::conditional_t<turned_deformation, turned_displacement<>, no_controls> turned_;
+};
+
+}  // namespace suture::detail

@@ -1,0 +1,629 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a strip reads from its source: interpolated values of one channel, and labels.
+#pragma once
+
+#include <cstring>
+
+#include "../../evaluate/evaluator.hpp"
+#include "strip.hpp"
+
+namespace suture::detail {
+
+// For functors that do not ask where a value stands.
+struct nowhere {
+  SUTURE_INLINE voxel operator()(int) const { return {}; }
+  SUTURE_INLINE nowhere in_channel(std::int32_t) const { return {}; }
+};
+
+// One axis of an interpolation: the taps v with their weights w, lane by lane.
+template <class I>
+SUTURE_INLINE void combine_axis(const float (&v)[I::taps][strip_width], const float (&w)[I::taps][strip_width],
+                                float (&out)[strip_width]) {
+  for (int l = 0; l < strip_width; ++l) {
+    float vl[I::taps], wl[I::taps];
+    for (int j = 0; j < I::taps; ++j) {
+      vl[j] = v[j][l];
+      wl[j] = w[j][l];
+    }
+    out[l] = I::combine(vl, wl);
+  }
+}
+
+// Rows of taps to planes to values, along x, then y, then z. row(a, b, v) fills v with the taps of one row.
+template <class I, class Row>
+SUTURE_INLINE void combine_lanes(const float (&fraction)[3][strip_width], float (&out)[strip_width], const Row& row) {
+  float w[3][I::taps][strip_width];
+  for (int k = 0; k < 3; ++k)
+    for (int l = 0; l < strip_width; ++l) {
+      float weights[I::taps];
+      I::weights(fraction[k][l], weights);
+      for (int j = 0; j < I::taps; ++j) w[k][j][l] = weights[j];
+    }
+  float planes[I::taps][strip_width];
+  for (int a = 0; a < I::taps; ++a) {
+    float rows[I::taps][strip_width];
+    for (int b = 0; b < I::taps; ++b) {
+      float v[I::taps][strip_width];
+      row(a, b, v);
+      combine_axis<I>(v, w[2], rows[b]);
+    }
+    combine_axis<I>(rows, w[1], planes[a]);
+  }
+  combine_axis<I>(planes, w[0], out);
+}
+
+// Neighbours along x as they lie in memory: two elements in one load.
+template <class T>
+using pair_of =
+    std::conditional_t<sizeof(T) == 1, std::uint16_t, std::conditional_t<sizeof(T) == 2, std::uint32_t, std::uint64_t>>;
+template <class T>
+using bits_of =
+    std::conditional_t<sizeof(T) == 1, std::uint8_t, std::conditional_t<sizeof(T) == 2, std::uint16_t, std::uint32_t>>;
+template <class T>
+SUTURE_INLINE T first_of(pair_of<T> pair) {
+  return __builtin_bit_cast(T, static_cast<bits_of<T>>(pair));
+}
+template <class T>
+SUTURE_INLINE T second_of(pair_of<T> pair) {
+  return __builtin_bit_cast(T, static_cast<bits_of<T>>(pair >> (8 * sizeof(T))));
+}
+// The same as values.
+template <class T>
+SUTURE_INLINE float first_value_of(pair_of<T> pair) {
+  if constexpr (std::is_same_v<T, std::int16_t>)  // in 32 bits, where vectors stay as wide as those of float
+    return static_cast<float>(static_cast<std::int32_t>(pair << 16) >> 16);
+  else if constexpr (std::is_same_v<T, std::uint16_t>)
+    return static_cast<float>(static_cast<std::int32_t>(pair & 0xffffu));
+  else if constexpr (std::is_same_v<T, bfloat16>)
+    return float_from_bits(pair << 16);
+  else
+    return storage<T>::load(first_of<T>(pair));
+}
+template <class T>
+SUTURE_INLINE float second_value_of(pair_of<T> pair) {
+  if constexpr (std::is_same_v<T, std::int16_t>)
+    return static_cast<float>(static_cast<std::int32_t>(pair) >> 16);
+  else if constexpr (std::is_same_v<T, std::uint16_t>)
+    return static_cast<float>(static_cast<std::int32_t>(pair >> 16));
+  else if constexpr (std::is_same_v<T, bfloat16>)
+    return float_from_bits(pair & 0xffff0000u);
+  else
+    return storage<T>::load(second_of<T>(pair));
+}
+template <class T>
+SUTURE_INLINE pair_of<T> make_pair_of(T first, T second) {
+  return static_cast<pair_of<T>>(
+      pair_of<T>{__builtin_bit_cast(bits_of<T>, first)} |
+      static_cast<pair_of<T>>(pair_of<T>{__builtin_bit_cast(bits_of<T>, second)} << (8 * sizeof(T))));
+}
+
+#if defined(__AVX2__) && !defined(__CUDACC__)
+// Numbers that compilers would take from registers one by one, at several times the cost of loads.
+template <class T>
+SUTURE_INLINE const T* stays_in_memory(const T* p) {
+  asm volatile("" : "+r"(p) : : "memory");
+  return p;
+}
+
+// Elements U at p + offset, half a register of them. One after the other: compilers that load them all first run out of
+// registers.
+template <class U, class T, class Offset>
+SUTURE_INLINE __m128i half_register_of(const T* p, const Offset* offset) {
+  const auto at = [&](int l) {
+    U element;
+    std::memcpy(&element, p + offset[l], sizeof element);
+    if constexpr (sizeof(U) == 1)
+      return static_cast<char>(element);
+    else if constexpr (sizeof(U) == 2)
+      return static_cast<short>(element);
+    else if constexpr (sizeof(U) == 4)
+      return static_cast<int>(element);
+    else
+      return static_cast<long long>(element);
+  };
+  if constexpr (sizeof(U) == 1) {
+    const auto eight = [&](int l) {
+      __m128i v = _mm_cvtsi32_si128(at(l));
+      v = _mm_insert_epi8(v, at(l + 1), 1);
+      v = _mm_insert_epi8(v, at(l + 2), 2);
+      v = _mm_insert_epi8(v, at(l + 3), 3);
+      v = _mm_insert_epi8(v, at(l + 4), 4);
+      v = _mm_insert_epi8(v, at(l + 5), 5);
+      v = _mm_insert_epi8(v, at(l + 6), 6);
+      return _mm_insert_epi8(v, at(l + 7), 7);
+    };
+    return _mm_unpacklo_epi64(eight(0), eight(8));
+  } else if constexpr (sizeof(U) == 2) {
+    const auto four = [&](int l) {
+      __m128i v = _mm_cvtsi32_si128(at(l));
+      v = _mm_insert_epi16(v, at(l + 1), 1);
+      v = _mm_insert_epi16(v, at(l + 2), 2);
+      return _mm_insert_epi16(v, at(l + 3), 3);
+    };
+    return _mm_unpacklo_epi64(four(0), four(4));
+  } else if constexpr (sizeof(U) == 4) {
+    const auto two = [&](int l) { return _mm_insert_epi32(_mm_cvtsi32_si128(at(l)), at(l + 1), 1); };
+    return _mm_unpacklo_epi64(two(0), two(2));
+  } else {
+    return _mm_set_epi64x(at(1), at(0));
+  }
+}
+#endif
+
+// Elements U at p[row] + offset, of the `Count` lanes from `begin` on.
+template <class U, int Count = strip_width, std::size_t Rows, class T, class Offset, class To>
+SUTURE_INLINE void gather_rows(const T* const (&p)[Rows], const Offset (&offsets)[strip_width],
+                               To (&out)[Rows][strip_width], int begin = 0) {
+#if defined(__AVX2__) && !defined(__CUDACC__)
+  // Each row in whole registers, as wide as any that will read them: a load would have to wait for narrower stores.
+  // Rows take turns, so that an offset is read once.
+  constexpr int lanes = 16 / sizeof(U);
+#if defined(__AVX512F__)
+  constexpr int parts = lanes * 4 <= Count ? 4 : 2;
+#else
+  constexpr int parts = 2;
+#endif
+  static_assert(Count % (parts * lanes) == 0);
+  for (int first = begin; first < begin + Count; first += parts * lanes) {
+    __m128i part[parts][Rows];
+    SUTURE_UNROLL
+    for (int i = 0; i < parts; ++i) {
+      const Offset* const offset = stays_in_memory(&offsets[first + i * lanes]);
+      SUTURE_UNROLL
+      for (std::size_t row = 0; row < Rows; ++row) part[i][row] = half_register_of<U>(p[row], offset);
+    }
+    SUTURE_UNROLL
+    for (std::size_t row = 0; row < Rows; ++row) {
+      const __m256i low = _mm256_setr_m128i(part[0][row], part[1][row]);
+#if defined(__AVX512F__)
+      if constexpr (parts == 4) {
+        const __m256i high = _mm256_setr_m128i(part[2][row], part[3][row]);
+        _mm512_storeu_si512(&out[row][first], _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(low), high, 1));
+        continue;
+      }
+#endif
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(&out[row][first]), low);
+    }
+  }
+#else
+  for (int l = begin; l < begin + Count; ++l)
+    for (std::size_t row = 0; row < Rows; ++row) std::memcpy(&out[row][l], p[row] + offsets[l], sizeof(U));
+#endif
+}
+
+// The taps of a strip, whose first voxels lie at data + offset: rows (z, y), (z, y + 1) and, of 2 x 2 x 2 taps,
+// (z + 1, y), (z + 1, y + 1).
+template <class T, class Offset, std::size_t Rows>
+SUTURE_INLINE void load_pairs(const T* data, const Offset (&offset)[strip_width], const std::int64_t (&stride)[3],
+                              pair_of<T> (&pairs)[Rows][strip_width]) {
+  const T* rows[Rows];
+  for (std::size_t row = 0; row < Rows; ++row)
+    rows[row] = data + ((row & 1) != 0 ? stride[1] : 0) + (row > 1 ? stride[0] : 0);
+  if (stride[2] == 1) return gather_rows<pair_of<T>>(rows, offset, pairs);
+  for (int l = 0; l < strip_width; ++l)
+    for (std::size_t row = 0; row < Rows; ++row)
+      pairs[row][l] = make_pair_of(rows[row][offset[l]], rows[row][offset[l] + stride[2]]);
+}
+
+// Asks for what a strip soon to come will be the first to read.
+template <int Step, class Pipeline, class T, class Offset>
+SUTURE_INLINE void prefetch_ahead(const strip<Pipeline>& s, const T* data, const Offset (&offsets)[strip_width],
+                                  const std::int64_t (&stride)[3]) {
+  const T* const p = data + (s.ahead(stride) + s.leading_corner(stride));
+#if defined(__AVX2__) && !defined(__CUDACC__)
+  const Offset* const offset = stays_in_memory(offsets);
+#else
+  const Offset* const offset = offsets;
+#endif
+  for (int l = 0; l < strip_width; l += Step) __builtin_prefetch(p + offset[l]);
+}
+
+// Pairs to interpolated values in one loop over `Count` lanes. Pairs of one plane are read at z = 0, beyond which there
+// is what beyond(value in the plane) says.
+template <class I, class T, int Count, std::size_t Rows, class Pack, class Beyond>
+SUTURE_INLINE void blend_pairs(const float (&fraction)[3][strip_width], const Pack& taps,
+                               const pair_of<T> (&pairs)[Rows][strip_width], float (&out)[strip_width], int begin,
+                               const Beyond& beyond) {
+  const Pack functors = taps;
+  for (int l = begin; l < begin + Count; ++l) {
+    float wz[2], wy[2], wx[2], planes[2];
+    I::weights(Rows == 2 ? 0.0f : fraction[0][l], wz);
+    I::weights(fraction[1][l], wy);
+    I::weights(fraction[2][l], wx);
+    SUTURE_UNROLL
+    for (int a = 0; a < static_cast<int>(Rows / 2); ++a) {
+      float rows[2];
+      SUTURE_UNROLL
+      for (int b = 0; b < 2; ++b) {
+        const pair_of<T> pair = pairs[2 * a + b][l];
+        const float v[2] = {apply(functors, first_value_of<T>(pair), voxel{}),
+                            apply(functors, second_value_of<T>(pair), voxel{})};
+        rows[b] = I::combine(v, wx);
+      }
+      planes[a] = I::combine(rows, wy);
+    }
+    if constexpr (Rows == 2) planes[1] = beyond(planes[0]);
+    out[l] = I::combine(planes, wz);
+  }
+}
+struct nothing_beyond {
+  SUTURE_INLINE float operator()(float v) const { return v; }
+};
+
+// Interpolated values of a strip whose taps all lie inside the source.
+template <class Pipeline, class T, class Offset, class Pack>
+SUTURE_INLINE void sample_inside(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
+                                 const Pack& taps, float (&out)[strip_width]) {
+  using I = typename Pipeline::interpolation_type;
+  alignas(lane_alignment) Offset offset[strip_width];
+  const Offset step[3] = {static_cast<Offset>(stride[0]), static_cast<Offset>(stride[1]),
+                          static_cast<Offset>(stride[2])};
+  for (int l = 0; l < strip_width; ++l)
+    offset[l] = (I::first({s.base[0][l], s.fraction_of[0][l]}) + Pipeline::padding) * step[0] +
+                (I::first({s.base[1][l], s.fraction_of[1][l]}) + Pipeline::padding) * step[1] +
+                (I::first({s.base[2][l], s.fraction_of[2][l]}) + Pipeline::padding) * step[2];
+  if constexpr (I::taps == 2) {
+    alignas(lane_alignment) pair_of<T> pairs[4][strip_width];
+    prefetch_ahead<4>(s, data, offset, stride);
+    // 16-bit voxels by turns, so that the processor loads pairs of some lanes while it blends those of others.
+    constexpr int count = sizeof(T) == 2 ? lanes_by_turns : strip_width;
+    if (count == strip_width || stride[2] != 1) {
+      load_pairs(data, offset, stride, pairs);
+      blend_pairs<I, T, strip_width>(s.fraction_of, taps, pairs, out, 0, nothing_beyond{});
+      return;
+    }
+    const T* const rows[4] = {data, data + stride[1], data + stride[0], data + (stride[0] + stride[1])};
+    SUTURE_KEEP_LOOP
+    for (int begin = 0; begin < strip_width; begin += count) {
+      gather_rows<pair_of<T>, count>(rows, offset, pairs, begin);
+      blend_pairs<I, T, count>(s.fraction_of, taps, pairs, out, begin, nothing_beyond{});
+    }
+  } else {
+    combine_lanes<I>(s.fraction_of, out, [&](int a, int b, float(&v)[I::taps][strip_width]) {
+      for (int j = 0; j < I::taps; ++j) {
+        T raw[strip_width];
+        const T* p = data + (a * stride[0] + b * stride[1] + j * stride[2]);
+        for (int l = 0; l < strip_width; ++l) raw[l] = p[offset[l]];
+        for (int l = 0; l < strip_width; ++l) v[j][l] = storage<T>::load(raw[l]);
+        apply_lanes(taps, v[j], nowhere{}, [](const float(&)[strip_width]) {});
+      }
+    });
+  }
+}
+
+// The same of a plane that stays one, by linear interpolation: what is beyond it has no weight, but shows in the sign
+// of a zero and where it is not finite.
+template <class Pipeline, class T, class Offset, class Pack>
+void sample_plane(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3], const Pack& taps,
+                  const typename Pipeline::border_type& border, float (&out)[strip_width]) {
+  alignas(lane_alignment) Offset offset[strip_width];
+  const auto step_y = static_cast<Offset>(stride[1]), step_x = static_cast<Offset>(stride[2]);
+  for (int l = 0; l < strip_width; ++l) offset[l] = s.base[1][l] * step_y + s.base[2][l] * step_x;
+  alignas(lane_alignment) pair_of<T> pairs[2][strip_width];
+  load_pairs(data, offset, stride, pairs);
+  blend_pairs<linear, T, strip_width>(s.fraction_of, taps, pairs, out, 0, [&](float v) {
+    if constexpr (Pipeline::border_type::has_value)
+      return border.value;
+    else
+      return v;
+  });
+}
+
+// The same where some taps lie outside.
+template <class Pipeline, class T, class Offset, class Pack>
+void sample_border(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3], const std::int32_t (&n)[3],
+                   const Pack& taps, const typename Pipeline::border_type& border, float (&out)[strip_width]) {
+  using I = typename Pipeline::interpolation_type;
+  using B = typename Pipeline::border_type;
+  Offset offset[3][I::taps][strip_width];
+  std::int32_t in[3][I::taps][strip_width];
+  for (int k = 0; k < 3; ++k)
+    for (int j = 0; j < I::taps; ++j) {
+      const auto step = static_cast<Offset>(stride[k]);
+      const std::int32_t extent = n[k];
+      for (int l = 0; l < strip_width; ++l) {
+        const std::int32_t index =
+            B::index(I::first({s.base[k][l], s.fraction_of[k][l]}) + Pipeline::padding + j, extent);
+        in[k][j][l] = index >= 0;
+        offset[k][j][l] = std::max(index, 0) * step;
+      }
+    }
+  combine_lanes<I>(s.fraction_of, out, [&](int a, int b, float(&v)[I::taps][strip_width]) {
+    for (int j = 0; j < I::taps; ++j) {
+      T raw[strip_width];
+      for (int l = 0; l < strip_width; ++l) raw[l] = data[offset[0][a][l] + offset[1][b][l] + offset[2][j][l]];
+      for (int l = 0; l < strip_width; ++l) v[j][l] = storage<T>::load(raw[l]);
+      apply_lanes(taps, v[j], nowhere{}, [](const float(&)[strip_width]) {});
+      if constexpr (B::has_value)
+        for (int l = 0; l < strip_width; ++l)
+          v[j][l] = (in[0][a][l] & in[1][b][l] & in[2][j][l]) != 0 ? v[j][l] : border.value;
+    }
+  });
+}
+
+// The values of a strip that stands on voxels of a row: linear interpolation copies those it does not have to mix with
+// a neighbour that is too large to be subtracted, nor to settle the sign of a zero. False where there is such a one.
+template <class Pipeline, class T, class Pack>
+SUTURE_INLINE bool copy_values(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
+                               const Pack& taps, float (&out)[strip_width]) {
+  const int count = s.highest[2] - s.lowest[2] + 1;
+  const T* const first = data + (s.lowest[0] * stride[0] + s.lowest[1] * stride[1] + s.lowest[2] * stride[2]);
+  const std::int64_t next = s.ahead(stride) + s.leading_corner(stride);
+  for (int l = 0; l < strip_width; l += 16) __builtin_prefetch(first + (next + l));
+  constexpr bool always = std::is_integral_v<T> && Pack::size == 0;
+  constexpr int rows = always ? 1 : 4;
+  float v[rows][strip_width];
+  std::uint32_t largest = 0, negative_zeros = 0;
+  for (int row = 0; row < rows; ++row) {
+    const T* const p = first + ((row >> 1) * stride[0] + (row & 1) * stride[1]);
+    load_strip(p, stride[2], count, v[row]);
+    apply_lanes(taps, v[row], nowhere{}, [](const float(&)[strip_width]) {});
+    if constexpr (!always)
+      largest =
+          std::max(largest, float_bits(apply(taps, storage<T>::load(p[count * stride[2]]), voxel{})) & 0x7fffffffu);
+  }
+  if constexpr (!always) {
+    for (int l = 0; l < strip_width; ++l) {
+      std::uint32_t magnitude = 0;
+      SUTURE_UNROLL
+      for (int row = 0; row < rows; ++row) magnitude = std::max(magnitude, float_bits(v[row][l]) & 0x7fffffffu);
+      largest = std::max(largest, magnitude);
+      negative_zeros |= float_bits(v[0][l]) == 0x80000000u ? 1u : 0u;
+    }
+    if (largest >= 0x7e800000u || negative_zeros != 0) return false;  // 2^126
+  }
+  if (s.along_row > 0)
+    copy_strip(out, v[0]);
+  else if (count == strip_width)
+    for (int l = 0; l < strip_width; ++l) out[l] = v[0][strip_width - 1 - l];
+  else
+    for (int l = 0; l < strip_width; ++l) out[l] = v[0][std::max(count - 1 - l, 0)];
+  return true;
+}
+
+// The labels of such a strip.
+template <class Pipeline, class T>
+SUTURE_INLINE void copy_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
+                               T (&out)[strip_width]) {
+  const int count = s.highest[2] - s.lowest[2] + 1;
+  const T* const p = data + (s.lowest[0] * stride[0] + s.lowest[1] * stride[1] + s.lowest[2] * stride[2]);
+  if (stride[2] == 1 && count == strip_width) {
+    if (s.along_row > 0)
+      copy_strip(out, p);
+    else
+      for (int l = 0; l < strip_width; ++l) out[l] = p[strip_width - 1 - l];
+  } else {
+    for (int l = 0; l < count; ++l) out[l] = p[(s.along_row > 0 ? l : count - 1 - l) * stride[2]];
+  }
+}
+
+// The labels of a strip by a one-tap interpolation L.
+template <class L, class Pipeline, class T, class Offset>
+SUTURE_INLINE void take_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
+                               const std::int32_t (&n)[3], T outside, T (&out)[strip_width]) {
+  using B = typename Pipeline::border_type;
+  const Offset step[3] = {static_cast<Offset>(stride[0]), static_cast<Offset>(stride[1]),
+                          static_cast<Offset>(stride[2])};
+  const std::int32_t extent[3] = {n[0], n[1], n[2]};
+  alignas(lane_alignment) Offset offset[strip_width];
+  if (s.within(n, 0, 1)) {
+    for (int l = 0; l < strip_width; ++l)
+      offset[l] = L::first({s.base[0][l], s.fraction_of[0][l]}) * step[0] +
+                  L::first({s.base[1][l], s.fraction_of[1][l]}) * step[1] +
+                  L::first({s.base[2][l], s.fraction_of[2][l]}) * step[2];
+    prefetch_ahead<8>(s, data, offset, stride);
+    gather_rows<bits_of<T>>({data}, offset, reinterpret_cast<T(&)[1][strip_width]>(out));
+    return;
+  }
+  std::int32_t in[strip_width];
+  for (int l = 0; l < strip_width; ++l) {
+    const std::int32_t z = B::index(L::first({s.base[0][l], s.fraction_of[0][l]}), extent[0]);
+    const std::int32_t y = B::index(L::first({s.base[1][l], s.fraction_of[1][l]}), extent[1]);
+    const std::int32_t x = B::index(L::first({s.base[2][l], s.fraction_of[2][l]}), extent[2]);
+    in[l] = (z | y | x) >= 0;
+    offset[l] = std::max(z, 0) * step[0] + std::max(y, 0) * step[1] + std::max(x, 0) * step[2];
+  }
+  for (int l = 0; l < strip_width; ++l) out[l] = data[offset[l]];
+  if constexpr (B::has_value)
+    for (int l = 0; l < strip_width; ++l) out[l] = in[l] != 0 ? out[l] : outside;
+}
+
+// vote_label over the lanes. Two sums are all that two labels take; lanes where more of them meet are few. What is
+// decided by comparing labels is so in their own type, of which a register holds most.
+template <class T>
+void vote_lanes(const pair_of<T> (&pairs)[4][strip_width], const float (&fraction)[3][strip_width],
+                T (&out)[strip_width]) {
+  using bits = std::make_unsigned_t<T>;
+  T label[8][strip_width], low[strip_width], high[strip_width], others[strip_width];
+  bits is_high[strip_width];  // bit i: label i is the greatest
+  for (int row = 0; row < 4; ++row)
+    for (int l = 0; l < strip_width; ++l) {
+      label[2 * row][l] = first_of<T>(pairs[row][l]);
+      label[2 * row + 1][l] = second_of<T>(pairs[row][l]);
+    }
+  for (int l = 0; l < strip_width; ++l) {
+    T least = label[0][l], greatest = label[0][l];
+    SUTURE_UNROLL
+    for (int i = 1; i < 8; ++i) {
+      least = label[i][l] < least ? label[i][l] : least;
+      greatest = label[i][l] > greatest ? label[i][l] : greatest;
+    }
+    low[l] = least;
+    high[l] = greatest;
+  }
+  for (int l = 0; l < strip_width; ++l) {
+    T other = 0;
+    bits equal = 0;
+    SUTURE_UNROLL
+    for (int i = 0; i < 8; ++i) {
+      const T greatest = label[i][l] == high[l] ? static_cast<T>(-1) : T{0};
+      const T least = label[i][l] == low[l] ? static_cast<T>(-1) : T{0};
+      equal = static_cast<bits>(equal | (static_cast<bits>(greatest) & (1u << i)));
+      other = static_cast<T>(other | ~(greatest | least));
+    }
+    is_high[l] = equal;
+    others[l] = other;
+  }
+  std::uint32_t which[strip_width];
+  std::int32_t takes_high[strip_width] = {};
+  for (int l = 0; l < strip_width; ++l) which[l] = is_high[l];
+  constexpr int block = 8;
+  for (int first = 0; first < strip_width; first += block) {
+    if (std::memcmp(low + first, high + first, sizeof(T[block])) == 0) continue;
+    SUTURE_KEEP_LOOP
+    for (int l = first; l < first + block; ++l) {
+      const float tz = fraction[0][l], ty = fraction[1][l], tx = fraction[2][l];
+      const float wz[2] = {1.0f - tz, tz}, wy[2] = {1.0f - ty, ty}, wx[2] = {1.0f - tx, tx};
+      float sum_low = 0, sum_high = 0;
+      SUTURE_UNROLL
+      for (int i = 0; i < 8; ++i) {
+        const std::uint32_t weight = float_bits(wz[i >> 2] * wy[i >> 1 & 1]);
+        const auto mask = static_cast<std::uint32_t>(static_cast<std::int32_t>(which[l] << (31 - i)) >> 31);
+        sum_low = fma(float_from_bits(weight & ~mask), wx[i & 1], sum_low);
+        sum_high = fma(float_from_bits(weight & mask), wx[i & 1], sum_high);
+      }
+      takes_high[l] = -(sum_high > sum_low);
+    }
+  }
+  T any = 0;
+  for (int l = 0; l < strip_width; ++l) {
+    const auto mask = static_cast<T>(takes_high[l]);
+    out[l] = static_cast<T>((high[l] & mask) | (low[l] & ~mask));
+    any = static_cast<T>(any | others[l]);
+  }
+  if (any == 0) return;
+  for (int l = 0; l < strip_width; ++l) {
+    if (others[l] == 0) continue;
+    T labels[8];
+    for (int i = 0; i < 8; ++i) labels[i] = label[i][l];
+    out[l] = vote_label(labels, {fraction[0][l], fraction[1][l], fraction[2][l]});
+  }
+}
+
+// The same. Where all neighbours of the strip agree, there is nothing to count.
+template <class T>
+SUTURE_INLINE void vote_of_pairs(const pair_of<T> (&pairs)[4][strip_width], const float (&fraction)[3][strip_width],
+                                 T (&out)[strip_width]) {
+  const T first = first_of<T>(pairs[0][0]);
+  const pair_of<T> same = make_pair_of(first, first);
+  pair_of<T> difference = 0;
+  for (int row = 0; row < 4; ++row)
+    for (int l = 0; l < strip_width; ++l) difference = static_cast<pair_of<T>>(difference | (pairs[row][l] ^ same));
+  if (difference == 0)
+    for (int l = 0; l < strip_width; ++l) out[l] = first;
+  else
+    vote_lanes<T>(pairs, fraction, out);
+}
+
+// The labels of a strip by vote.
+template <class Pipeline, class T, class Offset>
+SUTURE_INLINE void vote_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
+                               const std::int32_t (&n)[3], T outside, T (&out)[strip_width]) {
+  using B = typename Pipeline::border_type;
+  const Offset step[3] = {static_cast<Offset>(stride[0]), static_cast<Offset>(stride[1]),
+                          static_cast<Offset>(stride[2])};
+  pair_of<T> pairs[4][strip_width];
+  if (s.within(n, 0, 1)) {
+    Offset offset[strip_width];
+    for (int l = 0; l < strip_width; ++l)
+      offset[l] = s.base[0][l] * step[0] + s.base[1][l] * step[1] + s.base[2][l] * step[2];
+    prefetch_ahead<4>(s, data, offset, stride);
+    load_pairs(data, offset, stride, pairs);
+  } else if (s.within_plane(n)) {
+    // What is beyond the plane has no weight: the same labels again have none either.
+    Offset offset[strip_width];
+    for (int l = 0; l < strip_width; ++l) offset[l] = s.base[1][l] * step[1] + s.base[2][l] * step[2];
+    pair_of<T> rows[2][strip_width];
+    load_pairs(data, offset, stride, rows);
+    for (int row = 0; row < 4; ++row)
+      for (int l = 0; l < strip_width; ++l) pairs[row][l] = rows[row & 1][l];
+  } else {
+    Offset offset[3][2][strip_width];
+    std::int32_t in[3][2][strip_width];
+    for (int k = 0; k < 3; ++k)
+      for (int j = 0; j < 2; ++j) {
+        const std::int32_t extent = n[k];
+        for (int l = 0; l < strip_width; ++l) {
+          const std::int32_t index = B::index(s.base[k][l] + j, extent);
+          in[k][j][l] = index >= 0;
+          offset[k][j][l] = std::max(index, 0) * step[k];
+        }
+      }
+    for (int row = 0; row < 4; ++row)
+      for (int l = 0; l < strip_width; ++l) {
+        T t[2];
+        for (int j = 0; j < 2; ++j) {
+          t[j] = data[offset[0][row >> 1][l] + offset[1][row & 1][l] + offset[2][j][l]];
+          if constexpr (B::has_value)
+            t[j] = (in[0][row >> 1][l] & in[1][row & 1][l] & in[2][j][l]) != 0 ? t[j] : outside;
+        }
+        pairs[row][l] = make_pair_of(t[0], t[1]);
+      }
+  }
+  vote_of_pairs<T>(pairs, s.fraction_of, out);
+}
+
+// The labels of a strip, lane by lane.
+template <class Pipeline, class T>
+void choose_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
+                   const std::int32_t (&n)[3], T outside, T (&out)[strip_width]) {
+  std::int32_t pairs[3];
+  count_pairs(stride, n, pairs);
+  for (int l = 0; l < strip_width; ++l) {
+    coordinate c[3];
+    s.lane(l, c);
+    out[l] = sample_label<typename Pipeline::label_type, typename Pipeline::border_type>(c, data, stride, n, pairs,
+                                                                                       outside);
+  }
+}
+
+// The labels of a strip by the label interpolation of the pipeline, which at voxel centres picks the voxel.
+template <class Pipeline, class T, class Offset>
+SUTURE_INLINE void pick_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
+                               const std::int32_t (&n)[3], T outside, T (&out)[strip_width]) {
+  if constexpr (std::is_same_v<typename Pipeline::label_type, vote>)
+    vote_labels<Pipeline, T, Offset>(s, data, stride, n, outside, out);
+  else if constexpr (chooses_among_corners<typename Pipeline::label_type>)
+    choose_labels<Pipeline>(s, data, stride, n, outside, out);
+  else
+    take_labels<typename Pipeline::label_type, Pipeline, T, Offset>(s, data, stride, n, outside, out);
+}
+
+// Offsets inside one channel fit 32 bits.
+inline bool is_compact(const source_tensor& s) {
+  std::int64_t reach = 0;
+  for (int k = 0; k < 3; ++k) reach += (s.extents[k] - 1) * (s.stride[k] < 0 ? -s.stride[k] : s.stride[k]);
+  return reach < 2147483648;
+}
+
+// Interpolated values of a strip.
+template <class Pipeline, class In, class Offset>
+void sample_strip(strip<Pipeline>& s, const source_tensor& in, std::int32_t channel,
+                  const typename Pipeline::taps& taps, const typename Pipeline::border_type& border,
+                  float (&v)[strip_width]) {
+  using I = typename Pipeline::interpolation_type;
+  // Coefficients are floats that have passed the value operations.
+  using T = std::conditional_t<Pipeline::prefiltered, float, In>;
+  const auto& functors = [&]() -> const auto& {
+    if constexpr (Pipeline::prefiltered) {
+      static constexpr pack<> none{};
+      return none;
+    } else {
+      return taps;
+    }
+  }
+  ();
+  const T* data = static_cast<const T*>(in.data) + channel * in.channel_stride;
+  if constexpr (std::is_same_v<I, linear>)
+    if (s.along_row != 0 && s.within(in.extents, 0, 1) && copy_values(s, data, in.stride, functors, v)) return;
+  s.spread();
+  constexpr std::int32_t before = I::taps > 2 ? -1 : 0, after = I::taps > 2 ? 2 : 1;
+  if (s.within(in.extents, Pipeline::padding + before, Pipeline::padding + after))
+    sample_inside<Pipeline, T, Offset>(s, data, in.stride, functors, v);
+  else if (std::is_same_v<I, linear> && s.within_plane(in.extents))
+    sample_plane<Pipeline, T, Offset>(s, data, in.stride, functors, border, v);
+  else
+    sample_border<Pipeline, T, Offset>(s, data, in.stride, in.extents, functors, border, v);
+}
+
+}  // namespace suture::detail

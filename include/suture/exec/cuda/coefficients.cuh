@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// B-spline coefficients of the images of a batch on CUDA, four kernels for each.
+#pragma once
+
+#include "../common/prepare.hpp"
+#include "../../sample/prefilter.hpp"
+#include "check_cuda.cuh"
+
+namespace suture::detail {
+
+// The tap volume of B-spline coefficients before filtering; one thread per (x, y) column of a sample.
+template <class Evaluator, std::size_t B>
+__global__ void __launch_bounds__(256) coefficient_fill_kernel(Evaluator e, source_tensor raw, std::int32_t number) {
+  using P = typename Evaluator::pipeline_type;
+  constexpr std::int32_t pad = P::padding;
+  const auto& r = e.records[number];
+  const source_tensor& c = r.in[B];
+  const std::uint32_t across = (static_cast<std::uint32_t>(c.extents[2]) + 31) / 32;
+  const auto x = static_cast<std::int32_t>(blockIdx.x % across * 32 + threadIdx.x);
+  const auto y = static_cast<std::int32_t>(blockIdx.x / across * 8 + threadIdx.y);
+  if (x >= c.extents[2] || y >= c.extents[1]) return;
+  auto* p = static_cast<float*>(const_cast<void*>(c.data)) + y * c.stride[1] + x;
+  for (std::int32_t z = 0; z < c.extents[0]; ++z, p += c.stride[0])
+    each_padded_tap<P, typename Evaluator::template binding_type<B>>(
+        r.sample, raw, e.rule.border, number, z - pad, y - pad, x - pad,
+        [&](std::int32_t channel, float v) { p[channel * c.channel_stride] = v; });
+}
+
+// The recursive filter along one axis; one thread per line.
+template <class Evaluator, std::size_t B>
+__global__ void __launch_bounds__(128) coefficient_filter_kernel(Evaluator e, std::int32_t number, int axis) {
+  using Border = typename Evaluator::pipeline_type::border_type;
+  const source_tensor& c = e.records[number].in[B];
+  const int u = axis == 0 ? 1 : 0, v = axis == 2 ? 1 : 2;  // the other two axes
+  const std::int64_t lines = static_cast<std::int64_t>(c.extents[u]) * c.extents[v] * c.channels;
+  const std::int64_t line = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (line >= lines) return;
+  const std::int64_t iv = line % c.extents[v], rest = line / c.extents[v];
+  const std::int64_t iu = rest % c.extents[u], channel = rest / c.extents[u];
+  auto* p =
+      static_cast<float*>(const_cast<void*>(c.data)) + channel * c.channel_stride + iu * c.stride[u] + iv * c.stride[v];
+  prefilter_line<Border>(p, c.stride[axis], c.extents[axis]);
+}
+
+template <std::size_t B, class Exec, class Evaluator, class Plan, class Binding>
+void prefilter_image(const Exec& exec, const Evaluator& e, const Plan& plan, const Binding& bound) {
+  if constexpr (!Binding::is_label) {
+    constexpr std::int32_t pad = Evaluator::pipeline_type::padding;
+    for (std::size_t i = 0; i < plan.size(); ++i) {
+      const source_tensor raw = raw_source(bound, i);
+      const auto number = static_cast<std::int32_t>(i);
+      std::int64_t n[3];
+      for (int k = 0; k < 3; ++k) n[k] = raw.extents[k] + 2 * pad;
+      const std::int64_t tiles = (n[2] + 31) / 32 * ((n[1] + 7) / 8);
+      coefficient_fill_kernel<Evaluator, B>
+          <<<static_cast<unsigned>(tiles), dim3(32, 8), 0, exec.stream>>>(e, raw, number);
+      check_cuda(cudaGetLastError(), "prefilter", exec.at);
+      for (int axis = 0; axis < 3; ++axis) {
+        const std::int64_t lines = n[0] * n[1] * n[2] / n[axis] * raw.channels;
+        coefficient_filter_kernel<Evaluator, B>
+            <<<static_cast<unsigned>((lines + 127) / 128), 128, 0, exec.stream>>>(e, number, axis);
+        check_cuda(cudaGetLastError(), "prefilter", exec.at);
+      }
+    }
+  }
+}
+
+// Queues what makes B-spline coefficients.
+template <class Exec, class Evaluator, class Plan, class... Bindings>
+void prefilter(const Exec& exec, const Evaluator& e, const Plan& plan, const Bindings&... bindings) {
+  if constexpr (Evaluator::pipeline_type::prefiltered) {
+    [&]<std::size_t... B>(std::index_sequence<B...>) { (prefilter_image<B>(exec, e, plan, bindings), ...); }
+    (std::index_sequence_for<Bindings...>{});
+  }
+}
+
+}  // namespace suture::detail

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The voxels of a thread where planes of the output lie in planes of the source: one walk along z for each channel.
+#pragma once
+
+#include "../../evaluate/evaluator.hpp"
+#include "../../evaluate/plane_column.hpp"
+
+namespace suture::detail {
+
+template <class Evaluator>
+inline constexpr bool walks_planes = [] {
+  using P = typename Evaluator::pipeline_type;
+  if constexpr (P::has_geometry)
+    return plane_values<P, float>::possible;
+  else
+    return false;
+}();
+
+// Calls use(z, c) for each voxel of a column; c[1] and c[2] are the same in all of them.
+template <class Pipeline, class Use>
+__device__ __forceinline__ void along_planes(const item<Pipeline>& sample, std::int32_t z0, std::int32_t z1,
+                                             coordinate (&c)[3], const Use& use) {
+  const std::uint64_t step = sample.map.linear[0][0];
+  std::uint64_t position = sample.map.offset[0] + scaled(step, z0);
+  SUTURE_ROLLED
+  for (std::int32_t z = z0; z < z1; ++z, position += step) {
+    c[0] = split(position);
+    use(z, c);
+  }
+}
+
+template <std::size_t B, bool OneChannel, class Evaluator>
+__device__ __forceinline__ void walk_pair(const Evaluator& evaluate, const typename Evaluator::record_type& r,
+                                          std::int32_t number, std::int32_t z0, std::int32_t z1, std::int32_t y,
+                                          std::int32_t x, coordinate (&c)[3], const normals_ahead* ahead) {
+  using P = typename Evaluator::pipeline_type;
+  using binding_type = typename Evaluator::template binding_type<B>;
+  using pair = typename Evaluator::template pair<B>;
+  using In = typename binding_type::input;
+  const source_tensor& s = r.in[B];
+  const target_tensor& out = r.out[B];
+  const typename Evaluator::places at(r, z0, y, x, ahead);
+  auto* p = at.template to<B>();
+  const std::int32_t first = Evaluator::template first_channel<B>(ahead);
+  const std::int32_t end = first + Evaluator::template channel_count<B>(r, ahead);
+  const auto each_channel = [&](auto& source, const auto& use) {
+    SUTURE_ROLLED
+    for (std::int32_t channel = first; OneChannel || channel < end; ++channel) {
+      along_planes(r.sample, z0, z1, c, [&](std::int32_t z, const coordinate(&place)[3]) {
+        use(source.at(place), channel, z);
+        p += out.stride[0];
+      });
+      if constexpr (OneChannel) return;
+      source.to_channel_behind(s.channel_stride);
+      p += out.channel_stride - (z1 - z0) * out.stride[0];
+    }
+  };
+  if constexpr (binding_type::is_label) {
+    plane_labels<typename P::label_type, typename P::border_type, In> labels(
+        s, at.template from<B>(), c, static_cast<In>(evaluate.rule.label_outside));
+    each_channel(labels, [&](In label, std::int32_t channel, std::int32_t z) {
+      if constexpr (binding_type::converts || binding_type::has_levels)
+        evaluate.template store_label<B>(r, p, std::int32_t{label}, channel, z, y, x);
+      else
+        *p = label;
+    });
+  } else {
+    plane_values<P, In> values(r.sample, s, at.template from<B>(), c, evaluate.rule.border);
+    each_channel(values, [&](float value, std::int32_t channel, std::int32_t z) {
+      Evaluator::template store<B>(r, p, pair::finished(r.sample, value, number, channel, z, y, x, ahead));
+    });
+  }
+}
+
+template <bool WithLabels, bool OneChannel, class Evaluator>
+__device__ __forceinline__ void make_plane_column(const Evaluator& evaluate, const typename Evaluator::record_type& r,
+                                                  std::int32_t number, std::int32_t z0, std::int32_t z1, std::int32_t y,
+                                                  std::int32_t x, const normals_ahead* ahead) {
+  coordinate c[3];
+  c[1] = split(along(r.sample.map, 1, 0, y, x));
+  c[2] = split(along(r.sample.map, 2, 0, y, x));
+  const auto one = [&]<std::size_t B>() {
+    if constexpr (WithLabels || !Evaluator::template binding_type<B>::is_label)
+      walk_pair<B, OneChannel>(evaluate, r, number, z0, z1, y, x, c, ahead);
+  };
+  [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<sizeof...(B) - 1 - B>(), ...); }
+  (std::make_index_sequence<Evaluator::pairs>{});
+}
+
+}  // namespace suture::detail

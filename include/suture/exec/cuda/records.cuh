@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records of the samples on their way to a device: in the arguments of a kernel, in the workspace, and in the shared
+// memory of a block.
+#pragma once
+
+#include "../common/prepare.hpp"
+#include "ieee.cuh"
+
+namespace suture::detail {
+
+// Records in flight in the arguments of one kernel; small batches should not pay for a large argument.
+template <class Record, int Bytes>
+struct record_chunk {
+  static constexpr int capacity = Bytes / static_cast<int>(sizeof(Record)) > 0
+                                      ? Bytes / static_cast<int>(sizeof(Record))
+                                      : 1;
+  Record records[capacity];
+};
+
+// Records small and few enough to travel in the arguments of the kernel that does the work. Not where anything is made
+// from them ahead of it.
+inline constexpr int carried_bytes = 4000;
+template <class Pipeline, class Record>
+inline constexpr bool carries_records =
+    !Pipeline::has_deformation && !Pipeline::prefiltered && sizeof(Record) <= carried_bytes;
+template <class Pipeline, class Record, bool Possible = carries_records<Pipeline, Record>>
+struct carried_records : record_chunk<Record, carried_bytes> {
+  static constexpr bool possible = true;
+  Record* to = nullptr;  // where they belong, or null if that is where they are
+};
+template <class Pipeline, class Record>
+struct carried_records<Pipeline, Record, false> {
+  static constexpr bool possible = false;
+};
+
+// By all threads of a block.
+__device__ __forceinline__ void clear_sums(const staged_tensor& t) {
+  auto* const words = reinterpret_cast<std::uint32_t*>(t.sums);
+  const auto count = static_cast<std::uint32_t>(t.moments_per_channel * t.channels) * sizeof(patch_sums) / 4;
+  for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) words[i] = 0;
+  auto* const spectra = reinterpret_cast<std::uint32_t*>(t.spectra);
+  const auto all = static_cast<std::uint32_t>(t.spectra_per_channel * t.channels) * sizeof(spectral_sums) / 4;
+  for (std::uint32_t i = threadIdx.x; i < all; i += blockDim.x) spectra[i] = 0;
+}
+__device__ __forceinline__ void clear_sums(const no_stages&) {}
+
+// By all threads of a block.
+template <class Record>
+__device__ __forceinline__ void copy_record(const Record& record, Record* place) {
+  static_assert(sizeof(Record) % 4 == 0);
+  const auto* from = reinterpret_cast<const std::uint32_t*>(&record);
+  auto* to = reinterpret_cast<std::uint32_t*>(place);
+  for (unsigned i = threadIdx.x; i < sizeof(Record) / 4; i += blockDim.x) to[i] = from[i];
+}
+
+template <class Record>
+__device__ __forceinline__ void put_record(const Record& record, Record* place) {
+  copy_record(record, place);
+  for (const auto& image : record.staged) clear_sums(image);
+}
+
+// A record at hand for every thread of a block: what all of them read, and read for each voxel anew, costs the least
+// from shared memory.
+template <class Record>
+struct record_at_hand {
+  alignas(16) unsigned char bytes[sizeof(Record)];
+
+  __device__ __forceinline__ const Record& take(const Record& record) {
+    auto* const place = reinterpret_cast<Record*>(bytes);
+    copy_record(record, place);
+    __syncthreads();
+    return *place;
+  }
+};
+
+// Block b writes record b of the chunk and, when it has one, expands its control grid.
+template <class Record, int Bytes>
+__global__ void __launch_bounds__(128)
+    upload_kernel(const __grid_constant__ record_chunk<Record, Bytes> chunk, Record* records) {
+  require_ieee_arithmetic();
+  const Record& source = chunk.records[blockIdx.x];
+  put_record(source, records + blockIdx.x);
+  if constexpr (!std::is_same_v<decltype(source.sample.controls), const no_controls> &&
+                !std::is_same_v<decltype(source.sample.controls), no_controls>) {
+    const control_grid& g = source.sample.controls;
+    if (!g.on) return;
+    const auto& n = g.drawn.control_points;
+    const std::int32_t count = n[0] * n[1] * n[2];
+    for (auto e = static_cast<std::int32_t>(threadIdx.x); e < count; e += static_cast<std::int32_t>(blockDim.x))
+      g.vectors[e] = expanded(g, e / (n[1] * n[2]), e / n[2] % n[1], e % n[2]);
+  }
+}
+
+}  // namespace suture::detail

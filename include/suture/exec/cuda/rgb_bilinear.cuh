@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Colours between the pixels of a source, interpolated linearly, for some neighbours of a row at once.
+#pragma once
+
+#include "../../evaluate/evaluator.hpp"
+
+namespace suture::detail {
+
+// A pixel behind those of a run: each takes the place of the one before, and none is asked for by number.
+template <int N>
+__device__ __forceinline__ void append(float (&v)[3][N], const rgb& pixel) {
+  SUTURE_UNROLL
+  for (int c = 0; c < 3; ++c) {
+    SUTURE_UNROLL
+    for (int i = 1; i < N; ++i) v[c][i - 1] = v[c][i];
+    v[c][N - 1] = pixel.c[c];
+  }
+}
+
+// The pixel at c, wherever its taps stand. Plane by plane, so that planes and volumes share the code.
+template <class Border, class In>
+__device__ __forceinline__ rgb pixel_between(const source_tensor& s, const coordinate (&c)[3], bool planar,
+                                             const Border& border) {
+  using offset = tap_offset<Border>;
+  std::int32_t index[2][2];
+  SUTURE_UNROLL
+  for (int k = 0; k < 2; ++k) SUTURE_UNROLL
+  for (int j = 0; j < 2; ++j) index[k][j] = Border::index(linear::first(c[k + 1]) + j, s.extents[k + 1]);
+  const In* const start = in_global_memory(static_cast<const In*>(s.data));
+  const int count = planar ? 1 : 2;  // of planes; in the only one everything along z is 0
+  rgb below{}, made{};
+  SUTURE_ROLLED
+  for (int a = 0; a < count; ++a) {
+    const std::int32_t z = Border::index(linear::first(c[0]) + a, s.extents[0]);
+    const In* const plane = start + product(z, static_cast<offset>(s.stride[0]));
+    below = made;  // no element by number
+    made = combine_plane<rgb, linear>(c, [&](int b, int j) -> rgb {
+      if constexpr (Border::has_value)
+        if ((z | index[0][b] | index[1][j]) < 0) return uniform<rgb>(border.value);
+      const In* const p = plane + product(index[0][b], static_cast<offset>(s.stride[1])) +
+                          product(index[1][j], static_cast<offset>(s.stride[2]));
+      return {{storage<In>::load(p[0]), storage<In>::load(p[s.channel_stride]),
+               storage<In>::load(p[2 * s.channel_stride])}};
+    });
+  }
+  if (planar) return made;
+  const rgb planes[2] = {below, made};
+  float w[2];
+  linear::weights(c[0].fraction, w);
+  return combine<linear>(planes, w);
+}
+
+// p + count steps, in one instruction.
+__device__ __forceinline__ const char* stepped(const char* p, std::int32_t count, std::int32_t step) {
+  std::uint64_t result;
+  asm("mad.wide.s32 %0, %1, %2, %3;" : "=l"(result) : "r"(count), "r"(step), "l"(p));
+  return reinterpret_cast<const char*>(result);
+}
+
+// Places of pixels of one row in one plane, all of whose taps lie inside, are counted from where the first begins.
+// Their upper word then holds all: nine bits of a whole number, and those bits of a fraction that a float keeps.
+inline constexpr int place_shift = 23 + 32 - fixed_fraction_bits;
+inline constexpr std::uint64_t most_place_step = std::uint64_t{64} << fixed_fraction_bits;
+SUTURE_FN bool is_place_step(std::uint64_t step) { return step + most_place_step < 2 * most_place_step; }
+
+// Whether the taps about a place are the pixels of one of that many pairs.
+SUTURE_FN bool begins_pair(std::uint64_t place, std::int32_t pairs) {
+  return static_cast<std::uint32_t>(place >> 32) < static_cast<std::uint32_t>(pairs) << (fixed_fraction_bits - 32);
+}
+
+// N of them, from (y, x) on, each (step_y, step_x) from the one before. Pixels lie `apart` elements from each other:
+// three where their channels lie side by side, one where the pixels do.
+template <class In, int N>
+__device__ __forceinline__ void pixels_inside(const source_tensor& s, std::int32_t apart, std::uint64_t y,
+                                              std::uint64_t x, std::uint64_t step_y, std::uint64_t step_x,
+                                              float (&v)[3][N]) {
+  constexpr auto size = static_cast<std::int32_t>(sizeof(In));
+  const std::int64_t row = s.stride[1] * size;
+  const auto row_step = static_cast<std::int32_t>(row);
+  const std::int32_t step = apart * size;
+  const char* const first = stepped(stepped(static_cast<const char*>(s.data), whole(y), row_step), whole(x), step);
+  constexpr std::uint64_t fractions = (std::uint64_t{1} << fixed_fraction_bits) - 1;
+  y = (y & fractions) << place_shift;
+  x = (x & fractions) << place_shift;
+  step_y <<= place_shift;
+  step_x <<= place_shift;
+  // With all pixels at once the code of the loads is there four times.
+  SUTURE_ROLLED
+  for (int i = 0; i < N; ++i, y += step_y, x += step_x) {
+    const auto of = [](std::uint64_t place) -> coordinate {
+      const auto upper = static_cast<std::uint32_t>(place >> 32);
+      return {static_cast<std::int32_t>(upper) >> 23, float_from_bits(0x3f800000u | (upper & 0x7fffffu)) - 1.0f};
+    };
+    const coordinate c[3] = {{}, of(y), of(x)};
+    const char* const at = stepped(stepped(first, c[1].base, row_step), c[2].base, step);
+    const In* const rows[2] = {in_global_memory(reinterpret_cast<const In*>(at)),
+                               in_global_memory(reinterpret_cast<const In*>(at + row))};
+    In taps[2][2][3];
+    const auto read = [&](std::int64_t pixel, std::int64_t channel) {
+      SUTURE_UNROLL
+      for (int b = 0; b < 2; ++b) SUTURE_UNROLL
+      for (int j = 0; j < 2; ++j) SUTURE_UNROLL
+      for (int k = 0; k < 3; ++k) taps[b][j][k] = rows[b][j * pixel + k * channel];
+    };
+    if (apart == 3) {
+      read(3, 1);
+      asm volatile("");  // else both become one of addresses that are worked out one by one
+    } else {
+      read(1, s.channel_stride);
+    }
+    append(v, combine_plane<rgb, linear>(c, [&](int b, int j) -> rgb {
+             const In(&tap)[3] = taps[b][j];
+             return {{storage<In>::load(tap[0]), storage<In>::load(tap[1]), storage<In>::load(tap[2])}};
+           }));
+  }
+}
+
+}  // namespace suture::detail

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pixels whose colours are worked on: a thread makes some neighbours of a row, written in one piece where they lie so,
+// and read so where nothing is moved; what a functor reads of the sample is read once for them.
+#pragma once
+
+#include "../../evaluate/evaluator.hpp"
+#include "../common/lanes.hpp"
+#include "../common/uint8_lookup.hpp"
+#include "rgb_bilinear.cuh"
+
+namespace suture::detail {
+
+// Functors that see each channel at its voxel, e.g. noise, are too much work to be there several times over.
+template <class Pack>
+inline constexpr bool any_channel_needs_voxel = false;
+template <class... Fs>
+inline constexpr bool any_channel_needs_voxel<pack<Fs...>> =
+    (applies_with_voxel<typename unswitched<Fs>::type, float> || ...);
+
+template <class Evaluator>
+inline constexpr bool in_colour_runs = [] {
+  using P = typename Evaluator::pipeline_type;
+  return P::is_colour && (!P::has_geometry || (P::taps::size == 0 && !P::has_deformation)) &&
+         !Evaluator::converts_or_has_levels && !any_channel_needs_voxel<typename P::outputs>;
+}();
+template <class Evaluator>
+inline constexpr std::int32_t colour_run = in_colour_runs<Evaluator> ? 4 : 1;
+
+// As many elements as a run has.
+template <class T>
+struct run_of {
+  static constexpr int size = 4;
+  alignas(size * sizeof(T)) T at[size];
+};
+
+// Whether the runs of all channels and rows lie in one piece each.
+template <class T, class Tensor>
+__device__ __forceinline__ bool in_whole_runs(const Tensor& t) {
+  using run = run_of<T>;
+  const std::int64_t strides = t.stride[0] | t.stride[1] | t.channel_stride;
+  return t.stride[2] == 1 && strides % run::size == 0 && reinterpret_cast<std::uintptr_t>(t.data) % sizeof(run) == 0;
+}
+
+// use(i, place) for the pixels of a run, where each comes from.
+template <class Pipeline, class Use>
+__device__ __forceinline__ void along_run(const item<Pipeline>& sample, std::int32_t z, std::int32_t y, std::int32_t x,
+                                          const Use& use) {
+  std::uint64_t position[3];
+  SUTURE_UNROLL
+  for (int k = 0; k < 3; ++k) position[k] = along(sample.map, k, z, y, x);
+  SUTURE_ROLLED
+  for (int i = 0; i < run_of<float>::size; ++i) {
+    coordinate place[3];
+    SUTURE_UNROLL
+    for (int k = 0; k < 3; ++k) {
+      place[k] = split(position[k]);
+      position[k] += sample.map.linear[k][2];
+    }
+    use(i, place);
+  }
+}
+
+// Whether what the pixels of a sample share is worked out by the first functor, once for a block.
+template <class Pipeline>
+constexpr bool first_has_tiles() {
+  if constexpr (Pipeline::outputs::size > 0)
+    return begins_with_levels<std::remove_cvref_t<decltype(get<0>(std::declval<const typename Pipeline::outputs&>()))>>;
+  else
+    return false;
+}
+
+// The runs of one bound pair.
+template <std::size_t B, class Evaluator>
+struct colour_runs {
+  using pipeline = typename Evaluator::pipeline_type;
+  using record = typename Evaluator::record_type;
+  using pair = typename Evaluator::template pair<B>;
+  using In = typename Evaluator::template binding_type<B>::input;
+  using Out = typename pair::Out;
+  static constexpr int size = run_of<In>::size;
+  static constexpr bool looks_up = first_begins_with_levels<pipeline, In>();
+  static constexpr bool shares_tiles = pipeline::has_geometry && first_has_tiles<pipeline>();
+  static constexpr bool between_two =
+      pipeline::has_geometry && !pipeline::prefiltered && std::is_same_v<typename pipeline::interpolation_type, linear>;
+
+  const record& r;
+  const source_tensor& in = r.in[B];
+  const target_tensor& out = r.out[B];
+  std::int32_t number;
+  bool reads_whole = in_whole_runs<In>(in), writes_whole = in_whole_runs<Out>(out);
+  std::int32_t pixel_step = between_two ? step_of_pixels() : 0;
+
+  // Elements between pixels side by side in a plane that stays one, whose taps then are at places known ahead; or 0.
+  __device__ __forceinline__ std::int32_t step_of_pixels() const {
+    const fixed_map& map = r.sample.map;
+    if (!r.sample.planar || !is_place_step(map.linear[1][2]) || !is_place_step(map.linear[2][2])) return 0;
+    return in.stride[2] == 3 && in.channel_stride == 1 ? 3 : in.stride[2] == 1 ? 1 : 0;
+  }
+
+  __device__ __forceinline__ void read(std::int32_t z, std::int32_t y, std::int32_t x, run_of<In> (&to)[3]) const {
+    const std::int32_t count = r.sample.extents[2] - x;
+    const In* from =
+        in_global_memory(static_cast<const In*>(in.data)) + z * in.stride[0] + y * in.stride[1] + x * in.stride[2];
+    SUTURE_UNROLL
+    for (int c = 0; c < 3; ++c, from += in.channel_stride) {
+      if (reads_whole && count >= size) {
+        to[c] = *reinterpret_cast<const run_of<In>*>(from);
+      } else {
+        to[c] = {};
+        SUTURE_UNROLL
+        for (int i = 0; i < size; ++i)
+          if (i < count) to[c].at[i] = from[i * in.stride[2]];
+      }
+    }
+  }
+
+  // The pixels there of a source that is turned, for those lanes of a warp.
+  __device__ __forceinline__ void sample(unsigned lanes, std::int32_t z, std::int32_t y, std::int32_t x,
+                                         const typename pipeline::border_type& border, float (&v)[3][size]) const {
+    if constexpr (between_two)
+      if (pixel_step != 0) {
+        std::uint64_t place[2], to_next[2];
+        bool all = true;
+        SUTURE_UNROLL
+        for (int k = 0; k < 2; ++k) {
+          place[k] = along(r.sample.map, k + 1, 0, y, x);
+          to_next[k] = r.sample.map.linear[k + 1][2];
+          const std::int32_t pairs = in.extents[k + 1] - 1;
+          all = all & begins_pair(place[k], pairs) & begins_pair(place[k] + (size - 1) * to_next[k], pairs);
+        }
+        if (__all_sync(lanes, all)) {
+          pixels_inside<In>(in, pixel_step, place[0], place[1], to_next[0], to_next[1], v);
+          return;
+        }
+      }
+    along_run(r.sample, z, y, x, [&](int, const coordinate(&place)[3]) {
+      if constexpr (between_two)
+        append(v, pixel_between<typename pipeline::border_type, In>(in, place, r.sample.planar, border));
+      else
+        append(v, pair::sampled(r.sample, in, nullptr, place, number, 0, border));
+    });
+  }
+
+  template <class T>
+  __device__ __forceinline__ void write(std::int32_t z, std::int32_t y, std::int32_t x, const T (&v)[3][size]) const {
+    const std::int32_t count = r.sample.extents[2] - x;
+    Out* to = in_global_memory(static_cast<Out*>(out.data)) + z * out.stride[0] + y * out.stride[1] + x * out.stride[2];
+    SUTURE_UNROLL
+    for (int c = 0; c < 3; ++c, to += out.channel_stride) {
+      run_of<Out> made;
+      SUTURE_UNROLL
+      for (int i = 0; i < size; ++i) made.at[i] = stored<Out>(v[c][i]);
+      if (writes_whole && count >= size) {
+        using piece =
+            std::conditional_t<sizeof(made) == 4, std::uint32_t, std::conditional_t<sizeof(made) == 8, uint2, uint4>>;
+        *reinterpret_cast<piece*>(to) = __builtin_bit_cast(piece, made);
+      } else {
+        SUTURE_UNROLL
+        for (int i = 0; i < size; ++i)
+          if (i < count) to[i * out.stride[2]] = made.at[i];
+      }
+    }
+  }
+};
+
+// Functors I.. of a pack on the pixels of a run, one after the other; `done` receives the results.
+template <std::size_t I, int N, class Pack, class T, class Place, class Done>
+__device__ __forceinline__ void apply_to_run(const Pack& functors, T (&v)[3][N], const Place& place, const Done& done) {
+  if constexpr (I == Pack::size) {
+    done(v);
+  } else {
+    using F = std::remove_cvref_t<decltype(bare(get<I>(functors)))>;
+    std::conditional_t<(sizeof(F) > 64), const F&, const F> f = bare(get<I>(functors));  // read once
+    using R = typename channel_of<decltype(call(f, pixel<T>{}, place(0)))>::type;
+    const auto each = [&](R(&to)[3][N]) {
+      SUTURE_UNROLL
+      for (int i = 0; i < N; ++i) {
+        const pixel<R> result = call(f, pixel<T>{{v[0][i], v[1][i], v[2][i]}}, place(i));
+        for (int c = 0; c < 3; ++c) to[c][i] = result.c[c];
+      }
+    };
+    if constexpr (std::is_same_v<R, T>) {
+      if (is_on(get<I>(functors))) {
+        if constexpr (applies_to_lanes<F>)
+          f.apply_lanes(v, place(0).item);
+        else
+          each(v);
+      }
+      apply_to_run<I + 1>(functors, v, place, done);
+    } else {
+      R result[3][N];
+      each(result);
+      apply_to_run<I + 1>(functors, result, place, done);
+    }
+  }
+}
+
+// What all threads of a block make of one pair: each the runs at x of `rows` rows, `step` apart from y on, of planes
+// z0 .. z1 - 1.
+template <std::size_t B, class Evaluator>
+__device__ __forceinline__ void make_colour_runs(const Evaluator& evaluate, const typename Evaluator::record_type& r,
+                                                 std::int32_t number, std::int32_t rows, std::int32_t step,
+                                                 std::int32_t z0, std::int32_t z1, std::int32_t y, std::int32_t x) {
+  using runs = colour_runs<B, Evaluator>;
+  using In = typename runs::In;
+  const runs all{.r = r, .number = number};
+  const auto each = [&](const auto& make) {
+    SUTURE_ROLLED
+    for (std::int32_t row = 0; row < rows; ++row, y += step) {
+      const bool here = x < r.sample.extents[2] && y < r.sample.extents[1];
+      const unsigned lanes = runs::between_two ? __ballot_sync(0xffffffff, here) : 0;
+      if (here) {
+        SUTURE_ROLLED
+        for (std::int32_t z = z0; z < z1; ++z) make(z, lanes);
+      }
+    }
+  };
+  const auto finish = [&]<std::size_t First>(std::integral_constant<std::size_t, First>, std::int32_t z,
+                                             float(&v)[3][runs::size]) {
+    apply_to_run<First>(
+        r.sample.outputs, v, [&](int i) { return voxel_at(r.sample.extents, number, 0, z, y, x + i); },
+        [&](const auto& made) { all.write(z, y, x, made); });
+  };
+  using pipeline = typename Evaluator::pipeline_type;
+  if constexpr (runs::shares_tiles) {
+    const auto& first = get<0>(r.sample.outputs);
+    using tile_type = decltype(first.tile_of(number));
+    __shared__ alignas(16) unsigned char bytes[(sizeof(tile_type) + 15) / 16 * 16];
+    if (threadIdx.x == 0) {
+      constexpr std::size_t last = sizeof(bytes) - 16;  // read as a whole, with what is behind the last number
+      *reinterpret_cast<uint4*>(bytes + last) = {};
+      *reinterpret_cast<tile_type*>(bytes) = first.tile_of(number);
+    }
+    __syncthreads();
+    each([&](std::int32_t z, unsigned lanes) {
+      float v[3][runs::size] = {};
+      all.sample(lanes, z, y, x, evaluate.rule.border, v);
+      tile_type tile = *reinterpret_cast<const tile_type*>(bytes);
+      tile.how = &first;  // which the compiler knows then
+      tile.apply(v);
+      finish(std::integral_constant<std::size_t, 1>{}, z, v);
+    });
+  } else if constexpr (pipeline::has_geometry) {
+    each([&](std::int32_t z, unsigned lanes) {
+      float v[3][runs::size] = {};
+      all.sample(lanes, z, y, x, evaluate.rule.border, v);
+      finish(std::integral_constant<std::size_t, 0>{}, z, v);
+    });
+  } else if constexpr (runs::looks_up) {
+    const auto tile = get<0>(r.sample.outputs).tile_of(number);
+    __shared__ float table[256];
+    table[threadIdx.x] = tile.level(static_cast<float>(threadIdx.x));
+    __syncthreads();
+    each([&](std::int32_t z, unsigned) {
+      run_of<In> read[3];
+      all.read(z, y, x, read);
+      float v[3][runs::size];
+      SUTURE_UNROLL
+      for (int c = 0; c < 3; ++c) SUTURE_UNROLL
+      for (int i = 0; i < runs::size; ++i) v[c][i] = table[read[c].at[i]];
+      tile.finish(v);
+      finish(std::integral_constant<std::size_t, 1>{}, z, v);
+    });
+  } else {
+    each([&](std::int32_t z, unsigned) {
+      run_of<In> read[3];
+      all.read(z, y, x, read);
+      float v[3][runs::size];
+      SUTURE_UNROLL
+      for (int c = 0; c < 3; ++c)
+        for (int i = 0; i < runs::size; ++i) v[c][i] = storage<In>::load(read[c].at[i]);
+      finish(std::integral_constant<std::size_t, 0>{}, z, v);
+    });
+  }
+}
+
+// The same of a label map.
+template <std::size_t B, class Evaluator>
+__device__ __forceinline__ void make_label_runs(const Evaluator& evaluate, const typename Evaluator::record_type& r,
+                                                std::int32_t rows, std::int32_t step, std::int32_t z0, std::int32_t z1,
+                                                std::int32_t y, std::int32_t x) {
+  using pair = typename Evaluator::template pair<B>;
+  const std::int32_t count = min(run_of<float>::size, r.sample.extents[2] - x);
+  for (std::int32_t row = 0; row < rows && y < r.sample.extents[1]; ++row, y += step)
+    for (std::int32_t z = z0; z < z1; ++z) {
+      const auto one = [&](int i, const coordinate(&place)[3]) {
+        const auto* from = pair::start(r.in[B], 0);
+        auto* to = static_cast<typename pair::Out*>(r.out[B].data) + z * r.out[B].stride[0] + y * r.out[B].stride[1] +
+                   (x + i) * r.out[B].stride[2];
+        for (std::int32_t channel = 0; channel < r.in[B].channels;
+             ++channel, from += r.in[B].channel_stride, to += r.out[B].channel_stride)
+          *to = pair::label(r.in[B], from, place, channel, z, y, x + i, evaluate.rule);
+      };
+      if constexpr (Evaluator::pipeline_type::has_geometry)
+        along_run(r.sample, z, y, x, [&](int i, const coordinate(&place)[3]) {
+          if (i < count) one(i, place);
+        });
+      else
+        for (int i = 0; i < count; ++i) one(i, {});
+    }
+}
+
+template <bool WithLabels, class Evaluator>
+__device__ __forceinline__ void make_colour_rows(const Evaluator& evaluate, const typename Evaluator::record_type& r,
+                                                 std::int32_t number, std::int32_t rows, std::int32_t step,
+                                                 std::int32_t z0, std::int32_t z1, std::int32_t y, std::int32_t x) {
+  const auto one = [&]<std::size_t B>() {
+    if constexpr (!Evaluator::template binding_type<B>::is_label)
+      make_colour_runs<B>(evaluate, r, number, rows, step, z0, z1, y, x);
+    else if constexpr (WithLabels)
+      make_label_runs<B>(evaluate, r, rows, step, z0, z1, y, x);
+  };
+  [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
+  (std::make_index_sequence<Evaluator::pairs>{});
+}
+
+}  // namespace suture::detail

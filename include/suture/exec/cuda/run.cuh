@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CUDA executor. A run allocates nothing, synchronises nothing and copies nothing back; it launches a few kernels
+// on the caller's stream and can be captured in a CUDA graph. Parameters travel by value in kernel arguments, so a
+// plan may be changed or destroyed as soon as run returns.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <source_location>
+
+#include "../../base/numeric_cuda.cuh"
+#include "../common/prepare.hpp"
+#include "check_cuda.cuh"
+#include "coefficients.cuh"
+#include "fused.cuh"
+#include "records.cuh"
+#include "stages.cuh"
+
+namespace suture {
+
+// Runs on a stream, with device memory of at least workspace_bytes(plan, ...) that stays untouched by others until
+// the stream has passed the run.
+struct cuda {
+  cudaStream_t stream = nullptr;
+  std::span<std::byte> workspace = {};
+  std::source_location at = std::source_location::current();  // where it was written; named in errors
+};
+
+// Device memory for those who want it owned: grows on demand, outside of runs.
+class cuda_workspace {
+public:
+  cuda_workspace() = default;
+  explicit cuda_workspace(std::size_t bytes) { reserve(bytes); }
+  cuda_workspace(cuda_workspace&& other) noexcept : data_(other.data_), bytes_(other.bytes_) {
+    other.data_ = nullptr;
+    other.bytes_ = 0;
+  }
+  cuda_workspace& operator=(cuda_workspace&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~cuda_workspace() {
+    if (data_ != nullptr) cudaFree(data_);  // which even for a null pointer would wake the device, or break a capture
+  }
+
+  // Makes room for at least this many bytes; what was there is lost. Waits for the device when it must grow.
+  void reserve(std::size_t bytes) {
+    if (bytes <= bytes_) return;
+    if (data_ != nullptr) check_cuda(cudaFree(data_), "cuda_workspace");
+    data_ = nullptr;
+    bytes_ = 0;
+    check_cuda(cudaMalloc(&data_, bytes), "cuda_workspace");
+    bytes_ = bytes;
+  }
+  std::span<std::byte> span() const { return {static_cast<std::byte*>(data_), bytes_}; }
+  operator std::span<std::byte>() const { return span(); }
+
+private:
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+namespace detail {
+
+template <int Bytes, class Plan, class Record, class... Bindings>
+void upload(const cuda& exec, const Plan& plan, bool to_output, const workspace_layout& l, Record* records,
+            const Bindings&... bindings) {
+  using chunk_type = record_chunk<Record, Bytes>;
+  workspace_cursor used;
+  for (std::size_t first = 0; first < plan.size(); first += chunk_type::capacity) {
+    const std::size_t n = std::min<std::size_t>(chunk_type::capacity, plan.size() - first);
+    chunk_type chunk;
+    for (std::size_t i = 0; i < n; ++i)
+      chunk.records[i] = make_record(plan, first + i, to_output, l, exec.workspace.data(), used, bindings...);
+    upload_kernel<Record, Bytes><<<static_cast<unsigned>(n), 128, 0, exec.stream>>>(chunk, records + first);
+    check_cuda(cudaGetLastError(), "upload", exec.at);
+  }
+}
+
+// Queues the upload of what was drawn.
+template <class Evaluator, class Plan, class... Bindings>
+void upload(const cuda& exec, const Evaluator&, bool to_output, const workspace_layout& l, const Plan& plan,
+            const Bindings&... bindings) {
+  using R = typename Evaluator::record_type;
+  auto* records = reinterpret_cast<R*>(exec.workspace.data());
+  if (plan.size() * sizeof(R) <= carried_bytes)
+    upload<carried_bytes>(exec, plan, to_output, l, records, bindings...);
+  else
+    upload<32000>(exec, plan, to_output, l, records, bindings...);
+}
+
+// Calls launch(std::bool_constant<OneChannel>) by the channels of the inputs.
+template <class Evaluator, class Plan, class Launch, class... Bindings>
+void by_channels(const Plan& plan, const Launch& launch, const Bindings&... bindings) {
+  if constexpr (has_one_channel_kernel<Evaluator>) {
+    bool one = true;
+    for (std::size_t i = 0; i < plan.size(); ++i) one = one && ((bindings.source(i).channels == 1) && ...);
+    if (one) return launch(std::true_type{});
+  }
+  launch(std::false_type{});
+}
+
+// Queues the kernel of the fused part, with label maps or without, of records that are carried along or in their place.
+template <bool WithLabels, class Evaluator, class Carried, class Plan, class... Bindings>
+void launch_fused(const cuda& exec, const Evaluator& e, const Carried& carried, const Plan& plan,
+                  const Bindings&... bindings) {
+  const tile_counts tiles = count_tiles<Evaluator>(plan, bindings...);
+  by_channels<Evaluator>(
+      plan,
+      [&](auto one_channel) {
+        fused_kernel<WithLabels, Evaluator, one_channel>
+            <<<tile_blocks(tiles, plan), 256, 0, exec.stream>>>(e, carried, tiles);
+      },
+      bindings...);
+  check_cuda(cudaGetLastError(), "run", exec.at);
+}
+
+template <class Evaluator>
+using carried_by = carried_records<typename Evaluator::pipeline_type, typename Evaluator::record_type>;
+
+// Queues the fused part of every sample from uploaded records, and what it needs ahead.
+template <bool WithLabels, class Evaluator, class Plan, class... Bindings>
+void run_fused(const cuda& exec, const Evaluator& e, const Plan& plan, const Bindings&... bindings) {
+  prefilter(exec, e, plan, bindings...);
+  launch_fused<WithLabels>(exec, e, carried_by<Evaluator>{}, plan, bindings...);
+}
+
+// The same and the upload ahead of it, in one kernel where that can be.
+template <bool WithLabels, class Evaluator, class Plan, class... Bindings>
+void upload_and_run_fused(const cuda& exec, const Evaluator& e, const workspace_layout& l, const Plan& plan,
+                          const Bindings&... bindings) {
+  if constexpr (carried_by<Evaluator>::possible) {
+    carried_by<Evaluator> carried;
+    if (plan.size() <= static_cast<std::size_t>(carried.capacity)) {
+      carried.to = reinterpret_cast<typename Evaluator::record_type*>(exec.workspace.data());
+      workspace_cursor used;
+      for (std::size_t i = 0; i < plan.size(); ++i)
+        carried.records[i] = make_record(plan, i, WithLabels, l, exec.workspace.data(), used, bindings...);
+      launch_fused<WithLabels>(exec, e, carried, plan, bindings...);
+      return;
+    }
+  }
+  upload(exec, e, WithLabels, l, plan, bindings...);
+  run_fused<WithLabels>(exec, e, plan, bindings...);
+}
+
+// Queues the clearing of what stages sum up, which an upload does on its way.
+inline void queue_clearing_of_sums(const cuda& exec, const workspace_layout& l) {
+  const auto clear = [&](std::size_t from, std::size_t to) {
+    if (to > from) check_cuda(cudaMemsetAsync(exec.workspace.data() + from, 0, to - from, exec.stream), "run", exec.at);
+  };
+  clear(l.sums, l.statistics);
+  clear(l.spectra, l.between);
+}
+
+// Checks everything; the evaluator reads what is yet to be queued.
+template <class Plan, class... Bindings>
+auto checked(const cuda& exec, const workspace_layout& l, const Plan& plan, const Bindings&... bindings) {
+  using R = typename evaluator<typename Plan::pipeline_type, Bindings...>::record_type;
+  static_assert(sizeof(R) <= 30000, "suture: the parameters of one sample exceed the arguments of a kernel");
+  check_bindings(plan, bindings...);
+  check_workspace(exec.workspace.data(), exec.workspace.size(), l);
+  return make_evaluator(reinterpret_cast<const R*>(exec.workspace.data()), plan, bindings...);
+}
+
+}  // namespace detail
+
+// Checks everything, then queues what fills the workspace and hands out an evaluator for kernels launched later on
+// the same stream. The workspace must stay until they are done.
+template <class Plan, class... Bindings>
+auto prepare(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
+  static_assert(detail::all_bound<Bindings...>());
+  using P = typename Plan::pipeline_type;
+  const workspace_layout l = detail::layout(plan, bindings...);
+  const auto evaluate = detail::checked(exec, l, plan, bindings...);
+  if constexpr (P::is_staged) {
+    detail::upload_and_run_fused<false>(exec, evaluate, l, plan, bindings...);
+    detail::run_stages<0, P::steps.stage_count - 1>(exec, evaluate, false, plan, bindings...);
+  } else {
+    detail::upload(exec, evaluate, false, l, plan, bindings...);
+    detail::prefilter(exec, evaluate, plan, bindings...);
+  }
+  return evaluate;
+}
+
+// Queues a plan on a stream. Everything is checked first; when it throws, nothing has been launched.
+template <class Plan, class... Bindings>
+void run(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
+  static_assert(detail::all_bound<Bindings...>());
+  (detail::require_output(bindings), ...);
+  using P = typename Plan::pipeline_type;
+  const workspace_layout l = detail::layout(plan, bindings...);
+  const auto evaluate = detail::checked(exec, l, plan, bindings...);
+  detail::upload_and_run_fused<true>(exec, evaluate, l, plan, bindings...);
+  if constexpr (P::is_staged) detail::run_stages<0, P::steps.stage_count>(exec, evaluate, true, plan, bindings...);
+}
+
+// run in two halves, so that a graph captured once serves every batch: `load` queues the upload of what was drawn, and
+// `run_loaded` the rest, which holds nothing of a draw. Capture run_loaded; then for each batch load its plan and
+// launch the graph; launched again without, it repeats its draws on the voxels that are there then. Every plan loaded
+// for a graph has the pipeline, the views and the extents of the one it was captured with; seed, epoch, sample ids and
+// all that is drawn from them may differ.
+template <class Plan, class... Bindings>
+void load(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
+  static_assert(detail::all_bound<Bindings...>());
+  const workspace_layout l = detail::layout(plan, bindings...);
+  detail::upload(exec, detail::checked(exec, l, plan, bindings...), true, l, plan, bindings...);
+}
+template <class Plan, class... Bindings>
+void run_loaded(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
+  static_assert(detail::all_bound<Bindings...>());
+  (detail::require_output(bindings), ...);
+  using P = typename Plan::pipeline_type;
+  const workspace_layout l = detail::layout(plan, bindings...);
+  const auto evaluate = detail::checked(exec, l, plan, bindings...);
+  detail::queue_clearing_of_sums(exec, l);
+  detail::run_fused<true>(exec, evaluate, plan, bindings...);
+  if constexpr (P::is_staged) detail::run_stages<0, P::steps.stage_count>(exec, evaluate, true, plan, bindings...);
+}
+
+}  // namespace suture

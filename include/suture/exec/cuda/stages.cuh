@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stages after the fused part, on CUDA: one kernel each, whatever the batch. Blocks of samples and channels that a
+// stage leaves alone return at once.
+#pragma once
+
+#include "../../base/numeric_cuda.cuh"
+#include "../common/prepare.hpp"
+#include "check_cuda.cuh"
+#include "fourier.cuh"
+#include "ieee.cuh"
+#include "thread_moments.cuh"
+
+namespace suture::detail {
+
+// A block makes a tile of 32 x 8 x `depth` voxels, each thread a column along z. Separable filters read planes beyond
+// both ends, so their tiles are deeper.
+inline constexpr std::int32_t stage_width = 32, stage_height = 8, stage_threads = stage_width * stage_height;
+template <int K, class Pipeline, bool Filters = staging<Pipeline>::template filters<K>>
+inline constexpr bool separable_stage = false;
+template <int K, class Pipeline>
+inline constexpr bool separable_stage<K, Pipeline, true> =
+    separable_filter<typename staging<Pipeline>::template functor_t<staging<Pipeline>::template filter<K>>>;
+template <int K, class Pipeline, bool Filters = staging<Pipeline>::template filters<K>>
+inline constexpr bool pair_stage = false;
+template <int K, class Pipeline>
+inline constexpr bool pair_stage<K, Pipeline, true> =
+    pair_filter<typename staging<Pipeline>::template functor_t<staging<Pipeline>::template filter<K>>>;
+template <int K, class Pipeline, bool Filters = staging<Pipeline>::template filters<K>>
+inline constexpr bool spectral_stage = false;
+template <int K, class Pipeline>
+inline constexpr bool spectral_stage<K, Pipeline, true> =
+    spectral_filter<typename staging<Pipeline>::template functor_t<staging<Pipeline>::template filter<K>>>;
+// Blocks on a multiprocessor that the registers are to last for: filters need more of them.
+template <int K, class Pipeline>
+inline constexpr int stage_blocks = staging<Pipeline>::template filters<K> ? 3 : 4;
+template <int K, class Pipeline>
+inline constexpr std::int32_t stage_depth = separable_stage<K, Pipeline> ? 32 : 16;
+
+template <int K, class Pipeline>
+SUTURE_HD std::int64_t stage_tiles(const std::int32_t (&n)[3]) {
+  constexpr std::int32_t depth = stage_depth<K, Pipeline>;
+  return static_cast<std::int64_t>((n[2] + stage_width - 1) / stage_width) *
+         ((n[1] + stage_height - 1) / stage_height) * ((n[0] + depth - 1) / depth);
+}
+
+// Plane z of a channel. An address that is made once: compilers would make that of each voxel of all its parts.
+__device__ __forceinline__ const float* plane_at(const float* channel, std::int32_t z, std::int64_t voxels) {
+  const float* plane = channel + z * voxels;
+  asm("" : "+l"(plane));
+  return plane;
+}
+
+// A separable filter over a tile, plane by plane along z.
+struct separable_room {
+  static constexpr int diameter = 2 * largest_radius + 1;
+  static constexpr int span = stage_width + 2 * largest_radius;  // of the longest axis of a tile
+  alignas(16) float weights[3][diameter + 1];
+  std::int32_t indices[3][span];  // of planes, rows and voxels in a row, the first of them a radius before the tile
+  float plane[(stage_height + 2 * largest_radius) * span];  // rows without gaps
+  float rows[stage_height + 2 * largest_radius][stage_width];
+  float ring[diameter][stage_threads];
+};
+
+// Sums up to this radius are written out.
+inline constexpr int short_radius = 3;
+
+// sums(R) with the radius as a constant R, 0 for one that is not short.
+template <class Sums>
+__device__ __forceinline__ auto by_radius(std::int32_t radius, const Sums& sums) {
+  return radius == 1   ? sums(std::integral_constant<int, 1>{})
+         : radius == 2 ? sums(std::integral_constant<int, 2>{})
+         : radius == 3 ? sums(std::integral_constant<int, 3>{})
+                       : sums(std::integral_constant<int, 0>{});
+}
+
+// The weights of a short radius, four to a load.
+template <int Radius>
+struct weights_at_hand {
+  float4 fours[(2 * Radius + 4) / 4];
+
+  __device__ __forceinline__ explicit weights_at_hand(const float* weights) {
+    SUTURE_UNROLL
+    for (int i = 0; i < (2 * Radius + 4) / 4; ++i) fours[i] = reinterpret_cast<const float4*>(weights)[i];
+  }
+  __device__ __forceinline__ float operator[](int k) const {
+    const float4& four = fours[k / 4];
+    return k % 4 == 0 ? four.x : k % 4 == 1 ? four.y : k % 4 == 2 ? four.z : four.w;
+  }
+};
+template <>
+struct weights_at_hand<0> {
+  const float* weights;
+
+  __device__ __forceinline__ explicit weights_at_hand(const float* w) : weights(w) {}
+  __device__ __forceinline__ float operator[](int k) const { return weights[k]; }
+};
+
+template <int Radius>
+__device__ __forceinline__ float weighted_sum(const weights_at_hand<Radius>& weights, std::int32_t radius,
+                                              const float* values, std::int32_t step) {
+  float sum = 0;
+  if constexpr (Radius > 0) {
+    SUTURE_UNROLL
+    for (int k = 0; k <= 2 * Radius; ++k) sum = fma(weights[k], values[k * step], sum);
+  } else {
+    SUTURE_ROLLED
+    for (std::int32_t k = 0; k <= 2 * radius; ++k) sum = fma(weights[k], values[k * step], sum);
+  }
+  return sum;
+}
+
+template <class Filter, class Read, class Leave>
+__device__ __forceinline__ void march(separable_room& room, const Filter& filter, std::int32_t channel,
+                                      const std::int32_t (&n)[3], std::int32_t x0, std::int32_t y0, std::int32_t z0,
+                                      std::int32_t z1, const Read& read, const Leave& leave) {
+  const auto thread = static_cast<std::int32_t>(threadIdx.x);
+  const std::int32_t lane = thread % stage_width, line = thread / stage_width;
+  if (thread < 3) {
+    for (int k = 0; k < 2 * short_radius + 2; ++k) room.weights[thread][k] = 0;  // read by fours
+    filter.weights_along(thread, channel, room.weights[thread]);
+  }
+  const std::int32_t rz = filter.radius(0, channel), ry = filter.radius(1, channel), rx = filter.radius(2, channel);
+  const std::int32_t width = stage_width + 2 * rx, height = stage_height + 2 * ry, area = width * height;
+  const std::int32_t planes = z1 - z0 + 2 * rz;
+  static_assert(3 * separable_room::span <= stage_threads);
+  if (const std::int32_t axis = thread / separable_room::span, k = thread % separable_room::span; axis < 3) {
+    const std::int32_t span = axis == 0 ? planes : axis == 1 ? height : width;
+    const std::int32_t first = axis == 0 ? z0 - rz : axis == 1 ? y0 - ry : x0 - rx;
+    if (k < span) room.indices[axis][k] = filter.index(first + k, n[axis]);
+  }
+  __syncthreads();
+  // The first voxels of a plane that a thread reads: where they are in each, -1 outside.
+  constexpr int kept = 3;
+  std::int32_t ys[kept], xs[kept], within[kept];
+  float next[kept] = {};
+  SUTURE_UNROLL
+  for (int k = 0; k < kept; ++k) {
+    const std::int32_t i = thread + k * stage_threads, row = i / width;
+    ys[k] = i < area ? room.indices[1][row] : -1;
+    xs[k] = i < area ? room.indices[2][i - row * width] : -1;
+    within[k] = (ys[k] | xs[k]) < 0 ? -1 : ys[k] * n[2] + xs[k];
+  }
+  const std::int64_t per_plane = static_cast<std::int64_t>(n[1]) * n[2];
+  const auto fetch = [&](std::int32_t p) {
+    const std::int32_t iz = room.indices[0][p];
+    const float* const plane = read.from + iz * per_plane;
+    SUTURE_UNROLL
+    for (int k = 0; k < kept; ++k) {
+      if (iz < 0) next[k] = 0;
+      if (iz >= 0 && within[k] >= 0) next[k] = read.tap(plane[within[k]], iz, ys[k], xs[k]);
+    }
+  };
+
+  const float* const first_row = room.plane + line * width + lane;
+  float* const first_sum = room.rows[0] + thread;
+  const float* const sums_end = room.rows[height];
+  float begun[2 * short_radius] = {};  // sums along z, what ends with the next plane first
+  std::int32_t slot = 0;
+  fetch(0);
+  for (std::int32_t p = 0; p < planes; ++p) {
+    SUTURE_UNROLL
+    for (int k = 0; k < kept; ++k) {
+      const std::int32_t i = thread + k * stage_threads;
+      if (i < area) room.plane[i] = next[k];
+    }
+    SUTURE_ROLLED
+    for (std::int32_t i = thread + kept * stage_threads; i < area; i += stage_threads) {
+      const std::int32_t row = i / width;
+      const std::int32_t iz = room.indices[0][p], iy = room.indices[1][row], ix = room.indices[2][i - row * width];
+      room.plane[i] = (iz | iy | ix) < 0 ? 0.0f : read(iz, iy, ix);
+    }
+    __syncthreads();
+    if (p + 1 < planes) fetch(p + 1);
+    by_radius(rx, [&]<int Radius>(std::integral_constant<int, Radius>) {
+      const weights_at_hand<Radius> weights(room.weights[2]);
+      const float* from = first_row;
+      SUTURE_ROLLED
+      for (float* to = first_sum; to < sums_end; to += stage_threads, from += stage_height * width)
+        *to = weighted_sum(weights, rx, from, 1);
+    });
+    __syncthreads();
+    const float sum = by_radius(ry, [&]<int Radius>(std::integral_constant<int, Radius>) {
+      return weighted_sum(weights_at_hand<Radius>(room.weights[1]), ry, first_sum, stage_width);
+    });
+    const float volume = by_radius(rz, [&]<int Radius>(std::integral_constant<int, Radius>) {
+      const weights_at_hand<Radius> weights(room.weights[0]);
+      float ended = 0;
+      if constexpr (Radius > 0) {
+        constexpr int last = 2 * Radius;
+        ended = fma(weights[last], sum, begun[0]);
+        SUTURE_UNROLL
+        for (int k = 1; k < last; ++k) begun[k - 1] = fma(weights[last - k], sum, begun[k]);
+        begun[last - 1] = fma(weights[0], sum, 0.0f);
+      } else {
+        const std::int32_t diameter = 2 * rz + 1;
+        room.ring[slot][thread] = sum;  // read by this thread alone
+        slot = slot + 1 == diameter ? 0 : slot + 1;
+        std::int32_t from = slot;  // the oldest plane
+        SUTURE_ROLLED
+        for (std::int32_t a = 0; p >= 2 * rz && a < diameter; ++a) {
+          ended = fma(weights[a], room.ring[from][thread], ended);
+          from = from + 1 == diameter ? 0 : from + 1;
+        }
+      }
+      return ended;
+    });
+    if (p >= 2 * rz) leave(z0 + p - 2 * rz, volume);
+  }
+}
+
+template <int K, std::size_t B, class Evaluator>
+__global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evaluator::pipeline_type>)
+    later_stage_kernel(const __grid_constant__ Evaluator evaluate, bool to_output) {
+  using P = typename Evaluator::pipeline_type;
+  using S = staging<P>;
+  using Out = typename Evaluator::template binding_type<B>::output;
+  constexpr std::int32_t depth = stage_depth<K, P>;
+  require_ieee_arithmetic();
+  const auto number = static_cast<std::int32_t>(blockIdx.y);
+  const auto channel = static_cast<std::int32_t>(blockIdx.z);
+  const auto& r = evaluate.records[number];
+  const item<P>& sample = r.sample;
+  const staged_tensor& t = r.staged[B];
+  const auto& n = sample.extents;
+  const std::int64_t tiles = stage_tiles<K, P>(n);
+  if (channel >= t.channels || blockIdx.x >= tiles || S::template idle<K>(sample, t, channel)) return;
+  if constexpr (spectral_stage<K, P>)  // has kernels of its own
+    if (S::template on<S::template filter<K>>(sample, channel)) return;
+
+  __shared__ alignas(16) unsigned char room_for_sums[S::template leaves_moments<K> ? sizeof(patch_sums) : 1];
+  patch_sums& block = reinterpret_cast<patch_sums&>(room_for_sums);
+  const bool emits = S::template emits<K>(sample, channel);
+  const bool finishes = K + 1 == S::count || (to_output && S::template finishes<K>(sample, channel));
+  seen_values mine;
+  if (emits) {
+    static_assert(sizeof(patch_sums) % 4 == 0);
+    for (unsigned i = threadIdx.x; i < sizeof(patch_sums) / 4; i += stage_threads)
+      reinterpret_cast<std::uint32_t*>(&block)[i] = 0;
+    __syncthreads();
+  }
+
+  const std::uint32_t across = (static_cast<std::uint32_t>(n[2]) + stage_width - 1) / stage_width;
+  const std::uint32_t down = (static_cast<std::uint32_t>(n[1]) + stage_height - 1) / stage_height;
+  const std::uint32_t row = blockIdx.x / across, layer = row / down;
+  const auto x0 = static_cast<std::int32_t>((blockIdx.x - row * across) * stage_width);
+  const auto y0 = static_cast<std::int32_t>((row - layer * down) * stage_height);
+  const std::int32_t z0 = static_cast<std::int32_t>(layer) * depth, z1 = min(z0 + depth, n[0]);
+  const std::int32_t x = x0 + static_cast<std::int32_t>(threadIdx.x % stage_width);
+  const std::int32_t y = y0 + static_cast<std::int32_t>(threadIdx.x / stage_width);
+  const bool mine_to_make = x < n[2] && y < n[1];
+  const std::int64_t plane = static_cast<std::int64_t>(n[1]) * n[2];
+  const int side = S::template side<K>(sample, channel);
+  const float* const from = t.data[side] + dense_offset(n, channel, 0, 0, 0);
+
+  bool changes = true;
+  if constexpr (S::template leaves_moments<K>) {
+    static_assert(depth <= seen_values::most);
+    changes = !emits || S::template changes_at<K>(sample, channel);
+    if (!changes && mine_to_make) mine.add_column(from + dense_offset(n, 0, z0, y, x), plane, z1 - z0, block);
+  }
+  if (changes) {
+    const auto taps = S::template taps<K>(sample, t, channel);
+    const auto results = S::template results<K>(sample, t, channel);
+    const tap_reader<std::remove_const_t<decltype(taps)>> read{taps, from, n, number, channel};
+    bool filters = false;
+    if constexpr (S::template filters<K> && !spectral_stage<K, P>)
+      filters = S::template on<S::template filter<K>>(sample, channel);
+    // Where the results go, counted in elements of the output, between stages as well.
+    constexpr std::int64_t units = sizeof(float) / sizeof(Out);
+    const target_tensor& out = t.out;
+    Out* to = finishes ? static_cast<Out*>(out.data) + channel * out.channel_stride + z0 * out.stride[0] +
+                             y * out.stride[1] + x * out.stride[2]
+                       : reinterpret_cast<Out*>(t.data[filters ? 1 - side : side] + dense_offset(n, channel, z0, y, x));
+    const std::int64_t step = finishes ? out.stride[0] : plane * units;
+    const auto element = [&]<class R>(R finished) {
+      if constexpr (K + 1 == S::count)
+        return stored<Out>(finished);
+      else
+        return S::template element<Out>(sample, finished);
+    };
+    // Called for each voxel of the column, one after the other.
+    const auto leave = [&](std::int32_t z, float value) {
+      const auto finished = apply(results, value, voxel_at(n, number, channel, z, y, x));
+      if (finishes) {
+        *to = element(finished);
+      } else if constexpr (K + 1 < S::count) {
+        *reinterpret_cast<float*>(to) = finished;
+        if (emits) mine.add(finished, block);
+      }
+      to += step;
+    };
+
+    if constexpr (separable_stage<K, P>) {
+      if (filters) {
+        __shared__ separable_room room;
+        const auto& filter = S::template functor<S::template filter<K>>(sample);
+        march(room, filter, channel, n, x0, y0, z0, z1, read, [&](std::int32_t z, float sums) {
+          if (mine_to_make)
+            leave(z, blended(
+                         filter, [&] { return read(z, y, x); }, sums, channel));
+        });
+      }
+    } else if constexpr (pair_stage<K, P>) {
+      if (filters) {
+        __shared__ voxel_pair pairs_along_z[depth];
+        const auto& filter = S::template functor<S::template filter<K>>(sample);
+        if (const auto i = static_cast<std::int32_t>(threadIdx.x); i < z1 - z0)
+          pairs_along_z[i] = filter.pair_at(0, z0 + i, n[0], channel);
+        __syncthreads();
+        if (mine_to_make) {
+          const voxel_pair along_y = filter.pair_at(1, y, n[1], channel), along_x = filter.pair_at(2, x, n[2], channel);
+          const std::int32_t ys[2] = {along_y.first, along_y.second}, xs[2] = {along_x.first, along_x.second};
+          const std::int32_t within[2][2] = {{ys[0] * n[2] + xs[0], ys[0] * n[2] + xs[1]},
+                                             {ys[1] * n[2] + xs[0], ys[1] * n[2] + xs[1]}};
+          const bool changes_taps = S::template changes_taps<K>(sample, channel);
+          for (std::int32_t z = z0; z < z1; ++z) {
+            const voxel_pair along_z = pairs_along_z[z - z0];
+            const std::int32_t zs[2] = {along_z.first, along_z.second};
+            const float* const planes[2] = {plane_at(from, zs[0], plane), plane_at(from, zs[1], plane)};
+            const auto voxel = [&](int a, int b, int c) { return planes[a][within[b][c]]; };
+            const auto tap = [&](int a, int b, int c) { return read.tap(voxel(a, b, c), zs[a], ys[b], xs[c]); };
+            leave(z, changes_taps ? interpolated(tap, along_z.t, along_y.t, along_x.t)
+                                  : interpolated(voxel, along_z.t, along_y.t, along_x.t));
+          }
+        }
+      }
+    } else if constexpr (S::template filters<K> && !spectral_stage<K, P>) {
+      if (filters && mine_to_make) {
+        const auto& filter = S::template functor<S::template filter<K>>(sample);
+        for (std::int32_t z = z0; z < z1; ++z) leave(z, filter(read, n, z, y, x, channel));
+      }
+    }
+    if (!filters && mine_to_make) {
+      const float* voxel = from + dense_offset(n, 0, z0, y, x);
+      for (std::int32_t z = z0; z < z1; ++z, voxel += plane)
+        leave(z, apply(taps, *voxel, voxel_at(n, number, channel, z, y, x)));
+    }
+  }
+
+  if constexpr (S::template leaves_moments<K>) {
+    const std::int64_t index = static_cast<std::int64_t>(K) * t.channels + channel;
+    const std::int32_t voxels = min(stage_width, n[2] - x0) * min(stage_height, n[1] - y0) * (z1 - z0);
+    if (emits)
+      leave_moments(mine, voxels, block, t.sums[index], static_cast<std::uint32_t>(tiles), t.statistics[index]);
+  }
+}
+
+// Stage K of one pair of every sample; label maps are done with the fused part.
+template <int K, std::size_t B, class Exec, class Evaluator, class Plan, class In, class Out, class... Rest>
+void run_stage(const Exec& exec, const Evaluator& e, bool to_output, const Plan& plan,
+               const binding<In, Out, false, Rest...>& bound) {
+  using P = typename Evaluator::pipeline_type;
+  std::int64_t tiles = 1, channels = 1;
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    const auto& n = plan.sample(i).extents;
+    tiles = std::max(tiles, stage_tiles<K, P>(n));
+    require(static_cast<std::int64_t>(n[1]) * n[2] <= 2147483647, {"run"}, "a plane of ", n[1], " x ", n[2],
+            " voxels is too large for a stage");
+    channels = std::max(channels, bound.source(i).channels);
+  }
+  require(tiles <= 2147483647, {"run"}, tiles, " tiles exceed the grid of a kernel");
+  const dim3 blocks(static_cast<unsigned>(tiles), static_cast<unsigned>(plan.size()), static_cast<unsigned>(channels));
+  // Beside a filter of k-space only value operations left of it are to be done, for those that did not draw it.
+  if constexpr (spectral_stage<K, P>) run_fourier<K, B>(exec, e, plan, channels);
+  if constexpr (!spectral_stage<K, P> || staging<P>::template begin<K> < staging<P>::template filter<K>) {
+    later_stage_kernel<K, B, Evaluator><<<blocks, stage_threads, 0, exec.stream>>>(e, to_output);
+    check_cuda(cudaGetLastError(), "run", exec.at);
+  }
+}
+template <int K, std::size_t B, class Exec, class Evaluator, class Plan, class In, class Out, class... Rest>
+void run_stage(const Exec&, const Evaluator&, bool, const Plan&, const binding<In, Out, true, Rest...>&) {}
+
+// Stages K .. Last - 1 of every image of the batch, for a run that stores to the output or for what comes before its
+// last stage.
+template <int K, int Last, class Exec, class Evaluator, class Plan, class... Bindings>
+void run_stages(const Exec& exec, const Evaluator& e, bool to_output, const Plan& plan, const Bindings&... bindings) {
+  if constexpr (K < Last) {
+    [&]<std::size_t... B>(std::index_sequence<B...>) { (run_stage<K, B>(exec, e, to_output, plan, bindings), ...); }
+    (std::index_sequence_for<Bindings...>{});
+    run_stages<K + 1, Last>(exec, e, to_output, plan, bindings...);
+  }
+}
+
+}  // namespace suture::detail

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Label maps of smaller grids, stored in the same run as the full one: labels(in, out, deep_supervision(half,
+// quarter)).
+//
+// Voxel i of a level with n voxels along an axis is voxel floor((2 i + 1) N / (2 n)) of the N of the full output, in
+// integers: torch's nearest-exact. No two voxels of a level pick the same one, so on a device whoever makes a voxel of
+// the full output writes the voxel of each level that picks it; the CPU picks them from the finished map.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <span>
+
+#include "../base/divisor.hpp"
+#include "given_views.hpp"
+
+namespace suture {
+
+inline constexpr std::size_t most_levels = 8;
+inline constexpr std::int64_t longest_axis_with_levels = 32768;
+
+// Where the levels go: for each the views, one per sample.
+template <class Out>
+struct level_views {
+  using output = Out;
+  std::array<given_views<Out>, most_levels> views{};
+  std::size_t count = 0;
+};
+
+struct no_levels {};
+
+// The size of a level: extents x scale along each axis, rounded half to even (nnU-Net).
+inline extent3 level_extents(const extent3& full, const point3& scale) {
+  extent3 n{};
+  for (int k = 0; k < 3; ++k) {
+    require(scale[k] > 0 && scale[k] <= 1, {"deep_supervision"}, "scale ", scale, " is not in (0, 1]");
+    n[k] = static_cast<std::int64_t>(std::nearbyint(static_cast<double>(full[k]) * scale[k]));
+    require(n[k] > 0, {"deep_supervision"}, "scale ", scale, " leaves no voxel of ", full);
+  }
+  return n;
+}
+
+// The grid of a level: as many voxels over the same box.
+inline grid level_grid(const grid& full, const extent3& extents) {
+  grid level = full;
+  point3 first{};
+  for (int k = 0; k < 3; ++k) {
+    require(extents[k] > 0, {"deep_supervision"}, "extents ", extents, " must be positive");
+    const double ratio = static_cast<double>(full.extents[k]) / static_cast<double>(extents[k]);
+    level.spacing[k] = full.spacing[k] * ratio;
+    first[k] = fma(0.5, ratio, -0.5);
+  }
+  level.extents = extents;
+  level.origin = full.index_to_physical()(first);
+  return level;
+}
+
+namespace detail {
+
+// One axis of a level: which of its voxels picks which of the full grid's.
+struct level_axis {
+  std::uint32_t level, full;  // voxels
+
+  // The voxel of the full grid that voxel i of the level picks.
+  SUTURE_FN std::uint32_t picked(std::uint32_t i) const { return (2 * i + 1) * full / (2 * level); }
+  // The first voxel of the level that picks x or one behind it; `twice_full` divides by 2 full.
+  SUTURE_FN std::uint32_t first_from(std::uint32_t x, const divisor& twice_full) const {
+    return twice_full(2 * level * x + full - 1);
+  }
+  // Whether voxel i, the first from x, picks x itself.
+  SUTURE_FN bool picks(std::uint32_t i, std::uint32_t x) const { return (2 * i + 1) * full < 2 * level * (x + 1); }
+};
+
+}  // namespace detail
+
+}  // namespace suture

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// A free-form deformation: a cubic B-spline over a grid of control points whose values are random numbers computed
+// where they are needed, never stored.
+#pragma once
+
+#include "../rng/draw.hpp"
+#include "../base/vec.hpp"
+
+namespace suture {
+
+// x_in = x + u(x) in voxels of the grid the deformation acts on, with
+//   u_k(x) = sum over e of B(q_z - e_z) B(q_y - e_y) B(q_x - e_x) control_value(k, e),   q = to_control(x).
+// Along each axis cell i = floor(q) of n - 3 cells uses the control points i .. i + 3 with the cubic weights of
+// t = q - i; at the upper end i is at most n - 4.
+struct deformation {
+  vec3<std::int32_t> control_points;  // n, at least 4 along each axis
+  affine_map to_control;              // continuous index -> q; diagonal
+  point3 amplitude;                   // largest control value along each axis, voxels
+  vec3<std::int32_t> locked;          // outer layers of control points held at 0, along each axis
+  random_field field;
+};
+
+// The displacement along axis `component` at control point (z, y, x): uniform in [-amplitude, amplitude).
+SUTURE_FN float control_value(const deformation& d, std::int32_t component, std::int32_t z, std::int32_t y,
+                              std::int32_t x) {
+  const vec3<std::int32_t>& n = d.control_points;
+  const std::int32_t at[3] = {z, y, x};
+  for (int k = 0; k < 3; ++k)
+    if (at[k] < d.locked[k] || at[k] >= n[k] - d.locked[k]) return 0;
+  std::uint64_t element = static_cast<std::uint64_t>(component);
+  for (int k = 0; k < 3; ++k) element = element * static_cast<std::uint64_t>(n[k]) + static_cast<std::uint64_t>(at[k]);
+  return static_cast<float>(d.amplitude[component]) * fma(d.field.uniform(element), 2.0f, -1.0f);
+}
+
+}  // namespace suture

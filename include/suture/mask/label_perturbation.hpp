@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Label maps disturbed as those of a coarser model are wrong: labels grown, shrunk, smoothed or with a part missing.
+// What the second model of a cascade is trained on beside the image (nnU-Net).
+#pragma once
+
+#include <cmath>
+
+#include "../plan/plan.hpp"
+#include "components.hpp"
+#include "morphology.hpp"
+
+namespace suture {
+
+enum class binary_operation : std::int32_t { dilation, erosion, closing, opening };
+
+// random_binary_operation: with `probability` a sample is changed, and then each label with `label_probability`: its
+//   voxels are dilated, eroded, closed or opened, each alike, by a ball of `radius` voxels, every whole radius in the
+//   range alike. Labels follow one another in random order. Voxels a label gains are taken from whatever they were,
+//   voxels it loses become 0. What lies outside the volume neither grows in nor eats at the border. The draws of a
+//   label do not depend on which other labels are named.
+// Errors: probabilities outside [0, 1], radii outside 1 .. 63 or out of order, a label 0, given twice or not of the
+//   element type, no sample ids.
+// Source: nnU-Net, batchgeneratorsv2 ApplyRandomBinaryOperatorTransform (skimage.morphology, ball).
+struct random_binary_operation {
+  static constexpr std::string_view name = "random_binary_operation";
+  static constexpr std::uint16_t kind = 96;
+
+  std::span<const std::int32_t> labels = {};
+  float probability = .4f;
+  float label_probability = .5f;
+  std::int64_t smallest_radius = 1, largest_radius = 8;
+};
+
+// random_component_removal: with `probability` a sample is changed, and then each label with `label_probability`: of
+//   its connected components (26-connectivity) with fewer than `largest_share` of the voxels of the volume one, each
+//   alike, becomes 0. A label that has none stays as it is.
+// Errors: as random_binary_operation, a share outside [0, 1].
+// Source: nnU-Net, batchgeneratorsv2 RemoveRandomConnectedComponentFromOneHotEncodingTransform.
+struct random_component_removal {
+  static constexpr std::string_view name = "random_component_removal";
+  static constexpr std::uint16_t kind = 97;
+
+  std::span<const std::int32_t> labels = {};
+  float probability = .2f;
+  float label_probability = .5f;
+  double largest_share = .15;
+};
+
+namespace detail::masks {
+
+// What was drawn for one label of a sample.
+struct label_change_draw {
+  std::int32_t label;
+  float place;  // labels are changed in ascending order of it
+  binary_operation operation;
+  std::int64_t radius;
+};
+
+// Numbers 0 .. 3 of a label: whether it is changed, when, how, how far.
+inline float label_draw(const random_field& field, std::int32_t label, std::uint64_t number) {
+  return field.uniform(std::uint64_t{static_cast<std::uint32_t>(label)} * 4 + number);
+}
+
+// The labels of a sample that are changed, in order.
+template <class Rule>
+std::vector<label_change_draw> drawn_changes(const Rule& rule, const settings& s, std::size_t sample) {
+  std::vector<label_change_draw> changes;
+  if (s.evaluation) return changes;
+  draws random(s.seed, s.epoch, s.sample_ids[sample], Rule::kind * 16);
+  if (!random.bernoulli(rule.probability)) return changes;
+  const random_field field = random.field(1);
+  for (const std::int32_t label : rule.labels) {
+    if (!(label_draw(field, label, 0) < rule.label_probability)) continue;
+    label_change_draw change{label, label_draw(field, label, 1), binary_operation::dilation, 0};
+    if constexpr (requires { rule.largest_radius; }) {
+      // In double, which holds these products.
+      const double radii = static_cast<double>(rule.largest_radius - rule.smallest_radius + 1);
+      change.operation = static_cast<binary_operation>(static_cast<int>(4 * double{label_draw(field, label, 2)}));
+      change.radius = rule.smallest_radius + static_cast<std::int64_t>(radii * double{label_draw(field, label, 3)});
+    }
+    changes.push_back(change);
+  }
+  std::sort(changes.begin(), changes.end(), [](const label_change_draw& a, const label_change_draw& b) {
+    return a.place < b.place || (a.place == b.place && a.label < b.label);
+  });
+  return changes;
+}
+
+template <class Rule, class T>
+void check_rule(const Rule& rule, std::span<const view<T>> maps, const settings& s) {
+  static_assert(std::is_integral_v<T>, "suture: label maps are integers, and these are changed in place");
+  const site where{Rule::name};
+  const auto is_share = [](double p) { return p >= 0 && p <= 1; };
+  require(is_share(double{rule.probability}) && is_share(double{rule.label_probability}), where, "probabilities ",
+          rule.probability, " and ", rule.label_probability, " must be in [0, 1]");
+  for (std::size_t i = 0; i < rule.labels.size(); ++i) {
+    const std::int32_t label = rule.labels[i];
+    require(label != 0 && label >= std::int64_t{std::numeric_limits<T>::min()} &&
+                label <= std::int64_t{std::numeric_limits<T>::max()},
+            where, "label ", label, " is 0 or none of the label maps' type");
+    require(std::find(rule.labels.begin(), rule.labels.begin() + static_cast<std::ptrdiff_t>(i), label) ==
+                rule.labels.begin() + static_cast<std::ptrdiff_t>(i),
+            where, "label ", label, " is given twice");
+  }
+  require(s.evaluation || s.sample_ids.size() == maps.size(), where, s.sample_ids.size(), " sample ids for ",
+          maps.size(), " label maps");
+  check_mask_views(maps, maps, Rule::name, true);
+}
+
+template <class T>
+struct is_label {
+  std::int32_t label;
+  SUTURE_FN bool operator()(const T* p) const { return *p == label; }
+};
+
+// The voxels set become the label, those that were it and are not set become 0.
+template <class T>
+struct put_label {
+  bit_volume bits;
+  strided<T> map;
+  std::int32_t label;
+  SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t x) const {
+    T* const p = map.at(z, y, x);
+    if (bits.row(z, y)[x / 64] >> (x % 64) & 1)
+      *p = static_cast<T>(label);
+    else if (*p == label)
+      *p = 0;
+  }
+};
+
+// Of the components below the limit the one with the largest number drawn for its first run.
+struct draw_component {
+  run_forest forest;
+  const std::uint32_t* sizes;
+  std::uint64_t limit;
+  random_field field;
+  std::int32_t label;
+  std::uint64_t* best;
+  SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {
+    for_runs(forest, z, y, w, [&](std::int32_t, std::uint32_t slot) {
+      if (forest.parent[slot] != slot || sizes[slot] >= limit) return;
+      const float drawn = field.uniform(std::uint64_t{static_cast<std::uint32_t>(label)} << 32 | slot);
+      raise_to(best, static_cast<std::uint64_t>(float_bits(drawn)) << 32 | slot);  // a slot is never 0
+    });
+  }
+};
+template <class T>
+struct clear_component {
+  run_forest forest;
+  const std::uint64_t* best;
+  strided<T> map;
+  SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {
+    const auto root = static_cast<std::uint32_t>(*best);
+    if (root == 0) return;
+    std::uint64_t gone = runs_that_pass(forest, z, y, w, [&](std::uint32_t r) { return r == root; });
+    for (; gone != 0; gone &= gone - 1) *map.at(z, y, w * 64 + trailing_zeros(gone)) = 0;
+  }
+};
+
+}  // namespace detail::masks
+
+// Bytes of workspace for disturb_labels of these views, on either executor.
+template <class Views>
+std::size_t disturb_labels_workspace_bytes(const Views& maps) {
+  return component_workspace_bytes(maps);
+}
+
+// disturb_labels: changes label maps of one channel in place by one of the rules above. Draws belong to (seed, epoch,
+// sample id, label). With settings.evaluation nothing is changed.
+template <class Executor, class Maps>
+void disturb_labels(const Executor& exec, const random_binary_operation& rule, const Maps& maps, const settings& s) {
+  using namespace detail::masks;
+  using T = view_element_t<Maps>;
+  const auto views = as_views(maps);
+  check_rule(rule, views, s);
+  const site where{random_binary_operation::name};
+  require(rule.smallest_radius >= 1 && rule.smallest_radius <= rule.largest_radius && rule.largest_radius <= 63, where,
+          "radii ", rule.smallest_radius, " to ", rule.largest_radius, " must be in order within 1 .. 63");
+  for_masks<morphology_layout>(
+      exec, views, where.operation, [&](auto& loops, const morphology_layout& l, std::size_t i) {
+        for (const label_change_draw& change : drawn_changes(rule, s, i)) {
+          loops.pack(strided_of(static_cast<view<const T>>(views[i])), is_label<T>{change.label}, l.a);
+          bit_volume a = l.a, b = l.b;
+          const structuring_element ball{element_shape::ball, {change.radius, change.radius, change.radius}};
+          const auto step = [&](bool erode) {
+            dilate_of(loops, a, b, ball, erode, erode);
+            std::swap(a, b);
+          };
+          const bool both =
+              change.operation == binary_operation::closing || change.operation == binary_operation::opening;
+          const bool erode_first =
+              change.operation == binary_operation::erosion || change.operation == binary_operation::opening;
+          step(erode_first);
+          if (both) step(!erode_first);
+          loops.voxels(a.extents, put_label<T>{a, strided_of(views[i]), change.label});
+        }
+      });
+}
+
+template <class Executor, class Maps>
+void disturb_labels(const Executor& exec, const random_component_removal& rule, const Maps& maps, const settings& s) {
+  using namespace detail::masks;
+  using T = view_element_t<Maps>;
+  const auto views = as_views(maps);
+  check_rule(rule, views, s);
+  const site where{random_component_removal::name};
+  require(rule.largest_share >= 0 && rule.largest_share <= 1, where, "largest_share ", rule.largest_share,
+          " must be in [0, 1]");
+  for_masks<component_layout>(exec, views, where.operation, [&](auto& loops, const component_layout& l, std::size_t i) {
+    const auto limit =
+        static_cast<std::uint64_t>(std::ceil(rule.largest_share * static_cast<double>(views[i].grid.voxels())));
+    for (const label_change_draw& change : drawn_changes(rule, s, i)) {
+      const random_field field = draws(s.seed, s.epoch, s.sample_ids[i], rule.kind * 16).field(2);
+      loops.pack(strided_of(static_cast<view<const T>>(views[i])), is_label<T>{change.label}, l.a);
+      const run_forest forest{l.a, 0, l.parent};
+      loops.each(1, clear_key{l.best});
+      grow_forest(loops, forest, connectivity::corners, l.sizes);
+      loops.words(l.a, sum_sizes{forest, l.sizes});
+      loops.words(l.a, draw_component{forest, l.sizes, limit, field, change.label, l.best});
+      loops.words(l.a, clear_component<T>{forest, l.best, strided_of(views[i])});
+    }
+  });
+}
+
+}  // namespace suture

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// The roles an operation can play, told from its signature alone; no base class, no registration.
+//
+//   role         signature                                                       examples
+//   value        Functor prepare([grid,] site) const, or T' operator()(T[, voxel]) const   window, gamma, cast
+//                with T = float for one channel or rgb for three together        hed_jitter
+//   geometry     geometry_step step(grid, site) const                            resample, crop, affine
+//   deformation  deformation deform(grid, site) const                            elastic
+//                or sample_geometry undone(grid, site) const                     inverse_elastic
+//   random       float probability; kind; Op draw(draws&, [grid,] site) const      random_affine, gaussian_noise
+//   chosen       Op chosen(std::size_t sample) const, Op unchosen() const,         crop_at
+//                void check_samples(std::size_t samples, site) const
+//   sampling     sampling<Interpolation, Border, Labels>                         sampling
+//
+// A random operation draws a deterministic one, whose role it takes; a chosen one is another for each sample.
+#pragma once
+
+#include <concepts>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "../rng/draw.hpp"
+#include "../sample/sampling.hpp"
+#include "../base/chain.hpp"
+#include "../image/geometry_step.hpp"
+#include "../base/pixel.hpp"
+#include "../image/sample_geometry.hpp"
+#include "../base/voxel.hpp"
+
+namespace suture {
+
+enum class role { value, geometry, deformation, sampling, none };
+
+template <class F, class T>
+concept applies_with_voxel = requires(const F& f, T v, const voxel& at) { f(v, at); };
+template <class F, class T>
+concept applies_alone = requires(const F& f, T v) { f(v); };
+template <class F, class T>
+concept applies = applies_with_voxel<F, T> || applies_alone<F, T>;
+template <class F, class T>
+concept value_functor = applies<F, T> && std::is_trivially_copyable_v<F>;
+
+template <class Op>
+concept prepares_on_grid = requires(const Op& op, const grid& g, const site& where) { op.prepare(g, where); };
+template <class Op>
+concept prepared_operation = prepares_on_grid<Op> || requires(const Op& op, const site& where) { op.prepare(where); };
+template <class Op>
+concept geometry_operation = requires(const Op& op, const grid& g, const site& where) {
+  { op.step(g, where) } -> std::same_as<geometry_step>;
+};
+// Its step is that of the voxels it picks.
+template <class Op>
+concept picks_voxels = geometry_operation<Op> && requires(const Op& op, grid& g, affine_map& map, const site& where) {
+  detail::pick(op.picked(g, where), g, g, map);
+};
+template <class Op>
+concept deformation_operation = requires(const Op& op, const grid& g, const site& where) {
+  { op.deform(g, where) } -> std::same_as<deformation>;
+};
+template <class Op>
+concept inverse_operation = requires(const Op& op, const grid& g, const site& where) {
+  { op.undone(g, where) } -> std::same_as<detail::sample_geometry>;
+};
+template <class Op>
+concept value_operation = prepared_operation<Op> || value_functor<Op, float> || value_functor<Op, rgb>;
+
+// A functor that takes the three channels of a pixel together and has no form for one alone.
+template <class F>
+concept colour_functor = applies<F, rgb> && !applies<F, float>;
+
+template <class Op>
+concept draws_alone = requires(const Op& op, draws& random, const site& where) { op.draw(random, where); };
+template <class Op>
+concept draws_on_grid =
+    requires(const Op& op, draws& random, const grid& g, const site& where) { op.draw(random, g, where); };
+template <class Op>
+concept random_operation = (draws_alone<Op> || draws_on_grid<Op>) && requires(const Op& op) {
+  { op.probability } -> std::convertible_to<float>;
+  { Op::kind } -> std::convertible_to<std::uint16_t>;
+};
+// Geometry that was chosen for each sample beforehand: a plan asks once for a batch and keeps what it is told, and a
+// record of the plan has it. `unchosen` is what a record is read into.
+template <class Op>
+concept chosen_operation = requires(const Op& op, std::size_t i, const site& where) {
+  op.check_samples(i, where);
+  { op.unchosen() } -> std::same_as<decltype(op.chosen(i))>;
+} && geometry_operation<decltype(std::declval<const Op&>().unchosen())>;
+// What it is given is looked at once for a plan, and not with each draw.
+template <class Op>
+concept checks_recipe = random_operation<Op> && requires(const Op& op, const site& where) { op.check(where); };
+// What it is given for each sample is looked at for all of them, also for those that nothing is drawn for.
+template <class Op>
+concept checks_each_sample =
+    random_operation<Op> && requires(const Op& op, const site& where) { op.check_sample(where); };
+template <class Op>
+concept has_evaluation =
+    requires(const Op& op, const grid& g, const site& where) { op.evaluation(g, where); };
+
+namespace detail {
+template <class T>
+struct is_sampling : std::false_type {};
+template <class I, class B, class L>
+struct is_sampling<sampling<I, B, L>> : std::true_type {};
+
+template <class Op>
+struct drawn {
+  using type = Op;
+};
+template <class Op>
+  requires draws_on_grid<Op>
+struct drawn<Op> {
+  using type = decltype(std::declval<const Op&>().draw(std::declval<draws&>(), std::declval<const grid&>(),
+                                                       std::declval<const site&>()));
+};
+template <class Op>
+  requires(draws_alone<Op> && !draws_on_grid<Op>)
+struct drawn<Op> {
+  using type = decltype(std::declval<const Op&>().draw(std::declval<draws&>(), std::declval<const site&>()));
+};
+template <chosen_operation Op>
+struct drawn<Op> {
+  using type = decltype(std::declval<const Op&>().unchosen());
+};
+}  // namespace detail
+
+// The deterministic operation an operation becomes for one sample.
+template <class Op>
+using drawn_t = typename detail::drawn<Op>::type;
+
+// What a random operation drew, and whether it acts.
+template <class Drawn>
+struct drawing {
+  Drawn parameters;
+  bool on;
+};
+
+template <class Op>
+constexpr role role_of() {
+  using D = drawn_t<Op>;
+  if constexpr (detail::is_sampling<Op>::value) return role::sampling;
+  else if constexpr (geometry_operation<D>) return role::geometry;
+  else if constexpr (deformation_operation<D> || inverse_operation<D>) return role::deformation;
+  else if constexpr (value_operation<D>) return role::value;
+  else return role::none;
+}
+
+template <class Op>
+concept operation = role_of<Op>() != role::none;
+
+template <class T>
+concept operation_or_chain = is_chain<T>::value || operation<T>;
+
+template <class A, class B>
+  requires(operation_or_chain<A> && operation_or_chain<B>)
+constexpr auto operator|(const A& a, const B& b) {
+  const auto left = as_chain(a);
+  const auto right = as_chain(b);
+  return detail::join(left, std::make_index_sequence<decltype(left)::size>{}, right,
+                      std::make_index_sequence<decltype(right)::size>{});
+}
+
+// An operation joined with something else gets a sentence instead of a list of candidates.
+template <class A, class B>
+  requires(std::is_class_v<A> && std::is_class_v<B> && operation_or_chain<A> != operation_or_chain<B>)
+constexpr auto operator|(const A& a, const B&) {
+  static_assert(operation_or_chain<A> && operation_or_chain<B>,
+                "suture: one side of | is not an operation: give it prepare(site) or operator()(float or rgb[, voxel]) "
+                "for values, step(grid, site) for geometry, or draw(draws&, ...) with probability and kind for random "
+                "ones. Fits are no operations: suture::fit runs them ahead, and operations take what they leave");
+  return as_chain(a);
+}
+
+// Geometry that never mixes axes keeps the linear part of its map diagonal.
+template <class Op>
+constexpr bool keeps_axes() {
+  if constexpr (requires { drawn_t<Op>::keeps_axes; }) return drawn_t<Op>::keeps_axes;
+  else return false;
+}
+
+// Geometry that moves the content and leaves the grid as it is.
+template <class Op>
+constexpr bool keeps_grid() {
+  if constexpr (requires { drawn_t<Op>::keeps_grid; }) return drawn_t<Op>::keeps_grid;
+  else return false;
+}
+
+// A deterministic operation that gives the same for all samples of one grid, since it never looks at where.sample: it
+// is asked once for those in a row. Not for functors that their neighbours change (see hand_on_powers).
+template <class Op>
+constexpr bool depends_on_grid_alone() {
+  if constexpr (requires { Op::depends_on_grid_alone; }) return Op::depends_on_grid_alone;
+  else return false;
+}
+
+template <class Op>
+constexpr std::string_view name_of() {
+  if constexpr (requires { Op::name; }) return Op::name;
+  else return "operation";
+}
+
+}  // namespace suture

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a chain is, known at compile time: value operations on taps, then geometry, then value operations on outputs.
+#pragma once
+
+#include <array>
+
+#include "../rng/normal_at.hpp"
+#include "concepts.hpp"
+#include "../base/numeric.hpp"
+#include "stage_schedule.hpp"
+
+SUTURE_REFUSE_HOST_CALLS
+namespace suture {
+
+// Two names of one stored type, such as half and __half.
+template <class A, class B>
+inline constexpr bool same_storage_v = storage_name<A>() == storage_name<B>();
+
+// A value functor that a sample may have drawn "off"; then it costs one uniform branch.
+template <class F>
+struct switched {
+  F functor;
+  std::uint32_t on;
+};
+
+namespace detail {
+
+// A functor of one channel takes the three of a pixel one after the other.
+template <class F, class T>
+SUTURE_FN auto call(const F& f, T v, const voxel& at) {
+  if constexpr (std::is_same_v<T, rgb> && !applies<F, rgb>)
+    return pixel<decltype(call(f, 0.0f, at))>{
+        {call(f, v.c[0], in_channel(at, 0)), call(f, v.c[1], in_channel(at, 1)), call(f, v.c[2], in_channel(at, 2))}};
+  else if constexpr (applies_with_voxel<F, T>)
+    return f(v, at);
+  else
+    return f(v);
+}
+template <class F, class T>
+SUTURE_FN auto call(const switched<F>& s, T v, const voxel& at) {
+  return s.on ? call(s.functor, v, at) : v;
+}
+
+// Whether a functor acts on its sample, and the functor without its switch.
+template <class F>
+SUTURE_FN bool is_on(const F&) {
+  return true;
+}
+template <class F>
+SUTURE_FN bool is_on(const switched<F>& s) {
+  return s.on != 0;
+}
+template <class F>
+SUTURE_FN const F& bare(const F& f) {
+  return f;
+}
+template <class F>
+SUTURE_FN const F& bare(const switched<F>& s) {
+  return s.functor;
+}
+template <class F>
+F& bare(F& f) {
+  return f;
+}
+template <class F>
+F& bare(switched<F>& s) {
+  return s.functor;
+}
+
+// The functor that a random one switches.
+template <class F>
+struct unswitched {
+  using type = F;
+};
+template <class F>
+struct unswitched<switched<F>> {
+  using type = F;
+};
+
+// The normals that the functors of a pack take at every voxel.
+template <class Pack>
+inline constexpr int all_normals = 0;
+template <class... Fs>
+inline constexpr int all_normals<pack<Fs...>> = (normals_of<typename unswitched<Fs>::type> + ... + 0);
+
+// Turns of a walk that normals are made ahead for, and the bytes of what that leaves for a block of threads.
+inline constexpr int threads_ahead = 256;
+template <int Normals>
+inline constexpr int turns_ahead = Normals > 2 ? 4 : 16 / Normals;
+template <>
+inline constexpr int turns_ahead<0> = 0;
+template <int Normals>
+inline constexpr std::size_t bytes_ahead = 32 + sizeof(float) * (threads_ahead + 1) * (Normals * turns_ahead<Normals>);
+
+// The voxel as functor F is to see it: with its normals, if it takes any.
+template <class F>
+SUTURE_FN voxel with_normals(voxel at, int first) {
+  if (normals_of<typename unswitched<F>::type> == 0) at.normals = nullptr;
+  at.first_normal = first;
+  return at;
+}
+
+// Applies the functors of a pack from left to right; `Normals` are those of the functors before.
+template <std::size_t I = 0, int Normals = 0, class Pack, class T>
+SUTURE_FN auto apply(const Pack& functors, T v, const voxel& at) {
+  if constexpr (I == Pack::size) {
+    return v;
+  } else {
+    using F = element_t<I, Pack>;
+    return apply<I + 1, Normals + normals_of<typename unswitched<F>::type>>(
+        functors, call(get<I>(functors), v, with_normals<F>(at, Normals)), at);
+  }
+}
+
+template <class F>
+inline constexpr bool needs_voxel = applies_with_voxel<F, float> || applies_with_voxel<F, rgb>;
+template <class Pack>
+inline constexpr bool any_needs_voxel = false;
+template <class... Fs>
+inline constexpr bool any_needs_voxel<pack<Fs...>> = (needs_voxel<typename unswitched<Fs>::type> || ...);
+template <class Pack>
+inline constexpr bool any_colour = false;
+template <class... Fs>
+inline constexpr bool any_colour<pack<Fs...>> = (colour_functor<typename unswitched<Fs>::type> || ...);
+
+// Whether every functor but the last leaves the type of value it was given.
+template <class T, std::size_t I = 0, class Pack>
+constexpr bool casts_last(const Pack* = nullptr) {
+  if constexpr (I + 1 >= Pack::size) {
+    return true;
+  } else {
+    using F = element_t<I, Pack>;
+    return std::is_same_v<decltype(call(std::declval<const F&>(), T{}, std::declval<const voxel&>())), T> &&
+           casts_last<T, I + 1, Pack>();
+  }
+}
+
+// The stored type of one channel.
+template <class T>
+struct channel_of {
+  using type = T;
+};
+template <class T>
+struct channel_of<pixel<T>> {
+  using type = T;
+};
+
+// On the grid so far.
+template <class D>
+auto prepared(const D& op, const grid& g, const site& where) {
+  if constexpr (prepares_on_grid<D>) {
+    return op.prepare(g, where);
+  } else if constexpr (prepared_operation<D>) {
+    return op.prepare(where);
+  } else {
+    if constexpr (requires { op.check(where); }) op.check(where);
+    return op;
+  }
+}
+
+// Whether what a functor makes of a float, or of a colour where it has no form for one channel, can be passed on or
+// stored.
+template <class F>
+constexpr bool gives_value() {
+  if constexpr (applies<F, float>) {
+    return is_storage_v<decltype(call(std::declval<const F&>(), 0.0f, std::declval<const voxel&>()))>;
+  } else if constexpr (applies<F, rgb>) {
+    using result = decltype(call(std::declval<const F&>(), rgb{}, std::declval<const voxel&>()));
+    using channel = typename channel_of<result>::type;
+    return is_storage_v<channel> && !std::is_same_v<channel, result>;
+  } else {
+    return true;
+  }
+}
+
+template <class Op>
+struct functor {
+  using plain =
+      decltype(prepared(std::declval<const drawn_t<Op>&>(), std::declval<const grid&>(), std::declval<const site&>()));
+  static_assert(std::is_trivially_copyable_v<plain>,
+                "suture: the functor of a value operation must be trivially copyable, it travels to the device");
+  static_assert(applies<plain, float> || applies<plain, rgb> || filter_functor<plain> || statistic_functor<plain>,
+                "suture: what prepare() returns is no functor: it needs operator()(float or rgb[, voxel]) const for "
+                "values, and active(channel) const beside what makes it a filter or an operation on patch statistics");
+  static_assert(gives_value<plain>(), "suture: a value operation makes a float of a float, or rgb of rgb");
+  using type = std::conditional_t<random_operation<Op>, switched<plain>, plain>;
+};
+
+template <class Ops, class Indices, std::size_t First>
+struct functor_pack;
+template <class... Ops, std::size_t... I, std::size_t First>
+struct functor_pack<chain<Ops...>, std::index_sequence<I...>, First> {
+  using type = pack<typename functor<element_t<First + I, pack<Ops...>>>::type...>;
+};
+
+// Whether an operation needs more than one voxel of the patch, so that everything before it must be done first.
+template <class Op>
+constexpr bool ends_fusion() {
+  if constexpr (role_of<Op>() == role::value) {
+    using F = typename functor<Op>::plain;
+    return filter_functor<F> || statistic_functor<F>;
+  } else {
+    return false;
+  }
+}
+
+template <class Pack>
+struct steps_of;
+template <class... Fs>
+struct steps_of<pack<Fs...>> {
+  using type = step_plan<typename unswitched<Fs>::type...>;
+};
+
+// What the operations after the fused part leave of a float.
+template <class Pack>
+struct later_result {
+  using type = float;
+};
+template <class F>
+struct later_value {
+  using type = float;
+};
+template <class F>
+requires(applies<F, float>) struct later_value<F> {
+  using type = decltype(call(std::declval<const F&>(), 0.0f, std::declval<const voxel&>()));
+};
+template <class F>
+struct later_result<pack<F>> : later_value<typename unswitched<F>::type> {};
+template <class F, class... Fs>
+requires(sizeof...(Fs) > 0) struct later_result<pack<F, Fs...>> : later_result<pack<Fs...>> {
+  static_assert(std::is_same_v<typename later_value<typename unswitched<F>::type>::type, float>,
+                "suture: cast ends a chain; nothing can follow it");
+};
+
+template <class... Ops>
+struct sampling_of {
+  using type = sampling<>;
+};
+template <class Op, class... Ops>
+struct sampling_of<Op, Ops...> {
+  using type = std::conditional_t<is_sampling<Op>::value, Op, typename sampling_of<Ops...>::type>;
+};
+
+}  // namespace detail
+
+template <class Chain>
+struct pipeline;
+
+template <class... Ops>
+struct pipeline<chain<Ops...>> {
+  static_assert(sizeof...(Ops) > 0, "suture: a pipeline needs at least one operation");
+  static_assert((operation<Ops> && ...),
+                "suture: not an operation: give it prepare(site) or operator()(float or rgb[, voxel]) for values, "
+                "step(grid, site) for geometry, or draw(draws&, ...) with probability and kind for random ones");
+  static_assert(((random_operation<Ops> || !(draws_alone<Ops> || draws_on_grid<Ops>)) && ...),
+                "suture: an operation with draw() is a random one: it needs `float probability` and `static constexpr "
+                "std::uint16_t kind`");
+  static_assert((!(geometry_operation<drawn_t<Ops>> && value_operation<drawn_t<Ops>>)&&...),
+                "suture: an operation has step() and works on values too; make two of it");
+
+  using chain_type = chain<Ops...>;
+  static constexpr std::size_t size = sizeof...(Ops);
+  static constexpr std::array<role, size> roles{role_of<Ops>()...};
+  static constexpr std::array<bool, size> axes_kept{keeps_axes<Ops>()...};
+  static constexpr bool has_random = (random_operation<Ops> || ...);
+
+  static constexpr std::size_t count(role r) {
+    std::size_t n = 0;
+    for (role each : roles) n += each == r ? 1 : 0;
+    return n;
+  }
+  static constexpr bool is_spatial(std::size_t i) { return roles[i] != role::value; }
+  static constexpr std::size_t spatial_begin() {
+    std::size_t i = 0;
+    while (i < size && !is_spatial(i)) ++i;
+    return i;
+  }
+  static constexpr std::size_t spatial_end() {
+    std::size_t i = size;
+    while (i > 0 && !is_spatial(i - 1)) --i;
+    return i;
+  }
+  static constexpr std::size_t begin = spatial_begin();
+  static constexpr std::size_t end = begin == size ? size : spatial_end();
+
+  static constexpr bool spatial_contiguous() {
+    for (std::size_t i = begin; i < end; ++i)
+      if (!is_spatial(i)) return false;
+    return true;
+  }
+  static constexpr std::size_t deformation_index() {
+    for (std::size_t i = 0; i < size; ++i)
+      if (roles[i] == role::deformation) return i;
+    return size;
+  }
+  // Geometry right of the deformation keeps axes apart, so control-point sums of a column can be shared.
+  static constexpr bool axes_kept_after_deformation() {
+    for (std::size_t i = deformation_index() + 1; i < end; ++i)
+      if (roles[i] == role::geometry && !axes_kept[i]) return false;
+    return true;
+  }
+
+  // The fused part ends where an operation needs more than one voxel.
+  static constexpr std::size_t first_unfused() {
+    constexpr std::array<bool, size> ends{detail::ends_fusion<Ops>()...};
+    std::size_t i = 0;
+    while (i < size && !ends[i]) ++i;
+    return i;
+  }
+  static constexpr std::size_t fused_end = first_unfused();
+  static constexpr bool is_staged = fused_end < size;
+
+  static_assert(end <= fused_end || begin == size,
+                "suture: a filter or an operation on patch statistics stands left of geometry; put it right of all "
+                "geometry, or run two plans");
+  static_assert(spatial_contiguous(),
+                "suture: a value operation stands between two geometry operations, which would mean interpolating "
+                "twice; move it left of all geometry (it then acts on every tap) or right of all geometry (it then "
+                "acts once per output voxel), or run two plans. sampling counts as geometry");
+  static_assert(count(role::deformation) <= 1,
+                "suture: at most one elastic deformation per pipeline; compose the "
+                "displacements, or run two plans");
+  static_assert(count(role::sampling) <= 1, "suture: sampling stands at most once in a pipeline");
+
+  static constexpr bool has_geometry = count(role::geometry) + count(role::deformation) > 0;
+  static_assert(
+      has_geometry || count(role::sampling) == 0,
+      "suture: sampling stands in a pipeline without geometry, where nothing is sampled; leave it out, or put "
+      "identity{} beside it");
+  static constexpr bool has_deformation = count(role::deformation) == 1;
+  static constexpr bool inverts_deformation = (inverse_operation<Ops> || ...);
+  static constexpr bool separable_deformation =
+      has_deformation && !inverts_deformation && axes_kept_after_deformation();
+
+  using sampling_type = typename detail::sampling_of<Ops...>::type;
+  using interpolation_type = typename sampling_type::interpolation_type;
+  using border_type = typename sampling_type::border_type;
+  using label_type = typename sampling_type::label_type;
+  static constexpr bool prefiltered = has_geometry && interpolation_type::prefiltered;
+  // Voxels the coefficients reach beyond the source on each side.
+  static constexpr std::int32_t padding = prefiltered ? border_type::prefilter_padding : 0;
+
+  // Value operations left of the geometry act on taps; without geometry everything acts on outputs.
+  static constexpr std::size_t tap_count = begin == size ? 0 : begin;
+  static constexpr std::size_t output_begin = begin == size ? 0 : end;
+  using taps = typename detail::functor_pack<chain<Ops...>, std::make_index_sequence<tap_count>, 0>::type;
+  using outputs = typename detail::functor_pack<chain<Ops...>, std::make_index_sequence<fused_end - output_begin>,
+                                                output_begin>::type;
+  using later =
+      typename detail::functor_pack<chain<Ops...>, std::make_index_sequence<size - fused_end>, fused_end>::type;
+  static constexpr typename detail::steps_of<later>::type steps{};
+
+  // What passes through the chain: the channels of an image one by one, or, where an operation works on colour, all
+  // three of a voxel together.
+  static constexpr bool is_colour = detail::any_colour<taps> || detail::any_colour<outputs>;
+  using value_type = std::conditional_t<is_colour, rgb, float>;
+
+  static_assert(
+      !detail::any_colour<later>,
+      "suture: an operation on colour stands right of a filter or of an operation on patch statistics; put it "
+      "left of them, or run two plans");
+
+  static_assert(detail::casts_last<value_type, 0, outputs>(), "suture: cast ends a chain; nothing can follow it");
+  using tap_result = decltype(detail::apply(std::declval<const taps&>(), value_type{}, std::declval<const voxel&>()));
+  static_assert(std::is_same_v<tap_result, value_type>,
+                "suture: cast left of the geometry: interpolation needs float; put cast at the end");
+  // The element type of what the fused part leaves, and of what the pipeline produces for images.
+  using fused_type = typename detail::channel_of<decltype(detail::apply(std::declval<const outputs&>(), value_type{},
+                                                                        std::declval<const voxel&>()))>::type;
+  static_assert(!is_staged || std::is_same_v<fused_type, float>, "suture: cast ends a chain; nothing can follow it");
+  using result_type = std::conditional_t<is_staged, typename detail::later_result<later>::type, fused_type>;
+
+  // Passes over the patch: B-spline coefficients, when the interpolation needs them, the fused part, and what follows.
+  static constexpr int stages = (prefiltered ? 2 : 1) + steps.stage_count;
+};
+
+template <class... Ops>
+struct pipeline<const chain<Ops...>> : pipeline<chain<Ops...>> {};
+
+}  // namespace suture
+SUTURE_ALLOW_HOST_CALLS

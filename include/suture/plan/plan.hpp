@@ -1,0 +1,548 @@
+// SPDX-License-Identifier: Apache-2.0
+// plan(pipeline, batch, settings): checks, draws and sizes a pipeline for a batch, on the host, before anything runs.
+// All geometry of a sample collapses, in double, into one 3x4 map (and at most one displacement), and every random
+// parameter is drawn from (seed, epoch, sample id, operation) alone.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <optional>
+#include <ranges>
+#include <vector>
+
+#include "../evaluate/binding.hpp"
+#include "../pipeline/operation_id.hpp"
+#include "../pipeline/powers.hpp"
+#include "set_geometry.hpp"
+
+namespace suture {
+
+struct settings {
+  std::uint64_t seed = 0;
+  std::uint32_t epoch = 0;
+  // One persistent id per sample (a dataset index, never the batch position). Required when anything is random.
+  std::span<const std::uint64_t> sample_ids = {};
+  // Same pipeline, random operations switched off.
+  bool evaluation = false;
+};
+
+// The grids of a range of views.
+template <class Views>
+std::vector<grid> grids(const Views& views) {
+  std::vector<grid> g;
+  for (const auto& v : views) g.push_back(v.grid);
+  return g;
+}
+
+namespace detail {
+
+// What a plan keeps of what was drawn: what somebody changed. The rest is drawn again when somebody asks.
+struct nothing_kept {};
+template <class Op>
+struct changed_drawing {
+  using type = nothing_kept;
+};
+template <random_operation Op>
+struct changed_drawing<Op> {
+  using type = std::optional<drawing<drawn_t<Op>>>;
+};
+
+// What was chosen, by sample.
+template <class Op>
+struct choices {
+  using type = nothing_kept;
+};
+template <chosen_operation Op>
+struct choices<Op> {
+  using type = std::vector<drawn_t<Op>>;
+};
+
+// Leaves the draws of a plan as they are.
+struct no_change {
+  template <std::size_t I, class Drawn>
+  void operator()(Drawn&, std::size_t) const {}
+};
+
+// Has a functor look at what a fit left for its sample; false where no functor of its type looks at any.
+template <class F>
+bool checks_fitted(const F& f, const site& where) {
+  if constexpr (requires { bare(f).check_fitted(where); }) {
+    if (is_on(f)) bare(f).check_fitted(where);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace detail
+
+template <class Chain>
+class planned;
+
+template <class... Ops>
+class planned<chain<Ops...>> {
+public:
+  using chain_type = chain<Ops...>;
+  using pipeline_type = pipeline<chain_type>;
+  using item_type = item<pipeline_type>;
+  static_assert(detail::operation_ids_distinct<Ops...>(),
+                "suture: at most 16 random operations of one kind in a pipeline, and kinds below 4096");
+
+  planned(const chain_type& operations, std::span<const grid> batch, const settings& s)
+      : planned(operations, batch, s, detail::no_change{}) {}
+
+  // change.operator()<I>(drawing, sample) has its way with what operation I drew, or says what is chosen for it.
+  template <class Change>
+  planned(const chain_type& operations, std::span<const grid> batch, const settings& s, const Change& change)
+      : operations_(operations), settings_(s), ids_(s.sample_ids.begin(), s.sample_ids.end()) {
+    settings_.sample_ids = ids_.empty() ? std::span<const std::uint64_t>() : ids_;
+    require(!batch.empty(), {"plan"}, "the batch is empty");
+    require(batch.size() <= 65535, {"plan"}, "batch of ", batch.size(), " samples exceeds 65535");
+    if (pipeline_type::has_random && !s.evaluation)
+      require(s.sample_ids.size() == batch.size(), {"plan"}, s.sample_ids.size(), " sample ids for ", batch.size(),
+              " samples; random operations need one persistent id per sample");
+    else
+      require(s.sample_ids.empty() || s.sample_ids.size() == batch.size(), {"plan"}, s.sample_ids.size(),
+              " sample ids for ", batch.size(), " samples");
+    constexpr std::index_sequence_for<Ops...> every{};
+    read_rule(every);
+    if constexpr (changes<Change>) changed_.resize(batch.size());
+    choose(batch.size(), change, every);
+    samples_.reserve(batch.size());
+    walk w;
+    for (std::size_t first = 0; first < batch.size(); first += lanes) {
+      make_rows(w.rows, first, every);
+      w.same_input = w.same_output = 0;
+      const std::size_t end = std::min(first + lanes, batch.size());
+      for (std::size_t i = first; i < end; ++i) plan_geometry(w, i, batch, change, every);
+      plan_values(w, first, end, change, every);
+    }
+    settings_.sample_ids = {};  // those of the plan are copied with it
+  }
+
+  std::size_t size() const { return samples_.size(); }
+  static constexpr int stages() { return pipeline_type::stages; }
+  const item_type& sample(std::size_t i) const { return samples_[i].item; }
+  const typename pipeline_type::sampling_type& rule() const { return rule_; }
+  std::int64_t control_vectors() const { return control_vectors_; }
+
+  const grid& source_grid(std::size_t i) const { return geometry(i).source; }
+  const grid& output_grid(std::size_t i) const { return geometry(i).output; }
+  std::vector<grid> output_grids() const {
+    std::vector<grid> g;
+    g.reserve(size());
+    for (const auto& each : samples_) g.push_back(each.geometry.output);
+    return g;
+  }
+  const detail::sample_geometry& geometry(std::size_t i) const { return samples_[i].geometry; }
+  detail::geometry_list geometry() const { return {&samples_[0].geometry, sizeof(sample_plan), size()}; }
+
+  // What it was planned with. Without ids every sample has the id 0.
+  std::uint64_t seed() const { return settings_.seed; }
+  std::uint32_t epoch() const { return settings_.epoch; }
+  bool evaluation() const { return settings_.evaluation; }
+  std::uint64_t sample_id(std::size_t i) const { return ids_.empty() ? 0 : ids_[i]; }
+  // What operation I, a random one, drew for sample i, whether it acts or not. Of a chosen one, what was chosen.
+  template <std::size_t I>
+  auto drawn(std::size_t i) const {
+    if constexpr (chosen_operation<operation_type<I>>)
+      return settled<I>(i);
+    else
+      return drawn_at_random<I>(i);
+  }
+
+  // What operations read of the memory of the executor, where that is the host's: functors that have
+  // `check_fitted(site)` look at it.
+  void check_fitted() const { check_fitted(std::index_sequence_for<Ops...>{}); }
+
+  // Operations that have `check_image(channels, samples, site)` look at how many channels an image bound for sample i
+  // has.
+  void check_image(std::int64_t channels, std::size_t i) const {
+    check_image(channels, i, std::index_sequence_for<Ops...>{});
+  }
+
+private:
+  template <std::size_t... I>
+  void check_image([[maybe_unused]] std::int64_t channels, [[maybe_unused]] std::size_t i,
+                   std::index_sequence<I...>) const {
+    const auto one = [&]<class Op>(const Op& op) {
+      if constexpr (requires { op.check_image(channels, size(), site_of<Op>(i)); })
+        op.check_image(channels, size(), site_of<Op>(i));
+    };
+    (one(get<I>(operations_.operations)), ...);
+  }
+  template <std::size_t... I>
+  void check_fitted(std::index_sequence<I...>) const {
+    const auto one = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
+      if constexpr (pipeline_type::roles[J] == role::value)
+        for (std::size_t i = 0; i < size(); ++i)
+          if (!detail::checks_fitted(slot<J>(samples_[i].item), site_of<operation_type<J>>(i))) return;
+    };
+    (one(std::integral_constant<std::size_t, I>{}), ...);
+  }
+
+  template <std::size_t I>
+  auto drawn_at_random(std::size_t i) const {
+    using D = drawing<drawn_t<operation_type<I>>>;
+    if (!changed_.empty()) return D(*get<I>(changed_[i]));
+    if constexpr (pipeline_type::roles[I] == role::value) {
+      return drawn_on<I>(i, grid_of_value<I>(i));
+    } else {
+      sample_plan p(source_grid(i));
+      walk w;
+      w.i = i;
+      w.p = &p;
+      w.on = &p.geometry.output;
+      replan(w, std::make_index_sequence<I>{});
+      return drawn_on<I>(i, *w.on);
+    }
+  }
+
+  template <std::size_t I>
+  using operation_type = element_t<I, decltype(chain_type::operations)>;
+  template <std::size_t I>
+  static constexpr std::uint16_t id_of = detail::operation_id<I, Ops...>();
+  template <std::size_t I>
+  static constexpr std::size_t random_before = detail::count_before<I, random_operation<Ops>...>;
+  template <class Change>
+  static constexpr bool changes = !std::is_same_v<Change, detail::no_change>;
+
+  // The streams of the random operations for some samples in a row.
+  static constexpr std::size_t lanes = 16;
+  struct stream_row {
+    planned_streams streams;
+    float probability;
+    std::uint32_t fires;  // by sample, a bit each
+  };
+  using stream_rows = std::array<stream_row, random_before<sizeof...(Ops)>>;
+
+  struct sample_plan {
+    // Random functors are off.
+    explicit sample_plan(const grid& g) : geometry(g) {
+      std::memset(static_cast<void*>(&item.taps), 0, sizeof item.taps);
+      std::memset(static_cast<void*>(&item.outputs), 0, sizeof item.outputs);
+      std::memset(static_cast<void*>(&item.later), 0, sizeof item.later);
+    }
+    item_type item;
+    detail::sample_geometry geometry;
+  };
+
+  // Samples on their way through the operations: through geometry one by one, then through each value operation
+  // together, so that one that is off costs nothing. The grid so far lies in the step that made it, or with the sample
+  // where it or its voxels were picked. Steps stay for the sample behind, which may be of the same grid.
+  struct walk {
+    stream_rows rows;
+    std::size_t i = 0;
+    sample_plan* p = nullptr;
+    const grid* on = nullptr;
+    bool same = false;                              // the grid so far is that of the sample before
+    std::uint32_t same_input = 0, same_output = 0;  // by sample, a bit each: so it was ahead of and behind geometry
+    detail::room<geometry_step> steps[sizeof...(Ops)];
+  };
+
+  template <std::size_t... I>
+  void make_rows(stream_rows& rows, std::size_t first, std::index_sequence<I...>) const {
+    std::uint64_t ids[lanes];
+    for (std::size_t l = 0; l < lanes; ++l) ids[l] = first + l < ids_.size() ? ids_[first + l] : 0;
+    const auto one = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
+      if constexpr (random_operation<operation_type<J>>) {
+        stream_row& row = rows[random_before<J>];
+        row.streams.begin({seed(), epoch(), 0, id_of<J>, 0}, ids);
+        row.probability = get<J>(operations_.operations).probability;
+      }
+    };
+    (one(std::integral_constant<std::size_t, I>{}), ...);
+    // What is sure to fire makes its streams when it draws.
+    for (stream_row& row : rows)
+      if (row.probability != 1) row.streams.make_streams();
+    for (stream_row& row : rows)
+      if (row.probability != 1) row.streams.make_first_blocks();
+    for (stream_row& row : rows) row.fires = row.probability == 1 ? ~0u : row.streams.below(row.probability);
+  }
+
+  template <std::size_t... I>
+  void read_rule(std::index_sequence<I...>) {
+    const auto one = [&]<class Op>(const Op& op) {
+      if constexpr (detail::is_sampling<Op>::value) rule_ = op;
+    };
+    (one(get<I>(operations_.operations)), ...);
+  }
+
+  template <class Change, std::size_t... I>
+  void choose([[maybe_unused]] std::size_t samples, [[maybe_unused]] const Change& change, std::index_sequence<I...>) {
+    [[maybe_unused]] const auto one = [&]<std::size_t J, class Op>(std::integral_constant<std::size_t, J>,
+                                                                   const Op& op) {
+      if constexpr (chosen_operation<Op>) {
+        if constexpr (!changes<Change>) op.check_samples(samples, {name_of<Op>()});
+        auto& all = get<J>(chosen_);
+        all.reserve(samples);
+        for (std::size_t i = 0; i < samples; ++i) {
+          if constexpr (changes<Change>)
+            change.template operator()<J>(all.emplace_back(op.unchosen()), i);
+          else
+            all.push_back(op.chosen(i));
+        }
+      }
+    };
+    (one(std::integral_constant<std::size_t, I>{}, get<I>(operations_.operations)), ...);
+  }
+  // Operation I, not a random one, as it is for sample i.
+  template <std::size_t I>
+  const auto& settled([[maybe_unused]] std::size_t i) const {
+    if constexpr (chosen_operation<operation_type<I>>)
+      return get<I>(chosen_)[i];
+    else
+      return get<I>(operations_.operations);
+  }
+
+  template <class Change, std::size_t... I>
+  void plan_geometry(walk& w, std::size_t i, std::span<const grid> batch, const Change& change,
+                     std::index_sequence<I...>) {
+    const site where = at("plan", i);
+    w.i = i;
+    w.same = i > 0 && identical(batch[i - 1], batch[i]);
+    if (!w.same) check(batch[i], where, i > 0 ? &batch[i - 1] : nullptr);
+    w.same_input |= (w.same ? 1u : 0u) << i % lanes;
+    w.p = &samples_.emplace_back(batch[i]);
+    w.on = &w.p->geometry.output;
+    const auto one = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
+      if constexpr (pipeline_type::roles[J] == role::geometry || pipeline_type::roles[J] == role::deformation)
+        plan_operation<J>(get<J>(operations_.operations), w, change);
+    };
+    (one(std::integral_constant<std::size_t, I>{}), ...);
+    detail::set_geometry(w.p->item, w.p->geometry, *w.on, control_vectors_, where);
+    if (w.on != &w.p->geometry.output) w.p->geometry.output = *w.on;
+    w.same_output |= (w.same ? 1u : 0u) << i % lanes;
+  }
+
+  template <class Change, std::size_t... I>
+  void plan_values(walk& w, std::size_t first, std::size_t end, const Change& change, std::index_sequence<I...>) {
+    const auto one = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
+      const auto& op = get<J>(operations_.operations);
+      if constexpr (pipeline_type::roles[J] == role::value) {
+        if constexpr (random_operation<operation_type<J>>)
+          draw_values<J>(op, w, first, end, change);
+        else
+          prepare_values<J>(op, w, first, end);
+      }
+    };
+    (one(std::integral_constant<std::size_t, I>{}), ...);
+    for (std::size_t i = first; i < end; ++i) {
+      detail::hand_on_powers(samples_[i].item.taps);
+      detail::hand_on_powers(samples_[i].item.outputs);
+    }
+  }
+
+  template <class Op>
+  auto draw(const Op& op, draws& random, bool fires, const grid& on, const site& where) const {
+    using D = drawing<drawn_t<Op>>;
+    if constexpr (has_evaluation<Op>)
+      if (settings_.evaluation) return D{op.evaluation(on, where), true};
+    const bool acts = fires && !settings_.evaluation;
+    if constexpr (draws_on_grid<Op>)
+      return D{op.draw(random, on, where), acts};
+    else
+      return D{op.draw(random, where), acts};
+  }
+
+  // What operation I drew for sample i, once more.
+  template <std::size_t I>
+  auto drawn_on(std::size_t i, const grid& on) const {
+    const auto& op = get<I>(operations_.operations);
+    draws random(seed(), epoch(), sample_id(i), id_of<I>);
+    const bool fires = random.bernoulli(op.probability);
+    return draw(op, random, fires, on, site_of<operation_type<I>>(i));
+  }
+  // Takes the walk's sample through the geometry among operations I, once more.
+  template <std::size_t... I>
+  void replan([[maybe_unused]] walk& w, std::index_sequence<I...>) const {
+    (replan_operation<I>(w), ...);
+  }
+  template <std::size_t I>
+  SUTURE_APART void replan_operation([[maybe_unused]] walk& w) const {
+    using Op = operation_type<I>;
+    if constexpr (pipeline_type::roles[I] == role::geometry || pipeline_type::roles[I] == role::deformation) {
+      if constexpr (random_operation<Op>) {
+        const auto made = drawn_on<I>(w.i, *w.on);
+        file<I>(made.parameters, made.on, site_of<Op>(w.i), w);
+      } else {
+        file<I>(settled<I>(w.i), true, site_of<Op>(w.i), w);
+      }
+    }
+  }
+
+  // What is random tells of its mistakes with the first sample, whatever chance has in store.
+  template <class Op>
+  static void check_random(const Op& op, const site& where) {
+    require(op.probability >= 0 && op.probability <= 1, where, "probability ", op.probability, " is not in [0, 1]");
+    if constexpr (checks_recipe<Op>) op.check(where);
+  }
+
+  template <std::size_t I, class Op, class Change>
+  auto drawn_for(const Op& op, std::size_t i, stream_rows& rows, const grid& on, const Change& change) {
+    stream_row& row = rows[random_before<I>];
+    const int lane = static_cast<int>(i % lanes);
+    draws random(row.streams, lane);
+    auto made = draw(op, random, (row.fires >> lane & 1) != 0, on, site_of<Op>(i));
+    if constexpr (changes<Change>) change_drawn<I>(made, i, change);
+    return made;
+  }
+  template <std::size_t I, class Made, class Change>
+  SUTURE_APART void change_drawn(Made& made, std::size_t i, const Change& change) {
+    change.template operator()<I>(made, i);
+    get<I>(changed_[i]).emplace(made);
+  }
+
+  // Draws an operation of geometry for one sample and files it. What would be off is not drawn but for the first
+  // sample.
+  template <std::size_t I, class Op, class Change>
+  void plan_operation(const Op& op, walk& w, const Change& change) {
+    const site where = site_of<Op>(w.i);
+    if constexpr (random_operation<Op>) {
+      if (w.i == 0) check_random(op, where);
+      if constexpr (checks_each_sample<Op>) op.check_sample(where);
+      if constexpr (pipeline_type::roles[I] == role::geometry && !changes<Change>) {
+        const bool fires = (w.rows[random_before<I>].fires >> w.i % lanes & 1) != 0;
+        const bool acts = settings_.evaluation ? has_evaluation<Op> : fires;
+        if (!acts && w.i > 0) {
+          w.same = w.same && keeps_grid<Op>();
+          return;
+        }
+      }
+      const auto made = drawn_for<I>(op, w.i, w.rows, *w.on, change);
+      file<I>(made.parameters, made.on, where, w);
+    } else {
+      file<I>(settled<I>(w.i), true, where, w);
+    }
+  }
+
+  // The value operations of the samples from first to end: a deterministic one for all of them,
+  template <std::size_t I, class Op>
+  void prepare_values(const Op& op, const walk& w, std::size_t first, std::size_t end) {
+    const std::uint32_t same = I < pipeline_type::begin ? w.same_input : w.same_output;
+    for (std::size_t i = first; i < end; ++i) {
+      auto& functor = slot<I>(samples_[i].item);
+      const bool known =
+          depends_on_grid_alone<Op>() && i > 0 && (!prepares_on_grid<Op> || (same >> i % lanes & 1) != 0);
+      if (known)
+        functor = slot<I>(samples_[i - 1].item);
+      else
+        detail::make_at(functor, [&] { return detail::prepared(op, grid_of_value<I>(i), site_of<Op>(i)); });
+    }
+  }
+  // and a random one for those where it acts.
+  template <std::size_t I, class Op, class Change>
+  SUTURE_WHOLE void draw_values(const Op& op, walk& w, std::size_t first, std::size_t end, const Change& change) {
+    if (first == 0) check_random(op, site_of<Op>(0));
+    if constexpr (checks_each_sample<Op>)
+      for (std::size_t i = first; i < end; ++i) op.check_sample(site_of<Op>(i));
+    const std::uint32_t fires = w.rows[random_before<I>].fires;
+    std::uint32_t acts = settings_.evaluation ? (has_evaluation<Op> ? ~0u : 0u) : fires;
+    if (changes<Change>) acts = ~0u;
+    if (first == 0) acts |= 1;
+    for (acts &= (1u << (end - first)) - 1; acts != 0; acts &= acts - 1) {
+      const std::size_t i = first + static_cast<std::size_t>(std::countr_zero(acts));
+      const grid& on = grid_of_value<I>(i);
+      const auto made = drawn_for<I>(op, i, w.rows, on, change);
+      using functor = std::remove_reference_t<decltype(slot<I>(samples_[i].item))>;
+      detail::make_at(slot<I>(samples_[i].item), [&] {
+        return functor{detail::prepared(made.parameters, on, site_of<Op>(i)), made.on ? 1u : 0u};
+      });
+    }
+  }
+
+  // With its id while the plan is made.
+  site at(std::string_view name, std::size_t i) const {
+    return {name, static_cast<std::int64_t>(i), settings_.sample_ids.data()};
+  }
+  template <class Op>
+  site site_of(std::size_t i) const {
+    return at(name_of<Op>(), i);
+  }
+  // The grid that value operation I works on.
+  template <std::size_t I>
+  const grid& grid_of_value(std::size_t i) const {
+    return I < pipeline_type::begin ? source_grid(i) : output_grid(i);
+  }
+
+  // Files an operation of geometry, drawn or not.
+  template <std::size_t I, class D>
+  SUTURE_INLINE static void file(const D& op, bool on, const site& where, walk& w) {
+    constexpr role r = pipeline_type::roles[I];
+    detail::sample_geometry& geometry = w.p->geometry;
+    if constexpr (r == role::geometry) {
+      [[maybe_unused]] geometry_step& step = w.steps[I].value;
+      const bool known = w.same && depends_on_grid_alone<operation_type<I>>();
+      affine_map& map = geometry.deformed ? geometry.to_deformed : geometry.to_source;
+      if constexpr (!keeps_grid<D>()) w.same = known;
+      if (!on) return;
+      if constexpr (picks_voxels<D>) {
+        const bool sound = detail::pick(op.picked(*w.on, where), *w.on, geometry.output, map);
+        w.on = &geometry.output;
+        if (!sound) detail::check_apart(*w.on, where);
+      } else {
+        if (!known) {
+          detail::make_at(step, [&] { return op.step(*w.on, where); });
+          if constexpr (!keeps_grid<D>()) check(step.output, where, w.on);
+        }
+        map = composed(map, step.pull);
+        if constexpr (!keeps_grid<D>()) w.on = &step.output;
+      }
+    } else if constexpr (inverse_operation<D>) {
+      const detail::sample_geometry undone = op.undone(*w.on, where);
+      check(undone.output, where);
+      w.same = false;
+      w.on = &(w.steps[I].value.output = undone.output);
+      geometry.to_source = geometry.to_source * undone.to_source;
+      geometry.to_deformed = undone.to_deformed;
+      geometry.drawn = undone.drawn;
+      geometry.deformed = undone.deformed;
+      geometry.inverted = true;
+    } else {
+      detail::make_at(geometry.drawn, [&] { return op.deform(*w.on, where); });
+      geometry.deformed = on;
+    }
+  }
+
+  // Where the functor of operation I lies.
+  template <std::size_t I, class Item>
+  static auto& slot(Item& sample) {
+    if constexpr (I < pipeline_type::tap_count)
+      return get<I>(sample.taps);
+    else if constexpr (I < pipeline_type::fused_end)
+      return get<I - pipeline_type::output_begin>(sample.outputs);
+    else
+      return get<I - pipeline_type::fused_end>(sample.later);
+  }
+
+  chain_type operations_;
+  typename pipeline_type::sampling_type rule_{};
+  std::vector<sample_plan> samples_;
+  std::int64_t control_vectors_ = 0;
+  std::vector<pack<typename detail::changed_drawing<Ops>::type...>> changed_;  // where somebody changed what was drawn
+  pack<typename detail::choices<Ops>::type...> chosen_;
+  settings settings_;
+  std::vector<std::uint64_t> ids_;
+};
+
+// Plans a chain, or one operation, for a batch given as grids or as views, or for a single one of either.
+template <class Pipeline, class Batch>
+auto plan(const Pipeline& operations, const Batch& batch, const settings& s = {}) {
+  const auto c = as_chain(operations);
+  using result = planned<std::remove_const_t<decltype(c)>>;
+  if constexpr (std::is_same_v<Batch, grid>) {
+    return result(c, std::span(&batch, 1), s);
+  } else if constexpr (detail::is_view_v<Batch>) {
+    return result(c, std::span(&batch.grid, 1), s);
+  } else if constexpr (!std::ranges::range<Batch>) {
+    static_assert(std::ranges::range<Batch>, "suture: plan takes grids or views, a range of them or a single one");
+  } else if constexpr (std::is_same_v<std::ranges::range_value_t<Batch>, grid>) {
+    return result(c, std::span<const grid>(batch), s);
+  } else {
+    const std::vector<grid> g = grids(batch);
+    return result(c, g, s);
+  }
+}
+
+}  // namespace suture

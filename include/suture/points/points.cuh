@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// Points and boxes of a planned batch on the device: the numbers of points.hpp, bit for bit. Nothing is allocated,
+// copied back or waited for.
+#pragma once
+
+#include "../exec/cuda/run.cuh"
+#include "points.hpp"
+
+namespace suture {
+namespace detail {
+
+inline constexpr int point_threads = 128, point_warps = point_threads / 32;
+
+// u(y) by the lanes of a warp, every one with the same y. Of the 48 rows of four control values of a cell, component by
+// component, lane l keeps row l, and row l + 32 where there is one; the sums are those of spline_displacement.
+struct warp_displacement {
+  const deformation& drawn;
+  std::int32_t lane;
+  std::int64_t last = -1;
+  float own[2][4] = {};
+
+  __device__ __forceinline__ static double from(double v, std::int32_t lane) {
+    return __shfl_sync(0xffffffffu, v, lane);
+  }
+
+  __device__ __forceinline__ point3 operator()(const point3& y) {
+    const point3 q = drawn.to_control(y);
+    std::int32_t cell[3];
+    double w[3][4];
+    for (int k = 0; k < 3; ++k) {
+      const spline_cell c = spline_cell_of(q[k], drawn.control_points[k]);
+      cell[k] = c.index;
+      spline_weights(c.t, w[k]);
+    }
+    fetch(cell);
+    double volume[2];
+    SUTURE_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      double row = 0, plane = 0;
+      SUTURE_UNROLL
+      for (int c = 0; c < 4; ++c) row = fma(w[2][c], static_cast<double>(own[i][c]), row);
+      SUTURE_UNROLL
+      for (int b = 0; b < 4; ++b) plane = fma(w[1][b], from(row, (lane & ~3) + b), plane);
+      volume[i] = 0;
+      SUTURE_UNROLL
+      for (int a = 0; a < 4; ++a) volume[i] = fma(w[0][a], from(plane, (lane & 16) + 4 * a), volume[i]);
+    }
+    return {from(volume[0], 0), from(volume[0], 16), from(volume[1], 0)};
+  }
+
+private:
+  __device__ __forceinline__ void fetch(const std::int32_t (&cell)[3]) {
+    const vec3<std::int32_t>& n = drawn.control_points;
+    const std::int64_t number = (std::int64_t{cell[0]} * n[1] + cell[1]) * n[2] + cell[2];
+    if (number == last) return;
+    last = number;
+    SUTURE_ROLLED
+    for (std::int32_t i = 0; i < 8; ++i) {
+      const std::int32_t row = (i < 4 ? 0 : 32) + lane, c = i & 3;
+      if (row >= 48) break;
+      const float v = control_value(drawn, row >> 4, cell[0] + ((row >> 2) & 3), cell[1] + (row & 3), cell[2] + c);
+      SUTURE_UNROLL
+      for (std::int32_t j = 0; j < 8; ++j)  // so that they stay in registers
+        if (j == i) own[j / 4][j % 4] = v;
+    }
+  }
+};
+
+inline constexpr int maps_in_flight = 30000 / static_cast<int>(sizeof(point_map));
+struct point_map_chunk {
+  point_map maps[maps_in_flight];
+};
+static_assert(sizeof(point_map) % 4 == 0);
+
+template <class Chunk>
+__global__ void __launch_bounds__(point_threads)
+    upload_maps_kernel(const __grid_constant__ Chunk chunk, point_map* maps) {
+  const auto* from = reinterpret_cast<const std::uint32_t*>(chunk.maps + blockIdx.x);
+  auto* to = reinterpret_cast<std::uint32_t*>(maps + blockIdx.x);
+  for (unsigned i = threadIdx.x; i < sizeof(point_map) / 4; i += blockDim.x) to[i] = from[i];
+}
+
+// Lists on the device, and where their results go.
+template <class T, class Result>
+struct device_lists {
+  using result_type = Result;
+  const point_map* maps;
+  std::int64_t samples, count;
+  const T* values;
+  const std::int64_t* offsets;
+  Result* results;
+
+  // The map of value i; null where it cannot be moved.
+  __device__ __forceinline__ const point_map* map_of(std::int64_t i) const {
+    const std::int64_t sample = list_of(offsets, samples, i);
+    return sample >= 0 && can_move(values[i]) ? maps + sample : nullptr;
+  }
+};
+
+// A warp per point, whichever way it goes; six blocks share the registers of a multiprocessor.
+template <class Lists>
+__global__ void __launch_bounds__(point_threads, 6) move_points_kernel(const __grid_constant__ Lists lists) {
+  require_ieee_arithmetic();
+  const auto lane = static_cast<std::int32_t>(threadIdx.x) & 31;
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * point_warps + (threadIdx.x >> 5);
+  if (i >= lists.count) return;
+  const point_map* map = lists.map_of(i);
+  using result_type = typename Lists::result_type;
+  result_type result = not_moved<result_type>();
+  if (map != nullptr) result = map->template moved<result_type>(lists.values[i], warp_displacement{map->drawn, lane});
+  if (lane == 0) lists.results[i] = result;
+}
+
+// A block per box, whichever way it goes, whose warps share the points of its surface.
+template <class Lists>
+__global__ void __launch_bounds__(point_threads) move_boxes_kernel(const __grid_constant__ Lists lists) {
+  require_ieee_arithmetic();
+  using result_type = typename Lists::result_type;
+  __shared__ result_type parts[point_warps];
+  const auto lane = static_cast<std::int32_t>(threadIdx.x) & 31, warp = static_cast<std::int32_t>(threadIdx.x) >> 5;
+  const std::int64_t i = blockIdx.x;
+  const point_map* map = lists.map_of(i);
+  if (map == nullptr) {
+    if (threadIdx.x == 0) lists.results[i] = not_moved<result_type>();
+    return;
+  }
+  const box given = lists.values[i];
+  const lattice_surface surface = map->template surface_of<result_type>(given);
+  result_type own = point_map::nothing_yet<result_type>();
+  warp_displacement u{map->drawn, lane};
+  SUTURE_ROLLED
+  for (std::int32_t point = warp; point < surface.points(); point += point_warps)
+    map->add_surface_point(own, given, surface, point, u);
+  if (lane == 0) parts[warp] = own;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  for (int other = 1; other < point_warps; ++other) point_map::join(own, parts[other]);
+  map->finish(own);
+  lists.results[i] = own;
+}
+
+inline void check_maps(const cuda& exec, std::size_t bytes, const site& where) {
+  require(exec.workspace.size() >= bytes, where, "workspace of ", exec.workspace.size(), " bytes, ", bytes,
+          " are needed");
+  require(reinterpret_cast<std::uintptr_t>(exec.workspace.data()) % 256 == 0, where,
+          "the workspace is not aligned to 256 bytes");
+}
+
+// The maps of a batch into the workspace: those of to_source alone, which every map can serve, or of both ways.
+template <class Chain>
+void upload_maps(const cuda& exec, const planned<Chain>& plan, bool both_ways, std::string_view name) {
+  check_maps(exec, plan.size() * sizeof(point_map), {name});
+  std::vector<point_map> maps;
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    const site where{name, static_cast<std::int64_t>(i)};
+    maps.push_back(forward_map(plan.geometry(i), where));
+    if (both_ways) invert(maps.back(), where);
+  }
+  auto* place = reinterpret_cast<point_map*>(exec.workspace.data());
+  for (std::size_t first = 0; first < maps.size(); first += maps_in_flight) {
+    const std::size_t n = std::min<std::size_t>(maps_in_flight, maps.size() - first);
+    point_map_chunk chunk;
+    std::copy_n(maps.begin() + static_cast<std::ptrdiff_t>(first), n, chunk.maps);
+    upload_maps_kernel<<<static_cast<unsigned>(n), point_threads, 0, exec.stream>>>(chunk, place + first);
+    check_cuda(cudaGetLastError(), name, exec.at);
+  }
+}
+
+template <class Chain, class T, class Result>
+void move_on_device(const cuda& exec, const planned<Chain>& plan, const ragged<T>& lists, std::span<Result> results) {
+  constexpr bool boxes = std::is_same_v<T, box>;
+  constexpr std::size_t values_of_a_block = boxes ? 1 : point_warps;
+  constexpr std::string_view name = mover<Result>;
+  check_lists(plan.size(), lists, results);
+  check_maps(exec, plan.size() * sizeof(point_map), {name});
+  if (results.empty()) return;
+  const std::size_t blocks = (results.size() + values_of_a_block - 1) / values_of_a_block;
+  require(blocks <= 2147483647, {name}, results.size(), " values exceed the grid of a kernel");
+  const device_lists<T, Result> on_device{reinterpret_cast<const point_map*>(exec.workspace.data()),
+                                          static_cast<std::int64_t>(plan.size()),
+                                          static_cast<std::int64_t>(results.size()),
+                                          lists.values.data(),
+                                          lists.offsets.data(),
+                                          results.data()};
+  if constexpr (boxes)
+    move_boxes_kernel<<<static_cast<unsigned>(blocks), point_threads, 0, exec.stream>>>(on_device);
+  else
+    move_points_kernel<<<static_cast<unsigned>(blocks), point_threads, 0, exec.stream>>>(on_device);
+  check_cuda(cudaGetLastError(), name, exec.at);
+}
+
+template <class Chain, class T, class Result>
+void load_and_move(const cuda& exec, const planned<Chain>& plan, const ragged<T>& lists, std::span<Result> results) {
+  check_lists(plan.size(), lists, results);
+  upload_maps(exec, plan, !goes_to_source<Result>, mover<Result>);
+  move_on_device(exec, plan, lists, results);
+}
+
+}  // namespace detail
+
+// Workspace for the maps of a batch.
+template <class Chain>
+std::size_t map_bytes(const planned<Chain>& plan) {
+  return plan.size() * sizeof(detail::point_map);
+}
+
+// Queues the upload of the maps of a batch into the workspace, for both ways.
+// Errors: a workspace that is too small or not aligned to 256 bytes, a map that cannot be inverted.
+template <class Chain>
+void load_maps(const cuda& exec, const planned<Chain>& plan) {
+  detail::upload_maps(exec, plan, true, "load_maps");
+}
+
+// Queue to_source or to_output for lists in device memory, offsets included, by the maps that load_maps put into the
+//   workspace: one kernel for the batch, which holds nothing of a draw. Captured once in a graph it serves every batch
+//   of as many samples whose lists fit the same room; values beyond the last list are room to spare and come back not
+//   `valid`.
+// Errors: a workspace as for load_maps, other than one offset more than samples or than one result for each value.
+//   Offsets cannot be looked at: a value that they put in no list is not `valid`, wherever they point.
+template <class Chain>
+void to_source_loaded(const cuda& exec, const planned<Chain>& plan, const ragged<point3>& points,
+                      std::span<source_point> results) {
+  detail::move_on_device(exec, plan, points, results);
+}
+template <class Chain>
+void to_source_loaded(const cuda& exec, const planned<Chain>& plan, const ragged<box>& boxes,
+                      std::span<source_box> results) {
+  detail::move_on_device(exec, plan, boxes, results);
+}
+template <class Chain>
+void to_output_loaded(const cuda& exec, const planned<Chain>& plan, const ragged<point3>& points,
+                      std::span<located_point> results) {
+  detail::move_on_device(exec, plan, points, results);
+}
+template <class Chain>
+void to_output_loaded(const cuda& exec, const planned<Chain>& plan, const ragged<box>& boxes,
+                      std::span<box_result> results) {
+  detail::move_on_device(exec, plan, boxes, results);
+}
+
+// Maps and lists, one after the other. to_source takes maps that cannot be inverted as well.
+template <class Chain>
+void to_source(const cuda& exec, const planned<Chain>& plan, const ragged<point3>& points,
+               std::span<source_point> results) {
+  detail::load_and_move(exec, plan, points, results);
+}
+template <class Chain>
+void to_source(const cuda& exec, const planned<Chain>& plan, const ragged<box>& boxes, std::span<source_box> results) {
+  detail::load_and_move(exec, plan, boxes, results);
+}
+template <class Chain>
+void to_output(const cuda& exec, const planned<Chain>& plan, const ragged<point3>& points,
+               std::span<located_point> results) {
+  detail::load_and_move(exec, plan, points, results);
+}
+template <class Chain>
+void to_output(const cuda& exec, const planned<Chain>& plan, const ragged<box>& boxes, std::span<box_result> results) {
+  detail::load_and_move(exec, plan, boxes, results);
+}
+
+}  // namespace suture

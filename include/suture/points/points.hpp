@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// Points and boxes of a planned sample, moved through exactly the map its voxels are read by.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "../exec/cpu/cpu.hpp"
+#include "../plan/point_map.hpp"
+
+namespace suture {
+
+namespace detail {
+
+// u(y) of a deformation, control(component, z, y, x) giving its control values. Those of a cell are asked for once
+// and kept: neighbouring points, and the iterations of one, mostly share a cell.
+template <class Control>
+class spline_displacement {
+public:
+  spline_displacement(const vec3<std::int32_t>& control_points, const affine_map& to_control, const Control& control)
+      : control_points_(control_points), to_control_(to_control), control_(control) {}
+
+  point3 operator()(const point3& y) {
+    const point3 q = to_control_(y);
+    vec3<std::int32_t> cell{};
+    double w[3][4];
+    for (int k = 0; k < 3; ++k) {
+      const spline_cell c = spline_cell_of(q[k], control_points_[k]);
+      cell[k] = c.index;
+      spline_weights(c.t, w[k]);
+    }
+    const controls& v = controls_of(cell);
+    point3 u{};
+    for (int k = 0; k < 3; ++k) {
+      const float* value = v[static_cast<std::size_t>(k)].data();
+      double sum = 0;
+      for (int a = 0; a < 4; ++a) {
+        double plane = 0;
+        for (int b = 0; b < 4; ++b) {
+          double row = 0;
+          for (int c = 0; c < 4; ++c) row = fma(w[2][c], static_cast<double>(*value++), row);
+          plane = fma(w[1][b], row, plane);
+        }
+        sum = fma(w[0][a], plane, sum);
+      }
+      u[k] = sum;
+    }
+    return u;
+  }
+
+private:
+  using controls = std::array<std::array<float, 64>, 3>;  // component, then the cell's control points, x fastest
+  static constexpr std::size_t most_cells = 4096;         // 3 MiB
+
+  const controls& controls_of(const vec3<std::int32_t>& cell) {
+    const std::int64_t number = (std::int64_t{cell[0]} * control_points_[1] + cell[1]) * control_points_[2] + cell[2];
+    if (number == last_) return *last_controls_;
+    if (cells_.size() == most_cells && !cells_.contains(number)) cells_.clear();
+    const auto [entry, is_new] = cells_.try_emplace(number);
+    if (is_new)
+      for (std::int32_t k = 0; k < 3; ++k)
+        for (std::int32_t i = 0; i < 64; ++i)
+          entry->second[static_cast<std::size_t>(k)][static_cast<std::size_t>(i)] =
+              control_(k, cell[0] + (i >> 4), cell[1] + ((i >> 2) & 3), cell[2] + (i & 3));
+    last_ = number;
+    last_controls_ = &entry->second;
+    return *last_controls_;
+  }
+
+  vec3<std::int32_t> control_points_;
+  affine_map to_control_;
+  Control control_;
+  std::unordered_map<std::int64_t, controls> cells_;
+  std::int64_t last_ = -1;
+  const controls* last_controls_ = nullptr;
+};
+
+struct drawn_control {
+  const deformation* drawn;
+  float operator()(std::int32_t component, std::int32_t z, std::int32_t y, std::int32_t x) const {
+    return control_value(*drawn, component, z, y, x);
+  }
+};
+
+// The map of one sample with the control values that were asked for.
+class sample_map {
+public:
+  sample_map(const sample_geometry& g, const site& where)
+      : map_(forward_map(g, where)),
+        displacement_(g.drawn.control_points, g.drawn.to_control, drawn_control{&g.drawn}) {}
+
+  // Needed before to_output.
+  void invert(const site& where) { detail::invert(map_, where); }
+
+  point3 to_source(const point3& output) { return map_.source_of(output, displacement_); }
+  located_point to_output(const point3& source) { return map_.output_of(source, displacement_); }
+
+  template <class Result>
+  Result moved(const point3& p) {
+    return map_.template moved<Result>(p, displacement_);
+  }
+  template <class Result>
+  Result moved(const box& b) {
+    const lattice_surface surface = map_.template surface_of<Result>(b);
+    Result r = point_map::nothing_yet<Result>();
+    for (std::int32_t i = 0; i < surface.points(); ++i) map_.add_surface_point(r, b, surface, i, displacement_);
+    map_.finish(r);
+    return r;
+  }
+
+private:
+  point_map map_;
+  spline_displacement<drawn_control> displacement_;
+};
+
+template <class Chain>
+sample_map map_of(const planned<Chain>& plan, std::size_t sample, std::string_view name) {
+  require(sample < plan.size(), {name}, "there is no sample ", sample, " in a plan of ", plan.size());
+  return {plan.geometry(sample), {name, static_cast<std::int64_t>(sample)}};
+}
+
+inline void check_point(const point3& p, const site& where) {
+  for (int k = 0; k < 3; ++k)
+    require(std::abs(p[k]) <= fixed_coordinate_limit, where, "point ", p, " must be finite and within ",
+            fixed_coordinate_limit, " voxels");
+}
+
+inline void check_box(const box& b, const site& where) {
+  check_point(b.low, where);
+  check_point(b.high, where);
+  for (int k = 0; k < 3; ++k)
+    require(b.low[k] < b.high[k], where, "box from ", b.low, " to ", b.high, " is empty along axis ", k);
+}
+
+template <class From, class To, class Check, class Move>
+void move_each(std::span<const From> from, std::span<To> to, const site& where, const Check& valid, const Move& move) {
+  require(from.size() == to.size(), where, from.size(), " given, room for ", to.size());
+  for (const From& each : from) valid(each, where);
+  for (std::size_t i = 0; i < from.size(); ++i) to[i] = move(from[i]);
+}
+
+}  // namespace detail
+
+// to_source: the continuous source index that a continuous output index of a planned sample is read from,
+//   source = to_source(y + u(y)), y = to_deformed(output); voxels, (z, y, x), index i the centre of voxel i.
+//   In double and for any position, voxel or not; what the executors sample differs by the rounding of their
+//   fixed-point and float coordinates, below 1e-4 voxel. Beyond the mesh of a deformation the displacement of its rim
+//   continues.
+// Errors: a sample that is not in the plan, a point that is not finite or beyond 4194304 voxels.
+template <class Chain>
+point3 to_source(const planned<Chain>& plan, std::size_t sample, const point3& output_index) {
+  detail::sample_map map = detail::map_of(plan, sample, "to_source");
+  detail::check_point(output_index, {"to_source", static_cast<std::int64_t>(sample)});
+  return map.to_source(output_index);
+}
+
+// The same for many points, one result each. Also an error: as many results as points.
+template <class Chain>
+void to_source(const planned<Chain>& plan, std::size_t sample, std::span<const point3> output_indices,
+               std::span<point3> source_indices) {
+  detail::sample_map map = detail::map_of(plan, sample, "to_source");
+  detail::move_each(output_indices, source_indices, {"to_source", static_cast<std::int64_t>(sample)},
+                    detail::check_point, [&](const point3& p) { return map.to_source(p); });
+}
+
+// to_output: the continuous output index at which a continuous source index appears, the inverse of to_source. Affine
+//   maps are inverted directly; a deformation by y <- x - u(y) until y moves by less than 1e-6 voxel, at most 64 times,
+//   which suffices for what random_elastic draws without allow_folding. The result may lie outside the output.
+// Errors: as to_source, and a map that cannot be inverted.
+template <class Chain>
+located_point to_output(const planned<Chain>& plan, std::size_t sample, const point3& source_index) {
+  const site where{"to_output", static_cast<std::int64_t>(sample)};
+  detail::sample_map map = detail::map_of(plan, sample, "to_output");
+  map.invert(where);
+  detail::check_point(source_index, where);
+  return map.to_output(source_index);
+}
+
+template <class Chain>
+void to_output(const planned<Chain>& plan, std::size_t sample, std::span<const point3> source_indices,
+               std::span<located_point> output_indices) {
+  const site where{"to_output", static_cast<std::int64_t>(sample)};
+  detail::sample_map map = detail::map_of(plan, sample, "to_output");
+  map.invert(where);
+  detail::move_each(source_indices, output_indices, where, detail::check_point,
+                    [&](const point3& p) { return map.to_output(p); });
+}
+
+// to_output of a box, edge coordinates in and out: the axis-aligned envelope of the moved box and its part within the
+//   output. The envelope is exact where the map is affine (all eight corners); where it is deformed it is that of
+//   points on the surface, at least five along every edge and two per control cell up to 33.
+//   Give a box by its type, `suture::box{low, high}`: bare braces mean a point.
+// Errors: as to_output of a point, and a box that is empty along an axis.
+template <class Chain, std::same_as<box> Box>
+box_result to_output(const planned<Chain>& plan, std::size_t sample, const Box& source_box) {
+  const site where{"to_output", static_cast<std::int64_t>(sample)};
+  detail::sample_map map = detail::map_of(plan, sample, "to_output");
+  map.invert(where);
+  detail::check_box(source_box, where);
+  return map.moved<box_result>(source_box);
+}
+
+template <class Chain>
+void to_output(const planned<Chain>& plan, std::size_t sample, std::span<const box> source_boxes,
+               std::span<box_result> output_boxes) {
+  const site where{"to_output", static_cast<std::int64_t>(sample)};
+  detail::sample_map map = detail::map_of(plan, sample, "to_output");
+  map.invert(where);
+  detail::move_each(source_boxes, output_boxes, where, detail::check_box,
+                    [&](const box& b) { return map.moved<box_result>(b); });
+}
+
+// to_source of a box, edge coordinates in and out: the envelope, of the same points of its surface, of what the box
+//   covers in the source, which it may leave. As of points nothing is inverted; where a deformation folds, the inside
+//   of the box may reach beyond its surface.
+// Errors: as to_source of a point, and a box that is empty along an axis.
+template <class Chain, std::same_as<box> Box>
+box to_source(const planned<Chain>& plan, std::size_t sample, const Box& output_box) {
+  detail::sample_map map = detail::map_of(plan, sample, "to_source");
+  detail::check_box(output_box, {"to_source", static_cast<std::int64_t>(sample)});
+  return map.moved<source_box>(output_box).envelope;
+}
+
+template <class Chain>
+void to_source(const planned<Chain>& plan, std::size_t sample, std::span<const box> output_boxes,
+               std::span<box> source_boxes) {
+  detail::sample_map map = detail::map_of(plan, sample, "to_source");
+  detail::move_each(output_boxes, source_boxes, {"to_source", static_cast<std::int64_t>(sample)}, detail::check_box,
+                    [&](const box& b) { return map.moved<source_box>(b).envelope; });
+}
+
+// The points, or boxes, of every sample of a batch one list after the other: those of sample i are
+// values[offsets[i]] .. values[offsets[i + 1] - 1], so that there is one offset more than there are samples. Values
+// that no list holds are room to spare.
+template <class T>
+struct ragged {
+  std::span<const T> values;
+  std::span<const std::int64_t> offsets;
+};
+
+namespace detail {
+
+SUTURE_HD inline bool can_move(const point3& p) { return is_position(p); }
+SUTURE_HD inline bool can_move(const box& b) { return is_box(b); }
+
+template <class T, class Result>
+void check_lists(std::size_t samples, const ragged<T>& lists, std::span<Result> results) {
+  const site where{mover<Result>};
+  require(lists.offsets.size() == samples + 1, where, lists.offsets.size(), " offsets for ", samples,
+          " samples; one more than samples is needed");
+  require(results.size() == lists.values.size(), where, lists.values.size(), " given, room for ", results.size());
+}
+
+template <class Chain, class T, class Result>
+void move_lists(const cpu& exec, const planned<Chain>& plan, const ragged<T>& lists, std::span<Result> results) {
+  check_lists(plan.size(), lists, results);
+  std::vector<sample_map> maps;
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    const site where{mover<Result>, static_cast<std::int64_t>(i)};
+    const std::int64_t begin = lists.offsets[i], end = lists.offsets[i + 1];
+    require(begin >= 0 && begin <= end && end <= static_cast<std::int64_t>(lists.values.size()), where, "offsets ",
+            begin, " and ", end, " must be in order and within ", lists.values.size(), " values");
+    maps.emplace_back(plan.geometry(i), where);
+    if constexpr (!goes_to_source<Result>) maps.back().invert(where);
+  }
+  const auto first = static_cast<std::size_t>(lists.offsets.front());
+  const auto last = static_cast<std::size_t>(lists.offsets.back());
+  for (std::size_t i = 0; i < results.size(); ++i)
+    if (i < first || i >= last) results[i] = not_moved<Result>();
+  parallel_for(exec.threads, static_cast<std::int64_t>(plan.size()), [&](std::int64_t sample) {
+    const auto s = static_cast<std::size_t>(sample);
+    const auto end = static_cast<std::size_t>(lists.offsets[s + 1]);
+    for (auto i = static_cast<std::size_t>(lists.offsets[s]); i < end; ++i)
+      results[i] = can_move(lists.values[i]) ? maps[s].moved<Result>(lists.values[i]) : not_moved<Result>();
+  });
+}
+
+}  // namespace detail
+
+// Both for the lists of a whole batch, the same numbers; points.cuh has the same on a device. What cannot be moved
+//   (not finite, beyond 4194304 voxels, an empty box) and values in no list are not `valid`; nothing is thrown for
+//   them.
+// Errors: other than one offset more than samples, offsets that fall or leave the values, other than one result for
+//   each value; of to_output a map that cannot be inverted.
+template <class Chain>
+void to_source(const cpu& exec, const planned<Chain>& plan, const ragged<point3>& points,
+               std::span<source_point> results) {
+  detail::move_lists(exec, plan, points, results);
+}
+
+template <class Chain>
+void to_source(const cpu& exec, const planned<Chain>& plan, const ragged<box>& boxes, std::span<source_box> results) {
+  detail::move_lists(exec, plan, boxes, results);
+}
+
+template <class Chain>
+void to_output(const cpu& exec, const planned<Chain>& plan, const ragged<point3>& points,
+               std::span<located_point> results) {
+  detail::move_lists(exec, plan, points, results);
+}
+
+template <class Chain>
+void to_output(const cpu& exec, const planned<Chain>& plan, const ragged<box>& boxes, std::span<box_result> results) {
+  detail::move_lists(exec, plan, boxes, results);
+}
+
+}  // namespace suture

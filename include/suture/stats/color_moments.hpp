@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a fit of colours leaves: mean and standard deviation by channel of a colour space.
+#pragma once
+
+#include "../base/fields.hpp"
+#include "statistics.hpp"
+
+namespace suture {
+
+// Per channel of the space, in its units: the mean and sqrt(sum((x - mean)^2) / (count - ddof)).
+//   tally    pixels; `excluded` are those with a channel that is NaN or infinite
+//   status   constant: a deviation is 0, or below what the conversion resolves (Space::resolution); empty: mean 0,
+//            deviation 1
+// Stated, as a target or as `fitted`: colour_moments<lab>{.mean = {...}, .standard_deviation = {...}}.
+template <class Space>
+struct colour_moments {
+  double mean[3] = {};
+  double standard_deviation[3] = {1, 1, 1};
+  fit_tally tally{};
+  fit_status status = fit_status::stated;
+  std::int32_t ddof = 0;
+  // Of reinhard; the reciprocal of no deviation is 0.
+  float center[3] = {static_cast<float>(mean[0]), static_cast<float>(mean[1]), static_cast<float>(mean[2])};
+  float deviation[3] = {static_cast<float>(standard_deviation[0]), static_cast<float>(standard_deviation[1]),
+                        static_cast<float>(standard_deviation[2])};
+  float reciprocal[3] = {reciprocal_of(standard_deviation[0]), reciprocal_of(standard_deviation[1]),
+                         reciprocal_of(standard_deviation[2])};
+  bool operator==(const colour_moments&) const = default;
+
+  static constexpr auto fields =
+      named("mean", &colour_moments::mean, "standard_deviation", &colour_moments::standard_deviation);
+
+  SUTURE_HD static float reciprocal_of(double deviation) {
+    if (deviation == 1) return 1;
+    return deviation > Space::resolution ? static_cast<float>(math::detail::divide(1.0, deviation)) : 0.0f;
+  }
+};
+
+namespace detail {
+
+// As for moments.
+template <class Space>
+void check_fitted(const colour_moments<Space>& m, const site& where) {
+  for (int k = 0; k < 3; ++k)
+    require(m.center[k] == static_cast<float>(m.mean[k]) &&
+                m.deviation[k] == static_cast<float>(m.standard_deviation[k]) &&
+                m.reciprocal[k] == colour_moments<Space>::reciprocal_of(m.standard_deviation[k]),
+            where, "the moments of channel ", k,
+            " were changed after they were made; state them whole: {.mean = {...}, .standard_deviation = {...}}");
+}
+
+}  // namespace detail
+}  // namespace suture

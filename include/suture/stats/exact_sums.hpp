@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exact sums of values and of their squares, for every storage type. All integer, so that any order of adding and any
+// way of merging gives the same bits; rounded once, when a statistic is read.
+#pragma once
+
+#include <cstdint>
+
+#include "../base/numeric.hpp"
+#include "../base/vec.hpp"
+#include "../base/bits.hpp"
+#include "../math/root.hpp"
+
+namespace suture {
+
+__extension__ typedef __int128 int128;
+__extension__ typedef unsigned __int128 uint128;
+
+namespace detail {
+
+// 2^k as a double, -1022 <= k <= 1023.
+SUTURE_FN double power_of_two(int k) { return bit_cast<double>(static_cast<std::uint64_t>(k + 1023) << 52); }
+
+// A magnitude of `count` limbs of 32 bits, lowest first, times 2^exponent; rounded to nearest, ties to even.
+SUTURE_HD inline double limbs_to_double(const std::uint32_t* limbs, int count, int exponent) {
+  int top = count - 1;
+  SUTURE_ROLLED
+  while (top >= 0 && limbs[top] == 0) --top;
+  if (top < 0) return 0;
+  // The 64 highest bits, the last of them set when anything below is.
+  const auto limb = [&](int i) { return i >= 0 ? limbs[i] : 0u; };
+#if defined(__CUDA_ARCH__)
+  const int shift = __clz(static_cast<int>(limbs[top]));
+#else
+  const int shift = __builtin_clz(limbs[top]);
+#endif
+  uint128 high = static_cast<uint128>(limb(top)) << 96 | static_cast<uint128>(limb(top - 1)) << 64 |
+                 static_cast<uint128>(limb(top - 2)) << 32 | static_cast<uint128>(limb(top - 3));
+  high <<= shift;
+  auto bits = static_cast<std::uint64_t>(high >> 64);
+  std::uint32_t rest = static_cast<std::uint64_t>(high) != 0 ? 1u : 0u;
+  SUTURE_ROLLED
+  for (int i = 0; i <= top - 4; ++i) rest |= limbs[i] != 0 ? 1u : 0u;
+  bits |= rest;
+  return static_cast<double>(bits) * power_of_two(exponent + 32 * (top - 1) - shift);
+}
+
+}  // namespace detail
+
+// How the values of a storage type are counted:
+//   key     order-preserving: key(a) < key(b) iff a < b; -0 is +0
+//   finite  false for NaN and infinity, which no statistic takes in
+// and how many bits the key has. 8- and 16-bit integers are counted one by one; everything else goes by exact sums and
+// by selection on keys. Half and bfloat16 are read as float.
+template <class T>
+struct counted {
+  static constexpr bool by_histogram = false;
+  static constexpr bool is_integer = false;
+  static constexpr int bits = 32;
+  SUTURE_FN static bool finite(T value) { return (float_bits(storage<T>::load(value)) & 0x7f800000u) != 0x7f800000u; }
+  SUTURE_FN static std::uint32_t key(T value) {
+    const std::uint32_t u = float_bits(storage<T>::load(value) + 0.0f);
+    return u ^ ((u >> 31) != 0 ? 0xffffffffu : 0x80000000u);
+  }
+  SUTURE_FN static double value_of(std::uint32_t key) {
+    return static_cast<double>(float_from_bits(key ^ ((key >> 31) != 0 ? 0x80000000u : 0xffffffffu)));
+  }
+};
+
+namespace detail {
+template <class T, int Bits, std::int64_t Least>
+struct counted_integer {
+  static constexpr bool by_histogram = Bits <= 16;
+  static constexpr bool is_integer = true;
+  static constexpr int bits = Bits;
+  static constexpr std::int64_t least = Least;
+  SUTURE_FN static bool finite(T) { return true; }
+  SUTURE_FN static std::uint32_t key(T value) {
+    return static_cast<std::uint32_t>(static_cast<std::int64_t>(value) - Least);
+  }
+  SUTURE_FN static double value_of(std::uint32_t key) {
+    return static_cast<double>(static_cast<std::int64_t>(key) + Least);
+  }
+};
+}  // namespace detail
+
+template <>
+struct counted<std::uint8_t> : detail::counted_integer<std::uint8_t, 8, 0> {};
+template <>
+struct counted<std::int8_t> : detail::counted_integer<std::int8_t, 8, -128> {};
+template <>
+struct counted<std::uint16_t> : detail::counted_integer<std::uint16_t, 16, 0> {};
+template <>
+struct counted<std::int16_t> : detail::counted_integer<std::int16_t, 16, -32768> {};
+template <>
+struct counted<std::int32_t> : detail::counted_integer<std::int32_t, 32, -2147483648ll> {};
+
+// What a thread holds of a sum before it reaches the wide one: values whose lowest bit lies in the same 32-bit limb.
+struct partial_sums {
+  int128 sum = 0;
+  uint128 square = 0;
+  std::int32_t limb = 0;   // of sum; that of square is twice this
+  std::int32_t terms = 0;  // added since the last flush
+};
+
+// Sums over any number of values up to 2^40: sum in units of 2^-149 for floats (the least subnormal), of 1 for
+// integers; squares in units of the square of that. Limb i counts 2^(32 i) and may hold more than 32 bits until
+// `settle`.
+struct exact_sums {
+  static constexpr int sum_limbs = 12, square_limbs = 20;
+  std::int64_t sum[sum_limbs] = {};
+  std::int64_t square[square_limbs] = {};
+
+  // Carries moved up: every limb but the highest in [0, 2^32). One form per number.
+  SUTURE_HD void settle() {
+    settle(sum, sum_limbs);
+    settle(square, square_limbs);
+  }
+  SUTURE_HD void merge(const exact_sums& other) {
+    for (int i = 0; i < sum_limbs; ++i) sum[i] += other.sum[i];
+    for (int i = 0; i < square_limbs; ++i) square[i] += other.square[i];
+    settle();
+  }
+  SUTURE_FN void take(const partial_sums& p) { take(p.sum, p.limb, p.square, 2 * p.limb); }
+  // Amounts counted from the given limbs on.
+  SUTURE_FN void take(int128 amount, std::int32_t limb, uint128 squares, std::int32_t square_limb) {
+    const auto low = static_cast<std::uint64_t>(static_cast<uint128>(amount));
+    const auto high = static_cast<std::uint64_t>(static_cast<uint128>(amount) >> 64);
+    add(sum[limb], static_cast<std::int64_t>(low & 0xffffffffu));
+    add(sum[limb + 1], static_cast<std::int64_t>(low >> 32));
+    add(sum[limb + 2], static_cast<std::int64_t>(high & 0xffffffffu));
+    add(sum[limb + 3], static_cast<std::int64_t>(high) >> 32);
+    for (int i = 0; i < 4; ++i)
+      add(square[square_limb + i],
+          static_cast<std::int64_t>(static_cast<std::uint64_t>(squares >> (32 * i)) & 0xffffffffu));
+  }
+
+private:
+  // On the device many threads add to the same sums.
+  SUTURE_FN static void add(std::int64_t& limb, std::int64_t amount) {
+#if defined(__CUDA_ARCH__)
+    if (amount != 0) atomicAdd(reinterpret_cast<unsigned long long*>(&limb), static_cast<unsigned long long>(amount));
+#else
+    limb += amount;
+#endif
+  }
+  SUTURE_HD static void settle(std::int64_t* limbs, int count) {
+    SUTURE_ROLLED
+    for (int i = 0; i + 1 < count; ++i) {
+      const std::int64_t carry = limbs[i] >> 32;
+      limbs[i] &= 0xffffffff;
+      limbs[i + 1] += carry;
+    }
+  }
+};
+
+namespace detail {
+
+inline constexpr std::int32_t terms_before_flush = 1 << 15;
+
+// Adds one finite value; what has to make room for it goes to the wide sums.
+template <class T>
+SUTURE_FN void add_value(partial_sums& p, T value, exact_sums& wide) {
+  if constexpr (counted<T>::is_integer) {
+    const auto v = static_cast<std::int64_t>(value);
+    p.sum += v;
+    p.square += static_cast<std::uint64_t>(v * v);
+  } else {
+    const std::uint32_t u = float_bits(storage<T>::load(value));
+    const std::uint32_t magnitude = u & 0x7fffffffu;
+    if (magnitude == 0) return;
+    const std::uint32_t exponent = magnitude >> 23;
+    const std::uint64_t mantissa = (magnitude & 0x7fffffu) | (exponent != 0 ? 0x800000u : 0u);
+    const auto place = static_cast<std::int32_t>(exponent != 0 ? exponent - 1 : 0u);
+    if (place >> 5 != p.limb || p.terms == terms_before_flush) {
+      if (p.terms != 0) wide.take(p);
+      p = {0, 0, place >> 5, 0};
+    }
+    const std::uint64_t shifted = mantissa << (place & 31);  // 55 bits
+    p.sum += (u >> 31) != 0 ? -static_cast<int128>(shifted) : static_cast<int128>(shifted);
+    p.square += static_cast<uint128>(shifted) * shifted;  // 110 bits
+    ++p.terms;
+  }
+}
+
+// Sum of squared differences from the mean times the count, n sum(x^2) - sum(x)^2, and the sum itself, from settled
+// sums: exact integers, rounded once.
+struct central_sums {
+  double sum, count_times_squares;
+};
+
+SUTURE_HD inline central_sums centre(const exact_sums& s, std::uint64_t count, bool is_integer) {
+  constexpr int n = exact_sums::sum_limbs, wide = 2 * n, square_limbs = exact_sums::square_limbs;
+  static_assert(wide >= square_limbs + 2);
+  std::uint32_t magnitude[n], total[wide] = {}, squared[wide] = {};
+  const bool negative = s.sum[n - 1] < 0;
+  std::int64_t carry = 0;
+  // Limbs from `first` to before `end` hold all that is not 0; on a device one thread does this while others wait.
+  int first = n, end = 0;
+  SUTURE_ROLLED
+  for (int i = 0; i < n; ++i) {
+    const std::int64_t limb = (negative ? -s.sum[i] : s.sum[i]) + carry;
+    magnitude[i] = static_cast<std::uint32_t>(limb & 0xffffffff);
+    carry = limb >> 32;
+    if (magnitude[i] == 0) continue;
+    if (first == n) first = i;
+    end = i + 1;
+  }
+  SUTURE_ROLLED
+  for (int i = first; i < end; ++i) {
+    std::uint64_t c = 0;
+    SUTURE_ROLLED
+    for (int j = first; j < end; ++j) {
+      c += static_cast<std::uint64_t>(magnitude[i]) * magnitude[j] + squared[i + j];
+      squared[i + j] = static_cast<std::uint32_t>(c);
+      c >>= 32;
+    }
+    squared[i + end] = static_cast<std::uint32_t>(c);
+  }
+  const std::uint32_t factor[2] = {static_cast<std::uint32_t>(count), static_cast<std::uint32_t>(count >> 32)};
+  int from = 0, to = square_limbs;
+  SUTURE_ROLLED
+  while (from < square_limbs && s.square[from] == 0) ++from;
+  SUTURE_ROLLED
+  while (to > from && s.square[to - 1] == 0) --to;
+  SUTURE_ROLLED
+  for (int i = 0; i < 2; ++i) {
+    std::uint64_t c = 0;
+    SUTURE_ROLLED
+    for (int j = from; j < to; ++j) {
+      c += static_cast<std::uint64_t>(factor[i]) * static_cast<std::uint32_t>(s.square[j]) + total[i + j];
+      total[i + j] = static_cast<std::uint32_t>(c);
+      c >>= 32;
+    }
+    total[i + to] = static_cast<std::uint32_t>(c);
+  }
+  std::int64_t borrow = 0;
+  SUTURE_ROLLED
+  for (int i = 0; i < wide; ++i) {
+    const std::int64_t limb = static_cast<std::int64_t>(total[i]) - squared[i] + borrow;
+    total[i] = static_cast<std::uint32_t>(limb & 0xffffffff);
+    borrow = limb >> 32;
+  }
+  const double sum = limbs_to_double(magnitude, n, is_integer ? 0 : -149);
+  return {negative ? -sum : sum, limbs_to_double(total, wide, is_integer ? 0 : -298)};
+}
+
+}  // namespace detail
+
+}  // namespace suture

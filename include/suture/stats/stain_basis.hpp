@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// What fits of stains leave behind: the colours of two stains and how much of each there is.
+#pragma once
+
+#include <span>
+
+#include "../math/trigonometric.hpp"
+#include "../color/optical_density.hpp"
+#include "statistics.hpp"
+
+namespace suture {
+
+//   ok                 vectors and concentrations are those of the tile
+//   too_little_tissue  too few stained pixels; everything is the fallback's
+//   single_stain       the stained pixels show one stain, or none; everything is the fallback's
+//   ill_conditioned    a maximum concentration is not above 1e-6; that stain is not rescaled
+//   not_fitted         no fit has been here
+enum class stain_status : std::uint32_t { ok, too_little_tissue, single_stain, ill_conditioned, not_fitted };
+
+constexpr std::string_view status_name(stain_status s) {
+  return s == stain_status::ok                  ? "ok"
+         : s == stain_status::too_little_tissue ? "too_little_tissue"
+         : s == stain_status::single_stain      ? "single_stain"
+         : s == stain_status::ill_conditioned   ? "ill_conditioned"
+                                                : "not_fitted";
+}
+
+// The optical density of one unit of each stain: rows red, green, blue; columns haematoxylin, eosin.
+struct stain_matrix {
+  double m[3][2];
+
+  SUTURE_HD constexpr double* operator[](int row) { return m[row]; }
+  SUTURE_HD constexpr const double* operator[](int row) const { return m[row]; }
+  bool operator==(const stain_matrix&) const = default;
+};
+
+// What tiles are normalised to. The default is that of the MATLAB original, torchstain, MONAI and cuCIM.
+struct stain_reference {
+  stain_matrix stains = {{{.5626, .2159}, {.7201, .8012}, {.4062, .5581}}};
+  double max_concentration[2] = {1.9705, 1.0308};
+
+  bool operator==(const stain_reference&) const = default;
+
+  // Errors: numbers that are not finite or exceed 1e6, a stain without length, two stains less than 0.1 degrees apart,
+  // a maximum concentration that is not positive.
+  void check(const site& where) const {
+    double hh = 0, ee = 0, he = 0;
+    for (int c = 0; c < 3; ++c) {
+      for (int k = 0; k < 2; ++k)
+        require(stains[c][k] >= -1e6 && stains[c][k] <= 1e6, where, "stain matrix element (", c, ", ", k, ") is ",
+                stains[c][k]);
+      hh = fma(stains[c][0], stains[c][0], hh);
+      ee = fma(stains[c][1], stains[c][1], ee);
+      he = fma(stains[c][0], stains[c][1], he);
+    }
+    require(hh > 1e-12 && ee > 1e-12, where, "a column of the stain matrix has no length");
+    require(fma(hh, ee, -(he * he)) > 3e-6 * (hh * ee), where,
+            "the stain matrix cannot be inverted: its columns are less than 0.1 degrees apart");
+    for (const double c : max_concentration)
+      require(c > 1e-6 && c <= 1e6, where, "maximum concentration ", c, " must be in (1e-6, 1e6]");
+  }
+};
+
+namespace detail {
+
+// Concentrations of the two stains in a pixel: least squares, or, with a penalty, the minimum of
+// |H c - od|^2 / 2 + penalty (c_H + c_E) over c >= 0.
+struct stain_unmixing {
+  float row[2][3] = {};                          // least squares: c = row od - offset
+  float offset[2] = {};                          // of the penalty
+  float alone[2][3] = {}, alone_offset[2] = {};  // the same of one stain without the other
+  std::uint32_t penalised = 0;
+  bool operator==(const stain_unmixing&) const = default;
+
+  struct pair {
+    float c[2];
+  };
+  template <bool Penalised>
+  SUTURE_FN pair mixture(float red, float green, float blue) const {
+    pair p{{fma(row[0][0], red, fma(row[0][1], green, fma(row[0][2], blue, -offset[0]))),
+            fma(row[1][0], red, fma(row[1][1], green, fma(row[1][2], blue, -offset[1])))}};
+    if constexpr (!Penalised) return p;
+    // Where one is negative the minimum lies where it is 0.
+    const float h = fma(alone[0][0], red, fma(alone[0][1], green, fma(alone[0][2], blue, -alone_offset[0])));
+    const float e = fma(alone[1][0], red, fma(alone[1][1], green, fma(alone[1][2], blue, -alone_offset[1])));
+    const bool first = p.c[0] >= 0, second = p.c[1] >= 0;
+    using math::detail::select;
+    return {{select(first & second, p.c[0], select(second | (h <= 0), 0.0f, h)),
+             select(first & second, p.c[1], select(first | (e <= 0), 0.0f, e))}};
+  }
+  SUTURE_FN pair operator()(float red, float green, float blue) const {
+    return penalised == 0 ? mixture<false>(red, green, blue) : mixture<true>(red, green, blue);
+  }
+};
+
+// The stains are known to be apart.
+SUTURE_HD inline stain_unmixing unmix(const stain_matrix& stains, double penalty) {
+  double hh = 0, ee = 0, he = 0;
+  for (int c = 0; c < 3; ++c) {
+    hh = fma(stains[c][0], stains[c][0], hh);
+    ee = fma(stains[c][1], stains[c][1], ee);
+    he = fma(stains[c][0], stains[c][1], he);
+  }
+  const double determinant = fma(hh, ee, -(he * he));
+  stain_unmixing u;
+  u.penalised = penalty > 0 ? 1 : 0;
+  for (int c = 0; c < 3; ++c) {
+    const double h = stains[c][0], e = stains[c][1];
+    u.row[0][c] = static_cast<float>(math::detail::divide(fma(ee, h, -(he * e)), determinant));
+    u.row[1][c] = static_cast<float>(math::detail::divide(fma(hh, e, -(he * h)), determinant));
+    u.alone[0][c] = static_cast<float>(math::detail::divide(h, hh));
+    u.alone[1][c] = static_cast<float>(math::detail::divide(e, ee));
+  }
+  if (penalty > 0) {
+    u.offset[0] = static_cast<float>(math::detail::divide(fma(penalty, ee, -(penalty * he)), determinant));
+    u.offset[1] = static_cast<float>(math::detail::divide(fma(penalty, hh, -(penalty * he)), determinant));
+    u.alone_offset[0] = static_cast<float>(math::detail::divide(penalty, hh));
+    u.alone_offset[1] = static_cast<float>(math::detail::divide(penalty, ee));
+  }
+  return u;
+}
+
+}  // namespace detail
+
+//   stains             unit columns, or the fallback's where the status says so
+//   max_concentration  of each stain: the percentile of the fit, or the fallback's
+//   tally              stained pixels (count), pixels with a channel that is not finite, pixels under undeclared labels
+//   pixels             finite pixels looked at, stained or not
+//   status             why the vectors are what they are
+//   unchanged          1 where operations leave the tile as it is: it could not be fitted, and there is no fallback
+// One that was never fitted is refused where a pipeline runs on the CPU; on a device it is one that is unchanged.
+struct stain_basis {
+  stain_matrix stains = stain_reference{}.stains;
+  double max_concentration[2] = {1.9705, 1.0308};
+  fit_tally tally{};
+  std::uint64_t pixels = 0;
+  stain_status status = stain_status::not_fitted;
+  std::uint32_t unchanged = 1;
+  detail::density_map density{};      // of the fit, for the operations that apply it
+  detail::stain_unmixing unmixing{};  // of `stains`
+  float inverse_max[2] = {};          // 1 / max_concentration, or 0 where that is not above 1e-6
+  float to_255 = 1, from_255 = 1;     // units of the image to 0 .. 255, and back
+  bool operator==(const stain_basis&) const = default;
+
+  SUTURE_HD suture::stain_reference reference() const { return {stains, {max_concentration[0], max_concentration[1]}}; }
+  // Between the vectors, in degrees: 20 or so in H&E. One of a few degrees is that of noise about one stain.
+  double angle() const {
+    double he = 0;
+    for (int c = 0; c < 3; ++c) he = fma(stains[c][0], stains[c][1], he);
+    // The sine by the cross product: the cosine of a small angle does not tell it.
+    double squares = 0;
+    for (int c = 0; c < 3; ++c) {
+      const int a = (c + 1) % 3, b = (c + 2) % 3;
+      const double cross = fma(stains[a][0], stains[b][1], -(stains[b][0] * stains[a][1]));
+      squares = fma(cross, cross, squares);
+    }
+    return static_cast<double>(math::atan2(static_cast<float>(math::sqrt(squares)), static_cast<float>(he))) *
+           57.29577951308232;
+  }
+};
+
+namespace detail {
+// Of what an operation is about to read, in host memory.
+inline void check_fitted(const stain_basis& b, const site& where) {
+  require(b.status != stain_status::not_fitted, where,
+          "the stains were never fitted (status not_fitted): run fit_macenko before, or take basis_of stored ones");
+}
+}  // namespace detail
+
+// A fitted tile as what others are normalised to. Errors: a status other than ok.
+inline stain_reference reference_of(const stain_basis& target) {
+  require(target.status == stain_status::ok, {"reference_of"}, "the target has the status ",
+          status_name(target.status));
+  return target.reference();
+}
+
+// Several targets as one: the mean of their vectors, made unit again, and of their maximum concentrations.
+// Errors: no target, a status other than ok, vectors that cancel out.
+inline stain_reference average_reference(std::span<const stain_basis> targets) {
+  const site where{"average_reference"};
+  require(!targets.empty(), where, "no targets");
+  stain_reference mean;
+  mean = {};
+  for (int k = 0; k < 2; ++k) {
+    double sum[3] = {}, most = 0;
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      require(targets[i].status == stain_status::ok, {"average_reference", static_cast<std::int64_t>(i)},
+              "the target has the status ", status_name(targets[i].status));
+      for (int c = 0; c < 3; ++c) sum[c] += targets[i].stains[c][k];
+      most += targets[i].max_concentration[k];
+    }
+    const double length = math::sqrt(fma(sum[0], sum[0], fma(sum[1], sum[1], sum[2] * sum[2])));
+    require(length > 1e-6, where, "the vectors of the targets cancel out");
+    for (int c = 0; c < 3; ++c) mean.stains[c][k] = math::detail::divide(sum[c], length);
+    mean.max_concentration[k] = math::detail::divide(most, static_cast<double>(targets.size()));
+  }
+  mean.check(where);
+  return mean;
+}
+
+}  // namespace suture

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// What fits leave behind: one small POD per sample and channel (or per sample, pooled), read by the operations that
+// apply them, on the host or on the device.
+#pragma once
+
+#include <string_view>
+
+#include "../base/error.hpp"
+#include "exact_sums.hpp"
+
+namespace suture {
+
+//   ok         the statistic stands for itself
+//   constant   all selected values are the same; the deviation or range is 0
+//   empty      nothing finite was selected; the statistic is the stated fallback
+//   stated     no fit has been here: the statistic is what was written down, or the default
+enum class fit_status : std::uint32_t { ok, constant, empty, stated };
+
+constexpr std::string_view status_name(fit_status s) {
+  return s == fit_status::ok         ? "ok"
+         : s == fit_status::constant ? "constant"
+         : s == fit_status::empty    ? "empty"
+                                     : "stated";
+}
+
+// What was looked at, in voxels.
+//   count       selected and finite: what the statistic is of
+//   excluded    selected, but NaN or infinite
+//   undeclared  under a label outside the declared classes; never selected
+struct fit_tally {
+  std::uint64_t count = 0, excluded = 0, undeclared = 0;
+  bool operator==(const fit_tally&) const = default;
+};
+
+namespace detail {
+
+inline constexpr double smallest_deviation = 1e-8, largest_float = 3.402823466e38;
+
+// What operations read of a statistic: where one is stated, these follow from it as they do where it is fitted.
+SUTURE_HD inline float reciprocal_of_deviation(double deviation) {
+  const double divisor = deviation > smallest_deviation ? deviation : smallest_deviation;
+  return static_cast<float>(math::detail::divide(1.0, divisor));
+}
+SUTURE_HD inline float reciprocal_of_range(double low, double high) {
+  const float inverse = low < high ? static_cast<float>(math::detail::divide(1.0, high - low)) : 0.0f;
+  return inverse <= static_cast<float>(largest_float) ? inverse : static_cast<float>(largest_float);
+}
+SUTURE_HD inline float slope_of_line(double rise, double run) {
+  const float slope = run > 0 ? static_cast<float>(math::detail::divide(rise, run)) : 0.0f;
+  return slope <= static_cast<float>(largest_float) ? slope : static_cast<float>(largest_float);
+}
+
+// Of the lines between N landmarks.
+template <int N>
+struct slopes {
+  float of[N - 1];
+  SUTURE_HD constexpr float& operator[](int line) { return of[line]; }
+  SUTURE_HD constexpr const float& operator[](int line) const { return of[line]; }
+  bool operator==(const slopes&) const = default;
+};
+template <int N>
+SUTURE_HD slopes<N> slopes_between(const float (&source)[N], const float (&target)[N]) {
+  slopes<N> s{};
+  for (int i = 0; i + 1 < N; ++i)
+    s[i] = slope_of_line(static_cast<double>(target[i + 1]) - static_cast<double>(target[i]),
+                         static_cast<double>(source[i + 1]) - static_cast<double>(source[i]));
+  return s;
+}
+
+}  // namespace detail
+
+// Mean, standard deviation sqrt(sum((x - mean)^2) / (count - ddof)), minimum and maximum, each the exact value rounded
+// once (the deviation: to within 2 units in the last place). With count <= ddof the deviation is 0 and the status
+// constant. Empty: mean 0, deviation 1, minimum and maximum 0, so that a z-score leaves values as they are.
+// Stated: moments{.mean = 40, .standard_deviation = 12}.
+struct moments {
+  double mean = 0, standard_deviation = 1, minimum = 0, maximum = 0;
+  fit_tally tally{};
+  fit_status status = fit_status::stated;
+  std::int32_t ddof = 0;
+  // Of z_score: the mean, and 1 / max(standard_deviation, 1e-8).
+  float center = static_cast<float>(mean);
+  float reciprocal = standard_deviation == 1 ? 1 : detail::reciprocal_of_deviation(standard_deviation);
+  bool operator==(const moments&) const = default;
+};
+
+// numpy.percentile with method "linear", in double. Empty: all 0.
+template <int N>
+struct percentiles {
+  double value[N] = {};
+  fit_tally tally{};
+  fit_status status = fit_status::empty;
+  bool operator==(const percentiles&) const = default;
+};
+
+namespace detail {
+// Of what an operation is about to read, in host memory: a mean or a deviation that was assigned later has left what
+// follows from it behind.
+inline void check_fitted(const moments& m, const site& where) {
+  require(m.center == static_cast<float>(m.mean) && m.reciprocal == reciprocal_of_deviation(m.standard_deviation),
+          where, "the moments were changed after they were made; state them whole: moments{.mean = ", m.mean,
+          ", .standard_deviation = ", m.standard_deviation, "}");
+}
+}  // namespace detail
+
+// Two percentiles as an interval; 0 and 100 are minimum and maximum. Empty: [0, 1], which scales nothing.
+// Stated: intensity_range{.low = -160, .high = 240}.
+struct intensity_range {
+  double low = 0, high = 1;
+  fit_tally tally{};
+  fit_status status = fit_status::stated;
+  // Of percentile_scale: low, and 1 / (high - low), 0 if they are the same.
+  float origin = static_cast<float>(low);
+  float reciprocal = high - low == 1 ? 1 : detail::reciprocal_of_range(low, high);
+  bool operator==(const intensity_range&) const = default;
+};
+
+// A threshold between two classes, {<= value} and {> value}. Constant: the value itself. Empty: 0.
+struct threshold {
+  double value = 0;
+  fit_tally tally{};
+  fit_status status = fit_status::empty;
+  bool operator==(const threshold&) const = default;
+};
+
+// A piecewise linear map from `source` to `target` landmarks, straight on beyond the first and the last.
+// Empty: the identity. Stated: landmark_map<3>{.source = {0, 40, 100}, .target = {0, 50, 100}}.
+template <int N>
+struct landmark_map {
+  static_assert(N >= 2);
+  float source[N] = {}, target[N] = {};
+  detail::slopes<N> slope = detail::slopes_between(source, target);
+  fit_tally tally{};
+  fit_status status = fit_status::stated;
+  bool operator==(const landmark_map&) const = default;
+};
+
+namespace detail {
+
+// From settled sums. `least` and `greatest` are meaningless where nothing was counted.
+SUTURE_HD inline moments make_moments(const exact_sums& sums, const fit_tally& tally, double least, double greatest,
+                                      bool is_integer, std::int32_t ddof) {
+  moments m;
+  m.tally = tally;
+  m.ddof = ddof;
+  m.status = fit_status::empty;
+  if (tally.count == 0) return m;
+  const central_sums s = centre(sums, tally.count, is_integer);
+  const auto n = static_cast<double>(tally.count);
+  m.mean = math::detail::divide(s.sum, n);
+  m.minimum = least;
+  m.maximum = greatest;
+  const auto free = static_cast<std::int64_t>(tally.count) - ddof;
+  m.standard_deviation =
+      free > 0
+          ? math::sqrt(math::detail::divide(math::detail::divide(s.count_times_squares, n), static_cast<double>(free)))
+          : 0;
+  m.status = m.standard_deviation > 0 ? fit_status::ok : fit_status::constant;
+  m.center = static_cast<float>(m.mean);
+  m.reciprocal = reciprocal_of_deviation(m.standard_deviation);
+  return m;
+}
+
+// A product rounded on its own, which no compiler may fuse with the addition that follows: NumPy's interpolation rounds
+// twice, and percentiles are to be equal to its.
+SUTURE_FN double rounded_product(double a, double b) {
+#if defined(__CUDA_ARCH__)
+  return __dmul_rn(a, b);
+#else
+  double product = a * b;
+  asm("" : "+m"(product));
+  return product;
+#endif
+}
+
+// Where the percentile q of `count` sorted values lies: between ranks lower and lower + 1, `fraction` of the way.
+struct percentile_place {
+  std::uint64_t lower;
+  double fraction;
+};
+SUTURE_HD inline percentile_place locate_percentile(double q, std::uint64_t count) {
+  const double h = rounded_product(static_cast<double>(count - 1), math::detail::divide(q, 100.0));
+  const auto lower = static_cast<std::uint64_t>(h);
+  if (lower >= count - 1) return {count - 1, 0};
+  return {lower, h - static_cast<double>(lower)};
+}
+SUTURE_HD inline double interpolate_percentile(double a, double b, double fraction) {
+  const double step = b - a;
+  return fraction < 0.5 ? a + rounded_product(step, fraction) : b - rounded_product(step, 1 - fraction);
+}
+// The percentile q of `count` values, ranked(i) the one with i values below it.
+template <class Ranked>
+double percentile_of_ranked(double q, std::uint64_t count, const Ranked& ranked) {
+  const percentile_place place = locate_percentile(q, count);
+  return interpolate_percentile(ranked(place.lower), ranked(place.lower + 1 < count ? place.lower + 1 : count - 1),
+                                place.fraction);
+}
+
+SUTURE_HD inline intensity_range make_range(const percentiles<2>& p) {
+  intensity_range r;
+  r.tally = p.tally;
+  r.status = p.status;
+  if (p.status == fit_status::empty) return r;
+  r.low = p.value[0];
+  r.high = p.value[1];
+  r.status = r.low < r.high ? fit_status::ok : fit_status::constant;
+  r.origin = static_cast<float>(r.low);
+  r.reciprocal = reciprocal_of_range(r.low, r.high);
+  return r;
+}
+
+template <int N>
+SUTURE_HD landmark_map<N> make_landmark_map(const percentiles<N>& p, const double* target) {
+  landmark_map<N> m;
+  m.tally = p.tally;
+  m.status = p.status;
+  for (int i = 0; i < N; ++i) {
+    m.target[i] = static_cast<float>(target[i]);
+    m.source[i] = p.status == fit_status::empty ? m.target[i] : static_cast<float>(p.value[i]);
+  }
+  for (int i = 0; i + 1 < N; ++i) {
+    const double rise = p.status == fit_status::empty ? 1 : target[i + 1] - target[i];
+    const double run = p.status == fit_status::empty ? 1 : p.value[i + 1] - p.value[i];
+    m.slope[i] = slope_of_line(rise, run);
+  }
+  return m;
+}
+
+// Between-class variance of a split times the square of the number of voxels: (n1 S - n s1)^2 / (n1 (n - n1)), with n1
+// values that sum to s1 below the split and n values that sum to S in all.
+SUTURE_HD inline double otsu_score(std::uint64_t below, std::int64_t sum_below, std::uint64_t count, std::int64_t sum) {
+  const int128 d = static_cast<int128>(below) * sum - static_cast<int128>(count) * sum_below;
+  const uint128 magnitude = d < 0 ? static_cast<uint128>(-d) : static_cast<uint128>(d);
+  const std::uint32_t limbs[4] = {static_cast<std::uint32_t>(magnitude), static_cast<std::uint32_t>(magnitude >> 32),
+                                  static_cast<std::uint32_t>(magnitude >> 64),
+                                  static_cast<std::uint32_t>(magnitude >> 96)};
+  const double difference = limbs_to_double(limbs, 4, 0);
+  const double product = static_cast<double>(below) * static_cast<double>(count - below);
+  return difference * math::detail::divide(difference, product);
+}
+
+inline void check_percentile(double q, const site& where) {
+  require(q >= 0 && q <= 100, where, "percentile ", q, " must be in [0, 100]");
+}
+
+}  // namespace detail
+
+}  // namespace suture
