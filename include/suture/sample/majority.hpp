@@ -2,7 +2,7 @@
 // Label maps resampled as nnU-Net does: one-hot, linear, and every label written where it has at least a half.
 #pragma once
 
-#include "../base/numeric.hpp"
+#include "../base/vec.hpp"
 
 namespace suture {
 
