@@ -2,8 +2,8 @@
 // B-spline coefficients of the images of a batch on CUDA, four kernels for each.
 #pragma once
 
-#include "../common/prepare.hpp"
 #include "../../sample/prefilter.hpp"
+#include "../common/prepare.hpp"
 #include "check_cuda.cuh"
 
 namespace suture::detail {

@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The voxels of a thread where planes of the output lie in planes of the source: one walk along z for each channel.
+// A path of the fused kernel, where planes of the output lie in planes of the source: one walk along z
+// for each channel.
 #pragma once
 
-#include "../../evaluate/evaluator.hpp"
 #include "../../evaluate/plane_column.hpp"
+#include "path.cuh"
 
 namespace suture::detail {
-
-template <class Evaluator>
-inline constexpr bool walks_planes = [] {
-  using P = typename Evaluator::pipeline_type;
-  if constexpr (P::has_geometry)
-    return plane_values<P, float>::possible;
-  else
-    return false;
-}();
 
 // Calls use(z, c) for each voxel of a column; c[1] and c[2] are the same in all of them.
 template <class Pipeline, class Use>
@@ -72,19 +64,39 @@ __device__ __forceinline__ void walk_pair(const Evaluator& evaluate, const typen
   }
 }
 
-template <bool WithLabels, bool OneChannel, class Evaluator>
-__device__ __forceinline__ void make_plane_column(const Evaluator& evaluate, const typename Evaluator::record_type& r,
-                                                  std::int32_t number, std::int32_t z0, std::int32_t z1, std::int32_t y,
-                                                  std::int32_t x, const normals_ahead* ahead) {
-  coordinate c[3];
-  c[1] = split(along(r.sample.map, 1, 0, y, x));
-  c[2] = split(along(r.sample.map, 2, 0, y, x));
-  const auto one = [&]<std::size_t B>() {
-    if constexpr (WithLabels || !Evaluator::template binding_type<B>::is_label)
-      walk_pair<B, OneChannel>(evaluate, r, number, z0, z1, y, x, c, ahead);
-  };
-  [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<sizeof...(B) - 1 - B>(), ...); }
-  (std::make_index_sequence<Evaluator::pairs>{});
-}
+struct plane_walk {
+  template <class Evaluator>
+  static constexpr bool possible = [] {
+    using P = typename Evaluator::pipeline_type;
+    if constexpr (P::has_geometry)
+      return plane_values<P, float>::possible;
+    else
+      return false;
+  }();
+  template <class Evaluator>
+  using shape = tile_shape<Evaluator>;
+  static constexpr bool serves_all = false;
+
+  template <class Record>
+  __device__ __forceinline__ static bool serves(const Record& r) {
+    return r.sample.keeps_planes != 0;
+  }
+
+  template <bool WithLabels, bool OneChannel, class Evaluator>
+  __device__ __forceinline__ static bool make(const block_work<Evaluator>& work) {
+    const column_of_thread& at = work.at;
+    if (!at.inside) return true;
+    coordinate c[3];
+    c[1] = split(along(work.r.sample.map, 1, 0, at.y, at.x));
+    c[2] = split(along(work.r.sample.map, 2, 0, at.y, at.x));
+    const auto one = [&]<std::size_t B>() {
+      if constexpr (WithLabels || !Evaluator::template binding_type<B>::is_label)
+        walk_pair<B, OneChannel>(work.evaluate, work.r, work.number, at.z0, at.z1, at.y, at.x, c, work.ahead);
+    };
+    [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<sizeof...(B) - 1 - B>(), ...); }
+    (std::make_index_sequence<Evaluator::pairs>{});
+    return true;
+  }
+};
 
 }  // namespace suture::detail

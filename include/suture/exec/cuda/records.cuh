@@ -5,6 +5,7 @@
 
 #include "../common/prepare.hpp"
 #include "ieee.cuh"
+#include "tuning.hpp"
 
 namespace suture::detail {
 
@@ -19,7 +20,6 @@ struct record_chunk {
 
 // Records small and few enough to travel in the arguments of the kernel that does the work. Not where anything is made
 // from them ahead of it.
-inline constexpr int carried_bytes = 4000;
 template <class Pipeline, class Record>
 inline constexpr bool carries_records =
     !Pipeline::has_deformation && !Pipeline::prefiltered && sizeof(Record) <= carried_bytes;
@@ -75,7 +75,7 @@ struct record_at_hand {
 
 // Block b writes record b of the chunk and, when it has one, expands its control grid.
 template <class Record, int Bytes>
-__global__ void __launch_bounds__(128)
+__global__ void __launch_bounds__(upload_threads)
     upload_kernel(const __grid_constant__ record_chunk<Record, Bytes> chunk, Record* records) {
   require_ieee_arithmetic();
   const Record& source = chunk.records[blockIdx.x];

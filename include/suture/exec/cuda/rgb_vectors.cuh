@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pixels whose colours are worked on: a thread makes some neighbours of a row, written in one piece where they lie so,
-// and read so where nothing is moved; what a functor reads of the sample is read once for them.
+// A path of the fused kernel, for pixels whose colours are worked on: a thread makes some neighbours of a row, written
+// in one piece where they lie so, and read so where nothing is moved; what a functor reads of the sample is read once
+// for them.
 #pragma once
 
-#include "../../evaluate/evaluator.hpp"
 #include "../common/lanes.hpp"
 #include "../common/uint8_lookup.hpp"
+#include "path.cuh"
 #include "rgb_bilinear.cuh"
 
 namespace suture::detail {
@@ -17,19 +18,10 @@ template <class... Fs>
 inline constexpr bool any_channel_needs_voxel<pack<Fs...>> =
     (applies_with_voxel<typename unswitched<Fs>::type, float> || ...);
 
-template <class Evaluator>
-inline constexpr bool in_colour_runs = [] {
-  using P = typename Evaluator::pipeline_type;
-  return P::is_colour && (!P::has_geometry || (P::taps::size == 0 && !P::has_deformation)) &&
-         !Evaluator::converts_or_has_levels && !any_channel_needs_voxel<typename P::outputs>;
-}();
-template <class Evaluator>
-inline constexpr std::int32_t colour_run = in_colour_runs<Evaluator> ? 4 : 1;
-
 // As many elements as a run has.
 template <class T>
 struct run_of {
-  static constexpr int size = 4;
+  static constexpr int size = pixels_at_once;
   alignas(size * sizeof(T)) T at[size];
 };
 
@@ -71,7 +63,7 @@ constexpr bool first_has_tiles() {
 
 // The runs of one bound pair.
 template <std::size_t B, class Evaluator>
-struct colour_runs {
+struct pixel_vectors {
   using pipeline = typename Evaluator::pipeline_type;
   using record = typename Evaluator::record_type;
   using pair = typename Evaluator::template pair<B>;
@@ -198,10 +190,10 @@ __device__ __forceinline__ void apply_to_run(const Pack& functors, T (&v)[3][N],
 // What all threads of a block make of one pair: each the runs at x of `rows` rows, `step` apart from y on, of planes
 // z0 .. z1 - 1.
 template <std::size_t B, class Evaluator>
-__device__ __forceinline__ void make_colour_runs(const Evaluator& evaluate, const typename Evaluator::record_type& r,
-                                                 std::int32_t number, std::int32_t rows, std::int32_t step,
-                                                 std::int32_t z0, std::int32_t z1, std::int32_t y, std::int32_t x) {
-  using runs = colour_runs<B, Evaluator>;
+__device__ __forceinline__ void make_pixel_vectors(const Evaluator& evaluate, const typename Evaluator::record_type& r,
+                                                   std::int32_t number, std::int32_t rows, std::int32_t step,
+                                                   std::int32_t z0, std::int32_t z1, std::int32_t y, std::int32_t x) {
+  using runs = pixel_vectors<B, Evaluator>;
   using In = typename runs::In;
   const runs all{.r = r, .number = number};
   const auto each = [&](const auto& make) {
@@ -276,9 +268,9 @@ __device__ __forceinline__ void make_colour_runs(const Evaluator& evaluate, cons
 
 // The same of a label map.
 template <std::size_t B, class Evaluator>
-__device__ __forceinline__ void make_label_runs(const Evaluator& evaluate, const typename Evaluator::record_type& r,
-                                                std::int32_t rows, std::int32_t step, std::int32_t z0, std::int32_t z1,
-                                                std::int32_t y, std::int32_t x) {
+__device__ __forceinline__ void make_label_vectors(const Evaluator& evaluate, const typename Evaluator::record_type& r,
+                                                   std::int32_t rows, std::int32_t step, std::int32_t z0,
+                                                   std::int32_t z1, std::int32_t y, std::int32_t x) {
   using pair = typename Evaluator::template pair<B>;
   const std::int32_t count = min(run_of<float>::size, r.sample.extents[2] - x);
   for (std::int32_t row = 0; row < rows && y < r.sample.extents[1]; ++row, y += step)
@@ -300,18 +292,33 @@ __device__ __forceinline__ void make_label_runs(const Evaluator& evaluate, const
     }
 }
 
-template <bool WithLabels, class Evaluator>
-__device__ __forceinline__ void make_colour_rows(const Evaluator& evaluate, const typename Evaluator::record_type& r,
-                                                 std::int32_t number, std::int32_t rows, std::int32_t step,
-                                                 std::int32_t z0, std::int32_t z1, std::int32_t y, std::int32_t x) {
-  const auto one = [&]<std::size_t B>() {
-    if constexpr (!Evaluator::template binding_type<B>::is_label)
-      make_colour_runs<B>(evaluate, r, number, rows, step, z0, z1, y, x);
-    else if constexpr (WithLabels)
-      make_label_runs<B>(evaluate, r, rows, step, z0, z1, y, x);
-  };
-  [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
-  (std::make_index_sequence<Evaluator::pairs>{});
-}
+struct rgb_vectors {
+  template <class Evaluator>
+  static constexpr bool possible = [] {
+    using P = typename Evaluator::pipeline_type;
+    return P::is_colour && (!P::has_geometry || (P::taps::size == 0 && !P::has_deformation)) &&
+           !Evaluator::converts_or_has_levels && !any_channel_needs_voxel<typename P::outputs>;
+  }();
+  template <class Evaluator>
+  using shape =
+      std::conditional_t<Evaluator::pipeline_type::has_geometry,
+                         tile_shape<Evaluator, pixels_at_once, warp_x_of_turned_pixels, true, blocks_of_many_registers>,
+                         tile_shape<Evaluator, pixels_at_once, warp_x, true>>;
+  static constexpr bool serves_all = true;
+
+  template <bool WithLabels, bool OneChannel, class Evaluator>
+  __device__ __forceinline__ static void make(const block_work<Evaluator>& work) {
+    const auto one = [&]<std::size_t B>() {
+      if constexpr (!Evaluator::template binding_type<B>::is_label)
+        make_pixel_vectors<B>(work.evaluate, work.r, work.number, work.tiles.rows, tile_y, work.at.z0, work.at.z1,
+                              work.at.y, work.at.x);
+      else if constexpr (WithLabels)
+        make_label_vectors<B>(work.evaluate, work.r, work.tiles.rows, tile_y, work.at.z0, work.at.z1, work.at.y,
+                              work.at.x);
+    };
+    [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
+    (std::make_index_sequence<Evaluator::pairs>{});
+  }
+};
 
 }  // namespace suture::detail

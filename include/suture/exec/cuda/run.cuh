@@ -73,7 +73,7 @@ void upload(const cuda& exec, const Plan& plan, bool to_output, const workspace_
     chunk_type chunk;
     for (std::size_t i = 0; i < n; ++i)
       chunk.records[i] = make_record(plan, first + i, to_output, l, exec.workspace.data(), used, bindings...);
-    upload_kernel<Record, Bytes><<<static_cast<unsigned>(n), 128, 0, exec.stream>>>(chunk, records + first);
+    upload_kernel<Record, Bytes><<<static_cast<unsigned>(n), upload_threads, 0, exec.stream>>>(chunk, records + first);
     check_cuda(cudaGetLastError(), "upload", exec.at);
   }
 }
@@ -87,7 +87,7 @@ void upload(const cuda& exec, const Evaluator&, bool to_output, const workspace_
   if (plan.size() * sizeof(R) <= carried_bytes)
     upload<carried_bytes>(exec, plan, to_output, l, records, bindings...);
   else
-    upload<32000>(exec, plan, to_output, l, records, bindings...);
+    upload<largest_arguments>(exec, plan, to_output, l, records, bindings...);
 }
 
 // Calls launch(std::bool_constant<OneChannel>) by the channels of the inputs.
@@ -105,12 +105,12 @@ void by_channels(const Plan& plan, const Launch& launch, const Bindings&... bind
 template <bool WithLabels, class Evaluator, class Carried, class Plan, class... Bindings>
 void launch_fused(const cuda& exec, const Evaluator& e, const Carried& carried, const Plan& plan,
                   const Bindings&... bindings) {
-  const tile_counts tiles = count_tiles<Evaluator>(plan, bindings...);
+  const tile_counts tiles = count_tiles<Evaluator, cuda_paths>(plan, bindings...);
   by_channels<Evaluator>(
       plan,
       [&](auto one_channel) {
         fused_kernel<WithLabels, Evaluator, one_channel>
-            <<<tile_blocks(tiles, plan), 256, 0, exec.stream>>>(e, carried, tiles);
+            <<<tile_blocks(tiles, plan), fused_threads, 0, exec.stream>>>(e, carried, tiles);
       },
       bindings...);
   check_cuda(cudaGetLastError(), "run", exec.at);

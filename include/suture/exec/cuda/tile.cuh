@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fused part on CUDA: a block makes a tile of 32 x 8 x 16 voxels (x, y, z), in warps of 16 x 2 lanes, and each lane
-// walks along z. Tiles are deeper where enough of them are left for every multiprocessor to have many.
+// How the blocks of the fused kernel divide the output, and which voxels of its tile a thread makes.
 #pragma once
 
 #include "../../base/divisor.hpp"
+#include "tuning.hpp"
 
 namespace suture::detail {
-
-inline constexpr std::int32_t tile_x = 32, tile_y = 8, tile_z = 16, deepest_tile = 64;
-inline constexpr std::int64_t many_tiles = 4096;
 
 struct tile_counts {
   std::int32_t x = 1, y = 1, z = 1;  // in runs x alone
@@ -29,7 +26,7 @@ struct column_of_thread {
   std::int32_t tile_y0, tile_x0;  // where the tile begins
 
   // Run: how many neighbours along x a thread makes. Wide: lanes of a warp along x, the others along y.
-  template <int Run, int Wide = 16>
+  template <int Run, int Wide>
   __device__ __forceinline__ static column_of_thread in_tile(const tile_counts& tiles,
                                                              const std::int32_t (&extents)[3]) {
     const std::uint32_t row = tiles.by_x(blockIdx.x), layer = tiles.by_y(row);

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The path of the fused kernel that takes every sample: the plain loop over the evaluator. A thread walks along z and
+// makes all channels of all pairs at each voxel.
+#pragma once
+
+#include "../../evaluate/column.hpp"
+#include "path.cuh"
+
+namespace suture::detail {
+
+// Whether there are kernels of their own for samples of one channel. It is the rule, and by itself it needs neither
+// counts nor steps, nor registers for them.
+template <class Evaluator>
+inline constexpr bool has_one_channel_kernel =
+    Evaluator::pipeline_type::has_geometry && !Evaluator::pipeline_type::is_colour;
+
+struct column_walk {
+  template <class Evaluator>
+  static constexpr bool possible = true;
+  // Where colours are worked on at each tap, what a block does once is little, and takes registers.
+  template <class Evaluator>
+  using shape = tile_shape<Evaluator, 1, warp_x,
+                           Evaluator::pipeline_type::is_colour &&
+                               (!Evaluator::pipeline_type::has_geometry || Evaluator::pipeline_type::taps::size == 0)>;
+  static constexpr bool serves_all = true;
+
+  template <bool WithLabels, bool OneChannel, class Evaluator>
+  __device__ __forceinline__ static void make(const block_work<Evaluator>& work) {
+    if constexpr (shape<Evaluator>::stacks) {
+      column_of_thread at = work.at;
+      SUTURE_ROLLED
+      for (std::int32_t row = 0; row < work.tiles.rows; ++row, at.y += tile_y)
+        if (at.x < work.r.sample.extents[2] && at.y < work.r.sample.extents[1])
+          make_column<WithLabels, OneChannel>(work, at);
+    } else if (work.at.inside) {
+      make_column<WithLabels, OneChannel>(work, work.at);
+    }
+  }
+
+private:
+  template <bool WithLabels, bool OneChannel, class Evaluator>
+  __device__ __forceinline__ static void make_column(const block_work<Evaluator>& work, const column_of_thread& at) {
+    using P = typename Evaluator::pipeline_type;
+    // Where there is a loop over channels registers are scarce; with a deformation other things wait in memory.
+    constexpr bool keeps_steps =
+        OneChannel || !has_one_channel_kernel<Evaluator> || P::has_deformation || P::inverts_deformation;
+    const auto& r = work.r;
+    typename Evaluator::places to(r, at.z0, at.y, at.x, work.ahead);
+    if constexpr (P::has_geometry) {
+      column<P> walk(r.sample, at.z0, at.y, at.x);
+      SUTURE_ROLLED
+      for (std::int32_t z = at.z0; z < at.z1;
+           ++z, walk.template step<keeps_steps>(), to.template step<keeps_steps>(r)) {
+        coordinate c[3];
+        walk.locate(c);
+        work.evaluate.template write<WithLabels, OneChannel>(r, work.number, c, to, z, at.y, at.x, work.ahead);
+      }
+    } else {
+      SUTURE_ROLLED
+      for (std::int32_t z = at.z0; z < at.z1; ++z, to.template step<keeps_steps>(r))
+        work.evaluate.template write<WithLabels, OneChannel>(r, work.number, {}, to, z, at.y, at.x, work.ahead);
+    }
+  }
+};
+
+}  // namespace suture::detail

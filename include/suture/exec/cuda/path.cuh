@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the paths of the fused kernel have in common. A path is one way to make the voxels of a block:
+//   possible<Evaluator>   whether it can be compiled for these operations and element types
+//   shape<Evaluator>      how its blocks divide the output, and how many of them a multiprocessor is to hold
+//   serves_all            whether it takes every sample; if not, serves(record) says whether it is for this one, to all
+//                         threads of a block alike
+//   make<WithLabels, OneChannel>(work)   makes the voxels, by all threads of a block. False where it found on the way
+//                         that another path has to
+// A kernel has the shape of the first path of its list (paths.cuh) that is possible, and takes the first that serves.
+#pragma once
+
+#include <algorithm>
+
+#include "../../evaluate/evaluator.hpp"
+#include "tile.cuh"
+#include "tuning.hpp"
+
+namespace suture::detail {
+
+// What a block is given. `ahead` are the normals made ahead for it, if any.
+template <class Evaluator>
+struct block_work {
+  const Evaluator& evaluate;
+  const typename Evaluator::record_type& r;
+  std::int32_t number;
+  const tile_counts& tiles;
+  column_of_thread at;
+  const normals_ahead* ahead;
+};
+
+template <class Evaluator>
+inline constexpr int blocks_of_record = sizeof(typename Evaluator::record_type) > large_record
+                                            ? blocks_of_many_registers
+                                            : blocks;
+
+// Tiles. Run: neighbours along x that a thread makes at once. Wide: lanes of a warp along x. Stacks: whether a block
+// makes several tiles of a plane, one below the other, so that what it does once is not done for every voxel.
+template <class Evaluator, int Run = 1, int Wide = warp_x, bool Stacks = false,
+          int Blocks = blocks_of_record<Evaluator>>
+struct tile_shape {
+  static constexpr int run = Run, wide = Wide, blocks = Blocks;
+  static constexpr bool stacks = Stacks;
+  static constexpr bool deepens = Evaluator::normals == 0;
+
+  static void count(tile_counts& tiles, const extent3& n, std::size_t) {
+    constexpr std::int32_t width = tile_x * Run;
+    tiles.x = std::max(tiles.x, static_cast<std::int32_t>((n[2] + width - 1) / width));
+    tiles.y = std::max(tiles.y, static_cast<std::int32_t>((n[1] + tiles.rows * tile_y - 1) / (tiles.rows * tile_y)));
+    tiles.z = std::max(tiles.z, static_cast<std::int32_t>((n[0] + tiles.depth - 1) / tiles.depth));
+  }
+};
+
+// Runs of 8 voxels, one behind the other through the whole output.
+template <class Evaluator>
+struct run_shape {
+  static constexpr int run = 1, wide = warp_x, blocks = blocks_of_record<Evaluator>;
+  static constexpr bool stacks = false, deepens = false;
+
+  static void count(tile_counts& tiles, const extent3& n, std::size_t sample) {
+    const std::int64_t runs = (n[2] + 7) / 8 * n[1] * n[0];
+    require(runs < 4294967295 - runs_in_block, {"run", static_cast<std::int64_t>(sample)}, "extents ", n,
+            " are more than a kernel counts");
+    tiles.x = std::max(tiles.x, static_cast<std::int32_t>((runs + runs_in_block - 1) / runs_in_block));
+  }
+};
+
+template <class... Paths>
+struct path_list {};
+
+// The first path of a list that is possible.
+template <class Evaluator, class List>
+struct first_possible;
+template <class Evaluator, class Path, class... Others>
+struct first_possible<Evaluator, path_list<Path, Others...>> {
+  using type = typename std::conditional_t<Path::template possible<Evaluator>, std::type_identity<Path>,
+                                           first_possible<Evaluator, path_list<Others...>>>::type;
+};
+template <class Evaluator>
+struct first_possible<Evaluator, path_list<>>;
+template <class Evaluator, class List>
+using shape_of = typename first_possible<Evaluator, List>::type::template shape<Evaluator>;
+
+// Makes the voxels of a block by the first path that serves its sample.
+template <bool WithLabels, bool OneChannel, class Shape, class Evaluator, class Path, class... Others>
+__device__ __forceinline__ void make_by_first(path_list<Path, Others...>, const block_work<Evaluator>& work) {
+  if constexpr (Path::template possible<Evaluator>) {
+    static_assert(std::is_same_v<Shape, typename Path::template shape<Evaluator>>);
+    if constexpr (Path::serves_all) {
+      Path::template make<WithLabels, OneChannel>(work);
+    } else {
+      if (Path::serves(work.r) && Path::template make<WithLabels, OneChannel>(work)) return;
+      make_by_first<WithLabels, OneChannel, Shape>(path_list<Others...>{}, work);
+    }
+  } else {
+    make_by_first<WithLabels, OneChannel, Shape>(path_list<Others...>{}, work);
+  }
+}
+
+}  // namespace suture::detail

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// A path of the fused kernel: where nothing is moved and there is little to do for a voxel, a thread makes 8 neighbours
+// of a row, read and written in one piece where they lie so.
+#pragma once
+
+#include "path.cuh"
+
+namespace suture::detail {
+
+// 8 elements in as few pieces as there are 16 bytes in them.
+template <class T>
+__device__ __forceinline__ void copy_run(const T* from, T* to) {
+  using piece = std::conditional_t<sizeof(T) == 1, uint2, uint4>;
+  constexpr int pieces = static_cast<int>(8 * sizeof(T) / sizeof(piece));
+  SUTURE_UNROLL
+  for (int i = 0; i < pieces; ++i) reinterpret_cast<piece*>(to)[i] = reinterpret_cast<const piece*>(from)[i];
+}
+template <class T>
+__device__ __forceinline__ bool in_one_piece(const T* p, std::int64_t stride) {
+  return stride == 1 && reinterpret_cast<std::uintptr_t>(p) % (sizeof(T) == 1 ? 8 : 16) == 0;
+}
+
+// The first `count` of 8 neighbours of a row, or all of them.
+template <class T>
+__device__ __forceinline__ void store_run(const T (&made)[8], T* to, std::int64_t stride, std::int32_t count) {
+  if (count >= 8 && in_one_piece(to, stride)) {
+    copy_run(made, to);
+  } else {
+    SUTURE_UNROLL
+    for (int i = 0; i < 8; ++i)
+      if (i < count) to[i * stride] = made[i];
+  }
+}
+
+// 8 neighbours of a row, or as many as there are.
+template <std::size_t B, class Evaluator>
+__device__ __forceinline__ void make_run(const typename Evaluator::record_type& r, std::int32_t number, std::int32_t z,
+                                         std::int32_t y, std::int32_t x0) {
+  using pair = typename Evaluator::template pair<B>;
+  using In = typename Evaluator::template binding_type<B>::input;
+  using Out = typename pair::Out;
+  using unit = typename pair::unit;
+  const source_tensor& in = r.in[B];
+  const target_tensor& out = r.out[B];
+  const std::int32_t count = r.sample.extents[2] - x0;
+  const In* from =
+      in_global_memory(static_cast<const In*>(in.data)) + z * in.stride[0] + y * in.stride[1] + x0 * in.stride[2];
+  unit* to =
+      in_global_memory(static_cast<unit*>(out.data)) + z * out.stride[0] + y * out.stride[1] + x0 * out.stride[2];
+  for (std::int32_t channel = 0; channel < in.channels;
+       ++channel, from += in.channel_stride, to += out.channel_stride) {
+    alignas(16) In read[8] = {};
+    alignas(16) Out made[8];
+    if (count >= 8 && in_one_piece(from, in.stride[2])) {
+      copy_run(from, read);
+    } else {
+      SUTURE_UNROLL
+      for (int i = 0; i < 8; ++i)
+        if (i < count) read[i] = from[i * in.stride[2]];
+    }
+    SUTURE_UNROLL
+    for (int i = 0; i < 8; ++i) made[i] = pair::of_element(r.sample, in, read[i], number, channel, z, y, x0 + i);
+    if (Evaluator::template finishes<B>(r)) {
+      alignas(16) unit finished[8];
+      SUTURE_UNROLL
+      for (int i = 0; i < 8; ++i) finished[i] = Evaluator::template element<B>(r, made[i]);
+      store_run(finished, to, out.stride[2], count);
+    } else {
+      store_run(made, reinterpret_cast<Out*>(to), 1, count);  // between stages
+    }
+  }
+}
+
+struct vector_runs {
+  template <class Evaluator>
+  static constexpr bool possible =
+      !Evaluator::pipeline_type::has_geometry && !Evaluator::pipeline_type::is_colour &&
+      !Evaluator::converts_or_has_levels && !any_needs_voxel<typename Evaluator::pipeline_type::taps> &&
+      !any_needs_voxel<typename Evaluator::pipeline_type::outputs>;
+  template <class Evaluator>
+  using shape = run_shape<Evaluator>;
+
+  static constexpr bool serves_all = true;
+
+  template <bool WithLabels, bool OneChannel, class Evaluator>
+  __device__ __forceinline__ static void make(const block_work<Evaluator>& work) {
+    const auto& n = work.r.sample.extents;
+    const auto in_row = static_cast<std::uint32_t>((n[2] + 7) / 8), rows = static_cast<std::uint32_t>(n[1]);
+    const std::uint32_t runs = in_row * rows * static_cast<std::uint32_t>(n[0]);
+    SUTURE_ROLLED
+    for (std::uint32_t k = threadIdx.x; k < runs_in_block; k += blockDim.x) {
+      const std::uint32_t i = blockIdx.x * runs_in_block + k, row = i / in_row;
+      if (i >= runs) return;
+      const auto x = static_cast<std::int32_t>(i - row * in_row) * 8;
+      const auto z = static_cast<std::int32_t>(row / rows);
+      const auto y = static_cast<std::int32_t>(row - static_cast<std::uint32_t>(z) * rows);
+      const auto one = [&]<std::size_t B>() {
+        if constexpr (WithLabels || !Evaluator::template binding_type<B>::is_label)
+          make_run<B, Evaluator>(work.r, work.number, z, y, x);
+      };
+      [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
+      (std::make_index_sequence<Evaluator::pairs>{});
+    }
+  }
+};
+
+}  // namespace suture::detail
