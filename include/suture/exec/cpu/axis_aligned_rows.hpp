@@ -6,7 +6,7 @@
 
 #include <limits>
 
-#include "strip_sampling.hpp"
+#include "path.hpp"
 
 namespace suture::detail {
 
@@ -311,6 +311,93 @@ private:
   alignas(lane_alignment) float fraction_[3][strip_width];
   alignas(lane_alignment) pair_of<T> rows_[2][1][strip_width];
   alignas(lane_alignment) pair_of<T> planes_[2][Rows][2][strip_width];
+};
+
+// A column of strips of a sample that keeps its axes: rows y0 .. y1 - 1 of planes z0 .. z1 - 1.
+template <int Rows, bool WithLabels, class Evaluator, class Strip, class Stages>
+void write_aligned_column(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t number, Strip& s,
+                          Stages& stages, const std::int32_t (&z)[2], const std::int32_t (&y)[2], std::int32_t x0) {
+  using P = typename Evaluator::pipeline_type;
+  const auto each = [&](const auto& write) {
+    for (std::int32_t iz = z[0]; iz < z[1]; ++iz)
+      for (std::int32_t iy = y[0]; iy < y[1]; ++iy) write(iz, iy);
+  };
+  const auto one = [&]<std::size_t B>() {
+    using Binding = typename Evaluator::template binding_type<B>;
+    using In = typename Binding::input;
+    const source_tensor& in = r.in[B];
+    if constexpr (Binding::is_label && !WithLabels) {
+      return;
+    } else if constexpr (Binding::is_label && picks_a_voxel<typename P::label_type>) {
+      for (std::int32_t channel = 0; channel < in.channels; ++channel) {
+        const aligned_labels<typename P::label_type, P, In> labels(r.sample, in, channel,
+                                                                   static_cast<In>(e.rule.label_outside), x0);
+        each([&](std::int32_t iz, std::int32_t iy) {
+          In v[1][strip_width];
+          labels.row(iz, iy, v);
+          finish_labels<B>(e, r, v[0], channel, iz, iy, x0);
+        });
+      }
+    } else if constexpr (Binding::is_label && std::is_same_v<typename P::label_type, vote>) {
+      for (std::int32_t channel = 0; channel < in.channels; ++channel) {
+        aligned_votes<P, In, Rows> votes(r.sample, in, channel, static_cast<In>(e.rule.label_outside), y[0], y[1], x0);
+        each([&](std::int32_t iz, std::int32_t iy) {
+          In v[strip_width];
+          votes.row(iz, iy, v);
+          finish_labels<B>(e, r, v, channel, iz, iy, x0);
+        });
+      }
+    } else if constexpr (!Binding::is_label && !P::is_colour && P::interpolation_type::taps > 1 &&
+                         (P::prefiltered || !any_needs_voxel<typename P::taps>)) {
+      using T = std::conditional_t<P::prefiltered, float, In>;
+      using Out = typename Evaluator::template pair<B>::unit;
+      const target_tensor& out = r.out[B];
+      for (std::int32_t channel = 0; channel < in.channels; ++channel) {
+        const Out* const to = static_cast<const Out*>(out.data) + channel * out.channel_stride + x0 * out.stride[2];
+        aligned_values<P, T, Rows> values(r.sample, in, channel, e.rule.border, y[0], y[1], x0);
+        each([&](std::int32_t iz, std::int32_t iy) {
+          alignas(lane_alignment) float v[strip_width];
+          s.expect_output(iy, y);
+          prefetch_output(s, to + iz * out.stride[0] + iy * out.stride[1], out.stride);
+          values.row(iz, iy, v);
+          finish_values<B>(e, r, number, stages, v, channel, iz, iy, x0);
+        });
+      }
+    } else {
+      each([&](std::int32_t iz, std::int32_t iy) {
+        s.locate(iz, iy);
+        write_strip<B>(e, r, number, s, stages, iz, iy, x0);
+      });
+    }
+  };
+  [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
+  (std::make_index_sequence<Evaluator::pairs>{});
+}
+
+struct axis_aligned_rows {
+  template <class Evaluator>
+  static constexpr bool possible = Evaluator::pipeline_type::has_geometry;
+  static constexpr bool serves_all = false;
+
+  template <class Parameters>
+  static bool serves(const Parameters& sample) {
+    return keeps_axes(sample);
+  }
+  template <class Parameters>
+  static brick_shape shape(const Parameters&, std::int32_t depth) {
+    return {depth, brick_rows};
+  }
+
+  template <bool WithLabels, class Evaluator, class Stages>
+  static bool make(const brick_work<Evaluator>& work, Stages& stages) {
+    for (std::int32_t x0 = 0; x0 < work.r.sample.extents[2]; x0 += strip_width) {
+      strip<typename Evaluator::pipeline_type> walk(work.r.sample, x0, 0);
+      walk.expect(2, 0, 0);
+      write_aligned_column<brick_rows, WithLabels>(work.evaluate, work.r, work.number, walk, stages, {work.z0, work.z1},
+                                                   {work.y0, work.y1}, x0);
+    }
+    return true;
+  }
 };
 
 }  // namespace suture::detail

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bricks of rows that stand on voxels in a row of the source, as after crops and flips, and so are copied: what linear
-// interpolation would make of them, looked at once for a brick and not for every voxel. They may leave the source.
+// A path of the CPU executor: bricks of rows that stand on voxels in a row of the source, as after crops and flips, and
+// so are copied: what linear interpolation would make of them, looked at once for a brick and not for every voxel. They
+// may leave the source.
 #pragma once
 
 #include "../../evaluate/plane_column.hpp"
-#include "strip_writer.hpp"
+#include "memory_order_rows.hpp"
 
 namespace suture::detail {
 
@@ -24,7 +25,7 @@ SUTURE_INLINE bool are_copied(const T* from, int count) {
   return largest < least_magnitude_mixed && positive != 0;
 }
 
-// Such a brick, rows y0 .. y1 - 1 of planes z0 .. z1 - 1 of one sample.
+// Such a brick.
 template <class Evaluator>
 class copied_brick {
   using P = typename Evaluator::pipeline_type;
@@ -32,12 +33,8 @@ class copied_brick {
   using border = typename P::border_type;
 
 public:
-  static constexpr bool possible =
-      P::has_geometry && !P::is_colour && std::is_same_v<typename P::interpolation_type, linear> && P::taps::size == 0;
-
-  copied_brick(const Evaluator& e, const record& r, int direction, std::int32_t z0, std::int32_t z1, std::int32_t y0,
-               std::int32_t y1)
-      : e_(e), r_(r), direction_(direction), z0_(z0), z1_(z1), y0_(y0), y1_(y1) {}
+  copied_brick(const brick_work<Evaluator>& work, int direction)
+      : e_(work.evaluate), r_(work.r), direction_(direction), z0_(work.z0), z1_(work.z1), y0_(work.y0), y1_(work.y1) {}
 
   // Whether every image of the sample can be copied here, and so its label maps.
   bool can_be_copied() const {
@@ -217,6 +214,34 @@ private:
   const record& r_;
   const int direction_;
   const std::int32_t z0_, z1_, y0_, y1_;
+};
+
+struct integer_shift_copy {
+  template <class Evaluator>
+  static constexpr bool possible = [] {
+    using P = typename Evaluator::pipeline_type;
+    return P::has_geometry && !P::is_colour && std::is_same_v<typename P::interpolation_type, linear> &&
+           P::taps::size == 0;
+  }();
+  static constexpr bool serves_all = false;
+
+  template <class Parameters>
+  static bool serves(const Parameters& sample) {
+    return memory_order_rows::serves(sample);
+  }
+  template <class Parameters>
+  static brick_shape shape(const Parameters& sample, std::int32_t depth) {
+    return memory_order_rows::shape(sample, depth);
+  }
+
+  // False where a voxel of the brick is none that interpolation copies.
+  template <bool WithLabels, class Evaluator, class Stages>
+  static bool make(const brick_work<Evaluator>& work, Stages& stages) {
+    const copied_brick<Evaluator> brick(work, direction_in_memory(work.r.sample));
+    if (!brick.can_be_copied()) return false;
+    brick.template write<WithLabels>(work.number, stages);
+    return true;
+  }
 };
 
 }  // namespace suture::detail

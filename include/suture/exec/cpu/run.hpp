@@ -4,11 +4,14 @@
 
 #include <memory>
 
-#include "../common/prepare.hpp"
 #include "../../sample/prefilter.hpp"
-#include "integer_shift_copy.hpp"
+#include "../common/prepare.hpp"
 #include "deep_supervision.hpp"
+#include "displaced_strips.hpp"
+#include "integer_shift_copy.hpp"
+#include "pointwise_rows.hpp"
 #include "stages.hpp"
+#include "turned_strips.hpp"
 
 namespace suture {
 
@@ -80,132 +83,54 @@ auto fill_workspace(const cpu& exec, bool to_output, const Plan& plan, const Bin
   return detail::make_evaluator(records, plan, bindings...);
 }
 
-// The direction in which a sample is read row by row, as memory lies, where it stands on voxels that interpolation
-// copies; else 0. One of more taps than two sums all of them even there, and rows share what axes that are kept allow.
-template <class P>
-int direction_as_memory_lies(const item<P>& sample) {
-  if constexpr (P::interpolation_type::taps > 2)
-    if (keeps_axes(sample)) return 0;
-  return strip<P>::direction_along_row(sample);
-}
-
-// The parts that a sample is cut into: as many voxels as stay in the second cache.
-struct brick_shape {
-  std::int32_t planes, rows;
-};
-template <class P>
-brick_shape brick_shape_of(const item<P>& sample, std::int32_t depth) {
-  if constexpr (P::has_geometry) {
-    if (direction_as_memory_lies(sample) == 0) return {depth, brick_rows};
-    // As memory lies: whole planes, or as many rows of one.
-    const std::int32_t voxels = depth * brick_rows * typical_row, width = sample.extents[2];
-    const std::int32_t rows = std::clamp(voxels / width, 1, sample.extents[1]);
-    return {std::max(voxels / (rows * width), 1), rows};
-  } else {
-    return {1, 64};
-  }
-}
+// In order of preference; the last serves every sample.
+using cpu_paths = path_list<pointwise_rows, integer_shift_copy, memory_order_rows, axis_aligned_rows, displaced_strips,
+                            turned_strips>;
 
 // The fused part of every sample, with its label maps or without; `stages` take what is not finished with it.
-template <bool WithLabels, class Evaluator, class Stages>
+template <bool WithLabels, class Paths, class Evaluator, class Stages>
 void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples, Stages& stages) {
-  using P = typename Evaluator::pipeline_type;
   std::int32_t depth = brick_depth;
+  std::vector<brick_shape> shapes(samples);
   std::vector<std::int64_t> first(samples + 1, 0);
   const auto cut = [&] {
     for (std::size_t i = 0; i < samples; ++i) {
-      const auto& n = evaluate.records[i].sample.extents;
-      const brick_shape shape = brick_shape_of(evaluate.records[i].sample, depth);
-      first[i + 1] = first[i] + static_cast<std::int64_t>((n[0] + shape.planes - 1) / shape.planes) *
-                                    ((n[1] + shape.rows - 1) / shape.rows);
+      const auto& sample = evaluate.records[i].sample;
+      const brick_shape shape = shapes[i] = shape_by_first<Evaluator>(Paths{}, sample, depth);
+      first[i + 1] = first[i] + static_cast<std::int64_t>((sample.extents[0] + shape.planes - 1) / shape.planes) *
+                                    ((sample.extents[1] + shape.rows - 1) / shape.rows);
     }
   };
   cut();
   const int threads = thread_count(exec.threads);
-  for (; threads > 1 && depth > least_brick_depth && first.back() < 8 * threads; cut()) depth /= 2;
+  for (; threads > 1 && depth > least_brick_depth && first.back() < bricks_for_thread * threads; cut()) depth /= 2;
   parallel_for(exec.threads, first.back(), [&](std::int64_t brick) {
     const auto i = static_cast<std::size_t>(std::upper_bound(first.begin(), first.end(), brick) - first.begin() - 1);
     const auto& r = evaluate.records[i];
     const auto& n = r.sample.extents;
-    const brick_shape shape = brick_shape_of(r.sample, depth);
-    const std::int64_t row_bricks = (n[1] + shape.rows - 1) / shape.rows;
-    const auto local = brick - first[i];
-    const auto z0 = static_cast<std::int32_t>(local / row_bricks) * shape.planes;
-    const auto y0 = static_cast<std::int32_t>(local % row_bricks) * shape.rows;
-    const std::int32_t z1 = std::min(z0 + shape.planes, n[0]), y1 = std::min(y0 + shape.rows, n[1]);
+    const auto [planes, rows] = shapes[i];
+    const std::int64_t row_bricks = (n[1] + rows - 1) / rows, local = brick - first[i];
+    const auto z0 = static_cast<std::int32_t>(local / row_bricks) * planes;
+    const auto y0 = static_cast<std::int32_t>(local % row_bricks) * rows;
     typename Stages::part taker(stages, i);
-    const auto write = [&](auto& walk, std::int32_t z, std::int32_t y, std::int32_t x0) {
-      write_strips<WithLabels>(evaluate, r, static_cast<std::int32_t>(i), walk, taker, z, y, x0);
-    };
-    if constexpr (P::has_geometry) {
-      const auto visit = [&](strip<P>& walk, std::int32_t z, std::int32_t y, std::int32_t x0) {
-        walk.locate(z, y);
-        write(walk, z, y, x0);
-      };
-      const int along_row = direction_as_memory_lies(r.sample);
-      if constexpr (copied_brick<Evaluator>::possible)
-        if (along_row != 0) {
-          const copied_brick<Evaluator> copied(evaluate, r, along_row, z0, z1, y0, y1);
-          if (copied.can_be_copied()) {
-            copied.template write<WithLabels>(static_cast<std::int32_t>(i), taker);
-            taker.finish();
-            return;
-          }
-        }
-      if (along_row != 0) {  // as memory lies
-        for (std::int32_t z = z0; z < z1; ++z)
-          for (std::int32_t y = y0; y < y1; ++y)
-            for (std::int32_t x0 = 0; x0 < n[2]; x0 += strip_width) {
-              strip<P> walk(r.sample, x0, along_row);
-              walk.expect(1, 0, 0);
-              visit(walk, z, y, x0);
-            }
-      } else if (keeps_axes(r.sample)) {
-        for (std::int32_t x0 = 0; x0 < n[2]; x0 += strip_width) {
-          strip<P> walk(r.sample, x0, along_row);
-          walk.expect(2, 0, 0);
-          write_aligned_column<brick_rows, WithLabels>(evaluate, r, static_cast<std::int32_t>(i), walk, taker, {z0, z1},
-                                                       {y0, y1}, x0);
-        }
-      } else {  // rows side by side before strips end to end: neighbouring rows read the same source lines
-        for (std::int32_t x0 = 0; x0 < n[2]; x0 += strip_width) {
-          strip<P> walk(r.sample, x0, along_row);
-          // What is read two planes or rows later: in this column of strips, or in the one behind it.
-          const bool has_next = x0 + strip_width < n[2];
-          const std::int32_t next_y = has_next ? 0 : brick_rows, next_x = has_next ? strip_width : -x0;
-          if (strip<P>::deformed(r.sample)) {
-            for (std::int32_t y = y0; y < y1; ++y) {
-              y + 2 < y1 ? walk.expect(0, 2, 0) : walk.expect(0, 2 - brick_rows + next_y, next_x);
-              for (std::int32_t z = z0; z < z1; ++z) visit(walk, z, y, x0);
-            }
-          } else {
-            for (std::int32_t z = z0; z < z1; ++z) {
-              z + 2 < z1 ? walk.expect(2, 0, 0) : walk.expect(2 - depth, next_y, next_x);
-              for (std::int32_t y = y0; y < y1; ++y) {
-                walk.expect_output(y, {y0, y1});
-                visit(walk, z, y, x0);
-              }
-            }
-          }
-        }
-      }
-    } else {
-      write_plane<WithLabels>(evaluate, r, static_cast<std::int32_t>(i), taker, z0, y0, y1);
-    }
+    make_by_first<WithLabels>(Paths{},
+                              brick_work<Evaluator>{evaluate, r, static_cast<std::int32_t>(i), depth, z0,
+                                                    std::min(z0 + planes, n[0]), y0, std::min(y0 + rows, n[1])},
+                              taker);
     taker.finish();
   });
 }
 
 // The fused part and what comes behind it.
-template <bool WithLabels, class Evaluator>
+template <bool WithLabels, class Paths, class Evaluator>
 void run_all(const cpu& exec, const Evaluator& evaluate, std::size_t samples, bool with_last) {
   if constexpr (Evaluator::pipeline_type::is_staged) {
     batch_stages<Evaluator> stages(evaluate, samples, with_last);
-    run_fused<WithLabels>(exec, evaluate, samples, stages);
+    run_fused<WithLabels, Paths>(exec, evaluate, samples, stages);
     stages.run(exec);
   } else {
     no_batch_stages none;
-    run_fused<WithLabels>(exec, evaluate, samples, none);
+    run_fused<WithLabels, Paths>(exec, evaluate, samples, none);
   }
   if constexpr (WithLabels) write_levels(exec, evaluate, samples);
 }
@@ -218,27 +143,37 @@ auto prepare(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
   static_assert(detail::all_bound<Bindings...>());
   const auto evaluate = detail::fill_workspace(exec, false, plan, bindings...);
   using P = typename Plan::pipeline_type;
-  if constexpr (P::is_staged) detail::run_all<false>(exec, evaluate, plan.size(), false);
+  if constexpr (P::is_staged) detail::run_all<false, detail::cpu_paths>(exec, evaluate, plan.size(), false);
   return evaluate;
 }
+
+namespace detail {
+
+// Runs a plan by the paths of a list.
+template <class Paths, class Plan, class... Bindings>
+void run_by(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
+  if (exec.workspace.data() == nullptr && exec.workspace.empty()) {
+    const std::size_t bytes = workspace_bytes(plan, bindings...) + workspace_alignment;
+    const std::unique_ptr<std::byte[]> memory(new std::byte[bytes]);
+    void* start = memory.get();
+    std::size_t space = bytes;
+    std::align(workspace_alignment, bytes - workspace_alignment, start, space);
+    run_by<Paths>(cpu{exec.threads, {static_cast<std::byte*>(start), space}}, plan, bindings...);
+    return;
+  }
+  (require_output(bindings), ...);
+  plan.check_fitted();
+  const auto evaluate = fill_workspace(exec, true, plan, bindings...);
+  run_all<true, Paths>(exec, evaluate, plan.size(), true);
+}
+
+}  // namespace detail
 
 // Runs a plan. Everything is checked first; when it throws, nothing has been written.
 template <class Plan, class... Bindings>
 void run(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
   static_assert(detail::all_bound<Bindings...>());
-  if (exec.workspace.data() == nullptr && exec.workspace.empty()) {
-    const std::size_t bytes = workspace_bytes(plan, bindings...) + detail::workspace_alignment;
-    const std::unique_ptr<std::byte[]> memory(new std::byte[bytes]);
-    void* start = memory.get();
-    std::size_t space = bytes;
-    std::align(detail::workspace_alignment, bytes - detail::workspace_alignment, start, space);
-    run(cpu{exec.threads, {static_cast<std::byte*>(start), space}}, plan, bindings...);
-    return;
-  }
-  (detail::require_output(bindings), ...);
-  plan.check_fitted();
-  const auto evaluate = detail::fill_workspace(exec, true, plan, bindings...);
-  detail::run_all<true>(exec, evaluate, plan.size(), true);
+  detail::run_by<detail::cpu_paths>(exec, plan, bindings...);
 }
 
 }  // namespace suture

@@ -9,8 +9,8 @@
 #include <tuple>
 #include <vector>
 
-#include "fourier.hpp"
 #include "cpu.hpp"
+#include "fourier.hpp"
 #include "strip_sums.hpp"
 #include "strip_writer.hpp"
 

@@ -9,12 +9,9 @@
 #include "../common/lanes.hpp"
 #include "displacement_lanes.hpp"
 #include "inverse_displacement_lanes.hpp"
+#include "tuning.hpp"
 
 namespace suture::detail {
-
-// What is not read as memory lies is walked in bricks of so many rows, strip by strip along x; less deep where threads
-// would wait for work. What is, in bricks of as many voxels as those have where a row is of so many.
-inline constexpr std::int32_t brick_depth = 32, least_brick_depth = 8, brick_rows = 8, typical_row = 192;
 
 // In what order a strip keeps the offsets of its lanes, for the registers they are read to. It is part of the type:
 // files of one program that are compiled for different processors then share no function of a strip, and none finds

@@ -565,15 +565,15 @@ SUTURE_INLINE void vote_labels(const strip<Pipeline>& s, const T* data, const st
 
 // The labels of a strip, lane by lane.
 template <class Pipeline, class T>
-void choose_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
-                   const std::int32_t (&n)[3], T outside, T (&out)[strip_width]) {
+void choose_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3], const std::int32_t (&n)[3],
+                   T outside, T (&out)[strip_width]) {
   std::int32_t pairs[3];
   count_pairs(stride, n, pairs);
   for (int l = 0; l < strip_width; ++l) {
     coordinate c[3];
     s.lane(l, c);
-    out[l] = sample_label<typename Pipeline::label_type, typename Pipeline::border_type>(c, data, stride, n, pairs,
-                                                                                       outside);
+    out[l] =
+        sample_label<typename Pipeline::label_type, typename Pipeline::border_type>(c, data, stride, n, pairs, outside);
   }
 }
 

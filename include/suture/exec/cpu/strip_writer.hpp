@@ -3,7 +3,6 @@
 #pragma once
 
 #include "../common/uint8_lookup.hpp"
-#include "axis_aligned_rows.hpp"
 #include "strip_color.hpp"
 
 namespace suture::detail {
@@ -234,189 +233,12 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
   }
 }
 
-// Whether the voxels of a row, and the rows of a plane, lie side by side in source and target alike.
-inline bool is_dense(const std::int32_t (&n)[3], const std::int64_t (&in)[3], const std::int64_t (&out)[3]) {
-  return in[2] == 1 && out[2] == 1 && in[1] == n[2] && out[1] == n[2];
-}
-
-// Rows y0 .. y1 - 1 of a plane of an image that passes through value operations alone.
-template <class Evaluator, std::size_t B>
-void write_values(const typename Evaluator::record_type& r, std::int32_t number, std::int32_t z, std::int32_t y0,
-                  std::int32_t y1) {
-  using P = typename Evaluator::pipeline_type;
-  using In = typename Evaluator::template binding_type<B>::input;
-  using Out = typename Evaluator::template pair<B>::Out;
-  constexpr std::int64_t stays_in_cache = 16 << 20;  // bytes
-  const source_tensor& in = r.in[B];
-  const target_tensor& out = r.out[B];
-  const std::int32_t(&n)[3] = r.sample.extents;
-  const std::int64_t bytes = static_cast<std::int64_t>(sizeof(Out)) * n[0] * n[1] * n[2];
-  const bool streams = out.stride[2] == 1 && bytes > stays_in_cache;
-  const bool as_one = !any_needs_voxel<typename P::outputs> && is_dense(n, in.stride, out.stride);
-  const std::int32_t rows = as_one ? 1 : y1 - y0, length = as_one ? (y1 - y0) * n[2] : n[2];
-  const typename P::outputs outputs = r.sample.outputs;  // which no store can change
-  for (std::int32_t channel = 0; channel < in.channels; ++channel)
-    for (std::int32_t y = y0; y < y0 + rows; ++y) {
-      const In* const from =
-          static_cast<const In*>(in.data) + channel * in.channel_stride + z * in.stride[0] + y * in.stride[1];
-      Out* const to =
-          static_cast<Out*>(out.data) + channel * out.channel_stride + z * out.stride[0] + y * out.stride[1];
-      const auto write = [&](std::int32_t x0, std::int64_t step_in, std::int64_t step_out, int count,
-                             bool past_caches) {
-        float v[strip_width];
-        load_strip(from + x0 * step_in, step_in, count, v);
-        const along_x place{voxel_at(n, number, channel, z, y, x0)};
-        apply_lanes(outputs, v, place, [&]<class R>(const R(&finished)[strip_width]) {
-          write_stored(to + x0 * step_out, step_out, finished, count, past_caches);
-        });
-      };
-      std::int32_t x0 = 0;
-      if (in.stride[2] == 1 && out.stride[2] == 1) {  // whole strips, of which the compiler knows all but the values
-        if (streams) {
-          const auto into_line = static_cast<std::int32_t>(reinterpret_cast<std::uintptr_t>(to) % stream_alignment);
-          const std::int32_t lead = into_line == 0 ? 0 : (stream_alignment - into_line) / std::int32_t{sizeof(Out)};
-          if (lead <= length) {
-            if (lead > 0) write(0, 1, 1, lead, false);
-            x0 = lead;
-          }
-          for (; x0 + strip_width <= length; x0 += strip_width) write(x0, 1, 1, strip_width, true);
-        } else {
-          for (; x0 + strip_width <= length; x0 += strip_width) write(x0, 1, 1, strip_width, false);
-        }
-      }
-      for (; x0 < length; x0 += strip_width)
-        write(x0, in.stride[2], out.stride[2], std::min(strip_width, length - x0), false);
-    }
-  if (streams) finish_streams();
-}
-
-// Rows y0 .. y1 - 1 of a plane of 8-bit pixels whose first operation begins with their levels: those are looked up.
-// False, with nothing written, where it does not want that.
-template <class Evaluator, std::size_t B, class Stages>
-bool write_looked_up(const typename Evaluator::record_type& r, std::int32_t number, Stages& stages, std::int32_t z,
-                     std::int32_t y0, std::int32_t y1) {
-  const auto& first = bare(get<0>(r.sample.outputs));
-  float table[256];
-  if (!is_on(get<0>(r.sample.outputs))) return false;
-  const auto tile = first.tile_of(number);
-  for (int i = 0; i < 256; ++i) table[i] = tile.level(static_cast<float>(i));
-  const source_tensor& in = r.in[B];
-  const std::int32_t(&n)[3] = r.sample.extents;
-  // Some strips ahead: wide loads of what was just stored in parts would wait for it.
-  constexpr int ahead = 8;
-  float pixels[ahead][3][strip_width];
-  for (std::int32_t y = y0; y < y1; ++y)
-    for (std::int32_t first_x = 0; first_x < n[2]; first_x += ahead * strip_width) {
-      const std::uint8_t* const row = static_cast<const std::uint8_t*>(in.data) + z * in.stride[0] + y * in.stride[1];
-      const int strips = std::min(ahead, (n[2] - first_x + strip_width - 1) / strip_width);
-      for (int s = 0; s < strips; ++s) {
-        const std::int32_t x0 = first_x + s * strip_width;
-        const int count = std::min(strip_width, n[2] - x0);
-        look_up(table, pixels[s], row + x0 * in.stride[2], in.channel_stride, in.stride[2], count);
-        if (count < strip_width)
-          for (auto& channel : pixels[s]) std::fill(channel + count, channel + strip_width, channel[count - 1]);
-      }
-      for (int s = 0; s < strips; ++s) tile.finish(pixels[s]);
-      for (int s = 0; s < strips; ++s) {
-        const std::int32_t x0 = first_x + s * strip_width;
-        const along_x place{voxel_at(n, number, 0, z, y, x0)};
-        apply_pixel_lanes<1>(r.sample.outputs, pixels[s], place, [&]<class R>(const R(&finished)[3][strip_width]) {
-          write_pixels<B, Evaluator>(r, stages, finished, z, y, x0);
-        });
-      }
-    }
-  return true;
-}
-
 template <bool WithLabels, class Evaluator, class Strip, class Stages>
 void write_strips(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t number, Strip& s,
                   Stages& stages, std::int32_t z, std::int32_t y, std::int32_t x0) {
   const auto one = [&]<std::size_t B>() {
     if constexpr (WithLabels || !Evaluator::template binding_type<B>::is_label)
       write_strip<B>(e, r, number, s, stages, z, y, x0);
-  };
-  [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
-  (std::make_index_sequence<Evaluator::pairs>{});
-}
-
-// A column of strips of a sample that keeps its axes: rows y0 .. y1 - 1 of planes z0 .. z1 - 1.
-template <int Rows, bool WithLabels, class Evaluator, class Strip, class Stages>
-void write_aligned_column(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t number, Strip& s,
-                          Stages& stages, const std::int32_t (&z)[2], const std::int32_t (&y)[2], std::int32_t x0) {
-  using P = typename Evaluator::pipeline_type;
-  const auto each = [&](const auto& write) {
-    for (std::int32_t iz = z[0]; iz < z[1]; ++iz)
-      for (std::int32_t iy = y[0]; iy < y[1]; ++iy) write(iz, iy);
-  };
-  const auto one = [&]<std::size_t B>() {
-    using Binding = typename Evaluator::template binding_type<B>;
-    using In = typename Binding::input;
-    const source_tensor& in = r.in[B];
-    if constexpr (Binding::is_label && !WithLabels) {
-      return;
-    } else if constexpr (Binding::is_label && picks_a_voxel<typename P::label_type>) {
-      for (std::int32_t channel = 0; channel < in.channels; ++channel) {
-        const aligned_labels<typename P::label_type, P, In> labels(r.sample, in, channel,
-                                                                   static_cast<In>(e.rule.label_outside), x0);
-        each([&](std::int32_t iz, std::int32_t iy) {
-          In v[1][strip_width];
-          labels.row(iz, iy, v);
-          finish_labels<B>(e, r, v[0], channel, iz, iy, x0);
-        });
-      }
-    } else if constexpr (Binding::is_label && std::is_same_v<typename P::label_type, vote>) {
-      for (std::int32_t channel = 0; channel < in.channels; ++channel) {
-        aligned_votes<P, In, Rows> votes(r.sample, in, channel, static_cast<In>(e.rule.label_outside), y[0], y[1], x0);
-        each([&](std::int32_t iz, std::int32_t iy) {
-          In v[strip_width];
-          votes.row(iz, iy, v);
-          finish_labels<B>(e, r, v, channel, iz, iy, x0);
-        });
-      }
-    } else if constexpr (!Binding::is_label && !P::is_colour && P::interpolation_type::taps > 1 &&
-                         (P::prefiltered || !any_needs_voxel<typename P::taps>)) {
-      using T = std::conditional_t<P::prefiltered, float, In>;
-      using Out = typename Evaluator::template pair<B>::unit;
-      const target_tensor& out = r.out[B];
-      for (std::int32_t channel = 0; channel < in.channels; ++channel) {
-        const Out* const to = static_cast<const Out*>(out.data) + channel * out.channel_stride + x0 * out.stride[2];
-        aligned_values<P, T, Rows> values(r.sample, in, channel, e.rule.border, y[0], y[1], x0);
-        each([&](std::int32_t iz, std::int32_t iy) {
-          alignas(lane_alignment) float v[strip_width];
-          s.expect_output(iy, y);
-          prefetch_output(s, to + iz * out.stride[0] + iy * out.stride[1], out.stride);
-          values.row(iz, iy, v);
-          finish_values<B>(e, r, number, stages, v, channel, iz, iy, x0);
-        });
-      }
-    } else {
-      each([&](std::int32_t iz, std::int32_t iy) {
-        s.locate(iz, iy);
-        write_strip<B>(e, r, number, s, stages, iz, iy, x0);
-      });
-    }
-  };
-  [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
-  (std::make_index_sequence<Evaluator::pairs>{});
-}
-
-// Rows y0 .. y1 - 1 of a plane where nothing is sampled.
-template <bool WithLabels, class Evaluator, class Stages>
-void write_plane(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t number, Stages& stages,
-                 std::int32_t z, std::int32_t y0, std::int32_t y1) {
-  using P = typename Evaluator::pipeline_type;
-  const auto one = [&]<std::size_t B>() {
-    constexpr bool is_label = Evaluator::template binding_type<B>::is_label;
-    if constexpr (!is_label && !P::is_colour && !P::is_staged) {
-      write_values<Evaluator, B>(r, number, z, y0, y1);
-    } else if constexpr (WithLabels || !is_label) {
-      if constexpr (!is_label && first_begins_with_levels<P, typename Evaluator::template binding_type<B>::input>())
-        if (write_looked_up<Evaluator, B>(r, number, stages, z, y0, y1)) return;
-      no_controls nowhere_to_read;
-      for (std::int32_t y = y0; y < y1; ++y)
-        for (std::int32_t x0 = 0; x0 < r.sample.extents[2]; x0 += strip_width)
-          write_strip<B>(e, r, number, nowhere_to_read, stages, z, y, x0);
-    }
   };
   [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
   (std::make_index_sequence<Evaluator::pairs>{});

@@ -6,12 +6,13 @@
 //                         threads of a block alike
 //   make<WithLabels, OneChannel>(work)   makes the voxels, by all threads of a block. False where it found on the way
 //                         that another path has to
-// A kernel has the shape of the first path of its list (paths.cuh) that is possible, and takes the first that serves.
+// A kernel has the shape of the first path of its list (fused.cuh) that is possible, and takes the first that serves.
 #pragma once
 
 #include <algorithm>
 
 #include "../../evaluate/evaluator.hpp"
+#include "../common/path_list.hpp"
 #include "tile.cuh"
 #include "tuning.hpp"
 
@@ -63,9 +64,6 @@ struct run_shape {
     tiles.x = std::max(tiles.x, static_cast<std::int32_t>((runs + runs_in_block - 1) / runs_in_block));
   }
 };
-
-template <class... Paths>
-struct path_list {};
 
 // The first path of a list that is possible.
 template <class Evaluator, class List>

@@ -102,14 +102,14 @@ void by_channels(const Plan& plan, const Launch& launch, const Bindings&... bind
 }
 
 // Queues the kernel of the fused part, with label maps or without, of records that are carried along or in their place.
-template <bool WithLabels, class Evaluator, class Carried, class Plan, class... Bindings>
+template <bool WithLabels, class Paths, class Evaluator, class Carried, class Plan, class... Bindings>
 void launch_fused(const cuda& exec, const Evaluator& e, const Carried& carried, const Plan& plan,
                   const Bindings&... bindings) {
-  const tile_counts tiles = count_tiles<Evaluator, cuda_paths>(plan, bindings...);
+  const tile_counts tiles = count_tiles<Evaluator, Paths>(plan, bindings...);
   by_channels<Evaluator>(
       plan,
       [&](auto one_channel) {
-        fused_kernel<WithLabels, Evaluator, one_channel>
+        fused_kernel<WithLabels, Evaluator, one_channel, Paths>
             <<<tile_blocks(tiles, plan), fused_threads, 0, exec.stream>>>(e, carried, tiles);
       },
       bindings...);
@@ -120,14 +120,14 @@ template <class Evaluator>
 using carried_by = carried_records<typename Evaluator::pipeline_type, typename Evaluator::record_type>;
 
 // Queues the fused part of every sample from uploaded records, and what it needs ahead.
-template <bool WithLabels, class Evaluator, class Plan, class... Bindings>
+template <bool WithLabels, class Paths, class Evaluator, class Plan, class... Bindings>
 void run_fused(const cuda& exec, const Evaluator& e, const Plan& plan, const Bindings&... bindings) {
   prefilter(exec, e, plan, bindings...);
-  launch_fused<WithLabels>(exec, e, carried_by<Evaluator>{}, plan, bindings...);
+  launch_fused<WithLabels, Paths>(exec, e, carried_by<Evaluator>{}, plan, bindings...);
 }
 
 // The same and the upload ahead of it, in one kernel where that can be.
-template <bool WithLabels, class Evaluator, class Plan, class... Bindings>
+template <bool WithLabels, class Paths, class Evaluator, class Plan, class... Bindings>
 void upload_and_run_fused(const cuda& exec, const Evaluator& e, const workspace_layout& l, const Plan& plan,
                           const Bindings&... bindings) {
   if constexpr (carried_by<Evaluator>::possible) {
@@ -137,12 +137,12 @@ void upload_and_run_fused(const cuda& exec, const Evaluator& e, const workspace_
       workspace_cursor used;
       for (std::size_t i = 0; i < plan.size(); ++i)
         carried.records[i] = make_record(plan, i, WithLabels, l, exec.workspace.data(), used, bindings...);
-      launch_fused<WithLabels>(exec, e, carried, plan, bindings...);
+      launch_fused<WithLabels, Paths>(exec, e, carried, plan, bindings...);
       return;
     }
   }
   upload(exec, e, WithLabels, l, plan, bindings...);
-  run_fused<WithLabels>(exec, e, plan, bindings...);
+  run_fused<WithLabels, Paths>(exec, e, plan, bindings...);
 }
 
 // Queues the clearing of what stages sum up, which an upload does on its way.
@@ -175,7 +175,7 @@ auto prepare(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
   const workspace_layout l = detail::layout(plan, bindings...);
   const auto evaluate = detail::checked(exec, l, plan, bindings...);
   if constexpr (P::is_staged) {
-    detail::upload_and_run_fused<false>(exec, evaluate, l, plan, bindings...);
+    detail::upload_and_run_fused<false, detail::cuda_paths>(exec, evaluate, l, plan, bindings...);
     detail::run_stages<0, P::steps.stage_count - 1>(exec, evaluate, false, plan, bindings...);
   } else {
     detail::upload(exec, evaluate, false, l, plan, bindings...);
@@ -184,16 +184,26 @@ auto prepare(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
   return evaluate;
 }
 
+namespace detail {
+
+// Queues a plan by the paths of a list.
+template <class Paths, class Plan, class... Bindings>
+void run_by(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
+  (require_output(bindings), ...);
+  using P = typename Plan::pipeline_type;
+  const workspace_layout l = layout(plan, bindings...);
+  const auto evaluate = checked(exec, l, plan, bindings...);
+  upload_and_run_fused<true, Paths>(exec, evaluate, l, plan, bindings...);
+  if constexpr (P::is_staged) run_stages<0, P::steps.stage_count>(exec, evaluate, true, plan, bindings...);
+}
+
+}  // namespace detail
+
 // Queues a plan on a stream. Everything is checked first; when it throws, nothing has been launched.
 template <class Plan, class... Bindings>
 void run(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
   static_assert(detail::all_bound<Bindings...>());
-  (detail::require_output(bindings), ...);
-  using P = typename Plan::pipeline_type;
-  const workspace_layout l = detail::layout(plan, bindings...);
-  const auto evaluate = detail::checked(exec, l, plan, bindings...);
-  detail::upload_and_run_fused<true>(exec, evaluate, l, plan, bindings...);
-  if constexpr (P::is_staged) detail::run_stages<0, P::steps.stage_count>(exec, evaluate, true, plan, bindings...);
+  detail::run_by<detail::cuda_paths>(exec, plan, bindings...);
 }
 
 // run in two halves, so that a graph captured once serves every batch: `load` queues the upload of what was drawn, and
@@ -215,7 +225,7 @@ void run_loaded(const cuda& exec, const Plan& plan, const Bindings&... bindings)
   const workspace_layout l = detail::layout(plan, bindings...);
   const auto evaluate = detail::checked(exec, l, plan, bindings...);
   detail::queue_clearing_of_sums(exec, l);
-  detail::run_fused<true>(exec, evaluate, plan, bindings...);
+  detail::run_fused<true, detail::cuda_paths>(exec, evaluate, plan, bindings...);
   if constexpr (P::is_staged) detail::run_stages<0, P::steps.stage_count>(exec, evaluate, true, plan, bindings...);
 }
 

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// A path of the CPU executor: samples that stand on voxels in rows of the source, as after crops and flips, are read
+// row by row in the order of memory.
+#pragma once
+
+#include "axis_aligned_rows.hpp"
+
+namespace suture::detail {
+
+// 1 or -1 where a sample is read row by row in the order of memory or against it: it stands on voxels that
+// interpolation copies. Else 0, also where interpolation has more than two taps: it sums all of them even there, and
+// rows that keep their axes share those sums.
+template <class P>
+int direction_in_memory(const item<P>& sample) {
+  if constexpr (P::interpolation_type::taps > 2)
+    if (keeps_axes(sample)) return 0;
+  return strip<P>::direction_along_row(sample);
+}
+
+struct memory_order_rows {
+  template <class Evaluator>
+  static constexpr bool possible = Evaluator::pipeline_type::has_geometry;
+  static constexpr bool serves_all = false;
+
+  template <class Parameters>
+  static bool serves(const Parameters& sample) {
+    return direction_in_memory(sample) != 0;
+  }
+  // Whole planes, or as many rows of one.
+  template <class Parameters>
+  static brick_shape shape(const Parameters& sample, std::int32_t depth) {
+    const std::int32_t voxels = depth * brick_rows * typical_row, width = sample.extents[2];
+    const std::int32_t rows = std::clamp(voxels / width, 1, sample.extents[1]);
+    return {std::max(voxels / (rows * width), 1), rows};
+  }
+
+  template <bool WithLabels, class Evaluator, class Stages>
+  static bool make(const brick_work<Evaluator>& work, Stages& stages) {
+    const int direction = direction_in_memory(work.r.sample);
+    for (std::int32_t z = work.z0; z < work.z1; ++z)
+      for (std::int32_t y = work.y0; y < work.y1; ++y)
+        for (std::int32_t x0 = 0; x0 < work.r.sample.extents[2]; x0 += strip_width) {
+          strip<typename Evaluator::pipeline_type> walk(work.r.sample, x0, direction);
+          walk.expect(1, 0, 0);
+          walk.locate(z, y);
+          write_strips<WithLabels>(work.evaluate, work.r, work.number, walk, stages, z, y, x0);
+        }
+    return true;
+  }
+};
+
+}  // namespace suture::detail

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// The path of the CPU executor where nothing is moved: rows pass through the value operations.
+#pragma once
+
+#include "path.hpp"
+
+namespace suture::detail {
+
+// Whether the voxels of a row, and the rows of a plane, lie side by side in source and target alike.
+inline bool is_dense(const std::int32_t (&n)[3], const std::int64_t (&in)[3], const std::int64_t (&out)[3]) {
+  return in[2] == 1 && out[2] == 1 && in[1] == n[2] && out[1] == n[2];
+}
+
+// Rows y0 .. y1 - 1 of a plane of an image that passes through value operations alone.
+template <class Evaluator, std::size_t B>
+void write_values(const typename Evaluator::record_type& r, std::int32_t number, std::int32_t z, std::int32_t y0,
+                  std::int32_t y1) {
+  using P = typename Evaluator::pipeline_type;
+  using In = typename Evaluator::template binding_type<B>::input;
+  using Out = typename Evaluator::template pair<B>::Out;
+  const source_tensor& in = r.in[B];
+  const target_tensor& out = r.out[B];
+  const std::int32_t(&n)[3] = r.sample.extents;
+  const std::int64_t bytes = static_cast<std::int64_t>(sizeof(Out)) * n[0] * n[1] * n[2];
+  const bool streams = out.stride[2] == 1 && bytes > stays_in_cache;
+  const bool as_one = !any_needs_voxel<typename P::outputs> && is_dense(n, in.stride, out.stride);
+  const std::int32_t rows = as_one ? 1 : y1 - y0, length = as_one ? (y1 - y0) * n[2] : n[2];
+  const typename P::outputs outputs = r.sample.outputs;  // which no store can change
+  for (std::int32_t channel = 0; channel < in.channels; ++channel)
+    for (std::int32_t y = y0; y < y0 + rows; ++y) {
+      const In* const from =
+          static_cast<const In*>(in.data) + channel * in.channel_stride + z * in.stride[0] + y * in.stride[1];
+      Out* const to =
+          static_cast<Out*>(out.data) + channel * out.channel_stride + z * out.stride[0] + y * out.stride[1];
+      const auto write = [&](std::int32_t x0, std::int64_t step_in, std::int64_t step_out, int count,
+                             bool past_caches) {
+        float v[strip_width];
+        load_strip(from + x0 * step_in, step_in, count, v);
+        const along_x place{voxel_at(n, number, channel, z, y, x0)};
+        apply_lanes(outputs, v, place, [&]<class R>(const R(&finished)[strip_width]) {
+          write_stored(to + x0 * step_out, step_out, finished, count, past_caches);
+        });
+      };
+      std::int32_t x0 = 0;
+      if (in.stride[2] == 1 && out.stride[2] == 1) {  // whole strips, of which the compiler knows all but the values
+        if (streams) {
+          const auto into_line = static_cast<std::int32_t>(reinterpret_cast<std::uintptr_t>(to) % stream_alignment);
+          const std::int32_t lead = into_line == 0 ? 0 : (stream_alignment - into_line) / std::int32_t{sizeof(Out)};
+          if (lead <= length) {
+            if (lead > 0) write(0, 1, 1, lead, false);
+            x0 = lead;
+          }
+          for (; x0 + strip_width <= length; x0 += strip_width) write(x0, 1, 1, strip_width, true);
+        } else {
+          for (; x0 + strip_width <= length; x0 += strip_width) write(x0, 1, 1, strip_width, false);
+        }
+      }
+      for (; x0 < length; x0 += strip_width)
+        write(x0, in.stride[2], out.stride[2], std::min(strip_width, length - x0), false);
+    }
+  if (streams) finish_streams();
+}
+
+// Rows y0 .. y1 - 1 of a plane of 8-bit pixels whose first operation begins with their levels: those are looked up.
+// False, with nothing written, where it does not want that.
+template <class Evaluator, std::size_t B, class Stages>
+bool write_looked_up(const typename Evaluator::record_type& r, std::int32_t number, Stages& stages, std::int32_t z,
+                     std::int32_t y0, std::int32_t y1) {
+  const auto& first = bare(get<0>(r.sample.outputs));
+  float table[256];
+  if (!is_on(get<0>(r.sample.outputs))) return false;
+  const auto tile = first.tile_of(number);
+  for (int i = 0; i < 256; ++i) table[i] = tile.level(static_cast<float>(i));
+  const source_tensor& in = r.in[B];
+  const std::int32_t(&n)[3] = r.sample.extents;
+  constexpr int ahead = strips_looked_up;
+  float pixels[ahead][3][strip_width];
+  for (std::int32_t y = y0; y < y1; ++y)
+    for (std::int32_t first_x = 0; first_x < n[2]; first_x += ahead * strip_width) {
+      const std::uint8_t* const row = static_cast<const std::uint8_t*>(in.data) + z * in.stride[0] + y * in.stride[1];
+      const int strips = std::min(ahead, (n[2] - first_x + strip_width - 1) / strip_width);
+      for (int s = 0; s < strips; ++s) {
+        const std::int32_t x0 = first_x + s * strip_width;
+        const int count = std::min(strip_width, n[2] - x0);
+        look_up(table, pixels[s], row + x0 * in.stride[2], in.channel_stride, in.stride[2], count);
+        if (count < strip_width)
+          for (auto& channel : pixels[s]) std::fill(channel + count, channel + strip_width, channel[count - 1]);
+      }
+      for (int s = 0; s < strips; ++s) tile.finish(pixels[s]);
+      for (int s = 0; s < strips; ++s) {
+        const std::int32_t x0 = first_x + s * strip_width;
+        const along_x place{voxel_at(n, number, 0, z, y, x0)};
+        apply_pixel_lanes<1>(r.sample.outputs, pixels[s], place, [&]<class R>(const R(&finished)[3][strip_width]) {
+          write_pixels<B, Evaluator>(r, stages, finished, z, y, x0);
+        });
+      }
+    }
+  return true;
+}
+
+struct pointwise_rows {
+  template <class Evaluator>
+  static constexpr bool possible = !Evaluator::pipeline_type::has_geometry;
+  static constexpr bool serves_all = true;
+
+  template <class Parameters>
+  static brick_shape shape(const Parameters&, std::int32_t) {
+    return {1, pointwise_brick_rows};
+  }
+
+  template <bool WithLabels, class Evaluator, class Stages>
+  static void make(const brick_work<Evaluator>& work, Stages& stages) {
+    using P = typename Evaluator::pipeline_type;
+    const auto one = [&]<std::size_t B>() {
+      constexpr bool is_label = Evaluator::template binding_type<B>::is_label;
+      if constexpr (!is_label && !P::is_colour && !P::is_staged) {
+        write_values<Evaluator, B>(work.r, work.number, work.z0, work.y0, work.y1);
+      } else if constexpr (WithLabels || !is_label) {
+        if constexpr (!is_label && first_begins_with_levels<P, typename Evaluator::template binding_type<B>::input>())
+          if (write_looked_up<Evaluator, B>(work.r, work.number, stages, work.z0, work.y0, work.y1)) return;
+        no_controls nowhere_to_read;
+        for (std::int32_t y = work.y0; y < work.y1; ++y)
+          for (std::int32_t x0 = 0; x0 < work.r.sample.extents[2]; x0 += strip_width)
+            write_strip<B>(work.evaluate, work.r, work.number, nowhere_to_read, stages, work.z0, y, x0);
+      }
+    };
+    [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
+    (std::make_index_sequence<Evaluator::pairs>{});
+  }
+};
+
+}  // namespace suture::detail

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The numbers that decide how the CPU executor divides work. None of them changes a bit of a result.
+#pragma once
+
+#include <cstdint>
+
+namespace suture::detail {
+
+// Samples are cut into bricks, which threads take one by one. A brick that is walked strip by strip along x has 8 rows
+// and 32 planes, fewer planes where threads would wait for work: its source stays in the second cache.
+inline constexpr std::int32_t brick_rows = 8, brick_depth = 32, least_brick_depth = 8;
+// A brick that is read in the order of memory has as many voxels as one of these with rows of 192 voxels.
+inline constexpr std::int32_t typical_row = 192;
+// Rows of a brick where nothing is moved.
+inline constexpr std::int32_t pointwise_brick_rows = 64;
+// Bricks for each thread below which bricks are made less deep.
+inline constexpr std::int64_t bricks_for_thread = 8;
+// Outputs of more bytes than this are written past the caches.
+inline constexpr std::int64_t stays_in_cache = 16 << 20;
+// Strips of pixels looked up before the first of them is finished: wide loads of what was just stored in parts would
+// wait for it.
+inline constexpr int strips_looked_up = 8;
+
+}  // namespace suture::detail

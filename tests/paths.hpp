@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every path of an executor by itself beside the plain loop, on pipelines of which each path serves some samples: the
+// same bits of images and labels.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "digest/samples.hpp"
+
+namespace paths_test {
+
+using namespace suture;
+
+// Runs all samples of `data` by the paths of a list: Executor::run_by<Paths>(plan, bindings...).
+template <class Executor, class Paths, class Out, class Cases, class Pipeline>
+std::vector<unsigned char> bytes_by(const Cases& data, const Pipeline& pipeline) {
+  using In = typename Cases::element;
+  const auto p = plan(pipeline, data.grids, {.seed = 7, .epoch = 2, .sample_ids = data.ids});
+  std::vector<typename Executor::template buffer<In>> images;
+  std::vector<typename Executor::template buffer<std::uint8_t>> maps, maps_out;
+  std::vector<typename Executor::template buffer<Out>> images_out;
+  std::vector<view<const In>> image_views;
+  std::vector<view<const std::uint8_t>> map_views;
+  std::vector<view<Out>> image_targets;
+  std::vector<view<std::uint8_t>> map_targets;
+  for (std::size_t i = 0; i < data.grids.size(); ++i) {
+    const grid& to = p.output_grid(i);
+    const auto n = static_cast<std::size_t>(to.voxels());
+    images.emplace_back(data.images[i]);
+    maps.emplace_back(data.labels[i]);
+    images_out.emplace_back(std::vector<Out>(n * static_cast<std::size_t>(Cases::channels), Out{}));
+    maps_out.emplace_back(std::vector<std::uint8_t>(n, 0xab));
+    image_views.push_back(Cases::source(images.back().data(), data.grids[i]));
+    map_views.push_back(contiguous<const std::uint8_t>(maps.back().data(), data.grids[i]));
+    image_targets.push_back(contiguous(images_out.back().data(), to, Cases::channels));
+    map_targets.push_back(contiguous(maps_out.back().data(), to));
+  }
+  Executor::template run_by<Paths>(p, image(image_views, image_targets), labels(map_views, map_targets));
+  std::vector<unsigned char> bytes;
+  const auto add = [&](const auto& buffer) {
+    const auto values = buffer.values();
+    const auto* first = reinterpret_cast<const unsigned char*>(values.data());
+    bytes.insert(bytes.end(), first, first + values.size() * sizeof(values[0]));
+  };
+  for (const auto& each : images_out) add(each);
+  for (const auto& each : maps_out) add(each);
+  return bytes;
+}
+
+// Each path of Paths beside Plain alone. `possible` counts those that are compiled for this pipeline.
+template <class Executor, class Plain, class Out, class Cases, class Pipeline, class... Paths>
+void expect_the_same_bits(const char* name, const Cases& data, const Pipeline& pipeline, detail::path_list<Paths...>) {
+  SCOPED_TRACE(name);
+  const auto plain = bytes_by<Executor, detail::path_list<Plain>, Out>(data, pipeline);
+  int path = 0;
+  const auto one = [&]<class Path>() {
+    EXPECT_TRUE((bytes_by<Executor, detail::path_list<Path, Plain>, Out>(data, pipeline)) == plain)
+        << "path " << path << " of the list";
+    ++path;
+  };
+  (one.template operator()<Paths>(), ...);
+}
+
+template <class Executor, class Plain, class Paths>
+void expect_the_same_bits_of_all() {
+  const digest_test::cases ct;
+  const digest_test::colour_cases tiles;
+  const auto check = [&]<class Out>(const char* name, const auto& data, const auto& pipeline, Out) {
+    expect_the_same_bits<Executor, Plain, Out>(name, data, pipeline, Paths{});
+  };
+  check("window", ct, window{.center = 40, .width = 400} | cast<half>{}, half{});
+  check("noise where nothing is moved", ct, brightness{1.5f} | gaussian_noise{.sigma = 3}, 0.0f);
+  check("crop and flip", ct, random_crop{.size = {16, 21, 35}} | random_flip{} | window{.center = 40, .width = 400},
+        0.0f);
+  check("crop, flip and noise", ct,
+        random_flip{} | crop{.start = {1, 2, 3}, .size = {15, 20, 33}} | gaussian_noise{.sigma = 2, .probability = .5f},
+        0.0f);
+  check("crop beyond the rim", ct,
+        pad_to{.size = {40, 56, 60}} | random_crop{.size = {33, 50, 55}} |
+            sampling<linear, constant, nearest>{.border = {.value = -1000}},
+        0.0f);
+  check("resample", ct, resample{.spacing_mm = {1.5, 1, 1}} | sampling<linear, edge, vote>{}, 0.0f);
+  check("cubic resample", ct, resample{.spacing_mm = {2, 1, .7}} | sampling<catmull_rom, mirror>{}, 0.0f);
+  check("turned", ct,
+        random_affine{.rotate_deg = 20, .scale = {.8f, 1.3f}} | random_crop{.size = {17, 31, 33}} | cast<half>{},
+        half{});
+  check("turned or not", ct, random_affine{.rotate_deg = 20, .probability = .5f} | random_flip{}, 0.0f);
+  check("elastic, turned", ct,
+        random_affine{.rotate_deg = 10} |
+            random_elastic{.control_spacing_mm = 12, .max_displacement_mm = 2, .probability = .7f},
+        0.0f);
+  check("patch statistics", ct, random_flip{} | patch_z_score{}, 0.0f);
+  check("tiles where nothing is moved", tiles, random_hed_jitter{}, 0.0f);
+  check("turned tiles", tiles,
+        random_rot90{} | affine_matrix{.linear = {{{1, 0, 0}, {0, .9, .2}, {0, -.2, .9}}}} | random_hed_jitter{} |
+            cast<half>{},
+        half{});
+}
+
+}  // namespace paths_test
