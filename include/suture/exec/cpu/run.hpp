@@ -8,7 +8,7 @@
 #include "../common/prepare.hpp"
 #include "deep_supervision.hpp"
 #include "displaced_strips.hpp"
-#include "integer_shift_copy.hpp"
+#include "integer_shift_copy_rows.hpp"
 #include "pointwise_rows.hpp"
 #include "stages.hpp"
 #include "turned_strips.hpp"
@@ -84,8 +84,8 @@ auto fill_workspace(const cpu& exec, bool to_output, const Plan& plan, const Bin
 }
 
 // In order of preference; the last serves every sample.
-using cpu_paths = path_list<pointwise_rows, integer_shift_copy, memory_order_rows, axis_aligned_rows, displaced_strips,
-                            turned_strips>;
+using cpu_paths = path_list<pointwise_rows, integer_shift_copy_rows, memory_order_rows, axis_aligned_rows,
+                            displaced_strips, turned_strips>;
 
 // The fused part of every sample, with its label maps or without; `stages` take what is not finished with it.
 template <bool WithLabels, class Paths, class Evaluator, class Stages>

@@ -5,7 +5,7 @@
 #include "../common/prepare.hpp"
 #include "column_walk.cuh"
 #include "ieee.cuh"
-#include "integer_shift_copy.cuh"
+#include "integer_shift_copy_tile.cuh"
 #include "plane_walk.cuh"
 #include "records.cuh"
 #include "rgb_vectors.cuh"
@@ -15,7 +15,7 @@
 namespace suture::detail {
 
 // In order of preference; the last serves every sample.
-using cuda_paths = path_list<vector_runs, rgb_vectors, integer_shift_copy, plane_walk, column_walk>;
+using cuda_paths = path_list<vector_runs, rgb_vectors, integer_shift_copy_tile, plane_walk, column_walk>;
 
 template <bool WithLabels, bool OneChannel, class Paths, class Evaluator>
 __device__ __forceinline__ void make_block(const Evaluator& evaluate, const typename Evaluator::record_type& r,

@@ -216,7 +216,7 @@ private:
   const std::int32_t z0_, z1_, y0_, y1_;
 };
 
-struct integer_shift_copy {
+struct integer_shift_copy_rows {
   template <class Evaluator>
   static constexpr bool possible = [] {
     using P = typename Evaluator::pipeline_type;

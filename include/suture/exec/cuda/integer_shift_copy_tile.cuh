@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A path of the fused kernel: tiles that stand on voxels of the source, as after crops and flips, and so are copied:
 // what linear interpolation would make of them. Whether it would is looked at while they are copied; where it would
-// not, the tile is made again. exec/cpu/integer_shift_copy.hpp is the same on the CPU.
+// not, the tile is made again. exec/cpu/integer_shift_copy_rows.hpp is the same on the CPU.
 #pragma once
 
 #include "plane_walk.cuh"
@@ -74,7 +74,7 @@ __device__ __forceinline__ void each_in_column(const T* p, std::int64_t step, st
   for (; z < z1; ++z, p += step) use(*p, z);
 }
 
-struct integer_shift_copy {
+struct integer_shift_copy_tile {
   // Not in kernels of deformations, which need all registers for those.
   template <class Evaluator>
   static constexpr bool possible = plane_walk::possible<Evaluator> && !Evaluator::pipeline_type::has_deformation;
