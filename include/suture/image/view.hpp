@@ -119,23 +119,29 @@ struct lattice_steps {
   struct axis {
     std::int64_t stride, low, high;  // of differences
   };
-  std::array<axis, 4> axes{};
-  int count = 0;
+  std::array<axis, 4> axes{};  // those that count; the others are of stride 0 and follow
+  std::size_t count = 0;
   int budget = 256;  // nested strides, as those of parts of one array are, leave hardly a choice
 
-  bool reach(std::int64_t distance, int k = 0) {
-    if (k == count) return distance == 0;
-    std::int64_t rest_low = 0, rest_high = 0;
-    for (int j = k + 1; j < count; ++j) {
-      rest_low += axes[static_cast<std::size_t>(j)].low * axes[static_cast<std::size_t>(j)].stride;
-      rest_high += axes[static_cast<std::size_t>(j)].high * axes[static_cast<std::size_t>(j)].stride;
+  // The axes from K on.
+  template <std::size_t K = 0>
+  bool reach(std::int64_t distance) {
+    if constexpr (K == 4) {
+      return distance == 0;
+    } else {
+      if (K == count) return distance == 0;
+      std::int64_t rest_low = 0, rest_high = 0;
+      for (std::size_t j = K + 1; j < 4; ++j) {
+        rest_low += axes[j].low * axes[j].stride;
+        rest_high += axes[j].high * axes[j].stride;
+      }
+      const axis& a = axes[K];
+      const auto floor_of = [&](std::int64_t n) { return n / a.stride - (n % a.stride < 0 ? 1 : 0); };
+      const std::int64_t last = std::min(a.high, floor_of(distance - rest_low));
+      for (std::int64_t t = std::max(a.low, -floor_of(rest_high - distance)); t <= last; ++t)
+        if (--budget < 0 || reach<K + 1>(distance - t * a.stride)) return true;
+      return false;
     }
-    const axis& a = axes[static_cast<std::size_t>(k)];
-    const auto floor_of = [&](std::int64_t n) { return n / a.stride - (n % a.stride < 0 ? 1 : 0); };
-    const std::int64_t last = std::min(a.high, floor_of(distance - rest_low));
-    for (std::int64_t t = std::max(a.low, -floor_of(rest_high - distance)); t <= last; ++t)
-      if (--budget < 0 || reach(distance - t * a.stride, k + 1)) return true;
-    return false;
   }
 };
 
@@ -148,13 +154,13 @@ inline bool share_memory(const lattice& a, const lattice& b) {
     if (a.count[k] == 1 && b.count[k] == 1) continue;
     if (a.stride[k] != b.stride[k] || a.stride[k] == 0) return true;
     const std::int64_t low = 1 - b.count[k], high = a.count[k] - 1;
-    auto& axis = steps.axes[static_cast<std::size_t>(steps.count++)];
+    auto& axis = steps.axes[steps.count++];
     if (a.stride[k] > 0)
       axis = {a.stride[k], low, high};
     else
       axis = {-a.stride[k], -high, -low};
   }
-  std::sort(steps.axes.begin(), steps.axes.begin() + steps.count,
+  std::sort(steps.axes.begin(), steps.axes.end(),
             [](const auto& one, const auto& other) { return one.stride > other.stride; });
   const auto distance = static_cast<std::int64_t>(b.first - a.first);
   return distance % a.element != 0 || steps.reach(distance);
