@@ -9,6 +9,17 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release)
 endif()
 
+# What was compiled before is taken from ccache, if it is here; -DCMAKE_CXX_COMPILER_LAUNCHER= (and the same for CUDA)
+# goes without it, and any other launcher may stand there. suture_use_ccache(LANGUAGE), once the language is enabled.
+find_program(SUTURE_CCACHE ccache)
+mark_as_advanced(SUTURE_CCACHE)
+macro(suture_use_ccache language)
+  if(PROJECT_IS_TOP_LEVEL AND SUTURE_CCACHE AND NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
+    set(CMAKE_${language}_COMPILER_LAUNCHER "${SUTURE_CCACHE}")
+  endif()
+endmacro()
+suture_use_ccache(CXX)
+
 # Most of what is built for a check compiles longer than it runs: tests/run leaves out the optimiser, but for the sources
 # of which the opposite is true. suture_runs_long(SOURCE...) names them.
 set(SUTURE_LONG_RUN_OPTIONS "" CACHE STRING "Options of the compiler for sources that run longer than they compile")
@@ -54,6 +65,12 @@ if(CMAKE_CUDA_COMPILER AND (NOT DEFINED SUTURE_CUDA OR SUTURE_CUDA))
   # The emulator replaces the shared runtime.
   set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
   enable_language(CUDA)
+  suture_use_ccache(CUDA)
+  # Debian 12's CMake 3.25.1 marks nvToolsExt as deprecated without a look whether it is there, and ends with an error
+  # where it is not, as in CUDA 13. Nothing here links it: a target of the name will do.
+  if(NOT TARGET CUDA::nvToolsExt)
+    add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
+  endif()
   find_package(CUDAToolkit REQUIRED)
   list(APPEND CMAKE_BUILD_RPATH "${CUDAToolkit_LIBRARY_DIR}")
   set(SUTURE_CUDA_FOUND ON)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Install rules, and the package configuration of both the install tree and the build tree.
+# Install rules, the package configuration of both the install tree and the build tree, and a file for pkg-config.
 include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/suture")
@@ -22,3 +22,21 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/suture-config-version.cm
 install(FILES "${PROJECT_BINARY_DIR}/suture-config.cmake" "${PROJECT_BINARY_DIR}/suture-config-version.cmake"
         DESTINATION "${package_dir}")
 export(EXPORT suture_targets NAMESPACE suture:: FILE "${PROJECT_BINARY_DIR}/suture-targets.cmake")
+
+# For builds without CMake. Paths start at the file itself, so that the tree may be moved and `cmake --install --prefix`
+# may choose it; a directory that was given as an absolute path stays where it is.
+set(pkgconfig_dir "${CMAKE_INSTALL_DATADIR}/pkgconfig")
+if(IS_ABSOLUTE "${CMAKE_INSTALL_DATADIR}")
+  set(pc_prefix "${CMAKE_INSTALL_PREFIX}")
+else()
+  file(RELATIVE_PATH up "${CMAKE_INSTALL_PREFIX}/${pkgconfig_dir}" "${CMAKE_INSTALL_PREFIX}")
+  string(REGEX REPLACE "/$" "" up "${up}")
+  set(pc_prefix "\${pcfiledir}/${up}")
+endif()
+if(IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
+  set(pc_includedir "${CMAKE_INSTALL_INCLUDEDIR}")
+else()
+  set(pc_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
+endif()
+configure_file("${PROJECT_SOURCE_DIR}/cmake/suture.pc.in" "${PROJECT_BINARY_DIR}/suture.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/suture.pc" DESTINATION "${pkgconfig_dir}")

@@ -43,7 +43,7 @@ require() {
   for package in "$@"; do
     case $package in
       g++) command -v "${CXX:-c++}" >/dev/null || missing+=("$package") ;;
-      cmake | make | git) command -v "$package" >/dev/null || missing+=("$package") ;;
+      cmake | make | git | pkg-config) command -v "$package" >/dev/null || missing+=("$package") ;;
       ninja-build) command -v ninja >/dev/null || missing+=("$package") ;;
       *) # Elsewhere than on Debian the configuration of the build says what it does not find.
         if command -v dpkg-query >/dev/null && ! is_installed "$package"; then missing+=("$package"); fi ;;
