@@ -54,11 +54,9 @@ template <class Executor, class Plain, class Out, class Cases, class Pipeline, c
 void expect_the_same_bits(const char* name, const Cases& data, const Pipeline& pipeline, detail::path_list<Paths...>) {
   SCOPED_TRACE(name);
   const auto plain = bytes_by<Executor, detail::path_list<Plain>, Out>(data, pipeline);
-  int path = 0;
   const auto one = [&]<class Path>() {
     EXPECT_TRUE((bytes_by<Executor, detail::path_list<Path, Plain>, Out>(data, pipeline)) == plain)
-        << "path " << path << " of the list";
-    ++path;
+        << Path::name;
   };
   (one.template operator()<Paths>(), ...);
 }

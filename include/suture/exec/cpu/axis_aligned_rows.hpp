@@ -375,6 +375,8 @@ void write_aligned_column(const Evaluator& e, const typename Evaluator::record_t
 }
 
 struct axis_aligned_rows {
+  static constexpr std::string_view name = "axis_aligned_rows";
+
   template <class Evaluator>
   static constexpr bool possible = Evaluator::pipeline_type::has_geometry;
   static constexpr bool serves_all = false;

@@ -8,6 +8,8 @@
 namespace suture::detail {
 
 struct displaced_strips {
+  static constexpr std::string_view name = "displaced_strips";
+
   template <class Evaluator>
   static constexpr bool possible = Evaluator::pipeline_type::has_deformation;
   static constexpr bool serves_all = false;

@@ -4,6 +4,8 @@
 // may leave the source.
 #pragma once
 
+#include <string_view>
+
 #include "../../evaluate/plane_column.hpp"
 #include "memory_order_rows.hpp"
 
@@ -217,6 +219,8 @@ private:
 };
 
 struct integer_shift_copy_rows {
+  static constexpr std::string_view name = "integer_shift_copy_rows";
+
   template <class Evaluator>
   static constexpr bool possible = [] {
     using P = typename Evaluator::pipeline_type;

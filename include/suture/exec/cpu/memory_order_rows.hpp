@@ -3,6 +3,8 @@
 // row by row in the order of memory.
 #pragma once
 
+#include <string_view>
+
 #include "axis_aligned_rows.hpp"
 
 namespace suture::detail {
@@ -18,6 +20,8 @@ int direction_in_memory(const item<P>& sample) {
 }
 
 struct memory_order_rows {
+  static constexpr std::string_view name = "memory_order_rows";
+
   template <class Evaluator>
   static constexpr bool possible = Evaluator::pipeline_type::has_geometry;
   static constexpr bool serves_all = false;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the paths of the CPU executor have in common. A path is one way to make the voxels of a brick:
+//   name                  what tests and benches call it
 //   possible<Evaluator>   whether it can be compiled for these operations and element types
 //   serves_all            whether it takes every sample; if not, serves(parameters) says whether it takes this one
 //   shape(parameters, depth)   the brick it wants, of at most `depth` planes
@@ -7,6 +8,8 @@
 //                         another path has to, which then wants a brick of the same shape
 // A brick is made by the first path of the list (run.hpp) that serves its sample.
 #pragma once
+
+#include <string_view>
 
 #include "../common/path_list.hpp"
 #include "strip_writer.hpp"

@@ -99,6 +99,8 @@ bool write_looked_up(const typename Evaluator::record_type& r, std::int32_t numb
 }
 
 struct pointwise_rows {
+  static constexpr std::string_view name = "pointwise_rows";
+
   template <class Evaluator>
   static constexpr bool possible = !Evaluator::pipeline_type::has_geometry;
   static constexpr bool serves_all = true;

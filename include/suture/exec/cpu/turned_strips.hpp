@@ -8,6 +8,8 @@
 namespace suture::detail {
 
 struct turned_strips {
+  static constexpr std::string_view name = "turned_strips";
+
   template <class Evaluator>
   static constexpr bool possible = Evaluator::pipeline_type::has_geometry;
   static constexpr bool serves_all = true;

@@ -15,6 +15,8 @@ inline constexpr bool has_one_channel_kernel =
     Evaluator::pipeline_type::has_geometry && !Evaluator::pipeline_type::is_colour;
 
 struct column_walk {
+  static constexpr std::string_view name = "column_walk";
+
   template <class Evaluator>
   static constexpr bool possible = true;
   // Where colours are worked on at each tap, what a block does once is little, and takes registers.

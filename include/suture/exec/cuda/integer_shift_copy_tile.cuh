@@ -4,6 +4,8 @@
 // not, the tile is made again. exec/cpu/integer_shift_copy_rows.hpp is the same on the CPU.
 #pragma once
 
+#include <string_view>
+
 #include "plane_walk.cuh"
 
 namespace suture::detail {
@@ -75,6 +77,8 @@ __device__ __forceinline__ void each_in_column(const T* p, std::int64_t step, st
 }
 
 struct integer_shift_copy_tile {
+  static constexpr std::string_view name = "integer_shift_copy_tile";
+
   // Not in kernels of deformations, which need all registers for those.
   template <class Evaluator>
   static constexpr bool possible = plane_walk::possible<Evaluator> && !Evaluator::pipeline_type::has_deformation;

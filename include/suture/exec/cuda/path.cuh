@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the paths of the fused kernel have in common. A path is one way to make the voxels of a block:
+//   name                  what tests and benches call it
 //   possible<Evaluator>   whether it can be compiled for these operations and element types
 //   shape<Evaluator>      how its blocks divide the output, and how many of them a multiprocessor is to hold
 //   serves_all            whether it takes every sample; if not, serves(record) says whether it is for this one, to all
@@ -10,6 +11,7 @@
 #pragma once
 
 #include <algorithm>
+#include <string_view>
 
 #include "../../evaluate/evaluator.hpp"
 #include "../common/path_list.hpp"

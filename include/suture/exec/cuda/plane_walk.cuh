@@ -65,6 +65,8 @@ __device__ __forceinline__ void walk_pair(const Evaluator& evaluate, const typen
 }
 
 struct plane_walk {
+  static constexpr std::string_view name = "plane_walk";
+
   template <class Evaluator>
   static constexpr bool possible = [] {
     using P = typename Evaluator::pipeline_type;

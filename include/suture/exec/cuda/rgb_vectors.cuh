@@ -293,6 +293,8 @@ __device__ __forceinline__ void make_label_vectors(const Evaluator& evaluate, co
 }
 
 struct rgb_vectors {
+  static constexpr std::string_view name = "rgb_vectors";
+
   template <class Evaluator>
   static constexpr bool possible = [] {
     using P = typename Evaluator::pipeline_type;

@@ -72,6 +72,8 @@ __device__ __forceinline__ void make_run(const typename Evaluator::record_type& 
 }
 
 struct vector_runs {
+  static constexpr std::string_view name = "vector_runs";
+
   template <class Evaluator>
   static constexpr bool possible =
       !Evaluator::pipeline_type::has_geometry && !Evaluator::pipeline_type::is_colour &&
