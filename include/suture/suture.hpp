@@ -7,6 +7,7 @@
 #include "fit/color_moments.hpp"
 #include "fit/fingerprint.hpp"
 #include "fit/macenko.hpp"
+#include "fit/one_pass.hpp"
 #include "fit/otsu.hpp"
 #include "fit/percentiles.hpp"
 #include "fit/sharpness.hpp"

@@ -6,6 +6,7 @@
 
 #include "histogram.cuh"
 #include "moments.cuh"
+#include "one_pass.hpp"
 #include "otsu.cuh"
 #include "percentiles.cuh"
 
@@ -19,7 +20,7 @@ template <class T>
 inline constexpr bool is_histogram_fit<fit_histogram<T>> = true;
 
 template <class Fit>
-constexpr bool is_fit = requires(const Fit& f) {
+constexpr bool is_fit = !has_partial<Fit> && requires(const Fit& f) {
   typename Fit::result;
   f.pooled;
   f.check();
@@ -42,18 +43,14 @@ std::size_t fit_groups(std::span<const view<const T>> images, bool pooled) {
 
 inline std::size_t record_bytes(std::size_t samples) { return aligned(samples * sizeof(fit_record)); }
 
-template <class T, class Fit, class Selection>
-void fit_on_device(const cuda& exec, const Fit& how, std::span<const view<const T>> images, const Selection& selection,
-                   std::span<typename Fit::result> results) {
-  using Map = typename Selection::map_type;
-  const std::size_t groups = check_fit(Fit::name, images, selection, how.pooled, results.size());
-  if (groups == 0) return;
-  require(results.data() != nullptr, {Fit::name}, "null pointer for the results");
-  const std::size_t before = record_bytes(images.size());
-  check_workspace(exec.workspace.data(), exec.workspace.size(), {.bytes = before + device_state_bytes<T>(how, groups)});
-
+// The samples of a fit as its kernels see them, and the blocks that the rows of the largest of them make.
+struct fit_batch {
+  std::vector<fit_record> records;
   std::int64_t blocks = 1;
-  std::vector<fit_record> list;
+};
+template <class T, class Selection>
+fit_batch fit_records(std::span<const view<const T>> images, const Selection& selection, bool pooled) {
+  fit_batch batch;
   for (std::size_t i = 0; i < images.size(); ++i) {
     const auto& image = images[i];
     fit_record r = record_of(image);
@@ -64,10 +61,24 @@ void fit_on_device(const cuda& exec, const Fit& how, std::span<const view<const 
     }
     r.rows_per_block = std::max<std::int32_t>(1, voxels_per_block / r.extents[2]);
     const std::int64_t rows =
-        image.grid.extents[0] * image.grid.extents[1] * (how.pooled ? image.channels : std::int64_t{1});
-    blocks = std::max(blocks, (rows + r.rows_per_block - 1) / r.rows_per_block);
-    list.push_back(r);
+        image.grid.extents[0] * image.grid.extents[1] * (pooled ? image.channels : std::int64_t{1});
+    batch.blocks = std::max(batch.blocks, (rows + r.rows_per_block - 1) / r.rows_per_block);
+    batch.records.push_back(r);
   }
+  return batch;
+}
+
+template <class T, class Fit, class Selection>
+void fit_on_device(const cuda& exec, const Fit& how, std::span<const view<const T>> images, const Selection& selection,
+                   std::span<typename Fit::result> results) {
+  using Map = typename Selection::map_type;
+  const std::size_t groups = check_fit(Fit::name, images, selection, how.pooled, results.size());
+  if (groups == 0) return;
+  require(results.data() != nullptr, {Fit::name}, "null pointer for the results");
+  const std::size_t before = record_bytes(images.size());
+  check_workspace(exec.workspace.data(), exec.workspace.size(), {.bytes = before + device_state_bytes<T>(how, groups)});
+
+  const auto [list, blocks] = fit_records(images, selection, how.pooled);
   require(blocks <= 2147483647, {Fit::name}, blocks, " blocks exceed the grid of a kernel");
   auto* const records = reinterpret_cast<fit_record*>(exec.workspace.data());
   upload_records(exec, Fit::name, list, records);

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fits of your own on a CUDA device (fit/one_pass.hpp). Blocks are reduced by CUB.
+#pragma once
+
+#include <cub/block/block_reduce.cuh>
+
+#include "fit.cuh"
+#include "one_pass.hpp"
+
+namespace suture {
+
+namespace detail {
+
+template <class State>
+struct merged {
+  __device__ __forceinline__ State operator()(State a, const State& b) const {
+    a.merge(b);
+    return a;
+  }
+};
+
+// Block (b, g) leaves what its rows of group g count.
+template <class T, class Map, class Selector, class Fit>
+__global__ void __launch_bounds__(fit_threads)
+    one_pass_kernel(fit_shape shape, Selector select, const __grid_constant__ Fit how, one_pass_state<Fit>* states) {
+  using state = one_pass_state<Fit>;
+  using reduce = cub::BlockReduce<state, fit_threads>;
+  __shared__ typename reduce::TempStorage room;
+  state mine{};
+  visit_voxels<T, Map>(shape, select, [&](T value, verdict v) {
+    if (takes(mine.tally, v, value)) mine.partial.add(how, value);
+  });
+  const state all = reduce(room).Reduce(mine, merged<state>{});
+  if (threadIdx.x == 0) states[shape.group() * gridDim.x + blockIdx.x] = all;
+}
+
+// Block g makes the result of group first + g from what `blocks` blocks left.
+template <class Fit>
+__global__ void __launch_bounds__(fit_threads)
+    one_pass_finish_kernel(const one_pass_state<Fit>* states, std::int64_t blocks, const __grid_constant__ Fit how,
+                           typename Fit::result* results) {
+  using state = one_pass_state<Fit>;
+  using reduce = cub::BlockReduce<state, fit_threads>;
+  require_ieee_arithmetic();
+  __shared__ typename reduce::TempStorage room;
+  state mine{};
+  for (std::int64_t b = threadIdx.x; b < blocks; b += fit_threads) mine.merge(states[blockIdx.x * blocks + b]);
+  const state all = reduce(room).Reduce(mine, merged<state>{});
+  if (threadIdx.x == 0) results[blockIdx.x] = how.finish(all.partial, all.tally);
+}
+
+}  // namespace detail
+
+// Device memory that a fit of these images needs.
+template <class Fit, class Images>
+requires(detail::has_partial<Fit>) std::size_t workspace_bytes(const Fit& how, const Images& images) {
+  using T = std::remove_const_t<detail::view_element_t<Images>>;
+  const auto views = detail::constant_views(images);
+  const std::span<const view<const T>> all(views);
+  const auto blocks = static_cast<std::size_t>(detail::fit_records(all, everything{}, how.pooled).blocks);
+  return detail::record_bytes(all.size()) +
+         detail::aligned(detail::fit_groups(all, how.pooled) * blocks * sizeof(detail::one_pass_state<Fit>));
+}
+
+// Queues a fit of your own on a stream, as fit does those of the library.
+template <class Fit, class Images, class Selection>
+requires(detail::has_partial<Fit>) void fit(const cuda& exec, const Fit& how, const Images& images,
+                                            const Selection& selection, std::span<typename Fit::result> results) {
+  using T = std::remove_const_t<detail::view_element_t<Images>>;
+  using Map = typename Selection::map_type;
+  detail::check_one_pass<Fit, T>();
+  detail::require_selection<Selection>();
+  const auto views = detail::constant_views(images);
+  const std::span<const view<const T>> all(views);
+  how.check();
+  const std::size_t groups = detail::check_fit(Fit::name, all, selection, how.pooled, results.size());
+  if (groups == 0) return;
+  require(results.data() != nullptr, {Fit::name}, "null pointer for the results");
+  detail::check_workspace(exec.workspace.data(), exec.workspace.size(), {.bytes = workspace_bytes(how, images)});
+  const auto [list, blocks] = detail::fit_records(all, selection, how.pooled);
+  require(blocks <= 2147483647, {Fit::name}, blocks, " blocks exceed the grid of a kernel");
+  auto* const records = reinterpret_cast<detail::fit_record*>(exec.workspace.data());
+  detail::upload_records(exec, Fit::name, list, records);
+  auto* const states =
+      reinterpret_cast<detail::one_pass_state<Fit>*>(exec.workspace.data() + detail::record_bytes(all.size()));
+  const auto select = selection.select();
+  const detail::fit_launcher launcher{
+      exec, Fit::name, {records, static_cast<std::int32_t>(all[0].channels), how.pooled, 0}, blocks, groups};
+  launcher.over_groups([&](dim3 grid, const detail::fit_shape& shape) {
+    detail::one_pass_kernel<T, Map><<<grid, detail::fit_threads, 0, exec.stream>>>(shape, select, how, states);
+  });
+  detail::one_pass_finish_kernel<<<launcher.group_count(), detail::fit_threads, 0, exec.stream>>>(states, blocks, how,
+                                                                                                  results.data());
+  launcher.launched();
+}
+
+}  // namespace suture

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// A fit of your own that looks at every selected voxel once.
+#pragma once
+
+#include <concepts>
+#include <string_view>
+
+#include "moments.hpp"
+
+namespace suture {
+
+namespace detail {
+template <class Fit>
+concept has_partial = requires {
+  typename Fit::partial;
+};
+}  // namespace detail
+
+// A fit is a plain aggregate with
+//   name      what error messages call it
+//   pooled    false: one result per sample and channel; true: one per sample
+//   check()   const, throws where a parameter is wrong
+//   partial   a trivially copyable type that holds counts; as it is by default it has counted nothing
+//     add(how, value)   counts one voxel; value is of the element type T of the images, `how` the fit
+//     merge(other)      adds what another one has counted
+//   result    what is left for each group
+//   finish(partial, tally)   const, makes it; the tally holds how many voxels were counted, and how many were left out
+//             because they are NaN or infinite
+// add, merge and finish are marked SUTURE_FN. Voxels come in any order, divided in any way: keep integers (or the
+// least and greatest of something), never sums of floats, and the bits depend on neither.
+// fit(executor, how, images, selection, results) runs it, on a device with fit/one_pass.cuh.
+template <class Fit, class T>
+concept one_pass_fit = detail::has_partial<Fit> && std::is_trivially_copyable_v<typename Fit::partial> &&
+    requires(const Fit& how, typename Fit::partial& p, const typename Fit::partial& other, T value, fit_tally tally) {
+  { Fit::name } -> std::convertible_to<std::string_view>;
+  { how.pooled } -> std::convertible_to<bool>;
+  how.check();
+  p.add(how, value);
+  p.merge(other);
+  { how.finish(other, tally) } -> std::same_as<typename Fit::result>;
+};
+
+namespace detail {
+
+// What a thread has counted.
+template <class Fit>
+struct one_pass_state {
+  typename Fit::partial partial{};
+  fit_tally tally{};
+
+  SUTURE_FN void merge(const one_pass_state& other) {
+    partial.merge(other.partial);
+    tally.count += other.tally.count;
+    tally.excluded += other.tally.excluded;
+    tally.undeclared += other.tally.undeclared;
+  }
+};
+
+template <class Fit, class T>
+struct one_pass_rows {
+  const Fit* how;
+  one_pass_state<Fit> state{};
+
+  template <class Map, class Selector>
+  void row(const T* values, std::int64_t stride, const Map* map, std::int64_t map_stride, std::int64_t count,
+           const Selector& select) {
+    for (std::int64_t x = 0; x < count; ++x) {
+      const T value = values[x * stride];
+      if (takes(state.tally, select(value, map[x * map_stride]), value)) state.partial.add(*how, value);
+    }
+  }
+  void merge(const one_pass_rows& other) { state.merge(other.state); }
+};
+
+template <class Fit, class T>
+constexpr void check_one_pass() {
+  static_assert(
+      one_pass_fit<Fit, T>,
+      "suture: a fit with a `partial` has name, pooled, check(), partial::add(how, value), partial::merge(other) "
+      "and finish(partial, tally); see suture/fit/one_pass.hpp");
+}
+
+}  // namespace detail
+
+// What fit does, found by the type of the fit.
+template <class T, class Fit, class Selection>
+requires(detail::has_partial<Fit>) void fit_on_cpu(const cpu& exec, const Fit& how,
+                                                   std::span<const view<const T>> images, const Selection& selection,
+                                                   std::span<typename Fit::result> results) {
+  detail::check_one_pass<Fit, T>();
+  how.check();
+  detail::check_fit(Fit::name, images, selection, how.pooled, results.size());
+  detail::for_each_group(images, how.pooled,
+                         [&](std::size_t i, std::int64_t channel, std::int64_t end, std::size_t group) {
+                           const detail::one_pass_rows<Fit, T> zero{&how};
+                           detail::one_pass_rows<Fit, T> total = zero;
+                           detail::gather(exec, images[i], selection, i, channel, end, zero, total);
+                           results[group] = how.finish(total.state.partial, total.state.tally);
+                         });
+}
+
+}  // namespace suture
