@@ -8,6 +8,7 @@
 #include "one_pass_fit.hpp"
 #include "support/device_array.cuh"
 #include "suture/fit/one_pass.cuh"
+#include "suture/image/digest.hpp"
 
 namespace {
 
