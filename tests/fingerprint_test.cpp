@@ -12,6 +12,7 @@
 #include "common/fingerprint_json.hpp"
 #include "common/nifti.hpp"
 #include "ref/statistics.hpp"
+#include "support/expect_says.hpp"
 #include "support/oracle.hpp"
 #include "suture/ops/value/ct_normalize.hpp"
 
@@ -151,6 +152,11 @@ TEST(fingerprint_file, refuses_what_is_no_fingerprint) {
   const fs::path file = fs::temp_directory_path() / ("damaged_" + std::to_string(getpid()) + ".json");
   std::ofstream(file) << good.dump().substr(0, 500);
   EXPECT_THROW(read_fingerprint(file), error);
+  for (const std::size_t levels : {65U, 30'000U, 1'000'000U}) {
+    std::ofstream(file) << "{\"cases\": " << std::string(levels, '[') << std::string(levels, ']')
+                        << ", \"spacings\": 1, \"shapes_after_crop\": 2}";
+    EXPECT_SAYS(read_fingerprint(file), ": lists and objects are nested more than 64 levels deep");
+  }
   fs::remove(file);
 }
 

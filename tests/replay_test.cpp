@@ -224,7 +224,7 @@ TEST(Replay, AsThePageSays) {
   // [replay]
   std::ofstream(path) << suture::to_json(made).dump(1);  // #include <suture/replay/json.hpp>
 
-  nlohmann::ordered_json record = nlohmann::ordered_json::parse(std::ifstream(path));
+  nlohmann::ordered_json record = suture::parse_json(std::ifstream(path));
   const auto again = suture::plan_from_json(train, record);  // runs as `made` does, bit by bit
 
   record["samples"][0]["steps"][0]["parameters"]["rotate_deg"] = {0, 0, 0};
@@ -350,6 +350,24 @@ TEST(Replay, RefusesWhatIsNestedWithoutEnd) {
   EXPECT_SAYS(plan_from_json(pipeline, j), "seed [...] is not an integer");
   j["seed"].swap(j["samples"][1]["id"]);
   EXPECT_SAYS(plan_from_json(pipeline, j), "sample 1: id [...] is not an integer");
+}
+
+// Nested lists and objects of a text, with neighbors so that objects grow and are moved.
+TEST(Replay, RefusesTextNestedWithoutEnd) {
+  const auto nested = [](std::size_t levels) {
+    return "{\"a\": " + std::string(levels - 1, '[') + std::string(levels - 1, ']') + ", \"b\": 1, \"c\": 2}";
+  };
+  EXPECT_EQ(parse_json(nested(64))["c"], 2);
+  for (const std::size_t levels : {65U, 30'000U, 3'000'000U})
+    EXPECT_SAYS(parse_json(nested(levels)),
+                "suture: parse_json: lists and objects are nested more than 64 levels deep");
+  std::istringstream text(nested(1'000'000));
+  EXPECT_SAYS(parse_json(text), "more than 64 levels deep");
+  EXPECT_SAYS(parse_json(std::string_view("{\"a\": ")), "suture: parse_json: ");
+
+  // What is written is far from the bound, and comes back.
+  const json written = to_json(plan(every_operation(), scans, drawn_by));
+  EXPECT_EQ(parse_json(written.dump()), written);
 }
 
 TEST(Replay, WantsTheViewsItWasPlannedFor) {

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <suture/suture.hpp>
 #include <vector>
 
@@ -134,6 +135,15 @@ TEST(StainFiles, RefusesDamagedFiles) {
   refused("maximum concentration -1", [](report& r) { r["max_concentration"]["eosin"] = -1; });
   EXPECT_SAYS(read_stains("/no such folder/s.json"), "/no such folder/s.json: cannot be read");
   EXPECT_SAYS(write_stains("/no such folder/s.json", {}), "cannot be written");
+  const fs::path file = fs::temp_directory_path() / ("deep_" + std::to_string(getpid()) + ".json");
+  for (const std::size_t levels : {65U, 30'000U, 1'000'000U}) {
+    std::ofstream(file) << "{\"stains\": " << std::string(levels, '[') << std::string(levels, ']')
+                        << ", \"max_concentration\": 1, \"more\": 2}";
+    EXPECT_SAYS(read_stains(file),
+                file.string() + ": suture: stains: lists and objects are nested more than 64 levels");
+  }
+  fs::remove(file);
+  EXPECT_SAYS(read_stains("/dev/zero"), "/dev/zero: is a device, not a file");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,27 +32,34 @@ struct brats_job {
   std::size_t voxels() const { return static_cast<std::size_t>(patch[0] * patch[1] * patch[2]); }
 };
 
-// All patches, dense (patch, channel, z, y, x), and where each was taken.
+// Some patches that follow each other, dense (patch, channel, z, y, x), and where each was taken.
 struct brats_patches {
+  std::size_t first = 0;
   std::vector<grid> grids, places;
   std::vector<half> images;
   std::vector<std::uint8_t> targets;
+};
+
+struct brats_statistics {
   double seconds = 0;  // of the runs alone
   std::size_t workspace_bytes = 0;
   int stages = 0;
   std::string device;
 };
 
-brats_patches brats_on_cpu(const brats_job& j);
-brats_patches brats_on_cuda(const brats_job& j);
+// Makes the patches of a job and hands them to `use`, batch by batch: there is memory for one batch, whatever the
+// count.
+using brats_use = std::function<void(const brats_patches&)>;
+brats_statistics brats_on_cpu(const brats_job& j, const brats_use& use);
+brats_statistics brats_on_cuda(const brats_job& j, const brats_use& use);
 
-// Runs the job in batches. make(plan, images, labels, image_out, target_out) runs one of them, on views of `images` and
-// `labels` as often as it has samples, and brings its results to image_out and target_out.
+// Runs the job in batches. make(plan, images, labels, made, spent) runs one of them, on views of `images` and `labels`
+// as often as it has samples, and brings its results to `made`.
 template <class Make>
-brats_patches run_job(const brats_job& j, const float* images, const std::uint8_t* labels, const Make& make) {
+brats_statistics run_job(const brats_job& j, const float* images, const std::uint8_t* labels, const brats_use& use,
+                         const Make& make) {
+  brats_statistics spent;
   brats_patches made;
-  made.images.resize(static_cast<std::size_t>(j.count * brats_channels) * j.voxels());
-  made.targets.resize(static_cast<std::size_t>(j.count * brats_targets) * j.voxels());
   for (std::int64_t first = 0; first < j.count; first += j.batch_size) {
     const auto n = static_cast<std::size_t>(std::min(j.batch_size, j.count - first));
     const std::vector in(n, contiguous(images, j.images.grid, brats_channels));
@@ -60,15 +68,17 @@ brats_patches run_job(const brats_job& j, const float* images, const std::uint8_
     for (std::size_t i = 0; i < n; ++i) ids.push_back(static_cast<std::uint64_t>(first) + i);
     const auto planned = plan(monai_brats(j.patch) | cast<suture::half>{}, in,
                               {.seed = j.seed, .epoch = j.epoch, .sample_ids = ids, .evaluation = j.evaluation});
-    for (std::size_t i = 0; i < n; ++i) {
-      made.grids.push_back(planned.output_grid(i));
-      made.places.push_back(place_of(planned, i));
-    }
-    made.stages = planned.stages();
-    make(planned, in, seg, made, static_cast<std::size_t>(first * brats_channels) * j.voxels(),
-         static_cast<std::size_t>(first * brats_targets) * j.voxels());
+    made.first = static_cast<std::size_t>(first);
+    made.grids = planned.output_grids();
+    made.places.clear();
+    for (std::size_t i = 0; i < n; ++i) made.places.push_back(place_of(planned, i));
+    made.images.resize(n * brats_channels * j.voxels());
+    made.targets.resize(n * brats_targets * j.voxels());
+    spent.stages = planned.stages();
+    make(planned, in, seg, made, spent);
+    use(made);
   }
-  return made;
+  return spent;
 }
 
 }  // namespace suture::examples

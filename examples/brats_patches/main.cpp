@@ -5,7 +5,9 @@
 #include "brain.hpp"
 #include "common/contact_sheet.hpp"
 #include "common/nifti.hpp"
+#include "common/output_folder.hpp"
 #include "common/program.hpp"
+#include "common/progress.hpp"
 #include "job.hpp"
 
 namespace suture::examples {
@@ -40,11 +42,11 @@ label_volume shown_targets(const grid& g, const std::uint8_t* core_whole_enhanci
   return shown;
 }
 
-// The source as channels and as regions, in one picture next to the patch.
+// The source as channels and as regions, in one picture next to patch i of these.
 sheet_row make_row(const brats_job& j, const brats_patches& made, std::size_t i) {
-  const std::size_t n = j.voxels(), channel = i % 4;
+  const std::size_t n = j.voxels(), number = made.first + i, channel = number % 4;
   sheet_row row;
-  row.caption = "patch " + std::to_string(i) + ", " + channel_names[channel];
+  row.caption = "patch " + std::to_string(number) + ", " + channel_names[channel];
   const grid& g = j.images.grid;
   const auto voxels = static_cast<std::size_t>(g.voxels());
   const float* const from = j.images.voxels.data() + channel * voxels;
@@ -97,7 +99,7 @@ int run_program(int argc, char** argv) {
   if (numbering == "1_2_4") j.targets = brats_regions_1_2_4;
   if (numbering == "decathlon") j.targets = decathlon_brain_tumour_regions;
   backend = chosen_backend(backend, why_no_cuda());
-  require_writable_folder(out);
+  const output_folder folder(out);
 
   if (images.empty()) {
     brain made = make_brain(j.seed);
@@ -106,26 +108,31 @@ int run_program(int argc, char** argv) {
   } else {
     read_patient(images, label, j);
   }
-  const brats_patches made = backend == "cuda" ? brats_on_cuda(j) : brats_on_cpu(j);
-
+  const auto count = static_cast<std::size_t>(j.count), n = j.voxels();
   contact_sheet sheet;
-  const std::size_t shown = std::min<std::size_t>(made.grids.size(), 8);
-  sheet.title = sheet_title(shown, made.grids.size(), "patches", j.evaluation ? "evaluation" : "augmentation", backend);
+  const std::size_t shown = std::min<std::size_t>(count, 8);
+  sheet.title = sheet_title(shown, count, "patches", j.evaluation ? "evaluation" : "augmentation", backend);
   sheet.label_names = {"whole tumour", "core", "enhancing"};
-  for (std::size_t i = 0; i < shown; ++i) sheet.rows.push_back(make_row(j, made, i));
-  write_contact_sheet(fs::path(out) / "contact_sheet.png", sheet);
-
   std::uint64_t image_digest = 0, target_digest = 0;
   std::array<std::uint64_t, brats_targets> target_voxels{};
-  const std::size_t n = j.voxels();
-  for (std::size_t i = 0; i < made.grids.size(); ++i) {
-    const auto* const patch_at = made.images.data() + i * brats_channels * n;
-    const auto* const target_at = made.targets.data() + i * brats_targets * n;
-    image_digest = combine_digest(image_digest, i, digest(contiguous(patch_at, made.grids[i], brats_channels)));
-    target_digest = combine_digest(target_digest, i, digest(contiguous(target_at, made.grids[i], brats_targets)));
-    for (std::size_t v = 0; v < brats_targets * n; ++v) target_voxels[v / n] += target_at[v];
-  }
-  report result = begin_report("brats_patches", backend, made.device);
+  progress bar("patches", j.count);
+  const auto use = [&](const brats_patches& made) {
+    for (std::size_t i = 0; i < made.grids.size(); ++i) {
+      const auto* const patch_at = made.images.data() + i * brats_channels * n;
+      const auto* const target_at = made.targets.data() + i * brats_targets * n;
+      const grid& g = made.grids[i];
+      image_digest = combine_digest(image_digest, made.first + i, digest(contiguous(patch_at, g, brats_channels)));
+      target_digest = combine_digest(target_digest, made.first + i, digest(contiguous(target_at, g, brats_targets)));
+      for (std::size_t v = 0; v < brats_targets * n; ++v) target_voxels[v / n] += target_at[v];
+      if (sheet.rows.size() < shown) sheet.rows.push_back(make_row(j, made, i));
+    }
+    bar.advance(static_cast<std::int64_t>(made.grids.size()));
+  };
+  const brats_statistics spent = backend == "cuda" ? brats_on_cuda(j, use) : brats_on_cpu(j, use);
+  bar.finish();
+  write_contact_sheet(fs::path(out) / "contact_sheet.png", sheet);
+
+  report result = begin_report("brats_patches", backend, spent.device);
   result["images"] = images.empty() ? std::vector<std::string>{"synthetic brain"} : images;
   result["numbering"] = numbering;
   report_job(result, j);
@@ -133,10 +140,10 @@ int run_program(int argc, char** argv) {
   result["image_digest"] = hexadecimal(image_digest);
   result["target_digest"] = hexadecimal(target_digest);
   result["target_voxels"] = {{"core", target_voxels[0]}, {"whole", target_voxels[1]}, {"enhancing", target_voxels[2]}};
-  result["stages"] = made.stages;
-  result["workspace_bytes"] = made.workspace_bytes;
-  result["seconds"] = made.seconds;
-  result["voxels_per_second"] = static_cast<double>(made.images.size()) / made.seconds;
+  result["stages"] = spent.stages;
+  result["workspace_bytes"] = spent.workspace_bytes;
+  result["seconds"] = spent.seconds;
+  result["voxels_per_second"] = static_cast<double>(count * brats_channels * n) / spent.seconds;
   end_report(out, result);
   return 0;
 }

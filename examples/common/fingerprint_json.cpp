@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fingerprint_json.hpp"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <type_traits>
 
 #include "whole_file.hpp"
@@ -101,12 +98,10 @@ void write_fingerprint(const fs::path& path, const cohort_fingerprint& fingerpri
 }
 
 cohort_fingerprint read_fingerprint(const fs::path& path) {
-  errno = 0;
-  std::ifstream file(path);
-  require(file.good(), here, path.string(), ": cannot be read: ", std::strerror(errno));
+  const report document = read_report(here, path);
   try {
-    return fingerprint_from_json(report::parse(file));
-  } catch (const std::exception& e) {
+    return fingerprint_from_json(document);
+  } catch (const error& e) {
     fail(here, path.string(), ": ", e.what());
   }
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report.hpp"
 
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -10,6 +8,7 @@
 #include <iostream>
 
 #include "suture/base/error.hpp"
+#include "suture/replay/json_text.hpp"
 #include "whole_file.hpp"
 
 namespace suture::examples {
@@ -24,17 +23,32 @@ std::string hexadecimal(std::uint64_t digest) {
   return text;
 }
 
-void require_writable_folder(const fs::path& folder) {
+void make_folder(const fs::path& folder) {
   std::error_code status;
   fs::create_directories(folder, status);
   require(!status, here, folder.string(), ": the folder cannot be made: ", status.message());
   require(fs::is_directory(folder), here, folder.string(), ": is not a folder");
-  const fs::path probe = folder / (".probe" + std::to_string(getpid()));
-  errno = 0;
-  const bool ok = std::ofstream(probe).good();
-  const int reason = errno;
+}
+
+void require_writable_folder(const fs::path& folder) {
+  make_folder(folder);
+  std::error_code status;
+  std::string problem;
+  const fs::path probe = make_unfinished(folder, problem);
+  require(problem.empty(), here, folder.string(), ": cannot be written: ", problem);
   fs::remove(probe, status);
-  require(ok, here, folder.string(), ": cannot be written: ", std::strerror(reason));
+}
+
+report read_report(const site& where, const fs::path& path) {
+  require_regular_file(where, path);
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  require(file.good(), where, path.string(), ": cannot be read: ", std::strerror(errno));
+  try {
+    return parse_json(file);
+  } catch (const error& problem) {
+    fail(where, path.string(), ": ", problem.what());
+  }
 }
 
 void write_report(const fs::path& path, const report& result) {

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "suture/core/error.hpp"
+
 namespace suture::examples {
 
 // Keys keep the order they were given in.
@@ -15,8 +17,13 @@ using report = nlohmann::ordered_json;
 // 16 hexadecimal digits: JSON numbers do not carry 64 bits everywhere.
 std::string hexadecimal(std::uint64_t digest);
 
-// Throws suture::error if a file cannot be made there; makes the folder.
+// Makes the folder, if it is not there. Throws suture::error if it cannot be made, or is none.
+void make_folder(const std::filesystem::path& folder);
+// The same, and throws suture::error if a file cannot be made there.
 void require_writable_folder(const std::filesystem::path& folder);
+
+// A JSON file, of bounded depth. Throws suture::error naming the file if it cannot be read or is none.
+report read_report(const site& where, const std::filesystem::path& path);
 
 // Writes the file whole or not at all, then prints the report in one line on standard output.
 void write_report(const std::filesystem::path& path, const report& result);

@@ -8,11 +8,14 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <string>
 #include <string_view>
+
+#include "whole_file.hpp"
 
 extern char** environ;
 
@@ -44,6 +47,7 @@ bool run_program(const fs::path& folder, const std::vector<std::string>& words) 
 std::map<std::string, std::vector<char>> read_members(const fs::path& archive,
                                                       const std::vector<std::string_view>& wanted) {
   std::map<std::string, std::vector<char>> members;
+  require_regular_file(here, archive);
   gzFile_s* file = gzopen(archive.c_str(), "rb");
   require(file != nullptr, here, archive.string(), ": cannot be opened");
   char block[512];
@@ -92,9 +96,12 @@ fs::path head_project() {
   std::error_code status;
   if (fs::exists(project, status)) return project;
 
-  const fs::path work = folder / ("download-" + std::to_string(getpid()));
-  fs::create_directories(work, status);
+  fs::create_directories(folder, status);
   require(!status, here, "the cache folder ", folder.string(), " cannot be made: ", status.message());
+  std::string made = (folder / "download-XXXXXX").string();  // a name that nothing there has
+  require(mkdtemp(made.data()) != nullptr, here, "the cache folder ", folder.string(),
+          " cannot be written: ", std::strerror(errno));
+  const fs::path work = made;
   struct cleanup {
     fs::path folder;
     ~cleanup() {

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stain_json.hpp"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-
 #include "whole_file.hpp"
 
 namespace suture::examples {
@@ -46,12 +42,10 @@ void write_stains(const fs::path& path, const stain_reference& stains) {
 }
 
 stain_reference read_stains(const fs::path& path) {
-  errno = 0;
-  std::ifstream file(path);
-  require(file.good(), here, path.string(), ": cannot be read: ", std::strerror(errno));
+  const report document = read_report(here, path);
   try {
-    return stains_from_json(report::parse(file));
-  } catch (const std::exception& e) {
+    return stains_from_json(document);
+  } catch (const error& e) {
     fail(here, path.string(), ": ", e.what());
   }
 }

@@ -7,15 +7,25 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <vector>
+#include <random>
+
+#include "output_folder.hpp"
+#include "report.hpp"
 
 namespace suture::examples {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::string_view mark = ".part";
 
-// Brings a file, or the names in a folder, to the disk.
+fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
+
+std::string random_digits() {
+  std::random_device source;
+  return hexadecimal(std::uint64_t{source()} << 32 | source());
+}
+
+}  // namespace
+
 bool reaches_disk(const fs::path& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;
@@ -24,14 +34,27 @@ bool reaches_disk(const fs::path& path) {
   return ok;
 }
 
-fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
-
-}  // namespace
+fs::path make_unfinished(const fs::path& folder, std::string& problem, std::string_view ending) {
+  fs::path path;
+  do {
+    path = folder / std::string(unfinished_mark).append(random_digits()).append("-").append(std::to_string(getpid()));
+    path += ending;
+    output_folder::list_unfinished(path);
+    const int file = open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+    if (file >= 0) {
+      close(file);
+      return path;
+    }
+  } while (errno == EEXIST);
+  problem = std::strerror(errno);
+  return path;
+}
 
 void write_whole(const site& where, const fs::path& path, const file_writer& write) {
   std::error_code status;
-  const fs::path temporary = path.string() + std::string(mark) + std::to_string(getpid());
   std::string problem;
+  const fs::path temporary = make_unfinished(folder_of(path), problem);
+  if (!problem.empty()) fail(where, path.string(), ": cannot be written: ", problem);
   try {
     problem = write(temporary);
     if (problem.empty() && !reaches_disk(temporary)) problem = std::strerror(errno);
@@ -59,16 +82,26 @@ void write_whole(const site& where, const fs::path& path, std::string_view text)
   });
 }
 
-void remove_unfinished(const fs::path& folder) {
+std::string other_than_file(const fs::path& path) {
   std::error_code status;
-  std::vector<fs::path> unfinished;
-  for (const auto& entry : fs::directory_iterator(folder, status)) {
-    const std::string name = entry.path().filename().string();
-    const auto at = name.rfind(mark);
-    if (at == name.npos || at + mark.size() == name.size()) continue;
-    if (name.find_first_not_of("0123456789", at + mark.size()) == name.npos) unfinished.push_back(entry.path());
+  switch (fs::status(path, status).type()) {
+    case fs::file_type::directory:
+      return "a folder";
+    case fs::file_type::fifo:
+      return "a pipe";
+    case fs::file_type::socket:
+      return "a socket";
+    case fs::file_type::block:
+    case fs::file_type::character:
+      return "a device";
+    default:
+      return {};
   }
-  for (const fs::path& path : unfinished) fs::remove(path, status);
+}
+
+void require_regular_file(const site& where, const fs::path& path) {
+  const std::string other = other_than_file(path);
+  require(other.empty(), where, path.string(), ": is ", other, ", not a file");
 }
 
 void remove_whole(const fs::path& path) {

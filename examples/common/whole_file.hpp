@@ -12,15 +12,28 @@ namespace suture::examples {
 
 // Has `write` fill a file of a temporary name in the same folder, brings that file to the disk and gives it its name.
 // `write` returns nothing, or the reason why it could not. Throws suture::error naming the file and the reason; then
-// nothing is left and a file that had the name before is untouched.
+// nothing is left and a file that had the name before is untouched. Where an output_folder is open around the file, the
+// temporary name is on its list before the file is made.
 using file_writer = std::function<std::string(const std::filesystem::path& temporary)>;
 void write_whole(const site& where, const std::filesystem::path& path, const file_writer& write);
 void write_whole(const site& where, const std::filesystem::path& path, std::string_view text);
 
-// Removes the temporary files that killed runs left in a folder. No run may be at work there.
-void remove_unfinished(const std::filesystem::path& folder);
+// The beginning of every temporary name; random digits and the number of the process follow.
+inline constexpr std::string_view unfinished_mark = ".suture-unfinished-";
+// Makes an empty file of such a name, and of this ending, in a folder and tells its path, or sets the problem. Nothing
+// that was there before is opened.
+std::filesystem::path make_unfinished(const std::filesystem::path& folder, std::string& problem,
+                                      std::string_view ending = {});
+
+// Throws suture::error naming the file where reading it would not come to an end, or not be reading a file: folders,
+// pipes, sockets, devices. What is not there at all is for the reader to report.
+void require_regular_file(const site& where, const std::filesystem::path& path);
+// "a pipe" and so on, of what is there and no regular file; else nothing.
+std::string other_than_file(const std::filesystem::path& path);
 
 // Removes a file, if it is there, for good: not to come back when the machine stops.
 void remove_whole(const std::filesystem::path& path);
+// Brings a file, or the names in a folder, to the disk.
+bool reaches_disk(const std::filesystem::path& path);
 
 }  // namespace suture::examples

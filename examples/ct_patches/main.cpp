@@ -8,6 +8,7 @@
 #include "backend.hpp"
 #include "common/contact_sheet.hpp"
 #include "common/nifti.hpp"
+#include "common/output_folder.hpp"
 #include "common/phantom.hpp"
 #include "common/program.hpp"
 #include "common/progress.hpp"
@@ -248,7 +249,7 @@ int run_program(int argc, char** argv) {
 
   const recipe r{triple<std::int64_t>(o.patch, "--patch"), triple<double>(o.spacing, "--spacing")};
   o.backend = chosen_backend(o.backend, why_no_cuda());
-  require_writable_folder(o.out);
+  const output_folder folder(o.out);
   const any_scans from = read_scans(o);
   const report result = std::visit([&](const auto& s) { return make_patches(o, r, s); }, from);
   end_report(o.out, result);

@@ -8,6 +8,7 @@
 #include "common/nifti.hpp"
 #include "common/phantom.hpp"
 #include "common/progress.hpp"
+#include "common/whole_file.hpp"
 #include "orient_volume.hpp"
 
 namespace suture::examples {
@@ -66,6 +67,7 @@ std::vector<case_files> find_cases(const fs::path& folder, const std::string& la
     if (const auto [other, fresh] = first_of.try_emplace(c.name, file); !fresh) {
       c.problem = file_name + ": another file of this case is " + other->second.filename().string();
       c.name = file_name;
+      c.second = true;
     } else if (rule) {
       c.labels = by_rule(folder, labels, c.name);
     } else if (!labels.empty()) {
@@ -77,6 +79,9 @@ std::vector<case_files> find_cases(const fs::path& folder, const std::string& la
     }
     if (c.problem.empty() && !c.labels.empty() && !fs::exists(c.labels, status))
       c.problem = "it has no label map " + c.labels.string();
+    for (const fs::path& read : {c.image, c.labels})
+      if (const std::string other = other_than_file(read); c.problem.empty() && !other.empty())
+        c.problem = read.string() + " is " + other + ", not a file";
     cases.push_back(std::move(c));
   }
   require(!cases.empty(), here, folder.string(), ": holds no .nii or .nii.gz file");
@@ -101,8 +106,8 @@ void make_phantom_cohort(const fs::path& folder, std::uint64_t seed, int count) 
     const fs::path image = folder / "images" / name, labels = folder / "labels" / name;
     if (!fs::exists(image) || !fs::exists(labels)) {
       const phantom made = make_phantom({.seed = own_seed, .extents = k.extents, .spacing = k.spacing});
-      write_nifti(labels, oriented(made.labels, k.orientation, 0));
-      write_nifti(image, oriented(made.image, k.orientation, 0));
+      if (!fs::exists(labels)) write_nifti(labels, oriented(made.labels, k.orientation, 0));
+      if (!fs::exists(image)) write_nifti(image, oriented(made.image, k.orientation, 0));
     }
     bar.advance();
   }

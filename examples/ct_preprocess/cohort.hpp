@@ -14,11 +14,13 @@ struct case_files {
   std::filesystem::path image;
   std::filesystem::path labels;  // empty without --labels
   std::string problem;           // why the case cannot be taken, or nothing
+  bool second = false;           // another file has the name of the case, and its results
 };
 
-// The NIfTI files of a folder, sorted by name. `labels` is empty, or a folder with a file of the image's or the case's
-// name, or a rule such as "{case}_seg.nii.gz", relative to `folder`; files that are labels of a case are no cases.
-// Throws suture::error if a folder cannot be read or holds no case.
+// The NIfTI files of a folder, sorted by name; what has such a name and is no file (a pipe, a device) has a problem.
+// `labels` is empty, or a folder with a file of the image's or the case's name, or a rule such as "{case}_seg.nii.gz",
+// relative to `folder`; files that are labels of a case are no cases. Throws suture::error if a folder cannot be read
+// or holds no case.
 std::vector<case_files> find_cases(const std::filesystem::path& folder, const std::string& labels);
 
 // Makes a small cohort of abdominal phantoms, where it is not there yet: thin slices, thick slices, thin slices stored

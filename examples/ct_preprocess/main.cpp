@@ -13,12 +13,12 @@
 #include "common/fingerprint_json.hpp"
 #include "common/gpu.hpp"
 #include "common/nifti.hpp"
+#include "common/output_folder.hpp"
 #include "common/program.hpp"
 #include "common/progress.hpp"
-#include "common/whole_file.hpp"
 #include "preparation.hpp"
-#include "records.hpp"
 #include "resample.hpp"
+#include "results.hpp"
 #include "sheet.hpp"
 #include "suture/fit/target_spacing.hpp"
 #include "suture/ops/geometry/separate_axis.hpp"
@@ -52,12 +52,8 @@ report triple_of(const vec3<T>& v) {
 // One run over a cohort.
 class cohort_run {
 public:
-  cohort_run(const options& o, std::vector<case_files> cases) : o_(o), out_(o.out), cases_(std::move(cases)) {
-    for (const char* folder : {"images", "labels", "sheets", "records"}) {
-      fs::create_directories(out_ / folder);
-      remove_unfinished(out_ / folder);
-    }
-    remove_unfinished(out_);
+  cohort_run(const options& o, output_folder& folder, std::vector<case_files> cases)
+      : o_(o), out_(o.out), results_(out_, folder), cases_(std::move(cases)) {
     for (case_files& c : cases_)
       if (!c.problem.empty()) leave_out(c, c.problem);
   }
@@ -78,7 +74,7 @@ public:
                    {"body_threshold", o_.prepare.body_threshold},
                    {"opening", o_.prepare.opening_radius},
                    {"margin", o_.prepare.margin}};
-        const auto found = find_record(out_, fingerprint_record(c), key_of(keys[i]));
+        const auto found = results_.fingerprint(c.name, key_of(keys[i]));
         cohort_fingerprint one;
         if (found) one = fingerprint_from_json(found->at("fingerprint"));
         const std::lock_guard lock(shared_);
@@ -96,7 +92,7 @@ public:
         report record = keys[i];
         record["key"] = key_of(keys[i]);
         record["fingerprint"] = fingerprint_to_json(one);
-        write_record(fingerprint_record(c), record);
+        results_.keep_fingerprint(c.name, record);
         const std::lock_guard lock(shared_);
         cohort_.merge(one);
       });
@@ -120,7 +116,7 @@ public:
                           {"anisotropy", o_.anisotropy},
                           {"normalize", normalization()},
                           {"window", o_.window}});
-        if (const auto found = find_record(out_, record(c), keys[i])) {
+        if (const auto found = results_.finished(c.name, keys[i])) {
           ++kept_;
           take(*found);
         } else {
@@ -158,13 +154,16 @@ public:
     result["seconds"] = seconds_;
     result["voxels_per_second"] = seconds_ > 0 ? static_cast<double>(voxels_) / seconds_ : 0.0;
 
-    const report strangers = others();
+    const std::vector<std::string> strangers = results_.others([&](const std::string& name) {
+      return std::any_of(cases_.begin(), cases_.end(), [&](const case_files& c) { return c.name == name; });
+    });
     if (!strangers.empty()) {
       result["not_of_this_cohort"] = strangers;
       std::cerr << "results of other cases lie in " << out_.string() << " and were not touched:";
-      for (const auto& name : strangers) std::cerr << ' ' << name.get<std::string>();
+      for (const std::string& name : strangers) std::cerr << ' ' << name;
       std::cerr << '\n';
     }
+    for (const std::string& damaged : results_.damage()) std::cerr << damaged << '\n';
     if (!left_out_.empty()) std::cerr << "left out " << left_out_.size() << " of " << cases_.size() << " cases:\n";
     for (const auto& c : left_out_)
       std::cerr << "  " << c.at("case").get<std::string>() << ": " << c.at("reason").get<std::string>() << '\n';
@@ -174,12 +173,6 @@ public:
   bool all_taken() const { return left_out_.empty(); }
 
 private:
-  fs::path record(const case_files& c) const { return out_ / "records" / (c.name + ".json"); }
-  fs::path fingerprint_record(const case_files& c) const { return out_ / "records" / (c.name + ".fingerprint.json"); }
-  static std::string image_name(const std::string& name) { return "images/" + name + ".nii.gz"; }
-  static std::string labels_name(const std::string& name) { return "labels/" + name + ".nii.gz"; }
-  static std::string sheet_name(const std::string& name) { return "sheets/" + name + ".png"; }
-
   report normalization() const {
     return {{"lower", normalize_.lower},
             {"upper", normalize_.upper},
@@ -199,18 +192,16 @@ private:
   void leave_out(case_files& c, std::string reason) {
     constexpr std::string_view own = "suture: ";
     if (reason.starts_with(own)) reason.erase(0, own.size());
-    c.problem = reason;
-    {
-      const std::lock_guard lock(shared_);
-      left_out_.push_back({{"case", c.name}, {"reason", reason}});
+    if (!c.second) {
+      try {
+        results_.remove(c.name);
+      } catch (const std::exception& problem) {
+        reason += std::string("; and earlier results could not be removed: ") + problem.what();
+      }
     }
-    remove_results(c);
-    remove_whole(fingerprint_record(c));
-  }
-  // The record goes first: without it nothing that is left counts.
-  void remove_results(const case_files& c) const {
-    remove_whole(record(c));
-    for (const auto& name : {image_name(c.name), labels_name(c.name), sheet_name(c.name)}) remove_whole(out_ / name);
+    c.problem = reason;
+    const std::lock_guard lock(shared_);
+    left_out_.push_back({{"case", c.name}, {"reason", reason}});
   }
 
   // f(i) for the cases of these numbers, as many at once as there are workers, with a progress bar.
@@ -247,7 +238,6 @@ private:
   }
 
   void make_case(const case_files& c, const std::string& key) {
-    remove_results(c);
     const prepared_case prepared = prepare_case(c, o_.prepare);
     std::optional<view<const std::uint8_t>> labels;
     if (!c.labels.empty()) labels = region(prepared.labels, prepared.start, prepared.size);
@@ -274,25 +264,22 @@ private:
                       {"result", {{"extents", triple_of(to.extents)}, {"spacing_mm", triple_of(to.spacing)}}},
                       {"separate_axis", how.separate},
                       {"image_digest", hexadecimal(digest(contiguous(made.image.voxels.data(), to)))}};
-    report files = report::object();
-    const auto keep = [&](const std::string& name) { files[name] = fs::file_size(out_ / name); };
+    constexpr std::string_view axes[] = {"z", "y", "x"};
+    std::string title = c.name;
+    if (how.separate >= 0) title += ", slices along " + std::string(axes[how.separate]) + " one by one";
+    const auto [labels_name, image_name, sheet_name] = result_names(c.name);
+    std::vector<result_file> files{{image_name, [&](const fs::path& path) { write_nifti(path, made.image); }},
+                                   {sheet_name, [&](const fs::path& path) {
+                                      write_case_sheet(path, title, prepared, made, normalize_, shown());
+                                    }}};
     if (labels) {
       content["label_digest"] = hexadecimal(digest(contiguous(made.labels.voxels.data(), to)));
       std::array<std::uint64_t, 256> count{};
       for (const std::uint8_t label : made.labels.voxels) ++count[label];
       content["label_voxels"] = count;
-      write_nifti(out_ / labels_name(c.name), made.labels);
-      keep(labels_name(c.name));
+      files.insert(files.begin(), {labels_name, [&](const fs::path& path) { write_nifti(path, made.labels); }});
     }
-    write_nifti(out_ / image_name(c.name), made.image);
-    keep(image_name(c.name));
-    constexpr std::string_view axes[] = {"z", "y", "x"};
-    std::string title = c.name;
-    if (how.separate >= 0) title += ", slices along " + std::string(axes[how.separate]) + " one by one";
-    write_case_sheet(out_ / sheet_name(c.name), title, prepared, made, normalize_, shown());
-    keep(sheet_name(c.name));
-    content["files"] = files;
-    write_record(record(c), content);
+    results_.replace(c.name, files, content);
     const std::lock_guard lock(shared_);
     seconds_ += seconds;
     voxels_ += to.voxels();
@@ -314,23 +301,9 @@ private:
     for (std::size_t label = 0; label < 256; ++label) label_voxels_[label] += count[label];
   }
 
-  // Names of cases with a record that are not in this cohort.
-  report others() const {
-    std::vector<std::string> names;
-    std::error_code status;
-    for (const auto& entry : fs::directory_iterator(out_ / "records", status)) {
-      const std::string file = entry.path().filename().string();
-      if (!file.ends_with(".json") || file.ends_with(".fingerprint.json")) continue;
-      const std::string name = file.substr(0, file.size() - 5);
-      if (std::none_of(cases_.begin(), cases_.end(), [&](const case_files& c) { return c.name == name; }))
-        names.push_back(name);
-    }
-    std::sort(names.begin(), names.end());
-    return names.empty() ? report::array() : report(names);
-  }
-
   options o_;
   fs::path out_;
+  case_results results_;
   std::mutex shared_;  // of everything below, while workers are at work
   std::vector<case_files> cases_;
   std::vector<std::string> keys_;  // of the prepared cases
@@ -353,6 +326,18 @@ void check_spacing(const std::vector<std::string>& words) {
     double mm = 0;
     if (!CLI::detail::lexical_cast(word, mm) || !(mm >= 0.01 && mm <= 100))
       throw CLI::ValidationError("--spacing", word + " is neither nnunet nor a number in 0.01 .. 100");
+  }
+}
+
+// A fingerprint is written again by every run; another file of that name is not to be lost.
+void require_own_fingerprint(const fs::path& path) {
+  std::error_code status;
+  if (!fs::exists(fs::symlink_status(path, status))) return;
+  try {
+    read_fingerprint(path);
+  } catch (const error& problem) {
+    fail(site{"--out"}, path.string(),
+         ": lies there and is no fingerprint of this program; it is not touched: ", problem.what());
   }
 }
 
@@ -393,16 +378,15 @@ int run_program(int argc, char** argv) {
   if (done) return *done;
 
   o.backend = chosen_backend(o.backend, why_no_cuda());
-  require_writable_folder(o.out);
-  const folder_lock lock(o.out);
+  output_folder folder(o.out);
+  require_own_fingerprint(fs::path(o.out) / "fingerprint.json");
   if (o.in.empty()) {
     const fs::path phantoms = fs::path(o.out) / "phantoms";
-    for (const char* folder : {"images", "labels"}) remove_unfinished(phantoms / folder);
     make_phantom_cohort(phantoms, o.seed, o.count);
     o.in = (phantoms / "images").string();
     o.labels = (phantoms / "labels").string();
   }
-  cohort_run run(o, find_cases(o.in, o.labels));
+  cohort_run run(o, folder, find_cases(o.in, o.labels));
   if (run.fit()) run.make();
   write_report(fs::path(o.out) / "report.json", run.finish());
   std::cerr << "results: " << fs::path(o.out).string() << '\n';

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "records.hpp"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 
+#include "common/fingerprint_json.hpp"
 #include "common/whole_file.hpp"
 #include "suture/image/digest.hpp"
 
@@ -16,6 +14,7 @@ namespace suture::examples {
 namespace {
 
 namespace fs = std::filesystem;
+constexpr site here{"record"};
 
 std::uint64_t digest_of(std::string_view bytes) {
   std::uint64_t sum = 0;
@@ -27,23 +26,41 @@ std::uint64_t digest_of(std::string_view bytes) {
   return mix64(sum + bytes.size());
 }
 
-}  // namespace
-
-folder_lock::folder_lock(const fs::path& folder) {
-  const fs::path path = folder / ".lock";
-  file_ = open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666);
-  require(file_ >= 0, site{"--out"}, path.string(), ": cannot be made: ", std::strerror(errno));
-  if (flock(file_, LOCK_EX | LOCK_NB) == 0) return;
-  const int reason = errno;
-  close(file_);
-  fail(site{"--out"}, folder.string(), ": ",
-       reason == EWOULDBLOCK ? "another run is at work there" : std::strerror(reason));
+void require_case(const report& content, const std::string& name) {
+  require(content.is_object() && content.at("key").is_string(), here, "it has no key");
+  require(content.at("case") == name, here, "it is of case ", content.at("case").get<std::string>());
 }
 
-folder_lock::~folder_lock() { close(file_); }
+void require_hexadecimal(const report& digest, const char* field) {
+  require(digest.is_string(), here, field, " is no digest");
+  const auto text = digest.get<std::string>();
+  require(text.size() == 16 && text.find_first_not_of("0123456789abcdef") == text.npos, here, field, " is no digest");
+}
+
+template <class Check>
+found_record read_record(const fs::path& path, const Check& check) {
+  std::error_code status;
+  if (!fs::exists(fs::symlink_status(path, status))) return {};
+  try {
+    report content = read_report(here, path);
+    check(content);
+    return {std::move(content), {}};
+  } catch (const error& problem) {
+    return {{}, problem.what()};
+  } catch (const report::exception& problem) {  // a field that is missing or of another type
+    return {{}, problem.what()};
+  }
+}
+
+}  // namespace
+
+std::array<std::string, 3> result_names(const std::string& name) {
+  return {"labels/" + name + ".nii.gz", "images/" + name + ".nii.gz", "sheets/" + name + ".png"};
+}
 
 std::string file_digest(const fs::path& path) {
   const site here{"input"};
+  require_regular_file(here, path);
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   require(file.good(), here, path.string(), ": cannot be read: ", std::strerror(errno));
@@ -62,23 +79,41 @@ std::string file_digest(const fs::path& path) {
 
 std::string key_of(const report& document) { return hexadecimal(digest_of(document.dump())); }
 
-std::optional<report> find_record(const fs::path& folder, const fs::path& record, const std::string& key) {
-  try {
-    std::ifstream file(record);
-    if (!file.good()) return {};
-    report content = report::parse(file);
-    if (content.at("key") != key) return {};
-    if (content.contains("files"))
-      for (const auto& [name, bytes] : content.at("files").items())
-        if (bytes != fs::file_size(folder / name)) return {};
-    return content;
-  } catch (const std::exception&) {  // damaged, or files that are gone: as if there were none
-    return {};
-  }
+found_record read_case_record(const fs::path& path, const std::string& name) {
+  return read_record(path, [&](const report& content) {
+    require_case(content, name);
+    require_hexadecimal(content.at("image_digest"), "image_digest");
+    if (content.contains("label_digest")) {
+      require_hexadecimal(content.at("label_digest"), "label_digest");
+      content.at("label_voxels").get<std::array<std::uint64_t, 256>>();
+    }
+    const auto names = result_names(name);
+    require(content.at("files").is_object(), here, "its files are no list");
+    for (const auto& [file, bytes] : content.at("files").items())
+      require(std::find(names.begin(), names.end(), file) != names.end() && bytes.is_number_unsigned(), here,
+              "it lists a file that is none of the case: ", file);
+  });
 }
 
-void write_record(const fs::path& record, const report& content) {
-  write_whole({"record"}, record, content.dump() + '\n');
+found_record read_fingerprint_record(const fs::path& path, const std::string& name) {
+  return read_record(path, [&](const report& content) {
+    require_case(content, name);
+    const cohort_fingerprint one = fingerprint_from_json(content.at("fingerprint"));
+    require(one.cases().size() == 1 && one.cases()[0].name == name && one.channels() == 1, here,
+            "its fingerprint is not of this case");
+  });
+}
+
+void write_record(const fs::path& path, const report& content, const found_record& there) {
+  if (!there.damage.empty()) {
+    fs::path aside = path.string() + ".damaged";
+    std::error_code status;
+    for (int k = 2; fs::exists(fs::symlink_status(aside, status)); ++k)
+      aside = path.string() + ".damaged" + std::to_string(k);
+    fs::rename(path, aside, status);
+    require(!status, here, path.string(), ": cannot be set aside: ", status.message());
+  }
+  write_whole(here, path, content.dump() + '\n');
 }
 
 }  // namespace suture::examples

@@ -4,24 +4,14 @@
 // or another version is no record.
 #pragma once
 
+#include <array>
+#include <filesystem>
 #include <optional>
+#include <string>
 
-#include "cohort.hpp"
 #include "common/report.hpp"
 
 namespace suture::examples {
-
-// One run at a time in a folder: throws suture::error where another is at work. Ends with the object or the program.
-class folder_lock {
-public:
-  explicit folder_lock(const std::filesystem::path& folder);
-  ~folder_lock();
-  folder_lock(const folder_lock&) = delete;
-  folder_lock& operator=(const folder_lock&) = delete;
-
-private:
-  int file_;
-};
 
 // A digest of the bytes of a file. Throws suture::error naming the file if it cannot be read.
 std::string file_digest(const std::filesystem::path& path);
@@ -29,11 +19,19 @@ std::string file_digest(const std::filesystem::path& path);
 // A digest of the text of a document.
 std::string key_of(const report& document);
 
-// The record in the file, if it is whole, has this key, and the files it lists under "files" (name below `folder`:
-// bytes) are there and have their size.
-std::optional<report> find_record(const std::filesystem::path& folder, const std::filesystem::path& record,
-                                  const std::string& key);
+// The files that may be made of a case, relative to --out: labels, image, contact sheet.
+std::array<std::string, 3> result_names(const std::string& name);
 
-void write_record(const std::filesystem::path& record, const report& content);
+// What lies where a record would: the record, or why it is none, or nothing.
+struct found_record {
+  std::optional<report> content;
+  std::string damage;
+};
+// Of a case whose results are finished; of the fingerprint of a case.
+found_record read_case_record(const std::filesystem::path& path, const std::string& name);
+found_record read_fingerprint_record(const std::filesystem::path& path, const std::string& name);
+
+// Replaces a record, and nothing else: a file of its name that is no record is set aside as NAME.damaged.
+void write_record(const std::filesystem::path& path, const report& content, const found_record& there);
 
 }  // namespace suture::examples

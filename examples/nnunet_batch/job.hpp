@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -36,21 +37,28 @@ struct nnunet_job {
 
 inline std::size_t voxels_of(const extent3& n) { return static_cast<std::size_t>(n[0] * n[1] * n[2]); }
 
-// All patches, dense (patch, z, y, x), and where each was taken.
+// Some patches that follow each other, dense (patch, z, y, x), and where each was taken.
 struct nnunet_patches {
+  std::size_t first = 0;
   std::vector<grid> grids, places;
   std::vector<patch_choice> choices;
   std::vector<half> images;
   std::vector<std::vector<std::int8_t>> targets;  // by size
-  double seconds = 0;                             // of the runs alone
+};
+
+struct nnunet_statistics {
+  double seconds = 0;  // of the runs alone
   std::size_t workspace_bytes = 0;
   int stages = 0;
   int launches = 0, captures = 0;  // on a GPU: kernels of a batch, graphs captured for all batches
   std::string device;
 };
 
-nnunet_patches nnunet_on_cpu(const nnunet_job& j);
-nnunet_patches nnunet_on_cuda(const nnunet_job& j);
+// Makes the patches of a job and hands them to `use`, batch by batch: there is memory for one batch and for where each
+// patch is cut, whatever the count.
+using nnunet_use = std::function<void(const nnunet_patches&)>;
+nnunet_statistics nnunet_on_cpu(const nnunet_job& j, const nnunet_use& use);
+nnunet_statistics nnunet_on_cuda(const nnunet_job& j, const nnunet_use& use);
 
 // Where the results of one batch go: the memory of who computes, by size of the target.
 struct nnunet_outputs {
@@ -75,29 +83,30 @@ inline auto bind_targets(const std::vector<view<const std::int8_t>>& seg, const 
   return labels(seg, out.targets, remap{{{-1, 0}}}, deep_supervision(out.smaller));
 }
 
-// Runs the job in batches. make(plan, images, labels, made, first) runs one of them, on views of `images` and `labels`
-// as often as it has samples, and brings its results to patch `first` of `made` and those that follow.
+// Runs the job in batches. make(plan, images, labels, made, spent) runs one of them, on views of `images` and `labels`
+// as often as it has samples, and brings its results to `made`.
 template <class Make>
-nnunet_patches run_job(const nnunet_job& j, const float* images, const std::int8_t* classes, const Make& make) {
-  nnunet_patches made;
+nnunet_statistics run_job(const nnunet_job& j, const float* images, const std::int8_t* classes, const nnunet_use& use,
+                          const Make& make) {
   const auto count = static_cast<std::size_t>(j.count);
-  made.images.resize(count * voxels_of(j.shape.patch));
-  for (const extent3& n : j.target_extents()) made.targets.emplace_back(count * voxels_of(n));
-
   const std::int32_t highest = *std::max_element(j.labels.voxels.begin(), j.labels.voxels.end());
   const auto labelled = label_classes(contiguous(j.labels.voxels.data(), j.labels.grid), highest + 1);
   std::vector<std::uint64_t> memory(class_counts_bytes(labelled) / sizeof(std::uint64_t));
   const auto counts = std::as_writable_bytes(std::span(memory));
   count_classes(cpu{.threads = j.threads}, labelled, counts);
   const std::uint64_t of_case = 0;
-  made.choices.resize(count);
+  std::vector<patch_choice> choices(count);
   select_patches(
       cpu{.threads = j.threads}, oversampled_patch{.size = j.shape.enlarged(), .margin = j.shape.margin()}, labelled,
       counts,
       {.seed = j.seed, .epoch = j.epoch, .sample_ids = {&of_case, 1}, .patches = static_cast<std::int32_t>(j.count)},
-      made.choices);
-  const std::vector<extent3> starts = patch_starts(made.choices);
+      choices);
+  const std::vector<extent3> starts = patch_starts(choices);
+  const std::vector<extent3> sizes = j.target_extents();
 
+  nnunet_statistics spent;
+  nnunet_patches made;
+  made.targets.resize(sizes.size());
   for (std::size_t first = 0; first < count; first += static_cast<std::size_t>(j.batch_size)) {
     const std::size_t n = std::min(static_cast<std::size_t>(j.batch_size), count - first);
     std::vector<std::uint64_t> ids;
@@ -107,14 +116,19 @@ nnunet_patches run_job(const nnunet_job& j, const float* images, const std::int8
     const auto recipe = nnunet_v2_8({.shape = j.shape, .starts = std::span(starts).subspan(first, n)});
     const auto planned = plan(recipe | cast<suture::half>{}, in,
                               {.seed = j.seed, .epoch = j.epoch, .sample_ids = ids, .evaluation = j.evaluation});
-    for (std::size_t i = 0; i < n; ++i) {
-      made.grids.push_back(planned.output_grid(i));
-      made.places.push_back(place_of(planned, i));
-    }
-    made.stages = planned.stages();
-    make(planned, in, seg, made, first);
+    made.first = first;
+    made.grids = planned.output_grids();
+    made.places.clear();
+    for (std::size_t i = 0; i < n; ++i) made.places.push_back(place_of(planned, i));
+    made.choices.assign(choices.begin() + static_cast<std::ptrdiff_t>(first),
+                        choices.begin() + static_cast<std::ptrdiff_t>(first + n));
+    made.images.resize(n * voxels_of(sizes[0]));
+    for (std::size_t level = 0; level < sizes.size(); ++level) made.targets[level].resize(n * voxels_of(sizes[level]));
+    spent.stages = planned.stages();
+    make(planned, in, seg, made, spent);
+    use(made);
   }
-  return made;
+  return spent;
 }
 
 }  // namespace suture::examples

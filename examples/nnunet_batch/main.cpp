@@ -4,8 +4,10 @@
 
 #include "common/contact_sheet.hpp"
 #include "common/nifti.hpp"
+#include "common/output_folder.hpp"
 #include "common/phantom.hpp"
 #include "common/program.hpp"
+#include "common/progress.hpp"
 #include "common/sample_data.hpp"
 #include "job.hpp"
 #include "prepare.hpp"
@@ -161,12 +163,47 @@ raw_case read_case(const options& o, std::uint64_t seed, const point3& spacing) 
           std::move(made.labels)};
 }
 
+// What all patches together come to, and the first of them, for the sheet.
+struct made_patches {
+  std::uint64_t image_digest = 0, target_digest = 0;
+  nnunet_patches shown;
+};
+
+constexpr std::size_t most_shown = 6;
+
+template <class T>
+void append(std::vector<T>& to, const std::vector<T>& from, std::size_t count) {
+  to.insert(to.end(), from.begin(), from.begin() + static_cast<std::ptrdiff_t>(count));
+}
+
+void add(made_patches& all, const nnunet_patches& made, const std::vector<extent3>& sizes) {
+  for (std::size_t level = 0; level < sizes.size(); ++level) {
+    const std::size_t n = voxels_of(sizes[level]);
+    for (std::size_t i = 0; i < made.grids.size(); ++i) {
+      const grid g = level_grid(made.grids[i], sizes[level]);
+      const std::uint64_t id = made.first + i;
+      all.target_digest =
+          combine_digest(all.target_digest, id, digest(contiguous(made.targets[level].data() + i * n, g)));
+      if (level == 0)
+        all.image_digest = combine_digest(all.image_digest, id, digest(contiguous(made.images.data() + i * n, g)));
+    }
+  }
+  const std::size_t more = std::min(most_shown - all.shown.grids.size(), made.grids.size());
+  append(all.shown.grids, made.grids, more);
+  append(all.shown.places, made.places, more);
+  append(all.shown.choices, made.choices, more);
+  append(all.shown.images, made.images, more * voxels_of(sizes[0]));
+  all.shown.targets.resize(sizes.size());
+  for (std::size_t level = 0; level < sizes.size(); ++level)
+    append(all.shown.targets[level], made.targets[level], more * voxels_of(sizes[level]));
+}
+
 contact_sheet make_sheet(const nnunet_job& j, const nnunet_patches& made, const std::vector<std::string>& label_names,
                          const std::string& backend) {
   const std::vector<extent3> sizes = j.target_extents();
   const sheet_maker rows(j, made);
   contact_sheet sheet;
-  const std::size_t count = made.grids.size(), shown = std::min<std::size_t>(count, 6);
+  const std::size_t count = static_cast<std::size_t>(j.count), shown = made.grids.size();
   sheet.title = sheet_title(shown, count, "patches", j.evaluation ? "evaluation" : "nnU-Net augmentation", backend);
   sheet.label_names = label_names;
   std::size_t most = 0;  // the patch with most of its labels, whose smaller targets are worth a look
@@ -181,35 +218,27 @@ contact_sheet make_sheet(const nnunet_job& j, const nnunet_patches& made, const 
   return sheet;
 }
 
-report make_report(const options& o, const nnunet_job& j, const nnunet_patches& made, const std::string& case_name) {
-  const std::vector<extent3> sizes = j.target_extents();
-  std::uint64_t image_digest = 0, target_digest = 0;
+report make_report(const options& o, const nnunet_job& j, const made_patches& made, const nnunet_statistics& spent,
+                   const std::string& case_name) {
   report target_sizes = report::array();
-  for (std::size_t level = 0; level < sizes.size(); ++level) {
-    const std::size_t n = voxels_of(sizes[level]);
-    target_sizes.push_back({sizes[level][0], sizes[level][1], sizes[level][2]});
-    for (std::size_t i = 0; i < made.grids.size(); ++i) {
-      const grid g = level_grid(made.grids[i], sizes[level]);
-      target_digest = combine_digest(target_digest, i, digest(contiguous(made.targets[level].data() + i * n, g)));
-      if (level == 0) image_digest = combine_digest(image_digest, i, digest(contiguous(made.images.data() + i * n, g)));
-    }
-  }
-  report result = begin_report("nnunet_batch", o.backend, made.device);
+  for (const extent3& n : j.target_extents()) target_sizes.push_back({n[0], n[1], n[2]});
+  report result = begin_report("nnunet_batch", o.backend, spent.device);
   result["case"] = case_name;
   result["normalization"] = o.normalization;
   report_job(result, j);
   result["spacing_mm"] = {j.image.grid.spacing[0], j.image.grid.spacing[1], j.image.grid.spacing[2]};
   result["target_sizes"] = target_sizes;
-  result["image_digest"] = hexadecimal(image_digest);
-  result["target_digest"] = hexadecimal(target_digest);
-  result["stages"] = made.stages;
+  result["image_digest"] = hexadecimal(made.image_digest);
+  result["target_digest"] = hexadecimal(made.target_digest);
+  result["stages"] = spent.stages;
   if (o.backend == "cuda") {
-    result["launches"] = made.launches;
-    result["captures"] = made.captures;
+    result["launches"] = spent.launches;
+    result["captures"] = spent.captures;
   }
-  result["workspace_bytes"] = made.workspace_bytes;
-  result["seconds"] = made.seconds;
-  result["voxels_per_second"] = static_cast<double>(made.images.size()) / made.seconds;
+  result["workspace_bytes"] = spent.workspace_bytes;
+  result["seconds"] = spent.seconds;
+  result["voxels_per_second"] =
+      static_cast<double>(voxels_of(j.shape.patch)) * static_cast<double>(j.count) / spent.seconds;
   return result;
 }
 
@@ -218,7 +247,7 @@ int run_program(int argc, char** argv) {
   nnunet_job j;
   if (const auto done = parse(o, j, argc, argv)) return *done;
   o.backend = chosen_backend(o.backend, why_no_cuda());
-  require_writable_folder(o.out);
+  const output_folder folder(o.out);
 
   const auto spacing = triple<double>(o.spacing, "--spacing");
   const raw_case read = read_case(o, j.seed, spacing);
@@ -226,10 +255,18 @@ int run_program(int argc, char** argv) {
   j.image = std::move(ready.image);
   j.labels = std::move(ready.labels);
   j.scales = nnunet_deep_supervision_scales(j.shape.patch, j.image.grid.spacing);
-  const nnunet_patches made = o.backend == "cuda" ? nnunet_on_cuda(j) : nnunet_on_cpu(j);
 
-  write_contact_sheet(fs::path(o.out) / "contact_sheet.png", make_sheet(j, made, read.label_names, o.backend));
-  end_report(o.out, make_report(o, j, made, read.name));
+  made_patches made;
+  progress bar("patches", j.count);
+  const auto use = [&, sizes = j.target_extents()](const nnunet_patches& batch) {
+    add(made, batch, sizes);
+    bar.advance(static_cast<std::int64_t>(batch.grids.size()));
+  };
+  const nnunet_statistics spent = o.backend == "cuda" ? nnunet_on_cuda(j, use) : nnunet_on_cpu(j, use);
+  bar.finish();
+
+  write_contact_sheet(fs::path(o.out) / "contact_sheet.png", make_sheet(j, made.shown, read.label_names, o.backend));
+  end_report(o.out, make_report(o, j, made, spent, read.name));
   return 0;
 }
 

@@ -33,7 +33,7 @@ private:
 
 }  // namespace
 
-nnunet_patches nnunet_on_cuda(const nnunet_job& j) {
+nnunet_statistics nnunet_on_cuda(const nnunet_job& j, const nnunet_use& use) {
   if (const std::string reason = why_no_cuda(); !reason.empty()) fail(site{"backend"}, reason);
   const std::vector<extent3> sizes = j.target_extents();
   const auto batch = static_cast<std::size_t>(j.batch_size);
@@ -53,36 +53,30 @@ nnunet_patches nnunet_on_cuda(const nnunet_job& j) {
   const owned_stream stream;
   std::optional<captured_batch> captured;
   std::size_t captured_for = 0;
-  nnunet_patches result =
-      run_job(j, image_at, labels_at,
-              [&](const auto& planned, const auto& in, const auto& seg, nnunet_patches& made, std::size_t first) {
-                const nnunet_outputs out(j, planned.output_grids(), patches_at, targets_at);
-                const auto images = image(in, out.images);
-                const auto targets = bind_targets(seg, out);
-                if (captured_for != planned.size()) {  // the last batch may be smaller
-                  captured_for = planned.size();
-                  made.workspace_bytes = std::max(made.workspace_bytes, workspace_bytes(planned, images, targets));
-                  workspace.reserve(made.workspace_bytes);
-                  made.launches = std::max(made.launches, count_kernels(stream, [&] {
-                                             run(cuda{stream, workspace}, planned, images, targets);
-                                           }));
-                  captured.emplace(stream, [&] { run_loaded(cuda{stream, workspace}, planned, images, targets); });
-                  ++made.captures;
-                }
-                made.seconds += seconds_of([&] {
-                  load(cuda{stream, workspace}, planned, images, targets);
-                  captured->launch(stream);
-                  stream.wait();
-                });
-                const std::size_t n = planned.size();
-                check_cuda(cudaMemcpy(made.images.data() + first * voxels_of(sizes[0]), patches_at,
-                                      n * voxels_of(sizes[0]) * sizeof(suture::half), cudaMemcpyDeviceToHost),
-                           here);
-                for (std::size_t level = 0; level < sizes.size(); ++level)
-                  check_cuda(cudaMemcpy(made.targets[level].data() + first * voxels_of(sizes[level]), targets_at[level],
-                                        n * voxels_of(sizes[level]), cudaMemcpyDeviceToHost),
-                             here);
-              });
+  nnunet_statistics result = run_job(
+      j, image_at, labels_at, use,
+      [&](const auto& planned, const auto& in, const auto& seg, nnunet_patches& made, nnunet_statistics& spent) {
+        const nnunet_outputs out(j, made.grids, patches_at, targets_at);
+        const auto images = image(in, out.images);
+        const auto targets = bind_targets(seg, out);
+        if (captured_for != planned.size()) {  // the last batch may be smaller
+          captured_for = planned.size();
+          spent.workspace_bytes = std::max(spent.workspace_bytes, workspace_bytes(planned, images, targets));
+          workspace.reserve(spent.workspace_bytes);
+          spent.launches = std::max(spent.launches, count_kernels(stream, [&] {
+                                      run(cuda{stream, workspace}, planned, images, targets);
+                                    }));
+          captured.emplace(stream, [&] { run_loaded(cuda{stream, workspace}, planned, images, targets); });
+          ++spent.captures;
+        }
+        spent.seconds += seconds_of([&] {
+          load(cuda{stream, workspace}, planned, images, targets);
+          captured->launch(stream);
+          stream.wait();
+        });
+        patch_memory.download(made.images);
+        for (std::size_t level = 0; level < sizes.size(); ++level) target_memory[level].download(made.targets[level]);
+      });
   result.device = gpu_description();
   return result;
 }

@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "common/nifti.hpp"
+#include "common/output_folder.hpp"
 #include "common/phantom.hpp"
 #include "common/program.hpp"
 #include "job.hpp"
@@ -70,7 +71,7 @@ int run_program(int argc, char** argv) {
   });
   if (done) return *done;
   backend = chosen_backend(backend, why_no_cuda());
-  require_writable_folder(out);
+  const output_folder folder(out);
 
   for (const std::string& path : images) {
     image_volume scan = read_image(path);

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "common/histology_phantom.hpp"
+#include "common/output_folder.hpp"
 #include "common/program.hpp"
 #include "common/progress.hpp"
 #include "common/stain_json.hpp"
@@ -312,7 +313,7 @@ int run_program(int argc, char** argv) {
   });
   if (done) return *done;
   o.backend = chosen_backend(o.backend, why_no_cuda());
-  require_writable_folder(o.out);
+  const output_folder folder(o.out);
   if (!o.stains.empty()) {
     require_writable_folder(o.stains);
     require_distinct_names(o);

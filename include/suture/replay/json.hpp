@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "../plan/plan.hpp"
+#include "json_text.hpp"
 #include "json_value.hpp"
 
 namespace suture {
@@ -136,6 +137,7 @@ nlohmann::ordered_json to_json(const planned<Chain>& plan) {
 // plan_from_json: the plan that the JSON tells of, for the pipeline it was written from. Parameters are taken as they
 //   stand there, so an edited one takes effect, "not drawn" switches an operation off for a sample, and parameters in
 //   place of it on.
+// From a file: plan_from_json(pipeline, parse_json(stream)), whose depth is bounded.
 // Errors: JSON of another pipeline, library version or format; a field that is missing, unknown, of the wrong type or
 // out of range; what the operations refuse. Views of other grids are refused by the run.
 template <class Pipeline>
