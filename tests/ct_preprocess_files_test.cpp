@@ -224,7 +224,8 @@ TEST_F(ct_preprocess, a_damaged_record_costs_no_finished_case) {
   for (const auto& [what, text] : damages) {
     std::ofstream(record) << text;
     ASSERT_EQ(run(arguments("out", {"--spacing", "4"})), 0) << what << ": " << errors();
-    EXPECT_NE(errors().find("thin.json: is no record of this case and does not count"), std::string::npos)
+    EXPECT_NE(errors().find("a damaged record does not count: suture: record: " + record.string() + ": "),
+              std::string::npos)
         << what << ": " << errors();
     EXPECT_EQ(text_of(record.string() + ".damaged"), text) << what;
     fs::remove(record.string() + ".damaged");

@@ -77,11 +77,11 @@ std::vector<case_files> find_cases(const fs::path& folder, const std::string& la
             !fs::exists(c.labels, status) && fs::exists(named, status))
           c.labels = named;
     }
-    if (c.problem.empty() && !c.labels.empty() && !fs::exists(c.labels, status))
-      c.problem = "it has no label map " + c.labels.string();
     for (const fs::path& read : {c.image, c.labels})
       if (const std::string other = other_than_file(read); c.problem.empty() && !other.empty())
         c.problem = read.string() + " is " + other + ", not a file";
+    if (c.problem.empty() && !c.labels.empty() && !fs::exists(c.labels, status))
+      c.problem = "it has no label map " + c.labels.string();
     cases.push_back(std::move(c));
   }
   require(!cases.empty(), here, folder.string(), ": holds no .nii or .nii.gz file");

@@ -43,11 +43,15 @@ found_record read_record(const fs::path& path, const Check& check) {
   if (!fs::exists(fs::symlink_status(path, status))) return {};
   try {
     report content = read_report(here, path);
-    check(content);
+    try {
+      check(content);
+    } catch (const report::exception& problem) {  // a field that is missing or of another type
+      fail(here, path.string(), ": ", problem.what());
+    } catch (const error& problem) {
+      fail(here, path.string(), ": ", problem.what());
+    }
     return {std::move(content), {}};
   } catch (const error& problem) {
-    return {{}, problem.what()};
-  } catch (const report::exception& problem) {  // a field that is missing or of another type
     return {{}, problem.what()};
   }
 }

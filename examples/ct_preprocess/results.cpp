@@ -54,15 +54,15 @@ bool case_results::is_there(const std::string& file) const {
   return fs::exists(fs::symlink_status(out_ / file, status));
 }
 
-void case_results::say_damaged(const fs::path& path, const found_record& there) {
+void case_results::say_damaged(const found_record& there) {
   if (there.damage.empty()) return;
   const std::lock_guard lock(mutex_);
-  damage_.push_back(path.string() + ": is no record of this case and does not count: " + there.damage);
+  damage_.push_back("a damaged record does not count: " + there.damage);
 }
 
 std::optional<report> case_results::finished(const std::string& name, const std::string& key) {
   found_record there = read_case_record(record(name), name);
-  say_damaged(record(name), there);
+  say_damaged(there);
   if (!there.content || there.content->at("key") != key) return {};
   std::error_code status;
   for (const auto& [file, bytes] : there.content->at("files").items())
@@ -73,7 +73,7 @@ std::optional<report> case_results::finished(const std::string& name, const std:
 
 std::optional<report> case_results::fingerprint(const std::string& name, const std::string& key) {
   found_record there = read_fingerprint_record(fingerprint_record(name), name);
-  say_damaged(fingerprint_record(name), there);
+  say_damaged(there);
   if (!there.content || there.content->at("key") != key) return {};
   return std::move(there.content);
 }

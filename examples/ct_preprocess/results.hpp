@@ -47,7 +47,7 @@ private:
   void move_old_fingerprint_records() const;
   bool is_there(const std::string& file) const;
   bool has_bytes_of(const result_file& file) const;
-  void say_damaged(const std::filesystem::path& path, const found_record& there);
+  void say_damaged(const found_record& there);
 
   std::filesystem::path out_;
   output_folder& list_;
