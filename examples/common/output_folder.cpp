@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "report.hpp"
-#include "suture/core/error.hpp"
+#include "suture/base/error.hpp"
 #include "whole_file.hpp"
 
 namespace suture::examples {

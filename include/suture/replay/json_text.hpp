@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "../core/error.hpp"
+#include "../base/error.hpp"
 
 namespace suture {
 
