@@ -82,6 +82,20 @@ void put_together(benchmark::State& state, const extent3& image, const extent3& 
                     static_cast<double>(out.size()));
 }
 
+// The same with how much of each voxel the patches cover, a float for each.
+void put_covered_together(benchmark::State& state, const extent3& image, const extent3& size) {
+  const patch_grid g = sliding_window_grid(image, size);
+  const patch_window w = sliding_window_gaussian(size);
+  const std::vector<float> patches(static_cast<std::size_t>(g.count() * size[0] * size[1] * size[2]), 1.0f);
+  const std::vector<float> coverage(patches.size(), 0.5f);
+  std::vector<float> out(static_cast<std::size_t>(image[0] * image[1] * image[2]));
+  for (auto _ : state)
+    reassemble(cpu{.threads = 1}, g, w, patch_tensor<float>{patches.data(), 1, 0, g.count()},
+               {coverage.data(), 1, 0, g.count()}, contiguous(out.data(), grid{.extents = image}));
+  bench::count_work(state, 1, static_cast<double>((2 * patches.size() + out.size()) * sizeof(float)),
+                    static_cast<double>(out.size()));
+}
+
 // Annotations of a batch through rotation and elastic deformation: points, or boxes of 20 voxels.
 template <class Value, class Result>
 void move_annotations(benchmark::State& state, std::int64_t count) {
@@ -177,6 +191,7 @@ int main(int argc, char** argv) {
       ->Unit(benchmark::kMillisecond);
   benchmark::RegisterBenchmark("select_patches/16", draw_patches, std::cref(v))->Unit(benchmark::kMicrosecond);
   benchmark::RegisterBenchmark("reassemble/gaussian", put_together, image, size)->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark("reassemble/covered", put_covered_together, image, size)->Unit(benchmark::kMillisecond);
   benchmark::RegisterBenchmark("grid_tiles/slide", list_tiles, tiny ? 125 : 1250, tiny ? 157 : 1563)
       ->Unit(benchmark::kMillisecond);
   benchmark::RegisterBenchmark("fit_sharpness/rgb", fit_tiles, tiny ? 2 : 16, tiny ? 64 : 512)

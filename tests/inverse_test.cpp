@@ -349,8 +349,10 @@ TEST(Average, IsTheWeightedMean) {
     std::vector<float> out(2 * voxels), of_halves(2 * voxels);
     const patch_tensor<float> coverage{w.data(), 1, 0, 3};
     average(cpu{}, patch_tensor<float>{r.data(), 2, 0, 3}, coverage, contiguous(out.data(), g, 2), {.outside = -5});
+    std::vector<float> covered(2 * voxels, -9);  // every second element
     average(cpu{.threads = 1}, patch_tensor<suture::half>{halves.data(), 2, 0, 3}, coverage,
-            channels_last(of_halves.data(), g, 2), {.outside = -5});
+            channels_last(of_halves.data(), g, 2), {.outside = -5},
+            {.data = covered.data(), .grid = g, .stride = channels_last(covered.data(), g, 2).stride});
     for (std::size_t v = 0; v < voxels; ++v)
       for (std::size_t c = 0; c < 2; ++c) {
         double sum = 0, weights = 0, sum_of_halves = 0;
@@ -362,6 +364,7 @@ TEST(Average, IsTheWeightedMean) {
         const bool some = weights >= 1e-3;
         EXPECT_NEAR(out[c * voxels + v], some ? sum / weights : -5, some ? 1e-6 * (1 + 2 / weights) : 0);
         EXPECT_NEAR(of_halves[2 * v + c], some ? sum_of_halves / weights : -5, some ? 1e-6 * (1 + 2 / weights) : 0);
+        EXPECT_NEAR(covered[2 * v + c], c == 1 ? -9 : some ? weights : 0, some && c == 0 ? 1e-5 : 0);
       }
     EXPECT_EQ(out[0], -5);
   }
@@ -382,6 +385,13 @@ TEST(Average, SaysWhatIsWrong) {
   EXPECT_SAYS(average(cpu{}, patch_tensor<float>{out.data(), 1, 0, 1}, {w.data(), 1, 0, 1}, result),
               "output overlaps an input in memory");
   EXPECT_SAYS(average(cpu{}, volumes, coverage, result, {.least = 0}), "least coverage 0 must be positive");
+  std::vector<float> beside(48);
+  EXPECT_SAYS(average(cpu{}, volumes, coverage, result, {}, contiguous(beside.data(), g, 2)),
+              "average: covered: extents (2, 3, 4) of 2 channels, the mean has (2, 3, 4); one channel is needed");
+  EXPECT_SAYS(average(cpu{}, volumes, coverage, result, {}, contiguous(beside.data(), grid{.extents = {2, 3, 5}})),
+              "average: covered: extents (2, 3, 5)");
+  EXPECT_SAYS(average(cpu{}, volumes, coverage, result, {}, result), "covered overlaps the output in memory");
+  EXPECT_SAYS(average(cpu{}, volumes, coverage, result, {}, contiguous(w.data(), g)), "overlaps an input in memory");
 }
 
 // ---- what is refused ----

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "support/executors.cuh"
+#include "support/test_time_augmentation.hpp"
 
 namespace {
 
@@ -43,6 +44,25 @@ void expect_the_same(const patch_grid& g, const patch_window& w, std::int64_t ch
   check_cuda(cudaDeviceSynchronize(), "reassemble");
   const std::vector<Out> got = out.values();
   for (std::size_t i = 0; i < got.size(); ++i) ASSERT_EQ(std::memcmp(&got[i], &expected[i], sizeof(Out)), 0) << i;
+
+  // The same with patches that cover their voxels in part, the first of them not at all.
+  const std::int64_t size = g.size[0] * g.size[1] * g.size[2];
+  auto coverage = values<float>(g.count() * size, 8);
+  for (std::size_t i = 0; i < coverage.size(); ++i)
+    if (static_cast<std::int64_t>(i) < size || coverage[i] < 0) coverage[i] = i % 5 == 0 ? NAN : 0.0f;
+  reassemble(cpu{}, g, w, patch_tensor<T>{patches.data(), channels, 0, g.count()}, {coverage.data(), 1, 0, g.count()},
+             contiguous(expected.data(), slab, channels), first, 3);
+  device_buffer<float> coverage_copy(coverage);
+  reassemble(cuda{.workspace = workspace}, g, w, patch_tensor<T>{patches_copy.data(), channels, 0, g.count()},
+             {coverage_copy.data(), 1, 0, g.count()}, contiguous(out.data(), slab, channels), first, 3);
+  check_cuda(cudaDeviceSynchronize(), "reassemble");
+  const std::vector<Out> covered = out.values();
+  int differ = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    ASSERT_EQ(std::memcmp(&covered[i], &expected[i], sizeof(Out)), 0) << i;
+    differ += std::memcmp(&covered[i], &got[i], sizeof(Out)) != 0 ? 1 : 0;
+  }
+  EXPECT_GT(differ, 0);
 }
 
 TEST(reassemble_on_a_device, gives_the_bits_of_the_host) {
@@ -108,14 +128,17 @@ void expect_the_same_mean(const grid& g) {
   std::vector<float> weights = values<float>(5 * g.voxels(), 4);
   for (float& w : weights) w = w < 0 ? 0 : w / 60;
   std::vector<Out> expected(static_cast<std::size_t>(3 * g.voxels()));
+  std::vector<float> covered(static_cast<std::size_t>(g.voxels()));
   average(cpu{}, patch_tensor<T>{volumes.data(), 3, 0, 5}, {weights.data(), 1, 0, 5},
-          channels_last(expected.data(), g, 3), {.least = .5f, .outside = 7});
+          channels_last(expected.data(), g, 3), {.least = .5f, .outside = 7}, contiguous(covered.data(), g));
   device_buffer<T> volumes_copy(volumes);
   device_buffer<float> weights_copy(weights);
   device_buffer<Out> out(std::vector<Out>(expected.size()));
+  device_buffer<float> covered_on_device(std::vector<float>(covered.size()));
   average(cuda{}, patch_tensor<T>{volumes_copy.data(), 3, 0, 5}, {weights_copy.data(), 1, 0, 5},
-          channels_last(out.data(), g, 3), {.least = .5f, .outside = 7});
+          channels_last(out.data(), g, 3), {.least = .5f, .outside = 7}, contiguous(covered_on_device.data(), g));
   check_cuda(cudaDeviceSynchronize(), "average");
+  EXPECT_EQ(covered_on_device.values(), covered);
   const std::vector<Out> got = out.values();
   for (std::size_t i = 0; i < got.size(); ++i) ASSERT_EQ(std::memcmp(&got[i], &expected[i], sizeof(Out)), 0) << i;
 }
@@ -125,6 +148,57 @@ TEST(average_on_a_device, gives_the_bits_of_the_host) {
     expect_the_same_mean<float, float>(volume(n));
     expect_the_same_mean<suture::half, bfloat16>(volume(n));
   }
+}
+
+// Two classes whose probabilities are the voxel and the rest.
+__host__ __device__ void predict_voxel(const float* images, std::int64_t i, std::int64_t voxels, float* out) {
+  const std::int64_t image = i / voxels, v = i % voxels;
+  out[2 * image * voxels + v] = images[i];
+  out[(2 * image + 1) * voxels + v] = 1 - images[i];
+}
+__global__ void predict_kernel(const float* images, std::int64_t count, std::int64_t voxels, float* out) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < count * voxels) predict_voxel(images, i, voxels, out);
+}
+
+// The probabilities of a scan by windows, each with three views of it.
+template <class Machine, class Executor, class Predict>
+std::vector<float> predicted(const Executor& exec, const std::vector<float>& voxels, const grid& g,
+                             const Predict& predict) {
+  const extent3 size{6, 8, 10};
+  const std::int64_t n = 3, V = size[0] * size[1] * size[2];
+  const std::int64_t count = sliding_window_grid(g.extents, size, .5).count();
+  const auto room = [](std::int64_t elements, float value = -1) {
+    return typename Machine::template buffer<float>(std::vector<float>(static_cast<std::size_t>(elements), value));
+  };
+  typename Machine::template buffer<float> scan(voxels);
+  auto seen = room((n + 1) * V), probabilities = room(n * 2 * V), restored = room((n + 1) * 2 * V),
+       ones = room(n * V, 1), coverage = room((n + 1) * V, 1), means = room(count * 2 * V), covered = room(count * V),
+       whole = room(2 * g.voxels());
+  support::predict_windows(
+      exec, contiguous<const float>(scan.data(), g), size, 2, n,
+      {seen.data(), probabilities.data(), restored.data(), ones.data(), coverage.data(), means.data(), covered.data()},
+      [&](const float* images, std::int64_t views, float* out) { predict(images, views, V, out); },
+      contiguous(whole.data(), g, 2));
+  return whole.values();
+}
+
+TEST(test_time_augmentation_on_a_device, gives_the_bits_of_the_host) {
+  const grid g = volume({9, 11, 21});
+  std::vector<float> voxels = values<float>(g.voxels(), 5);
+  for (float& v : voxels) v = (v + 40) / 100;
+  const std::vector<float> expected = predicted<support::host_executor>(
+      cpu{}, voxels, g, [](const float* images, std::int64_t count, std::int64_t V, float* out) {
+        for (std::int64_t i = 0; i < count * V; ++i) predict_voxel(images, i, V, out);
+      });
+  for (std::size_t v = 0; v < voxels.size(); ++v) ASSERT_NEAR(expected[v] + expected[voxels.size() + v], 1, 2e-6) << v;
+  const cuda_workspace workspace(1 << 20);
+  const std::vector<float> got = predicted<support::device_executor>(
+      cuda{.workspace = workspace}, voxels, g, [](const float* images, std::int64_t count, std::int64_t V, float* out) {
+        predict_kernel<<<static_cast<unsigned>((count * V + 255) / 256), 256>>>(images, count, V, out);
+        check_cuda(cudaGetLastError(), "predict");
+      });
+  for (std::size_t i = 0; i < got.size(); ++i) ASSERT_EQ(std::memcmp(&got[i], &expected[i], sizeof(float)), 0) << i;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "support/expect_says.hpp"
 #include "support/oracle.hpp"
+#include "support/test_time_augmentation.hpp"
 
 namespace {
 
@@ -207,6 +208,188 @@ TEST(reassemble, reads_halves_and_writes_any_strides) {
   reassemble(cpu{}, g, gaussian_window(size), patch_tensor<half>{patches.data(), 2, 0, g.count()},
              channels_last(out.data(), volume(image), 2));
   EXPECT_EQ(out, std::vector<std::uint8_t>(out.size(), 1));
+}
+
+// How much of each voxel the patches cover: some nothing, some all, the rest in part.
+std::vector<float> coverage_of(const patch_grid& g, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<float> k(static_cast<std::size_t>(g.count() * g.size[0] * g.size[1] * g.size[2]));
+  for (float& v : k) {
+    const auto kind = random() % 4;
+    v = kind == 0 ? 0.0f : kind == 1 ? 1.0f : static_cast<float>(1 + random() % 4000) * 1e-3f;
+  }
+  return k;
+}
+
+TEST(reassemble, weighs_voxels_by_their_coverage) {
+  for (const extent3& image : {extent3{13, 17, 31}, extent3{5, 8, 9}, extent3{6, 8, 16}}) {
+    const extent3 size{5, 8, 9};
+    const predictions p(sliding_window_grid(image, size), 2, 3);
+    std::vector<float> k = coverage_of(p.grid, 8);
+    for (std::int64_t i = 0; i < p.grid.count(); ++i) k[static_cast<std::size_t>(i * 5 * 8 * 9)] = 0;
+    const patch_window window = gaussian_window(size);
+    const std::int64_t voxels = image[0] * image[1] * image[2];
+    std::vector<double> sum(static_cast<std::size_t>(2 * voxels), 0), weight(static_cast<std::size_t>(voxels), 0);
+    for (std::int64_t i = 0; i < p.grid.count(); ++i)
+      for (std::int64_t at = 0; at < 5 * 8 * 9; ++at) {
+        const std::int64_t z = at / 72, y = at / 9 % 8, x = at % 9;
+        const extent3 s = p.grid.start(i);
+        const auto v = static_cast<std::size_t>(((s[0] + z) * image[1] + s[1] + y) * image[2] + s[2] + x);
+        const double w = std::max<double>(window.least, double{window.weight[0][static_cast<std::size_t>(z)]} *
+                                                            double{window.weight[1][static_cast<std::size_t>(y)]} *
+                                                            double{window.weight[2][static_cast<std::size_t>(x)]}) *
+                         double{k[static_cast<std::size_t>(i * 360 + at)]};
+        weight[v] += w;
+        for (std::int64_t c = 0; c < 2; ++c)
+          sum[static_cast<std::size_t>(c * voxels) + v] +=
+              w * double{p.values[static_cast<std::size_t>((i * 2 + c) * 360 + at)]};
+      }
+    std::vector<float> out(sum.size(), -99.0f), threaded(out);
+    const patch_tensor<float> coverage{k.data(), 1, 0, p.grid.count()};
+    reassemble(cpu{.threads = 1}, p.grid, window, p.tensor(), coverage, contiguous(out.data(), volume(image), 2), 0,
+               -7.0f);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const double w = weight[i % static_cast<std::size_t>(voxels)];
+      if (w > 0)
+        ASSERT_NEAR(out[i], sum[i] / w, 5e-6) << i;
+      else
+        ASSERT_EQ(out[i], -7.0f) << i;
+    }
+    EXPECT_EQ(out[0], -7.0f);  // the corner lies in one patch, which does not cover it
+    reassemble(cpu{.threads = 4}, p.grid, window, p.tensor(), coverage, contiguous(threaded.data(), volume(image), 2),
+               0, -7.0f);
+    EXPECT_EQ(out, threaded);
+  }
+}
+
+TEST(reassemble, covered_wholly_gives_the_bits_without_coverage) {
+  const extent3 image{9, 11, 20}, size{4, 5, 9};
+  const predictions p(dense_patch_grid(image, size, {.5, .3, .6}), 2, 4);
+  const std::vector<float> ones(static_cast<std::size_t>(p.grid.count() * 4 * 5 * 9), 1.0f);
+  for (const patch_window& w : {constant_window(size), gaussian_window(size), sliding_window_gaussian(size)}) {
+    std::vector<float> without(2 * 9 * 11 * 20), with(without);
+    reassemble(cpu{}, p.grid, w, p.tensor(), contiguous(without.data(), volume(image), 2));
+    reassemble(cpu{}, p.grid, w, p.tensor(), {ones.data(), 1, 0, p.grid.count()},
+               contiguous(with.data(), volume(image), 2));
+    EXPECT_EQ(with, without);
+  }
+}
+
+// What is not covered is not read: NaN and infinity there are those of a network that was given nothing.
+TEST(reassemble, does_not_read_what_is_not_covered) {
+  const extent3 image{4, 6, 12}, size{4, 6, 8};
+  const patch_grid g = dense_patch_grid(image, size);
+  std::vector<float> values(static_cast<std::size_t>(g.count() * 192), 2.0f), k(values.size(), 1.0f);
+  for (std::size_t i = 0; i < 192; ++i) {  // the first patch
+    values[i] = i % 2 == 0 ? NAN : INFINITY;
+    k[i] = i % 3 == 0 ? NAN : i % 3 == 1 ? -1.0f : 0.0f;
+  }
+  std::vector<float> out(4 * 6 * 12);
+  reassemble(cpu{}, g, gaussian_window(size), patch_tensor<float>{values.data(), 1, 0, g.count()},
+             {k.data(), 1, 0, g.count()}, contiguous(out.data(), volume(image)));
+  for (std::size_t i = 0; i < out.size(); ++i) EXPECT_EQ(out[i], i % 12 < 4 ? 0.0f : 2.0f) << i;
+}
+
+// Two classes whose probabilities are the voxel and the rest.
+void predict_voxels(const float* images, std::int64_t count, std::int64_t voxels, float* out) {
+  for (std::int64_t i = 0; i < count; ++i)
+    for (std::int64_t v = 0; v < voxels; ++v) {
+      out[2 * i * voxels + v] = images[i * voxels + v];
+      out[(2 * i + 1) * voxels + v] = 1 - images[i * voxels + v];
+    }
+}
+
+// A ramp, and everything that predict_windows needs to find it again.
+struct augmented_windows {
+  static constexpr std::int64_t n = 3, V = 10 * 12 * 16;
+  extent3 size{10, 12, 16};
+  grid g = volume({20, 26, 30});
+  patch_grid windows = sliding_window_grid(g.extents, size, .5);
+  std::vector<float> voxels = room(g.voxels()), seen = room((n + 1) * V), probabilities = room(n * 2 * V),
+                     restored = room((n + 1) * 2 * V), ones = room(n * V, 1), coverage = room((n + 1) * V, 1),
+                     means = room(windows.count() * 2 * V), covered = room(windows.count() * V),
+                     whole = room(2 * g.voxels());
+
+  static std::vector<float> room(std::int64_t elements, float value = -1) {
+    return std::vector<float>(static_cast<std::size_t>(elements), value);
+  }
+  augmented_windows() {
+    std::size_t v = 0;
+    for (int z = 0; z < 20; ++z)
+      for (int y = 0; y < 26; ++y)
+        for (int x = 0; x < 30; ++x) voxels[v++] = static_cast<float>(.1 + .01 * z + .011 * y + .012 * x);
+  }
+  template <class Predict>
+  void predict(const Predict& how) {
+    support::predict_windows(cpu{}, contiguous<const float>(voxels.data(), g), size, 2, n,
+                             {seen.data(), probabilities.data(), restored.data(), ones.data(), coverage.data(),
+                              means.data(), covered.data()},
+                             how, contiguous(whole.data(), g, 2));
+  }
+  double sum(std::size_t v) const { return double{whole[v]} + double{whole[voxels.size() + v]}; }
+};
+
+TEST(test_time_augmentation, of_windows_gives_probabilities_that_sum_to_one) {
+  augmented_windows w;
+  w.predict([&](const float* images, std::int64_t views, float* out) { predict_voxels(images, views, w.V, out); });
+  for (std::size_t v = 0; v < w.voxels.size(); ++v) {
+    ASSERT_NEAR(w.sum(v), 1, 2e-6) << v;
+    const std::size_t z = v / 780, y = v / 30 % 26, x = v % 30;
+    const bool inside = z > 2 && z < 17 && y > 2 && y < 23 && x > 2 && x < 27;  // views see no border there
+    ASSERT_NEAR(w.whole[v], w.voxels[v], inside ? 5e-3 : 1) << v;
+  }
+  // Some voxels are seen by fewer views than others.
+  EXPECT_LT(*std::min_element(w.covered.begin(), w.covered.end()), 3.0f);
+  EXPECT_GE(*std::min_element(w.covered.begin(), w.covered.end()), 1.0f);
+  EXPECT_NEAR(*std::max_element(w.covered.begin(), w.covered.end()), 4.0f, 1e-5f);
+}
+
+// Without the window itself its corners are covered by no view. What other windows say of them counts alone.
+TEST(test_time_augmentation, does_not_count_what_no_view_of_a_window_covers) {
+  augmented_windows w;
+  std::fill_n(w.coverage.begin(), w.V, 0.0f);
+  w.predict([&](const float* images, std::int64_t views, float* out) {
+    if (out == w.restored.data())
+      std::fill_n(out, 2 * w.V, 0.0f);
+    else
+      predict_voxels(images, views, w.V, out);
+  });
+  std::vector<int> covering(w.voxels.size(), 0);
+  for (std::int64_t p = 0; p < w.windows.count(); ++p)
+    for (std::int64_t i = 0; i < w.V; ++i) {
+      const extent3 s = w.windows.start(p);
+      const std::int64_t z = s[0] + i / 192, y = s[1] + i / 16 % 12, x = s[2] + i % 16;
+      covering[static_cast<std::size_t>((z * 26 + y) * 30 + x)] +=
+          w.covered[static_cast<std::size_t>(p * w.V + i)] > 0 ? 1 : 0;
+    }
+  std::vector<float> uncounted(w.whole.size());
+  reassemble(cpu{}, w.windows, gaussian_window(w.size), patch_tensor<float>{w.means.data(), 2, 0, w.windows.count()},
+             contiguous(uncounted.data(), w.g, 2));
+  int covered = 0, pulled_down = 0;
+  for (std::size_t v = 0; v < w.voxels.size(); ++v) {
+    ASSERT_NEAR(w.sum(v), covering[v] > 0 ? 1 : 0, 2e-6) << v;
+    covered += covering[v] > 0 ? 1 : 0;
+    pulled_down += covering[v] > 0 && uncounted[v] + uncounted[w.voxels.size() + v] < .99f ? 1 : 0;
+  }
+  EXPECT_GT(covered, 15000);
+  EXPECT_GT(pulled_down, 0);  // as it was without coverage
+}
+
+TEST(reassemble, says_what_is_wrong_with_a_coverage) {
+  const extent3 image{4, 4, 4}, size{2, 2, 2};
+  const predictions p(dense_patch_grid(image, size), 1, 1);
+  const std::int64_t n = p.grid.count();
+  std::vector<float> out(64), k(static_cast<std::size_t>(n * 8), 1.0f);
+  const auto with = [&](const patch_tensor<float>& coverage, float outside = 0) {
+    reassemble(cpu{}, p.grid, constant_window(size), p.tensor(), coverage, contiguous(out.data(), volume(image)), 0,
+               outside);
+  };
+  EXPECT_SAYS(with({nullptr, 1, 0, n}), "reassemble: coverage: null pointer");
+  EXPECT_SAYS(with({k.data(), 2, 0, n}), "reassemble: coverage has 2 channels");
+  EXPECT_SAYS(with({k.data(), 1, 0, n - 1}), "reassemble: coverage of patches 0 .. 25 for patches 0 .. 26");
+  EXPECT_SAYS(with({k.data(), 1, 1, n}), "reassemble: coverage of patches 1 .. 27 for patches 0 .. 26");
+  EXPECT_SAYS(with({out.data(), 1, 0, n}), "reassemble: output overlaps the coverage in memory");
+  EXPECT_SAYS(with({k.data(), 1, 0, n}, NAN), "reassemble: outside nan must be finite");
 }
 
 TEST(reassemble, says_what_is_wrong) {

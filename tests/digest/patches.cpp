@@ -20,11 +20,16 @@ struct host_backend {
     select_patches(cpu{}, rule, classes, std::as_bytes(std::span(table)), draws, choices);
     return choices;
   }
-  std::uint64_t reassembled(const patch_cases& data, const patch_window& window) {
+  std::uint64_t reassembled(const patch_cases& data, const patch_window& window,
+                            const std::vector<float>& coverage = {}) {
     const extent3& n = data.patches.image;
     std::vector<float> out(static_cast<std::size_t>(2 * n[0] * n[1] * n[2]));
-    reassemble(cpu{}, data.patches, window, patch_tensor<float>{data.predictions.data(), 2, 0, data.patches.count()},
-               contiguous(out.data(), grid{.extents = n}, 2));
+    const patch_tensor<float> predictions{data.predictions.data(), 2, 0, data.patches.count()};
+    const auto to = contiguous(out.data(), grid{.extents = n}, 2);
+    if (coverage.empty())
+      reassemble(cpu{}, data.patches, window, predictions, to);
+    else
+      reassemble(cpu{}, data.patches, window, predictions, {coverage.data(), 1, 0, data.patches.count()}, to);
     return digest_of_volume(out, n);
   }
   std::vector<sharpness> sharpness_of(const std::vector<std::vector<std::uint8_t>>& data,
@@ -40,10 +45,10 @@ struct host_backend {
     return results;
   }
   std::uint64_t averaged(const std::vector<float>& volumes, const std::vector<float>& weights, const grid& g) {
-    std::vector<float> out(static_cast<std::size_t>(2 * g.voxels()));
+    std::vector<float> out(static_cast<std::size_t>(3 * g.voxels()));  // two means and their weight
     average(cpu{}, patch_tensor<float>{volumes.data(), 2, 0, 3}, {weights.data(), 1, 0, 3},
-            contiguous(out.data(), g, 2), {.outside = -1});
-    return digest_of_volume(out, g.extents);
+            contiguous(out.data(), g, 2), {.outside = -1}, contiguous(out.data() + 2 * g.voxels(), g));
+    return digest_of_volume(out, g.extents, 3);
   }
   template <class Plan>
   std::vector<std::vector<float>> through(const Plan& plan, const std::vector<view<const float>>& images) {

@@ -29,14 +29,19 @@ struct device_patches : device_backend {
     select_patches(cuda{}, rule, classes, table, draws, choices);
     return back(choices.data(), n);
   }
-  std::uint64_t reassembled(const patch_cases& data, const patch_window& window) {
+  std::uint64_t reassembled(const patch_cases& data, const patch_window& window,
+                            const std::vector<float>& coverage = {}) {
     const extent3& n = data.patches.image;
     const auto voxels = static_cast<std::size_t>(2 * n[0] * n[1] * n[2]);
     float* out = room<float>(voxels);
     const cuda_workspace workspace(reassemble_workspace_bytes(data.patches));
-    reassemble(cuda{.workspace = workspace}, data.patches, window,
-               patch_tensor<float>{place(data.predictions), 2, 0, data.patches.count()},
-               contiguous(out, grid{.extents = n}, 2));
+    const cuda exec{.workspace = workspace};
+    const patch_tensor<float> predictions{place(data.predictions), 2, 0, data.patches.count()};
+    const auto to = contiguous(out, grid{.extents = n}, 2);
+    if (coverage.empty())
+      reassemble(exec, data.patches, window, predictions, to);
+    else
+      reassemble(exec, data.patches, window, predictions, {place(coverage), 1, 0, data.patches.count()}, to);
     return digest_of_volume(back(out, voxels), n);
   }
   std::vector<sharpness> sharpness_of(const std::vector<std::vector<std::uint8_t>>& data,
@@ -56,11 +61,11 @@ struct device_patches : device_backend {
     return back(results, values.size());
   }
   std::uint64_t averaged(const std::vector<float>& volumes, const std::vector<float>& weights, const grid& g) {
-    const auto voxels = static_cast<std::size_t>(2 * g.voxels());
+    const auto voxels = static_cast<std::size_t>(3 * g.voxels());  // two means and their weight
     float* out = room<float>(voxels);
     average(cuda{}, patch_tensor<float>{place(volumes), 2, 0, 3}, {place(weights), 1, 0, 3}, contiguous(out, g, 2),
-            {.outside = -1});
-    return digest_of_volume(back(out, voxels), g.extents);
+            {.outside = -1}, contiguous(out + 2 * g.voxels(), g));
+    return digest_of_volume(back(out, voxels), g.extents, 3);
   }
   template <class Plan>
   std::vector<std::vector<float>> through(const Plan& plan, const std::vector<view<const float>>& images) {

@@ -29,7 +29,7 @@ struct patch_cases {
   std::vector<std::vector<std::uint16_t>> weights;
   std::vector<std::uint64_t> ids{1234567890123ull, 7, 42};
   patch_grid patches = sliding_window_grid({14, 21, 45}, {6, 8, 16});
-  std::vector<float> predictions;
+  std::vector<float> predictions, coverage;  // a voxel of a patch in three is not covered
 
   patch_cases() {
     const extent3 sizes[3] = {{21, 40, 37}, {9, 6, 11}, {17, 52, 45}};
@@ -49,6 +49,9 @@ struct patch_cases {
     predictions.resize(static_cast<std::size_t>(patches.count() * 2 * 6 * 8 * 16));
     for (std::size_t v = 0; v < predictions.size(); ++v)
       predictions[v] = static_cast<float>(static_cast<int>(mix64(v) % 2000001) - 1000000) * 1e-5f;
+    coverage.resize(predictions.size() / 2);
+    for (std::size_t v = 0; v < coverage.size(); ++v)
+      coverage[v] = mix64(v + 5) % 3 == 0 ? 0.0f : static_cast<float>(mix64(v) % 4001) * 1e-3f;
   }
   patch_draws draws() const { return {.seed = 20261120, .epoch = 3, .sample_ids = ids, .patches = 20, .ordinal = 1}; }
 };
@@ -147,6 +150,7 @@ void print_all(Backend backend) {
   print("reassembled", backend.reassembled(data, constant_window(size)));
   print("reassembled_gaussian", backend.reassembled(data, gaussian_window(size)));
   print("reassembled_sliding", backend.reassembled(data, sliding_window_gaussian(size)));
+  print("reassembled_coverage", backend.reassembled(data, gaussian_window(size), data.coverage));
 
   // Points and boxes in lists of 1, 17 and 40, two in none.
   const auto bent =
@@ -195,8 +199,8 @@ void print_all(Backend backend) {
 }
 
 template <class T>
-std::uint64_t digest_of_volume(const std::vector<T>& values, const extent3& extents) {
-  return digest(contiguous(values.data(), grid{.extents = extents}, 2));
+std::uint64_t digest_of_volume(const std::vector<T>& values, const extent3& extents, std::int64_t channels = 2) {
+  return digest(contiguous(values.data(), grid{.extents = extents}, channels));
 }
 
 }  // namespace digest_test

@@ -12,6 +12,8 @@ namespace detail {
 struct averaging {
   std::int64_t count, channels, extents[3];
   std::int64_t stride[3], channel_stride;
+  float* covered;
+  std::int64_t covered_stride[3];
   covered_mean rule;
 };
 
@@ -25,14 +27,17 @@ __global__ void __launch_bounds__(averaging_threads)
   const std::int64_t voxels = a.extents[0] * a.extents[1] * a.extents[2];
   const std::int64_t v = static_cast<std::int64_t>(blockIdx.x) * averaging_threads + threadIdx.x;
   if (v >= voxels) return;
-  float covered = 0;
-  for (std::int64_t i = 0; i < a.count; ++i) covered += coverage[i * voxels + v];
-  const std::int64_t row = v / a.extents[2];
-  Out* to = out + row / a.extents[1] * a.stride[0] + row % a.extents[1] * a.stride[1] + v % a.extents[2] * a.stride[2];
+  float weight = 0;
+  for (std::int64_t i = 0; i < a.count; ++i) weight += coverage[i * voxels + v];
+  const std::int64_t row = v / a.extents[2], z = row / a.extents[1], y = row % a.extents[1], x = v % a.extents[2];
+  if (a.covered != nullptr)
+    a.covered[z * a.covered_stride[0] + y * a.covered_stride[1] + x * a.covered_stride[2]] =
+        weight_of_mean(weight, a.rule);
+  Out* to = out + z * a.stride[0] + y * a.stride[1] + x * a.stride[2];
   for (std::int64_t c = 0; c < a.channels; ++c, to += a.channel_stride) {
     float sum = 0;
     for (std::int64_t i = 0; i < a.count; ++i) sum += storage<T>::load(restored[(i * a.channels + c) * voxels + v]);
-    *to = storage<Out>::store(mean_of(sum, covered, a.rule));
+    *to = storage<Out>::store(mean_of(sum, weight, a.rule));
   }
 }
 
@@ -41,16 +46,18 @@ __global__ void __launch_bounds__(averaging_threads)
 // Queues the mean on a stream: one kernel; all pointers are device memory. No workspace.
 template <class T, class Out>
 void average(const cuda& exec, const patch_tensor<T>& restored, const patch_tensor<float>& coverage,
-             const view<Out>& out, const covered_mean& rule = {}) {
-  detail::check_average(restored, coverage, out, rule);
+             const view<Out>& out, const covered_mean& rule = {}, const view<float>& covered = {}) {
+  detail::check_average(restored, coverage, out, rule, covered);
   detail::averaging a{};
   for (int k = 0; k < 3; ++k) {
     a.extents[k] = out.grid.extents[k];
     a.stride[k] = out.stride[k];
+    a.covered_stride[k] = covered.stride[k];
   }
   a.count = restored.count;
   a.channels = restored.channels;
   a.channel_stride = out.channel_stride;
+  a.covered = covered.data;
   a.rule = rule;
   const std::int64_t blocks = (out.grid.voxels() + detail::averaging_threads - 1) / detail::averaging_threads;
   require(blocks <= 2147483647, {"average"}, "extents ", out.grid.extents, " exceed the grid of a kernel");

@@ -21,9 +21,14 @@ SUTURE_FN float mean_of(float sum, float coverage, const covered_mean& rule) {
   return coverage >= rule.least ? math::detail::divide(sum, coverage) : rule.outside;
 }
 
+// The weight of such a mean beside others.
+SUTURE_FN float weight_of_mean(float coverage, const covered_mean& rule) {
+  return coverage >= rule.least ? coverage : 0.0f;
+}
+
 template <class T, class Out>
 void check_average(const patch_tensor<T>& restored, const patch_tensor<float>& coverage, const view<Out>& out,
-                   const covered_mean& rule) {
+                   const covered_mean& rule, const view<float>& covered) {
   static_assert(is_storage_v<T> && is_storage_v<Out> && !std::is_const_v<Out>, "suture: unsupported element type");
   const site where{"average"};
   check(out, where);
@@ -38,6 +43,14 @@ void check_average(const patch_tensor<T>& restored, const patch_tensor<float>& c
   require(out.channels == restored.channels, where, "output has ", out.channels, " channels, the volumes ",
           restored.channels);
   const byte_range to = bytes(out);
+  byte_range beside = to;
+  if (covered.data != nullptr) {
+    check(covered, where, "covered: ");
+    require(covered.channels == 1 && covered.grid.extents == n, where, "covered: extents ", covered.grid.extents,
+            " of ", covered.channels, " channels, the mean has ", n, "; one channel is needed");
+    beside = bytes(covered);
+    require(beside.last <= to.first || beside.first >= to.last, where, "covered overlaps the output in memory");
+  }
   const auto one = [&](const auto* data, std::int64_t channels) {
     require(data != nullptr, where, "null pointer");
     std::int64_t size = channels * static_cast<std::int64_t>(sizeof *data);
@@ -47,8 +60,9 @@ void check_average(const patch_tensor<T>& restored, const patch_tensor<float>& c
     const auto from = reinterpret_cast<std::uintptr_t>(data);
     require(from % alignof(decltype(*data)) == 0, where, "data are not aligned to ", alignof(decltype(*data)),
             " bytes");
-    require(from + static_cast<std::uintptr_t>(size) <= to.first || from >= to.last, where,
-            "output overlaps an input in memory");
+    for (const byte_range& written : {to, beside})
+      require(from + static_cast<std::uintptr_t>(size) <= written.first || from >= written.last, where,
+              "output overlaps an input in memory");
   };
   one(restored.data, restored.channels);
   one(coverage.data, 1);
@@ -61,18 +75,25 @@ void check_average(const patch_tensor<T>& restored, const patch_tensor<float>& c
 // (or of weights that the predictions were multiplied by). NaN in a volume shows.
 //   restored   (volume, channel, z, y, x), dense: float32, float16, bfloat16 or an integer type
 //   coverage   (volume, z, y, x), dense
+//   covered    where given, takes the weight of the mean: sum w_i(v), 0 where the mean is `outside`. Means of windows
+//              are put together by it (reassemble)
 // Errors: numbers or channels that do not fit, a least coverage that is not positive, overlapping memory.
 template <class T, class Out>
 void average(const cpu& exec, const patch_tensor<T>& restored, const patch_tensor<float>& coverage,
-             const view<Out>& out, const covered_mean& rule = {}) {
-  detail::check_average(restored, coverage, out, rule);
+             const view<Out>& out, const covered_mean& rule = {}, const view<float>& covered = {}) {
+  detail::check_average(restored, coverage, out, rule, covered);
   const extent3& n = out.grid.extents;
   const std::int64_t voxels = n[0] * n[1] * n[2];
   detail::parallel_for(exec.threads, n[0] * n[1], [&](std::int64_t row) {
-    std::vector<float> sum(static_cast<std::size_t>(n[2])), covered(sum.size(), 0.0f);
+    std::vector<float> sum(static_cast<std::size_t>(n[2])), weight(sum.size(), 0.0f);
     for (std::int64_t i = 0; i < coverage.count; ++i) {
       const float* w = coverage.data + i * voxels + row * n[2];
-      for (std::size_t x = 0; x < covered.size(); ++x) covered[x] += w[x];
+      for (std::size_t x = 0; x < weight.size(); ++x) weight[x] += w[x];
+    }
+    if (covered.data != nullptr) {
+      float* to = covered.data + row / n[1] * covered.stride[0] + row % n[1] * covered.stride[1];
+      for (std::size_t x = 0; x < weight.size(); ++x)
+        to[static_cast<std::int64_t>(x) * covered.stride[2]] = detail::weight_of_mean(weight[x], rule);
     }
     for (std::int64_t c = 0; c < restored.channels; ++c) {
       std::fill(sum.begin(), sum.end(), 0.0f);
@@ -83,7 +104,7 @@ void average(const cpu& exec, const patch_tensor<T>& restored, const patch_tenso
       Out* to = out.data + c * out.channel_stride + row / n[1] * out.stride[0] + row % n[1] * out.stride[1];
       for (std::size_t x = 0; x < sum.size(); ++x)
         to[static_cast<std::int64_t>(x) * out.stride[2]] =
-            storage<Out>::store(detail::mean_of(sum[x], covered[x], rule));
+            storage<Out>::store(detail::mean_of(sum[x], weight[x], rule));
     }
   });
 }

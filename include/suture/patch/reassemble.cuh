@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(128)
 
 struct reassembly {
   reassembly_axis axis[3];
-  float least;
+  float least, outside;
   std::int32_t first_plane;
   std::int32_t extents[3];
   std::int64_t first_patch, channels;
@@ -32,10 +32,10 @@ struct reassembly {
 
 inline constexpr int reassembly_threads = 128;
 
-// A thread per voxel, a row cut into parts per block, a channel per block.y.
-template <class T, class Out>
+// A thread per voxel, a row cut into parts per block, a channel per block.y. Coverage is null unless Covered.
+template <bool Covered, class T, class Out>
 __global__ void __launch_bounds__(reassembly_threads)
-    reassemble_kernel(const __grid_constant__ reassembly r, const T* patches, Out* out) {
+    reassemble_kernel(const __grid_constant__ reassembly r, const T* patches, const float* coverage, Out* out) {
   require_ieee_arithmetic();
   const std::int32_t parts = (r.extents[2] + reassembly_threads - 1) / reassembly_threads;
   const auto block = static_cast<std::int32_t>(blockIdx.x);
@@ -55,16 +55,18 @@ __global__ void __launch_bounds__(reassembly_threads)
       const std::int32_t pz = z - r.axis[0].starts[iz], py = y - r.axis[1].starts[iy];
       const float wzy = product(r.axis[0].weight[pz], r.axis[1].weight[py]);
       const std::int64_t number = (static_cast<std::int64_t>(iz) * r.axis[1].patches + iy) * r.axis[2].patches;
-      const T* rows = patches + ((number - r.first_patch) * r.channels + channel) * volume + pz * slice + py * row;
+      const std::int64_t patch = number - r.first_patch, in_patch = pz * slice + py * row;
+      const T* rows = patches + (patch * r.channels + channel) * volume + in_patch;
       for (std::int32_t ix = first_x; ix < last_x; ++ix) {
         const std::int32_t px = x - r.axis[2].starts[ix];
-        const float weight = window_weight(wzy, r.axis[2].weight[px], r.least);
-        sum = fma(weight, storage<T>::load(rows[ix * r.channels * volume + px]), sum);
+        float weight = window_weight(wzy, r.axis[2].weight[px], r.least);
+        if constexpr (Covered) weight = covered_weight(weight, coverage[(patch + ix) * volume + in_patch + px]);
+        if (!Covered || weight > 0) sum = fma(weight, storage<T>::load(rows[ix * r.channels * volume + px]), sum);
         weights += weight;
       }
     }
   out[channel * r.channel_stride + plane * r.stride[0] + y * r.stride[1] + x * r.stride[2]] =
-      storage<Out>::store(math::detail::divide(sum, weights));
+      storage<Out>::store(weighted_mean(sum, weights, r.outside));
 }
 
 inline std::size_t reassembly_words(const patch_grid& g) {
@@ -80,19 +82,19 @@ inline std::size_t reassemble_workspace_bytes(const patch_grid& g) {
   return detail::aligned(detail::reassembly_words(g) * sizeof(std::uint32_t));
 }
 
-// Queues the reassembly on a stream: patches and output are device memory.
-template <class T, class Out>
-void reassemble(const cuda& exec, const patch_grid& g, const patch_window& window, const patch_tensor<T>& patches,
-                const view<Out>& out, std::int64_t first_plane = 0) {
-  detail::check_reassembly(g, window, patches, out, first_plane);
-  detail::check_workspace(exec.workspace.data(), exec.workspace.size(), {.bytes = reassemble_workspace_bytes(g)});
+namespace detail {
+
+template <bool Covered, class T, class Out>
+void put_together(const cuda& exec, const patch_grid& g, const patch_window& window, const patch_tensor<T>& patches,
+                  const float* coverage, const view<Out>& out, std::int64_t first_plane, float outside) {
+  check_workspace(exec.workspace.data(), exec.workspace.size(), {.bytes = reassemble_workspace_bytes(g)});
   const extent3& n = out.grid.extents;
-  const std::int64_t parts = (n[2] + detail::reassembly_threads - 1) / detail::reassembly_threads;
+  const std::int64_t parts = (n[2] + reassembly_threads - 1) / reassembly_threads;
   require(parts * n[1] <= 2147483647 / n[0], {"reassemble"}, "extents ", n, " exceed the grid of a kernel");
 
   std::vector<std::uint32_t> table;
   auto* memory = reinterpret_cast<std::uint32_t*>(exec.workspace.data());
-  detail::reassembly r{};
+  reassembly r{};
   for (int k = 0; k < 3; ++k) {
     r.axis[k].weight = reinterpret_cast<const float*>(memory + table.size());
     for (const float w : window.weight[k]) table.push_back(float_bits(w));
@@ -104,6 +106,7 @@ void reassemble(const cuda& exec, const patch_grid& g, const patch_window& windo
     r.stride[k] = out.stride[k];
   }
   r.least = window.least;
+  r.outside = outside;
   r.first_plane = static_cast<std::int32_t>(first_plane);
   r.first_patch = patches.first;
   r.channels = patches.channels;
@@ -111,14 +114,35 @@ void reassemble(const cuda& exec, const patch_grid& g, const patch_window& windo
   constexpr int words = 960;
   for (std::size_t first = 0; first < table.size(); first += words) {
     const std::size_t count = std::min<std::size_t>(words, table.size() - first);
-    detail::word_chunk<words> chunk;
+    word_chunk<words> chunk;
     std::copy_n(table.begin() + static_cast<std::ptrdiff_t>(first), count, chunk.words);
-    detail::word_kernel<words><<<1, 128, 0, exec.stream>>>(chunk, static_cast<std::int32_t>(count), memory + first);
+    word_kernel<words><<<1, 128, 0, exec.stream>>>(chunk, static_cast<std::int32_t>(count), memory + first);
     check_cuda(cudaGetLastError(), "reassemble", exec.at);
   }
   const dim3 blocks(static_cast<unsigned>(parts * n[1] * n[0]), static_cast<unsigned>(patches.channels));
-  detail::reassemble_kernel<T, Out><<<blocks, detail::reassembly_threads, 0, exec.stream>>>(r, patches.data, out.data);
+  reassemble_kernel<Covered, T, Out>
+      <<<blocks, reassembly_threads, 0, exec.stream>>>(r, patches.data, coverage, out.data);
   check_cuda(cudaGetLastError(), "reassemble", exec.at);
+}
+
+}  // namespace detail
+
+// Queues the reassembly on a stream: patches and output are device memory.
+template <class T, class Out>
+void reassemble(const cuda& exec, const patch_grid& g, const patch_window& window, const patch_tensor<T>& patches,
+                const view<Out>& out, std::int64_t first_plane = 0) {
+  detail::check_reassembly(g, window, patches, out, first_plane);
+  detail::put_together<false>(exec, g, window, patches, nullptr, out, first_plane, 0);
+}
+
+// The same for patches that cover their voxels in part; coverage is device memory as well.
+template <class T, class Out>
+void reassemble(const cuda& exec, const patch_grid& g, const patch_window& window, const patch_tensor<T>& patches,
+                const patch_tensor<float>& coverage, const view<Out>& out, std::int64_t first_plane = 0,
+                float outside = 0) {
+  detail::check_reassembly(g, window, patches, out, first_plane);
+  detail::check_coverage(g, patches, coverage, out, outside);
+  detail::put_together<true>(exec, g, window, patches, coverage.data, out, first_plane, outside);
 }
 
 }  // namespace suture

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 
 #include "../exec/cpu/run.hpp"
 #include "../math/root.hpp"
@@ -109,8 +110,106 @@ void check_reassembly(const patch_grid& g, const patch_window& window, const pat
           "output overlaps the patches in memory");
 }
 
+// The weights of the voxels of patches, one channel for all of theirs.
+template <class T, class Out>
+void check_coverage(const patch_grid& g, const patch_tensor<T>& patches, const patch_tensor<float>& coverage,
+                    const view<Out>& out, float outside) {
+  const site where{"reassemble"};
+  require(std::isfinite(outside), where, "outside ", outside, " must be finite");
+  require(coverage.data != nullptr, where, "coverage: null pointer");
+  require(coverage.channels == 1, where, "coverage has ", coverage.channels, " channels; one is needed");
+  require(coverage.first == patches.first && coverage.count == patches.count, where, "coverage of patches ",
+          coverage.first, " .. ", coverage.first + coverage.count - 1, " for patches ", patches.first, " .. ",
+          patches.first + patches.count - 1);
+  const auto from = reinterpret_cast<std::uintptr_t>(coverage.data);
+  require(from % alignof(float) == 0, where, "coverage is not aligned to ", alignof(float), " bytes");
+  const auto voxels = static_cast<std::uintptr_t>(coverage.count * g.size[0] * g.size[1] * g.size[2]);
+  const byte_range to = bytes(out);
+  require(from + voxels * sizeof(float) <= to.first || from >= to.last, where,
+          "output overlaps the coverage in memory");
+}
+
+// The weight of a voxel in a patch that covers it in part: 0 where it does not, and where nothing can be said.
+SUTURE_FN float covered_weight(float window, float coverage) { return coverage > 0 ? product(window, coverage) : 0.0f; }
+
+// A weighted mean; `outside` where nothing weighs.
+SUTURE_FN float weighted_mean(float sum, float weights, float outside) {
+  return weights > 0 ? math::detail::divide(sum, weights) : outside;
+}
+
 inline std::vector<std::int32_t> narrow_starts(const std::vector<std::int64_t>& starts) {
   return std::vector<std::int32_t>(starts.begin(), starts.end());
+}
+
+}  // namespace detail
+
+namespace detail {
+
+// One row of a patch, added to the sums and the weights of a row of the volume.
+template <class T>
+void add_patch_row(const T* row, float plane, const float* window, float least, std::int32_t n, float* sum,
+                   float* weights) {
+  for (std::int32_t x = 0; x < n; ++x) {
+    const float weight = window_weight(plane, window[x], least);
+    sum[x] = fma(weight, storage<T>::load(row[x]), sum[x]);
+    weights[x] += weight;
+  }
+}
+// The same for a row that says how much of each voxel it covers. What weighs nothing is not looked at: it may be NaN.
+template <class T>
+void add_covered_row(const T* row, const float* coverage, float plane, const float* window, float least, std::int32_t n,
+                     float* sum, float* weights) {
+  for (std::int32_t x = 0; x < n; ++x) {
+    const float weight = covered_weight(window_weight(plane, window[x], least), coverage[x]);
+    const float with = fma(weight, storage<T>::load(row[x]), sum[x]);
+    sum[x] = weight > 0 ? with : sum[x];
+    weights[x] += weight;
+  }
+}
+
+// Everything is checked; without coverage it is null.
+template <class T, class Out>
+void put_together(const cpu& exec, const patch_grid& g, const patch_window& window, const patch_tensor<T>& patches,
+                  const float* coverage, const view<Out>& out, std::int64_t first_plane, float outside) {
+  std::vector<std::int32_t> starts[3];
+  reassembly_axis axis[3];
+  for (int k = 0; k < 3; ++k) {
+    starts[k] = narrow_starts(g.starts[k]);
+    axis[k] = {window.weight[k].data(), starts[k].data(), static_cast<std::int32_t>(g.along(k)),
+               static_cast<std::int32_t>(g.size[k])};
+  }
+  const extent3& n = out.grid.extents;
+  const std::int64_t size = g.size[0] * g.size[1] * g.size[2];
+  parallel_for(exec.threads, patches.channels * n[0], [&](std::int64_t task) {
+    const std::int64_t channel = task / n[0], plane = task % n[0];
+    const auto z = static_cast<std::int32_t>(first_plane + plane);
+    std::vector<float> sum(static_cast<std::size_t>(n[2])), weights(sum.size());
+    for (std::int32_t y = 0; y < n[1]; ++y) {
+      std::fill(sum.begin(), sum.end(), 0.0f);
+      std::fill(weights.begin(), weights.end(), 0.0f);
+      for (std::int32_t iz = axis[0].first(z); iz < axis[0].last(z); ++iz)
+        for (std::int32_t iy = axis[1].first(y); iy < axis[1].last(y); ++iy) {
+          const std::int32_t pz = z - axis[0].starts[iz], py = y - axis[1].starts[iy];
+          const float wzy = product(axis[0].weight[pz], axis[1].weight[py]);
+          const std::int64_t number = (static_cast<std::int64_t>(iz) * axis[1].patches + iy) * axis[2].patches;
+          for (std::int32_t ix = 0; ix < axis[2].patches; ++ix) {
+            const std::int64_t patch = number + ix - patches.first, row = (pz * g.size[1] + py) * g.size[2];
+            const T* values = patches.data + (patch * patches.channels + channel) * size + row;
+            float* s = sum.data() + axis[2].starts[ix];
+            float* w = weights.data() + axis[2].starts[ix];
+            if (coverage == nullptr)
+              add_patch_row(values, wzy, axis[2].weight, window.least, axis[2].size, s, w);
+            else
+              add_covered_row(values, coverage + patch * size + row, wzy, axis[2].weight, window.least, axis[2].size, s,
+                              w);
+          }
+        }
+      Out* target = out.data + channel * out.channel_stride + plane * out.stride[0] + y * out.stride[1];
+      for (std::int64_t x = 0; x < n[2]; ++x)
+        target[x * out.stride[2]] = storage<Out>::store(
+            weighted_mean(sum[static_cast<std::size_t>(x)], weights[static_cast<std::size_t>(x)], outside));
+    }
+  });
 }
 
 }  // namespace detail
@@ -127,45 +226,24 @@ template <class T, class Out>
 void reassemble(const cpu& exec, const patch_grid& g, const patch_window& window, const patch_tensor<T>& patches,
                 const view<Out>& out, std::int64_t first_plane = 0) {
   detail::check_reassembly(g, window, patches, out, first_plane);
-  std::vector<std::int32_t> starts[3];
-  detail::reassembly_axis axis[3];
-  for (int k = 0; k < 3; ++k) {
-    starts[k] = detail::narrow_starts(g.starts[k]);
-    axis[k] = {window.weight[k].data(), starts[k].data(), static_cast<std::int32_t>(g.along(k)),
-               static_cast<std::int32_t>(g.size[k])};
-  }
-  const extent3& n = out.grid.extents;
-  const std::int64_t size = g.size[0] * g.size[1] * g.size[2];
-  detail::parallel_for(exec.threads, patches.channels * n[0], [&](std::int64_t task) {
-    const std::int64_t channel = task / n[0], plane = task % n[0];
-    const auto z = static_cast<std::int32_t>(first_plane + plane);
-    std::vector<float> sum(static_cast<std::size_t>(n[2])), weights(sum.size());
-    for (std::int32_t y = 0; y < n[1]; ++y) {
-      std::fill(sum.begin(), sum.end(), 0.0f);
-      std::fill(weights.begin(), weights.end(), 0.0f);
-      for (std::int32_t iz = axis[0].first(z); iz < axis[0].last(z); ++iz)
-        for (std::int32_t iy = axis[1].first(y); iy < axis[1].last(y); ++iy) {
-          const std::int32_t pz = z - axis[0].starts[iz], py = y - axis[1].starts[iy];
-          const float wzy = detail::product(axis[0].weight[pz], axis[1].weight[py]);
-          const std::int64_t number = (static_cast<std::int64_t>(iz) * axis[1].patches + iy) * axis[2].patches;
-          for (std::int32_t ix = 0; ix < axis[2].patches; ++ix) {
-            const T* row = patches.data + ((number + ix - patches.first) * patches.channels + channel) * size +
-                           (pz * g.size[1] + py) * g.size[2];
-            float* s = sum.data() + axis[2].starts[ix];
-            float* w = weights.data() + axis[2].starts[ix];
-            for (std::int32_t x = 0; x < axis[2].size; ++x) {
-              const float weight = detail::window_weight(wzy, axis[2].weight[x], window.least);
-              s[x] = fma(weight, storage<T>::load(row[x]), s[x]);
-              w[x] += weight;
-            }
-          }
-        }
-      Out* target = out.data + channel * out.channel_stride + plane * out.stride[0] + y * out.stride[1];
-      for (std::int64_t x = 0; x < n[2]; ++x)
-        target[x * out.stride[2]] = storage<Out>::store(
-            math::detail::divide(sum[static_cast<std::size_t>(x)], weights[static_cast<std::size_t>(x)]));
-    }
-  });
+  detail::put_together(exec, g, window, patches, nullptr, out, first_plane, 0);
+}
+
+// The same for patches that cover their voxels in part, as means of augmented views do: a voxel of patch p counts by
+// w(v - s_p) k_p(v - s_p), and one that no patch covers is `outside`.
+//   patches    means: what average made. What a plan with inverse_of gave of a prediction is already multiplied by its
+//              coverage; average makes a mean of it, of one view as well
+//   coverage   k, (patch, z, y, x), dense, of the same patches: what average left in `covered`. Where it is 0, below,
+//   or
+//              NaN, the patch is not read; where it is 1 everywhere the result has the bits of that without it
+// Errors: as above, and coverage of other patches or of more than one channel.
+template <class T, class Out>
+void reassemble(const cpu& exec, const patch_grid& g, const patch_window& window, const patch_tensor<T>& patches,
+                const patch_tensor<float>& coverage, const view<Out>& out, std::int64_t first_plane = 0,
+                float outside = 0) {
+  detail::check_reassembly(g, window, patches, out, first_plane);
+  detail::check_coverage(g, patches, coverage, out, outside);
+  detail::put_together(exec, g, window, patches, coverage.data, out, first_plane, outside);
 }
 
 }  // namespace suture
