@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Patch sampling on a device: the tables and the choices of the host, captured in a graph, and errors before launch.
 #include <gtest/gtest.h>
+#include <suture/patch/class_index.cuh>
 #include <suture/patch/select_patches.cuh>
 
 #include <cstring>
 #include <random>
 
+#include "support/class_balanced_training.hpp"
 #include "support/executors.cuh"
 
 namespace {
@@ -216,6 +218,67 @@ TEST(patches_on_a_device, are_checked_before_anything_is_launched) {
                               std::span<const std::byte>(table.data(), class_counts_bytes(map)), {}, none),
                error);
   for (const std::byte b : table.values()) EXPECT_EQ(b, dirt);
+}
+
+TEST(class_index_on_a_device, is_that_of_the_host) {
+  volumes<std::uint8_t> labels(9, 6, 5, 0);
+  volumes<std::int16_t> images(9, 7, 500, 200);
+  EXPECT_TRUE(index_classes(cuda{}, label_classes(labels.views(true), 4)) ==
+              index_classes(cpu{}, label_classes(labels.views(false), 4)));
+  EXPECT_TRUE(index_classes(cuda{}, foreground_background(labels.views(true), images.views(true), 30.0f)) ==
+              index_classes(cpu{}, foreground_background(labels.views(false), images.views(false), 30.0f)));
+  // Every row reversed, so that what is copied begins ahead of the pointer.
+  const auto reversed = [&](bool device) {
+    view<const std::uint8_t> v = labels.views(device)[5];
+    v.data += v.grid.extents[2] - 1;
+    v.stride[2] = -1;
+    return v;
+  };
+  EXPECT_TRUE(index_classes(cuda{}, label_classes(reversed(true), 4)) ==
+              index_classes(cpu{}, label_classes(reversed(false), 4)));
+}
+
+// The loop of docs/operations.md on both executors. That its steps are captured shows that nothing waits for the device
+// or copies from it.
+TEST(class_balanced_training_on_a_device, gives_the_bits_of_the_host_without_waiting) {
+  volumes<std::uint8_t> labels(3, 11, 4, 0);
+  volumes<std::int16_t> scans(3, 12, 700, 300);
+  const point3 spacings[3] = {{2.5, .8, .9}, {1, 1, 1}, {3, 2, 2}};
+  std::vector<support::training_case> on_host, on_device;
+  for (std::size_t i = 0; i < 3; ++i) {
+    labels.grids[i].spacing = scans.grids[i].spacing = spacings[i];
+    const auto index = index_classes(cuda{}, label_classes(labels.views(true)[i], 3));
+    on_host.push_back({scans.views(false)[i], labels.views(false)[i], index[0]});
+    on_device.push_back({scans.views(true)[i], labels.views(true)[i], index[0]});
+  }
+  const std::vector<std::uint64_t> ids{0, 9, 5, 11, 2};
+  const extent3 size{6, 8, 10};
+  constexpr std::size_t V = 6 * 8 * 10;
+  std::vector<suture::half> images(5 * V);
+  std::vector<std::uint8_t> targets(5 * V);
+  device_buffer<suture::half> device_images{std::vector<suture::half>(5 * V)};
+  device_buffer<std::uint8_t> device_targets{std::vector<std::uint8_t>(5 * V)};
+  const cuda_workspace workspace(1 << 20);
+  cudaStream_t stream;
+  check_cuda(cudaStreamCreate(&stream), "stream");
+  for (std::uint32_t epoch = 0; epoch < 3; ++epoch) {
+    cudaGraph_t graph;
+    cudaGraphExec_t step;
+    check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "capture");
+    support::training_step(cuda{.stream = stream, .workspace = workspace}, on_device, 4, ids, epoch, size,
+                           device_images.data(), device_targets.data());
+    check_cuda(cudaStreamEndCapture(stream, &graph), "capture");
+    check_cuda(cudaGraphInstantiate(&step, graph, 0), "instantiate");
+    check_cuda(cudaGraphLaunch(step, stream), "launch");
+    check_cuda(cudaStreamSynchronize(stream), "step");
+    check_cuda(cudaGraphExecDestroy(step), "graph");
+    check_cuda(cudaGraphDestroy(graph), "graph");
+    support::training_step(cpu{}, on_host, 4, ids, epoch, size, images.data(), targets.data());
+    const std::vector<suture::half> got = device_images.values();
+    EXPECT_EQ(std::memcmp(got.data(), images.data(), images.size() * sizeof(suture::half)), 0);
+    EXPECT_EQ(device_targets.values(), targets);
+  }
+  check_cuda(cudaStreamDestroy(stream), "stream");
 }
 
 }  // namespace

@@ -163,6 +163,40 @@ TEST(Replay, HoldsTheStartsOfCropAt) {
   EXPECT_SAYS(plan_from_json(from({}), edited), "steps are not a list of 4, one for each operation that is random or");
 }
 
+// Where a patch about a class was cut out is in the record as well; a replay needs no index of the classes.
+TEST(Replay, HoldsTheStartsOfCropByClass) {
+  std::vector<std::vector<std::uint8_t>> labels;
+  std::vector<const class_index*> cases;
+  std::vector<class_index> indexes;
+  for (const grid& g : scans) {
+    labels.emplace_back(static_cast<std::size_t>(g.voxels()), std::uint8_t{0});
+    labels.back()[labels.back().size() / 3] = 1;
+    indexes.push_back(
+        index_classes(cpu{}, label_classes(contiguous<const std::uint8_t>(labels.back().data(), g), 2))[0]);
+  }
+  for (const class_index& index : indexes) cases.push_back(&index);
+  const auto from = [](std::span<const class_index* const> given) {
+    return resample{.spacing_mm = {2, 2, .5}} | pad_to{{9, 9, 9}} |
+           crop_by_class{.rule = class_balanced_patch{.size = {4, 9, 3}}, .cases = given} |
+           random_affine{.rotate_deg = 15} | random_gamma{};
+  };
+  const auto made = plan(from(cases), scans, drawn_by);
+  const json j = to_json(made);
+  EXPECT_EQ(j["pipeline"][2].dump(), R"({"name":"crop_by_class","kind":6})");
+  const extent3 start = made.drawn<2>(1).parameters.start;
+  EXPECT_EQ(j["samples"][1]["steps"][0]["parameters"]["start"], json({start[0], start[1], start[2]}));
+  for (const std::span<const class_index* const> given :
+       {std::span<const class_index* const>(), std::span<const class_index* const>(cases)}) {
+    const auto again = plan_from_json(from(given), json::parse(j.dump()));
+    EXPECT_EQ(to_json(again), j);
+    EXPECT_EQ(digests(again), digests(made));
+  }
+  json edited = j;
+  edited["samples"][0]["steps"][0]["parameters"]["start"] = {0, 0, 0};
+  EXPECT_NE(digests(plan_from_json(from({}), edited))[0], digests(made)[0]);
+  EXPECT_EQ(digests(plan_from_json(from({}), edited))[1], digests(made)[1]);
+}
+
 TEST(Replay, WithoutChanceInEvaluation) {
   const auto p = plan(every_operation(), scans, {.evaluation = true});
   const json j = to_json(p);

@@ -15,6 +15,7 @@
 #include "mask/loops.cuh"
 #include "points/points.cuh"
 #include "patch/average.cuh"
+#include "patch/class_index.cuh"
 #include "patch/reassemble.cuh"
 #include "patch/select_patches.cuh"
 #include "suture.hpp"

@@ -82,6 +82,7 @@
 #include "ops/value/window.hpp"
 #include "ops/value/z_score.hpp"
 #include "patch/average.hpp"
+#include "patch/crop_by_class.hpp"
 #include "patch/reassemble.hpp"
 #include "patch/select_patches.hpp"
 #include "patch/tile_list.hpp"

@@ -20,6 +20,10 @@ struct host_backend {
     select_patches(cpu{}, rule, classes, std::as_bytes(std::span(table)), draws, choices);
     return choices;
   }
+  template <class Classes>
+  std::vector<class_index> indexes(const Classes& classes) {
+    return index_classes(cpu{}, classes);
+  }
   std::uint64_t reassembled(const patch_cases& data, const patch_window& window,
                             const std::vector<float>& coverage = {}) {
     const extent3& n = data.patches.image;

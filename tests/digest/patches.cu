@@ -3,6 +3,7 @@
 #include <suture/fit/sharpness.cuh>
 #include <suture/points/points.cuh>
 #include <suture/patch/average.cuh>
+#include <suture/patch/class_index.cuh>
 #include <suture/patch/reassemble.cuh>
 #include <suture/patch/select_patches.cuh>
 
@@ -28,6 +29,10 @@ struct device_patches : device_backend {
     const std::span<patch_choice> choices(room<patch_choice>(n), n);
     select_patches(cuda{}, rule, classes, table, draws, choices);
     return back(choices.data(), n);
+  }
+  template <class Classes>
+  std::vector<class_index> indexes(const Classes& classes) {
+    return index_classes(cuda{}, classes);
   }
   std::uint64_t reassembled(const patch_cases& data, const patch_window& window,
                             const std::vector<float>& coverage = {}) {

@@ -8,7 +8,10 @@
 #include <suture/ops/geometry/elastic.hpp>
 #include <suture/plan/inverse.hpp>
 #include <suture/points/points.hpp>
+#include <suture/ops/geometry/pad.hpp>
+#include <suture/ops/geometry/resample.hpp>
 #include <suture/patch/average.hpp>
+#include <suture/patch/crop_by_class.hpp>
 #include <suture/patch/reassemble.hpp>
 #include <suture/patch/tile_list.hpp>
 
@@ -179,6 +182,22 @@ void print_all(Backend backend) {
     return set;
   };
   const sampling<linear, constant> rule{.border = {.value = .5f}};
+  const std::vector<class_index> indexes = backend.indexes(classes);
+  std::vector<const class_index*> voxels_of;
+  for (const class_index& index : indexes) voxels_of.push_back(&index);
+  const settings balanced{.seed = 9, .sample_ids = data.ids};
+  print("crop_by_class",
+        digest_of_images(plan(
+            resample{.spacing_mm = {.5, 1.3, .7}} | pad_to{{12, 12, 12}} |
+                crop_by_class{.rule = class_balanced_patch{.size = {12, 6, 7}, .ratios = ratios}, .cases = voxels_of} |
+                rule,
+            data.grids, balanced)));
+  print("crop_by_class_oversampled",
+        digest_of_images(plan(
+            random_affine{.rotate_deg = 30} |
+                crop_by_class{.rule = oversampled_patch{.size = {19, 15, 12}, .probability = .6f}, .cases = voxels_of} |
+                rule,
+            data.grids, balanced)));
   print("inverse_elastic", digest_of_images(plan(inverse_of(moved) | rule, moved.output_grids())));
   std::vector<float> weights_of_three(3 * 24 * 37);
   for (std::size_t i = 0; i < weights_of_three.size(); ++i) weights_of_three[i] = static_cast<float>(mix64(i) % 7) / 3;

@@ -11,6 +11,13 @@ struct geometry_step {
   affine_map pull;  // output continuous index -> input continuous index
 };
 
+// The grid that a chain has come to, and where it lies in the source of the sample.
+struct placed_grid {
+  const grid& output;
+  const grid& source;
+  const affine_map& to_source;  // output continuous index -> source continuous index
+};
+
 // What one does that only picks voxels: a box of `size` of them from input index `first` on, which may leave the input,
 // or all of them, read backwards along some axes. Every voxel keeps its physical place.
 struct voxel_box {

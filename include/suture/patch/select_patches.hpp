@@ -22,7 +22,7 @@ enum class patch_status : std::int32_t {
 // Where a patch begins, and why there.
 struct patch_choice {
   extent3 start;          // index of its first voxel; may lie outside the volume under oversampled_patch alone
-  std::int64_t voxel;     // linear index of the voxel it is about; -1 if none
+  std::int64_t voxel;     // linear index of the voxel it is about, in the volume of the labels; -1 if none
   std::int32_t of_class;  // that voxel's class; -1 if none
   patch_status status;
 };
@@ -90,12 +90,10 @@ struct patch_draw {
 
 enum class forcing : std::uint8_t { drawn, no, yes };
 
-// Words of a patch: 0 whether about a voxel, 1 the class, 2 and 3 the rank, 4 to 6 a start along z, y, x.
+// Words of a patch: of block a whether about a voxel, the class, and two of the rank, of block b a start along z, y, x.
 SUTURE_FN patch_draw draw_patch(const patch_rule& rule, const float* ratios, std::int32_t classes,
-                                const std::uint64_t* totals, const extent3& n, const stream& random, std::int32_t patch,
-                                forcing forced) {
-  const philox_block a = random.block(2 * static_cast<std::uint64_t>(patch));
-  const philox_block b = random.block(2 * static_cast<std::uint64_t>(patch) + 1);
+                                const std::uint64_t* totals, const extent3& n, const philox_block& a,
+                                const philox_block& b, forcing forced) {
   const bool about = forced == forcing::drawn ? unit_half_open(a.word[0]) < rule.probability : forced == forcing::yes;
   patch_draw d{-1, 0, {{0, 0, 0}, -1, -1, patch_status::anywhere}};
   if (about) {
@@ -139,17 +137,36 @@ SUTURE_FN patch_draw draw_patch(const patch_rule& rule, const float* ratios, std
   return d;
 }
 
-// The choice about a voxel given by its linear index.
+// Blocks a and b of a patch of a stream.
+SUTURE_FN patch_draw draw_patch(const patch_rule& rule, const float* ratios, std::int32_t classes,
+                                const std::uint64_t* totals, const extent3& n, const stream& random, std::int32_t patch,
+                                forcing forced) {
+  const std::uint64_t first = 2 * static_cast<std::uint64_t>(patch);
+  return draw_patch(rule, ratios, classes, totals, n, random.block(first), random.block(first + 1), forced);
+}
+
+// The index of a voxel given by its number.
+SUTURE_FN extent3 index_of(std::int64_t voxel, const extent3& n) {
+  return {voxel / n[2] / n[1], voxel / n[2] % n[1], voxel % n[2]};
+}
+
+// Where a patch about index `at` of a volume of n voxels begins.
+SUTURE_FN extent3 start_about(const patch_rule& rule, const extent3& n, const extent3& at) {
+  extent3 start{};
+  for (int k = 0; k < 3; ++k) {
+    const start_range r = starts_along(rule, n, k);
+    start[k] = at[k] - rule.size[k] / 2;
+    if (start[k] < r.first) start[k] = r.first;
+    if (rule.clamp_above && start[k] > r.last) start[k] = r.last;
+  }
+  return start;
+}
+
+// The choice about a voxel given by its number.
 SUTURE_FN patch_choice about_voxel(const patch_rule& rule, const extent3& n, const patch_draw& d, std::int64_t voxel) {
   patch_choice c = d.choice;
   c.voxel = voxel;
-  const extent3 at{voxel / n[2] / n[1], voxel / n[2] % n[1], voxel % n[2]};
-  for (int k = 0; k < 3; ++k) {
-    const start_range r = starts_along(rule, n, k);
-    c.start[k] = at[k] - rule.size[k] / 2;
-    if (c.start[k] < r.first) c.start[k] = r.first;
-    if (rule.clamp_above && c.start[k] > r.last) c.start[k] = r.last;
-  }
+  c.start = start_about(rule, n, index_of(voxel, n));
   return c;
 }
 
@@ -185,6 +202,11 @@ inline void check_size(const extent3& size, const extent3& margin, const site& w
   }
 }
 
+inline void check_rule(const patch_rule& rule, const site& where) {
+  check_size(rule.size, rule.margin, where);
+  require(rule.probability >= 0 && rule.probability <= 1, where, "probability ", rule.probability, " is not in [0, 1]");
+}
+
 // Everything about a selection but the place it runs in.
 struct selection {
   count_layout layout;
@@ -199,9 +221,7 @@ selection check_selection(const Rule& rule, const Classes& map, std::span<const 
   const site where{Rule::name};
   selection r{count_layout(map), rule.resolve(map, where), {}};
   rule.fill(r.ratios, map.classes, where);
-  check_size(r.rule.size, r.rule.margin, where);
-  require(r.rule.probability >= 0 && r.rule.probability <= 1, where, "probability ", r.rule.probability,
-          " is not in [0, 1]");
+  check_rule(r.rule, where);
   for (std::size_t i = 0; i < map.samples(); ++i)
     if (r.rule.clamp_above) check_patch(r.rule.size, map.grid(i), {Rule::name, static_cast<std::int64_t>(i)});
   check_counts_memory(counts, r.layout, Rule::name);
@@ -253,9 +273,10 @@ struct pos_neg_patch {
   float positive = 1;
   float negative = 1;
 
+  detail::patch_rule resolve() const { return {size, {0, 0, 0}, 1, true, true}; }
   template <class L, class I>
   detail::patch_rule resolve(const foreground_class_map<L, I>&, const site&) const {
-    return {size, {0, 0, 0}, 1, true, true};
+    return resolve();
   }
   void fill(detail::class_ratios& ratios, std::int32_t classes, const site& where) const {
     const float given[2] = {negative, positive};
@@ -274,9 +295,10 @@ struct class_balanced_patch {
   extent3 size{0, 0, 0};
   std::span<const float> ratios = {};
 
+  detail::patch_rule resolve() const { return {size, {0, 0, 0}, 1, true, true}; }
   template <class Classes>
   detail::patch_rule resolve(const Classes&, const site&) const {
-    return {size, {0, 0, 0}, 1, true, true};
+    return resolve();
   }
   void fill(detail::class_ratios& out, std::int32_t classes, const site& where) const {
     if (!ratios.empty()) return detail::fill_ratios(out, ratios, classes, where);
@@ -300,9 +322,10 @@ struct oversampled_patch {
   extent3 margin{0, 0, 0};
   float probability = 0.33f;
 
+  detail::patch_rule resolve() const { return {size, margin, probability, false, false}; }
   template <class L>
   detail::patch_rule resolve(const label_class_map<L>&, const site&) const {
-    return {size, margin, probability, false, false};
+    return resolve();
   }
   void fill(detail::class_ratios& ratios, std::int32_t classes, const site&) const {
     for (std::int32_t c = 0; c < classes; ++c) ratios.of[c] = c == 0 ? 0.0f : 1.0f;

@@ -8,6 +8,7 @@
 //   deformation  deformation deform(grid, site) const                            elastic
 //                or sample_geometry undone(grid, site) const                     inverse_elastic
 //   random       float probability; kind; Op draw(draws&, [grid,] site) const      random_affine, gaussian_noise
+//                or draw(draws&, placed_grid, site), by the place in the source    crop_by_class
 //   chosen       Op chosen(std::size_t sample) const, Op unchosen() const,         crop_at
 //                void check_samples(std::size_t samples, site) const
 //   sampling     sampling<Interpolation, Border, Labels>                         sampling
@@ -74,8 +75,12 @@ concept draws_alone = requires(const Op& op, draws& random, const site& where) {
 template <class Op>
 concept draws_on_grid =
     requires(const Op& op, draws& random, const grid& g, const site& where) { op.draw(random, g, where); };
+// Geometry that is drawn by what lies where in the source; not right of a deformation.
 template <class Op>
-concept random_operation = (draws_alone<Op> || draws_on_grid<Op>) && requires(const Op& op) {
+concept draws_in_source = !draws_on_grid<Op> &&
+    requires(const Op& op, draws& random, const placed_grid& at, const site& where) { op.draw(random, at, where); };
+template <class Op>
+concept random_operation = (draws_alone<Op> || draws_on_grid<Op> || draws_in_source<Op>) && requires(const Op& op) {
   { op.probability } -> std::convertible_to<float>;
   { Op::kind } -> std::convertible_to<std::uint16_t>;
 };
@@ -93,6 +98,10 @@ concept checks_recipe = random_operation<Op> && requires(const Op& op, const sit
 template <class Op>
 concept checks_each_sample =
     random_operation<Op> && requires(const Op& op, const site& where) { op.check_sample(where); };
+// What it is given for a batch is counted once for a plan, but not in evaluation or a replay.
+template <class Op>
+concept counts_samples =
+    random_operation<Op> && requires(const Op& op, std::size_t n, const site& where) { op.check_samples(n, where); };
 template <class Op>
 concept has_evaluation =
     requires(const Op& op, const grid& g, const site& where) { op.evaluation(g, where); };
@@ -111,6 +120,12 @@ template <class Op>
   requires draws_on_grid<Op>
 struct drawn<Op> {
   using type = decltype(std::declval<const Op&>().draw(std::declval<draws&>(), std::declval<const grid&>(),
+                                                       std::declval<const site&>()));
+};
+template <class Op>
+  requires draws_in_source<Op>
+struct drawn<Op> {
+  using type = decltype(std::declval<const Op&>().draw(std::declval<draws&>(), std::declval<const placed_grid&>(),
                                                        std::declval<const site&>()));
 };
 template <class Op>

@@ -252,7 +252,7 @@ struct pipeline<chain<Ops...>> {
   static_assert((operation<Ops> && ...),
                 "suture: not an operation: give it prepare(site) or operator()(float or rgb[, voxel]) for values, "
                 "step(grid, site) for geometry, or draw(draws&, ...) with probability and kind for random ones");
-  static_assert(((random_operation<Ops> || !(draws_alone<Ops> || draws_on_grid<Ops>)) && ...),
+  static_assert(((random_operation<Ops> || !(draws_alone<Ops> || draws_on_grid<Ops> || draws_in_source<Ops>)) && ...),
                 "suture: an operation with draw() is a random one: it needs `float probability` and `static constexpr "
                 "std::uint16_t kind`");
   static_assert((!(geometry_operation<drawn_t<Ops>> && value_operation<drawn_t<Ops>>)&&...),
@@ -321,6 +321,17 @@ struct pipeline<chain<Ops...>> {
                 "suture: at most one elastic deformation per pipeline; compose the "
                 "displacements, or run two plans");
   static_assert(count(role::sampling) <= 1, "suture: sampling stands at most once in a pipeline");
+
+  static constexpr bool source_is_known() {
+    constexpr std::array<bool, size> in_source{draws_in_source<Ops>...};
+    for (std::size_t i = deformation_index(); i < size; ++i)
+      if (in_source[i]) return false;
+    return true;
+  }
+  static_assert(
+      source_is_known(),
+      "suture: crop_by_class stands right of an elastic deformation, where the place of a voxel is not known; "
+      "put it left of it: a patch reads the volume around it all the same");
 
   static constexpr bool has_geometry = count(role::geometry) + count(role::deformation) > 0;
   static_assert(

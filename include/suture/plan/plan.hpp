@@ -187,7 +187,7 @@ private:
     using D = drawing<drawn_t<operation_type<I>>>;
     if (!changed_.empty()) return D(*get<I>(changed_[i]));
     if constexpr (pipeline_type::roles[I] == role::value) {
-      return drawn_on<I>(i, grid_of_value<I>(i));
+      return drawn_on<I>(i, grid_of_value<I>(i), geometry(i));
     } else {
       sample_plan p(source_grid(i));
       walk w;
@@ -195,7 +195,7 @@ private:
       w.p = &p;
       w.on = &p.geometry.output;
       replan(w, std::make_index_sequence<I>{});
-      return drawn_on<I>(i, *w.on);
+      return drawn_on<I>(i, *w.on, p.geometry);
     }
   }
 
@@ -283,6 +283,8 @@ private:
           else
             all.push_back(op.chosen(i));
         }
+      } else if constexpr (counts_samples<Op> && !changes<Change>) {
+        if (!settings_.evaluation) op.check_samples(samples, {name_of<Op>()});
       }
     };
     (one(std::integral_constant<std::size_t, I>{}, get<I>(operations_.operations)), ...);
@@ -335,12 +337,15 @@ private:
   }
 
   template <class Op>
-  auto draw(const Op& op, draws& random, bool fires, const grid& on, const site& where) const {
+  auto draw(const Op& op, draws& random, bool fires, const grid& on, const detail::sample_geometry& so_far,
+            const site& where) const {
     using D = drawing<drawn_t<Op>>;
     if constexpr (has_evaluation<Op>)
       if (settings_.evaluation) return D{op.evaluation(on, where), true};
     const bool acts = fires && !settings_.evaluation;
-    if constexpr (draws_on_grid<Op>)
+    if constexpr (draws_in_source<Op>)
+      return D{op.draw(random, placed_grid{on, so_far.source, so_far.to_source}, where), acts};
+    else if constexpr (draws_on_grid<Op>)
       return D{op.draw(random, on, where), acts};
     else
       return D{op.draw(random, where), acts};
@@ -348,11 +353,11 @@ private:
 
   // What operation I drew for sample i, once more.
   template <std::size_t I>
-  auto drawn_on(std::size_t i, const grid& on) const {
+  auto drawn_on(std::size_t i, const grid& on, const detail::sample_geometry& so_far) const {
     const auto& op = get<I>(operations_.operations);
     draws random(seed(), epoch(), sample_id(i), id_of<I>);
     const bool fires = random.bernoulli(op.probability);
-    return draw(op, random, fires, on, site_of<operation_type<I>>(i));
+    return draw(op, random, fires, on, so_far, site_of<operation_type<I>>(i));
   }
   // Takes the walk's sample through the geometry among operations I, once more.
   template <std::size_t... I>
@@ -364,7 +369,7 @@ private:
     using Op = operation_type<I>;
     if constexpr (pipeline_type::roles[I] == role::geometry || pipeline_type::roles[I] == role::deformation) {
       if constexpr (random_operation<Op>) {
-        const auto made = drawn_on<I>(w.i, *w.on);
+        const auto made = drawn_on<I>(w.i, *w.on, w.p->geometry);
         file<I>(made.parameters, made.on, site_of<Op>(w.i), w);
       } else {
         file<I>(settled<I>(w.i), true, site_of<Op>(w.i), w);
@@ -381,10 +386,11 @@ private:
 
   template <std::size_t I, class Op, class Change>
   auto drawn_for(const Op& op, std::size_t i, stream_rows& rows, const grid& on, const Change& change) {
+    const detail::sample_geometry& so_far = samples_[i].geometry;
     stream_row& row = rows[random_before<I>];
     const int lane = static_cast<int>(i % lanes);
     draws random(row.streams, lane);
-    auto made = draw(op, random, (row.fires >> lane & 1) != 0, on, site_of<Op>(i));
+    auto made = draw(op, random, (row.fires >> lane & 1) != 0, on, so_far, site_of<Op>(i));
     if constexpr (changes<Change>) change_drawn<I>(made, i, change);
     return made;
   }

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// index_classes of label maps in device memory.
+#pragma once
+
+#include "../exec/cuda.cuh"
+#include "class_index.hpp"
+
+namespace suture {
+
+namespace detail {
+
+// A view of a copy in host memory, which is queued on a stream.
+template <class T>
+view<const T> copied_to_host(const view<const T>& v, std::vector<std::byte>& memory, const cuda& exec) {
+  const byte_range from = bytes(v);
+  memory.resize(from.last - from.first);
+  check_cuda(cudaMemcpyAsync(memory.data(), reinterpret_cast<const void*>(from.first), memory.size(),
+                             cudaMemcpyDeviceToHost, exec.stream),
+             "index_classes", exec.at);
+  view<const T> copy = v;
+  copy.data = reinterpret_cast<const T*>(memory.data() + (reinterpret_cast<std::uintptr_t>(v.data) - from.first));
+  return copy;
+}
+
+}  // namespace detail
+
+// index_classes of maps in device memory, once for a case: copies one after the other to the host, waits for the stream
+// and indexes the copy. It is no part of a step.
+template <class Classes>
+std::vector<class_index> index_classes(const cuda& exec, const Classes& map) {
+  detail::check_indexed(map);
+  std::vector<class_index> all;
+  for (std::size_t i = 0; i < map.samples(); ++i) {
+    std::vector<std::byte> labels, images;
+    Classes one = map;
+    one.labels = {detail::copied_to_host(map.labels[i], labels, exec)};
+    if constexpr (requires { map.images; })
+      if (!map.images.empty()) one.images = {detail::copied_to_host(map.images[i], images, exec)};
+    check_cuda(cudaStreamSynchronize(exec.stream), "index_classes", exec.at);
+    all.push_back(detail::index_sample(0, one, 0));
+  }
+  return all;
+}
+
+}  // namespace suture

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the voxels of each class of a volume lie, as runs in host memory: made once for a case, after which a voxel of
+// a class is found without its labels, wherever they are.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "../exec/cpu.hpp"
+#include "classes.hpp"
+
+namespace suture {
+
+class class_index;
+
+namespace detail {
+
+template <class Classes>
+class_index index_sample(int threads, const Classes& map, std::size_t i);
+
+// Voxels side by side in memory order (z, y, x with x fastest) that are of one class.
+struct class_run {
+  std::uint32_t first, length;
+};
+
+// How many voxels from x on, before `end`, are of the class of voxel x.
+template <class Reader>
+std::int32_t run_length(const Reader& reader, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t end,
+                        std::int32_t number) {
+  std::int32_t i = x + 1;
+  while (i < end && reader(z, y, i).number == number) ++i;
+  return i - x;
+}
+
+// The same for labels side by side, many at a time.
+template <class L>
+std::int32_t run_length(const label_reader<L>& reader, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t end,
+                        std::int32_t number) {
+  if (reader.labels.stride[2] != 1) return run_length<label_reader<L>>(reader, z, y, x, end, number);
+  const L* label = reader.labels.data + reader.labels.offset(z, y, 0);
+  constexpr std::int32_t together = 32;
+  std::int32_t i = x + 1;
+  for (; i + together <= end; i += together) {
+    L difference = 0;
+    for (std::int32_t j = 0; j < together; ++j) difference = static_cast<L>(difference | (label[i + j] ^ label[x]));
+    if (difference != 0) break;
+  }
+  while (i < end && label[i] == label[x]) ++i;
+  return i - x;
+}
+
+// A voxel more, or a run, of a class. Runs come in memory order.
+inline void append(std::vector<class_run>& runs, const class_run& next) {
+  if (!runs.empty() && runs.back().first + runs.back().length == next.first)
+    runs.back().length += next.length;
+  else
+    runs.push_back(next);
+}
+
+// The runs of rows `first` .. `last` - 1 of a volume, by class.
+template <class Reader>
+void find_runs(const Reader& reader, const extent3& n, std::int64_t first, std::int64_t last, std::int32_t classes,
+               std::vector<std::vector<class_run>>& runs) {
+  runs.resize(static_cast<std::size_t>(classes));
+  const auto columns = static_cast<std::int32_t>(n[2]);
+  for (std::int64_t row = first; row < last; ++row) {
+    const auto z = static_cast<std::int32_t>(row / n[1]), y = static_cast<std::int32_t>(row % n[1]);
+    for (std::int32_t x = 0; x < columns;) {
+      const std::int32_t number = reader(z, y, x).number;
+      const std::int32_t length = run_length(reader, z, y, x, columns, number);
+      if (number < classes)
+        append(runs[static_cast<std::size_t>(number)],
+               {static_cast<std::uint32_t>(row * columns + x), static_cast<std::uint32_t>(length)});
+      x += length;
+    }
+  }
+}
+
+}  // namespace detail
+
+// The voxels of each class of one volume, as index_classes found them: 8 bytes for each run of voxels of one class that
+// lie side by side, in the host's memory, and 16 for each class. It knows nothing of the labels it was made from, which
+// may go.
+class class_index {
+public:
+  class_index() = default;
+
+  // Those of the label map.
+  const extent3& extents() const { return extents_; }
+  std::int32_t classes() const { return static_cast<std::int32_t>(totals_.size()); }
+  // Voxels of a class.
+  std::uint64_t total(std::int32_t number) const { return totals_[static_cast<std::size_t>(number)]; }
+  const std::uint64_t* totals() const { return totals_.data(); }
+
+  // The linear index of voxel `rank` of a class, in memory order; rank < total(number). A binary search.
+  std::int64_t voxel(std::int32_t number, std::uint64_t rank) const {
+    const auto c = static_cast<std::size_t>(number);
+    const auto begin = before_.begin() + static_cast<std::ptrdiff_t>(begins_[c]);
+    const auto end = before_.begin() + static_cast<std::ptrdiff_t>(begins_[c + 1]);
+    const auto run = std::upper_bound(begin, end, static_cast<std::uint32_t>(rank)) - 1;
+    const auto at = static_cast<std::size_t>(run - before_.begin());
+    return static_cast<std::int64_t>(first_[at]) + static_cast<std::int64_t>(rank - *run);
+  }
+
+  // What it takes of memory.
+  std::size_t bytes() const {
+    return (first_.size() + before_.size()) * sizeof(std::uint32_t) +
+           (begins_.size() + totals_.size()) * sizeof(std::uint64_t);
+  }
+
+  friend bool operator==(const class_index& a, const class_index& b) {
+    return a.extents_ == b.extents_ && a.first_ == b.first_ && a.before_ == b.before_ && a.begins_ == b.begins_ &&
+           a.totals_ == b.totals_;
+  }
+
+private:
+  template <class Classes>
+  friend class_index detail::index_sample(int threads, const Classes& map, std::size_t i);
+
+  extent3 extents_{0, 0, 0};
+  std::vector<std::uint32_t> first_;   // voxel of each run, all of class 0, then those of class 1, ...
+  std::vector<std::uint32_t> before_;  // voxels of the class in the runs before it
+  std::vector<std::uint64_t> begins_;  // where the runs of each class begin, and where the last end
+  std::vector<std::uint64_t> totals_;
+};
+
+namespace detail {
+
+template <class Classes>
+void check_indexed(const Classes& map) {
+  static_assert(
+      requires { map.labels; },
+      "suture: index_classes takes label_classes or foreground_background; what is drawn by weight goes by "
+      "select_patches");
+  map.check();
+  for (std::size_t i = 0; i < map.samples(); ++i)
+    require(map.grid(i).voxels() <= std::numeric_limits<std::uint32_t>::max(),
+            {"index_classes", static_cast<std::int64_t>(i)}, "extents ", map.grid(i).extents,
+            " are more than 4294967295 voxels");
+}
+
+// Sample i of a map that was checked.
+template <class Classes>
+class_index index_sample(int threads, const Classes& map, std::size_t i) {
+  const grid& g = map.grid(i);
+  const auto reader = map.reader(i);
+  const std::int64_t rows = g.extents[0] * g.extents[1];
+  // As many parts as keep some threads at work; runs that go on from one to the next are joined.
+  const std::int64_t parts = std::min<std::int64_t>(rows, 64);
+  std::vector<std::vector<std::vector<class_run>>> found(static_cast<std::size_t>(parts));
+  parallel_for(threads, parts, [&](std::int64_t part) {
+    find_runs(reader, g.extents, rows * part / parts, rows * (part + 1) / parts, map.classes,
+              found[static_cast<std::size_t>(part)]);
+  });
+  class_index index;
+  index.extents_ = g.extents;
+  std::vector<class_run> runs;
+  for (std::size_t c = 0; c < static_cast<std::size_t>(map.classes); ++c) {
+    runs.clear();
+    for (const auto& part : found)
+      for (const class_run& run : part[c]) append(runs, run);
+    index.begins_.push_back(index.first_.size());
+    std::uint64_t total = 0;
+    for (const class_run& run : runs) {
+      index.first_.push_back(run.first);
+      index.before_.push_back(static_cast<std::uint32_t>(total));
+      total += run.length;
+    }
+    index.totals_.push_back(total);
+  }
+  index.begins_.push_back(index.first_.size());
+  index.first_.shrink_to_fit();
+  index.before_.shrink_to_fit();
+  return index;
+}
+
+}  // namespace detail
+
+// index_classes: an index for each sample of a map, of labels in the host's memory. Once for a case, when it is read:
+// crop_by_class then needs no label map to choose from, on any executor.
+//   map: label_classes(...) or foreground_background(...).
+// Errors: an empty batch, a view that cannot be read, extents that differ, more than 4294967295 voxels.
+template <class Classes>
+std::vector<class_index> index_classes(const cpu& exec, const Classes& map) {
+  detail::check_indexed(map);
+  std::vector<class_index> all;
+  for (std::size_t i = 0; i < map.samples(); ++i) all.push_back(detail::index_sample(exec.threads, map, i));
+  return all;
+}
+
+}  // namespace suture

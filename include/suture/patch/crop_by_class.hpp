@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// A crop about a voxel of a class drawn by ratio, in a chain: chosen among the voxels of the source, placed on the grid
+// that the chain has come to.
+#pragma once
+
+#include <cmath>
+#include <variant>
+
+#include "../ops/geometry/crop_at.hpp"
+#include "../ops/geometry/point_map.hpp"
+#include "class_index.hpp"
+#include "select_patches.hpp"
+
+namespace suture {
+
+// What crop_by_class is for one sample: the box it crops, and why there.
+struct class_crop {
+  static constexpr std::string_view name = "class_crop";
+  static constexpr bool keeps_axes = true;
+
+  extent3 start{0, 0, 0};
+  extent3 size{0, 0, 0};
+  bool may_leave = false;
+  std::int64_t voxel = -1;     // linear index in the label map of what it is about; -1 if nothing
+  std::int32_t of_class = -1;  // that voxel's class; -1 if none
+  patch_status status = patch_status::anywhere;
+
+  static constexpr auto fields = named("start", &class_crop::start);
+
+  voxel_box picked(const grid& input, const site& where) const {
+    return crop_from{start, size, may_leave}.picked(input, where);
+  }
+  geometry_step step(const grid& input, const site& where) const {
+    return detail::box_step(input, picked(input, where));
+  }
+};
+
+// crop_by_class: a box of voxels about a voxel of a class, or anywhere, as `rule` says. The voxel is drawn on the
+// sample's label map, of whatever spacing, from an index that was made once for the case: planning reads no volume, so
+// nothing is launched, copied or waited for, and the start is the plan's, as in crop_at. The box lies on the grid that
+// the chain left of it leaves: start = round(p) - floor(size / 2) with p the continuous index of the voxel there (half
+// goes up, one that lies outside counts as the nearest inside), then limited as the rule says. With nothing left of it
+// these are the patches of select_patches with ordinal 0 for the first crop_by_class of a chain, 1 for the second.
+//   rule    class_balanced_patch: by ratios, every class but 0 alike if none are given; the middle where none of the
+//           classes has a voxel. pos_neg_patch: the same for an index of foreground_background. Both want a volume
+//           as large as the patch: pad_to left of this. oversampled_patch: nnU-Net's, whose patch may leave the volume,
+//           where the border of the pipeline's sampling is; anywhere where none of the classes has a voxel
+//   cases   an index for each sample of the batch; several patches of a case: the same one, each with an id of its own
+//   forced  a flag for each sample, takes the place of the rule's probability: 1, about a class; 0, anywhere
+// Evaluation takes the middle, and needs neither. What came of it: plan.drawn<I>(sample).parameters, a class_crop.
+// Source: MONAI RandCropByLabelClasses, RandCropByPosNegLabel, nnU-Net v2 data_loader.py get_bbox.
+// Errors: not one index, or flag, for each sample; an index of another size than its volume; what the rule refuses; a
+// map that cannot be inverted. Right of an elastic deformation it does not compile.
+struct crop_by_class {
+  static constexpr std::string_view name = "crop_by_class";
+  static constexpr std::uint16_t kind = 6;
+  static constexpr float probability = 1;
+  static_assert(kind == detail::patch_kind);
+
+  std::variant<class_balanced_patch, pos_neg_patch, oversampled_patch> rule = {};
+  std::span<const class_index* const> cases = {};
+  std::span<const std::uint8_t> forced = {};
+
+  void check(const site& where) const { detail::check_rule(resolved(), where); }
+
+  void check_samples(std::size_t samples, const site& where) const {
+    require(cases.size() == samples, where, cases.size(), cases.size() == 1 ? " index" : " indexes", " for ", samples,
+            samples == 1 ? " sample" : " samples", "; one of index_classes is needed for each");
+    require(forced.empty() || forced.size() == samples, where, forced.size(), " forced flags for ", samples,
+            samples == 1 ? " sample" : " samples");
+  }
+
+  class_crop draw(draws& random, const placed_grid& at, const site& where) const {
+    const detail::patch_rule r = resolved();
+    class_crop box{.size = r.size, .may_leave = !r.clamp_above};
+    const auto i = static_cast<std::size_t>(where.sample);
+    if (i >= cases.size()) return box;  // a replay that says where the box is
+    require(cases[i] != nullptr, where, "null pointer for an index");
+    const class_index& index = *cases[i];
+    require(index.extents() == at.source.extents, where, "the index is of a label map of ", index.extents(),
+            ", the volume has ", at.source.extents);
+    const extent3& n = at.output.extents;
+    if (!box.may_leave) detail::check_patch(r.size, at.output, where);
+    detail::class_ratios ratios;
+    std::visit([&](const auto& chosen) { chosen.fill(ratios, index.classes(), where); }, rule);
+    const random_field words = random.field(0);
+    const detail::forcing how = i >= forced.size() ? detail::forcing::drawn
+                                : forced[i] != 0   ? detail::forcing::yes
+                                                   : detail::forcing::no;
+    const detail::patch_draw d =
+        detail::draw_patch(r, ratios.of, index.classes(), index.totals(), n, words.words(0), words.words(1), how);
+    box.of_class = d.choice.of_class;
+    box.status = d.choice.status;
+    box.start = d.choice.start;
+    if (d.of_class < 0) return box;
+    box.voxel = index.voxel(d.of_class, d.rank);
+    box.start = detail::start_about(r, n, nearest(at, detail::index_of(box.voxel, at.source.extents), where));
+    return box;
+  }
+
+  class_crop evaluation(const grid& input, const site&) const {
+    const detail::patch_rule r = resolved();
+    class_crop box{.size = r.size, .may_leave = !r.clamp_above};
+    for (int k = 0; k < 3; ++k) box.start[k] = input.extents[k] / 2 - r.size[k] / 2;
+    return box;
+  }
+
+private:
+  detail::patch_rule resolved() const {
+    return std::visit([](const auto& chosen) { return chosen.resolve(); }, rule);
+  }
+  // The voxel of the grid so far nearest to one of the source. What is added to a half is more than the last bits of a
+  // place midway between two voxels, so that they do not decide.
+  static extent3 nearest(const placed_grid& at, const extent3& voxel, const site& where) {
+    require(detail::invertible(at.to_source.linear), where, "the map from its input to the source has determinant ",
+            determinant(at.to_source.linear), ", so no voxel has a place there");
+    const point3 p = inverse(at.to_source)(vec_cast<double>(voxel));
+    extent3 index{};
+    for (int k = 0; k < 3; ++k) {
+      const auto last = static_cast<double>(at.output.extents[k] - 1);
+      index[k] = static_cast<std::int64_t>(std::min(std::max(std::floor(p[k] + (0.5 + 1e-6)), 0.0), last));
+    }
+    return index;
+  }
+};
+
+}  // namespace suture
