@@ -12,7 +12,9 @@
 #include "suture/ops/geometry/elastic.hpp"
 #include "suture/plan/inverse.hpp"
 #include "suture/points/points.hpp"
+#include "suture/ops/geometry/resample.hpp"
 #include "suture/patch/average.hpp"
+#include "suture/patch/crop_by_class.hpp"
 #include "suture/patch/reassemble.hpp"
 #include "suture/patch/tile_list.hpp"
 
@@ -67,6 +69,34 @@ void draw_patches(benchmark::State& state, const volume& v) {
   for (auto _ : state)
     select_patches(cpu{.threads = 1}, class_balanced_patch{.size = {8, 8, 8}}, map, std::as_bytes(std::span(table)),
                    {.epoch = ++epoch, .sample_ids = {&id, 1}, .patches = 16}, choices);
+  state.SetItemsProcessed(state.iterations() * 16);
+}
+
+void index_labels(benchmark::State& state, const volume& v) {
+  const auto map = label_classes(contiguous(v.labels.data(), v.shape), 4);
+  for (auto _ : state) benchmark::DoNotOptimize(index_classes(cpu{.threads = 1}, map));
+  const auto voxels = static_cast<double>(v.shape.voxels());
+  bench::count_work(state, 1, voxels, voxels);
+}
+
+// A plan of 16 patches at another spacing, by class or, to compare, anywhere.
+template <bool ByClass>
+void plan_crops(benchmark::State& state, const volume& v) {
+  const std::vector<class_index> index =
+      index_classes(cpu{.threads = 1}, label_classes(contiguous(v.labels.data(), v.shape), 4));
+  const std::vector<const class_index*> cases(16, &index[0]);
+  const std::vector<grid> grids(16, v.shape);
+  const std::vector<std::uint64_t> ids{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+  std::uint32_t epoch = 0;
+  const resample finer{.spacing_mm = {.8, .9, .9}};
+  for (auto _ : state) {
+    const settings s{.epoch = ++epoch, .sample_ids = ids};
+    if constexpr (ByClass)
+      benchmark::DoNotOptimize(
+          plan(finer | crop_by_class{.rule = class_balanced_patch{.size = {8, 8, 8}}, .cases = cases}, grids, s));
+    else
+      benchmark::DoNotOptimize(plan(finer | random_crop{.size = {8, 8, 8}}, grids, s));
+  }
   state.SetItemsProcessed(state.iterations() * 16);
 }
 
@@ -190,6 +220,9 @@ int main(int argc, char** argv) {
   benchmark::RegisterBenchmark("count_classes/foreground", count_foreground, std::cref(v))
       ->Unit(benchmark::kMillisecond);
   benchmark::RegisterBenchmark("select_patches/16", draw_patches, std::cref(v))->Unit(benchmark::kMicrosecond);
+  benchmark::RegisterBenchmark("index_classes/labels", index_labels, std::cref(v))->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark("crop_by_class/16", plan_crops<true>, std::cref(v))->Unit(benchmark::kMicrosecond);
+  benchmark::RegisterBenchmark("random_crop/16", plan_crops<false>, std::cref(v))->Unit(benchmark::kMicrosecond);
   benchmark::RegisterBenchmark("reassemble/gaussian", put_together, image, size)->Unit(benchmark::kMillisecond);
   benchmark::RegisterBenchmark("reassemble/covered", put_covered_together, image, size)->Unit(benchmark::kMillisecond);
   benchmark::RegisterBenchmark("grid_tiles/slide", list_tiles, tiny ? 125 : 1250, tiny ? 157 : 1563)

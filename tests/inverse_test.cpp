@@ -343,7 +343,10 @@ TEST(Average, IsTheWeightedMean) {
     const std::vector<float> r = values_of(3 * 2 * voxels);
     std::vector<float> w = values_of(3 * voxels);
     for (std::size_t i = 0; i < w.size(); ++i) w[i] = i % 4 == 0 ? 0 : std::abs(w[i]);
-    for (std::size_t i = 0; i < 3; ++i) w[i * voxels] = 0;  // voxel 0 is never covered
+    for (std::size_t i = 0; i < 3; ++i) {
+      w[i * voxels] = 0;                                   // voxel 0 is never covered
+      if (voxels > 1) w[i * voxels + voxels - 1] = 2e-4f;  // the last one not enough
+    }
     std::vector<suture::half> halves(r.size());
     for (std::size_t i = 0; i < r.size(); ++i) halves[i] = storage<suture::half>::store(r[i]);
     std::vector<float> out(2 * voxels), of_halves(2 * voxels);

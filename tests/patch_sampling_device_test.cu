@@ -278,6 +278,12 @@ TEST(class_balanced_training_on_a_device, gives_the_bits_of_the_host_without_wai
     EXPECT_EQ(std::memcmp(got.data(), images.data(), images.size() * sizeof(suture::half)), 0);
     EXPECT_EQ(device_targets.values(), targets);
   }
+  // A capture does see what waits: an index is made once for a case, not in a step.
+  cudaGraph_t broken;
+  check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "capture");
+  EXPECT_THROW(index_classes(cuda{.stream = stream}, label_classes(labels.views(true), 3)), error);
+  EXPECT_NE(cudaStreamEndCapture(stream, &broken), cudaSuccess);
+  (void)cudaGetLastError();
   check_cuda(cudaStreamDestroy(stream), "stream");
 }
 

@@ -2,7 +2,7 @@
 // index_classes of label maps in device memory.
 #pragma once
 
-#include "../exec/cuda.cuh"
+#include "../exec/cuda/run.cuh"
 #include "class_index.hpp"
 
 namespace suture {

@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "../exec/cpu.hpp"
+#include "../exec/cpu/run.hpp"
 #include "classes.hpp"
 
 namespace suture {

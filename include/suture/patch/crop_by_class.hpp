@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "../ops/geometry/crop_at.hpp"
-#include "../ops/geometry/point_map.hpp"
+#include "../plan/point_map.hpp"
 #include "class_index.hpp"
 #include "select_patches.hpp"
 
