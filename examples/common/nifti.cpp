@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The header goes through nifticlib, which knows the standard; the voxels are read here in bounded pieces, because
-// nifticlib trusts the extents of a header and allocates before it reads.
+// Nifticlib repairs headers without a word, trusts their extents and allocates before it reads. So headers are parsed
+// by ourselves, and voxels are read in bounded pieces.
 #include "nifti.hpp"
 
 #include <nifti1_io.h>
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -14,6 +15,7 @@
 #include <memory>
 #include <string>
 
+#include "nifti_header.hpp"
 #include "whole_file.hpp"
 
 namespace suture::examples {
@@ -60,144 +62,46 @@ void swap_bytes(std::vector<char>& bytes) {
     std::reverse(bytes.data() + i, bytes.data() + i + sizeof(T));
 }
 
-// Calls f with a value of the C++ type of a NIfTI voxel type; false if the type is not a number we read.
-template <class F>
-bool with_type(int datatype, F f) {
-  switch (datatype) {
-    case DT_UINT8:
-      f(std::uint8_t{});
-      return true;
-    case DT_INT8:
-      f(std::int8_t{});
-      return true;
-    case DT_INT16:
-      f(std::int16_t{});
-      return true;
-    case DT_UINT16:
-      f(std::uint16_t{});
-      return true;
-    case DT_INT32:
-      f(std::int32_t{});
-      return true;
-    case DT_UINT32:
-      f(std::uint32_t{});
-      return true;
-    case DT_INT64:
-      f(std::int64_t{});
-      return true;
-    case DT_UINT64:
-      f(std::uint64_t{});
-      return true;
-    case DT_FLOAT32:
-      f(float{});
-      return true;
-    case DT_FLOAT64:
-      f(double{});
-      return true;
-    default:
-      return false;
-  }
-}
-
-grid grid_from_header(const nifti_image& image, const std::filesystem::path& path) {
-  const bool sform = image.sform_code > 0;
-  const mat44& ras = sform ? image.sto_xyz : image.qto_xyz;
-  double to_mm = 1;
-  if (image.xyz_units == NIFTI_UNITS_METER) to_mm = 1000;
-  if (image.xyz_units == NIFTI_UNITS_MICRON) to_mm = 0.001;
-
-  const std::int64_t size[3] = {image.nx, image.ny, image.nz};
-  double spacing[3], origin[3], direction[9];
-  for (int row = 0; row < 3; ++row) {
-    const double sign = row < 2 ? -to_mm : to_mm;  // RAS -> LPS
-    origin[row] = sign * static_cast<double>(ras.m[row][3]);
-    for (int axis = 0; axis < 3; ++axis) direction[row * 3 + axis] = sign * static_cast<double>(ras.m[row][axis]);
-  }
-  for (int axis = 0; axis < 3; ++axis) {
-    const double x = direction[axis], y = direction[3 + axis], z = direction[6 + axis];
-    spacing[axis] = std::sqrt(x * x + y * y + z * z);
-    if (!(std::isfinite(spacing[axis]) && spacing[axis] > 0))
-      refuse(path, "spacing of axis ", axis + 1, " is ", spacing[axis], ", must be positive and finite");
-    for (int row = 0; row < 3; ++row)
-      direction[row * 3 + axis] = direction[row * 3 + axis] / spacing[axis] + 0.0;  // no -0
-  }
-  const grid g = grid_from_itk(size, spacing, origin, direction);
-  try {
-    check(g, site{"grid"});
-  } catch (const error& problem) {
-    const std::string text = problem.what();
-    refuse(path, sform ? "sform: " : "qform: ", text.substr(text.find("grid: ") + 6));
-  }
-  return g;
-}
-
 struct raw_file {
-  suture::grid grid;
-  int datatype;
-  double slope, intercept;
+  nifti_header header;
   std::vector<char> bytes;
 };
+
+// Reads a compressed file on to its end, which is what makes zlib compare the checksum of what was read.
+void check_rest(gzFile_s* file, const std::filesystem::path& path) {
+  if (gzdirect(file)) return;
+  std::vector<char> rest(std::size_t{1} << 16);
+  while (read_bytes(file, rest.data(), rest.size(), path) == rest.size()) {
+  }
+  int code = 0;
+  gzerror(file, &code);
+  if (code == Z_BUF_ERROR) refuse(path, "truncated: the compressed stream ends before its checksum");
+}
 
 raw_file read_raw(const std::filesystem::path& path) {
   std::error_code status;
   if (!std::filesystem::exists(path, status)) refuse(path, "no such file");
   if (std::filesystem::is_directory(path, status)) refuse(path, "is a folder");
+  if (!std::filesystem::is_regular_file(path, status)) refuse(path, "is no regular file");
   const std::uint64_t stored = std::filesystem::file_size(path, status);
   if (status) refuse(path, status.message());
   const std::unique_ptr<gzFile_s, close_file> file(gzopen(path.c_str(), "rb"));
   if (!file) refuse(path, "cannot be opened: ", std::strerror(errno));
 
-  nifti_1_header header{};
-  if (read_bytes(file.get(), &header, sizeof header, path) != sizeof header)
-    refuse(path, "shorter than a NIfTI header of ", sizeof header, " bytes");
-  nifti_1_header native = header;
-  if (native.sizeof_hdr != static_cast<int>(sizeof header)) swap_nifti_header(&native, 1);
-  if (native.sizeof_hdr != static_cast<int>(sizeof header)) {
-    refuse(path, header.sizeof_hdr == 540 || native.sizeof_hdr == 540 ? "NIfTI-2 files are not supported"
-                                                                      : "not a NIfTI file (header size is not 348)");
-  }
-  if (std::memcmp(native.magic, "n+1", 4) != 0)
-    refuse(path, std::memcmp(native.magic, "ni1", 4) == 0 ? "header and voxels in two files are not supported"
-                                                          : "not a NIfTI file (wrong magic)");
-  const int dimensions = native.dim[0];
-  if (dimensions < 1 || dimensions > 7) refuse(path, "number of dimensions ", dimensions, " is not in 1..7");
-  std::uint64_t voxels = 1;
-  for (int k = 1; k <= dimensions; ++k) {
-    const int extent = native.dim[k];
-    if (extent <= 0) refuse(path, "extent ", extent, " of axis ", k, " must be positive");
-    if (k > 3 && extent > 1) refuse(path, "holds ", extent, " volumes along axis ", k, ", expected one");
-    voxels *= static_cast<std::uint64_t>(extent);  // three factors of at most 15 bits
-  }
-  std::uint64_t voxel_bytes = 0;
-  if (!with_type(native.datatype, [&](auto type) { voxel_bytes = sizeof type; }))
-    refuse(path, "voxel type ", nifti_datatype_string(native.datatype), " (", native.datatype, ") is not supported");
-  if (native.bitpix != 0 && native.bitpix != static_cast<int>(8 * voxel_bytes))
-    refuse(path, "bits per voxel ", native.bitpix, " contradict the voxel type (", 8 * voxel_bytes, ")");
-  if (!(native.vox_offset >= 348.0f && native.vox_offset < 1e9f))
-    refuse(path, "voxels begin at byte ", native.vox_offset, ", which is impossible");
-  const auto offset = static_cast<std::uint64_t>(native.vox_offset);
-  const std::uint64_t size = voxels * voxel_bytes;
+  std::array<char, nifti_header_bytes> start;
+  if (read_bytes(file.get(), start.data(), start.size(), path) != start.size())
+    refuse(path, "shorter than a NIfTI header of ", start.size(), " bytes");
   const std::uint64_t limit = gzdirect(file.get()) ? stored : stored * largest_compression;
-  if (offset + size > limit)
-    refuse(path, "truncated: the header announces ", size, " bytes of voxels, the file can hold at most ",
-           limit > offset ? limit - offset : 0);
+  raw_file raw{parse_nifti_header(path, start, limit), {}};
 
-  nifti_set_debug_level(0);
-  const std::unique_ptr<nifti_image, free_image> image(nifti_convert_nhdr2nim(header, nullptr));
-  if (!image) refuse(path, "nifticlib refuses the header");
-  raw_file raw{grid_from_header(*image, path), native.datatype, 1, 0, {}};
-  if (std::isfinite(native.scl_slope) && native.scl_slope != 0.0f) {
-    raw.slope = native.scl_slope;
-    if (std::isfinite(native.scl_inter)) raw.intercept = native.scl_inter;
-  }
-
-  std::vector<char> skipped(static_cast<std::size_t>(std::min<std::uint64_t>(offset - sizeof header, piece)));
-  for (std::uint64_t left = offset - sizeof header; left > 0;) {
+  std::vector<char> skipped(static_cast<std::size_t>(std::min<std::uint64_t>(raw.header.offset - start.size(), piece)));
+  for (std::uint64_t left = raw.header.offset - start.size(); left > 0;) {
     const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(left, piece));
     if (read_bytes(file.get(), skipped.data(), part, path) != part) refuse(path, "truncated before the first voxel");
     left -= part;
   }
   // Grows as the bytes arrive: a header that lies about a compressed file costs no more than what the file holds.
+  const std::uint64_t size = static_cast<std::uint64_t>(raw.header.grid.voxels()) * raw.header.voxel_bytes;
   while (raw.bytes.size() < size) {
     const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(size - raw.bytes.size(), piece));
     const std::size_t before = raw.bytes.size();
@@ -205,10 +109,9 @@ raw_file read_raw(const std::filesystem::path& path) {
     const std::size_t got = read_bytes(file.get(), raw.bytes.data() + before, part, path);
     if (got != part) refuse(path, "truncated: ", before + got, " of ", size, " bytes of voxels");
   }
-  char after = 0;
-  read_bytes(file.get(), &after, 1, path);  // reading past the end is what makes zlib compare its checksum
-  if (native.sizeof_hdr != header.sizeof_hdr)
-    with_type(raw.datatype, [&](auto type) { swap_bytes<decltype(type)>(raw.bytes); });
+  check_rest(file.get(), path);
+  if (raw.header.swapped)
+    with_nifti_type(raw.header.datatype, [&](auto type) { swap_bytes<decltype(type)>(raw.bytes); });
   return raw;
 }
 
@@ -216,13 +119,13 @@ raw_file read_raw(const std::filesystem::path& path) {
 template <class F>
 std::size_t each_value(const raw_file& raw, F f) {
   std::size_t index = 0;
-  with_type(raw.datatype, [&](auto type) {
+  with_nifti_type(raw.header.datatype, [&](auto type) {
     using stored = decltype(type);
     const std::size_t count = raw.bytes.size() / sizeof(stored);
     for (; index < count; ++index) {
       stored value;
       std::memcpy(&value, raw.bytes.data() + index * sizeof(stored), sizeof(stored));
-      if (!f(static_cast<double>(value) * raw.slope + raw.intercept)) return;
+      if (!f(static_cast<double>(value) * raw.header.slope + raw.header.intercept)) return;
     }
   });
   return index;
@@ -236,8 +139,8 @@ bool fits(double value) {
 
 template <class T>
 volume<T> converted(const raw_file& raw) {
-  volume<T> result{raw.grid, {}};
-  result.voxels.reserve(static_cast<std::size_t>(raw.grid.voxels()));
+  volume<T> result{raw.header.grid, {}};
+  result.voxels.reserve(static_cast<std::size_t>(raw.header.grid.voxels()));
   each_value(raw, [&](double value) {
     result.voxels.push_back(static_cast<T>(value));
     return true;
@@ -290,6 +193,9 @@ void write_file(const std::filesystem::path& path, const volume<T>& image, int d
   const nifti_1_header header = nifti_convert_nim2nhdr(nim.get());
   char start[352] = {};  // the header and four zero bytes: no extensions
   std::memcpy(start, &header, sizeof header);
+  // What no float holds would come back as nonsense.
+  parse_nifti_header(path, std::span<const char, nifti_header_bytes>(start, nifti_header_bytes),
+                     std::numeric_limits<std::int64_t>::max());
 
   const bool compress = path.extension() == ".gz";
   std::error_code ignored;
@@ -324,8 +230,8 @@ image_volume read_image(const std::filesystem::path& path) {
     bad = value;
     return std::abs(value) <= double{std::numeric_limits<float>::max()};
   });
-  if (stopped < static_cast<std::size_t>(raw.grid.voxels()))
-    refuse(path, "voxel ", position(raw.grid, stopped),
+  if (stopped < static_cast<std::size_t>(raw.header.grid.voxels()))
+    refuse(path, "voxel ", position(raw.header.grid, stopped),
            std::isfinite(bad) ? " is beyond the range of a float: " : " is not finite: ", bad);
   if (whole) return converted<std::int16_t>(raw);
   return converted<float>(raw);
@@ -338,8 +244,8 @@ label_volume read_labels(const std::filesystem::path& path) {
     bad = value;
     return fits<std::uint8_t>(value);
   });
-  if (stopped < static_cast<std::size_t>(raw.grid.voxels()))
-    refuse(path, "label ", bad, " of voxel ", position(raw.grid, stopped), " is not a whole number in 0..255");
+  if (stopped < static_cast<std::size_t>(raw.header.grid.voxels()))
+    refuse(path, "label ", bad, " of voxel ", position(raw.header.grid, stopped), " is not a whole number in 0..255");
   return converted<std::uint8_t>(raw);
 }
 

@@ -10,10 +10,20 @@
 
 namespace suture::examples {
 
-// Any integer or real voxel type, either byte order, scl_slope and scl_inter applied. int16 if every value fits, else
-// float. Throws suture::error naming the file and the reason: missing or unreadable file, wrong magic, extents that are
-// not positive, more than one time point, an unsupported voxel type, directions that are not orthonormal, truncated or
-// damaged voxels, voxels that no finite float holds. Memory in use never exceeds what the file really holds.
+// Any integer or real voxel type, either byte order, scl_slope and scl_inter applied (a slope that is 0 or not finite
+// means none). int16 if every value fits, else float. A file of two dimensions is one slice, as thick as pixdim[3]
+// says, or 1 where that is 0. Memory in use never exceeds what the file really holds.
+//
+// Nothing is repaired. Throws suture::error naming the file, and field and value where it is the header:
+// - no regular file, unreadable, shorter than it says, a compressed one without its checksum or with another;
+// - NIfTI-2, a pair of files (.hdr and .img), ANALYZE;
+// - extents that are not positive, more than one volume, voxels that are no single integer or real number of at most 64
+//   bits (complex, RGB), bitpix of another type, intents of vectors, matrices, colours, meshes or coefficients;
+// - vox_offset below 352, not whole or beyond the file; scl_inter not finite beside a slope that counts;
+// - in the fields by which voxels are placed, and no others: a spacing that is not positive and finite, numbers that
+// are
+//   not finite, a quaternion beyond a rotation, a singular or sheared sform, codes and units that do not exist;
+// - voxels that no finite float holds.
 image_volume read_image(const std::filesystem::path& path);
 
 // As read_image, for label maps: every voxel must be a whole number in 0..255.
