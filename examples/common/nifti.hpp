@@ -21,8 +21,7 @@ namespace suture::examples {
 //   bits (complex, RGB), bitpix of another type, intents of vectors, matrices, colours, meshes or coefficients;
 // - vox_offset below 352, not whole or beyond the file; scl_inter not finite beside a slope that counts;
 // - in the fields by which voxels are placed, and no others: a spacing that is not positive and finite, numbers that
-// are
-//   not finite, a quaternion beyond a rotation, a singular or sheared sform, codes and units that do not exist;
+//   are not finite, a quaternion beyond a rotation, a singular or sheared sform, codes and units that do not exist;
 // - voxels that no finite float holds.
 image_volume read_image(const std::filesystem::path& path);
 

@@ -3,6 +3,7 @@
 
 #include <cairo.h>
 
+#include <array>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -12,6 +13,8 @@
 
 #if defined(SUTURE_EXAMPLE_TIFF)
 #include <tiffio.h>
+
+#include "tiff_check.hpp"
 #endif
 
 namespace suture::examples {
@@ -31,6 +34,14 @@ struct destroy_surface {
 using surface = std::unique_ptr<cairo_surface_t, destroy_surface>;
 
 image_file read_png(const std::string& name) {
+  // Cairo makes room for what the header announces: signature, length and name of the first chunk, width, height.
+  std::array<unsigned char, 24> start{};
+  std::ifstream(name, std::ios::binary).read(reinterpret_cast<char*>(start.data()), start.size());
+  const auto number = [&](std::size_t at) {
+    return std::int64_t{start[at]} << 24 | start[at + 1] << 16 | start[at + 2] << 8 | start[at + 3];
+  };
+  require(std::memcmp(start.data() + 12, "IHDR", 4) == 0, here, name, ": damaged or truncated PNG");
+  check_size(name, number(20), number(16));
   const surface from(cairo_image_surface_create_from_png(name.c_str()));
   const cairo_status_t status = cairo_surface_status(from.get());
   require(status == CAIRO_STATUS_SUCCESS, here, name, ": ",
@@ -71,6 +82,7 @@ struct close_tiff {
 };
 
 image_file read_tiff(const std::string& name) {
+  check_tiff(name, 1);
   last_problem.clear();
   TIFFSetErrorHandler(keep_problem);
   TIFFSetWarningHandler(nullptr);
@@ -109,8 +121,10 @@ image_file read_tiff(const std::string& name) { fail(here, name, ": this program
 image_file read_image_file(const std::filesystem::path& path) {
   const std::string name = path.string();
   char magic[4] = {};
+  std::error_code status;
+  require(std::filesystem::is_regular_file(path, status), here, name, ": cannot be opened");  // a pipe would never open
   std::ifstream file(path, std::ios::binary);
-  require(file.good() && std::filesystem::is_regular_file(path), here, name, ": cannot be opened");
+  require(file.good(), here, name, ": cannot be opened");
   file.read(magic, 4);
   require(file.gcount() == 4, here, name, ": too short to be an image");
   if (std::memcmp(magic, "\x89PNG", 4) == 0) return read_png(name);

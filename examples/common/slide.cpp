@@ -8,6 +8,8 @@
 
 #if defined(SUTURE_EXAMPLE_OPENSLIDE)
 #include <openslide.h>
+
+#include "tiff_check.hpp"
 #endif
 
 namespace suture::examples {
@@ -44,7 +46,9 @@ class openslide_slide final : public slide {
 public:
   openslide_slide(const std::filesystem::path& path, double assumed_mpp) : path_(path.string()) {
     name_ = path.filename().string();
-    require(std::filesystem::is_regular_file(path), here, path_, ": cannot be opened");
+    std::error_code status;
+    require(std::filesystem::is_regular_file(path, status), here, path_, ": cannot be opened");
+    check_tiff(path);
     file_.reset(openslide_open(path_.c_str()));
     require(file_ != nullptr, here, path_, ": not a slide that OpenSlide reads");
     check_file();

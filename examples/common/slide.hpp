@@ -47,8 +47,9 @@ protected:
 
 // A slide file. The micrometres per pixel are the mean of what it states along x and y (openslide.mpp-x and -y, else
 // the resolution of the TIFF); where it states none, `assumed_mpp` if that is above 0.
-// Throws suture::error with the reason: no slide file, damaged, truncated, levels that are no pyramid, no resolution;
-// or a program built without OpenSlide.
+// Throws suture::error with the reason: no slide file, damaged, truncated, a TIFF whose sizes its file cannot hold (see
+// check_tiff), levels that are no pyramid, no resolution; or a program built without OpenSlide. A file that was made to
+// can still stop the process: what comes from elsewhere is for open_slide_apart.
 std::unique_ptr<slide> open_slide(const std::filesystem::path& path, double assumed_mpp = 0);
 
 // A PNG or TIFF picture as a slide of one level, for tiles cut out before. Throws as read_image_file and for a picture

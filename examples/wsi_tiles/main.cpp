@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <iostream>
+#include <new>
 #include <set>
 #include <sstream>
 
@@ -11,6 +12,7 @@
 #include "common/output_folder.hpp"
 #include "common/program.hpp"
 #include "common/progress.hpp"
+#include "common/slide_process.hpp"
 #include "common/stain_json.hpp"
 #include "pictures.hpp"
 
@@ -30,6 +32,7 @@ struct options {
   bool evaluation = false;
 };
 
+constexpr int some_left_out = 3;         // exit status
 constexpr std::size_t most_fitted = 16;  // tiles of a slide that its stains are fitted to
 constexpr std::size_t most_shown = 8;
 
@@ -46,7 +49,7 @@ struct source {
 std::vector<source> sources_of(const options& o) {
   std::vector<source> sources;
   for (const std::string& file : o.slides)
-    sources.push_back({file, [file, &o] { return open_slide(file, o.assumed_mpp); }});
+    sources.push_back({file, [file, &o] { return open_slide_apart(file, o.assumed_mpp); }});
   for (const std::string& file : o.tiles)
     sources.push_back({file, [file, &o] { return open_picture(file, o.assumed_mpp > 0 ? o.assumed_mpp : o.mpp); }});
   if (!sources.empty()) return sources;
@@ -90,7 +93,7 @@ stain_reference reference_from(const options& o) {
   std::unique_ptr<slide> from;
   bool whole = false;
   try {
-    from = open_slide(o.reference, o.assumed_mpp);
+    from = open_slide_apart(o.reference, o.assumed_mpp);
   } catch (const error&) {
     from = open_picture(o.reference, o.assumed_mpp > 0 ? o.assumed_mpp : o.mpp);
     whole = true;
@@ -131,6 +134,8 @@ std::vector<listed_slide> open_slides(const options& o, backend& executor, std::
       slides.push_back(std::move(s));
     } catch (const error& problem) {
       left_out.push_back({sources[i].name, problem.what()});
+    } catch (const std::bad_alloc&) {
+      left_out.push_back({sources[i].name, sources[i].name + ": not enough memory"});
     }
     bar.advance();
   }
@@ -281,6 +286,11 @@ int run_program(int argc, char** argv) {
   options o;
   CLI::App app{"Makes augmented training tiles of one stain from whole-slide images."};
   app.option_defaults()->always_capture_default();
+  app.footer(
+      "Each slide is read by a process of its own. Damaged slides are left out and named, with the reason, on "
+      "standard\n"
+      "error and in report.json; the others are finished, and the exit status is 3. 0 is success, 2 a mistake in the\n"
+      "command line, 1 everything else.");
   app.add_option("--slide", o.slides, "slides, as OpenSlide reads them; without files two synthetic ones are made")
       ->type_name("FILE...")
       ->default_str("");
@@ -322,12 +332,13 @@ int run_program(int argc, char** argv) {
   if (!o.reference.empty()) r.reference = reference_from(o);
   const report result = process_slides(o, r);
   end_report(o.out, result);
-  return 0;
+  return result["skipped"].empty() ? 0 : some_left_out;
 }
 
 }  // namespace
 }  // namespace suture::examples
 
 int main(int argc, char** argv) {
+  suture::examples::serve_slides(argc, argv);
   return suture::examples::run_example("wsi_tiles", [&] { return suture::examples::run_program(argc, argv); });
 }
