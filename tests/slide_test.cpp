@@ -2,7 +2,7 @@
 // Slides and pictures that the examples read: against OpenSlide's own reading of a real slide, against pyramids written
 // here, and damaged; thumbnails against their definition; the synthetic slide.
 #include <gtest/gtest.h>
-#include <tiffio.h>
+#include <sys/stat.h>
 
 #include <cmath>
 #include <fstream>
@@ -16,6 +16,7 @@
 #include "support/oracle.hpp"
 #include "support/scratch_folder.hpp"
 #include "suture/image/digest.hpp"
+#include "support/tiff_files.hpp"
 
 namespace {
 
@@ -24,47 +25,9 @@ using namespace suture;
 using namespace suture::examples;
 
 using slides = support::scratch_folder;
+using support::noise_image;
+using support::write_tiled;
 using pictures = slides;
-
-rgb_image noise_image(std::int64_t height, std::int64_t width, unsigned seed) {
-  std::mt19937 engine(seed);
-  rgb_image image{height, width, std::vector<std::uint8_t>(static_cast<std::size_t>(height * width * 3))};
-  for (auto& v : image.pixels) v = static_cast<std::uint8_t>(engine() % 256);
-  return image;
-}
-
-// A TIFF of uncompressed tiles of 64 x 64, a page for every level.
-void write_tiled(const fs::path& path, const std::vector<rgb_image>& levels, float per_cm = 0) {
-  TIFF* file = TIFFOpen(path.c_str(), "w");
-  ASSERT_NE(file, nullptr);
-  for (std::size_t i = 0; i < levels.size(); ++i) {
-    const rgb_image& level = levels[i];
-    TIFFSetField(file, TIFFTAG_SUBFILETYPE, i == 0 ? 0u : unsigned{FILETYPE_REDUCEDIMAGE});
-    TIFFSetField(file, TIFFTAG_IMAGEWIDTH, static_cast<std::uint32_t>(level.width));
-    TIFFSetField(file, TIFFTAG_IMAGELENGTH, static_cast<std::uint32_t>(level.height));
-    TIFFSetField(file, TIFFTAG_TILEWIDTH, 64u);
-    TIFFSetField(file, TIFFTAG_TILELENGTH, 64u);
-    TIFFSetField(file, TIFFTAG_BITSPERSAMPLE, 8);
-    TIFFSetField(file, TIFFTAG_SAMPLESPERPIXEL, 3);
-    TIFFSetField(file, TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_RGB);
-    TIFFSetField(file, TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG);
-    if (per_cm > 0) {
-      TIFFSetField(file, TIFFTAG_RESOLUTIONUNIT, RESUNIT_CENTIMETER);
-      TIFFSetField(file, TIFFTAG_XRESOLUTION, static_cast<double>(per_cm));
-      TIFFSetField(file, TIFFTAG_YRESOLUTION, static_cast<double>(per_cm));
-    }
-    for (std::int64_t y = 0; y < level.height; y += 64)
-      for (std::int64_t x = 0; x < level.width; x += 64) {
-        std::vector<std::uint8_t> tile(64 * 64 * 3, 0);
-        for (std::int64_t j = y; j < std::min(level.height, y + 64); ++j)
-          for (std::int64_t k = 0; k < 3 * (std::min(level.width, x + 64) - x); ++k)
-            tile[static_cast<std::size_t>((j - y) * 192 + k)] = level.at(j, x)[k];
-        TIFFWriteTile(file, tile.data(), static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(y), 0, 0);
-      }
-    TIFFWriteDirectory(file);
-  }
-  TIFFClose(file);
-}
 
 std::vector<char> contents(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -205,6 +168,26 @@ TEST_F(pictures, come_back_as_written) {
   EXPECT_SAYS(read_image_file(folder / "absent.png"), "cannot be opened");
   write(folder / "text.png", {'t', 'e', 'x', 't', '!'});
   EXPECT_SAYS(read_image_file(folder / "text.png"), "neither PNG nor TIFF");
+}
+
+// The header of a PNG and nothing else: cairo would make room for it all first.
+TEST_F(pictures, too_large_are_refused_before_there_is_room_for_them) {
+  std::vector<char> start{
+      static_cast<char>(0x89), 'P', 'N', 'G', '\r', '\n', 0x1a, '\n', 0, 0, 0, 13, 'I', 'H', 'D', 'R'};
+  for (const int byte : {0, 0, 0x80, 0, 0, 0, 0x90, 0, 8, 2, 0, 0, 0}) start.push_back(static_cast<char>(byte));
+  write(folder / "large.png", start);
+  EXPECT_SAYS(read_image_file(folder / "large.png"), "36864 by 32768 pixels; at most 2^28");
+}
+
+TEST_F(pictures, that_are_no_files_are_refused) {
+  ASSERT_EQ(mkfifo((folder / "pipe.png").c_str(), 0600), 0);
+  EXPECT_SAYS(read_image_file(folder / "pipe.png"), "cannot be opened");
+  EXPECT_SAYS(read_image_file(folder / std::string(300, 'a')), "cannot be opened");
+  EXPECT_SAYS(read_image_file(folder), "cannot be opened");
+#if defined(SUTURE_EXAMPLE_OPENSLIDE)
+  EXPECT_SAYS(open_slide(folder / "pipe.png"), "cannot be opened");
+  EXPECT_SAYS(open_slide(folder / std::string(300, 'a')), "cannot be opened");
+#endif
 }
 
 #if defined(SUTURE_EXAMPLE_TIFF)
