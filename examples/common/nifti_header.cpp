@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-#include "suture/core/error.hpp"
+#include "suture/base/error.hpp"
 
 namespace suture::examples {
 namespace {

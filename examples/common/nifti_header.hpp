@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <span>
 
-#include "suture/core/grid.hpp"
+#include "suture/image/grid.hpp"
 
 namespace suture::examples {
 

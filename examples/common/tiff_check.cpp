@@ -11,7 +11,7 @@
 #include <set>
 #include <vector>
 
-#include "suture/core/error.hpp"
+#include "suture/base/error.hpp"
 
 namespace suture::examples {
 namespace {
