@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A volume with the statistics of an abdominal CT and labels in it, made in a fraction of a second: air around an
-// elliptic body, fat, soft tissue and bone in smooth shapes of a few centimetres, noise of a few HU.
+// elliptic body, fat, soft tissue and bone in smooth shapes of a few centimeters, noise of a few HU.
 #pragma once
 
 #include <cmath>

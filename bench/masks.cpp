@@ -11,8 +11,8 @@
 #include "flag.hpp"
 #include "suture/mask/body_mask.hpp"
 #include "suture/mask/bounding_box.hpp"
-#include "suture/mask/label_perturbation.hpp"
 #include "suture/mask/gray_morphology.hpp"
+#include "suture/mask/label_perturbation.hpp"
 #include "suture/mask/mask_image.hpp"
 
 namespace {
@@ -95,8 +95,8 @@ void add_rows(scene& s) {
   add("disturb_labels/component", disturb_labels_workspace_bytes(s.image), 4,
       [disturb](const cpu& exec) { disturb(exec, random_component_removal{}); });
   const structuring_element cube{element_shape::box, {1, 1, 1}};
-  add("grey_erosion/box1", grey_morphology_workspace_bytes(s.image, cube), 4,
-      [&s, cube](const cpu& exec) { grey_erosion(exec, s.image, contiguous(s.filtered.data(), s.ct.grid), cube); });
+  add("gray_erosion/box1", gray_morphology_workspace_bytes(s.image, cube), 4,
+      [&s, cube](const cpu& exec) { gray_erosion(exec, s.image, contiguous(s.filtered.data(), s.ct.grid), cube); });
   add("mask_image", 0, 3, [&s](const cpu& exec) {
     mask_image(exec, s.mask_view(), contiguous(s.filtered.data(), s.ct.grid), {.below = 1});
   });

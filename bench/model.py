@@ -16,7 +16,7 @@ multiprocessor's L1 cache takes for what the lanes of a warp gather:
 I and M are counted while the PTX of each kernel runs on patches of 64^3 voxels (of resampling on the whole volume),
 where lanes part by warps; 1.06 is how many machine instructions nvcc 13.0 makes of one of PTX in the kernels that
 gather (tests/codegen/kernels.cu, sm_80; window + cast and noise were counted in their machine code, 27 and 65). G is
-the published behaviour of the cache for warps of 16 x 2 lanes: .37 cycles a voxel for eight taps without a turn, .78
+the published behavior of the cache for warps of 16 x 2 lanes: .37 cycles a voxel for eight taps without a turn, .78
 at 15 degrees. Where planes stay planes only four taps are read for each plane that is new: .64 and .8 planes a voxel
 in the rows of CT and of resampling, one where patches of nnU-Net are only scaled, 16 of 100; 20 are turned, 64 copied.
 Four channels of two bytes side by side are taken to cost what two loads of one channel do, which nobody has published.
@@ -101,7 +101,7 @@ def main():
             wanted = "" if goal is None else goal if isinstance(goal, str) else f"{100 * goal:.0f}"
             cells.append(f"{1e6 * total:.0f} | {100 * useful / device[0] / total:.0f} | {wanted}")
         print(f"| {name} | " + " | ".join(cells) + " | " + ", ".join(sorted(limits)) + " |")
-    print("\n| L40S, 5 x 4 x 128^3 | MONAI: ms | BatchAug: ms | suture, modelled: ms | times MONAI | times BatchAug | limit |")
+    print("\n| L40S, 5 x 4 x 128^3 | MONAI: ms | BatchAug: ms | suture, modeled: ms | times MONAI | times BatchAug | limit |")
     print("|---|---|---|---|---|---|---|")
     for name, (monai, batchaug, kernels) in PUBLISHED.items():
         each = [times(k, L40S) for k in kernels]

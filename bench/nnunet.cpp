@@ -41,14 +41,14 @@ void measure(benchmark::State& state, const Pipeline& pipeline) {
   const std::vector in{contiguous<const float>(s.image.data(), s.volume)};
   const std::vector seg{contiguous<const std::int8_t>(s.classes.data(), s.volume)};
   std::vector<half> patch(static_cast<std::size_t>(shape.patch[0] * shape.patch[1] * shape.patch[2]));
-  std::vector<std::int8_t> labelled(patch.size());
+  std::vector<std::int8_t> labeled(patch.size());
   std::uint64_t id = 0;
   for (auto _ : state) {
     const std::uint64_t ids[] = {id++};
     const auto planned = plan(pipeline, in, {.seed = 1, .sample_ids = ids});
     const auto grids = planned.output_grids();
     const auto out = batch_views(patch.data(), grids);
-    const auto out_seg = batch_views(labelled.data(), grids);
+    const auto out_seg = batch_views(labeled.data(), grids);
     run(cpu{.threads = 1}, planned, image(in, out), labels(seg, out_seg));
   }
   const auto voxels = static_cast<double>(patch.size());

@@ -6,17 +6,17 @@
 
 #include "cpu_machine.hpp"
 #include "flag.hpp"
-#include "suture/image/digest.hpp"
 #include "suture/fit/sharpness.hpp"
+#include "suture/image/digest.hpp"
 #include "suture/ops/geometry/affine.hpp"
 #include "suture/ops/geometry/elastic.hpp"
-#include "suture/plan/inverse.hpp"
-#include "suture/points/points.hpp"
 #include "suture/ops/geometry/resample.hpp"
 #include "suture/patch/average.hpp"
 #include "suture/patch/crop_by_class.hpp"
 #include "suture/patch/reassemble.hpp"
 #include "suture/patch/tile_list.hpp"
+#include "suture/plan/inverse.hpp"
+#include "suture/points/points.hpp"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole recipes, the same rows for every machine: nnU-Net, brain tumours in four channels, resampling of a whole
+// Whole recipes, the same rows for every machine: nnU-Net, brain tumors in four channels, resampling of a whole
 // volume, stained tiles. Outputs are poisoned and looked through; those of a device are compared with the host's, bit
 // by bit.
 #pragma once
@@ -77,7 +77,7 @@ void measure_chain(benchmark::State& state, Machine& machine, const Chain& chain
                    Labels* segmentations, const shapes& s, const Conversion&... conversion) {
   using half = suture::half;
   using plan_type = decltype(suture::plan(chain, std::vector<suture::grid>{}));
-  constexpr bool labelled = !std::is_same_v<Labels, void*>;
+  constexpr bool labeled = !std::is_same_v<Labels, void*>;
   using label_type = std::conditional_t<sizeof...(Conversion) != 0, std::uint8_t, std::int8_t>;
 
   const std::vector<suture::grid> grids(s.batch, images.grid());
@@ -107,7 +107,7 @@ void measure_chain(benchmark::State& state, Machine& machine, const Chain& chain
   const auto with_bindings = [&](auto&& in, auto* segmentation_batch, half* out, label_type* label_out,
                                  const auto& use) {
     const auto out_views = suture::batch_views(out, std::span(outputs), s.channels);
-    if constexpr (labelled) {
+    if constexpr (labeled) {
       const auto label_views = suture::batch_views(label_out, std::span(outputs), s.label_channels);
       return use(suture::image(in, out_views), suture::labels(*segmentation_batch, label_views, conversion...));
     } else {
@@ -119,7 +119,7 @@ void measure_chain(benchmark::State& state, Machine& machine, const Chain& chain
     half* const out = image_memory.data() + k % places * image_values;
     label_type* const label_out = label_memory.data() + k % places * label_values;
     const auto in = images.batch(k, s.batch);
-    if constexpr (labelled) {
+    if constexpr (labeled) {
       const auto seg = segmentations->batch(k, s.batch);
       return with_bindings(in, &seg, out, label_out, use);
     } else {
@@ -152,7 +152,7 @@ void measure_chain(benchmark::State& state, Machine& machine, const Chain& chain
     std::vector<label_type> label_expected(label_values);
     const auto in = images.host_batch(s.batch);
     const auto use = [&](const auto&... bound) { suture::run(suture::cpu{}, plans[0], bound...); };
-    if constexpr (labelled) {
+    if constexpr (labeled) {
       const auto seg = segmentations->host_batch(s.batch);
       with_bindings(in, &seg, image_expected.data(), label_expected.data(), use);
     } else {
@@ -326,7 +326,7 @@ void add_recipe_rows(Machine& machine, recipe_inputs<Machine>& all, const std::s
                   &all.classes(), {.batch = 2, .label_channels = 1, .bytes_a_voxel = 4 + 1 + 2 + 1, .epochs = epochs},
                   remap{.table = {{-1, 0}, {1, 1}, {2, 2}}, .others = 0});
   });
-  // Four sequences, normalised by their own patch (MONAI), and in one pass.
+  // Four sequences, normalized by their own patch (MONAI), and in one pass.
   const extent3 size{side, side, side};
   add("recipe/monai_brats/4x" + patch + "/batch:2", [&machine, &all, size](benchmark::State& state) {
     measure_chain(state, machine, monai_brats(size) | cast<half>{}, all.sequences(), &all.classes(),
@@ -356,7 +356,7 @@ void add_recipe_rows(Machine& machine, recipe_inputs<Machine>& all, const std::s
   add("recipe/window_cast/" + whole, [&machine, &all, soft_tissue, no_labels](benchmark::State& state) {
     measure_chain(state, machine, soft_tissue | cast<half>{}, all.whole(), no_labels, {});
   });
-  // Stained tiles: the fit, normalisation with jitter, and both with a turn.
+  // Stained tiles: the fit, normalization with jitter, and both with a turn.
   const std::string tiles = std::to_string(all.scene.tiles) + "x" + std::to_string(all.scene.tile_side);
   const auto applied = [](std::span<const stain_basis> fitted) {
     return macenko::standard.normalize(fitted) | random_hed_jitter{} | channel_normalize{} | cast<half>{};

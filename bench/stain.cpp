@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stain fits and normalisation of a batch of tiles on the CPU, by threads. items_per_second counts tiles,
+// Stain fits and normalization of a batch of tiles on the CPU, by threads. items_per_second counts tiles,
 // bytes_per_second each tile read once by a fit, and read and written once by an operation.
 #include <benchmark/benchmark.h>
 

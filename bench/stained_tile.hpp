@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of a section stained with haematoxylin and eosin, made by the law of Beer and Lambert: nuclei on stroma, some
+// Tiles of a section stained with hematoxylin and eosin, made by the law of Beer and Lambert: nuclei on stroma, some
 // glass, a little noise.
 #pragma once
 

@@ -20,7 +20,7 @@ macro(suture_use_ccache language)
 endmacro()
 suture_use_ccache(CXX)
 
-# Most of what is built for a check compiles longer than it runs: tests/run leaves out the optimiser, but for the sources
+# Most of what is built for a check compiles longer than it runs: tests/run leaves out the optimizer, but for the sources
 # of which the opposite is true. suture_runs_long(SOURCE...) names them.
 set(SUTURE_LONG_RUN_OPTIONS "" CACHE STRING "Options of the compiler for sources that run longer than they compile")
 function(suture_runs_long)

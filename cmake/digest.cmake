@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # suture_digest_program(NAME SOURCE main.cpp [CUDA_SOURCE main.cu] [EVERY_SET]): one program that prints digests, compiled in every
 # way that keeps IEEE arithmetic and run with several thread counts. All of them must print the same text.
-#   NAME.host    compilers, optimisation levels, instruction sets, contraction, OMP_NUM_THREADS
+#   NAME.host    compilers, optimization levels, instruction sets, contraction, OMP_NUM_THREADS
 #   with EVERY_SET, instruction sets from the baseline to that of the machine as well
 #   NAME.device  CUDA_SOURCE on a GPU or under the emulator, against the host's text. With -fmad=true alone, since
 #   codegen.contraction shows of its PTX that there is nothing to fuse
@@ -92,7 +92,7 @@ function(suture_digest_program name)
       set(program "${dir}/nvcc.fmad_${fmad}")
       add_custom_command(
         OUTPUT "${program}" BYPRODUCTS "${program}.ptx"
-        # -O0 is for the host's half, which plans; the device's is optimised. Its PTX is what codegen.contraction reads.
+        # -O0 is for the host's half, which plans; the device's is optimized. Its PTX is what codegen.contraction reads.
         COMMAND ${CMAKE_COMMAND} -E make_directory "${program}.kept"
         COMMAND "${CMAKE_CUDA_COMPILER}" -std=c++20 -O0 -fmad=${fmad} -cudart shared
                 -gencode arch=compute_80,code=compute_80 "-Xlinker=-rpath,${CUDAToolkit_LIBRARY_DIR}"

@@ -164,7 +164,7 @@ TEST(Affine, KorniaTurnsAboutItsVector) {
 }
 
 // The forward map of the default convention from its definition, in long form.
-TEST(Affine, DefaultWorksInMillimetres) {
+TEST(Affine, DefaultWorksInMillimeters) {
   const grid g = oblique_grid({9, 12, 20});
   const auto s = suture::affine{
       .rotate_deg = {12, -7, 25},
@@ -205,7 +205,7 @@ TEST(Affine, DefaultMovesContentForwards) {
   const grid g = plain_grid({11, 21, 21}, {5, 0.5, 0.5});
   // Content moves along +translate: the output at index 12 shows what stood 1 mm, two voxels, before.
   expect_near(suture::affine{.translate = {5, 1, 0}}.step(g, here).pull({6, 12, 10}), {5, 10, 10}, 1e-12);
-  // Scale above 1 enlarges: output 4 voxels from the centre shows what stood 2 from it.
+  // Scale above 1 enlarges: output 4 voxels from the center shows what stood 2 from it.
   expect_near(suture::affine{.scale = {1, 2, 2}}.step(g, here).pull({5, 14, 6}), {5, 12, 8}, 1e-12);
   // +90 degrees about axis 0 takes the y axis to the x axis.
   expect_near(suture::affine{.rotate_deg = {90, 0, 0}}.step(g, here).pull({5, 10, 14}), {5, 14, 10}, 1e-12);
@@ -220,7 +220,7 @@ TEST(Affine, NothingIsTheIdentity) {
   for (const point3& p : corners(g)) EXPECT_EQ(suture::affine{}.step(g, here).pull(p), p);
 }
 
-TEST(Affine, MatrixAboutCentreOrIndexZero) {
+TEST(Affine, MatrixAboutCenterOrIndexZero) {
   const grid g = plain_grid({5, 7, 9});
   const matrix3 m{{{1, 0.1, 0}, {0, 2, 0}, {0.3, 0, 1}}};
   const auto centered = suture::affine_matrix{.linear = m, .translation = {1, 2, 3}}.step(g, here);

@@ -90,7 +90,7 @@ TEST(apply_device, fits_and_applies_in_one_stream) {
   device_array<float> out(values.size());
   device_array<moments> results(4);
   const std::vector mris{contiguous(static_cast<const float*>(device_values.data()), g, 4)};
-  const std::vector normalised{contiguous(out.data(), g, 4)};
+  const std::vector normalized{contiguous(out.data(), g, 4)};
   cudaStream_t stream;
   check_cuda(cudaStreamCreate(&stream), "stream");
   const std::span<suture::moments> fitted = results.span();
@@ -101,7 +101,7 @@ TEST(apply_device, fits_and_applies_in_one_stream) {
 
   const auto pipeline = suture::z_score{.fitted = fitted, .channels = 4, .nonzero = true};
   const auto plan = suture::plan(pipeline, mris);
-  const auto pair = suture::image(mris, normalised);
+  const auto pair = suture::image(mris, normalized);
   const suture::cuda_workspace memory(suture::workspace_bytes(plan, pair));
   suture::run(suture::cuda{stream, memory}, plan, pair);  // in the same stream, behind the fit
   // [/fit]

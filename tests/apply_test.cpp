@@ -232,7 +232,7 @@ TEST(apply, what_could_not_be_fitted_does_no_harm) {
   for (const float x : {-7.0f, 4.0f, 60.0f}) EXPECT_TRUE(std::isfinite((histogram_match{m}.prepare(here)(x, at))));
 }
 
-TEST(apply, fits_then_normalises) {
+TEST(apply, fits_then_normalizes) {
   const samples s;
   const auto& mris = s.views;
   std::vector<std::uint8_t> foreground(static_cast<std::size_t>(s.grids[0].voxels()), 1),

@@ -106,11 +106,11 @@ TEST(Cohort, RanksAndResumptionChangeNoPatch) {
   for (const auto& [id, digest] : resumed) EXPECT_EQ(digest, alone[id]) << id;
 }
 
-TEST(Cohort, NeighbouringSlicesAreChannels) {
+TEST(Cohort, NeighboringSlicesAreChannels) {
   const patient p = made_up({7, 12, 10}, 1);
   const auto mri = suture::contiguous(p.voxels.data(), p.grid);
   // [slices]
-  // Every slice with two neighbours on each side as five channels. The volume is padded once, then nothing is copied.
+  // Every slice with two neighbors on each side as five channels. The volume is padded once, then nothing is copied.
   const auto pad = suture::plan(
       suture::pad{.before = {2, 0, 0}, .after = {2, 0, 0}} | suture::sampling<suture::linear, suture::edge>{}, mri);
   std::vector<float> padded(static_cast<std::size_t>(pad.output_grid(0).voxels()));

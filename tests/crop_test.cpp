@@ -17,7 +17,7 @@ TEST(Crop, TakesTheBoxAndMovesTheOrigin) {
   expect_place_kept(g, s, "crop");
 }
 
-TEST(Crop, CentreStartsWhereMonaiAndNnunetStart) {
+TEST(Crop, CenterStartsWhereMonaiAndNnunetStart) {
   // start = floor(N / 2) - floor(P / 2)
   struct row {
     std::int64_t voxels, patch, start;
@@ -48,7 +48,7 @@ TEST(Crop, RandomStartsAreUniformAndInside) {
   for (int c : counts) EXPECT_NEAR(c, 1000, 130);
 }
 
-TEST(Crop, EvaluationIsTheCentre) {
+TEST(Crop, EvaluationIsTheCenter) {
   const grid g = plain_grid({10, 9, 8});
   EXPECT_EQ((suture::random_crop{.size = {4, 4, 4}}.evaluation(g, here).start), (extent3{3, 2, 2}));
 }

@@ -243,7 +243,7 @@ TEST_F(ct_preprocess, names_bad_cases_and_finishes_the_others) {
   add("holed.nii.gz", holed, labels);
   volume<std::int16_t> air{g, std::vector<std::int16_t>(image.voxels.size(), -1000)};
   add("air.nii.gz", air, labels);
-  write_nifti(in("unlabelled.nii.gz"), image);
+  write_nifti(in("unlabeled.nii.gz"), image);
   label_volume elsewhere = labels;
   elsewhere.grid.origin[0] += 40;
   add("elsewhere.nii.gz", image, elsewhere);
@@ -255,11 +255,11 @@ TEST_F(ct_preprocess, names_bad_cases_and_finishes_the_others) {
   fs::create_directories(in("folder.nii.gz"));
 
   ASSERT_EQ(run(arguments("out", {"--spacing", "3"})), 3) << errors();
-  const std::map<std::string, std::string> reasons{{"not_nifti", "NIfTI"},         {"truncated", "truncated"},
-                                                   {"cut", "truncated"},           {"four", "volumes along axis 4"},
-                                                   {"holed", "not finite"},        {"air", "no body"},
-                                                   {"unlabelled", "no label map"}, {"elsewhere", "does not lie where"},
-                                                   {"smaller", "extents"},         {"halves", "not a whole number"}};
+  const std::map<std::string, std::string> reasons{{"not_nifti", "NIfTI"},        {"truncated", "truncated"},
+                                                   {"cut", "truncated"},          {"four", "volumes along axis 4"},
+                                                   {"holed", "not finite"},       {"air", "no body"},
+                                                   {"unlabeled", "no label map"}, {"elsewhere", "does not lie where"},
+                                                   {"smaller", "extents"},        {"halves", "not a whole number"}};
   report said = report_of("out");
   EXPECT_EQ(said["made"], 3);
   EXPECT_EQ(said["left_out"].size(), reasons.size() + 1);
@@ -319,7 +319,7 @@ TEST_F(ct_preprocess, takes_labels_by_a_rule_and_the_target_spacing_of_the_cohor
   const report said = report_of("out");
   EXPECT_EQ(said["cases"], 2);
   EXPECT_EQ(said["spacing_mm"], report({2.5, 2.0, 2.0}));
-  // Nothing to resample: the labels are those of the source, the image is normalised and no more.
+  // Nothing to resample: the labels are those of the source, the image is normalized and no more.
   const auto made = read_labels(folder / "out/labels/a.nii.gz");
   const auto record = report::parse(text_of(folder / "out/records/a.json"));
   EXPECT_EQ(record["crop"]["size"], record["result"]["extents"]);

@@ -327,7 +327,7 @@ TEST(cuda, a_run_is_captured_in_a_graph_and_replayed) {
   }
 }
 
-// A user's kernel: sums of 2 x 2 x 2 neighbourhoods of the finished patch, which is never stored.
+// A user's kernel: sums of 2 x 2 x 2 neighborhoods of the finished patch, which is never stored.
 template <class Evaluator>
 __global__ void pooled_kernel(Evaluator evaluate, std::int32_t items, float* pooled, std::uint8_t* corner_labels) {
   const auto i = static_cast<std::int32_t>(blockIdx.x * blockDim.x + threadIdx.x);

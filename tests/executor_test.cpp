@@ -191,8 +191,8 @@ TEST(executor, the_last_stage_computes_what_a_lone_voxel_computes) {
 }
 
 TEST(executor, a_walk_computes_the_pixels_of_a_lone_voxel) {
-  const colour_cases data;
-  for_each_colour_recipe(
+  const color_cases data;
+  for_each_color_recipe(
       [&](const char* name, const auto& pipeline) { expect_walk_equals_lone_voxels(data, name, pipeline); });
 }
 

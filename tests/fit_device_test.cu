@@ -88,7 +88,7 @@ TYPED_TEST(fit_device, leaves_the_bits_of_the_cpu) {
   const batch<TypeParam> b;
   const everything all;
   expect_same(fit_moments{.ddof = 1}, b, all, all);
-  expect_same(fit_moments{.pooled = true}, b, labelled(b.host_maps, {{1, 3}, 4}), labelled(b.device_maps, {{1, 3}, 4}));
+  expect_same(fit_moments{.pooled = true}, b, labeled(b.host_maps, {{1, 3}, 4}), labeled(b.device_maps, {{1, 3}, 4}));
   expect_same(fit_percentiles<4>{{.5, 33.3, 50, 99.5}}, b, nonzero{}, nonzero{});
   expect_same(fit_range{.lower = 1, .upper = 99, .pooled = true}, b, inside(b.host_maps), inside(b.device_maps));
   expect_same(fit_landmarks<3>{{1, 50, 99}, {0, 50, 100}}, b, above{10}, above{10});
@@ -122,7 +122,7 @@ TEST(fit_device_batch, opencv_rule) {
 
 TEST(fit_device_batch, histograms_become_fingerprints) {
   const batch<std::int16_t> b;
-  const auto here = labelled(b.host_maps, {{1, 3}, 4}), there = labelled(b.device_maps, {{1, 3}, 4});
+  const auto here = labeled(b.host_maps, {{1, 3}, 4}), there = labeled(b.device_maps, {{1, 3}, 4});
   device_array<histogram_counts<std::int16_t>> results(6);
   const fit_histogram<std::int16_t> how;
   cuda_workspace workspace(workspace_bytes(how, b.device));

@@ -126,7 +126,7 @@ TYPED_TEST(fit_types, masks_and_labels_choose_voxels) {
   const std::vector<TypeParam> image = voxels<TypeParam>(2 * n);
   std::vector<std::uint8_t> mask(n);
   std::vector<std::int16_t> labels(n);
-  std::vector<double> masked[2], labelled_values[2];
+  std::vector<double> masked[2], labeled_values[2];
   std::uint64_t undeclared = 0;
   for (std::size_t i = 0; i < n; ++i) {
     mask[i] = i % 3 == 0 ? 7 : 0;
@@ -134,7 +134,7 @@ TYPED_TEST(fit_types, masks_and_labels_choose_voxels) {
     if (labels[i] < 0 || labels[i] >= 5) ++undeclared;
     for (std::size_t c = 0; c < 2; ++c) {
       if (mask[i] != 0) masked[c].push_back(value_of(image[c * n + i]));
-      if (labels[i] == 2 || labels[i] == 4) labelled_values[c].push_back(value_of(image[c * n + i]));
+      if (labels[i] == 2 || labels[i] == 4) labeled_values[c].push_back(value_of(image[c * n + i]));
     }
   }
   const auto seen = contiguous(image.data(), g, 2);
@@ -142,10 +142,10 @@ TYPED_TEST(fit_types, masks_and_labels_choose_voxels) {
   const auto label_view = contiguous(labels.data(), g);
   const auto masks = inside(std::vector{contiguous(mask.data(), g)});  // keeps the temporary views
   const auto by_mask = fitted(fit_moments{}, seen, 2, masks);
-  const auto by_label = fitted(fit_moments{}, seen, 2, labelled(label_view, {{2, 4}, 5}));
+  const auto by_label = fitted(fit_moments{}, seen, 2, labeled(label_view, {{2, 4}, 5}));
   for (std::size_t c = 0; c < 2; ++c) {
     expect_moments(by_mask[c], masked[c], 0);
-    expect_moments(by_label[c], labelled_values[c], 0);
+    expect_moments(by_label[c], labeled_values[c], 0);
     EXPECT_EQ(by_label[c].tally.undeclared, undeclared);
     EXPECT_EQ(by_mask[c].tally.undeclared, 0u);
   }
@@ -155,7 +155,7 @@ TYPED_TEST(fit_types, masks_and_labels_choose_voxels) {
   EXPECT_EQ(fitted(fit_range{.lower = 10, .upper = 90, .pooled = true}, seen, 1, inside(mask_view))[0].high,
             reference::percentile(pooled, 90));
   const label_set foreground = label_set::foreground(5);
-  EXPECT_EQ(fitted(fit_range{.pooled = true}, seen, 1, labelled(label_view, foreground))[0].tally.count,
+  EXPECT_EQ(fitted(fit_range{.pooled = true}, seen, 1, labeled(label_view, foreground))[0].tally.count,
             2 * static_cast<std::uint64_t>(
                     std::count_if(labels.begin(), labels.end(), [](int l) { return l >= 1 && l < 5; })));
 }
@@ -423,7 +423,7 @@ TYPED_TEST(fit_types, what_cannot_be_fitted_says_so) {
   const std::vector<std::uint8_t> mask(77, 0);
   const auto nothing = contiguous(mask.data(), box(1, 1, 77));
   expect_status(constant, inside(nothing), fit_status::empty);
-  expect_status(constant, labelled(nothing, label_set(std::initializer_list<int>{1}, 2)), fit_status::empty);
+  expect_status(constant, labeled(nothing, label_set(std::initializer_list<int>{1}, 2)), fit_status::empty);
   if constexpr (!counted<TypeParam>::is_integer) {
     const std::vector<TypeParam> bad(5, storage<TypeParam>::store(std::numeric_limits<float>::quiet_NaN()));
     expect_status(bad, everything{}, fit_status::empty);

@@ -323,7 +323,7 @@ TEST(histogram_shift, never_falls) {
   }
 }
 
-TEST(random_histogram_shift, moves_each_point_between_its_neighbours) {
+TEST(random_histogram_shift, moves_each_point_between_its_neighbors) {
   std::map<std::int32_t, int> counts;
   for (std::uint64_t s = 0; s < 3000; ++s) {
     draws random = random_of(s);
@@ -426,7 +426,7 @@ TEST(random_coarse_dropout, draws_boxes_inside_the_grid) {
   for (const auto& [start, times] : starts) EXPECT_NEAR(times, 8000 / 21, 100) << start;
 }
 
-TEST(random_coarse_dropout, of_cutout_has_its_centre_anywhere) {
+TEST(random_coarse_dropout, of_cutout_has_its_center_anywhere) {
   const grid g{.extents = {1, 20, 20}};
   bool below = false, beyond = false;
   for (std::uint64_t s = 0; s < 200; ++s) {

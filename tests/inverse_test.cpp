@@ -119,7 +119,7 @@ TEST(Inverse, AffineIsThatOfScipy) {
   for (const size3& n : sizes) {
     const size3 cropped{n[0], (n[1] + 2) / 3, (n[2] + 1) / 2};
     const reference::volume v(n);
-    // Pulls: the whole volume turned about its centre, then a crop of it.
+    // Pulls: the whole volume turned about its center, then a crop of it.
     reference::affine pull = reference::about(turn, v.center(), v.center());
     pull = reference::composed(pull, {reference::identity(), {0, 1. * static_cast<double>(n[1] - cropped[1]), 1}});
     const auto out = plan(support::geometry_of(pull, cropped), std::vector{support::voxel_grid(n)});

@@ -14,7 +14,7 @@ namespace {
 
 using namespace suture;
 
-enum class voxels { ordinary, negative_zeros, huge, infinite_neighbours };
+enum class voxels { ordinary, negative_zeros, huge, infinite_neighbors };
 
 // Where of every `step` elements along x one is a voxel.
 template <class T>
@@ -37,8 +37,8 @@ std::vector<T> image_of(const extent3& n, std::int64_t step, voxels kind) {
     if (kind == voxels::negative_zeros && state >> 59 == 0) value = storage<T>::store(-0.0f);
     if (kind == voxels::huge && state >> 59 == 1) value = storage<T>::store(std::numeric_limits<float>::max());
   }
-  // In the last column but 39: what is moved by 40 voxels reads those before it, with this one as their neighbour.
-  if (kind == voxels::infinite_neighbours && n[2] > 40)
+  // In the last column but 39: what is moved by 40 voxels reads those before it, with this one as their neighbor.
+  if (kind == voxels::infinite_neighbors && n[2] > 40)
     for (std::int64_t row = 0; row < n[0] * n[1]; ++row)
       memory[static_cast<std::size_t>(((row + 1) * n[2] - 40) * step)] =
           storage<T>::store(std::numeric_limits<float>::infinity());
@@ -134,7 +134,7 @@ TYPED_TEST(kept_axes, moved_by_whole_voxels) {
   using Label = typename TypeParam::second_type;
   for (const extent3& n : {extent3{1, 1, 1}, {2, 15, 16}, {17, 9, 127}, {3, 34, 70}})
     for (const std::int64_t step : {1, 2})
-      for (const voxels kind : {voxels::ordinary, voxels::negative_zeros, voxels::huge, voxels::infinite_neighbours})
+      for (const voxels kind : {voxels::ordinary, voxels::negative_zeros, voxels::huge, voxels::infinite_neighbors})
         for_each_border([&](const auto& border) {
           const auto check = [&](const affine& moved, const flip& mirrored) {
             expect_lone_voxels<Image, Label>(moved | mirrored | border, n, step, kind);

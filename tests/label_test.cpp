@@ -139,14 +139,14 @@ TEST(Remap, EveryChannelOfALabelMap) {
     }
 }
 
-// Brain tumours: tumour core, whole tumour, enhancing tumour, by hand.
-TEST(Regions, BrainTumours) {
+// Brain tumors: tumor core, whole tumor, enhancing tumor, by hand.
+TEST(Regions, BrainTumors) {
   using row8 = std::vector<std::uint8_t>;
   EXPECT_EQ(row<std::uint8_t>({0, 1, 2, 4}, suture::brats_regions_1_2_4, 3),
             (row8{0, 1, 0, 1, /**/ 0, 1, 1, 1, /**/ 0, 0, 0, 1}));
   EXPECT_EQ(row<std::uint8_t>({0, 1, 2, 3}, suture::brats_regions_1_2_3, 3),
             (row8{0, 1, 0, 1, /**/ 0, 1, 1, 1, /**/ 0, 0, 0, 1}));
-  EXPECT_EQ(row<std::uint8_t>({0, 1, 2, 3}, suture::decathlon_brain_tumour_regions, 3),
+  EXPECT_EQ(row<std::uint8_t>({0, 1, 2, 3}, suture::decathlon_brain_tumor_regions, 3),
             (row8{0, 0, 1, 1, /**/ 0, 1, 1, 1, /**/ 0, 0, 1, 0}));
 }
 
@@ -187,11 +187,11 @@ void expect_converted_after_sampling(const Pipeline& pipeline) {
   const batch<std::int16_t> in(sizes);
   const auto plan = suture::plan(pipeline, in.grids);
   results<std::int16_t> kept(plan.output_grids(), 1), mapped(plan.output_grids(), 1);
-  results<suture::half> tumour(plan.output_grids(), 4);
+  results<suture::half> tumor(plan.output_grids(), 4);
   results<float> hot(plan.output_grids(), 5);
   suture::run(suture::cpu{}, plan, labels(in.views, kept.views),
               labels(in.views, mapped.views, remap{{{-1, 0}, {5, -9}}}),
-              labels(in.views, tumour.views, regions{.sets = {{1, 4}, {1, 2, 4}, {4}}, .ignore = -1}),
+              labels(in.views, tumor.views, regions{.sets = {{1, 4}, {1, 2, 4}, {4}}, .ignore = -1}),
               labels(in.views, hot.views, one_hot{.classes = 6, .background = false}));
   for (std::size_t s = 0; s < in.grids.size(); ++s) {
     const std::size_t n = kept.memory[s].size();
@@ -201,7 +201,7 @@ void expect_converted_after_sampling(const Pipeline& pipeline) {
       const bool in_region[] = {label == 1 || label == 4, label == 1 || label == 2 || label == 4, label == 4,
                                 label == -1};
       for (std::size_t k = 0; k < 4; ++k)
-        ASSERT_EQ(tumour.memory[s][k * n + i].bits, in_region[k] ? 0x3c00 : 0) << "region " << k;
+        ASSERT_EQ(tumor.memory[s][k * n + i].bits, in_region[k] ? 0x3c00 : 0) << "region " << k;
       for (std::size_t k = 0; k < 5; ++k)
         ASSERT_EQ(hot.memory[s][k * n + i], label == static_cast<int>(k) + 1 ? 1.0f : 0.0f) << "class " << k + 1;
     }
@@ -230,11 +230,11 @@ TEST(Conversions, OutputOfAnyStrides) {
 
 // Conversions of one's own: without parameters to check, and to several channels.
 // [conversion]
-// The weight of a voxel in a loss: 0 where it is to be ignored, `tumour` where there is any.
+// The weight of a voxel in a loss: 0 where it is to be ignored, `tumor` where there is any.
 struct loss_weight {
-  float tumour = 5;
+  float tumor = 5;
 
-  SUTURE_FN float operator()(std::int32_t label) const { return label < 0 ? 0.0f : label > 0 ? tumour : 1.0f; }
+  SUTURE_FN float operator()(std::int32_t label) const { return label < 0 ? 0.0f : label > 0 ? tumor : 1.0f; }
 };
 // [/conversion]
 struct bit_planes {
@@ -248,8 +248,8 @@ struct bit_planes {
 };
 
 TEST(Conversions, OfOnesOwn) {
-  EXPECT_EQ(row<float>({-1, 0, 2, 1}, loss_weight{.tumour = 3.5f}), (std::vector<float>{0, 1, 3.5f, 3.5f}));
-  EXPECT_EQ(row<std::uint8_t>({-1, 0, 2, 1}, loss_weight{.tumour = 1000}), (std::vector<std::uint8_t>{0, 1, 255, 255}));
+  EXPECT_EQ(row<float>({-1, 0, 2, 1}, loss_weight{.tumor = 3.5f}), (std::vector<float>{0, 1, 3.5f, 3.5f}));
+  EXPECT_EQ(row<std::uint8_t>({-1, 0, 2, 1}, loss_weight{.tumor = 1000}), (std::vector<std::uint8_t>{0, 1, 255, 255}));
   EXPECT_EQ(row<std::uint8_t>({0, 1, 2, 5}, bit_planes{3}, 3),
             (std::vector<std::uint8_t>{0, 1, 0, 1, /**/ 0, 0, 1, 0, /**/ 0, 0, 0, 1}));
 }
@@ -261,11 +261,11 @@ TEST(Conversions, EvaluatorGivesTheChannelsOfTheRun) {
   results<std::int8_t> kept(plan.output_grids(), 1);
   suture::run(suture::cpu{}, plan, labels(in.views, out.views, suture::brats_regions_1_2_4),
               labels(in.views, kept.views, remap{{{-1, 0}}}));
-  const auto tumours = labels<suture::half>(in.views, suture::brats_regions_1_2_4);
+  const auto tumors = labels<suture::half>(in.views, suture::brats_regions_1_2_4);
   const auto kept_in = labels<std::int8_t>(in.views, remap{{{-1, 0}}});
-  const std::size_t bytes = suture::workspace_bytes(plan, tumours, kept_in);
+  const std::size_t bytes = suture::workspace_bytes(plan, tumors, kept_in);
   auto* const space = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{256}));
-  const auto evaluate = suture::prepare(suture::cpu{.workspace = {space, bytes}}, plan, tumours, kept_in);
+  const auto evaluate = suture::prepare(suture::cpu{.workspace = {space, bytes}}, plan, tumors, kept_in);
   for (std::size_t s = 0; s < 2; ++s) {
     const suture::extent3 n = plan.output_grid(s).extents;
     std::size_t i = 0;
@@ -285,8 +285,8 @@ TEST(Conversions, EvaluatorGivesTheChannelsOfTheRun) {
 
 // What the documentation shows.
 TEST(Conversions, OfTheDocumentation) {
-  const batch<std::int8_t> tumours({{40, 64, 48}, {33, 50, 70}}, 1, 0);
-  const auto& [grids, memory, seg] = tumours;
+  const batch<std::int8_t> tumors({{40, 64, 48}, {33, 50, 70}}, 1, 0);
+  const auto& [grids, memory, seg] = tumors;
   const auto train = suture::random_affine{.rotate_deg = 15} | suture::center_crop{{32, 32, 32}};
   const auto plan = suture::plan(train, grids, {.seed = 1, .sample_ids = std::vector<std::uint64_t>{4, 9}});
   results<float> out(plan.output_grids(), 3);
@@ -469,7 +469,7 @@ TEST(Levels, ExtentsAndGrids) {
   const suture::grid full{.extents = {8, 6, 10}, .spacing = {1, 2, .5}, .origin = {5, -3, 7}};
   const suture::grid half = suture::level_grid(full, {4, 6, 2});
   EXPECT_EQ(half.spacing, (suture::point3{2, 2, 2.5}));
-  // The same box: its corner stands half a voxel before the first centre.
+  // The same box: its corner stands half a voxel before the first center.
   EXPECT_EQ(half.origin, (suture::point3{5.5, -3, 8}));
   EXPECT_SAYS(suture::level_extents({8, 8, 8}, {.5, 0, 1}), "deep_supervision: scale");
   EXPECT_SAYS(suture::level_extents({8, 8, 1}, {.5, 1, .5}), "leaves no voxel");

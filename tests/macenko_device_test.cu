@@ -4,9 +4,9 @@
 
 #include <limits>
 #include <memory>
-#include <suture/image/digest.hpp>
 #include <suture/fit/macenko.cuh>
 #include <suture/fit/macenko_modes.hpp>
+#include <suture/image/digest.hpp>
 #include <vector>
 
 #include "support/device_array.cuh"
@@ -35,7 +35,7 @@ struct batch {
       const grid& g = grids[i];
       const bool planar = i % 2 != 0;
       auto bytes = i == 3   ? std::vector<std::uint8_t>(static_cast<std::size_t>(3 * g.voxels()), 255)  // glass
-                   : i == 4 ? support::grey_tile(g)
+                   : i == 4 ? support::gray_tile(g)
                             : support::stained_tile(g, 100 + i, .6);
       std::vector<T> v;
       for (std::int64_t k = 0; k < 3 * g.voxels(); ++k) {
@@ -88,11 +88,11 @@ TYPED_TEST(macenko_device, leaves_the_bits_of_the_cpu) {
   const batch<TypeParam> b;
   const everything all;
   expect_same(fit_macenko{}, b, all, all);
-  expect_same(fit_macenko{.fallback = stain_fallback::given}, b, labelled(b.host_maps, {{1, 2, 3}, 5}),
-              labelled(b.device_maps, {{1, 2, 3}, 5}));
+  expect_same(fit_macenko{.fallback = stain_fallback::given}, b, labeled(b.host_maps, {{1, 2, 3}, 5}),
+              labeled(b.device_maps, {{1, 2, 3}, 5}));
   expect_same(fit_macenko{.together = true}, b, all, all);
   expect_same(fit_macenko{.refinements = 3, .together = true}, b, all, all);
-  expect_same(fit_macenko{.centred = false, .concentrations_of_all = true, .together = true}, b, inside(b.host_maps),
+  expect_same(fit_macenko{.centered = false, .concentrations_of_all = true, .together = true}, b, inside(b.host_maps),
               inside(b.device_maps));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stain normalisation: tiles are their pixels one by one, and what jitter makes of its powers or of its colours.
+// Stain normalization: tiles are their pixels one by one, and what jitter makes of its powers or of its colors.
 #include <gtest/gtest.h>
 
 #include <suture/fit/macenko_modes.hpp>
@@ -21,19 +21,19 @@ TEST(MacenkoNormalize, FitsABatchAndNormalisesIt) {
   std::vector<std::vector<std::uint8_t>> pixels;
   std::vector<std::vector<half>> results;
   std::vector<view<const std::uint8_t>> tiles;
-  std::vector<view<half>> normalised;
+  std::vector<view<half>> normalized;
   for (std::size_t i = 0; i < 3; ++i) {
     pixels.push_back(i < 2 ? support::stained_tile(grids[i], i) : std::vector<std::uint8_t>(1200, 251));
     results.emplace_back(pixels[i].size());
     tiles.push_back(channels_last<const std::uint8_t>(pixels[i].data(), grids[i], 3));
-    normalised.push_back(contiguous(results[i].data(), grids[i], 3));
+    normalized.push_back(contiguous(results[i].data(), grids[i], 3));
   }
   // [stains]
   std::vector<suture::stain_basis> fitted(tiles.size());
   suture::fit(suture::cpu{}, suture::fit_macenko{}, tiles, suture::everything{}, std::span(fitted));
   const auto pipeline =
       suture::macenko_normalize{.fitted = fitted} | suture::rescale{.slope = 1 / 255.0f} | suture::cast<suture::half>{};
-  suture::run(suture::cpu{}, suture::plan(pipeline, tiles), suture::image(tiles, normalised));
+  suture::run(suture::cpu{}, suture::plan(pipeline, tiles), suture::image(tiles, normalized));
   // [/stains]
   EXPECT_EQ(fitted[0].status, stain_status::ok);
   EXPECT_EQ(fitted[2].status, stain_status::too_little_tissue);
@@ -67,20 +67,19 @@ TEST(MacenkoNormalize, IntoTheStatisticsOfImageNet) {
     return results[0];
   };
   const auto values = made(train);
-  const rgb colour = normalized(
-      {.fitted = fitted},
-      {{static_cast<float>(pixels[0][0]), static_cast<float>(pixels[0][1]), static_cast<float>(pixels[0][2])}});
+  const rgb color = normalized({.fitted = fitted}, {{static_cast<float>(pixels[0][0]), static_cast<float>(pixels[0][1]),
+                                                     static_cast<float>(pixels[0][2])}});
   const double mean[] = {.485, .456, .406}, deviation[] = {.229, .224, .225}, dark[] = {-2.1, -2.0, -1.8};
   const auto twice =
       made(macenko_normalize{.fitted = fitted} | rescale{.slope = 1 / 255.0f} | channel_normalize{} | cast<half>{});
   for (std::size_t c = 0; c < 3; ++c) {
-    EXPECT_NEAR(storage<half>::load(values[1200 * c]),
-                (static_cast<double>(colour.c[c]) / 255 - mean[c]) / deviation[c], 2e-3);
+    EXPECT_NEAR(storage<half>::load(values[1200 * c]), (static_cast<double>(color.c[c]) / 255 - mean[c]) / deviation[c],
+                2e-3);
     EXPECT_NEAR(storage<half>::load(twice[1200 * c]), dark[c], .05);
   }
 }
 
-// Tables, whole strips, powers of e in a short range: the colours are those of pixels one by one.
+// Tables, whole strips, powers of e in a short range: the colors are those of pixels one by one.
 TEST(MacenkoNormalize, RowsOfBytesAreTheirPixels) {
   const auto tile = support::stained_tile({.extents = {1, 1, 300}}, 5, .6);
   stain_basis fitted = fit_tile(macenko::torchstain.fit, tile);
@@ -104,9 +103,9 @@ TEST(MacenkoNormalize, RowsOfBytesAreTheirPixels) {
       }
 }
 
-// Right of it, hed_jitter takes powers of 2 in place of colours: the same but for how these were rounded, and exactly
-// the same where the colours are needed.
-TEST(MacenkoNormalize, JitterTakesPowersOrColours) {
+// Right of it, hed_jitter takes powers of 2 in place of colors: the same but for how these were rounded, and exactly
+// the same where the colors are needed.
+TEST(MacenkoNormalize, JitterTakesPowersOrColors) {
   const grid g{.extents = {1, 9, 37}};
   const auto bytes = support::stained_tile(g, 5, .6);
   for (const bool of_unit_scale : {false, true})
@@ -122,7 +121,7 @@ TEST(MacenkoNormalize, JitterTakesPowersOrColours) {
             std::vector<stain_basis> fitted(1);
             fit(cpu{}, how, in, everything{}, std::span(fitted));
             fitted[0].unchanged = unchanged;
-            const auto normalise = m.normalize(fitted);
+            const auto normalize = m.normalize(fitted);
             const hed_jitter jitter{.alpha = {1.1f, .9f, 1.2f},
                                     .beta = {.01f, -.01f, .02f},
                                     .units = units,
@@ -131,16 +130,16 @@ TEST(MacenkoNormalize, JitterTakesPowersOrColours) {
               const std::vector source{channels_last<const float>(from.data(), g, 3)};
               run(cpu{}, plan(chain, source), image(source, std::vector{channels_last(to.data(), g, 3)}));
             };
-            make(normalise, tile, between);
+            make(normalize, tile, between);
             make(jitter, between, separate);
-            make(normalise | jitter, tile, joined);
+            make(normalize | jitter, tile, joined);
             const bool hands_on = m.rounding == stain_rounding::unrounded && units == hed_units::modern;
             const float tolerance = hands_on ? (of_unit_scale ? 1 : 255) * 3e-6f : 0;
             for (std::size_t i = 0; i < tile.size(); ++i) ASSERT_NEAR(joined[i], separate[i], tolerance) << i;
             if (of_unit_scale) continue;
             std::vector<float> looked_up(bytes.size());
             const std::vector levels{channels_last<const std::uint8_t>(bytes.data(), g, 3)};
-            run(cpu{}, plan(normalise | jitter, levels),
+            run(cpu{}, plan(normalize | jitter, levels),
                 image(levels, std::vector{channels_last(looked_up.data(), g, 3)}));
             ASSERT_EQ(looked_up, joined);
           }
@@ -166,7 +165,7 @@ TEST(MacenkoNormalize, JitterThatMayBeOff) {
   for (const std::uint64_t id : ids) EXPECT_EQ(together[id], made({id})[0]) << id;
 }
 
-// Results that no fit has filled must not pass for tiles that keep their colours.
+// Results that no fit has filled must not pass for tiles that keep their colors.
 TEST(MacenkoNormalize, RefusesStainsThatWereNeverFitted) {
   EXPECT_EQ(status_name(stain_basis{}.status), "not_fitted");
   EXPECT_SAYS(reference_of(stain_basis{}), "not_fitted");

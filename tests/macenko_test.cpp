@@ -133,7 +133,7 @@ TEST(Macenko, FindsKnownStainsInNoise) {
   const double deviation = std::sqrt(power) / std::pow(10, 30 / 20.0);  // 30 dB below the signal
   const auto noisy = support::stained_intensities(512 * 512, 5, {.deviation = deviation});
   for (const int stain : {0, 1}) {
-    const auto& truth = stain == 0 ? support::haematoxylin : support::eosin;
+    const auto& truth = stain == 0 ? support::hematoxylin : support::eosin;
     EXPECT_LT(degrees(fit_tile({}, support::to_bytes(clean)), stain, truth), .3);
     EXPECT_LT(degrees(fit_tile({.alpha = 5}, support::to_bytes(noisy)), stain, truth), 1);
   }
@@ -190,9 +190,9 @@ TEST(Macenko, TilesThatCannotBeFitted) {
       EXPECT_NE(b.status, stain_status::ok) << level;
       expect_unchanged(b);
     }
-    const stain_basis grey = fit_tile(m.fit, support::grey_tile(g), g);
-    EXPECT_EQ(grey.status, stain_status::single_stain);
-    expect_unchanged(grey);
+    const stain_basis gray = fit_tile(m.fit, support::gray_tile(g), g);
+    EXPECT_EQ(gray.status, stain_status::single_stain);
+    expect_unchanged(gray);
     expect_unchanged(fit_tile(m.fit, std::vector<std::uint8_t>{90, 60, 120}));  // one pixel
   }
   EXPECT_EQ(fit_tile({}, constant(255), g).status, stain_status::too_little_tissue);
@@ -202,7 +202,7 @@ TEST(Macenko, TilesThatCannotBeFitted) {
 TEST(Macenko, SingleStain) {
   std::vector<float> tile;
   for (int i = 0; i < 3000; ++i)
-    for (const double v : support::unit(support::haematoxylin))
+    for (const double v : support::unit(support::hematoxylin))
       tile.push_back(static_cast<float>(240 * std::exp(-v * (.3 + i * .0003)) - 1));
   const stain_basis b = fit_tile({}, tile);
   EXPECT_EQ(b.status, stain_status::single_stain);
@@ -214,7 +214,7 @@ TEST(Macenko, SingleStain) {
   expect_finite(given);
 }
 
-// Of a tile of eosin the fallback's haematoxylin is no more than a trace, which must stay one.
+// Of a tile of eosin the fallback's hematoxylin is no more than a trace, which must stay one.
 TEST(Macenko, ATileOfOneStainIsNotAmplified) {
   std::vector<float> tile;
   for (int i = 0; i < 3000; ++i)
@@ -269,7 +269,7 @@ TEST(Macenko, FallbackOfAGroup) {
   expect_finite(b);
 }
 
-// Saturated pen marks among tissue, and a tile of noise: whatever comes out, it is a colour.
+// Saturated pen marks among tissue, and a tile of noise: whatever comes out, it is a color.
 TEST(Macenko, PenMarksAndNoise) {
   const grid g{.extents = {1, 100, 100}};
   auto marked = support::stained_tile(g, 11);
@@ -364,7 +364,7 @@ TEST(Macenko, VahadaneIsAMinimum) {
 TEST(Macenko, VahadaneFindsKnownStains) {
   const stain_basis b =
       fit_tile(macenko::vahadane.fit, support::to_bytes(support::stained_intensities(100000, 22, {.deviation = 1})));
-  EXPECT_LT(degrees(b, 0, support::haematoxylin), 5);
+  EXPECT_LT(degrees(b, 0, support::hematoxylin), 5);
   EXPECT_LT(degrees(b, 1, support::eosin), 5);
   for (int k = 0; k < 2; ++k)
     for (int c = 0; c < 3; ++c) EXPECT_GE(b.stains[c][k], 0);
@@ -497,7 +497,7 @@ TEST(Macenko, ReferenceOfTargets) {
     for (int c = 0; c < 3; ++c) length += all.stains[c][k] * all.stains[c][k];
     EXPECT_NEAR(length, 1, 1e-14);
   }
-  // A tile normalised to itself keeps its colours, up to what two stains cannot tell.
+  // A tile normalized to itself keeps its colors, up to what two stains cannot tell.
   const rgb out = normalized({.fitted = {&targets[0], 1}, .reference = reference_of(targets[0])}, {{150, 90, 160}});
   const auto c = targets[0].unmixing(0, 0, 0);
   EXPECT_EQ(c.c[0], 0);
@@ -507,7 +507,7 @@ TEST(Macenko, ReferenceOfTargets) {
 }
 
 // What was fitted, kept as vectors and maxima and read again, is the same source: every number that follows from them,
-// and every colour.
+// and every color.
 TEST(Macenko, StoredStainsAreTheBasisOfTheFit) {
   const grid g{.extents = {1, 64, 64}};
   const auto bytes = support::stained_tile(g, 3, .8);

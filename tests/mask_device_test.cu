@@ -134,17 +134,17 @@ TEST(MaskDevice, Morphology) {
     });
 }
 
-TEST(MaskDevice, GreyMorphology) {
+TEST(MaskDevice, GrayMorphology) {
   using suture::element_shape;
   for (const suture::structuring_element& e : {suture::structuring_element{element_shape::box, {1, 2, 5}},
                                                suture::structuring_element{element_shape::cross, {2, 2, 2}},
                                                suture::structuring_element{element_shape::ball, {0, 3, 3}}}) {
     compare<std::int16_t, std::int16_t, std::uint32_t>(
-        [&](const auto& exec, const auto& in, const auto& out, auto) { suture::grey_dilation(exec, in, out, e, 900); });
+        [&](const auto& exec, const auto& in, const auto& out, auto) { suture::gray_dilation(exec, in, out, e, 900); });
     compare<std::int32_t, std::int32_t, std::uint32_t>(
-        [&](const auto& exec, const auto& in, const auto& out, auto) { suture::grey_erosion(exec, in, out, e); });
+        [&](const auto& exec, const auto& in, const auto& out, auto) { suture::gray_erosion(exec, in, out, e); });
     compare<float, float, std::uint32_t>(
-        [&](const auto& exec, const auto& in, const auto& out, auto) { suture::grey_erosion(exec, in, out, e); });
+        [&](const auto& exec, const auto& in, const auto& out, auto) { suture::gray_erosion(exec, in, out, e); });
   }
 }
 
@@ -172,7 +172,7 @@ TEST(MaskDevice, TissueMask) {
   const auto from = suture::channels_last<const std::uint8_t>(d_rgb.data(), g, 3);
   const suture::cuda_workspace workspace(suture::tissue_mask_workspace_bytes(from));
   for (const auto rule :
-       {suture::tissue_rule::grey, suture::tissue_rule::saturation, suture::tissue_rule::luminosity}) {
+       {suture::tissue_rule::gray, suture::tissue_rule::saturation, suture::tissue_rule::luminosity}) {
     const suture::tissue_mask_options options{.rule = rule, .least_size = 4, .dilation_radius = 2};
     bytes mask(19 * 130, 7);
     suture::tissue_mask_result result{}, found{};

@@ -27,7 +27,7 @@ bytes random_mask(const size3& n, double density, unsigned seed) {
   return mask;
 }
 
-// Blobs: a random mask smoothed by the majority of its neighbours, so that runs are long and holes are closed.
+// Blobs: a random mask smoothed by the majority of its neighbors, so that runs are long and holes are closed.
 bytes blobs(const size3& n, unsigned seed) {
   bytes mask = random_mask(n, .5, seed), result(mask.size());
   reference::each_voxel(n, [&](std::int64_t z, std::int64_t y, std::int64_t x) {

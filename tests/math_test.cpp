@@ -94,7 +94,7 @@ TEST(Elementary, Erf) { expect_within(1.06, SUTURE_CALL(erf), SUTURE_EXACT(erf))
 
 TEST(Elementary, Cbrt) { expect_within(0.501, SUTURE_CALL(cbrt), SUTURE_EXACT(cbrt)); }
 
-// To its stated relative error, over the arguments and exponents of colour transfer functions.
+// To its stated relative error, over the arguments and exponents of color transfer functions.
 TEST(Elementary, PowerOfNormal) {
   for (const float y : {2.4f, 1 / 2.4f, 1 / 3.0f, -1.0f, 0.5f, 3.0f}) {
     double worst = 0;
@@ -127,7 +127,7 @@ TEST(Elementary, PowerOfFraction) {
   EXPECT_NEAR(math::detail::power_of_fraction(bit_cast<float>(math::detail::largest_fraction), 0x1p20f), 7.389f, .01f);
 }
 
-// To their stated errors, over what densities and colours need.
+// To their stated errors, over what densities and colors need.
 TEST(Elementary, ShortLog2) {
   double worst = 0;
   for (std::uint32_t bits = 0x00800000u; bits < 0x7f800000u;

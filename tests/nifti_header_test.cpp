@@ -130,8 +130,8 @@ TEST_F(bad_headers, of_voxels_that_are_no_number) {
                                                        {1009, "intent_code is 1009: its values are parts of a mesh"},
                                                        {1010, "intent_code is 1010: its values are quaternions"},
                                                        {2002, "intent_code is 2002: its values are parts of a mesh"},
-                                                       {2003, "intent_code is 2003: its values are colours"},
-                                                       {2004, "intent_code is 2004: its values are colours"},
+                                                       {2003, "intent_code is 2003: its values are colors"},
+                                                       {2004, "intent_code is 2004: its values are colors"},
                                                        {2005, "intent_code is 2005: its values are parts of a mesh"},
                                                        {2006, "intent_code is 2006: its values are vectors"},
                                                        {2007, "intent_code is 2007: its values are coefficients"},
@@ -302,13 +302,13 @@ TEST_F(nifti_headers, quaternions_of_half_turns_may_be_rounded) {
 
 TEST_F(nifti_headers, units_of_length_are_converted) {
   constexpr double origin[3] = {30, -20, 10};
-  for (const auto& [unit, millimetres] : {std::pair{0, 1.0}, {1, 1000.0}, {2, 1.0}, {3, 0.001}, {2 + 8, 1.0}}) {
+  for (const auto& [unit, millimeters] : {std::pair{0, 1.0}, {1, 1000.0}, {2, 1.0}, {3, 0.001}, {2 + 8, 1.0}}) {
     raw_nifti file = placed_by_sform();
     file.bytes[xyzt_units] = static_cast<unsigned char>(unit);
     const grid g = grid_of(read_image(write("a.nii", file.bytes)));
     for (int k = 0; k < 3; ++k) {
-      EXPECT_DOUBLE_EQ(g.spacing[k], (3 - k) * millimetres) << unit;
-      EXPECT_DOUBLE_EQ(g.origin[k], origin[k] * millimetres);
+      EXPECT_DOUBLE_EQ(g.spacing[k], (3 - k) * millimeters) << unit;
+      EXPECT_DOUBLE_EQ(g.origin[k], origin[k] * millimeters);
     }
   }
 }

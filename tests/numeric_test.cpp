@@ -20,7 +20,7 @@ using suture::storage;
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-// The float values a test visits: every 4093rd of all bit patterns, and the neighbours of whatever it names.
+// The float values a test visits: every 4093rd of all bit patterns, and the neighbors of whatever it names.
 template <class Visit>
 void for_many_floats(Visit visit) {
   for (std::uint64_t bits = 0; bits <= 0xffffffffu; bits += 4093)
@@ -96,7 +96,7 @@ TYPED_TEST(sixteen_bit_float, stores_the_nearest_value_ties_to_even) {
   using T = typename TypeParam::type;
   const std::vector<double> values = values_of_format(TypeParam::mantissa);
   for_many_floats([&](float x) { ASSERT_EQ(storage<T>::store(x).bits, nearest_in(values, x)) << std::hexfloat << x; });
-  // Every tie and its neighbours.
+  // Every tie and its neighbors.
   for (std::size_t k = 1; k < values.size(); ++k) {
     const float tie = static_cast<float>(0.5 * (values[k - 1] + values[k]));
     for (const float x : {std::nextafter(tie, 0.0f), tie, std::nextafter(tie, infinity)}) {
@@ -160,7 +160,7 @@ T nearest_integer(float x) {
 TYPED_TEST(integer_storage, stores_the_nearest_integer_ties_to_even_saturating) {
   for_many_floats(
       [](float x) { ASSERT_EQ(storage<TypeParam>::store(x), nearest_integer<TypeParam>(x)) << std::hexfloat << x; });
-  // Every half step and its neighbours across the 16-bit ranges, and around powers of two beyond.
+  // Every half step and its neighbors across the 16-bit ranges, and around powers of two beyond.
   std::vector<double> centers;
   for (int k = -140000; k <= 140000; ++k) centers.push_back(0.5 * k);
   for (int e = 17; e < 34; ++e)

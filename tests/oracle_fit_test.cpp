@@ -77,11 +77,11 @@ TEST(OracleFit, OtsuAsOpenCV) {
   for (const char* name : {"otsu_0", "otsu_1"}) {
     const oracle_case c = support::find_case("color2d", name);
     const auto rgb = c.input<std::uint8_t>("rgb");
-    support::array<std::uint8_t> grey;
+    support::array<std::uint8_t> gray;
     for (std::size_t i = 0; i < rgb.values.size(); i += 3)
-      grey.values.push_back(static_cast<std::uint8_t>(
+      gray.values.push_back(static_cast<std::uint8_t>(
           (9798 * rgb.values[i] + 19235 * rgb.values[i + 1] + 3735 * rgb.values[i + 2] + 16384) >> 15));
-    EXPECT_EQ(fitted(fit_otsu{.rule = otsu_rule::opencv}, grey, everything{}).value,
+    EXPECT_EQ(fitted(fit_otsu{.rule = otsu_rule::opencv}, gray, everything{}).value,
               c.expected.at("u8_gray_cv2").get<double>());
   }
 }

@@ -93,7 +93,7 @@ void keep_where(std::vector<double>& mask, const std::vector<double>& also) {
     if (also[i] == 0) mask[i] = 0;
 }
 
-// 1 where every coordinate is inside the image, by `rim` voxels beyond its outermost centres.
+// 1 where every coordinate is inside the image, by `rim` voxels beyond its outermost centers.
 template <class Pull>
 std::vector<double> inside(const size3& in, const size3& out, Pull&& pull, double rim) {
   std::vector<double> mask;
@@ -342,7 +342,7 @@ TEST(OracleGeometry, AgreesWithItk) {
     std::vector<float> y;
     if (transform.at("type") == "identity") {
       y = sampled(support::geometry_to(target), x.values, source, s);
-    } else if (transform.at("type") == "Euler3DTransform") {  // about the centre of the image
+    } else if (transform.at("type") == "Euler3DTransform") {  // about the center of the image
       suture::affine op{.convention = suture::affine_convention::itk};
       for (int k = 0; k < 3; ++k) {
         op.rotate_deg[k] =
@@ -361,7 +361,7 @@ TEST(OracleGeometry, AgreesWithItk) {
   EXPECT_EQ(checked, 12);
 }
 
-// NIfTI: index (i, j, k) and RAS millimetres, arrays with k fastest; the library: (z, y, x) = (k, j, i) and LPS.
+// NIfTI: index (i, j, k) and RAS millimeters, arrays with k fastest; the library: (z, y, x) = (k, j, i) and LPS.
 suture::grid nifti_grid(const json& affine, const size3& shape) {
   const reference::affine a = support::nifti_affine(affine);
   const int to_lps[3] = {-1, -1, 1};

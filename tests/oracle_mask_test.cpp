@@ -34,10 +34,10 @@ TEST(OracleMask, Label) {
   SUTURE_NEEDS_ORACLES("labels");
   for (const auto& c : cases_of("scipy.ndimage.label")) {
     if (!c.params.contains("connectivity")) continue;
-    const int neighbours = c.params.at("connectivity");
-    const auto touching = neighbours == 6    ? connectivity::faces
-                          : neighbours == 18 ? connectivity::edges
-                                             : connectivity::corners;
+    const int neighbors = c.params.at("connectivity");
+    const auto touching = neighbors == 6    ? connectivity::faces
+                          : neighbors == 18 ? connectivity::edges
+                                            : connectivity::corners;
     oracle_mask m(c);
     std::vector<std::int32_t> labels(m.out.size());
     std::uint32_t count = 0;

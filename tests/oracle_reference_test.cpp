@@ -203,7 +203,7 @@ TEST(OracleReference, AgreesWithMonaiRotate) {
     const volume out(support::size_from(expected.shape));
     const affine relative = monai_affine(c.params.at("angle").get<point>(), {}, {}, {1, 1, 1});
     const affine rotation = about(relative.linear, x.center(), out.center());
-    // MONAI 1.2 normalises this map by the faces of the image and samples it with align_corners, by the centres of
+    // MONAI 1.2 normalizes this map by the faces of the image and samples it with align_corners, by the centers of
     // the outermost voxels: a slight extra anisotropic scaling.
     const auto stretch = [](const size3& size) {
       return support::reversed(
@@ -230,7 +230,7 @@ TEST(OracleReference, AgreesWithItkResampling) {
     std::vector<double>
         inside;  // of the domain of the B-spline; on its faces rounding decides whether ITK moves a point
     if (transform.at("type") == "BSplineTransform") {
-      // The domain spans the outermost voxel centres; coefficients are millimetres along x, y, z.
+      // The domain spans the outermost voxel centers; coefficients are millimeters along x, y, z.
       const std::vector<double> values = c.input<double>("coefs").values;
       const auto mesh = support::itk_size(transform.at("mesh_size"));
       const size3 grid{mesh[0] + 3, mesh[1] + 3, mesh[2] + 3};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stain fits and normalisation against torchstain, TIAToolbox, cuCIM and MONAI, through whole pipelines.
+// Stain fits and normalization against torchstain, TIAToolbox, cuCIM and MONAI, through whole pipelines.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ std::vector<std::uint8_t> normalized(const macenko_normalize& how, const support
   return values;
 }
 
-// Rows red, green, blue; columns haematoxylin, eosin; or transposed.
+// Rows red, green, blue; columns hematoxylin, eosin; or transposed.
 void expect_stains(const stain_basis& b, const json& expected, bool transposed = false) {
   for (std::size_t c = 0; c < 3; ++c)
     for (std::size_t k = 0; k < 2; ++k)
@@ -129,7 +129,7 @@ TEST(OracleStain, Tiatoolbox) {
   }
 }
 
-// TIAToolbox factorises without holding the stains positive: one of its two has negative densities and is no colour of
+// TIAToolbox factorizes without holding the stains positive: one of its two has negative densities and is no color of
 // a stain. The other is compared, in direction.
 TEST(OracleStain, Vahadane) {
   SUTURE_NEEDS_ORACLES("stain");

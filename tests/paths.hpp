@@ -55,8 +55,7 @@ void expect_the_same_bits(const char* name, const Cases& data, const Pipeline& p
   SCOPED_TRACE(name);
   const auto plain = bytes_by<Executor, detail::path_list<Plain>, Out>(data, pipeline);
   const auto one = [&]<class Path>() {
-    EXPECT_TRUE((bytes_by<Executor, detail::path_list<Path, Plain>, Out>(data, pipeline)) == plain)
-        << Path::name;
+    EXPECT_TRUE((bytes_by<Executor, detail::path_list<Path, Plain>, Out>(data, pipeline)) == plain) << Path::name;
   };
   (one.template operator()<Paths>(), ...);
 }
@@ -64,7 +63,7 @@ void expect_the_same_bits(const char* name, const Cases& data, const Pipeline& p
 template <class Executor, class Plain, class Paths>
 void expect_the_same_bits_of_all() {
   const digest_test::cases ct;
-  const digest_test::colour_cases tiles;
+  const digest_test::color_cases tiles;
   const auto check = [&]<class Out>(const char* name, const auto& data, const auto& pipeline, Out) {
     expect_the_same_bits<Executor, Plain, Out>(name, data, pipeline, Paths{});
   };

@@ -114,7 +114,7 @@ TEST(per_channel, rows_give_the_bits_of_lone_voxels) {
   support::expect_rows_of_lone_voxels(per_channel(random_brightness{}), 1);
 }
 
-TEST(per_channel, acts_on_taps_and_colour) {
+TEST(per_channel, acts_on_taps_and_color) {
   const std::vector<std::uint64_t> ids{3};
   const std::vector<float> x(3 * voxels, 2.0f);
   const settings s{.seed = 6, .sample_ids = ids};

@@ -78,7 +78,7 @@ public:
   }
 
 private:
-  typename Plan::item_type sample_;
+  typename Plan::parameters_type sample_;
   std::vector<suture::control_vector> vectors_;
 };
 

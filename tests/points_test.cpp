@@ -95,7 +95,7 @@ TEST(ClosedForms, Resampling) {
     expect_near(there.point, expected, 1e-12);
     EXPECT_LT(there.residual, 1e-12);
   }
-  // With corners aligned, centres scale by (N_o - 1) / (N_i - 1).
+  // With corners aligned, centers scale by (N_o - 1) / (N_i - 1).
   const auto corners = plan_of(suture::resize{{39, 61, 87}, suture::coordinate_map::align_corners}, asymmetric);
   expect_exactly(corners, {0, 0, 0}, {0, 0, 0});
   expect_exactly(corners, {38, 60, 86}, {19, 30, 43});
@@ -105,7 +105,7 @@ TEST(ClosedForms, Resampling) {
   expect_near(suture::to_output(to_mm, 0, {2, 7, 12}).point, {5, 7, 9}, 1e-12);
 }
 
-// Where a voxel lies in millimetres is what relabelling and resampling keep: grids are an independent account of it.
+// Where a voxel lies in millimeters is what relabeling and resampling keep: grids are an independent account of it.
 TEST(ClosedForms, PhysicalPlaceIsKept) {
   const suture::grid g{.extents = {20, 31, 44},
                        .spacing = {2.5, 1, 0.75},
@@ -121,7 +121,7 @@ TEST(ClosedForms, PhysicalPlaceIsKept) {
   for (int i = 0; i < 200; ++i) {
     const point3 p = random.within(g.extents, 3);
     const located_point there = suture::to_output(plan, 0, p);
-    expect_near(from_mm(there.point), to_mm(p), 1e-10, "millimetres");
+    expect_near(from_mm(there.point), to_mm(p), 1e-10, "millimeters");
     EXPECT_LT(there.residual, 1e-11);
     expect_near(suture::to_source(plan, 0, there.point), p, 1e-11);
   }
@@ -150,7 +150,7 @@ TEST(Affine, AgreesWithItsMatrixAndItsInverse) {
 // Published numbers: the box (10, 20)-(30, 60) in (x, y) turned by +30 degrees about (50, 50), x' = c x - s y.
 TEST(Boxes, NeedEveryCornerOfARotation) {
   const suture::grid image{.extents = {1, 100, 100}};
-  // From y towards x the angle is -30 degrees; an image of 100 voxels has its centre at edge 50.
+  // From y towards x the angle is -30 degrees; an image of 100 voxels has its center at edge 50.
   const auto plan = plan_of(suture::affine{.rotate_deg = {-30, 0, 0}}, image);
   const box_result there = suture::to_output(plan, 0, box{{0, 20, 10}, {1, 60, 30}});
   expect_near(there.unclipped.low, {0, 4.0192378865, 10.3589838486}, printed);
@@ -175,7 +175,7 @@ point3 middle_of(const box& b) {
   return middle;
 }
 
-// The envelope of a box under x -> M x + t has its centre at the moved centre and half extents |M| h.
+// The envelope of a box under x -> M x + t has its center at the moved center and half extents |M| h.
 TEST(Boxes, AffineEnvelopeIsExact) {
   const auto plan = plan_of(suture::affine_matrix{sheared, {3.25, -1.5, 0.75}}, asymmetric);
   const reference::matrix back =
@@ -226,7 +226,7 @@ TEST(Boxes, AffineEnvelopeInTheSourceIsExact) {
   }
 }
 
-// By 45 degrees there and back both sides of a rectangle become the sum of the two, about the same centre.
+// By 45 degrees there and back both sides of a rectangle become the sum of the two, about the same center.
 TEST(Boxes, GrowUnderRotation) {
   const auto plan = plan_of(suture::affine{.rotate_deg = {45, 0, 0}}, {.extents = {1, 100, 100}});
   const box there = suture::to_output(plan, 0, box{{0, 30, 20}, {1, 50, 28}}).unclipped;
@@ -286,7 +286,7 @@ TEST(Boxes, AreClippedToTheOutputAndFiltered) {
   EXPECT_EQ(std::erase_if(results, [&](const box_result& b) { return !some.keeps(b); }), 3U);
 }
 
-// A bright 3x3x3 blob in the source must turn up, by its centre of mass, where to_output says.
+// A bright 3x3x3 blob in the source must turn up, by its center of mass, where to_output says.
 TEST(Content, AppearsWhereToOutputSays) {
   const ragged_batch batch;
   const auto ops = suture::resample{.spacing_mm = {1, 1, 1}} |

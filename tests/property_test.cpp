@@ -126,7 +126,7 @@ TYPED_TEST(Storage, FlipReversesAndTwiceIsACopy) {
     }
 }
 
-// Exact at voxel centres: the cubic kernels interpolate, and every border reads nothing outside.
+// Exact at voxel centers: the cubic kernels interpolate, and every border reads nothing outside.
 TEST(Copies, AreExactUnderEveryInterpolation) {
   for (const suture::extent3& n : edge_sizes) {
     SCOPED_TRACE(text(n));
@@ -153,7 +153,7 @@ TEST(Copies, SurviveResamplingThereAndBack) {
     const auto between = suture::coordinate_map::align_corners;
     const auto up = image_result<float>(suture::resize{dense, between}, x, g);
     EXPECT_EQ(image_result<float>(suture::resize{n, between}, up, suture::grid{.extents = dense}), x);
-    // An odd multiple of the density puts a voxel at the centre of every voxel.
+    // An odd multiple of the density puts a voxel at the center of every voxel.
     const suture::extent3 triple{3 * n[0], 3 * n[1], 3 * n[2]};
     const auto there = suture::resize{triple} | suture::sampling<suture::nearest, suture::edge>{};
     const auto back = suture::resize{n} | suture::sampling<suture::nearest, suture::edge>{};
@@ -221,7 +221,7 @@ TEST(Labels, NeverGainAValue) {
   }
 }
 
-// A blob of light put where the map says a voxel comes from must appear, by its centre of mass, at that voxel.
+// A blob of light put where the map says a voxel comes from must appear, by its center of mass, at that voxel.
 TEST(Content, LandsWhereItsVoxelWent) {
   const suture::grid g{.extents = {40, 44, 48}, .spacing = {1.5, 1, 1.25}};
   const std::uint64_t id = 3;
@@ -274,7 +274,7 @@ TEST(Content, LandsWhereItsVoxelWent) {
             moment[2] += v * x;
           }
       ASSERT_GT(mass, 10);
-      // The map bends within the blob, so its centre is off by a fraction of a voxel.
+      // The map bends within the blob, so its center is off by a fraction of a voxel.
       for (int k = 0; k < 3; ++k) EXPECT_NEAR(moment[k] / mass, landing[k], 0.15) << "axis " << k << " epoch " << epoch;
     }
 }

@@ -329,7 +329,7 @@ TEST(Nnunet, CutOutReadsTheEnlargedPatchAlone) {
   std::vector<std::vector<float>> padded;
   std::vector<std::vector<std::int8_t>> padded_classes;
   std::vector<view<const float>> copies;
-  std::vector<view<const std::int8_t>> copied_classes;
+  std::vector<view<const std::int8_t>> integer_shift_classes;
   const grid enlarged{.extents = size};
   for (std::uint64_t i = 0; i < samples; ++i) {
     starts.push_back(i % 2 == 0 ? extent3{9, 13, 12} : extent3{-7, 40, -30});
@@ -346,7 +346,7 @@ TEST(Nnunet, CutOutReadsTheEnlargedPatchAlone) {
           padded_classes[i][static_cast<std::size_t>(v)] = classes[at_volume(sz, sy, sx)];
         }
     copies.push_back(contiguous<const float>(padded[i].data(), enlarged, 2));
-    copied_classes.push_back(contiguous<const std::int8_t>(padded_classes[i].data(), enlarged));
+    integer_shift_classes.push_back(contiguous<const std::int8_t>(padded_classes[i].data(), enlarged));
   }
   const std::vector cts(samples, contiguous<const float>(values.data(), volume, 2));
   const std::vector segmentations(samples, contiguous<const std::int8_t>(classes.data(), volume));
@@ -372,7 +372,7 @@ TEST(Nnunet, CutOutReadsTheEnlargedPatchAlone) {
   const auto from_volume = plan(geometry(starts), cts, draws);
   const made read = make(from_volume, cts, segmentations);
   const std::vector<extent3> none(samples);
-  const made copied = make(plan(geometry(none), copies, draws), copies, copied_classes);
+  const made copied = make(plan(geometry(none), copies, draws), copies, integer_shift_classes);
   const auto images = nnunet_cut_out(cts, shape, starts);
   const auto maps = nnunet_cut_out(segmentations, shape, starts);
   const auto alone = plan(geometry(images.starts), images.views, draws);
@@ -400,7 +400,7 @@ TEST(Nnunet, CutOutReadsTheEnlargedPatchAlone) {
 
   // The whole recipe.
   const made expected =
-      make(plan(nnunet_v2_8({.shape = shape, .starts = none}), copies, draws), copies, copied_classes);
+      make(plan(nnunet_v2_8({.shape = shape, .starts = none}), copies, draws), copies, integer_shift_classes);
   made recipe;
   const auto patches = batch_views(recipe.image.data(), alone.output_grids(), 2);
   const auto targets = batch_views(recipe.target.data(), alone.output_grids());

@@ -148,7 +148,7 @@ TEST(ReferenceIntensity, AppliesGammaContrastAndRicianNoise) {
 
 // Interpolation
 
-TEST(ReferenceSpline, WeighsNeighbours) {
+TEST(ReferenceSpline, WeighsNeighbors) {
   expect_near(bspline_weights(0.25), std::array{0.0703125, 0.6119791667, 0.3151041667, 0.0026041667});
   expect_near(bspline_derivative_weights(0.25), std::array{-0.28125, -0.40625, 0.65625, 0.03125});
   expect_near(bspline_weights(0.5), std::array{1 / 48.0, 23 / 48.0, 23 / 48.0, 1 / 48.0});

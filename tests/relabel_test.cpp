@@ -67,7 +67,7 @@ TEST(Permute, IsNumpyTranspose) {
   EXPECT_EQ(read(s, g.extents), (std::vector<double>{0, 100, 1, 101, 2, 102}));
 }
 
-TEST(Relabelling, KeepsPlacesInPhysicalSpace) {
+TEST(Relabeling, KeepsPlacesInPhysicalSpace) {
   for (const std::int64_t n : {1, 15, 16, 17, 127}) {
     const grid g = oblique_grid({n, 17, 5});
     expect_place_kept(g, suture::identity{}.step(g, here), "identity");
@@ -86,7 +86,7 @@ TEST(Relabelling, KeepsPlacesInPhysicalSpace) {
   }
 }
 
-TEST(Relabelling, RefusesAxesThatAreNone) {
+TEST(Relabeling, RefusesAxesThatAreNone) {
   const grid g = plain_grid({3, 4, 5});
   suture::draws random(1, 0, 0, 5);
   EXPECT_REFUSED((suture::rot90{.axes = {1, 1}}.step(g, here)), "axes (1, 1)");

@@ -26,7 +26,7 @@ const settings drawn_by{.seed = 0x123456789abcdef0ull, .epoch = 3, .sample_ids =
 const std::vector<grid> scans{{.extents = {9, 21, 17}, .spacing = {2.5, 1.1, .1}, .origin = {1e-3, -70, 1. / 3}},
                               {.extents = {16, 15, 33}}};
 
-// Every random operation of the library but those on colour.
+// Every random operation of the library but those on color.
 auto every_operation(float probability = .6f) {
   const float p = probability;
   return random_affine{.rotate_deg = 15, .scale = {.8f, 1.2f}, .shear = .1f, .translate = 2, .probability = p} |
@@ -47,9 +47,9 @@ auto every_operation(float probability = .6f) {
          random_gibbs_ringing{.channel_probability = .7f, .probability = p} | random_kspace_spike{.probability = p};
 }
 
-const colour_moments<lab> fitted[2]{{.mean = {60, 10, -10}, .standard_deviation = {10, 5, 5}}, {}};
+const color_moments<lab> fitted[2]{{.mean = {60, 10, -10}, .standard_deviation = {10, 5, 5}}, {}};
 
-auto every_colour_operation() {
+auto every_color_operation() {
   return random_affine{.rotate_deg = 20} | random_hed_jitter{} | random_hsv_jitter{} |
          random_grayscale{.probability = .5f} | random_color_jitter{.random_order = true} | random_stain_jitter{} |
          random_stain_na<lab>{.fitted = fitted, .table = crc_lab};
@@ -88,7 +88,7 @@ void expect_replays(const Pipeline& pipeline) {
 }
 
 TEST(Replay, GivesTheSameBits) { expect_replays(every_operation()); }
-TEST(Replay, GivesTheSameBitsOfColour) { expect_replays(every_colour_operation()); }
+TEST(Replay, GivesTheSameBitsOfColor) { expect_replays(every_color_operation()); }
 
 // All that chance decides is written, but random fields: without these another seed draws the same.
 TEST(Replay, HoldsEverythingDrawn) {
@@ -105,10 +105,10 @@ TEST(Replay, HoldsEverythingDrawn) {
   j["seed"] = 1;
   EXPECT_EQ(digests(plan_from_json(pipeline, j)), before);
 
-  json colour = to_json(plan(every_colour_operation(), scans, drawn_by));
-  colour["seed"] = 1;
-  EXPECT_EQ(digests(plan_from_json(every_colour_operation(), colour)),
-            digests(plan(every_colour_operation(), scans, drawn_by)));
+  json color = to_json(plan(every_color_operation(), scans, drawn_by));
+  color["seed"] = 1;
+  EXPECT_EQ(digests(plan_from_json(every_color_operation(), color)),
+            digests(plan(every_color_operation(), scans, drawn_by)));
 }
 
 // Noise by voxel follows from seed, epoch, id and kind.
@@ -201,7 +201,7 @@ TEST(Replay, WithoutChanceInEvaluation) {
   const auto p = plan(every_operation(), scans, {.evaluation = true});
   const json j = to_json(p);
   EXPECT_EQ(j["samples"][0]["steps"][0]["parameters"], "not drawn");
-  EXPECT_EQ(j["samples"][0]["steps"][5]["parameters"].dump(), R"({"start":[1,5,2]})");  // the centre crop
+  EXPECT_EQ(j["samples"][0]["steps"][5]["parameters"].dump(), R"({"start":[1,5,2]})");  // the center crop
   EXPECT_EQ(digests(plan_from_json(every_operation(), j)), digests(p));
 }
 
@@ -213,7 +213,7 @@ void add_kinds(const chain<Ops...>&, std::set<int>& kinds) {
 TEST(Replay, CoversEveryRandomOperation) {
   std::set<int> tested, there;
   add_kinds(every_operation(), tested);
-  add_kinds(every_colour_operation(), tested);
+  add_kinds(every_color_operation(), tested);
   const std::regex declaration("static constexpr std::uint16_t kind = ([0-9]+);");
   for (const auto& file : std::filesystem::recursive_directory_iterator(SUTURE_SOURCE_DIR "/include/suture/ops")) {
     if (!file.is_regular_file()) continue;
@@ -425,9 +425,9 @@ TEST(Replay, OrdersAreNames) {
   json& order = j["samples"][0]["steps"][0]["parameters"]["order"];
   order = {"hue", "contrast", "saturation", "brightness"};
   EXPECT_EQ(to_json(plan_from_json(pipeline, j)), j);
-  order[1] = "colour";
+  order[1] = "color";
   EXPECT_SAYS(plan_from_json(pipeline, j),
-              "random_color_jitter: sample 0 (id 7): parameters.order[1] \"colour\" is not a name");
+              "random_color_jitter: sample 0 (id 7): parameters.order[1] \"color\" is not a name");
   order[1] = "hue";
   EXPECT_SAYS(plan_from_json(pipeline, j), "order must hold each of the four steps once");
 }

@@ -146,7 +146,7 @@ TEST(Resample, OntoAGridMatchesNibabelValues) {
     for (std::int64_t z = 0; z < out.extents[0]; ++z)
       for (std::int64_t y = 0; y < out.extents[1]; ++y)
         for (std::int64_t xx = 0; xx < out.extents[2]; ++xx, ++i) {
-          // scipy's constant rule jumps at the first and last voxel centre: leave out what lies within 1e-3 of it.
+          // scipy's constant rule jumps at the first and last voxel center: leave out what lies within 1e-3 of it.
           const point3 p = s.pull({static_cast<double>(z), static_cast<double>(y), static_cast<double>(xx)});
           bool safe = true;
           for (int k = 0; k < 3; ++k) {

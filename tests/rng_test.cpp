@@ -409,7 +409,7 @@ TEST(Statistics, Normal) {
   expect_standard_normal([&] { return static_cast<double>(field.normal(element++)); });
 }
 
-// Fields whose ids differ in one part, and neighbours in one field: the correlation of n independent normal values has
+// Fields whose ids differ in one part, and neighbors in one field: the correlation of n independent normal values has
 // standard deviation 1 / sqrt(n).
 TEST(Statistics, Independence) {
   const stream_id base{.seed = 99, .epoch = 3, .sample = 1000, .operation = 5, .purpose = 1};
@@ -422,13 +422,13 @@ TEST(Statistics, Independence) {
   const double bound = 5 / std::sqrt(static_cast<double>(count));
   const random_field field(base);
   for (const std::uint64_t shift : {1u, 2u, 3u, 4u}) EXPECT_NEAR(correlation(field, field, shift), 0, bound) << shift;
-  std::vector<stream_id> neighbours(5, base);
-  ++neighbours[0].seed;
-  ++neighbours[1].epoch;
-  ++neighbours[2].sample;
-  ++neighbours[3].operation;
-  ++neighbours[4].purpose;
-  for (const stream_id& id : neighbours) EXPECT_NEAR(correlation(field, random_field(id), 0), 0, bound);
+  std::vector<stream_id> neighbors(5, base);
+  ++neighbors[0].seed;
+  ++neighbors[1].epoch;
+  ++neighbors[2].sample;
+  ++neighbors[3].operation;
+  ++neighbors[4].purpose;
+  for (const stream_id& id : neighbors) EXPECT_NEAR(correlation(field, random_field(id), 0), 0, bound);
 }
 
 // First draws of consecutive samples, as a training run sees them.

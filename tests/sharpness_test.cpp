@@ -71,7 +71,7 @@ TEST(Sharpness, OfOneChannelIsTheDefinition) {
   }
 }
 
-TEST(Sharpness, KnowsNothingOfStridesThreadsAndNeighbours) {
+TEST(Sharpness, KnowsNothingOfStridesThreadsAndNeighbors) {
   const std::int64_t h = 150, w = 131;
   const grid g{.extents = {1, h, w}};
   const bytes rgb = noise(h, w, 9);

@@ -48,7 +48,7 @@ TEST(permuted, is_uniform_over_keys) {
   for (const auto& [order, count] : orders) counts.push_back(count);
   EXPECT_EQ(counts.size(), 24u);
   EXPECT_LT(chi_square(counts, 1000), 52);
-  // Where the elements of larger ones go, and the pairs of places that two neighbours go to.
+  // Where the elements of larger ones go, and the pairs of places that two neighbors go to.
   for (const std::uint32_t n : {6u, 17u, 64u, 100u}) {
     std::vector<int> place(n * n), pair(n * n);
     const int draws = 100 * static_cast<int>(n);

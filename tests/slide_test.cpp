@@ -15,8 +15,8 @@
 #include "support/expect_says.hpp"
 #include "support/oracle.hpp"
 #include "support/scratch_folder.hpp"
-#include "suture/image/digest.hpp"
 #include "support/tiff_files.hpp"
+#include "suture/image/digest.hpp"
 
 namespace {
 
@@ -252,11 +252,11 @@ TEST(HistologyPhantom, IsTheSameWhateverRegionIsRead) {
 }
 
 // What Beer-Lambert's law promises: without noise, compression and ink the optical density of every tissue pixel is a
-// sum of not negative amounts of the two stains, nuclei hold most haematoxylin, and glass lets the light through.
+// sum of not negative amounts of the two stains, nuclei hold most hematoxylin, and glass lets the light through.
 TEST(HistologyPhantom, IsStainedByBeerLambert) {
   const histology_options o{.seed = 3, .height = 3000, .width = 4000, .noise = 0, .jpeg_quality = 0};
   const auto s = make_histology_phantom(o);
-  const auto& h = o.haematoxylin;
+  const auto& h = o.hematoxylin;
   const auto& e = o.eosin;
   double sums[4] = {}, count[4] = {};
   for (const std::int64_t y : {600, 1200, 1800})

@@ -128,8 +128,8 @@ TEST(StainFiles, RefusesDamagedFiles) {
     EXPECT_SAYS(stains_from_json(bad), words);
   };
   refused("eosin", [](report& r) { r["stains"].erase("eosin"); });
-  refused("haematoxylin has 4 numbers", [](report& r) { r["stains"]["haematoxylin"].push_back(1); });
-  refused("cannot be inverted", [](report& r) { r["stains"]["eosin"] = r["stains"]["haematoxylin"]; });
+  refused("hematoxylin has 4 numbers", [](report& r) { r["stains"]["hematoxylin"].push_back(1); });
+  refused("cannot be inverted", [](report& r) { r["stains"]["eosin"] = r["stains"]["hematoxylin"]; });
   refused("no length", [](report& r) { r["stains"]["eosin"] = {0, 0, 0}; });
   refused("type must be number", [](report& r) { r["max_concentration"]["eosin"] = "much"; });
   refused("maximum concentration -1", [](report& r) { r["max_concentration"]["eosin"] = -1; });

@@ -83,7 +83,7 @@ TEST(TileGeometry, AffineIsThatOfScipy) {
 // scipy.ndimage.zoom(t[..., k], (2, 17 / 23), order=1, mode="nearest", grid_mode=True)
 TEST(TileGeometry, ResamplingIsThatOfScipy) {
   const bytes t = noise(h, w, 12);
-  // 0.25 micrometres along y and 0.5 along x, to 0.125 and 0.5 * 23 / 17.
+  // 0.25 micrometers along y and 0.5 along x, to 0.125 and 0.5 * 23 / 17.
   const point3 spacing{1, .00025, .0005};
   const made m =
       result(resample{.spacing_mm = {0, .000125, .0005 * 23 / 17}} | sampling<linear, edge>{}, t, h, w, spacing);
@@ -124,7 +124,7 @@ TEST(TileGeometry, FlipsTurnsAndCropsMovePixels) {
     return at{y + 4, x + 6};
   });
   expect_moved(result(center_crop{.size = {1, 5, 6}}, t, h, w), [](auto y, auto x) { return at{y + 6, x + 8}; });
-  // An affine by quarter turns about the centre of a square is exact as well.
+  // An affine by quarter turns about the center of a square is exact as well.
   expect_moved(result(crop{.size = {1, h, h}} | affine{.rotate_deg = {90, 0, 0}}, t, h, w), [](auto y, auto x) {
     return at{x, h - 1 - y};
   });

@@ -28,7 +28,7 @@ mask_area area_of(const slide_layout& s, const bytes& mask, std::int64_t h, std:
   return {s, contiguous(mask.data(), {.extents = {1, h, w}})};
 }
 
-TEST(Slide, MagnificationIsTenOverMicrometres) {
+TEST(Slide, MagnificationIsTenOverMicrometers) {
   EXPECT_EQ(mpp_of_magnification(40), 0.25);
   EXPECT_EQ(mpp_of_magnification(5), 2);
   EXPECT_EQ(magnification_of_mpp(0.5), 20);
@@ -36,7 +36,7 @@ TEST(Slide, MagnificationIsTenOverMicrometres) {
   EXPECT_SAYS(magnification_of_mpp(std::nan("")), "must be positive");
 }
 
-// Hand-made: levels of 0.25, 1.0005 and 4 micrometres.
+// Hand-made: levels of 0.25, 1.0005 and 4 micrometers.
 TEST(Slide, TheLevelIsTheCoarsestThatIsFineEnough) {
   const slide_layout s = scanned();
   EXPECT_EQ(level_for_mpp(s, 0.1), 0);
@@ -48,7 +48,7 @@ TEST(Slide, TheLevelIsTheCoarsestThatIsFineEnough) {
   EXPECT_EQ(level_for_mpp(s, 100), 2);
 }
 
-TEST(Slide, RegionsAreAboutTheirCentre) {
+TEST(Slide, RegionsAreAboutTheirCenter) {
   const slide_layout s = scanned();
   const double mpps[] = {0.25, 0.5, 1, 2, 4};
   const auto regions = context_regions(s, 2000.5, 3000.5, 256, mpps);
@@ -95,7 +95,7 @@ TEST(Slide, BadInput) {
   EXPECT_SAYS(level_for_mpp(s, 0), "must be positive");
   EXPECT_SAYS(level_for_mpp(s, 1, 2), "tolerance");
   EXPECT_SAYS(region_about(s, 1, 1, 0, 1), "tile size 0");
-  EXPECT_SAYS(region_about(s, std::nan(""), 1, 8, 1), "centre");
+  EXPECT_SAYS(region_about(s, std::nan(""), 1, 8, 1), "center");
   EXPECT_SAYS(region_about(s, 1, 1, 8, 1e12), "2^30");
   EXPECT_SAYS(context_regions(s, 1, 1, 8, {}), "no resolution");
   for (const double mpp : {0.0, -1.0, std::nan(""), HUGE_VAL}) {
@@ -274,7 +274,7 @@ TEST(RandomTiles, BelongToTheirSlideAndNumber) {
   EXPECT_NE(places({.seed = 3, .epoch = 2, .slide_id = 78, .count = 10}), few);
 }
 
-// Over a mask that is all tissue, centres away from the edges are uniform: chi-squared over 8 x 8 cells, 63 degrees of
+// Over a mask that is all tissue, centers away from the edges are uniform: chi-squared over 8 x 8 cells, 63 degrees of
 // freedom, 99.99 % below 118.
 TEST(RandomTiles, AreUniformOverTheTissue) {
   const slide_layout s{{{8100, 8100, 1}}, 0.5};

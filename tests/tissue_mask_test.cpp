@@ -15,8 +15,8 @@ using bytes = std::vector<std::uint8_t>;
 using suture::tissue_mask_options;
 using suture::tissue_rule;
 
-// `values` of equal R, G and B: their grey level is the value.
-bytes greys(const bytes& values) {
+// `values` of equal R, G and B: their gray level is the value.
+bytes grays(const bytes& values) {
   bytes rgb;
   for (int c = 0; c < 3; ++c) rgb.insert(rgb.end(), values.begin(), values.end());
   return rgb;
@@ -45,11 +45,11 @@ bytes repeated(const std::vector<std::pair<int, int>>& runs) {
 // The known answers of scikit-image's threshold_otsu.
 TEST(TissueMask, OtsuKnownThresholds) {
   const bytes a = repeated({{10, 4}, {12, 6}, {20, 2}, {200, 5}, {210, 3}});
-  const made m = make(greys(a), 1, 20);
+  const made m = make(grays(a), 1, 20);
   EXPECT_EQ(m.result.threshold, 20);
   EXPECT_EQ(m.result.pixels, 12u);
   EXPECT_EQ(m.mask, repeated({{1, 12}, {0, 8}}));
-  EXPECT_EQ(make(greys({0, 0, 1, 1, 2, 2, 3, 3}), 2, 4).result.threshold, 1);
+  EXPECT_EQ(make(grays({0, 0, 1, 1, 2, 2, 3, 3}), 2, 4).result.threshold, 1);
 }
 
 // The threshold that a search over all splits in long double finds; the mask that follows.
@@ -61,14 +61,14 @@ TEST(TissueMask, OtsuIsTheBestSplit) {
     for (auto& v : rgb)
       v = static_cast<std::uint8_t>(seed % 2 != 0 ? engine() % 256 : engine() % 5 * 50 + engine() % 9);
     const std::size_t n = rgb.size() / 3;
-    for (const tissue_rule rule : {tissue_rule::grey, tissue_rule::saturation}) {
+    for (const tissue_rule rule : {tissue_rule::gray, tissue_rule::saturation}) {
       std::vector<int> levels(n);
       for (std::size_t i = 0; i < n; ++i) {
         const double r = rgb[i], g = rgb[n + i], b = rgb[2 * n + i];
         const double most = std::max({r, g, b}), least = std::min({r, g, b});
         // OpenCV: luma weights rounded to 15 bits; 255 / max rounded to 12 bits.
         levels[i] =
-            rule == tissue_rule::grey ? static_cast<int>(std::floor((9798 * r + 19235 * g + 3735 * b) / 32768 + .5))
+            rule == tissue_rule::gray ? static_cast<int>(std::floor((9798 * r + 19235 * g + 3735 * b) / 32768 + .5))
             : most > 0 ? static_cast<int>(std::floor((most - least) * std::nearbyint(1044480 / most) / 4096 + .5))
                        : 0;
       }
@@ -84,7 +84,7 @@ TEST(TissueMask, OtsuIsTheBestSplit) {
       const made m = make(rgb, height, width, {.rule = rule});
       ASSERT_EQ(m.result.threshold, threshold);
       for (std::size_t i = 0; i < n; ++i)
-        ASSERT_EQ(m.mask[i], rule == tissue_rule::grey ? levels[i] <= threshold : levels[i] > threshold);
+        ASSERT_EQ(m.mask[i], rule == tissue_rule::gray ? levels[i] <= threshold : levels[i] > threshold);
     }
   }
 }
@@ -103,9 +103,9 @@ TEST(TissueMask, OtsuOfTilesIsThatOfOpenCv) {
   }
 }
 
-// OpenCV's grey level of a known colour.
-TEST(TissueMask, GreyLevel) {
-  // 151 against its neighbours: a threshold between 150 and 152 shows where it lies.
+// OpenCV's gray level of a known color.
+TEST(TissueMask, GrayLevel) {
+  // 151 against its neighbors: a threshold between 150 and 152 shows where it lies.
   const bytes rgb{200, 151, 0, 120, 151, 0, 180, 151, 0};
   EXPECT_EQ(make(rgb, 1, 3).mask, (bytes{0, 0, 1}));
   const bytes pair{200, 152, 120, 152, 180, 152};
@@ -113,7 +113,7 @@ TEST(TissueMask, GreyLevel) {
 }
 
 // L* in long double.
-TEST(TissueMask, LuminosityOfEveryGreyAndOfRandomColours) {
+TEST(TissueMask, LuminosityOfEveryGrayAndOfRandomColors) {
   const auto lightness = [](int r, int g, int b) {
     const auto linear = [](int v) {
       const long double u = v / 255.0L;
@@ -200,17 +200,17 @@ TEST(TissueMask, DropsSmallPiecesThenDilates) {
   bytes expected(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) expected[i] = values[i] == 100;
   expected = reference::dilated(reference::at_least(expected, n, 2, 12), n, 2, {0, 3, 3}, false);
-  const made m = make(greys(values), 50, 90, {.least_size = 12, .dilation_radius = 3});
+  const made m = make(grays(values), 50, 90, {.least_size = 12, .dilation_radius = 3});
   EXPECT_EQ(m.mask, expected);
   EXPECT_EQ(m.result.pixels, static_cast<std::uint32_t>(std::count(expected.begin(), expected.end(), 1)));
 }
 
 TEST(TissueMask, OfOneLevelIsEmpty) {
   for (const std::uint8_t level : bytes{0, 128, 255})
-    for (const tissue_rule rule : {tissue_rule::grey, tissue_rule::saturation}) {
-      const made m = make(greys(bytes(200, level)), 10, 20, {.rule = rule});
+    for (const tissue_rule rule : {tissue_rule::gray, tissue_rule::saturation}) {
+      const made m = make(grays(bytes(200, level)), 10, 20, {.rule = rule});
       EXPECT_EQ(m.result.status, suture::mask_status::empty);
-      EXPECT_EQ(m.result.threshold, rule == tissue_rule::grey ? level : 0);
+      EXPECT_EQ(m.result.threshold, rule == tissue_rule::gray ? level : 0);
       EXPECT_EQ(m.mask, bytes(200, 0));
     }
   EXPECT_EQ(make({255, 255, 255}, 1, 1, {.rule = tissue_rule::luminosity}).result.status, suture::mask_status::empty);

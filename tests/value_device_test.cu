@@ -54,7 +54,7 @@ std::vector<Out> on_device(const F& f, const std::vector<In>& in) {
   return to.values();
 }
 
-// Stored intensities, the neighbourhood of zero and one, and a stride over all floats.
+// Stored intensities, the neighborhood of zero and one, and a stride over all floats.
 std::vector<float> grid_of_values() {
   std::vector<float> values{0.0f, -0.0f, infinity, -infinity, not_a_number, -not_a_number, 0x1p-149f, -0x1p-149f};
   for (int hu = -1100; hu <= 3100; hu += 3) values.push_back(static_cast<float>(hu));

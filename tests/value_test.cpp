@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <limits>
 #include <string>
-#include <suture/pipeline/concepts.hpp>
 #include <suture/ops/value/brightness.hpp>
 #include <suture/ops/value/cast.hpp>
 #include <suture/ops/value/clamp.hpp>
@@ -19,6 +18,7 @@
 #include <suture/ops/value/rician_noise.hpp>
 #include <suture/ops/value/scale_intensity.hpp>
 #include <suture/ops/value/window.hpp>
+#include <suture/pipeline/concepts.hpp>
 #include <vector>
 
 namespace {
@@ -523,18 +523,18 @@ TEST(gaussian_noise, has_the_stated_mean_and_deviation) {
   draws random = random_of(8);
   const additive_noise f = gaussian_noise{.sigma = .02f, .mean = .1f}.draw(random, here);
   constexpr int n = 1 << 18;
-  double sum = 0, squares = 0, neighbours = 0, previous = 0;
+  double sum = 0, squares = 0, neighbors = 0, previous = 0;
   for (int e = 0; e < n; ++e) {
     const double y = static_cast<double>(f(0, at_element(static_cast<std::uint64_t>(e)))) - .1;
     sum += y;
     squares += y * y;
-    neighbours += y * previous;
+    neighbors += y * previous;
     previous = y;
   }
   const double deviation = std::sqrt(squares / n);
   EXPECT_NEAR(sum / n, 0, 5 * .02 / 512);
   EXPECT_NEAR(deviation, .02, 5 * .02 / std::sqrt(2.0 * n));
-  EXPECT_NEAR(neighbours / n, 0, 5 * .02 * .02 / 512);
+  EXPECT_NEAR(neighbors / n, 0, 5 * .02 * .02 / 512);
 }
 
 TEST(gaussian_noise, depends_on_the_element_and_not_on_the_place_in_the_batch) {

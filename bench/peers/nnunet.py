@@ -83,8 +83,8 @@ def organs(random, count):
     labels = np.zeros(VOLUME, np.int8)
     at = np.meshgrid(*[np.linspace(-1, 1, n, dtype=np.float32) for n in VOLUME], indexing="ij")
     for organ in range(1, count + 1):
-        centre, radius = random.uniform(-0.7, 0.7, 3), random.uniform(0.2, 0.6, 3)
-        labels[sum(((x - c) / r) ** 2 for x, c, r in zip(at, centre, radius)) < 1] = organ
+        center, radius = random.uniform(-0.7, 0.7, 3), random.uniform(0.2, 0.6, 3)
+        labels[sum(((x - c) / r) ** 2 for x, c, r in zip(at, center, radius)) < 1] = organ
     return labels
 
 

@@ -8,7 +8,7 @@ PREPROCESSING_CHAIN is the program made from preprocessing_chain.cpp. Every roun
 of suture five times, in turns; medians are compared, of the wall clock and of the time the processor worked, which
 other programs on the machine disturb less.
 
-    fingerprint       mean, deviation, extremes and percentiles .5, 50, 99.5 of the labelled voxels
+    fingerprint       mean, deviation, extremes and percentiles .5, 50, 99.5 of the labeled voxels
     body_mask         above -300 HU, opened by a cross, largest component, holes of every slice filled
     bounding_box      of the body
     otsu              threshold of the volume
@@ -107,7 +107,7 @@ def differences(state, found, prefix, shape):
     low, high = state["range"]
     mean, deviation = state["inside_body"][:2]
     scaled = volume("scaled", np.float32) - np.clip((image - low) / (high - low), 0, 1)
-    normalised = volume("z_score", np.float32) - (image - mean) / deviation
+    normalized = volume("z_score", np.float32) - (image - mean) / deviation
     resampled = (volume("resampled", np.float32, resampled_shape(shape)) - state["resampled"]) / np.ptp(image)
     exact = {
         "fingerprint": unequal(found["foreground_percentiles"], state["foreground_percentiles"]),
@@ -121,7 +121,7 @@ def differences(state, found, prefix, shape):
     close = {
         "fingerprint": relative(found["foreground"], state["foreground"]),
         "percentile_scale": float(np.abs(scaled).max()),
-        "z_score": max(relative(found["inside_body"], state["inside_body"]), float(np.abs(normalised).max())),
+        "z_score": max(relative(found["inside_body"], state["inside_body"]), float(np.abs(normalized).max())),
         "resample": float(np.abs(resampled).max()),
     }
     limits = {"fingerprint": 1e-6, "percentile_scale": 1e-5, "z_score": 1e-5, "resample": 3e-5}

@@ -45,7 +45,7 @@ TEMPLATE = {
     "labels": None,
     "shape": [108, 256, 256],
     "patch": [96, 96, 96],
-    # Spacing 1.5 x 0.957 x 0.957 mm to 1 mm, 11.5 degrees in plane and 5.7 about x, scale 1.1, about the centre.
+    # Spacing 1.5 x 0.957 x 0.957 mm to 1 mm, 11.5 degrees in plane and 5.7 about x, scale 1.1, about the center.
     "matrix": [
         [0.602379, 0.011809, -0.059112, 31.04],
         [0.0, 0.931142, 0.189421, 74.27],

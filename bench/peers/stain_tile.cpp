@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Macenko normalisation of one tile on one thread, for comparison with torchstain beside it on the same pixels.
+// Macenko normalization of one tile on one thread, for comparison with torchstain beside it on the same pixels.
 //   stain_tile IMAGE HEIGHT WIDTH
 // IMAGE is raw uint8, red, green and blue side by side. Reads commands, one a line, and answers each in one of JSON:
-//   time N        fits and normalises N times, as torchstain's NumPy backend does: seconds of the wall clock and of the
+//   time N        fits and normalizes N times, as torchstain's NumPy backend does: seconds of the wall clock and of the
 //                 processor for each
 //   write FILE    does it once and writes the pixels
 #include "program.hpp"

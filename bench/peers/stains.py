@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""suture against torchstain's NumPy backend: Macenko fit and normalisation of one tile, one thread each, in turns.
+"""suture against torchstain's NumPy backend: Macenko fit and normalization of one tile, one thread each, in turns.
 
     stains.py STAIN_TILE [--rounds N] [--size N] [--out FILE] [--tiny]
 
 STAIN_TILE is the program made from stain_tile.cpp. The tile is made here by the law of Beer and Lambert. Every round
 times torchstain once and suture five times; medians are compared, of the wall clock and of the time the processor
-worked, which other programs on the machine disturb less. Colours are compared level by level.
+worked, which other programs on the machine disturb less. Colors are compared level by level.
 """
 import os
 
@@ -78,7 +78,7 @@ def main():
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
         arguments.out.write_text(json.dumps(report, indent=1) + "\n")
     if difference.max() > 1:
-        raise SystemExit("colours differ by more than one level")
+        raise SystemExit("colors differ by more than one level")
 
 
 if __name__ == "__main__":

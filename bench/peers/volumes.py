@@ -139,7 +139,7 @@ def by_torchio(p):
     image, labels, m = p.cut()
     pull = np.eye(4)
     pull[:3] = m
-    to_output = np.linalg.inv(pull)  # where the output's voxels are the millimetres of the world
+    to_output = np.linalg.inv(pull)  # where the output's voxels are the millimeters of the world
     subject = torchio.Subject(image=torchio.ScalarImage(tensor=torch.from_numpy(image)[None], affine=to_output),
                               labels=torchio.LabelMap(tensor=torch.from_numpy(labels)[None], affine=to_output))
     chain = torchio.Compose([torchio.Clamp(LOW, HIGH), torchio.RescaleIntensity((0, 1), in_min_max=(LOW, HIGH)),

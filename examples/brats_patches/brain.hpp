@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A synthetic brain with a tumour in four MRI channels, so that the example can be tried without patient data.
+// A synthetic brain with a tumor in four MRI channels, so that the example can be tried without patient data.
 #pragma once
 
 #include "common/volume.hpp"
-#include "suture/image/digest.hpp"
 #include "suture/base/numeric.hpp"
+#include "suture/image/digest.hpp"
 
 namespace suture::examples {
 
@@ -22,7 +22,7 @@ inline brain make_brain(std::uint64_t seed) {
   b.images.voxels.assign(4 * n, 0.0f);
   b.labels.voxels.assign(n, 0);
   const auto jitter = [&](std::uint64_t k) { return static_cast<double>(mix64(seed * 16 + k) >> 44) * 0x1p-20 - .5; };
-  const double tumour[3] = {18 + 16 * jitter(1), -12 + 40 * jitter(2), 26 + 12 * jitter(3)};  // mm
+  const double tumor[3] = {18 + 16 * jitter(1), -12 + 40 * jitter(2), 26 + 12 * jitter(3)};  // mm
   // Mean of a tissue by channel: cortex, white matter, ventricles, edema, rim, core.
   constexpr float mean[6][4] = {{420, 430, 520, 560}, {640, 650, 360, 430},  {150, 150, 900, 90},
                                 {430, 440, 700, 900}, {480, 1050, 560, 720}, {240, 250, 780, 330}};
@@ -44,9 +44,9 @@ inline brain make_brain(std::uint64_t seed) {
         int tissue = head > .72 ? 0 : 1;
         if (within(2, 6, side * 9, 8, 26, 6) < 1) tissue = 2;
         const double wave = .25 * static_cast<double>(mix64(i / 4096 + seed) >> 44) * 0x1p-20;
-        if (within(tumour[0], tumour[1], tumour[2], 26, 30, 22) < .85 + wave) tissue = 3, b.labels.voxels[i] = 2;
-        if (within(tumour[0], tumour[1], tumour[2], 14, 16, 13) < 1) tissue = 4, b.labels.voxels[i] = 3;
-        if (within(tumour[0], tumour[1], tumour[2], 9, 11, 8) < 1) tissue = 5, b.labels.voxels[i] = 1;
+        if (within(tumor[0], tumor[1], tumor[2], 26, 30, 22) < .85 + wave) tissue = 3, b.labels.voxels[i] = 2;
+        if (within(tumor[0], tumor[1], tumor[2], 14, 16, 13) < 1) tissue = 4, b.labels.voxels[i] = 3;
+        if (within(tumor[0], tumor[1], tumor[2], 9, 11, 8) < 1) tissue = 5, b.labels.voxels[i] = 1;
         for (std::size_t c = 0; c < 4; ++c) {
           const std::uint64_t h = mix64(seed + 4 * i + c);
           // Four uniform numbers make a bell of deviation 20.

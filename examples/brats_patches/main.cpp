@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Four MRI channels and a label map become training patches with three overlapping targets, by the MONAI recipe for
-// brain tumours; a contact sheet shows them, and a report carries the digests that must be the same on every machine.
+// brain tumors; a contact sheet shows them, and a report carries the digests that must be the same on every machine.
 
 #include "brain.hpp"
 #include "common/contact_sheet.hpp"
@@ -32,7 +32,7 @@ void read_patient(const std::vector<std::string>& images, const std::string& lab
   j.labels.grid = j.images.grid;  // equal up to rounding in the files
 }
 
-// For a picture: whole tumour 1, core 2, enhancing 3, whichever is innermost.
+// For a picture: whole tumor 1, core 2, enhancing 3, whichever is innermost.
 label_volume shown_targets(const grid& g, const std::uint8_t* core_whole_enhancing) {
   const auto n = static_cast<std::size_t>(g.voxels());
   label_volume shown{g, std::vector<std::uint8_t>(n, 0)};
@@ -76,7 +76,7 @@ int run_program(int argc, char** argv) {
   std::string label, backend = "auto", out = "brats_patches.out", numbering = "1_2_3";
   std::vector<std::int64_t> patch{96};
   brats_job j;
-  CLI::App app{"Makes training patches with tumour regions from four MRI channels."};
+  CLI::App app{"Makes training patches with tumor regions from four MRI channels."};
   app.option_defaults()->always_capture_default();
   app.add_option("--images", images,
                  "T1, T1 with contrast, T2 and FLAIR, of the same voxels; without, a synthetic brain")
@@ -97,7 +97,7 @@ int run_program(int argc, char** argv) {
   if (done) return *done;
   j.patch = triple<std::int64_t>(patch, "--patch");
   if (numbering == "1_2_4") j.targets = brats_regions_1_2_4;
-  if (numbering == "decathlon") j.targets = decathlon_brain_tumour_regions;
+  if (numbering == "decathlon") j.targets = decathlon_brain_tumor_regions;
   backend = chosen_backend(backend, why_no_cuda());
   const output_folder folder(out);
 
@@ -112,7 +112,7 @@ int run_program(int argc, char** argv) {
   contact_sheet sheet;
   const std::size_t shown = std::min<std::size_t>(count, 8);
   sheet.title = sheet_title(shown, count, "patches", j.evaluation ? "evaluation" : "augmentation", backend);
-  sheet.label_names = {"whole tumour", "core", "enhancing"};
+  sheet.label_names = {"whole tumor", "core", "enhancing"};
   std::uint64_t image_digest = 0, target_digest = 0;
   std::array<std::uint64_t, brats_targets> target_voxels{};
   progress bar("patches", j.count);

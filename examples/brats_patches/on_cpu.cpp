@@ -11,9 +11,9 @@ brats_statistics brats_on_cpu(const brats_job& j, const brats_use& use) {
                 const auto patches = batch_views(made.images.data(), made.grids, brats_channels);
                 const auto targets = batch_views(made.targets.data(), made.grids, brats_targets);
                 const auto images = image(in, patches);
-                const auto labelled = labels(seg, targets, j.targets);
-                spent.workspace_bytes = std::max(spent.workspace_bytes, workspace_bytes(planned, images, labelled));
-                spent.seconds += seconds_of([&] { run(cpu{.threads = j.threads}, planned, images, labelled); });
+                const auto labeled = labels(seg, targets, j.targets);
+                spent.workspace_bytes = std::max(spent.workspace_bytes, workspace_bytes(planned, images, labeled));
+                spent.seconds += seconds_of([&] { run(cpu{.threads = j.threads}, planned, images, labeled); });
               });
   result.device = cpu_description(j.threads);
   return result;

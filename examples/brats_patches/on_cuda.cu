@@ -23,11 +23,11 @@ brats_statistics brats_on_cuda(const brats_job& j, const brats_use& use) {
                 const auto patches = batch_views(patch_memory.reserve(made.images.size()), made.grids, brats_channels);
                 const auto targets = batch_views(target_memory.reserve(made.targets.size()), made.grids, brats_targets);
                 const auto images = image(in, patches);
-                const auto labelled = labels(seg, targets, j.targets);
-                spent.workspace_bytes = std::max(spent.workspace_bytes, workspace_bytes(planned, images, labelled));
+                const auto labeled = labels(seg, targets, j.targets);
+                spent.workspace_bytes = std::max(spent.workspace_bytes, workspace_bytes(planned, images, labeled));
                 workspace.reserve(spent.workspace_bytes);
                 spent.seconds += seconds_of([&] {
-                  run(cuda{cudaStreamPerThread, workspace}, planned, images, labelled);
+                  run(cuda{cudaStreamPerThread, workspace}, planned, images, labeled);
                   check_cuda(cudaStreamSynchronize(cudaStreamPerThread), here);
                 });
                 patch_memory.download(made.images);

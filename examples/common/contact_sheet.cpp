@@ -146,7 +146,7 @@ void text_on_picture(cairo_t* c, double x, double y, double size, const std::str
   cairo_fill(c);
 }
 
-// The outline half-way between voxel centres inside and outside a label (marching squares); beyond the patch nothing is
+// The outline half-way between voxel centers inside and outside a label (marching squares); beyond the patch nothing is
 // known, so the outline is not closed there.
 void outline(cairo_t* c, const label_volume& labels, const plane& p, std::int64_t rows, std::int64_t columns,
              double row_step, double column_step, const color* one_color = nullptr) {
@@ -166,7 +166,7 @@ void outline(cairo_t* c, const label_volume& labels, const plane& p, std::int64_
         const bool a = inside(i, j), b = inside(i, j + 1), d = inside(i + 1, j), e = inside(i + 1, j + 1);
         const int corners = (a ? 1 : 0) | (b ? 2 : 0) | (d ? 4 : 0) | (e ? 8 : 0);
         if (corners == 0 || corners == 15) continue;
-        const double x = static_cast<double>(j) + 0.5, y = static_cast<double>(i) + 0.5;  // centre of the first voxel
+        const double x = static_cast<double>(j) + 0.5, y = static_cast<double>(i) + 0.5;  // center of the first voxel
         const double top[2] = {x + 0.5, y}, bottom[2] = {x + 0.5, y + 1}, left[2] = {x, y + 0.5},
                      right[2] = {x + 1, y + 0.5};
         const auto line = [&](const double* from, const double* to) {
@@ -207,8 +207,8 @@ void draw_plane(cairo_t* c, double x, double y, const panel& what, const plane& 
     auto* line = reinterpret_cast<std::uint32_t*>(data + i * stride);
     for (std::int64_t j = 0; j < columns; ++j) {
       const float value = what.image.voxels[voxel_of(g, p, i, j)];
-      const auto grey = static_cast<std::uint32_t>(std::clamp(value, 0.0f, 1.0f) * 255 + 0.5f);
-      line[j] = grey << 16 | grey << 8 | grey;
+      const auto gray = static_cast<std::uint32_t>(std::clamp(value, 0.0f, 1.0f) * 255 + 0.5f);
+      line[j] = gray << 16 | gray << 8 | gray;
     }
   }
   cairo_surface_mark_dirty(pixels.get());
@@ -349,7 +349,7 @@ label_volume labels_on(const label_volume& source, const grid& target) {
 
 namespace {
 
-// What the colours of outlines mean. Labels without names go by their numbers.
+// What the colors of outlines mean. Labels without names go by their numbers.
 std::vector<std::pair<std::string, color>> legend_of(const contact_sheet& sheet) {
   constexpr std::size_t most_numbers = 8;
   std::vector<std::pair<std::string, color>> entries;

@@ -18,7 +18,7 @@ struct panel {
 };
 
 // The planes go through the rarest label of `after`, else through its middle; those of `before` lie where they lie, in
-// millimetres, on whatever grid it has.
+// millimeters, on whatever grid it has.
 struct sheet_row {
   std::string caption;
   panel before, after;

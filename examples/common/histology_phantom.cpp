@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tissue is painted object by object as concentrations of haematoxylin and eosin, then turned into light. Objects lie
+// Tissue is painted object by object as concentrations of hematoxylin and eosin, then turned into light. Objects lie
 // on jittered lattices: what a lattice cell holds is drawn from a stream of its own, so a region needs to look at its
-// own cells and their neighbours alone. The library's own elementary functions, and no contraction of products and sums
+// own cells and their neighbors alone. The library's own elementary functions, and no contraction of products and sums
 // (see examples/CMakeLists.txt), make it the same slide everywhere.
-// Lengths are micrometres, positions (y, x) from the corner of the slide.
+// Lengths are micrometers, positions (y, x) from the corner of the slide.
 #include "histology_phantom.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <mutex>
 
-#include "histology/artefacts.hpp"
+#include "histology/artifacts.hpp"
 #include "histology/jpeg_loss.hpp"
 #include "histology/tissue.hpp"
 #include "suture/math/elementary.hpp"
@@ -29,7 +29,7 @@ public:
         o.height >= 16 && o.width >= 16 && o.height <= (std::int64_t{1} << 20) && o.width <= (std::int64_t{1} << 20),
         here, "extents ", o.height, " by ", o.width, " must be in 16..2^20");
     require(std::isfinite(o.mpp) && o.mpp > 0.05 && o.mpp < 20, here, "mpp ", o.mpp, " must be in 0.05..20");
-    require(o.haematoxylin_strength >= 0 && o.eosin_strength >= 0 && o.noise >= 0, here,
+    require(o.hematoxylin_strength >= 0 && o.eosin_strength >= 0 && o.noise >= 0, here,
             "strengths and noise must not be negative");
     require(o.jpeg_quality >= 0 && o.jpeg_quality <= 100, here, "quality ", o.jpeg_quality, " must be in 0..100");
     name_ = "synthetic H&E slide, seed " + std::to_string(o.seed);
@@ -40,7 +40,7 @@ public:
     for (std::size_t k = 0; k < 3; ++k) background_[k] = static_cast<std::uint8_t>(o.light[k]);
     height_um_ = static_cast<float>(static_cast<double>(o.height) * o.mpp);
     width_um_ = static_cast<float>(static_cast<double>(o.width) * o.mpp);
-    artefacts_ = histology::artefacts::of(o.seed, height_um_, width_um_);
+    artifacts_ = histology::artifacts::of(o.seed, height_um_, width_um_);
   }
 
   std::vector<std::uint8_t> labels(std::int64_t y, std::int64_t x, std::int32_t level, std::int64_t height,
@@ -87,7 +87,7 @@ private:
   // Everything but focus, pen and light.
   void paint(canvas& c) const {
     histology::paint_tissue(c, options_.seed, height_um_, width_um_);
-    artefacts_.fold(c, options_.seed);
+    artifacts_.fold(c, options_.seed);
   }
 
   void read_inside(std::int64_t y, std::int64_t x, std::int32_t level, rgb_image& into) const override {
@@ -103,7 +103,7 @@ private:
     const std::int64_t margin = 2 * block;
     canvas c(y0 - margin, x0 - margin, rows + 2 * margin, columns + 2 * margin, pixel(level));
     paint(c);
-    artefacts_.defocus(c, margin);
+    artifacts_.defocus(c, margin);
     {
       const std::lock_guard lock(last_mutex_);
       last_ = {level, y0 - margin, x0 - margin, c.height(), c.width(), std::move(c.label)};
@@ -116,11 +116,11 @@ private:
           {options_.seed, 0, static_cast<std::uint64_t>(y0 + j), histology::sensor, static_cast<std::uint16_t>(level)});
       for (std::int64_t i = 0; i < columns; ++i) {
         const auto from = static_cast<std::size_t>((j + margin) * c.width() + i + margin);
-        const float h = c.h[from] * options_.haematoxylin_strength, e = c.e[from] * options_.eosin_strength;
-        const float pen = artefacts_.ink(c.at(j + margin, i + margin));
+        const float h = c.h[from] * options_.hematoxylin_strength, e = c.e[from] * options_.eosin_strength;
+        const float pen = artifacts_.ink(c.at(j + margin, i + margin));
         const philox_block words = row.block(static_cast<std::uint64_t>(x0 + i));
         for (std::size_t k = 0; k < 3; ++k) {
-          const float od = h * options_.haematoxylin[k] + e * options_.eosin[k] + pen * ink_od[k];
+          const float od = h * options_.hematoxylin[k] + e * options_.eosin[k] + pen * ink_od[k];
           // The sum of four bytes is normal enough.
           const std::uint32_t w = words.word[k];
           const auto sum = static_cast<float>((w & 255) + (w >> 8 & 255) + (w >> 16 & 255) + (w >> 24));
@@ -139,7 +139,7 @@ private:
 
   histology_options options_;
   float height_um_ = 0, width_um_ = 0;
-  histology::artefacts artefacts_{};
+  histology::artifacts artifacts_{};
 
   // Who reads a region often asks for its labels next.
   struct painted {

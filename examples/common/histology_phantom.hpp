@@ -14,11 +14,11 @@ struct histology_options {
   std::int64_t height = 6144, width = 8192;  // of level 0; levels of 1/4 and 1/16 follow
   double mpp = 0.5;
   // Absorption of red, green and blue by one unit of stain (natural logarithm), and how strongly the slide is stained.
-  std::array<float, 3> haematoxylin{0.61f, 0.72f, 0.33f};
+  std::array<float, 3> hematoxylin{0.61f, 0.72f, 0.33f};
   std::array<float, 3> eosin{0.10f, 0.87f, 0.48f};
-  float haematoxylin_strength = 1, eosin_strength = 1;
+  float hematoxylin_strength = 1, eosin_strength = 1;
   std::array<float, 3> light{242, 241, 243};  // what the glass lets through
-  float noise = 1.5f;                         // standard deviation, grey levels
+  float noise = 1.5f;                         // standard deviation, gray levels
   int jpeg_quality = 85;                      // 1..100 as in libjpeg, in blocks of 8 x 8 pixels; 0: not compressed
 };
 

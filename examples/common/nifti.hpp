@@ -18,7 +18,7 @@ namespace suture::examples {
 // - no regular file, unreadable, shorter than it says, a compressed one without its checksum or with another;
 // - NIfTI-2, a pair of files (.hdr and .img), ANALYZE;
 // - extents that are not positive, more than one volume, voxels that are no single integer or real number of at most 64
-//   bits (complex, RGB), bitpix of another type, intents of vectors, matrices, colours, meshes or coefficients;
+//   bits (complex, RGB), bitpix of another type, intents of vectors, matrices, colors, meshes or coefficients;
 // - vox_offset below 352, not whole or beyond the file; scl_inter not finite beside a slope that counts;
 // - in the fields by which voxels are placed, and no others: a spacing that is not positive and finite, numbers that
 //   are not finite, a quaternion beyond a rotation, a singular or sheared sform, codes and units that do not exist;

@@ -36,7 +36,7 @@ struct reader {
   void parse_type(nifti_header& result) const;
   void parse_offset(nifti_header& result, std::uint64_t voxels, std::uint64_t most_bytes) const;
   void parse_scale(nifti_header& result) const;
-  double millimetres() const;
+  double millimeters() const;
   float spacing_of(int axis) const;
   mat44 sform() const;
   mat44 qform() const;
@@ -100,7 +100,7 @@ void reader::check_intent() const {
       break;
     case NIFTI_INTENT_RGB_VECTOR:
     case NIFTI_INTENT_RGBA_VECTOR:
-      meant = "colours";
+      meant = "colors";
       break;
     case NIFTI_INTENT_FSL_CUBIC_SPLINE_COEFFICIENTS:
     case NIFTI_INTENT_FSL_DCT_COEFFICIENTS:
@@ -146,7 +146,7 @@ void reader::parse_scale(nifti_header& result) const {
   result.intercept = static_cast<double>(h.scl_inter);
 }
 
-double reader::millimetres() const {
+double reader::millimeters() const {
   const int unit = XYZT_TO_SPACE(h.xyzt_units);
   switch (unit) {
     case NIFTI_UNITS_UNKNOWN:
@@ -220,7 +220,7 @@ grid reader::place() const {
   }
   const bool by_sform = h.sform_code != NIFTI_XFORM_UNKNOWN;
   const mat44 ras = by_sform ? sform() : h.qform_code != NIFTI_XFORM_UNKNOWN ? qform() : spacing_alone();
-  const double to_mm = millimetres();
+  const double to_mm = millimeters();
 
   std::int64_t size[3];
   double spacing[3], origin[3], direction[9];

@@ -12,7 +12,7 @@ namespace suture::examples {
 struct phantom_options {
   std::uint64_t seed = 1;
   extent3 extents{120, 440, 440};
-  point3 spacing{2.5, 0.8, 0.8};  // millimetres; the patient is about 340 mm wide and 230 mm deep
+  point3 spacing{2.5, 0.8, 0.8};  // millimeters; the patient is about 340 mm wide and 230 mm deep
   double noise = 12;              // standard deviation in soft tissue, HU
 };
 

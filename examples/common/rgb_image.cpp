@@ -59,7 +59,7 @@ image_file read_png(const std::string& name) {
   for (std::int64_t y = 0; y < height; ++y) {
     const auto* row = reinterpret_cast<const std::uint32_t*>(data + y * stride);
     for (std::int64_t x = 0; x < width; ++x) {
-      // Colours come multiplied by their opacity.
+      // Colors come multiplied by their opacity.
       const std::uint32_t white = format == CAIRO_FORMAT_ARGB32 ? 255 - (row[x] >> 24) : 0;
       for (int c = 0; c < 3; ++c)
         file.image.at(y, x)[c] = static_cast<std::uint8_t>((row[x] >> (16 - 8 * c) & 255) + white);
@@ -97,7 +97,7 @@ image_file read_tiff(const std::string& name) {
           ": damaged or truncated TIFF: ", last_problem);
   image_file file{{height, width, std::vector<std::uint8_t>(raster.size() * 3)}, 0};
   for (std::size_t i = 0; i < raster.size(); ++i) {
-    const std::uint32_t white = 255 - TIFFGetA(raster[i]);  // colours come multiplied by their opacity
+    const std::uint32_t white = 255 - TIFFGetA(raster[i]);  // colors come multiplied by their opacity
     file.image.pixels[3 * i] = static_cast<std::uint8_t>(TIFFGetR(raster[i]) + white);
     file.image.pixels[3 * i + 1] = static_cast<std::uint8_t>(TIFFGetG(raster[i]) + white);
     file.image.pixels[3 * i + 2] = static_cast<std::uint8_t>(TIFFGetB(raster[i]) + white);
@@ -107,7 +107,7 @@ image_file read_tiff(const std::string& name) {
   TIFFGetField(from.get(), TIFFTAG_XRESOLUTION, &resolution);
   TIFFGetFieldDefaulted(from.get(), TIFFTAG_RESOLUTIONUNIT, &unit);
   const double length = unit == RESUNIT_CENTIMETER ? 1e4 : unit == RESUNIT_INCH ? 25400 : 0;
-  // Files often carry the resolution of a printer; a microscope's is finer than 20 micrometres.
+  // Files often carry the resolution of a printer; a microscope's is finer than 20 micrometers.
   if (resolution > 0 && length / static_cast<double>(resolution) <= 20)
     file.mpp = length / static_cast<double>(resolution);
   return file;

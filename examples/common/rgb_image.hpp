@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A colour picture in memory, and as a PNG or TIFF file.
+// A color picture in memory, and as a PNG or TIFF file.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct rgb_image {
   }
   std::uint8_t* at(std::int64_t y, std::int64_t x) { return pixels.data() + (y * width + x) * 3; }
   const std::uint8_t* at(std::int64_t y, std::int64_t x) const { return pixels.data() + (y * width + x) * 3; }
-  // Of one slice, with the pixel spacing along y and x in millimetres.
+  // Of one slice, with the pixel spacing along y and x in millimeters.
   view<const std::uint8_t> view_of(double spacing_mm = 1) const {
     return channels_last<const std::uint8_t>(
         pixels.data(), {.extents = {1, height, width}, .spacing = {1, spacing_mm, spacing_mm}}, 3);
@@ -31,11 +31,11 @@ struct rgb_image {
 
 struct image_file {
   rgb_image image;
-  double mpp = 0;  // micrometres per pixel as the file states it; 0 if it does not
+  double mpp = 0;  // micrometers per pixel as the file states it; 0 if it does not
 };
 
 // By the first bytes of the file. Transparent pixels are shown on white; of a TIFF the first page is read, of any
-// layout and colour space libtiff knows. Throws suture::error naming the file and the reason: missing, of another
+// layout and color space libtiff knows. Throws suture::error naming the file and the reason: missing, of another
 // format, damaged, truncated, more than 2^28 pixels.
 image_file read_image_file(const std::filesystem::path& path);
 

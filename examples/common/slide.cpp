@@ -26,7 +26,7 @@ public:
     layout_.levels = {{image_.height, image_.width, 1}};
     layout_.mpp = file.mpp > 0 ? file.mpp : assumed_mpp;
     mpp_source_ = file.mpp > 0 ? "TIFF resolution" : "assumed";
-    require(layout_.mpp > 0, here, path.string(), ": states no resolution; give its micrometres per pixel");
+    require(layout_.mpp > 0, here, path.string(), ": states no resolution; give its micrometers per pixel");
   }
 
 private:
@@ -91,7 +91,7 @@ private:
     if ((along_x == 0 || along_y == 0) && unit != nullptr) {
       const double length = std::strcmp(unit, "centimeter") == 0 ? 1e4 : std::strcmp(unit, "inch") == 0 ? 25400 : 0;
       const double x = number("tiff.XResolution"), y = number("tiff.YResolution");
-      // Files often carry the resolution of a printer; a microscope's is finer than 20 micrometres.
+      // Files often carry the resolution of a printer; a microscope's is finer than 20 micrometers.
       if (x > 0 && y > 0 && length / x <= 20 && length / y <= 20) {
         along_x = length / x;
         along_y = length / y;
@@ -99,13 +99,13 @@ private:
       }
     }
     if (along_x == 0 || along_y == 0) {
-      require(assumed_mpp > 0, here, path_, ": states no resolution; give its micrometres per pixel");
+      require(assumed_mpp > 0, here, path_, ": states no resolution; give its micrometers per pixel");
       layout_.mpp = assumed_mpp;
       mpp_source_ = "assumed";
       return;
     }
     require(std::abs(along_x - along_y) <= 0.05 * along_x, here, path_, ": pixels of ", along_x, " by ", along_y,
-            " micrometres are not square");
+            " micrometers are not square");
     layout_.mpp = 0.5 * (along_x + along_y);
   }
 
@@ -114,7 +114,7 @@ private:
     openslide_read_region(file_.get(), pixels.data(), x, y, level, into.width, into.height);
     check_file();
     for (std::size_t i = 0; i < pixels.size(); ++i) {
-      const std::uint32_t clear = 255 - (pixels[i] >> 24);  // colours come multiplied by their opacity
+      const std::uint32_t clear = 255 - (pixels[i] >> 24);  // colors come multiplied by their opacity
       for (std::size_t c = 0; c < 3; ++c)
         into.pixels[3 * i + c] =
             static_cast<std::uint8_t>((pixels[i] >> (16 - 8 * c) & 255) + (clear * background_[c] + 127) / 255);

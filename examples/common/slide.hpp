@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole-slide images, whatever they come from: a file that OpenSlide reads (SVS, pyramidal TIFF, ...), one picture, or
-// something made up. Positions are pixels of level 0; pixels come as RGB on the slide's background colour.
+// something made up. Positions are pixels of level 0; pixels come as RGB on the slide's background color.
 #pragma once
 
 #include <array>
@@ -17,11 +17,11 @@ public:
   virtual ~slide() = default;
 
   const std::string& name() const { return name_; }
-  // Levels and micrometres per pixel; valid for every slide that could be opened.
+  // Levels and micrometers per pixel; valid for every slide that could be opened.
   const slide_layout& layout() const { return layout_; }
-  // What the micrometres per pixel were taken from, for the report.
+  // What the micrometers per pixel were taken from, for the report.
   const std::string& mpp_source() const { return mpp_source_; }
-  // What scanners leave empty is shown in this colour.
+  // What scanners leave empty is shown in this color.
   const std::array<std::uint8_t, 3>& background() const { return background_; }
 
   // height x width pixels of a level, from level-0 pixel (y, x) on; background outside the slide. May be called by
@@ -45,7 +45,7 @@ protected:
   std::array<std::uint8_t, 3> background_{255, 255, 255};
 };
 
-// A slide file. The micrometres per pixel are the mean of what it states along x and y (openslide.mpp-x and -y, else
+// A slide file. The micrometers per pixel are the mean of what it states along x and y (openslide.mpp-x and -y, else
 // the resolution of the TIFF); where it states none, `assumed_mpp` if that is above 0.
 // Throws suture::error with the reason: no slide file, damaged, truncated, a TIFF whose sizes its file cannot hold (see
 // check_tiff), levels that are no pyramid, no resolution; or a program built without OpenSlide. A file that was made to

@@ -8,7 +8,7 @@ namespace {
 
 constexpr site here{"stains"};
 namespace fs = std::filesystem;
-const char* const names[] = {"haematoxylin", "eosin"};
+const char* const names[] = {"hematoxylin", "eosin"};
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stains of a slide or another group of tiles as a file: fitted once, and ever after what tiles are normalised to,
-// a fallback, or, by basis_of, what tiles are normalised from.
+// The stains of a slide or another group of tiles as a file: fitted once, and ever after what tiles are normalized to,
+// a fallback, or, by basis_of, what tiles are normalized from.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +10,7 @@
 
 namespace suture::examples {
 
-// {"stains": {"haematoxylin": [r, g, b], "eosin": [r, g, b]}, "max_concentration": {"haematoxylin": h, "eosin": e}};
+// {"stains": {"hematoxylin": [r, g, b], "eosin": [r, g, b]}, "max_concentration": {"hematoxylin": h, "eosin": e}};
 // every bit is kept.
 report stains_to_json(const stain_reference& stains);
 

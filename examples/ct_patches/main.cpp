@@ -105,7 +105,7 @@ class selection {
 public:
   struct entry {
     std::uint64_t id;
-    std::size_t scan, labels, labelled;
+    std::size_t scan, labels, labeled;
     volume<float> image;
     label_volume label_map;
   };
@@ -121,7 +121,7 @@ public:
     // A label counts where there is enough of it to be seen.
     e.labels = static_cast<std::size_t>(std::count_if(count.begin() + 1, count.end(), [](auto n) { return n >= 200; }));
     const auto better = [](const entry& a, const entry& b) {
-      return std::tie(a.labels, a.labelled) > std::tie(b.labels, b.labelled);
+      return std::tie(a.labels, a.labeled) > std::tie(b.labels, b.labeled);
     };
     if (entries.size() == rows_) {
       if (!better(e, entries.back())) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cohort of CT volumes becomes what a network is trained on: oriented, cropped to the body, normalised by the
+// A cohort of CT volumes becomes what a network is trained on: oriented, cropped to the body, normalized by the
 // statistics of the cohort, resampled to one spacing. In two passes: the fingerprint, then the volumes. A run that was
 // stopped goes on where it was; a case that cannot be taken is named at the end while the others are finished.
 #include <algorithm>
@@ -363,7 +363,7 @@ int run_program(int argc, char** argv) {
   app.add_option("--opening", o.prepare.opening_radius, "of the body mask, voxels; parts the patient from the table")
       ->check(CLI::Range(0, 63));
   app.add_option("--margin", o.prepare.margin, "voxels kept around the body")->check(CLI::Range(0, 1000));
-  app.add_option("--window", o.window, "of the contact sheets, centre and width in HU")->expected(2);
+  app.add_option("--window", o.window, "of the contact sheets, center and width in HU")->expected(2);
   add_backend_option(app, o.backend);
   app.add_option("--threads", o.prepare.threads, "of the CPU, 0: all")->check(CLI::Range(0, 4096));
   app.add_option("--workers", o.workers, "cases at once, each with its own memory; --threads belongs to each")

@@ -4,8 +4,8 @@
 
 #include "cohort.hpp"
 #include "common/volume.hpp"
-#include "suture/image/view.hpp"
 #include "suture/fit/fingerprint.hpp"
+#include "suture/image/view.hpp"
 
 namespace suture::examples {
 

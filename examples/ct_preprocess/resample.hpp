@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A case normalised and resampled, on the CPU or on a GPU, with the same bits.
+// A case normalized and resampled, on the CPU or on a GPU, with the same bits.
 #pragma once
 
 #include <optional>
@@ -21,9 +21,9 @@ struct resampled {
   label_volume labels;  // without voxels where the case has none
 };
 
-// As nnU-Net: normalised, then a cubic B-spline over the edge-extended case, limited to the range of the normalised
+// As nnU-Net: normalized, then a cubic B-spline over the edge-extended case, limited to the range of the normalized
 // case; labels linear by label, written where a label has at least a half. With a separate axis every slice by itself,
-// limited to its own range, and across the slices the nearest one. A case that keeps its extents is only normalised.
+// limited to its own range, and across the slices the nearest one. A case that keeps its extents is only normalized.
 // T is int16 or float; `labels` has the grid of `image`.
 template <class T>
 resampled resample_on_cpu(const view<const T>& image, const std::optional<view<const std::uint8_t>>& labels,

@@ -118,7 +118,7 @@ resampled resample_with(Machine& machine, const cpu& host, const view<const T>& 
     margin[how.separate] = 0;
   }
 
-  // The range of every part, normalised as its voxels are.
+  // The range of every part, normalized as its voxels are.
   std::vector<intensity_range> ranges(parts.size());
   suture::fit(host, fit_range{}, parts, everything{}, std::span(ranges));
   const auto normalized = how.normalize.prepare(here);

@@ -23,8 +23,8 @@ std::string size_of(const grid& g) {
 
 void write_case_sheet(const std::filesystem::path& path, const std::string& title, const prepared_case& source,
                       const resampled& result, const ct_normalize& normalize, const shown_range& shown) {
-  const bool labelled = !source.labels.voxels.empty();
-  const auto grey = [&](double hu) { return static_cast<float>((hu - shown.black) / (shown.white - shown.black)); };
+  const bool labeled = !source.labels.voxels.empty();
+  const auto gray = [&](double hu) { return static_cast<float>((hu - shown.black) / (shown.white - shown.black)); };
   sheet_row row;
   const grid &from = grid_of(source.image), &to = result.image.grid;
   row.caption = size_of(from) + "   to   " + size_of(to);
@@ -33,16 +33,16 @@ void write_case_sheet(const std::filesystem::path& path, const std::string& titl
   std::visit(
       [&](const auto& v) {
         std::transform(v.voxels.begin(), v.voxels.end(), row.before.image.voxels.begin(),
-                       [&](auto x) { return grey(static_cast<double>(x)); });
+                       [&](auto x) { return gray(static_cast<double>(x)); });
       },
       source.image);
-  row.before.labels = labelled ? source.labels : none_on(from);
+  row.before.labels = labeled ? source.labels : none_on(from);
   row.before.body = source.body;
 
   row.after.image = result.image;
   const double mean = normalize.mean, deviation = normalize.standard_deviation;
-  for (float& x : row.after.image.voxels) x = grey(static_cast<double>(x) * deviation + mean);
-  row.after.labels = labelled ? result.labels : none_on(to);
+  for (float& x : row.after.image.voxels) x = gray(static_cast<double>(x) * deviation + mean);
+  row.after.labels = labeled ? result.labels : none_on(to);
   row.after.body = labels_on(source.body, to);
 
   contact_sheet sheet;

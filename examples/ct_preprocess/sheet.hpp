@@ -15,7 +15,7 @@ struct shown_range {
   double black = -160, white = 240;
 };
 
-// The result is shown in HU as well, as far as the bounds of the normalisation left them.
+// The result is shown in HU as well, as far as the bounds of the normalization left them.
 void write_case_sheet(const std::filesystem::path& path, const std::string& title, const prepared_case& source,
                       const resampled& result, const ct_normalize& normalize, const shown_range& shown);
 

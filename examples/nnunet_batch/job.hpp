@@ -17,7 +17,7 @@ namespace suture::examples {
 
 // One case; patch i of the job has the persistent id i.
 struct nnunet_job {
-  volume<float> image;  // normalised and resampled
+  volume<float> image;  // normalized and resampled
   volume<std::int8_t> labels;
   nnunet_shape shape;
   std::vector<point3> scales;  // of the smaller targets
@@ -90,14 +90,14 @@ nnunet_statistics run_job(const nnunet_job& j, const float* images, const std::i
                           const Make& make) {
   const auto count = static_cast<std::size_t>(j.count);
   const std::int32_t highest = *std::max_element(j.labels.voxels.begin(), j.labels.voxels.end());
-  const auto labelled = label_classes(contiguous(j.labels.voxels.data(), j.labels.grid), highest + 1);
-  std::vector<std::uint64_t> memory(class_counts_bytes(labelled) / sizeof(std::uint64_t));
+  const auto labeled = label_classes(contiguous(j.labels.voxels.data(), j.labels.grid), highest + 1);
+  std::vector<std::uint64_t> memory(class_counts_bytes(labeled) / sizeof(std::uint64_t));
   const auto counts = std::as_writable_bytes(std::span(memory));
-  count_classes(cpu{.threads = j.threads}, labelled, counts);
+  count_classes(cpu{.threads = j.threads}, labeled, counts);
   const std::uint64_t of_case = 0;
   std::vector<patch_choice> choices(count);
   select_patches(
-      cpu{.threads = j.threads}, oversampled_patch{.size = j.shape.enlarged(), .margin = j.shape.margin()}, labelled,
+      cpu{.threads = j.threads}, oversampled_patch{.size = j.shape.enlarged(), .margin = j.shape.margin()}, labeled,
       counts,
       {.seed = j.seed, .epoch = j.epoch, .sample_ids = {&of_case, 1}, .patches = static_cast<std::int32_t>(j.count)},
       choices);

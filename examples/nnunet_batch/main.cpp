@@ -210,8 +210,8 @@ contact_sheet make_sheet(const nnunet_job& j, const nnunet_patches& made, const 
   for (std::size_t i = 0, best = 0; i < shown; ++i) {
     const auto n = static_cast<std::ptrdiff_t>(voxels_of(sizes[0]));
     const auto* const at = made.targets[0].data() + static_cast<std::ptrdiff_t>(i) * n;
-    const auto labelled = static_cast<std::size_t>(std::count_if(at, at + n, [](std::int8_t l) { return l > 0; }));
-    if (labelled > best) most = i, best = labelled;
+    const auto labeled = static_cast<std::size_t>(std::count_if(at, at + n, [](std::int8_t l) { return l > 0; }));
+    if (labeled > best) most = i, best = labeled;
   }
   for (std::size_t i = 0; i < shown; ++i) sheet.rows.push_back(rows.of_patch(i));
   if (sizes.size() > 2) sheet.rows.push_back(rows.of_targets(most, 1, 2));

@@ -49,9 +49,9 @@ prepared prepare(const image_volume& image, const label_volume& labels, bool by_
         if (by_cohort) {
           cohort_fingerprint cohort;
           cohort.add(exec, "case", voxels, contiguous(labels.voxels.data(), labels.grid));
-          const ct_normalize normalise = cohort.normalization(0);
+          const ct_normalize normalize = cohort.normalization(0);
           return resampled(
-              exec, [&](const point3& to) { return nnunet_preprocess_ct(normalise, to); }, v, classes, spacing);
+              exec, [&](const point3& to) { return nnunet_preprocess_ct(normalize, to); }, v, classes, spacing);
         }
         moments whole;
         fit(exec, fit_moments{}, std::span(&voxels, 1), everything{}, std::span(&whole, 1));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A case as nnU-Net trains on it: normalised, then resampled.
+// A case as nnU-Net trains on it: normalized, then resampled.
 #pragma once
 
 #include "common/volume.hpp"
@@ -11,7 +11,7 @@ struct prepared {
   volume<std::int8_t> labels;
 };
 
-// `by_cohort`: CT, normalised by the statistics of its foreground (here the cohort is the case); else by mean and
+// `by_cohort`: CT, normalized by the statistics of its foreground (here the cohort is the case); else by mean and
 // deviation of the whole image. `spacing` in mm along (z, y, x); 0 keeps that of the axis.
 // Throws suture::error: no foreground to take statistics of, labels above 127, extents beyond what can be sampled.
 prepared prepare(const image_volume& image, const label_volume& labels, bool by_cohort, const point3& spacing,

@@ -4,7 +4,7 @@
 //   feature[f] = bias[f] + sum over v of weight[v][f] * voxel[v].
 // Below are a CUDA kernel and its twin for the host. `voxels(sample, z, y, x)` is whatever gives the half at a place of
 // a patch: the evaluator of a plan, which makes it on the spot, or a patch that was stored.
-// Fused, patches take no memory and no traffic, but every voxel is made by itself, without the work that neighbours
+// Fused, patches take no memory and no traffic, but every voxel is made by itself, without the work that neighbors
 // share in a run. On a CPU, where a run goes by strips of 32 voxels, that makes storing the faster way.
 #pragma once
 

@@ -57,9 +57,9 @@ std::vector<source> sources_of(const options& o) {
   sources.push_back({"phantom", [&o] { return make_histology_phantom({.seed = o.seed}); }});
   sources.push_back({"phantom", [&o] {
                        return make_histology_phantom({.seed = o.seed + 1,
-                                                      .haematoxylin = {0.72f, 0.64f, 0.25f},
+                                                      .hematoxylin = {0.72f, 0.64f, 0.25f},
                                                       .eosin = {0.22f, 0.90f, 0.30f},
-                                                      .haematoxylin_strength = 0.7f,
+                                                      .hematoxylin_strength = 0.7f,
                                                       .eosin_strength = 0.65f,
                                                       .light = {236, 238, 233}});
                      }});
@@ -202,7 +202,7 @@ made_tiles make_tiles(const options& o, const recipe& r, backend& executor, std:
       all.label_digest = combine_digest(all.label_digest, tile.id, digest(contiguous(labels, shape)));
       for (std::size_t p = 0; p < pixels; ++p) ++all.label_pixels[labels[p]];
       if (all.shown.size() == most_shown) continue;
-      // Evaluation is the same pipeline with chance left out: the tile normalised alone.
+      // Evaluation is the same pipeline with chance left out: the tile normalized alone.
       const batch calm = executor.run({tile}, {stains[i]}, {o.seed, o.epoch, true});
       all.shown.push_back({by_number[tile.slide]->image->name() + ", tile " + std::to_string(tile.id & 0xffffffffu),
                            plain(tile, r),
@@ -225,7 +225,7 @@ void write_pictures(const options& o, const recipe& r, const std::string& backen
     write_overview(fs::path(o.out) / ("overview_" + std::to_string(s.number) + ".png"), s);
   const bool synthetic = o.slides.empty() && o.tiles.empty();
   std::ostringstream width;
-  width << ", " << static_cast<double>(r.size) * r.mpp << " micrometres wide";
+  width << ", " << static_cast<double>(r.size) * r.mpp << " micrometers wide";
   write_sheet(
       fs::path(o.out) / "contact_sheet.png",
       sheet_title(made.shown.size(), made.count, "tiles", o.evaluation ? "evaluation" : "augmentation", backend_name) +
@@ -311,9 +311,9 @@ int run_program(int argc, char** argv) {
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
   app.add_option("--tile", o.tile, "pixels of a tile along a side")->check(CLI::Range(16, 4096));
   app.add_option("--stride", o.stride, "pixels between tiles, 0: the size of a tile")->check(CLI::Range(0, 65536));
-  app.add_option("--mpp", o.mpp, "micrometres per pixel of the tiles")->check(CLI::Range(0.05, 32.0));
+  app.add_option("--mpp", o.mpp, "micrometers per pixel of the tiles")->check(CLI::Range(0.05, 32.0));
   app.add_option("--assume-mpp", o.assumed_mpp,
-                 "micrometres per pixel of slides that do not state theirs, 0: skip them")
+                 "micrometers per pixel of slides that do not state theirs, 0: skip them")
       ->check(CLI::Range(0.0, 32.0));
   app.add_option("--least-tissue", o.least_tissue, "share of a tile that must be tissue")->check(CLI::Range(0.0, 1.0));
   app.add_flag("--eval", o.evaluation, "evaluation: random operations off");

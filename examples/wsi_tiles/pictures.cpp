@@ -75,7 +75,7 @@ void write(const std::filesystem::path& path, cairo_surface_t* page) {
   });
 }
 
-// Labels as a veil of their colours, edges stronger.
+// Labels as a veil of their colors, edges stronger.
 rgb_image with_labels(const rgb_image& image, const std::vector<std::uint8_t>& labels) {
   rgb_image result = image;
   const std::int64_t n = image.width;
@@ -190,7 +190,7 @@ void write_sheet(const std::filesystem::path& path, const std::string& title,
     cairo_text_extents(c, label_names[i].c_str(), &extents);
     legend += 18 + extents.x_advance + 20;
   }
-  const char* const names[4] = {"original", "normalised", "augmented", "with its mask"};
+  const char* const names[4] = {"original", "normalized", "augmented", "with its mask"};
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const sheet_entry& e = entries[i];
     const double x = margin + static_cast<double>(i % columns) * (group + group_gap);
@@ -198,7 +198,7 @@ void write_sheet(const std::filesystem::path& path, const std::string& title,
     if (i < columns)
       for (int k = 0; k < 4; ++k) text(c, x + k * (side + gap), header - 4, 12, names[k], dim);
     text(c, x, y + 15, 12, e.caption, dark);
-    const rgb_image* const shown[3] = {&e.original, &e.normalised, &e.augmented};
+    const rgb_image* const shown[3] = {&e.original, &e.normalized, &e.augmented};
     for (int k = 0; k < 3; ++k) paint(c, *shown[k], x + k * (side + gap), y + caption, side);
     paint(c, with_labels(e.augmented, e.labels), x + 3 * (side + gap), y + caption, side);
   }

@@ -12,11 +12,11 @@ void write_overview(const std::filesystem::path& path, const listed_slide& shown
 
 struct sheet_entry {
   std::string caption;
-  rgb_image original, normalised, augmented;
+  rgb_image original, normalized, augmented;
   std::vector<std::uint8_t> labels;  // of `augmented`
 };
 
-// Two entries to a row: original, normalised, augmented, and the last with its labels painted over it.
+// Two entries to a row: original, normalized, augmented, and the last with its labels painted over it.
 void write_sheet(const std::filesystem::path& path, const std::string& title,
                  const std::vector<std::string>& label_names, const std::vector<sheet_entry>& entries);
 

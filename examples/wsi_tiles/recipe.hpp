@@ -10,7 +10,7 @@ namespace suture::examples {
 
 struct recipe {
   std::int64_t size = 256;  // pixels of a tile
-  double mpp = 0.5;         // its micrometres per pixel
+  double mpp = 0.5;         // its micrometers per pixel
   stain_reference reference{};
 };
 

@@ -74,7 +74,7 @@ listed_slide list_tiles(std::unique_ptr<slide> image, std::size_t number, const 
   const view<const std::uint8_t> picture = result.thumbnail.view_of();
   result.mask.assign(static_cast<std::size_t>(picture.grid.voxels()), 1);
   if (!how.whole) {
-    // Gaps of up to 24 micrometres between fibres belong to the tissue: the mask is dilated, then eroded.
+    // Gaps of up to 24 micrometers between fibers belong to the tissue: the mask is dilated, then eroded.
     const slide_level& base = image->layout().levels[0];
     const double mpp =
         image->layout().mpp * static_cast<double>(base.width) / static_cast<double>(picture.grid.extents[2]);

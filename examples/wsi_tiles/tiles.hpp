@@ -28,7 +28,7 @@ struct listed_slide {
   std::size_t number = 0;  // among those asked for: sample ids are 2^32 number + tile
   rgb_image thumbnail;
   std::vector<std::uint8_t> mask;  // of the thumbnail's pixels
-  std::int32_t threshold = -1;     // grey level, as Otsu found it
+  std::int32_t threshold = -1;     // gray level, as Otsu found it
   std::vector<slide_tile> tiles;   // a grid, as far as there is tissue
   std::vector<std::size_t> order;  // in which they are taken, drawn once per slide
   stain_basis stains{};

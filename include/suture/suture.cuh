@@ -6,16 +6,16 @@
 #error "suture: suture.cuh is for nvcc; a C++ compiler takes suture/suture.hpp"
 #endif
 
-#include "exec/cuda/run.cuh"
 #include "exec/cuda/resident_volume.cuh"
+#include "exec/cuda/run.cuh"
 #include "fit/color_moments.cuh"
 #include "fit/fit.cuh"
 #include "fit/macenko.cuh"
 #include "fit/sharpness.cuh"
 #include "mask/loops.cuh"
-#include "points/points.cuh"
 #include "patch/average.cuh"
 #include "patch/class_index.cuh"
 #include "patch/reassemble.cuh"
 #include "patch/select_patches.cuh"
+#include "points/points.cuh"
 #include "suture.hpp"

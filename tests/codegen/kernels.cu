@@ -35,7 +35,7 @@ void nnunet_recipe(const suture::cuda& exec, const settings& s, inputs<float> in
   run(exec, plan(recipe, in, s), image(in, out), labels(seg, seg_out));
 }
 
-// The same with the regions of a brain tumour and their smaller grids as targets.
+// The same with the regions of a brain tumor and their smaller grids as targets.
 void target_recipe(const suture::cuda& exec, const settings& s, inputs<std::int16_t> in, outputs<__half> out,
                    inputs<std::int8_t> seg, outputs<__half> targets,
                    std::span<const std::vector<view<__half>>> levels) {
@@ -77,22 +77,22 @@ void pointwise_augmentation(const suture::cuda& exec, const settings& s, inputs<
   run(exec, plan(recipe, in, s), image(in, out));
 }
 
-// A stained tile turned, its stains and colours jittered.
+// A stained tile turned, its stains and colors jittered.
 void stain_recipe(const suture::cuda& exec, const settings& s, inputs<std::uint8_t> in, outputs<__half> out) {
   const auto recipe = random_affine{.rotate_deg = {180, 0, 0}, .scale = {.8f, 1.25f}} | sampling<linear, reflect>{} |
                       random_hed_jitter{} | random_color_jitter{} | channel_normalize{} | cast<suture::half>{};
   run(exec, plan(recipe, in, s), image(in, out));
 }
 
-// Reinhard's normalisation of the taps, and the fit it rests on.
+// Reinhard's normalization of the taps, and the fit it rests on.
 void reinhard_recipe(const suture::cuda& exec, const settings& s, inputs<std::uint8_t> in, outputs<std::uint8_t> out,
-                     std::span<colour_moments<lab>> fitted, const colour_moments<lab>& target) {
-  fit(exec, fit_colour_moments<lab>{}, in, everything{}, fitted);
+                     std::span<color_moments<lab>> fitted, const color_moments<lab>& target) {
+  fit(exec, fit_color_moments<lab>{}, in, everything{}, fitted);
   const auto recipe = reinhard<lab>{.fitted = fitted, .target = target} | random_flip{} | cast<std::uint8_t>{};
   run(exec, plan(recipe, in, s), image(in, out));
 }
 
-// Stains fitted to each tile and to all of them, and normalised between turns by what was found.
+// Stains fitted to each tile and to all of them, and normalized between turns by what was found.
 void macenko_recipe(const suture::cuda& exec, const settings& s, inputs<std::uint8_t> in, outputs<__half> out,
                     std::span<stain_basis> fitted, const macenko_search& search, std::span<macenko_counts> counts) {
   fit(exec, macenko::standard.fit, in, everything{}, fitted);

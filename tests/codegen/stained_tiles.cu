@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stains fitted, normalised, turned and jittered: the compile time is bounded.
+// Stains fitted, normalized, turned and jittered: the compile time is bounded.
 #include <suture/suture.cuh>
 
 using namespace suture;

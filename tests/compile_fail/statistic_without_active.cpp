@@ -5,7 +5,7 @@
 #include <vector>
 
 // An operation on patch statistics, but for active(channel).
-struct centre {
+struct center {
   struct functor {
     struct with_moments {
       float mean;
@@ -17,4 +17,4 @@ struct centre {
 };
 
 const std::vector<suture::grid> batch(1);
-const auto plan = suture::plan(centre{} | suture::clamp{}, batch);
+const auto plan = suture::plan(center{} | suture::clamp{}, batch);

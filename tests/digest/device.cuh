@@ -4,7 +4,7 @@
 
 #include <suture/suture.cuh>
 
-#include "colour_recipes.hpp"
+#include "color_recipes.hpp"
 #include "recipes.hpp"
 #include "support/device_array.cuh"
 

@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "colour_recipes.hpp"
+#include "color_recipes.hpp"
 #include "recipes.hpp"
 
 namespace digest_test {

@@ -80,13 +80,13 @@ void print_labels(Backend backend) {
     const auto p = plan(pipeline, grids, {.seed = 20261120, .epoch = 3, .sample_ids = ids});
     const std::vector<grid> out = p.output_grids();
     const label_results<std::int16_t, Backend> mapped(backend, out, 1, {});
-    const label_results<suture::half, Backend> tumours(backend, out, 4, scales);
+    const label_results<suture::half, Backend> tumors(backend, out, 4, scales);
     const label_results<float, Backend> hot(backend, out, 2, {});
     const label_results<std::int8_t, Backend> kept(backend, out, 1, scales);
     // A table that is searched, since its labels are far apart, and one that is not.
     backend.run(p, labels(in, mapped.full, remap{{{-1, 0}, {2, 300}, {100, 7}}}),
-                labels(in, tumours.full, regions{.sets = {{0, 2}, {0, 1, 2}, {2}}, .ignore = -1},
-                       deep_supervision(tumours.levels)),
+                labels(in, tumors.full, regions{.sets = {{0, 2}, {0, 1, 2}, {2}}, .ignore = -1},
+                       deep_supervision(tumors.levels)),
                 labels(in, hot.full, one_hot{.classes = 3, .background = false}),
                 labels(in, kept.full, deep_supervision(kept.levels[0], kept.levels[1], kept.levels[2])));
     const label_results<std::int8_t, Backend> masked(backend, out, 2, scales);
@@ -96,7 +96,7 @@ void print_labels(Backend backend) {
                      evaluated.full);
     std::printf("%-16s", name);
     for (const std::uint64_t d :
-         {evaluated.digest_with(backend, ids), mapped.digest_with(backend, ids), tumours.digest_with(backend, ids),
+         {evaluated.digest_with(backend, ids), mapped.digest_with(backend, ids), tumors.digest_with(backend, ids),
           hot.digest_with(backend, ids), kept.digest_with(backend, ids), masked.digest_with(backend, ids)})
       std::printf(" %016llx", static_cast<unsigned long long>(d));
     std::printf("\n");

@@ -5,8 +5,8 @@
 #include <suture/image/digest.hpp>
 #include <suture/mask/body_mask.hpp>
 #include <suture/mask/bounding_box.hpp>
-#include <suture/mask/label_perturbation.hpp>
 #include <suture/mask/gray_morphology.hpp>
+#include <suture/mask/label_perturbation.hpp>
 #include <suture/mask/mask_image.hpp>
 #include <suture/mask/tissue_mask.hpp>
 
@@ -61,7 +61,7 @@ void print_masks(Backend backend) {
   std::vector<view<const float>> floats;
   std::vector<view<std::uint8_t>> masks;
   std::vector<view<std::int32_t>> labels;
-  std::vector<view<float>> greys;
+  std::vector<view<float>> grays;
   for (std::size_t i = 0; i < data.grids.size(); ++i) {
     const grid& g = data.grids[i];
     const auto n = static_cast<std::size_t>(g.voxels());
@@ -69,7 +69,7 @@ void print_masks(Backend backend) {
     floats.push_back(contiguous<const float>(backend.place(data.floats[i]), g));
     masks.push_back(contiguous(backend.template room<std::uint8_t>(n), g));
     labels.push_back(contiguous(backend.template room<std::int32_t>(n), g));
-    greys.push_back(contiguous(backend.template room<float>(n), g));
+    grays.push_back(contiguous(backend.template room<float>(n), g));
   }
   const auto add_all = [&](const auto& views) {
     for (const auto& v : views) add(v.data, v.grid);
@@ -116,14 +116,14 @@ void print_masks(Backend backend) {
     fill_holes(exec, masks, masks);
     binary_opening(exec, masks, masks, e);
     add_all(masks);
-    grey_erosion(exec, floats, greys, e);
-    add_all(greys);
-    grey_dilation(exec, floats, greys, e, 50);
-    add_all(greys);
+    gray_erosion(exec, floats, grays, e);
+    add_all(grays);
+    gray_dilation(exec, floats, grays, e, 50);
+    add_all(grays);
   }
   print("morphology");
-  mask_image(exec, labels, greys, {.below = 3, .value = -5});
-  add_all(greys);
+  mask_image(exec, labels, grays, {.below = 3, .value = -5});
+  add_all(grays);
   print("mask_image");
   const std::span<bounding_box_result> boxes(backend.template room<bounding_box_result>(n), n);
   bounding_box(exec, images, boxes, 300);
@@ -134,7 +134,7 @@ void print_masks(Backend backend) {
   const auto tissue = contiguous(backend.template room<std::uint8_t>(static_cast<std::size_t>(data.thumbnail.voxels())),
                                  data.thumbnail);
   const std::span<tissue_mask_result> found(backend.template room<tissue_mask_result>(1), 1);
-  for (const auto rule : {tissue_rule::grey, tissue_rule::saturation, tissue_rule::luminosity}) {
+  for (const auto rule : {tissue_rule::gray, tissue_rule::saturation, tissue_rule::luminosity}) {
     tissue_mask(exec, rgb, tissue, found, {.rule = rule, .least_size = 3, .dilation_radius = 2});
     add(tissue.data, tissue.grid);
     sum = mix64(sum ^ static_cast<std::uint64_t>(backend.back(found.data(), 1)[0].threshold));

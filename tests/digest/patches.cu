@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints the digests of patch sampling, reassembly and tiles, computed on the device.
 #include <suture/fit/sharpness.cuh>
-#include <suture/points/points.cuh>
 #include <suture/patch/average.cuh>
 #include <suture/patch/class_index.cuh>
 #include <suture/patch/reassemble.cuh>
 #include <suture/patch/select_patches.cuh>
+#include <suture/points/points.cuh>
 
 #include "device_backend.cuh"
 #include "patches.hpp"

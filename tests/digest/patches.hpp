@@ -2,18 +2,18 @@
 // What the digests of patch sampling, of reassembly, and of tiles of slides are made from.
 #pragma once
 
-#include <suture/image/digest.hpp>
 #include <suture/fit/sharpness.hpp>
+#include <suture/image/digest.hpp>
 #include <suture/ops/geometry/affine.hpp>
 #include <suture/ops/geometry/elastic.hpp>
-#include <suture/plan/inverse.hpp>
-#include <suture/points/points.hpp>
 #include <suture/ops/geometry/pad.hpp>
 #include <suture/ops/geometry/resample.hpp>
 #include <suture/patch/average.hpp>
 #include <suture/patch/crop_by_class.hpp>
 #include <suture/patch/reassemble.hpp>
 #include <suture/patch/tile_list.hpp>
+#include <suture/plan/inverse.hpp>
+#include <suture/points/points.hpp>
 
 #include <cstdio>
 

@@ -56,11 +56,11 @@ void for_each_recipe(const F& f) {
   f("noise_before_geometry", gaussian_noise{.sigma = 10} | identity{} |
                                  affine{.rotate_deg = {0, 0, 20}, .convention = affine_convention::itk} |
                                  suture::gamma{.exponent = 1.3f, .range = {-300, 300}} | cast<std::int32_t>{});
-  f("artefacts",
+  f("artifacts",
     w | random_bias_field{} | poisson_noise{.counts = {5, 50}} | random_histogram_shift{.control_points = {5, 15}} |
         random_coarse_dropout{.holes = {3, 9}, .size = {3, 3, 3}, .max_size = {9, 20, 20}, .fill = {0, 1}} |
         cast<suture::half>{});
-  f("artefacts_on_taps",
+  f("artifacts_on_taps",
     w | random_coarse_dropout{.holes = 4, .size = {0, 9, 11}, .keep_holes = true, .may_leave = true} |
         random_bias_field{.coefficients = {-.1f, .1f}, .degree = 5} | affine{.rotate_deg = {5, 0, 20}} |
         crop_or_pad{{1, 24, 70}} | random_bias_field{.coefficients = {-.3f, .3f}} |

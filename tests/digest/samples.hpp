@@ -50,7 +50,7 @@ struct cases {
 };
 
 // Four small stained tiles, interleaved, with annotation masks; the last one of two planes.
-struct colour_cases {
+struct color_cases {
   using element = std::uint8_t;
   static constexpr std::int64_t channels = 3;
   static view<const element> source(const element* data, const grid& g) { return channels_last(data, g, channels); }
@@ -60,7 +60,7 @@ struct colour_cases {
   std::vector<std::vector<std::uint8_t>> labels;
   std::vector<std::uint64_t> ids{99, 5, 12345678901ull, 31};
 
-  colour_cases() {
+  color_cases() {
     const extent3 sizes[4] = {{1, 40, 57}, {1, 33, 97}, {1, 64, 32}, {2, 36, 43}};
     for (std::size_t i = 0; i < 4; ++i) {
       grids.push_back({.extents = sizes[i], .spacing = {20, 1, 1}});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints the digests of stain fits and normalisation, computed on the CPU.
+// Prints the digests of stain fits and normalization, computed on the CPU.
 #include "stains.hpp"
 
 #include "host_backend.hpp"

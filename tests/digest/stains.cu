@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints the digests of stain fits and normalisation, computed on the device.
+// Prints the digests of stain fits and normalization, computed on the device.
 #include <suture/suture.cuh>
 
 #include "device_backend.cuh"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the digests of stain fits and normalisation are made from.
+// What the digests of stain fits and normalization are made from.
 #pragma once
 
 #include <suture/image/digest.hpp>
@@ -11,7 +11,7 @@ namespace digest_test {
 // Prints every digest. Backend: host_backend.hpp or device_backend.cuh.
 template <class Backend>
 void print_stains(Backend backend) {
-  const colour_cases data;
+  const color_cases data;
   const std::size_t n = data.grids.size();
   std::vector<view<const std::uint8_t>> images, masks;
   std::vector<view<const float>> floats;
@@ -25,13 +25,13 @@ void print_stains(Backend backend) {
     floats.push_back(channels_last<const float>(backend.place(values), g, 3));
     masks.push_back(contiguous<const std::uint8_t>(backend.place(data.labels[i]), g));
   }
-  // Of the fitted bases, and of the images normalised by them.
+  // Of the fitted bases, and of the images normalized by them.
   const auto print_chain = [&](const char* name, const auto& fit_of, const auto& in, const auto& selection,
                                bool together, const auto& chain_of) {
     const std::size_t results = together ? 1 : in.size();
     const std::span<stain_basis> fitted(backend.template room<stain_basis>(results), results);
     fit(backend.exec(std::size_t{1} << 20), fit_of, in, selection, fitted);
-    std::uint64_t numbers = 0, colours = 0;
+    std::uint64_t numbers = 0, colors = 0;
     const auto add = [&](double x) { numbers = mix64(numbers ^ bit_cast<std::uint64_t>(x)); };
     for (const stain_basis& b : backend.back(fitted.data(), results)) {
       for (int k = 0; k < 2; ++k) {
@@ -55,10 +55,10 @@ void print_stains(Backend backend) {
     for (std::size_t i = 0; i < in.size(); ++i) {
       const grid& g = in[i].grid;
       const auto host = backend.back(outputs[i].data, static_cast<std::size_t>(3 * g.voxels()));
-      colours = combine_digest(colours, i, digest(contiguous(host.data(), g, 3)));
+      colors = combine_digest(colors, i, digest(contiguous(host.data(), g, 3)));
     }
     std::printf("%-24s %016llx %016llx\n", name, static_cast<unsigned long long>(numbers),
-                static_cast<unsigned long long>(colours));
+                static_cast<unsigned long long>(colors));
   };
   const auto print = [&](const char* name, const auto& fit_of, const auto& in, const auto& selection,
                          const macenko_mode& m, bool together) {
@@ -83,7 +83,7 @@ void print_stains(Backend backend) {
         true);
   print("macenko_masked", fit_macenko{.fallback = stain_fallback::given}, images, inside(masks), macenko::standard,
         false);
-  print("macenko_float", fit_macenko{.centred = false, .full_scale = 1}, floats, everything{}, macenko::matlab, false);
+  print("macenko_float", fit_macenko{.centered = false, .full_scale = 1}, floats, everything{}, macenko::matlab, false);
   print("macenko_blank", fit_macenko{.least_density = 20, .fallback = stain_fallback::given}, images, everything{},
         macenko::standard, false);
   // Powers of 2 from one operation to the next.

@@ -37,7 +37,7 @@ TEST(Conventions, GridOfANiftiImage) {
   const std::int64_t nx = 40, ny = 30, nz = 20;
   const double affine[3][4] = {{-.9, 0, 0, 90}, {0, .9, 0, -120}, {0, 0, 2.5, -70}};  // rows x, y, z of RAS
   // [nifti]
-  // `affine` is nibabel's: voxel (i, j, k, 1) to RAS millimetres. RAS to LPS negates x and y.
+  // `affine` is nibabel's: voxel (i, j, k, 1) to RAS millimeters. RAS to LPS negates x and y.
   suture::grid g{.extents = {nz, ny, nx}};
   for (int axis = 0; axis < 3; ++axis) {  // array axis z, y, x is column 2, 1, 0 of the affine
     const int column = 2 - axis;
@@ -91,7 +91,7 @@ TEST(Conventions, TorchAffineGrid) {
   const double theta[3][4] = {{.9, .1, 0, .2}, {-.1, 1.1, .05, 0}, {0, .2, 1, -.1}};
   // [torch]
   // grid_sample(image, affine_grid(theta, image.shape, align_corners=False), align_corners=False), zeros outside.
-  // theta acts on (x, y, z) in [-1, 1]; a normalised coordinate is (2 i + 1) / N - 1, so half an extent scales each
+  // theta acts on (x, y, z) in [-1, 1]; a normalized coordinate is (2 i + 1) / N - 1, so half an extent scales each
   // axis.
   suture::affine_matrix same{};
   for (int i = 0; i < 3; ++i) {
@@ -104,11 +104,11 @@ TEST(Conventions, TorchAffineGrid) {
   const suture::point3 at{1, 2, 3};
   const suture::point3 p = suture::plan(same, std::vector{g}).geometry(0).to_source(at);
   for (int i = 0; i < 3; ++i) {  // torch's formulas as they stand
-    double normalised[3];
+    double normalized[3];
     for (int k = 0; k < 3; ++k)
-      normalised[k] = (2 * at[2 - k] + 1) / static_cast<double>(g.extents[2 - k]) - 1;  // (x, y, z)
+      normalized[k] = (2 * at[2 - k] + 1) / static_cast<double>(g.extents[2 - k]) - 1;  // (x, y, z)
     double to = theta[2 - i][3];
-    for (int k = 0; k < 3; ++k) to += theta[2 - i][k] * normalised[k];
+    for (int k = 0; k < 3; ++k) to += theta[2 - i][k] * normalized[k];
     EXPECT_NEAR(p[i], ((to + 1) * static_cast<double>(g.extents[i]) - 1) / 2, 1e-12);
   }
 }

@@ -78,7 +78,7 @@ struct random_lost_voxels {
 };
 // [/voxel]
 
-// [colour]
+// [color]
 // Light of another temperature: red times 1 + warmth, blue times 1 - warmth. Errors: a warmth outside (-1, 1).
 struct warm_light {
   float warmth = 0;
@@ -98,7 +98,7 @@ struct warm_light {
     return {1 + warmth, 1 - warmth};
   }
 };
-// [/colour]
+// [/color]
 
 // [given]
 // y = x gains[i] for sample i of the batch: what is known of each scanner. Errors: fewer gains than samples.
@@ -156,7 +156,7 @@ struct random_nth_slice {
 // [/random_geometry]
 
 // [point_filter]
-// y = the greatest of the voxel and its two neighbours along z: a slab of three slices by maximum intensity.
+// y = the greatest of the voxel and its two neighbors along z: a slab of three slices by maximum intensity.
 struct thin_slab {
   static constexpr std::string_view name = "thin_slab";
 
@@ -286,7 +286,7 @@ TEST(WritingAnOperation, PerVoxel) {
   EXPECT_EQ(lost_voxels::name, "lost_voxels");
 }
 
-TEST(WritingAnOperation, Colour) {
+TEST(WritingAnOperation, Color) {
   const suture::grid g{.extents = {1, 2, 3}};
   const std::vector<float> tile{10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120, 130, 140, 150, 160, 170, 180};
   const auto plan = suture::plan(warm_light{.warmth = .25f} | suture::rescale{.slope = 2}, g, {});

@@ -52,10 +52,10 @@ struct job {
       run(cpu{}, planned, suture::image(in, target));
     } else {
       const auto map = support::read_npy<std::int16_t>(labels);
-      std::vector<std::int16_t> labelled(static_cast<std::size_t>(to.voxels()));
+      std::vector<std::int16_t> labeled(static_cast<std::size_t>(to.voxels()));
       run(cpu{}, planned, suture::image(in, target),
-          suture::labels(contiguous(map.values.data(), g), contiguous(labelled.data(), to)));
-      write(prefix + ".labels", labelled);
+          suture::labels(contiguous(map.values.data(), g), contiguous(labeled.data(), to)));
+      write(prefix + ".labels", labeled);
     }
     write(prefix + ".image", out);
   }

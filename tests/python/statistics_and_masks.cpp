@@ -96,10 +96,10 @@ void report_tissue(const support::array<std::uint8_t>& picture, output out) {
     out.file(key, mask);
     out.name(key) << result.threshold;
   };
-  write("grey", {.rule = tissue_rule::grey});
+  write("gray", {.rule = tissue_rule::gray});
   write("saturation", {.rule = tissue_rule::saturation});
   write("luminosity", {.rule = tissue_rule::luminosity});
-  write("cleaned", {.rule = tissue_rule::grey, .least_size = 30, .dilation_radius = 3});
+  write("cleaned", {.rule = tissue_rule::gray, .least_size = 30, .dilation_radius = 3});
   std::cout << '}' << std::endl;
 }
 

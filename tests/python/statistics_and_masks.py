@@ -123,22 +123,22 @@ def pictures(folder):
 def expected_tissue(rgb):
     """Thresholds and masks by name."""
     wide = rgb.astype(np.int64)
-    grey = ((9798 * wide[..., 0] + 19235 * wide[..., 1] + 3735 * wide[..., 2] + 16384) >> 15).astype(np.uint8)
+    gray = ((9798 * wide[..., 0] + 19235 * wide[..., 1] + 3735 * wide[..., 2] + 16384) >> 15).astype(np.uint8)
     most, least = wide.max(-1), wide.min(-1)
     scale = np.rint(255 * 4096 / np.maximum(most, 1)).astype(np.int64)
     saturation = np.where(most > 0, ((most - least) * scale + 2048) >> 12, 0).astype(np.uint8)
     if cv2:
-        assert np.array_equal(grey, cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY)), "grey levels are not those of OpenCV"
+        assert np.array_equal(gray, cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY)), "gray levels are not those of OpenCV"
         assert np.array_equal(saturation, cv2.cvtColor(rgb, cv2.COLOR_RGB2HSV)[..., 1]), "nor the saturations"
     found = {}
-    for name, level in (("grey", grey), ("saturation", saturation)):
+    for name, level in (("gray", gray), ("saturation", saturation)):
         if level.min() == level.max():
             found[name] = (level.flat[0], np.zeros(level.shape, bool))
         else:
             t = threshold_otsu(level)
-            found[name] = (t, level <= t if name == "grey" else level > t)
+            found[name] = (t, level <= t if name == "gray" else level > t)
     found["luminosity"] = (-1, rgb2lab(rgb)[..., 0] < 80)
-    threshold, mask = found["grey"]
+    threshold, mask = found["gray"]
     labels, _ = ndimage.label(mask, np.ones((3, 3)))
     large = (np.bincount(labels.ravel()) >= 30)[labels] & mask
     found["cleaned"] = (threshold, ndimage.binary_dilation(large, disk(3)))

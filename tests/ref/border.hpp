@@ -30,8 +30,8 @@ inline integer border_index(border rule, integer i, integer n) {
   return m < n ? m : 2 * n - 2 - m;
 }
 
-// torch grid_sample, padding_mode = reflection: about the voxel centres of the ends (align_corners) or about their
-// outer faces, then clamped to the valid centres.
+// torch grid_sample, padding_mode = reflection: about the voxel centers of the ends (align_corners) or about their
+// outer faces, then clamped to the valid centers.
 inline double torch_reflection(double x, integer n, bool align_corners) {
   const double low = align_corners ? 0.0 : -0.5;
   const double span = align_corners ? static_cast<double>(n - 1) : static_cast<double>(n);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Coordinate maps of resampling along one axis (output index -> input index), the sizes that go with them, and
-// nearest-neighbour indices.
+// nearest-neighbor indices.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ inline double origin_preserving(double out, double spacing_in, double spacing_ou
   return out * spacing_out / spacing_in;
 }
 
-// TorchIO Resample: the centre of the image stays where it was.
+// TorchIO Resample: the center of the image stays where it was.
 inline double center_preserving(double out, integer n_in, integer n_out, double spacing_in, double spacing_out) {
   return (out - 0.5 * static_cast<double>(n_out - 1)) * spacing_out / spacing_in + 0.5 * static_cast<double>(n_in - 1);
 }

@@ -12,7 +12,7 @@
 namespace reference {
 
 // Position of voxel v in control cells. The domain is the image extent enlarged by epsilon voxels on either side and
-// holds control_points - 3 cells: TorchIO and ITK's initialiser have epsilon = 1/8, the plain definition 0.
+// holds control_points - 3 cells: TorchIO and ITK's initializer have epsilon = 1/8, the plain definition 0.
 inline double control_position(double v, integer voxels, integer control_points, double epsilon) {
   const double cell = (static_cast<double>(voxels) + 2 * epsilon) / static_cast<double>(control_points - 3);
   return (v + 0.5 + epsilon) / cell;
@@ -46,7 +46,7 @@ inline double bspline_field_1d(const std::vector<double>& coefficients, double q
   return sum;
 }
 
-// Displacement in millimetres of voxel v, components (z, y, x).
+// Displacement in millimeters of voxel v, components (z, y, x).
 inline point bspline_displacement(const std::array<volume, 3>& coefficients, const point& v, const size3& voxels,
                                   double epsilon) {
   point q{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reference masks, one voxel at a time from the definitions: flood fill, and a look at every voxel of a neighbourhood.
+// Reference masks, one voxel at a time from the definitions: flood fill, and a look at every voxel of a neighborhood.
 // A bool is a byte of 0 or 1.
 #pragma once
 
@@ -26,7 +26,7 @@ void each_voxel(const size3& n, const F& f) {
       for (integer x = 0; x < n[2]; ++x) f(z, y, x);
 }
 
-// Labels in scan order; neighbours differ by 1 in at most `axes` axes. In a plane: dz = 0.
+// Labels in scan order; neighbors differ by 1 in at most `axes` axes. In a plane: dz = 0.
 inline std::vector<std::int32_t> components(const bytes& mask, const size3& n, int axes, bool planar = false) {
   std::vector<std::int32_t> labels(mask.size(), 0);
   std::int32_t count = 0;

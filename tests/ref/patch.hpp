@@ -53,7 +53,7 @@ inline patch draw_voxel(const index_lists& lists, const std::vector<double>& rat
 
 inline size3 place(integer voxel, const size3& n) { return {voxel / (n[1] * n[2]), voxel / n[2] % n[1], voxel % n[2]}; }
 
-// MONAI correct_crop_centers: centre in [floor(P / 2), floor(N + 1 - P / 2) - 1], start = centre - floor(P / 2).
+// MONAI correct_crop_centers: center in [floor(P / 2), floor(N + 1 - P / 2) - 1], start = center - floor(P / 2).
 inline size3 start_clamped(integer voxel, const size3& n, const size3& size) {
   size3 at = place(voxel, n);
   for (std::size_t k = 0; k < 3; ++k) {

@@ -20,7 +20,7 @@ inline matrix rotation_2(double a) {
 }
 
 // MONAI Affine: A = R Sh T S, homogeneous, R = Rx Ry Rz with angle k about array axis k (radians); shear is
-// (01, 02, 10, 12, 20, 21); translation in voxels, inside R Sh; scale multiplies coordinates. Relative to centres.
+// (01, 02, 10, 12, 20, 21); translation in voxels, inside R Sh; scale multiplies coordinates. Relative to centers.
 inline affine monai_affine(const point& angles, const std::array<double, 6>& shear, const point& translation,
                            const point& scale) {
   const matrix rotation = product(product(rotation_0(angles[0]), rotation_1(angles[1])), rotation_2(angles[2]));
@@ -55,7 +55,7 @@ inline matrix itk_euler(double angle_x, double angle_y, double angle_z) {
   return product(product(rotation_2(angle_z), rotation_0(angle_x)), rotation_1(angle_y));
 }
 
-// TorchIO 1.x RandomAffine, forward map about the image centre, acting on LPS millimetres (x, y, z):
+// TorchIO 1.x RandomAffine, forward map about the image center, acting on LPS millimeters (x, y, z):
 // p' = S (R (p - c) + t) + c. Angles in degrees and translation in RAS, so the first two change sign.
 inline affine torchio_forward(const point& degrees, const point& scale, const point& translation) {
   const double radians = std::acos(-1.0) / 180;

@@ -23,13 +23,13 @@ enum class interpolation {
 };
 
 enum class outside {
-  edge,  // neighbours by index map ...
+  edge,  // neighbors by index map ...
   reflect,
   mirror,
   wrap,
-  blend_constant,        // a missing neighbour is the constant: SciPy grid-constant; torch zeros
-  scipy_constant,        // any coordinate below 0 or above n - 1 gives the constant; inside, mirrored neighbours
-  half_voxel_constant,   // ITK: constant beyond half a voxel from the outermost centres; edge (spline: mirror) inside
+  blend_constant,        // a missing neighbor is the constant: SciPy grid-constant; torch zeros
+  scipy_constant,        // any coordinate below 0 or above n - 1 gives the constant; inside, mirrored neighbors
+  half_voxel_constant,   // ITK: constant beyond half a voxel from the outermost centers; edge (spline: mirror) inside
   clamp_coordinate,      // torch border
   torch_reflect_faces,   // torch reflection, align_corners = False
   torch_reflect_centers  // torch reflection, align_corners = True

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interpolation weights of the four neighbours floor(x) - 1 ... floor(x) + 2, and the B-spline prefilter.
+// Interpolation weights of the four neighbors floor(x) - 1 ... floor(x) + 2, and the B-spline prefilter.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An operation on colour for tests of what carries such operations.
+// An operation on color for tests of what carries such operations.
 #pragma once
 
 #include <suture/pipeline/concepts.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stains fitted to a tile, and colours normalised by them one at a time.
+// Stains fitted to a tile, and colors normalized by them one at a time.
 #pragma once
 
 #include <vector>
@@ -21,8 +21,8 @@ suture::stain_basis fit_tile(const suture::fit_macenko& how, const std::vector<T
   return fit_tile(how, interleaved, {.extents = {1, 1, static_cast<std::int64_t>(interleaved.size() / 3)}});
 }
 
-inline suture::rgb normalized(const suture::macenko_normalize& how, const suture::rgb& colour) {
-  return how.prepare({"test"})(colour, suture::voxel{});
+inline suture::rgb normalized(const suture::macenko_normalize& how, const suture::rgb& color) {
+  return how.prepare({"test"})(color, suture::voxel{});
 }
 
 }  // namespace support

@@ -152,7 +152,7 @@ inline void expect_same_grid(const grid& actual, const grid& expected, double to
     for (int j = 0; j < 3; ++j) EXPECT_NEAR(actual.direction[i][j], expected.direction[i][j], tolerance) << what;
 }
 
-// Values 100 z + 10 y + x of a volume read through a relabelling.
+// Values 100 z + 10 y + x of a volume read through a relabeling.
 inline std::vector<double> read(const geometry_step& s, const extent3& extents) {
   reference::volume v({extents[0], extents[1], extents[2]});
   for (std::int64_t z = 0; z < extents[0]; ++z)

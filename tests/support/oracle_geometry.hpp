@@ -78,9 +78,9 @@ inline reference::affine scipy_pull(const json& params) {
   return {matrix_from(params.at("matrix")), params.at("offset").get<reference::point>()};
 }
 
-// torch: theta maps normalised output coordinates (x, y, z) to normalised input coordinates.
+// torch: theta maps normalized output coordinates (x, y, z) to normalized input coordinates.
 inline reference::affine torch_unnormalize(const reference::size3& size, bool align_corners) {
-  reference::affine a;  // normalised (x, y, z) -> index (x, y, z)
+  reference::affine a;  // normalized (x, y, z) -> index (x, y, z)
   for (std::size_t k = 0; k < 3; ++k) {
     const auto n = static_cast<double>(size[2 - k]);
     a.linear[k][k] = align_corners ? (n - 1) / 2 : n / 2;

@@ -41,7 +41,7 @@ struct raw_nifti {
     const float pixdim[4] = {1, 1, 2, 3};
     for (std::size_t i = 0; i < 4; ++i) put(76 + 4 * i, pixdim[i]);
     put<float>(108, 352);  // vox_offset
-    bytes[123] = 2;        // millimetres
+    bytes[123] = 2;        // millimeters
     put<std::int16_t>(254, 1);
     const float sform[12] = {1, 0, 0, -10, 0, 2, 0, 20, 0, 0, 3, 30};
     for (std::size_t i = 0; i < 12; ++i) put(280 + 4 * i, sform[i]);

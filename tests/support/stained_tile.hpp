@@ -14,7 +14,7 @@ namespace support {
 
 using stain_vector = std::array<double, 3>;
 
-inline constexpr stain_vector haematoxylin{0.6500, 0.7044, 0.2860}, eosin{0.2159, 0.8012, 0.5581};
+inline constexpr stain_vector hematoxylin{0.6500, 0.7044, 0.2860}, eosin{0.2159, 0.8012, 0.5581};
 
 inline stain_vector unit(stain_vector v) {
   const double length = std::hypot(v[0], v[1], v[2]);
@@ -23,7 +23,7 @@ inline stain_vector unit(stain_vector v) {
 }
 
 struct tile_recipe {
-  stain_vector first = unit(haematoxylin), second = unit(eosin);
+  stain_vector first = unit(hematoxylin), second = unit(eosin);
   double tissue = 1;     // share of pixels that are stained
   double deviation = 0;  // of the noise added to intensities
   double white = 240;
@@ -63,7 +63,7 @@ inline std::vector<std::uint8_t> stained_tile(const suture::grid& g, std::uint64
   return to_bytes(stained_intensities(g.voxels(), seed, {.tissue = tissue, .deviation = deviation}));
 }
 
-inline std::vector<std::uint8_t> grey_tile(const suture::grid& g) {
+inline std::vector<std::uint8_t> gray_tile(const suture::grid& g) {
   std::vector<std::uint8_t> bytes;
   for (std::int64_t i = 0; i < g.voxels(); ++i)
     for (int c = 0; c < 3; ++c) bytes.push_back(static_cast<std::uint8_t>(20 + i % 150));

@@ -68,15 +68,15 @@ struct tiff_field {
 };
 using tiff_page = std::map<std::uint16_t, tiff_field>;
 
-// Grey pixels, one tile of 16 by 16, at the first byte after the header of a 32-bit TIFF.
-inline tiff_page grey_page() {
+// Gray pixels, one tile of 16 by 16, at the first byte after the header of a 32-bit TIFF.
+inline tiff_page gray_page() {
   return {{256, {4, {16}}}, {257, {4, {16}}}, {258, {3, {8}}},  {259, {3, {1}}}, {262, {3, {1}}},  {277, {3, {1}}},
           {284, {3, {1}}},  {322, {4, {16}}}, {323, {4, {16}}}, {324, {4, {8}}}, {325, {4, {256}}}};
 }
 
 // Header, data, pages one after the other, each followed by the values that do not fit into its fields.
 struct made_tiff {
-  std::vector<tiff_page> pages{grey_page()};
+  std::vector<tiff_page> pages{gray_page()};
   std::vector<unsigned char> data = std::vector<unsigned char>(256, 127);
   bool big_endian = false;
   bool big = false;              // BigTIFF

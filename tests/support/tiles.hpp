@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interleaved colour tiles in tests: made, and put through a chain of operations on the CPU.
+// Interleaved color tiles in tests: made, and put through a chain of operations on the CPU.
 #pragma once
 
 #include <cstdint>

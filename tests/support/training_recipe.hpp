@@ -120,7 +120,7 @@ struct expectation {
     for (double& a : shear) a = affine.uniform(-0.1, 0.1);
     for (double& a : shift) a = affine.uniform(-r.translate, r.translate);
     scales = {scales[0], scales[0], scales[0]};
-    // Objects move forward, p' = R2 R1 R0 Sh S (p - c) + c + t in millimetres; the pull is the inverse.
+    // Objects move forward, p' = R2 R1 R0 Sh S (p - c) + c + t in millimeters; the pull is the inverse.
     const reference::matrix rotation = product(
         product(reference::rotation_2(angles[2]), reference::rotation_1(angles[1])), reference::rotation_0(angles[0]));
     const reference::matrix sheared{{{1, shear[0], shear[1]}, {shear[2], 1, shear[3]}, {shear[4], shear[5], 1}}};
@@ -145,7 +145,7 @@ struct expectation {
             bool locked = false;
             for (const integer i : {z, y, x}) locked = locked || i < 2 || i >= n - 2;
             const double value = (2 * reference::element_uniform(values, element) - 1) * r.displacement;
-            control[k].at(z, y, x) = locked ? 0 : value;  // millimetres
+            control[k].at(z, y, x) = locked ? 0 : value;  // millimeters
           }
     }
 

@@ -37,14 +37,14 @@ private:
     const suture::target_tensor& out = work.r.out[B];
     const std::int32_t n = work.r.sample.extents[2], channels = work.r.in[B].channels;
     const auto value = [&](std::int32_t x, std::int32_t channel) {
-      return work.evaluate.template fused<B>(work.r, work.number, z, y, std::min(x, n - 1), channel);
+      return work.evaluate.template fused<B>(work.r, work.sample_index, z, y, std::min(x, n - 1), channel);
     };
     if constexpr (P::is_staged && !Binding::is_label) {
       for (std::int32_t channel = 0; channel < channels; ++channel)
         for (std::int32_t x0 = 0; x0 < n; x0 += width) {
           float strip[width];
           for (int l = 0; l < width; ++l)
-            if constexpr (P::is_colour)
+            if constexpr (P::is_color)
               strip[l] = value(x0 + l, 0).c[channel];
             else
               strip[l] = value(x0 + l, channel);
@@ -56,7 +56,7 @@ private:
         for (std::int32_t x = 0; x < n; ++x) {
           Out* const to = static_cast<Out*>(out.data) + channel * out.channel_stride + z * out.stride[0] +
                           y * out.stride[1] + x * out.stride[2];
-          if constexpr (P::is_colour && !Binding::is_label)
+          if constexpr (P::is_color && !Binding::is_label)
             *to = value(x, 0).c[channel];
           else
             *to = value(x, channel);

@@ -278,7 +278,7 @@ struct slice_painter {
   }
 
   void spine() {
-    const float vertebra = (z + 14) / 36;  // L3 is centred at z = 4
+    const float vertebra = (z + 14) / 36;  // L3 is centered at z = 4
     const float within = vertebra - std::floor(vertebra);
     const bool sacrum = z < -86;
     c.each(-70, 70, 0, 110, [&](point p, std::size_t i) {

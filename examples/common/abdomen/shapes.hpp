@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Points, chance, signed distances and random fields that the phantom of an abdomen is made of. All lengths are
-// millimetres, positions (x to the left, y to the back, z to the head) around the body's middle.
+// millimeters, positions (x to the left, y to the back, z to the head) around the body's middle.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "artefacts.hpp"
+#include "artifacts.hpp"
 
 #include "suture/math/elementary.hpp"
 
@@ -7,14 +7,14 @@ namespace suture::examples::histology {
 namespace {
 
 // 0..1.
-float out_of_focus(const artefacts& a, point p) {
+float out_of_focus(const artifacts& a, point p) {
   return step(a.blur_radius, 0.75f * a.blur_radius, length(p - a.blur_center));
 }
 
 }  // namespace
 
-artefacts artefacts::of(std::uint64_t seed, float height, float width) {
-  artefacts made{};
+artifacts artifacts::of(std::uint64_t seed, float height, float width) {
+  artifacts made{};
   draws random = cell_draws(seed, places, 0, 0);
   made.blur_center = {random.uniform(0.62f, 0.72f) * height, random.uniform(0.60f, 0.72f) * width};
   made.blur_radius = 0.13f * height;
@@ -30,7 +30,7 @@ artefacts artefacts::of(std::uint64_t seed, float height, float width) {
   return made;
 }
 
-void artefacts::fold(canvas& c, std::uint64_t seed) const {
+void artifacts::fold(canvas& c, std::uint64_t seed) const {
   if (!c.covered().meets(fold_center, fold_half_length + 60)) return;
   const noise crooked(seed, fold_noise, c.covered().grown(4), 80);
   c.around(fold_center, fold_half_length + 50, [&](point p, std::size_t i) {
@@ -48,7 +48,7 @@ void artefacts::fold(canvas& c, std::uint64_t seed) const {
   });
 }
 
-void artefacts::defocus(canvas& c, std::int64_t margin) const {
+void artifacts::defocus(canvas& c, std::int64_t margin) const {
   if (!c.covered().meets(blur_center, blur_radius)) return;
   const auto radius = static_cast<std::int64_t>(2.6f / c.pixel() + 0.5f);
   if (radius < 1 || 2 * radius > margin) return;
@@ -71,7 +71,7 @@ void artefacts::defocus(canvas& c, std::int64_t margin) const {
   }
 }
 
-float artefacts::ink(point p) const {
+float artifacts::ink(point p) const {
   float nearest = 1e9f;
   for (std::size_t k = 0; k + 1 < pen.size(); ++k) {
     const point a = pen[k], ab = pen[k + 1] - a, ap = p - a;

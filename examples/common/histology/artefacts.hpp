@@ -8,13 +8,13 @@
 
 namespace suture::examples::histology {
 
-struct artefacts {
+struct artifacts {
   point blur_center, fold_center, fold_across;
   float blur_radius, fold_half_length;
   std::array<point, 16> pen;
 
-  // On a slide of so many micrometres.
-  static artefacts of(std::uint64_t seed, float height, float width);
+  // On a slide of so many micrometers.
+  static artifacts of(std::uint64_t seed, float height, float width);
 
   // Tissue lying double along a crooked band.
   void fold(canvas& c, std::uint64_t seed) const;

@@ -17,7 +17,7 @@ public:
     h.assign(count, 0);
     e.assign(count, 0);
     label.assign(count, 0);
-    // A 20x objective resolves about 0.7 micrometres.
+    // A 20x objective resolves about 0.7 micrometers.
     soft_ = 1 / std::max(pixel, 0.7f);
   }
 

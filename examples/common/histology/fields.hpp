@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the tissue of the synthetic slide is drawn from: streams of chance, smooth noise, and the fields that say what
-// grows where. Lengths are micrometres, positions (y, x) from the corner of the slide.
+// grows where. Lengths are micrometers, positions (y, x) from the corner of the slide.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ enum layer : std::uint16_t {
   fat_domain,
   warp_noise,
   curl_noise,
-  fibre_noise,
+  fiber_noise,
   crossing_noise,
   strand_noise,
   lumen_noise,
@@ -60,7 +60,7 @@ inline draws cell_draws(std::uint64_t seed, layer kind, std::int64_t cy, std::in
   return {seed, 0, cell, kind};
 }
 
-// A rectangle of the slide in micrometres.
+// A rectangle of the slide in micrometers.
 struct area {
   float top, left, bottom, right;
   area grown(float by) const { return {top - by, left - by, bottom + by, right + by}; }
@@ -129,7 +129,7 @@ struct fields {
         density(seed, cell_density, where, 110),
         crossing(seed, crossing_domain, where, 300) {}
 
-  // Micrometres inside the tissue, negative on glass.
+  // Micrometers inside the tissue, negative on glass.
   float depth(point p) const {
     const auto lobe = [&](float y, float x, float ry, float rx) {
       const float v = (p.y - y * height) / (ry * height), u = (p.x - x * width) / (rx * width);
@@ -141,7 +141,7 @@ struct fields {
   // Above 0 glands grow, above 0 fat does; not both.
   float glandular(point p) const { return gland(p) + 0.42f - 0.6f * step(0.15f, 0.45f, fat(p)); }
   float fatty(point p) const { return std::min(fat(p) - 0.40f, -gland(p) + 0.15f); }
-  // Two sets of fibres follow the level lines of these, and how much the second set prevails, 0..1.
+  // Two sets of fibers follow the level lines of these, and how much the second set prevails, 0..1.
   float across(point p) const { return p.y + 0.35f * p.x + 95 * warp(p) + 9 * curl(p); }
   float across_second(point p) const { return p.x - 0.45f * p.y + 80 * warp({p.y + 120, p.x}) + 8 * curl(p); }
   float second(point p) const { return step(-0.05f, 0.35f, crossing(p)); }

@@ -115,7 +115,7 @@ struct tissue_painter {
       if (chance > std::max(0.92f * crowd, sparse * (1 - step(-0.05f, 0.05f, f.fatty(p))))) return;
       const point axis{math::cos(turn), math::sin(turn)};
       if (plasma && crowd < 0.5f) {
-        // A plasma cell: its nucleus off centre in purple cytoplasm.
+        // A plasma cell: its nucleus off center in purple cytoplasm.
         const point body = p + axis * 2.4f;
         c.around(body, 5.2f,
                  [&](point q, std::size_t i) { c.mix(i, 0.8f * c.coverage(length(q - body) - 5.0f), 0.30f, 0.42f); });
@@ -291,12 +291,12 @@ void paint_tissue(canvas& c, std::uint64_t seed, float height, float width) {
   const area wide = where.grown(260);
   const fields f(seed, wide, height, width);
   const float px = c.pixel();
-  // In the coordinates of the fibres: across, and along x or y.
-  const area fibres{wide.top + 0.35f * wide.left - 180, wide.left, wide.bottom + 0.35f * wide.right + 180, wide.right};
+  // In the coordinates of the fibers: across, and along x or y.
+  const area fibers{wide.top + 0.35f * wide.left - 180, wide.left, wide.bottom + 0.35f * wide.right + 180, wide.right};
   const area others{wide.left - 0.45f * wide.bottom - 180, wide.top, wide.right - 0.45f * wide.top + 180, wide.bottom};
-  const noise fibre(seed, fibre_noise, fibres, std::max(5.2f, px), 60);
+  const noise fiber(seed, fiber_noise, fibers, std::max(5.2f, px), 60);
   const noise crossing(seed, crossing_noise, others, std::max(5.2f, px), 52);
-  const noise strand(seed, strand_noise, fibres, std::max(1.9f, px), 26);
+  const noise strand(seed, strand_noise, fibers, std::max(1.9f, px), 26);
   const noise ragged(seed, lumen_noise, where.grown(8), std::max(9.0f, px));
   const noise grain(seed, grain_noise, where.grown(8), std::max(1.6f, px));
   const noise chromatin(seed, chromatin_noise, where.grown(8), std::max(1.25f, px));
@@ -312,7 +312,7 @@ void paint_tissue(canvas& c, std::uint64_t seed, float height, float width) {
     float bundle = 0, fine = 0;
     if (mix < 1) {
       const float v = f.across(p);
-      bundle = fibre({v, p.x});
+      bundle = fiber({v, p.x});
       fine = strand({v, p.x});
     }
     if (mix > 0) {

@@ -6,7 +6,7 @@
 
 namespace suture::examples::histology {
 
-// height, width: micrometres of the slide.
+// height, width: micrometers of the slide.
 void paint_tissue(canvas& c, std::uint64_t seed, float height, float width);
 
 }  // namespace suture::examples::histology

@@ -21,25 +21,25 @@
 
 // Keeps a function that many others call in one place.
 #if defined(__GNUC__) || defined(__clang__)
-#define SUTURE_APART __attribute__((noinline))
+#define SUTURE_NOINLINE __attribute__((noinline))
 #else
-#define SUTURE_APART
+#define SUTURE_NOINLINE
 #endif
 
 // Takes in all that a function calls and keeps it in one place: on the host, what it is made of then does not depend on
 // who else calls the same.
 #if defined(__GNUC__) || defined(__clang__)
-#define SUTURE_WHOLE __attribute__((flatten, noinline))
+#define SUTURE_FLATTEN __attribute__((flatten, noinline))
 #else
-#define SUTURE_WHOLE
+#define SUTURE_FLATTEN
 #endif
 
 // Keeps a function apart in device code, so that what few threads do takes no registers of all. Relocatable code
 // (-rdc=true) takes it in: apart, it would be compiled for more registers than kernels that call it have.
 #if defined(__CUDACC_RDC__)
-#define SUTURE_DEVICE_APART __forceinline__
+#define SUTURE_DEVICE_NOINLINE __forceinline__
 #else
-#define SUTURE_DEVICE_APART inline __noinline__
+#define SUTURE_DEVICE_NOINLINE inline __noinline__
 #endif
 
 // `SUTURE_FN` marks a function that runs on host and device and is part of a per-voxel loop.
@@ -51,9 +51,9 @@
 
 // Ahead of a template that calls a functor of the host on the host and one of the device on the device.
 #if defined(__CUDACC__)
-#define SUTURE_EITHER _Pragma("nv_exec_check_disable")
+#define SUTURE_NO_EXEC_CHECK _Pragma("nv_exec_check_disable")
 #else
-#define SUTURE_EITHER
+#define SUTURE_NO_EXEC_CHECK
 #endif
 
 // Between these two nvcc refuses a call in device code of what is compiled for the host alone, as of a functor without
@@ -88,19 +88,19 @@
 
 // Loops that are not to be unrolled on a device.
 #if defined(__CUDA_ARCH__)
-#define SUTURE_ROLLED _Pragma("unroll 1")
+#define SUTURE_NO_UNROLL _Pragma("unroll 1")
 #else
-#define SUTURE_ROLLED
+#define SUTURE_NO_UNROLL
 #endif
 
-// Loops over pixels side by side: a few in registers on a device, a strip that is vectorised on the host.
+// Loops over pixels side by side: a few in registers on a device, a strip that is vectorized on the host.
 #if defined(__CUDA_ARCH__)
 #define SUTURE_LANES _Pragma("unroll")
 #else
 #define SUTURE_LANES
 #endif
 
-// Keeps g++ from unrolling a short loop before it has had the chance to vectorise it.
+// Keeps g++ from unrolling a short loop before it has had the chance to vectorize it.
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 #define SUTURE_KEEP_LOOP _Pragma("GCC unroll 1")
 #else

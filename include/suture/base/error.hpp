@@ -31,7 +31,7 @@ struct site {
 };
 
 template <class... Parts>
-[[noreturn]] SUTURE_APART void fail(site where, Parts... parts) {
+[[noreturn]] SUTURE_NOINLINE void fail(site where, Parts... parts) {
   std::ostringstream text;
   text << "suture: " << where.operation;
   if (where.sample >= 0) text << ": sample " << where.sample;

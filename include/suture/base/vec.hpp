@@ -28,7 +28,7 @@ struct vec3 {
 };
 
 using extent3 = vec3<std::int64_t>;  // voxels along z, y, x
-using point3 = vec3<double>;         // a continuous index or a position in millimetres
+using point3 = vec3<double>;         // a continuous index or a position in millimeters
 
 template <class To, class From>
 SUTURE_HD constexpr vec3<To> vec_cast(const vec3<From>& a) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The range of values colour operations work in: [0, white] in the units of the image.
+// The range of values color operations work in: [0, white] in the units of the image.
 #pragma once
 
 #include <cmath>
@@ -9,9 +9,9 @@
 
 namespace suture::detail {
 
-// Into [0, 1], where colour spaces live, and back out. A value outside of [0, white] is brought to the nearer end, NaN
+// Into [0, 1], where color spaces live, and back out. A value outside of [0, white] is brought to the nearer end, NaN
 // to 0, so that nothing behind has to expect either.
-struct colour_range {
+struct color_range {
   float white, inverse;
 
   SUTURE_FN rgb enter(const rgb& x) const {
@@ -22,7 +22,7 @@ struct colour_range {
   }
 };
 
-inline colour_range make_colour_range(float white, const site& where) {
+inline color_range make_color_range(float white, const site& where) {
   require(std::isfinite(white) && white >= 0x1p-60f && white <= 0x1p60f, where, "white ", white,
           " must be the positive value of white in the image");
   return {white, 1 / white};

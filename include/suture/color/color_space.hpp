@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colour spaces and stain separation. Colours are red, green, blue in [0, 1] here, whatever the operations that use
+// Color spaces and stain separation. Colors are red, green, blue in [0, 1] here, whatever the operations that use
 // these functions take; an error bound is against the formula in exact arithmetic, for red, green, blue in [0, 1], in
-// the units of the result, and is measured by tests/colour_space_test.cpp.
+// the units of the result, and is measured by tests/color_space_test.cpp.
 //
 //   space      from_rgb                                           channels                             error bound
-//   hed        stain concentrations of haematoxylin, eosin, DAB   [0, 1.32], in units of 6 decades     3e-7
+//   hed        stain concentrations of hematoxylin, eosin, DAB   [0, 1.32], in units of 6 decades     3e-7
 //   hsv        hue, saturation, value                             [0, 1)  [0, 1]  [0, 1]               2e-7
 //   lab        CIE L*a*b*, sRGB, D65, 2 degrees                   [0, 100]  about [-108, 99]           6e-5
 //   ruderman   l-alpha-beta, natural logarithm                    [-63, 10]  [-60, 52]  [-31, 32]      4e-6
 //
 // to_rgb is the way back, limited to [0, 1], to within 1e-6 (lab: 3e-6, in red, green or blue near 0). Not a number in
-// gives an unspecified colour.
+// gives an unspecified color.
 #pragma once
 
 #include <string_view>
@@ -54,36 +54,36 @@ SUTURE_FN float srgb_of_linear(float v) {
 
 }  // namespace detail
 
-// Three rows of a linear map of colours; a colour is a row vector: out[k] = sum over c of in[c] row[c][k].
-struct colour_matrix {
+// Three rows of a linear map of colors; a color is a row vector: out[k] = sum over c of in[c] row[c][k].
+struct color_matrix {
   float row[3][3];
 
   SUTURE_FN rgb operator()(const rgb& v) const {
     return {{detail::weigh(v, row[0][0], row[1][0], row[2][0]), detail::weigh(v, row[0][1], row[1][1], row[2][1]),
              detail::weigh(v, row[0][2], row[1][2], row[2][2])}};
   }
-  SUTURE_FN constexpr colour_matrix operator-() const {
-    colour_matrix result{};
+  SUTURE_FN constexpr color_matrix operator-() const {
+    color_matrix result{};
     for (int i = 0; i < 3; ++i)
       for (int k = 0; k < 3; ++k) result.row[i][k] = -row[i][k];
     return result;
   }
 };
 
-// Optical densities of haematoxylin, eosin and DAB by row, of unit concentration, and the inverse.
+// Optical densities of hematoxylin, eosin and DAB by row, of unit concentration, and the inverse.
 // Source: Ruifrok and Johnston 2001, the rounded values of scikit-image.
-SUTURE_FN constexpr colour_matrix rgb_from_hed() {
+SUTURE_FN constexpr color_matrix rgb_from_hed() {
   return {{{0.65f, 0.70f, 0.29f}, {0.07f, 0.99f, 0.11f}, {0.27f, 0.57f, 0.78f}}};
 }
-SUTURE_FN constexpr colour_matrix hed_from_rgb() {
+SUTURE_FN constexpr color_matrix hed_from_rgb() {
   return {{{1.8779827368521353f, -1.0076786862855645f, -0.5561158181996246f},
            {-0.06590806222356332f, 1.1347303724996625f, -0.1355217986283712f},
            {-0.6019073634392891f, -0.4804141884970579f, 1.5735880719641926f}}};
 }
 
 // Stain concentrations, max(0, ln max(v, 1e-6) / ln 1e-6 unmix): in units of six decades of optical density. Where a
-// colour is outside of what the stains can make, the limit at 0 loses it. scikit-image separate_stains.
-SUTURE_FN rgb separate_stains(const rgb& v, const colour_matrix& unmix) {
+// color is outside of what the stains can make, the limit at 0 loses it. scikit-image separate_stains.
+SUTURE_FN rgb separate_stains(const rgb& v, const color_matrix& unmix) {
   const rgb stains = unmix(detail::log_of_normal(detail::limit(v, 1e-6f, 0x1p60f)));
   rgb result{};
   SUTURE_UNROLL
@@ -93,14 +93,14 @@ SUTURE_FN rgb separate_stains(const rgb& v, const colour_matrix& unmix) {
 }
 
 // exp(ln 1e-6 stains mix), limited to [0, 1]. scikit-image combine_stains.
-SUTURE_FN rgb combine_stains(const rgb& stains, const colour_matrix& mix) {
+SUTURE_FN rgb combine_stains(const rgb& stains, const color_matrix& mix) {
   rgb density = mix(stains);
   SUTURE_UNROLL
   for (int k = 0; k < 3; ++k) density.c[k] = fma(density.c[k], -0x1.ba18aap3f, 0.0f);  // -ln 1e6
   return detail::limit(detail::exp(density), 0, 1);
 }
 
-// Haematoxylin, eosin, DAB. Source: scikit-image (0.18 and later) rgb2hed, hed2rgb.
+// Hematoxylin, eosin, DAB. Source: scikit-image (0.18 and later) rgb2hed, hed2rgb.
 struct hed {
   static constexpr std::string_view name = "hed";
   // For statistics: the bits after the point of the numbers that are summed, and the deviation below which a channel
@@ -112,7 +112,7 @@ struct hed {
   SUTURE_FN static rgb to_rgb(const rgb& v) { return combine_stains(v, rgb_from_hed()); }
 };
 
-// Hue (0 for greys; a fraction of a turn from red over green), saturation (0 for black), value. Where two channels are
+// Hue (0 for grays; a fraction of a turn from red over green), saturation (0 for black), value. Where two channels are
 // the largest, blue counts before green before red. Any hue leads back, by its fraction, up to 2^20 turns.
 // Source: scikit-image rgb2hsv, hsv2rgb.
 struct hsv {

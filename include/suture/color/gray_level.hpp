@@ -8,7 +8,7 @@
 
 namespace suture::detail::masks {
 
-SUTURE_FN std::int32_t grey_level(std::int32_t r, std::int32_t g, std::int32_t b) {
+SUTURE_FN std::int32_t gray_level(std::int32_t r, std::int32_t g, std::int32_t b) {
   return (9798 * r + 19235 * g + 3735 * b + 16384) >> 15;
 }
 SUTURE_FN std::int32_t saturation_level(std::int32_t r, std::int32_t g, std::int32_t b) {

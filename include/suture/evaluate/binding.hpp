@@ -5,10 +5,10 @@
 
 #include <ranges>
 
-#include "../image/given_views.hpp"
-#include "sample_parameters.hpp"
-#include "../image/label_conversion.hpp"
 #include "../image/deep_supervision.hpp"
+#include "../image/given_views.hpp"
+#include "../image/label_conversion.hpp"
+#include "sample_parameters.hpp"
 
 namespace suture {
 

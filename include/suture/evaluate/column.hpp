@@ -76,7 +76,7 @@ SUTURE_FN void displacement_at(const control_grid& g, const coordinate (&place)[
   SUTURE_UNROLL
   for (float& component : u) component = 0;
   // 64 control vectors at once would not leave registers for the rest.
-  SUTURE_ROLLED
+  SUTURE_NO_UNROLL
   for (int a = 0; a < 4; ++a, row += (n[1] - 4) * n[2]) {
     float plane[3] = {0, 0, 0};
     SUTURE_UNROLL
@@ -123,7 +123,7 @@ SUTURE_FN void undo_displacement(const inverse_control_grid& g, std::int32_t z, 
 template <class Pipeline>
 class column {
 public:
-  SUTURE_FN column(const item<Pipeline>& sample, std::int32_t z, std::int32_t y, std::int32_t x)
+  SUTURE_FN column(const sample_parameters<Pipeline>& sample, std::int32_t z, std::int32_t y, std::int32_t x)
       : sample_(&sample), z_(z), y_(y), x_(x) {
     SUTURE_UNROLL
     for (int k = 0; k < 3; ++k) position_[k] = along(sample.map, k, z, y, x);
@@ -178,7 +178,7 @@ private:
     for (int k = 0; k < 3; ++k) c[k] = moved(c[k], displacement_.at(k, t));
   }
 
-  const item<Pipeline>* sample_;
+  const sample_parameters<Pipeline>* sample_;
   std::uint64_t position_[3];
   std::int32_t z_, y_, x_;
   std::int32_t cell_z_ = -1;

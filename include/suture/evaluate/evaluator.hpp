@@ -2,7 +2,7 @@
 // The finished value of one output voxel, callable from any kernel or host code. The executors are loops over it.
 //
 //   auto evaluate = suture::prepare(executor, plan, suture::image(in, out), suture::labels(seg, seg_out));
-//   half v = evaluate(item, z, y, x);                 // first bound pair, channel 0
+//   half v = evaluate(sample, z, y, x);                 // first bound pair, channel 0
 //   std::uint8_t l = evaluate.template get<1>(item, z, y, x);
 #pragma once
 
@@ -23,23 +23,23 @@ SUTURE_FN T read(const source_tensor& s, std::int32_t channel, std::int32_t z, s
   return p[x * s.stride[2]];
 }
 
-// What the fused part leaves at one voxel of a bound pair: an element of one channel, or the pixel of a colour
+// What the fused part leaves at one voxel of a bound pair: an element of one channel, or the pixel of a color
 // pipeline.
 template <class Pipeline, class Binding>
 struct pair_evaluator {
   using In = typename Binding::input;
   using Out = std::conditional_t<Pipeline::is_staged && !Binding::is_label, float, typename Binding::output>;
   using value = typename Pipeline::value_type;
-  static constexpr bool is_colour = Pipeline::is_colour && !Binding::is_label;
-  using result = std::conditional_t<is_colour, pixel<Out>, Out>;
+  static constexpr bool is_color = Pipeline::is_color && !Binding::is_label;
+  using result = std::conditional_t<is_color, pixel<Out>, Out>;
   // Of an image that stages follow, the fused part stores floats between them or, where none of them does anything,
   // the elements of the output. Either way places are counted in these.
-  static constexpr bool may_finish = Pipeline::is_staged && !Binding::is_label && !Pipeline::is_colour;
+  static constexpr bool may_finish = Pipeline::is_staged && !Binding::is_label && !Pipeline::is_color;
   using unit = std::conditional_t<may_finish, typename Binding::output, Out>;
 
   SUTURE_FN static value load(const source_tensor& s, std::int32_t channel, std::int32_t z, std::int32_t y,
                               std::int32_t x) {
-    if constexpr (is_colour)
+    if constexpr (is_color)
       return {{storage<In>::load(read<In>(s, 0, z, y, x)), storage<In>::load(read<In>(s, 1, z, y, x)),
                storage<In>::load(read<In>(s, 2, z, y, x))}};
     else
@@ -47,13 +47,15 @@ struct pair_evaluator {
   }
 
   // Tap at a voxel of the source: loaded, converted and passed through the value operations left of the geometry.
-  SUTURE_FN static value tap(const item<Pipeline>& sample, const source_tensor& s, std::int32_t number,
-                             std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x) {
-    return tap(sample, s, load(s, channel, z, y, x), number, channel, z, y, x);
+  SUTURE_FN static value tap(const sample_parameters<Pipeline>& sample, const source_tensor& s,
+                             std::int32_t sample_index, std::int32_t channel, std::int32_t z, std::int32_t y,
+                             std::int32_t x) {
+    return tap(sample, s, load(s, channel, z, y, x), sample_index, channel, z, y, x);
   }
-  SUTURE_FN static value tap(const item<Pipeline>& sample, const source_tensor& s, value v, std::int32_t number,
-                             std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x) {
-    return apply(sample.taps, v, voxel_at(s.extents, number, channel, z, y, x));
+  SUTURE_FN static value tap(const sample_parameters<Pipeline>& sample, const source_tensor& s, value v,
+                             std::int32_t sample_index, std::int32_t channel, std::int32_t z, std::int32_t y,
+                             std::int32_t x) {
+    return apply(sample.taps, v, voxel_at(s.extents, sample_index, channel, z, y, x));
   }
 
   // The first voxel of a channel.
@@ -62,22 +64,22 @@ struct pair_evaluator {
   }
 
   // Interpolated value at c, before the value operations right of the geometry; the channel starts at `data`.
-  SUTURE_FN static value sampled(const item<Pipeline>& sample, const source_tensor& s, const In* data,
-                                 const coordinate (&c)[3], std::int32_t number, std::int32_t channel,
+  SUTURE_FN static value sampled(const sample_parameters<Pipeline>& sample, const source_tensor& s, const In* data,
+                                 const coordinate (&c)[3], std::int32_t sample_index, std::int32_t channel,
                                  const typename Pipeline::border_type& border) {
     using I = typename Pipeline::interpolation_type;
     if constexpr (Pipeline::prefiltered) {
-      if constexpr (is_colour)
+      if constexpr (is_color)
         return {{coefficients(s, c, 0, border), coefficients(s, c, 1, border), coefficients(s, c, 2, border)}};
       else
         return coefficients(s, c, channel, border);
-    } else if constexpr (is_colour || any_needs_voxel<typename Pipeline::taps>) {
-      if (is_colour && sample.planar)
+    } else if constexpr (is_color || any_needs_voxel<typename Pipeline::taps>) {
+      if (is_color && sample.planar)
         return interpolate_plane<value, I>(c, s.extents, border, [&](std::int32_t y, std::int32_t x) {
-          return tap(sample, s, number, channel, 0, y, x);
+          return tap(sample, s, sample_index, channel, 0, y, x);
         });
       return interpolate<value, I>(c, s.extents, border, [&](std::int32_t z, std::int32_t y, std::int32_t x) {
-        return tap(sample, s, number, channel, z, y, x);
+        return tap(sample, s, sample_index, channel, z, y, x);
       });
     } else {
       return interpolate<I>(c, data, s.stride, s.extents, s.pairs, border, tap_of(sample));
@@ -85,10 +87,10 @@ struct pair_evaluator {
   }
 
   // Whether taps lie at the same places in every channel, and become values in the same way.
-  static constexpr bool shares_taps = Pipeline::has_geometry && !Binding::is_label && !is_colour &&
+  static constexpr bool shares_taps = Pipeline::has_geometry && !Binding::is_label && !is_color &&
                                       !Pipeline::prefiltered && !any_needs_voxel<typename Pipeline::taps>;
 
-  SUTURE_FN static auto tap_of(const item<Pipeline>& sample) {
+  SUTURE_FN static auto tap_of(const sample_parameters<Pipeline>& sample) {
     return [&sample](In v) { return apply(sample.taps, storage<In>::load(v), voxel{}); };
   }
 
@@ -103,10 +105,10 @@ struct pair_evaluator {
                                                               [](float v) { return v; });
   }
 
-  SUTURE_FN static result finished(const item<Pipeline>& sample, value v, std::int32_t number, std::int32_t channel,
-                                   std::int32_t z, std::int32_t y, std::int32_t x,
-                                   const normals_ahead* normals = nullptr) {
-    voxel at = voxel_at(sample.extents, number, channel, z, y, x);
+  SUTURE_FN static result finished(const sample_parameters<Pipeline>& sample, value v, std::int32_t sample_index,
+                                   std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x,
+                                   const shared_normals* normals = nullptr) {
+    voxel at = voxel_at(sample.extents, sample_index, channel, z, y, x);
     at.normals = normals;
     return stored<Out>(apply(sample.outputs, v, at));
   }
@@ -123,31 +125,31 @@ struct pair_evaluator {
   }
 
   // The finished value of an element that was read from the source where nothing is moved.
-  SUTURE_FN static result of_element(const item<Pipeline>& sample, const source_tensor& s, In element,
-                                     std::int32_t number, std::int32_t channel, std::int32_t z, std::int32_t y,
+  SUTURE_FN static result of_element(const sample_parameters<Pipeline>& sample, const source_tensor& s, In element,
+                                     std::int32_t sample_index, std::int32_t channel, std::int32_t z, std::int32_t y,
                                      std::int32_t x) {
     if constexpr (Binding::is_label)
       return element;
     else
-      return finished(sample, tap(sample, s, storage<In>::load(element), number, channel, z, y, x), number, channel, z,
-                      y, x);
+      return finished(sample, tap(sample, s, storage<In>::load(element), sample_index, channel, z, y, x), sample_index,
+                      channel, z, y, x);
   }
 
   // The finished value, a label before its conversion; c is ignored when the pipeline has no geometry, the channel
-  // where there is colour.
-  SUTURE_FN static auto at(const item<Pipeline>& sample, const source_tensor& s, const In* data,
-                           const coordinate (&c)[3], std::int32_t number, std::int32_t channel, std::int32_t z,
+  // where there is color.
+  SUTURE_FN static auto at(const sample_parameters<Pipeline>& sample, const source_tensor& s, const In* data,
+                           const coordinate (&c)[3], std::int32_t sample_index, std::int32_t channel, std::int32_t z,
                            std::int32_t y, std::int32_t x, const typename Pipeline::sampling_type& rule,
-                           const normals_ahead* normals = nullptr) {
+                           const shared_normals* normals = nullptr) {
     if constexpr (Binding::is_label) {
       return label(s, data, c, channel, z, y, x, rule);
     } else {
       if constexpr (!Pipeline::has_geometry) {
-        const value v = tap(sample, s, number, channel, z, y, x);
-        return finished(sample, v, number, channel, z, y, x, normals);
+        const value v = tap(sample, s, sample_index, channel, z, y, x);
+        return finished(sample, v, sample_index, channel, z, y, x, normals);
       } else {
-        return finished(sample, sampled(sample, s, data, c, number, channel, rule.border), number, channel, z, y, x,
-                        normals);
+        return finished(sample, sampled(sample, s, data, c, sample_index, channel, rule.border), sample_index, channel,
+                        z, y, x, normals);
       }
     }
   }
@@ -198,26 +200,26 @@ struct evaluator {
   pack<conversion_functor_t<typename Bindings::conversion_type>...> conversions;
 
   // One output voxel of bound pair B: what a run stores there, in `channel` of the output. Where the pipeline works on
-  // colour and has no later stage, an image gives its pixel<T>, all channels.
+  // color and has no later stage, an image gives its pixel<T>, all channels.
   template <std::size_t B>
-  SUTURE_FN auto get(std::int32_t number, std::int32_t z, std::int32_t y, std::int32_t x,
+  SUTURE_FN auto get(std::int32_t sample_index, std::int32_t z, std::int32_t y, std::int32_t x,
                      std::int32_t channel = 0) const {
-    const record_type& r = records[number];
+    const record_type& r = records[sample_index];
     if constexpr (Pipeline::is_staged && !binding_type<B>::is_label)
-      return detail::stored<typename binding_type<B>::output>(
-          detail::stage_value<Pipeline::steps.stage_count - 1>(r.sample, r.staged[B], number, channel, z, y, x));
+      return detail::stored<typename binding_type<B>::output>(detail::stage_value<Pipeline::schedule.stage_count - 1>(
+          r.sample, r.staged[B], sample_index, channel, z, y, x));
     else
-      return fused<B>(r, number, z, y, x, channel);
+      return fused<B>(r, sample_index, z, y, x, channel);
   }
 
-  SUTURE_FN auto operator()(std::int32_t number, std::int32_t z, std::int32_t y, std::int32_t x,
+  SUTURE_FN auto operator()(std::int32_t sample_index, std::int32_t z, std::int32_t y, std::int32_t x,
                             std::int32_t channel = 0) const {
-    return get<0>(number, z, y, x, channel);
+    return get<0>(sample_index, z, y, x, channel);
   }
 
   // One voxel of what the fused part leaves.
   template <std::size_t B>
-  SUTURE_FN auto fused(const record_type& r, std::int32_t number, std::int32_t z, std::int32_t y, std::int32_t x,
+  SUTURE_FN auto fused(const record_type& r, std::int32_t sample_index, std::int32_t z, std::int32_t y, std::int32_t x,
                        std::int32_t channel) const {
     coordinate c[3] = {};
     if constexpr (Pipeline::has_geometry) column<Pipeline>(r.sample, z, y, x).locate(c);
@@ -227,15 +229,14 @@ struct evaluator {
           std::int32_t{pair<B>::label(r.in[B], pair<B>::start(r.in[B], from), c, from, z, y, x, rule)});
       return detail::stored_channel<typename binding_type<B>::output>(converted, channel);
     } else {
-      return pair<B>::at(r.sample, r.in[B], pair<B>::start(r.in[B], channel), c, number, channel, z, y, x, rule);
+      return pair<B>::at(r.sample, r.in[B], pair<B>::start(r.in[B], channel), c, sample_index, channel, z, y, x, rule);
     }
   }
 
-  // The normals that can be made ahead: those of the only image, where it has no colour, if a block of threads has room
+  // The normals that can be made ahead: those of the only image, where it has no color, if a block of threads has room
   // for them beside the record.
-  static constexpr int image_normals = Pipeline::is_colour || (int{!Bindings::is_label} + ...) != 1
-                                           ? 0
-                                           : detail::all_normals<typename Pipeline::outputs>;
+  static constexpr int image_normals =
+      Pipeline::is_color || (int{!Bindings::is_label} + ...) != 1 ? 0 : detail::all_normals<typename Pipeline::outputs>;
   static constexpr int normals =
       detail::bytes_ahead<image_normals> + sizeof(record_type) <= 48 * 1024 ? image_normals : 0;
   SUTURE_FN static std::int32_t image_channels(const record_type& r) {
@@ -250,7 +251,7 @@ struct evaluator {
   class places {
   public:
     SUTURE_FN places(const record_type& r, std::int32_t z, std::int32_t y, std::int32_t x,
-                     const detail::normals_ahead* ahead)
+                     const detail::shared_normals* ahead)
         : places(r, z, y, x, ahead, std::make_index_sequence<pairs>{}) {}
     // To the voxel that follows along z.
     template <bool Keep>
@@ -272,7 +273,7 @@ struct evaluator {
   private:
     template <std::size_t... B>
     SUTURE_FN places(const record_type& r, std::int32_t z, std::int32_t y, std::int32_t x,
-                     const detail::normals_ahead* ahead, std::index_sequence<B...>)
+                     const detail::shared_normals* ahead, std::index_sequence<B...>)
         : from_{{{pair<B>::start(r.in[B], first_channel<B>(ahead))}...}},
           to_{{{detail::in_global_memory(static_cast<typename pair<B>::unit*>(r.out[B].data)) +
                 (y * r.out[B].stride[1] + x * r.out[B].stride[2]) + z * r.out[B].stride[0] +
@@ -285,13 +286,13 @@ struct evaluator {
   // Writes what the fused part leaves in every channel of every pair at one voxel, with the label maps or without;
   // where normals were made ahead, in the channels they are for. OneChannel tells that no pair has several.
   template <bool WithLabels, bool OneChannel = false>
-  SUTURE_FN void write(const record_type& r, std::int32_t number, const coordinate (&c)[3], const places& at,
+  SUTURE_FN void write(const record_type& r, std::int32_t sample_index, const coordinate (&c)[3], const places& at,
                        std::int32_t z, std::int32_t y, std::int32_t x,
-                       const detail::normals_ahead* ahead = nullptr) const {
+                       const detail::shared_normals* ahead = nullptr) const {
     // Labels first: an image's taps then need the coordinate for the last time, which saves its registers.
     if constexpr (WithLabels)
-      write_pairs<true, OneChannel>(r, number, c, at, z, y, x, ahead, std::make_index_sequence<pairs>{});
-    write_pairs<false, OneChannel>(r, number, c, at, z, y, x, ahead, std::make_index_sequence<pairs>{});
+      write_pairs<true, OneChannel>(r, sample_index, c, at, z, y, x, ahead, std::make_index_sequence<pairs>{});
+    write_pairs<false, OneChannel>(r, sample_index, c, at, z, y, x, ahead, std::make_index_sequence<pairs>{});
   }
 
   // Whether the fused part stores the elements of the output of pair B, and what it makes as one.
@@ -320,11 +321,11 @@ struct evaluator {
 
   // The channels of pair B that are made: all, or those that normals were made ahead for.
   template <std::size_t B>
-  SUTURE_FN static std::int32_t first_channel(const detail::normals_ahead* ahead) {
+  SUTURE_FN static std::int32_t first_channel(const detail::shared_normals* ahead) {
     return binding_type<B>::is_label || ahead == nullptr ? 0 : ahead->channels->first;
   }
   template <std::size_t B>
-  SUTURE_FN static std::int32_t channel_count(const record_type& r, const detail::normals_ahead* ahead) {
+  SUTURE_FN static std::int32_t channel_count(const record_type& r, const detail::shared_normals* ahead) {
     return binding_type<B>::is_label || ahead == nullptr ? r.in[B].channels : ahead->channels->count;
   }
 
@@ -364,33 +365,33 @@ struct evaluator {
 
 private:
   template <bool Labels, bool OneChannel, std::size_t... B>
-  SUTURE_FN void write_pairs(const record_type& r, std::int32_t number, const coordinate (&c)[3], const places& at,
-                             std::int32_t z, std::int32_t y, std::int32_t x, const detail::normals_ahead* ahead,
-                             std::index_sequence<B...>) const {
+  SUTURE_FN void write_pairs(const record_type& r, std::int32_t sample_index, const coordinate (&c)[3],
+                             const places& at, std::int32_t z, std::int32_t y, std::int32_t x,
+                             const detail::shared_normals* ahead, std::index_sequence<B...>) const {
     const auto one = [&]<std::size_t Pair>() {
       if constexpr (binding_type<Pair>::is_label != Labels)
         return;
       else if constexpr (binding_type<Pair>::converts || binding_type<Pair>::has_levels)
         write_label<Pair, OneChannel>(r, c, at, z, y, x);
       else
-        write_finished<Pair, OneChannel>(r, number, c, at, z, y, x, ahead);
+        write_finished<Pair, OneChannel>(r, sample_index, c, at, z, y, x, ahead);
     };
     (one.template operator()<B>(), ...);
   }
   template <std::size_t B, bool OneChannel>
-  SUTURE_FN void write_finished(const record_type& r, std::int32_t number, const coordinate (&c)[3], const places& at,
-                                std::int32_t z, std::int32_t y, std::int32_t x,
-                                const detail::normals_ahead* ahead) const {
+  SUTURE_FN void write_finished(const record_type& r, std::int32_t sample_index, const coordinate (&c)[3],
+                                const places& at, std::int32_t z, std::int32_t y, std::int32_t x,
+                                const detail::shared_normals* ahead) const {
     const std::int64_t step = r.out[B].channel_stride;
     auto* to = at.template to<B>();
-    if constexpr (pair<B>::is_colour) {
-      const auto v = pair<B>::at(r.sample, r.in[B], at.template from<B>(), c, number, 0, z, y, x, rule);
+    if constexpr (pair<B>::is_color) {
+      const auto v = pair<B>::at(r.sample, r.in[B], at.template from<B>(), c, sample_index, 0, z, y, x, rule);
       SUTURE_UNROLL
       for (int channel = 0; channel < 3; ++channel, to += step) *to = v.c[channel];
     } else {
       const auto* from = at.template from<B>();
       const auto one = [&](std::int32_t channel) {
-        store<B>(r, to, pair<B>::at(r.sample, r.in[B], from, c, number, channel, z, y, x, rule, ahead));
+        store<B>(r, to, pair<B>::at(r.sample, r.in[B], from, c, sample_index, channel, z, y, x, rule, ahead));
       };
       const std::int32_t first = first_channel<B>(ahead), end = first + channel_count<B>(r, ahead);
       if constexpr (OneChannel) {
@@ -401,7 +402,7 @@ private:
         const tap_places<typename Pipeline::interpolation_type, typename Pipeline::border_type> taps(
             c, s.stride, s.extents, s.pairs, rule.border);
         const auto use = [&](float value, std::int32_t channel) {
-          store<B>(r, to, pair<B>::finished(r.sample, value, number, first + channel, z, y, x, ahead));
+          store<B>(r, to, pair<B>::finished(r.sample, value, sample_index, first + channel, z, y, x, ahead));
           to += step;
         };
         // Not in kernels of deformations, which need all registers for those.
@@ -413,7 +414,7 @@ private:
         }
         taps.each_channel(from, s.channel_stride, end - first, tap, use);
       } else {
-        SUTURE_ROLLED
+        SUTURE_NO_UNROLL
         for (std::int32_t channel = first; channel < end; ++channel, to += step, from += r.in[B].channel_stride)
           one(channel);
       }

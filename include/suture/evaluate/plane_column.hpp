@@ -11,7 +11,7 @@ namespace suture::detail {
 
 // Whether planes of the output lie in planes of the source, and columns along its columns.
 template <class Pipeline>
-SUTURE_FN bool keeps_planes(const item<Pipeline>& sample) {
+SUTURE_FN bool keeps_planes(const sample_parameters<Pipeline>& sample) {
   if constexpr (Pipeline::has_deformation)
     if (sample.controls.on) return false;
   const auto& m = sample.map.linear;
@@ -20,7 +20,7 @@ SUTURE_FN bool keeps_planes(const item<Pipeline>& sample) {
 
 // Whether voxels of the output are voxels of the source in their order or against it, as crops and flips leave them.
 template <class Pipeline>
-SUTURE_FN bool stands_on_voxels(const item<Pipeline>& sample) {
+SUTURE_FN bool stands_on_voxels(const sample_parameters<Pipeline>& sample) {
   if (!keeps_planes(sample)) return false;
   constexpr std::uint64_t one = std::uint64_t{1} << fixed_fraction_bits;
   const fixed_map& map = sample.map;
@@ -32,15 +32,15 @@ SUTURE_FN bool stands_on_voxels(const item<Pipeline>& sample) {
   return fractions == 0;
 }
 
-// Linear interpolation copies a voxel that the output stands on, unless it is -0, whose sign the neighbours settle, or
-// one of those it is mixed with, itself or a neighbour, has this magnitude (of a float, as bits) or more: 2^126.
+// Linear interpolation copies a voxel that the output stands on, unless it is -0, whose sign the neighbors settle, or
+// one of those it is mixed with, itself or a neighbor, has this magnitude (of a float, as bits) or more: 2^126.
 inline constexpr std::uint32_t least_magnitude_mixed = 0x7e800000u;
 SUTURE_FN bool is_copied(float v) {
   const std::uint32_t bits = float_bits(v);
   return (bits & 0x7fffffffu) < least_magnitude_mixed && bits != 0x80000000u;
 }
 
-// What two neighbouring planes of the source give.
+// What two neighboring planes of the source give.
 template <class Plane>
 class held_planes {
 public:
@@ -102,7 +102,7 @@ public:
       const auto along = [&](int axis, std::int32_t i) {
         return product(i, static_cast<tap_offset<Border>>(s.stride[axis]));
       };
-      // From rows_.first on, which counts neighbours along x as side by side.
+      // From rows_.first on, which counts neighbors along x as side by side.
       return tap(reinterpret_cast<const T*>(rows_.first)[along(0, iz) + along(1, iy[b] - y) + along(2, ix[j]) - x]);
     });
   }
@@ -115,7 +115,7 @@ private:
   const source_tensor& source_;
   std::int32_t y_, x_;
   inside_pairs<T, tap_offset<Border>> rows_;  // in plane 0
-  bool inside_;                               // y and x are, and neighbours along x lie side by side
+  bool inside_;                               // y and x are, and neighbors along x lie side by side
 };
 
 // Interpolated values of one channel of an image. T is the type of its voxels.
@@ -126,10 +126,10 @@ class plane_values {
 
 public:
   static constexpr bool possible =
-      std::is_same_v<I, linear> && !Pipeline::is_colour && !any_needs_voxel<typename Pipeline::taps>;
+      std::is_same_v<I, linear> && !Pipeline::is_color && !any_needs_voxel<typename Pipeline::taps>;
 
-  SUTURE_FN plane_values(const item<Pipeline>& sample, const source_tensor& s, const T* data, const coordinate (&c)[3],
-                         const Border& border)
+  SUTURE_FN plane_values(const sample_parameters<Pipeline>& sample, const source_tensor& s, const T* data,
+                         const coordinate (&c)[3], const Border& border)
       : sample_(sample), border_(border), cell_(c, data, s) {}
 
   SUTURE_FN float at(const coordinate (&c)[3]) {
@@ -153,7 +153,7 @@ private:
         [&](const auto& at) { return combine_plane<float, I>(c, at); });
   }
 
-  const item<Pipeline>& sample_;
+  const sample_parameters<Pipeline>& sample_;
   const Border& border_;
   plane_cell<Border, T> cell_;
   held_planes<float> planes_;
@@ -208,7 +208,7 @@ public:
 
   SUTURE_FN T at(const coordinate (&c)[3]) {
     const auto itself = [](T label) { return label; };
-    // At the centre of a voxel it has all the weight.
+    // At the center of a voxel it has all the weight.
     if ((c[0].fraction == 0.0f) & (c[1].fraction == 0.0f) & (c[2].fraction == 0.0f))
       return cell_.plane(c[0].base, itself, outside_, [](const auto& at) { return at(0, 0); });
     planes_.hold(c[0].base, [&](std::int32_t z) {

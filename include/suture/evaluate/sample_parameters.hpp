@@ -18,7 +18,7 @@ struct control_grid {
   float to_source[3][3];    // linear part from the deformed grid to the source
   deformation drawn;        // what was drawn; the vectors are expanded from it on the executor
   control_vector* vectors;  // in the workspace
-  std::int64_t first;       // index of this item's first vector in the workspace
+  std::int64_t first;       // index of this sample's first vector in the workspace
   std::uint32_t on;
 };
 
@@ -37,7 +37,7 @@ inline constexpr int most_inverse_iterations = 4096;
 struct no_controls {};
 
 template <class Pipeline>
-struct item {
+struct sample_parameters {
   fixed_map map;  // output index -> source continuous index, without the displacement
   std::conditional_t<Pipeline::inverts_deformation, inverse_control_grid,
                      std::conditional_t<Pipeline::has_deformation, control_grid, no_controls>>
@@ -147,7 +147,7 @@ template <class Pipeline, std::size_t N, std::size_t L = 0>
 struct record : level_lists<L> {
   static constexpr std::size_t pairs = N;
 
-  item<Pipeline> sample;
+  sample_parameters<Pipeline> sample;
   source_tensor in[N];
   target_tensor out[N];  // of the fused part, see pair_evaluator::unit
   std::conditional_t<Pipeline::is_staged, staged_tensor, no_stages> staged[N];

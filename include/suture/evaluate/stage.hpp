@@ -3,8 +3,8 @@
 // and the finished value of one voxel. The executors are loops over it.
 #pragma once
 
-#include "../stats/statistics.hpp"
 #include "../math/fourier.hpp"
+#include "../stats/statistics.hpp"
 #include "sample_parameters.hpp"
 
 SUTURE_REFUSE_HOST_CALLS
@@ -54,8 +54,8 @@ SUTURE_FN math::complex spike_of(const spike_of_channel& spike, const spectral_s
 }
 
 // Where array index i of a transform stands when its middle is in front, and back.
-SUTURE_FN std::int32_t centred(std::int32_t i, std::int32_t n) { return i < n - n / 2 ? i + n / 2 : i - (n - n / 2); }
-SUTURE_FN std::int32_t uncentred(std::int32_t i, std::int32_t n) { return i < n / 2 ? i + (n - n / 2) : i - n / 2; }
+SUTURE_FN std::int32_t centered(std::int32_t i, std::int32_t n) { return i < n - n / 2 ? i + n / 2 : i - (n - n / 2); }
+SUTURE_FN std::int32_t uncentered(std::int32_t i, std::int32_t n) { return i < n / 2 ? i + (n - n / 2) : i - n / 2; }
 
 // The transform of a patch holds the conjugate of frequency k at -k, so of each line along x the first x_frequencies
 // are enough. What comes back of both under one weight is real.
@@ -66,9 +66,9 @@ SUTURE_FN std::int32_t opposite(std::int32_t i, std::int32_t n) { return i == 0 
 template <class Filter>
 SUTURE_FN float weight_of_both(const Filter& filter, const std::int32_t (&n)[3], std::int32_t z, std::int32_t y,
                                std::int32_t x, std::int32_t channel) {
-  return filter.weight(n, centred(z, n[0]), centred(y, n[1]), centred(x, n[2]), channel) +
-         filter.weight(n, centred(opposite(z, n[0]), n[0]), centred(opposite(y, n[1]), n[1]),
-                       centred(opposite(x, n[2]), n[2]), channel);
+  return filter.weight(n, centered(z, n[0]), centered(y, n[1]), centered(x, n[2]), channel) +
+         filter.weight(n, centered(opposite(z, n[0]), n[0]), centered(opposite(y, n[1]), n[1]),
+                       centered(opposite(x, n[2]), n[2]), channel);
 }
 
 // The log-magnitudes of frequency x and, unless it is its own opposite along x, of its opposite.
@@ -134,9 +134,9 @@ inline constexpr bool is_cast<cast<T>> = true;
 
 template <class Pipeline>
 struct staging {
-  static constexpr int count = Pipeline::steps.stage_count;
-  static constexpr const stage_steps& stage_at(int k) { return Pipeline::steps.stages[static_cast<std::size_t>(k)]; }
-  static constexpr const step& step_at(int s) { return Pipeline::steps.steps[static_cast<std::size_t>(s)]; }
+  static constexpr int count = Pipeline::schedule.stage_count;
+  static constexpr const stage_steps& stage_at(int k) { return Pipeline::schedule.stages[static_cast<std::size_t>(k)]; }
+  static constexpr const step& step_at(int s) { return Pipeline::schedule.steps[static_cast<std::size_t>(s)]; }
   static constexpr bool any_filters() {
     for (int k = 0; k < count; ++k)
       if (stage_at(k).filter < stage_at(k).end) return true;
@@ -153,7 +153,7 @@ struct staging {
     return k;
   }
   static constexpr int find_follower(int s) {
-    if (s + 2 >= Pipeline::steps.step_count || step_at(s + 1).kind != step_kind::restore) return -1;
+    if (s + 2 >= Pipeline::schedule.step_count || step_at(s + 1).kind != step_kind::restore) return -1;
     return step_at(s + 2).kind == step_kind::statistic ? s + 2 : -1;
   }
 
@@ -180,7 +180,7 @@ struct staging {
   static constexpr int follower = find_follower(S);
   static constexpr bool emits_any = any_emits();
 
-  using item_type = item<Pipeline>;
+  using parameters_type = sample_parameters<Pipeline>;
   template <int S>
   using functor_t = typename unswitched<element_t<slot_of<S>, typename Pipeline::later>>::type;
   // The executors keep the voxels of a filter that blends until its sums are done; a transform has two parts.
@@ -195,24 +195,24 @@ struct staging {
   }
 
   static constexpr int buffers =
-      any_third_place(std::make_index_sequence<static_cast<std::size_t>(Pipeline::steps.step_count)>{}) ? 3
-      : any_filters()                                                                                   ? 2
-                                                                                                        : 1;
+      any_third_place(std::make_index_sequence<static_cast<std::size_t>(Pipeline::schedule.step_count)>{}) ? 3
+      : any_filters()                                                                                      ? 2
+                                                                                                           : 1;
   static constexpr bool spikes =
-      any_spike(std::make_index_sequence<static_cast<std::size_t>(Pipeline::steps.step_count)>{});
+      any_spike(std::make_index_sequence<static_cast<std::size_t>(Pipeline::schedule.step_count)>{});
 
   template <int S>
-  SUTURE_FN static const auto& slot(const item_type& sample) {
+  SUTURE_FN static const auto& slot(const parameters_type& sample) {
     return get<slot_of<S>>(sample.later);
   }
   template <int S>
-  SUTURE_FN static const auto& functor(const item_type& sample) {
+  SUTURE_FN static const auto& functor(const parameters_type& sample) {
     return bare(slot<S>(sample));
   }
 
   // The cast that ends the chain, or the end of the steps.
   static constexpr int find_conversion() {
-    constexpr int steps = Pipeline::steps.step_count;
+    constexpr int steps = Pipeline::schedule.step_count;
     if constexpr (steps > 0)
       if constexpr (is_cast<functor_t<steps - 1>>) return steps - 1;
     return steps;
@@ -221,7 +221,7 @@ struct staging {
 
   // Whether step S does anything in this channel.
   template <int S>
-  SUTURE_FN static bool on(const item_type& sample, std::int32_t channel) {
+  SUTURE_FN static bool on(const parameters_type& sample, std::int32_t channel) {
     if constexpr (kind<S> == step_kind::restore)
       return on<S - 1>(sample, channel) && functor<S>(sample).restores(channel);
     else if constexpr (kind<S> != step_kind::value)
@@ -234,7 +234,7 @@ struct staging {
 
   // In which of the two places the channel lies before stage K.
   template <int K>
-  SUTURE_FN static int side(const item_type& sample, std::int32_t channel) {
+  SUTURE_FN static int side(const parameters_type& sample, std::int32_t channel) {
     if constexpr (K == 0) {
       return 0;
     } else {
@@ -247,7 +247,7 @@ struct staging {
   }
 
   template <int S, int End>
-  SUTURE_FN static bool any_on(const item_type& sample, std::int32_t channel) {
+  SUTURE_FN static bool any_on(const parameters_type& sample, std::int32_t channel) {
     if constexpr (S == End)
       return false;
     else
@@ -256,11 +256,11 @@ struct staging {
 
   // Whether anybody asks for the moments that statistic S sees.
   template <int S>
-  SUTURE_FN static bool asked(const item_type& sample, std::int32_t channel) {
+  SUTURE_FN static bool asked(const parameters_type& sample, std::int32_t channel) {
     return on<S>(sample, channel) || follower_asks<S>(sample, channel);
   }
   template <int S>
-  SUTURE_FN static bool follower_asks(const item_type& sample, std::int32_t channel) {
+  SUTURE_FN static bool follower_asks(const parameters_type& sample, std::int32_t channel) {
     if constexpr (follower<S> < 0)
       return false;
     else
@@ -268,7 +268,7 @@ struct staging {
   }
   // Whether stage K must leave the moments of its result.
   template <int K>
-  SUTURE_FN static bool emits(const item_type& sample, std::int32_t channel) {
+  SUTURE_FN static bool emits(const parameters_type& sample, std::int32_t channel) {
     if constexpr (!leaves_moments<K>) {
       return false;
     } else {
@@ -281,21 +281,21 @@ struct staging {
   }
   // Whether stage K does anything to the voxels that its filter reads.
   template <int K>
-  SUTURE_FN static bool changes_taps(const item_type& sample, std::int32_t channel) {
+  SUTURE_FN static bool changes_taps(const parameters_type& sample, std::int32_t channel) {
     return any_on<begin<K>, filter<K>>(sample, channel);
   }
   // Whether stage K, or any, changes this channel.
   template <int K>
-  SUTURE_FN static bool changes_at(const item_type& sample, std::int32_t channel) {
+  SUTURE_FN static bool changes_at(const parameters_type& sample, std::int32_t channel) {
     return any_on<begin<K>, end<K>>(sample, channel);
   }
-  SUTURE_FN static bool changes(const item_type& sample, std::int32_t channel) {
+  SUTURE_FN static bool changes(const parameters_type& sample, std::int32_t channel) {
     return any_on<0, conversion>(sample, channel);
   }
   // Whether stage K, which does something, finishes this channel: stores its elements, as no later stage changes it. A
   // filter of k-space leaves that to the last stage.
   template <int K>
-  SUTURE_FN static bool finishes(const item_type& sample, std::int32_t channel) {
+  SUTURE_FN static bool finishes(const parameters_type& sample, std::int32_t channel) {
     if constexpr (K + 1 == count) {
       return true;
     } else {
@@ -307,7 +307,7 @@ struct staging {
   }
   // Whether this channel is finished before stage K, which changes nothing.
   template <int K>
-  SUTURE_FN static bool finished_before(const item_type& sample, const staged_tensor& t, std::int32_t channel) {
+  SUTURE_FN static bool finished_before(const parameters_type& sample, const staged_tensor& t, std::int32_t channel) {
     if constexpr (K == 0) {
       return t.finished != 0;
     } else {
@@ -317,7 +317,7 @@ struct staging {
   }
   // Whether stage K leaves this channel as it is and where it is.
   template <int K>
-  SUTURE_FN static bool idle(const item_type& sample, const staged_tensor& t, std::int32_t channel) {
+  SUTURE_FN static bool idle(const parameters_type& sample, const staged_tensor& t, std::int32_t channel) {
     if constexpr (K + 1 == count)
       return !any_on<begin<K>, conversion>(sample, channel) && finished_before<K>(sample, t, channel);
     else
@@ -326,8 +326,8 @@ struct staging {
 
   // A finished element.
   template <class Out>
-  SUTURE_FN static Out element(const item_type& sample, float v) {
-    if constexpr (conversion < Pipeline::steps.step_count)
+  SUTURE_FN static Out element(const parameters_type& sample, float v) {
+    if constexpr (conversion < Pipeline::schedule.step_count)
       return stored<Out>(functor<conversion>(sample)(v));
     else
       return stored<Out>(v);
@@ -335,7 +335,7 @@ struct staging {
 
   // The moments that statistic S sees.
   template <int S>
-  SUTURE_FN static moments seen(const item_type& sample, const staged_tensor& t, std::int32_t channel) {
+  SUTURE_FN static moments seen(const parameters_type& sample, const staged_tensor& t, std::int32_t channel) {
     constexpr int k = stage_of<S>;
     if constexpr (begin<k> == S) {
       return t.statistics[(k - 1) * t.channels + channel];
@@ -362,7 +362,7 @@ struct staging {
 
   // Step S as a functor of one value.
   template <int S>
-  SUTURE_FN static auto bound(const item_type& sample, const staged_tensor& t, std::int32_t channel) {
+  SUTURE_FN static auto bound(const parameters_type& sample, const staged_tensor& t, std::int32_t channel) {
     constexpr step_kind what = kind<S>;
     if constexpr (what == step_kind::value) {
       return carried(functor<S>(sample), slot<S>(sample), on<S>(sample, channel), channel);
@@ -378,20 +378,20 @@ struct staging {
     }
   }
   template <int Begin, std::size_t... I>
-  SUTURE_FN static auto bound_steps(const item_type& sample, const staged_tensor& t, std::int32_t channel,
+  SUTURE_FN static auto bound_steps(const parameters_type& sample, const staged_tensor& t, std::int32_t channel,
                                     std::index_sequence<I...>) {
     using bound_pack = pack<decltype(bound<Begin + static_cast<int>(I)>(sample, t, channel))...>;
     return bound_pack{{{bound<Begin + static_cast<int>(I)>(sample, t, channel)}...}};
   }
   // What stage K does to the voxels it reads, and to what its filter makes of them.
   template <int K>
-  SUTURE_FN static auto taps(const item_type& sample, const staged_tensor& t, std::int32_t channel) {
+  SUTURE_FN static auto taps(const parameters_type& sample, const staged_tensor& t, std::int32_t channel) {
     constexpr int last = filters<K> ? filter<K> : begin<K>;
     return bound_steps<begin<K>>(sample, t, channel,
                                  std::make_index_sequence<static_cast<std::size_t>(last - begin<K>)>{});
   }
   template <int K>
-  SUTURE_FN static auto results(const item_type& sample, const staged_tensor& t, std::int32_t channel) {
+  SUTURE_FN static auto results(const parameters_type& sample, const staged_tensor& t, std::int32_t channel) {
     constexpr int first = filters<K> ? filter<K> + 1 : begin<K>;
     return bound_steps<first>(sample, t, channel, std::make_index_sequence<static_cast<std::size_t>(end<K> - first)>{});
   }
@@ -408,14 +408,14 @@ struct tap_reader {
   Taps taps;
   const float* from;  // voxel (0, 0, 0) of the channel
   const std::int32_t (&extents)[3];
-  std::int32_t number, channel;
+  std::int32_t sample_index, channel;
 
   SUTURE_FN float operator()(std::int32_t z, std::int32_t y, std::int32_t x) const {
     return tap(from[dense_offset(extents, 0, z, y, x)], z, y, x);
   }
   // The same of a value that has been read.
   SUTURE_FN float tap(float value, std::int32_t z, std::int32_t y, std::int32_t x) const {
-    return apply(taps, value, voxel_at(extents, number, channel, z, y, x));
+    return apply(taps, value, voxel_at(extents, sample_index, channel, z, y, x));
   }
 };
 
@@ -481,13 +481,13 @@ SUTURE_FN float interpolated(const Read& read, const voxel_pair& z, const voxel_
 // The value of stage K at one voxel. A filter of k-space is never in the last stage, which is all that is asked for
 // here.
 template <int K, class Pipeline>
-SUTURE_FN auto stage_value(const item<Pipeline>& sample, const staged_tensor& t, std::int32_t number,
+SUTURE_FN auto stage_value(const sample_parameters<Pipeline>& sample, const staged_tensor& t, std::int32_t sample_index,
                            std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x) {
   using S = staging<Pipeline>;
   const auto taps = S::template taps<K>(sample, t, channel);
   const tap_reader<std::remove_const_t<decltype(taps)>> read{
       taps, t.data[S::template side<K>(sample, channel)] + dense_offset(sample.extents, channel, 0, 0, 0),
-      sample.extents, number, channel};
+      sample.extents, sample_index, channel};
   float v;
   if constexpr (S::template filters<K>) {
     constexpr int f = S::template filter<K>;
@@ -508,7 +508,7 @@ SUTURE_FN auto stage_value(const item<Pipeline>& sample, const staged_tensor& t,
   } else {
     v = read(z, y, x);
   }
-  return apply(S::template results<K>(sample, t, channel), v, voxel_at(sample.extents, number, channel, z, y, x));
+  return apply(S::template results<K>(sample, t, channel), v, voxel_at(sample.extents, sample_index, channel, z, y, x));
 }
 
 }  // namespace detail

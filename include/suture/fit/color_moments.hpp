@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mean and standard deviation of colours in a colour space: what Reinhard's normalisation and its relatives rest on.
+// Mean and standard deviation of colors in a color space: what Reinhard's normalization and its relatives rest on.
 #pragma once
 
 #include <algorithm>
@@ -13,9 +13,9 @@ namespace suture {
 namespace detail {
 
 template <class Space>
-SUTURE_HD inline colour_moments<Space> make_colour_moments(const exact_sums (&sums)[3], const fit_tally& tally,
-                                                           std::int32_t ddof) {
-  colour_moments<Space> m;
+SUTURE_HD inline color_moments<Space> make_color_moments(const exact_sums (&sums)[3], const fit_tally& tally,
+                                                         std::int32_t ddof) {
+  color_moments<Space> m;
   m.tally = tally;
   m.ddof = ddof;
   m.status = tally.count == 0 ? fit_status::empty : fit_status::ok;
@@ -24,22 +24,22 @@ SUTURE_HD inline colour_moments<Space> make_colour_moments(const exact_sums (&su
   const auto n = static_cast<double>(tally.count);
   const std::int64_t free = static_cast<std::int64_t>(tally.count) - ddof;
   for (int k = 0; k < 3; ++k) {
-    const central_sums s = centre(sums[k], tally.count, true);
+    const central_sums s = center(sums[k], tally.count, true);
     m.mean[k] = math::detail::divide(s.sum, n) * unit;
     const double square =
         free > 0 ? math::detail::divide(math::detail::divide(s.count_times_squares, n), static_cast<double>(free)) : 0;
     m.standard_deviation[k] = math::sqrt(square) * unit;
     m.center[k] = static_cast<float>(m.mean[k]);
     m.deviation[k] = static_cast<float>(m.standard_deviation[k]);
-    m.reciprocal[k] = colour_moments<Space>::reciprocal_of(m.standard_deviation[k]);
+    m.reciprocal[k] = color_moments<Space>::reciprocal_of(m.standard_deviation[k]);
     if (!(m.standard_deviation[k] > Space::resolution)) m.status = fit_status::constant;
   }
   return m;
 }
 
-// A colour in fixed point.
+// A color in fixed point.
 template <class Space>
-SUTURE_FN void to_fixed_colour(const colour_range& range, const rgb& x, std::int32_t (&out)[3]) {
+SUTURE_FN void to_fixed_color(const color_range& range, const rgb& x, std::int32_t (&out)[3]) {
   constexpr auto scale = static_cast<float>(1 << Space::fraction_bits);
   const rgb v = Space::from_rgb(range.enter(x));
   SUTURE_UNROLL
@@ -51,15 +51,15 @@ SUTURE_FN bool all_finite(const rgb& x) {
 }
 
 template <class Selection>
-constexpr void check_colour_selection() {
+constexpr void check_color_selection() {
   static_assert(Selection::has_map || std::is_same_v<Selection, everything>,
-                "suture: colours are selected by masks or labels: everything, inside(...) or labelled(...)");
+                "suture: colors are selected by masks or labels: everything, inside(...) or labeled(...)");
 }
 
 template <class T, class Selection>
-void check_colour_image(std::string_view name, const view<const T>& image, const Selection& selection,
-                        std::size_t sample) {
-  check_colour_selection<Selection>();
+void check_color_image(std::string_view name, const view<const T>& image, const Selection& selection,
+                       std::size_t sample) {
+  check_color_selection<Selection>();
   check_sample(name, image, selection, sample);
   require(image.channels == 3, {name, static_cast<std::int64_t>(sample)},
           "3 channels are needed (red, green, blue), the image has ", image.channels);
@@ -70,7 +70,7 @@ void check_colour_image(std::string_view name, const view<const T>& image, const
 // The mergeable state: over the tiles of a slide, a scanner, a data set. Integers, so that any division of the pixels
 // and any order gives the same bits.
 template <class Space>
-class colour_sums {
+class color_sums {
 public:
   float white = 255;
   exact_sums sums[3] = {};
@@ -79,19 +79,19 @@ public:
   // The selected pixels of an image, which has three channels. Errors: white not positive; those of the views.
   template <class T, class Selection = everything>
   void add(const cpu& exec, const view<const T>& image, const Selection& selection = {}, std::size_t sample = 0) {
-    detail::check_colour_image("colour_sums", image, selection, sample);
-    const rows zero{detail::make_colour_range(white, {"colour_sums"}), image.channel_stride, {}, {}};
+    detail::check_color_image("color_sums", image, selection, sample);
+    const rows zero{detail::make_color_range(white, {"color_sums"}), image.channel_stride, {}, {}};
     rows total = zero;
     detail::gather(exec, image, selection, sample, 0, 1, zero, total);
     merge(total);
   }
-  void merge(const colour_sums& other) {
-    require(white == other.white, {"colour_sums"}, "white ", other.white, " merged into white ", white);
-    merge<colour_sums>(other);
+  void merge(const color_sums& other) {
+    require(white == other.white, {"color_sums"}, "white ", other.white, " merged into white ", white);
+    merge<color_sums>(other);
   }
 
-  colour_moments<Space> moments(std::int32_t ddof = 0) const {
-    return detail::make_colour_moments<Space>(sums, tally, ddof);
+  color_moments<Space> moments(std::int32_t ddof = 0) const {
+    return detail::make_color_moments<Space>(sums, tally, ddof);
   }
 
 private:
@@ -105,7 +105,7 @@ private:
 
   // What one thread gathers.
   struct rows {
-    detail::colour_range range;
+    detail::color_range range;
     std::int64_t channel_stride;
     exact_sums sums[3];
     fit_tally tally;
@@ -142,10 +142,10 @@ private:
           for (int k = 0; k < 3; ++k) v[k][i] = pixel.c[k];
         }
         for (int i = 0; i < width; ++i) {
-          std::int32_t colour[3];
-          detail::to_fixed_colour<Space>(range, {{v[0][i], v[1][i], v[2][i]}}, colour);
+          std::int32_t color[3];
+          detail::to_fixed_color<Space>(range, {{v[0][i], v[1][i], v[2][i]}}, color);
           for (int k = 0; k < 3; ++k)
-            fixed[k][i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(colour[k]) & used[i]);
+            fixed[k][i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(color[k]) & used[i]);
         }
         for (int k = 0; k < 3; ++k) {
           std::int64_t linear = 0, quadratic = 0;
@@ -165,21 +165,21 @@ private:
   };
 };
 
-// Mean and deviation of the selected pixels in a colour space, one result per sample. The space is lab, ruderman, hsv
+// Mean and deviation of the selected pixels in a color space, one result per sample. The space is lab, ruderman, hsv
 // or hed; values are those of white `white`, limited to [0, white].
 // Errors: ddof not 0 or 1, white not positive, images without three channels; those of the views.
 // Source: Reinhard et al. 2001; torchstain (ddof 0, its PyTorch backend 1), TIAToolbox, HistomicsTK (ruderman).
 template <class Space>
-struct fit_colour_moments {
+struct fit_color_moments {
   std::int32_t ddof = 0;
   float white = 255;
 
-  static constexpr std::string_view name = "fit_colour_moments";
-  using result = colour_moments<Space>;
+  static constexpr std::string_view name = "fit_color_moments";
+  using result = color_moments<Space>;
 
   void check() const {
     require(ddof == 0 || ddof == 1, {name}, "ddof ", ddof, " must be 0 or 1");
-    detail::make_colour_range(white, {name});
+    detail::make_color_range(white, {name});
   }
 };
 
@@ -187,12 +187,12 @@ namespace detail {
 
 // Checks images against selection and results, before anything is written.
 template <class T, class Selection>
-void check_colour_fit(std::string_view name, std::span<const view<const T>> images, const Selection& selection,
-                      std::size_t results) {
+void check_color_fit(std::string_view name, std::span<const view<const T>> images, const Selection& selection,
+                     std::size_t results) {
   if constexpr (Selection::has_map)
     require(selection.samples() == images.size(), {name}, selection.samples(), " masks or label maps for ",
             images.size(), " images");
-  for (std::size_t i = 0; i < images.size(); ++i) check_colour_image(name, images[i], selection, i);
+  for (std::size_t i = 0; i < images.size(); ++i) check_color_image(name, images[i], selection, i);
   require(results == images.size(), {name}, results, " results given, ", images.size(), " needed: one per sample");
 }
 
@@ -200,12 +200,12 @@ void check_colour_fit(std::string_view name, std::span<const view<const T>> imag
 
 // What fit does, found by the type of the fit.
 template <class Space, class T, class Selection>
-void fit_on_cpu(const cpu& exec, const fit_colour_moments<Space>& how, std::span<const view<const T>> images,
-                const Selection& selection, std::span<colour_moments<Space>> results) {
+void fit_on_cpu(const cpu& exec, const fit_color_moments<Space>& how, std::span<const view<const T>> images,
+                const Selection& selection, std::span<color_moments<Space>> results) {
   how.check();
-  detail::check_colour_fit(how.name, images, selection, results.size());
+  detail::check_color_fit(how.name, images, selection, results.size());
   for (std::size_t i = 0; i < images.size(); ++i) {
-    colour_sums<Space> sums;
+    color_sums<Space> sums;
     sums.white = how.white;
     sums.add(exec, images[i], selection, i);
     results[i] = sums.moments(how.ddof);

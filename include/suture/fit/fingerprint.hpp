@@ -157,7 +157,7 @@ struct intensity_properties {
   bool operator==(const intensity_properties&) const = default;
 };
 
-// One case, after cropping: extents in voxels, spacing in millimetres, both (z, y, x).
+// One case, after cropping: extents in voxels, spacing in millimeters, both (z, y, x).
 struct case_geometry {
   std::string name;
   extent3 shape;
@@ -179,7 +179,7 @@ public:
   void add(const cpu& exec, std::string case_name, const view<T>& image, const view<Label>& label_map,
            const label_set& foreground = label_set::foreground()) {
     const view<const std::remove_const_t<T>> seen = image;
-    const auto selection = labelled(label_map, foreground);
+    const auto selection = labeled(label_map, foreground);
     std::vector<value_counts> counts;
     for (std::int64_t c = 0; c < seen.channels; ++c) counts.push_back(value_counts::of(exec, seen, selection, c));
     add({std::move(case_name), seen.grid.extents, seen.grid.spacing}, std::move(counts));
@@ -238,7 +238,7 @@ public:
     return {m.mean,     m.standard_deviation, p.value[1],    m.minimum, m.maximum,
             p.value[0], p.value[2],           m.tally.count, m.status};
   }
-  // nnU-Net's normalisation of CT by this cohort. Errors: a channel without foreground.
+  // nnU-Net's normalization of CT by this cohort. Errors: a channel without foreground.
   ct_normalize normalization(std::size_t channel) const {
     const intensity_properties p = intensities(channel);
     require(p.status != fit_status::empty, {"cohort_fingerprint"}, "channel ", channel, " has no foreground");

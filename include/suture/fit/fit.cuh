@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fits on a CUDA device: the results stay there, for operations of later launches on the same stream to read. A fit
-// allocates nothing, synchronises nothing, copies nothing back and can be captured in a CUDA graph; its launches are
+// allocates nothing, synchronizes nothing, copies nothing back and can be captured in a CUDA graph; its launches are
 // those of one sample, whatever the batch.
 #pragma once
 

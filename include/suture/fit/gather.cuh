@@ -5,8 +5,8 @@
 
 #include "../exec/cuda/atomic_sums.cuh"
 #include "../exec/cuda/run.cuh"
-#include "gather.hpp"
 #include "../stats/statistics.hpp"
+#include "gather.hpp"
 
 namespace suture::detail {
 

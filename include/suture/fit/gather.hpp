@@ -3,8 +3,8 @@
 #pragma once
 
 #include "../exec/cpu/run.hpp"
-#include "selection.hpp"
 #include "../stats/statistics.hpp"
+#include "selection.hpp"
 
 namespace suture::detail {
 

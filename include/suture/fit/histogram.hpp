@@ -4,15 +4,15 @@
 
 #include <vector>
 
-#include "gather.hpp"
 #include "../stats/statistics.hpp"
+#include "gather.hpp"
 #include "value_counter.hpp"
 
 namespace suture {
 
 // How the threshold of Otsu (1979) is chosen; both take the first of equal maxima.
 //   scikit_image  skimage.filters.threshold_otsu: integers by one bin per value; floats by 256 bins between minimum and
-//                 maximum, the threshold being the centre of a bin
+//                 maximum, the threshold being the center of a bin
 //   opencv        cv::threshold with THRESH_OTSU, uint8 and uint16 alone: splits that leave a class less than
 //                 FLT_EPSILON of the voxels are not looked at, and 0 is the answer where none is left
 enum class otsu_rule { scikit_image, opencv };

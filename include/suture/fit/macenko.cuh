@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(stain_threads, 2)
     __syncthreads();
     if constexpr (is_bytes) {
       if (s.on && b.solver.round == sums_round)
-        sum_fours<Map>(rules, select, b, s);
+        sum_vec4<Map>(rules, select, b, s);
       else
         count_stains<T, Map>(rules, select, s.from, 0, s.from.rows(), s.pixels == stain_pixels::sifted, b);
     } else {

@@ -2,8 +2,8 @@
 // Macenko as the libraries compute it: the fit and the arithmetic of the way back, by name.
 #pragma once
 
-#include "macenko_rounds.hpp"
 #include "../ops/stain/macenko.hpp"
+#include "macenko_rounds.hpp"
 
 namespace suture {
 
@@ -23,7 +23,7 @@ struct macenko_mode {
 
 namespace macenko {
 
-// Ours: percentiles of concentrations over stained pixels, colours rounded once, where they are stored.
+// Ours: percentiles of concentrations over stained pixels, colors rounded once, where they are stored.
 inline constexpr macenko_mode standard{};
 
 // The modes below fit any tile with two stained pixels, as their libraries do, and take their percentiles of
@@ -65,7 +65,7 @@ inline constexpr macenko_mode tiatoolbox{
     detail::as_library({.density = optical_density::positive(), .stained = stained_rule::stretched_luminosity}),
     stain_rounding::truncated};
 
-// Vahadane et al. 2016: sparse non-negative factorisation, from the vectors of Macenko on; concentrations as
+// Vahadane et al. 2016: sparse non-negative factorization, from the vectors of Macenko on; concentrations as
 // StainTools.
 inline constexpr macenko_mode vahadane{
     {.density = optical_density::positive(), .stained = stained_rule::luminosity, .penalty = .01, .refinements = 30}};

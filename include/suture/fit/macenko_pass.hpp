@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One thread's pass over pixels for a Macenko fit on the CPU: strips of them, and of each what a round counts. Loops
-// run over whole strips, a fixed number of pixels, and each does one thing, so that compilers vectorise them.
+// run over whole strips, a fixed number of pixels, and each does one thing, so that compilers vectorize them.
 #pragma once
 
 #include <algorithm>
@@ -84,7 +84,7 @@ struct macenko_keys_of {
     if (angles()) {
       const macenko_solver s = solver;  // a copy, which stores to keys cannot change
       for (int i = 0; i < stain_strip; ++i) key[0][i] = s.angle_key(density[0][i], density[1][i], density[2][i]);
-    } else if (solver.unmixing.penalised == 0) {
+    } else if (solver.unmixing.penalized == 0) {
       of_concentrations<false>(density, key);
     } else {
       of_concentrations<true>(density, key);
@@ -92,12 +92,12 @@ struct macenko_keys_of {
   }
 
 private:
-  template <bool Penalised>
+  template <bool Penalized>
   void of_concentrations(const float (&density)[3][stain_strip], std::uint32_t (&key)[2][stain_strip]) const {
     const stain_unmixing unmixing = solver.unmixing;
     const float scale = solver.scale;
     for (int i = 0; i < stain_strip; ++i) {
-      const auto p = unmixing.mixture<Penalised>(density[0][i], density[1][i], density[2][i]);
+      const auto p = unmixing.mixture<Penalized>(density[0][i], density[1][i], density[2][i]);
       for (int k = 0; k < 2; ++k) key[k][i] = macenko_key(p.c[k], scale);
     }
   }
@@ -232,7 +232,7 @@ private:
     const auto keep = [&](const auto& rule) {
       for (int i = 0; i < width; ++i) stained[i] = looked[i] & (0u - static_cast<std::uint32_t>(rule(i)));
     };
-    // A loop for each rule, so that every one is vectorised.
+    // A loop for each rule, so that every one is vectorized.
     if (is_bytes && solver.round == sums_round && !rules.by_light()) {
       if (rules.how.stained == stained_rule::any_above)
         return keep([&](int i) { return ((marked[0][i] | marked[1][i] | marked[2][i]) & 1) != 0; });

@@ -33,18 +33,18 @@ enum class stain_fallback : std::int32_t {
 
 // The Macenko fit: the two stains of H&E tiles. Optical densities of the stained pixels; the plane of the two largest
 // eigenvectors of their covariance; in it, the directions at the percentiles `alpha` and 100 - `alpha` of the angle;
-// haematoxylin is the one with more red. Then the concentrations of both stains by least squares and of each the
+// hematoxylin is the one with more red. Then the concentrations of both stains by least squares and of each the
 // percentile `concentration_percentile`. Images have three channels, red, green, blue, of uint8 or float.
 //   density                   intensity to optical density
 //   stained                   the rule for stained pixels, with `least_density` or `luminosity`
-//   centred                   false: eigenvectors of the second moments about 0
+//   centered                   false: eigenvectors of the second moments about 0
 //   alpha                     percent, 0 <= alpha < 50
 //   concentrations_of_all     percentiles of concentrations over all pixels; otherwise over the stained ones, which
 //                             does not depend on how much glass a tile shows
 //   penalty                   of the non-negative lasso for concentrations; 0: least squares
 //   least_pixels, least_share stained pixels a tile needs, and their share of all; at least two
 //   single_stain_ratio, _angle below which second eigenvalue / first, or degrees between the two vectors, is one stain
-//   refinements, sparsity     alternations of the factorisation of Vahadane et al. 2016 that follow, if any: from the
+//   refinements, sparsity     alternations of the factorization of Vahadane et al. 2016 that follow, if any: from the
 //                             vectors found, the minimum over stains W >= 0 of unit length and concentrations c >= 0 of
 //                             the sum over stained pixels of |W c - od|^2 / 2 + sparsity (c_H + c_E)
 //   together                  one result for all images: a slide, a scanner
@@ -58,7 +58,7 @@ struct fit_macenko {
   stained_rule stained = stained_rule::all_at_least;
   float least_density = .15f;
   double luminosity = .8;
-  bool centred = true;
+  bool centered = true;
   percentile_rule percentile = percentile_rule::linear;
   double alpha = 1;
   double concentration_percentile = 99;
@@ -346,7 +346,7 @@ struct macenko_solver {
   }
 
   // No fit is possible: everything is the fallback's. Concentrations in its vectors would say how much of each stain the
-  // tile shows, but a stain that it does not show has a percentile of noise, by which no colour is to be scaled.
+  // tile shows, but a stain that it does not show has a percentile of noise, by which no color is to be scaled.
   SUTURE_HD void fall_back(const macenko_rules& r, stain_status why) {
     status = why;
     unchanged = r.how.fallback == stain_fallback::unchanged ? 1 : 0;
@@ -375,9 +375,9 @@ struct macenko_solver {
     for (int i = 0, k = 0; i < 3; ++i)
       for (int j = i; j < 3; ++j, ++k) {
         int128 product = whole(c, k);
-        if (r.how.centred) product = n * product - static_cast<int128>(c.sum[i]) * c.sum[j];
+        if (r.how.centered) product = n * product - static_cast<int128>(c.sum[i]) * c.sum[j];
         const double exact = to_double(product) * 0x1p-40;
-        a[i][j] = math::detail::divide(r.how.centred ? math::detail::divide(exact, count) : exact, count - 1);
+        a[i][j] = math::detail::divide(r.how.centered ? math::detail::divide(exact, count) : exact, count - 1);
       }
     const math::symmetric_eigen e = math::eigen_of_symmetric(a);
     if (!(e.values[1] > fma(r.how.single_stain_ratio, e.values[0], 0.0))) {
@@ -501,7 +501,7 @@ private:
       slot_prefix[slot[k]] = prefix[k];
     }
   }
-  // The directions at the two percentiles, haematoxylin first.
+  // The directions at the two percentiles, hematoxylin first.
   SUTURE_HD void take_angles(const macenko_rules& r) {
     double v[2][3];
     for (int k = 0; k < 2; ++k) {

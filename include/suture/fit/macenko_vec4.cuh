@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a Macenko fit on a CUDA device finds the keys at a percentile of an 8-bit tile without counting all of them, as
-// on the CPU (macenko_sift.hpp): a sample says between which keys most of them lie, one pass over the tile, four pixels
-// at a time, leaves those out, and the rounds count the few others. Where the ranks do not lie among them, the rounds
-// count all pixels.
+// on the CPU (percentile_window.hpp): a sample says between which keys most of them lie, one pass over the tile, four
+// pixels at a time, leaves those out, and the rounds count the few others. Where the ranks do not lie among them, the
+// rounds count all pixels.
 #pragma once
 
 #include "macenko_count.cuh"
@@ -11,13 +11,13 @@ namespace suture::detail {
 
 // ---- Four pixels at a time ----
 
-// Neighbours of a row: byte k of a word is a channel of pixel k.
+// Neighbors of a row: byte k of a word is a channel of pixel k.
 struct four_pixels {
   std::uint32_t channel[3];
 
   __device__ __forceinline__ std::uint32_t level(int c, int k) const { return channel[c] >> 8 * k & 255u; }
   // Red, green and blue in the lower bytes, and nothing that counts in the last one.
-  __device__ __forceinline__ std::uint32_t colour(int k) const {
+  __device__ __forceinline__ std::uint32_t color(int k) const {
     const auto byte = static_cast<unsigned>(k);
     return __byte_perm(__byte_perm(channel[0], channel[1], byte | (byte + 4) << 4), channel[2],
                        0x10u | (byte + 4) << 8);
@@ -27,7 +27,7 @@ struct four_pixels {
 // How four pixels are read: by whole words where every row consists of them.
 enum class four_layout { interleaved, planar, other };
 
-__device__ __forceinline__ four_layout layout_of_fours(const fit_record& r) {
+__device__ __forceinline__ four_layout layout_of_vec4(const fit_record& r) {
   const auto start = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(r.data));
   if (((start | r.stride[0] | r.stride[1] | r.extents[2]) & 3) != 0) return four_layout::other;
   if (r.stride[2] == 3 && r.channel_stride == 1) return four_layout::interleaved;
@@ -56,7 +56,7 @@ __device__ __forceinline__ four_pixels load_four(const std::uint8_t* at, std::in
 }
 
 template <four_layout Layout, class Map, class Selector, class Visit>
-__device__ __forceinline__ void visit_fours_of(const Selector& select, const fit_record& r, const Visit& visit) {
+__device__ __forceinline__ void visit_vec4_of(const Selector& select, const fit_record& r, const Visit& visit) {
   const std::int32_t nx = r.extents[2];
   const std::int64_t stride = r.stride[2], channel_stride = r.channel_stride;
   const int width = nx >= 4096 ? stain_threads : 32;
@@ -86,14 +86,14 @@ __device__ __forceinline__ void visit_fours_of(const Selector& select, const fit
 // visit(pixels, which of them are selected, how many are undeclared) for all pixels of a tile. Warps take rows in turn;
 // long rows take the whole block.
 template <class Map, class Selector, class Visit>
-__device__ __forceinline__ void visit_fours(const Selector& select, const fit_record& r, const Visit& visit) {
-  switch (layout_of_fours(r)) {
+__device__ __forceinline__ void visit_vec4(const Selector& select, const fit_record& r, const Visit& visit) {
+  switch (layout_of_vec4(r)) {
     case four_layout::interleaved:
-      return visit_fours_of<four_layout::interleaved, Map>(select, r, visit);
+      return visit_vec4_of<four_layout::interleaved, Map>(select, r, visit);
     case four_layout::planar:
-      return visit_fours_of<four_layout::planar, Map>(select, r, visit);
+      return visit_vec4_of<four_layout::planar, Map>(select, r, visit);
     default:
-      return visit_fours_of<four_layout::other, Map>(select, r, visit);
+      return visit_vec4_of<four_layout::other, Map>(select, r, visit);
   }
 }
 
@@ -118,7 +118,7 @@ struct sifting {
   bool on;
   stain_pixels pixels;  // that the rounds look at,
   fit_record from;      // and where they lie
-  fit_record rows;      // all of them, as visit_fours likes them
+  fit_record rows;      // all of them, as visit_vec4 likes them
   std::uint32_t* list;  // of those that the sieve leaves, a word each
   std::uint32_t room;   // for so many, and four more
   std::uint32_t kept;
@@ -162,7 +162,7 @@ struct sifting {
     const bool fine = solver.round == fine_angles || solver.round == fine_concentrations;
     if (fine && pixels == stain_pixels::sifted) return;
     const bool sifts =
-        solver.round == coarse_angles || (solver.round == coarse_concentrations && solver.unmixing.penalised == 0);
+        solver.round == coarse_angles || (solver.round == coarse_concentrations && solver.unmixing.penalized == 0);
     take(sifts && solver.round != ended ? stain_pixels::sampled : stain_pixels::all, image);
   }
   // Whether the keys lie where all pixels are in the list, by the upper digits of a coarse round.
@@ -192,13 +192,13 @@ struct no_sifting {
 // ---- The round of sums ----
 
 template <class Map, class Selector>
-__device__ __forceinline__ void sum_fours(const macenko_rules& rules, const Selector& select, macenko_block& b,
-                                          sifting& s) {
+__device__ __forceinline__ void sum_vec4(const macenko_rules& rules, const Selector& select, macenko_block& b,
+                                         sifting& s) {
   for (int i = static_cast<int>(threadIdx.x); i < 256; i += stain_threads)
     s.dense[i] = rules.dense(b.density[i]) ? b.fixed[i] : -1;
   __syncthreads();
   partial_totals p;
-  visit_fours<Map>(select, s.rows, [&](const four_pixels& four, unsigned selected, unsigned undeclared) {
+  visit_vec4<Map>(select, s.rows, [&](const four_pixels& four, unsigned selected, unsigned undeclared) {
     p.pixels += static_cast<unsigned>(__popc(selected));
     p.undeclared += undeclared;
     std::uint32_t sum[3] = {};
@@ -264,7 +264,7 @@ template <class Map, class Selector>
 __device__ __forceinline__ void fill_list(const Selector& select, sifting& s) {
   std::uint32_t* const list = s.list;
   const std::uint32_t room = s.room;
-  visit_fours<Map>(select, s.rows, [&](const four_pixels& four, unsigned selected, unsigned) {
+  visit_vec4<Map>(select, s.rows, [&](const four_pixels& four, unsigned selected, unsigned) {
     // The highest bit says that a pixel is left out.
     const auto out_of = [&](int k) {
       const std::uint32_t sum =
@@ -276,10 +276,10 @@ __device__ __forceinline__ void fill_list(const Selector& select, sifting& s) {
     const std::uint32_t one = 1 - (out0 >> 31), two = one + 1 - (out1 >> 31), three = two + 1 - (out2 >> 31),
                         kept = three + 1 - (out3 >> 31);
     std::uint32_t* const to = list + min(atomicAdd(&s.kept, kept), room);
-    if (one > 0) to[0] = four.colour(0);
-    if (two > one) to[one] = four.colour(1);
-    if (three > two) to[two] = four.colour(2);
-    if (kept > three) to[three] = four.colour(3);
+    if (one > 0) to[0] = four.color(0);
+    if (two > one) to[one] = four.color(1);
+    if (three > two) to[two] = four.color(2);
+    if (kept > three) to[three] = four.color(3);
   });
 }
 

@@ -53,7 +53,7 @@ struct bin_counts {
 
 // The threshold t that parts the selected voxels into {<= t} and {> t} with the largest variance between the classes,
 // n1 n2 (m1 - m2)^2, the first of equals. By one bin per value for 8- and 16-bit integers; otherwise by 256 bins
-// between minimum and maximum, t being the centre of a bin. Per sample and channel, or per sample where `pooled`. In
+// between minimum and maximum, t being the center of a bin. Per sample and channel, or per sample where `pooled`. In
 // the units of the image. Errors: rule opencv for an image that is not of 8- or 16-bit integers; those of the views.
 // Source: Otsu 1979, skimage.filters.threshold_otsu, cv::threshold.
 struct fit_otsu {

@@ -76,7 +76,7 @@ private:
   SUTURE_FN static float magnitude(float x) { return x < 0 ? -x : x; }
 };
 
-// Where two neighbouring ranks are looked for: keys from low to high are kept, others are counted.
+// Where two neighboring ranks are looked for: keys from low to high are kept, others are counted.
 struct key_window {
   std::uint32_t low = 0, high = 0;
   std::uint64_t below = 0, above = 0;
@@ -132,7 +132,7 @@ public:
       : unmixing_(s.unmixing),
         planes_(r, s, s.round == coarse_angles ? window[0].high : window[0].low, window[1].low, rounded_error),
         wanted_(s.round == coarse_concentrations && r.how.concentrations_of_all ? 0 : 1),
-        penalised_(s.round == coarse_concentrations && s.unmixing.penalised != 0) {
+        penalized_(s.round == coarse_concentrations && s.unmixing.penalized != 0) {
     for (auto& plane : planes_.side)
       for (float& x : plane) x = fma(x, rounded_unit, 0.0f);
   }
@@ -141,7 +141,7 @@ public:
   void sift(const rounded_strip& s, std::uint8_t (&rest)[stain_strip]) const {
     const stain_sieve mine = *this;  // stores to rest cannot change a copy
     const std::int16_t* const wanted = s.density[wanted_];
-    if (penalised_) {
+    if (penalized_) {
       for (int i = 0; i < stain_strip; ++i) {
         const auto density = [&](int c) { return fma(static_cast<float>(s.density[c][i]), rounded_unit, 0.0f); };
         const stain_unmixing::pair p = mine.unmixing_.mixture<true>(density(0), density(1), density(2));
@@ -164,7 +164,7 @@ private:
   stain_unmixing unmixing_;
   stain_planes planes_;
   int wanted_;  // the channel whose lowest bits say which pixels count
-  bool penalised_;
+  bool penalized_;
 };
 
 // Appends the places where rest is 1 to a list that has room for 4 more than there are. Without a branch for each:

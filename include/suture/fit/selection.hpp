@@ -5,7 +5,7 @@
 //   nonzero{}                    values other than 0
 //   above{t}                     values greater than t
 //   inside(masks)                where a mask beside the image is not 0
-//   labelled(maps, labels)       where a label map beside the image holds one of the labels
+//   labeled(maps, labels)       where a label map beside the image holds one of the labels
 //
 // NaN and infinite values are left out and counted whatever the selection.
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace suture {
 
-// Labels among the classes 0 .. classes-1, at most 256. A voxel labelled otherwise is reported as undeclared.
+// Labels among the classes 0 .. classes-1, at most 256. A voxel labeled otherwise is reported as undeclared.
 // Errors: classes not in 1 .. 256, a label outside of them.
 struct label_set {
   std::uint64_t members[4] = {};
@@ -124,7 +124,7 @@ struct inside_selection : detail::map_selection<Map> {
 };
 
 template <class Map>
-struct labelled_selection : detail::map_selection<Map> {
+struct labeled_selection : detail::map_selection<Map> {
   label_set set;
   struct selector {
     label_set set;
@@ -161,8 +161,8 @@ auto inside(Views&& masks) {
   return s;
 }
 template <class Views>
-auto labelled(Views&& maps, const label_set& labels) {
-  labelled_selection<detail::map_element<Views>> s{{}, labels};
+auto labeled(Views&& maps, const label_set& labels) {
+  labeled_selection<detail::map_element<Views>> s{{}, labels};
   detail::bind_maps(s, std::forward<Views>(maps));
   return s;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fit_sharpness on a CUDA device: the results stay there; nothing is allocated, synchronised or copied back.
+// fit_sharpness on a CUDA device: the results stay there; nothing is allocated, synchronized or copied back.
 #pragma once
 
 #include "../exec/cuda/warp_sums.cuh"
@@ -12,10 +12,10 @@ namespace detail {
 
 inline constexpr std::int32_t sharpness_rows = 32;  // of a block
 
-// A thread walks down a column and holds the grey levels above, at and below; a block sums a strip of rows.
+// A thread walks down a column and holds the gray levels above, at and below; a block sums a strip of rows.
 template <int Channels>
 __global__ void __launch_bounds__(fit_threads)
-    sharpness_kernel(const fit_record* records, std::int64_t first_tile, grey_sums* sums) {
+    sharpness_kernel(const fit_record* records, std::int64_t first_tile, gray_sums* sums) {
   const std::int64_t tile = first_tile + blockIdx.y;
   const fit_record& r = records[tile];
   const std::int32_t height = r.extents[1], width = r.extents[2];
@@ -24,15 +24,15 @@ __global__ void __launch_bounds__(fit_threads)
   const auto first = static_cast<std::int32_t>(begin);
   const std::int32_t last = first + sharpness_rows < height ? first + sharpness_rows : height;
   const auto* data = static_cast<const std::uint8_t*>(r.data);
-  const grey_reader grey{r.stride[2], r.channel_stride, Channels == 3};
+  const gray_reader gray{r.stride[2], r.channel_stride, Channels == 3};
   const auto row = [&](std::int32_t y) { return data + mirrored(y, height) * r.stride[1]; };
   std::int64_t part[4] = {0, 0, 0, 0};
   for (auto x = static_cast<std::int32_t>(threadIdx.x); x < width; x += fit_threads) {
     const std::int32_t left = mirrored(x - 1, width), right = mirrored(x + 1, width);
-    std::int32_t up = grey(row(first - 1), x), at = grey(row(first), x);
+    std::int32_t up = gray(row(first - 1), x), at = gray(row(first), x);
     for (std::int32_t y = first; y < last; ++y) {
-      const std::int32_t down = grey(row(y + 1), x);
-      const std::int32_t l = up + down + grey(row(y), left) + grey(row(y), right) - 4 * at;
+      const std::int32_t down = gray(row(y + 1), x);
+      const std::int32_t l = up + down + gray(row(y), left) + gray(row(y), right) - 4 * at;
       part[0] += l;
       part[1] += l * l;
       part[2] += at;
@@ -45,13 +45,13 @@ __global__ void __launch_bounds__(fit_threads)
   if (threadIdx.x % 32 != 0) return;
   count_up(&sums[tile].laplacian, part[0]);
   count_up(&sums[tile].laplacian_squares, part[1]);
-  count_up(&sums[tile].grey, part[2]);
-  count_up(&sums[tile].grey_squares, part[3]);
+  count_up(&sums[tile].gray, part[2]);
+  count_up(&sums[tile].gray_squares, part[3]);
 }
 
 template <class Result>
 __global__ void __launch_bounds__(32)
-    sharpness_finish_kernel(const fit_record* records, const grey_sums* sums, Result* results, std::int64_t count) {
+    sharpness_finish_kernel(const fit_record* records, const gray_sums* sums, Result* results, std::int64_t count) {
   require_ieee_arithmetic();
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * 32 + threadIdx.x;
   if (i >= count) return;
@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(32)
 struct sharpness_layout {
   std::size_t sums, bytes;
   explicit sharpness_layout(std::size_t tiles)
-      : sums(aligned(tiles * sizeof(fit_record))), bytes(sums + aligned(tiles * sizeof(grey_sums))) {}
+      : sums(aligned(tiles * sizeof(fit_record))), bytes(sums + aligned(tiles * sizeof(gray_sums))) {}
 };
 
 }  // namespace detail
@@ -93,7 +93,7 @@ void fit(const cuda& exec, const fit_sharpness&, const Images& images, const eve
   const auto launched = [&] { check_cuda(cudaGetLastError(), name, exec.at); };
 
   auto* records = reinterpret_cast<fit_record*>(exec.workspace.data());
-  auto* sums = reinterpret_cast<grey_sums*>(exec.workspace.data() + l.sums);
+  auto* sums = reinterpret_cast<gray_sums*>(exec.workspace.data() + l.sums);
   check_cuda(cudaMemsetAsync(sums, 0, l.bytes - l.sums, exec.stream), name, exec.at);
   std::int64_t strips = 1;
   std::vector<fit_record> list;

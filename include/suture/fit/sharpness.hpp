@@ -9,10 +9,10 @@
 
 namespace suture {
 
-// Of the grey levels of one tile, all in grey levels of 0 .. 255.
+// Of the gray levels of one tile, all in gray levels of 0 .. 255.
 //   laplacian_variance  variance of the Laplacian: low where the tile is out of focus or blank
-//   mean, standard_deviation  of the grey level: glass is bright and even
-//   status  constant: one grey level alone, all variances 0; otherwise ok (empty: nothing was fitted yet)
+//   mean, standard_deviation  of the gray level: glass is bright and even
+//   status  constant: one gray level alone, all variances 0; otherwise ok (empty: nothing was fitted yet)
 struct sharpness {
   double laplacian_variance = 0;
   double mean = 0, standard_deviation = 0;
@@ -35,7 +35,7 @@ struct fit_sharpness {
 // Whether a tile is worth keeping. The defaults suit 20x H&E of 8-bit scanners; what sharp means depends on the
 // scanner and on JPEG, so look at the tiles of your own that are rejected.
 //   least_laplacian_variance  below: blurred
-//   least_deviation           grey standard deviation below: blank
+//   least_deviation           gray standard deviation below: blank
 enum class tile_quality : std::int32_t { good, blank, blurred };
 struct tile_quality_limits {
   double least_laplacian_variance = 30;
@@ -54,8 +54,8 @@ inline tile_quality quality_of(const sharpness& s, const tile_quality_limits& li
 namespace detail {
 
 // At most 2^40 pixels of at most 1020^2: a sum of squares stays below 2^60.
-struct grey_sums {
-  std::int64_t laplacian, laplacian_squares, grey, grey_squares;
+struct gray_sums {
+  std::int64_t laplacian, laplacian_squares, gray, gray_squares;
 };
 
 // n^2 times the variance of n integers, rounded once, over n^2.
@@ -68,12 +68,12 @@ SUTURE_HD inline double variance_of_sums(std::int64_t sum, std::int64_t squares,
   return math::detail::divide(math::detail::divide(limbs_to_double(limbs, 4, 0), count), count);
 }
 
-SUTURE_HD inline sharpness make_sharpness(const grey_sums& s, std::uint64_t pixels) {
+SUTURE_HD inline sharpness make_sharpness(const gray_sums& s, std::uint64_t pixels) {
   sharpness r;
   r.pixels = pixels;
   r.laplacian_variance = variance_of_sums(s.laplacian, s.laplacian_squares, pixels);
-  r.mean = math::detail::divide(static_cast<double>(s.grey), static_cast<double>(pixels));
-  const double variance = variance_of_sums(s.grey, s.grey_squares, pixels);
+  r.mean = math::detail::divide(static_cast<double>(s.gray), static_cast<double>(pixels));
+  const double variance = variance_of_sums(s.gray, s.gray_squares, pixels);
   r.standard_deviation = math::sqrt(variance);
   r.status = variance > 0 ? fit_status::ok : fit_status::constant;
   return r;
@@ -85,12 +85,12 @@ SUTURE_FN std::int32_t mirrored(std::int32_t i, std::int32_t n) {
   return i < 0 ? 1 : i >= n ? n - 2 : i;
 }
 
-struct grey_reader {
+struct gray_reader {
   std::int64_t stride, channel_stride;
-  bool colour;
+  bool color;
   SUTURE_FN std::int32_t operator()(const std::uint8_t* row, std::int32_t x) const {
     const std::uint8_t* p = row + x * stride;
-    return colour ? masks::grey_level(p[0], p[channel_stride], p[2 * channel_stride]) : std::int32_t{p[0]};
+    return color ? masks::gray_level(p[0], p[channel_stride], p[2 * channel_stride]) : std::int32_t{p[0]};
   }
 };
 
@@ -108,41 +108,41 @@ inline void check_sharpness(std::span<const view<const std::uint8_t>> tiles, std
   }
 }
 
-// The rows first .. last - 1 of a tile. Grey levels of three rows are held, with a mirrored pixel at either end.
-inline grey_sums sum_rows(const view<const std::uint8_t>& tile, std::int32_t first, std::int32_t last) {
+// The rows first .. last - 1 of a tile. Gray levels of three rows are held, with a mirrored pixel at either end.
+inline gray_sums sum_rows(const view<const std::uint8_t>& tile, std::int32_t first, std::int32_t last) {
   const auto height = static_cast<std::int32_t>(tile.grid.extents[1]);
   const auto width = static_cast<std::int32_t>(tile.grid.extents[2]);
-  const grey_reader grey{tile.stride[2], tile.channel_stride, tile.channels == 3};
+  const gray_reader gray{tile.stride[2], tile.channel_stride, tile.channels == 3};
   const auto row_length = static_cast<std::size_t>(width) + 2;
   std::vector<std::int32_t> memory(3 * row_length);
   std::int32_t* rows[3] = {memory.data(), memory.data() + row_length, memory.data() + 2 * row_length};
   const auto load = [&](std::int32_t y, std::int32_t* to) {
     const std::uint8_t* from = tile.data + mirrored(y, height) * tile.stride[1];
-    for (std::int32_t x = 0; x < width; ++x) to[1 + x] = grey(from, x);
+    for (std::int32_t x = 0; x < width; ++x) to[1 + x] = gray(from, x);
     to[0] = to[1 + mirrored(-1, width)];
     to[1 + width] = to[1 + mirrored(width, width)];
   };
   load(first - 1, rows[0]);
   load(first, rows[1]);
-  grey_sums total{};
+  gray_sums total{};
   for (std::int32_t y = first; y < last; ++y) {
     load(y + 1, rows[2]);
     const std::int32_t *up = rows[0] + 1, *at = rows[1] + 1, *down = rows[2] + 1;
     constexpr std::int32_t together = 1024;  // squares of so many fit 32 bits
     for (std::int32_t begin = 0; begin < width; begin += together) {
       const std::int32_t end = std::min(width, begin + together);
-      std::int32_t sum = 0, squares = 0, greys = 0, grey_squares = 0;
+      std::int32_t sum = 0, squares = 0, grays = 0, gray_squares = 0;
       for (std::int32_t x = begin; x < end; ++x) {
         const std::int32_t l = up[x] + down[x] + at[x - 1] + at[x + 1] - 4 * at[x];
         sum += l;
         squares += l * l;
-        greys += at[x];
-        grey_squares += at[x] * at[x];
+        grays += at[x];
+        gray_squares += at[x] * at[x];
       }
       total.laplacian += sum;
       total.laplacian_squares += squares;
-      total.grey += greys;
-      total.grey_squares += grey_squares;
+      total.gray += grays;
+      total.gray_squares += gray_squares;
     }
     std::swap(rows[0], rows[1]);
     std::swap(rows[1], rows[2]);
@@ -166,13 +166,13 @@ inline void fit_on_cpu(const cpu& exec, const fit_sharpness&, std::span<const vi
   for (std::size_t i = 0; i < tiles.size(); ++i)
     for (std::int64_t y = 0, n = tiles[i].grid.extents[1]; y < n; y += strip)
       pieces.push_back({i, static_cast<std::int32_t>(y), static_cast<std::int32_t>(std::min(n, y + strip))});
-  std::vector<detail::grey_sums> sums(tiles.size(), detail::grey_sums{});
+  std::vector<detail::gray_sums> sums(tiles.size(), detail::gray_sums{});
   detail::parallel_for(exec.threads, static_cast<std::int64_t>(pieces.size()), [&](std::int64_t p) {
     const piece& here = pieces[static_cast<std::size_t>(p)];
-    const detail::grey_sums part = detail::sum_rows(tiles[here.tile], here.first, here.last);
-    detail::grey_sums& total = sums[here.tile];
-    for (const auto member : {&detail::grey_sums::laplacian, &detail::grey_sums::laplacian_squares,
-                              &detail::grey_sums::grey, &detail::grey_sums::grey_squares})
+    const detail::gray_sums part = detail::sum_rows(tiles[here.tile], here.first, here.last);
+    detail::gray_sums& total = sums[here.tile];
+    for (const auto member : {&detail::gray_sums::laplacian, &detail::gray_sums::laplacian_squares,
+                              &detail::gray_sums::gray, &detail::gray_sums::gray_squares})
       std::atomic_ref(total.*member).fetch_add(part.*member, std::memory_order_relaxed);
   });
   for (std::size_t i = 0; i < tiles.size(); ++i)

@@ -3,8 +3,8 @@
 // where they are needed, never stored.
 #pragma once
 
-#include "../rng/draw.hpp"
 #include "../base/vec.hpp"
+#include "../rng/draw.hpp"
 
 namespace suture {
 

@@ -9,7 +9,7 @@
 
 namespace suture {
 
-// SplitMix64's finaliser (Steele, Lea, Flood 2014): a bijection of 64 bits.
+// SplitMix64's finalizer (Steele, Lea, Flood 2014): a bijection of 64 bits.
 SUTURE_FN std::uint64_t mix64(std::uint64_t h) {
   h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9ull;
   h = (h ^ (h >> 27)) * 0x94d049bb133111ebull;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sampling grid of an image: extents, spacing, origin, direction. Index i is the centre of voxel i;
-// physical position of an index p is origin + direction * (spacing * p), millimetres, axes in order (z, y, x).
+// The sampling grid of an image: extents, spacing, origin, direction. Index i is the center of voxel i;
+// physical position of an index p is origin + direction * (spacing * p), millimeters, axes in order (z, y, x).
 #pragma once
 
 #include <cfloat>
@@ -18,7 +18,7 @@ namespace suture {
 struct grid {
   extent3 extents{1, 1, 1};  // voxels
   point3 spacing{1, 1, 1};   // mm
-  point3 origin{0, 0, 0};    // mm, LPS: the centre of voxel (0, 0, 0)
+  point3 origin{0, 0, 0};    // mm, LPS: the center of voxel (0, 0, 0)
   matrix3 direction{};       // column k: unit vector of array axis k, components (z, y, x)
 
   static constexpr auto fields = named("extents", &grid::extents, "spacing", &grid::spacing, "origin", &grid::origin,
@@ -68,7 +68,7 @@ inline bool sound(const grid& g) {
 }
 
 // What is wrong with a grid, if anything is.
-SUTURE_APART inline void check_apart(const grid& g, const site& where) {
+SUTURE_NOINLINE inline void check_apart(const grid& g, const site& where) {
   std::int64_t voxels = 1;
   for (int k = 0; k < 3; ++k) {
     require(g.extents[k] > 0, where, "extents ", g.extents, " must be positive");

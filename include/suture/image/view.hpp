@@ -18,7 +18,7 @@ template <class T>
 struct view {
   T* data = nullptr;
   suture::grid grid{};
-  extent3 stride{0, 0, 0};  // elements between neighbours along z, y, x; 0 only along an axis of one voxel
+  extent3 stride{0, 0, 0};  // elements between neighbors along z, y, x; 0 only along an axis of one voxel
   std::int64_t channels = 1;
   std::int64_t channel_stride = 0;  // 0 only of one channel
 

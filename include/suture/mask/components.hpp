@@ -8,9 +8,9 @@ namespace suture {
 
 // Which voxels touch. In an image of one slice `faces` is 4-connectivity, the other two are 8-connectivity.
 enum class connectivity : std::int32_t {
-  faces = 1,    // 6 neighbours
-  edges = 2,    // 18 neighbours
-  corners = 3,  // 26 neighbours
+  faces = 1,    // 6 neighbors
+  edges = 2,    // 18 neighbors
+  corners = 3,  // 26 neighbors
 };
 
 // The largest component of a sample.
@@ -137,7 +137,7 @@ struct plant_runs {
 
 struct unite_runs {
   run_forest forest;
-  std::int32_t reach;  // connectivity: in how many axes neighbours may differ
+  std::int32_t reach;  // connectivity: in how many axes neighbors may differ
   bool planar;         // within slices alone
 
   SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {
@@ -350,8 +350,8 @@ struct sum_labels {
   std::uint32_t capacity;
   SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {
     for_runs(forest, z, y, w, [&](std::int32_t x, std::uint32_t slot) {
-      const std::uint32_t number = numbers[forest.parent[slot]];
-      if (number <= capacity) add_relaxed(sizes + number - 1, forest.length(z, y, x));
+      const std::uint32_t sample_index = numbers[forest.parent[slot]];
+      if (sample_index <= capacity) add_relaxed(sizes + sample_index - 1, forest.length(z, y, x));
     });
   }
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grey erosion and dilation: the least and the greatest value of a neighbourhood.
+// Gray erosion and dilation: the least and the greatest value of a neighborhood.
 #pragma once
 
 #include <cmath>
@@ -113,7 +113,7 @@ inline std::vector<extent3> passes_of(const structuring_element& e) {
 }
 
 template <class T>
-T grey_border(double value, const site& where) {
+T gray_border(double value, const site& where) {
   if constexpr (std::is_integral_v<T>) {
     require(value >= static_cast<double>(std::numeric_limits<T>::min()) &&
                 value <= static_cast<double>(std::numeric_limits<T>::max()) && value == std::floor(value),
@@ -127,7 +127,7 @@ T grey_border(double value, const site& where) {
 
 // Bytes of what a sample of type T leaves between the passes.
 template <class T>
-auto grey_morphology_bytes(const structuring_element& e) {
+auto gray_morphology_bytes(const structuring_element& e) {
   return [between = passes_of(e).size() - 1](const extent3& n) {
     arena measure;
     for (std::size_t i = 0; i < between; ++i) measure.take<T>(static_cast<std::size_t>(n[0] * n[1] * n[2]));
@@ -136,17 +136,17 @@ auto grey_morphology_bytes(const structuring_element& e) {
 }
 
 template <class Executor, class In, class Out>
-void grey_morphology(const Executor& exec, const In& inputs, const Out& outputs, std::string_view name,
+void gray_morphology(const Executor& exec, const In& inputs, const Out& outputs, std::string_view name,
                      const structuring_element& e, const std::optional<double>& border_value, bool greatest) {
   using T = std::remove_const_t<view_element_t<In>>;
-  static_assert(std::is_same_v<view_element_t<Out>, T>, "suture: grey morphology writes the type it reads");
+  static_assert(std::is_same_v<view_element_t<Out>, T>, "suture: gray morphology writes the type it reads");
   const auto in = as_views(inputs);
   const auto out = as_views(outputs);
   check(e, {name});
   check_mask_views(in, out, name, false);
-  const T border = border_value ? grey_border<T>(*border_value, {name}) : T{};
+  const T border = border_value ? gray_border<T>(*border_value, {name}) : T{};
   const std::vector<extent3> passes = passes_of(e);
-  const auto bytes = bytes_by_sample(in, grey_morphology_bytes<T>(e));
+  const auto bytes = bytes_by_sample(in, gray_morphology_bytes<T>(e));
   mask_loops<Executor>::run(exec, bytes, {name}, [&](auto& loops, arena& memory, std::size_t i) {
     const extent3& n = in[i].grid.extents;
     strided<const T> from = strided_of<const T>(in[i]);
@@ -166,29 +166,29 @@ void grey_morphology(const Executor& exec, const In& inputs, const Out& outputs,
 
 }  // namespace detail::masks
 
-// Bytes of workspace for grey_erosion and grey_dilation: none, or for a box up to two copies of the samples.
+// Bytes of workspace for gray_erosion and gray_dilation: none, or for a box up to two copies of the samples.
 template <class Views>
-std::size_t grey_morphology_workspace_bytes(const Views& in, const structuring_element& element) {
+std::size_t gray_morphology_workspace_bytes(const Views& in, const structuring_element& element) {
   using T = std::remove_const_t<detail::view_element_t<Views>>;
-  return detail::masks::mask_workspace_bytes(in, detail::masks::grey_morphology_bytes<T>(element));
+  return detail::masks::mask_workspace_bytes(in, detail::masks::gray_morphology_bytes<T>(element));
 }
 
-// grey_erosion: the least value of the element placed at each voxel; grey_dilation: the greatest.
+// gray_erosion: the least value of the element placed at each voxel; gray_dilation: the greatest.
 //   in, out  views of one storage type and channel each; may not overlap
 //   border_value  what voxels outside the volume are; without one they are left out, which is scipy's mode reflect,
 //                 and also its nearest and mirror
 // A NaN is left out unless the element holds nothing else. Of -0 and +0 either may come out.
 // Errors: those of the element, a border value the storage type does not hold, views that do not match or overlap,
-// more than 2^32 - 2 voxels, a workspace too small. Source: scipy.ndimage.grey_erosion, grey_dilation.
+// more than 2^32 - 2 voxels, a workspace too small. Source: scipy.ndimage.gray_erosion, gray_dilation.
 template <class Executor, class In, class Out>
-void grey_erosion(const Executor& exec, const In& in, const Out& out, const structuring_element& element = {},
+void gray_erosion(const Executor& exec, const In& in, const Out& out, const structuring_element& element = {},
                   const std::optional<double>& border_value = {}) {
-  detail::masks::grey_morphology(exec, in, out, "grey_erosion", element, border_value, false);
+  detail::masks::gray_morphology(exec, in, out, "gray_erosion", element, border_value, false);
 }
 template <class Executor, class In, class Out>
-void grey_dilation(const Executor& exec, const In& in, const Out& out, const structuring_element& element = {},
+void gray_dilation(const Executor& exec, const In& in, const Out& out, const structuring_element& element = {},
                    const std::optional<double>& border_value = {}) {
-  detail::masks::grey_morphology(exec, in, out, "grey_dilation", element, border_value, true);
+  detail::masks::gray_morphology(exec, in, out, "gray_dilation", element, border_value, true);
 }
 
 }  // namespace suture

@@ -12,10 +12,10 @@
 #include <string_view>
 #include <vector>
 
-#include "../evaluate/binding.hpp"
 #include "../base/numeric.hpp"
-#include "../image/view.hpp"
+#include "../evaluate/binding.hpp"
 #include "../exec/cpu/run.hpp"
+#include "../image/view.hpp"
 #include "bits.hpp"
 
 namespace suture {

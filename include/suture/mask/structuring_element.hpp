@@ -9,11 +9,11 @@ namespace suture {
 
 enum class element_shape : std::int32_t {
   box,    // |dz| <= rz, |dy| <= ry, |dx| <= rx
-  cross,  // |dz| + |dy| + |dx| <= r: face neighbours, r times over
+  cross,  // |dz| + |dy| + |dx| <= r: face neighbors, r times over
   ball,   // dz^2 + dy^2 + dx^2 <= r^2
 };
 
-// A symmetric neighbourhood by its radius along (z, y, x), in voxels. An axis of radius 0 is left out, so {0, r, r}
+// A symmetric neighborhood by its radius along (z, y, x), in voxels. An axis of radius 0 is left out, so {0, r, r}
 // is a square, a diamond or a disk within each slice. Radius {0, 0, 0} is the voxel itself.
 // Errors: a radius outside 0..63, a cross or ball whose radii other than 0 differ.
 // Source: scipy.ndimage.generate_binary_structure(3, 1) iterated (cross), skimage.morphology.ball and disk (ball).

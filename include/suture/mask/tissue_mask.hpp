@@ -2,20 +2,20 @@
 // Tissue on the thumbnail of a stained slide.
 #pragma once
 
+#include "../color/gray_level.hpp"
 #include "../math/exponential.hpp"
 #include "components.hpp"
-#include "../color/gray_level.hpp"
 #include "morphology.hpp"
 
 namespace suture {
 
 enum class tissue_rule : std::int32_t {
-  grey,        // grey level at most Otsu's threshold; grey = (9798 R + 19235 G + 3735 B + 2^14) / 2^15 (OpenCV)
+  gray,        // gray level at most Otsu's threshold; gray = (9798 R + 19235 G + 3735 B + 2^14) / 2^15 (OpenCV)
   saturation,  // saturation above Otsu's threshold; saturation = 255 (max - min) / max (OpenCV, 8 bits)
   luminosity,  // L* of CIE Lab (sRGB, D65) below `luminosity`
 };
 
-// Otsu's threshold t of the 256 levels of an image: the first t that maximises n1 n2 (m1 - m2)^2 between the classes
+// Otsu's threshold t of the 256 levels of an image: the first t that maximizes n1 n2 (m1 - m2)^2 between the classes
 // {<= t} and {> t}. Then components of fewer than `least_size` pixels (8-connected) are dropped, and the rest is
 // dilated by a disk of `dilation_radius`.
 //   luminosity       0..100
@@ -24,13 +24,13 @@ enum class tissue_rule : std::int32_t {
 // Source: skimage.filters.threshold_otsu; TIAToolbox OtsuTissueMasker and MorphologicalMasker (which leave out t
 // itself and dilate by an ellipse), CLAM (saturation), StainTools (luminosity).
 struct tissue_mask_options {
-  tissue_rule rule = tissue_rule::grey;
+  tissue_rule rule = tissue_rule::gray;
   float luminosity = 80;
   std::int64_t least_size = 0;
   std::int64_t dilation_radius = 0;
 };
 
-//   status     empty: the mask is all 0. So it is for an image of one grey level (or saturation): nothing tells
+//   status     empty: the mask is all 0. So it is for an image of one gray level (or saturation): nothing tells
 //              tissue from glass
 //   threshold  the level of Otsu; -1 for the rule `luminosity`
 //   pixels     of the mask
@@ -47,7 +47,7 @@ struct rgb_level {
   bool saturation;
   SUTURE_FN std::int32_t operator()(const std::uint8_t* p) const {
     const std::int32_t r = p[0], g = p[channel_stride], b = p[2 * channel_stride];
-    return saturation ? saturation_level(r, g, b) : grey_level(r, g, b);
+    return saturation ? saturation_level(r, g, b) : gray_level(r, g, b);
   }
 };
 
@@ -65,7 +65,7 @@ struct clear_histogram {
     if (i == 0) *levels = {0, 255, -1, 0};
   }
 };
-// 64 pixels; equal neighbours are counted at once, so that the glass does not queue for one counter.
+// 64 pixels; equal neighbors are counted at once, so that the glass does not queue for one counter.
 struct count_levels {
   strided<const std::uint8_t> in;
   rgb_level level;

@@ -8,8 +8,8 @@
 
 #include <cstdint>
 
-#include "../base/vec.hpp"
 #include "../base/bits.hpp"
+#include "../base/vec.hpp"
 #include "root.hpp"
 
 namespace suture::math {
@@ -20,7 +20,7 @@ inline constexpr float infinity = __builtin_inff();
 inline constexpr float not_a_number = __builtin_nanf("");
 
 // One of two computed values. By mask on the host, where compilers make a branch of a conditional expression with
-// arithmetic behind it, and a loop with a branch is not vectorised.
+// arithmetic behind it, and a loop with a branch is not vectorized.
 SUTURE_FN float select(bool first, float a, float b) {
 #if defined(__CUDA_ARCH__)
   return first ? a : b;
@@ -165,7 +165,7 @@ SUTURE_FN float power_of_fraction(float x, float y) {
 inline constexpr std::uint32_t largest_fraction = 0x3f800010u;  // the bits of 1 + 2^-19
 inline constexpr float largest_exponent = 0x1p20f;
 
-// What colours take, of which 2^-22 is a sixteenth of the last bit of a half: two thirds of the work.
+// What colors take, of which 2^-22 is a sixteenth of the last bit of a half: two thirds of the work.
 
 // log2 x for positive normal x, to an absolute error of 2^-24 (2 + |log2 x|); log2 1 is 0.
 SUTURE_FN float short_log2(float x) {

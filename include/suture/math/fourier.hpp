@@ -84,7 +84,7 @@ SUTURE_FN void turn(complex (&v)[5]) {
 }
 
 // f(radix): the radix a constant where there is a turn() for it.
-SUTURE_EITHER template <class F>
+SUTURE_NO_EXEC_CHECK template <class F>
 SUTURE_FN void with_radix(std::int32_t radix, const F& f) {
   if (radix == 4)
     f(std::integral_constant<int, 4>{});

@@ -26,7 +26,7 @@ struct count_chunk {
 
 inline constexpr int count_threads = 256;
 
-// Block b counts run b of the sample's linear indices. Neighbouring lanes read neighbouring voxels.
+// Block b counts run b of the sample's linear indices. Neighboring lanes read neighboring voxels.
 template <class Reader>
 __global__ void __launch_bounds__(count_threads)
     count_kernel(const __grid_constant__ count_chunk<Reader> chunk, std::int32_t classes) {
@@ -49,9 +49,9 @@ __global__ void __launch_bounds__(count_threads)
   std::uint32_t run = 0;
   for (int k = 0; k < count_block / count_threads && z < nz; ++k) {
     const weighted_class c = r.reader(z, y, x);
-    if (c.number != current) {
+    if (c.sample_index != current) {
       if (run != 0) atomicAdd(&local[current], run);
-      current = c.number;
+      current = c.sample_index;
       run = 0;
     }
     run += c.weight;

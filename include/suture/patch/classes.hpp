@@ -7,8 +7,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "../evaluate/binding.hpp"
 #include "../base/numeric.hpp"
+#include "../evaluate/binding.hpp"
 #include "../image/view.hpp"
 
 namespace suture {
@@ -21,7 +21,7 @@ namespace detail {
 // A voxel's class and how often it counts. Two numbers past the declared classes stand for voxels that are never
 // drawn: `classes` for those of no declared class, `classes + 1` for those whose image is NaN or infinite.
 struct weighted_class {
-  std::int32_t number;
+  std::int32_t sample_index;
   std::uint32_t weight;
 };
 
@@ -78,7 +78,7 @@ struct foreground_reader {
 template <class W>
 struct weight_reader {
   strided<W> weights;
-  std::int32_t first[3], last[3];  // the centres of the patches that fit
+  std::int32_t first[3], last[3];  // the centers of the patches that fit
 
   SUTURE_FN weighted_class operator()(std::int32_t z, std::int32_t y, std::int32_t x) const {
     const bool inside = z >= first[0] && z <= last[0] && y >= first[1] && y <= last[1] && x >= first[2] && x <= last[2];
@@ -160,8 +160,8 @@ struct foreground_class_map {
   }
 };
 
-// One class; a voxel is drawn in proportion to its weight, an unsigned integer, if the patch of `size` voxels centred
-// on it lies inside the volume (centre = start + floor(size / 2), as TorchIO's WeightedSampler and MONAI's
+// One class; a voxel is drawn in proportion to its weight, an unsigned integer, if the patch of `size` voxels centered
+// on it lies inside the volume (center = start + floor(size / 2), as TorchIO's WeightedSampler and MONAI's
 // RandWeightedCrop, which leaves the last start out). Integers make the sums exact in any order. Made by
 // weight_map(weights, size).
 template <class W>

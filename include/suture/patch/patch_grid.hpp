@@ -45,7 +45,7 @@ inline void check_patch_grid(const extent3& image, const extent3& size, const si
 }  // namespace detail
 
 // Steps of floor(size (1 - overlap)) voxels, at least 1; the last patch is moved back to end with the volume.
-//   overlap  of neighbouring patches, a share of the patch along (z, y, x), in [0, 1)
+//   overlap  of neighboring patches, a share of the patch along (z, y, x), in [0, 1)
 // Source: MONAI dense_patch_slices with the interval of sliding_window_inference.
 // Errors: a patch larger than the volume, an overlap outside [0, 1).
 inline patch_grid dense_patch_grid(const extent3& image, const extent3& size, const point3& overlap = {.25, .25, .25}) {
@@ -65,7 +65,7 @@ inline patch_grid dense_patch_grid(const extent3& image, const extent3& size, co
 
 // The fewest patches no more than size * step apart, evenly spread: starts round(i last / (n - 1)), halves to even, for
 // i < n = ceil((N - size) / (size step)) + 1 and last = N - size.
-//   step  distance of neighbouring patches, a share of the patch, in (0, 1]
+//   step  distance of neighboring patches, a share of the patch, in (0, 1]
 // Source: nnU-Net v2 compute_steps_for_sliding_window. Errors: a patch larger than the volume, a step outside (0, 1].
 inline patch_grid sliding_window_grid(const extent3& image, const extent3& size, double step = 0.5) {
   const site where{"sliding_window_grid"};
@@ -96,16 +96,16 @@ inline patch_window constant_window(const extent3& size) {
 }
 
 namespace detail {
-inline patch_window gaussian(const extent3& size, double sigma_scale, bool whole_centre, float least,
+inline patch_window gaussian(const extent3& size, double sigma_scale, bool whole_center, float least,
                              const site& where) {
   require(sigma_scale > 0 && sigma_scale <= 10, where, "sigma_scale ", sigma_scale, " is not in (0, 10]");
   patch_window w{{}, least};
   for (int k = 0; k < 3; ++k) {
     require(size[k] > 0, where, "patch ", size, " must be positive");
     const double sigma = sigma_scale * static_cast<double>(size[k]);
-    const double centre = whole_centre ? static_cast<double>(size[k] / 2) : 0.5 * static_cast<double>(size[k] - 1);
+    const double center = whole_center ? static_cast<double>(size[k] / 2) : 0.5 * static_cast<double>(size[k] - 1);
     for (std::int64_t i = 0; i < size[k]; ++i) {
-      const double d = (static_cast<double>(i) - centre) / sigma;
+      const double d = (static_cast<double>(i) - center) / sigma;
       w.weight[k].push_back(static_cast<float>(math::exp(-0.5 * (d * d))));
     }
   }

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../plan/plan.hpp"
 #include "../ops/geometry/crop.hpp"
+#include "../plan/plan.hpp"
 #include "class_counts.hpp"
 
 namespace suture {
@@ -53,7 +53,7 @@ struct patch_rule {
   extent3 margin;        // how far the volume is thought to be padded, in all
   float probability;     // that a patch is about a voxel
   bool clamp_above;      // whether a patch about a voxel is moved back from the far faces
-  bool centre_if_empty;  // fallback: the middle of the volume; otherwise anywhere
+  bool center_if_empty;  // fallback: the middle of the volume; otherwise anywhere
 };
 
 struct class_ratios {
@@ -130,7 +130,7 @@ SUTURE_FN patch_draw draw_patch(const patch_rule& rule, const float* ratios, std
   }
   for (int k = 0; k < 3; ++k) {
     const start_range r = starts_along(rule, n, k);
-    d.choice.start[k] = d.choice.status == patch_status::empty && rule.centre_if_empty
+    d.choice.start[k] = d.choice.status == patch_status::empty && rule.center_if_empty
                             ? n[k] / 2 - rule.size[k] / 2
                             : r.first + integer_below(b.word[k], r.last - r.first + 1);
   }
@@ -183,7 +183,7 @@ std::int64_t find_voxel(const Reader& reader, const extent3& n, const class_coun
   for_rows(n, first, last, [&](std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t count) {
     for (const std::int32_t end = x + count; x < end; ++x) {
       const weighted_class c = reader(z, y, x);
-      if (c.number != d.of_class) continue;
+      if (c.sample_index != d.of_class) continue;
       if (rank < c.weight) {
         found = (z * n[1] + y) * n[2] + x;
         return false;
@@ -263,7 +263,7 @@ inline void fill_ratios(class_ratios& ratios, std::span<const float> given, std:
 }  // namespace detail
 
 // pos_neg_patch: about a foreground voxel with probability positive / (positive + negative), otherwise about a
-// background voxel, uniform over the voxels of the set; the other set where one is empty; the centre crop, with status
+// background voxel, uniform over the voxels of the set; the other set where one is empty; the center crop, with status
 // empty, where both are. start = clamp(voxel - floor(size / 2), 0, N - size). For foreground_background(...). Source:
 // MONAI RandCropByPosNegLabel. Errors: a ratio below 0 or both 0, a patch larger than the volume.
 struct pos_neg_patch {
@@ -285,7 +285,7 @@ struct pos_neg_patch {
 };
 
 // class_balanced_patch: about a voxel of a class drawn by ratio among the classes that are present, uniform over the
-// voxels of the class; no ratios: every class but 0 alike. The centre crop, with status empty, where none is present.
+// voxels of the class; no ratios: every class but 0 alike. The center crop, with status empty, where none is present.
 // start = clamp(voxel - floor(size / 2), 0, N - size). For label_classes(...).
 // Source: MONAI RandCropByLabelClasses. Errors: ratios that are not one per class, not negative, not all 0; a patch
 // larger than the volume.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The geometry of a whole-slide image: its levels, what a micrometre is in their pixels, and which rectangle to read
+// The geometry of a whole-slide image: its levels, what a micrometer is in their pixels, and which rectangle to read
 // for a tile of a given resolution. Positions are in pixels of level 0, as OpenSlide's read_region takes them.
 #pragma once
 
@@ -19,13 +19,13 @@ struct slide_level {
 };
 
 //   levels  from the largest, level 0, to the smallest
-//   mpp     micrometres per pixel of level 0
+//   mpp     micrometers per pixel of level 0
 struct slide_layout {
   std::vector<slide_level> levels;
   double mpp = 0;
 };
 
-// Nominal objective magnification and resolution: 10x is 1 micrometre per pixel, 20x is 0.5, 40x is 0.25.
+// Nominal objective magnification and resolution: 10x is 1 micrometer per pixel, 20x is 0.5, 40x is 0.25.
 // Errors: a value that is not positive.
 inline double mpp_of_magnification(double magnification) {
   require(std::isfinite(magnification) && magnification > 0, {"mpp_of_magnification"}, "magnification ", magnification,
@@ -39,7 +39,7 @@ inline double magnification_of_mpp(double mpp) {
 
 // A square to read: `size` pixels of `level` along y and x, from level-0 pixel (y, x) on, which may lie outside the
 // slide. `scale` is pixels of the level per pixel of the tile: 1 where the level has the resolution wanted, or differs
-// from it by no more than scanners do from their nominal one (.499 for .5 micrometres): such tiles are read as they
+// from it by no more than scanners do from their nominal one (.499 for .5 micrometers): such tiles are read as they
 // are.
 struct tile_region {
   std::int64_t y = 0, x = 0;
@@ -109,34 +109,34 @@ inline tile_region region_at(const slide_layout& slide, std::int64_t y, std::int
 inline void check_tile_size(const slide_layout& slide, std::int64_t size, double mpp, const site& where) {
   require(size > 0 && size <= (std::int64_t{1} << 21), where, "tile size ", size, " must be in 1..2097152");
   require(field_of(slide, static_cast<double>(size), mpp) <= 0x1p30, where, "a tile of ", size, " pixels at ", mpp,
-          " micrometres spans more than 2^30 pixels of level 0");
+          " micrometers spans more than 2^30 pixels of level 0");
 }
 
 }  // namespace detail
 
-// The region of a tile of `size` pixels at `mpp` about a centre, a continuous position in level-0 pixels with pixel i
-// spanning [i, i + 1]: it begins at floor(centre - field / 2 + 1/2), field = size mpp / slide.mpp.
-// Errors: those of level_for_mpp, a size that is not positive, a centre that is not finite.
-inline tile_region region_about(const slide_layout& slide, double centre_y, double centre_x, std::int64_t size,
+// The region of a tile of `size` pixels at `mpp` about a center, a continuous position in level-0 pixels with pixel i
+// spanning [i, i + 1]: it begins at floor(center - field / 2 + 1/2), field = size mpp / slide.mpp.
+// Errors: those of level_for_mpp, a size that is not positive, a center that is not finite.
+inline tile_region region_about(const slide_layout& slide, double center_y, double center_x, std::int64_t size,
                                 double mpp) {
   const site where{"region_about"};
   detail::check_slide(slide, where);
   detail::check_mpp(mpp, where);
   detail::check_tile_size(slide, size, mpp, where);
-  for (const double c : {centre_y, centre_x})
-    require(std::isfinite(c) && c >= -1e9 && c <= 1e9, where, "centre (", centre_y, ", ", centre_x, ")");
+  for (const double c : {center_y, center_x})
+    require(std::isfinite(c) && c >= -1e9 && c <= 1e9, where, "center (", center_y, ", ", center_x, ")");
   const double half = detail::field_of(slide, static_cast<double>(size), mpp) * 0.5;
-  return detail::region_at(slide, detail::round_half_up(centre_y - half), detail::round_half_up(centre_x - half), size,
+  return detail::region_at(slide, detail::round_half_up(center_y - half), detail::round_half_up(center_x - half), size,
                            mpp);
 }
 
 // Concentric tiles of one size at several resolutions, for example mpps of {0.5, 1, 2} for 20x, 10x and 5x: the
 // regions of region_about, in the order given.
-inline std::vector<tile_region> context_regions(const slide_layout& slide, double centre_y, double centre_x,
+inline std::vector<tile_region> context_regions(const slide_layout& slide, double center_y, double center_x,
                                                 std::int64_t size, std::span<const double> mpps) {
   require(!mpps.empty(), {"context_regions"}, "no resolution is given");
   std::vector<tile_region> regions;
-  for (const double mpp : mpps) regions.push_back(region_about(slide, centre_y, centre_x, size, mpp));
+  for (const double mpp : mpps) regions.push_back(region_about(slide, center_y, center_x, size, mpp));
   return regions;
 }
 

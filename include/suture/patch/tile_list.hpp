@@ -9,7 +9,7 @@
 
 namespace suture {
 
-// Tiles are squares of `size` pixels at `mpp`; `stride` pixels at `mpp` lie between neighbours of a grid.
+// Tiles are squares of `size` pixels at `mpp`; `stride` pixels at `mpp` lie between neighbors of a grid.
 //   stride        0: size, so that tiles touch; less: they overlap
 //   least_tissue  share of a tile that must be tissue, 0..1; 0 keeps all
 //   partial       grid tiles that reach beyond the far edges as well; the reader fills what is outside
@@ -44,7 +44,7 @@ inline std::int64_t check_tiles(const slide_layout& slide, const tile_options& o
   const std::int64_t extent = tile_extent(slide, o);
   const slide_level& base = slide.levels[0];
   require(o.partial || (extent <= base.height && extent <= base.width), where, "a tile of ", o.size, " pixels at ",
-          o.mpp, " micrometres spans ", extent, " pixels of level 0 and does not fit the slide of ", base.height,
+          o.mpp, " micrometers spans ", extent, " pixels of level 0 and does not fit the slide of ", base.height,
           " by ", base.width);
   return extent;
 }
@@ -70,7 +70,7 @@ inline std::vector<slide_tile> grid_tiles(const slide_layout& slide, const mask_
   const std::int64_t stride = options.stride > 0 ? options.stride : options.size;
   const double step = detail::field_of(slide, static_cast<double>(stride), options.mpp);
   require(step >= 1, {"grid_tiles"}, "stride ", stride, " at ", options.mpp,
-          " micrometres is less than a pixel of level 0");
+          " micrometers is less than a pixel of level 0");
   const auto ys = detail::starts_of_grid(step, extent, slide.levels[0].height, options.partial);
   const auto xs = detail::starts_of_grid(step, extent, slide.levels[0].width, options.partial);
   std::vector<slide_tile> tiles;
@@ -134,7 +134,7 @@ inline std::vector<slide_tile> random_tiles(const slide_layout& slide, const mas
 
 // Tiles about pixels of an annotation made on the thumbnail, for balanced sampling: draw the pixels with
 // select_patches, class_balanced_patch{.size = {1, 1, 1}} and label_classes(annotation, n), then turn them into tiles
-// here. A tile is centred on the middle of the pixel and moved back from the edges of the slide.
+// here. A tile is centered on the middle of the pixel and moved back from the edges of the slide.
 //   extents  {1, h, w} of the annotation, which covers the whole slide
 // Choices without a voxel (status empty or anywhere) make no tile. Errors: those of grid_tiles with `partial` off, of
 // mask_area about the extents, a voxel beyond them.

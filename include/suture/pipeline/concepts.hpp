@@ -68,7 +68,7 @@ concept value_operation = prepared_operation<Op> || value_functor<Op, float> || 
 
 // A functor that takes the three channels of a pixel together and has no form for one alone.
 template <class F>
-concept colour_functor = applies<F, rgb> && !applies<F, float>;
+concept color_functor = applies<F, rgb> && !applies<F, float>;
 
 template <class Op>
 concept draws_alone = requires(const Op& op, draws& random, const site& where) { op.draw(random, where); };
@@ -201,7 +201,7 @@ constexpr bool keeps_grid() {
 }
 
 // A deterministic operation that gives the same for all samples of one grid, since it never looks at where.sample: it
-// is asked once for those in a row. Not for functors that their neighbours change (see hand_on_powers).
+// is asked once for those in a row. Not for functors that their neighbors change (see hand_on_powers).
 template <class Op>
 constexpr bool depends_on_grid_alone() {
   if constexpr (requires { Op::depends_on_grid_alone; }) return Op::depends_on_grid_alone;

@@ -4,9 +4,9 @@
 
 #include <array>
 
+#include "../base/numeric.hpp"
 #include "../rng/normal_at.hpp"
 #include "concepts.hpp"
-#include "../base/numeric.hpp"
 #include "stage_schedule.hpp"
 
 SUTURE_REFUSE_HOST_CALLS
@@ -119,9 +119,9 @@ inline constexpr bool any_needs_voxel = false;
 template <class... Fs>
 inline constexpr bool any_needs_voxel<pack<Fs...>> = (needs_voxel<typename unswitched<Fs>::type> || ...);
 template <class Pack>
-inline constexpr bool any_colour = false;
+inline constexpr bool any_color = false;
 template <class... Fs>
-inline constexpr bool any_colour<pack<Fs...>> = (colour_functor<typename unswitched<Fs>::type> || ...);
+inline constexpr bool any_color<pack<Fs...>> = (color_functor<typename unswitched<Fs>::type> || ...);
 
 // Whether every functor but the last leaves the type of value it was given.
 template <class T, std::size_t I = 0, class Pack>
@@ -158,7 +158,7 @@ auto prepared(const D& op, const grid& g, const site& where) {
   }
 }
 
-// Whether what a functor makes of a float, or of a colour where it has no form for one channel, can be passed on or
+// Whether what a functor makes of a float, or of a color where it has no form for one channel, can be passed on or
 // stored.
 template <class F>
 constexpr bool gives_value() {
@@ -205,10 +205,10 @@ constexpr bool ends_fusion() {
 }
 
 template <class Pack>
-struct steps_of;
+struct schedule_of;
 template <class... Fs>
-struct steps_of<pack<Fs...>> {
-  using type = step_plan<typename unswitched<Fs>::type...>;
+struct schedule_of<pack<Fs...>> {
+  using type = stage_schedule<typename unswitched<Fs>::type...>;
 };
 
 // What the operations after the fused part leave of a float.
@@ -359,17 +359,16 @@ struct pipeline<chain<Ops...>> {
                                                 output_begin>::type;
   using later =
       typename detail::functor_pack<chain<Ops...>, std::make_index_sequence<size - fused_end>, fused_end>::type;
-  static constexpr typename detail::steps_of<later>::type steps{};
+  static constexpr typename detail::schedule_of<later>::type schedule{};
 
-  // What passes through the chain: the channels of an image one by one, or, where an operation works on colour, all
+  // What passes through the chain: the channels of an image one by one, or, where an operation works on color, all
   // three of a voxel together.
-  static constexpr bool is_colour = detail::any_colour<taps> || detail::any_colour<outputs>;
-  using value_type = std::conditional_t<is_colour, rgb, float>;
+  static constexpr bool is_color = detail::any_color<taps> || detail::any_color<outputs>;
+  using value_type = std::conditional_t<is_color, rgb, float>;
 
-  static_assert(
-      !detail::any_colour<later>,
-      "suture: an operation on colour stands right of a filter or of an operation on patch statistics; put it "
-      "left of them, or run two plans");
+  static_assert(!detail::any_color<later>,
+                "suture: an operation on color stands right of a filter or of an operation on patch statistics; put it "
+                "left of them, or run two plans");
 
   static_assert(detail::casts_last<value_type, 0, outputs>(), "suture: cast ends a chain; nothing can follow it");
   using tap_result = decltype(detail::apply(std::declval<const taps&>(), value_type{}, std::declval<const voxel&>()));
@@ -382,7 +381,7 @@ struct pipeline<chain<Ops...>> {
   using result_type = std::conditional_t<is_staged, typename detail::later_result<later>::type, fused_type>;
 
   // Passes over the patch: B-spline coefficients, when the interpolation needs them, the fused part, and what follows.
-  static constexpr int stages = (prefiltered ? 2 : 1) + steps.stage_count;
+  static constexpr int stages = (prefiltered ? 2 : 1) + schedule.stage_count;
 };
 
 template <class... Ops>

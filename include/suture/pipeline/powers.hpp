@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colours handed from one operation to the next as powers of 2: where the first ends with an exponential and the other
+// Colors handed from one operation to the next as powers of 2: where the first ends with an exponential and the other
 // begins with a logarithm, neither is taken.
 #pragma once
 

@@ -4,7 +4,7 @@
 // at compile time, into the fewest stages; between two stages the patch lies in the workspace, as float.
 //
 //   value      any value operation on one channel
-//   filter     reads a neighbourhood, or works in k-space: see point_filter, pair_filter, separable_filter and
+//   filter     reads a neighborhood, or works in k-space: see point_filter, pair_filter, separable_filter and
 //              spectral_filter
 //   statistic  gives a functor of one value that knows the moments of the patch:
 //                auto with(const moments& patch, int channel) const
@@ -142,7 +142,7 @@ struct stage_steps {
 
 // `Fs` are the functors of the operations after the fused part, in order.
 template <class... Fs>
-struct step_plan {
+struct stage_schedule {
   static constexpr int operations = static_cast<int>(sizeof...(Fs));
   static constexpr int capacity = 2 * operations + 1;
 
@@ -150,7 +150,7 @@ struct step_plan {
   std::array<stage_steps, capacity> stages{};
   int step_count = 0, stage_count = 0;
 
-  constexpr step_plan() {
+  constexpr stage_schedule() {
     constexpr std::array<step_kind, operations> kinds{(filter_functor<Fs>      ? step_kind::filter
                                                        : statistic_functor<Fs> ? step_kind::statistic
                                                                                : step_kind::value)...};

@@ -85,7 +85,7 @@ class planned<chain<Ops...>> {
 public:
   using chain_type = chain<Ops...>;
   using pipeline_type = pipeline<chain_type>;
-  using item_type = item<pipeline_type>;
+  using parameters_type = sample_parameters<pipeline_type>;
   static_assert(detail::operation_ids_distinct<Ops...>(),
                 "suture: at most 16 random operations of one kind in a pipeline, and kinds below 4096");
 
@@ -123,7 +123,7 @@ public:
 
   std::size_t size() const { return samples_.size(); }
   static constexpr int stages() { return pipeline_type::stages; }
-  const item_type& sample(std::size_t i) const { return samples_[i].item; }
+  const parameters_type& sample(std::size_t i) const { return samples_[i].parameters; }
   const typename pipeline_type::sampling_type& rule() const { return rule_; }
   std::int64_t control_vectors() const { return control_vectors_; }
 
@@ -177,7 +177,7 @@ private:
     const auto one = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
       if constexpr (pipeline_type::roles[J] == role::value)
         for (std::size_t i = 0; i < size(); ++i)
-          if (!detail::checks_fitted(slot<J>(samples_[i].item), site_of<operation_type<J>>(i))) return;
+          if (!detail::checks_fitted(slot<J>(samples_[i].parameters), site_of<operation_type<J>>(i))) return;
     };
     (one(std::integral_constant<std::size_t, I>{}), ...);
   }
@@ -220,11 +220,11 @@ private:
   struct sample_plan {
     // Random functors are off.
     explicit sample_plan(const grid& g) : geometry(g) {
-      std::memset(static_cast<void*>(&item.taps), 0, sizeof item.taps);
-      std::memset(static_cast<void*>(&item.outputs), 0, sizeof item.outputs);
-      std::memset(static_cast<void*>(&item.later), 0, sizeof item.later);
+      std::memset(static_cast<void*>(&parameters.taps), 0, sizeof parameters.taps);
+      std::memset(static_cast<void*>(&parameters.outputs), 0, sizeof parameters.outputs);
+      std::memset(static_cast<void*>(&parameters.later), 0, sizeof parameters.later);
     }
-    item_type item;
+    parameters_type parameters;
     detail::sample_geometry geometry;
   };
 
@@ -313,7 +313,7 @@ private:
         plan_operation<J>(get<J>(operations_.operations), w, change);
     };
     (one(std::integral_constant<std::size_t, I>{}), ...);
-    detail::set_geometry(w.p->item, w.p->geometry, *w.on, control_vectors_, where);
+    detail::set_geometry(w.p->parameters, w.p->geometry, *w.on, control_vectors_, where);
     if (w.on != &w.p->geometry.output) w.p->geometry.output = *w.on;
     w.same_output |= (w.same ? 1u : 0u) << i % lanes;
   }
@@ -331,8 +331,8 @@ private:
     };
     (one(std::integral_constant<std::size_t, I>{}), ...);
     for (std::size_t i = first; i < end; ++i) {
-      detail::hand_on_powers(samples_[i].item.taps);
-      detail::hand_on_powers(samples_[i].item.outputs);
+      detail::hand_on_powers(samples_[i].parameters.taps);
+      detail::hand_on_powers(samples_[i].parameters.outputs);
     }
   }
 
@@ -365,7 +365,7 @@ private:
     (replan_operation<I>(w), ...);
   }
   template <std::size_t I>
-  SUTURE_APART void replan_operation([[maybe_unused]] walk& w) const {
+  SUTURE_NOINLINE void replan_operation([[maybe_unused]] walk& w) const {
     using Op = operation_type<I>;
     if constexpr (pipeline_type::roles[I] == role::geometry || pipeline_type::roles[I] == role::deformation) {
       if constexpr (random_operation<Op>) {
@@ -395,7 +395,7 @@ private:
     return made;
   }
   template <std::size_t I, class Made, class Change>
-  SUTURE_APART void change_drawn(Made& made, std::size_t i, const Change& change) {
+  SUTURE_NOINLINE void change_drawn(Made& made, std::size_t i, const Change& change) {
     change.template operator()<I>(made, i);
     get<I>(changed_[i]).emplace(made);
   }
@@ -428,18 +428,18 @@ private:
   void prepare_values(const Op& op, const walk& w, std::size_t first, std::size_t end) {
     const std::uint32_t same = I < pipeline_type::begin ? w.same_input : w.same_output;
     for (std::size_t i = first; i < end; ++i) {
-      auto& functor = slot<I>(samples_[i].item);
+      auto& functor = slot<I>(samples_[i].parameters);
       const bool known =
           depends_on_grid_alone<Op>() && i > 0 && (!prepares_on_grid<Op> || (same >> i % lanes & 1) != 0);
       if (known)
-        functor = slot<I>(samples_[i - 1].item);
+        functor = slot<I>(samples_[i - 1].parameters);
       else
         detail::make_at(functor, [&] { return detail::prepared(op, grid_of_value<I>(i), site_of<Op>(i)); });
     }
   }
   // and a random one for those where it acts.
   template <std::size_t I, class Op, class Change>
-  SUTURE_WHOLE void draw_values(const Op& op, walk& w, std::size_t first, std::size_t end, const Change& change) {
+  SUTURE_FLATTEN void draw_values(const Op& op, walk& w, std::size_t first, std::size_t end, const Change& change) {
     if (first == 0) check_random(op, site_of<Op>(0));
     if constexpr (checks_each_sample<Op>)
       for (std::size_t i = first; i < end; ++i) op.check_sample(site_of<Op>(i));
@@ -451,8 +451,8 @@ private:
       const std::size_t i = first + static_cast<std::size_t>(std::countr_zero(acts));
       const grid& on = grid_of_value<I>(i);
       const auto made = drawn_for<I>(op, i, w.rows, on, change);
-      using functor = std::remove_reference_t<decltype(slot<I>(samples_[i].item))>;
-      detail::make_at(slot<I>(samples_[i].item), [&] {
+      using functor = std::remove_reference_t<decltype(slot<I>(samples_[i].parameters))>;
+      detail::make_at(slot<I>(samples_[i].parameters), [&] {
         return functor{detail::prepared(made.parameters, on, site_of<Op>(i)), made.on ? 1u : 0u};
       });
     }

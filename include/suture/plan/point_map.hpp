@@ -9,8 +9,8 @@
 #include <string_view>
 #include <type_traits>
 
-#include "plan.hpp"
 #include "../math/root.hpp"
+#include "plan.hpp"
 
 namespace suture {
 
@@ -96,7 +96,7 @@ struct undisplaced {
   point3 y;
   bool converged;
 };
-SUTURE_EITHER template <class Displacement>
+SUTURE_NO_EXEC_CHECK template <class Displacement>
 SUTURE_HD undisplaced undisplace(const point3& x, Displacement&& u) {
   constexpr int most_iterations = 64;
   constexpr double tolerance = 1e-6;  // voxels of the deformed grid
@@ -155,7 +155,7 @@ struct point_map {
   vec3<double> extents;                    // of the output
   std::int32_t single_voxel[3], deformed;  // flags
 
-  SUTURE_EITHER template <class Displacement>
+  SUTURE_NO_EXEC_CHECK template <class Displacement>
   SUTURE_HD point3 source_of(const point3& output, Displacement&& u) const {
     point3 y = to_deformed(output);
     if (deformed) {
@@ -165,13 +165,13 @@ struct point_map {
     return to_source(y);
   }
 
-  SUTURE_EITHER template <class Displacement>
+  SUTURE_NO_EXEC_CHECK template <class Displacement>
   SUTURE_HD undisplaced undeformed(const point3& source, Displacement&& u) const {
     const point3 displaced = from_source(source);
     return deformed ? undisplace(displaced, u) : undisplaced{displaced, true};
   }
 
-  SUTURE_EITHER template <class Displacement>
+  SUTURE_NO_EXEC_CHECK template <class Displacement>
   SUTURE_HD located_point output_of(const point3& source, Displacement&& u) const {
     const undisplaced found = undeformed(source, u);
     const point3 output = from_deformed(found.y);
@@ -181,7 +181,7 @@ struct point_map {
   }
 
   // The one that `Result` is of.
-  SUTURE_EITHER template <class Result, class Displacement>
+  SUTURE_NO_EXEC_CHECK template <class Result, class Displacement>
   SUTURE_HD Result moved(const point3& p, Displacement&& u) const {
     if constexpr (goes_to_source<Result>)
       return {source_of(p, u), true};
@@ -222,7 +222,7 @@ struct point_map {
   }
 
   // Widens r by point i of the surface.
-  SUTURE_EITHER template <class Result, class Displacement>
+  SUTURE_NO_EXEC_CHECK template <class Result, class Displacement>
   SUTURE_HD void add_surface_point(Result& r, const box& given, const lattice_surface& surface, std::int32_t i,
                                    Displacement& u) const {
     const vec3<std::int32_t> at = surface.at(i);
@@ -264,12 +264,12 @@ struct point_map {
   SUTURE_HD void finish(source_box&) const {}
 
 private:
-  // An axis of a single voxel is sampled at the voxel's centre alone, so a box moves there as its middle plane does.
+  // An axis of a single voxel is sampled at the voxel's center alone, so a box moves there as its middle plane does.
   template <class Displacement>
   struct in_plane {
     const point_map& map;
     Displacement& u;
-    SUTURE_EITHER SUTURE_HD point3 operator()(point3 y) const {
+    SUTURE_NO_EXEC_CHECK SUTURE_HD point3 operator()(point3 y) const {
       for (int k = 0; k < 3; ++k)
         if (map.single_voxel[k]) y[k] = 0;
       return u(y);

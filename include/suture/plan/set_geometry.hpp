@@ -54,9 +54,10 @@ inline void invert_controls(inverse_control_grid& c, const sample_geometry& geom
   }
 }
 
-// Sets what an item says of places. `control_vectors` counts those of the samples before, and then its own as well.
+// Sets what the parameters of a sample say of places. `control_vectors` counts those of the samples before, and then
+// its own as well.
 template <class Pipeline>
-void set_geometry(item<Pipeline>& out, const sample_geometry& geometry, const grid& target,
+void set_geometry(sample_parameters<Pipeline>& out, const sample_geometry& geometry, const grid& target,
                   std::int64_t& control_vectors, const site& where) {
   for (int k = 0; k < 3; ++k) out.extents[k] = static_cast<std::int32_t>(target.extents[k]);
   const auto set_map = [&](const affine_map& map) {

@@ -51,10 +51,10 @@ struct warp_displacement {
 private:
   __device__ __forceinline__ void fetch(const std::int32_t (&cell)[3]) {
     const vec3<std::int32_t>& n = drawn.control_points;
-    const std::int64_t number = (std::int64_t{cell[0]} * n[1] + cell[1]) * n[2] + cell[2];
-    if (number == last) return;
-    last = number;
-    SUTURE_ROLLED
+    const std::int64_t sample_index = (std::int64_t{cell[0]} * n[1] + cell[1]) * n[2] + cell[2];
+    if (sample_index == last) return;
+    last = sample_index;
+    SUTURE_NO_UNROLL
     for (std::int32_t i = 0; i < 8; ++i) {
       const std::int32_t row = (i < 4 ? 0 : 32) + lane, c = i & 3;
       if (row >= 48) break;
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(point_threads) move_boxes_kernel(const __grid_
   const lattice_surface surface = map->template surface_of<result_type>(given);
   result_type own = point_map::nothing_yet<result_type>();
   warp_displacement u{map->drawn, lane};
-  SUTURE_ROLLED
+  SUTURE_NO_UNROLL
   for (std::int32_t point = warp; point < surface.points(); point += point_warps)
     map->add_surface_point(own, given, surface, point, u);
   if (lane == 0) parts[warp] = own;

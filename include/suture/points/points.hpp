@@ -20,7 +20,7 @@ namespace suture {
 namespace detail {
 
 // u(y) of a deformation, control(component, z, y, x) giving its control values. Those of a cell are asked for once
-// and kept: neighbouring points, and the iterations of one, mostly share a cell.
+// and kept: neighboring points, and the iterations of one, mostly share a cell.
 template <class Control>
 class spline_displacement {
 public:
@@ -60,16 +60,17 @@ private:
   static constexpr std::size_t most_cells = 4096;         // 3 MiB
 
   const controls& controls_of(const vec3<std::int32_t>& cell) {
-    const std::int64_t number = (std::int64_t{cell[0]} * control_points_[1] + cell[1]) * control_points_[2] + cell[2];
-    if (number == last_) return *last_controls_;
-    if (cells_.size() == most_cells && !cells_.contains(number)) cells_.clear();
-    const auto [entry, is_new] = cells_.try_emplace(number);
+    const std::int64_t sample_index =
+        (std::int64_t{cell[0]} * control_points_[1] + cell[1]) * control_points_[2] + cell[2];
+    if (sample_index == last_) return *last_controls_;
+    if (cells_.size() == most_cells && !cells_.contains(sample_index)) cells_.clear();
+    const auto [entry, is_new] = cells_.try_emplace(sample_index);
     if (is_new)
       for (std::int32_t k = 0; k < 3; ++k)
         for (std::int32_t i = 0; i < 64; ++i)
           entry->second[static_cast<std::size_t>(k)][static_cast<std::size_t>(i)] =
               control_(k, cell[0] + (i >> 4), cell[1] + ((i >> 2) & 3), cell[2] + (i & 3));
-    last_ = number;
+    last_ = sample_index;
     last_controls_ = &entry->second;
     return *last_controls_;
   }
@@ -149,7 +150,7 @@ void move_each(std::span<const From> from, std::span<To> to, const site& where, 
 }  // namespace detail
 
 // to_source: the continuous source index that a continuous output index of a planned sample is read from,
-//   source = to_source(y + u(y)), y = to_deformed(output); voxels, (z, y, x), index i the centre of voxel i.
+//   source = to_source(y + u(y)), y = to_deformed(output); voxels, (z, y, x), index i the center of voxel i.
 //   In double and for any position, voxel or not; what the executors sample differs by the rounding of their
 //   fixed-point and float coordinates, below 1e-4 voxel. Beyond the mesh of a deformation the displacement of its rim
 //   continues.

@@ -17,14 +17,14 @@
 
 namespace suture {
 
-// Once per volume: cut to `foreground`, resampled to 3 x 0.78 x 0.78 mm, and only then clipped and normalised. Where a
+// Once per volume: cut to `foreground`, resampled to 3 x 0.78 x 0.78 mm, and only then clipped and normalized. Where a
 // volume is 3 times as thick as fine the tutorial takes the nearest slice; here all axes are cubic.
 inline auto monai_colon_preprocess(const box_crop& foreground) {
   return foreground | resample{.spacing_mm = {3, .78, .78}} | sampling<cubic_bspline, edge, nearest>{} |
          ct_normalize{.lower = -30, .upper = 165.82f, .mean = 62.18f, .standard_deviation = 32.65f};
 }
 
-// Patches of 192 x 160 x 56 (x, y, z) about tumour or colon and background alike: starts as select_patches leaves them
+// Patches of 192 x 160 x 56 (x, y, z) about tumor or colon and background alike: starts as select_patches leaves them
 // for pos_neg_patch. What a zoom below 1 brings into the patch is read from the volume, where MONAI repeats the rim.
 // Source: MONAI tutorials, modules/dynunet_pipeline.
 inline auto monai_colon_training(std::span<const extent3> starts) {

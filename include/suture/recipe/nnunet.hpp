@@ -224,8 +224,8 @@ inline int nnunet_slice_axis(const point3& spacing, const point3& target) {
   return axis != -2 ? axis : std::max(axis_of(target), -1);
 }
 
-// Preprocessing of CT: normalised by the statistics of the cohort, then resampled to `target` mm (z, y, x), cubic for
-// the image and by vote for labels, and kept within what normalisation can give. For volumes without a slice axis.
+// Preprocessing of CT: normalized by the statistics of the cohort, then resampled to `target` mm (z, y, x), cubic for
+// the image and by vote for labels, and kept within what normalization can give. For volumes without a slice axis.
 inline auto nnunet_preprocess_ct(const ct_normalize& cohort, const point3& target) {
   const float divisor = cohort.standard_deviation > 1e-8f ? cohort.standard_deviation : 1e-8f;
   return cohort | resample{.spacing_mm = target} | sampling<cubic_bspline, edge, vote>{} |

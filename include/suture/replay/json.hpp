@@ -93,10 +93,10 @@ struct read_drawing {
   void operator()(Drawn& drawn, std::size_t sample) const {
     using Op = element_t<I, decltype(Chain::operations)>;
     const site where{name_of<Op>(), static_cast<std::int64_t>(sample), ids};
-    constexpr std::size_t number = recorded_before<I>(static_cast<const Chain*>(nullptr));
-    const json& step = samples[sample]["steps"][number];
-    check_object(step, {"name", "parameters"}, where, "step " + std::to_string(number));
-    require(step["name"] == name_of<Op>(), where, "step ", number, " is ", shown(step["name"]));
+    constexpr std::size_t sample_index = recorded_before<I>(static_cast<const Chain*>(nullptr));
+    const json& step = samples[sample]["steps"][sample_index];
+    check_object(step, {"name", "parameters"}, where, "step " + std::to_string(sample_index));
+    require(step["name"] == name_of<Op>(), where, "step ", sample_index, " is ", shown(step["name"]));
     read(step["parameters"], drawn, where, "parameters");
   }
 };
@@ -111,7 +111,7 @@ struct read_drawing {
 //                  "steps": [{"name": "random_affine", "parameters": {"rotate_deg": [0, 0, 12.5], ...}},
 //                            {"name": "random_gamma", "parameters": "not drawn"}, ...]}, ...] }
 // Steps are the operations that are random or chosen for each sample (crop_at). Numbers are the shortest that read back
-// as the same bits. What is not drawn, as the centre of a window, is the pipeline's and not in the JSON; random fields
+// as the same bits. What is not drawn, as the center of a window, is the pipeline's and not in the JSON; random fields
 // follow from seed, epoch, id and kind. Errors: a parameter that is not finite.
 template <class Chain>
 nlohmann::ordered_json to_json(const planned<Chain>& plan) {

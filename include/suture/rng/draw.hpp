@@ -52,7 +52,7 @@ public:
     z[3] = b.sine;
   }
 
-  // The normals of Count consecutive elements, for walks on the host: the bits of normal(), vectorised over blocks.
+  // The normals of Count consecutive elements, for walks on the host: the bits of normal(), vectorized over blocks.
   template <int Count>
   SUTURE_INLINE void normal_row(std::uint64_t first, float (&z)[Count]) const {
     static_assert(Count % 4 == 0);
@@ -207,7 +207,7 @@ private:
   }
 
   // The words of the block of the next slot; on the host those of the blocks behind it as well, which cost little.
-  SUTURE_HD SUTURE_APART void look_ahead() {
+  SUTURE_HD SUTURE_NOINLINE void look_ahead() {
     const std::uint32_t block = slot_ / 4;
     begin_ = 4 * block;
 #if defined(__CUDA_ARCH__)

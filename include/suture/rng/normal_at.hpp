@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The normals that a value operation takes at every voxel. A block of four belongs to four neighbours of a row: on a
-// device the lanes that make these neighbours make blocks for each other, ahead of a walk through some voxels.
+// The normals that a value operation takes at every voxel. A block of four belongs to four neighbors of a row: on a
+// device the lanes that make these neighbors make blocks for each other, ahead of a walk through some voxels.
 #pragma once
 
 #include "../base/voxel.hpp"
@@ -18,7 +18,7 @@ requires requires { F::normals; }
 inline constexpr int normals_of<F> = F::normals;
 
 // Normals for the next turns of some threads, a turn being a channel of a voxel in a walk along z.
-struct normals_ahead {
+struct shared_normals {
   struct range {
     std::int32_t first, count;  // of the channels these turns are for
     std::int32_t shift;         // 2^shift turns from one voxel to the next,
@@ -41,9 +41,9 @@ struct normals_ahead {
 // and gives the fields, so that they can be made ahead:
 //   static constexpr int normals;
 //   SUTURE_FN const random_field& normal_field(int number) const;
-SUTURE_FN float normal_at(const random_field& field, const voxel& at, [[maybe_unused]] int number = 0) {
+SUTURE_FN float normal_at(const random_field& field, const voxel& at, [[maybe_unused]] int sample_index = 0) {
 #if defined(__CUDA_ARCH__)
-  if (at.normals != nullptr) return at.normals->at(at, at.first_normal + number, threadIdx.x);
+  if (at.normals != nullptr) return at.normals->at(at, at.first_normal + sample_index, threadIdx.x);
 #endif
   return field.normal(at.element);
 }

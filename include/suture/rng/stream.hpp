@@ -117,7 +117,7 @@ public:
   }
 
 private:
-  SUTURE_APART void make() {
+  SUTURE_NOINLINE void make() {
     make_streams();
     make_first_blocks();
   }

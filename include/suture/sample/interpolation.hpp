@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interpolation along one axis; a volume is interpolated along x, then y, then z. An interpolation states how many
-// taps it reads, where the first one stands, and how the taps combine. At voxel centres nearest, linear and the two
-// interpolating cubics copy any finite value whose neighbours are finite; a voxel that is not finite spreads to its
+// taps it reads, where the first one stands, and how the taps combine. At voxel centers nearest, linear and the two
+// interpolating cubics copy any finite value whose neighbors are finite; a voxel that is not finite spreads to its
 // taps.
 #pragma once
 

@@ -19,7 +19,7 @@ inline constexpr std::int32_t bspline_horizon = 24;
 template <class Border>
 constexpr bool reflect_prefilter = std::is_same_v<Border, reflect> || std::is_same_v<Border, edge>;
 
-// In place along Lanes neighbouring lines of n samples each: samples stand `stride` elements apart, lines one apart.
+// In place along Lanes neighboring lines of n samples each: samples stand `stride` elements apart, lines one apart.
 // The arithmetic of a line does not depend on how many are filtered side by side.
 template <class Border, int Lanes = 1>
 SUTURE_FN void prefilter_line(float* line, std::int64_t stride, std::int32_t n) {
@@ -89,7 +89,7 @@ SUTURE_FN void prefilter_line(float* line, std::int64_t stride, std::int32_t n) 
   for (std::int32_t i = n - 2; i >= 0; --i) set(i, [&](int l) { return product(z, at(i + 1, l) - at(i, l)); });
 }
 
-// The same for any number of neighbouring lines.
+// The same for any number of neighboring lines.
 template <class Border>
 void prefilter_lines(float* line, std::int64_t stride, std::int32_t n, std::int32_t lines) {
   constexpr int lanes = 32;

@@ -81,7 +81,7 @@ SUTURE_FN V combine_taps(const coordinate (&c)[3], const Tap& tap) {
 }
 }  // namespace detail
 
-// Taps of one neighbourhood are addressed relative to its first voxel. Only a wrapped neighbourhood can reach from
+// Taps of one neighborhood are addressed relative to its first voxel. Only a wrapped neighborhood can reach from
 // one end of a volume to the other; the others stay within a few strides, which are checked to fit 32 bits.
 template <class Border>
 using tap_offset = std::conditional_t<std::is_same_v<Border, wrap>, std::int64_t, std::int32_t>;
@@ -100,24 +100,24 @@ SUTURE_FN std::int64_t product(std::int32_t a, std::int32_t b) {
 SUTURE_FN std::int64_t product(std::int32_t a, std::int64_t b) { return a * b; }
 
 // An offset that the compiler takes for new in every turn of a loop: it then leaves it in as few bits as it has.
-SUTURE_FN std::int32_t seen_anew(std::int32_t offset) {
+SUTURE_FN std::int32_t moments_of_changed(std::int32_t offset) {
 #if defined(__CUDA_ARCH__)
   asm("" : "+r"(offset));
 #endif
   return offset;
 }
-SUTURE_FN std::int64_t seen_anew(std::int64_t offset) { return offset; }
+SUTURE_FN std::int64_t moments_of_changed(std::int64_t offset) { return offset; }
 }  // namespace detail
 
 // The voxels about a continuous index in a volume of extents n at `data`: from first on, `Taps` along each axis.
 template <int Taps, class Border, class T>
-struct neighbourhood {
+struct neighborhood {
   const T* voxel;  // the first, or where it would be
   tap_offset<Border> offset[3][Taps];
   bool in[3][Taps];  // always, unless the border is a constant
 
-  SUTURE_FN neighbourhood(const std::int32_t (&first)[3], const T* data, const std::int64_t (&stride)[3],
-                          const std::int32_t (&n)[3])
+  SUTURE_FN neighborhood(const std::int32_t (&first)[3], const T* data, const std::int64_t (&stride)[3],
+                         const std::int32_t (&n)[3])
       : voxel(data) {
     SUTURE_UNROLL
     for (int k = 0; k < 3; ++k) {
@@ -143,7 +143,7 @@ struct neighbourhood {
 };
 
 namespace detail {
-// How many places there are along each axis from which two taps lie inside, in rows of neighbours.
+// How many places there are along each axis from which two taps lie inside, in rows of neighbors.
 SUTURE_FN void count_pairs(const std::int64_t (&stride)[3], const std::int32_t (&n)[3], std::int32_t (&pairs)[3]) {
   for (int k = 0; k < 3; ++k) pairs[k] = stride[2] == 1 ? n[k] - 1 : 0;
 }
@@ -207,11 +207,11 @@ public:
       if (inside_) {
         const T* voxel = detail::inside_pairs<T, offset>(first_, data, stride_).at(0, 0);
         offset z = static_cast<offset>(stride_[0]), y = static_cast<offset>(stride_[1]), both = z + y;
-        SUTURE_ROLLED
+        SUTURE_NO_UNROLL
         for (std::int32_t channel = 0; channel < channels; ++channel, voxel += channel_stride) {
           // Of one address and offsets of 32 bits the addresses of the rows take an instruction each, which two of 64
           // bits would not.
-          z = detail::seen_anew(z), y = detail::seen_anew(y), both = detail::seen_anew(both);
+          z = detail::moments_of_changed(z), y = detail::moments_of_changed(y), both = detail::moments_of_changed(both);
           use(detail::combine_taps<float, Interpolation>(
                   c_,
                   [&](int a, int b, int j) -> float {
@@ -222,7 +222,7 @@ public:
         return;
       }
     }
-    SUTURE_ROLLED
+    SUTURE_NO_UNROLL
     for (std::int32_t channel = 0; channel < channels; ++channel, data += channel_stride)
       use(about_border(data, tap), channel);
   }
@@ -255,7 +255,7 @@ public:
               from + channel);
       }
     } else {
-      SUTURE_ROLLED
+      SUTURE_NO_UNROLL
       for (int channel = 0; channel < 4; ++channel) use(about_border(data + channel, tap), channel);
     }
   }
@@ -268,7 +268,7 @@ private:
 
   template <class T, class Tap>
   SUTURE_FN float about_border(const T* data, const Tap& tap) const {
-    const neighbourhood<taps, Border, T> about(first_, data, stride_, n_);
+    const neighborhood<taps, Border, T> about(first_, data, stride_, n_);
     return detail::combine_taps<float, Interpolation>(c_, [&](int a, int b, int j) -> float {
       if constexpr (Border::has_value)
         return about.has(a, b, j) ? tap(about.at(a, b, j)) : border_.value;
@@ -359,7 +359,7 @@ SUTURE_FN void corner_labels(const coordinate (&c)[3], const T* data, const std:
     for (int i = 0; i < 8; ++i) labels[i] = rows.at(i >> 2, (i >> 1) & 1)[i & 1];
     return;
   }
-  const neighbourhood<2, Border, T> about(first, data, stride, n);
+  const neighborhood<2, Border, T> about(first, data, stride, n);
   SUTURE_UNROLL
   for (int i = 0; i < 8; ++i)
     labels[i] =

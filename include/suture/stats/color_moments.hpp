@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a fit of colours leaves: mean and standard deviation by channel of a colour space.
+// What a fit of colors leaves: mean and standard deviation by channel of a color space.
 #pragma once
 
 #include "../base/fields.hpp"
@@ -11,9 +11,9 @@ namespace suture {
 //   tally    pixels; `excluded` are those with a channel that is NaN or infinite
 //   status   constant: a deviation is 0, or below what the conversion resolves (Space::resolution); empty: mean 0,
 //            deviation 1
-// Stated, as a target or as `fitted`: colour_moments<lab>{.mean = {...}, .standard_deviation = {...}}.
+// Stated, as a target or as `fitted`: color_moments<lab>{.mean = {...}, .standard_deviation = {...}}.
 template <class Space>
-struct colour_moments {
+struct color_moments {
   double mean[3] = {};
   double standard_deviation[3] = {1, 1, 1};
   fit_tally tally{};
@@ -25,10 +25,10 @@ struct colour_moments {
                         static_cast<float>(standard_deviation[2])};
   float reciprocal[3] = {reciprocal_of(standard_deviation[0]), reciprocal_of(standard_deviation[1]),
                          reciprocal_of(standard_deviation[2])};
-  bool operator==(const colour_moments&) const = default;
+  bool operator==(const color_moments&) const = default;
 
   static constexpr auto fields =
-      named("mean", &colour_moments::mean, "standard_deviation", &colour_moments::standard_deviation);
+      named("mean", &color_moments::mean, "standard_deviation", &color_moments::standard_deviation);
 
   SUTURE_HD static float reciprocal_of(double deviation) {
     if (deviation == 1) return 1;
@@ -40,11 +40,11 @@ namespace detail {
 
 // As for moments.
 template <class Space>
-void check_fitted(const colour_moments<Space>& m, const site& where) {
+void check_fitted(const color_moments<Space>& m, const site& where) {
   for (int k = 0; k < 3; ++k)
     require(m.center[k] == static_cast<float>(m.mean[k]) &&
                 m.deviation[k] == static_cast<float>(m.standard_deviation[k]) &&
-                m.reciprocal[k] == colour_moments<Space>::reciprocal_of(m.standard_deviation[k]),
+                m.reciprocal[k] == color_moments<Space>::reciprocal_of(m.standard_deviation[k]),
             where, "the moments of channel ", k,
             " were changed after they were made; state them whole: {.mean = {...}, .standard_deviation = {...}}");
 }

@@ -5,9 +5,9 @@
 
 #include <cstdint>
 
+#include "../base/bits.hpp"
 #include "../base/numeric.hpp"
 #include "../base/vec.hpp"
-#include "../base/bits.hpp"
 #include "../math/root.hpp"
 
 namespace suture {
@@ -23,7 +23,7 @@ SUTURE_FN double power_of_two(int k) { return bit_cast<double>(static_cast<std::
 // A magnitude of `count` limbs of 32 bits, lowest first, times 2^exponent; rounded to nearest, ties to even.
 SUTURE_HD inline double limbs_to_double(const std::uint32_t* limbs, int count, int exponent) {
   int top = count - 1;
-  SUTURE_ROLLED
+  SUTURE_NO_UNROLL
   while (top >= 0 && limbs[top] == 0) --top;
   if (top < 0) return 0;
   // The 64 highest bits, the last of them set when anything below is.
@@ -38,7 +38,7 @@ SUTURE_HD inline double limbs_to_double(const std::uint32_t* limbs, int count, i
   high <<= shift;
   auto bits = static_cast<std::uint64_t>(high >> 64);
   std::uint32_t rest = static_cast<std::uint64_t>(high) != 0 ? 1u : 0u;
-  SUTURE_ROLLED
+  SUTURE_NO_UNROLL
   for (int i = 0; i <= top - 4; ++i) rest |= limbs[i] != 0 ? 1u : 0u;
   bits |= rest;
   return static_cast<double>(bits) * power_of_two(exponent + 32 * (top - 1) - shift);
@@ -144,7 +144,7 @@ private:
 #endif
   }
   SUTURE_HD static void settle(std::int64_t* limbs, int count) {
-    SUTURE_ROLLED
+    SUTURE_NO_UNROLL
     for (int i = 0; i + 1 < count; ++i) {
       const std::int64_t carry = limbs[i] >> 32;
       limbs[i] &= 0xffffffff;
@@ -188,7 +188,7 @@ struct central_sums {
   double sum, count_times_squares;
 };
 
-SUTURE_HD inline central_sums centre(const exact_sums& s, std::uint64_t count, bool is_integer) {
+SUTURE_HD inline central_sums center(const exact_sums& s, std::uint64_t count, bool is_integer) {
   constexpr int n = exact_sums::sum_limbs, wide = 2 * n, square_limbs = exact_sums::square_limbs;
   static_assert(wide >= square_limbs + 2);
   std::uint32_t magnitude[n], total[wide] = {}, squared[wide] = {};
@@ -196,7 +196,7 @@ SUTURE_HD inline central_sums centre(const exact_sums& s, std::uint64_t count, b
   std::int64_t carry = 0;
   // Limbs from `first` to before `end` hold all that is not 0; on a device one thread does this while others wait.
   int first = n, end = 0;
-  SUTURE_ROLLED
+  SUTURE_NO_UNROLL
   for (int i = 0; i < n; ++i) {
     const std::int64_t limb = (negative ? -s.sum[i] : s.sum[i]) + carry;
     magnitude[i] = static_cast<std::uint32_t>(limb & 0xffffffff);
@@ -205,10 +205,10 @@ SUTURE_HD inline central_sums centre(const exact_sums& s, std::uint64_t count, b
     if (first == n) first = i;
     end = i + 1;
   }
-  SUTURE_ROLLED
+  SUTURE_NO_UNROLL
   for (int i = first; i < end; ++i) {
     std::uint64_t c = 0;
-    SUTURE_ROLLED
+    SUTURE_NO_UNROLL
     for (int j = first; j < end; ++j) {
       c += static_cast<std::uint64_t>(magnitude[i]) * magnitude[j] + squared[i + j];
       squared[i + j] = static_cast<std::uint32_t>(c);
@@ -218,14 +218,14 @@ SUTURE_HD inline central_sums centre(const exact_sums& s, std::uint64_t count, b
   }
   const std::uint32_t factor[2] = {static_cast<std::uint32_t>(count), static_cast<std::uint32_t>(count >> 32)};
   int from = 0, to = square_limbs;
-  SUTURE_ROLLED
+  SUTURE_NO_UNROLL
   while (from < square_limbs && s.square[from] == 0) ++from;
-  SUTURE_ROLLED
+  SUTURE_NO_UNROLL
   while (to > from && s.square[to - 1] == 0) --to;
-  SUTURE_ROLLED
+  SUTURE_NO_UNROLL
   for (int i = 0; i < 2; ++i) {
     std::uint64_t c = 0;
-    SUTURE_ROLLED
+    SUTURE_NO_UNROLL
     for (int j = from; j < to; ++j) {
       c += static_cast<std::uint64_t>(factor[i]) * static_cast<std::uint32_t>(s.square[j]) + total[i + j];
       total[i + j] = static_cast<std::uint32_t>(c);
@@ -234,7 +234,7 @@ SUTURE_HD inline central_sums centre(const exact_sums& s, std::uint64_t count, b
     total[i + to] = static_cast<std::uint32_t>(c);
   }
   std::int64_t borrow = 0;
-  SUTURE_ROLLED
+  SUTURE_NO_UNROLL
   for (int i = 0; i < wide; ++i) {
     const std::int64_t limb = static_cast<std::int64_t>(total[i]) - squared[i] + borrow;
     total[i] = static_cast<std::uint32_t>(limb & 0xffffffff);

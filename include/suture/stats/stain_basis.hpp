@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What fits of stains leave behind: the colours of two stains and how much of each there is.
+// What fits of stains leave behind: the colors of two stains and how much of each there is.
 #pragma once
 
 #include <span>
 
-#include "../math/trigonometric.hpp"
 #include "../color/optical_density.hpp"
+#include "../math/trigonometric.hpp"
 #include "statistics.hpp"
 
 namespace suture {
@@ -25,7 +25,7 @@ constexpr std::string_view status_name(stain_status s) {
                                                 : "not_fitted";
 }
 
-// The optical density of one unit of each stain: rows red, green, blue; columns haematoxylin, eosin.
+// The optical density of one unit of each stain: rows red, green, blue; columns hematoxylin, eosin.
 struct stain_matrix {
   double m[3][2];
 
@@ -34,7 +34,7 @@ struct stain_matrix {
   bool operator==(const stain_matrix&) const = default;
 };
 
-// What tiles are normalised to. The default is that of the MATLAB original, torchstain, MONAI and cuCIM.
+// What tiles are normalized to. The default is that of the MATLAB original, torchstain, MONAI and cuCIM.
 struct stain_reference {
   stain_matrix stains = {{{.5626, .2159}, {.7201, .8012}, {.4062, .5581}}};
   double max_concentration[2] = {1.9705, 1.0308};
@@ -69,17 +69,17 @@ struct stain_unmixing {
   float row[2][3] = {};                          // least squares: c = row od - offset
   float offset[2] = {};                          // of the penalty
   float alone[2][3] = {}, alone_offset[2] = {};  // the same of one stain without the other
-  std::uint32_t penalised = 0;
+  std::uint32_t penalized = 0;
   bool operator==(const stain_unmixing&) const = default;
 
   struct pair {
     float c[2];
   };
-  template <bool Penalised>
+  template <bool Penalized>
   SUTURE_FN pair mixture(float red, float green, float blue) const {
     pair p{{fma(row[0][0], red, fma(row[0][1], green, fma(row[0][2], blue, -offset[0]))),
             fma(row[1][0], red, fma(row[1][1], green, fma(row[1][2], blue, -offset[1])))}};
-    if constexpr (!Penalised) return p;
+    if constexpr (!Penalized) return p;
     // Where one is negative the minimum lies where it is 0.
     const float h = fma(alone[0][0], red, fma(alone[0][1], green, fma(alone[0][2], blue, -alone_offset[0])));
     const float e = fma(alone[1][0], red, fma(alone[1][1], green, fma(alone[1][2], blue, -alone_offset[1])));
@@ -89,7 +89,7 @@ struct stain_unmixing {
              select(first & second, p.c[1], select(first | (e <= 0), 0.0f, e))}};
   }
   SUTURE_FN pair operator()(float red, float green, float blue) const {
-    return penalised == 0 ? mixture<false>(red, green, blue) : mixture<true>(red, green, blue);
+    return penalized == 0 ? mixture<false>(red, green, blue) : mixture<true>(red, green, blue);
   }
 };
 
@@ -103,7 +103,7 @@ SUTURE_HD inline stain_unmixing unmix(const stain_matrix& stains, double penalty
   }
   const double determinant = fma(hh, ee, -(he * he));
   stain_unmixing u;
-  u.penalised = penalty > 0 ? 1 : 0;
+  u.penalized = penalty > 0 ? 1 : 0;
   for (int c = 0; c < 3; ++c) {
     const double h = stains[c][0], e = stains[c][1];
     u.row[0][c] = static_cast<float>(math::detail::divide(fma(ee, h, -(he * e)), determinant));
@@ -167,7 +167,7 @@ inline void check_fitted(const stain_basis& b, const site& where) {
 }
 }  // namespace detail
 
-// A fitted tile as what others are normalised to. Errors: a status other than ok.
+// A fitted tile as what others are normalized to. Errors: a status other than ok.
 inline stain_reference reference_of(const stain_basis& target) {
   require(target.status == stain_status::ok, {"reference_of"}, "the target has the status ",
           status_name(target.status));

@@ -145,7 +145,7 @@ SUTURE_HD inline moments make_moments(const exact_sums& sums, const fit_tally& t
   m.ddof = ddof;
   m.status = fit_status::empty;
   if (tally.count == 0) return m;
-  const central_sums s = centre(sums, tally.count, is_integer);
+  const central_sums s = center(sums, tally.count, is_integer);
   const auto n = static_cast<double>(tally.count);
   m.mean = math::detail::divide(s.sum, n);
   m.minimum = least;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Value functors over the lanes of a strip: 32 voxels side by side along x, as arrays that compilers vectorise.
+// Value functors over the lanes of a strip: 32 voxels side by side along x, as arrays that compilers vectorize.
 // Every lane does exactly the arithmetic of a lone voxel.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace suture::detail {
 
 inline constexpr int strip_width = 32;
 // Lanes of a strip that one step treats before the next step begins with them, where steps take turns: as many floats
-// as a register holds. clang vectorises no loop as short as that.
+// as a register holds. clang vectorizes no loop as short as that.
 #if defined(__clang__)
 inline constexpr int lanes_by_turns = strip_width;
 #elif defined(__AVX512F__)
@@ -76,10 +76,10 @@ template <class F>
 concept applies_to_rows = requires(const F& f, float (&values)[strip_width], const voxel& first) {
   f.apply_row(values, first);
 };
-// Colour functors that read something of the sample, e.g. its stains, once for all lanes.
+// Color functors that read something of the sample, e.g. its stains, once for all lanes.
 template <class F>
-concept applies_to_lanes = requires(const F& f, float (&pixels)[3][strip_width], std::int32_t item) {
-  f.apply_lanes(pixels, item);
+concept applies_to_lanes = requires(const F& f, float (&pixels)[3][strip_width], std::int32_t sample_index) {
+  f.apply_lanes(pixels, sample_index);
 };
 template <class F, class R>
 concept converts_rows = requires(const F& f, const float (&values)[strip_width], R (&out)[strip_width]) {
@@ -149,7 +149,7 @@ SUTURE_INLINE void apply_pixel_lanes(const Pack& functors, T (&v)[3][strip_width
     in_loop<F> f = bare(get<I>(functors));
     using R = typename channel_of<decltype(call(f, rgb{}, place(0)))>::type;
     if constexpr (applies_to_lanes<F>) {
-      if (is_on(get<I>(functors))) f.apply_lanes(v, place(0).item);
+      if (is_on(get<I>(functors))) f.apply_lanes(v, place(0).sample_index);
       apply_pixel_lanes<I + 1>(functors, v, place, done);
     } else if constexpr (applies<F, rgb>) {
       if (is_on(get<I>(functors)))

@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "../../evaluate/evaluator.hpp"
-#include "../../plan/plan.hpp"
 #include "../../evaluate/plane_column.hpp"
+#include "../../plan/plan.hpp"
 
 namespace suture {
 
@@ -195,8 +195,8 @@ void check_binding(const Plan& plan, const Binding& b) {
     const site where{name, static_cast<std::int64_t>(i)};
     const auto in = b.source(i);
     check(in, where, "input: ");
-    if constexpr (Plan::pipeline_type::is_colour && !Binding::is_label)
-      require(in.channels == 3, where, "operations on colour take 3 channels (red, green, blue), the image has ",
+    if constexpr (Plan::pipeline_type::is_color && !Binding::is_label)
+      require(in.channels == 3, where, "operations on color take 3 channels (red, green, blue), the image has ",
               in.channels);
     if constexpr (!Binding::is_label) {
       check_channels(static_cast<const typename Plan::pipeline_type::taps*>(nullptr), in.channels, where);
@@ -333,31 +333,31 @@ source_tensor raw_source(const Binding& b, std::size_t i) {
 
 // The tap at a voxel of the source extended by its border rule.
 template <class Pipeline, class Binding>
-SUTURE_FN typename Pipeline::value_type padded_tap(const item<Pipeline>& sample, const source_tensor& s,
-                                                   const typename Pipeline::border_type& border, std::int32_t number,
-                                                   std::int32_t channel, std::int32_t z, std::int32_t y,
-                                                   std::int32_t x) {
+SUTURE_FN typename Pipeline::value_type padded_tap(const sample_parameters<Pipeline>& sample, const source_tensor& s,
+                                                   const typename Pipeline::border_type& border,
+                                                   std::int32_t sample_index, std::int32_t channel, std::int32_t z,
+                                                   std::int32_t y, std::int32_t x) {
   using B = typename Pipeline::border_type;
   const std::int32_t iz = B::index(z, s.extents[0]), iy = B::index(y, s.extents[1]), ix = B::index(x, s.extents[2]);
   if constexpr (B::has_value) {
     if ((iz | iy | ix) < 0) return uniform<typename Pipeline::value_type>(border.value);
   }
-  return pair_evaluator<Pipeline, Binding>::tap(sample, s, number, channel, iz, iy, ix);
+  return pair_evaluator<Pipeline, Binding>::tap(sample, s, sample_index, channel, iz, iy, ix);
 }
 
 // The same for every channel of one bound image: store(channel, tap).
-SUTURE_EITHER
+SUTURE_NO_EXEC_CHECK
 template <class Pipeline, class Binding, class Store>
-SUTURE_FN void each_padded_tap(const item<Pipeline>& sample, const source_tensor& s,
-                               const typename Pipeline::border_type& border, std::int32_t number, std::int32_t z,
+SUTURE_FN void each_padded_tap(const sample_parameters<Pipeline>& sample, const source_tensor& s,
+                               const typename Pipeline::border_type& border, std::int32_t sample_index, std::int32_t z,
                                std::int32_t y, std::int32_t x, const Store& store) {
-  if constexpr (Pipeline::is_colour) {
-    const rgb v = padded_tap<Pipeline, Binding>(sample, s, border, number, 0, z, y, x);
+  if constexpr (Pipeline::is_color) {
+    const rgb v = padded_tap<Pipeline, Binding>(sample, s, border, sample_index, 0, z, y, x);
     SUTURE_UNROLL
     for (std::int32_t channel = 0; channel < 3; ++channel) store(channel, v.c[channel]);
   } else {
     for (std::int32_t channel = 0; channel < s.channels; ++channel)
-      store(channel, padded_tap<Pipeline, Binding>(sample, s, border, number, channel, z, y, x));
+      store(channel, padded_tap<Pipeline, Binding>(sample, s, border, sample_index, channel, z, y, x));
   }
 }
 
@@ -390,7 +390,7 @@ void place_between(staged_tensor& t, const grid& g, std::int64_t channels, const
 // Where the fused part writes an image that has its place between stages: there or, if a run stores to the output and
 // no stage changes any channel, to the output.
 template <class Pair, class Pipeline>
-target_tensor fused_target(staged_tensor& t, const item<Pipeline>& sample, const grid& g, bool to_output) {
+target_tensor fused_target(staged_tensor& t, const sample_parameters<Pipeline>& sample, const grid& g, bool to_output) {
   if constexpr (Pair::may_finish) {
     t.finished = to_output ? 1 : 0;
     for (std::int32_t channel = 0; channel < t.channels; ++channel)

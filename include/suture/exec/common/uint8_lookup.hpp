@@ -10,21 +10,21 @@
 
 namespace suture::detail {
 
-// Colour functors that begin with a function of each channel alone, of which 8-bit images make a table once for many
-// pixels: what the pixels of a sample share, tile_of(item), has level(x) for that, finish(pixels) for the rest, and
-// apply(pixels) for both. It points to the functor by `how`.
+// Color functors that begin with a function of each channel alone, of which 8-bit images make a table once for many
+// pixels: what the pixels of a sample share, tile_of(sample_index), has level(x) for that, finish(pixels) for the rest,
+// and apply(pixels) for both. It points to the functor by `how`.
 template <class F>
-concept begins_with_levels = requires(const F& f, float (&pixels)[3][1], std::int32_t item) {
-  { f.tile_of(item).level(0.0f) } -> std::same_as<float>;
-  f.tile_of(item).finish(pixels);
-  f.tile_of(item).apply(pixels);
-  { f.tile_of(item).how } -> std::convertible_to<const F*>;
+concept begins_with_uint8_lookup = requires(const F& f, float (&pixels)[3][1], std::int32_t sample_index) {
+  { f.tile_of(sample_index).level(0.0f) } -> std::same_as<float>;
+  f.tile_of(sample_index).finish(pixels);
+  f.tile_of(sample_index).apply(pixels);
+  { f.tile_of(sample_index).how } -> std::convertible_to<const F*>;
 };
 
 template <class Pipeline, class In>
-constexpr bool first_begins_with_levels() {
-  if constexpr (std::is_same_v<In, std::uint8_t> && Pipeline::is_colour && Pipeline::outputs::size > 0)
-    return begins_with_levels<
+constexpr bool first_begins_with_uint8_lookup() {
+  if constexpr (std::is_same_v<In, std::uint8_t> && Pipeline::is_color && Pipeline::outputs::size > 0)
+    return begins_with_uint8_lookup<
         std::remove_cvref_t<decltype(bare(get<0>(std::declval<const typename Pipeline::outputs&>())))>>;
   else
     return false;

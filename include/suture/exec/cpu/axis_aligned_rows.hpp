@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples that keep the axes of their source, as resampling does: neighbouring rows of the output read the same rows of
+// Samples that keep the axes of their source, as resampling does: neighboring rows of the output read the same rows of
 // the source, so that what taps give along x, and then along y, is worked out once for all that need it. Every value
 // still comes from exactly the arithmetic of a lone voxel.
 #pragma once
@@ -17,7 +17,7 @@ concept picks_a_voxel = requires {
 };
 
 template <class Pipeline>
-bool keeps_axes(const item<Pipeline>& sample) {
+bool keeps_axes(const sample_parameters<Pipeline>& sample) {
   if (strip<Pipeline>::deformed(sample)) return false;
   for (int k = 0; k < 3; ++k)
     for (int j = 0; j < 3; ++j)
@@ -27,7 +27,7 @@ bool keeps_axes(const item<Pipeline>& sample) {
 
 // Where index i of an axis of the output stands in the source, axes kept.
 template <class Pipeline>
-coordinate along_axis(const item<Pipeline>& sample, int axis, std::int32_t i) {
+coordinate along_axis(const sample_parameters<Pipeline>& sample, int axis, std::int32_t i) {
   return split(sample.map.offset[axis] + scaled(sample.map.linear[axis][axis], i));
 }
 
@@ -38,7 +38,8 @@ struct lane_taps {
   bool all_in = true;
 
   template <class Border, class Pipeline, class First>
-  void set(const item<Pipeline>& sample, std::int32_t x0, std::int32_t n, std::int64_t stride, const First& first) {
+  void set(const sample_parameters<Pipeline>& sample, std::int32_t x0, std::int32_t n, std::int64_t stride,
+           const First& first) {
     for (int l = 0; l < strip_width; ++l) {
       const std::int32_t i = first(along_axis(sample, 2, std::min(x0 + l, sample.extents[2] - 1)));
       const std::int32_t index = Border::index(i, n);
@@ -61,8 +62,8 @@ class aligned_values {
   static constexpr std::int32_t place_of(std::int32_t i) { return i & (taps - 1); }
 
 public:
-  aligned_values(const item<Pipeline>& sample, const source_tensor& in, std::int32_t channel, const B& border,
-                 std::int32_t y0, std::int32_t y1, std::int32_t x0)
+  aligned_values(const sample_parameters<Pipeline>& sample, const source_tensor& in, std::int32_t channel,
+                 const B& border, std::int32_t y0, std::int32_t y1, std::int32_t x0)
       : sample_(sample),
         border_(border),
         data_(static_cast<const T*>(in.data) + channel * in.channel_stride),
@@ -94,7 +95,7 @@ public:
 
 private:
   static std::int32_t first_tap(const coordinate& c) { return I::first(c) + Pipeline::padding; }
-  static constexpr auto functors_of(const item<Pipeline>& sample) {
+  static constexpr auto functors_of(const sample_parameters<Pipeline>& sample) {
     if constexpr (Pipeline::prefiltered)
       return pack<>{};  // coefficients have passed the value operations
     else
@@ -171,7 +172,7 @@ private:
     }
   }
 
-  const item<Pipeline>& sample_;
+  const sample_parameters<Pipeline>& sample_;
   const B& border_;
   const T* data_;
   const source_tensor& in_;
@@ -190,7 +191,7 @@ class aligned_labels {
   using B = typename Pipeline::border_type;
 
 public:
-  aligned_labels(const item<Pipeline>& sample, const source_tensor& in, std::int32_t channel, T outside,
+  aligned_labels(const sample_parameters<Pipeline>& sample, const source_tensor& in, std::int32_t channel, T outside,
                  std::int32_t x0)
       : sample_(sample),
         data_(static_cast<const T*>(in.data) + channel * in.channel_stride),
@@ -215,14 +216,14 @@ public:
   }
 
 private:
-  const item<Pipeline>& sample_;
+  const sample_parameters<Pipeline>& sample_;
   const T* data_;
   const source_tensor& in_;
   T outside_;
   lane_taps x_;
 };
 
-// The same by vote, in rows y0 .. y0 + Rows - 1: pairs of neighbours along x are kept for the rows and planes that need
+// The same by vote, in rows y0 .. y0 + Rows - 1: pairs of neighbors along x are kept for the rows and planes that need
 // them again.
 template <class Pipeline, class T, int Rows>
 class aligned_votes {
@@ -230,8 +231,8 @@ class aligned_votes {
   static constexpr std::int32_t none = std::numeric_limits<std::int32_t>::min();
 
 public:
-  aligned_votes(const item<Pipeline>& sample, const source_tensor& in, std::int32_t channel, T outside, std::int32_t y0,
-                std::int32_t y1, std::int32_t x0)
+  aligned_votes(const sample_parameters<Pipeline>& sample, const source_tensor& in, std::int32_t channel, T outside,
+                std::int32_t y0, std::int32_t y1, std::int32_t x0)
       : sample_(sample),
         data_(static_cast<const T*>(in.data) + channel * in.channel_stride),
         in_(in),
@@ -300,7 +301,7 @@ private:
     for (int l = 0; l < strip_width; ++l) pairs[0][l] = make_pair_of(t[0][0][l], t[1][0][l]);
   }
 
-  const item<Pipeline>& sample_;
+  const sample_parameters<Pipeline>& sample_;
   const T* data_;
   const source_tensor& in_;
   T outside_;
@@ -315,8 +316,9 @@ private:
 
 // A column of strips of a sample that keeps its axes: rows y0 .. y1 - 1 of planes z0 .. z1 - 1.
 template <int Rows, bool WithLabels, class Evaluator, class Strip, class Stages>
-void write_aligned_column(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t number, Strip& s,
-                          Stages& stages, const std::int32_t (&z)[2], const std::int32_t (&y)[2], std::int32_t x0) {
+void write_aligned_column(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t sample_index,
+                          Strip& s, Stages& stages, const std::int32_t (&z)[2], const std::int32_t (&y)[2],
+                          std::int32_t x0) {
   using P = typename Evaluator::pipeline_type;
   const auto each = [&](const auto& write) {
     for (std::int32_t iz = z[0]; iz < z[1]; ++iz)
@@ -347,7 +349,7 @@ void write_aligned_column(const Evaluator& e, const typename Evaluator::record_t
           finish_labels<B>(e, r, v, channel, iz, iy, x0);
         });
       }
-    } else if constexpr (!Binding::is_label && !P::is_colour && P::interpolation_type::taps > 1 &&
+    } else if constexpr (!Binding::is_label && !P::is_color && P::interpolation_type::taps > 1 &&
                          (P::prefiltered || !any_needs_voxel<typename P::taps>)) {
       using T = std::conditional_t<P::prefiltered, float, In>;
       using Out = typename Evaluator::template pair<B>::unit;
@@ -360,13 +362,13 @@ void write_aligned_column(const Evaluator& e, const typename Evaluator::record_t
           s.expect_output(iy, y);
           prefetch_output(s, to + iz * out.stride[0] + iy * out.stride[1], out.stride);
           values.row(iz, iy, v);
-          finish_values<B>(e, r, number, stages, v, channel, iz, iy, x0);
+          finish_values<B>(e, r, sample_index, stages, v, channel, iz, iy, x0);
         });
       }
     } else {
       each([&](std::int32_t iz, std::int32_t iy) {
         s.locate(iz, iy);
-        write_strip<B>(e, r, number, s, stages, iz, iy, x0);
+        write_strip<B>(e, r, sample_index, s, stages, iz, iy, x0);
       });
     }
   };
@@ -395,8 +397,8 @@ struct axis_aligned_rows {
     for (std::int32_t x0 = 0; x0 < work.r.sample.extents[2]; x0 += strip_width) {
       strip<typename Evaluator::pipeline_type> walk(work.r.sample, x0, 0);
       walk.expect(2, 0, 0);
-      write_aligned_column<brick_rows, WithLabels>(work.evaluate, work.r, work.number, walk, stages, {work.z0, work.z1},
-                                                   {work.y0, work.y1}, x0);
+      write_aligned_column<brick_rows, WithLabels>(work.evaluate, work.r, work.sample_index, walk, stages,
+                                                   {work.z0, work.z1}, {work.y0, work.y1}, x0);
     }
     return true;
   }

@@ -15,7 +15,7 @@ struct displaced_strips {
   static constexpr bool serves_all = false;
 
   template <class Pipeline>
-  static bool serves(const item<Pipeline>& sample) {
+  static bool serves(const sample_parameters<Pipeline>& sample) {
     return strip<Pipeline>::deformed(sample);
   }
   template <class Parameters>
@@ -35,7 +35,7 @@ struct displaced_strips {
         y + 2 < work.y1 ? walk.expect(0, 2, 0) : walk.expect(0, 2 - brick_rows + next_y, next_x);
         for (std::int32_t z = work.z0; z < work.z1; ++z) {
           walk.locate(z, y);
-          write_strips<WithLabels>(work.evaluate, work.r, work.number, walk, stages, z, y, x0);
+          write_strips<WithLabels>(work.evaluate, work.r, work.sample_index, walk, stages, z, y, x0);
         }
       }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // displacement_column for the lanes of a strip that is turned against the control points. Each lane has a cell of its
-// own there; neighbours mostly have the same, and share its control vectors. Every lane does the arithmetic of a lone
+// own there; neighbors mostly have the same, and share its control vectors. Every lane does the arithmetic of a lone
 // voxel.
 #pragma once
 
@@ -17,7 +17,7 @@ inline constexpr int summed_lanes = 16;
 inline constexpr int summed_lanes = 8;
 #endif
 template <int Lanes = summed_lanes>
-class turned_displacement {
+class displacement_lanes {
 public:
   static constexpr int width = strip_width;
 

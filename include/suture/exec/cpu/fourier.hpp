@@ -286,7 +286,7 @@ void add_spike(const cpu& exec, const Filter& filter, const std::int32_t (&n)[3]
   patch_transform t(exec, n, to, work);
   const spike_of_channel spike = filter.spike(channel);
   std::int32_t location[3];
-  for (int k = 0; k < 3; ++k) location[k] = uncentred(spike.at[k], n[k]);
+  for (int k = 0; k < 3; ++k) location[k] = uncentered(spike.at[k], n[k]);
   const held_frequency held = held_frequency::of(location, n);
   const int axis = t.last_axis();
   spectral_sums sums{};

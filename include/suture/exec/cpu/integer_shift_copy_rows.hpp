@@ -29,13 +29,13 @@ SUTURE_INLINE bool are_copied(const T* from, int count) {
 
 // Such a brick.
 template <class Evaluator>
-class copied_brick {
+class integer_shift_brick {
   using P = typename Evaluator::pipeline_type;
   using record = typename Evaluator::record_type;
   using border = typename P::border_type;
 
 public:
-  copied_brick(const brick_work<Evaluator>& work, int direction)
+  integer_shift_brick(const brick_work<Evaluator>& work, int direction)
       : e_(work.evaluate), r_(work.r), direction_(direction), z0_(work.z0), z1_(work.z1), y0_(work.y0), y1_(work.y1) {}
 
   // Whether every image of the sample can be copied here, and so its label maps.
@@ -45,10 +45,10 @@ public:
   }
 
   template <bool WithLabels, class Stages>
-  void write(std::int32_t number, Stages& stages) const {
+  void write(std::int32_t sample_index, Stages& stages) const {
     const auto one = [&]<std::size_t B>(std::int32_t z, std::int32_t y) {
       if constexpr (!Evaluator::template binding_type<B>::is_label)
-        write_image_row<B>(number, stages, z, y);
+        write_image_row<B>(sample_index, stages, z, y);
       else if constexpr (WithLabels)
         write_label_row<B>(z, y);
     };
@@ -180,7 +180,7 @@ private:
   }
 
   template <std::size_t B, class Stages>
-  SUTURE_INLINE void write_image_row(std::int32_t number, Stages& stages, std::int32_t z, std::int32_t y) const {
+  SUTURE_INLINE void write_image_row(std::int32_t sample_index, Stages& stages, std::int32_t z, std::int32_t y) const {
     const source_tensor& in = r_.in[B];
     const std::int32_t width = r_.sample.extents[2];
     float outside = 0;
@@ -191,7 +191,7 @@ private:
       for (std::int32_t x0 = 0; x0 < width; x0 += strip_width) {
         float v[strip_width];
         read_strip(from, in, outside, x0, std::min(strip_width, width - x0), v);
-        finish_values<B>(e_, r_, number, stages, v, channel, z, y, x0);
+        finish_values<B>(e_, r_, sample_index, stages, v, channel, z, y, x0);
       }
     }
   }
@@ -224,7 +224,7 @@ struct integer_shift_copy_rows {
   template <class Evaluator>
   static constexpr bool possible = [] {
     using P = typename Evaluator::pipeline_type;
-    return P::has_geometry && !P::is_colour && std::is_same_v<typename P::interpolation_type, linear> &&
+    return P::has_geometry && !P::is_color && std::is_same_v<typename P::interpolation_type, linear> &&
            P::taps::size == 0;
   }();
   static constexpr bool serves_all = false;
@@ -241,9 +241,9 @@ struct integer_shift_copy_rows {
   // False where a voxel of the brick is none that interpolation copies.
   template <bool WithLabels, class Evaluator, class Stages>
   static bool make(const brick_work<Evaluator>& work, Stages& stages) {
-    const copied_brick<Evaluator> brick(work, direction_in_memory(work.r.sample));
+    const integer_shift_brick<Evaluator> brick(work, direction_in_memory(work.r.sample));
     if (!brick.can_be_copied()) return false;
-    brick.template write<WithLabels>(work.number, stages);
+    brick.template write<WithLabels>(work.sample_index, stages);
     return true;
   }
 };

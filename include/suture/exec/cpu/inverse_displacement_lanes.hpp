@@ -8,7 +8,7 @@ namespace suture::detail {
 
 inline constexpr int undo_width = 8;
 
-struct undo_lanes {
+struct inverse_displacement_lanes {
   static constexpr int width = undo_width;
 
   const inverse_control_grid& grid;
@@ -17,7 +17,8 @@ struct undo_lanes {
   float u[3][width] = {};
   std::uint32_t settled[width] = {};
 
-  undo_lanes(const inverse_control_grid& g, std::int32_t z, std::int32_t y, const std::int32_t* x) : grid(g) {
+  inverse_displacement_lanes(const inverse_control_grid& g, std::int32_t z, std::int32_t y, const std::int32_t* x)
+      : grid(g) {
     for (int k = 0; k < 3; ++k)
       for (int l = 0; l < width; ++l) {
         const coordinate c = split(along(g.to_control, k, z, y, x[l]));

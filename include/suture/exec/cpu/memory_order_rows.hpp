@@ -13,7 +13,7 @@ namespace suture::detail {
 // interpolation copies. Else 0, also where interpolation has more than two taps: it sums all of them even there, and
 // rows that keep their axes share those sums.
 template <class P>
-int direction_in_memory(const item<P>& sample) {
+int direction_in_memory(const sample_parameters<P>& sample) {
   if constexpr (P::interpolation_type::taps > 2)
     if (keeps_axes(sample)) return 0;
   return strip<P>::direction_along_row(sample);
@@ -47,7 +47,7 @@ struct memory_order_rows {
           strip<typename Evaluator::pipeline_type> walk(work.r.sample, x0, direction);
           walk.expect(1, 0, 0);
           walk.locate(z, y);
-          write_strips<WithLabels>(work.evaluate, work.r, work.number, walk, stages, z, y, x0);
+          write_strips<WithLabels>(work.evaluate, work.r, work.sample_index, walk, stages, z, y, x0);
         }
     return true;
   }

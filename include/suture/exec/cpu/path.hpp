@@ -27,7 +27,7 @@ template <class Evaluator>
 struct brick_work {
   const Evaluator& evaluate;
   const typename Evaluator::record_type& r;
-  std::int32_t number;
+  std::int32_t sample_index;
   std::int32_t depth;
   std::int32_t z0, z1, y0, y1;
 };

@@ -13,7 +13,7 @@ inline bool is_dense(const std::int32_t (&n)[3], const std::int64_t (&in)[3], co
 
 // Rows y0 .. y1 - 1 of a plane of an image that passes through value operations alone.
 template <class Evaluator, std::size_t B>
-void write_values(const typename Evaluator::record_type& r, std::int32_t number, std::int32_t z, std::int32_t y0,
+void write_values(const typename Evaluator::record_type& r, std::int32_t sample_index, std::int32_t z, std::int32_t y0,
                   std::int32_t y1) {
   using P = typename Evaluator::pipeline_type;
   using In = typename Evaluator::template binding_type<B>::input;
@@ -36,7 +36,7 @@ void write_values(const typename Evaluator::record_type& r, std::int32_t number,
                              bool past_caches) {
         float v[strip_width];
         load_strip(from + x0 * step_in, step_in, count, v);
-        const along_x place{voxel_at(n, number, channel, z, y, x0)};
+        const along_x place{voxel_at(n, sample_index, channel, z, y, x0)};
         apply_lanes(outputs, v, place, [&]<class R>(const R(&finished)[strip_width]) {
           write_stored(to + x0 * step_out, step_out, finished, count, past_caches);
         });
@@ -64,12 +64,12 @@ void write_values(const typename Evaluator::record_type& r, std::int32_t number,
 // Rows y0 .. y1 - 1 of a plane of 8-bit pixels whose first operation begins with their levels: those are looked up.
 // False, with nothing written, where it does not want that.
 template <class Evaluator, std::size_t B, class Stages>
-bool write_looked_up(const typename Evaluator::record_type& r, std::int32_t number, Stages& stages, std::int32_t z,
-                     std::int32_t y0, std::int32_t y1) {
+bool write_looked_up(const typename Evaluator::record_type& r, std::int32_t sample_index, Stages& stages,
+                     std::int32_t z, std::int32_t y0, std::int32_t y1) {
   const auto& first = bare(get<0>(r.sample.outputs));
   float table[256];
   if (!is_on(get<0>(r.sample.outputs))) return false;
-  const auto tile = first.tile_of(number);
+  const auto tile = first.tile_of(sample_index);
   for (int i = 0; i < 256; ++i) table[i] = tile.level(static_cast<float>(i));
   const source_tensor& in = r.in[B];
   const std::int32_t(&n)[3] = r.sample.extents;
@@ -89,7 +89,7 @@ bool write_looked_up(const typename Evaluator::record_type& r, std::int32_t numb
       for (int s = 0; s < strips; ++s) tile.finish(pixels[s]);
       for (int s = 0; s < strips; ++s) {
         const std::int32_t x0 = first_x + s * strip_width;
-        const along_x place{voxel_at(n, number, 0, z, y, x0)};
+        const along_x place{voxel_at(n, sample_index, 0, z, y, x0)};
         apply_pixel_lanes<1>(r.sample.outputs, pixels[s], place, [&]<class R>(const R(&finished)[3][strip_width]) {
           write_pixels<B, Evaluator>(r, stages, finished, z, y, x0);
         });
@@ -115,15 +115,16 @@ struct pointwise_rows {
     using P = typename Evaluator::pipeline_type;
     const auto one = [&]<std::size_t B>() {
       constexpr bool is_label = Evaluator::template binding_type<B>::is_label;
-      if constexpr (!is_label && !P::is_colour && !P::is_staged) {
-        write_values<Evaluator, B>(work.r, work.number, work.z0, work.y0, work.y1);
+      if constexpr (!is_label && !P::is_color && !P::is_staged) {
+        write_values<Evaluator, B>(work.r, work.sample_index, work.z0, work.y0, work.y1);
       } else if constexpr (WithLabels || !is_label) {
-        if constexpr (!is_label && first_begins_with_levels<P, typename Evaluator::template binding_type<B>::input>())
-          if (write_looked_up<Evaluator, B>(work.r, work.number, stages, work.z0, work.y0, work.y1)) return;
+        if constexpr (!is_label &&
+                      first_begins_with_uint8_lookup<P, typename Evaluator::template binding_type<B>::input>())
+          if (write_looked_up<Evaluator, B>(work.r, work.sample_index, stages, work.z0, work.y0, work.y1)) return;
         no_controls nowhere_to_read;
         for (std::int32_t y = work.y0; y < work.y1; ++y)
           for (std::int32_t x0 = 0; x0 < work.r.sample.extents[2]; x0 += strip_width)
-            write_strip<B>(work.evaluate, work.r, work.number, nowhere_to_read, stages, work.z0, y, x0);
+            write_strip<B>(work.evaluate, work.r, work.sample_index, nowhere_to_read, stages, work.z0, y, x0);
       }
     };
     [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }

@@ -19,8 +19,8 @@ namespace detail {
 
 // Fills the coefficient volume of one image: value operations, border padding, then the recursive filter by axis.
 template <class Pipeline, class Binding>
-void prefilter(const cpu& exec, const record_coefficients& c, const item<Pipeline>& sample, std::int32_t number,
-               const source_tensor& raw, const typename Pipeline::border_type& border) {
+void prefilter(const cpu& exec, const record_coefficients& c, const sample_parameters<Pipeline>& sample,
+               std::int32_t sample_index, const source_tensor& raw, const typename Pipeline::border_type& border) {
   using B = typename Pipeline::border_type;
   constexpr std::int32_t pad = Pipeline::padding;
   const auto& n = c.extents;
@@ -29,8 +29,8 @@ void prefilter(const cpu& exec, const record_coefficients& c, const item<Pipelin
     for (std::int32_t y = 0; y < n[1]; ++y)
       for (std::int32_t x = 0; x < n[2]; ++x) {
         float* const at = c.data + z * plane + static_cast<std::int64_t>(y) * n[2] + x;
-        each_padded_tap<Pipeline, Binding>(sample, raw, border, number, static_cast<std::int32_t>(z) - pad, y - pad,
-                                           x - pad,
+        each_padded_tap<Pipeline, Binding>(sample, raw, border, sample_index, static_cast<std::int32_t>(z) - pad,
+                                           y - pad, x - pad,
                                            [&](std::int32_t channel, float v) { at[channel * plane * n[0]] = v; });
       }
   });

@@ -25,12 +25,12 @@ class channel_stages {
 
 public:
   // Without the last stage the results stay where that stage expects them.
-  channel_stages(const item<Pipeline>& sample, const staged_tensor& t, std::int32_t number, std::int32_t channel,
-                 bool with_last)
+  channel_stages(const sample_parameters<Pipeline>& sample, const staged_tensor& t, std::int32_t sample_index,
+                 std::int32_t channel, bool with_last)
       : sample_(sample),
         t_(t),
         n_(sample.extents),
-        number_(number),
+        sample_index_(sample_index),
         channel_(channel),
         last_(with_last ? count : count - 1) {
     for (int k = 0; k < 3; ++k) place_[k] = t.data[k] + dense_offset(n_, channel, 0, 0, 0);
@@ -66,9 +66,10 @@ private:
   // The operations of a stage on what it reads, and on what its filter makes of that.
   template <int K>
   struct bound_stage {
-    decltype(S::template taps<K>(std::declval<const item<Pipeline>&>(), std::declval<const staged_tensor&>(), 0)) taps;
-    decltype(S::template results<K>(std::declval<const item<Pipeline>&>(), std::declval<const staged_tensor&>(),
-                                    0)) results;
+    decltype(S::template taps<K>(std::declval<const sample_parameters<Pipeline>&>(),
+                                 std::declval<const staged_tensor&>(), 0)) taps;
+    decltype(S::template results<K>(std::declval<const sample_parameters<Pipeline>&>(),
+                                    std::declval<const staged_tensor&>(), 0)) results;
   };
   template <class Stages>
   struct bound_stages;
@@ -110,7 +111,7 @@ private:
   }
 
   along_x place(std::int32_t z, std::int32_t y, std::int32_t x) const {
-    return {voxel_at(n_, number_, channel_, z, y, x)};
+    return {voxel_at(n_, sample_index_, channel_, z, y, x)};
   }
 
   // A strip through the stages of the pass from K on, and to where its results go.
@@ -190,7 +191,7 @@ private:
       run_spectral<K>(exec, filter);
     } else {
       using taps_type = decltype(stage<K>().taps);
-      const tap_reader<std::remove_cvref_t<taps_type>> read{stage<K>().taps, from_, n_, number_, channel_};
+      const tap_reader<std::remove_cvref_t<taps_type>> read{stage<K>().taps, from_, n_, sample_index_, channel_};
       run_rows(exec, [&](std::int32_t z, std::int32_t y, std::int32_t x0, strip_sums& sums) {
         float v[strip_width];
         for (int l = 0; l < strip_width; ++l) v[l] = filter(read, n_, z, y, std::min(x0 + l, n_[2] - 1), channel_);
@@ -229,7 +230,7 @@ private:
   }
 
   // Between two voxels along x, then y, then z, for few rows at a time, so that what is between the axes stays in the
-  // cache. A row or plane that two neighbours need is made once: `held` says which ones the two places hold.
+  // cache. A row or plane that two neighbors need is made once: `held` says which ones the two places hold.
   template <int K, class Filter>
   void run_pairs(const cpu& exec, const Filter& filter) {
     constexpr std::int32_t rows = 8;
@@ -361,12 +362,13 @@ private:
       sum[l] = s;
     }
   }
-  static void weighted_sum(const float* w, const float* const* taps, std::int32_t number, float (&sum)[strip_width]) {
+  static void weighted_sum(const float* w, const float* const* taps, std::int32_t tap_count,
+                           float (&sum)[strip_width]) {
     for (int l = 0; l < strip_width; ++l) sum[l] = 0;
-    for (; number >= 4; number -= 4, w += 4, taps += 4) add_weighted<4>(w, taps, sum);
-    if (number == 3) add_weighted<3>(w, taps, sum);
-    if (number == 2) add_weighted<2>(w, taps, sum);
-    if (number == 1) add_weighted<1>(w, taps, sum);
+    for (; tap_count >= 4; tap_count -= 4, w += 4, taps += 4) add_weighted<4>(w, taps, sum);
+    if (tap_count == 3) add_weighted<3>(w, taps, sum);
+    if (tap_count == 2) add_weighted<2>(w, taps, sum);
+    if (tap_count == 1) add_weighted<1>(w, taps, sum);
   }
   // The weighted sum of rows i - r .. i + r of those that lie `step` apart.
   template <class Filter>
@@ -374,29 +376,30 @@ private:
                 const float* rows, std::int64_t step, std::int32_t x0, float (&sum)[strip_width]) const {
     const float* taps[2 * largest_radius + 1];
     float weights[2 * largest_radius + 1];
-    std::int32_t number = 0;
+    std::int32_t tap_count = 0;
     for (std::int32_t k = -r; k <= r; ++k) {
       const std::int32_t j = filter.index(i + k, extent);
       if (j < 0) continue;
-      weights[number] = w[k + r];
-      taps[number++] = rows + j * step + x0;
+      weights[tap_count] = w[k + r];
+      taps[tap_count++] = rows + j * step + x0;
     }
     if (x0 + strip_width <= n_[2]) {
-      weighted_sum(weights, taps, number, sum);
+      weighted_sum(weights, taps, tap_count, sum);
       return;
     }
     for (int l = 0; l < strip_width; ++l) {
       sum[l] = 0;
-      for (std::int32_t k = 0; k < number; ++k) sum[l] = fma(weights[k], taps[k][std::min(l, n_[2] - x0 - 1)], sum[l]);
+      for (std::int32_t k = 0; k < tap_count; ++k)
+        sum[l] = fma(weights[k], taps[k][std::min(l, n_[2] - x0 - 1)], sum[l]);
     }
   }
 
   static constexpr std::int32_t rows_ahead = 2;  // of those that stores would wait for
 
-  const item<Pipeline>& sample_;
+  const sample_parameters<Pipeline>& sample_;
   const staged_tensor& t_;
   const std::int32_t (&n_)[3];
-  const std::int32_t number_, channel_;
+  const std::int32_t sample_index_, channel_;
   const int last_;  // behind the last stage to be done
   float* place_[3];
   float *from_, *to_;  // where the pass reads and where it keeps its results

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The coordinates of a strip: 32 voxels side by side along x, moving through its rows. Each step is a short loop over
-// the lanes that compilers vectorise; every lane does exactly the arithmetic of a lone voxel.
+// the lanes that compilers vectorize; every lane does exactly the arithmetic of a lone voxel.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ public:
   // flips; 0 where they may not. Then base and fraction_of are empty until spread().
   const int along_row;
 
-  strip(const item<Pipeline>& sample, std::int32_t x0, int direction_along_row)
+  strip(const sample_parameters<Pipeline>& sample, std::int32_t x0, int direction_along_row)
       : along_row(direction_along_row), sample_(sample), x0_(x0) {
     for (int k = 0; k < 3; ++k) {
       first_lane_[k] = scaled(sample.map.linear[k][2], x0);
@@ -60,13 +60,13 @@ public:
     }
   }
 
-  static bool deformed(const item<Pipeline>& sample) {
+  static bool deformed(const sample_parameters<Pipeline>& sample) {
     if constexpr (Pipeline::has_deformation)
       return sample.controls.on != 0;
     else
       return false;
   }
-  static int direction_along_row(const item<Pipeline>& sample) {
+  static int direction_along_row(const sample_parameters<Pipeline>& sample) {
     if (deformed(sample)) return 0;
     constexpr std::uint64_t one = std::uint64_t{1} << fixed_fraction_bits;
     const fixed_map& map = sample.map;
@@ -250,7 +250,7 @@ private:
       locate_affine();
       static_assert(width % undo_width == 0);
       for (int first = 0; first < width; first += undo_width) {
-        undo_lanes lanes(g, z_, y_, x_ + first);
+        inverse_displacement_lanes lanes(g, z_, y_, x_ + first);
         lanes.solve();
         for (int k = 0; k < 3; ++k)
           for (int l = 0; l < undo_width; ++l) {
@@ -321,7 +321,7 @@ private:
     }
   }
 
-  const item<Pipeline>& sample_;
+  const sample_parameters<Pipeline>& sample_;
   std::int32_t x0_, z_ = 0, y_ = -1;
   std::int32_t ahead_[3] = {}, output_ahead_[2] = {0, 2};
   bool is_spread_ = true;
@@ -334,7 +334,7 @@ private:
   std::int32_t cell_x_[Pipeline::separable_deformation ? width : 1];
   alignas(lane_alignment) float weight_x_[4][Pipeline::separable_deformation ? width : 1];
   alignas(lane_alignment) float cubic_[3][4][Pipeline::separable_deformation ? width : 1];
-  std::conditional_t<turned_deformation, turned_displacement<>, no_controls> turned_;
+  std::conditional_t<turned_deformation, displacement_lanes<>, no_controls> turned_;
 };
 
 }  // namespace suture::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a strip reads from its source where operations work on colour: all three channels of a tap pass through the
+// What a strip reads from its source where operations work on color: all three channels of a tap pass through the
 // operations left of the geometry together, then each channel is interpolated by itself.
 #pragma once
 
@@ -10,14 +10,14 @@ namespace suture::detail {
 // Where the taps of the lanes stand in the source.
 struct at_taps {
   const std::int32_t (&extents)[3];
-  std::int32_t item;
+  std::int32_t sample_index;
   const std::int32_t (&z)[strip_width];
   const std::int32_t (&y)[strip_width];
   const std::int32_t (&x)[strip_width];
   std::int32_t channel = 0;
 
-  SUTURE_INLINE voxel operator()(int l) const { return voxel_at(extents, item, channel, z[l], y[l], x[l]); }
-  SUTURE_INLINE at_taps in_channel(std::int32_t c) const { return {extents, item, z, y, x, c}; }
+  SUTURE_INLINE voxel operator()(int l) const { return voxel_at(extents, sample_index, channel, z[l], y[l], x[l]); }
+  SUTURE_INLINE at_taps in_channel(std::int32_t c) const { return {extents, sample_index, z, y, x, c}; }
 };
 
 // The same without the operations: three channels side by side.
@@ -40,7 +40,7 @@ template <class In>
 SUTURE_INLINE void load_pixel_row(const In* p, std::int64_t channel_stride, std::int64_t stride,
                                   float (&v)[3][strip_width]) {
   In raw[3][strip_width];
-  if (stride == 3 && channel_stride == 1) {  // a loop of its own, which compilers vectorise
+  if (stride == 3 && channel_stride == 1) {  // a loop of its own, which compilers vectorize
     for (int l = 0; l < strip_width; ++l) {
       raw[0][l] = p[3 * l];
       raw[1][l] = p[3 * l + 1];
@@ -56,8 +56,9 @@ SUTURE_INLINE void load_pixel_row(const In* p, std::int64_t channel_stride, std:
 
 // Interpolated pixels of a strip; in the plane of a planar sample along x and y alone.
 template <bool Planar, class Pipeline, class In>
-void sample_pixels(const strip<Pipeline>& s, const item<Pipeline>& sample, const source_tensor& in, std::int32_t number,
-                   const typename Pipeline::border_type& border, float (&out)[3][strip_width]) {
+void sample_pixels(const strip<Pipeline>& s, const sample_parameters<Pipeline>& sample, const source_tensor& in,
+                   std::int32_t sample_index, const typename Pipeline::border_type& border,
+                   float (&out)[3][strip_width]) {
   using I = typename Pipeline::interpolation_type;
   using B = typename Pipeline::border_type;
   constexpr int planes = Planar ? 1 : I::taps;
@@ -89,7 +90,7 @@ void sample_pixels(const strip<Pipeline>& s, const item<Pipeline>& sample, const
           offset[l] = index[0][a][l] * in.stride[0] + index[1][b][l] * in.stride[1] + index[2][j][l] * in.stride[2];
         float tap[3][strip_width];
         load_pixels(data, in.channel_stride, offset, tap);
-        const at_taps place{in.extents, number, index[0][a], index[1][b], index[2][j]};
+        const at_taps place{in.extents, sample_index, index[0][a], index[1][b], index[2][j]};
         apply_pixel_lanes(sample.taps, tap, place, [](const float(&)[3][strip_width]) {});
         for (int channel = 0; channel < 3; ++channel)
           for (int l = 0; l < strip_width; ++l) {
@@ -111,9 +112,9 @@ void sample_pixels(const strip<Pipeline>& s, const item<Pipeline>& sample, const
 
 // The pixels of the strip at (z, y, x0) before the operations right of the geometry.
 template <class Pipeline, class In, class Strip>
-void pixels_of_strip(Strip& s, const item<Pipeline>& sample, const source_tensor& in, std::int32_t number,
-                     const typename Pipeline::border_type& border, std::int32_t z, std::int32_t y, std::int32_t x0,
-                     float (&v)[3][strip_width]) {
+void pixels_of_strip(Strip& s, const sample_parameters<Pipeline>& sample, const source_tensor& in,
+                     std::int32_t sample_index, const typename Pipeline::border_type& border, std::int32_t z,
+                     std::int32_t y, std::int32_t x0, float (&v)[3][strip_width]) {
   if constexpr (!Pipeline::has_geometry) {
     const In* const row = static_cast<const In*>(in.data) + z * in.stride[0] + y * in.stride[1];
     if (x0 + strip_width <= in.extents[2]) {
@@ -127,9 +128,9 @@ void pixels_of_strip(Strip& s, const item<Pipeline>& sample, const source_tensor
     for (std::int32_t channel = 0; channel < 3; ++channel)
       sample_strip<Pipeline, In, std::int64_t>(s, in, channel, sample.taps, border, v[channel]);
   } else if (s.spread(); sample.planar) {
-    sample_pixels<true, Pipeline, In>(s, sample, in, number, border, v);
+    sample_pixels<true, Pipeline, In>(s, sample, in, sample_index, border, v);
   } else {
-    sample_pixels<false, Pipeline, In>(s, sample, in, number, border, v);
+    sample_pixels<false, Pipeline, In>(s, sample, in, sample_index, border, v);
   }
 }
 

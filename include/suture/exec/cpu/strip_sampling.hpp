@@ -52,7 +52,7 @@ SUTURE_INLINE void combine_lanes(const float (&fraction)[3][strip_width], float 
   combine_axis<I>(planes, w[0], out);
 }
 
-// Neighbours along x as they lie in memory: two elements in one load.
+// Neighbors along x as they lie in memory: two elements in one load.
 template <class T>
 using pair_of =
     std::conditional_t<sizeof(T) == 1, std::uint16_t, std::conditional_t<sizeof(T) == 2, std::uint32_t, std::uint64_t>>;
@@ -342,7 +342,7 @@ void sample_border(const strip<Pipeline>& s, const T* data, const std::int64_t (
 }
 
 // The values of a strip that stands on voxels of a row: linear interpolation copies those it does not have to mix with
-// a neighbour that is too large to be subtracted, nor to settle the sign of a zero. False where there is such a one.
+// a neighbor that is too large to be subtracted, nor to settle the sign of a zero. False where there is such a one.
 template <class Pipeline, class T, class Pack>
 SUTURE_INLINE bool copy_values(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
                                const Pack& taps, float (&out)[strip_width]) {
@@ -500,7 +500,7 @@ void vote_lanes(const pair_of<T> (&pairs)[4][strip_width], const float (&fractio
   }
 }
 
-// The same. Where all neighbours of the strip agree, there is nothing to count.
+// The same. Where all neighbors of the strip agree, there is nothing to count.
 template <class T>
 SUTURE_INLINE void vote_of_pairs(const pair_of<T> (&pairs)[4][strip_width], const float (&fraction)[3][strip_width],
                                  T (&out)[strip_width]) {
@@ -577,7 +577,7 @@ void choose_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (
   }
 }
 
-// The labels of a strip by the label interpolation of the pipeline, which at voxel centres picks the voxel.
+// The labels of a strip by the label interpolation of the pipeline, which at voxel centers picks the voxel.
 template <class Pipeline, class T, class Offset>
 SUTURE_INLINE void pick_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
                                const std::int32_t (&n)[3], T outside, T (&out)[strip_width]) {

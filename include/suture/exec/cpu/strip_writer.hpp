@@ -31,7 +31,7 @@ SUTURE_INLINE void write_stored(Out* to, std::int64_t stride, const R (&finished
 template <class Out, class R>
 SUTURE_INLINE void write_stored_pixels(Out* to, std::int64_t channel_stride, std::int64_t stride,
                                        const R (&finished)[3][strip_width], int count) {
-  if (stride == 3 && channel_stride == 1 && count == strip_width) {  // a loop of its own, which compilers vectorise
+  if (stride == 3 && channel_stride == 1 && count == strip_width) {  // a loop of its own, which compilers vectorize
     Out row[3][strip_width];
     for (int channel = 0; channel < 3; ++channel)
       for (int l = 0; l < strip_width; ++l) row[channel][l] = stored<Out>(finished[channel][l]);
@@ -132,12 +132,12 @@ SUTURE_INLINE void write_pixels(const typename Evaluator::record_type& r, Stages
 
 // Writes a strip of interpolated values, or hands it to the stages behind.
 template <std::size_t B, class Evaluator, class Stages>
-SUTURE_INLINE void finish_values(const Evaluator&, const typename Evaluator::record_type& r, std::int32_t number,
+SUTURE_INLINE void finish_values(const Evaluator&, const typename Evaluator::record_type& r, std::int32_t sample_index,
                                  Stages& stages, float (&v)[strip_width], std::int32_t channel, std::int32_t z,
                                  std::int32_t y, std::int32_t x0) {
   using P = typename Evaluator::pipeline_type;
   using Out = typename Evaluator::template pair<B>::Out;
-  const along_x place{voxel_at(r.sample.extents, number, channel, z, y, x0)};
+  const along_x place{voxel_at(r.sample.extents, sample_index, channel, z, y, x0)};
   apply_lanes(r.sample.outputs, v, place, [&]<class R>(R(&finished)[strip_width]) {
     if constexpr (P::is_staged) {
       stages.template take<B>(finished, channel, z, y, x0);
@@ -179,7 +179,7 @@ SUTURE_INLINE void prefetch_output(const Strip& s, const Out* to, const std::int
 
 // Writes every channel of one bound pair for the strip at (z, y, x0), or hands it to the stages behind.
 template <std::size_t B, class Evaluator, class Strip, class Stages>
-void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t number, Strip& s,
+void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t sample_index, Strip& s,
                  Stages& stages, std::int32_t z, std::int32_t y, std::int32_t x0) {
   using P = typename Evaluator::pipeline_type;
   using Binding = typename Evaluator::template binding_type<B>;
@@ -191,10 +191,10 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
   const int count = std::min(strip_width, r.sample.extents[2] - x0);
   Out* to = static_cast<Out*>(out.data) + z * out.stride[0] + y * out.stride[1] + x0 * out.stride[2];
   if constexpr (P::has_geometry) prefetch_output(s, to, out.stride);
-  if constexpr (pair::is_colour) {
+  if constexpr (pair::is_color) {
     float v[3][strip_width];
-    pixels_of_strip<P, In>(s, r.sample, in, number, e.rule.border, z, y, x0, v);
-    const along_x place{voxel_at(r.sample.extents, number, 0, z, y, x0)};
+    pixels_of_strip<P, In>(s, r.sample, in, sample_index, e.rule.border, z, y, x0, v);
+    const along_x place{voxel_at(r.sample.extents, sample_index, 0, z, y, x0)};
     apply_pixel_lanes(r.sample.outputs, v, place, [&]<class R>(const R(&finished)[3][strip_width]) {
       write_pixels<B, Evaluator>(r, stages, finished, z, y, x0);
     });
@@ -219,7 +219,7 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
             for (int l = 0; l < strip_width; ++l) {
               coordinate c[3];
               s.lane(l, c);
-              v[l] = pair::sampled(r.sample, in, pair::start(in, channel), c, number, channel, e.rule.border);
+              v[l] = pair::sampled(r.sample, in, pair::start(in, channel), c, sample_index, channel, e.rule.border);
             }
           } else if (is_compact(in)) {
             sample_strip<P, In, std::int32_t>(s, in, channel, r.sample.taps, e.rule.border, v);
@@ -227,18 +227,18 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
             sample_strip<P, In, std::int64_t>(s, in, channel, r.sample.taps, e.rule.border, v);
           }
         }
-        finish_values<B>(e, r, number, stages, v, channel, z, y, x0);
+        finish_values<B>(e, r, sample_index, stages, v, channel, z, y, x0);
       }
     }
   }
 }
 
 template <bool WithLabels, class Evaluator, class Strip, class Stages>
-void write_strips(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t number, Strip& s,
+void write_strips(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t sample_index, Strip& s,
                   Stages& stages, std::int32_t z, std::int32_t y, std::int32_t x0) {
   const auto one = [&]<std::size_t B>() {
     if constexpr (WithLabels || !Evaluator::template binding_type<B>::is_label)
-      write_strip<B>(e, r, number, s, stages, z, y, x0);
+      write_strip<B>(e, r, sample_index, s, stages, z, y, x0);
   };
   [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
   (std::make_index_sequence<Evaluator::pairs>{});

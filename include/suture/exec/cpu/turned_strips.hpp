@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The path of the CPU executor that takes every sample whose voxels are moved: strips of 32 voxels along x, rows side
-// by side before strips end to end, as neighbouring rows read the same source.
+// by side before strips end to end, as neighboring rows read the same source.
 #pragma once
 
 #include "path.hpp"
@@ -32,7 +32,7 @@ struct turned_strips {
         for (std::int32_t y = work.y0; y < work.y1; ++y) {
           walk.expect_output(y, {work.y0, work.y1});
           walk.locate(z, y);
-          write_strips<WithLabels>(work.evaluate, work.r, work.number, walk, stages, z, y, x0);
+          write_strips<WithLabels>(work.evaluate, work.r, work.sample_index, walk, stages, z, y, x0);
         }
       }
     }

@@ -10,10 +10,11 @@ namespace suture::detail {
 
 // The tap volume of B-spline coefficients before filtering; one thread per (x, y) column of a sample.
 template <class Evaluator, std::size_t B>
-__global__ void __launch_bounds__(256) coefficient_fill_kernel(Evaluator e, source_tensor raw, std::int32_t number) {
+__global__ void __launch_bounds__(256)
+    coefficient_fill_kernel(Evaluator e, source_tensor raw, std::int32_t sample_index) {
   using P = typename Evaluator::pipeline_type;
   constexpr std::int32_t pad = P::padding;
-  const auto& r = e.records[number];
+  const auto& r = e.records[sample_index];
   const source_tensor& c = r.in[B];
   const std::uint32_t across = (static_cast<std::uint32_t>(c.extents[2]) + 31) / 32;
   const auto x = static_cast<std::int32_t>(blockIdx.x % across * 32 + threadIdx.x);
@@ -22,15 +23,15 @@ __global__ void __launch_bounds__(256) coefficient_fill_kernel(Evaluator e, sour
   auto* p = static_cast<float*>(const_cast<void*>(c.data)) + y * c.stride[1] + x;
   for (std::int32_t z = 0; z < c.extents[0]; ++z, p += c.stride[0])
     each_padded_tap<P, typename Evaluator::template binding_type<B>>(
-        r.sample, raw, e.rule.border, number, z - pad, y - pad, x - pad,
+        r.sample, raw, e.rule.border, sample_index, z - pad, y - pad, x - pad,
         [&](std::int32_t channel, float v) { p[channel * c.channel_stride] = v; });
 }
 
 // The recursive filter along one axis; one thread per line.
 template <class Evaluator, std::size_t B>
-__global__ void __launch_bounds__(128) coefficient_filter_kernel(Evaluator e, std::int32_t number, int axis) {
+__global__ void __launch_bounds__(128) coefficient_filter_kernel(Evaluator e, std::int32_t sample_index, int axis) {
   using Border = typename Evaluator::pipeline_type::border_type;
-  const source_tensor& c = e.records[number].in[B];
+  const source_tensor& c = e.records[sample_index].in[B];
   const int u = axis == 0 ? 1 : 0, v = axis == 2 ? 1 : 2;  // the other two axes
   const std::int64_t lines = static_cast<std::int64_t>(c.extents[u]) * c.extents[v] * c.channels;
   const std::int64_t line = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -48,17 +49,17 @@ void prefilter_image(const Exec& exec, const Evaluator& e, const Plan& plan, con
     constexpr std::int32_t pad = Evaluator::pipeline_type::padding;
     for (std::size_t i = 0; i < plan.size(); ++i) {
       const source_tensor raw = raw_source(bound, i);
-      const auto number = static_cast<std::int32_t>(i);
+      const auto sample_index = static_cast<std::int32_t>(i);
       std::int64_t n[3];
       for (int k = 0; k < 3; ++k) n[k] = raw.extents[k] + 2 * pad;
       const std::int64_t tiles = (n[2] + 31) / 32 * ((n[1] + 7) / 8);
       coefficient_fill_kernel<Evaluator, B>
-          <<<static_cast<unsigned>(tiles), dim3(32, 8), 0, exec.stream>>>(e, raw, number);
+          <<<static_cast<unsigned>(tiles), dim3(32, 8), 0, exec.stream>>>(e, raw, sample_index);
       check_cuda(cudaGetLastError(), "prefilter", exec.at);
       for (int axis = 0; axis < 3; ++axis) {
         const std::int64_t lines = n[0] * n[1] * n[2] / n[axis] * raw.channels;
         coefficient_filter_kernel<Evaluator, B>
-            <<<static_cast<unsigned>((lines + 127) / 128), 128, 0, exec.stream>>>(e, number, axis);
+            <<<static_cast<unsigned>((lines + 127) / 128), 128, 0, exec.stream>>>(e, sample_index, axis);
         check_cuda(cudaGetLastError(), "prefilter", exec.at);
       }
     }

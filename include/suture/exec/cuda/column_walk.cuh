@@ -12,17 +12,17 @@ namespace suture::detail {
 // counts nor steps, nor registers for them.
 template <class Evaluator>
 inline constexpr bool has_one_channel_kernel =
-    Evaluator::pipeline_type::has_geometry && !Evaluator::pipeline_type::is_colour;
+    Evaluator::pipeline_type::has_geometry && !Evaluator::pipeline_type::is_color;
 
 struct column_walk {
   static constexpr std::string_view name = "column_walk";
 
   template <class Evaluator>
   static constexpr bool possible = true;
-  // Where colours are worked on at each tap, what a block does once is little, and takes registers.
+  // Where colors are worked on at each tap, what a block does once is little, and takes registers.
   template <class Evaluator>
   using shape = tile_shape<Evaluator, 1, warp_x,
-                           Evaluator::pipeline_type::is_colour &&
+                           Evaluator::pipeline_type::is_color &&
                                (!Evaluator::pipeline_type::has_geometry || Evaluator::pipeline_type::taps::size == 0)>;
   static constexpr bool serves_all = true;
 
@@ -30,7 +30,7 @@ struct column_walk {
   __device__ __forceinline__ static void make(const block_work<Evaluator>& work) {
     if constexpr (shape<Evaluator>::stacks) {
       column_of_thread at = work.at;
-      SUTURE_ROLLED
+      SUTURE_NO_UNROLL
       for (std::int32_t row = 0; row < work.tiles.rows; ++row, at.y += tile_y)
         if (at.x < work.r.sample.extents[2] && at.y < work.r.sample.extents[1])
           make_column<WithLabels, OneChannel>(work, at);
@@ -50,17 +50,17 @@ private:
     typename Evaluator::places to(r, at.z0, at.y, at.x, work.ahead);
     if constexpr (P::has_geometry) {
       column<P> walk(r.sample, at.z0, at.y, at.x);
-      SUTURE_ROLLED
+      SUTURE_NO_UNROLL
       for (std::int32_t z = at.z0; z < at.z1;
            ++z, walk.template step<keeps_steps>(), to.template step<keeps_steps>(r)) {
         coordinate c[3];
         walk.locate(c);
-        work.evaluate.template write<WithLabels, OneChannel>(r, work.number, c, to, z, at.y, at.x, work.ahead);
+        work.evaluate.template write<WithLabels, OneChannel>(r, work.sample_index, c, to, z, at.y, at.x, work.ahead);
       }
     } else {
-      SUTURE_ROLLED
+      SUTURE_NO_UNROLL
       for (std::int32_t z = at.z0; z < at.z1; ++z, to.template step<keeps_steps>(r))
-        work.evaluate.template write<WithLabels, OneChannel>(r, work.number, {}, to, z, at.y, at.x, work.ahead);
+        work.evaluate.template write<WithLabels, OneChannel>(r, work.sample_index, {}, to, z, at.y, at.x, work.ahead);
     }
   }
 };

@@ -32,12 +32,12 @@ struct fourier_pass {
   std::int32_t axis;
   fourier_work work;
 };
-SUTURE_HD constexpr fourier_pass pass_of(std::int32_t number, bool spike, bool planar) {
-  if (number == 0) return {2, fourier_work::there};
-  if (number == 1) return {1, planar ? fourier_work::about : fourier_work::there};
-  if (number == 2) return {0, planar ? fourier_work::nothing : fourier_work::about};
-  if (spike) return {2, number == 3 ? fourier_work::add : fourier_work::nothing};
-  if (number == 3) return {1, planar ? fourier_work::nothing : fourier_work::back};
+SUTURE_HD constexpr fourier_pass pass_of(std::int32_t sample_index, bool spike, bool planar) {
+  if (sample_index == 0) return {2, fourier_work::there};
+  if (sample_index == 1) return {1, planar ? fourier_work::about : fourier_work::there};
+  if (sample_index == 2) return {0, planar ? fourier_work::nothing : fourier_work::about};
+  if (spike) return {2, sample_index == 3 ? fourier_work::add : fourier_work::nothing};
+  if (sample_index == 3) return {1, planar ? fourier_work::nothing : fourier_work::back};
   return {2, fourier_work::back};
 }
 inline constexpr std::int32_t mask_passes = 5, spike_passes = 4;
@@ -99,7 +99,7 @@ struct shared_lines {
 
   // By all threads of the block; the values are there for all of them before and after.
   __device__ __forceinline__ void transform() {
-    SUTURE_ROLLED
+    SUTURE_NO_UNROLL
     for (std::int32_t done = 1, rest = n; rest > 1;) {
       const std::int32_t radix = math::next_radix(rest);
       math::with_radix(radix, [&](auto r) { pass(r, done); });
@@ -117,7 +117,7 @@ struct shared_lines {
 private:
   template <int Radix>
   __device__ __forceinline__ void pass(std::integral_constant<int, Radix>, std::int32_t done) const {
-    SUTURE_ROLLED
+    SUTURE_NO_UNROLL
     for (auto e = static_cast<std::int32_t>(threadIdx.x); e < n / Radix * lanes; e += fourier_threads) {
       const math::butterfly b{e / lanes, n, Radix, done};
       const std::int32_t lane = e % lanes, factor = b.factor();
@@ -137,7 +137,7 @@ private:
     }
   }
   __device__ __forceinline__ void pass(std::int32_t radix, std::int32_t done) const {
-    SUTURE_ROLLED
+    SUTURE_NO_UNROLL
     for (auto e = static_cast<std::int32_t>(threadIdx.x); e < n * lanes; e += fourier_threads) {
       const std::int32_t lane = e % lanes, s = e / lanes / (n / radix);
       const math::butterfly b{e / lanes % (n / radix), n, radix, done};
@@ -156,7 +156,7 @@ __device__ __forceinline__ void add_spike(float* room, const Read& read, const s
                                           const spike_of_channel& spike, const spectral_sums& sums, std::int64_t first,
                                           std::int64_t count, float* to) {
   std::int32_t location[3];
-  for (int k = 0; k < 3; ++k) location[k] = uncentred(spike.at[k], n[k]);
+  for (int k = 0; k < 3; ++k) location[k] = uncentered(spike.at[k], n[k]);
   auto* const roots = reinterpret_cast<math::complex*>(room);
   for (auto x = static_cast<std::int32_t>(threadIdx.x); x < n[2]; x += fourier_threads)
     roots[x] = math::root_of_unity(static_cast<std::int32_t>(static_cast<std::int64_t>(location[2]) * x % n[2]), n[2]);
@@ -183,9 +183,9 @@ __global__ void __launch_bounds__(fourier_threads)
   constexpr bool is_spike = spectral_spike<Filter>;
   require_ieee_arithmetic();
   __shared__ alignas(8) float room[line_room];
-  const auto number = static_cast<std::int32_t>(blockIdx.y), channel = static_cast<std::int32_t>(blockIdx.z);
-  const auto& r = evaluate.records[number];
-  const item<P>& sample = r.sample;
+  const auto sample_index = static_cast<std::int32_t>(blockIdx.y), channel = static_cast<std::int32_t>(blockIdx.z);
+  const auto& r = evaluate.records[sample_index];
+  const sample_parameters<P>& sample = r.sample;
   const staged_tensor& t = r.staged[B];
   const auto& n = sample.extents;
   const fourier_pass pass = pass_of(pass_number, is_spike, n[0] == 1);
@@ -198,7 +198,7 @@ __global__ void __launch_bounds__(fourier_threads)
   float* const real = t.data[1 - side] + offset;
   float* const imaginary = t.data[2] + offset;
   const auto taps = S::template taps<K>(sample, t, channel);
-  const tap_reader<std::remove_const_t<decltype(taps)>> read{taps, t.data[side] + offset, n, number, channel};
+  const tap_reader<std::remove_const_t<decltype(taps)>> read{taps, t.data[side] + offset, n, sample_index, channel};
 
   const line_shape shape = line_shape::of(n, pass.axis);
   const std::int32_t most = lanes_of(shape.length);
@@ -249,8 +249,8 @@ __global__ void __launch_bounds__(fourier_threads)
     };
     if constexpr (is_spike) {
       const spike_of_channel spike = filter.spike(channel);
-      const std::int32_t location[3] = {uncentred(spike.at[0], n[0]), uncentred(spike.at[1], n[1]),
-                                        uncentred(spike.at[2], n[2])};
+      const std::int32_t location[3] = {uncentered(spike.at[0], n[0]), uncentered(spike.at[1], n[1]),
+                                        uncentered(spike.at[2], n[2])};
       const held_frequency held = held_frequency::of(location, n);
       std::int64_t logarithms = 0;
       each([&](std::int32_t i, std::int32_t lane, std::int64_t at) {
@@ -292,18 +292,18 @@ template <int K, std::size_t B, class Exec, class Evaluator, class Plan>
 void run_fourier(const Exec& exec, const Evaluator& e, const Plan& plan, std::int64_t channels) {
   using S = staging<typename Evaluator::pipeline_type>;
   constexpr bool is_spike = spectral_spike<typename S::template functor_t<S::template filter<K>>>;
-  for (std::int32_t number = 0; number < (is_spike ? spike_passes : mask_passes); ++number) {
+  for (std::int32_t sample_index = 0; sample_index < (is_spike ? spike_passes : mask_passes); ++sample_index) {
     std::int64_t blocks = 0;
     for (std::size_t i = 0; i < plan.size(); ++i) {
       const auto& n = plan.sample(i).extents;
-      const fourier_pass pass = pass_of(number, is_spike, n[0] == 1);
+      const fourier_pass pass = pass_of(sample_index, is_spike, n[0] == 1);
       if (pass.work != fourier_work::nothing) blocks = std::max(blocks, fourier_blocks(n, pass.axis));
     }
     if (blocks == 0) continue;
     require(blocks <= 2147483647, {"run"}, blocks, " blocks of lines exceed the grid of a kernel");
     fourier_kernel<K, B, Evaluator>
         <<<dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(plan.size()), static_cast<unsigned>(channels)),
-           fourier_threads, 0, exec.stream>>>(e, number);
+           fourier_threads, 0, exec.stream>>>(e, sample_index);
     check_cuda(cudaGetLastError(), "run", exec.at);
   }
 }

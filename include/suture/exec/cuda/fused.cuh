@@ -19,7 +19,7 @@ using cuda_paths = path_list<vector_runs, rgb_vectors, integer_shift_copy_tile, 
 
 template <bool WithLabels, bool OneChannel, class Paths, class Evaluator>
 __device__ __forceinline__ void make_block(const Evaluator& evaluate, const typename Evaluator::record_type& r,
-                                           std::int32_t number, const tile_counts& tiles) {
+                                           std::int32_t sample_index, const tile_counts& tiles) {
   using shape = shape_of<Evaluator, Paths>;
   const auto at = column_of_thread::in_tile<shape::run, shape::wide>(tiles, r.sample.extents);
   if constexpr (Evaluator::normals > 0) {
@@ -30,12 +30,12 @@ __device__ __forceinline__ void make_block(const Evaluator& evaluate, const type
     if (channels <= 0 || at.z0 >= at.z1) return;
     room.set({first, channels, tiles.channel_shift, 1 << tiles.channel_shift});
     if (__any_sync(0xffffffff, at.inside)) room.make(r.sample.outputs, r.sample.extents, at.z0, at.y, at.x);
-    const normals_ahead ahead = room.ahead();
+    const shared_normals ahead = room.ahead();
     make_by_first<WithLabels, OneChannel, shape>(Paths{},
-                                                 block_work<Evaluator>{evaluate, r, number, tiles, at, &ahead});
+                                                 block_work<Evaluator>{evaluate, r, sample_index, tiles, at, &ahead});
   } else {
     make_by_first<WithLabels, OneChannel, shape>(Paths{},
-                                                 block_work<Evaluator>{evaluate, r, number, tiles, at, nullptr});
+                                                 block_work<Evaluator>{evaluate, r, sample_index, tiles, at, nullptr});
   }
 }
 
@@ -49,16 +49,16 @@ __global__ void __launch_bounds__(fused_threads, shape_of<Evaluator, Paths>::blo
     tile_counts tiles) {
   require_ieee_arithmetic();
   __shared__ record_at_hand<typename Evaluator::record_type> at_hand;
-  const auto number = static_cast<std::int32_t>(blockIdx.y);
-  const auto* record = evaluate.records + number;
+  const auto sample_index = static_cast<std::int32_t>(blockIdx.y);
+  const auto* record = evaluate.records + sample_index;
   if constexpr (carried.possible) {
     if (carried.to != nullptr) {
-      record = carried.records + number;
+      record = carried.records + sample_index;
       if constexpr (Evaluator::pipeline_type::is_staged)
-        if (blockIdx.x == 0) put_record(*record, carried.to + number);
+        if (blockIdx.x == 0) put_record(*record, carried.to + sample_index);
     }
   }
-  make_block<WithLabels, OneChannel, Paths>(evaluate, at_hand.take(*record), number, tiles);
+  make_block<WithLabels, OneChannel, Paths>(evaluate, at_hand.take(*record), sample_index, tiles);
 }
 
 template <class In, class Out, bool IsLabel, class... Rest>

@@ -11,12 +11,12 @@
 namespace suture::detail {
 
 // The voxels of the source that a tile reads or mixes with others, both ends included.
-struct copied_box {
+struct integer_shift_box {
   std::int32_t low[3], high[3];
 
   // Of the tile of a column; false where it leaves the source, or is mixed with voxels from elsewhere.
   template <class Pipeline>
-  __device__ __forceinline__ bool set(const item<Pipeline>& sample, const source_tensor& source,
+  __device__ __forceinline__ bool set(const sample_parameters<Pipeline>& sample, const source_tensor& source,
                                       const column_of_thread& column) {
     const std::int32_t(&n)[3] = sample.extents;
     const std::int32_t first[] = {column.z0, column.tile_y0, column.tile_x0};
@@ -38,7 +38,8 @@ struct copied_box {
     return inside;
   }
   template <class Pipeline>
-  __device__ __forceinline__ static std::int32_t place(const item<Pipeline>& sample, int axis, std::int32_t i) {
+  __device__ __forceinline__ static std::int32_t place(const sample_parameters<Pipeline>& sample, int axis,
+                                                       std::int32_t i) {
     return whole(sample.map.offset[axis] + scaled(sample.map.linear[axis][axis], i));
   }
 };
@@ -64,7 +65,7 @@ __device__ __forceinline__ void each_in_column(const T* p, std::int64_t step, st
                                                const Use& use) {
   constexpr int ahead = 4;
   std::int32_t z = z0;
-  SUTURE_ROLLED
+  SUTURE_NO_UNROLL
   for (; z + ahead <= z1; z += ahead) {
     T read[ahead];
     SUTURE_UNROLL
@@ -72,7 +73,7 @@ __device__ __forceinline__ void each_in_column(const T* p, std::int64_t step, st
     SUTURE_UNROLL
     for (int i = 0; i < ahead; ++i) use(read[i], z + i);
   }
-  SUTURE_ROLLED
+  SUTURE_NO_UNROLL
   for (; z < z1; ++z, p += step) use(*p, z);
 }
 
@@ -96,12 +97,12 @@ struct integer_shift_copy_tile {
   __device__ __forceinline__ static bool make(const block_work<Evaluator>& work) {
     const auto& evaluate = work.evaluate;
     const auto& r = work.r;
-    const std::int32_t number = work.number;
+    const std::int32_t sample_index = work.sample_index;
     const column_of_thread& column = work.at;
-    const normals_ahead* const ahead = work.ahead;
+    const shared_normals* const ahead = work.ahead;
     using P = typename Evaluator::pipeline_type;
     const std::int32_t z0 = column.z0, z1 = column.z1, y = column.y, x = column.x;
-    copied_box box;
+    integer_shift_box box;
     if (z1 - z0 < 2 || !box.set(r.sample, r.in[0], column)) return false;  // a plane is sooner made one by one
     seen_of_mixture seen;
     const auto one = [&]<std::size_t B>() {
@@ -116,12 +117,13 @@ struct integer_shift_copy_tile {
         };
         return along(0, vz) + along(1, vy) + along(2, vx);
       };
-      const std::int32_t at_z = copied_box::place(r.sample, 0, z0);
-      const std::int64_t at = place(at_z, copied_box::place(r.sample, 1, y), copied_box::place(r.sample, 2, x));
+      const std::int32_t at_z = integer_shift_box::place(r.sample, 0, z0);
+      const std::int64_t at =
+          place(at_z, integer_shift_box::place(r.sample, 1, y), integer_shift_box::place(r.sample, 2, x));
       const std::int32_t first = Evaluator::template first_channel<B>(ahead);
       const std::int32_t end = first + Evaluator::template channel_count<B>(r, ahead);
       if constexpr (!binding_type::is_label && (!std::is_integral_v<In> || P::taps::size != 0)) {
-        // Neighbours of those at the rim.
+        // Neighbors of those at the rim.
         const auto thread = static_cast<std::int32_t>(threadIdx.x);
         for (std::int32_t channel = first; channel < end; ++channel) {
           const In* const from = pair::start(s, channel);
@@ -131,7 +133,7 @@ struct integer_shift_copy_tile {
           // From plane vz on, every so many planes.
           const auto look_along_z = [&](std::int32_t vz, std::int32_t vy, std::int32_t vx, std::int32_t planes) {
             const In* p = from + place(vz, vy, vx);
-            SUTURE_ROLLED
+            SUTURE_NO_UNROLL
             for (const std::int64_t step = planes * s.stride[0]; vz <= box.high[0]; vz += planes, p += step) look(p);
           };
           if (column.inside) look(from + at + (box.high[0] - at_z) * s.stride[0]);
@@ -153,7 +155,7 @@ struct integer_shift_copy_tile {
           if constexpr (!binding_type::is_label) {
             const float v = apply(r.sample.taps, storage<In>::load(raw), voxel{});
             if constexpr (!std::is_integral_v<In> || P::taps::size != 0) seen.look(v);
-            Evaluator::template store<B>(r, q, pair::finished(r.sample, v, number, channel, z, y, x, ahead));
+            Evaluator::template store<B>(r, q, pair::finished(r.sample, v, sample_index, channel, z, y, x, ahead));
           } else if constexpr (binding_type::converts || binding_type::has_levels) {
             evaluate.template store_label<B>(r, q, std::int32_t{raw}, channel, z, y, x);
           } else {

@@ -25,10 +25,10 @@ template <class Evaluator>
 struct block_work {
   const Evaluator& evaluate;
   const typename Evaluator::record_type& r;
-  std::int32_t number;
+  std::int32_t sample_index;
   const tile_counts& tiles;
   column_of_thread at;
-  const normals_ahead* ahead;
+  const shared_normals* ahead;
 };
 
 template <class Evaluator>
@@ -36,7 +36,7 @@ inline constexpr int blocks_of_record = sizeof(typename Evaluator::record_type) 
                                             ? blocks_of_many_registers
                                             : blocks;
 
-// Tiles. Run: neighbours along x that a thread makes at once. Wide: lanes of a warp along x. Stacks: whether a block
+// Tiles. Run: neighbors along x that a thread makes at once. Wide: lanes of a warp along x. Stacks: whether a block
 // makes several tiles of a plane, one below the other, so that what it does once is not done for every voxel.
 template <class Evaluator, int Run = 1, int Wide = warp_x, bool Stacks = false,
           int Blocks = blocks_of_record<Evaluator>>

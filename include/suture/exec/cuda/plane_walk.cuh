@@ -10,11 +10,11 @@ namespace suture::detail {
 
 // Calls use(z, c) for each voxel of a column; c[1] and c[2] are the same in all of them.
 template <class Pipeline, class Use>
-__device__ __forceinline__ void along_planes(const item<Pipeline>& sample, std::int32_t z0, std::int32_t z1,
-                                             coordinate (&c)[3], const Use& use) {
+__device__ __forceinline__ void along_planes(const sample_parameters<Pipeline>& sample, std::int32_t z0,
+                                             std::int32_t z1, coordinate (&c)[3], const Use& use) {
   const std::uint64_t step = sample.map.linear[0][0];
   std::uint64_t position = sample.map.offset[0] + scaled(step, z0);
-  SUTURE_ROLLED
+  SUTURE_NO_UNROLL
   for (std::int32_t z = z0; z < z1; ++z, position += step) {
     c[0] = split(position);
     use(z, c);
@@ -23,8 +23,8 @@ __device__ __forceinline__ void along_planes(const item<Pipeline>& sample, std::
 
 template <std::size_t B, bool OneChannel, class Evaluator>
 __device__ __forceinline__ void walk_pair(const Evaluator& evaluate, const typename Evaluator::record_type& r,
-                                          std::int32_t number, std::int32_t z0, std::int32_t z1, std::int32_t y,
-                                          std::int32_t x, coordinate (&c)[3], const normals_ahead* ahead) {
+                                          std::int32_t sample_index, std::int32_t z0, std::int32_t z1, std::int32_t y,
+                                          std::int32_t x, coordinate (&c)[3], const shared_normals* ahead) {
   using P = typename Evaluator::pipeline_type;
   using binding_type = typename Evaluator::template binding_type<B>;
   using pair = typename Evaluator::template pair<B>;
@@ -36,7 +36,7 @@ __device__ __forceinline__ void walk_pair(const Evaluator& evaluate, const typen
   const std::int32_t first = Evaluator::template first_channel<B>(ahead);
   const std::int32_t end = first + Evaluator::template channel_count<B>(r, ahead);
   const auto each_channel = [&](auto& source, const auto& use) {
-    SUTURE_ROLLED
+    SUTURE_NO_UNROLL
     for (std::int32_t channel = first; OneChannel || channel < end; ++channel) {
       along_planes(r.sample, z0, z1, c, [&](std::int32_t z, const coordinate(&place)[3]) {
         use(source.at(place), channel, z);
@@ -59,7 +59,7 @@ __device__ __forceinline__ void walk_pair(const Evaluator& evaluate, const typen
   } else {
     plane_values<P, In> values(r.sample, s, at.template from<B>(), c, evaluate.rule.border);
     each_channel(values, [&](float value, std::int32_t channel, std::int32_t z) {
-      Evaluator::template store<B>(r, p, pair::finished(r.sample, value, number, channel, z, y, x, ahead));
+      Evaluator::template store<B>(r, p, pair::finished(r.sample, value, sample_index, channel, z, y, x, ahead));
     });
   }
 }
@@ -93,7 +93,7 @@ struct plane_walk {
     c[2] = split(along(work.r.sample.map, 2, 0, at.y, at.x));
     const auto one = [&]<std::size_t B>() {
       if constexpr (WithLabels || !Evaluator::template binding_type<B>::is_label)
-        walk_pair<B, OneChannel>(work.evaluate, work.r, work.number, at.z0, at.z1, at.y, at.x, c, work.ahead);
+        walk_pair<B, OneChannel>(work.evaluate, work.r, work.sample_index, at.z0, at.z1, at.y, at.x, c, work.ahead);
     };
     [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<sizeof...(B) - 1 - B>(), ...); }
     (std::make_index_sequence<Evaluator::pairs>{});

@@ -12,7 +12,7 @@
 namespace suture {
 
 // A copy of an image or a label map in device memory that it owns, every row beginning 64 bytes beyond a multiple of
-// 128: neighbours of a turned patch that lie in two rows are then in different banks of the L1 cache. Nothing else
+// 128: neighbors of a turned patch that lie in two rows are then in different banks of the L1 cache. Nothing else
 // differs from memory of one's own; the bits of a result do not.
 //
 // The source lies on the host or on the device; its rows are contiguous (stride 1 along x, or the channels of a voxel

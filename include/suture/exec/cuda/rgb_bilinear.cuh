@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colours between the pixels of a source, interpolated linearly, for some neighbours of a row at once.
+// Colors between the pixels of a source, interpolated linearly, for some neighbors of a row at once.
 #pragma once
 
 #include "../../evaluate/evaluator.hpp"
@@ -29,7 +29,7 @@ __device__ __forceinline__ rgb pixel_between(const source_tensor& s, const coord
   const In* const start = in_global_memory(static_cast<const In*>(s.data));
   const int count = planar ? 1 : 2;  // of planes; in the only one everything along z is 0
   rgb below{}, made{};
-  SUTURE_ROLLED
+  SUTURE_NO_UNROLL
   for (int a = 0; a < count; ++a) {
     const std::int32_t z = Border::index(linear::first(c[0]) + a, s.extents[0]);
     const In* const plane = start + product(z, static_cast<offset>(s.stride[0]));
@@ -85,7 +85,7 @@ __device__ __forceinline__ void pixels_inside(const source_tensor& s, std::int32
   step_y <<= place_shift;
   step_x <<= place_shift;
   // With all pixels at once the code of the loads is there four times.
-  SUTURE_ROLLED
+  SUTURE_NO_UNROLL
   for (int i = 0; i < N; ++i, y += step_y, x += step_x) {
     const auto of = [](std::uint64_t place) -> coordinate {
       const auto upper = static_cast<std::uint32_t>(place >> 32);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A path of the fused kernel, for pixels whose colours are worked on: a thread makes some neighbours of a row, written
+// A path of the fused kernel, for pixels whose colors are worked on: a thread makes some neighbors of a row, written
 // in one piece where they lie so, and read so where nothing is moved; what a functor reads of the sample is read once
 // for them.
 #pragma once
@@ -35,12 +35,12 @@ __device__ __forceinline__ bool in_whole_runs(const Tensor& t) {
 
 // use(i, place) for the pixels of a run, where each comes from.
 template <class Pipeline, class Use>
-__device__ __forceinline__ void along_run(const item<Pipeline>& sample, std::int32_t z, std::int32_t y, std::int32_t x,
-                                          const Use& use) {
+__device__ __forceinline__ void along_run(const sample_parameters<Pipeline>& sample, std::int32_t z, std::int32_t y,
+                                          std::int32_t x, const Use& use) {
   std::uint64_t position[3];
   SUTURE_UNROLL
   for (int k = 0; k < 3; ++k) position[k] = along(sample.map, k, z, y, x);
-  SUTURE_ROLLED
+  SUTURE_NO_UNROLL
   for (int i = 0; i < run_of<float>::size; ++i) {
     coordinate place[3];
     SUTURE_UNROLL
@@ -56,7 +56,8 @@ __device__ __forceinline__ void along_run(const item<Pipeline>& sample, std::int
 template <class Pipeline>
 constexpr bool first_has_tiles() {
   if constexpr (Pipeline::outputs::size > 0)
-    return begins_with_levels<std::remove_cvref_t<decltype(get<0>(std::declval<const typename Pipeline::outputs&>()))>>;
+    return begins_with_uint8_lookup<
+        std::remove_cvref_t<decltype(get<0>(std::declval<const typename Pipeline::outputs&>()))>>;
   else
     return false;
 }
@@ -70,7 +71,7 @@ struct pixel_vectors {
   using In = typename Evaluator::template binding_type<B>::input;
   using Out = typename pair::Out;
   static constexpr int size = run_of<In>::size;
-  static constexpr bool looks_up = first_begins_with_levels<pipeline, In>();
+  static constexpr bool looks_up = first_begins_with_uint8_lookup<pipeline, In>();
   static constexpr bool shares_tiles = pipeline::has_geometry && first_has_tiles<pipeline>();
   static constexpr bool between_two =
       pipeline::has_geometry && !pipeline::prefiltered && std::is_same_v<typename pipeline::interpolation_type, linear>;
@@ -78,7 +79,7 @@ struct pixel_vectors {
   const record& r;
   const source_tensor& in = r.in[B];
   const target_tensor& out = r.out[B];
-  std::int32_t number;
+  std::int32_t sample_index;
   bool reads_whole = in_whole_runs<In>(in), writes_whole = in_whole_runs<Out>(out);
   std::int32_t pixel_step = between_two ? step_of_pixels() : 0;
 
@@ -129,7 +130,7 @@ struct pixel_vectors {
       if constexpr (between_two)
         append(v, pixel_between<typename pipeline::border_type, In>(in, place, r.sample.planar, border));
       else
-        append(v, pair::sampled(r.sample, in, nullptr, place, number, 0, border));
+        append(v, pair::sampled(r.sample, in, nullptr, place, sample_index, 0, border));
     });
   }
 
@@ -174,7 +175,7 @@ __device__ __forceinline__ void apply_to_run(const Pack& functors, T (&v)[3][N],
     if constexpr (std::is_same_v<R, T>) {
       if (is_on(get<I>(functors))) {
         if constexpr (applies_to_lanes<F>)
-          f.apply_lanes(v, place(0).item);
+          f.apply_lanes(v, place(0).sample_index);
         else
           each(v);
       }
@@ -191,18 +192,18 @@ __device__ __forceinline__ void apply_to_run(const Pack& functors, T (&v)[3][N],
 // z0 .. z1 - 1.
 template <std::size_t B, class Evaluator>
 __device__ __forceinline__ void make_pixel_vectors(const Evaluator& evaluate, const typename Evaluator::record_type& r,
-                                                   std::int32_t number, std::int32_t rows, std::int32_t step,
+                                                   std::int32_t sample_index, std::int32_t rows, std::int32_t step,
                                                    std::int32_t z0, std::int32_t z1, std::int32_t y, std::int32_t x) {
   using runs = pixel_vectors<B, Evaluator>;
   using In = typename runs::In;
-  const runs all{.r = r, .number = number};
+  const runs all{.r = r, .sample_index = sample_index};
   const auto each = [&](const auto& make) {
-    SUTURE_ROLLED
+    SUTURE_NO_UNROLL
     for (std::int32_t row = 0; row < rows; ++row, y += step) {
       const bool here = x < r.sample.extents[2] && y < r.sample.extents[1];
       const unsigned lanes = runs::between_two ? __ballot_sync(0xffffffff, here) : 0;
       if (here) {
-        SUTURE_ROLLED
+        SUTURE_NO_UNROLL
         for (std::int32_t z = z0; z < z1; ++z) make(z, lanes);
       }
     }
@@ -210,18 +211,18 @@ __device__ __forceinline__ void make_pixel_vectors(const Evaluator& evaluate, co
   const auto finish = [&]<std::size_t First>(std::integral_constant<std::size_t, First>, std::int32_t z,
                                              float(&v)[3][runs::size]) {
     apply_to_run<First>(
-        r.sample.outputs, v, [&](int i) { return voxel_at(r.sample.extents, number, 0, z, y, x + i); },
+        r.sample.outputs, v, [&](int i) { return voxel_at(r.sample.extents, sample_index, 0, z, y, x + i); },
         [&](const auto& made) { all.write(z, y, x, made); });
   };
   using pipeline = typename Evaluator::pipeline_type;
   if constexpr (runs::shares_tiles) {
     const auto& first = get<0>(r.sample.outputs);
-    using tile_type = decltype(first.tile_of(number));
+    using tile_type = decltype(first.tile_of(sample_index));
     __shared__ alignas(16) unsigned char bytes[(sizeof(tile_type) + 15) / 16 * 16];
     if (threadIdx.x == 0) {
       constexpr std::size_t last = sizeof(bytes) - 16;  // read as a whole, with what is behind the last number
       *reinterpret_cast<uint4*>(bytes + last) = {};
-      *reinterpret_cast<tile_type*>(bytes) = first.tile_of(number);
+      *reinterpret_cast<tile_type*>(bytes) = first.tile_of(sample_index);
     }
     __syncthreads();
     each([&](std::int32_t z, unsigned lanes) {
@@ -239,7 +240,7 @@ __device__ __forceinline__ void make_pixel_vectors(const Evaluator& evaluate, co
       finish(std::integral_constant<std::size_t, 0>{}, z, v);
     });
   } else if constexpr (runs::looks_up) {
-    const auto tile = get<0>(r.sample.outputs).tile_of(number);
+    const auto tile = get<0>(r.sample.outputs).tile_of(sample_index);
     __shared__ float table[256];
     table[threadIdx.x] = tile.level(static_cast<float>(threadIdx.x));
     __syncthreads();
@@ -298,7 +299,7 @@ struct rgb_vectors {
   template <class Evaluator>
   static constexpr bool possible = [] {
     using P = typename Evaluator::pipeline_type;
-    return P::is_colour && (!P::has_geometry || (P::taps::size == 0 && !P::has_deformation)) &&
+    return P::is_color && (!P::has_geometry || (P::taps::size == 0 && !P::has_deformation)) &&
            !Evaluator::converts_or_has_levels && !any_channel_needs_voxel<typename P::outputs>;
   }();
   template <class Evaluator>
@@ -312,7 +313,7 @@ struct rgb_vectors {
   __device__ __forceinline__ static void make(const block_work<Evaluator>& work) {
     const auto one = [&]<std::size_t B>() {
       if constexpr (!Evaluator::template binding_type<B>::is_label)
-        make_pixel_vectors<B>(work.evaluate, work.r, work.number, work.tiles.rows, tile_y, work.at.z0, work.at.z1,
+        make_pixel_vectors<B>(work.evaluate, work.r, work.sample_index, work.tiles.rows, tile_y, work.at.z0, work.at.z1,
                               work.at.y, work.at.x);
       else if constexpr (WithLabels)
         make_label_vectors<B>(work.evaluate, work.r, work.tiles.rows, tile_y, work.at.z0, work.at.z1, work.at.y,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA executor. A run allocates nothing, synchronises nothing and copies nothing back; it launches a few kernels
+// The CUDA executor. A run allocates nothing, synchronizes nothing and copies nothing back; it launches a few kernels
 // on the caller's stream and can be captured in a CUDA graph. Parameters travel by value in kernel arguments, so a
 // plan may be changed or destroyed as soon as run returns.
 #pragma once
@@ -176,7 +176,7 @@ auto prepare(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
   const auto evaluate = detail::checked(exec, l, plan, bindings...);
   if constexpr (P::is_staged) {
     detail::upload_and_run_fused<false, detail::cuda_paths>(exec, evaluate, l, plan, bindings...);
-    detail::run_stages<0, P::steps.stage_count - 1>(exec, evaluate, false, plan, bindings...);
+    detail::run_stages<0, P::schedule.stage_count - 1>(exec, evaluate, false, plan, bindings...);
   } else {
     detail::upload(exec, evaluate, false, l, plan, bindings...);
     detail::prefilter(exec, evaluate, plan, bindings...);
@@ -194,7 +194,7 @@ void run_by(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
   const workspace_layout l = layout(plan, bindings...);
   const auto evaluate = checked(exec, l, plan, bindings...);
   upload_and_run_fused<true, Paths>(exec, evaluate, l, plan, bindings...);
-  if constexpr (P::is_staged) run_stages<0, P::steps.stage_count>(exec, evaluate, true, plan, bindings...);
+  if constexpr (P::is_staged) run_stages<0, P::schedule.stage_count>(exec, evaluate, true, plan, bindings...);
 }
 
 }  // namespace detail
@@ -226,7 +226,7 @@ void run_loaded(const cuda& exec, const Plan& plan, const Bindings&... bindings)
   const auto evaluate = detail::checked(exec, l, plan, bindings...);
   detail::queue_clearing_of_sums(exec, l);
   detail::run_fused<true, detail::cuda_paths>(exec, evaluate, plan, bindings...);
-  if constexpr (P::is_staged) detail::run_stages<0, P::steps.stage_count>(exec, evaluate, true, plan, bindings...);
+  if constexpr (P::is_staged) detail::run_stages<0, P::schedule.stage_count>(exec, evaluate, true, plan, bindings...);
 }
 
 }  // namespace suture

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normals made ahead of a walk, by the lanes of a warp for each other: four neighbours of a row share the Philox block
+// Normals made ahead of a walk, by the lanes of a warp for each other: four neighbors of a row share the Philox block
 // of their four normals, so each of these lanes makes all four for another turn of the walk. The bits are those of
 // random_field::normal.
 #pragma once
@@ -13,22 +13,22 @@ struct room_for_normals {
   static constexpr int threads = threads_ahead;
   static constexpr int turns = turns_ahead<Fields>;
 
-  // The normal of each thread for a turn. Lanes that write those of their neighbours, one turn each, meet in no bank of
+  // The normal of each thread for a turn. Lanes that write those of their neighbors, one turn each, meet in no bank of
   // the memory because of the one element more.
   float normal[Fields][turns][threads + 1];
 
-  normals_ahead::range channels;
+  shared_normals::range channels;
 
-  __device__ __forceinline__ normals_ahead ahead() const { return {&normal[0][0][0], &channels, turns, threads + 1}; }
+  __device__ __forceinline__ shared_normals ahead() const { return {&normal[0][0][0], &channels, turns, threads + 1}; }
 
   // By all threads of a block, ahead of anything else.
-  __device__ __forceinline__ void set(const normals_ahead::range& of) {
+  __device__ __forceinline__ void set(const shared_normals::range& of) {
     if (threadIdx.x == 0) channels = of;
     __syncthreads();
   }
 
   // By all lanes of a warp, for the functors that are on: normals of some channels of voxel (z, y, x) and those that
-  // follow along z. Lanes beyond the grid help with those of their neighbours.
+  // follow along z. Lanes beyond the grid help with those of their neighbors.
   template <class... Fs>
   __device__ __forceinline__ void make(const pack<Fs...>& functors, const std::int32_t (&extents)[3], std::int32_t z,
                                        std::int32_t y, std::int32_t x) {
@@ -52,13 +52,13 @@ private:
     }
   }
 
-  __device__ SUTURE_DEVICE_APART void make_field(const random_field& field, float (&to)[turns][threads + 1],
-                                                 const std::int32_t (&extents)[3], std::int32_t z, std::int32_t y,
-                                                 std::int32_t x) {
+  __device__ SUTURE_DEVICE_NOINLINE void make_field(const random_field& field, float (&to)[turns][threads + 1],
+                                                    const std::int32_t (&extents)[3], std::int32_t z, std::int32_t y,
+                                                    std::int32_t x) {
     const int thread = static_cast<int>(threadIdx.x);
     const bool shared = extents[2] % 4 == 0;  // blocks begin and end with four lanes
     const int mine = thread % 4;
-    SUTURE_ROLLED
+    SUTURE_NO_UNROLL
     for (int turn = shared ? mine : 0; turn < turns; turn += shared ? 4 : 1) {
       const voxel at = voxel_at(extents, 0, channels.first + (turn & ((1 << channels.shift) - 1)),
                                 z + (turn >> channels.shift), y, x);

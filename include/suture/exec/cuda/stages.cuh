@@ -103,7 +103,7 @@ __device__ __forceinline__ float weighted_sum(const weights_at_hand<Radius>& wei
     SUTURE_UNROLL
     for (int k = 0; k <= 2 * Radius; ++k) sum = fma(weights[k], values[k * step], sum);
   } else {
-    SUTURE_ROLLED
+    SUTURE_NO_UNROLL
     for (std::int32_t k = 0; k <= 2 * radius; ++k) sum = fma(weights[k], values[k * step], sum);
   }
   return sum;
@@ -163,7 +163,7 @@ __device__ __forceinline__ void march(separable_room& room, const Filter& filter
       const std::int32_t i = thread + k * stage_threads;
       if (i < area) room.plane[i] = next[k];
     }
-    SUTURE_ROLLED
+    SUTURE_NO_UNROLL
     for (std::int32_t i = thread + kept * stage_threads; i < area; i += stage_threads) {
       const std::int32_t row = i / width;
       const std::int32_t iz = room.indices[0][p], iy = room.indices[1][row], ix = room.indices[2][i - row * width];
@@ -174,7 +174,7 @@ __device__ __forceinline__ void march(separable_room& room, const Filter& filter
     by_radius(rx, [&]<int Radius>(std::integral_constant<int, Radius>) {
       const weights_at_hand<Radius> weights(room.weights[2]);
       const float* from = first_row;
-      SUTURE_ROLLED
+      SUTURE_NO_UNROLL
       for (float* to = first_sum; to < sums_end; to += stage_threads, from += stage_height * width)
         *to = weighted_sum(weights, rx, from, 1);
     });
@@ -196,7 +196,7 @@ __device__ __forceinline__ void march(separable_room& room, const Filter& filter
         room.ring[slot][thread] = sum;  // read by this thread alone
         slot = slot + 1 == diameter ? 0 : slot + 1;
         std::int32_t from = slot;  // the oldest plane
-        SUTURE_ROLLED
+        SUTURE_NO_UNROLL
         for (std::int32_t a = 0; p >= 2 * rz && a < diameter; ++a) {
           ended = fma(weights[a], room.ring[from][thread], ended);
           from = from + 1 == diameter ? 0 : from + 1;
@@ -216,10 +216,10 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
   using Out = typename Evaluator::template binding_type<B>::output;
   constexpr std::int32_t depth = stage_depth<K, P>;
   require_ieee_arithmetic();
-  const auto number = static_cast<std::int32_t>(blockIdx.y);
+  const auto sample_index = static_cast<std::int32_t>(blockIdx.y);
   const auto channel = static_cast<std::int32_t>(blockIdx.z);
-  const auto& r = evaluate.records[number];
-  const item<P>& sample = r.sample;
+  const auto& r = evaluate.records[sample_index];
+  const sample_parameters<P>& sample = r.sample;
   const staged_tensor& t = r.staged[B];
   const auto& n = sample.extents;
   const std::int64_t tiles = stage_tiles<K, P>(n);
@@ -231,7 +231,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
   patch_sums& block = reinterpret_cast<patch_sums&>(room_for_sums);
   const bool emits = S::template emits<K>(sample, channel);
   const bool finishes = K + 1 == S::count || (to_output && S::template finishes<K>(sample, channel));
-  seen_values mine;
+  thread_moments mine;
   if (emits) {
     static_assert(sizeof(patch_sums) % 4 == 0);
     for (unsigned i = threadIdx.x; i < sizeof(patch_sums) / 4; i += stage_threads)
@@ -254,14 +254,14 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
 
   bool changes = true;
   if constexpr (S::template leaves_moments<K>) {
-    static_assert(depth <= seen_values::most);
+    static_assert(depth <= thread_moments::most);
     changes = !emits || S::template changes_at<K>(sample, channel);
     if (!changes && mine_to_make) mine.add_column(from + dense_offset(n, 0, z0, y, x), plane, z1 - z0, block);
   }
   if (changes) {
     const auto taps = S::template taps<K>(sample, t, channel);
     const auto results = S::template results<K>(sample, t, channel);
-    const tap_reader<std::remove_const_t<decltype(taps)>> read{taps, from, n, number, channel};
+    const tap_reader<std::remove_const_t<decltype(taps)>> read{taps, from, n, sample_index, channel};
     bool filters = false;
     if constexpr (S::template filters<K> && !spectral_stage<K, P>)
       filters = S::template on<S::template filter<K>>(sample, channel);
@@ -280,7 +280,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
     };
     // Called for each voxel of the column, one after the other.
     const auto leave = [&](std::int32_t z, float value) {
-      const auto finished = apply(results, value, voxel_at(n, number, channel, z, y, x));
+      const auto finished = apply(results, value, voxel_at(n, sample_index, channel, z, y, x));
       if (finishes) {
         *to = element(finished);
       } else if constexpr (K + 1 < S::count) {
@@ -333,7 +333,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
     if (!filters && mine_to_make) {
       const float* voxel = from + dense_offset(n, 0, z0, y, x);
       for (std::int32_t z = z0; z < z1; ++z, voxel += plane)
-        leave(z, apply(taps, *voxel, voxel_at(n, number, channel, z, y, x)));
+        leave(z, apply(taps, *voxel, voxel_at(n, sample_index, channel, z, y, x)));
     }
   }
 

@@ -13,7 +13,7 @@ namespace suture::detail {
 // leave, so that 32 bits hold their sums and 64 those of their products. A value that is larger or has bits below the
 // unit takes a slow way. Limits are a factor of 2^8 apart, so that most threads have the same, and what patches hold as
 // a rule lies under the first.
-class seen_values {
+class thread_moments {
 public:
   static constexpr int most = 1 << 8;
 
@@ -185,7 +185,7 @@ private:
   __device__ __forceinline__ static void give_alone(exact_sums* wide, std::int32_t place, std::int32_t high,
                                                     std::int32_t low, std::int64_t high_high, std::int64_t high_low,
                                                     std::int64_t low_low) {
-    SUTURE_ROLLED
+    SUTURE_NO_UNROLL
     for (int i = 0; i < 12; ++i) {
       const int of = i / 3;
       give_limb(of == 0 ? wide->sum : wide->square,
@@ -209,12 +209,14 @@ private:
 };
 
 // Apart, so that the registers of one thread at the very end are not those of every thread all along.
-__device__ SUTURE_DEVICE_APART void finish_moments(patch_sums* sums, moments* result) { *result = moments_of(*sums); }
+__device__ SUTURE_DEVICE_NOINLINE void finish_moments(patch_sums* sums, moments* result) {
+  *result = moments_of(*sums);
+}
 
 // What a block has seen of `voxels` added to the sums of the channel by its first warp; that of the last of `parts`
 // blocks leaves the moments, from a copy at hand.
-__device__ inline void leave_moments(const seen_values& mine, std::int32_t voxels, patch_sums& block, patch_sums& total,
-                                     std::uint32_t parts, moments& result) {
+__device__ inline void leave_moments(const thread_moments& mine, std::int32_t voxels, patch_sums& block,
+                                     patch_sums& total, std::uint32_t parts, moments& result) {
   mine.give(block);
   __syncthreads();
   const std::uint32_t lane = threadIdx.x;

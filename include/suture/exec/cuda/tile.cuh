@@ -25,7 +25,7 @@ struct column_of_thread {
   bool inside;
   std::int32_t tile_y0, tile_x0;  // where the tile begins
 
-  // Run: how many neighbours along x a thread makes. Wide: lanes of a warp along x, the others along y.
+  // Run: how many neighbors along x a thread makes. Wide: lanes of a warp along x, the others along y.
   template <int Run, int Wide>
   __device__ __forceinline__ static column_of_thread in_tile(const tile_counts& tiles,
                                                              const std::int32_t (&extents)[3]) {

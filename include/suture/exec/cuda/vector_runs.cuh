@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A path of the fused kernel: where nothing is moved and there is little to do for a voxel, a thread makes 8 neighbours
+// A path of the fused kernel: where nothing is moved and there is little to do for a voxel, a thread makes 8 neighbors
 // of a row, read and written in one piece where they lie so.
 #pragma once
 
@@ -20,7 +20,7 @@ __device__ __forceinline__ bool in_one_piece(const T* p, std::int64_t stride) {
   return stride == 1 && reinterpret_cast<std::uintptr_t>(p) % (sizeof(T) == 1 ? 8 : 16) == 0;
 }
 
-// The first `count` of 8 neighbours of a row, or all of them.
+// The first `count` of 8 neighbors of a row, or all of them.
 template <class T>
 __device__ __forceinline__ void store_run(const T (&made)[8], T* to, std::int64_t stride, std::int32_t count) {
   if (count >= 8 && in_one_piece(to, stride)) {
@@ -32,10 +32,10 @@ __device__ __forceinline__ void store_run(const T (&made)[8], T* to, std::int64_
   }
 }
 
-// 8 neighbours of a row, or as many as there are.
+// 8 neighbors of a row, or as many as there are.
 template <std::size_t B, class Evaluator>
-__device__ __forceinline__ void make_run(const typename Evaluator::record_type& r, std::int32_t number, std::int32_t z,
-                                         std::int32_t y, std::int32_t x0) {
+__device__ __forceinline__ void make_run(const typename Evaluator::record_type& r, std::int32_t sample_index,
+                                         std::int32_t z, std::int32_t y, std::int32_t x0) {
   using pair = typename Evaluator::template pair<B>;
   using In = typename Evaluator::template binding_type<B>::input;
   using Out = typename pair::Out;
@@ -59,7 +59,7 @@ __device__ __forceinline__ void make_run(const typename Evaluator::record_type& 
         if (i < count) read[i] = from[i * in.stride[2]];
     }
     SUTURE_UNROLL
-    for (int i = 0; i < 8; ++i) made[i] = pair::of_element(r.sample, in, read[i], number, channel, z, y, x0 + i);
+    for (int i = 0; i < 8; ++i) made[i] = pair::of_element(r.sample, in, read[i], sample_index, channel, z, y, x0 + i);
     if (Evaluator::template finishes<B>(r)) {
       alignas(16) unit finished[8];
       SUTURE_UNROLL
@@ -76,7 +76,7 @@ struct vector_runs {
 
   template <class Evaluator>
   static constexpr bool possible =
-      !Evaluator::pipeline_type::has_geometry && !Evaluator::pipeline_type::is_colour &&
+      !Evaluator::pipeline_type::has_geometry && !Evaluator::pipeline_type::is_color &&
       !Evaluator::converts_or_has_levels && !any_needs_voxel<typename Evaluator::pipeline_type::taps> &&
       !any_needs_voxel<typename Evaluator::pipeline_type::outputs>;
   template <class Evaluator>
@@ -89,7 +89,7 @@ struct vector_runs {
     const auto& n = work.r.sample.extents;
     const auto in_row = static_cast<std::uint32_t>((n[2] + 7) / 8), rows = static_cast<std::uint32_t>(n[1]);
     const std::uint32_t runs = in_row * rows * static_cast<std::uint32_t>(n[0]);
-    SUTURE_ROLLED
+    SUTURE_NO_UNROLL
     for (std::uint32_t k = threadIdx.x; k < runs_in_block; k += blockDim.x) {
       const std::uint32_t i = blockIdx.x * runs_in_block + k, row = i / in_row;
       if (i >= runs) return;
@@ -98,7 +98,7 @@ struct vector_runs {
       const auto y = static_cast<std::int32_t>(row - static_cast<std::uint32_t>(z) * rows);
       const auto one = [&]<std::size_t B>() {
         if constexpr (WithLabels || !Evaluator::template binding_type<B>::is_label)
-          make_run<B, Evaluator>(work.r, work.number, z, y, x);
+          make_run<B, Evaluator>(work.r, work.sample_index, z, y, x);
       };
       [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
       (std::make_index_sequence<Evaluator::pairs>{});

@@ -10,10 +10,10 @@
 
 #include "../../base/error.hpp"
 #include "../../base/fields.hpp"
-#include "../../pipeline/stage_schedule.hpp"
 #include "../../base/vec.hpp"
 #include "../../math/elementary.hpp"
 #include "../../math/error_function.hpp"
+#include "../../pipeline/stage_schedule.hpp"
 #include "../../rng/draw.hpp"
 #include "../../sample/border.hpp"
 #include "../common/axis_values.hpp"

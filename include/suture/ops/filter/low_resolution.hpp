@@ -7,10 +7,10 @@
 
 #include "../../base/error.hpp"
 #include "../../base/fields.hpp"
-#include "../../image/grid.hpp"
-#include "../../pipeline/stage_schedule.hpp"
 #include "../../base/vec.hpp"
+#include "../../image/grid.hpp"
 #include "../../math/root.hpp"
+#include "../../pipeline/stage_schedule.hpp"
 #include "../../rng/draw.hpp"
 #include "../common/axis_values.hpp"
 #include "../common/interval.hpp"
@@ -18,7 +18,7 @@
 namespace suture {
 
 // Which voxel of N a coarse one of n picks, j = 0 .. n - 1:
-//   nearest_exact   floor((j + 1/2) N / n): the voxel whose centre is nearest. torch nearest-exact; batchgeneratorsv2.
+//   nearest_exact   floor((j + 1/2) N / n): the voxel whose center is nearest. torch nearest-exact; batchgeneratorsv2.
 //   nearest_lower   floor(j N / n), half a coarse voxel too low. torch nearest; MONAI RandSimulateLowResolution.
 enum class coarse_pick { nearest_exact, nearest_lower };
 

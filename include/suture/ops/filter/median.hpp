@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The median of the neighbours of a voxel.
+// The median of the neighbors of a voxel.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rotation, scale, shear and translation about the image centre, deterministic and random, in the conventions of the
+// Rotation, scale, shear and translation about the image center, deterministic and random, in the conventions of the
 // field's libraries.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace suture {
 
-// What the numbers of `affine` mean. c is the image centre, index (N - 1) / 2; R0, R1, R2 rotate about components 0, 1,
+// What the numbers of `affine` mean. c is the image center, index (N - 1) / 2; R0, R1, R2 rotate about components 0, 1,
 // 2 of the frame named, from component k + 1 towards k + 2; S = diag(scale); Sh is the identity plus the shears, in the
 // order (01, 02, 10, 12, 20, 21); t is the translation. A `pull` takes output positions to input positions, a
 // `forward` moves the objects and is inverted.
@@ -29,7 +29,7 @@ namespace suture {
 //
 // Rz, Ry, Rx act in the (x, y, z) frame of the patient; Rod is the axis-angle (Rodrigues) rotation by the length of the
 // vector r. Scale above 1 enlarges objects in suture, torchio and kornia and shrinks them in monai and nnunet. A
-// rotation in voxels shears the anatomy where voxels are anisotropic; the default, suture, rotates in millimetres.
+// rotation in voxels shears the anatomy where voxels are anisotropic; the default, suture, rotates in millimeters.
 // All triples are given in (z, y, x) order, those of the patient frame too, and all angles in degrees. A parameter that
 // a convention lacks (shear outside suture and monai, scale in itk, translation in nnunet) must keep its default.
 // Sources: MONAI Affine; batchgeneratorsv2 SpatialTransform (since 2026-07, the transpose before); TorchIO v1 Affine;
@@ -116,7 +116,7 @@ inline matrix3 rodrigues(const point3& r) {
 }
 
 // By value, so that a matrix whose address nobody takes can stay in registers.
-SUTURE_APART inline matrix3 product(matrix3 a, matrix3 b) { return a * b; }
+SUTURE_NOINLINE inline matrix3 product(matrix3 a, matrix3 b) { return a * b; }
 
 inline matrix3 shear_matrix(const shears& s) {
   return {{{1, s.v[0], s.v[1]}, {s.v[2], 1, s.v[3]}, {s.v[4], s.v[5], 1}}};
@@ -127,7 +127,7 @@ inline bool well_conditioned(const matrix3& a) {
   return std::isfinite(d) && std::abs(d) > 1e-9;
 }
 
-// A pull about the image centre: x_in = c + pull(x_out - c), voxels.
+// A pull about the image center: x_in = c + pull(x_out - c), voxels.
 SUTURE_INLINE void center(affine_map& pull, const grid& input) {
   const point3 c = input.center(), moved = pull({-c[0], -c[1], -c[2]});
   for (int k = 0; k < 3; ++k) pull.offset[k] = moved[k] + c[k];
@@ -157,7 +157,7 @@ struct affine_matrix {
   }
 };
 
-// affine: rotation, scale, shear and translation about the image centre; see affine_convention for what they mean.
+// affine: rotation, scale, shear and translation about the image center; see affine_convention for what they mean.
 //   The content moves, the grid stays. Angles in degrees; multiples of 90 are exact.
 // Errors: a scale that is not positive, a shear that makes the map singular, a parameter the convention does not have.
 struct affine {
@@ -214,7 +214,7 @@ private:
     }
   }
 
-  // The pull in voxels about the image centre.
+  // The pull in voxels about the image center.
   affine_map pull(const grid& input) const {
     if (convention == affine_convention::suture) return suture_pull(input.spacing);
     if (convention == affine_convention::nnunet) return nnunet_pull();
@@ -271,7 +271,7 @@ private:
     return sheared;
   }
 
-  // A map of millimetres in the frame whose columns are `axes`, taken to voxels.
+  // A map of millimeters in the frame whose columns are `axes`, taken to voxels.
   static affine_map in_voxels(const affine_map& map, const matrix3& axes, const point3& spacing) {
     const matrix3 back = inverse(axes);
     affine_map result{back * (map.linear * axes), back * map.offset};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Crops: a box of voxels of the input, chosen by its start, about the centre, or at random.
+// Crops: a box of voxels of the input, chosen by its start, about the center, or at random.
 #pragma once
 
 #include "../../base/fields.hpp"
@@ -82,7 +82,7 @@ struct center_crop {
 };
 
 // random_crop: a box of `size` voxels, its start uniform over the integers 0 .. N - size along each axis
-// (three slots, z first). Evaluation takes the centre crop. Errors: as crop.
+// (three slots, z first). Evaluation takes the center crop. Errors: as crop.
 struct random_crop {
   static constexpr std::string_view name = "random_crop";
   static constexpr std::uint16_t kind = 3;

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../../image/deformation.hpp"
 #include "../../base/fields.hpp"
+#include "../../image/deformation.hpp"
 #include "../../image/grid.hpp"
 #include "../common/axis_values.hpp"
 

@@ -21,7 +21,7 @@ struct flip {
 
   reversed_axes picked(const grid&, const site&) const { return {axes}; }
   geometry_step step(const grid& input, const site&) const {
-    return detail::axis_relabelling{.reversed = axes}.step(input);
+    return detail::axis_relabeling{.reversed = axes}.step(input);
   }
 };
 

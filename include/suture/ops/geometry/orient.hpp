@@ -13,7 +13,7 @@ namespace suture {
 //   `to`. Its three letters name where the x, y and z index (fastest first, as NIfTI, ITK and 3D Slicer list them)
 //   increases towards: R or L, A or P, S or I, one of each pair. Each array axis is matched to the nearest patient
 //   axis, the best match first; nothing is interpolated, so an oblique image stays oblique. The physical place of every
-//   voxel is kept. Physical positions are LPS millimetres, as in DICOM and ITK (see grid_from_itk). Source: nibabel
+//   voxel is kept. Physical positions are LPS millimeters, as in DICOM and ITK (see grid_from_itk). Source: nibabel
 //   io_orientation, MONAI Orientation. Errors: other letters, a direction named twice.
 struct orient {
   static constexpr std::string_view name = "orient";
@@ -24,7 +24,7 @@ struct orient {
   geometry_step step(const grid& input, const site& where) const {
     require(to.size() == 3, where, "orientation \"", to, "\" must have three letters");
     const vec3<int> nearest = nearest_patient_axes(input.direction);
-    detail::axis_relabelling relabelling{};
+    detail::axis_relabeling relabeling{};
     int seen = 0;
     for (int k = 0; k < 3; ++k) {
       // Patient axes in (z, y, x) order, each as the letter it increases towards in LPS and the opposite one.
@@ -35,12 +35,12 @@ struct orient {
       const int patient_axis = static_cast<int>(letter / 2);
       seen |= 1 << patient_axis;
       for (int from = 0; from < 3; ++from)
-        if (nearest[from] == patient_axis) relabelling.source[k] = from;
-      const bool runs_negative = input.direction[patient_axis][relabelling.source[k]] < 0;
-      relabelling.reversed[k] = runs_negative != (letter % 2 == 1);
+        if (nearest[from] == patient_axis) relabeling.source[k] = from;
+      const bool runs_negative = input.direction[patient_axis][relabeling.source[k]] < 0;
+      relabeling.reversed[k] = runs_negative != (letter % 2 == 1);
     }
     require(seen == 7, where, "orientation \"", to, "\" must have one letter of each of R/L, A/P, S/I");
-    return relabelling.step(input);
+    return relabeling.step(input);
   }
 
 private:

@@ -19,7 +19,7 @@ struct permute {
     for (int k = 0; k < 3; ++k)
       if (order[k] >= 0 && order[k] < 3) seen |= 1 << order[k];
     require(seen == 7, where, "order ", order, " must name each of the axes 0, 1, 2 once");
-    return detail::axis_relabelling{.source = vec_cast<int>(order)}.step(input);
+    return detail::axis_relabeling{.source = vec_cast<int>(order)}.step(input);
   }
 };
 

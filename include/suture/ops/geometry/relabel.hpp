@@ -8,7 +8,7 @@ namespace suture::detail {
 
 // Output axis k is input axis source[k], read backwards where reversed[k]. The voxels keep their places in physical
 // space: origin, spacing and direction follow them, exactly (as in MONAI and nibabel).
-struct axis_relabelling {
+struct axis_relabeling {
   vec3<int> source{0, 1, 2};
   vec3<bool> reversed{false, false, false};
 

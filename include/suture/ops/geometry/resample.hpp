@@ -16,7 +16,7 @@ namespace suture {
 //   center_preserving  (x - (N_o-1)/2) s_o/s_i + (N_i-1)/2    floor(N_i s_i / s_o), 1 stays 1       s_o
 //   physical           (x + 1/2) s_o / s_i - 1/2              round(s_i / s_o * N_i)                s_o
 // round is half to even. half_pixel and physical keep the outer edge of voxel 0; half_pixel fits the last edge as well
-// and so changes the spacing by up to 1/(2 N_o), physical keeps the spacing asked for. align_corners keeps the centres
+// and so changes the spacing by up to 1/(2 N_o), physical keeps the spacing asked for. align_corners keeps the centers
 // of the first and last voxel (an axis of one output voxel takes voxel 0 at the input's spacing).
 // Sources: half_pixel is nnU-Net, torch interpolate(align_corners=False), skimage resize; align_corners is torch and
 // scipy zoom; origin_preserving is MONAI Spacing; center_preserving is TorchIO Resample; physical is the ITK resample
@@ -88,7 +88,7 @@ inline geometry_step resample_step(const grid& input, coordinate_map map, const 
 
 }  // namespace detail
 
-// resample: to a voxel spacing in millimetres, (z, y, x); 0 keeps the spacing of that axis.
+// resample: to a voxel spacing in millimeters, (z, y, x); 0 keeps the spacing of that axis.
 //   The map decides size, spacing and place of the output (see coordinate_map). `extents`, where not 0, replaces the
 //   size the map would choose.
 // Errors: a negative spacing, an output of no voxels, an output too large for a grid.

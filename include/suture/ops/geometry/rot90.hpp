@@ -30,7 +30,7 @@ struct rot90 {
     require(a >= 0 && a < 3 && b >= 0 && b < 3 && a != b, where, "axes (", a, ", ", b,
             ") must be two different ones of 0, 1, 2");
     const int turns = ((quarter_turns % 4) + 4) % 4;
-    detail::axis_relabelling to{};
+    detail::axis_relabeling to{};
     if (turns % 2 == 1) {
       to.source[a] = b;
       to.source[b] = a;

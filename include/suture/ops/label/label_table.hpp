@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "../../image/label_conversion.hpp"
 #include "../../base/short_list.hpp"
+#include "../../image/label_conversion.hpp"
 
 namespace suture::detail {
 

@@ -68,13 +68,13 @@ struct regions {
   }
 };
 
-// Brain tumours: tumour core, whole tumour, enhancing tumour. The numbering of the labels is part of the name.
+// Brain tumors: tumor core, whole tumor, enhancing tumor. The numbering of the labels is part of the name.
 //   BraTS 2012 to 2022: 1 necrotic and non-enhancing core, 2 edema, 4 enhancing (MONAI
 //     ConvertToMultiChannelBasedOnBratsClasses).
 inline constexpr regions brats_regions_1_2_4{.sets = {{1, 4}, {1, 2, 4}, {4}}};
 //   BraTS 2023 on: 1 necrotic core, 2 edema, 3 enhancing.
 inline constexpr regions brats_regions_1_2_3{.sets = {{1, 3}, {1, 2, 3}, {3}}};
 //   Medical Segmentation Decathlon, Task01: 1 edema, 2 enhancing, 3 necrotic and non-enhancing core (MONAI's tutorial).
-inline constexpr regions decathlon_brain_tumour_regions{.sets = {{2, 3}, {1, 2, 3}, {2}}};
+inline constexpr regions decathlon_brain_tumor_regions{.sets = {{2, 3}, {1, 2, 3}, {2}}};
 
 }  // namespace suture

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalisation by stated statistics of each channel.
+// Normalization by stated statistics of each channel.
 #pragma once
 
 #include <cmath>
@@ -36,7 +36,7 @@ struct channel_normalize {
   };
 
   functor prepare(const site& where) const {
-    detail::make_colour_range(white, where);
+    detail::make_color_range(white, where);
     detail::check_finite(of.mean, "mean", where);
     functor result{};
     for (int k = 0; k < 3; ++k) {

@@ -10,10 +10,10 @@
 
 #include "../../base/fields.hpp"
 #include "../../base/voxel.hpp"
+#include "../../color/color_range.hpp"
 #include "../../stats/statistics.hpp"
 #include "../common/fitted.hpp"
 #include "../common/interval.hpp"
-#include "../../color/color_range.hpp"
 #include "grayscale.hpp"
 
 namespace suture {
@@ -25,11 +25,11 @@ constexpr std::array<std::string_view, 4> names_of(color_step) {
 
 // The four steps of torchvision's ColorJitter, in `order`, each limited to [0, white]:
 //   brightness   x brightness
-//   contrast     x contrast + (1 - contrast) g, with one grey g for all pixels
-//   saturation   x saturation + (1 - saturation) grey(x)
-//   hue          turned by `hue` of a full turn; greys stay
-// grey is .299 R + .587 G + .114 B. Torchvision's g is the mean grey of the image as the step finds it. Here it is
-// `pivot` or, where `fitted` holds any, the mean grey by what fit_moments left for the three channels of each sample
+//   contrast     x contrast + (1 - contrast) g, with one gray g for all pixels
+//   saturation   x saturation + (1 - saturation) gray(x)
+//   hue          turned by `hue` of a full turn; grays stay
+// gray is .299 R + .587 G + .114 B. Torchvision's g is the mean gray of the image as the step finds it. Here it is
+// `pivot` or, where `fitted` holds any, the mean gray by what fit_moments left for the three channels of each sample
 // (results as for z_score with 3 channels; an empty fit counts as `pivot`); times `brightness` if that step came first.
 // That is torchvision's g unless a step before contrast met the limits or was a turn of the hue.
 // Values outside of [0, white] are brought to its ends first, NaN to 0.
@@ -50,31 +50,31 @@ struct color_jitter {
       named("brightness", &color_jitter::brightness, "contrast", &color_jitter::contrast, "saturation",
             &color_jitter::saturation, "hue", &color_jitter::hue, "order", &color_jitter::order);
 
-  // x factor + grey(x) of_grey + g of_pivot: what the steps but hue have in common.
+  // x factor + gray(x) of_gray + g of_pivot: what the steps but hue have in common.
   struct blend {
-    float factor = 1, of_grey = 0, of_pivot = 0;
+    float factor = 1, of_gray = 0, of_pivot = 0;
 
     SUTURE_FN rgb operator()(const rgb& v, float g) const {
-      const float added = fma(detail::itu601_weights()(v), of_grey, fma(g, of_pivot, 0.0f));
+      const float added = fma(detail::itu601_weights()(v), of_gray, fma(g, of_pivot, 0.0f));
       return detail::limit({{fma(v.c[0], factor, added), fma(v.c[1], factor, added), fma(v.c[2], factor, added)}}, 0,
                            1);
     }
   };
 
   struct functor {
-    detail::colour_range range;
+    detail::color_range range;
     const moments* fitted;
     float pivot;
     float sextants;
     blend before[3], after[3];
 
-    SUTURE_FN rgb operator()(const rgb& x, const voxel& at) const { return stepped(x, grey_of(at.item)); }
+    SUTURE_FN rgb operator()(const rgb& x, const voxel& at) const { return stepped(x, gray_of(at.sample_index)); }
 
-    // Pixels side by side, all of one item: its mean grey is read once.
+    // Pixels side by side, all of one sample: its mean gray is read once.
     template <int N>
-    SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t item) const {
+    SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t sample_index) const {
       const functor mine = *this;
-      const float g = mine.grey_of(item);
+      const float g = mine.gray_of(sample_index);
       SUTURE_LANES
       for (int l = 0; l < N; ++l) {
         const rgb result = mine.stepped({{v[0][l], v[1][l], v[2][l]}}, g);
@@ -83,9 +83,9 @@ struct color_jitter {
     }
 
   private:
-    SUTURE_FN float grey_of(std::int32_t item) const {
+    SUTURE_FN float gray_of(std::int32_t sample_index) const {
       if (fitted == nullptr) return pivot;
-      const moments* m = fitted + static_cast<std::int64_t>(item) * 3;
+      const moments* m = fitted + static_cast<std::int64_t>(sample_index) * 3;
       if (m[0].status == fit_status::empty) return pivot;
       return detail::itu601_weights()(range.enter({{m[0].center, m[1].center, m[2].center}}));
     }
@@ -116,7 +116,7 @@ struct color_jitter {
     require(std::isfinite(pivot), where, "pivot ", pivot, " must be finite");
     const float turns = hue < 0 ? hue + 1 : hue;
     const moments* const means = detail::pointer_if_any(fitted);
-    functor f{detail::make_colour_range(white, where), means, pivot / white, turns < 1 ? 6 * turns : 0.0f, {}, {}};
+    functor f{detail::make_color_range(white, where), means, pivot / white, turns < 1 ? 6 * turns : 0.0f, {}, {}};
     bool seen[4] = {}, brightened = false;
     blend* next = f.before;
     for (const color_step step : order) {

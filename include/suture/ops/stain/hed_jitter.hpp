@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stain augmentation in the fixed haematoxylin, eosin, DAB basis.
+// Stain augmentation in the fixed hematoxylin, eosin, DAB basis.
 #pragma once
 
 #include <cfloat>
@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "../../base/fields.hpp"
-#include "../common/interval.hpp"
 #include "../../color/color_range.hpp"
+#include "../common/interval.hpp"
 
 namespace suture {
 
@@ -17,8 +17,8 @@ namespace suture {
 //   tellez_plus2  before, and in published strengths: -ln(v + 2) unmixed, of either sign
 enum class hed_units { modern, tellez_plus2 };
 
-// Concentration k becomes alpha[k] s + beta[k], for haematoxylin, eosin and DAB. In [0, white]: values outside are
-// brought to its ends first, NaN to 0, and so is the result. With alpha 1 and beta 0 a colour that the three stains can
+// Concentration k becomes alpha[k] s + beta[k], for hematoxylin, eosin and DAB. In [0, white]: values outside are
+// brought to its ends first, NaN to 0, and so is the result. With alpha 1 and beta 0 a color that the three stains can
 // make stays as it is; modern brings any other to one they can. Errors: a number that is not finite, white not
 // positive. Source: Tellez et al. 2018; scikit-image rgb2hed, hed2rgb.
 struct hed_jitter {
@@ -34,11 +34,11 @@ struct hed_jitter {
 
   // Densities and concentrations are powers of 2 here.
   struct functor {
-    float white, inverse, least_colour, offset;  // of a colour, and what is added to it in [0, 1]
-    float least;                                 // of a concentration
+    float white, inverse, least_color, offset;  // of a color, and what is added to it in [0, 1]
+    float least;                                // of a concentration
     float alpha[3], beta[3];
     float lowest_power, highest_power, added;
-    std::uint32_t given_powers = 0;  // 1: by the operation before, in place of colours
+    std::uint32_t given_powers = 0;  // 1: by the operation before, in place of colors
 
     detail::power_range takes_powers() const {
       return offset == 0 ? detail::power_range{inverse, -log2_of_1e6} : detail::power_range{};
@@ -58,8 +58,8 @@ struct hed_jitter {
         for (auto& channel : v) {
           SUTURE_LANES
           for (float& x : channel) {
-            const float colour = math::detail::clamp_number(x, f.least_colour, f.white);
-            x = math::detail::short_log2(fma(colour, f.inverse, f.offset));
+            const float color = math::detail::clamp_number(x, f.least_color, f.white);
+            x = math::detail::short_log2(fma(color, f.inverse, f.offset));
           }
         }
       }
@@ -87,7 +87,7 @@ struct hed_jitter {
   functor prepare(const site& where) const {
     detail::check_finite(alpha, "alpha", where);
     detail::check_finite(beta, "beta", where);
-    const detail::colour_range range = detail::make_colour_range(white, where);
+    const detail::color_range range = detail::make_color_range(white, where);
     constexpr float log2_of_3 = 0x1.95c018p0f;  // the greatest power that short_exp2 makes no more than 3 of
     constexpr float log2_of_e = 0x1.715476p0f;
     const bool modern = units == hed_units::modern;

@@ -5,14 +5,14 @@
 #include <string_view>
 
 #include "../../base/fields.hpp"
-#include "../common/interval.hpp"
 #include "../../color/color_range.hpp"
+#include "../common/interval.hpp"
 
 namespace suture {
 
 // hue is added, in turns; saturation and value move towards 1 by their share of the way there, or where negative
 // towards 0: s + (1 - s) saturation or s (1 + saturation). In [0, white]: values outside are brought to its ends first,
-// NaN to 0. Greys gain saturation too, towards red; white moves as any colour.
+// NaN to 0. Grays gain saturation too, towards red; white moves as any color.
 // Errors: hue outside of [-1, 1], saturation or value outside of [-1, 1], white not positive.
 // Source: Tellez et al. 2019, pathology-he-auto-augment.
 struct hsv_jitter {
@@ -26,7 +26,7 @@ struct hsv_jitter {
       named("hue", &hsv_jitter::hue, "saturation", &hsv_jitter::saturation, "value", &hsv_jitter::value);
 
   struct functor {
-    detail::colour_range range;
+    detail::color_range range;
     float sextants;
     float saturation_factor, saturation_offset, value_factor, value_offset;
 
@@ -48,8 +48,8 @@ struct hsv_jitter {
     check_share(saturation, "saturation");
     check_share(value, "value");
     const float turns = hue < 0 ? hue + 1 : hue;
-    return {detail::make_colour_range(white, where), turns < 1 ? 6 * turns : 0.0f, 1 - std::abs(saturation),
-            saturation > 0 ? saturation : 0.0f,      1 - std::abs(value),          value > 0 ? value : 0.0f};
+    return {detail::make_color_range(white, where), turns < 1 ? 6 * turns : 0.0f, 1 - std::abs(saturation),
+            saturation > 0 ? saturation : 0.0f,     1 - std::abs(value),          value > 0 ? value : 0.0f};
   }
 };
 

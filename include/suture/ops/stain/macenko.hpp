@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Macenko normalisation: the stains of a tile replaced by those of a reference.
+// Macenko normalization: the stains of a tile replaced by those of a reference.
 #pragma once
 
 #include <span>
@@ -7,12 +7,12 @@
 #include "../../base/pixel.hpp"
 #include "../../base/voxel.hpp"
 #include "../../stats/stain_basis.hpp"
-#include "../value/clamp.hpp"
 #include "../common/fitted.hpp"
+#include "../value/clamp.hpp"
 
 namespace suture {
 
-// How the new colour is written.
+// How the new color is written.
 //   unrounded  as it is, at most 255; images of integers round to nearest
 //   nearest    rounded to an integer, ties to even
 //   truncated  cut off to an integer; a value within 1/4096 below one counts as that one
@@ -23,7 +23,7 @@ enum class stain_rounding : std::int32_t { unrounded, nearest, truncated };
 //   I' = min(white exp(-reference c'), 255),
 // in the units of the image. `fitted` is one result of fit_macenko per sample of the batch, or with `shared` a single
 // one for all (a fit `together`), in the memory of whichever executor runs; it is read when the pipeline runs. A tile
-// the fit left `unchanged` keeps its colours. What exceeds 255 becomes `over`. Not a number stays. Errors: no result
+// the fit left `unchanged` keeps its colors. What exceeds 255 becomes `over`. Not a number stays. Errors: no result
 // for a sample, other than one with `shared`, stains that were never fitted (on the CPU, when it runs), `over` not in
 // [0, 255], a reference that cannot be inverted; images without three channels. Source: Macenko et al. 2009; the named
 // modes of macenko_modes.hpp say whose arithmetic they follow.
@@ -43,7 +43,7 @@ struct macenko_normalize {
     float over;
     float powers[3][2];  // of 2, that one unit of each stain of the reference makes of light
     float most[2];
-    detail::power_range left{};  // to the next operation in place of colours, where it is on
+    detail::power_range left{};  // to the next operation in place of colors, where it is on
 
     // That this is asked for, of an operation that ends with an exponential as it is.
     bool leave_powers(const detail::power_range& range) {
@@ -91,8 +91,8 @@ struct macenko_normalize {
           for (float& x : channel) x = map.density_of_bounded(x);
         }
         const tile t = *this;  // of what follows one copy will do, there are registers for it
-        t.colour(v, [&](float(&h)[N], float(&e)[N]) {
-          if (t.unmixing.penalised == 0)
+        t.color(v, [&](float(&h)[N], float(&e)[N]) {
+          if (t.unmixing.penalized == 0)
             t.template unmix<false>(v, h, e);
           else
             t.template unmix<true>(v, h, e);
@@ -103,10 +103,10 @@ struct macenko_normalize {
       SUTURE_FN void finish(float (&v)[3][N]) const {
         if (unchanged != 0) return;
         const tile t = *this;  // stores to the pixels cannot be stores to a copy
-        if (t.unmixing.penalised == 0)
-          t.colour(v, [&](float(&h)[N], float(&e)[N]) { t.template unmix<false>(v, h, e); });
+        if (t.unmixing.penalized == 0)
+          t.color(v, [&](float(&h)[N], float(&e)[N]) { t.template unmix<false>(v, h, e); });
         else
-          t.colour(v, [&](float(&h)[N], float(&e)[N]) { t.template unmix<true>(v, h, e); });
+          t.color(v, [&](float(&h)[N], float(&e)[N]) { t.template unmix<true>(v, h, e); });
       }
 
     private:
@@ -114,20 +114,20 @@ struct macenko_normalize {
         const float share = math::detail::clamp_number(fma(x, range.inverse_white, 0.0f), 0x1p-126f, 1.0f);
         return math::detail::at_least(math::detail::short_log2(share), range.least);
       }
-      // Few tiles are penalised: no registers for what these alone need.
-      template <bool Penalised, int N>
+      // Few tiles are penalized: no registers for what these alone need.
+      template <bool Penalized, int N>
       SUTURE_FN void unmix(const float (&v)[3][N], float (&h)[N], float (&e)[N]) const {
-        const detail::stain_unmixing mixing = Penalised ? basis->unmixing : unmixing;
+        const detail::stain_unmixing mixing = Penalized ? basis->unmixing : unmixing;
         SUTURE_LANES
         for (int l = 0; l < N; ++l) {
-          const detail::stain_unmixing::pair p = mixing.mixture<Penalised>(v[0][l], v[1][l], v[2][l]);
+          const detail::stain_unmixing::pair p = mixing.mixture<Penalized>(v[0][l], v[1][l], v[2][l]);
           h[l] = p.c[0];
           e[l] = p.c[1];
         }
       }
       // `mix` fills in the concentrations.
       template <int N, class Mix>
-      SUTURE_FN void colour(float (&v)[3][N], const Mix& mix) const {
+      SUTURE_FN void color(float (&v)[3][N], const Mix& mix) const {
         float h[N], e[N];
         mix(h, e);
         for (int c = 0; c < 3; ++c) {
@@ -164,8 +164,8 @@ struct macenko_normalize {
       }
     };
 
-    SUTURE_FN tile tile_of(std::int32_t item) const {
-      const stain_basis& b = fitted[static_cast<std::int64_t>(item) * each];
+    SUTURE_FN tile tile_of(std::int32_t sample_index) const {
+      const stain_basis& b = fitted[static_cast<std::int64_t>(sample_index) * each];
       tile t{this, &b, b.density, b.unmixing, {}, b.to_255, b.from_255, b.unchanged, 0, -64, 64};
       for (int k = 0; k < 2; ++k) {
         const float ratio = fma(most[k], b.inverse_max[k], 0.0f);
@@ -188,14 +188,14 @@ struct macenko_normalize {
 
     SUTURE_FN rgb operator()(const rgb& in, const voxel& at) const {
       float v[3][1] = {{in.c[0]}, {in.c[1]}, {in.c[2]}};
-      apply_lanes(v, at.item);
+      apply_lanes(v, at.sample_index);
       return {{v[0][0], v[1][0], v[2][0]}};
     }
 
-    // Pixels side by side, all of one item.
+    // Pixels side by side, all of one sample.
     template <int N>
-    SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t item) const {
-      tile_of(item).apply(v);
+    SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t sample_index) const {
+      tile_of(sample_index).apply(v);
     }
   };
 

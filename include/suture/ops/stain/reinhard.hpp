@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colours moved to the mean and deviation of a target.
+// Colors moved to the mean and deviation of a target.
 #pragma once
 
 #include <cfloat>
@@ -8,8 +8,8 @@
 
 #include "../../base/fields.hpp"
 #include "../../base/voxel.hpp"
-#include "../../stats/color_moments.hpp"
 #include "../../color/color_range.hpp"
+#include "../../stats/color_moments.hpp"
 #include "../common/fitted.hpp"
 
 namespace suture {
@@ -19,7 +19,7 @@ namespace suture {
 //              deviation, or .05 where that is not positive; the others take the mean of the target
 enum class reinhard_rule { plain, modified };
 
-// Reinhard's normalisation in a colour space: each sample from its own mean and deviation, which fit_colour_moments
+// Reinhard's normalization in a color space: each sample from its own mean and deviation, which fit_color_moments
 // left in `fitted` (one result per sample, in the memory of whichever executor runs, read when the pipeline runs), to
 // those of `target`; either may be stated. A channel without deviation is moved and not scaled; an empty fit leaves
 // the sample as it is. In [0, white]: values outside are brought to its ends first, NaN to 0, and so is the result.
@@ -27,8 +27,8 @@ enum class reinhard_rule { plain, modified };
 // Source: Reinhard et al. 2001 (ruderman); StainTools, TIAToolbox, torchstain (lab).
 template <class Space>
 struct reinhard {
-  std::span<const colour_moments<Space>> fitted;
-  colour_moments<Space> target;
+  std::span<const color_moments<Space>> fitted;
+  color_moments<Space> target;
   reinhard_rule rule = reinhard_rule::plain;
   float white = 255;
 
@@ -36,21 +36,21 @@ struct reinhard {
   static constexpr auto fields = named("target", &reinhard::target);
 
   struct functor {
-    const colour_moments<Space>* fitted;
-    detail::colour_range range;
+    const color_moments<Space>* fitted;
+    detail::color_range range;
     float mean[3], deviation[3];
     float inverse_first;  // 1 / deviation[0], very large where that is 0
     bool modified;
 
     void check_fitted(const site& where) const { detail::check_fitted(fitted[where.sample], where); }
 
-    SUTURE_FN rgb operator()(const rgb& x, const voxel& at) const { return moved(x, of(at.item)); }
+    SUTURE_FN rgb operator()(const rgb& x, const voxel& at) const { return moved(x, of(at.sample_index)); }
 
-    // Pixels side by side, all of one item: what belongs to it is worked out once.
+    // Pixels side by side, all of one sample: what belongs to it is worked out once.
     template <int N>
-    SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t item) const {
+    SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t sample_index) const {
       const functor mine = *this;
-      const move m = mine.of(item);
+      const move m = mine.of(sample_index);
       SUTURE_LANES
       for (int l = 0; l < N; ++l) {
         const rgb result = mine.moved({{v[0][l], v[1][l], v[2][l]}}, m);
@@ -65,8 +65,8 @@ struct reinhard {
       bool empty;
     };
 
-    SUTURE_FN move of(std::int32_t item) const {
-      const colour_moments<Space>& m = fitted[item];
+    SUTURE_FN move of(std::int32_t sample_index) const {
+      const color_moments<Space>& m = fitted[sample_index];
       move result{{}, {}, {}, m.status == fit_status::empty};
       const float change = fma(-m.deviation[0], inverse_first, 1.0f);
       const float stretch = 1.0f + (change > 0 ? change : .05f);
@@ -95,7 +95,7 @@ struct reinhard {
   functor prepare(const site& where) const {
     detail::check_results(fitted, where);
     require(target.status != fit_status::empty, where, "the fit of the target is empty");
-    functor f{fitted.data(), detail::make_colour_range(white, where), {}, {}, 0, rule == reinhard_rule::modified};
+    functor f{fitted.data(), detail::make_color_range(white, where), {}, {}, 0, rule == reinhard_rule::modified};
     for (int k = 0; k < 3; ++k) {
       require(std::abs(target.mean[k]) <= 1e6, where, "target mean ", target.mean[k], " must be within 1e6");
       require(target.standard_deviation[k] >= 0 && target.standard_deviation[k] <= 1e6, where,

@@ -7,17 +7,17 @@
 
 #include "../../base/fields.hpp"
 #include "../../base/voxel.hpp"
+#include "../../color/color_range.hpp"
 #include "../../stats/stain_basis.hpp"
 #include "../common/fitted.hpp"
 #include "../common/interval.hpp"
-#include "../../color/color_range.hpp"
 
 namespace suture {
 
 // Concentrations c, the least-squares solution of basis c = d for the optical densities d = -ln(max(x, white / 255) /
 // white), become alpha c + beta. The basis is that of the tile, by what fit_macenko left in `fitted` (one result per
 // sample, or with `shared` one for all, in the memory of whichever executor runs, read when the pipeline runs), or
-// where that is empty `basis`. What the two stains do not explain is kept, so that alpha 1 and beta 0 leave a colour as
+// where that is empty `basis`. What the two stains do not explain is kept, so that alpha 1 and beta 0 leave a color as
 // it is; with `keep_rest` false it is dropped, as other libraries do. Pixels of a mean optical density below
 // `tissue_density` are glass and stay as they are (0: all are tissue), as does a tile the fit left `unchanged`. In [0,
 // white]: values outside are brought to its ends first, NaN to 0, and so is the result. Errors: results for some
@@ -40,7 +40,7 @@ struct stain_jitter {
   struct functor {
     const stain_basis* fitted;
     std::int32_t each;
-    detail::colour_range range;
+    detail::color_range range;
     float glass;              // the sum of logarithms above which a pixel is
     float rest;               // share of the optical density that stays
     float share[2], beta[2];  // what is added: of each concentration, and to it
@@ -50,13 +50,13 @@ struct stain_jitter {
       if (fitted != nullptr) detail::check_fitted(fitted[where.sample * each], where);
     }
 
-    SUTURE_FN rgb operator()(const rgb& x, const voxel& at) const { return jittered(x, of(at.item)); }
+    SUTURE_FN rgb operator()(const rgb& x, const voxel& at) const { return jittered(x, of(at.sample_index)); }
 
-    // Pixels side by side, all of one item: its stains are read once.
+    // Pixels side by side, all of one sample: its stains are read once.
     template <int N>
-    SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t item) const {
+    SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t sample_index) const {
       const functor mine = *this;
-      const stains tile = mine.of(item);
+      const stains tile = mine.of(sample_index);
       SUTURE_LANES
       for (int l = 0; l < N; ++l) {
         const rgb result = mine.jittered({{v[0][l], v[1][l], v[2][l]}}, tile);
@@ -70,9 +70,9 @@ struct stain_jitter {
       bool unchanged;
     };
 
-    SUTURE_FN stains of(std::int32_t item) const {
+    SUTURE_FN stains of(std::int32_t sample_index) const {
       stains result{{}, {}, false};
-      const stain_basis* tile = fitted == nullptr ? nullptr : fitted + static_cast<std::int64_t>(item) * each;
+      const stain_basis* tile = fitted == nullptr ? nullptr : fitted + static_cast<std::int64_t>(sample_index) * each;
       result.unchanged = tile != nullptr && tile->unchanged != 0;
       SUTURE_UNROLL
       for (int c = 0; c < 3; ++c) {
@@ -110,7 +110,7 @@ struct stain_jitter {
             " must be 0 or above");
     functor f{.fitted = detail::pointer_if_any(fitted),
               .each = shared ? 0 : 1,
-              .range = detail::make_colour_range(white, where),
+              .range = detail::make_color_range(white, where),
               .glass = tissue_density > 0 ? -3 * tissue_density : 1.0f,
               .rest = keep_rest ? 1.0f : 0.0f,
               .share = {},

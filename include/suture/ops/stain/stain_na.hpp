@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reinhard's normalisation to a target drawn from the colours of a data set.
+// Reinhard's normalization to a target drawn from the colors of a data set.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@ namespace suture {
 
 // How the mean and the deviation of a channel spread over the tiles of a data set, in the units of the space.
 template <class Space>
-struct colour_table {
+struct color_table {
   struct spread {
     double mean, standard_deviation;
   };
@@ -21,7 +21,7 @@ struct colour_table {
 };
 
 // Colorectal cancer (nine tissue classes), as published with RandStainNA in the units of OpenCV, here in those of lab.
-inline constexpr colour_table<lab> crc_lab{
+inline constexpr color_table<lab> crc_lab{
     {{158.033 / 2.55, 48.792 / 2.55}, {151.187 - 128, 10.958}, {116.812 - 128, 6.643}},
     {{36.899 / 2.55, 14.383 / 2.55}, {8.134, 2.822}, {6.129, 2.013}}};
 
@@ -35,8 +35,8 @@ enum class stain_na_law { normal, laplace, uniform };
 // Source: Shen et al. 2022, RandStainNA.
 template <class Space>
 struct random_stain_na {
-  std::span<const colour_moments<Space>> fitted;
-  colour_table<Space> table;
+  std::span<const color_moments<Space>> fitted;
+  color_table<Space> table;
   stain_na_law law = stain_na_law::normal;
   double widen = 0;
   float white = 255;
@@ -60,7 +60,7 @@ struct random_stain_na {
 
 private:
   // Two slots whatever the law.
-  double draw_from(const typename colour_table<Space>::spread& of, draws& random, const site& where) const {
+  double draw_from(const typename color_table<Space>::spread& of, draws& random, const site& where) const {
     require(std::abs(of.mean) <= 1e5, where, "mean ", of.mean, " of the table must be within 1e5");
     require(of.standard_deviation >= 0 && of.standard_deviation <= 1e2, where, "standard deviation ",
             of.standard_deviation, " of the table must be in [0, 100]");

@@ -10,9 +10,9 @@
 #include <string_view>
 
 #include "../../base/fields.hpp"
-#include "../../image/grid.hpp"
 #include "../../base/vec.hpp"
 #include "../../base/voxel.hpp"
+#include "../../image/grid.hpp"
 #include "../common/interval.hpp"
 
 namespace suture {
@@ -30,10 +30,11 @@ struct coarse_dropout {
     std::int32_t start[3], size[3];  // z, y, x
     static constexpr auto fields = named("start", &hole::start, "size", &hole::size);
 
-    void check(std::int32_t number, std::int32_t most, const site& where) const {
+    void check(std::int32_t sample_index, std::int32_t most, const site& where) const {
       for (int axis = 0; axis < 3; ++axis) {
-        require(size[axis] >= 0 && size[axis] <= most, where, "hole ", number, " has the size ", size[axis]);
-        require(std::abs(std::int64_t{start[axis]}) <= (1 << 24), where, "hole ", number, " starts at ", start[axis]);
+        require(size[axis] >= 0 && size[axis] <= most, where, "hole ", sample_index, " has the size ", size[axis]);
+        require(std::abs(std::int64_t{start[axis]}) <= (1 << 24), where, "hole ", sample_index, " starts at ",
+                start[axis]);
       }
     }
   };
@@ -107,7 +108,7 @@ struct coarse_dropout {
 // coarse_dropout with boxes drawn for each sample, the same for all channels: their number from `holes`, the size of
 // each along each axis uniform between `size` and `max_size`, the place uniform among those inside the grid. Sizes are
 // voxels; 0 is the whole axis, a `max_size` of 0 is `size`, and along an axis shorter than a size the box takes it
-// whole. With `may_leave` the centre is any voxel, and what of the box lies outside is cut off.
+// whole. With `may_leave` the center is any voxel, and what of the box lies outside is cut off.
 // Errors: holes outside 0 .. 32, a negative size, size above max_size; those of coarse_dropout.
 // Source: MONAI RandCoarseDropout; Cutout, DeVries and Taylor 2017 (`may_leave`).
 struct random_coarse_dropout {

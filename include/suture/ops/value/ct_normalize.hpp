@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CT normalisation by the statistics of a cohort.
+// CT normalization by the statistics of a cohort.
 #pragma once
 
 #include <cmath>

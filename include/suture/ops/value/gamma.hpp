@@ -5,9 +5,9 @@
 #include <cfloat>
 #include <string_view>
 
+#include "../../base/bits.hpp"
 #include "../../base/fields.hpp"
 #include "../../base/voxel.hpp"
-#include "../../base/bits.hpp"
 #include "../../math/elementary.hpp"
 #include "../common/interval.hpp"
 
@@ -39,7 +39,7 @@ struct gamma {
       const std::uint32_t bits = magnitude_bits(part);
       const float magnitude = bit_cast<float>(bits);
       const bool fits = is_short & (bits <= math::detail::largest_fraction);
-#if defined(__CUDA_ARCH__)  // lanes of a warp rarely differ; elsewhere a branch would keep loops from being vectorised
+#if defined(__CUDA_ARCH__)  // lanes of a warp rarely differ; elsewhere a branch would keep loops from being vectorized
       const float curve = fits ? math::detail::power_of_fraction(magnitude, exponent) : math::pow(magnitude, exponent);
 #else
       const float curve = math::detail::select(fits, math::detail::power_of_fraction(magnitude, exponent),

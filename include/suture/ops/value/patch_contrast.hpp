@@ -4,11 +4,11 @@
 
 #include <string_view>
 
-#include "../../base/fields.hpp"
-#include "../../pipeline/stage_schedule.hpp"
-#include "../../base/vec.hpp"
-#include "../../stats/statistics.hpp"
 #include "../../base/bits.hpp"
+#include "../../base/fields.hpp"
+#include "../../base/vec.hpp"
+#include "../../pipeline/stage_schedule.hpp"
+#include "../../stats/statistics.hpp"
 #include "../common/interval.hpp"
 
 namespace suture {

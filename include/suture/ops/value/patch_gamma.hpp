@@ -4,13 +4,13 @@
 
 #include <string_view>
 
+#include "../../base/bits.hpp"
 #include "../../base/fields.hpp"
-#include "../../pipeline/stage_schedule.hpp"
 #include "../../base/vec.hpp"
 #include "../../base/voxel.hpp"
-#include "../../stats/statistics.hpp"
-#include "../../base/bits.hpp"
 #include "../../math/elementary.hpp"
+#include "../../pipeline/stage_schedule.hpp"
+#include "../../stats/statistics.hpp"
 #include "../common/interval.hpp"
 
 namespace suture {

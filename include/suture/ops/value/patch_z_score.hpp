@@ -5,12 +5,12 @@
 #include <cmath>
 #include <string_view>
 
-#include "../../base/error.hpp"
-#include "../../pipeline/stage_schedule.hpp"
-#include "../../base/vec.hpp"
-#include "../../stats/statistics.hpp"
 #include "../../base/bits.hpp"
+#include "../../base/error.hpp"
+#include "../../base/vec.hpp"
 #include "../../math/elementary.hpp"
+#include "../../pipeline/stage_schedule.hpp"
+#include "../../stats/statistics.hpp"
 
 namespace suture {
 

@@ -28,7 +28,9 @@ struct magnitude_noise {
     require(std::isfinite(sigma) && sigma >= 0, where, "sigma ", sigma, " must not be negative");
   }
 
-  SUTURE_FN const random_field& normal_field(int number) const { return number == 0 ? in_phase : quadrature; }
+  SUTURE_FN const random_field& normal_field(int sample_index) const {
+    return sample_index == 0 ? in_phase : quadrature;
+  }
   SUTURE_FN float operator()(float x, const voxel& at) const {
     const float real = fma(normal_at(in_phase, at), sigma, x + mean);
     const float imaginary = fma(normal_at(quadrature, at, 1), sigma, mean);

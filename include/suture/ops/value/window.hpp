@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Intensity windows by centre and width: the VOI LUT functions of DICOM PS3.3 C.11.2.
+// Intensity windows by center and width: the VOI LUT functions of DICOM PS3.3 C.11.2.
 #pragma once
 
 #include <algorithm>

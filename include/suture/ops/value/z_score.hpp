@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Z-score normalisation by the moments of each sample.
+// Z-score normalization by the moments of each sample.
 #pragma once
 
 #include <span>
@@ -18,7 +18,7 @@ namespace detail {
 template <class Result>
 SUTURE_FN const Result& fitted_at(const Result* fitted, std::int32_t channels, const voxel& at) {
   const std::int32_t channel = at.channel < channels ? at.channel : channels - 1;
-  return fitted[static_cast<std::int64_t>(at.item) * channels + channel];
+  return fitted[static_cast<std::int64_t>(at.sample_index) * channels + channel];
 }
 
 }  // namespace detail

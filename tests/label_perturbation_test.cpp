@@ -83,7 +83,7 @@ void change(map_type& map, const extent3& n, std::int16_t label, binary_operatio
       map[i] = 0;
 }
 
-// Number of each voxel's component among 26 neighbours, 0 where the label is another.
+// Number of each voxel's component among 26 neighbors, 0 where the label is another.
 std::vector<int> components(const map_type& map, const extent3& n, std::int16_t label,
                             std::vector<std::size_t>& sizes_of) {
   std::vector<int> number(map.size(), 0);

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <memory>
-#include <suture/image/digest.hpp>
 #include <suture/fit/macenko.cuh>
+#include <suture/image/digest.hpp>
 #include <vector>
 
 #include "support/device_array.cuh"
@@ -93,7 +93,7 @@ placed_tile contiguous_tile(const grid& g, const bytes& interleaved) {
   return {g, interleaved, 0, {3 * n[1] * n[2], 3 * n[2], 3}, 1};
 }
 
-TEST(macenko_sift_device, lists_few_pixels_however_the_tile_lies) {
+TEST(percentile_window_device, lists_few_pixels_however_the_tile_lies) {
   const grid g{.extents = {1, 150, 176}}, odd{.extents = {1, 131, 167}}, slices{.extents = {2, 90, 128}};
   const bytes tile = support::stained_tile(g, 1), odd_tile = support::stained_tile(odd, 2),
               slice_tile = support::stained_tile(slices, 3);
@@ -123,7 +123,7 @@ TEST(macenko_sift_device, lists_few_pixels_however_the_tile_lies) {
   }
 }
 
-TEST(macenko_sift_device, knows_which_pixels_count) {
+TEST(percentile_window_device, knows_which_pixels_count) {
   const grid g{.extents = {1, 170, 180}};
   const placed_tile tile = contiguous_tile(g, support::stained_tile(g, 4, .7));
   std::vector<std::int16_t> labels;
@@ -136,13 +136,13 @@ TEST(macenko_sift_device, knows_which_pixels_count) {
        {fit_macenko{}, fit_macenko{.stained = stained_rule::all_above, .least_density = 0},
         fit_macenko{.percentile = percentile_rule::nearest, .alpha = .1, .concentration_percentile = 99.9},
         fit_macenko{.alpha = 0, .concentration_percentile = 100}, fit_macenko{.concentrations_of_all = true},
-        fit_macenko{.centred = false, .concentration_percentile = 60}, fit_macenko{.penalty = .05},
+        fit_macenko{.centered = false, .concentration_percentile = 60}, fit_macenko{.penalty = .05},
         fit_macenko{.stained = stained_rule::any_above}, fit_macenko{.stained = stained_rule::luminosity},
         fit_macenko{.single_stain_angle = 85, .fallback = stain_fallback::given}}) {
     EXPECT_TRUE(on_device(how, tile.device()).basis == by_rounds(how, tile.host()));
     EXPECT_TRUE(on_device(how, tile.device(), inside(there)).basis == by_rounds(how, tile.host(), inside(here)));
-    EXPECT_TRUE(on_device(how, tile.device(), labelled(there, {{1, 2, 3}, 5})).basis ==
-                by_rounds(how, tile.host(), labelled(here, {{1, 2, 3}, 5})));
+    EXPECT_TRUE(on_device(how, tile.device(), labeled(there, {{1, 2, 3}, 5})).basis ==
+                by_rounds(how, tile.host(), labeled(here, {{1, 2, 3}, 5})));
   }
 }
 
@@ -163,14 +163,14 @@ bytes misleading_tile(const grid& g, const shown& sampled, const shown& others) 
       const double share = s.least_share + (s.most_share - s.least_share) * random(1);
       const double amount = s.least + (s.most - s.least) * random(2);
       for (std::size_t c = 0; c < 3; ++c) {
-        const double density = amount * ((1 - share) * support::haematoxylin[c] + share * support::eosin[c]);
+        const double density = amount * ((1 - share) * support::hematoxylin[c] + share * support::eosin[c]);
         tile.push_back(static_cast<std::uint8_t>(std::lround(240 * std::exp(-density))));
       }
     }
   return tile;
 }
 
-TEST(macenko_sift_device, sees_that_a_sample_misleads) {
+TEST(percentile_window_device, sees_that_a_sample_misleads) {
   const grid g{.extents = {1, 210, 200}};
   const shown usual{.2, .8, .8, 1.6};
   const shown samples[] = {
@@ -183,7 +183,7 @@ TEST(macenko_sift_device, sees_that_a_sample_misleads) {
       {.2, .8, .8, 1.2},
       {.2, .5, .8, 1.6},
       {.5, .8, .8, 1.6},
-      {.2, .2, 1.6, 1.6},  // a single colour
+      {.2, .2, 1.6, 1.6},  // a single color
   };
   for (const shown& s : samples) {
     const placed_tile tile = contiguous_tile(g, misleading_tile(g, s, usual));
@@ -196,8 +196,8 @@ TEST(macenko_sift_device, sees_that_a_sample_misleads) {
   }
 }
 
-// Sixteen colours, so that many pixels share the key of a percentile.
-TEST(macenko_sift_device, tells_keys_of_many_pixels) {
+// Sixteen colors, so that many pixels share the key of a percentile.
+TEST(percentile_window_device, tells_keys_of_many_pixels) {
   const grid g{.extents = {1, 160, 160}};
   bytes tile = support::stained_tile(g, 5);
   for (std::size_t i = 48; i < tile.size(); ++i) tile[i] = tile[mix64(i / 3) % 16 * 3 + i % 3];
@@ -205,7 +205,7 @@ TEST(macenko_sift_device, tells_keys_of_many_pixels) {
   EXPECT_TRUE(on_device(fit_macenko{}, t.device()).basis == by_rounds(fit_macenko{}, t.host()));
 }
 
-TEST(macenko_sift_device, has_room_for_large_tiles) {
+TEST(percentile_window_device, has_room_for_large_tiles) {
   const grid g{.extents = {1, 4, 132000}};  // more than 65536 pixels for each eighth of the tile
   const placed_tile t = contiguous_tile(g, support::stained_tile(g, 6));
   EXPECT_TRUE(on_device(fit_macenko{}, t.device()).basis == by_rounds(fit_macenko{}, t.host()));
@@ -213,14 +213,14 @@ TEST(macenko_sift_device, has_room_for_large_tiles) {
   EXPECT_TRUE(on_device(many, t.device()).basis == by_rounds(many, t.host()));
 }
 
-// Of colours, how many a sieve should keep, keeps, and leaves out although it must not.
+// Of colors, how many a sieve should keep, keeps, and leaves out although it must not.
 struct sieved {
   unsigned beyond, kept, lost;
 };
 
-__global__ void sieve_colours(const __grid_constant__ detail::macenko_rules rules,
-                              const __grid_constant__ detail::macenko_solver solver, std::uint32_t first,
-                              std::uint32_t second, unsigned colours, sieved* result) {
+__global__ void sieve_colors(const __grid_constant__ detail::macenko_rules rules,
+                             const __grid_constant__ detail::macenko_solver solver, std::uint32_t first,
+                             std::uint32_t second, unsigned colors, sieved* result) {
   __shared__ detail::shared_room<detail::macenko_block> block_room;
   __shared__ detail::shared_room<detail::sifting> sifting_room;
   detail::macenko_block& b = block_room.get();
@@ -238,9 +238,9 @@ __global__ void sieve_colours(const __grid_constant__ detail::macenko_rules rule
   const bool angles = solver.round == detail::coarse_angles;
   const bool all = !angles && rules.how.concentrations_of_all;
   sieved mine{};
-  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < colours; i += gridDim.x * blockDim.x) {
-    const unsigned colour = i * 2654435761u >> 8;
-    const unsigned level[3] = {colour & 255, colour >> 8 & 255, colour >> 16};
+  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < colors; i += gridDim.x * blockDim.x) {
+    const unsigned color = i * 2654435761u >> 8;
+    const unsigned level[3] = {color & 255, color >> 8 & 255, color >> 16};
     float od[3];
     std::uint32_t sum = 0;
     for (int c = 0; c < 3; ++c) {
@@ -266,10 +266,10 @@ __global__ void sieve_colours(const __grid_constant__ detail::macenko_rules rule
   atomicAdd(&result->lost, mine.lost);
 }
 
-TEST(macenko_sift_device, keeps_every_colour_beyond_the_limits) {
+TEST(percentile_window_device, keeps_every_color_beyond_the_limits) {
   const grid g{.extents = {1, 100, 100}};
   const placed_tile tile = contiguous_tile(g, support::stained_tile(g, 7));
-  const unsigned colours = 1u << 18;
+  const unsigned colors = 1u << 18;
   for (const fit_macenko& how :
        {fit_macenko{}, fit_macenko{.density = optical_density::plus_one_clipped(), .stained = stained_rule::all_above},
         fit_macenko{.least_density = 0, .concentrations_of_all = true}}) {
@@ -282,11 +282,11 @@ TEST(macenko_sift_device, keeps_every_colour_beyond_the_limits) {
           const auto first = static_cast<std::uint32_t>(angles ? limit[0] : limit[0] / 8 + 1850),
                      second = static_cast<std::uint32_t>(angles ? limit[1] : limit[1] / 8 + 1850);
           support::device_array<sieved> counts{std::vector<sieved>(1)};
-          sieve_colours<<<4, detail::stain_threads>>>(search.rules(), search.solver(), first, second, colours,
-                                                      counts.data());
+          sieve_colors<<<4, detail::stain_threads>>>(search.rules(), search.solver(), first, second, colors,
+                                                     counts.data());
           const sieved found = counts.values()[0];
           EXPECT_EQ(found.lost, 0u) << first << " to " << second;
-          EXPECT_LE(found.kept - found.beyond, colours / 200) << first << " to " << second;
+          EXPECT_LE(found.kept - found.beyond, colors / 200) << first << " to " << second;
         }
       }
       search.add(cpu{}, tile.host());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colour operations against their formulas in double, at the corners of the colour cube and outside of it, and what
+// Color operations against their formulas in double, at the corners of the color cube and outside of it, and what
 // their random forms draw.
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "ref/colour.hpp"
+#include "ref/color.hpp"
 #include "support/expect_says.hpp"
 #include "support/tiles.hpp"
 #include "suture/ops/stain/channel_normalize.hpp"
@@ -24,14 +24,14 @@
 namespace {
 
 using namespace suture;
-using reference::colour;
+using reference::color;
 
 const site here{"tested operation", 0};
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
-// Black, white, greys, saturated colours and others, of white 255.
-std::vector<rgb> colours() {
+// Black, white, grays, saturated colors and others, of white 255.
+std::vector<rgb> colors() {
   std::vector<rgb> result;
   for (int r = 0; r <= 255; r += 51)
     for (int g = 0; g <= 255; g += 51)
@@ -47,14 +47,14 @@ std::vector<rgb> colours() {
   return result;
 }
 
-colour unit_of(const rgb& v) { return {v.c[0] / 255.0, v.c[1] / 255.0, v.c[2] / 255.0}; }
+color unit_of(const rgb& v) { return {v.c[0] / 255.0, v.c[1] / 255.0, v.c[2] / 255.0}; }
 
 // f on values of white 255 against a formula on [0, 1], to a tolerance for white 1.
 template <class F, class Formula>
 void expect_formula(const F& f, const Formula& formula, double tolerance) {
-  for (const rgb& v : colours()) {
+  for (const rgb& v : colors()) {
     const rgb got = f(v);
-    const colour expected = formula(unit_of(v));
+    const color expected = formula(unit_of(v));
     for (std::size_t k = 0; k < 3; ++k)
       ASSERT_NEAR(got.c[k] / 255, expected[k], tolerance) << v.c[0] << ' ' << v.c[1] << ' ' << v.c[2] << " [" << k;
   }
@@ -77,8 +77,8 @@ TEST(hed_jitter, published_values) {
 }
 
 template <class Hed>
-colour jittered(const colour& v, const hed_jitter& op) {
-  colour s = Hed::from_rgb(v);
+color jittered(const color& v, const hed_jitter& op) {
+  color s = Hed::from_rgb(v);
   for (std::size_t k = 0; k < 3; ++k) s[k] = s[k] * static_cast<double>(op.alpha[k]) + static_cast<double>(op.beta[k]);
   return Hed::to_rgb(s);
 }
@@ -87,17 +87,17 @@ TEST(hed_jitter, follows_its_formula_in_both_units) {
   for (hed_jitter op : {hed_jitter{}, hed_jitter{.alpha = {1.2f, .8f, .95f}, .beta = {.05f, -.04f, .01f}},
                         hed_jitter{.alpha = {0, 3, -1}, .beta = {.1f, .2f, .3f}}}) {
     expect_formula(
-        op.prepare(here), [&](const colour& v) { return jittered<reference::hed>(v, op); }, 2e-6);
+        op.prepare(here), [&](const color& v) { return jittered<reference::hed>(v, op); }, 2e-6);
     op.units = hed_units::tellez_plus2;
     expect_formula(
-        op.prepare(here), [&](const colour& v) { return jittered<reference::hed_plus2>(v, op); }, 6e-6);
+        op.prepare(here), [&](const color& v) { return jittered<reference::hed_plus2>(v, op); }, 6e-6);
   }
 }
 
 TEST(hed_jitter, without_jitter_keeps_what_the_stains_can_make) {
   const auto modern = hed_jitter{}.prepare(here), plus2 = hed_jitter{.units = hed_units::tellez_plus2}.prepare(here);
-  for (const rgb& v : colours()) {
-    const colour s = reference::hed::from_rgb(unit_of(v));
+  for (const rgb& v : colors()) {
+    const color s = reference::hed::from_rgb(unit_of(v));
     const bool inside = *std::min_element(s.begin(), s.end()) > 0;
     for (int k = 0; k < 3; ++k) {
       if (inside) {
@@ -114,33 +114,33 @@ TEST(hsv_jitter, follows_its_formula) {
                               hsv_jitter{.hue = 1, .saturation = 1, .value = 1}, hsv_jitter{.hue = -1, .value = -1}})
     expect_formula(
         op.prepare(here),
-        [&](const colour& v) {
+        [&](const color& v) {
           const auto moved = [](double x, double share) { return share < 0 ? x * (1 + share) : x + (1 - x) * share; };
-          const colour w = reference::hsv::from_rgb(v);
+          const color w = reference::hsv::from_rgb(v);
           return reference::hsv::to_rgb({w[0] + static_cast<double>(op.hue),
                                          moved(w[1], static_cast<double>(op.saturation)),
                                          moved(w[2], static_cast<double>(op.value))});
         },
-        8e-6);  // near grey the hue rests on differences that are rounded, and saturation is added
+        8e-6);  // near gray the hue rests on differences that are rounded, and saturation is added
 }
 
 // torchvision's steps one after the other, each limited to [0, 1].
-colour stepped(colour v, const color_jitter& op, double grey) {
-  const auto blend = [](const colour& x, const colour& to, double factor) {
+color stepped(color v, const color_jitter& op, double gray) {
+  const auto blend = [](const color& x, const color& to, double factor) {
     return reference::unit({factor * x[0] + (1 - factor) * to[0], factor * x[1] + (1 - factor) * to[1],
                             factor * x[2] + (1 - factor) * to[2]});
   };
-  const auto grey_of = [](const colour& x) { return .299 * x[0] + .587 * x[1] + .114 * x[2]; };
+  const auto gray_of = [](const color& x) { return .299 * x[0] + .587 * x[1] + .114 * x[2]; };
   for (const color_step step : op.order) {
     if (step == color_step::brightness) {
       v = blend(v, {0, 0, 0}, static_cast<double>(op.brightness));
-      grey *= static_cast<double>(op.brightness);
+      gray *= static_cast<double>(op.brightness);
     }
-    if (step == color_step::contrast) v = blend(v, {grey, grey, grey}, static_cast<double>(op.contrast));
+    if (step == color_step::contrast) v = blend(v, {gray, gray, gray}, static_cast<double>(op.contrast));
     if (step == color_step::saturation)
-      v = blend(v, {grey_of(v), grey_of(v), grey_of(v)}, static_cast<double>(op.saturation));
+      v = blend(v, {gray_of(v), gray_of(v), gray_of(v)}, static_cast<double>(op.saturation));
     if (step == color_step::hue) {
-      colour w = reference::hsv::from_rgb(v);
+      color w = reference::hsv::from_rgb(v);
       w[0] += static_cast<double>(op.hue);
       v = reference::hsv::to_rgb(w);
     }
@@ -154,18 +154,18 @@ TEST(color_jitter, follows_its_steps_in_every_order) {
   do {
     color_jitter op{.brightness = 1.3f, .contrast = .7f, .saturation = 1.5f, .hue = -.12f, .pivot = 140};
     std::copy(order.begin(), order.end(), op.order);
-    // A colour near grey turns by any angle for a difference of its channels that is rounding alone.
+    // A color near gray turns by any angle for a difference of its channels that is rounding alone.
     expect_formula(
-        at(op.prepare(here)), [&](const colour& v) { return stepped(v, op, 140 / 255.0); }, 3e-6);
+        at(op.prepare(here)), [&](const color& v) { return stepped(v, op, 140 / 255.0); }, 3e-6);
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-TEST(color_jitter, of_ones_keeps_the_colour) {
+TEST(color_jitter, of_ones_keeps_the_color) {
   expect_formula(
-      at(color_jitter{}.prepare(here)), [](const colour& v) { return v; }, 1e-6);
+      at(color_jitter{}.prepare(here)), [](const color& v) { return v; }, 1e-6);
 }
 
-// Contrast about the mean grey of each of two tiles, found by the fit of their channels.
+// Contrast about the mean gray of each of two tiles, found by the fit of their channels.
 TEST(color_jitter, contrast_about_a_fitted_mean) {
   moments fitted[9];
   const double means[3][3] = {{200, 120, 180}, {90, 60, 30}, {0, 0, 0}};
@@ -176,23 +176,23 @@ TEST(color_jitter, contrast_about_a_fitted_mean) {
   const color_jitter op{.brightness = 1.1f, .contrast = .6f, .pivot = 77, .fitted = fitted};
   for (std::int32_t item = 0; item < 3; ++item) {
     const double* m = means[item];
-    const double grey = item == 2 ? 77 : .299 * m[0] + .587 * m[1] + .114 * m[2];
+    const double gray = item == 2 ? 77 : .299 * m[0] + .587 * m[1] + .114 * m[2];
     expect_formula(
-        at(op.prepare(here), item), [&](const colour& v) { return stepped(v, op, grey / 255); }, 2e-6);
+        at(op.prepare(here), item), [&](const color& v) { return stepped(v, op, gray / 255); }, 2e-6);
   }
 }
 
 TEST(grayscale, follows_its_weights) {
-  const auto same = [](double grey) { return colour{grey, grey, grey}; };
+  const auto same = [](double gray) { return color{gray, gray, gray}; };
   expect_formula(
-      grayscale{}.prepare(here), [&](const colour& v) { return same(.299 * v[0] + .587 * v[1] + .114 * v[2]); }, 2e-7);
+      grayscale{}.prepare(here), [&](const color& v) { return same(.299 * v[0] + .587 * v[1] + .114 * v[2]); }, 2e-7);
   expect_formula(
-      grayscale{.rule = grey_rule::itu709}.prepare(here),
-      [&](const colour& v) { return same(.2125 * v[0] + .7154 * v[1] + .0721 * v[2]); }, 2e-7);
+      grayscale{.rule = gray_rule::itu709}.prepare(here),
+      [&](const color& v) { return same(.2125 * v[0] + .7154 * v[1] + .0721 * v[2]); }, 2e-7);
 }
 
-TEST(grayscale, is_that_of_pillow_for_every_third_colour_of_uint8) {
-  const auto f = grayscale{.rule = grey_rule::pillow}.prepare(here);
+TEST(grayscale, is_that_of_pillow_for_every_third_color_of_uint8) {
+  const auto f = grayscale{.rule = gray_rule::pillow}.prepare(here);
   for (int r = 0; r < 256; ++r)
     for (int g = 0; g < 256; ++g)
       for (int b = r % 3; b < 256; b += 3) {
@@ -205,7 +205,7 @@ TEST(grayscale, is_that_of_pillow_for_every_third_colour_of_uint8) {
 TEST(channel_normalize, follows_its_formula) {
   const auto f = channel_normalize{}.prepare(here);
   const auto g = channel_normalize{.of = {{0, .5f, 1}, {1, .5f, .01f}}, .white = 1}.prepare(here);
-  for (const rgb& v : colours())
+  for (const rgb& v : colors())
     for (int k = 0; k < 3; ++k) {
       const double mean = imagenet.mean[k], deviation = imagenet.standard_deviation[k];
       ASSERT_NEAR(f(v).c[k], (v.c[k] / 255.0 - mean) / deviation, 6e-7);
@@ -216,8 +216,8 @@ TEST(channel_normalize, follows_its_formula) {
 }
 
 // Concentrations by the normal equations, in double.
-colour restained(const colour& v, const stain_jitter& op) {
-  colour density{};
+color restained(const color& v, const stain_jitter& op) {
+  color density{};
   for (std::size_t c = 0; c < 3; ++c) density[c] = -std::log(std::max(v[c], 1 / 255.0));
   if (density[0] + density[1] + density[2] < 3 * static_cast<double>(op.tissue_density)) return v;
   double gram[2][2] = {}, right[2] = {};
@@ -248,7 +248,7 @@ TEST(stain_jitter, follows_its_formula) {
     for (const stain_jitter& op : {stain_jitter{.alpha = {1.2f, .8f}, .beta = {.1f, -.2f}, .keep_rest = keep_rest},
                                    of_other_stains, stain_jitter{.keep_rest = keep_rest}})
       expect_formula(
-          at(op.prepare(here)), [&](const colour& v) { return restained(v, op); }, 3e-6);
+          at(op.prepare(here)), [&](const color& v) { return restained(v, op); }, 3e-6);
   }
 }
 
@@ -263,11 +263,11 @@ TEST(stain_jitter, in_fitted_bases) {
     stain_jitter stated = op;
     stated.basis = fitted[item].stains;
     expect_formula(
-        at(op.prepare(here), item), [&](const colour& v) { return item == 2 ? v : restained(v, stated); }, 3e-6);
+        at(op.prepare(here), item), [&](const color& v) { return item == 2 ? v : restained(v, stated); }, 3e-6);
   }
   op.fitted = std::span(fitted).first(1);
   op.shared = true;
-  for (const rgb& v : colours())
+  for (const rgb& v : colors())
     for (int c = 0; c < 3; ++c) ASSERT_EQ(at(op.prepare(here), 2)(v).c[c], at(op.prepare(here), 0)(v).c[c]);
 }
 
@@ -276,11 +276,11 @@ TEST(stain_jitter, leaves_glass_and_what_is_not_stain) {
   const rgb glass{{240, 238, 242}};
   for (int c = 0; c < 3; ++c) EXPECT_NEAR(f(glass).c[c], glass.c[c], 2e-5);
   const auto same = at(stain_jitter{}.prepare(here));
-  for (const rgb& v : colours())
+  for (const rgb& v : colors())
     for (int c = 0; c < 3; ++c) ASSERT_NEAR(same(v).c[c], std::max(v.c[c], same(v).c[c] < 1.01f ? 1.0f : 0.0f), 2e-4);
 }
 
-// Every operation of limited colours: what lies outside counts as the nearer end, not a number as 0; and white 1 is
+// Every operation of limited colors: what lies outside counts as the nearer end, not a number as 0; and white 1 is
 // white 255 by another unit.
 template <class Op>
 void expect_limits(Op op) {
@@ -307,28 +307,28 @@ void expect_limits(Op op) {
   op.white = 1;
   if constexpr (requires { op.pivot; }) op.pivot /= 255;
   const auto g = op.prepare(here);
-  for (const rgb& v : colours()) {
+  for (const rgb& v : colors()) {
     const rgb a = call(f, v), b = call(g, {{v.c[0] / 255, v.c[1] / 255, v.c[2] / 255}});
     for (int k = 0; k < 3; ++k) ASSERT_NEAR(a.c[k] / 255, b.c[k], 8e-6) << Op::name;
   }
 }
 
-TEST(colour_operations, take_colours_from_0_to_white) {
+TEST(color_operations, take_colors_from_0_to_white) {
   expect_limits(hed_jitter{.alpha = {1.1f, .9f, 1}, .beta = {.01f, .02f, -.01f}});
   expect_limits(hed_jitter{.alpha = {1.1f, .9f, 1}, .units = hed_units::tellez_plus2});
   expect_limits(stain_jitter{.alpha = {1.1f, .9f}, .tissue_density = 0});
   expect_limits(color_jitter{.brightness = 1.1f, .contrast = .9f, .saturation = 1.2f});
-  const colour_moments<lab> fitted{.mean = {60, 20, -10},
-                                   .status = fit_status::ok,
-                                   .center = {60, 20, -10},
-                                   .deviation = {20, 10, 10},
-                                   .reciprocal = {.05f, .1f, .1f}};
+  const color_moments<lab> fitted{.mean = {60, 20, -10},
+                                  .status = fit_status::ok,
+                                  .center = {60, 20, -10},
+                                  .deviation = {20, 10, 10},
+                                  .reciprocal = {.05f, .1f, .1f}};
   expect_limits(
       reinhard<lab>{.fitted = {&fitted, 1}, .target = {.mean = {70, 15, -5}, .standard_deviation = {15, 12, 9}}});
 }
 
 // Rows of any length, whose ends do not fill the lanes.
-TEST(colour_operations, give_a_row_what_they_give_a_pixel) {
+TEST(color_operations, give_a_row_what_they_give_a_pixel) {
   const auto chain = hed_jitter{.alpha = {1.1f, .9f, 1.05f}} | hsv_jitter{.hue = .05f, .saturation = -.1f} |
                      color_jitter{.brightness = .9f, .contrast = 1.2f, .saturation = 1.1f, .hue = .03f} |
                      stain_jitter{.alpha = {.9f, 1.2f}} | channel_normalize{};
@@ -350,7 +350,7 @@ TEST(colour_operations, give_a_row_what_they_give_a_pixel) {
     }
 }
 
-TEST(colour_operations, errors_name_the_value) {
+TEST(color_operations, errors_name_the_value) {
   EXPECT_SAYS(hed_jitter{.white = 0}.prepare(here), "tested operation: sample 0: white 0 must be");
   EXPECT_SAYS(hed_jitter{.white = not_a_number}.prepare(here), "white nan");
   EXPECT_SAYS((hed_jitter{.alpha = {1, infinity, 1}}.prepare(here)), "alpha inf must be finite");
@@ -381,7 +381,7 @@ TEST(colour_operations, errors_name_the_value) {
   EXPECT_SAYS((stain_jitter{.alpha = {infinity, 1}}.prepare(here)), "alpha inf");
   EXPECT_SAYS((stain_jitter{.beta = {0, infinity}}.prepare(here)), "beta inf");
   EXPECT_SAYS(stain_jitter{.tissue_density = -1}.prepare(here), "tissue_density -1");
-  const colour_moments<lab> empty{.status = fit_status::empty}, fitted{};
+  const color_moments<lab> empty{.status = fit_status::empty}, fitted{};
   EXPECT_SAYS((reinhard<lab>{.fitted = {}, .target = {}}.prepare(here)), "no fitted results given");
   EXPECT_SAYS((reinhard<lab>{.fitted = {&fitted, 1}, .target = empty}.prepare(here)), "the fit of the target is empty");
   EXPECT_SAYS((reinhard<lab>{.fitted = {&fitted, 1}, .target = {.standard_deviation = {1, -1, 1}}}.prepare(here)),
@@ -416,7 +416,7 @@ void expect_uniform(const Draw& draw, double low, double high) {
   expect_spread(draw, (low + high) / 2, (high - low) / std::sqrt(12), low - 1e-7, high + 1e-7);
 }
 
-TEST(random_colour_operations, draw_uniformly_from_their_ranges) {
+TEST(random_color_operations, draw_uniformly_from_their_ranges) {
   for (std::size_t k = 0; k < 3; ++k) {
     expect_uniform([=](draws& r) { return random_hed_jitter{}.draw(r, here).alpha[k]; }, .95, 1.05);
     expect_uniform([=](draws& r) { return random_hed_jitter{}.draw(r, here).beta[k]; }, -.01, .01);
@@ -434,7 +434,7 @@ TEST(random_colour_operations, draw_uniformly_from_their_ranges) {
   expect_uniform([](draws& r) { return random_color_jitter{.hue = {-.3f, .1f}}.draw(r, here).hue; }, -.3, .1);
 }
 
-TEST(random_colour_operations, draw_stains_independently) {
+TEST(random_color_operations, draw_stains_independently) {
   double product = 0;
   for (int s = 0; s < samples; ++s) {
     draws random = random_of(static_cast<std::uint64_t>(s));
@@ -444,7 +444,7 @@ TEST(random_colour_operations, draw_stains_independently) {
   EXPECT_NEAR(product / samples, 0, 5 * .05 * .05 / 3 / std::sqrt(samples));
 }
 
-TEST(random_colour_operations, draw_every_order_alike) {
+TEST(random_color_operations, draw_every_order_alike) {
   std::array<int, 256> counts{};
   for (int s = 0; s < samples; ++s) {
     draws random = random_of(static_cast<std::uint64_t>(s));
@@ -465,8 +465,8 @@ TEST(random_colour_operations, draw_every_order_alike) {
   for (int i = 0; i < 4; ++i) EXPECT_EQ(op.order[i], static_cast<color_step>(i));
 }
 
-TEST(random_colour_operations, stain_na_draws_by_its_law) {
-  const colour_moments<lab> fitted{};
+TEST(random_color_operations, stain_na_draws_by_its_law) {
+  const color_moments<lab> fitted{};
   const auto of = [&](stain_na_law law, double widen, std::size_t k, bool deviation) {
     return [=, &fitted](draws& r) {
       const auto op =
@@ -498,26 +498,26 @@ float next_after(const Op& op) {
   return random.uniform(0, 1);
 }
 
-TEST(random_colour_operations, take_the_same_slots_whatever_their_parameters) {
+TEST(random_color_operations, take_the_same_slots_whatever_their_parameters) {
   EXPECT_EQ(next_after(random_hed_jitter{.alpha = 1, .units = hed_units::tellez_plus2}),
             next_after(random_hed_jitter{}));
   EXPECT_EQ(next_after(random_hsv_jitter{.hue = 0}), next_after(random_hsv_jitter{}));
   EXPECT_EQ(next_after(random_stain_jitter{.alpha = {1, 3}}), next_after(random_stain_jitter{}));
   EXPECT_EQ(next_after(random_color_jitter{.random_order = true}), next_after(random_color_jitter{}));
-  const colour_moments<lab> fitted{};
+  const color_moments<lab> fitted{};
   for (const stain_na_law law : {stain_na_law::laplace, stain_na_law::uniform})
     EXPECT_EQ(next_after(random_stain_na<lab>{.fitted = {&fitted, 1}, .table = crc_lab, .law = law}),
               next_after(random_stain_na<lab>{.fitted = {&fitted, 1}, .table = crc_lab}));
 }
 
-TEST(random_colour_operations, errors_name_the_value) {
+TEST(random_color_operations, errors_name_the_value) {
   draws random = random_of(1);
   EXPECT_SAYS((random_hed_jitter{.alpha = {2, 1}}.draw(random, here)), "alpha [2, 1] must go from low to high");
   EXPECT_SAYS((random_hed_jitter{.beta = {0, infinity}}.draw(random, here)), "beta [0, inf] must be finite");
   EXPECT_SAYS((random_hsv_jitter{.hue = {-2, 0}}.draw(random, here)), "hue [-2, 0] must be within [-1, 1]");
   EXPECT_SAYS((random_color_jitter{.contrast = {2, 1}}.draw(random, here)), "contrast [2, 1] must go from low to high");
   EXPECT_SAYS((random_stain_jitter{.beta = {1, 0}}.draw(random, here)), "beta [1, 0] must go from low to high");
-  const colour_moments<lab> fitted{};
+  const color_moments<lab> fitted{};
   EXPECT_SAYS((random_stain_na<lab>{.fitted = {&fitted, 1}, .table = crc_lab, .widen = -1}.draw(random, here)),
               "widen -1");
   EXPECT_SAYS((random_stain_na<lab>{.fitted = {&fitted, 1}, .table = {{{0, -1}}, {}}}.draw(random, here)),
@@ -533,9 +533,9 @@ std::string said_of(const Operation& operation, const settings& how = {}) {
   return message([&] { plan(operation | cast<float>{}, tiles, how); });
 }
 
-TEST(fitted_colours, are_asked_for_for_every_sample) {
+TEST(fitted_colors, are_asked_for_for_every_sample) {
   const std::vector<stain_basis> stains(3);
-  const std::vector<colour_moments<lab>> colours(3);
+  const std::vector<color_moments<lab>> colors(3);
   const std::vector<moments> channels(9);
   const auto two = std::span(stains).first(2);
   EXPECT_EQ(said_of(stain_jitter{}), "no error");
@@ -547,9 +547,9 @@ TEST(fitted_colours, are_asked_for_for_every_sample) {
   EXPECT_EQ(said_of(stain_jitter{.fitted = two, .shared = true}),
             "suture: stain_jitter: sample 0: 2 fitted results given, shared uses one for all");
   EXPECT_EQ(said_of(stain_jitter{.shared = true}), "suture: stain_jitter: sample 0: no fitted results given");
-  const colour_moments<lab> target{.mean = {50, 0, 0}, .standard_deviation = {1, 1, 1}, .status = fit_status::ok};
-  EXPECT_EQ(said_of(reinhard<lab>{.fitted = colours, .target = target}), "no error");
-  EXPECT_EQ(said_of(reinhard<lab>{.fitted = std::span(colours).first(1), .target = target}),
+  const color_moments<lab> target{.mean = {50, 0, 0}, .standard_deviation = {1, 1, 1}, .status = fit_status::ok};
+  EXPECT_EQ(said_of(reinhard<lab>{.fitted = colors, .target = target}), "no error");
+  EXPECT_EQ(said_of(reinhard<lab>{.fitted = std::span(colors).first(1), .target = target}),
             "suture: reinhard: sample 1: no fitted result for it, 1 given");
   EXPECT_EQ(said_of(color_jitter{}), "no error");
   EXPECT_EQ(said_of(color_jitter{.fitted = channels}), "no error");
@@ -558,10 +558,10 @@ TEST(fitted_colours, are_asked_for_for_every_sample) {
 }
 
 // Whatever chance has in store.
-TEST(fitted_colours, are_asked_for_for_every_sample_of_random_operations) {
+TEST(fitted_colors, are_asked_for_for_every_sample_of_random_operations) {
   const std::uint64_t ids[] = {1, 2, 3};
   const std::vector<stain_basis> stains(3);
-  const std::vector<colour_moments<lab>> colours(3);
+  const std::vector<color_moments<lab>> colors(3);
   const std::vector<moments> channels(9);
   for (const settings& how : {settings{.sample_ids = ids}, settings{.sample_ids = ids, .evaluation = true}})
     for (const float p : {0.0f, 1e-3f, 1.0f}) {
@@ -576,9 +576,9 @@ TEST(fitted_colours, are_asked_for_for_every_sample_of_random_operations) {
       EXPECT_EQ(said_of(random_color_jitter{.fitted = channels, .probability = p}, how), "no error");
       EXPECT_EQ(said_of(random_color_jitter{.fitted = std::span(channels).first(3), .probability = p}, how),
                 "suture: random_color_jitter: sample 1 (id 2): no fitted results for it, 3 given, 3 per sample");
-      EXPECT_EQ(said_of(random_stain_na<lab>{.fitted = colours, .table = crc_lab, .probability = p}, how), "no error");
+      EXPECT_EQ(said_of(random_stain_na<lab>{.fitted = colors, .table = crc_lab, .probability = p}, how), "no error");
       EXPECT_EQ(
-          said_of(random_stain_na<lab>{.fitted = std::span(colours).first(2), .table = crc_lab, .probability = p}, how),
+          said_of(random_stain_na<lab>{.fitted = std::span(colors).first(2), .table = crc_lab, .probability = p}, how),
           "suture: random_stain_na: sample 2 (id 3): no fitted result for it, 2 given");
       EXPECT_EQ(said_of(random_stain_na<lab>{.fitted = {}, .table = crc_lab, .probability = p}, how),
                 "suture: random_stain_na: sample 0 (id 1): no fitted results given");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on colour in a chain: what they are given, where they act, and what they refuse.
+// Operations on color in a chain: what they are given, where they act, and what they refuse.
 #include <gtest/gtest.h>
 
 #include "digest/samples.hpp"
@@ -12,7 +12,7 @@ using namespace suture;
 using support::channel_mix;
 
 // Takes the channels together and leaves them as they are.
-struct same_colour {
+struct same_color {
   SUTURE_FN rgb operator()(rgb v) const { return v; }
 };
 
@@ -29,19 +29,19 @@ std::vector<float> result(const Pipeline& pipeline, const view<const std::uint8_
   return values;
 }
 
-// The same chain, channel by channel and with a colour operation that does nothing at either end.
+// The same chain, channel by channel and with a color operation that does nothing at either end.
 template <class Left, class Middle, class Right>
 void expect_same_values(const Left& left, const Middle& middle, const Right& right) {
-  const digest_test::colour_cases data;
+  const digest_test::color_cases data;
   for (std::size_t i = 0; i < data.grids.size(); ++i) {
     const auto in = channels_last(data.images[i].data(), data.grids[i], 3);
     const auto alone = result(left | middle | right, in);
-    EXPECT_EQ(result(same_colour{} | left | middle | right, in), alone) << "left, tile " << i;
-    EXPECT_EQ(result(left | middle | right | same_colour{}, in), alone) << "right, tile " << i;
+    EXPECT_EQ(result(same_color{} | left | middle | right, in), alone) << "left, tile " << i;
+    EXPECT_EQ(result(left | middle | right | same_color{}, in), alone) << "right, tile " << i;
   }
 }
 
-TEST(colour_pipeline, channels_taken_together_move_as_channels_alone) {
+TEST(color_pipeline, channels_taken_together_move_as_channels_alone) {
   const rescale unit{.slope = 1 / 255.0f};
   const gaussian_noise noise{.sigma = .1f};
   expect_same_values(unit, random_affine{.rotate_deg = {0, 0, 30}}, noise);
@@ -56,8 +56,8 @@ TEST(colour_pipeline, channels_taken_together_move_as_channels_alone) {
   expect_same_values(unit, resample{.spacing_mm = {13, .8, 1.7}} | sampling<catmull_rom, edge>{}, noise);
 }
 
-// Half a pixel between two, each of whose channels is mixed from its own colour and place.
-TEST(colour_pipeline, operations_left_of_the_geometry_act_on_taps) {
+// Half a pixel between two, each of whose channels is mixed from its own color and place.
+TEST(color_pipeline, operations_left_of_the_geometry_act_on_taps) {
   const std::uint8_t tile[2][3] = {{10, 20, 30}, {110, 140, 50}};
   const grid g{.extents = {1, 1, 2}};
   const auto half_a_pixel =
@@ -71,7 +71,7 @@ TEST(colour_pipeline, operations_left_of_the_geometry_act_on_taps) {
   EXPECT_FLOAT_EQ(v[2], 40.25f);
 }
 
-TEST(colour_pipeline, a_border_value_stands_for_every_channel_after_the_operations_on_taps) {
+TEST(color_pipeline, a_border_value_stands_for_every_channel_after_the_operations_on_taps) {
   const std::uint8_t pixel[3] = {10, 20, 30};
   const grid g{.extents = {1, 1, 1}};
   const auto v =
@@ -80,8 +80,8 @@ TEST(colour_pipeline, a_border_value_stands_for_every_channel_after_the_operatio
   EXPECT_EQ(v, (std::vector<float>{7, 30, 7, 50, 7, 30}));
 }
 
-TEST(colour_pipeline, interleaved_planar_and_rgba_tiles_give_the_same_values) {
-  const digest_test::colour_cases data;
+TEST(color_pipeline, interleaved_planar_and_rgba_tiles_give_the_same_values) {
+  const digest_test::color_cases data;
   const grid g = data.grids[1];
   const auto n = static_cast<std::size_t>(g.voxels());
   std::vector<std::uint8_t> planar(3 * n), rgba(4 * n);
@@ -95,8 +95,8 @@ TEST(colour_pipeline, interleaved_planar_and_rgba_tiles_give_the_same_values) {
   EXPECT_EQ(result(chain, four), expected);
 }
 
-TEST(colour_pipeline, labels_follow_and_keep_their_channels) {
-  const digest_test::colour_cases data;
+TEST(color_pipeline, labels_follow_and_keep_their_channels) {
+  const digest_test::color_cases data;
   const std::vector<view<const std::uint8_t>> tiles{channels_last(data.images[0].data(), data.grids[0], 3)};
   const std::vector<view<const std::uint8_t>> masks{contiguous(data.labels[0].data(), data.grids[0])};
   const auto p = plan(channel_mix{.amount = .3f} | flip{{false, false, true}}, tiles);
@@ -112,7 +112,7 @@ TEST(colour_pipeline, labels_follow_and_keep_their_channels) {
                 data.labels[0][static_cast<std::size_t>(y * n[2] + n[2] - 1 - x)]);
 }
 
-TEST(colour_pipeline, an_evaluator_gives_pixels) {
+TEST(color_pipeline, an_evaluator_gives_pixels) {
   const std::uint8_t tile[2][3] = {{10, 20, 30}, {110, 140, 50}};
   const std::vector<view<const std::uint8_t>> in{channels_last(&tile[0][0], {.extents = {1, 1, 2}}, 3)};
   const auto p = plan(channel_mix{.amount = 1} | cast<std::uint8_t>{}, in);
@@ -126,12 +126,12 @@ TEST(colour_pipeline, an_evaluator_gives_pixels) {
   EXPECT_EQ(v.c[2], 51);
 }
 
-TEST(colour_pipeline, three_channels_are_needed) {
+TEST(color_pipeline, three_channels_are_needed) {
   const std::vector<std::uint8_t> tile(16, 200);
   for (std::int64_t channels : {1, 2, 4}) {
     const auto in = channels_last(tile.data(), {.extents = {1, 2, 2}}, channels);
     EXPECT_SAYS(result(channel_mix{.amount = 1} | identity{}, in),
-                "suture: image: sample 0: operations on colour take 3 channels (red, green, blue), the image has " +
+                "suture: image: sample 0: operations on color take 3 channels (red, green, blue), the image has " +
                     std::to_string(channels));
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grey morphology against a look at every voxel of the element, and against scipy.ndimage.
+// Gray morphology against a look at every voxel of the element, and against scipy.ndimage.
 #include "suture/mask/gray_morphology.hpp"
 
 #include <cmath>
@@ -42,12 +42,12 @@ T value_of(std::mt19937& engine) {
 }
 
 template <class T>
-class GreyMorphology : public testing::Test {};
+class GrayMorphology : public testing::Test {};
 using types = testing::Types<std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t, float, suture::half,
                              suture::bfloat16>;
-TYPED_TEST_SUITE(GreyMorphology, types);
+TYPED_TEST_SUITE(GrayMorphology, types);
 
-TYPED_TEST(GreyMorphology, LooksAtEveryVoxelOfTheElement) {
+TYPED_TEST(GrayMorphology, LooksAtEveryVoxelOfTheElement) {
   using T = TypeParam;
   std::mt19937 engine(1);
   for (const size3& n : {size3{1, 1, 1}, size3{1, 16, 17}, size3{3, 1, 127}, size3{5, 6, 15}}) {
@@ -65,28 +65,28 @@ TYPED_TEST(GreyMorphology, LooksAtEveryVoxelOfTheElement) {
                                                         [&](double a) { return border ? pick(a, *border) : a; });
           const auto from = suture::contiguous(image.data(), g), to = suture::contiguous(out.data(), g);
           if (greatest)
-            suture::grey_dilation(suture::cpu{1}, from, to, e, border);
+            suture::gray_dilation(suture::cpu{1}, from, to, e, border);
           else
-            suture::grey_erosion(suture::cpu{2}, from, to, e, border);
+            suture::gray_erosion(suture::cpu{2}, from, to, e, border);
           for (std::size_t i = 0; i < out.size(); ++i) ASSERT_EQ(number(out[i]), expected[i]) << e.radius;
         }
   }
 }
 
-TEST(GreyMorphologyOfFloats, LeavesOutNaN) {
+TEST(GrayMorphologyOfFloats, LeavesOutNaN) {
   const float nan = std::nanf("");
   const std::vector<float> image{nan, nan, nan, 3, nan, -2, 7, nan};
   std::vector<float> out(8);
   const suture::grid g{.extents = {1, 1, 8}};
   const suture::structuring_element e{element_shape::box, {0, 0, 1}};
-  suture::grey_dilation(suture::cpu{1}, suture::contiguous(image.data(), g), suture::contiguous(out.data(), g), e);
+  suture::gray_dilation(suture::cpu{1}, suture::contiguous(image.data(), g), suture::contiguous(out.data(), g), e);
   EXPECT_TRUE(std::isnan(out[0]) && std::isnan(out[1]));
   EXPECT_EQ(std::vector<float>(out.begin() + 2, out.end()), (std::vector<float>{3, 3, 3, 7, 7, 7}));
-  suture::grey_erosion(suture::cpu{1}, suture::contiguous(image.data(), g), suture::contiguous(out.data(), g), e);
+  suture::gray_erosion(suture::cpu{1}, suture::contiguous(image.data(), g), suture::contiguous(out.data(), g), e);
   EXPECT_EQ(std::vector<float>(out.begin() + 2, out.end()), (std::vector<float>{3, 3, -2, -2, -2, 7}));
 }
 
-TEST(GreyMorphologyOfOracles, IsThatOfScipy) {
+TEST(GrayMorphologyOfOracles, IsThatOfScipy) {
   SUTURE_NEEDS_ORACLES("filters3d");
   for (const std::string name : {"minimum_filter", "maximum_filter"}) {
     const support::oracle_case c = support::find_case("filters3d", name);
@@ -97,15 +97,15 @@ TEST(GreyMorphologyOfOracles, IsThatOfScipy) {
     const auto to = suture::contiguous(out.data(), g);
     const suture::structuring_element cube{element_shape::box, {1, 1, 1}};
     if (name == "minimum_filter")
-      suture::grey_erosion(suture::cpu{1}, from, to, cube);
+      suture::gray_erosion(suture::cpu{1}, from, to, cube);
     else
-      suture::grey_dilation(suture::cpu{1}, from, to, cube);
+      suture::gray_dilation(suture::cpu{1}, from, to, cube);
     EXPECT_EQ(out, c.output<float>("y").values) << name;
   }
 }
 
 // Every other column of one image into a column of another.
-TEST(GreyMorphologyOfViews, WithStrides) {
+TEST(GrayMorphologyOfViews, WithStrides) {
   std::mt19937 engine(2);
   std::vector<std::int16_t> image(4 * 9 * 14), dense(4 * 9 * 7), expected(4 * 9 * 7);
   for (auto& v : image) v = static_cast<std::int16_t>(engine());
@@ -114,7 +114,7 @@ TEST(GreyMorphologyOfViews, WithStrides) {
   const suture::view<const std::int16_t> from{image.data(), g, {126, 14, 2}};
   std::vector<std::int16_t> spread(dense.size() * 3, 77);
   const suture::view<std::int16_t> to{spread.data(), g, {189, 21, 3}};
-  suture::grey_erosion(suture::cpu{1}, from, to, {element_shape::ball, {2, 2, 2}});
+  suture::gray_erosion(suture::cpu{1}, from, to, {element_shape::ball, {2, 2, 2}});
   expected = reference::over_element(
       dense, {4, 9, 7}, 2, {2, 2, 2}, [](std::int16_t a, std::int16_t b) { return std::min(a, b); },
       [](std::int16_t a) { return a; });
@@ -124,17 +124,17 @@ TEST(GreyMorphologyOfViews, WithStrides) {
   }
 }
 
-TEST(GreyMorphologyOfViews, BadInput) {
+TEST(GrayMorphologyOfViews, BadInput) {
   std::vector<std::uint8_t> image(24), out(24);
   const suture::grid g{.extents = {2, 3, 4}};
   const auto from = suture::contiguous(image.data(), g), to = suture::contiguous(out.data(), g);
-  EXPECT_THROW(suture::grey_erosion(suture::cpu{1}, from, to, {element_shape::box, {-1, 1, 1}}), suture::error);
-  EXPECT_THROW(suture::grey_erosion(suture::cpu{1}, from, to, {element_shape::ball, {1, 2, 2}}), suture::error);
-  EXPECT_THROW(suture::grey_erosion(suture::cpu{1}, from, to, {}, 256), suture::error);
-  EXPECT_THROW(suture::grey_erosion(suture::cpu{1}, from, to, {}, .5), suture::error);
-  EXPECT_THROW(suture::grey_dilation(suture::cpu{1}, from, from), suture::error);
+  EXPECT_THROW(suture::gray_erosion(suture::cpu{1}, from, to, {element_shape::box, {-1, 1, 1}}), suture::error);
+  EXPECT_THROW(suture::gray_erosion(suture::cpu{1}, from, to, {element_shape::ball, {1, 2, 2}}), suture::error);
+  EXPECT_THROW(suture::gray_erosion(suture::cpu{1}, from, to, {}, 256), suture::error);
+  EXPECT_THROW(suture::gray_erosion(suture::cpu{1}, from, to, {}, .5), suture::error);
+  EXPECT_THROW(suture::gray_dilation(suture::cpu{1}, from, from), suture::error);
   std::byte little[256];
-  EXPECT_THROW(suture::grey_dilation(suture::cpu{1, {little, 1}}, from, to, {element_shape::box, {1, 1, 1}}),
+  EXPECT_THROW(suture::gray_dilation(suture::cpu{1, {little, 1}}, from, to, {element_shape::box, {1, 1, 1}}),
                suture::error);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the digests of fits of colour, and of the operations that apply them, are made from.
+// What the digests of fits of color, and of the operations that apply them, are made from.
 #pragma once
 
 #include "samples.hpp"
@@ -8,9 +8,9 @@ namespace digest_test {
 
 // Prints every digest. Backend: see host_backend.hpp.
 template <class Backend>
-class colour_fits {
+class color_fits {
 public:
-  explicit colour_fits(Backend b) : backend(std::move(b)) {
+  explicit color_fits(Backend b) : backend(std::move(b)) {
     for (std::size_t i = 0; i < data.grids.size(); ++i) {
       tiles.push_back(channels_last<const std::uint8_t>(backend.place(data.images[i]), data.grids[i], 3));
       masks.push_back(contiguous<const std::uint8_t>(backend.place(data.labels[i]), data.grids[i]));
@@ -41,22 +41,22 @@ private:
   template <class Space>
   void print_space() {
     const std::size_t n = tiles.size();
-    const std::span<colour_moments<Space>> fitted(backend.template room<colour_moments<Space>>(n), n);
-    fit(backend.exec(std::size_t{1} << 20), fit_colour_moments<Space>{.ddof = 1}, tiles, inside(masks), fitted);
+    const std::span<color_moments<Space>> fitted(backend.template room<color_moments<Space>>(n), n);
+    fit(backend.exec(std::size_t{1} << 20), fit_color_moments<Space>{.ddof = 1}, tiles, inside(masks), fitted);
     std::uint64_t sum = 0;
-    for (const colour_moments<Space>& m : backend.back(fitted.data(), n))
+    for (const color_moments<Space>& m : backend.back(fitted.data(), n))
       for (int k = 0; k < 3; ++k)
         for (const double value : {m.mean[k], m.standard_deviation[k], static_cast<double>(m.reciprocal[k])})
           sum = mix64(sum ^ bit_cast<std::uint64_t>(value));
     const std::string name(Space::name);
     std::printf("%-24s %016llx\n", ("moments_" + name).c_str(), static_cast<unsigned long long>(sum));
-    const colour_moments<Space> target = backend.back(fitted.data(), 1)[0];
+    const color_moments<Space> target = backend.back(fitted.data(), 1)[0];
     const auto left = [&](reinhard_rule rule) {
       return reinhard<Space>{.fitted = fitted, .target = target, .rule = rule} | identity{};
     };
     print_pipeline("reinhard_" + name, left(reinhard_rule::plain));
     print_pipeline("modified_" + name, left(reinhard_rule::modified));
-    colour_table<Space> table{};
+    color_table<Space> table{};
     for (int k = 0; k < 3; ++k) {
       table.mean[k] = {target.mean[k], target.standard_deviation[k] / 4};
       table.standard_deviation[k] = {target.standard_deviation[k], target.standard_deviation[k] / 2};
@@ -79,7 +79,7 @@ private:
   }
 
   Backend backend;
-  colour_cases data;
+  color_cases data;
   std::vector<view<const std::uint8_t>> tiles, masks;
   std::vector<view<float>> outs;
 };

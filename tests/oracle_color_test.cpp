@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colour operations on stained tiles against scikit-image, torchvision, torchstain and TIAToolbox.
+// Color operations on stained tiles against scikit-image, torchvision, torchstain and TIAToolbox.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -75,12 +75,12 @@ void expect_truncated(const std::vector<float>& values, const std::vector<byte>&
   expect_close_bytes(nearest, expected);
 }
 
-// Functions of colours as operations.
-const detail::colour_range of_bytes{255, 1 / 255.0f};
+// Functions of colors as operations.
+const detail::color_range of_bytes{255, 1 / 255.0f};
 
 template <class Space>
 struct from_bytes {
-  detail::colour_range range = of_bytes;
+  detail::color_range range = of_bytes;
   SUTURE_FN rgb operator()(const rgb& v) const { return Space::from_rgb(range.enter(v)); }
 };
 template <class Space>
@@ -88,12 +88,12 @@ struct to_unit {
   SUTURE_FN rgb operator()(const rgb& v) const { return Space::to_rgb(v); }
 };
 struct unmix_bytes {
-  colour_matrix unmix{};
-  detail::colour_range range = of_bytes;
+  color_matrix unmix{};
+  detail::color_range range = of_bytes;
   SUTURE_FN rgb operator()(const rgb& v) const { return separate_stains(range.enter(v), unmix); }
 };
 
-TEST(OracleColour, StainsAsScikitImage) {
+TEST(OracleColor, StainsAsScikitImage) {
   SUTURE_NEEDS_ORACLES("color2d");
   for_each_case("color2d", "skimage.color.rgb2hed", 2, [](const oracle_case& c) {
     expect_close(tile(c, "rgb").through<float>(from_bytes<hed>{}), c.output<double>("y").values, 2e-6);
@@ -113,7 +113,7 @@ TEST(OracleColour, StainsAsScikitImage) {
   });
 }
 
-TEST(OracleColour, HedJitterAsScikitImage) {
+TEST(OracleColor, HedJitterAsScikitImage) {
   SUTURE_NEEDS_ORACLES("color2d");
   for_each_case("color2d", "skimage hed2rgb(rgb2hed(rgb)*alpha+beta)", 2, [](const oracle_case& c) {
     hed_jitter op;
@@ -131,7 +131,7 @@ TEST(OracleColour, HedJitterAsScikitImage) {
   });
 }
 
-TEST(OracleColour, SpacesAsScikitImage) {
+TEST(OracleColor, SpacesAsScikitImage) {
   SUTURE_NEEDS_ORACLES("color2d");
   for_each_case("color2d", "skimage.color.rgb2lab", 2, [](const oracle_case& c) {
     expect_close(tile(c, "rgb").through<float>(from_bytes<lab>{}), c.output<double>("y").values, 1e-4);
@@ -145,7 +145,7 @@ TEST(OracleColour, SpacesAsScikitImage) {
     expect_close(tile(c, "rgb").through<float>(from_bytes<hsv>{}), c.output<double>("y").values, 2e-6);
   });
   for_each_case("color2d", "skimage.color.rgb2gray", 2, [](const oracle_case& c) {
-    const auto y = tile(c, "rgb").through<float>(grayscale{.rule = grey_rule::itu709});
+    const auto y = tile(c, "rgb").through<float>(grayscale{.rule = gray_rule::itu709});
     const auto expected = c.output<double>("y").values;
     std::vector<float> first;
     for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -158,57 +158,57 @@ TEST(OracleColour, SpacesAsScikitImage) {
 }
 
 // Float results, and those of uint8, which torchvision truncates.
-void expect_torchvision(const char* step, const std::function<color_jitter(float factor, float mean_grey)>& make) {
+void expect_torchvision(const char* step, const std::function<color_jitter(float factor, float mean_gray)>& make) {
   for_each_case("color2d", (std::string("torchvision.transforms.functional.adjust_") + step).c_str(), 2,
                 [&](const oracle_case& c) {
                   const tile in(c, "rgb");
                   double sum = 0, whole_sum = 0;
                   for (std::size_t i = 0; i < in.values.values.size(); i += 3) {
                     const byte* v = in.values.values.data() + i;
-                    const double grey = .2989 * v[0] + .587 * v[1] + .114 * v[2];
-                    sum += grey;
-                    whole_sum += std::floor(grey);
+                    const double gray = .2989 * v[0] + .587 * v[1] + .114 * v[2];
+                    sum += gray;
+                    whole_sum += std::floor(gray);
                   }
                   const double pixels = static_cast<double>(in.values.values.size()) / 3;
                   const float factor = c.params.at("factor");
                   auto y = in.through<float>(make(factor, static_cast<float>(sum / pixels)));
                   for (float& v : y) v /= 255;
-                  expect_close(y, c.output<float>("y").values, 1e-4);  // grey by .2989, not .299
-                  if (std::string(step) == "saturation") return;       // of rounded greys
+                  expect_close(y, c.output<float>("y").values, 1e-4);  // gray by .2989, not .299
+                  if (std::string(step) == "saturation") return;       // of rounded grays
                   const auto bytes = in.through<float>(make(factor, static_cast<float>(whole_sum / pixels)));
                   expect_truncated(bytes, c.output<byte>("y_u8").values);
                 });
 }
 
-TEST(OracleColour, ColorJitterAsTorchvision) {
+TEST(OracleColor, ColorJitterAsTorchvision) {
   SUTURE_NEEDS_ORACLES("color2d");
   expect_torchvision("brightness", [](float f, float) { return color_jitter{.brightness = f}; });
-  expect_torchvision("contrast", [](float f, float grey) { return color_jitter{.contrast = f, .pivot = grey}; });
+  expect_torchvision("contrast", [](float f, float gray) { return color_jitter{.contrast = f, .pivot = gray}; });
   expect_torchvision("saturation", [](float f, float) { return color_jitter{.saturation = f}; });
   expect_torchvision("hue", [](float f, float) { return color_jitter{.hue = f}; });
 }
 
-// A source tile normalised to a target tile, each by its own fit.
+// A source tile normalized to a target tile, each by its own fit.
 template <class Space>
-std::vector<float> normalised(const oracle_case& c, reinhard_rule rule, colour_moments<Space>* of_target = nullptr) {
+std::vector<float> normalized(const oracle_case& c, reinhard_rule rule, color_moments<Space>* of_target = nullptr) {
   const tile source(c, "source"), target(c, "target");
-  colour_moments<Space> fitted[2];
+  color_moments<Space> fitted[2];
   int i = 0;
   for (const tile* t : {&source, &target}) {
     const grid g{.extents = {1, t->values.shape[0], t->values.shape[1]}};
-    fit(cpu{}, fit_colour_moments<Space>{}, channels_last<const byte>(t->values.values.data(), g, 3), everything{},
+    fit(cpu{}, fit_color_moments<Space>{}, channels_last<const byte>(t->values.values.data(), g, 3), everything{},
         std::span(fitted + i++, 1));
   }
   if (of_target != nullptr) *of_target = fitted[1];
   return source.through<float>(reinhard<Space>{.fitted = fitted, .target = fitted[1], .rule = rule});
 }
 
-TEST(OracleColour, ReinhardAsTorchstain) {
+TEST(OracleColor, ReinhardAsTorchstain) {
   SUTURE_NEEDS_ORACLES("stain");
   for_each_case("stain", "torchstain.numpy Reinhard", 6, [](const oracle_case& c) {
     const bool modified = c.params.at("method") == "modified";
-    colour_moments<lab> target;
-    const auto y = normalised<lab>(c, modified ? reinhard_rule::modified : reinhard_rule::plain, &target);
+    color_moments<lab> target;
+    const auto y = normalized<lab>(c, modified ? reinhard_rule::modified : reinhard_rule::plain, &target);
     for (std::size_t k = 0; k < 3; ++k) {
       EXPECT_NEAR(target.mean[k], c.expected.at("target_means").at(k).get<double>(), 1e-3);
       EXPECT_NEAR(target.standard_deviation[k], c.expected.at("target_stds").at(k).get<double>(), 1e-3);
@@ -218,10 +218,10 @@ TEST(OracleColour, ReinhardAsTorchstain) {
 }
 
 // TIAToolbox rounds Lab to 8 bits on its way in and out.
-TEST(OracleColour, ReinhardNearTiatoolbox) {
+TEST(OracleColor, ReinhardNearTiatoolbox) {
   SUTURE_NEEDS_ORACLES("stain");
   for_each_case("stain", "tiatoolbox ReinhardNormalizer", 3, [](const oracle_case& c) {
-    const auto y = normalised<lab>(c, reinhard_rule::plain);
+    const auto y = normalized<lab>(c, reinhard_rule::plain);
     const auto expected = c.output<byte>("normalized").values;
     double sum = 0;
     for (std::size_t i = 0; i < y.size(); ++i) sum += std::abs(static_cast<double>(y[i]) - expected[i]);

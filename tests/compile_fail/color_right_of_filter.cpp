@@ -1,4 +1,4 @@
-// expect: suture: an operation on colour stands right of a filter or of an operation on patch statistics
+// expect: suture: an operation on color stands right of a filter or of an operation on patch statistics
 // SPDX-License-Identifier: Apache-2.0
 #include <suture/suture.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles that stand on voxels are copied by the CUDA executor, unless a voxel of theirs or a neighbour of one keeps
+// Tiles that stand on voxels are copied by the CUDA executor, unless a voxel of theirs or a neighbor of one keeps
 // interpolation from copying: the bits of the CPU, wherever that voxel lies.
 #include <gtest/gtest.h>
 #include <suture/suture.cuh>
@@ -66,7 +66,7 @@ std::size_t somewhere(std::uint64_t seed) {
                                   along(2, volume[2], 32));
 }
 
-TEST(copied_tile, one_voxel_that_is_not_copied) {
+TEST(integer_shift_tile, one_voxel_that_is_not_copied) {
   const float not_copied[] = {-0.0f,
                               std::numeric_limits<float>::infinity(),
                               -std::numeric_limits<float>::infinity(),
@@ -100,16 +100,16 @@ void at_every_border(const Border& border) {
         values);
   }
 }
-TEST(copied_tile, constant_border) { at_every_border(sampling<linear, constant, vote>{.border = {.value = 7}}); }
-TEST(copied_tile, constant_border_that_is_not_copied) {
+TEST(integer_shift_tile, constant_border) { at_every_border(sampling<linear, constant, vote>{.border = {.value = 7}}); }
+TEST(integer_shift_tile, constant_border_that_is_not_copied) {
   at_every_border(sampling<linear, constant>{.border = {.value = -0.0f}});
 }
-TEST(copied_tile, edge) { at_every_border(sampling<linear, edge, vote>{}); }
-TEST(copied_tile, mirror) { at_every_border(sampling<linear, mirror>{}); }
-TEST(copied_tile, wrap) { at_every_border(sampling<linear, wrap, vote>{}); }
+TEST(integer_shift_tile, edge) { at_every_border(sampling<linear, edge, vote>{}); }
+TEST(integer_shift_tile, mirror) { at_every_border(sampling<linear, mirror>{}); }
+TEST(integer_shift_tile, wrap) { at_every_border(sampling<linear, wrap, vote>{}); }
 
 // What lies beyond the border is mixed in too: a value so large that differences overflow, or the first column.
-TEST(copied_tile, what_the_border_mixes_in) {
+TEST(integer_shift_tile, what_the_border_mixes_in) {
   const extent3 start{0, 0, 2};
   const crop_at last_columns{.starts = std::span(&start, 1), .size = {21, 22, 69}};
   expect_the_bits_of_the_cpu<float>(
@@ -121,7 +121,7 @@ TEST(copied_tile, what_the_border_mixes_in) {
 }
 
 // Value operations on either side, noise made ahead, channels, stages; half and int16.
-TEST(copied_tile, what_else_is_done_to_a_voxel) {
+TEST(integer_shift_tile, what_else_is_done_to_a_voxel) {
   const extent3 start{1, 2, 1};
   for (std::uint64_t id = 0; id < 12; ++id) {
     SCOPED_TRACE(testing::Message() << "id " << id);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colour on the device: operations and fits leave the bits of the CPU, whatever the type and the batch.
+// Color on the device: operations and fits leave the bits of the CPU, whatever the type and the batch.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -65,9 +65,9 @@ struct batch {
 };
 
 template <class T>
-class colour_device : public testing::Test {};
+class color_device : public testing::Test {};
 using stored_types = testing::Types<std::uint8_t, float>;
-TYPED_TEST_SUITE(colour_device, stored_types);
+TYPED_TEST_SUITE(color_device, stored_types);
 
 // The operation for the CPU and for the device, which differ in pointers to fitted statistics alone.
 template <class T, class Operation>
@@ -100,45 +100,45 @@ void expect_same(const char* name, const batch<T>& b, const Operation& operation
   expect_same(name, b, operation, operation);
 }
 
-TYPED_TEST(colour_device, operations_leave_the_bits_of_the_cpu) {
+TYPED_TEST(color_device, operations_leave_the_bits_of_the_cpu) {
   const batch<TypeParam> b;
   expect_same("hed_jitter", b, random_hed_jitter{});
   expect_same("hed_jitter plus2", b, random_hed_jitter{.alpha = {.8f, 1.2f}, .units = hed_units::tellez_plus2});
   expect_same("hsv_jitter", b, random_hsv_jitter{.hue = {-1, 1}, .saturation = {-1, 1}, .value = {-1, 1}});
   expect_same("stain_jitter", b, random_stain_jitter{});
   expect_same("color_jitter", b, random_color_jitter{.hue = {-.5f, .5f}, .random_order = true});
-  expect_same("grayscale", b, grayscale{.rule = grey_rule::pillow});
+  expect_same("grayscale", b, grayscale{.rule = gray_rule::pillow});
   expect_same("channel_normalize", b, channel_normalize{});
 }
 
 template <class Space, class T, class OnHost, class OnDevice>
 void expect_same_fit(const batch<T>& b, const OnHost& on_host, const OnDevice& on_device) {
   SCOPED_TRACE(std::string(Space::name));
-  const fit_colour_moments<Space> how{.ddof = 1};
-  std::vector<colour_moments<Space>> expected(b.grids.size());
+  const fit_color_moments<Space> how{.ddof = 1};
+  std::vector<color_moments<Space>> expected(b.grids.size());
   fit(cpu{}, how, b.host, on_host, std::span(expected));
-  const device_array<colour_moments<Space>> results(b.grids.size());
+  const device_array<color_moments<Space>> results(b.grids.size());
   const cuda_workspace workspace(workspace_bytes(how, b.device));
   fit(cuda{nullptr, workspace}, how, b.device, on_device, results.span());
   const auto found = results.values();
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(found[i], expected[i]) << "sample " << i;
 
-  colour_moments<Space> target = expected[0];
+  color_moments<Space> target = expected[0];
   for (double& m : target.mean) m = 1.1 * m;
   for (const reinhard_rule rule : {reinhard_rule::plain, reinhard_rule::modified})
     expect_same("reinhard", b, reinhard<Space>{.fitted = expected, .target = target, .rule = rule},
                 reinhard<Space>{.fitted = results.span(), .target = target, .rule = rule});
 }
 
-TYPED_TEST(colour_device, fits_leave_the_bits_of_the_cpu) {
+TYPED_TEST(color_device, fits_leave_the_bits_of_the_cpu) {
   const batch<TypeParam> b;
   expect_same_fit<lab>(b, everything{}, everything{});
   expect_same_fit<ruderman>(b, inside(b.host_maps), inside(b.device_maps));
-  expect_same_fit<hsv>(b, labelled(b.host_maps, {{1, 2}, 3}), labelled(b.device_maps, {{1, 2}, 3}));
+  expect_same_fit<hsv>(b, labeled(b.host_maps, {{1, 2}, 3}), labeled(b.device_maps, {{1, 2}, 3}));
   expect_same_fit<hed>(b, everything{}, everything{});
 }
 
-TYPED_TEST(colour_device, contrast_about_fitted_means) {
+TYPED_TEST(color_device, contrast_about_fitted_means) {
   const batch<TypeParam> b;
   const fit_moments how;
   std::vector<moments> expected(3 * b.grids.size());
@@ -150,7 +150,7 @@ TYPED_TEST(colour_device, contrast_about_fitted_means) {
               random_color_jitter{.contrast = {.3f, .5f}, .fitted = results.span()});
 }
 
-TEST(colour_fit_device, stain_jitter_in_the_basis_of_each_tile) {
+TEST(color_fit_device, stain_jitter_in_the_basis_of_each_tile) {
   const batch<std::uint8_t> b;
   const fit_macenko how;
   std::vector<stain_basis> expected(b.grids.size());
@@ -163,7 +163,7 @@ TEST(colour_fit_device, stain_jitter_in_the_basis_of_each_tile) {
 }
 
 // A block makes several rows of tiles of a plane.
-TEST(colour_of_planes_device, leaves_the_bits_of_the_cpu_at_every_height) {
+TEST(color_of_planes_device, leaves_the_bits_of_the_cpu_at_every_height) {
   const std::uint64_t ids[] = {3};
   const settings how{.seed = 5, .sample_ids = ids};
   for (const std::int64_t height : {1, 8, 9, 15, 16, 17, 31, 32, 33, 127}) {
@@ -195,7 +195,7 @@ TEST(colour_of_planes_device, leaves_the_bits_of_the_cpu_at_every_height) {
 }
 
 // A thread makes four pixels of a row, in one piece where they lie so.
-TEST(colour_of_planes_device, leaves_the_bits_of_the_cpu_at_every_width) {
+TEST(color_of_planes_device, leaves_the_bits_of_the_cpu_at_every_width) {
   const std::uint64_t ids[] = {3};
   const settings how{.seed = 5, .sample_ids = ids};
   for (const std::int64_t width : {1, 3, 4, 15, 16, 17, 127, 128, 132, 260})
@@ -238,9 +238,9 @@ TEST(colour_of_planes_device, leaves_the_bits_of_the_cpu_at_every_width) {
 // Pixels of a turned source, four of a row at once: where all their taps lie inside, about its borders and far outside,
 // of every layout, in planes and volumes.
 template <class Border>
-class colour_between_pixels_device : public testing::Test {};
+class color_between_pixels_device : public testing::Test {};
 using borders = testing::Types<constant, edge, reflect, mirror, wrap>;
-TYPED_TEST_SUITE(colour_between_pixels_device, borders);
+TYPED_TEST_SUITE(color_between_pixels_device, borders);
 
 template <class Border, class T, class Turn>
 void expect_same_turned(const char* what, const grid& g, const Turn& turn, bool interleaved, std::int64_t padding = 0) {
@@ -286,7 +286,7 @@ void expect_same_turned(const char* what, const grid& g, const Turn& turn, bool 
   }
 }
 
-TYPED_TEST(colour_between_pixels_device, leaves_the_bits_of_the_cpu) {
+TYPED_TEST(color_between_pixels_device, leaves_the_bits_of_the_cpu) {
   using level = std::uint8_t;
   const grid plane{.extents = {1, 53, 150}}, volume{.extents = {3, 20, 70}}, large{.extents = {1, 400, 400}};
   const affine turn{.rotate_deg = {20, 0, 0}};
@@ -310,13 +310,13 @@ TYPED_TEST(colour_between_pixels_device, leaves_the_bits_of_the_cpu) {
   expect_same_turned<TypeParam, level>("a column", {.extents = {1, 6, 1}}, turn, true);
 }
 
-TEST(colour_fit_device, does_not_show_the_batch_in_its_launches) {
+TEST(color_fit_device, does_not_show_the_batch_in_its_launches) {
   const device_array<float> values(3 * 5 * 70);
   for (const std::size_t samples : {1, 2, 100}) {
     const std::vector<view<const float>> images(samples,
                                                 contiguous<const float>(values.data(), grid{.extents = {1, 5, 70}}, 3));
-    const device_array<colour_moments<lab>> results(samples);
-    const fit_colour_moments<lab> how;
+    const device_array<color_moments<lab>> results(samples);
+    const fit_color_moments<lab> how;
     const cuda_workspace workspace(workspace_bytes(how, images));
     EXPECT_EQ(support::launches([&](cudaStream_t stream) {
                 fit(cuda{stream, workspace}, how, images, everything{}, results.span());

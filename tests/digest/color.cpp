@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints the digests of every pipeline with operations on colour, computed on the CPU.
+// Prints the digests of every pipeline with operations on color, computed on the CPU.
 #include "host.hpp"
 
 int main() {
-  const digest_test::colour_cases data;
-  digest_test::for_each_colour_recipe(
+  const digest_test::color_cases data;
+  digest_test::for_each_color_recipe(
       [&](const char* name, const auto& pipeline) { digest_test::host_digest(data, name, pipeline).print(); });
 }

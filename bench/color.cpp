@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colour operations on a batch of 16 stained tiles of 512 x 512 on the CPU, interleaved uint8 to planar uint8, by
-// threads. "read_write" is the same without an operation on colour.
+// Color operations on a batch of 16 stained tiles of 512 x 512 on the CPU, interleaved uint8 to planar uint8, by
+// threads. "read_write" is the same without an operation on color.
 #include <benchmark/benchmark.h>
 
 #include <string>
@@ -20,8 +20,8 @@ struct tiles {
   std::vector<suture::view<const std::uint8_t>> ins;
   std::vector<suture::view<std::uint8_t>> outs;
   std::vector<std::uint64_t> ids;
-  std::vector<suture::colour_moments<suture::lab>> in_lab;
-  std::vector<suture::colour_moments<suture::ruderman>> in_ruderman;
+  std::vector<suture::color_moments<suture::lab>> in_lab;
+  std::vector<suture::color_moments<suture::ruderman>> in_ruderman;
   std::vector<suture::moments> channels;
 
   // Purple on white, by the bits of a counter.
@@ -43,8 +43,8 @@ struct tiles {
     in_ruderman.resize(count);
     channels.resize(3 * count);
     const suture::everything all;
-    suture::fit(suture::cpu{}, suture::fit_colour_moments<suture::lab>{}, ins, all, std::span(in_lab));
-    suture::fit(suture::cpu{}, suture::fit_colour_moments<suture::ruderman>{}, ins, all, std::span(in_ruderman));
+    suture::fit(suture::cpu{}, suture::fit_color_moments<suture::lab>{}, ins, all, std::span(in_lab));
+    suture::fit(suture::cpu{}, suture::fit_color_moments<suture::ruderman>{}, ins, all, std::span(in_ruderman));
     suture::fit(suture::cpu{}, suture::fit_moments{}, ins, all, std::span(channels));
   }
 };
@@ -106,8 +106,8 @@ int main(int argc, char** argv) {
   add_pipeline("rotation_hed_jitter_color_jitter", random_affine{.rotate_deg = {180, 0, 0}} |
                                                        sampling<linear, reflect>{} | random_hed_jitter{} |
                                                        random_color_jitter{});
-  add("fit_colour_moments_lab", [](benchmark::State& s) { fit_row(s, fit_colour_moments<lab>{}); });
-  add("fit_colour_moments_ruderman", [](benchmark::State& s) { fit_row(s, fit_colour_moments<ruderman>{}); });
+  add("fit_color_moments_lab", [](benchmark::State& s) { fit_row(s, fit_color_moments<lab>{}); });
+  add("fit_color_moments_ruderman", [](benchmark::State& s) { fit_row(s, fit_color_moments<ruderman>{}); });
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();

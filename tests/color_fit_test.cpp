@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mean and deviation of colours against their definition in double, and Reinhard's normalisation by them.
+// Mean and deviation of colors against their definition in double, and Reinhard's normalization by them.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "ref/colour.hpp"
+#include "ref/color.hpp"
 #include "support/expect_says.hpp"
 #include "support/tiles.hpp"
 #include "suture/fit/color_moments.hpp"
@@ -16,7 +16,7 @@
 namespace {
 
 using namespace suture;
-using reference::colour;
+using reference::color;
 using byte = std::uint8_t;
 
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
@@ -49,7 +49,7 @@ struct exact_moments {
 };
 template <class Space, class T, class Uses>
 exact_moments exactly(const std::vector<T>& tile, int ddof, double white, const Uses& uses) {
-  std::vector<colour> values;
+  std::vector<color> values;
   for (std::size_t i = 0; i < tile.size(); i += 3)
     if (uses(i / 3))
       values.push_back(reference_of<Space>::from_rgb(reference::unit(
@@ -57,34 +57,34 @@ exact_moments exactly(const std::vector<T>& tile, int ddof, double white, const 
   exact_moments m;
   const auto n = static_cast<double>(values.size());
   for (std::size_t k = 0; k < 3; ++k) {
-    for (const colour& v : values) m.mean[k] += v[k] / n;
-    for (const colour& v : values) m.deviation[k] += (v[k] - m.mean[k]) * (v[k] - m.mean[k]);
+    for (const color& v : values) m.mean[k] += v[k] / n;
+    for (const color& v : values) m.deviation[k] += (v[k] - m.mean[k]) * (v[k] - m.mean[k]);
     m.deviation[k] = std::sqrt(m.deviation[k] / (n - ddof));
   }
   return m;
 }
 
 template <class Space, class T, class Selection = everything>
-colour_moments<Space> fitted(const std::vector<T>& tile, std::int64_t height, std::int64_t width,
-                             const fit_colour_moments<Space>& how = {}, const Selection& selection = {},
-                             int threads = 0) {
-  colour_moments<Space> result;
+color_moments<Space> fitted(const std::vector<T>& tile, std::int64_t height, std::int64_t width,
+                            const fit_color_moments<Space>& how = {}, const Selection& selection = {},
+                            int threads = 0) {
+  color_moments<Space> result;
   const auto image = channels_last<const T>(tile.data(), {.extents = {1, height, width}}, 3);
   fit(cpu{.threads = threads}, how, image, selection, std::span(&result, 1));
   return result;
 }
 
 template <class Space>
-class ColourMoments : public ::testing::Test {};
+class ColorMoments : public ::testing::Test {};
 using spaces = ::testing::Types<lab, ruderman, hsv, hed>;
-TYPED_TEST_SUITE(ColourMoments, spaces);
+TYPED_TEST_SUITE(ColorMoments, spaces);
 
 template <class Space>
 constexpr double tolerance = std::is_same_v<Space, lab>        ? 3e-5
                              : std::is_same_v<Space, ruderman> ? 3e-6
                                                                : 3e-7;
 
-TYPED_TEST(ColourMoments, AreThoseOfTheDefinition) {
+TYPED_TEST(ColorMoments, AreThoseOfTheDefinition) {
   for (const auto& [height, width] :
        {std::pair{1, 2}, {1, 15}, {3, 16}, {1, 17}, {5, 63}, {2, 64}, {2, 65}, {40, 127}}) {
     const auto tile = stained(height * width, static_cast<unsigned>(width));
@@ -104,14 +104,14 @@ TYPED_TEST(ColourMoments, AreThoseOfTheDefinition) {
   }
 }
 
-TYPED_TEST(ColourMoments, OfTheSelectedPixels) {
+TYPED_TEST(ColorMoments, OfTheSelectedPixels) {
   const auto tile = stained(40 * 33, 5);
   std::vector<byte> mask(40 * 33);
   for (std::size_t i = 0; i < mask.size(); ++i) mask[i] = i * 7 % 5 == 0 ? 0 : static_cast<byte>(i % 4);
   const auto masks = contiguous<const byte>(mask.data(), {.extents = {1, 40, 33}});
   const auto m = fitted<TypeParam>(tile, 40, 33, {}, inside(masks));
   const auto expected = exactly<TypeParam>(tile, 0, 255, [&](std::size_t i) { return mask[i] != 0; });
-  const auto l = fitted<TypeParam>(tile, 40, 33, {}, labelled(masks, label_set({2}, 3)));
+  const auto l = fitted<TypeParam>(tile, 40, 33, {}, labeled(masks, label_set({2}, 3)));
   const auto expected_label = exactly<TypeParam>(tile, 0, 255, [&](std::size_t i) { return mask[i] == 2; });
   for (std::size_t k = 0; k < 3; ++k) {
     EXPECT_NEAR(m.mean[k], expected.mean[k], tolerance<TypeParam>);
@@ -122,12 +122,12 @@ TYPED_TEST(ColourMoments, OfTheSelectedPixels) {
 }
 
 // The tiles of a scanner: in parts, in any order, by any number of threads, the bits of one image.
-TYPED_TEST(ColourMoments, MergeToTheSameBits) {
+TYPED_TEST(ColorMoments, MergeToTheSameBits) {
   const auto tile = stained(300 * 301, 9);
   const auto whole = fitted<TypeParam>(tile, 300, 301, {.ddof = 1}, everything{}, 1);
   EXPECT_EQ(fitted<TypeParam>(tile, 300, 301, {.ddof = 1}, everything{}, 3), whole);
   EXPECT_EQ(fitted<TypeParam>(tile, 1, 300 * 301, {.ddof = 1}), whole);
-  colour_sums<TypeParam> total, other;
+  color_sums<TypeParam> total, other;
   for (const std::int64_t first : {200, 0, 299, 120}) {
     const std::int64_t last = first == 200 ? 299 : first == 0 ? 120 : first == 299 ? 300 : 200;
     const auto rows = channels_last<const byte>(tile.data() + first * 301 * 3, {.extents = {1, last - first, 301}}, 3);
@@ -137,8 +137,8 @@ TYPED_TEST(ColourMoments, MergeToTheSameBits) {
   EXPECT_EQ(total.moments(1), whole);
 }
 
-TYPED_TEST(ColourMoments, OfDegenerateTiles) {
-  // One colour, and one pixel.
+TYPED_TEST(ColorMoments, OfDegenerateTiles) {
+  // One color, and one pixel.
   const std::vector<byte> even{200, 120, 180, 200, 120, 180, 200, 120, 180};
   for (const auto& m : {fitted<TypeParam>(even, 1, 3), fitted<TypeParam>(even, 3, 1, {.ddof = 1}),
                         fitted<TypeParam>(std::vector<byte>{1, 2, 3}, 1, 1, {.ddof = 1})}) {
@@ -148,11 +148,11 @@ TYPED_TEST(ColourMoments, OfDegenerateTiles) {
       EXPECT_EQ(m.reciprocal[k], 0);
     }
   }
-  // Greys: two channels vary by rounding alone (hed: not so, its stains have no grey).
+  // Grays: two channels vary by rounding alone (hed: not so, its stains have no gray).
   if constexpr (!std::is_same_v<TypeParam, hed> && !std::is_same_v<TypeParam, ruderman>) {
-    std::vector<byte> greys;
-    for (int i = 0; i < 256; ++i) greys.insert(greys.end(), 3, static_cast<byte>(i));
-    const auto m = fitted<TypeParam>(greys, 16, 16);
+    std::vector<byte> grays;
+    for (int i = 0; i < 256; ++i) grays.insert(grays.end(), 3, static_cast<byte>(i));
+    const auto m = fitted<TypeParam>(grays, 16, 16);
     EXPECT_EQ(m.status, (std::is_same_v<TypeParam, hsv> ? fit_status::constant : fit_status::ok));
   }
   // Nothing selected.
@@ -163,7 +163,7 @@ TYPED_TEST(ColourMoments, OfDegenerateTiles) {
   EXPECT_EQ(m.standard_deviation[2], 1);
 }
 
-TYPED_TEST(ColourMoments, LeaveOutWhatIsNotFinite) {
+TYPED_TEST(ColorMoments, LeaveOutWhatIsNotFinite) {
   std::vector<float> tile;
   for (const byte v : stained(64, 2)) tile.push_back(static_cast<float>(v) / 255);
   tile[3 * 5] = not_a_number;
@@ -177,21 +177,21 @@ TYPED_TEST(ColourMoments, LeaveOutWhatIsNotFinite) {
   for (std::size_t k = 0; k < 3; ++k) EXPECT_NEAR(m.mean[k], expected.mean[k], tolerance<TypeParam>);
 }
 
-TEST(ColourMomentErrors, NameWhatIsWrong) {
+TEST(ColorMomentErrors, NameWhatIsWrong) {
   const std::vector<byte> tile(4 * 4 * 4, 100);
-  colour_moments<lab> result[2];
+  color_moments<lab> result[2];
   const auto of = [&](std::int64_t channels) {
     return channels_last<const byte>(tile.data(), {.extents = {1, 4, 4}}, channels);
   };
-  EXPECT_SAYS(fit(cpu{}, fit_colour_moments<lab>{.ddof = 2}, of(3), everything{}, std::span(result, 1)),
-              "fit_colour_moments: ddof 2 must be 0 or 1");
-  EXPECT_SAYS(fit(cpu{}, fit_colour_moments<lab>{.white = 0}, of(3), everything{}, std::span(result, 1)), "white 0");
-  EXPECT_SAYS(fit(cpu{}, fit_colour_moments<lab>{}, of(4), everything{}, std::span(result, 1)),
-              "fit_colour_moments: sample 0: 3 channels are needed (red, green, blue), the image has 4");
-  EXPECT_SAYS(fit(cpu{}, fit_colour_moments<lab>{}, of(3), everything{}, std::span(result, 2)), "2 results given");
+  EXPECT_SAYS(fit(cpu{}, fit_color_moments<lab>{.ddof = 2}, of(3), everything{}, std::span(result, 1)),
+              "fit_color_moments: ddof 2 must be 0 or 1");
+  EXPECT_SAYS(fit(cpu{}, fit_color_moments<lab>{.white = 0}, of(3), everything{}, std::span(result, 1)), "white 0");
+  EXPECT_SAYS(fit(cpu{}, fit_color_moments<lab>{}, of(4), everything{}, std::span(result, 1)),
+              "fit_color_moments: sample 0: 3 channels are needed (red, green, blue), the image has 4");
+  EXPECT_SAYS(fit(cpu{}, fit_color_moments<lab>{}, of(3), everything{}, std::span(result, 2)), "2 results given");
   const auto small = contiguous<const byte>(tile.data(), {.extents = {1, 2, 4}});
-  EXPECT_SAYS(fit(cpu{}, fit_colour_moments<lab>{}, of(3), inside(small), std::span(result, 1)), "mask or label map");
-  colour_sums<lab> a, b;
+  EXPECT_SAYS(fit(cpu{}, fit_color_moments<lab>{}, of(3), inside(small), std::span(result, 1)), "mask or label map");
+  color_sums<lab> a, b;
   b.white = 1;
   EXPECT_SAYS(a.merge(b), "white 1 merged into white 255");
 }
@@ -211,7 +211,7 @@ TYPED_TEST(Reinhard, FollowsItsFormula) {
     double q = 1 - from.standard_deviation[0] / to.standard_deviation[0];
     if (q <= 0) q = .05;
     for (std::size_t i = 0; i < source.size(); i += 3) {
-      colour v = reference_of<TypeParam>::from_rgb({source[i] / 255.0, source[i + 1] / 255.0, source[i + 2] / 255.0});
+      color v = reference_of<TypeParam>::from_rgb({source[i] / 255.0, source[i + 1] / 255.0, source[i + 2] / 255.0});
       for (std::size_t k = 0; k < 3; ++k) {
         const double d = v[k] - from.mean[k];
         if (rule == reinhard_rule::plain)
@@ -219,19 +219,19 @@ TYPED_TEST(Reinhard, FollowsItsFormula) {
         else
           v[k] = k == 0 ? from.mean[0] + d * (1 + q) : d + to.mean[k];
       }
-      const colour expected = reference_of<TypeParam>::to_rgb(v);
+      const color expected = reference_of<TypeParam>::to_rgb(v);
       for (std::size_t k = 0; k < 3; ++k) ASSERT_NEAR(y[i + k] / 255, expected[k], 2e-5);
     }
   }
 }
 
-// A sample with the result of its own, a target without deviation, one colour, and nothing fitted.
+// A sample with the result of its own, a target without deviation, one color, and nothing fitted.
 TYPED_TEST(Reinhard, OfDegenerateFits) {
   support::tiles<byte> batch;
   const std::vector<byte> even{200, 120, 180, 200, 120, 180}, varied{200, 120, 180, 100, 90, 120};
   batch.add(even, 1, 2);
   batch.add(varied, 1, 2);
-  const colour_moments<TypeParam> from[2] = {fitted<TypeParam>(even, 1, 2), {.status = fit_status::empty}};
+  const color_moments<TypeParam> from[2] = {fitted<TypeParam>(even, 1, 2), {.status = fit_status::empty}};
   const auto to = fitted<TypeParam>(stained(100, 1), 10, 10);
   const auto y = support::tile_results<float>(reinhard<TypeParam>{.fitted = from, .target = to}, batch);
   const rgb mean = TypeParam::to_rgb(
@@ -253,17 +253,17 @@ TYPED_TEST(Reinhard, OfDegenerateFits) {
 TYPED_TEST(Reinhard, TakesStatedMoments) {
   const auto source = stained(40 * 41, 3);
   const auto found = fitted<TypeParam>(source, 40, 41), to = fitted<TypeParam>(stained(100, 1), 10, 10);
-  const colour_moments<TypeParam> stated{
+  const color_moments<TypeParam> stated{
       .mean = {found.mean[0], found.mean[1], found.mean[2]},
       .standard_deviation = {found.standard_deviation[0], found.standard_deviation[1], found.standard_deviation[2]}};
   EXPECT_EQ(status_name(stated.status), "stated");
   for (const reinhard_rule rule : {reinhard_rule::plain, reinhard_rule::modified}) {
-    const auto made = [&](const colour_moments<TypeParam>& from) {
+    const auto made = [&](const color_moments<TypeParam>& from) {
       return support::tile_result<float>(reinhard<TypeParam>{.fitted = {&from, 1}, .target = to, .rule = rule}, source,
                                          40, 41);
     };
     EXPECT_EQ(made(stated), made(found));
-    colour_moments<TypeParam> changed;
+    color_moments<TypeParam> changed;
     changed.mean[1] = 5;
     EXPECT_SAYS(made(changed), "reinhard: sample 0: the moments of channel 1 were changed");
   }
@@ -299,8 +299,8 @@ TEST(ReinhardSnippets, AreAsDocumented) {
     EXPECT_EQ(results(train).size(), 4u * 3 * 16 * 20);
   }
   // [reinhard]
-  std::vector<suture::colour_moments<suture::lab>> fitted(tiles.size());
-  suture::fit(suture::cpu{}, suture::fit_colour_moments<suture::lab>{}, tiles, suture::inside(tissue),
+  std::vector<suture::color_moments<suture::lab>> fitted(tiles.size());
+  suture::fit(suture::cpu{}, suture::fit_color_moments<suture::lab>{}, tiles, suture::inside(tissue),
               std::span(fitted));
   const auto pipeline = suture::reinhard<suture::lab>{.fitted = fitted, .target = target} | suture::random_flip{} |
                         suture::cast<std::uint8_t>{};
@@ -308,7 +308,7 @@ TEST(ReinhardSnippets, AreAsDocumented) {
   const auto alone = results(pipeline);
   const std::size_t scanner_of[] = {0, 1, 1, 0};
   // [scanners]
-  std::vector<suture::colour_sums<suture::lab>> scanners(2);
+  std::vector<suture::color_sums<suture::lab>> scanners(2);
   for (std::size_t i = 0; i < tiles.size(); ++i) scanners[scanner_of[i]].add(suture::cpu{}, tiles[i]);
   for (std::size_t i = 0; i < tiles.size(); ++i) fitted[i] = scanners[scanner_of[i]].moments();
   // [/scanners]
