@@ -176,11 +176,12 @@ TEST_F(tiff_files, cut_anywhere_are_refused) {
 // length.
 TEST_F(tiff_files, of_monstrous_tiles_are_refused_by_every_reader) {
   for (const auto& [name, file] : {std::pair{"wide.svs", support::wide_tile()}, {"long.svs", support::long_tile()}}) {
-    write_bytes(folder / name, file.bytes());
-    EXPECT_LT(fs::file_size(folder / name), 500u);
-    EXPECT_SAYS(read_image_file(folder / name), "page 1: tiles of ");
+    const fs::path path = folder / name;
+    write_bytes(path, file.bytes());
+    EXPECT_LT(fs::file_size(path), 500u);
+    EXPECT_SAYS(read_image_file(path), "page 1: tiles of ");
 #if defined(SUTURE_EXAMPLE_OPENSLIDE)
-    EXPECT_SAYS(open_slide(folder / name, 0.5), "page 1: tiles of ");
+    EXPECT_SAYS(open_slide(path, 0.5), "page 1: tiles of ");
 #endif
   }
 }
