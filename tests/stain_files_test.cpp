@@ -140,7 +140,7 @@ TEST(StainFiles, RefusesDamagedFiles) {
     std::ofstream(file) << "{\"stains\": " << std::string(levels, '[') << std::string(levels, ']')
                         << ", \"max_concentration\": 1, \"more\": 2}";
     EXPECT_SAYS(read_stains(file),
-                file.string() + ": suture: stains: lists and objects are nested more than 64 levels");
+                "suture: stains: " + file.string() + ": lists and objects are nested more than 64 levels deep");
   }
   fs::remove(file);
   EXPECT_SAYS(read_stains("/dev/zero"), "/dev/zero: is a device, not a file");

@@ -44,11 +44,8 @@ report read_report(const site& where, const fs::path& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   require(file.good(), where, path.string(), ": cannot be read: ", std::strerror(errno));
-  try {
-    return parse_json(file);
-  } catch (const error& problem) {
-    fail(where, path.string(), ": ", problem.what());
-  }
+  const std::string named = std::string(where.operation) + ": " + path.string();
+  return parse_json(file, site{named});
 }
 
 void write_report(const fs::path& path, const report& result) {
