@@ -176,7 +176,7 @@ void take_mean(benchmark::State& state, std::int64_t size) {
   std::vector<float> mean(static_cast<std::size_t>(2 * g.voxels()));
   for (auto _ : state)
     average(cpu{.threads = 1}, patch_tensor<float>{restored.data(), 2, 0, 8}, {coverage.data(), 1, 0, 8},
-            contiguous(mean.data(), g, 2));
+            contiguous(mean.data(), g, 2), {.outside = 0});
   state.SetBytesProcessed(state.iterations() * 26 * g.voxels() * static_cast<std::int64_t>(sizeof(float)));
 }
 

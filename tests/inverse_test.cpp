@@ -325,7 +325,8 @@ TEST(Inverse, AsThePageSays) {
   suture::run(suture::cpu{}, back, suture::image(predicted, returned), suture::image(all, covered));
 
   suture::average(suture::cpu{}, suture::patch_tensor<float>{restored.data(), 2, 0, 4},
-                  suture::patch_tensor<float>{coverage.data(), 1, 0, 4}, suture::contiguous(mean.data(), scan, 2));
+                  suture::patch_tensor<float>{coverage.data(), 1, 0, 4}, suture::contiguous(mean.data(), scan, 2),
+                  {.outside = 0});
   // [/augmentation]
   std::vector<double> inside;
   for (int z = 0, v = 0; z < 12; ++z)
@@ -378,14 +379,15 @@ TEST(Average, SaysWhatIsWrong) {
   std::vector<float> r(3 * 24), w(3 * 24), out(24);
   const auto result = contiguous(out.data(), g);
   const patch_tensor<float> volumes{r.data(), 1, 0, 3}, coverage{w.data(), 1, 0, 3};
-  EXPECT_SAYS(average(cpu{}, volumes, {w.data(), 1, 0, 2}, result), "average: 2 coverages of 1 channels for 3 volumes");
-  EXPECT_SAYS(average(cpu{}, volumes, {w.data(), 2, 0, 3}, result), "3 coverages of 2 channels");
-  EXPECT_SAYS(average(cpu{}, patch_tensor<float>{r.data(), 2, 0, 3}, coverage, result),
+  EXPECT_SAYS(average(cpu{}, volumes, {w.data(), 1, 0, 2}, result, {}),
+              "average: 2 coverages of 1 channels for 3 volumes");
+  EXPECT_SAYS(average(cpu{}, volumes, {w.data(), 2, 0, 3}, result, {}), "3 coverages of 2 channels");
+  EXPECT_SAYS(average(cpu{}, patch_tensor<float>{r.data(), 2, 0, 3}, coverage, result, {}),
               "output has 1 channels, the volumes 2");
-  EXPECT_SAYS(average(cpu{}, patch_tensor<float>{r.data(), 1, 1, 3}, coverage, result), "volumes begin at 1");
-  EXPECT_SAYS(average(cpu{}, patch_tensor<float>{nullptr, 1, 0, 3}, coverage, result), "null pointer");
-  EXPECT_SAYS(average(cpu{}, patch_tensor<float>{r.data(), 1, 0, 0}, coverage, result), "0 volumes are not in");
-  EXPECT_SAYS(average(cpu{}, patch_tensor<float>{out.data(), 1, 0, 1}, {w.data(), 1, 0, 1}, result),
+  EXPECT_SAYS(average(cpu{}, patch_tensor<float>{r.data(), 1, 1, 3}, coverage, result, {}), "volumes begin at 1");
+  EXPECT_SAYS(average(cpu{}, patch_tensor<float>{nullptr, 1, 0, 3}, coverage, result, {}), "null pointer");
+  EXPECT_SAYS(average(cpu{}, patch_tensor<float>{r.data(), 1, 0, 0}, coverage, result, {}), "0 volumes are not in");
+  EXPECT_SAYS(average(cpu{}, patch_tensor<float>{out.data(), 1, 0, 1}, {w.data(), 1, 0, 1}, result, {}),
               "output overlaps an input in memory");
   EXPECT_SAYS(average(cpu{}, volumes, coverage, result, {.least = 0}), "least coverage 0 must be positive");
   std::vector<float> beside(48);

@@ -61,7 +61,7 @@ void way_back(const suture::cuda& exec, const settings& s, inputs<float> in, out
               const patch_tensor<float>& restored, const patch_tensor<float>& coverage, const view<float>& mean) {
   const auto there = plan(random_affine{.rotate_deg = 15} | random_elastic{}, in, s);
   run(exec, plan(inverse_of(there), there.output_grids()), image(in, out));
-  average(exec, restored, coverage, mean);
+  average(exec, restored, coverage, mean, {.outside = 0});
 }
 
 // No geometry.

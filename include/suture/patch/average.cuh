@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(averaging_threads)
 // Queues the mean on a stream: one kernel; all pointers are device memory. No workspace.
 template <class T, class Out>
 void average(const cuda& exec, const patch_tensor<T>& restored, const patch_tensor<float>& coverage,
-             const view<Out>& out, const covered_mean& rule = {}, const view<float>& covered = {}) {
+             const view<Out>& out, const covered_mean& rule, const view<float>& covered = {}) {
   detail::check_average(restored, coverage, out, rule, covered);
   detail::averaging a{};
   for (int k = 0; k < 3; ++k) {

@@ -80,7 +80,7 @@ void check_average(const patch_tensor<T>& restored, const patch_tensor<float>& c
 // Errors: numbers or channels that do not fit, a least coverage that is not positive, overlapping memory.
 template <class T, class Out>
 void average(const cpu& exec, const patch_tensor<T>& restored, const patch_tensor<float>& coverage,
-             const view<Out>& out, const covered_mean& rule = {}, const view<float>& covered = {}) {
+             const view<Out>& out, const covered_mean& rule, const view<float>& covered = {}) {
   detail::check_average(restored, coverage, out, rule, covered);
   const extent3& n = out.grid.extents;
   const std::int64_t voxels = n[0] * n[1] * n[2];
@@ -107,6 +107,14 @@ void average(const cpu& exec, const patch_tensor<T>& restored, const patch_tenso
             storage<Out>::store(detail::mean_of(sum[x], weight[x], rule));
     }
   });
+}
+
+// Without a rule nobody has said what becomes of voxels that no volume covers; as 0 they would count like any other.
+template <class Executor, class T, class Out>
+void average(const Executor&, const patch_tensor<T>&, const patch_tensor<float>&, const view<Out>&) {
+  static_assert(sizeof(T) == 0,
+                "suture: average wants to know what a voxel is that no volume covers: give {.outside = 0}, say, for "
+                "whole scans, and a view `covered` behind it where windows are put together (reassemble)");
 }
 
 }  // namespace suture
