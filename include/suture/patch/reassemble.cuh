@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(reassembly_threads)
       }
     }
   out[channel * r.channel_stride + plane * r.stride[0] + y * r.stride[1] + x * r.stride[2]] =
-      storage<Out>::store(weighted_mean(sum, weights, r.outside));
+      storage<Out>::store(!Covered || weights > 0 ? math::detail::divide(sum, weights) : r.outside);
 }
 
 inline std::size_t reassembly_words(const patch_grid& g) {

@@ -129,12 +129,11 @@ void check_coverage(const patch_grid& g, const patch_tensor<T>& patches, const p
           "output overlaps the coverage in memory");
 }
 
-// The weight of a voxel in a patch that covers it in part: 0 where it does not, and where nothing can be said.
-SUTURE_FN float covered_weight(float window, float coverage) { return coverage > 0 ? product(window, coverage) : 0.0f; }
-
-// A weighted mean; `outside` where nothing weighs.
-SUTURE_FN float weighted_mean(float sum, float weights, float outside) {
-  return weights > 0 ? math::detail::divide(sum, weights) : outside;
+// The weight of a voxel in a patch that covers it in part: 0 where it does not, and where nothing can be said. What is
+// not taken is computed all the same, here and below, so that rows are made in vectors.
+SUTURE_FN float covered_weight(float window, float coverage) {
+  const float weight = product(window, coverage);
+  return coverage > 0 ? weight : 0.0f;
 }
 
 inline std::vector<std::int32_t> narrow_starts(const std::vector<std::int64_t>& starts) {
@@ -147,8 +146,8 @@ namespace detail {
 
 // One row of a patch, added to the sums and the weights of a row of the volume.
 template <class T>
-void add_patch_row(const T* row, float plane, const float* window, float least, std::int32_t n, float* sum,
-                   float* weights) {
+SUTURE_INLINE void add_patch_row(const T* row, float plane, const float* window, float least, std::int32_t n,
+                                 float* sum, float* weights) {
   for (std::int32_t x = 0; x < n; ++x) {
     const float weight = window_weight(plane, window[x], least);
     sum[x] = fma(weight, storage<T>::load(row[x]), sum[x]);
@@ -157,8 +156,8 @@ void add_patch_row(const T* row, float plane, const float* window, float least, 
 }
 // The same for a row that says how much of each voxel it covers. What weighs nothing is not looked at: it may be NaN.
 template <class T>
-void add_covered_row(const T* row, const float* coverage, float plane, const float* window, float least, std::int32_t n,
-                     float* sum, float* weights) {
+SUTURE_INLINE void add_covered_row(const T* row, const float* coverage, float plane, const float* window, float least,
+                                   std::int32_t n, float* sum, float* weights) {
   for (std::int32_t x = 0; x < n; ++x) {
     const float weight = covered_weight(window_weight(plane, window[x], least), coverage[x]);
     const float with = fma(weight, storage<T>::load(row[x]), sum[x]);
@@ -167,8 +166,8 @@ void add_covered_row(const T* row, const float* coverage, float plane, const flo
   }
 }
 
-// Everything is checked; without coverage it is null.
-template <class T, class Out>
+// Everything is checked. Coverage is null unless Covered.
+template <bool Covered, class T, class Out>
 void put_together(const cpu& exec, const patch_grid& g, const patch_window& window, const patch_tensor<T>& patches,
                   const float* coverage, const view<Out>& out, std::int64_t first_plane, float outside) {
   std::vector<std::int32_t> starts[3];
@@ -197,17 +196,23 @@ void put_together(const cpu& exec, const patch_grid& g, const patch_window& wind
             const T* values = patches.data + (patch * patches.channels + channel) * size + row;
             float* s = sum.data() + axis[2].starts[ix];
             float* w = weights.data() + axis[2].starts[ix];
-            if (coverage == nullptr)
-              add_patch_row(values, wzy, axis[2].weight, window.least, axis[2].size, s, w);
-            else
+            if constexpr (Covered)
               add_covered_row(values, coverage + patch * size + row, wzy, axis[2].weight, window.least, axis[2].size, s,
                               w);
+            else
+              add_patch_row(values, wzy, axis[2].weight, window.least, axis[2].size, s, w);
           }
         }
       Out* target = out.data + channel * out.channel_stride + plane * out.stride[0] + y * out.stride[1];
+      if constexpr (Covered)
+        for (std::size_t x = 0; x < sum.size(); ++x)
+          if (!(weights[x] > 0)) {
+            sum[x] = outside;
+            weights[x] = 1;
+          }
       for (std::int64_t x = 0; x < n[2]; ++x)
         target[x * out.stride[2]] = storage<Out>::store(
-            weighted_mean(sum[static_cast<std::size_t>(x)], weights[static_cast<std::size_t>(x)], outside));
+            math::detail::divide(sum[static_cast<std::size_t>(x)], weights[static_cast<std::size_t>(x)]));
     }
   });
 }
@@ -226,7 +231,7 @@ template <class T, class Out>
 void reassemble(const cpu& exec, const patch_grid& g, const patch_window& window, const patch_tensor<T>& patches,
                 const view<Out>& out, std::int64_t first_plane = 0) {
   detail::check_reassembly(g, window, patches, out, first_plane);
-  detail::put_together(exec, g, window, patches, nullptr, out, first_plane, 0);
+  detail::put_together<false>(exec, g, window, patches, nullptr, out, first_plane, 0);
 }
 
 // The same for patches that cover their voxels in part, as means of augmented views do: a voxel of patch p counts by
@@ -243,7 +248,7 @@ void reassemble(const cpu& exec, const patch_grid& g, const patch_window& window
                 float outside = 0) {
   detail::check_reassembly(g, window, patches, out, first_plane);
   detail::check_coverage(g, patches, coverage, out, outside);
-  detail::put_together(exec, g, window, patches, coverage.data, out, first_plane, outside);
+  detail::put_together<true>(exec, g, window, patches, coverage.data, out, first_plane, outside);
 }
 
 }  // namespace suture
