@@ -1,4 +1,4 @@
-// expect: suture: vote is for labels: sampling<linear, constant, vote>
+// expect: suture: sampling<I, B, L>: I, which images are read by, is nearest, nearest_half_even, linear, catmull_rom
 // SPDX-License-Identifier: Apache-2.0
 #include <suture/suture.hpp>
 

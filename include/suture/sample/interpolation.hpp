@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interpolation along one axis; a volume is interpolated along x, then y, then z. An interpolation states how many
-// taps it reads, where the first one stands, and how the taps combine. At voxel centers nearest, linear and the two
-// interpolating cubics copy any finite value whose neighbors are finite; a voxel that is not finite spreads to its
-// taps.
+// taps it reads, where the first one stands, and how the taps combine. One that picks a label of the map
+// `serves_labels`. At voxel centers nearest, linear and the two interpolating cubics copy any finite value whose
+// neighbors are finite; a voxel that is not finite spreads to its taps.
 #pragma once
 
 #include "../base/coordinate.hpp"
@@ -14,6 +14,7 @@ namespace suture {
 struct nearest {
   static constexpr int taps = 1;
   static constexpr bool prefiltered = false;
+  static constexpr bool serves_labels = true;
   // A fraction is never below 0: its bits are in order, and the sum carries from 1/2 on.
   SUTURE_FN static std::int32_t first(coordinate c) {
     return c.base + static_cast<std::int32_t>((float_bits(c.fraction) + 0x41000000u) >> 31);
@@ -26,6 +27,7 @@ struct nearest {
 struct nearest_half_even {
   static constexpr int taps = 1;
   static constexpr bool prefiltered = false;
+  static constexpr bool serves_labels = true;
   SUTURE_FN static std::int32_t first(coordinate c) {
     return c.base + ((c.fraction > 0.5f || (c.fraction == 0.5f && (c.base & 1))) ? 1 : 0);
   }
@@ -84,6 +86,8 @@ struct cubic_bspline {
 
 // Label maps: the label with the largest sum of linear corner weights, ties to the lowest label. What nnU-Net's
 // one-hot + linear + argmax gives, in one pass over eight corners.
-struct vote {};
+struct vote {
+  static constexpr bool serves_labels = true;
+};
 
 }  // namespace suture

@@ -11,6 +11,8 @@ namespace suture {
 // half is half. `vote` differs in two ways: it always has a winner, and of two that are equal it takes the lowest.
 // Source: nnU-Net resize_segmentation with order 1.
 struct majority {
+  static constexpr bool serves_labels = true;
+
   // The label among those of eight corners, (z, y, x) with x fastest; t is where between them, along each axis.
   template <class T>
   SUTURE_FN static T label_among(const T (&labels)[8], const float (&t)[3]) {

@@ -5,7 +5,8 @@
 //   suture::sampling<suture::cubic_bspline, suture::mirror, suture::vote>{}
 //   suture::sampling<suture::linear, suture::constant>{.border = {.value = -1}, .label_outside = 255}
 //
-// Label maps share the border rule of the images; under `constant` they read label_outside.
+// Label maps are read by an interpolation that picks a label: nearest, nearest_half_even, vote or majority. They share
+// the border rule of the images; under `constant` they read label_outside.
 #pragma once
 
 #include <string_view>
@@ -16,9 +17,33 @@
 
 namespace suture {
 
+namespace detail {
+template <class I>
+concept is_image_interpolation = requires {
+  I::taps;
+  I::prefiltered;
+};
+template <class B>
+concept is_border = requires {
+  B::has_value;
+  B::prefilter_padding;
+};
+template <class L>
+concept is_label_interpolation = requires {
+  requires L::serves_labels;
+};
+}  // namespace detail
+
 template <class Interpolation = linear, class Border = constant, class Labels = nearest>
 struct sampling {
-  static_assert(!std::is_same_v<Interpolation, vote>, "suture: vote is for labels: sampling<linear, constant, vote>");
+  static_assert(detail::is_image_interpolation<Interpolation>,
+                "suture: sampling<I, B, L>: I, which images are read by, is nearest, nearest_half_even, linear, "
+                "catmull_rom, torch_cubic or cubic_bspline; vote and majority are for labels, as L");
+  static_assert(detail::is_border<Border>,
+                "suture: sampling<I, B, L>: B, what lies outside, is constant, edge, reflect, mirror or wrap");
+  static_assert(detail::is_label_interpolation<Labels>,
+                "suture: sampling<I, B, L>: L, which label maps are read by, is nearest, nearest_half_even, vote or "
+                "majority; all others make values of labels, or read the wrong one");
   static constexpr std::string_view name = "sampling";
   using interpolation_type = Interpolation;
   using border_type = Border;
