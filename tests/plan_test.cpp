@@ -437,8 +437,8 @@ TEST(run, null_pointer) {
 // What `view{.data, .grid}` leaves is no layout.
 TEST(run, strides_of_zero) {
   batch b;
-  b.in[1].stride = {0, 0, 0};
-  expect_parts(b.run_error(), {"image", "sample 1", "input: strides (0, 0, 0)", "contiguous()"});
+  b.out[1].stride = {0, 0, 0};
+  expect_parts(b.run_error(), {"image", "sample 1", "output: strides (0, 0, 0)", "contiguous()"});
   batch c;
   c.out[0].stride[1] = 0;
   expect_parts(c.run_error(), {"image", "sample 0", "output: strides"});
@@ -448,8 +448,8 @@ TEST(run, strides_of_zero) {
   const view<const float> along_y{.data = voxels, .grid = plane, .stride = {0, 1, 0}};
   run(cpu{}, plan(brightness{.offset = 1}, plane), image(along_y, contiguous(out, plane)));
   EXPECT_EQ(out[2], 4.0f);
-  const view<const float> two{.data = voxels, .grid = grid_of(1, 1, 1), .channels = 2};
-  expect_parts(error_of([&] { run(cpu{}, plan(brightness{}, two), image(two, contiguous(out, two.grid, 2))); }),
+  const view<float> two{.data = out, .grid = grid_of(1, 1, 1), .channels = 2};
+  expect_parts(error_of([&] { run(cpu{}, plan(brightness{}, two), image(contiguous(voxels, two.grid, 2), two)); }),
                {"image", "channel_stride 0 for 2 channels"});
 }
 

@@ -38,6 +38,7 @@ std::size_t device_state_bytes(const Fit& how, std::size_t groups) {
 
 template <class T>
 std::size_t fit_groups(std::span<const view<const T>> images, bool pooled) {
+  if (!images.empty()) suture::check_channels(images[0].channels, {"fit", 0});
   return images.empty() ? 0 : images.size() * (pooled ? 1 : static_cast<std::size_t>(images[0].channels));
 }
 

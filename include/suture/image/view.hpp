@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "../core/distinct_elements.hpp"
 #include "grid.hpp"
 
 namespace suture {
@@ -18,9 +19,11 @@ template <class T>
 struct view {
   T* data = nullptr;
   suture::grid grid{};
-  extent3 stride{0, 0, 0};  // elements between neighbors along z, y, x; 0 only along an axis of one voxel
+  // Elements between neighbors along z, y, x. A view that is read may repeat elements, by a stride of 0 say, as
+  // expand() of PyTorch and NumPy's broadcast_to leave it; one that is written holds every element once.
+  extent3 stride{0, 0, 0};
   std::int64_t channels = 1;
-  std::int64_t channel_stride = 0;  // 0 only of one channel
+  std::int64_t channel_stride = 0;
 
   template <class U>
   requires(std::is_same_v<U, const T> && !std::is_const_v<T>) operator view<U>() const {
@@ -28,18 +31,31 @@ struct view {
   }
 };
 
+namespace detail {
+// Strides of nonsensical extents or channels, which check() refuses, overflow without harm.
+inline std::int64_t stride_over(std::int64_t count, std::int64_t stride) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(stride));
+}
+}  // namespace detail
+
+inline void check_channels(std::int64_t channels, const site& where, std::string_view role = "") {
+  require(channels > 0 && channels <= 65535, where, role, "channels ", channels, " must be in 1..65535");
+}
+
 // Channels-first, x fastest, no padding.
 template <class T>
 view<T> contiguous(T* data, const grid& geometry, std::int64_t channels = 1) {
   const extent3& n = geometry.extents;
-  return {data, geometry, {n[1] * n[2], n[2], 1}, channels, n[0] * n[1] * n[2]};
+  const std::int64_t plane = detail::stride_over(n[1], n[2]);
+  return {data, geometry, {plane, n[2], 1}, channels, detail::stride_over(n[0], plane)};
 }
 
 // Channels-last (interleaved), no padding.
 template <class T>
 view<T> channels_last(T* data, const grid& geometry, std::int64_t channels) {
   const extent3& n = geometry.extents;
-  return {data, geometry, {n[1] * n[2] * channels, n[2] * channels, channels}, channels, 1};
+  const std::int64_t row = detail::stride_over(n[2], channels);
+  return {data, geometry, {detail::stride_over(n[1], row), row, channels}, channels, 1};
 }
 
 namespace detail {
@@ -49,9 +65,12 @@ std::vector<view<T>> views_of_batch(std::string_view name, T* data, std::span<co
                                     const Make& make) {
   std::vector<view<T>> views;
   views.reserve(grids.size());
+  suture::check_channels(channels, {name});
   for (const grid& g : grids) {
-    require(g.extents == grids.front().extents, {name, static_cast<std::int64_t>(views.size())}, "extents ", g.extents,
-            " differ from ", grids.front().extents, " of the first sample");
+    const site where{name, static_cast<std::int64_t>(views.size())};
+    check(g, where, views.empty() ? nullptr : &grids.front());
+    require(g.extents == grids.front().extents, where, "extents ", g.extents, " differ from ", grids.front().extents,
+            " of the first sample");
     views.push_back(make(data + static_cast<std::int64_t>(views.size()) * channels * g.voxels(), g, channels));
   }
   return views;
@@ -168,14 +187,14 @@ inline bool share_memory(const lattice& a, const lattice& b) {
 
 }  // namespace detail
 
-// `role` stands in messages, "output: " say, where a sample has several views.
+// What a view that is read must be. `role` stands in messages, "output: " say, where a sample has several views.
 template <class T>
 void check(const view<T>& v, const site& where, std::string_view role = "") {
   require(v.data != nullptr, where, role, "null pointer");
   require(reinterpret_cast<std::uintptr_t>(v.data) % alignof(T) == 0, where, role, "pointer ",
           static_cast<const void*>(v.data), " is not aligned to ", alignof(T), " bytes");
   check(v.grid, where);
-  require(v.channels > 0 && v.channels <= 65535, where, role, "channels ", v.channels, " must be in 1..65535");
+  suture::check_channels(v.channels, where, role);
   constexpr std::int64_t furthest = std::int64_t{1} << 58;
   std::int64_t reach = 1;
   const auto extend = [&](std::int64_t count, std::int64_t stride) {
@@ -185,16 +204,27 @@ void check(const view<T>& v, const site& where, std::string_view role = "") {
                 !__builtin_add_overflow(reach, span, &reach) && reach < furthest,
             where, role, "extents ", v.grid.extents, " with strides ", v.stride, " overflow 64 bits");
   };
-  for (int k = 0; k < 3; ++k) {
-    extend(v.grid.extents[k], v.stride[k]);
+  for (int k = 0; k < 3; ++k) extend(v.grid.extents[k], v.stride[k]);
+  extend(v.channels, v.channel_stride);
+}
+
+// What a view that is written must be besides: no two of its voxels or channels are one element, or else the one that
+// is written last would stay, which is up to chance.
+template <class T>
+void check_writable(const view<T>& v, const site& where, std::string_view role = "") {
+  check(v, where, role);
+  for (int k = 0; k < 3; ++k)
     require(v.stride[k] != 0 || v.grid.extents[k] == 1, where, role, "strides ", v.stride, " for extents ",
             v.grid.extents,
             ": a stride of 0 makes one element of all voxels along an axis; contiguous() and "
             "channels_last() fill them in");
-  }
-  extend(v.channels, v.channel_stride);
   require(v.channel_stride != 0 || v.channels == 1, where, role, "channel_stride 0 for ", v.channels,
           " channels makes one of them; contiguous() and channels_last() fill it in");
+  const detail::lattice l = detail::lattice_of(v);
+  require(!detail::repeats_elements(l.count, l.stride), where, role, "strides ", v.stride, " and channel_stride ",
+          v.channel_stride, " for extents ", v.grid.extents, " and ", v.channels,
+          v.channels == 1 ? " channel" : " channels",
+          " lay several voxels onto one element, so what it holds in the end would be up to chance");
 }
 
 }  // namespace suture

@@ -276,7 +276,7 @@ void check_mask_views(const In& in, const Out& out, std::string_view name, bool 
   for (std::size_t i = 0; i < in.size(); ++i) {
     const auto sample = static_cast<std::int64_t>(i);
     const site where{name, sample};
-    check(out[i], where);
+    check_writable(out[i], where);
     require(in[i].grid.extents == out[i].grid.extents, where, "output extents ", out[i].grid.extents,
             " differ from the input's ", in[i].grid.extents);
     require(out[i].channels == 1, where, "output has ", out[i].channels, " channels, one expected");

@@ -78,7 +78,7 @@ void check_masked(std::span<const view<L>> labels, std::span<const view<T>> imag
   std::vector<tagged> all;
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const site sample{where.operation, static_cast<std::int64_t>(i)};
-    check(images[i], sample);
+    check_writable(images[i], sample);
     require(images[i].grid.extents == labels[i].grid.extents, sample, "image extents ", images[i].grid.extents,
             " differ from the label map's ", labels[i].grid.extents);
     all.push_back({bytes(labels[i]), false, sample.sample});

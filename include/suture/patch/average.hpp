@@ -31,7 +31,7 @@ void check_average(const patch_tensor<T>& restored, const patch_tensor<float>& c
                    const covered_mean& rule, const view<float>& covered) {
   static_assert(is_storage_v<T> && is_storage_v<Out> && !std::is_const_v<Out>, "suture: unsupported element type");
   const site where{"average"};
-  check(out, where);
+  check_writable(out, where);
   const extent3& n = out.grid.extents;
   require(std::isfinite(rule.least) && rule.least > 0, where, "least coverage ", rule.least, " must be positive");
   require(std::isfinite(rule.outside), where, "outside ", rule.outside, " must be finite");

@@ -60,7 +60,7 @@ void check_reassembly(const patch_grid& g, const patch_window& window, const pat
   static_assert(is_storage_v<T> && is_storage_v<Out> && !std::is_const_v<Out>, "suture: unsupported element type");
   const site where{"reassemble"};
   check_patch_grid(g.image, g.size, where);
-  check(out, where);
+  check_writable(out, where);
   float smallest = 1;
   for (int k = 0; k < 3; ++k) {
     const auto& s = g.starts[k];

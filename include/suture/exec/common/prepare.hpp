@@ -64,6 +64,13 @@ std::size_t floats_between(const grid& g, std::int64_t channels) {
   return aligned(n * sizeof(float)) / sizeof(float) * static_cast<std::size_t>(staging<Pipeline>::buffers);
 }
 
+template <class Binding>
+std::int64_t channels_of(const Binding& b, std::size_t i) {
+  const std::int64_t channels = b.source(i).channels;
+  suture::check_channels(channels, {Binding::name, static_cast<std::int64_t>(i)}, "input: ");
+  return channels;
+}
+
 template <class Plan, class... Bindings>
 workspace_layout layout(const Plan& plan, const Bindings&... bindings) {
   using P = typename Plan::pipeline_type;
@@ -76,7 +83,7 @@ workspace_layout layout(const Plan& plan, const Bindings&... bindings) {
       require(b.samples() == plan.size(), {B::name}, b.samples(), " input views for ", plan.size(), " planned samples");
       if constexpr (!B::is_label)
         for (std::size_t i = 0; i < plan.size(); ++i)
-          coefficients += static_cast<std::size_t>(b.source(i).channels) * coefficient_voxels<P>(plan.source_grid(i));
+          coefficients += static_cast<std::size_t>(channels_of(b, i)) * coefficient_voxels<P>(plan.source_grid(i));
     };
     (add(bindings), ...);
   }
@@ -87,9 +94,10 @@ workspace_layout layout(const Plan& plan, const Bindings&... bindings) {
       require(b.samples() == plan.size(), {B::name}, b.samples(), " input views for ", plan.size(), " planned samples");
       if constexpr (!B::is_label) {
         for (std::size_t i = 0; i < plan.size(); ++i) {
-          statistics += moments_per_image<P>(b.source(i).channels);
-          spectra += spectra_per_image<P>(b.source(i).channels);
-          between += floats_between<P>(plan.output_grid(i), b.source(i).channels);
+          const std::int64_t channels = channels_of(b, i);
+          statistics += moments_per_image<P>(channels);
+          spectra += spectra_per_image<P>(channels);
+          between += floats_between<P>(plan.output_grid(i), channels);
         }
       }
     };
@@ -168,7 +176,7 @@ void check_levels(const Binding& b, std::size_t i, const site& where) {
     require(views.size() == b.samples(), where, "level ", l, " has ", views.size(), " views for ", b.samples(),
             " samples");
     const auto& level = views[i];
-    check(level, where, "level: ");
+    check_writable(level, where, "level: ");
     require(level.channels == full.channels, where, "level ", l, " has ", level.channels, " channels, the output ",
             full.channels);
     for (int k = 0; k < 3; ++k)
@@ -211,7 +219,7 @@ void check_binding(const Plan& plan, const Binding& b) {
                 in.stride, " exceed 2^28 elements along an axis");
     if (!b.out.empty()) {
       const auto& out = b.out[i];
-      check(out, where, "output: ");
+      check_writable(out, where, "output: ");
       require(out.grid.extents == plan.output_grid(i).extents, where, "output extents ", out.grid.extents,
               " differ from the planned ", plan.output_grid(i).extents);
       if constexpr (Binding::to_channels) {
