@@ -3,6 +3,7 @@
 // where they are needed, never stored.
 #pragma once
 
+#include "../base/error.hpp"
 #include "../base/vec.hpp"
 #include "../rng/draw.hpp"
 
@@ -19,6 +20,18 @@ struct deformation {
   vec3<std::int32_t> locked;          // outer layers of control points held at 0, along each axis
   random_field field;
 };
+
+// Every control point of a sample costs some 200 ns and 12 bytes before anything is launched. So many are cells of two
+// voxels throughout a volume of 500^3, finer than a deformation that does not fold can be of use.
+inline constexpr std::int64_t most_deformation_points = std::int64_t{1} << 24;
+
+inline void check_control_points(const deformation& d, const site& where) {
+  double n = 1;
+  for (int k = 0; k < 3; ++k) n *= static_cast<double>(d.control_points[k]);
+  require(n <= static_cast<double>(most_deformation_points), where, static_cast<std::int64_t>(n), " control points, ",
+          d.control_points, " along the axes, are more than ", most_deformation_points,
+          " a sample; widen control_spacing_mm or lower control_points");
+}
 
 // The displacement along axis `component` at control point (z, y, x): uniform in [-amplitude, amplitude).
 SUTURE_FN float control_value(const deformation& d, std::int32_t component, std::int32_t z, std::int32_t y,

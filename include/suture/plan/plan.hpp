@@ -264,7 +264,14 @@ private:
   template <std::size_t... I>
   void read_rule(std::index_sequence<I...>) {
     const auto one = [&]<class Op>(const Op& op) {
-      if constexpr (detail::is_sampling<Op>::value) rule_ = op;
+      if constexpr (detail::is_sampling<Op>::value) {
+        rule_ = op;
+        // Weights of both signs make NaN of an infinite border, and a prefilter carries it through the volume.
+        if constexpr (Op::border_type::has_value && Op::interpolation_type::taps > 2)
+          require(std::isfinite(op.border.value), {name_of<Op>()}, "border value ", op.border.value,
+                  " must be finite where four voxels along an axis are weighed: catmull_rom, torch_cubic and "
+                  "cubic_bspline; linear and nearest take any");
+      }
     };
     (one(get<I>(operations_.operations)), ...);
   }
@@ -506,7 +513,7 @@ private:
       geometry.deformed = undone.deformed;
       geometry.inverted = true;
     } else {
-      detail::make_at(geometry.drawn, [&] { return op.deform(*w.on, where); });
+      check_control_points(detail::make_at(geometry.drawn, [&] { return op.deform(*w.on, where); }), where);
       geometry.deformed = on;
     }
   }

@@ -90,10 +90,8 @@ void set_geometry(sample_parameters<Pipeline>& out, const sample_geometry& geome
     c.on = geometry.deformed ? 1u : 0u;
     c.first = control_vectors;
     // Whether drawn or not, so that the workspace does not depend on chance.
-    const auto n = vec_cast<double>(geometry.drawn.control_points);
-    require(n[0] * n[1] * n[2] < 2147483648.0, where, geometry.drawn.control_points,
-            " control points are more than 2^31; widen control_spacing_mm");
-    control_vectors += static_cast<std::int64_t>(n[0] * n[1] * n[2]);
+    const auto n = vec_cast<std::int64_t>(geometry.drawn.control_points);
+    control_vectors += n[0] * n[1] * n[2];
   }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interpolation along one axis; a volume is interpolated along x, then y, then z. An interpolation states how many
-// taps it reads, where the first one stands, and how the taps combine. One that picks a label of the map
-// `serves_labels`. At voxel centers nearest, linear and the two interpolating cubics copy any finite value whose
-// neighbors are finite; a voxel that is not finite spreads to its taps.
+// taps it reads, where the first one stands, and how the taps combine. One that picks a label `serves_labels`. At voxel
+// centers nearest, linear and the two interpolating cubics copy any finite value whose neighbors are finite; a voxel
+// that is not finite spreads to its taps.
 #pragma once
 
 #include "../base/coordinate.hpp"

@@ -25,7 +25,7 @@ namespace suture {
 //   2000: 0.4033 and 0.4887); beyond that the operation is refused, unless allow_folding is set, or limit_to_safe,
 //   which takes that much and no more along each axis: for batches of volumes of which some are thin.
 // Errors: a spacing that is not positive, a negative displacement, control points fewer than 4 or more than 2^20 along
-//   an axis, a displacement that may fold.
+//   an axis, a displacement that may fold; by `plan`, more than 2^24 control points in all.
 // Source: ITK BSplineTransform; TorchIO v1 RandomElasticDeformation (which locks only two of the axes).
 struct elastic {
   static constexpr std::string_view name = "elastic";
