@@ -61,6 +61,12 @@ inline void check_interval(const integer_interval& range, std::string_view what,
           " must go from low to high within ", least, " .. ", most);
 }
 
+// What is added to values or taken from them: so that finite ones stay finite and never meet as two infinities. From
+// 2^103 on a sum with the largest float would not be finite.
+inline void check_shift(float shift, std::string_view what, const site& where) {
+  require(std::abs(shift) <= 1e30f, where, what, " ", shift, " must be finite, and at most 1e30 in magnitude");
+}
+
 inline void check_channel_probability(float probability, const site& where) {
   require(probability >= 0 && probability <= 1, where, "channel_probability ", probability, " is not in [0, 1]");
 }

@@ -23,7 +23,7 @@ struct contrast {
 
   void check(const site& where) const {
     require(std::isfinite(factor), where, "factor ", factor, " must be finite");
-    require(std::isfinite(pivot), where, "pivot ", pivot, " must be finite");
+    detail::check_shift(pivot, "pivot", where);
   }
 };
 

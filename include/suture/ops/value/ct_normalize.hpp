@@ -2,11 +2,14 @@
 // CT normalization by the statistics of a cohort.
 #pragma once
 
+#include <algorithm>
+#include <cfloat>
 #include <cmath>
 #include <string_view>
 
 #include "../../base/error.hpp"
 #include "../../base/vec.hpp"
+#include "../common/interval.hpp"
 #include "clamp.hpp"
 
 namespace suture {
@@ -35,9 +38,13 @@ struct ct_normalize {
     require(std::isfinite(mean), where, "mean ", mean, " must be finite");
     require(std::isfinite(standard_deviation) && standard_deviation >= 0, where, "standard_deviation ",
             standard_deviation, " must not be negative");
-    const double deviation = static_cast<double>(standard_deviation);
-    return {detail::bound(lower), detail::bound(upper), mean,
-            static_cast<float>(1 / (deviation > 1e-8 ? deviation : 1e-8))};
+    detail::check_shift(mean, "mean", where);
+    const double deviation = std::max(static_cast<double>(standard_deviation), 1e-8);
+    const double furthest = std::max(std::abs(static_cast<double>(lower) - static_cast<double>(mean)),
+                                     std::abs(static_cast<double>(upper) - static_cast<double>(mean)));
+    require(furthest / deviation <= static_cast<double>(FLT_MAX), where, "lower ", lower, " and upper ", upper,
+            " are too many deviations of ", standard_deviation, " from mean ", mean);
+    return {detail::bound(lower), detail::bound(upper), mean, static_cast<float>(1 / deviation)};
   }
 };
 

@@ -16,7 +16,7 @@ namespace suture {
 // y = sign(n) |n|^exponent (high - low) + low with n = (x - low) / (high - low), [low, high] = range. Both ends stay
 // where they are; values below the range keep their sign, as in TorchIO RandomGamma, values above follow the curve on.
 // Above 1 the exponent darkens, below 1 it brightens, and 1 changes nothing. The range is in the units of the image.
-// Inside it the power is right to 2^-23.5, outside to 3.6 ulp.
+// Inside it the power is right to 2^-23.5, outside to 3.6 ulp; one beyond float is infinite.
 // Errors: exponent not above 0, range not from low to high, a number that is not finite.
 struct gamma {
   float exponent;
@@ -72,6 +72,7 @@ struct gamma {
   functor prepare(const site& where) const {
     require(std::isfinite(exponent) && exponent > 0, where, "exponent ", exponent, " must be positive");
     detail::check_interval(range, "range", where);
+    detail::check_shift(range.low, "the low end of range", where);
     const double extent = static_cast<double>(range.high) - static_cast<double>(range.low);
     require(extent >= static_cast<double>(FLT_MIN) && extent <= static_cast<double>(FLT_MAX), where, "range ", range,
             " must have an extent that is a normal float");

@@ -24,6 +24,8 @@ struct additive_noise {
 
   void check(const site& where) const {
     require(std::isfinite(sigma) && sigma >= 0, where, "sigma ", sigma, " must not be negative");
+    detail::check_shift(sigma, "sigma", where);
+    detail::check_shift(mean, "mean", where);
   }
 
   SUTURE_FN const random_field& normal_field(int) const { return field; }
@@ -53,7 +55,8 @@ struct gaussian_noise {
   void check(const site& where) const {
     detail::check_interval(sigma, "sigma", where);
     require(sigma.low >= 0, where, "sigma ", sigma, " must not be negative");
-    require(std::isfinite(mean), where, "mean ", mean, " must be finite");
+    detail::check_shift(sigma.high, "sigma", where);
+    detail::check_shift(mean, "mean", where);
   }
 
   additive_noise draw(draws& random, const site&) const {

@@ -15,7 +15,8 @@
 namespace suture {
 
 // y = (x - mean) / deviation by the mean and deviation (ddof 0) of each channel of the patch as it is at this point of
-// the chain; a deviation of 0 divides by 1. NaN, which is not counted, becomes `nan`, or stays where that is not set:
+// the chain; a deviation of 0 divides by 1, one below 2^-127 by that. NaN, which is not counted, becomes `nan`, or
+// stays where that is not set:
 //   exclude{0} | patch_z_score{.nan = 0}
 // is MONAI NormalizeIntensity(nonzero = True, channel_wise = True).
 struct patch_z_score {
@@ -32,7 +33,10 @@ struct patch_z_score {
     };
     SUTURE_FN bool active(std::int32_t) const { return true; }
     SUTURE_FN with_moments with(const moments& patch, std::int32_t) const {
-      const double deviation = patch.standard_deviation > 0 ? patch.standard_deviation : 1.0;
+      constexpr double least = 0x1p-127;  // the reciprocal of a smaller one is beyond float
+      const double deviation = patch.standard_deviation > least ? patch.standard_deviation
+                               : patch.standard_deviation > 0   ? least
+                                                                : 1.0;
       return {patch.center, static_cast<float>(math::detail::divide(1.0, deviation)), nan};
     }
   };

@@ -2,6 +2,7 @@
 // Noise of magnitude images, as MRI has it.
 #pragma once
 
+#include <cfloat>
 #include <string_view>
 
 #include "../../base/fields.hpp"
@@ -26,6 +27,8 @@ struct magnitude_noise {
 
   void check(const site& where) const {
     require(std::isfinite(sigma) && sigma >= 0, where, "sigma ", sigma, " must not be negative");
+    detail::check_shift(sigma, "sigma", where);
+    detail::check_shift(mean, "mean", where);
   }
 
   SUTURE_FN const random_field& normal_field(int sample_index) const {
@@ -34,7 +37,13 @@ struct magnitude_noise {
   SUTURE_FN float operator()(float x, const voxel& at) const {
     const float real = fma(normal_at(in_phase, at), sigma, x + mean);
     const float imaginary = fma(normal_at(quadrature, at, 1), sigma, mean);
-    return math::sqrt(fma(real, real, imaginary * imaginary));
+    const float square = fma(real, real, imaginary * imaginary);
+    return square <= FLT_MAX ? math::sqrt(square) : magnitude_of_large(real, imaginary);
+  }
+  // Where the squares overflow.
+  SUTURE_FN static float magnitude_of_large(float real, float imaginary) {
+    const float a = fma(real, 0x1p-64f, 0.0f), b = fma(imaginary, 0x1p-64f, 0.0f);
+    return fma(math::sqrt(fma(a, a, b * b)), 0x1p64f, 0.0f);
   }
 
   // The same for a row of voxels along x.
@@ -43,11 +52,18 @@ struct magnitude_noise {
     float n[Count], m[Count];
     in_phase.normal_row(first.element, n);
     quadrature.normal_row(first.element, m);
+    std::uint32_t largest = 0;
     for (int i = 0; i < Count; ++i) {
-      const float real = fma(n[i], sigma, values[i] + mean);
-      const float imaginary = fma(m[i], sigma, mean);
-      values[i] = math::sqrt(fma(real, real, imaginary * imaginary));
+      n[i] = fma(n[i], sigma, values[i] + mean);
+      m[i] = fma(m[i], sigma, mean);
+      const float square = fma(n[i], n[i], m[i] * m[i]);
+      const std::uint32_t bits = float_bits(square) & 0x7fffffffu;
+      largest = bits > largest ? bits : largest;
+      values[i] = math::sqrt(square);
     }
+    if (largest < 0x7f800000u) return;
+    for (int i = 0; i < Count; ++i)
+      if (!(fma(n[i], n[i], m[i] * m[i]) <= FLT_MAX)) values[i] = magnitude_of_large(n[i], m[i]);
   }
 };
 
@@ -66,7 +82,8 @@ struct rician_noise {
   magnitude_noise draw(draws& random, const site& where) const {
     detail::check_interval(sigma, "sigma", where);
     require(sigma.low >= 0, where, "sigma ", sigma, " must not be negative");
-    require(std::isfinite(mean), where, "mean ", mean, " must be finite");
+    detail::check_shift(sigma.high, "sigma", where);
+    detail::check_shift(mean, "mean", where);
     return {mean, random.uniform(sigma.low, sigma.high), random.field(1), random.field(2)};
   }
 };

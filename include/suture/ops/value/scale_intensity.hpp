@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "../common/interval.hpp"
 #include "ramp.hpp"
 
 namespace suture {
@@ -39,6 +40,7 @@ struct scale_intensity {
       require(b_min < b_max, where, "b_min ", b_min, " must be below b_max ", b_max, " to clip");
       return {detail::make_ramp(bottom, top, b_min, b_max), true};
     }
+    detail::check_shift(a_min, "a_min", where);
     const double slope = (static_cast<double>(b_max) - static_cast<double>(b_min)) / (top - bottom);
     require(std::abs(slope) <= static_cast<double>(FLT_MAX), where, "a_min ", a_min, " and a_max ", a_max,
             " are too close for b_min ", b_min, " and b_max ", b_max);

@@ -45,7 +45,7 @@ struct window {
 };
 
 // y = (high - low) / (1 + exp(-4 (x - center) / width)) + low: the VOI LUT function SIGMOID of DICOM PS3.3
-// C.11.2.1.3.1. Errors: width not above 0, low not below high, a number that is not finite.
+// C.11.2.1.3.1. Errors: width not above 0, low not below high or too far from it, a number that is not finite.
 struct sigmoid_window {
   float center;
   float width;
@@ -79,9 +79,10 @@ struct sigmoid_window {
     require(std::isfinite(center), where, "center ", center, " must be finite");
     require(std::isfinite(width) && width > 0, where, "width ", width, " must be positive");
     require(std::isfinite(low) && std::isfinite(high) && low < high, where, "low ", low, " must be below high ", high);
+    const double range = static_cast<double>(high) - static_cast<double>(low);
+    require(range <= static_cast<double>(FLT_MAX), where, "low ", low, " and high ", high, " are too far apart");
     const double steepness = std::min(4 / static_cast<double>(width), static_cast<double>(FLT_MAX));
-    return {center, static_cast<float>(steepness), low,
-            static_cast<float>(static_cast<double>(high) - static_cast<double>(low))};
+    return {center, static_cast<float>(steepness), low, static_cast<float>(range)};
   }
 };
 
