@@ -6,6 +6,8 @@
 #error "suture: suture.cuh is for nvcc; a C++ compiler takes suture/suture.hpp"
 #endif
 
+#include "exec/architecture.cuh"
+
 #include "exec/cuda/resident_volume.cuh"
 #include "exec/cuda/run.cuh"
 #include "fit/color_moments.cuh"

@@ -4,6 +4,8 @@
 // plan may be changed or destroyed as soon as run returns.
 #pragma once
 
+#include "../architecture.cuh"
+
 #include <cuda_runtime.h>
 
 #include <source_location>
