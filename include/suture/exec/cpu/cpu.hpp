@@ -8,6 +8,13 @@
 #include <span>
 #if defined(_OPENMP)
 #include <omp.h>
+#if __has_include(<pthread.h>)
+#include <pthread.h>
+#define SUTURE_WATCHES_FORKS
+#endif
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#endif
 #endif
 
 #include "../../base/error.hpp"
@@ -23,9 +30,32 @@ struct cpu {
 
 namespace detail {
 
+#if defined(SUTURE_WATCHES_FORKS)
+// A process that fork() makes of one with threads is left with one, but libgomp goes on counting on the others: its
+// next parallel region would wait for them for ever.
+struct fork_watch {
+  bool had_threads = false;   // just before a fork
+  bool lost_threads = false;  // by a fork, since when this process takes one thread
+};
+inline fork_watch forks;
+inline const int forks_are_watched = pthread_atfork(
+    [] {
+#if defined(__GLIBC__) && __has_include(<sys/single_threaded.h>)
+      forks.had_threads = __libc_single_threaded == 0;
+#else
+      forks.had_threads = true;  // perhaps
+#endif
+    },
+    nullptr, [] { forks.lost_threads = forks.lost_threads || forks.had_threads; });
+inline bool threads_are_lost() { return forks.lost_threads; }
+#else
+inline bool threads_are_lost() { return false; }
+#endif
+
 // How many threads `threads` stands for.
 inline int thread_count(int threads) {
 #if defined(_OPENMP)
+  if (threads_are_lost()) return 1;
   return threads > 0 ? threads : omp_get_max_threads();
 #else
   (void)threads;
@@ -38,7 +68,7 @@ template <class F>
 void parallel_for(int threads, std::int64_t n, const F& f) {
   require(threads >= 0, {"cpu"}, "threads ", threads, " must not be negative; 0 takes all");
 #if defined(_OPENMP)
-  if (threads == 1 || n < 2) {
+  if (threads == 1 || n < 2 || threads_are_lost()) {
     for (std::int64_t i = 0; i < n; ++i) f(i);
   } else if (threads > 1) {
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
