@@ -13,7 +13,8 @@
 
 namespace suture::examples {
 
-int run_example(const std::string& name, const std::function<int()>& program) {
+int run_example(const std::string& name, const std::function<int()>& program, const std::string& advice) {
+  if (!advice.empty()) std::cerr << advice << '\n';
   try {
     return program();
   } catch (const std::bad_alloc&) {

@@ -12,11 +12,14 @@
 #include "report.hpp"
 #include "suture/base/error.hpp"
 #include "suture/base/vec.hpp"
+#include "suture/core/build_advice.hpp"
 
 namespace suture::examples {
 
-// main(): runs `program`; an exception becomes "NAME: reason" on standard error and exit status 1.
-int run_example(const std::string& name, const std::function<int()>& program);
+// main(): runs `program`; an exception becomes "NAME: reason" on standard error and exit status 1. Says ahead of it
+// what of the flags that the caller was compiled with makes it slow.
+int run_example(const std::string& name, const std::function<int()>& program,
+                const std::string& advice = build_advice());
 
 // Reads the command line, then calls `check`, which may throw CLI::ParseError. Help is printed and gives exit status 0,
 // a mistake is explained on standard error and gives 2; otherwise nothing.

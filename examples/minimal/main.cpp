@@ -30,6 +30,8 @@ struct scan {
 }  // namespace
 
 int main() try {
+  if (const std::string advice = suture::build_advice(); !advice.empty()) std::fprintf(stderr, "%s\n", advice.c_str());
+
   // Extents in voxels and spacing in mm, both (z, y, x).
   const std::vector<scan> scans{scan({.extents = {60, 256, 256}, .spacing = {2.5, .8, .8}}),
                                 scan({.extents = {110, 160, 180}, .spacing = {1.5, 1, 1}})};

@@ -2,6 +2,7 @@
 // Snippets of README.md and docs/execution.md.
 #include <gtest/gtest.h>
 
+#include <iostream>
 #include <new>
 #include <string>
 
@@ -139,6 +140,12 @@ TEST(Execution, Errors) {
   }
   // [/errors]
   EXPECT_EQ(message, "suture: window: sample 0: width -1 must be positive");
+}
+
+TEST(Usage, BuildAdvice) {
+  // [advice]
+  if (const std::string advice = suture::build_advice(); !advice.empty()) std::cerr << advice << '\n';
+  // [/advice]
 }
 
 TEST(Usage, Stages) {

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a file was compiled for speed. The bits never depend on it, so nothing else tells.
+#pragma once
+
+#include <string>
+
+#include "../base/config.hpp"
+
+namespace suture {
+
+// What slows down runs on the CPU in the file that calls this, a sentence a line, and the flags that are missing; empty
+// when all is well. Of a function of its own in each file, for each may be compiled in another way.
+static inline std::string build_advice() {
+  std::string advice;
+  [[maybe_unused]] const auto add = [&](const char* sentence) {
+    if (!advice.empty()) advice += '\n';
+    advice += sentence;
+  };
+#if (defined(__GNUC__) || defined(__clang__)) && !defined(__OPTIMIZE__)
+  add("suture: compiled without optimization, which makes the CPU more than ten times slower; add -O3");
+#endif
+#if (defined(__x86_64__) || defined(__i386__)) && !defined(__FMA__)
+  add("suture: compiled without hardware fma, which makes the CPU about ten times slower; add -march=x86-64-v3 or "
+      "newer");
+#endif
+#if !defined(_OPENMP)
+  add("suture: compiled without OpenMP, so the CPU runs one thread; add -fopenmp, to the linker's flags as well");
+#endif
+  return advice;
+}
+
+}  // namespace suture
