@@ -289,14 +289,14 @@ TEST(points_on_a_device, are_refused_before_launch) {
   };
   EXPECT_SAYS(move(workspace, offsets.first(49), 4), "49 offsets for 49 samples");
   EXPECT_SAYS(move(workspace, offsets, 3), "4 given, room for 3");
-  EXPECT_SAYS(move({}, offsets, 4), "workspace of 0 bytes");
+  EXPECT_SAYS(move({}, offsets, 4), "to_output: workspace: none was given, ");
   std::vector<source_point> sources(4);
   const auto back = [&](std::span<std::byte> memory, std::span<const std::int64_t> starts, std::size_t room) {
     to_source(cuda{.workspace = memory}, plan, ragged<point3>{four, starts}, std::span(sources).first(room));
   };
   EXPECT_SAYS(back(workspace, offsets.first(49), 4), "to_source: 49 offsets for 49 samples");
   EXPECT_SAYS(back(workspace, offsets, 3), "to_source: 4 given, room for 3");
-  EXPECT_SAYS(back({}, offsets, 4), "to_source: workspace of 0 bytes");
+  EXPECT_SAYS(back({}, offsets, 4), "to_source: workspace: none was given, ");
   std::vector<source_box> source_boxes(3);
   EXPECT_SAYS(to_source(cuda{.workspace = workspace}, plan, ragged<box>{data.boxes, offsets}, std::span(source_boxes)),
               "room for 3");

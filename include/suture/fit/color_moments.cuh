@@ -90,7 +90,8 @@ void fit(const cuda& exec, const fit_color_moments<Space>& how, const Images& im
   if (all.empty()) return;
   require(results.data() != nullptr, {how.name}, "null pointer for the results");
   const color_fit_layout l(all.size());
-  check_workspace(exec.workspace.data(), exec.workspace.size(), {0, 0, l.bytes});
+  check_device_workspace(exec, l.bytes, {how.name}, "workspace: ");
+  each_fit_pointer(memory_check(exec), how.name, all, selection, results);
 
   std::int64_t blocks = 1;
   std::vector<fit_record> list;

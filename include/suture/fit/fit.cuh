@@ -77,7 +77,8 @@ void fit_on_device(const cuda& exec, const Fit& how, std::span<const view<const 
   if (groups == 0) return;
   require(results.data() != nullptr, {Fit::name}, "null pointer for the results");
   const std::size_t before = record_bytes(images.size());
-  check_workspace(exec.workspace.data(), exec.workspace.size(), {.bytes = before + device_state_bytes<T>(how, groups)});
+  check_device_workspace(exec, before + device_state_bytes<T>(how, groups), {Fit::name}, "workspace: ");
+  each_fit_pointer(memory_check(exec), Fit::name, images, selection, results);
 
   const auto [list, blocks] = fit_records(images, selection, how.pooled);
   require(blocks <= 2147483647, {Fit::name}, blocks, " blocks exceed the grid of a kernel");

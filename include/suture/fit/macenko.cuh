@@ -172,9 +172,9 @@ dim3 upload_stains(const cuda& exec, std::string_view name, std::span<const view
   return {static_cast<unsigned>(blocks), static_cast<unsigned>(images.size())};
 }
 
-template <class T, class Selection>
+template <class T, class Selection, class Result>
 void check_stains_on_device(const cuda& exec, std::string_view name, std::span<const view<const T>> images,
-                            const Selection& selection, bool divided, std::size_t bytes) {
+                            const Selection& selection, std::span<Result> results, bool divided, std::size_t bytes) {
   check_stain_images(name, images, selection);
   // Counters of a block are 32-bit, and so are those of blocks.
   for (std::size_t i = 0; i < images.size(); ++i)
@@ -182,7 +182,8 @@ void check_stains_on_device(const cuda& exec, std::string_view name, std::span<c
             "extents ", images[i].grid.extents, " exceed 2^30 pixels; fit such an image `together`");
   require(images.size() <= (divided ? 65535u : 2147483647u), {name}, images.size(),
           " images exceed the grid of a kernel");
-  check_workspace(exec.workspace.data(), exec.workspace.size(), {.bytes = bytes});
+  check_device_workspace(exec, bytes, {name}, "workspace: ");
+  each_fit_pointer(memory_check(exec), name, images, selection, results);
 }
 
 }  // namespace detail
@@ -214,7 +215,7 @@ void fit(const cuda& exec, const fit_macenko& how, const Images& images, const S
   require(results.size() == groups, {fit_macenko::name}, results.size(), " results given, ", groups, " needed: one",
           how.together ? " for all images" : " per image");
   const detail::stain_layout layout = detail::layout_of_stains(all, how.together);
-  detail::check_stains_on_device(exec, fit_macenko::name, all, selection, how.together, layout.bytes);
+  detail::check_stains_on_device(exec, fit_macenko::name, all, selection, results, how.together, layout.bytes);
   if (groups == 0) return;
   require(results.data() != nullptr, {fit_macenko::name}, "null pointer for the results");
   auto* records = reinterpret_cast<detail::fit_record*>(exec.workspace.data());
@@ -248,7 +249,7 @@ void fit(const cuda& exec, const fit_macenko_round& how, const Images& images, c
   const std::span<const view<const T>> all(views);
   require(!how.search.done(), where, "the fit is over");
   require(results.size() == 1 && results.data() != nullptr, where, "room for one result is needed");
-  detail::check_stains_on_device(exec, fit_macenko_round::name, all, selection, true,
+  detail::check_stains_on_device(exec, fit_macenko_round::name, all, selection, results, true,
                                  detail::layout_of_stains(all, true).bytes);
   check_cuda(cudaMemsetAsync(static_cast<void*>(results.data()), 0, sizeof(macenko_counts), exec.stream),
              where.operation, exec.at);

@@ -86,7 +86,8 @@ void fit(const cuda& exec, const fit_sharpness&, const Images& images, const eve
   if (tiles.empty()) return;
   require(results.data() != nullptr, {name}, "null pointer for the results");
   const sharpness_layout l(tiles.size());
-  check_workspace(exec.workspace.data(), exec.workspace.size(), {.bytes = l.bytes});
+  check_device_workspace(exec, l.bytes, {name}, "workspace: ");
+  each_fit_pointer(memory_check(exec), name, tiles, everything{}, results);
   for (std::size_t i = 1; i < tiles.size(); ++i)
     require(tiles[i].channels == tiles[0].channels, {name, static_cast<std::int64_t>(i)}, tiles[i].channels,
             " channels, ", tiles[0].channels, " in the first tile");

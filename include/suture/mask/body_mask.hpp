@@ -46,6 +46,7 @@ void body_mask(const Executor& exec, const In& inputs, const Out& outputs, std::
   require(std::isfinite(options.threshold), {name}, "threshold ", options.threshold, " must be finite");
   detail::masks::check(opening, {name});
   check_mask_views(in, out, name, true);
+  mask_loops<Executor>::check_memory_of(exec, out, {name}, "output: ");
   check_mask_results(results, in, name);
   for_masks<component_layout>(exec, in, name, [&](auto& loops, const component_layout& l, std::size_t i) {
     bit_volume a = l.a, b = l.b;

@@ -400,6 +400,7 @@ void label_components(const Executor& exec, const In& inputs, const Out& outputs
   const auto out = as_views(outputs);
   static_assert(std::is_same_v<view_element_t<Out>, std::int32_t>, "suture: labels are written as std::int32_t");
   check_mask_views(in, out, name, false);
+  mask_loops<Executor>::check_memory_of(exec, out, {name}, "output: ");
   check_mask_results(counts, in, name);
   require(sizes.empty() || sizes.size() == in.size(), {name}, sizes.size(), " sizes for ", in.size(), " samples");
   for_masks<label_layout>(exec, in, name, [&](auto& loops, const label_layout& l, std::size_t i) {

@@ -144,6 +144,8 @@ void gray_morphology(const Executor& exec, const In& inputs, const Out& outputs,
   const auto out = as_views(outputs);
   check(e, {name});
   check_mask_views(in, out, name, false);
+  mask_loops<Executor>::check_memory_of(exec, in, {name}, "input: ");
+  mask_loops<Executor>::check_memory_of(exec, out, {name}, "output: ");
   const T border = border_value ? gray_border<T>(*border_value, {name}) : T{};
   const std::vector<extent3> passes = passes_of(e);
   const auto bytes = bytes_by_sample(in, gray_morphology_bytes<T>(e));

@@ -86,11 +86,17 @@ __global__ void __launch_bounds__(mask_block) mask_kernel(const __grid_constant_
 template <>
 class mask_loops<cuda> {
 public:
+  template <class Views>
+  static void check_memory_of(const cuda& exec, const Views& views, const site& where, std::string_view role) {
+    check_mask_memory(memory_check(exec), views, where, role);
+  }
+
   // step(loops, memory, i) for every sample, whose pieces of memory take bytes[i]: all samples at once, or as many as
   // the workspace has room for.
   template <class Step>
   static void run(const cuda& exec, std::span<const std::size_t> bytes, const site& where, const Step& step) {
-    check_mask_workspace(exec.workspace, *std::max_element(bytes.begin(), bytes.end()), where);
+    check_device_workspace(exec, *std::max_element(bytes.begin(), bytes.end()), where,
+                           "workspace: ", "its workspace_bytes");
     for (std::size_t first = 0; first < bytes.size();) {
       mask_loops loops(exec);
       std::size_t used = 0, i = first;

@@ -105,10 +105,11 @@ private:
   std::size_t used_ = 0;
 };
 
-inline void check_mask_workspace(std::span<std::byte> workspace, std::size_t bytes, const site& where) {
-  require(workspace.size() >= bytes, where, "workspace of ", workspace.size(), " bytes, ", bytes, " needed");
-  require(reinterpret_cast<std::uintptr_t>(workspace.data()) % workspace_alignment == 0, where, "workspace ",
-          static_cast<const void*>(workspace.data()), " is not aligned to ", workspace_alignment, " bytes");
+// The views of every sample, by memory_check() of the executor.
+template <class Check, class Views>
+void check_mask_memory(const Check& check, const Views& views, const site& where, std::string_view role) {
+  for (std::size_t i = 0; i < views.size(); ++i)
+    check(views[i].data, {where.operation, static_cast<std::int64_t>(i)}, role);
 }
 
 // An operation says for one sample which loops it takes, one after another. Here they run at once, and samples follow
@@ -119,6 +120,11 @@ class mask_loops;
 template <>
 class mask_loops<cpu> {
 public:
+  template <class Views>
+  static void check_memory_of(const cpu& exec, const Views& views, const site& where, std::string_view role) {
+    check_mask_memory(memory_check(exec), views, where, role);
+  }
+
   // step(loops, memory, i) for every sample, whose pieces of memory take bytes[i].
   template <class Step>
   static void run(const cpu& exec, std::span<const std::size_t> bytes, const site& where, const Step& step) {
@@ -217,7 +223,8 @@ private:
         std::size_t space = bytes + workspace_alignment;
         data_ = static_cast<std::byte*>(std::align(workspace_alignment, bytes, start, space));
       } else {
-        check_mask_workspace(exec.workspace, bytes, where);
+        check_workspace(exec.workspace.data(), exec.workspace.size(), bytes, where,
+                        "workspace: ", "its workspace_bytes");
       }
     }
     std::byte* data() const { return data_; }
@@ -330,6 +337,7 @@ std::size_t mask_workspace_bytes(const Views& views) {
 // step(loops, layout, i) for every sample.
 template <class Layout, class Executor, class T, class Step>
 void for_masks(const Executor& exec, std::span<const view<T>> in, std::string_view name, const Step& step) {
+  mask_loops<Executor>::check_memory_of(exec, in, {name}, "input: ");
   mask_loops<Executor>::run(
       exec, bytes_by_sample(in, layout_bytes<Layout>), {name},
       [&](auto& loops, arena& memory, std::size_t i) { step(loops, Layout(memory, in[i].grid.extents), i); });
@@ -343,6 +351,7 @@ void mask_to_mask(const Executor& exec, const In& inputs, const Out& outputs, st
   const auto out = as_views(outputs);
   static_assert(std::is_same_v<view_element_t<Out>, std::uint8_t>, "suture: a mask is written as std::uint8_t");
   check_mask_views(in, out, name, true);
+  mask_loops<Executor>::check_memory_of(exec, out, {name}, "output: ");
   for_masks<Layout>(exec, in, name, [&](auto& loops, const Layout& l, std::size_t i) {
     loops.pack(strided_of<const T>(in[i]), is_set<T>{}, l.a);
     loops.unpack(work(loops, l, i), strided_of(out[i]));

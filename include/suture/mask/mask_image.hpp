@@ -116,6 +116,8 @@ void mask_image(const Executor& exec, const Labels& label_maps, const Images& im
               targets[i].channels, " channels, not channel ", c);
     channels |= std::uint64_t{1} << c;
   }
+  mask_loops<Executor>::check_memory_of(exec, maps, where, "label map: ");
+  mask_loops<Executor>::check_memory_of(exec, targets, where, "image: ");
   const std::vector<std::size_t> no_bytes(targets.size(), 0);
   mask_loops<Executor>::run(exec, no_bytes, where, [&](auto& loops, arena&, std::size_t i) {
     std::int32_t n[3];

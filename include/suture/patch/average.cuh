@@ -48,6 +48,10 @@ template <class T, class Out>
 void average(const cuda& exec, const patch_tensor<T>& restored, const patch_tensor<float>& coverage,
              const view<Out>& out, const covered_mean& rule, const view<float>& covered = {}) {
   detail::check_average(restored, coverage, out, rule, covered);
+  detail::check_for_earlier_error(exec);
+  detail::check_memory(exec, restored.data, {"average"}, "patches: ");
+  detail::check_memory(exec, coverage.data, {"average"}, "coverage: ");
+  detail::check_memory(exec, out.data, {"average"}, "output: ");
   detail::averaging a{};
   for (int k = 0; k < 3; ++k) {
     a.extents[k] = out.grid.extents[k];

@@ -87,7 +87,10 @@ namespace detail {
 template <bool Covered, class T, class Out>
 void put_together(const cuda& exec, const patch_grid& g, const patch_window& window, const patch_tensor<T>& patches,
                   const float* coverage, const view<Out>& out, std::int64_t first_plane, float outside) {
-  check_workspace(exec.workspace.data(), exec.workspace.size(), {.bytes = reassemble_workspace_bytes(g)});
+  check_device_workspace(exec, reassemble_workspace_bytes(g), {"reassemble"}, "workspace: ",
+                         "reassemble_workspace_bytes");
+  check_memory(exec, patches.data, {"reassemble"}, "patches: ");
+  check_memory(exec, out.data, {"reassemble"}, "output: ");
   const extent3& n = out.grid.extents;
   const std::int64_t parts = (n[2] + reassembly_threads - 1) / reassembly_threads;
   require(parts * n[1] <= 2147483647 / n[0], {"reassemble"}, "extents ", n, " exceed the grid of a kernel");

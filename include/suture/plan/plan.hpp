@@ -156,6 +156,18 @@ public:
   // `check_fitted(site)` look at it.
   void check_fitted() const { check_fitted(std::index_sequence_for<Ops...>{}); }
 
+  // visit(pointer, where, role) for the results of fits that operations read from the memory of the executor, as
+  // `fitted`.
+  template <class Visit>
+  void each_fitted(const Visit& visit) const {
+    const auto one = [&]<class Op>(const Op& op) {
+      if constexpr (requires { op.fitted.data(); })
+        if (!op.fitted.empty()) visit(op.fitted.data(), site{Op::name}, "fitted results: ");
+    };
+    [&]<std::size_t... I>(std::index_sequence<I...>) { (one(get<I>(operations_.operations)), ...); }
+    (std::index_sequence_for<Ops...>{});
+  }
+
   // Operations that have `check_image(channels, samples, site)` look at how many channels an image bound for sample i
   // has.
   void check_image(std::int64_t channels, std::size_t i) const {

@@ -140,10 +140,7 @@ __global__ void __launch_bounds__(point_threads) move_boxes_kernel(const __grid_
 }
 
 inline void check_maps(const cuda& exec, std::size_t bytes, const site& where) {
-  require(exec.workspace.size() >= bytes, where, "workspace of ", exec.workspace.size(), " bytes, ", bytes,
-          " are needed");
-  require(reinterpret_cast<std::uintptr_t>(exec.workspace.data()) % 256 == 0, where,
-          "the workspace is not aligned to 256 bytes");
+  check_device_workspace(exec, bytes, where, "workspace: ", "map_bytes");
 }
 
 // The maps of a batch into the workspace: those of to_source alone, which every map can serve, or of both ways.
@@ -174,6 +171,9 @@ void move_on_device(const cuda& exec, const planned<Chain>& plan, const ragged<T
   check_lists(plan.size(), lists, results);
   check_maps(exec, plan.size() * sizeof(point_map), {name});
   if (results.empty()) return;
+  check_memory(exec, lists.values.data(), {name}, boxes ? "boxes: " : "points: ");
+  check_memory(exec, lists.offsets.data(), {name}, "offsets: ");
+  check_memory(exec, results.data(), {name}, "results: ");
   const std::size_t blocks = (results.size() + values_of_a_block - 1) / values_of_a_block;
   require(blocks <= 2147483647, {name}, results.size(), " values exceed the grid of a kernel");
   const device_lists<T, Result> on_device{reinterpret_cast<const point_map*>(exec.workspace.data()),

@@ -110,9 +110,13 @@ workspace_layout layout(const Plan& plan, const Bindings&... bindings) {
   return l;
 }
 
-inline void check_workspace(const void* data, std::size_t size, const workspace_layout& l) {
-  require(size >= l.bytes, {"workspace"}, size, " bytes given, ", l.bytes, " needed");
-  require(reinterpret_cast<std::uintptr_t>(data) % workspace_alignment == 0, {"workspace"}, "pointer ", data,
+// `counted_by` is the function that tells a caller how much is needed, `role` stands ahead of what is said.
+inline void check_workspace(const void* data, std::size_t size, std::size_t needed, const site& where = {"workspace"},
+                            std::string_view role = "", std::string_view counted_by = "workspace_bytes") {
+  require(needed == 0 || (size > 0 && data != nullptr), where, role, "none was given, ", needed,
+          " bytes are needed, as ", counted_by, "() says");
+  require(size >= needed, where, role, size, " bytes given, ", needed, " needed, as ", counted_by, "() says");
+  require(reinterpret_cast<std::uintptr_t>(data) % workspace_alignment == 0, where, role, "pointer ", data,
           " is not aligned to ", workspace_alignment, " bytes");
 }
 
@@ -367,6 +371,25 @@ SUTURE_FN void each_padded_tap(const sample_parameters<Pipeline>& sample, const 
     for (std::int32_t channel = 0; channel < s.channels; ++channel)
       store(channel, padded_tap<Pipeline, Binding>(sample, s, border, sample_index, channel, z, y, x));
   }
+}
+
+// visit(pointer, where, role) for every view that is bound. Views in a row that begin at one place count once.
+template <class Visit, class... Bindings>
+void each_bound_pointer(const Visit& visit, const Bindings&... bindings) {
+  const void* before = nullptr;
+  const auto of = [&](const void* p, const site& where, std::string_view role) {
+    if (p != before) visit(p, where, role);
+    before = p;
+  };
+  const auto of_binding = [&]<class B>(const B& b) {
+    const auto at = [](std::size_t i) { return site{B::name, static_cast<std::int64_t>(i)}; };
+    for (std::size_t i = 0; i < b.samples(); ++i) of(b.source(i).data, at(i), "input: ");
+    for (std::size_t i = 0; i < b.out.size(); ++i) of(b.out[i].data, at(i), "output: ");
+    if constexpr (B::has_levels)
+      for (std::size_t l = 0; l < b.levels.count; ++l)
+        for (std::size_t i = 0; i < b.samples(); ++i) of(b.levels.views[l][i].data, at(i), "level: ");
+  };
+  (of_binding(bindings), ...);
 }
 
 // A run writes; an evaluator need not.

@@ -22,10 +22,12 @@
 namespace suture {
 
 // Runs on the calling host. threads = 0 takes OpenMP's default. Without a workspace, one is allocated for the run; with
-// one (256-byte aligned, workspace_bytes(plan, ...) long) only short lists are.
+// one (256-byte aligned, workspace_bytes(plan, ...) long) only short lists are. Memory that the host cannot read, a
+// device's say, is refused unless check_memory is false.
 struct cpu {
   int threads = 0;
   std::span<std::byte> workspace = {};
+  bool check_memory = true;
 };
 
 namespace detail {

@@ -6,6 +6,7 @@
 
 #include "../../sample/prefilter.hpp"
 #include "../common/prepare.hpp"
+#include "../readable.hpp"
 #include "deep_supervision.hpp"
 #include "displaced_strips.hpp"
 #include "integer_shift_copy_rows.hpp"
@@ -51,8 +52,10 @@ auto fill_workspace(const cpu& exec, bool to_output, const Plan& plan, const Bin
   using P = typename Plan::pipeline_type;
   using E = evaluator<P, Bindings...>;
   check_bindings(plan, bindings...);
+  each_bound_pointer(memory_check(exec), bindings...);
   const workspace_layout l = layout(plan, bindings...);
-  check_workspace(exec.workspace.data(), exec.workspace.size(), l);
+  check_workspace(exec.workspace.data(), exec.workspace.size(), l.bytes);
+  if (l.bytes > 0) check_memory(exec, exec.workspace.data(), {"workspace"});
   auto* records = reinterpret_cast<typename E::record_type*>(exec.workspace.data());
   workspace_cursor used;
   for (std::size_t i = 0; i < plan.size(); ++i) {
@@ -141,6 +144,7 @@ void run_all(const cpu& exec, const Evaluator& evaluate, std::size_t samples, bo
 template <class Plan, class... Bindings>
 auto prepare(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
   static_assert(detail::all_bound<Bindings...>());
+  plan.each_fitted(detail::memory_check(exec));
   const auto evaluate = detail::fill_workspace(exec, false, plan, bindings...);
   using P = typename Plan::pipeline_type;
   if constexpr (P::is_staged) detail::run_all<false, detail::cpu_paths>(exec, evaluate, plan.size(), false);
@@ -158,10 +162,11 @@ void run_by(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
     void* start = memory.get();
     std::size_t space = bytes;
     std::align(workspace_alignment, bytes - workspace_alignment, start, space);
-    run_by<Paths>(cpu{exec.threads, {static_cast<std::byte*>(start), space}}, plan, bindings...);
+    run_by<Paths>(cpu{exec.threads, {static_cast<std::byte*>(start), space}, exec.check_memory}, plan, bindings...);
     return;
   }
   (require_output(bindings), ...);
+  plan.each_fitted(memory_check(exec));
   plan.check_fitted();
   const auto evaluate = fill_workspace(exec, true, plan, bindings...);
   run_all<true, Paths>(exec, evaluate, plan.size(), true);

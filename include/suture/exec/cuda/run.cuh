@@ -21,11 +21,13 @@
 namespace suture {
 
 // Runs on a stream, with device memory of at least workspace_bytes(plan, ...) that stays untouched by others until
-// the stream has passed the run.
+// the stream has passed the run. The runtime is asked what memory views and workspace are in, and that of the host
+// which it does not know (neither pinned, registered nor managed) is refused, unless check_memory is false.
 struct cuda {
   cudaStream_t stream = nullptr;
   std::span<std::byte> workspace = {};
   std::source_location at = std::source_location::current();  // where it was written; named in errors
+  bool check_memory = true;
 };
 
 // Device memory for those who want it owned: grows on demand, outside of runs.
@@ -64,6 +66,42 @@ private:
 };
 
 namespace detail {
+
+// Said before anything is launched, or a launch would find it and take it for its own.
+inline void check_for_earlier_error(const cuda& exec) {
+  const cudaError_t status = cudaGetLastError();
+  if (status == cudaSuccess) return;
+  fail({"cuda"}, cudaGetErrorName(status), " (", cudaGetErrorString(status),
+       ") was left by a CUDA call before the one at ", exec.at.file_name(), ":", exec.at.line(),
+       ", of which nothing has been launched");
+}
+
+// One call of the runtime, which neither waits nor allocates, and may be made while a stream captures.
+inline void check_memory(const cuda& exec, const void* p, const site& where, std::string_view role = "") {
+  if (!exec.check_memory || p == nullptr) return;
+  cudaPointerAttributes found{};
+  if (cudaPointerGetAttributes(&found, p) != cudaSuccess) {
+    cudaGetLastError();  // it is not known then; what a launch finds must not be this
+    return;
+  }
+  require(found.type != cudaMemoryTypeUnregistered, where, role, "pointer ", p,
+          " is host memory; give device memory, or host memory that is pinned, registered or managed (check_memory = "
+          "false of "
+          "the executor skips this check)");
+}
+
+// The same as a function of all but the executor.
+inline auto memory_check(const cuda& exec) {
+  return [&exec](const void* p, const site& where, std::string_view role) { check_memory(exec, p, where, role); };
+}
+
+// What a call on a device takes beside its views.
+inline void check_device_workspace(const cuda& exec, std::size_t needed, const site& where = {"workspace"},
+                                   std::string_view role = "", std::string_view counted_by = "workspace_bytes") {
+  check_for_earlier_error(exec);
+  check_workspace(exec.workspace.data(), exec.workspace.size(), needed, where, role, counted_by);
+  if (needed > 0) check_memory(exec, exec.workspace.data(), where, role);
+}
 
 template <int Bytes, class Plan, class Record, class... Bindings>
 void upload(const cuda& exec, const Plan& plan, bool to_output, const workspace_layout& l, Record* records,
@@ -162,7 +200,9 @@ auto checked(const cuda& exec, const workspace_layout& l, const Plan& plan, cons
   using R = typename evaluator<typename Plan::pipeline_type, Bindings...>::record_type;
   static_assert(sizeof(R) <= 30000, "suture: the parameters of one sample exceed the arguments of a kernel");
   check_bindings(plan, bindings...);
-  check_workspace(exec.workspace.data(), exec.workspace.size(), l);
+  check_device_workspace(exec, l.bytes);
+  each_bound_pointer(memory_check(exec), bindings...);
+  plan.each_fitted(memory_check(exec));
   return make_evaluator(reinterpret_cast<const R*>(exec.workspace.data()), plan, bindings...);
 }
 
