@@ -165,27 +165,14 @@ SUTURE_FN void store_label(Out* to, const R& converted, std::int32_t channel, st
     for (std::int32_t k = 0; k < channels; ++k, to += channel_stride) *to = stored_channel<Out>(converted, k);
 }
 
-// The voxel of a level that picks (z, y, x) of the full output, if one does.
-SUTURE_FN bool find_in_level(const level_list& list, const level_tensor& level, const std::int32_t (&full)[3],
-                             const std::int32_t (&at)[3], std::int32_t (&found)[3]) {
-  SUTURE_UNROLL
-  for (int k = 0; k < 3; ++k) {
-    const level_axis axis{static_cast<std::uint32_t>(level.extents[k]), static_cast<std::uint32_t>(full[k])};
-    const auto x = static_cast<std::uint32_t>(at[k]);
-    const std::uint32_t i = axis.first_from(x, list.twice_full[k]);
-    if (!axis.picks(i, x)) return false;
-    found[k] = static_cast<std::int32_t>(i);
-  }
-  return true;
-}
-
 }  // namespace detail
 
 template <class Pipeline, class... Bindings>
 struct evaluator {
   static_assert(sizeof...(Bindings) > 0);
   static constexpr std::size_t pairs = sizeof...(Bindings);
-  static constexpr bool converts_or_has_levels = ((Bindings::converts || Bindings::has_levels) || ...);
+  static constexpr bool converts = (Bindings::converts || ...);
+  static constexpr bool has_levels = (Bindings::has_levels || ...);
   using pipeline_type = Pipeline;
   using record_type = record<Pipeline, pairs, (std::size_t{Bindings::has_levels} + ...)>;
   template <std::size_t B>
@@ -198,6 +185,7 @@ struct evaluator {
   const record_type* records;
   typename Pipeline::sampling_type rule;
   pack<conversion_functor_t<typename Bindings::conversion_type>...> conversions;
+  std::uint32_t mark;  // of the records that it can read
 
   // One output voxel of bound pair B: what a run stores there, in `channel` of the output. Where the pipeline works on
   // color and has no later stage, an image gives its pixel<T>, all channels.
@@ -329,29 +317,23 @@ struct evaluator {
     return binding_type<B>::is_label || ahead == nullptr ? r.in[B].channels : ahead->channels->count;
   }
 
-  // Stores a label with a conversion, levels or both, as sampled for a channel of pair B at one voxel, which has its
-  // place in the full output at `to`.
+  // Stores a label with a conversion, as sampled for a channel of pair B at one voxel, which has its place at `to`.
   template <std::size_t B>
   SUTURE_FN void store_label(const record_type& r, typename binding_type<B>::output* to, std::int32_t label,
-                             std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x) const {
-    using Out = typename binding_type<B>::output;
+                             std::int32_t channel) const {
     const auto& convert = suture::get<B>(conversions);
     std::int32_t channels = 0;
     if constexpr (binding_type<B>::to_channels) channels = convert.channels();
-    const auto converted = convert(label);
-    detail::store_label(to, converted, channel, channels, r.out[B].channel_stride);
-    if constexpr (binding_type<B>::has_levels) {
-      const level_list& list = r.levels[levels_of<B>];
-      const std::int32_t at[3] = {z, y, x};
-      for (std::int32_t l = 0; l < list.count; ++l) {
-        std::int32_t i[3];
-        if (!detail::find_in_level(list, list.levels[l], r.sample.extents, at, i)) continue;
-        const target_tensor& t = list.levels[l].to;
-        Out* const first = detail::in_global_memory(static_cast<Out*>(t.data)) + channel * t.channel_stride;
-        detail::store_label(first + (i[1] * t.stride[1] + i[2] * t.stride[2]) + i[0] * t.stride[0], converted, channel,
-                            channels, t.channel_stride);
-      }
-    }
+    detail::store_label(to, convert(label), channel, channels, r.out[B].channel_stride);
+  }
+
+  // The channels of the output of label map B.
+  template <std::size_t B>
+  SUTURE_FN std::int32_t label_channels(const record_type& r) const {
+    if constexpr (binding_type<B>::to_channels)
+      return suture::get<B>(conversions).channels();
+    else
+      return r.in[B].channels;
   }
 
   // Place of pair B among those with levels.
@@ -371,7 +353,7 @@ private:
     const auto one = [&]<std::size_t Pair>() {
       if constexpr (binding_type<Pair>::is_label != Labels)
         return;
-      else if constexpr (binding_type<Pair>::converts || binding_type<Pair>::has_levels)
+      else if constexpr (binding_type<Pair>::converts)
         write_label<Pair, OneChannel>(r, c, at, z, y, x);
       else
         write_finished<Pair, OneChannel>(r, sample_index, c, at, z, y, x, ahead);
@@ -420,7 +402,7 @@ private:
       }
     }
   }
-  // A label with a conversion, levels or both.
+  // A label with a conversion.
   template <std::size_t B, bool OneChannel>
   SUTURE_FN void write_label(const record_type& r, const coordinate (&c)[3], const places& at, std::int32_t z,
                              std::int32_t y, std::int32_t x) const {
@@ -429,7 +411,7 @@ private:
     const std::int32_t channels = OneChannel || binding_type<B>::to_channels ? 1 : r.in[B].channels;
     for (std::int32_t channel = 0; channel < channels;
          ++channel, from += r.in[B].channel_stride, to += r.out[B].channel_stride)
-      store_label<B>(r, to, pair<B>::label(r.in[B], from, c, channel, z, y, x, rule), channel, z, y, x);
+      store_label<B>(r, to, pair<B>::label(r.in[B], from, c, channel, z, y, x, rule), channel);
   }
 };
 

@@ -124,6 +124,8 @@ struct staged_tensor {
 
 struct no_stages {};
 
+struct no_raw_source {};
+
 // Smaller grids a label map is stored to as well.
 struct level_tensor {
   target_tensor to;
@@ -131,7 +133,6 @@ struct level_tensor {
 };
 struct level_list {
   level_tensor levels[most_levels];
-  detail::divisor twice_full[3];  // divides by twice the full output's extents
   std::int32_t count;
 };
 
@@ -146,11 +147,17 @@ struct level_lists<0> {};
 template <class Pipeline, std::size_t N, std::size_t L = 0>
 struct record : level_lists<L> {
   static constexpr std::size_t pairs = N;
+  using level_lists_type = level_lists<L>;
 
   sample_parameters<Pipeline> sample;
   source_tensor in[N];
   target_tensor out[N];  // of the fused part, see pair_evaluator::unit
   std::conditional_t<Pipeline::is_staged, staged_tensor, no_stages> staged[N];
+  // What B-spline coefficients are made from, where `in` is where those are.
+  std::conditional_t<Pipeline::prefiltered, source_tensor, no_raw_source> raw[N];
+  // Tells kernels that a record was written here, and one of this kind: memory that nobody has written yet, or a batch
+  // of another pipeline has, holds none for them.
+  std::uint32_t mark;
 };
 
 }  // namespace suture

@@ -3,15 +3,13 @@
 // quarter)).
 //
 // Voxel i of a level with n voxels along an axis is voxel floor((2 i + 1) N / (2 n)) of the N of the full output, in
-// integers: torch's nearest-exact. No two voxels of a level pick the same one, so on a device whoever makes a voxel of
-// the full output writes the voxel of each level that picks it; the CPU picks them from the finished map.
+// integers: torch's nearest-exact. They are picked from the finished map, on a device by a kernel of their own.
 #pragma once
 
 #include <array>
 #include <cmath>
 #include <span>
 
-#include "../base/divisor.hpp"
 #include "given_views.hpp"
 
 namespace suture {
@@ -63,12 +61,6 @@ struct level_axis {
 
   // The voxel of the full grid that voxel i of the level picks.
   SUTURE_FN std::uint32_t picked(std::uint32_t i) const { return (2 * i + 1) * full / (2 * level); }
-  // The first voxel of the level that picks x or one behind it; `twice_full` divides by 2 full.
-  SUTURE_FN std::uint32_t first_from(std::uint32_t x, const divisor& twice_full) const {
-    return twice_full(2 * level * x + full - 1);
-  }
-  // Whether voxel i, the first from x, picks x itself.
-  SUTURE_FN bool picks(std::uint32_t i, std::uint32_t x) const { return (2 * i + 1) * full < 2 * level * (x + 1); }
 };
 
 }  // namespace detail

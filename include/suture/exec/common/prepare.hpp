@@ -14,12 +14,14 @@
 namespace suture {
 
 // Where things lie in the workspace, as byte offsets.
+// Records come first, then what depends on the number of samples and channels alone: a graph holds its place, whatever
+// the extents of the volumes.
 struct workspace_layout {
-  std::size_t vectors = 0;       // control vectors
-  std::size_t coefficients = 0;  // B-spline coefficients, float
   std::size_t sums = 0;          // of the moments between stages
   std::size_t statistics = 0;    // those moments
   std::size_t spectra = 0;       // sums over k-space
+  std::size_t vectors = 0;       // control vectors
+  std::size_t coefficients = 0;  // B-spline coefficients, float
   std::size_t between = 0;       // images between stages, float
   std::size_t bytes = 0;
 };
@@ -75,8 +77,7 @@ template <class Plan, class... Bindings>
 workspace_layout layout(const Plan& plan, const Bindings&... bindings) {
   using P = typename Plan::pipeline_type;
   workspace_layout l;
-  l.vectors = aligned(plan.size() * sizeof(typename evaluator<P, Bindings...>::record_type));
-  l.coefficients = l.vectors + aligned(static_cast<std::size_t>(plan.control_vectors()) * sizeof(control_vector));
+  l.sums = aligned(plan.size() * sizeof(typename evaluator<P, Bindings...>::record_type));
   std::size_t coefficients = 0;
   if constexpr (P::prefiltered) {
     const auto add = [&]<class B>(const B& b) {
@@ -87,7 +88,6 @@ workspace_layout layout(const Plan& plan, const Bindings&... bindings) {
     };
     (add(bindings), ...);
   }
-  l.sums = l.coefficients + aligned(coefficients * sizeof(float));
   std::size_t statistics = 0, spectra = 0, between = 0;
   if constexpr (P::is_staged) {
     const auto add = [&]<class B>(const B& b) {
@@ -105,7 +105,9 @@ workspace_layout layout(const Plan& plan, const Bindings&... bindings) {
   }
   l.statistics = l.sums + aligned(statistics * sizeof(patch_sums));
   l.spectra = l.statistics + aligned(statistics * sizeof(moments));
-  l.between = l.spectra + aligned(spectra * sizeof(spectral_sums));
+  l.vectors = l.spectra + aligned(spectra * sizeof(spectral_sums));
+  l.coefficients = l.vectors + aligned(static_cast<std::size_t>(plan.control_vectors()) * sizeof(control_vector));
+  l.between = l.coefficients + aligned(coefficients * sizeof(float));
   l.bytes = l.between + aligned(between * sizeof(float));
   return l;
 }
@@ -441,8 +443,6 @@ target_tensor target_of(const view<Out>& out) {
 template <std::size_t L, class Binding>
 void put_levels(level_lists<L>& lists, std::size_t place, const Binding& b, std::size_t i) {
   level_list& list = lists.levels[place];
-  for (int k = 0; k < 3; ++k)
-    list.twice_full[k] = divisor::of(2 * static_cast<std::uint32_t>(b.out[i].grid.extents[k]));
   list.count = static_cast<std::int32_t>(b.levels.count);
   for (std::size_t l = 0; l < b.levels.count; ++l) {
     const auto& level = b.levels.views[l][i];
@@ -451,12 +451,25 @@ void put_levels(level_lists<L>& lists, std::size_t place, const Binding& b, std:
   }
 }
 
+// A number of a kind of record.
+template <class Record>
+std::uint32_t mark_of() {
+  static const std::uint32_t mark = [](std::string_view name) {
+    std::uint32_t hash = 2166136261u;  // FNV-1a
+    for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+    return hash | 1;  // not 0, which memory is cleared to
+  }(__PRETTY_FUNCTION__);
+  return mark;
+}
+
 // Fills the record of sample i, for a run that stores to the output or for what comes before its last stage.
 template <class Plan, class... Bindings>
 auto make_record(const Plan& plan, std::size_t i, bool to_output, const workspace_layout& l, std::byte* workspace,
                  workspace_cursor& used, const Bindings&... bindings) {
   using P = typename Plan::pipeline_type;
-  typename evaluator<P, Bindings...>::record_type r{};
+  using record_type = typename evaluator<P, Bindings...>::record_type;
+  record_type r{};
+  r.mark = mark_of<record_type>();
   r.sample = plan.sample(i);
   r.sample.keeps_planes = keeps_planes(r.sample) ? 1 : 0;
   r.sample.stands_on_voxels = stands_on_voxels(r.sample) ? 1 : 0;
@@ -477,6 +490,7 @@ auto make_record(const Plan& plan, std::size_t i, bool to_output, const workspac
       s.stride[0] = s.stride[1] * s.extents[1];
       s.channel_stride = s.stride[0] * s.extents[0];
       s.data = reinterpret_cast<float*>(workspace + l.coefficients) + used.coefficients;
+      r.raw[b] = raw_source(bound, i);
       used.coefficients += static_cast<std::size_t>(s.channel_stride * in.channels);
     } else {
       s = raw_source(bound, i);
@@ -500,8 +514,9 @@ auto make_record(const Plan& plan, std::size_t i, bool to_output, const workspac
 template <class Plan, class... Bindings>
 auto make_evaluator(const typename evaluator<typename Plan::pipeline_type, Bindings...>::record_type* records,
                     const Plan& plan, const Bindings&... bindings) {
-  return evaluator<typename Plan::pipeline_type, Bindings...>{
-      records, plan.rule(), {{{prepared_conversion_of(bindings)}...}}};
+  using evaluator_type = evaluator<typename Plan::pipeline_type, Bindings...>;
+  return evaluator_type{
+      records, plan.rule(), {{{prepared_conversion_of(bindings)}...}}, mark_of<typename evaluator_type::record_type>()};
 }
 
 // One control vector of a deformation, turned into source voxels.

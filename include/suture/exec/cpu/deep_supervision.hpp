@@ -47,8 +47,7 @@ void write_levels_of(const cpu& exec, const Evaluator& e, std::size_t samples) {
     for (std::size_t i = 0; i < samples; ++i) {
       const auto& r = e.records[i];
       const level_list& list = r.levels[Evaluator::template levels_of<B>];
-      std::int32_t channels = r.in[B].channels;
-      if constexpr (Binding::to_channels) channels = get<B>(e.conversions).channels();
+      const std::int32_t channels = e.template label_channels<B>(r);
       for (std::int32_t n = 0; n < list.count; ++n)
         write_level<typename Binding::output>(exec, list.levels[n], r.out[B], r.sample.extents, channels);
     }

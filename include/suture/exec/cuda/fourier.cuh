@@ -185,6 +185,7 @@ __global__ void __launch_bounds__(fourier_threads)
   __shared__ alignas(8) float room[line_room];
   const auto sample_index = static_cast<std::int32_t>(blockIdx.y), channel = static_cast<std::int32_t>(blockIdx.z);
   const auto& r = evaluate.records[sample_index];
+  if (r.mark != evaluate.mark) return;
   const sample_parameters<P>& sample = r.sample;
   const staged_tensor& t = r.staged[B];
   const auto& n = sample.extents;

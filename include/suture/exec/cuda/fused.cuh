@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(fused_threads, shape_of<Evaluator, Paths>::blo
   if constexpr (carried.possible) {
     if (carried.to != nullptr) {
       record = carried.records + sample_index;
-      if constexpr (Evaluator::pipeline_type::is_staged)
+      if constexpr (Evaluator::pipeline_type::is_staged || Evaluator::has_levels)
         if (blockIdx.x == 0) put_record(*record, carried.to + sample_index);
     }
   }

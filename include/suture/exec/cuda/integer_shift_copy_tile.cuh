@@ -156,8 +156,8 @@ struct integer_shift_copy_tile {
             const float v = apply(r.sample.taps, storage<In>::load(raw), voxel{});
             if constexpr (!std::is_integral_v<In> || P::taps::size != 0) seen.look(v);
             Evaluator::template store<B>(r, q, pair::finished(r.sample, v, sample_index, channel, z, y, x, ahead));
-          } else if constexpr (binding_type::converts || binding_type::has_levels) {
-            evaluate.template store_label<B>(r, q, std::int32_t{raw}, channel, z, y, x);
+          } else if constexpr (binding_type::converts) {
+            evaluate.template store_label<B>(r, q, std::int32_t{raw}, channel);
           } else {
             *q = raw;
           }

@@ -50,9 +50,9 @@ __device__ __forceinline__ void walk_pair(const Evaluator& evaluate, const typen
   if constexpr (binding_type::is_label) {
     plane_labels<typename P::label_type, typename P::border_type, In> labels(
         s, at.template from<B>(), c, static_cast<In>(evaluate.rule.label_outside));
-    each_channel(labels, [&](In label, std::int32_t channel, std::int32_t z) {
-      if constexpr (binding_type::converts || binding_type::has_levels)
-        evaluate.template store_label<B>(r, p, std::int32_t{label}, channel, z, y, x);
+    each_channel(labels, [&](In label, std::int32_t channel, std::int32_t) {
+      if constexpr (binding_type::converts)
+        evaluate.template store_label<B>(r, p, std::int32_t{label}, channel);
       else
         *p = label;
     });

@@ -300,7 +300,7 @@ struct rgb_vectors {
   static constexpr bool possible = [] {
     using P = typename Evaluator::pipeline_type;
     return P::is_color && (!P::has_geometry || (P::taps::size == 0 && !P::has_deformation)) &&
-           !Evaluator::converts_or_has_levels && !any_channel_needs_voxel<typename P::outputs>;
+           !Evaluator::converts && !any_channel_needs_voxel<typename P::outputs>;
   }();
   template <class Evaluator>
   using shape =

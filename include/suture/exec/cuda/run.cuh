@@ -12,6 +12,7 @@
 
 #include "../../base/numeric_cuda.cuh"
 #include "../common/prepare.hpp"
+#include "../levels.cuh"
 #include "check_cuda.cuh"
 #include "coefficients.cuh"
 #include "fused.cuh"
@@ -30,7 +31,8 @@ struct cuda {
   bool check_memory = true;
 };
 
-// Device memory for those who want it owned: grows on demand, outside of runs.
+// Device memory for those who want it owned: grows on demand, outside of runs. It begins cleared, which to a graph of
+// run_loaded is no batch.
 class cuda_workspace {
 public:
   cuda_workspace() = default;
@@ -48,7 +50,8 @@ public:
     if (data_ != nullptr) cudaFree(data_);  // which even for a null pointer would wake the device, or break a capture
   }
 
-  // Makes room for at least this many bytes; what was there is lost. Waits for the device when it must grow.
+  // Makes room for at least this many bytes; what was there is lost. Where it must grow it waits for the device, and
+  // until its memory is cleared.
   void reserve(std::size_t bytes) {
     if (bytes <= bytes_) return;
     if (data_ != nullptr) check_cuda(cudaFree(data_), "cuda_workspace");
@@ -56,6 +59,8 @@ public:
     bytes_ = 0;
     check_cuda(cudaMalloc(&data_, bytes), "cuda_workspace");
     bytes_ = bytes;
+    check_cuda(cudaMemsetAsync(data_, 0, bytes, cudaStreamPerThread), "cuda_workspace");
+    check_cuda(cudaStreamSynchronize(cudaStreamPerThread), "cuda_workspace");
   }
   std::span<std::byte> span() const { return {static_cast<std::byte*>(data_), bytes_}; }
   operator std::span<std::byte>() const { return span(); }
@@ -191,7 +196,7 @@ inline void queue_clearing_of_sums(const cuda& exec, const workspace_layout& l) 
     if (to > from) check_cuda(cudaMemsetAsync(exec.workspace.data() + from, 0, to - from, exec.stream), "run", exec.at);
   };
   clear(l.sums, l.statistics);
-  clear(l.spectra, l.between);
+  clear(l.spectra, l.vectors);
 }
 
 // Checks everything; the evaluator reads what is yet to be queued.
@@ -236,6 +241,7 @@ void run_by(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
   const workspace_layout l = layout(plan, bindings...);
   const auto evaluate = checked(exec, l, plan, bindings...);
   upload_and_run_fused<true, Paths>(exec, evaluate, l, plan, bindings...);
+  queue_levels(exec, evaluate, bindings...);
   if constexpr (P::is_staged) run_stages<0, P::schedule.stage_count>(exec, evaluate, true, plan, bindings...);
 }
 
@@ -248,19 +254,86 @@ void run(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
   detail::run_by<detail::cuda_paths>(exec, plan, bindings...);
 }
 
-// run in two halves, so that a graph captured once serves every batch: `load` queues the upload of what was drawn, and
-// `run_loaded` the rest, which holds nothing of a draw. Capture run_loaded; then for each batch load its plan and
-// launch the graph; launched again without, it repeats its draws on the voxels that are there then. Every plan loaded
-// for a graph has the pipeline, the views and the extents of the one it was captured with; seed, epoch, sample ids and
-// all that is drawn from them may differ.
-template <class Plan, class... Bindings>
-void load(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
-  static_assert(detail::all_bound<Bindings...>());
-  const workspace_layout l = detail::layout(plan, bindings...);
-  detail::upload(exec, detail::checked(exec, l, plan, bindings...), true, l, plan, bindings...);
+// What a run_loaded has queued, to be held against what is loaded for it.
+template <class Evaluator>
+struct loaded_run {
+  Evaluator evaluate;
+  std::size_t samples = 0;
+  extent3 extents{0, 0, 0};            // of the outputs, the longest along each axis
+  std::vector<std::int64_t> channels;  // of the inputs: sample after sample, pair after pair
+  std::size_t levels[Evaluator::pairs] = {};
+};
+
+namespace detail {
+
+template <class Binding>
+std::size_t level_count(const Binding& b) {
+  if constexpr (Binding::has_levels)
+    return b.levels.count;
+  else
+    return 0;
 }
+
+template <class Evaluator, class Plan, class... Bindings>
+loaded_run<Evaluator> loaded_run_of(const Evaluator& e, const Plan& plan, const Bindings&... bindings) {
+  loaded_run<Evaluator> queued{e, plan.size(), {}, {}, {level_count(bindings)...}};
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    for (int k = 0; k < 3; ++k) queued.extents[k] = std::max(queued.extents[k], plan.output_grid(i).extents[k]);
+    (queued.channels.push_back(bindings.source(i).channels), ...);
+  }
+  return queued;
+}
+
+// Of what the kernels of a run_loaded hold in their arguments, all that can be compared.
+template <class Evaluator, class Plan, class... Bindings>
+void check_fits(const loaded_run<Evaluator>& queued, const Evaluator& e, const Plan& plan,
+                const Bindings&... bindings) {
+  constexpr std::string_view name = "load", captured = " that run_loaded was called with";
+  require(e.records == queued.evaluate.records, {name}, "the workspace begins at ", static_cast<const void*>(e.records),
+          ", the one", captured, " at ", static_cast<const void*>(queued.evaluate.records));
+  require(plan.size() == queued.samples, {name}, plan.size(), " samples, the plan", captured, " has ", queued.samples);
+  const auto &rule = e.rule, &other = queued.evaluate.rule;
+  require(rule.label_outside == other.label_outside, {name}, "label_outside ", rule.label_outside, ", the plan",
+          captured, " has ", other.label_outside);
+  if constexpr (Plan::pipeline_type::border_type::has_value)
+    require(rule.border.value == other.border.value, {name}, "border value ", rule.border.value, ", the plan", captured,
+            " has ", other.border.value);
+  std::size_t channel = 0;
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    const extent3& n = plan.output_grid(i).extents;
+    const auto sample = static_cast<std::int64_t>(i);
+    for (int k = 0; k < 3; ++k)
+      require(n[k] <= queued.extents[k], {name, sample}, "output extents ", n, " exceed ", queued.extents,
+              ", the largest of the plan", captured);
+    const auto compare = [&]<class B>(const B& b) {
+      const std::int64_t expected = queued.channels[channel++];
+      require(b.source(i).channels == expected, {B::name, sample}, b.source(i).channels, " channels, the view",
+              captured, " has ", expected);
+    };
+    (compare(bindings), ...);
+  }
+  std::size_t pair = 0;
+  const auto compare_levels = [&]<class B>(const B& b) {
+    const std::size_t most = queued.levels[pair++];
+    require(level_count(b) <= most, {B::name}, level_count(b), " levels, the labels", captured, " have ", most);
+  };
+  (compare_levels(bindings), ...);
+}
+
+}  // namespace detail
+
+// run in two halves, so that a graph captured once serves every batch: `load` queues the upload of everything about a
+// batch, and `run_loaded` the rest. Capture run_loaded; then for each batch load its plan and views and launch the
+// graph; launched again without, it repeats its draws on the voxels that are there then.
+//
+// A graph serves any volumes: pointers, extents, spacings, strides, draws and the views of the outputs travel with
+// `load`. What must be as when it was captured: the workspace, the pipeline (a type) and what its samplings and label
+// conversions hold, the types that are bound, the number of samples and the channels of each; outputs may be as large
+// along each axis as the largest then, and levels as many. Given what run_loaded returned, `load` refuses a batch that
+// does not fit, conversions aside. Memory that nothing of this kind was loaded to is no batch: the graph writes
+// nothing.
 template <class Plan, class... Bindings>
-void run_loaded(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
+auto run_loaded(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
   static_assert(detail::all_bound<Bindings...>());
   (detail::require_output(bindings), ...);
   using P = typename Plan::pipeline_type;
@@ -268,7 +341,25 @@ void run_loaded(const cuda& exec, const Plan& plan, const Bindings&... bindings)
   const auto evaluate = detail::checked(exec, l, plan, bindings...);
   detail::queue_clearing_of_sums(exec, l);
   detail::run_fused<true, detail::cuda_paths>(exec, evaluate, plan, bindings...);
+  detail::queue_levels(exec, evaluate, bindings...);
   if constexpr (P::is_staged) detail::run_stages<0, P::schedule.stage_count>(exec, evaluate, true, plan, bindings...);
+  return detail::loaded_run_of(evaluate, plan, bindings...);
+}
+template <class Plan, class... Bindings>
+void load(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
+  static_assert(detail::all_bound<Bindings...>());
+  const workspace_layout l = detail::layout(plan, bindings...);
+  detail::upload(exec, detail::checked(exec, l, plan, bindings...), true, l, plan, bindings...);
+}
+template <class Evaluator, class Plan, class... Bindings>
+void load(const cuda& exec, const loaded_run<Evaluator>& queued, const Plan& plan, const Bindings&... bindings) {
+  static_assert(detail::all_bound<Bindings...>());
+  static_assert(std::is_same_v<Evaluator, evaluator<typename Plan::pipeline_type, Bindings...>>,
+                "suture: load takes a plan of the pipeline that run_loaded was called with, and views of its types");
+  const workspace_layout l = detail::layout(plan, bindings...);
+  const auto evaluate = detail::checked(exec, l, plan, bindings...);
+  detail::check_fits(queued, evaluate, plan, bindings...);
+  detail::upload(exec, evaluate, true, l, plan, bindings...);
 }
 
 }  // namespace suture

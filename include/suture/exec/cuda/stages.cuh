@@ -219,6 +219,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
   const auto sample_index = static_cast<std::int32_t>(blockIdx.y);
   const auto channel = static_cast<std::int32_t>(blockIdx.z);
   const auto& r = evaluate.records[sample_index];
+  if (r.mark != evaluate.mark) return;
   const sample_parameters<P>& sample = r.sample;
   const staged_tensor& t = r.staged[B];
   const auto& n = sample.extents;

@@ -77,7 +77,7 @@ struct vector_runs {
   template <class Evaluator>
   static constexpr bool possible =
       !Evaluator::pipeline_type::has_geometry && !Evaluator::pipeline_type::is_color &&
-      !Evaluator::converts_or_has_levels && !any_needs_voxel<typename Evaluator::pipeline_type::taps> &&
+      !Evaluator::converts && !any_needs_voxel<typename Evaluator::pipeline_type::taps> &&
       !any_needs_voxel<typename Evaluator::pipeline_type::outputs>;
   template <class Evaluator>
   using shape = run_shape<Evaluator>;
