@@ -65,21 +65,53 @@ TEST(Execution, OnAStreamInAGraphAndInAnotherKernel) {
   }
 
   suture::check_cuda(cudaMemset(out.span().data(), 0, 2048), "clear");
+  struct batch {
+    std::vector<suture::view<const std::int16_t>> ct;
+    std::vector<std::uint64_t> ids;
+  };
+  // The same volume, and another that is smaller and lies elsewhere.
+  const std::vector<std::uint64_t> other_ids{8};
+  suture::view<const std::int16_t> part = ct.front();
+  part.data += 2 * part.stride[0];
+  part.grid.extents = {10, 11, 12};
+  const std::vector<batch> cohort{{ct, ids}, {{part}, other_ids}};
+  constexpr std::uint32_t epochs = 2;
+  std::vector<std::vector<float>> trained;
+  const auto train_on = [&](const auto& made_patches, cudaStream_t in_stream) {
+    suture::check_cuda(cudaStreamSynchronize(in_stream), "train");
+    copy(made.data(), made_patches.front().data, 2048);
+    trained.push_back(made);
+  };
   // [graph]
+  // Once, with the plan of any batch and the largest workspace:
   cudaGraph_t graph;
-  cudaGraphExec_t replay;
+  cudaGraphExec_t step;
   cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
-  suture::run_loaded(suture::cuda{stream, workspace}, plan, pair);
+  const auto captured = suture::run_loaded(suture::cuda{stream, workspace}, plan, pair);
   cudaStreamEndCapture(stream, &graph);
-  suture::check_cuda(cudaGraphInstantiate(&replay, graph, 0), "instantiate");
+  suture::check_cuda(cudaGraphInstantiate(&step, graph, 0), "instantiate");
 
-  suture::load(suture::cuda{stream, workspace}, plan, pair);  // the plan of any batch
-  suture::check_cuda(cudaGraphLaunch(replay, stream), "launch");
+  for (std::uint32_t epoch = 0; epoch < epochs; ++epoch)
+    for (const batch& b : cohort) {
+      const auto next = suture::plan(recipe, b.ct, {.seed = 5, .epoch = epoch, .sample_ids = b.ids});
+      suture::load(suture::cuda{stream, workspace}, captured, next, suture::image(b.ct, patches));
+      suture::check_cuda(cudaGraphLaunch(step, stream), "launch");
+      train_on(patches, stream);
+    }
   // [/graph]
-  suture::check_cuda(cudaStreamSynchronize(stream), "graph");
-  copy(made.data(), out.span().data(), 2048);
-  EXPECT_EQ(made, expected);
-  cudaGraphExecDestroy(replay);
+  suture::view<const std::int16_t> host_part = host_ct.front();
+  host_part.data += 2 * host_part.stride[0];
+  host_part.grid.extents = part.grid.extents;
+  const std::vector<batch> on_the_cpu{{host_ct, ids}, {{host_part}, other_ids}};
+  for (std::uint32_t epoch = 0, k = 0; epoch < epochs; ++epoch)
+    for (const batch& b : on_the_cpu) {
+      std::vector<float> made_on_cpu(512);
+      const auto next = suture::plan(recipe, b.ct, {.seed = 5, .epoch = epoch, .sample_ids = b.ids});
+      suture::run(suture::cpu{}, next,
+                  suture::image(b.ct, suture::batch_views(made_on_cpu.data(), next.output_grids())));
+      EXPECT_EQ(trained[k++], made_on_cpu);
+    }
+  cudaGraphExecDestroy(step);
   cudaGraphDestroy(graph);
 
   auto* const device_tokens = reinterpret_cast<float*>(token_memory.span().data());

@@ -16,7 +16,8 @@
 namespace suture::detail {
 
 // Asks the kernel, where that can be done at no risk: rt_sigprocmask reads 8 bytes of a set ahead of all else, and
-// changes nothing for a request that does not exist. It takes some 100 ns. Elsewhere every address counts as readable.
+// changes nothing for a request that does not exist. It takes less than a microsecond. Elsewhere every address counts
+// as readable.
 inline bool host_can_read([[maybe_unused]] const void* p) {
 #if defined(__linux__) && defined(SYS_rt_sigprocmask)
   const auto set = reinterpret_cast<std::uintptr_t>(p) & ~std::uintptr_t{7};  // on the same page

@@ -348,6 +348,7 @@ auto run_loaded(const cuda& exec, const Plan& plan, const Bindings&... bindings)
 template <class Plan, class... Bindings>
 void load(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
   static_assert(detail::all_bound<Bindings...>());
+  (detail::require_output(bindings), ...);
   const workspace_layout l = detail::layout(plan, bindings...);
   detail::upload(exec, detail::checked(exec, l, plan, bindings...), true, l, plan, bindings...);
 }
@@ -356,6 +357,7 @@ void load(const cuda& exec, const loaded_run<Evaluator>& queued, const Plan& pla
   static_assert(detail::all_bound<Bindings...>());
   static_assert(std::is_same_v<Evaluator, evaluator<typename Plan::pipeline_type, Bindings...>>,
                 "suture: load takes a plan of the pipeline that run_loaded was called with, and views of its types");
+  (detail::require_output(bindings), ...);
   const workspace_layout l = detail::layout(plan, bindings...);
   const auto evaluate = detail::checked(exec, l, plan, bindings...);
   detail::check_fits(queued, evaluate, plan, bindings...);
