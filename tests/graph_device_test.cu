@@ -5,6 +5,7 @@
 #include <suture/suture.cuh>
 
 #include <cstring>
+#include <optional>
 
 #include "support/device_array.cuh"
 #include "support/expect_says.hpp"
@@ -68,6 +69,10 @@ struct volumes {
   }
 };
 
+// Of the images and of the label maps of a batch, levels included.
+std::size_t image_halves(std::int64_t channels) { return samples * voxels * static_cast<std::size_t>(channels); }
+constexpr std::size_t label_bytes = samples * (voxels + half_voxels + quarter_voxels);
+
 // Where a batch goes.
 template <class Halves, class Bytes>
 struct outputs {
@@ -75,10 +80,6 @@ struct outputs {
   Bytes& labels;
   std::int64_t channels;
 
-  static constexpr std::size_t label_bytes = samples * (voxels + half_voxels + quarter_voxels);
-  static std::size_t image_halves(std::int64_t channels) {
-    return samples * voxels * static_cast<std::size_t>(channels);
-  }
   auto image_views() const { return batch_views(images.data(), grids(size), channels); }
   auto label_views() const { return batch_views(labels.data(), grids(size)); }
   auto level_views() const {
@@ -109,15 +110,15 @@ std::vector<std::uint8_t> bytes_of(const std::vector<T>& values) {
 auto ct() {
   return window{.center = 40, .width = 400} | resample{.spacing_mm = {1.2, 1, 1}} |
          random_affine{.rotate_deg = 15, .scale = {.85f, 1.25f}, .probability = .7f} |
-         random_elastic{.control_spacing_mm = 9, .max_displacement_mm = 2, .probability = .5f} | crop_or_pad{size} |
-         random_gamma{.probability = .5f} | gaussian_noise{.sigma = .02f} | cast<suture::half>{};
+         random_elastic{.control_spacing_mm = 9, .max_displacement_mm = 2, .limit_to_safe = true, .probability = .5f} |
+         crop_or_pad{size} | random_gamma{.probability = .5f} | gaussian_noise{.sigma = .02f} | cast<suture::half>{};
 }
 // Sums between stages beside control vectors, of which there are more or fewer for every volume.
 auto staged() {
   return random_affine{.rotate_deg = 15, .probability = .7f} |
-         random_elastic{.control_spacing_mm = 9, .max_displacement_mm = 2, .probability = .5f} | crop_or_pad{size} |
-         random_gaussian_blur{.channel_probability = .5f, .probability = .5f} | random_patch_contrast{} |
-         random_low_resolution{.channel_probability = .5f, .probability = .5f} |
+         random_elastic{.control_spacing_mm = 9, .max_displacement_mm = 2, .limit_to_safe = true, .probability = .5f} |
+         crop_or_pad{size} | random_gaussian_blur{.channel_probability = .5f, .probability = .5f} |
+         random_patch_contrast{} | random_low_resolution{.channel_probability = .5f, .probability = .5f} |
          random_kspace_spike{.probability = .5f} | patch_z_score{} | cast<suture::half>{};
 }
 auto cubic() {
@@ -128,11 +129,11 @@ auto cubic() {
 template <class Chain>
 void expect_serves(const Chain& chain, std::int64_t channels, std::uint64_t cases) {
   using on_device = outputs<const device_array<suture::half>, const device_array<std::uint8_t>>;
-  const std::size_t halves = on_device::image_halves(channels);
+  const std::size_t halves = image_halves(channels);
   // Two places for the outputs take turns.
   const device_array<suture::half> out[2] = {device_array<suture::half>(halves), device_array<suture::half>(halves)};
-  const device_array<std::uint8_t> out_labels[2] = {device_array<std::uint8_t>(on_device::label_bytes),
-                                                    device_array<std::uint8_t>(on_device::label_bytes)};
+  const device_array<std::uint8_t> out_labels[2] = {device_array<std::uint8_t>(label_bytes),
+                                                    device_array<std::uint8_t>(label_bytes)};
   const auto drawn = [](const volumes& v, std::uint64_t which) {
     return settings{.seed = which, .epoch = static_cast<std::uint32_t>(which % 3), .sample_ids = v.ids};
   };
@@ -158,7 +159,7 @@ void expect_serves(const Chain& chain, std::int64_t channels, std::uint64_t case
     const volumes v(which, channels);
     const auto p = plan(chain, v.grids, drawn(v, which));
     std::vector<suture::half> expected(halves);
-    std::vector<std::uint8_t> expected_labels(on_device::label_bytes);
+    std::vector<std::uint8_t> expected_labels(label_bytes);
     const outputs<std::vector<suture::half>, std::vector<std::uint8_t>> on_host{expected, expected_labels, channels};
     const auto [host_image, host_labels] = pairs_of(on_host, v, v.images, v.labels);
     run(cpu{}, p, host_image, host_labels);
@@ -181,7 +182,7 @@ void expect_serves(const Chain& chain, std::int64_t channels, std::uint64_t case
 
 TEST(Graph, ServesAHundredBatchesOfOtherVolumes) { expect_serves(ct(), 1, 120); }
 TEST(Graph, ServesOtherVolumesWithStages) { expect_serves(staged(), 2, 40); }
-TEST(Graph, ServesOtherVolumesThatAreFilteredFirst) { expect_serves(cubic(), 2, 40); }
+TEST(Graph, ServesOtherVolumesThatAreFilteredFirst) { expect_serves(cubic(), 2, 24); }
 
 // A graph and what its kernels may write.
 template <class Chain>
@@ -190,11 +191,10 @@ struct captured_graph {
   device_array<std::int16_t> images{v.images};
   device_array<std::uint8_t> label_maps{v.labels};
   device_array<suture::half> out;
-  device_array<std::uint8_t> out_labels{outputs<int, int>::label_bytes};
+  device_array<std::uint8_t> out_labels{label_bytes};
   Chain chain;
 
-  captured_graph(const Chain& of, std::int64_t channels)
-      : v(3, channels), out(outputs<int, int>::image_halves(channels)), chain(of) {
+  captured_graph(const Chain& of, std::int64_t channels) : v(3, channels), out(image_halves(channels)), chain(of) {
     check_cuda(cudaMemset(out.data(), 0xa5, out.size() * sizeof(suture::half)), "clear");
     check_cuda(cudaMemset(out_labels.data(), 0xa5, out_labels.size()), "clear");
   }

@@ -277,6 +277,27 @@ TEST(points_on_a_device, serve_every_batch_of_a_graph) {
   check_cuda(cudaStreamDestroy(stream), "test");
 }
 
+// A graph may be launched too early.
+TEST(points_on_a_device, are_not_valid_before_maps_are_loaded) {
+  const batch data;
+  const device_array<point3> points(data.points);
+  const device_array<box> boxes(data.boxes);
+  const device_array<std::int64_t> offsets(data.offsets);
+  const device_array<located_point> moved(data.points.size());
+  const device_array<box_result> moved_boxes(data.boxes.size());
+  const auto plan = suture::plan(bent, data.grids, {.seed = 6, .sample_ids = data.ids});
+  const cuda_workspace workspace(map_bytes(plan));
+  const cuda exec{.workspace = workspace};
+  for (const int garbage : {0, 0x5a, 0xff}) {
+    if (garbage != 0) check_cuda(cudaMemset(workspace.span().data(), garbage, workspace.span().size()), "garbage");
+    to_output_loaded(exec, plan, ragged<point3>{points.span(), offsets.span()}, moved.span());
+    to_output_loaded(exec, plan, ragged<box>{boxes.span(), offsets.span()}, moved_boxes.span());
+    check_cuda(cudaDeviceSynchronize(), "test");
+    for (const located_point& p : moved.values()) ASSERT_FALSE(p.valid);
+    for (const box_result& b : moved_boxes.values()) ASSERT_FALSE(b.valid);
+  }
+}
+
 TEST(points_on_a_device, are_refused_before_launch) {
   const batch data;
   const auto plan = suture::plan(bent, data.grids, {.seed = 6, .sample_ids = data.ids});

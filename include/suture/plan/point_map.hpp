@@ -146,6 +146,8 @@ private:
   SUTURE_HD std::int32_t ring() const { return 2 * (steps[1] + steps[2]); }
 };
 
+inline constexpr std::uint64_t point_map_mark = 0x9d1c6f3be0a75482;
+
 // The map of one sample in both directions.
 struct point_map {
   affine_map to_deformed, to_source;      // output index -> deformed grid -> source index
@@ -154,6 +156,7 @@ struct point_map {
   deformation drawn;
   vec3<double> extents;                    // of the output
   std::int32_t single_voxel[3], deformed;  // flags
+  std::uint64_t mark;                      // tells a map that was uploaded from memory that nobody has written yet
 
   SUTURE_NO_EXEC_CHECK template <class Displacement>
   SUTURE_HD point3 source_of(const point3& output, Displacement&& u) const {
@@ -299,6 +302,7 @@ inline point_map forward_map(const sample_geometry& g, const site& where) {
   require(!(g.deformed && g.inverted), where,
           "the plan undoes a deformation; move points the other way, by the plan that is undone");
   point_map map{};
+  map.mark = point_map_mark;
   map.to_deformed = g.to_deformed;
   map.to_source = g.to_source;
   map.drawn = g.drawn;

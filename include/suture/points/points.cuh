@@ -93,7 +93,7 @@ struct device_lists {
   // The map of value i; null where it cannot be moved.
   __device__ __forceinline__ const point_map* map_of(std::int64_t i) const {
     const std::int64_t sample = list_of(offsets, samples, i);
-    return sample >= 0 && can_move(values[i]) ? maps + sample : nullptr;
+    return sample >= 0 && can_move(values[i]) && maps[sample].mark == point_map_mark ? maps + sample : nullptr;
   }
 };
 
@@ -214,7 +214,7 @@ void load_maps(const cuda& exec, const planned<Chain>& plan) {
 // Queue to_source or to_output for lists in device memory, offsets included, by the maps that load_maps put into the
 //   workspace: one kernel for the batch, which holds nothing of a draw. Captured once in a graph it serves every batch
 //   of as many samples whose lists fit the same room; values beyond the last list are room to spare and come back not
-//   `valid`.
+//   `valid`, as all do before maps are loaded.
 // Errors: a workspace as for load_maps, other than one offset more than samples or than one result for each value.
 //   Offsets cannot be looked at: a value that they put in no list is not `valid`, wherever they point.
 template <class Chain>
