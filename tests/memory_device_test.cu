@@ -169,7 +169,7 @@ TEST(Memory, OfFitsMasksPatchesAndPointsToo) {
 
   const auto classes = label_classes(host_seg, 3);
   const device_array<std::byte> counts(class_counts_bytes(classes));
-  EXPECT_SAYS(count_classes(on, classes, counts.span()), "count_classes: sample 0: pointer ");
+  EXPECT_SAYS(count_classes(on, classes, counts.span()), "count_classes: sample 0: view: pointer ");
   std::vector<std::byte> host_counts(counts.size());
   EXPECT_SAYS(count_classes(on, label_classes(seg, 3), host_counts), "count_classes: counts: pointer ");
 

@@ -77,9 +77,9 @@ void for_each_group(std::span<const view<const T>> images, bool pooled, const F&
 }
 
 // visit(pointer, where, role) for what a fit reads and where its results go.
-template <class Visit, class T, class Selection, class Result>
-void each_fit_pointer(const Visit& visit, std::string_view name, std::span<const view<const T>> images,
-                      const Selection& selection, std::span<Result> results) {
+template <class Visit, class Images, class Selection, class Result>
+void each_fit_pointer(const Visit& visit, std::string_view name, const Images& images, const Selection& selection,
+                      std::span<Result> results) {
   for (std::size_t i = 0; i < images.size(); ++i) {
     const site where{name, static_cast<std::int64_t>(i)};
     visit(images[i].data, where, "image: ");

@@ -82,6 +82,9 @@ template <class T, class Out>
 void average(const cpu& exec, const patch_tensor<T>& restored, const patch_tensor<float>& coverage,
              const view<Out>& out, const covered_mean& rule, const view<float>& covered = {}) {
   detail::check_average(restored, coverage, out, rule, covered);
+  detail::check_memory(exec, restored.data, {"average"}, "patches: ");
+  detail::check_memory(exec, coverage.data, {"average"}, "coverage: ");
+  detail::check_memory(exec, out.data, {"average"}, "output: ");
   const extent3& n = out.grid.extents;
   const std::int64_t voxels = n[0] * n[1] * n[2];
   detail::parallel_for(exec.threads, n[0] * n[1], [&](std::int64_t row) {

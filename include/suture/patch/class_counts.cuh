@@ -80,19 +80,6 @@ __global__ void __launch_bounds__(count_threads)
 
 }  // namespace detail
 
-namespace detail {
-template <class Classes>
-void check_classes_memory(const cuda& exec, const Classes& map, std::string_view name, const void* counts) {
-  check_for_earlier_error(exec);
-  std::size_t i = 0;
-  map.for_each_range([&](const byte_range& r) {
-    const site where{name, static_cast<std::int64_t>(i++ % map.samples())};
-    check_memory(exec, reinterpret_cast<const void*>(r.first), where);
-  });
-  check_memory(exec, counts, {name}, "counts: ");
-}
-}  // namespace detail
-
 // Queues the count on a stream: views and counts are device memory. No workspace is needed.
 template <class Classes>
 void count_classes(const cuda& exec, const Classes& map, std::span<std::byte> counts) {
@@ -102,7 +89,8 @@ void count_classes(const cuda& exec, const Classes& map, std::span<std::byte> co
   for (std::size_t i = 0; i < map.samples(); ++i)
     require(l.blocks[i] <= 2147483647, {"count_classes", static_cast<std::int64_t>(i)}, "extents ", map.grid(i).extents,
             " exceed the grid of a kernel");
-  detail::check_classes_memory(exec, map, "count_classes", counts.data());
+  detail::check_for_earlier_error(exec);
+  detail::check_classes_memory(detail::memory_check(exec), map, "count_classes", counts.data());
   check_cuda(cudaMemsetAsync(counts.data(), 0, l.totals_bytes, exec.stream), "count_classes", exec.at);
   for (std::size_t first = 0; first < map.samples(); first += Chunk::capacity) {
     const std::size_t n = std::min<std::size_t>(Chunk::capacity, map.samples() - first);

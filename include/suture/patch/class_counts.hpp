@@ -76,6 +76,17 @@ void check_apart(const Classes& map, const void* data, std::size_t size, std::st
   });
 }
 
+// The views of every sample and their counts, by memory_check() of the executor.
+template <class Check, class Classes>
+void check_classes_memory(const Check& check, const Classes& map, std::string_view name, const void* counts) {
+  std::size_t i = 0;
+  map.for_each_range([&](const byte_range& r) {
+    const site where{name, static_cast<std::int64_t>(i++ % map.samples())};
+    check(reinterpret_cast<const void*>(r.first), where, "view: ");
+  });
+  check(counts, {name}, "counts: ");
+}
+
 template <class Classes>
 count_layout check_count(const Classes& map, std::span<std::byte> counts) {
   map.check();
@@ -188,6 +199,7 @@ std::size_t class_counts_bytes(const Classes& map) {
 template <class Classes>
 void count_classes(const cpu& exec, const Classes& map, std::span<std::byte> counts) {
   const detail::count_layout l = detail::check_count(map, counts);
+  detail::check_classes_memory(detail::memory_check(exec), map, "count_classes", counts.data());
   std::fill_n(l.totals(counts.data(), 0), l.totals_bytes / sizeof(std::uint64_t), std::uint64_t{0});
   constexpr std::int64_t task = 16;  // blocks
   for (std::size_t i = 0; i < map.samples(); ++i) {

@@ -231,6 +231,8 @@ template <class T, class Out>
 void reassemble(const cpu& exec, const patch_grid& g, const patch_window& window, const patch_tensor<T>& patches,
                 const view<Out>& out, std::int64_t first_plane = 0) {
   detail::check_reassembly(g, window, patches, out, first_plane);
+  detail::check_memory(exec, patches.data, {"reassemble"}, "patches: ");
+  detail::check_memory(exec, out.data, {"reassemble"}, "output: ");
   detail::put_together<false>(exec, g, window, patches, nullptr, out, first_plane, 0);
 }
 
@@ -248,6 +250,8 @@ void reassemble(const cpu& exec, const patch_grid& g, const patch_window& window
                 float outside = 0) {
   detail::check_reassembly(g, window, patches, out, first_plane);
   detail::check_coverage(g, patches, coverage, out, outside);
+  detail::check_memory(exec, patches.data, {"reassemble"}, "patches: ");
+  detail::check_memory(exec, out.data, {"reassemble"}, "output: ");
   detail::put_together<true>(exec, g, window, patches, coverage.data, out, first_plane, outside);
 }
 

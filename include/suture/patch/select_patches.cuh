@@ -126,7 +126,8 @@ void select_patches(const cuda& exec, const Rule& rule, const Classes& map,
                     std::type_identity_t<std::span<const std::byte>> counts, const patch_draws& s,
                     std::type_identity_t<std::span<patch_choice>> out) {
   const detail::selection sel = detail::check_selection(rule, map, counts, s, out);
-  detail::check_classes_memory(exec, map, Rule::name, counts.data());
+  detail::check_for_earlier_error(exec);
+  detail::check_classes_memory(detail::memory_check(exec), map, Rule::name, counts.data());
   detail::check_memory(exec, out.data(), {Rule::name}, "choices: ");
   using Reader = decltype(map.reader(0));
   using Chunk = detail::select_chunk<Reader>;

@@ -355,6 +355,8 @@ void select_patches(const cpu& exec, const Rule& rule, const Classes& map,
                     std::type_identity_t<std::span<const std::byte>> counts, const patch_draws& s,
                     std::type_identity_t<std::span<patch_choice>> out) {
   const detail::selection sel = detail::check_selection(rule, map, counts, s, out);
+  detail::check_classes_memory(detail::memory_check(exec), map, Rule::name, counts.data());
+  detail::check_memory(exec, out.data(), {Rule::name}, "choices: ");
   for (std::size_t i = 0; i < map.samples(); ++i) {
     const class_counts table = sel.layout.at(counts.data(), i);
     if constexpr (!std::is_same_v<Rule, weighted_patch>)  // every voxel of labels is counted somewhere

@@ -6,7 +6,7 @@
 
 #include "../../sample/prefilter.hpp"
 #include "../common/prepare.hpp"
-#include "../readable.hpp"
+#include "readable.hpp"
 #include "deep_supervision.hpp"
 #include "displaced_strips.hpp"
 #include "integer_shift_copy_rows.hpp"

@@ -12,7 +12,7 @@
 
 #include "../../base/numeric_cuda.cuh"
 #include "../common/prepare.hpp"
-#include "../levels.cuh"
+#include "levels.cuh"
 #include "check_cuda.cuh"
 #include "coefficients.cuh"
 #include "fused.cuh"

@@ -11,7 +11,7 @@
 #include <cerrno>
 #endif
 
-#include "cpu/cpu.hpp"
+#include "cpu.hpp"
 
 namespace suture::detail {
 

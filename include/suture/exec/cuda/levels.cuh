@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "../evaluate/evaluator.hpp"
-#include "cuda/check_cuda.cuh"
-#include "cuda/ieee.cuh"
+#include "../../evaluate/evaluator.hpp"
+#include "check_cuda.cuh"
+#include "ieee.cuh"
 
 namespace suture::detail {
 
