@@ -12,7 +12,7 @@
 #include "report.hpp"
 #include "suture/base/error.hpp"
 #include "suture/base/vec.hpp"
-#include "suture/core/build_advice.hpp"
+#include "suture/base/build_advice.hpp"
 
 namespace suture::examples {
 

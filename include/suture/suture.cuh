@@ -6,7 +6,7 @@
 #error "suture: suture.cuh is for nvcc; a C++ compiler takes suture/suture.hpp"
 #endif
 
-#include "exec/architecture.cuh"
+#include "exec/cuda/architecture.cuh"
 
 #include "exec/cuda/resident_volume.cuh"
 #include "exec/cuda/run.cuh"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "color/color_space.hpp"
-#include "core/build_advice.hpp"
+#include "base/build_advice.hpp"
 #include "exec/cpu/run.hpp"
 #include "fit/color_moments.hpp"
 #include "fit/fingerprint.hpp"

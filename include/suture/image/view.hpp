@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "../core/distinct_elements.hpp"
+#include "distinct_elements.hpp"
 #include "grid.hpp"
 
 namespace suture {

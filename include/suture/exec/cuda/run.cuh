@@ -4,7 +4,7 @@
 // plan may be changed or destroyed as soon as run returns.
 #pragma once
 
-#include "../architecture.cuh"
+#include "architecture.cuh"
 
 #include <cuda_runtime.h>
 

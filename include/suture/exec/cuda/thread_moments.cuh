@@ -2,7 +2,7 @@
 // Exact sums, extremes and counts of the values that the threads of a block see, on CUDA.
 #pragma once
 
-#include "../architecture.cuh"
+#include "architecture.cuh"
 
 #include "../../evaluate/stage.hpp"
 #include "atomic_sums.cuh"

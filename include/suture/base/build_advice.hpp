@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "../base/config.hpp"
+#include "config.hpp"
 
 namespace suture {
 
