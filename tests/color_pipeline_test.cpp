@@ -112,6 +112,30 @@ TEST(color_pipeline, labels_follow_and_keep_their_channels) {
                 data.labels[0][static_cast<std::size_t>(y * n[2] + n[2] - 1 - x)]);
 }
 
+// Filters and patch statistics read what the color operations before them leave: as in two plans, one after the other.
+TEST(color_pipeline, filters_follow_colors) {
+  const digest_test::color_cases data;
+  const std::vector<view<const std::uint8_t>> tiles{channels_last(data.images[0].data(), data.grids[0], 3)};
+  const std::vector<std::uint64_t> ids{5};
+  const settings how{.seed = 3, .sample_ids = ids};
+  const std::vector<float> colors = result(hsv_jitter{.hue = .1f} | cast<float>{}, tiles[0]);
+  const auto expect_filtered = [&](const auto& filter) {
+    const auto count = static_cast<std::size_t>(3 * data.grids[0].voxels());
+    std::vector<float> together(count), apart(count);
+    const std::vector<view<float>> out{contiguous(together.data(), data.grids[0], 3)};
+    const auto p = plan(hsv_jitter{.hue = .1f} | filter, tiles, how);
+    run(cpu{}, p, image(tiles, out));
+    const std::vector<view<const float>> between{contiguous(colors.data(), data.grids[0], 3)};
+    const std::vector<view<float>> behind{contiguous(apart.data(), data.grids[0], 3)};
+    const auto second = plan(filter | brightness{.offset = 0}, between, how);
+    run(cpu{}, second, image(between, behind));
+    EXPECT_EQ(together, apart);
+    EXPECT_NE(together, colors);
+  };
+  expect_filtered(gaussian_blur{});
+  expect_filtered(random_patch_contrast{.range = 1.5f, .preserve_range = false});
+}
+
 TEST(color_pipeline, an_evaluator_gives_pixels) {
   const std::uint8_t tile[2][3] = {{10, 20, 30}, {110, 140, 50}};
   const std::vector<view<const std::uint8_t>> in{channels_last(&tile[0][0], {.extents = {1, 1, 2}}, 3)};

@@ -90,7 +90,7 @@ bool write_looked_up(const typename Evaluator::record_type& r, std::int32_t samp
       for (int s = 0; s < strips; ++s) {
         const std::int32_t x0 = first_x + s * strip_width;
         const along_x place{voxel_at(n, sample_index, 0, z, y, x0)};
-        apply_pixel_lanes<1>(r.sample.outputs, pixels[s], place, [&]<class R>(const R(&finished)[3][strip_width]) {
+        apply_pixel_lanes<1>(r.sample.outputs, pixels[s], place, [&]<class R>(R(&finished)[3][strip_width]) {
           write_pixels<B, Evaluator>(r, stages, finished, z, y, x0);
         });
       }

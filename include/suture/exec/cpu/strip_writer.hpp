@@ -118,8 +118,8 @@ void write_labels(const Evaluator& e, const typename Evaluator::record_type& r, 
 
 // Writes the finished pixels of the strip at (z, y, x0), or hands them to the stages behind.
 template <std::size_t B, class Evaluator, class Stages, class R>
-SUTURE_INLINE void write_pixels(const typename Evaluator::record_type& r, Stages& stages,
-                                const R (&finished)[3][strip_width], std::int32_t z, std::int32_t y, std::int32_t x0) {
+SUTURE_INLINE void write_pixels(const typename Evaluator::record_type& r, Stages& stages, R (&finished)[3][strip_width],
+                                std::int32_t z, std::int32_t y, std::int32_t x0) {
   if constexpr (Evaluator::pipeline_type::is_staged) {
     for (int channel = 0; channel < 3; ++channel) stages.template take<B>(finished[channel], channel, z, y, x0);
   } else {
@@ -195,7 +195,7 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
     float v[3][strip_width];
     pixels_of_strip<P, In>(s, r.sample, in, sample_index, e.rule.border, z, y, x0, v);
     const along_x place{voxel_at(r.sample.extents, sample_index, 0, z, y, x0)};
-    apply_pixel_lanes(r.sample.outputs, v, place, [&]<class R>(const R(&finished)[3][strip_width]) {
+    apply_pixel_lanes(r.sample.outputs, v, place, [&]<class R>(R(&finished)[3][strip_width]) {
       write_pixels<B, Evaluator>(r, stages, finished, z, y, x0);
     });
   } else {
