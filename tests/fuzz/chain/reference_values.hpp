@@ -208,11 +208,14 @@ inline void reference_of(sample_reference& r, const suture::poisson_noise::drawn
       const double u = reference::element_uniform(few, at), w = reference::element_normal(many, at);
       const auto number = [&](double v) { return poisson_number(std::fmax(v, 0) * counts, u, w); };
       const double n = number(x.value), low = number(x.value - x.error), high = number(x.value + x.error);
-      if (n < 0 || low < 0 || high < 0) {
+      // Few and many counts are drawn from numbers of their own.
+      const bool either = ((x.value - x.error) * counts < 12) != ((x.value + x.error) * counts < 12);
+      if (either || n < 0 || low < 0 || high < 0) {
         x.error = unknown;
         continue;
       }
-      x = {n / counts, (high - low) / counts + 8 * float_epsilon * (n + std::sqrt(n) * 8) / counts};
+      x = {n / counts,
+           std::fmax(abs(high - n), abs(low - n)) / counts + 8 * float_epsilon * (n + std::sqrt(n) * 8) / counts};
     }
 }
 
