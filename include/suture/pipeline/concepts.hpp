@@ -211,8 +211,8 @@ constexpr bool depends_on_grid_alone() {
 template <class Op>
 constexpr std::string_view name_of() {
   // Nothing but JSON reads the fields of an operation. Where it is not written, and the operation is in an unnamed
-  // namespace, clang would call them unused.
-  [[maybe_unused]] constexpr bool has_fields = requires { Op::fields; };
+  // namespace, clang and nvcc would call them unused.
+  if constexpr (requires { Op::fields; }) static_cast<void>(Op::fields);
   if constexpr (requires { Op::name; }) return Op::name;
   else return "operation";
 }
