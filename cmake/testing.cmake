@@ -5,8 +5,6 @@ find_package(GTest REQUIRED)
 include("${CMAKE_CURRENT_LIST_DIR}/emulator.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/digest.cmake")
 
-set(SUTURE_DATA_DIR "${PROJECT_SOURCE_DIR}/../shared/data" CACHE PATH "Real volumes and slides for the tests")
-set(SUTURE_ORACLE_DIR "${PROJECT_SOURCE_DIR}/../shared/oracles" CACHE PATH "Reference results for the tests")
 
 # Headers and misuses are compiled by g++ and clang++ both, where both are at hand.
 set(suture_compilers "${CMAKE_CXX_COMPILER}")
@@ -44,10 +42,7 @@ function(suture_test_program name)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE suture::suture suture_development GTest::gtest_main)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
-  # Looked up when a test runs: a test whose files are missing skips itself and says so.
-  target_compile_definitions(${name} PRIVATE SUTURE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-                                             SUTURE_DATA_DIR="${SUTURE_DATA_DIR}"
-                                             SUTURE_ORACLE_DIR="${SUTURE_ORACLE_DIR}")
+  target_compile_definitions(${name} PRIVATE SUTURE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   set_property(GLOBAL APPEND PROPERTY suture_test_programs "$<TARGET_FILE:${name}>")
 endfunction()
 

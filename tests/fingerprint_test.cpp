@@ -189,41 +189,4 @@ TEST(fingerprint_input, refuses_and_reports) {
   EXPECT_THROW(value_counts({{std::numeric_limits<float>::infinity(), 1}}), error);
 }
 
-// Percentiles and moments of real volumes, from NumPy.
-TEST(fingerprint_data, real_volumes_as_numpy) {
-  SUTURE_NEEDS_ORACLES("full");
-  int checked = 0;
-  for (const support::oracle_case& c : support::oracle_cases("full")) {
-    if (!c.expected.contains("positive") || !c.expected.contains("percentiles")) continue;
-    const std::string name = c.params.at("file");
-    if (c.expected.at("dtype") != "int16" || c.expected.at("scl_slope").get<double>() != 1) continue;
-    if (!fs::exists(support::data_folder() / name)) continue;
-    SCOPED_TRACE(name);
-    const image_volume volume = read_image(support::data_folder() / name);
-    std::visit(
-        [&](const auto& v) {
-          using T = typename std::remove_cvref_t<decltype(v.voxels)>::value_type;
-          if constexpr (std::is_same_v<T, std::int16_t>) {
-            const view<const T> seen = contiguous(v.voxels.data(), v.grid);
-            const value_counts all = value_counts::of(cpu{}, seen, everything{});
-            for (const auto& [q, value] : c.expected.at("percentiles").items())
-              EXPECT_EQ(all.percentiles({std::stod(q)}).value[0], value.template get<double>()) << q;
-            const moments m = all.moments();
-            EXPECT_NEAR(m.mean, c.expected.at("mean").get<double>(), 1e-12 * std::abs(m.mean));
-            EXPECT_NEAR(m.standard_deviation, c.expected.at("std").get<double>(), 1e-12 * m.standard_deviation);
-            const moments positive = value_counts::of(cpu{}, seen, above{0}).moments();
-            EXPECT_EQ(positive.tally.count, c.expected.at("positive").at("count").get<std::uint64_t>());
-            EXPECT_NEAR(positive.mean, c.expected.at("positive").at("mean").get<double>(), 1e-12 * positive.mean);
-            EXPECT_NEAR(positive.standard_deviation, c.expected.at("positive").at("std").get<double>(),
-                        1e-12 * positive.standard_deviation);
-            ++checked;
-          }
-        },
-        volume);
-  }
-  if (fs::exists(support::data_folder() / "ct")) {
-    EXPECT_GE(checked, 2);
-  }
-}
-
 }  // namespace

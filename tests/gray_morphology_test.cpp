@@ -6,7 +6,6 @@
 #include <random>
 
 #include "ref/mask.hpp"
-#include "support/oracle.hpp"
 
 namespace {
 
@@ -84,24 +83,6 @@ TEST(GrayMorphologyOfFloats, LeavesOutNaN) {
   EXPECT_EQ(std::vector<float>(out.begin() + 2, out.end()), (std::vector<float>{3, 3, 3, 7, 7, 7}));
   suture::gray_erosion(suture::cpu{1}, suture::contiguous(image.data(), g), suture::contiguous(out.data(), g), e);
   EXPECT_EQ(std::vector<float>(out.begin() + 2, out.end()), (std::vector<float>{3, 3, -2, -2, -2, 7}));
-}
-
-TEST(GrayMorphologyOfOracles, IsThatOfScipy) {
-  SUTURE_NEEDS_ORACLES("filters3d");
-  for (const std::string name : {"minimum_filter", "maximum_filter"}) {
-    const support::oracle_case c = support::find_case("filters3d", name);
-    const auto in = c.input<float>("x");
-    const suture::grid g{.extents = {in.shape[0], in.shape[1], in.shape[2]}};
-    std::vector<float> out(in.values.size());
-    const auto from = suture::contiguous(in.values.data(), g);
-    const auto to = suture::contiguous(out.data(), g);
-    const suture::structuring_element cube{element_shape::box, {1, 1, 1}};
-    if (name == "minimum_filter")
-      suture::gray_erosion(suture::cpu{1}, from, to, cube);
-    else
-      suture::gray_dilation(suture::cpu{1}, from, to, cube);
-    EXPECT_EQ(out, c.output<float>("y").values) << name;
-  }
 }
 
 // Every other column of one image into a column of another.

@@ -385,31 +385,31 @@ TEST(Levels, HoldWhatNearestExactPicks) {
 
 // Where torch enlarges an axis the level keeps it, and its rule is applied here.
 TEST(Levels, AgreeWithTorch) {
-  SUTURE_NEEDS_ORACLES("zoom3d");
-  for (const char* name : {"torch_interp0_nearest-exact_None", "torch_interp1_nearest-exact_None"}) {
-    const support::oracle_case c = support::find_case("zoom3d", name);
-    const auto x = c.input<std::int16_t>("x");
-    const auto y = c.output<std::int16_t>("y");
-    suture::extent3 full{}, size{}, kept{};
-    for (int k = 0; k < 3; ++k) {
-      const auto axis = static_cast<std::size_t>(k);
-      full[k] = x.shape[axis], size[k] = y.shape[axis], kept[k] = std::min(full[k], size[k]);
-    }
-    const std::vector<suture::grid> grids{{.extents = full}};
-    results<std::int16_t> out(grids, 1), level({{.extents = kept}}, 1);
-    suture::run(suture::cpu{}, suture::plan(suture::identity{}, grids),
-                labels(suture::contiguous(x.values.data(), grids[0]), out.views, deep_supervision(level.views)));
-    std::size_t i = 0;
-    const auto at = [&](std::int64_t index, int k) {
-      return size[k] > full[k] ? nearest_exact(index, full[k], size[k]) : index;
-    };
-    for (std::int64_t z = 0; z < size[0]; ++z)
-      for (std::int64_t v = 0; v < size[1]; ++v)
-        for (std::int64_t w = 0; w < size[2]; ++w, ++i)
-          ASSERT_EQ(level.memory[0][static_cast<std::size_t>((at(z, 0) * kept[1] + at(v, 1)) * kept[2] + at(w, 2))],
-                    y.values[i])
-              << name << " at " << i;
-  }
+  const auto is_nearest = [](const support::oracle_case& c) { return c.has("mode", "nearest-exact"); };
+  support::for_each_oracle(
+      support::calls("torch.nn.functional.interpolate", is_nearest), [](const support::oracle_case& c) {
+        const auto x = c.input<std::int16_t>("x");
+        const auto y = c.output<std::int16_t>("y");
+        suture::extent3 full{}, size{}, kept{};
+        for (int k = 0; k < 3; ++k) {
+          const auto axis = static_cast<std::size_t>(k);
+          full[k] = x.shape[axis], size[k] = y.shape[axis], kept[k] = std::min(full[k], size[k]);
+        }
+        const std::vector<suture::grid> grids{{.extents = full}};
+        results<std::int16_t> out(grids, 1), level({{.extents = kept}}, 1);
+        suture::run(suture::cpu{}, suture::plan(suture::identity{}, grids),
+                    labels(suture::contiguous(x.values.data(), grids[0]), out.views, deep_supervision(level.views)));
+        std::size_t i = 0;
+        const auto at = [&](std::int64_t index, int k) {
+          return size[k] > full[k] ? nearest_exact(index, full[k], size[k]) : index;
+        };
+        for (std::int64_t z = 0; z < size[0]; ++z)
+          for (std::int64_t v = 0; v < size[1]; ++v)
+            for (std::int64_t w = 0; w < size[2]; ++w, ++i)
+              ASSERT_EQ(level.memory[0][static_cast<std::size_t>((at(z, 0) * kept[1] + at(v, 1)) * kept[2] + at(w, 2))],
+                        y.values[i])
+                  << "at " << i;
+      });
 }
 
 TEST(Levels, OfSeveralChannelsAndAnyStrides) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -37,18 +36,6 @@ struct tile {
     return tile_result<Out>(operation, values.values, values.shape[0], values.shape[1]);
   }
 };
-
-template <class F>
-void for_each_case(const char* group, const char* op, int count, const F& f) {
-  int seen = 0;
-  for (const oracle_case& c : support::oracle_cases(group)) {
-    if (c.op != op) continue;
-    SCOPED_TRACE(c.name);
-    f(c);
-    ++seen;
-  }
-  EXPECT_EQ(seen, count);
-}
 
 // Results of uint8: within one level, and equal but for one value in a thousand.
 void expect_close_bytes(const std::vector<byte>& actual, const std::vector<byte>& expected) {
@@ -93,99 +80,97 @@ struct unmix_bytes {
   SUTURE_FN rgb operator()(const rgb& v) const { return separate_stains(range.enter(v), unmix); }
 };
 
-TEST(OracleColor, StainsAsScikitImage) {
-  SUTURE_NEEDS_ORACLES("color2d");
-  for_each_case("color2d", "skimage.color.rgb2hed", 2, [](const oracle_case& c) {
-    expect_close(tile(c, "rgb").through<float>(from_bytes<hed>{}), c.output<double>("y").values, 2e-6);
-  });
-  for_each_case("color2d", "skimage.color.hed2rgb", 2, [](const oracle_case& c) {
-    const auto stains = c.input<double>("hed");
-    const std::vector<float> in(stains.values.begin(), stains.values.end());
-    const auto y = tile_result<float>(to_unit<hed>{}, in, stains.shape[0], stains.shape[1]);
-    expect_close(y, c.output<double>("y").values, 2e-6);
-  });
-  for_each_case("color2d", "skimage.color.separate_stains", 2, [](const oracle_case& c) {
-    unmix_bytes op;
-    for (std::size_t i = 0; i < 3; ++i)
-      for (std::size_t j = 0; j < 3; ++j) op.unmix.row[i][j] = c.params.at("matrix").at(i).at(j);
-    const auto y = tile(c, "rgb").through<float>(op);
-    expect_close(y, c.output<double>("y").values, 2e-6);
-  });
+SUTURE_ORACLE_TEST(OracleColor, StainsAsScikitImage, support::calls("skimage.color.rgb2hed")) {
+  expect_close(tile(c, "rgb").through<float>(from_bytes<hed>{}), c.output<double>("y").values, 2e-6);
 }
 
-TEST(OracleColor, HedJitterAsScikitImage) {
-  SUTURE_NEEDS_ORACLES("color2d");
-  for_each_case("color2d", "skimage hed2rgb(rgb2hed(rgb)*alpha+beta)", 2, [](const oracle_case& c) {
-    hed_jitter op;
-    for (std::size_t k = 0; k < 3; ++k) {
-      op.alpha[k] = c.params.at("alpha").at(k);
-      op.beta[k] = c.params.at("beta").at(k);
-    }
-    const auto expected = c.output<double>("y").values;
-    auto y = tile(c, "rgb").through<float>(op);
-    for (float& v : y) v /= 255;
-    expect_close(y, expected, 2e-6);
-    std::vector<byte> rounded;
-    for (const double v : expected) rounded.push_back(static_cast<byte>(std::nearbyint(255 * v)));
-    expect_close_bytes(tile(c, "rgb").through<byte>(op | cast<byte>{}), rounded);
-  });
+SUTURE_ORACLE_TEST(OracleColor, StainsBackAsScikitImage, support::calls("skimage.color.hed2rgb")) {
+  const auto stains = c.input<double>("hed");
+  const std::vector<float> in(stains.values.begin(), stains.values.end());
+  const auto y = tile_result<float>(to_unit<hed>{}, in, stains.shape[0], stains.shape[1]);
+  expect_close(y, c.output<double>("y").values, 2e-6);
 }
 
-TEST(OracleColor, SpacesAsScikitImage) {
-  SUTURE_NEEDS_ORACLES("color2d");
-  for_each_case("color2d", "skimage.color.rgb2lab", 2, [](const oracle_case& c) {
-    expect_close(tile(c, "rgb").through<float>(from_bytes<lab>{}), c.output<double>("y").values, 1e-4);
-  });
-  for_each_case("color2d", "skimage.color.lab2rgb", 2, [](const oracle_case& c) {
-    const auto in = c.input<float>("lab");
-    const auto y = tile_result<float>(to_unit<lab>{}, in.values, in.shape[0], in.shape[1]);
-    expect_close(y, c.output<double>("y").values, 2e-6);
-  });
-  for_each_case("color2d", "skimage.color.rgb2hsv", 2, [](const oracle_case& c) {
-    expect_close(tile(c, "rgb").through<float>(from_bytes<hsv>{}), c.output<double>("y").values, 2e-6);
-  });
-  for_each_case("color2d", "skimage.color.rgb2gray", 2, [](const oracle_case& c) {
-    const auto y = tile(c, "rgb").through<float>(grayscale{.rule = gray_rule::itu709});
-    const auto expected = c.output<double>("y").values;
-    std::vector<float> first;
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      EXPECT_EQ(y[3 * i], y[3 * i + 1]);
-      EXPECT_EQ(y[3 * i], y[3 * i + 2]);
-      first.push_back(y[3 * i] / 255);
-    }
-    expect_close(first, expected, 2e-6);
-  });
+SUTURE_ORACLE_TEST(OracleColor, SeparatesStainsAsScikitImage, support::calls("skimage.color.separate_stains")) {
+  unmix_bytes op;
+  for (std::size_t i = 0; i < 3; ++i)
+    for (std::size_t j = 0; j < 3; ++j) op.unmix.row[i][j] = c.params.at("matrix").at(i).at(j);
+  const auto y = tile(c, "rgb").through<float>(op);
+  expect_close(y, c.output<double>("y").values, 2e-6);
 }
+
+SUTURE_ORACLE_TEST(OracleColor, HedJitterAsScikitImage, support::calls("skimage hed2rgb(rgb2hed(rgb)*alpha+beta)")) {
+  hed_jitter op;
+  for (std::size_t k = 0; k < 3; ++k) {
+    op.alpha[k] = c.params.at("alpha").at(k);
+    op.beta[k] = c.params.at("beta").at(k);
+  }
+  const auto expected = c.output<double>("y").values;
+  auto y = tile(c, "rgb").through<float>(op);
+  for (float& v : y) v /= 255;
+  expect_close(y, expected, 2e-6);
+  std::vector<byte> rounded;
+  for (const double v : expected) rounded.push_back(static_cast<byte>(std::nearbyint(255 * v)));
+  expect_close_bytes(tile(c, "rgb").through<byte>(op | cast<byte>{}), rounded);
+}
+
+SUTURE_ORACLE_TEST(OracleColor, LabAsScikitImage, support::calls("skimage.color.rgb2lab")) {
+  expect_close(tile(c, "rgb").through<float>(from_bytes<lab>{}), c.output<double>("y").values, 1e-4);
+}
+
+SUTURE_ORACLE_TEST(OracleColor, LabBackAsScikitImage, support::calls("skimage.color.lab2rgb")) {
+  const auto in = c.input<float>("lab");
+  const auto y = tile_result<float>(to_unit<lab>{}, in.values, in.shape[0], in.shape[1]);
+  expect_close(y, c.output<double>("y").values, 2e-6);
+}
+
+SUTURE_ORACLE_TEST(OracleColor, HsvAsScikitImage, support::calls("skimage.color.rgb2hsv")) {
+  expect_close(tile(c, "rgb").through<float>(from_bytes<hsv>{}), c.output<double>("y").values, 2e-6);
+}
+
+SUTURE_ORACLE_TEST(OracleColor, GrayAsScikitImage, support::calls("skimage.color.rgb2gray")) {
+  const auto y = tile(c, "rgb").through<float>(grayscale{.rule = gray_rule::itu709});
+  const auto expected = c.output<double>("y").values;
+  std::vector<float> first;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(y[3 * i], y[3 * i + 1]);
+    EXPECT_EQ(y[3 * i], y[3 * i + 2]);
+    first.push_back(y[3 * i] / 255);
+  }
+  expect_close(first, expected, 2e-6);
+}
+
+// The operation that does what a call of torchvision with this factor does, about this gray.
+color_jitter jitter_of(const oracle_case& c, float mean_gray) {
+  const float factor = c.params.at("factor");
+  const std::string step = c.op.substr(c.op.rfind('_') + 1);
+  if (step == "brightness") return {.brightness = factor};
+  if (step == "contrast") return {.contrast = factor, .pivot = mean_gray};
+  if (step == "saturation") return {.saturation = factor};
+  return {.hue = factor};
+}
+
+const std::string adjust = "torchvision.transforms.functional.adjust_";
 
 // Float results, and those of uint8, which torchvision truncates.
-void expect_torchvision(const char* step, const std::function<color_jitter(float factor, float mean_gray)>& make) {
-  for_each_case("color2d", (std::string("torchvision.transforms.functional.adjust_") + step).c_str(), 2,
-                [&](const oracle_case& c) {
-                  const tile in(c, "rgb");
-                  double sum = 0, whole_sum = 0;
-                  for (std::size_t i = 0; i < in.values.values.size(); i += 3) {
-                    const byte* v = in.values.values.data() + i;
-                    const double gray = .2989 * v[0] + .587 * v[1] + .114 * v[2];
-                    sum += gray;
-                    whole_sum += std::floor(gray);
-                  }
-                  const double pixels = static_cast<double>(in.values.values.size()) / 3;
-                  const float factor = c.params.at("factor");
-                  auto y = in.through<float>(make(factor, static_cast<float>(sum / pixels)));
-                  for (float& v : y) v /= 255;
-                  expect_close(y, c.output<float>("y").values, 1e-4);  // gray by .2989, not .299
-                  if (std::string(step) == "saturation") return;       // of rounded grays
-                  const auto bytes = in.through<float>(make(factor, static_cast<float>(whole_sum / pixels)));
-                  expect_truncated(bytes, c.output<byte>("y_u8").values);
-                });
-}
-
-TEST(OracleColor, ColorJitterAsTorchvision) {
-  SUTURE_NEEDS_ORACLES("color2d");
-  expect_torchvision("brightness", [](float f, float) { return color_jitter{.brightness = f}; });
-  expect_torchvision("contrast", [](float f, float gray) { return color_jitter{.contrast = f, .pivot = gray}; });
-  expect_torchvision("saturation", [](float f, float) { return color_jitter{.saturation = f}; });
-  expect_torchvision("hue", [](float f, float) { return color_jitter{.hue = f}; });
+SUTURE_ORACLE_TEST(OracleColor, ColorJitterAsTorchvision,
+                   support::calls_one_of({adjust + "brightness", adjust + "contrast", adjust + "saturation",
+                                          adjust + "hue"})) {
+  const tile in(c, "rgb");
+  double sum = 0, whole_sum = 0;
+  for (std::size_t i = 0; i < in.values.values.size(); i += 3) {
+    const byte* v = in.values.values.data() + i;
+    const double gray = .2989 * v[0] + .587 * v[1] + .114 * v[2];
+    sum += gray;
+    whole_sum += std::floor(gray);
+  }
+  const double pixels = static_cast<double>(in.values.values.size()) / 3;
+  auto y = in.through<float>(jitter_of(c, static_cast<float>(sum / pixels)));
+  for (float& v : y) v /= 255;
+  expect_close(y, c.output<float>("y").values, 1e-4);  // gray by .2989, not .299
+  if (c.op.ends_with("saturation")) return;            // of rounded grays
+  const auto bytes = in.through<float>(jitter_of(c, static_cast<float>(whole_sum / pixels)));
+  expect_truncated(bytes, c.output<byte>("y_u8").values);
 }
 
 // A source tile normalized to a target tile, each by its own fit.
@@ -203,30 +188,24 @@ std::vector<float> normalized(const oracle_case& c, reinhard_rule rule, color_mo
   return source.through<float>(reinhard<Space>{.fitted = fitted, .target = fitted[1], .rule = rule});
 }
 
-TEST(OracleColor, ReinhardAsTorchstain) {
-  SUTURE_NEEDS_ORACLES("stain");
-  for_each_case("stain", "torchstain.numpy Reinhard", 6, [](const oracle_case& c) {
-    const bool modified = c.params.at("method") == "modified";
-    color_moments<lab> target;
-    const auto y = normalized<lab>(c, modified ? reinhard_rule::modified : reinhard_rule::plain, &target);
-    for (std::size_t k = 0; k < 3; ++k) {
-      EXPECT_NEAR(target.mean[k], c.expected.at("target_means").at(k).get<double>(), 1e-3);
-      EXPECT_NEAR(target.standard_deviation[k], c.expected.at("target_stds").at(k).get<double>(), 1e-3);
-    }
-    expect_truncated(y, c.output<byte>("normalized").values);
-  });
+SUTURE_ORACLE_TEST(OracleColor, ReinhardAsTorchstain, support::calls("torchstain.numpy Reinhard")) {
+  const bool modified = c.params.at("method") == "modified";
+  color_moments<lab> target;
+  const auto y = normalized<lab>(c, modified ? reinhard_rule::modified : reinhard_rule::plain, &target);
+  for (std::size_t k = 0; k < 3; ++k) {
+    EXPECT_NEAR(target.mean[k], c.expected.at("target_means").at(k).get<double>(), 1e-3);
+    EXPECT_NEAR(target.standard_deviation[k], c.expected.at("target_stds").at(k).get<double>(), 1e-3);
+  }
+  expect_truncated(y, c.output<byte>("normalized").values);
 }
 
 // TIAToolbox rounds Lab to 8 bits on its way in and out.
-TEST(OracleColor, ReinhardNearTiatoolbox) {
-  SUTURE_NEEDS_ORACLES("stain");
-  for_each_case("stain", "tiatoolbox ReinhardNormalizer", 3, [](const oracle_case& c) {
-    const auto y = normalized<lab>(c, reinhard_rule::plain);
-    const auto expected = c.output<byte>("normalized").values;
-    double sum = 0;
-    for (std::size_t i = 0; i < y.size(); ++i) sum += std::abs(static_cast<double>(y[i]) - expected[i]);
-    EXPECT_LE(sum / static_cast<double>(y.size()), 1.5);
-  });
+SUTURE_ORACLE_TEST(OracleColor, ReinhardNearTiatoolbox, support::calls("tiatoolbox ReinhardNormalizer")) {
+  const auto y = normalized<lab>(c, reinhard_rule::plain);
+  const auto expected = c.output<byte>("normalized").values;
+  double sum = 0;
+  for (std::size_t i = 0; i < y.size(); ++i) sum += std::abs(static_cast<double>(y[i]) - expected[i]);
+  EXPECT_LE(sum / static_cast<double>(y.size()), 1.5);
 }
 
 }  // namespace

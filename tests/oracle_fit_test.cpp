@@ -2,6 +2,7 @@
 // Fits and what applies them against NumPy, scikit-image, OpenCV, MONAI and TorchIO.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <suture/ops/value/histogram_match.hpp>
 #include <suture/ops/value/percentile_scale.hpp>
@@ -29,21 +30,21 @@ typename Fit::result fitted(const Fit& how, const support::array<T>& x, const Se
 void expect_relative(double actual, double expected) { EXPECT_NEAR(actual, expected, 1e-13 * std::abs(expected)); }
 
 template <class T>
-void expect_statistics(const std::string& name) {
-  const oracle_case c = support::find_case("intensity", name);
+void expect_statistics(const oracle_case& c) {
   const auto x = c.input<T>("x");
   const json& e = c.expected;
+  const std::vector<double> q = c.params.at("q");
   const auto check = [&](const auto& selection, const json& percentiles, double mean, double deviation) {
     const auto m = fitted(fit_moments{}, x, selection);
     expect_relative(m.mean, mean);
     expect_relative(m.standard_deviation, deviation);
-    const std::vector<double> q = c.params.at("q");
-    fit_percentiles<17> how{};
-    EXPECT_EQ(q.size(), 17u);
-    std::copy_n(q.begin(), 17, how.q);
-    const auto p = fitted(how, x, selection);
-    for (std::size_t k = 0; k < q.size(); ++k)
-      EXPECT_EQ(p.value[k], percentiles.at(k).get<double>()) << "percentile " << q[k];
+    for (std::size_t first = 0; first < q.size(); first += 4) {  // four at a time; the last once more, to fill up
+      fit_percentiles<4> how{};
+      for (std::size_t k = 0; k < 4; ++k) how.q[k] = q[std::min(first + k, q.size() - 1)];
+      const auto p = fitted(how, x, selection);
+      for (std::size_t k = first; k < std::min(first + 4, q.size()); ++k)
+        EXPECT_EQ(p.value[k - first], percentiles.at(k).get<double>()) << "percentile " << q[k];
+    }
     return m;
   };
   const auto m = check(everything{}, e.at("percentiles").at("linear"), e.at("mean"), e.at("std0"));
@@ -53,42 +54,37 @@ void expect_statistics(const std::string& name) {
   const above masked(e.at("masked_threshold").get<float>());
   const auto inside = check(masked, e.at("masked_percentiles_linear"), e.at("masked_mean"), e.at("masked_std0"));
   EXPECT_EQ(inside.tally.count, e.at("masked_count").get<std::uint64_t>());
+
+  const auto y = support::image_result<float>(z_score{.fitted = {&m, 1}}, x.values,
+                                              support::voxel_grid(support::size_from(x.shape)));
+  const auto expected = c.output<double>("y").values;
+  support::expect_close(y, expected, 8 * 0x1p-23 * support::range_of(expected));
 }
 
-TEST(OracleFit, StatisticsOfIntegersAsNumpy) {
-  SUTURE_NEEDS_ORACLES("intensity");
-  expect_statistics<std::int16_t>("stats_ct");
-}
-TEST(OracleFit, StatisticsOfFloatsAsNumpy) {
-  SUTURE_NEEDS_ORACLES("intensity");
-  expect_statistics<float>("stats_mr");
+SUTURE_ORACLE_TEST(OracleFit, StatisticsAsNumpy, support::calls("numpy.percentile/mean/std (float64)")) {
+  if (c.input_type("x") == "<i2")
+    expect_statistics<std::int16_t>(c);
+  else
+    expect_statistics<float>(c);
 }
 
-TEST(OracleFit, OtsuAsScikitImage) {
-  SUTURE_NEEDS_ORACLES("intensity");
-  for (const char* name : {"thresholds_ct", "thresholds_mr"}) {
-    const oracle_case c = support::find_case("intensity", name);
-    expect_relative(fitted(fit_otsu{}, c.input<float>("x"), everything{}).value, c.expected.at("otsu256"));
-  }
+SUTURE_ORACLE_TEST(OracleFit, OtsuAsScikitImage, support::calls("skimage.filters.threshold_*")) {
+  expect_relative(fitted(fit_otsu{}, c.input<float>("x"), everything{}).value, c.expected.at("otsu256"));
 }
 
-TEST(OracleFit, OtsuAsOpenCV) {
-  SUTURE_NEEDS_ORACLES("color2d");
-  for (const char* name : {"otsu_0", "otsu_1"}) {
-    const oracle_case c = support::find_case("color2d", name);
-    const auto rgb = c.input<std::uint8_t>("rgb");
-    support::array<std::uint8_t> gray;
-    for (std::size_t i = 0; i < rgb.values.size(); i += 3)
-      gray.values.push_back(static_cast<std::uint8_t>(
-          (9798 * rgb.values[i] + 19235 * rgb.values[i + 1] + 3735 * rgb.values[i + 2] + 16384) >> 15));
-    EXPECT_EQ(fitted(fit_otsu{.rule = otsu_rule::opencv}, gray, everything{}).value,
-              c.expected.at("u8_gray_cv2").get<double>());
-  }
+SUTURE_ORACLE_TEST(OracleFit, OtsuAsOpenCV, support::calls("skimage.filters.threshold_otsu")) {
+  const auto rgb = c.input<std::uint8_t>("rgb");
+  support::array<std::uint8_t> gray;
+  for (std::size_t i = 0; i < rgb.values.size(); i += 3)
+    gray.values.push_back(static_cast<std::uint8_t>(
+        (9798 * rgb.values[i] + 19235 * rgb.values[i + 1] + 3735 * rgb.values[i + 2] + 16384) >> 15));
+  EXPECT_EQ(fitted(fit_otsu{.rule = otsu_rule::opencv}, gray, everything{}).value,
+            c.expected.at("u8_gray_cv2").get<double>());
 }
 
-TEST(OracleFit, NormalisesNonzeroVoxelsAsMonai) {
-  SUTURE_NEEDS_ORACLES("intensity");
-  const oracle_case c = support::find_case("intensity", "monai_normalize_nonzero");
+SUTURE_ORACLE_TEST(OracleFit, NormalisesNonzeroVoxelsAsMonai,
+                   support::calls("monai.transforms.NormalizeIntensity",
+                                  [](const oracle_case& c) { return c.has("nonzero", true); })) {
   const auto x = c.input<float>("x");
   const moments m = fitted(fit_moments{}, x, nonzero{});
   const auto y = support::image_result<float>(z_score{.fitted = {&m, 1}, .nonzero = true}, x.values,
@@ -97,20 +93,33 @@ TEST(OracleFit, NormalisesNonzeroVoxelsAsMonai) {
   support::expect_close(y, expected, 8 * 0x1p-23 * support::range_of(expected));
 }
 
-TEST(OracleFit, ScalesBetweenPercentilesAsMonai) {
-  SUTURE_NEEDS_ORACLES("intensity");
-  const oracle_case c = support::find_case("intensity", "monai_scale_pct");
+// The image of a case scaled between two of its percentiles.
+std::vector<float> scaled(const oracle_case& c, double lower, double upper, float b_min, float b_max, bool clip) {
   const auto x = c.input<float>("x");
-  const intensity_range r =
-      fitted(fit_range{.lower = c.params.at("lower"), .upper = c.params.at("upper")}, x, everything{});
-  const auto y = support::image_result<float>(percentile_scale{.fitted = {&r, 1}}, x.values,
-                                              support::voxel_grid(support::size_from(x.shape)));
-  support::expect_close(y, c.output<double>("y").values, 4 * 0x1p-23);
+  const intensity_range r = fitted(fit_range{.lower = lower, .upper = upper}, x, everything{});
+  const percentile_scale scale{.fitted = {&r, 1}, .b_min = b_min, .b_max = b_max, .clip = clip};
+  return support::image_result<float>(scale, x.values, support::voxel_grid(support::size_from(x.shape)));
 }
 
-TEST(OracleFit, StandardisesAsTorchio) {
-  SUTURE_NEEDS_ORACLES("intensity");
-  const oracle_case c = support::find_case("intensity", "torchio_nyul");
+SUTURE_ORACLE_TEST(OracleFit, ScalesBetweenPercentilesAsMonai,
+                   support::calls("monai.transforms.ScaleIntensityRangePercentiles",
+                                  [](const oracle_case& c) { return !c.has("relative", true); })) {
+  const json& p = c.params;
+  const float b_min = p.at("b_min"), b_max = p.at("b_max");
+  const auto expected = c.output<double>("y").values;
+  support::expect_close(scaled(c, p.at("lower"), p.at("upper"), b_min, b_max, p.at("clip")), expected,
+                        4 * 0x1p-23 * support::range_of(expected));
+}
+
+SUTURE_ORACLE_TEST(OracleFit, ScalesBetweenPercentilesAsScikitImage,
+                   support::calls("skimage.exposure.rescale_intensity")) {
+  const json &from = c.params.at("in_range_percentiles"), &to = c.params.at("out_range");
+  const auto expected = c.output<double>("y").values;
+  support::expect_close(scaled(c, from.at(0), from.at(1), to.at(0), to.at(1), true), expected,
+                        4 * 0x1p-23 * support::range_of(expected));
+}
+
+SUTURE_ORACLE_TEST(OracleFit, StandardisesAsTorchio, support::calls("torchio.HistogramStandardization")) {
   const auto x = c.input<float>("x");
   const std::vector<double> q = c.params.at("percentiles"), landmarks = c.params.at("landmarks");
   fit_landmarks<11> how{};

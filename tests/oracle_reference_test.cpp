@@ -30,174 +30,165 @@ using support::volume_from;
 const double stored = 1.3e-4;
 
 TEST(OracleReference, AgreesWithScipyAffineTransform) {
-  SUTURE_NEEDS_ORACLES("affine3d");
-  int checked = 0;
-  for (const oracle_case& c : support::oracle_cases("affine3d")) {
-    if (!support::is_known_order(c.params)) continue;
-    SCOPED_TRACE(c.name);
+  support::for_each_oracle(support::calls("scipy.ndimage.affine_transform"), [](const oracle_case& c) {
+    if (!support::is_known_order(c.params)) return;
     const sampling s = support::scipy_sampling(c.params);
     const volume y = resampled(volume_from(c.input<double>("x")), c.params.at("output_shape").get<size3>(),
                                support::scipy_pull(c.params), s);
     const bool jumps = s.how == interpolation::nearest || s.rule == outside::scipy_constant;
     expect_close(y.values, c.output<double>("y").values, stored,
                  jumps ? c.output<double>("ok").values : std::vector<double>{});
-    ++checked;
-  }
-  EXPECT_EQ(checked, 32);
+  });
 }
 
 TEST(OracleReference, AgreesWithScipyMapCoordinates) {
-  SUTURE_NEEDS_ORACLES("coords3d");
-  int checked = 0;
-  for (const oracle_case& c : support::oracle_cases("coords3d")) {
-    SCOPED_TRACE(c.name);
-    const volume x = volume_from(c.input<double>("x"));
-    const auto expected = c.output<double>("y");
-    if (c.op == "scipy.ndimage.spline_filter") {
-      const border rule = c.params.at("mode") == "mirror"    ? border::mirror
-                          : c.params.at("mode") == "reflect" ? border::reflect
-                                                             : border::wrap;
-      expect_close(bspline_prefilter(x, rule).values, expected.values, 2.5e-4);  // float32, up to 8192
-      ++checked;
-      continue;
-    }
-    // "wrap" is SciPy's legacy period of n - 1.
-    if (!support::is_known_order(c.params) || c.params.at("mode") == "wrap") continue;
-    const sampling s = support::scipy_sampling(c.params);
-    const prepared source = prepare(x, s);
-    const std::vector<double> p = c.input<double>("coords").values;
-    const std::size_t n = p.size() / 3;
-    std::vector<double> y;
-    for (std::size_t i = 0; i < n; ++i) y.push_back(source({p[i], p[n + i], p[2 * n + i]}, s));
-    expect_close(y, expected.values, 1e-9);
-    ++checked;
-  }
-  EXPECT_EQ(checked, 18 + 3);
+  support::for_each_oracle(support::calls_one_of({"scipy.ndimage.map_coordinates", "scipy.ndimage.spline_filter"},
+                                                 [](const oracle_case& c) { return !c.inputs.contains("disp"); }),
+                           [](const oracle_case& c) {
+                             const volume x = volume_from(c.input<double>("x"));
+                             const auto expected = c.output<double>("y");
+                             if (c.op == "scipy.ndimage.spline_filter") {
+                               const border rule = c.params.at("mode") == "mirror"    ? border::mirror
+                                                   : c.params.at("mode") == "reflect" ? border::reflect
+                                                                                      : border::wrap;
+                               expect_close(bspline_prefilter(x, rule).values, expected.values,
+                                            2.5e-4);  // float32, up to 8192
+                               return;
+                             }
+                             // "wrap" is SciPy's legacy period of n - 1.
+                             if (!support::is_known_order(c.params) || c.params.at("mode") == "wrap") return;
+                             const sampling s = support::scipy_sampling(c.params);
+                             const prepared source = prepare(x, s);
+                             const std::vector<double> p = c.input<double>("coords").values;
+                             const std::size_t n = p.size() / 3;
+                             std::vector<double> y;
+                             for (std::size_t i = 0; i < n; ++i) y.push_back(source({p[i], p[n + i], p[2 * n + i]}, s));
+                             expect_close(y, expected.values, 1e-9);
+                           });
 }
 
 TEST(OracleReference, AgreesWithZoomResizeAndInterpolate) {
-  SUTURE_NEEDS_ORACLES("zoom3d");
-  int checked = 0;
-  for (const oracle_case& c : support::oracle_cases("zoom3d")) {
-    const json& p = c.params;
-    if (p.value("anti_aliasing", false) || p.at("mode") == "area") continue;
-    SCOPED_TRACE(c.name);
-    const volume x = volume_from(c.input<double>("x"));
-    const auto expected = c.output<double>("y");
-    const size3 size = support::size_from(expected.shape);
-    const bool torch = c.op == "torch.nn.functional.interpolate";
-    const bool corners = torch ? p.at("align_corners") == true : !p.value("grid_mode", true);
+  support::for_each_oracle(
+      support::calls_one_of({"scipy.ndimage.zoom", "skimage.transform.resize", "torch.nn.functional.interpolate"}),
+      [](const oracle_case& c) {
+        const json& p = c.params;
+        if (p.value("anti_aliasing", false) || p.at("mode") == "area") return;
+        const volume x = volume_from(c.input<double>("x"));
+        const auto expected = c.output<double>("y");
+        const size3 size = support::size_from(expected.shape);
+        const bool torch = c.op == "torch.nn.functional.interpolate";
+        const bool corners = torch ? p.at("align_corners") == true : !p.value("grid_mode", true);
 
-    if (torch && p.at("mode") != "trilinear") {
-      volume y(size);
-      for (integer i = 0; i < size[0]; ++i)
-        for (integer j = 0; j < size[1]; ++j)
-          for (integer k = 0; k < size[2]; ++k) {
-            const auto nearest = p.at("mode") == "nearest" ? torch_nearest : torch_nearest_exact;
-            y.at(i, j, k) =
-                x.at(nearest(i, x.size[0], size[0]), nearest(j, x.size[1], size[1]), nearest(k, x.size[2], size[2]));
-          }
-      expect_close(y.values, expected.values, 0);
-      ++checked;
-      continue;
-    }
+        if (torch && p.at("mode") != "trilinear") {
+          volume y(size);
+          for (integer i = 0; i < size[0]; ++i)
+            for (integer j = 0; j < size[1]; ++j)
+              for (integer k = 0; k < size[2]; ++k) {
+                const auto nearest = p.at("mode") == "nearest" ? torch_nearest : torch_nearest_exact;
+                y.at(i, j, k) = x.at(nearest(i, x.size[0], size[0]), nearest(j, x.size[1], size[1]),
+                                     nearest(k, x.size[2], size[2]));
+              }
+          expect_close(y.values, expected.values, 0);
+          return;
+        }
 
-    const auto pull = [&](const point& out) {
-      point in{};
-      for (std::size_t k = 0; k < 3; ++k)
-        in[k] = corners ? align_corners(out[k], x.size[k], size[k]) : half_pixel(out[k], x.size[k], size[k]);
-      return in;
-    };
-    const sampling s = torch ? sampling{} : support::scipy_sampling(p);
-    volume y = resampled(x, size, pull, s);
-    if (p.value("clip", false)) {
-      const statistics limits = statistics_of(x.values);
-      for (double& v : y.values) v = std::clamp(v, limits.min, limits.max);
-    }
-    std::vector<double> mask;  // nearest: sizes that are simple fractions put voxels exactly between two
-    if (s.how == interpolation::nearest) mask = support::away_from_ties(x.size, size, pull, 1e-9, true, 100);
-    expect_close(y.values, expected.values, torch ? 1e-5 * range_of(x.values) : stored, mask);
-    ++checked;
-  }
-  EXPECT_EQ(checked, 18 + 6 + 8);
+        const auto pull = [&](const point& out) {
+          point in{};
+          for (std::size_t k = 0; k < 3; ++k)
+            in[k] = corners ? align_corners(out[k], x.size[k], size[k]) : half_pixel(out[k], x.size[k], size[k]);
+          return in;
+        };
+        const sampling s = torch ? sampling{} : support::scipy_sampling(p);
+        volume y = resampled(x, size, pull, s);
+        if (p.value("clip", false)) {
+          const statistics limits = statistics_of(x.values);
+          for (double& v : y.values) v = std::clamp(v, limits.min, limits.max);
+        }
+        std::vector<double> mask;  // nearest: sizes that are simple fractions put voxels exactly between two
+        if (s.how == interpolation::nearest) mask = support::away_from_ties(x.size, size, pull, 1e-9, true, 100);
+        expect_close(y.values, expected.values, torch ? 1e-5 * range_of(x.values) : stored, mask);
+      });
 }
 
 TEST(OracleReference, AgreesWithTorchGrids) {
-  SUTURE_NEEDS_ORACLES("torch_grid");
-  int checked = 0;
-  for (const oracle_case& c : support::oracle_cases("torch_grid")) {
-    SCOPED_TRACE(c.name);
-    const json& p = c.params;
-    if (c.op == "torch.nn.functional.affine_grid") {
-      const auto size = p.at("size").get<size3>();
-      const bool corners = p.at("align_corners");
-      const affine normalized = composed(inverted(support::torch_unnormalize(size, corners)),
-                                         support::reversed(support::torch_pull(p.at("theta"), size, size, corners)));
-      std::vector<double> grid;
-      for (integer z = 0; z < size[0]; ++z)
-        for (integer y = 0; y < size[1]; ++y)
-          for (integer x = 0; x < size[2]; ++x) {
-            const point n = normalized({static_cast<double>(x), static_cast<double>(y), static_cast<double>(z)});
-            grid.insert(grid.end(), n.begin(), n.end());
-          }
-      expect_close(grid, c.output<double>("grid").values, 1e-6);
-      ++checked;
-    } else if (c.op == "torch.nn.functional.grid_sample" && p.at("mode") != "bicubic") {
-      const volume x = volume_from(c.input<double>("x"));
-      const bool corners = p.at("align_corners");
-      const auto size = p.at("size").get<size3>();
-      const affine pull = support::torch_pull(p.at("theta"), x.size, size, corners);
-      const sampling s{p.at("mode") == "nearest" ? interpolation::nearest_even : interpolation::linear,
-                       p.at("padding_mode") == "zeros"    ? outside::blend_constant
-                       : p.at("padding_mode") == "border" ? outside::clamp_coordinate
-                       : corners                          ? outside::torch_reflect_centers
-                                                          : outside::torch_reflect_faces,
-                       0};
-      std::vector<double> mask;
-      if (s.how == interpolation::nearest_even) mask = support::away_from_ties(x.size, size, pull, 1e-4, true, 100);
-      expect_close(resampled(x, size, pull, s).values, c.output<double>("y").values, 1e-5 * range_of(x.values), mask);
-      ++checked;
-    }
-  }
-  EXPECT_EQ(checked, 2 + 12);
+  support::for_each_oracle(
+      support::calls_one_of({"torch.nn.functional.affine_grid", "torch.nn.functional.grid_sample"}),
+      [](const oracle_case& c) {
+        const json& p = c.params;
+        if (c.op == "torch.nn.functional.affine_grid") {
+          const auto size = p.at("size").get<size3>();
+          const bool corners = p.at("align_corners");
+          const affine normalized =
+              composed(inverted(support::torch_unnormalize(size, corners)),
+                       support::reversed(support::torch_pull(p.at("theta"), size, size, corners)));
+          std::vector<double> grid;
+          for (integer z = 0; z < size[0]; ++z)
+            for (integer y = 0; y < size[1]; ++y)
+              for (integer x = 0; x < size[2]; ++x) {
+                const point n = normalized({static_cast<double>(x), static_cast<double>(y), static_cast<double>(z)});
+                grid.insert(grid.end(), n.begin(), n.end());
+              }
+          expect_close(grid, c.output<double>("grid").values, 1e-6);
+        } else if (c.op == "torch.nn.functional.grid_sample" && p.at("mode") != "bicubic") {
+          const volume x = volume_from(c.input<double>("x"));
+          const bool corners = p.at("align_corners");
+          const auto size = p.at("size").get<size3>();
+          const affine pull = support::torch_pull(p.at("theta"), x.size, size, corners);
+          const sampling s{p.at("mode") == "nearest" ? interpolation::nearest_even : interpolation::linear,
+                           p.at("padding_mode") == "zeros"    ? outside::blend_constant
+                           : p.at("padding_mode") == "border" ? outside::clamp_coordinate
+                           : corners                          ? outside::torch_reflect_centers
+                                                              : outside::torch_reflect_faces,
+                           0};
+          std::vector<double> mask;
+          if (s.how == interpolation::nearest_even) mask = support::away_from_ties(x.size, size, pull, 1e-4, true, 100);
+          expect_close(resampled(x, size, pull, s).values, c.output<double>("y").values, 1e-5 * range_of(x.values),
+                       mask);
+        }
+      });
 }
 
 // Two-dimensional bicubic, on one slice.
 TEST(OracleReference, AgreesWithTorchBicubic) {
-  SUTURE_NEEDS_ORACLES("torch_grid");
-  const oracle_case c = support::find_case("torch_grid", "grid_sample2d_bicubic_border");
-  const volume x = volume_from(c.input<double>("x"));
-  const std::size_t area = static_cast<std::size_t>(x.size[1] * x.size[2]);
-  const auto first = x.values.begin() + static_cast<std::ptrdiff_t>(c.params.at("slice_z").get<std::size_t>() * area);
-  const volume slice({1, x.size[1], x.size[2]}, std::vector<double>(first, first + static_cast<std::ptrdiff_t>(area)));
-  const auto expected = c.output<double>("y");
-  const size3 size{1, expected.shape[0], expected.shape[1]};
-  const json& t = c.params.at("theta");
-  const json theta{{t[0][0], t[0][1], 0, t[0][2]}, {t[1][0], t[1][1], 0, t[1][2]}, {0, 0, 1, 0}};
-  const volume y = resampled(slice, size, support::torch_pull(theta, slice.size, size, false),
-                             {interpolation::torch_cubic, outside::edge, 0});
-  expect_close(y.values, expected.values, 3e-5 * range_of(x.values));
+  support::for_each_oracle(
+      support::calls("torch.nn.functional.grid_sample",
+                     [](const oracle_case& c) {
+                       return c.has("mode", "bicubic") && c.has("padding_mode", "border") &&
+                              c.params.contains("slice_z");
+                     }),
+      [](const oracle_case& c) {
+        const volume x = volume_from(c.input<double>("x"));
+        const std::size_t area = static_cast<std::size_t>(x.size[1] * x.size[2]);
+        const auto first =
+            x.values.begin() + static_cast<std::ptrdiff_t>(c.params.at("slice_z").get<std::size_t>() * area);
+        const volume slice({1, x.size[1], x.size[2]},
+                           std::vector<double>(first, first + static_cast<std::ptrdiff_t>(area)));
+        const auto expected = c.output<double>("y");
+        const size3 size{1, expected.shape[0], expected.shape[1]};
+        const json& t = c.params.at("theta");
+        const json theta{{t[0][0], t[0][1], 0, t[0][2]}, {t[1][0], t[1][1], 0, t[1][2]}, {0, 0, 1, 0}};
+        const volume y = resampled(slice, size, support::torch_pull(theta, slice.size, size, false),
+                                   {interpolation::torch_cubic, outside::edge, 0});
+        expect_close(y.values, expected.values, 3e-5 * range_of(x.values));
+      });
 }
 
 TEST(OracleReference, AgreesWithMonaiAffine) {
-  SUTURE_NEEDS_ORACLES("torch_grid");
-  const oracle_case c = support::find_case("torch_grid", "monai_affine");
-  const volume x = volume_from(c.input<double>("x"));
-  const json& p = c.params;
-  const affine relative =
-      monai_affine(p.at("rotate_params").get<point>(), p.at("shear_params").get<std::array<double, 6>>(),
-                   p.at("translate_params").get<point>(), p.at("scale_params").get<point>());
-  affine pull = about(relative.linear, x.center(), x.center());
-  for (std::size_t k = 0; k < 3; ++k) pull.offset[k] += relative.offset[k];
-  expect_close(resampled(x, x.size, pull, {interpolation::linear, outside::clamp_coordinate, 0}).values,
-               c.output<double>("y").values, 1e-5 * range_of(x.values));
+  support::for_each_oracle(support::calls("monai.transforms.Affine"), [](const oracle_case& c) {
+    const volume x = volume_from(c.input<double>("x"));
+    const json& p = c.params;
+    const affine relative =
+        monai_affine(p.at("rotate_params").get<point>(), p.at("shear_params").get<std::array<double, 6>>(),
+                     p.at("translate_params").get<point>(), p.at("scale_params").get<point>());
+    affine pull = about(relative.linear, x.center(), x.center());
+    for (std::size_t k = 0; k < 3; ++k) pull.offset[k] += relative.offset[k];
+    expect_close(resampled(x, x.size, pull, {interpolation::linear, outside::clamp_coordinate, 0}).values,
+                 c.output<double>("y").values, 1e-5 * range_of(x.values));
+  });
 }
 
 TEST(OracleReference, AgreesWithMonaiRotate) {
-  SUTURE_NEEDS_ORACLES("torch_grid");
-  for (const char* name : {"monai_rotate_keep", "monai_rotate_grow"}) {
-    SCOPED_TRACE(name);
-    const oracle_case c = support::find_case("torch_grid", name);
+  support::for_each_oracle(support::calls("monai.transforms.Rotate"), [](const oracle_case& c) {
     const volume x = volume_from(c.input<double>("x"));
     const auto expected = c.output<double>("y");
     const volume out(support::size_from(expected.shape));
@@ -212,16 +203,13 @@ TEST(OracleReference, AgreesWithMonaiRotate) {
     const affine pull = composed(stretch(x.size), composed(rotation, inverted(stretch(out.size))));
     expect_close(resampled(x, out.size, pull, {interpolation::linear, outside::blend_constant, 0}).values,
                  expected.values, 1e-5 * range_of(x.values));
-  }
+  });
 }
 
 TEST(OracleReference, AgreesWithItkResampling) {
-  SUTURE_NEEDS_ORACLES("itk_resample");
-  int checked = 0;
-  for (const oracle_case& c : support::oracle_cases("itk_resample")) {
+  support::for_each_oracle(support::calls("itk.ResampleImageFilter"), [](const oracle_case& c) {
     const json& p = c.params;
-    if (p.at("interpolator") == "hammingsinc4") continue;
-    SCOPED_TRACE(c.name);
+    if (p.at("interpolator") == "hammingsinc4") return;
     const volume x = volume_from(c.input<double>("x"));
     const size3 size = support::itk_size(p.at("out_size"));
     const json& transform = p.at("transform");
@@ -279,28 +267,25 @@ TEST(OracleReference, AgreesWithItkResampling) {
       if (!inside.empty() && inside[i] == 0) mask[i] = 0;
     expect_close(resampled(x, size, pull, s).values, c.output<double>("y").values,
                  s.how == interpolation::bspline ? 1e-3 : 2 * stored, mask);
-    ++checked;
-  }
-  EXPECT_EQ(checked, 15);
+  });
 }
 
 TEST(OracleReference, BuildsTheEulerTransformOfItk) {
-  SUTURE_NEEDS_ORACLES("itk_resample");
-  const json t = support::find_case("itk_resample", "lung_euler_linear").params.at("transform");
-  const auto angles = t.at("angles_xyz").get<point>();
-  const matrix expected = support::matrix_from(t.at("matrix"));
-  const matrix built = itk_euler(angles[0], angles[1], angles[2]);
-  for (std::size_t i = 0; i < 3; ++i)
-    for (std::size_t j = 0; j < 3; ++j) EXPECT_NEAR(built[i][j], expected[i][j], 1e-14);
-  const auto offset = t.at("offset").get<point>();
-  for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(support::itk_transform(t).offset[i], offset[i], 1e-11);
+  const auto turns = [](const oracle_case& c) { return c.params.at("transform").at("type") == "Euler3DTransform"; };
+  support::for_each_oracle(support::calls("itk.ResampleImageFilter", turns), [](const oracle_case& c) {
+    const json& t = c.params.at("transform");
+    const auto angles = t.at("angles_xyz").get<point>();
+    const matrix expected = support::matrix_from(t.at("matrix"));
+    const matrix built = itk_euler(angles[0], angles[1], angles[2]);
+    for (std::size_t i = 0; i < 3; ++i)
+      for (std::size_t j = 0; j < 3; ++j) EXPECT_NEAR(built[i][j], expected[i][j], 1e-14);
+    const auto offset = t.at("offset").get<point>();
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(support::itk_transform(t).offset[i], offset[i], 1e-11);
+  });
 }
 
 TEST(OracleReference, AgreesWithNibabelResampling) {
-  SUTURE_NEEDS_ORACLES("orientation");
-  for (const char* name : {"las_resample_to_output", "obl_resample_to_output"}) {
-    SCOPED_TRACE(name);
-    const oracle_case c = support::find_case("orientation", name);
+  support::for_each_oracle(support::calls("nibabel.processing.resample_to_output"), [](const oracle_case& c) {
     const volume x = volume_from(c.input<double>("x"));  // axes i, j, k
     const size3 size = c.params.at("new_shape").get<size3>();
     const affine pull = composed(inverted(support::nifti_affine(c.params.at("affine"))),
@@ -308,130 +293,111 @@ TEST(OracleReference, AgreesWithNibabelResampling) {
     const sampling s{interpolation::linear, outside::scipy_constant, c.params.at("cval")};
     expect_close(resampled(x, size, pull, s).values, c.output<double>("y").values, stored,
                  support::away_from_ties(x.size, size, pull, 1e-6, false, 0));
-  }
+  });
 }
 
 TEST(OracleReference, AgreesWithWarpsByDisplacement) {
-  SUTURE_NEEDS_ORACLES("elastic");
-  int checked = 0;
-  for (const oracle_case& c : support::oracle_cases("elastic")) {
-    const bool warp = c.inputs.contains("disp") && c.op == "scipy.ndimage.map_coordinates";
-    const bool interpolate = c.op == "batchgenerators.interpolate_img" && !c.params.value("is_seg", false);
-    if (!warp && !interpolate) continue;
-    SCOPED_TRACE(c.name);
-    const volume x = volume_from(c.input<double>("x"));
-    const auto field = c.input<double>(warp ? "disp" : "coords");
-    const size3 size{field.shape[1], field.shape[2], field.shape[3]};
-    const auto pull = [&](const point& v) {
-      point p = warp ? v : point{};
-      const auto at = static_cast<std::size_t>(
-          (static_cast<integer>(v[0]) * size[1] + static_cast<integer>(v[1])) * size[2] + static_cast<integer>(v[2]));
-      for (std::size_t k = 0; k < 3; ++k) p[k] += field.values[k * field.values.size() / 3 + at];
-      return p;
-    };
-    expect_close(resampled(x, size, pull, support::scipy_sampling(c.params)).values, c.output<double>("y").values,
-                 stored, c.output<double>("ok").values);
-    ++checked;
-  }
-  EXPECT_EQ(checked, 6 + 3);
+  support::for_each_oracle(
+      support::calls_one_of({"scipy.ndimage.map_coordinates", "batchgenerators.interpolate_img"}),
+      [](const oracle_case& c) {
+        const bool warp = c.inputs.contains("disp") && c.op == "scipy.ndimage.map_coordinates";
+        const bool interpolate = c.op == "batchgenerators.interpolate_img" && !c.params.value("is_seg", false);
+        if (!warp && !interpolate) return;
+        const volume x = volume_from(c.input<double>("x"));
+        const auto field = c.input<double>(warp ? "disp" : "coords");
+        const size3 size{field.shape[1], field.shape[2], field.shape[3]};
+        const auto pull = [&](const point& v) {
+          point p = warp ? v : point{};
+          const auto at =
+              static_cast<std::size_t>((static_cast<integer>(v[0]) * size[1] + static_cast<integer>(v[1])) * size[2] +
+                                       static_cast<integer>(v[2]));
+          for (std::size_t k = 0; k < 3; ++k) p[k] += field.values[k * field.values.size() / 3 + at];
+          return p;
+        };
+        expect_close(resampled(x, size, pull, support::scipy_sampling(c.params)).values, c.output<double>("y").values,
+                     stored, c.output<double>("ok").values);
+      });
 }
 
 TEST(OracleReference, AgreesWithBatchgenerators) {
-  SUTURE_NEEDS_ORACLES("elastic");
-  const oracle_case c = support::find_case("elastic", "bg_coords");
-  const json& p = c.params;
-  const matrix m = batchgenerators_linear({p.at("angle_x"), p.at("angle_y"), p.at("angle_z")}, p.at("scale"));
-  const auto center = p.at("center").get<point>();
-  const std::vector<double> mesh = c.input<double>("mesh_elastic").values;
-  const std::size_t n = mesh.size() / 3;
-  std::vector<double> coords(mesh.size());
-  for (std::size_t i = 0; i < n; ++i) {
-    const point moved = product(m, point{mesh[i], mesh[n + i], mesh[2 * n + i]});
-    for (std::size_t k = 0; k < 3; ++k) coords[k * n + i] = moved[k] + center[k];
-  }
-  expect_close(coords, c.output<double>("coords").values, 1e-5);
+  support::for_each_oracle(support::calls("batchgenerators: rotate_coords_3d, scale_coords"), [](const oracle_case& c) {
+    const json& p = c.params;
+    const matrix m = batchgenerators_linear({p.at("angle_x"), p.at("angle_y"), p.at("angle_z")}, p.at("scale"));
+    const auto center = p.at("center").get<point>();
+    const std::vector<double> mesh = c.input<double>("mesh_elastic").values;
+    const std::size_t n = mesh.size() / 3;
+    std::vector<double> coords(mesh.size());
+    for (std::size_t i = 0; i < n; ++i) {
+      const point moved = product(m, point{mesh[i], mesh[n + i], mesh[2 * n + i]});
+      for (std::size_t k = 0; k < 3; ++k) coords[k * n + i] = moved[k] + center[k];
+    }
+    expect_close(coords, c.output<double>("coords").values, 1e-5);
+  });
 }
 
 // batchgenerators writes a label where its linear indicator reaches one half; there the vote must name the same one.
 TEST(OracleReference, VotesAsLinearIndicatorsDo) {
-  SUTURE_NEEDS_ORACLES("elastic");
-  const oracle_case c = support::find_case("elastic", "bg_interp_seg_o1");
-  const volume x = volume_from(c.input<double>("x"));
-  const std::vector<double> coords = c.input<double>("coords").values;
-  const std::size_t n = coords.size() / 3;
-  std::vector<double> winners;
-  std::vector<double> clear;
-  for (std::size_t i = 0; i < n; ++i) {
-    double weight = 0;
-    winners.push_back(vote(x, {coords[i], coords[n + i], coords[2 * n + i]}, outside::scipy_constant, 0, &weight));
-    clear.push_back(weight > 0.5 + 1e-4 ? 1 : 0);
-  }
-  expect_close(winners, c.output<double>("y").values, 0, clear);
-}
-
-// The mean exponent that takes x, scaled to [0, 1], to y, scaled to [0, 1].
-double exponent_between(std::vector<double> x, std::vector<double> y, bool inverted_image) {
-  for (std::vector<double>* v : {&x, &y}) {
-    if (inverted_image)
-      for (double& value : *v) value = -value;
-    const statistics s = statistics_of(*v);
-    for (double& value : *v) value = (value - s.min) / (s.max - s.min);
-  }
-  double sum = 0;
-  int count = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    if (x[i] < 0.3 || x[i] > 0.7) continue;
-    sum += std::log(y[i]) / std::log(x[i]);
-    ++count;
-  }
-  return sum / count;
+  support::for_each_oracle(
+      support::calls("batchgenerators.interpolate_img", [](const oracle_case& c) { return c.has("is_seg", true); }),
+      [](const oracle_case& c) {
+        const volume x = volume_from(c.input<double>("x"));
+        const std::vector<double> coords = c.input<double>("coords").values;
+        const std::size_t n = coords.size() / 3;
+        std::vector<double> winners;
+        std::vector<double> clear;
+        for (std::size_t i = 0; i < n; ++i) {
+          double weight = 0;
+          winners.push_back(
+              vote(x, {coords[i], coords[n + i], coords[2 * n + i]}, outside::scipy_constant, 0, &weight));
+          clear.push_back(weight > 0.5 + 1e-4 ? 1 : 0);
+        }
+        expect_close(winners, c.output<double>("y").values, 0, clear);
+      });
 }
 
 TEST(OracleReference, AgreesWithIntensityOperations) {
-  SUTURE_NEEDS_ORACLES("intensity");
-  int checked = 0;
-  for (const oracle_case& c : support::oracle_cases("intensity")) {
-    SCOPED_TRACE(c.name);
-    const json& p = c.params;
-    std::vector<double> y;
-    double tolerance = 0;
-    if (c.op.starts_with("pydicom apply_windowing")) {
-      const double low = p.at("out_min");
-      const double high = p.at("out_max");
-      const auto window = p.at("function") == "LINEAR"         ? window_linear
-                          : p.at("function") == "LINEAR_EXACT" ? window_linear_exact
-                                                               : window_sigmoid;
-      for (const double v : c.input<double>("x").values)
-        y.push_back(window(v, p.at("center"), p.at("width"), low, high));
-      tolerance = 4 * 0x1p-23 * 255;
-    } else if (c.op == "monai.transforms.ScaleIntensityRange") {
-      for (const double v : c.input<double>("x").values)
-        y.push_back(scale_range(v, p.at("a_min"), p.at("a_max"), p.at("b_min"), p.at("b_max"), p.at("clip")));
-      tolerance = 4 * 0x1p-23 * 5;
-    } else if (c.op == "batchgenerators.augment_gamma") {
-      // batchgenerators drew the exponent between the recorded lower end and 1; one number, told by the whole image.
-      const std::vector<double> x = c.input<double>("x").values;
-      const double drawn = exponent_between(x, c.output<double>("y").values, p.at("invert_image"));
-      EXPECT_GE(drawn, p.at("gamma").get<double>());
-      EXPECT_LE(drawn, 1);
-      y = gamma(x, drawn, p.at("invert_image"), p.at("retain_stats"));
-      tolerance = 2e-6 * range_of(y);
-    } else if (c.op == "batchgenerators.augment_contrast") {
-      y = contrast(c.input<double>("x").values, p.at("factor"), p.at("preserve_range"));
-      tolerance = 2e-6 * range_of(y);
-    } else if (c.op == "monai.transforms.AdjustContrast") {
-      y = gamma(c.input<double>("x").values, p.at("gamma"));
-      tolerance = 2e-6 * range_of(y);
-    } else if (c.op == "skimage.exposure.adjust_gamma") {
-      for (const double v : c.input<double>("x").values) y.push_back(std::pow(v, p.at("gamma").get<double>()));
-      tolerance = 1e-7;
-    } else {
-      continue;
-    }
-    expect_close(y, c.output<double>("y").values, tolerance);
-    ++checked;
-  }
-  EXPECT_EQ(checked, 9 + 2 + 3 + 2 + 1 + 2);
+  support::for_each_oracle(
+      support::calls_one_of({"pydicom apply_windowing (DICOM PS3.3 C.11.2.1)", "monai.transforms.ScaleIntensityRange",
+                             "batchgenerators.augment_gamma", "batchgenerators.augment_contrast",
+                             "monai.transforms.AdjustContrast", "skimage.exposure.adjust_gamma"}),
+      [](const oracle_case& c) {
+        const json& p = c.params;
+        std::vector<double> y;
+        double tolerance = 0;
+        if (c.op.starts_with("pydicom apply_windowing")) {
+          const double low = p.at("out_min");
+          const double high = p.at("out_max");
+          const auto window = p.at("function") == "LINEAR"         ? window_linear
+                              : p.at("function") == "LINEAR_EXACT" ? window_linear_exact
+                                                                   : window_sigmoid;
+          for (const double v : c.input<double>("x").values)
+            y.push_back(window(v, p.at("center"), p.at("width"), low, high));
+          tolerance = 4 * 0x1p-23 * (high - low);
+        } else if (c.op == "monai.transforms.ScaleIntensityRange") {
+          for (const double v : c.input<double>("x").values)
+            y.push_back(scale_range(v, p.at("a_min"), p.at("a_max"), p.at("b_min"), p.at("b_max"), p.at("clip")));
+          tolerance = 4 * 0x1p-23 * range_of(y);
+        } else if (c.op == "batchgenerators.augment_gamma") {
+          // batchgenerators drew the exponent between the recorded lower end and 1; one number, told by the whole
+          // image.
+          const std::vector<double> x = c.input<double>("x").values;
+          const double drawn = exponent_between(x, c.output<double>("y").values, p.at("invert_image"));
+          EXPECT_GE(drawn, p.at("gamma").get<double>());
+          EXPECT_LE(drawn, 1);
+          y = gamma(x, drawn, p.at("invert_image"), p.at("retain_stats"));
+          tolerance = 2e-6 * range_of(y);
+        } else if (c.op == "batchgenerators.augment_contrast") {
+          y = contrast(c.input<double>("x").values, p.at("factor"), p.at("preserve_range"));
+          tolerance = 2e-6 * range_of(y);
+        } else if (c.op == "monai.transforms.AdjustContrast") {
+          y = gamma(c.input<double>("x").values, p.at("gamma"));
+          tolerance = 2e-6 * range_of(y);
+        } else if (c.op == "skimage.exposure.adjust_gamma") {
+          for (const double v : c.input<double>("x").values) y.push_back(std::pow(v, p.at("gamma").get<double>()));
+          tolerance = 1e-7;
+        }
+        expect_close(y, c.output<double>("y").values, tolerance);
+      });
 }
 
 }  // namespace

@@ -28,79 +28,71 @@ using support::range_of;
 
 const double rounding = 0x1p-23;  // of float, relative
 
-TEST(OracleValue, WindowsAsPydicomDoes) {
-  SUTURE_NEEDS_ORACLES("intensity");
-  int checked = 0;
-  for (const oracle_case& c : support::oracle_cases("intensity")) {
-    if (!c.op.starts_with("pydicom apply_windowing")) continue;
-    SCOPED_TRACE(c.name);
-    const json& p = c.params;
-    const auto x = c.input<std::int16_t>("x");
-    const suture::grid g = support::voxel_grid(support::size_from(x.shape));
-    const float center = p.at("center");
-    const float width = p.at("width");
-    const float low = p.at("out_min");
-    const float high = p.at("out_max");
-    const std::vector<float> y =
-        p.at("function") == "SIGMOID"
-            ? image_result<float>(suture::sigmoid_window{center, width, low, high}, x.values, g)
-            : image_result<float>(suture::window{center, width, low, high,
-                                                 p.at("function") == "LINEAR" ? suture::voi_function::linear
-                                                                              : suture::voi_function::linear_exact},
-                                  x.values, g);
-    expect_close(y, c.output<double>("y").values, 4 * rounding * 255);
-    ++checked;
-  }
-  EXPECT_EQ(checked, 9);
+SUTURE_ORACLE_TEST(OracleValue, WindowsAsPydicomDoes,
+                   support::calls("pydicom apply_windowing (DICOM PS3.3 C.11.2.1)")) {
+  const json& p = c.params;
+  const auto x = c.input<float>("x");
+  const suture::grid g = support::voxel_grid(support::size_from(x.shape));
+  const float center = p.at("center");
+  const float width = p.at("width");
+  const float low = p.at("out_min");
+  const float high = p.at("out_max");
+  const std::vector<float> y =
+      p.at("function") == "SIGMOID"
+          ? image_result<float>(suture::sigmoid_window{center, width, low, high}, x.values, g)
+          : image_result<float>(suture::window{center, width, low, high,
+                                               p.at("function") == "LINEAR" ? suture::voi_function::linear
+                                                                            : suture::voi_function::linear_exact},
+                                x.values, g);
+  expect_close(y, c.output<double>("y").values, 4 * rounding * (static_cast<double>(high) - static_cast<double>(low)));
 }
 
-TEST(OracleValue, ScalesAsMonaiDoes) {
-  SUTURE_NEEDS_ORACLES("intensity");
-  for (const char* name : {"monai_scale_range", "monai_scale_range_noclip"}) {
-    SCOPED_TRACE(name);
-    const oracle_case c = support::find_case("intensity", name);
-    const auto x = c.input<std::int16_t>("x");
-    const suture::scale_intensity op{c.params.at("a_min"), c.params.at("a_max"), c.params.at("b_min"),
-                                     c.params.at("b_max"), c.params.at("clip")};
-    const std::vector<double> expected = c.output<double>("y").values;
-    expect_close(image_result<float>(op, x.values, support::voxel_grid(support::size_from(x.shape))), expected,
-                 4 * rounding * range_of(expected));
-  }
+// out_min + (out_max - out_min) / (1 + exp(-4 (x - center) / width)), DICOM's, is 1 / (1 + exp(gain (cutoff - x))).
+SUTURE_ORACLE_TEST(OracleValue, FollowsTheSigmoidOfScikitImage,
+                   support::calls("skimage.exposure.adjust_sigmoid",
+                                  [](const oracle_case& c) { return !c.has("inv", true); })) {
+  const auto x = c.input<float>("x");
+  const suture::sigmoid_window op{.center = c.params.at("cutoff"), .width = 4 / c.params.at("gain").get<float>()};
+  expect_close(image_result<float>(op, x.values, support::voxel_grid(support::size_from(x.shape))),
+               c.output<double>("y").values, 4 * rounding);
 }
 
-TEST(OracleValue, CurvesAsMonaiAndSkimageDo) {
-  SUTURE_NEEDS_ORACLES("intensity");
-  for (const char* name : {"monai_contrast", "gamma_0.7", "gamma_1.8"}) {
-    SCOPED_TRACE(name);
-    const oracle_case c = support::find_case("intensity", name);
-    const auto x = c.input<float>("x");
-    suture::gamma op{.exponent = c.params.at("gamma")};
-    if (c.op.starts_with("monai")) {  // about the range of the image
-      const auto [low, high] = std::minmax_element(x.values.begin(), x.values.end());
-      op.range = {*low, *high};
-    }
-    const std::vector<double> expected = c.output<double>("y").values;
-    expect_close(image_result<float>(op, x.values, support::voxel_grid(support::size_from(x.shape))), expected,
-                 2e-5 * range_of(expected));
-  }
+SUTURE_ORACLE_TEST(OracleValue, ScalesAsMonaiDoes, support::calls("monai.transforms.ScaleIntensityRange")) {
+  const auto x = c.input<float>("x");
+  const suture::scale_intensity op{c.params.at("a_min"), c.params.at("a_max"), c.params.at("b_min"),
+                                   c.params.at("b_max"), c.params.at("clip")};
+  const std::vector<double> expected = c.output<double>("y").values;
+  expect_close(image_result<float>(op, x.values, support::voxel_grid(support::size_from(x.shape))), expected,
+               4 * rounding * range_of(expected));
 }
 
-TEST(OracleValue, ChangesContrastAsBatchgeneratorsDoes) {
-  SUTURE_NEEDS_ORACLES("intensity");
-  for (const char* name : {"bg_contrast_p0", "bg_contrast_p1"}) {
-    SCOPED_TRACE(name);
-    const oracle_case c = support::find_case("intensity", name);
-    const auto x = c.input<float>("x");
-    const reference::statistics s = reference::statistics_of({x.values.begin(), x.values.end()});
-    const suture::grid g = support::voxel_grid(support::size_from(x.shape));
-    const suture::contrast op{.factor = c.params.at("factor"), .pivot = static_cast<float>(s.mean)};
-    const suture::clamp range{.low = static_cast<float>(s.min), .high = static_cast<float>(s.max)};
-    expect_close(c.params.at("preserve_range") == true ? image_result<float>(op | range, x.values, g)
-                                                       : image_result<float>(op, x.values, g),
-                 c.output<double>("y").values, 8 * rounding * 300);
+SUTURE_ORACLE_TEST(OracleValue, CurvesAsMonaiAndSkimageDo,
+                   support::calls_one_of({"monai.transforms.AdjustContrast", "skimage.exposure.adjust_gamma"},
+                                         [](const oracle_case& c) { return c.params.value("gain", 1.0) == 1; })) {
+  const auto x = c.input<float>("x");
+  suture::gamma op{.exponent = c.params.at("gamma")};
+  if (c.op.starts_with("monai")) {  // about the range of the image
+    const auto [low, high] = std::minmax_element(x.values.begin(), x.values.end());
+    op.range = {*low, *high};
   }
+  const std::vector<double> expected = c.output<double>("y").values;
+  expect_close(image_result<float>(op, x.values, support::voxel_grid(support::size_from(x.shape))), expected,
+               2e-5 * range_of(expected));
 }
 
+SUTURE_ORACLE_TEST(OracleValue, ChangesContrastAsBatchgeneratorsDoes,
+                   support::calls("batchgenerators.augment_contrast")) {
+  const auto x = c.input<float>("x");
+  const reference::statistics s = reference::statistics_of({x.values.begin(), x.values.end()});
+  const suture::grid g = support::voxel_grid(support::size_from(x.shape));
+  const suture::contrast op{.factor = c.params.at("factor"), .pivot = static_cast<float>(s.mean)};
+  const suture::clamp range{.low = static_cast<float>(s.min), .high = static_cast<float>(s.max)};
+  expect_close(c.params.at("preserve_range") == true ? image_result<float>(op | range, x.values, g)
+                                                     : image_result<float>(op, x.values, g),
+               c.output<double>("y").values, 8 * rounding * range_of(x.values));
+}
+
+// A field of the polynomial of a case over its extents.
 suture::bias_field bias_field_of(const oracle_case& c, const char* shape, const char* degree) {
   suture::bias_field op{.coefficients = {}, .extents = {}, .degree = c.params.at(degree)};
   const std::vector<float> given = c.params.at(c.params.contains("coeff") ? "coeff" : "coefficients");
@@ -109,9 +101,8 @@ suture::bias_field bias_field_of(const oracle_case& c, const char* shape, const 
   return op;
 }
 
-TEST(OracleValue, BiasesAsMonaiDoes) {
-  SUTURE_NEEDS_ORACLES("intensity");
-  const oracle_case c = support::find_case("intensity", "monai_bias_field");
+SUTURE_ORACLE_TEST(OracleValue, BiasesAsMonaiDoes,
+                   support::calls("monai.transforms.RandBiasField._generate_random_field (exp applied)")) {
   const suture::bias_field op = bias_field_of(c, "spatial_shape", "degree");
   const suture::grid g{.extents = op.extents};
   const auto x = c.input<float>("x");
@@ -120,9 +111,7 @@ TEST(OracleValue, BiasesAsMonaiDoes) {
   expect_close(image_result<float>(op, std::vector<float>(x.values.size(), 1.0F), g), field, 1e-6 * range_of(field));
 }
 
-TEST(OracleValue, BiasesAsTorchioDoes) {
-  SUTURE_NEEDS_ORACLES("intensity");
-  const oracle_case c = support::find_case("intensity", "torchio_bias_field");
+SUTURE_ORACLE_TEST(OracleValue, BiasesAsTorchioDoes, support::calls("torchio.BiasField.generate_bias_field")) {
   suture::bias_field op = bias_field_of(c, "shape", "order");
   op.basis = suture::bias_basis::monomial;
   const suture::grid g{.extents = op.extents};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patches that cover a volume: their starts and windows against MONAI and nnU-Net, their weighted mean against sums in
-// double precision.
+// Patches that cover a volume: their starts and windows against nnU-Net, their weighted mean against sums in double
+// precision.
 #include <gtest/gtest.h>
 #include <suture/exec/cpu/run.hpp>
 #include <suture/ops/geometry/crop_at.hpp>
@@ -18,22 +18,6 @@ namespace {
 using namespace suture;
 
 using axis_starts = std::vector<std::int64_t>;
-
-TEST(patch_grid, dense_is_that_of_monai) {
-  SUTURE_NEEDS_ORACLES("labels");
-  const auto c = support::find_case("labels", "sliding_window");
-  const auto three = [&](const char* key) {
-    const auto v = c.params.at(key).get<std::vector<std::int64_t>>();
-    return extent3{v[0], v[1], v[2]};
-  };
-  const double overlap = c.params.at("overlap").get<double>();
-  const patch_grid g = dense_patch_grid(three("image_size"), three("patch_size"), {overlap, overlap, overlap});
-  const auto expected = c.expected.get<std::vector<std::vector<std::int64_t>>>();
-  ASSERT_EQ(g.count(), static_cast<std::int64_t>(expected.size()));
-  const std::vector<extent3> all = g.all_starts();
-  for (std::size_t p = 0; p < expected.size(); ++p)
-    EXPECT_EQ(all[p], (extent3{expected[p][0], expected[p][1], expected[p][2]})) << p;
-}
 
 TEST(patch_grid, dense_steps_by_one_voxel_at_least_and_fits_at_the_ends) {
   // int(2 (1 - 0.9)) = 0, which MONAI raises to 1; a patch as large as the volume; a volume of whole steps.
@@ -60,25 +44,6 @@ TEST(patch_grid, sliding_window_is_that_of_nnu_net) {
             (axis_starts{0, 15, 30, 45, 60, 74, 89, 104, 119, 134, 149, 164, 179, 194, 209, 223, 238, 253, 268, 283}));
   const patch_grid d = sliding_window_grid({10, 11, 13}, {4, 4, 4}, .75);
   EXPECT_EQ(d.starts[1], (axis_starts{0, 2, 5, 7}));  // 7 / 3 apart
-}
-
-TEST(patch_window, gaussian_is_monais_importance_map) {
-  SUTURE_NEEDS_ORACLES("labels");
-  for (const char* name : {"importance_16x24x20", "importance_9x12x15"}) {
-    const auto c = support::find_case("labels", name);
-    const auto n = c.params.at("patch_size").get<std::vector<std::int64_t>>();
-    const patch_window w = gaussian_window({n[0], n[1], n[2]}, c.params.at("sigma_scale").get<double>());
-    const auto y = c.output<float>("y").values;
-    bool at_least = false;
-    for (std::size_t i = 0; i < y.size(); ++i) {
-      const std::size_t nx = w.weight[2].size(), ny = w.weight[1].size();
-      const float zy = detail::product(w.weight[0][i / nx / ny], w.weight[1][i / nx % ny]);
-      const float got = detail::window_weight(zy, w.weight[2][i % nx], w.least);
-      ASSERT_NEAR(got, y[i], 1e-6f * y[i]) << name << ' ' << i;
-      at_least = at_least || got == 1e-3f;
-    }
-    EXPECT_TRUE(at_least);
-  }
 }
 
 // scipy.ndimage.gaussian_filter of a unit impulse, (8, 9, 16), sigma = size / 8, divided by its maximum.

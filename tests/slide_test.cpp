@@ -13,7 +13,6 @@
 #include "common/histology_phantom.hpp"
 #include "common/slide.hpp"
 #include "support/expect_says.hpp"
-#include "support/oracle.hpp"
 #include "support/scratch_folder.hpp"
 #include "support/tiff_files.hpp"
 #include "suture/image/digest.hpp"
@@ -38,38 +37,14 @@ void write(const fs::path& path, const std::vector<char>& bytes) {
 }
 
 [[maybe_unused]] const fs::path& real_slide() {
-  static const fs::path path = support::data_folder() / "histology/CMU-1-Small-Region.svs";
+  static const fs::path path = fs::path(SUTURE_SOURCE_DIR) / "examples/data/histology/CMU-1-Small-Region.svs";
   return path;
 }
 
 #if defined(SUTURE_EXAMPLE_OPENSLIDE)
 
-TEST_F(slides, are_read_as_openslide_reads_them) {
-  SUTURE_NEEDS_ORACLES("wsi");
-  if (!fs::exists(real_slide())) GTEST_SKIP() << "no slide " << real_slide().string() << "; set SUTURE_DATA_DIR";
-  const auto s = open_slide(real_slide());
-  const auto expected = support::find_case("wsi", "properties").expected;
-  ASSERT_EQ(s->layout().levels.size(), expected.at("level_count").get<std::size_t>());
-  for (std::size_t i = 0; i < s->layout().levels.size(); ++i) {
-    EXPECT_EQ(s->layout().levels[i].width, expected.at("level_dimensions")[i][0].get<std::int64_t>());
-    EXPECT_EQ(s->layout().levels[i].height, expected.at("level_dimensions")[i][1].get<std::int64_t>());
-    EXPECT_EQ(s->layout().levels[i].downsample, expected.at("level_downsamples")[i].get<double>());
-  }
-  EXPECT_EQ(s->layout().mpp, std::stod(expected.at("mpp")[0].get<std::string>()));
-  EXPECT_EQ(s->mpp_source(), "openslide.mpp-x");
-  for (const support::oracle_case& c : support::oracle_cases("wsi")) {
-    if (c.op != "openslide.read_region") continue;
-    const auto rgb = c.output<std::uint8_t>("rgb");
-    const auto at = [&](const char* key) { return c.params.at(key).get<std::int64_t>(); };
-    const rgb_image read = s->read(at("y"), at("x"), c.params.at("level").get<std::int32_t>(), at("h"), at("w"));
-    ASSERT_EQ(read.pixels.size(), rgb.values.size());
-    for (std::size_t i = 0; i < rgb.values.size(); ++i)
-      ASSERT_NEAR(read.pixels[i], rgb.values[i], 2) << c.name;  // decoders of JPEG differ by so much
-  }
-}
-
 TEST_F(slides, end_in_their_background) {
-  if (!fs::exists(real_slide())) GTEST_SKIP() << "no slide " << real_slide().string() << "; set SUTURE_DATA_DIR";
+  ASSERT_TRUE(fs::exists(real_slide())) << real_slide();
   const auto s = open_slide(real_slide());
   const rgb_image whole = s->read(0, 0, 0, 60, 50), moved = s->read(-7, -11, 0, 60, 50);
   for (std::int64_t y = 0; y < 60; ++y)
@@ -140,7 +115,7 @@ TEST_F(slides, damaged_files_are_refused) {
 }
 
 TEST_F(slides, cut_off_in_the_middle_are_refused) {
-  if (!fs::exists(real_slide())) GTEST_SKIP() << "no slide " << real_slide().string() << "; set SUTURE_DATA_DIR";
+  ASSERT_TRUE(fs::exists(real_slide())) << real_slide();
   const auto bytes = contents(real_slide());
   for (const std::size_t length : {std::size_t{8}, bytes.size() / 2, bytes.size() - 5000}) {
     write(folder / "cut.svs", {bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length)});

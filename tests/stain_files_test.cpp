@@ -13,7 +13,6 @@
 #include "common/rgb_image.hpp"
 #include "common/stain_json.hpp"
 #include "support/expect_says.hpp"
-#include "support/oracle.hpp"
 #include "support/stained_tile.hpp"
 
 namespace {
@@ -21,58 +20,6 @@ namespace {
 using namespace suture;
 using namespace suture::examples;
 namespace fs = std::filesystem;
-
-stain_basis fitted(const rgb_image& picture) {
-  stain_basis b;
-  fit(cpu{}, macenko::torchstain.fit, picture.view_of(), everything{}, std::span(&b, 1));
-  return b;
-}
-
-void expect_stains(const stain_basis& b, const nlohmann::json& vectors, const nlohmann::json& most) {
-  for (std::size_t k = 0; k < 2; ++k) {
-    for (std::size_t c = 0; c < 3; ++c) EXPECT_NEAR(b.stains.m[c][k], vectors.at(c).at(k).get<double>(), 5e-6);
-    EXPECT_NEAR(b.max_concentration[k], most.at(k).get<double>(), 2e-5 * most.at(k).get<double>());
-  }
-}
-
-TEST(StainFiles, WholePicturesAsTorchstain) {
-  SUTURE_NEEDS_ORACLES("full");
-  for (const char* name : {"macenko_breast_a_to_breast_b", "macenko_skin_cmu1_to_headneck_tcga"}) {
-    SCOPED_TRACE(name);
-    const support::oracle_case c = support::find_case("full", name);
-    const fs::path from_file = support::data_folder() / c.params.at("source").get<std::string>();
-    const fs::path to_file = support::data_folder() / c.params.at("target").get<std::string>();
-    if (!fs::exists(from_file) || !fs::exists(to_file)) GTEST_SKIP() << "no " << from_file;
-    const rgb_image source = read_image_file(from_file).image, target = read_image_file(to_file).image;
-    const stain_basis from = fitted(source), to = fitted(target);
-    expect_stains(from, c.expected.at("HE_source"), c.expected.at("maxC_source"));
-    expect_stains(to, c.expected.at("HE_target"), c.expected.at("maxC_target"));
-
-    rgb_image result{source.height, source.width, std::vector<std::uint8_t>(source.pixels.size())};
-    const std::vector in{source.view_of()};
-    const std::vector out{channels_last(result.pixels.data(), in[0].grid, 3)};
-    run(cpu{}, plan(macenko::torchstain.normalize({&from, 1}, reference_of(to)) | cast<std::uint8_t>{}, in),
-        image(in, out));
-    std::size_t differ = 0;
-    for (const auto& p : c.expected.at("pixels"))
-      for (std::size_t k = 0; k < 3; ++k) {
-        const std::int64_t y = p.at("y"), x = p.at("x");
-        ASSERT_EQ(source.at(y, x)[k], p.at("source").at(k).get<int>());
-        const int difference = std::abs(result.at(y, x)[k] - p.at("normalized").at(k).get<int>());
-        EXPECT_LE(difference, 1);
-        differ += difference != 0 ? 1 : 0;
-      }
-    EXPECT_LE(differ, 1u);
-    for (std::size_t k = 0; k < 3; ++k) {
-      double sum = 0, squares = 0;
-      for (std::size_t i = k; i < result.pixels.size(); i += 3) sum += result.pixels[i];
-      const auto n = static_cast<double>(result.pixels.size() / 3), mean = sum / n;
-      for (std::size_t i = k; i < result.pixels.size(); i += 3) squares += std::pow(result.pixels[i] - mean, 2);
-      EXPECT_NEAR(mean, c.expected.at("normalized_mean").at(k).get<double>(), .01);
-      EXPECT_NEAR(std::sqrt(squares / n), c.expected.at("normalized_std").at(k).get<double>(), .01);
-    }
-  }
-}
 
 TEST(StainFiles, AFileKeepsEveryBit) {
   stain_reference stains;

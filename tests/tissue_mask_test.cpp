@@ -90,17 +90,15 @@ TEST(TissueMask, OtsuIsTheBestSplit) {
 }
 
 TEST(TissueMask, OtsuOfTilesIsThatOfOpenCv) {
-  SUTURE_NEEDS_ORACLES("color2d");
-  for (const char* name : {"otsu_0", "otsu_1"}) {
-    const support::oracle_case c = support::find_case("color2d", name);
+  support::for_each_oracle(support::calls("skimage.filters.threshold_otsu"), [](const support::oracle_case& c) {
     const auto rgb = c.input<std::uint8_t>("rgb");
     const suture::grid g{.extents = {1, rgb.shape[0], rgb.shape[1]}};
     bytes mask(static_cast<std::size_t>(g.voxels()));
     suture::tissue_mask_result result{};
     suture::tissue_mask(suture::cpu{1}, suture::channels_last(rgb.values.data(), g, 3),
                         suture::contiguous(mask.data(), g), {&result, 1});
-    EXPECT_EQ(result.threshold, c.expected.at("u8_gray_cv2").get<double>()) << name;
-  }
+    EXPECT_EQ(result.threshold, c.expected.at("u8_gray_cv2").get<double>());
+  });
 }
 
 // OpenCV's gray level of a known color.
@@ -139,9 +137,7 @@ TEST(TissueMask, LuminosityOfEveryGrayAndOfRandomColors) {
 }
 
 TEST(TissueMask, LuminosityOfTilesIsThatOfScikitImage) {
-  SUTURE_NEEDS_ORACLES("color2d");
-  for (const char* name : {"rgb2lab_0", "rgb2lab_1"}) {
-    const support::oracle_case c = support::find_case("color2d", name);
+  support::for_each_oracle(support::calls("skimage.color.rgb2lab"), [](const support::oracle_case& c) {
     const auto rgb = c.input<std::uint8_t>("rgb");
     const auto lab = c.output<double>("y");
     const suture::grid g{.extents = {1, rgb.shape[0], rgb.shape[1]}};
@@ -160,36 +156,37 @@ TEST(TissueMask, LuminosityOfTilesIsThatOfScikitImage) {
       EXPECT_EQ(result.pixels, pixels);
       EXPECT_EQ(result.status, pixels > 0 ? suture::mask_status::ok : suture::mask_status::empty);
     }
-  }
+  });
 }
 
 // TIAToolbox's luminosity mask of real H&E tiles: percentiles 2 and 98 of all values stretched to 0 .. 255, cut to
 // whole levels, then OpenCV's 8-bit L* below 0.8 * 255, which is L* below 203.5 / 2.55 but for OpenCV's own rounding.
 TEST(TissueMask, LuminosityOfStretchedTilesIsThatOfTiaToolbox) {
-  SUTURE_NEEDS_ORACLES("stain");
-  for (const char* name : {"a_to_b", "c_to_headneck", "tile_to_skin"}) {
-    const support::oracle_case c = support::find_case("stain", std::string(name) + "_tissue_mask_tiatoolbox");
-    auto rgb = c.input<std::uint8_t>("source");
-    const auto expected = c.output<std::uint8_t>("mask");
-    const suture::grid g{.extents = {1, rgb.shape[0], rgb.shape[1]}};
-    suture::percentiles<2> stretch{};
-    suture::fit(suture::cpu{1}, suture::fit_percentiles<2>{.q = {2, 98}, .pooled = true},
-                suture::channels_last<const std::uint8_t>(rgb.values.data(), g, 3), suture::everything{},
-                std::span(&stretch, 1));
-    for (auto& v : rgb.values) {
-      const double share = (v - stretch.value[0]) / (stretch.value[1] - stretch.value[0]);
-      v = static_cast<std::uint8_t>(std::min(std::max(share, 0.0), 1.0) * 255);
-    }
-    bytes mask(static_cast<std::size_t>(g.voxels()));
-    suture::tissue_mask_result result{};
-    suture::tissue_mask(suture::cpu{1}, suture::channels_last<const std::uint8_t>(rgb.values.data(), g, 3),
-                        suture::contiguous(mask.data(), g), {&result, 1},
-                        {.rule = tissue_rule::luminosity, .luminosity = 79.80392f});
-    std::size_t differ = 0;
-    for (std::size_t i = 0; i < mask.size(); ++i) differ += mask[i] != expected.values[i];
-    EXPECT_LE(differ, mask.size() / 1000) << name;
-    EXPECT_GT(result.pixels, mask.size() / 10) << name;
-  }
+  support::for_each_oracle(support::calls("tiatoolbox get_luminosity_tissue_mask",
+                                          [](const support::oracle_case& c) { return c.has("threshold", 0.8); }),
+                           [](const support::oracle_case& c) {
+                             auto rgb = c.input<std::uint8_t>("source");
+                             const auto expected = c.output<std::uint8_t>("mask");
+                             const suture::grid g{.extents = {1, rgb.shape[0], rgb.shape[1]}};
+                             suture::percentiles<2> stretch{};
+                             suture::fit(suture::cpu{1}, suture::fit_percentiles<2>{.q = {2, 98}, .pooled = true},
+                                         suture::channels_last<const std::uint8_t>(rgb.values.data(), g, 3),
+                                         suture::everything{}, std::span(&stretch, 1));
+                             for (auto& v : rgb.values) {
+                               const double share = (v - stretch.value[0]) / (stretch.value[1] - stretch.value[0]);
+                               v = static_cast<std::uint8_t>(std::min(std::max(share, 0.0), 1.0) * 255);
+                             }
+                             bytes mask(static_cast<std::size_t>(g.voxels()));
+                             suture::tissue_mask_result result{};
+                             suture::tissue_mask(suture::cpu{1},
+                                                 suture::channels_last<const std::uint8_t>(rgb.values.data(), g, 3),
+                                                 suture::contiguous(mask.data(), g), {&result, 1},
+                                                 {.rule = tissue_rule::luminosity, .luminosity = 79.80392f});
+                             std::size_t differ = 0;
+                             for (std::size_t i = 0; i < mask.size(); ++i) differ += mask[i] != expected.values[i];
+                             EXPECT_LE(differ, mask.size() / 1000);
+                             EXPECT_GT(result.pixels, mask.size() / 10);
+                           });
 }
 
 TEST(TissueMask, DropsSmallPiecesThenDilates) {

@@ -75,6 +75,24 @@ inline std::vector<double> gamma(std::vector<double> x, double exponent, bool in
 }
 
 // (x - mean) factor + mean, clamped to the range of x if asked.
+// The mean exponent that takes x, scaled to [0, 1], to y, scaled to [0, 1].
+inline double exponent_between(std::vector<double> x, std::vector<double> y, bool inverted_image) {
+  for (std::vector<double>* v : {&x, &y}) {
+    if (inverted_image)
+      for (double& value : *v) value = -value;
+    const statistics s = statistics_of(*v);
+    for (double& value : *v) value = (value - s.min) / (s.max - s.min);
+  }
+  double sum = 0;
+  int count = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (x[i] < 0.3 || x[i] > 0.7) continue;
+    sum += std::log(y[i]) / std::log(x[i]);
+    ++count;
+  }
+  return sum / count;
+}
+
 inline std::vector<double> contrast(const std::vector<double>& x, double factor, bool preserve_range) {
   const statistics s = statistics_of(x);
   std::vector<double> y = x;

@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace support {
@@ -79,21 +80,41 @@ std::vector<T> decode(const std::vector<char>& bytes, std::size_t offset, std::s
 
 }  // namespace npy_detail
 
-// Reads the array, converting to T; an element that T cannot hold exactly is an error (except NaN).
-template <class T>
-array<T> read_npy(const std::filesystem::path& file) {
-  using npy_detail::fail;
+namespace npy_detail {
+
+struct contents {
+  std::vector<char> bytes;
+  std::size_t data;  // where the elements begin
+  std::string header;
+};
+
+inline contents read_contents(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream) fail(file, "cannot be opened");
-  const std::vector<char> bytes{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  std::vector<char> bytes{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
   if (bytes.size() < 10 || std::memcmp(bytes.data(), "\x93NUMPY", 6) != 0) fail(file, "is not an .npy file");
   if (bytes[6] != 1 || bytes[7] != 0) fail(file, "has an .npy version other than 1.0");
   const std::size_t length =
       static_cast<unsigned char>(bytes[8]) + std::size_t{256} * static_cast<unsigned char>(bytes[9]);
   const std::size_t data = 10 + length;
   if (bytes.size() < data) fail(file, "header is cut short");
-  const std::string header(bytes.data() + 10, length);
+  std::string header(bytes.data() + 10, length);
   if (header.find("'fortran_order': False") == std::string::npos) fail(file, "is not in C order");
+  return {std::move(bytes), data, std::move(header)};
+}
+
+}  // namespace npy_detail
+
+// The type of the stored elements, such as "<f4".
+inline std::string npy_type(const std::filesystem::path& file) {
+  return npy_detail::field(npy_detail::read_contents(file).header, "descr", '\'', '\'', file);
+}
+
+// Reads the array, converting to T; an element that T cannot hold exactly is an error (except NaN).
+template <class T>
+array<T> read_npy(const std::filesystem::path& file) {
+  using npy_detail::fail;
+  const auto [bytes, data, header] = npy_detail::read_contents(file);
 
   array<T> result;
   std::size_t count = 1;
@@ -109,8 +130,8 @@ array<T> read_npy(const std::filesystem::path& file) {
   }
 
   const std::string type = npy_detail::field(header, "descr", '\'', '\'', file);
-  const auto read = [&]<class Stored>(Stored) {
-    result.values = npy_detail::decode<Stored, T>(bytes, data, count, file);
+  const auto read = [&, &stored_bytes = bytes, first = data]<class Stored>(Stored) {
+    result.values = npy_detail::decode<Stored, T>(stored_bytes, first, count, file);
   };
   if (type == "<f4") {
     read(float{});

@@ -1,17 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expected results made by other libraries: finds the folder of oracle vectors and reads its cases.
+// Expected results made by other libraries: reads a set of oracle vectors (tests/oracles/README.md says how one looks).
 //
-// The folder is $SUTURE_ORACLE_DIR at run time, else what the build system was told (the macro of the same name), else
-// SUTURE_SOURCE_DIR/../shared/oracles. The vectors are not part of the repository; a test that needs them starts with
-// SUTURE_NEEDS_ORACLES("group") and is skipped where they are absent. Sample images are found the same way:
-// SUTURE_DATA_DIR, else SUTURE_SOURCE_DIR/../shared/data.
+// The set is tests/oracles, or the folder that the environment variable SUTURE_ORACLES names when a test runs. A test
+// picks its cases by what they say they are, the call (op) and its arguments (params), never by name or number, so that
+// another set of the same format can be laid in place:
+//
+//   SUTURE_ORACLE_TEST(OracleFilter, TakesTheMedianOfScipy, support::calls("scipy.ndimage.median_filter")) {
+//     const auto x = c.input<float>("x");  // c is the case; the body runs for each
+//   }
+//
+// A test that finds no case fails for the repository's own set and is skipped for another. Which case no test serves,
+// and why, is what oracle_coverage_test.cpp holds against the list of reasons there.
+//
+// Whole images that cases name lie in examples/data, or in the folder that SUTURE_DATA_DIR names, or beside a set that
+// SUTURE_ORACLES names (../data).
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
@@ -22,30 +33,33 @@
 #if !defined(SUTURE_SOURCE_DIR)
 #define SUTURE_SOURCE_DIR "."
 #endif
-#if !defined(SUTURE_ORACLE_DIR)
-#define SUTURE_ORACLE_DIR SUTURE_SOURCE_DIR "/../shared/oracles"
-#endif
-#if !defined(SUTURE_DATA_DIR)
-#define SUTURE_DATA_DIR SUTURE_SOURCE_DIR "/../shared/data"
-#endif
 
 namespace support {
 
-inline std::filesystem::path folder_from(const char* variable, const char* built_in) {
+inline std::string environment(const char* variable) {
   const char* set = std::getenv(variable);
-  return set != nullptr && *set != '\0' ? set : built_in;
+  return set != nullptr ? set : "";
 }
 
-inline std::filesystem::path oracle_folder() { return folder_from("SUTURE_ORACLE_DIR", SUTURE_ORACLE_DIR); }
-inline std::filesystem::path data_folder() { return folder_from("SUTURE_DATA_DIR", SUTURE_DATA_DIR); }
+// Whether the set is the repository's own, in which every test must find a case.
+inline bool own_oracles() { return environment("SUTURE_ORACLES").empty(); }
 
-inline bool has_oracles(const std::string& group) {
-  return std::filesystem::exists(oracle_folder() / group / "cases.json");
+inline std::filesystem::path oracle_folder() {
+  return own_oracles() ? std::filesystem::path(SUTURE_SOURCE_DIR) / "tests" / "oracles"
+                       : std::filesystem::path(environment("SUTURE_ORACLES"));
 }
 
-// One call of a third-party library: its parameters, and the files of its inputs and outputs by role.
+inline std::filesystem::path data_folder() {
+  if (const std::string set = environment("SUTURE_DATA_DIR"); !set.empty()) return set;
+  if (!own_oracles())
+    if (const auto beside = oracle_folder() / ".." / "data"; std::filesystem::exists(beside)) return beside;
+  return std::filesystem::path(SUTURE_SOURCE_DIR) / "examples" / "data";
+}
+
+// One call of a third-party library: its arguments, and the files of its inputs and outputs by role.
 struct oracle_case {
-  std::string name;
+  std::string group;  // the folder, for messages
+  std::string name;   // for messages
   std::string op;
   nlohmann::json params;
   nlohmann::json expected;  // small results given inline; null if none
@@ -61,30 +75,90 @@ struct oracle_case {
   array<T> output(const std::string& role) const {
     return read_npy<T>(folder / outputs.at(role).get<std::string>());
   }
+  // The stored type of an input, such as "<i2" or "|u1".
+  std::string input_type(const std::string& role) const {
+    return npy_type(folder / inputs.at(role).get<std::string>());
+  }
+  // Whether an argument is there and equal.
+  template <class T>
+  bool has(const char* param, const T& value) const {
+    return params.contains(param) && params.at(param) == value;
+  }
+  std::string title() const { return group + "/" + name; }
 };
 
-inline std::vector<oracle_case> oracle_cases(const std::string& group) {
-  const std::filesystem::path folder = oracle_folder() / group;
-  std::ifstream stream(folder / "cases.json");
-  if (!stream) throw std::runtime_error((folder / "cases.json").string() + ": cannot be opened");
-  const nlohmann::json document = nlohmann::json::parse(stream);
-  std::vector<oracle_case> cases;
-  for (const nlohmann::json& c : document.at("cases"))
-    cases.push_back({c.at("name"), c.at("op"), c.at("params"), c.value("expected", nlohmann::json()),
-                     c.value("inputs", nlohmann::json::object()), c.value("outputs", nlohmann::json::object()),
-                     folder});
+// Every case of the set, by folder.
+inline const std::vector<oracle_case>& all_oracles() {
+  static const std::vector<oracle_case> cases = [] {
+    std::vector<oracle_case> result;
+    std::vector<std::filesystem::path> folders;
+    std::error_code unreadable;
+    for (const auto& entry : std::filesystem::directory_iterator(oracle_folder(), unreadable))
+      if (std::filesystem::exists(entry.path() / "cases.json")) folders.push_back(entry.path());
+    std::sort(folders.begin(), folders.end());
+    for (const std::filesystem::path& folder : folders) {
+      std::ifstream stream(folder / "cases.json");
+      const nlohmann::json document = nlohmann::json::parse(stream);
+      for (const nlohmann::json& c : document.at("cases"))
+        result.push_back({folder.filename().string(), c.at("name"), c.at("op"), c.at("params"),
+                          c.value("expected", nlohmann::json()), c.value("inputs", nlohmann::json::object()),
+                          c.value("outputs", nlohmann::json::object()), folder});
+    }
+    if (result.empty()) throw std::runtime_error(oracle_folder().string() + ": holds no folder with a cases.json");
+    return result;
+  }();
   return cases;
 }
 
-inline oracle_case find_case(const std::string& group, const std::string& name) {
-  for (const oracle_case& c : oracle_cases(group))
-    if (c.name == name) return c;
-  throw std::runtime_error(group + ": no case " + name);
+using oracle_filter = std::function<bool(const oracle_case&)>;
+
+// The cases of a call, all or those whose arguments a further rule accepts.
+inline oracle_filter calls(std::string op, oracle_filter also = {}) {
+  return [=](const oracle_case& c) { return c.op == op && (!also || also(c)); };
+}
+inline oracle_filter calls_one_of(std::vector<std::string> ops, oracle_filter also = {}) {
+  return [=](const oracle_case& c) { return std::ranges::count(ops, c.op) > 0 && (!also || also(c)); };
+}
+
+// Calls f for every case of the set that the filter accepts.
+template <class F>
+void for_each_oracle(const oracle_filter& filter, const F& f) {
+  int seen = 0;
+  for (const oracle_case& c : all_oracles()) {
+    if (!filter(c)) continue;
+    SCOPED_TRACE(c.title());
+    f(c);
+    ++seen;
+  }
+  if (seen > 0) return;
+  if (own_oracles()) {
+    FAIL() << "no case of this call in " << oracle_folder().string();
+  } else {
+    GTEST_SKIP() << "no case of this call in " << oracle_folder().string();
+  }
+}
+
+// The tests of this program and the cases they serve.
+struct oracle_test {
+  std::string name;
+  oracle_filter serves;
+};
+inline std::vector<oracle_test>& oracle_tests() {
+  static std::vector<oracle_test> tests;
+  return tests;
+}
+inline bool register_oracle_test(const char* name, oracle_filter serves) {
+  oracle_tests().push_back({name, std::move(serves)});
+  return true;
 }
 
 }  // namespace support
 
-#define SUTURE_NEEDS_ORACLES(group)                                                                \
-  if (!support::has_oracles(group))                                                                \
-  GTEST_SKIP() << "no oracle vectors '" << (group) << "' in " << support::oracle_folder().string() \
-               << "; set SUTURE_ORACLE_DIR"
+// SUTURE_ORACLE_TEST(suite, name, filter) { ... c ... }: the body runs for every case that the filter accepts.
+#define SUTURE_ORACLE_TEST(suite, name, ...)                                                      \
+  static void suite##_##name##_body(const support::oracle_case& c);                               \
+  static const support::oracle_filter suite##_##name##_serves = __VA_ARGS__;                      \
+  [[maybe_unused]] static const bool suite##_##name##_registered =                                \
+      support::register_oracle_test(#suite "." #name, suite##_##name##_serves);                   \
+  TEST(suite, name) { support::for_each_oracle(suite##_##name##_serves, suite##_##name##_body); } \
+  static void suite##_##name##_body(const support::oracle_case& c)
