@@ -43,7 +43,6 @@ struct itk_bspline {
     // All displacements along x, then y, then z of the patient; an array axis points along a column of the direction.
     const std::vector<double> given = c.input<double>("coefs").values;
     const std::size_t count = given.size() / 3;
-    double largest[3];
     how = {.locked_borders = 0, .allow_folding = true, .center_domain = true};
     for (std::size_t k = 0; k < 3; ++k) {
       in_double[k] = reference::volume(points);
@@ -55,10 +54,9 @@ struct itk_bspline {
         values.push_back(static_cast<float>(along));
         most = std::max(most, std::abs(along));
       }
-      largest[k] = most;
+      how.max_displacement_mm[static_cast<int>(k)] = most;
       how.control_points[static_cast<int>(k)] = static_cast<std::int32_t>(points[k]);
     }
-    how.max_displacement_mm = {largest[0], largest[1], largest[2]};
   }
 
   // Where a voxel is read, in double.
