@@ -157,11 +157,6 @@ TEST(Elastic, RefusesWhatMayFoldOrMakesNoGrid) {
   EXPECT_REFUSED((suture::elastic{.max_displacement_mm = NAN, .allow_folding = true}.deform(g, here)),
                  "max_displacement_mm nan");
   EXPECT_REFUSED((suture::elastic{.locked_borders = -1}.deform(g, here)), "locked_borders -1");
-  const std::vector<float> values(3 * 7 * 7 * 7);
-  EXPECT_REFUSED((suture::elastic{.control_values = values}.deform(g, here)), "need control_points along each axis");
-  EXPECT_REFUSED((suture::elastic{.control_points = {7, 7, 6}, .control_values = values}.deform(g, here)),
-                 "1029 control_values for (7, 7, 6) control points, three for each are 882");
-  EXPECT_REFUSED((suture::elastic{.itk_domain = true, .center_domain = true}.deform(g, here)), "exclude each other");
   EXPECT_REFUSED((suture::elastic{.control_points = {3, 7, 7}}.deform(g, here)), "control_points (3, 7, 7)");
 }
 
@@ -177,33 +172,6 @@ TEST(Elastic, RefusesMoreControlPointsThanItIsWorth) {
   EXPECT_REFUSED((suture::plan(counted, batch)), "elastic: sample 0: 16842752 control points");
   counted.control_points = {256, 256, 256};
   EXPECT_NO_THROW((suture::plan(counted, batch)));
-TEST(Elastic, TakesGivenControlValues) {
-  const grid g = plain_grid({16, 18, 20}, {2, 1, 4});
-  std::vector<float> values(3 * 5 * 6 * 7);
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 17) / 8 - 1;
-  values[0] = NAN, values[1] = 100, values[2] = -INFINITY;
-  const suture::elastic given{.max_displacement_mm = 1.5,
-                              .locked_borders = 0,
-                              .allow_folding = true,
-                              .control_points = {5, 6, 7},
-                              .control_values = values};
-  const suture::deformation d = given.deform(g, here);
-  const auto at = [&](int component, int z, int y, int x) {
-    return values[static_cast<std::size_t>(((component * 5 + z) * 6 + y) * 7 + x)];
-  };
-  EXPECT_EQ(suture::control_value(d, 0, 0, 0, 0), 0);      // not a number
-  EXPECT_EQ(suture::control_value(d, 0, 0, 0, 1), 0.75f);  // held to 1.5 mm, of voxels of 2 mm
-  EXPECT_EQ(suture::control_value(d, 0, 0, 0, 2), -0.75f);
-  for (const auto& [z, y, x] : {std::array{4, 5, 6}, std::array{1, 0, 3}, std::array{2, 3, 0}}) {
-    EXPECT_EQ(suture::control_value(d, 0, z, y, x), at(0, z, y, x) / 2);
-    EXPECT_EQ(suture::control_value(d, 1, z, y, x), at(1, z, y, x));
-    EXPECT_EQ(suture::control_value(d, 2, z, y, x), at(2, z, y, x) / 4);
-  }
-  suture::elastic locked = given;
-  locked.locked_borders = 1;
-  const suture::deformation inner = locked.deform(g, here);
-  EXPECT_EQ(suture::control_value(inner, 1, 4, 3, 3), 0);
-  EXPECT_EQ(suture::control_value(inner, 1, 3, 3, 3), at(1, 3, 3, 3));
 }
 
 }  // namespace
