@@ -206,22 +206,6 @@ SUTURE_ORACLE_TEST(OracleColor, ReinhardNearTiatoolbox, support::calls("tiatoolb
   double sum = 0;
   for (std::size_t i = 0; i < y.size(); ++i) sum += std::abs(static_cast<double>(y[i]) - expected[i]);
   EXPECT_LE(sum / static_cast<double>(y.size()), 1.5);
-  std::vector<double> d;
-  double bias[3]{};
-  const auto other = normalized<lab>(c, reinhard_rule::modified);
-  const auto self = tile(c, "source").values.values;
-  double os = 0, ss = 0;
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    d.push_back(std::abs(static_cast<double>(y[i]) - expected[i]));
-    bias[i % 3] += static_cast<double>(y[i]) - expected[i];
-    os += std::abs(static_cast<double>(other[i]) - expected[i]);
-    ss += std::abs(static_cast<double>(self[i]) - expected[i]);
-  }
-  std::sort(d.begin(), d.end());
-  const double n = static_cast<double>(y.size());
-  std::printf("TRY %s mean %.3f p99 %.2f p999 %.2f max %.2f bias %.3f %.3f %.3f modified %.2f self %.2f\n",
-              c.name.c_str(), sum / n, d[d.size() * 99 / 100], d[d.size() * 999 / 1000], d.back(), bias[0] * 3 / n,
-              bias[1] * 3 / n, bias[2] * 3 / n, os / n, ss / n);
 }
 
 }  // namespace

@@ -586,7 +586,7 @@ def _(c):
          "scl_inter": float(image.dataobj.inter), "min": float(x.min()), "max": float(x.max()),
          "mean": float(f8(x).mean()), "std": float(f8(x).std())}
     # fmt: on
-    if "label_counts" in c.record.get("expected", {}):
+    if x.max() > 1 and x.dtype == np.uint8:
         labels, counts = np.unique(x, return_counts=True)
         e["label_counts"] = {str(l): int(n) for l, n in zip(labels, counts)}
     else:

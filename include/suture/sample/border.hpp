@@ -7,8 +7,6 @@
 //   reflect   1 0 | 0 1 2 3 | 3  reflect        symmetric    reflection, align_corners=False (up to the clamp)
 //   mirror    2 1 | 0 1 2 3 | 2  mirror         reflect      reflection, align_corners=True
 //   wrap      2 3 | 0 1 2 3 | 0  grid-wrap      wrap         -
-//   default_value   v beyond the outermost voxels, nothing blended:
-//                                constant       -            -
 //
 // The constant is blended over one voxel at the rim and lives in the value domain at the point of sampling, that is
 // after the value operations left of the geometry.
@@ -17,7 +15,6 @@
 #include <cstdint>
 
 #include "../base/config.hpp"
-#include "../base/coordinate.hpp"
 
 namespace suture {
 
@@ -75,58 +72,5 @@ struct wrap {
   static constexpr int prefilter_padding = 0;
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) { return inside(i, n) ? i : floor_modulo(i, n); }
 };
-
-// Where an image ends: at the faces of its outermost voxels, half a voxel beyond their centers, or at the centers.
-enum class image_rim : std::int32_t { faces, centers };
-
-// A sample whose coordinate lies beyond the rim, along any axis, is the value; inside nothing of it is blended in.
-//   faces    ITK's default pixel value: up to half a voxel beyond the outermost centers they stand for what is there
-//   centers  SciPy's mode `constant`: at every order the image ends at the outermost centers, and values jump there
-// Interpolations of more than two taps are mirrored about the outermost voxels, as both libraries filter splines.
-struct default_value {
-  float value = 0;
-  image_rim rim = image_rim::faces;
-
-  static constexpr bool has_value = false;  // of taps: they are always voxels
-  static constexpr int prefilter_padding = 0;
-  SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) { return mirror::index(i, n); }
-
-  // Whether a coordinate lies beyond the rim of an image of extents n.
-  SUTURE_FN bool is_beyond(const coordinate (&c)[3], const std::int32_t (&n)[3]) const {
-    const bool at_faces = rim == image_rim::faces;
-    bool beyond = false;
-    SUTURE_UNROLL
-    for (int k = 0; k < 3; ++k) {
-      const std::int32_t base = c[k].base, last = n[k] - 1;
-      const float part = c[k].fraction;
-      beyond = beyond | (base < -1) | ((base == -1) & (part < (at_faces ? 0.5f : 1.0f)));
-      beyond = beyond | (base > last) | ((base == last) & (at_faces ? part >= 0.5f : part > 0.0f));
-    }
-    return beyond;
-  }
-};
-
-namespace detail {
-
-// Borders that are a property of the coordinate of a sample, not of the voxels about it.
-template <class Border>
-inline constexpr bool ends_at_rim = requires(const Border& b, const coordinate (&c)[3], const std::int32_t (&n)[3]) {
-  b.is_beyond(c, n);
-};
-
-// What lies between the rim and the outermost centers is taken to these, but for interpolations that mirror.
-template <class Interpolation>
-SUTURE_FN void hold_inside(const coordinate (&c)[3], const std::int32_t (&n)[3], coordinate (&held)[3]) {
-  SUTURE_UNROLL
-  for (int k = 0; k < 3; ++k) {
-    held[k] = c[k];
-    if constexpr (Interpolation::taps <= 2) {
-      if (c[k].base < 0) held[k] = {0, 0.0f};
-      if (c[k].base >= n[k] - 1) held[k] = {n[k] - 1, 0.0f};
-    }
-  }
-}
-
-}  // namespace detail
 
 }  // namespace suture

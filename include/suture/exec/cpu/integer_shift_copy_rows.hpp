@@ -37,13 +37,6 @@ class integer_shift_brick {
 public:
   integer_shift_brick(const brick_work<Evaluator>& work, int direction)
       : e_(work.evaluate), r_(work.r), direction_(direction), z0_(work.z0), z1_(work.z1), y0_(work.y0), y1_(work.y1) {}
-  static constexpr bool possible = P::has_geometry && !P::is_color &&
-                                   std::is_same_v<typename P::interpolation_type, linear> && P::taps::size == 0 &&
-                                   !ends_at_rim<border>;
-
-  integer_shift_brick(const Evaluator& e, const record& r, int direction, std::int32_t z0, std::int32_t z1,
-                      std::int32_t y0, std::int32_t y1)
-      : e_(e), r_(r), direction_(direction), z0_(z0), z1_(z1), y0_(y0), y1_(y1) {}
 
   // Whether every image of the sample can be copied here, and so its label maps.
   bool can_be_copied() const {

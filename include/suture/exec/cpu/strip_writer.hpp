@@ -56,14 +56,6 @@ SUTURE_INLINE void labels_of_strip(const Evaluator& e, const typename Evaluator:
   const int count = std::min(strip_width, r.sample.extents[2] - x0);
   if constexpr (!P::has_geometry) {
     for (int l = 0; l < count; ++l) v[l] = read<In>(in, channel, z, y, x0 + l);
-  } else if constexpr (ends_at_rim<typename P::border_type>) {
-    using pair = typename Evaluator::template pair<B>;
-    s.spread();
-    for (int l = 0; l < count; ++l) {
-      coordinate c[3];
-      s.lane(l, c);
-      v[l] = pair::label(in, pair::start(in, channel), c, channel, z, y, x0 + l, e.rule);
-    }
   } else {
     const In* data = static_cast<const In*>(in.data) + channel * in.channel_stride;
     const In outside = static_cast<In>(e.rule.label_outside);
@@ -201,17 +193,7 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
   if constexpr (P::has_geometry) prefetch_output(s, to, out.stride);
   if constexpr (pair::is_color) {
     float v[3][strip_width];
-    if constexpr (P::has_geometry && ends_at_rim<typename P::border_type>) {
-      s.spread();
-      for (int l = 0; l < strip_width; ++l) {
-        coordinate c[3];
-        s.lane(l, c);
-        const rgb pixel = pair::sampled(r.sample, in, nullptr, c, sample_index, 0, e.rule.border);
-        for (int channel = 0; channel < 3; ++channel) v[channel][l] = pixel.c[channel];
-      }
-    } else {
-      pixels_of_strip<P, In>(s, r.sample, in, sample_index, e.rule.border, z, y, x0, v);
-    }
+    pixels_of_strip<P, In>(s, r.sample, in, sample_index, e.rule.border, z, y, x0, v);
     const along_x place{voxel_at(r.sample.extents, sample_index, 0, z, y, x0)};
     apply_pixel_lanes(r.sample.outputs, v, place, [&]<class R>(R(&finished)[3][strip_width]) {
       write_pixels<B, Evaluator>(r, stages, finished, z, y, x0);
@@ -232,8 +214,7 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
                          y * in.stride[1] + x0 * in.stride[2],
                      in.stride[2], count, v);
         } else {
-          if constexpr (ends_at_rim<typename P::border_type> ||
-                        (!P::prefiltered && any_needs_voxel<typename P::taps>)) {
+          if constexpr (!P::prefiltered && any_needs_voxel<typename P::taps>) {
             s.spread();
             for (int l = 0; l < strip_width; ++l) {
               coordinate c[3];
@@ -258,96 +239,6 @@ void write_strips(const Evaluator& e, const typename Evaluator::record_type& r, 
   const auto one = [&]<std::size_t B>() {
     if constexpr (WithLabels || !Evaluator::template binding_type<B>::is_label)
       write_strip<B>(e, r, sample_index, s, stages, z, y, x0);
-  };
-  [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
-  (std::make_index_sequence<Evaluator::pairs>{});
-}
-
-// A column of strips of a sample that keeps its axes: rows y0 .. y1 - 1 of planes z0 .. z1 - 1.
-template <int Rows, bool WithLabels, class Evaluator, class Strip, class Stages>
-void write_aligned_column(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t sample_index,
-                          Strip& s, Stages& stages, const std::int32_t (&z)[2], const std::int32_t (&y)[2],
-                          std::int32_t x0) {
-  using P = typename Evaluator::pipeline_type;
-  const auto each = [&](const auto& write) {
-    for (std::int32_t iz = z[0]; iz < z[1]; ++iz)
-      for (std::int32_t iy = y[0]; iy < y[1]; ++iy) write(iz, iy);
-  };
-  const auto one = [&]<std::size_t B>() {
-    using Binding = typename Evaluator::template binding_type<B>;
-    using In = typename Binding::input;
-    const source_tensor& in = r.in[B];
-    if constexpr (Binding::is_label && !WithLabels) {
-      return;
-    } else if constexpr (ends_at_rim<typename P::border_type>) {
-      each([&](std::int32_t iz, std::int32_t iy) {
-        s.locate(iz, iy);
-        write_strip<B>(e, r, sample_index, s, stages, iz, iy, x0);
-      });
-    } else if constexpr (Binding::is_label && picks_a_voxel<typename P::label_type>) {
-      for (std::int32_t channel = 0; channel < in.channels; ++channel) {
-        const aligned_labels<typename P::label_type, P, In> labels(r.sample, in, channel,
-                                                                   static_cast<In>(e.rule.label_outside), x0);
-        each([&](std::int32_t iz, std::int32_t iy) {
-          In v[1][strip_width];
-          labels.row(iz, iy, v);
-          finish_labels<B>(e, r, v[0], channel, iz, iy, x0);
-        });
-      }
-    } else if constexpr (Binding::is_label && std::is_same_v<typename P::label_type, vote>) {
-      for (std::int32_t channel = 0; channel < in.channels; ++channel) {
-        aligned_votes<P, In, Rows> votes(r.sample, in, channel, static_cast<In>(e.rule.label_outside), y[0], y[1], x0);
-        each([&](std::int32_t iz, std::int32_t iy) {
-          In v[strip_width];
-          votes.row(iz, iy, v);
-          finish_labels<B>(e, r, v, channel, iz, iy, x0);
-        });
-      }
-    } else if constexpr (!Binding::is_label && !P::is_color && P::interpolation_type::taps > 1 &&
-                         (P::prefiltered || !any_needs_voxel<typename P::taps>)) {
-      using T = std::conditional_t<P::prefiltered, float, In>;
-      using Out = typename Evaluator::template pair<B>::unit;
-      const target_tensor& out = r.out[B];
-      for (std::int32_t channel = 0; channel < in.channels; ++channel) {
-        const Out* const to = static_cast<const Out*>(out.data) + channel * out.channel_stride + x0 * out.stride[2];
-        aligned_values<P, T, Rows> values(r.sample, in, channel, e.rule.border, y[0], y[1], x0);
-        each([&](std::int32_t iz, std::int32_t iy) {
-          alignas(lane_alignment) float v[strip_width];
-          s.expect_output(iy, y);
-          prefetch_output(s, to + iz * out.stride[0] + iy * out.stride[1], out.stride);
-          values.row(iz, iy, v);
-          finish_values<B>(e, r, sample_index, stages, v, channel, iz, iy, x0);
-        });
-      }
-    } else {
-      each([&](std::int32_t iz, std::int32_t iy) {
-        s.locate(iz, iy);
-        write_strip<B>(e, r, sample_index, s, stages, iz, iy, x0);
-      });
-    }
-  };
-  [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
-  (std::make_index_sequence<Evaluator::pairs>{});
-}
-
-// Rows y0 .. y1 - 1 of a plane where nothing is sampled.
-template <bool WithLabels, class Evaluator, class Stages>
-void write_plane(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t sample_index,
-                 Stages& stages, std::int32_t z, std::int32_t y0, std::int32_t y1) {
-  using P = typename Evaluator::pipeline_type;
-  const auto one = [&]<std::size_t B>() {
-    constexpr bool is_label = Evaluator::template binding_type<B>::is_label;
-    if constexpr (!is_label && !P::is_color && !P::is_staged) {
-      write_values<Evaluator, B>(r, sample_index, z, y0, y1);
-    } else if constexpr (WithLabels || !is_label) {
-      if constexpr (!is_label &&
-                    first_begins_with_uint8_lookup<P, typename Evaluator::template binding_type<B>::input>())
-        if (write_looked_up<Evaluator, B>(r, sample_index, stages, z, y0, y1)) return;
-      no_controls nowhere_to_read;
-      for (std::int32_t y = y0; y < y1; ++y)
-        for (std::int32_t x0 = 0; x0 < r.sample.extents[2]; x0 += strip_width)
-          write_strip<B>(e, r, sample_index, nowhere_to_read, stages, z, y, x0);
-    }
   };
   [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
   (std::make_index_sequence<Evaluator::pairs>{});

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 
 #include "../../base/fields.hpp"
 #include "../../image/deformation.hpp"
@@ -20,22 +19,13 @@ namespace suture {
 //   +-max_displacement_mm along each array axis and act as B-spline coefficients (approximating, no prefilter).
 //   The outer locked_borders layers do not move; an axis of too few control points to leave one free is not locked.
 //   An axis of a single voxel (a 2D image) is neither bent nor bent along: it has one cell, whatever its spacing.
-//   The mesh covers the volume: between the faces of its outermost voxels, `itk_domain` 1/8 voxel further on each side,
-//   as ITK's transform initializer has it, `center_domain` between the centers of its outermost voxels, as an ITK
-//   transform whose physical dimensions are spacing * (size - 1). What lies outside moves on as the mesh ends.
-//   control_values are displacements that are given instead of drawn: millimeters along the array axes, (component, z,
-//   y, x) with x fastest, component and control point in the order z, y, x; so many as control_points says, which then
-//   has to. They lie in the memory of whichever executor runs, are read when it does, and are held to
-//   +-max_displacement_mm, which is what the checks of folding and of memory go by; NaN is 0. locked_borders holds for
-//   them too: 0 uses all.
+//   itk_domain widens the volume by 1/8 voxel on each side, as ITK's transform initializer does.
 // Right of what turns or shears its columns share their sums over control points, which is several times as fast.
 // Folding: with cells of d mm along an axis, displacements up to 0.40 d (2D: 0.48 d) can never fold space (Choi and Lee
 //   2000: 0.4033 and 0.4887); beyond that the operation is refused, unless allow_folding is set, or limit_to_safe,
 //   which takes that much and no more along each axis: for batches of volumes of which some are thin.
 // Errors: a spacing that is not positive, a negative displacement, control points fewer than 4 or more than 2^20 along
 //   an axis, a displacement that may fold; by `plan`, more than 2^24 control points in all.
-//   an axis, a displacement that may fold, both domains at once, a number of control_values other than three for each
-//   control point.
 // Source: ITK BSplineTransform; TorchIO v1 RandomElasticDeformation (which locks only two of the axes).
 struct elastic {
   static constexpr std::string_view name = "elastic";
@@ -47,8 +37,6 @@ struct elastic {
   vec3<std::int32_t> control_points{0, 0, 0};  // 0: from control_spacing_mm
   bool itk_domain = false;
   bool limit_to_safe = false;
-  bool center_domain = false;
-  std::span<const float> control_values{};
   random_field field{};
 
   static constexpr auto fields =
@@ -56,8 +44,7 @@ struct elastic {
 
   deformation deform(const grid& input, const site& where) const {
     require(locked_borders >= 0, where, "locked_borders ", locked_borders, " must not be negative");
-    require(!itk_domain || !center_domain, where, "itk_domain and center_domain exclude each other");
-    require(control_values.empty() || control_values.data() != nullptr, where, "control_values is a null pointer");
+    const double margin = itk_domain ? 0.125 : 0;
     int bent_axes = 0;
     for (int k = 0; k < 3; ++k) bent_axes += input.extents[k] > 1;
     const double bound = bent_axes == 3 ? 0.40 : 0.48;
@@ -66,7 +53,6 @@ struct elastic {
     for (int k = 0; k < 3; ++k) {
       const auto voxels = static_cast<double>(input.extents[k]);
       const double cells = mesh_cells(k, input.extents[k], voxels * input.spacing[k], where);
-      const double margin = itk_domain ? 0.125 : center_domain && input.extents[k] > 1 ? -0.5 : 0;
       const double width = fma(2.0, margin, voxels);  // voxels the mesh covers
       result.control_points[k] = static_cast<std::int32_t>(cells) + 3;
       result.locked[k] = result.control_points[k] > 2 * std::int64_t{locked_borders} ? locked_borders : 0;
@@ -85,18 +71,6 @@ struct elastic {
               bound * cell_mm,
               " mm is safe; lower it, widen control_spacing_mm, or set limit_to_safe or allow_folding");
       result.amplitude[k] = displacement / input.spacing[k];
-    }
-    if (!control_values.empty()) {
-      std::size_t wanted = 3;
-      for (int k = 0; k < 3; ++k) {
-        require(control_points[k] != 0, where, "control_values need control_points along each axis, not ",
-                control_points);
-        wanted *= static_cast<std::size_t>(control_points[k]);
-        result.per_mm[k] = static_cast<float>(1 / input.spacing[k]);
-      }
-      require(control_values.size() == wanted, where, control_values.size(), " control_values for ", control_points,
-              " control points, three for each are ", wanted);
-      result.given = control_values.data();
     }
     return result;
   }
