@@ -118,7 +118,7 @@ TEST_F(written, views_of_every_entry_are_checked) {
       reassemble(cpu{}, whole, constant_window(g.extents), patch_tensor<float>{in.data(), 1, 0, 1}, strided(out, bad)),
       up_to_chance);
   EXPECT_SAYS(average(cpu{}, patch_tensor<float>{in.data(), 1, 0, 1}, patch_tensor<float>{in.data(), 1, 0, 1},
-                      strided(out, bad)),
+                      strided(out, bad), {.outside = 0}),
               up_to_chance);
   EXPECT_SAYS(fill_holes(cpu{}, from, masks), up_to_chance);
   std::vector<largest_component_result> largest(1);

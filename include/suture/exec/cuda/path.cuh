@@ -34,7 +34,7 @@ struct block_work {
 template <class Evaluator>
 inline constexpr int blocks_of_record = sizeof(typename Evaluator::record_type) > large_record
                                             ? blocks_of_many_registers
-                                            : blocks;
+                                            : blocks_at_once;
 
 // Tiles. Run: neighbors along x that a thread makes at once. Wide: lanes of a warp along x. Stacks: whether a block
 // makes several tiles of a plane, one below the other, so that what it does once is not done for every voxel.

@@ -2,6 +2,7 @@
 // The numbers that decide how the CUDA executor divides work. None of them changes a bit of a result.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace suture::detail {
@@ -21,7 +22,7 @@ inline constexpr std::int32_t runs_in_block = 512;
 inline constexpr int pixels_at_once = 4;
 // Blocks on a multiprocessor that registers are to last for: 64 registers a thread, or 80. A sample with many
 // parameters needs more of them, and so do several pixels at once of a turned source.
-inline constexpr int blocks = 4, blocks_of_many_registers = 3;
+inline constexpr int blocks_at_once = 4, blocks_of_many_registers = 3;
 inline constexpr std::size_t large_record = 1050;  // bytes
 
 // Records of samples that travel in the arguments of a kernel: bytes of a small batch, and of any other.
