@@ -62,9 +62,9 @@ void expect_formula(const F& f, const Formula& formula, double tolerance) {
 
 // For functors that ask where the pixel stands.
 template <class F>
-auto at(const F& f, std::int32_t item = 0) {
+auto at(const F& f, std::int32_t sample_index = 0) {
   voxel where{};
-  where.item = item;
+  where.sample_index = sample_index;
   return [=](const rgb& v) { return f(v, where); };
 }
 

@@ -2,6 +2,8 @@
 // Gray morphology against a look at every voxel of the element, and against scipy.ndimage.
 #include "suture/mask/gray_morphology.hpp"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <random>
 

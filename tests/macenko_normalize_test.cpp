@@ -21,19 +21,19 @@ TEST(MacenkoNormalize, FitsABatchAndNormalisesIt) {
   std::vector<std::vector<std::uint8_t>> pixels;
   std::vector<std::vector<half>> results;
   std::vector<view<const std::uint8_t>> tiles;
-  std::vector<view<half>> normalized;
+  std::vector<view<half>> outputs;
   for (std::size_t i = 0; i < 3; ++i) {
     pixels.push_back(i < 2 ? support::stained_tile(grids[i], i) : std::vector<std::uint8_t>(1200, 251));
     results.emplace_back(pixels[i].size());
     tiles.push_back(channels_last<const std::uint8_t>(pixels[i].data(), grids[i], 3));
-    normalized.push_back(contiguous(results[i].data(), grids[i], 3));
+    outputs.push_back(contiguous(results[i].data(), grids[i], 3));
   }
   // [stains]
   std::vector<suture::stain_basis> fitted(tiles.size());
   suture::fit(suture::cpu{}, suture::fit_macenko{}, tiles, suture::everything{}, std::span(fitted));
   const auto pipeline =
       suture::macenko_normalize{.fitted = fitted} | suture::rescale{.slope = 1 / 255.0f} | suture::cast<suture::half>{};
-  suture::run(suture::cpu{}, suture::plan(pipeline, tiles), suture::image(tiles, normalized));
+  suture::run(suture::cpu{}, suture::plan(pipeline, tiles), suture::image(tiles, outputs));
   // [/stains]
   EXPECT_EQ(fitted[0].status, stain_status::ok);
   EXPECT_EQ(fitted[2].status, stain_status::too_little_tissue);

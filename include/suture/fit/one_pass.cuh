@@ -76,7 +76,7 @@ requires(detail::has_partial<Fit>) void fit(const cuda& exec, const Fit& how, co
   const std::size_t groups = detail::check_fit(Fit::name, all, selection, how.pooled, results.size());
   if (groups == 0) return;
   require(results.data() != nullptr, {Fit::name}, "null pointer for the results");
-  detail::check_workspace(exec.workspace.data(), exec.workspace.size(), {.bytes = workspace_bytes(how, images)});
+  detail::check_device_workspace(exec, workspace_bytes(how, images), site{Fit::name}, "workspace: ");
   const auto [list, blocks] = detail::fit_records(all, selection, how.pooled);
   require(blocks <= 2147483647, {Fit::name}, blocks, " blocks exceed the grid of a kernel");
   auto* const records = reinterpret_cast<detail::fit_record*>(exec.workspace.data());
