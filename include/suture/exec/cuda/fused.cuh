@@ -58,7 +58,9 @@ __global__ void __launch_bounds__(fused_threads, shape_of<Evaluator, Paths>::blo
         if (blockIdx.x == 0) put_record(*record, carried.to + sample_index);
     }
   }
-  make_block<WithLabels, OneChannel, Paths>(evaluate, at_hand.take(*record), sample_index, tiles);
+  const auto& r = at_hand.take(*record);
+  if (r.mark != evaluate.mark) return;
+  make_block<WithLabels, OneChannel, Paths>(evaluate, r, sample_index, tiles);
 }
 
 template <class In, class Out, bool IsLabel, class... Rest>
