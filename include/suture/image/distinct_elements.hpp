@@ -44,6 +44,13 @@ inline bool reaches(const index_axis& a, const index_axis& b, wide_integer dista
   return low + modulo(x - low) <= high;
 }
 
+// std::sort of so few leaves g++ 12 in doubt about their number (-Warray-bounds).
+template <class Less>
+void sort_few(std::array<index_axis, 4>& axes, std::size_t used, Less less) {
+  for (std::size_t i = 1; i < used; ++i)
+    for (std::size_t k = i; k > 0 && less(axes[k], axes[k - 1]); --k) std::swap(axes[k], axes[k - 1]);
+}
+
 // Whether two different indices i, 0 <= i[k] < count[k], have the same sum of i[k] stride[k]. Exact for every array of
 // up to 2^46 elements; of larger ones, which no memory holds, some count as such that do.
 inline bool repeats_elements(const std::int64_t (&count)[4], const std::int64_t (&stride)[4]) {
@@ -56,7 +63,7 @@ inline bool repeats_elements(const std::int64_t (&count)[4], const std::int64_t 
     }
   const auto end = axes.begin() + static_cast<std::ptrdiff_t>(used);
   // Nearly always every axis steps over all that those of smaller strides reach together.
-  std::sort(axes.begin(), end, [](const auto& a, const auto& b) { return a.stride < b.stride; });
+  sort_few(axes, used, [](const index_axis& a, const index_axis& b) { return a.stride < b.stride; });
   std::int64_t reach = 0;
   bool nested = true;
   for (auto a = axes.begin(); a != end; ++a) {
@@ -69,7 +76,7 @@ inline bool repeats_elements(const std::int64_t (&count)[4], const std::int64_t 
   for (auto a = axes.begin(); a != end; ++a) elements *= a->most + 1;
   if (elements > static_cast<wide_integer>(reach) + 1) return true;
   // Two of the four axes, those of most voxels, are solved for. Of an axis left over the difference is 0.
-  std::sort(axes.begin(), end, [](const auto& a, const auto& b) { return a.most > b.most; });
+  sort_few(axes, used, [](const index_axis& a, const index_axis& b) { return a.most > b.most; });
   for (std::size_t k = used; k < 4; ++k) axes[k] = {1, 0};
   const auto &a = axes[0], &b = axes[1], &c = axes[2], &d = axes[3];
   if ((c.most + 1) * (2 * d.most + 1) > (std::int64_t{1} << 24)) return true;

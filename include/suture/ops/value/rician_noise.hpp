@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "../../base/fields.hpp"
+#include "../../base/numeric.hpp"
 #include "../../base/vec.hpp"
 #include "../../base/voxel.hpp"
 #include "../../math/elementary.hpp"
