@@ -2,9 +2,9 @@
 # suture_test and suture_device_test: one line registers a GoogleTest program.
 include(GoogleTest)
 find_package(GTest REQUIRED)
+option(SUTURE_TEST_ALL "Register what takes long as well: see tests/run" OFF)
 include("${CMAKE_CURRENT_LIST_DIR}/emulator.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/digest.cmake")
-
 
 # Headers and misuses are compiled by g++ and clang++ both, where both are at hand.
 set(suture_compilers "${CMAKE_CXX_COMPILER}")
@@ -85,6 +85,9 @@ function(suture_device_test name)
   set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR "${launcher}")
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                        PROPERTIES TIMEOUT 600 LABELS device SKIP_RETURN_CODE 77)
+  if(NOT SUTURE_TEST_ALL)
+    return()
+  endif()
   foreach(mode IN ITEMS initcheck racecheck shuffle)
     suture_device_launcher(${mode} launcher)
     add_test(NAME ${name}.${mode}
@@ -95,7 +98,7 @@ endfunction()
 
 # The strict modes themselves must see a fault.
 function(suture_check_strict_modes)
-  if(NOT suture_emulator)
+  if(NOT suture_emulator OR NOT SUTURE_TEST_ALL)
     return()
   endif()
   add_executable(suture_faulty "${PROJECT_SOURCE_DIR}/tests/device/faulty.cu")
