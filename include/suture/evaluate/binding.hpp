@@ -169,4 +169,25 @@ constexpr bool is_binding_v = false;
 template <class In, class Out, bool L, class C, class V>
 constexpr bool is_binding_v<binding<In, Out, L, C, V>> = true;
 
+namespace detail {
+// What error messages call a conversion.
+template <class Binding>
+constexpr std::string_view conversion_name() {
+  if constexpr (requires { Binding::conversion_type::name; })
+    return Binding::conversion_type::name;
+  else
+    return "the conversion";
+}
+
+// The functor of a binding's conversion, its parameters checked.
+template <class Binding>
+auto prepared_conversion_of(const Binding& b) {
+  if constexpr (prepared_conversion<typename Binding::conversion_type>)
+    return b.conversion.prepare(label_types_of<typename Binding::input, typename Binding::output>(),
+                                site{conversion_name<Binding>()});
+  else
+    return b.conversion;
+}
+}  // namespace detail
+
 }  // namespace suture

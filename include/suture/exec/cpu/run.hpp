@@ -5,7 +5,9 @@
 #include <memory>
 
 #include "../../sample/prefilter.hpp"
-#include "../common/prepare.hpp"
+#include "../common/checks.hpp"
+#include "../common/coefficients.hpp"
+#include "../common/records.hpp"
 #include "readable.hpp"
 #include "deep_supervision.hpp"
 #include "displaced_strips.hpp"

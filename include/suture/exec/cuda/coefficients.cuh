@@ -3,7 +3,8 @@
 #pragma once
 
 #include "../../sample/prefilter.hpp"
-#include "../common/prepare.hpp"
+#include "../common/coefficients.hpp"
+#include "../common/records.hpp"
 #include "check_cuda.cuh"
 
 namespace suture::detail {

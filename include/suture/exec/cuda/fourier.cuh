@@ -3,7 +3,7 @@
 // transforms lines side by side in shared memory.
 #pragma once
 
-#include "../common/prepare.hpp"
+#include "../../evaluate/evaluator.hpp"
 #include "atomic_sums.cuh"
 #include "check_cuda.cuh"
 #include "ieee.cuh"

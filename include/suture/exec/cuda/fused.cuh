@@ -2,7 +2,6 @@
 // The fused part on CUDA: one kernel for the batch, whose blocks make the voxels of a sample by one of several paths.
 #pragma once
 
-#include "../common/prepare.hpp"
 #include "column_walk.cuh"
 #include "ieee.cuh"
 #include "integer_shift_copy_tile.cuh"

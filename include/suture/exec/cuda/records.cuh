@@ -3,7 +3,7 @@
 // memory of a block.
 #pragma once
 
-#include "../common/prepare.hpp"
+#include "../common/records.hpp"
 #include "ieee.cuh"
 #include "tuning.hpp"
 

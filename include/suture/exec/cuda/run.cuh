@@ -11,7 +11,7 @@
 #include <source_location>
 
 #include "../../base/numeric_cuda.cuh"
-#include "../common/prepare.hpp"
+#include "../common/checks.hpp"
 #include "levels.cuh"
 #include "check_cuda.cuh"
 #include "coefficients.cuh"

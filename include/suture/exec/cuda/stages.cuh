@@ -4,7 +4,7 @@
 #pragma once
 
 #include "../../base/numeric_cuda.cuh"
-#include "../common/prepare.hpp"
+#include "../../evaluate/evaluator.hpp"
 #include "check_cuda.cuh"
 #include "fourier.cuh"
 #include "ieee.cuh"

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The volumes that B-spline coefficients are made in: sources with a rim, as their border rule extends them.
+#pragma once
+
+#include "../../evaluate/evaluator.hpp"
+
+namespace suture::detail {
+
+// The B-spline coefficients of one image, as a dense (channel, z, y, x) volume in the workspace.
+struct record_coefficients {
+  float* data;
+  std::int32_t extents[3];
+};
+inline record_coefficients coefficients_of(const source_tensor& s) {
+  return {static_cast<float*>(const_cast<void*>(s.data)), {s.extents[0], s.extents[1], s.extents[2]}};
+}
+
+// The tap at a voxel of the source extended by its border rule.
+template <class Pipeline, class Binding>
+SUTURE_FN typename Pipeline::value_type padded_tap(const sample_parameters<Pipeline>& sample, const source_tensor& s,
+                                                   const typename Pipeline::border_type& border,
+                                                   std::int32_t sample_index, std::int32_t channel, std::int32_t z,
+                                                   std::int32_t y, std::int32_t x) {
+  using B = typename Pipeline::border_type;
+  const std::int32_t iz = B::index(z, s.extents[0]), iy = B::index(y, s.extents[1]), ix = B::index(x, s.extents[2]);
+  if constexpr (B::has_value) {
+    if ((iz | iy | ix) < 0) return uniform<typename Pipeline::value_type>(border.value);
+  }
+  return pair_evaluator<Pipeline, Binding>::tap(sample, s, sample_index, channel, iz, iy, ix);
+}
+
+// The same for every channel of one bound image: store(channel, tap).
+SUTURE_NO_EXEC_CHECK
+template <class Pipeline, class Binding, class Store>
+SUTURE_FN void each_padded_tap(const sample_parameters<Pipeline>& sample, const source_tensor& s,
+                               const typename Pipeline::border_type& border, std::int32_t sample_index, std::int32_t z,
+                               std::int32_t y, std::int32_t x, const Store& store) {
+  if constexpr (Pipeline::is_color) {
+    const rgb v = padded_tap<Pipeline, Binding>(sample, s, border, sample_index, 0, z, y, x);
+    SUTURE_UNROLL
+    for (std::int32_t channel = 0; channel < 3; ++channel) store(channel, v.c[channel]);
+  } else {
+    for (std::int32_t channel = 0; channel < s.channels; ++channel)
+      store(channel, padded_tap<Pipeline, Binding>(sample, s, border, sample_index, channel, z, y, x));
+  }
+}
+
+}  // namespace suture::detail

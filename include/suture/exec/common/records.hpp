@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a plan and its bound views to the records that executors read.
+#pragma once
+
+#include "../../evaluate/plane_column.hpp"
+#include "workspace.hpp"
+
+namespace suture::detail {
+
+// The image itself, which the coefficients are made from.
+template <class Binding>
+source_tensor raw_source(const Binding& b, std::size_t i) {
+  const auto in = b.source(i);
+  source_tensor s{};
+  s.data = in.data;
+  for (int k = 0; k < 3; ++k) {
+    s.extents[k] = static_cast<std::int32_t>(in.grid.extents[k]);
+    s.stride[k] = in.stride[k];
+  }
+  count_pairs(s.stride, s.extents, s.pairs);
+  s.channel_stride = in.channel_stride;
+  s.channels = static_cast<std::int32_t>(in.channels);
+  const bool whole = in.stride[0] % 4 == 0 && in.stride[1] % 4 == 0 && in.stride[2] == 4 && in.channel_stride == 1;
+  s.side_by_side = whole && in.channels == 4 &&
+                           reinterpret_cast<std::uintptr_t>(in.data) % (4 * sizeof(typename Binding::input)) == 0
+                       ? 1
+                       : 0;
+  return s;
+}
+
+// Finds an image its place between stages.
+template <class Pipeline>
+void place_between(staged_tensor& t, const grid& g, std::int64_t channels, const target_tensor& out,
+                   const workspace_layout& l, std::byte* workspace, workspace_cursor& used) {
+  auto* const floats = reinterpret_cast<float*>(workspace + l.between) + used.between;
+  const std::size_t count = floats_between<Pipeline>(g, channels);
+  constexpr std::size_t places = staging<Pipeline>::buffers;
+  for (std::size_t k = 0; k < 3; ++k) t.data[k] = floats + (k < places ? k : 0) * (count / places);
+  t.out = out;
+  t.statistics = reinterpret_cast<moments*>(workspace + l.statistics) + used.statistics;
+  t.sums = reinterpret_cast<patch_sums*>(workspace + l.sums) + used.statistics;
+  t.spectra = reinterpret_cast<spectral_sums*>(workspace + l.spectra) + used.spectra;
+  t.channels = static_cast<std::int32_t>(channels);
+  t.spectra_per_channel = staging<Pipeline>::spikes ? staging<Pipeline>::count : 0;
+  t.moments_per_channel = staging<Pipeline>::emits_any ? staging<Pipeline>::count : 0;
+  used.between += count;
+  used.statistics += moments_per_image<Pipeline>(channels);
+  used.spectra += spectra_per_image<Pipeline>(channels);
+}
+
+// Where the fused part writes an image that has its place between stages: there or, if a run stores to the output and
+// no stage changes any channel, to the output.
+template <class Pair, class Pipeline>
+target_tensor fused_target(staged_tensor& t, const sample_parameters<Pipeline>& sample, const grid& g, bool to_output) {
+  if constexpr (Pair::may_finish) {
+    t.finished = to_output ? 1 : 0;
+    for (std::int32_t channel = 0; channel < t.channels; ++channel)
+      if (staging<Pipeline>::changes(sample, channel)) t.finished = 0;
+    if (t.finished != 0) return t.out;
+  }
+  constexpr std::int64_t units = sizeof(float) / sizeof(typename Pair::unit);
+  const extent3& n = g.extents;
+  return {t.data[0], {n[1] * n[2] * units, n[2] * units, units}, g.voxels() * units};
+}
+
+template <class Out>
+target_tensor target_of(const view<Out>& out) {
+  return {out.data, {out.stride[0], out.stride[1], out.stride[2]}, out.channel_stride};
+}
+
+template <std::size_t L, class Binding>
+void put_levels(level_lists<L>& lists, std::size_t place, const Binding& b, std::size_t i) {
+  level_list& list = lists.levels[place];
+  list.count = static_cast<std::int32_t>(b.levels.count);
+  for (std::size_t l = 0; l < b.levels.count; ++l) {
+    const auto& level = b.levels.views[l][i];
+    list.levels[l].to = target_of(level);
+    for (int k = 0; k < 3; ++k) list.levels[l].extents[k] = static_cast<std::int32_t>(level.grid.extents[k]);
+  }
+}
+
+// A number of a kind of record.
+template <class Record>
+std::uint32_t mark_of() {
+  static const std::uint32_t mark = [](std::string_view name) {
+    std::uint32_t hash = 2166136261u;  // FNV-1a
+    for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+    return hash | 1;  // not 0, which memory is cleared to
+  }(__PRETTY_FUNCTION__);
+  return mark;
+}
+
+// Fills the record of sample i, for a run that stores to the output or for what comes before its last stage.
+template <class Plan, class... Bindings>
+auto make_record(const Plan& plan, std::size_t i, bool to_output, const workspace_layout& l, std::byte* workspace,
+                 workspace_cursor& used, const Bindings&... bindings) {
+  using P = typename Plan::pipeline_type;
+  using record_type = typename evaluator<P, Bindings...>::record_type;
+  record_type r{};
+  r.mark = mark_of<record_type>();
+  r.sample = plan.sample(i);
+  r.sample.keeps_planes = keeps_planes(r.sample) ? 1 : 0;
+  r.sample.stands_on_voxels = stands_on_voxels(r.sample) ? 1 : 0;
+  if constexpr (P::border_type::has_value)
+    if (!is_copied(plan.rule().border.value)) r.sample.stands_on_voxels = 0;
+  if constexpr (P::has_deformation)
+    r.sample.controls.vectors = reinterpret_cast<control_vector*>(workspace + l.vectors) + r.sample.controls.first;
+  std::size_t b = 0;
+  [[maybe_unused]] std::size_t with_levels = 0;
+  const auto add = [&]<class B>(const B& bound) {
+    const auto in = bound.source(i);
+    source_tensor& s = r.in[b];
+    s.channels = static_cast<std::int32_t>(in.channels);
+    if constexpr (P::prefiltered && !B::is_label) {
+      for (int k = 0; k < 3; ++k) s.extents[k] = static_cast<std::int32_t>(in.grid.extents[k]) + 2 * P::padding;
+      s.stride[2] = 1;
+      s.stride[1] = s.extents[2];
+      s.stride[0] = s.stride[1] * s.extents[1];
+      s.channel_stride = s.stride[0] * s.extents[0];
+      s.data = reinterpret_cast<float*>(workspace + l.coefficients) + used.coefficients;
+      r.raw[b] = raw_source(bound, i);
+      used.coefficients += static_cast<std::size_t>(s.channel_stride * in.channels);
+    } else {
+      s = raw_source(bound, i);
+    }
+    if (!bound.out.empty()) {
+      const auto& out = bound.out[i];
+      r.out[b] = target_of(out);
+      if constexpr (B::has_levels) put_levels(r, with_levels++, bound, i);
+    }
+    if constexpr (P::is_staged && !B::is_label) {
+      place_between<P>(r.staged[b], plan.output_grid(i), in.channels, r.out[b], l, workspace, used);
+      r.out[b] = fused_target<pair_evaluator<P, B>>(r.staged[b], r.sample, plan.output_grid(i), to_output);
+    }
+    ++b;
+  };
+  (add(bindings), ...);
+  return r;
+}
+
+// The evaluator over filled records.
+template <class Plan, class... Bindings>
+auto make_evaluator(const typename evaluator<typename Plan::pipeline_type, Bindings...>::record_type* records,
+                    const Plan& plan, const Bindings&... bindings) {
+  using evaluator_type = evaluator<typename Plan::pipeline_type, Bindings...>;
+  return evaluator_type{
+      records, plan.rule(), {{{prepared_conversion_of(bindings)}...}}, mark_of<typename evaluator_type::record_type>()};
+}
+
+// One control vector of a deformation, turned into source voxels.
+SUTURE_FN control_vector expanded(const control_grid& g, std::int32_t z, std::int32_t y, std::int32_t x) {
+  float u[3];
+  SUTURE_UNROLL
+  for (int k = 0; k < 3; ++k) u[k] = control_value(g.drawn, k, z, y, x);
+  float v[3];
+  SUTURE_UNROLL
+  for (int k = 0; k < 3; ++k)
+    v[k] = fma(g.to_source[k][0], u[0], fma(g.to_source[k][1], u[1], g.to_source[k][2] * u[2]));
+  return {v[0], v[1], v[2], 0.0f};
+}
+
+}  // namespace suture::detail

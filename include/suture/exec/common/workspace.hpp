@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run keeps in the workspace, where each thing lies there, and how many bytes that takes.
+#pragma once
+
+#include <cstddef>
+
+#include "../../evaluate/evaluator.hpp"
+#include "../../plan/plan.hpp"
+
+namespace suture {
+
+// Where things lie in the workspace, as byte offsets.
+// Records come first, then what depends on the number of samples and channels alone: a graph holds its place, whatever
+// the extents of the volumes.
+struct workspace_layout {
+  std::size_t sums = 0;          // of the moments between stages
+  std::size_t statistics = 0;    // those moments
+  std::size_t spectra = 0;       // sums over k-space
+  std::size_t vectors = 0;       // control vectors
+  std::size_t coefficients = 0;  // B-spline coefficients, float
+  std::size_t between = 0;       // images between stages, float
+  std::size_t bytes = 0;
+};
+
+// What has been handed out so far.
+struct workspace_cursor {
+  std::size_t coefficients = 0, statistics = 0, spectra = 0, between = 0;  // in elements
+};
+
+namespace detail {
+
+inline constexpr std::size_t workspace_alignment = 256;
+constexpr std::size_t aligned(std::size_t n) {
+  return (n + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
+}
+
+// Voxels of B-spline coefficients of one channel.
+template <class Pipeline>
+std::size_t coefficient_voxels(const grid& g) {
+  std::size_t n = 1;
+  for (int k = 0; k < 3; ++k) n *= static_cast<std::size_t>(g.extents[k] + 2 * Pipeline::padding);
+  return n;
+}
+
+// Moments of one image between stages, one per stage and channel.
+template <class Pipeline>
+std::size_t moments_per_image(std::int64_t channels) {
+  return staging<Pipeline>::emits_any
+             ? static_cast<std::size_t>(channels) * static_cast<std::size_t>(staging<Pipeline>::count)
+             : 0;
+}
+template <class Pipeline>
+std::size_t spectra_per_image(std::int64_t channels) {
+  return staging<Pipeline>::spikes
+             ? static_cast<std::size_t>(channels) * static_cast<std::size_t>(staging<Pipeline>::count)
+             : 0;
+}
+// Floats of one image between stages, in all the places it needs; each place begins aligned.
+template <class Pipeline>
+std::size_t floats_between(const grid& g, std::int64_t channels) {
+  const auto n = static_cast<std::size_t>(channels * g.voxels());
+  return aligned(n * sizeof(float)) / sizeof(float) * static_cast<std::size_t>(staging<Pipeline>::buffers);
+}
+
+template <class Binding>
+std::int64_t channels_of(const Binding& b, std::size_t i) {
+  const std::int64_t channels = b.source(i).channels;
+  suture::check_channels(channels, {Binding::name, static_cast<std::int64_t>(i)}, "input: ");
+  return channels;
+}
+
+template <class Plan, class... Bindings>
+workspace_layout layout(const Plan& plan, const Bindings&... bindings) {
+  using P = typename Plan::pipeline_type;
+  workspace_layout l;
+  l.sums = aligned(plan.size() * sizeof(typename evaluator<P, Bindings...>::record_type));
+  std::size_t coefficients = 0;
+  if constexpr (P::prefiltered) {
+    const auto add = [&]<class B>(const B& b) {
+      require(b.samples() == plan.size(), {B::name}, b.samples(), " input views for ", plan.size(), " planned samples");
+      if constexpr (!B::is_label)
+        for (std::size_t i = 0; i < plan.size(); ++i)
+          coefficients += static_cast<std::size_t>(channels_of(b, i)) * coefficient_voxels<P>(plan.source_grid(i));
+    };
+    (add(bindings), ...);
+  }
+  std::size_t statistics = 0, spectra = 0, between = 0;
+  if constexpr (P::is_staged) {
+    const auto add = [&]<class B>(const B& b) {
+      require(b.samples() == plan.size(), {B::name}, b.samples(), " input views for ", plan.size(), " planned samples");
+      if constexpr (!B::is_label) {
+        for (std::size_t i = 0; i < plan.size(); ++i) {
+          const std::int64_t channels = channels_of(b, i);
+          statistics += moments_per_image<P>(channels);
+          spectra += spectra_per_image<P>(channels);
+          between += floats_between<P>(plan.output_grid(i), channels);
+        }
+      }
+    };
+    (add(bindings), ...);
+  }
+  l.statistics = l.sums + aligned(statistics * sizeof(patch_sums));
+  l.spectra = l.statistics + aligned(statistics * sizeof(moments));
+  l.vectors = l.spectra + aligned(spectra * sizeof(spectral_sums));
+  l.coefficients = l.vectors + aligned(static_cast<std::size_t>(plan.control_vectors()) * sizeof(control_vector));
+  l.between = l.coefficients + aligned(coefficients * sizeof(float));
+  l.bytes = l.between + aligned(between * sizeof(float));
+  return l;
+}
+
+// `counted_by` is the function that tells a caller how much is needed, `role` stands ahead of what is said.
+inline void check_workspace(const void* data, std::size_t size, std::size_t needed, const site& where = {"workspace"},
+                            std::string_view role = "", std::string_view counted_by = "workspace_bytes") {
+  require(needed == 0 || (size > 0 && data != nullptr), where, role, "none was given, ", needed,
+          " bytes are needed, as ", counted_by, "() says");
+  require(size >= needed, where, role, size, " bytes given, ", needed, " needed, as ", counted_by, "() says");
+  require(reinterpret_cast<std::uintptr_t>(data) % workspace_alignment == 0, where, role, "pointer ", data,
+          " is not aligned to ", workspace_alignment, " bytes");
+}
+
+}  // namespace detail
+
+// Bytes of workspace a run of this plan with these views needs, on either executor.
+template <class Plan, class... Bindings>
+std::size_t workspace_bytes(const Plan& plan, const Bindings&... bindings) {
+  return detail::layout(plan, bindings...).bytes;
+}
+
+}  // namespace suture
