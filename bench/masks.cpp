@@ -61,22 +61,22 @@ void add_rows(scene& s) {
     })->Unit(benchmark::kMillisecond);
   };
   for (const std::int64_t radius : {0, 1})
-    add(radius == 0 ? "body_mask" : "body_mask/opening", body_mask_workspace_bytes(s.image), 3,
+    add(radius == 0 ? "body_mask" : "body_mask/opening", workspace_bytes(mask_work::body_mask{}, s.image), 3,
         [&s, radius](const cpu& exec) {
           largest_component_result result{};
           body_mask(exec, s.image, s.out_view(), {&result, 1}, {.opening_radius = radius});
           benchmark::DoNotOptimize(result.voxels);
         });
-  add("label_components/6", label_components_workspace_bytes(s.image), 5, [&s](const cpu& exec) {
+  add("label_components/6", workspace_bytes(mask_work::label_components{}, s.image), 5, [&s](const cpu& exec) {
     std::uint32_t count = 0;
     label_components(exec, s.mask_view(), contiguous(s.labels.data(), s.ct.grid), connectivity::faces, {&count, 1});
     benchmark::DoNotOptimize(count);
   });
-  add("fill_holes/volume", fill_holes_workspace_bytes(s.image), 2,
+  add("fill_holes/volume", workspace_bytes(mask_work::fill_holes{}, s.image), 2,
       [&s](const cpu& exec) { fill_holes(exec, s.mask_view(), s.out_view()); });
-  add("binary_opening/cross1", morphology_workspace_bytes(s.image), 2,
+  add("binary_opening/cross1", workspace_bytes(mask_work::binary_opening{}, s.image), 2,
       [&s](const cpu& exec) { binary_opening(exec, s.mask_view(), s.out_view()); });
-  add("binary_dilation/ball5", morphology_workspace_bytes(s.image), 2, [&s](const cpu& exec) {
+  add("binary_dilation/ball5", workspace_bytes(mask_work::binary_opening{}, s.image), 2, [&s](const cpu& exec) {
     binary_dilation(exec, s.mask_view(), s.out_view(), {element_shape::ball, {5, 5, 5}});
   });
   const auto disturb = [&s](const cpu& exec, const auto& rule) {
@@ -89,18 +89,18 @@ void add_rows(scene& s) {
     every_time.probability = every_time.label_probability = 1;
     disturb_labels(exec, every_time, map, {.sample_ids = {&id, 1}});
   };
-  add("disturb_labels/ball4", disturb_labels_workspace_bytes(s.image), 4, [disturb](const cpu& exec) {
+  add("disturb_labels/ball4", workspace_bytes(mask_work::disturb_labels{}, s.image), 4, [disturb](const cpu& exec) {
     disturb(exec, random_binary_operation{.smallest_radius = 4, .largest_radius = 4});
   });
-  add("disturb_labels/component", disturb_labels_workspace_bytes(s.image), 4,
+  add("disturb_labels/component", workspace_bytes(mask_work::disturb_labels{}, s.image), 4,
       [disturb](const cpu& exec) { disturb(exec, random_component_removal{}); });
   const structuring_element cube{element_shape::box, {1, 1, 1}};
-  add("gray_erosion/box1", gray_morphology_workspace_bytes(s.image, cube), 4,
+  add("gray_erosion/box1", workspace_bytes(mask_work::gray_erosion{cube}, s.image), 4,
       [&s, cube](const cpu& exec) { gray_erosion(exec, s.image, contiguous(s.filtered.data(), s.ct.grid), cube); });
   add("mask_image", 0, 3, [&s](const cpu& exec) {
     mask_image(exec, s.mask_view(), contiguous(s.filtered.data(), s.ct.grid), {.below = 1});
   });
-  add("bounding_box", bounding_box_workspace_bytes(s.image), 2, [&s](const cpu& exec) {
+  add("bounding_box", workspace_bytes(mask_work::bounding_box{}, s.image), 2, [&s](const cpu& exec) {
     bounding_box_result result{};
     bounding_box(exec, s.image, {&result, 1}, -300);
     benchmark::DoNotOptimize(result.last[0]);

@@ -152,28 +152,29 @@ void add_masks(const scene& s) {
   // Packed volumes touched: packed 1; eroded and dilated 2 each; planted, united, measured, searched 1 each, kept 2;
   // planted and united 1 each, closed 2; unpacked 1.
   for (const std::int64_t radius : {0, 1})
-    add_row(s, radius == 0 ? "body_mask" : "body_mask/opening", body_mask_workspace_bytes(s.image_view()),
+    add_row(s, radius == 0 ? "body_mask" : "body_mask/opening", workspace_bytes(mask_work::body_mask{}, s.image_view()),
             s.volume + written + (radius == 0 ? 12 : 16) * s.bits + component_run * s.body.set +
                 background_run * s.body.unset,
             [&s, radius, largest](const cuda& exec) {
               body_mask(exec, s.image_view(), s.out_view(), {largest->data(), 1}, {.opening_radius = radius});
             });
-  add_row(s, "keep_largest_component", component_workspace_bytes(s.mask_view()),
+  add_row(s, "keep_largest_component", workspace_bytes(mask_work::keep_largest_component{}, s.mask_view()),
           s.voxels + written + 8 * s.bits + component_run * s.bone.set, [&s, largest](const cuda& exec) {
             keep_largest_component(exec, s.mask_view(), s.out_view(), connectivity::faces, {largest->data(), 1});
           });
   // Packed, planted, united, flattened, counted, numbered, written; of a run the parent eight times, the number twice.
-  add_row(s, "label_components", label_components_workspace_bytes(s.mask_view()),
+  add_row(s, "label_components", workspace_bytes(mask_work::label_components{}, s.mask_view()),
           s.voxels + 4 * s.voxels + 7 * s.bits + 40 * s.bone.set, [&s, count](const cuda& exec) {
             label_components(exec, s.mask_view(), contiguous(s.numbers.data(), s.ct.grid), connectivity::faces,
                              {count->data(), 1});
           });
-  add_row(s, "fill_holes/slices", fill_holes_workspace_bytes(s.mask_view()),
+  add_row(s, "fill_holes/slices", workspace_bytes(mask_work::fill_holes{}, s.mask_view()),
           s.voxels + written + 6 * s.bits + background_run * s.bone.unset,
           [&s](const cuda& exec) { fill_holes(exec, s.mask_view(), s.out_view(), hole_filling::slices); });
-  add_row(s, "binary_opening/cross1", morphology_workspace_bytes(s.mask_view()), s.voxels + written + 6 * s.bits,
+  add_row(s, "binary_opening/cross1", workspace_bytes(mask_work::binary_opening{}, s.mask_view()),
+          s.voxels + written + 6 * s.bits,
           [&s](const cuda& exec) { binary_opening(exec, s.mask_view(), s.out_view()); });
-  add_row(s, "bounding_box", bounding_box_workspace_bytes(s.image_view()), s.volume + 2 * s.bits,
+  add_row(s, "bounding_box", workspace_bytes(mask_work::bounding_box{}, s.image_view()), s.volume + 2 * s.bits,
           [&s, box](const cuda& exec) {
             bounding_box(exec, s.image_view(), {box->data(), 1}, -300);
           });
@@ -199,7 +200,7 @@ void add_patches(const scene& s) {
   check_cuda(cudaMemset(patches->data(), 0, static_cast<std::size_t>(needed * patch) * sizeof(suture::half)),
              "patches");
   const auto out = std::make_shared<device_memory<float>>(static_cast<std::size_t>(slab.voxels()));
-  add_row(s, "reassemble", reassemble_workspace_bytes(g),
+  add_row(s, "reassemble", workspace_bytes(g),
           2 * static_cast<double>(needed * patch) + 4 * static_cast<double>(slab.voxels()),
           [g, size, slab, patches, out, needed](const cuda& exec) {
             reassemble(exec, g, sliding_window_gaussian(size),

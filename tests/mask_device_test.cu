@@ -98,7 +98,7 @@ TEST(MaskDevice, LabelSizes) {
   device<std::uint32_t> d_sizes(std::vector<std::uint32_t>(50, 9)), d_count(std::vector<std::uint32_t>(1, 0));
   const std::span<std::uint32_t> d_room(d_sizes.data(), 50);
   const auto view = suture::contiguous<const std::uint8_t>(d_mask.data(), g);
-  const suture::cuda_workspace workspace(suture::label_components_workspace_bytes(view));
+  const suture::cuda_workspace workspace(suture::workspace_bytes(suture::mask_work::label_components{}, view));
   suture::label_components(suture::cuda{.workspace = workspace}, view, suture::contiguous(d_labels.data(), g),
                            connectivity::faces, {d_count.data(), 1}, {&d_room, 1});
   EXPECT_EQ(d_labels.values(), labels);
@@ -170,7 +170,7 @@ TEST(MaskDevice, TissueMask) {
     rgb.push_back(static_cast<std::uint8_t>(v > 100 ? 90 + v % 60 : 220 + v % 9));
   device<std::uint8_t> d_rgb(rgb);
   const auto from = suture::channels_last<const std::uint8_t>(d_rgb.data(), g, 3);
-  const suture::cuda_workspace workspace(suture::tissue_mask_workspace_bytes(from));
+  const suture::cuda_workspace workspace(suture::workspace_bytes(suture::mask_work::tissue_mask{}, from));
   for (const auto rule :
        {suture::tissue_rule::gray, suture::tissue_rule::saturation, suture::tissue_rule::luminosity}) {
     const suture::tissue_mask_options options{.rule = rule, .least_size = 4, .dilation_radius = 2};
@@ -252,7 +252,7 @@ TEST(MaskDevice, BatchesOfDifferentLoops) {
   std::vector<suture::bounding_box_result> expected(5);
   suture::bounding_box(suture::cpu{1}, here, expected, 400);
   const device<suture::bounding_box_result> results(5);
-  const suture::cuda_workspace workspace(suture::bounding_box_workspace_bytes(there));
+  const suture::cuda_workspace workspace(suture::workspace_bytes(suture::mask_work::bounding_box{}, there));
   const auto work = [&](cudaStream_t stream) {
     suture::bounding_box(suture::cuda{stream, workspace}, there, results.span(), 400);
   };
@@ -266,8 +266,8 @@ TEST(MaskDevice, BatchesOfDifferentLoops) {
 TEST(MaskDevice, WorksThroughALargeBatchInASmallWorkspace) {
   const many m(9);
   std::size_t largest = 0;
-  for (const auto& v : m.in) largest = std::max(largest, suture::body_mask_workspace_bytes(v));
-  ASSERT_LT(2 * largest, suture::body_mask_workspace_bytes(m.in));
+  for (const auto& v : m.in) largest = std::max(largest, suture::workspace_bytes(suture::mask_work::body_mask{}, v));
+  ASSERT_LT(2 * largest, suture::workspace_bytes(suture::mask_work::body_mask{}, m.in));
   const suture::cuda_workspace workspace(largest);
   const device<suture::largest_component_result> results(9);
   suture::body_mask(suture::cuda{.workspace = workspace}, m.in, m.out, results.span());
@@ -293,7 +293,7 @@ TEST(MaskDevice, CanBeCaptured) {
   device<std::uint8_t> out(bytes(image.size(), 7));
   device<suture::largest_component_result> results(1);
   const auto from = suture::contiguous<const std::int16_t>(in.data(), g);
-  const suture::cuda_workspace workspace(suture::body_mask_workspace_bytes(from));
+  const suture::cuda_workspace workspace(suture::workspace_bytes(suture::mask_work::body_mask{}, from));
   cudaStream_t stream = nullptr;
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t ready = nullptr;

@@ -317,11 +317,12 @@ TEST(Masks, BatchesAndStrides) {
   suture::view<std::uint8_t> out_reversed{&out_b[2 * (b.size() - 1)], grid_of(large), {-17 * 90 * 2, -90 * 2, -2}};
   const std::vector<suture::view<std::uint8_t>> out{view_of(out_a, small), out_reversed};
   std::vector<suture::largest_component_result> results(2);
-  std::vector<std::byte> memory(suture::component_workspace_bytes(in) + 256);
+  std::vector<std::byte> memory(suture::workspace_bytes(suture::mask_work::keep_largest_component{}, in) + 256);
   void* start = memory.data();
   std::size_t space = memory.size();
-  std::align(256, suture::component_workspace_bytes(in), start, space);
-  const std::span<std::byte> workspace(static_cast<std::byte*>(start), suture::component_workspace_bytes(in));
+  std::align(256, suture::workspace_bytes(suture::mask_work::keep_largest_component{}, in), start, space);
+  const std::span<std::byte> workspace(static_cast<std::byte*>(start),
+                                       suture::workspace_bytes(suture::mask_work::keep_largest_component{}, in));
   suture::keep_largest_component(suture::cpu{1, workspace}, in, out, suture::connectivity::edges, results);
   EXPECT_EQ(out_a, reference::largest(a, small, 2));
   const bytes expected = reference::largest(b, large, 2);
@@ -330,7 +331,7 @@ TEST(Masks, BatchesAndStrides) {
     ASSERT_EQ(out_b[2 * i + 1], 9) << "between the voxels";
   }
   // Memory for one sample at a time is enough, less is not.
-  const std::size_t least = suture::component_workspace_bytes(in[1]);
+  const std::size_t least = suture::workspace_bytes(suture::mask_work::keep_largest_component{}, in[1]);
   EXPECT_LT(least, workspace.size());
   suture::keep_largest_component(suture::cpu{1, workspace.first(least)}, in, out, suture::connectivity::edges, results);
   EXPECT_EQ(out_a, reference::largest(a, small, 2));

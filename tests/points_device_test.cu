@@ -99,7 +99,7 @@ std::vector<Result> moved_by_both(const Plan& plan, const std::vector<T>& values
   const device_array<T> on_device(values);
   const device_array<std::int64_t> starts(offsets);
   const device_array<Result> results(values.size());
-  const cuda_workspace workspace(map_bytes(plan));
+  const cuda_workspace workspace(workspace_bytes(plan));
   support::move_lists(cuda{.workspace = workspace}, plan, ragged<T>{on_device.span(), starts.span()}, results.span());
   const std::vector<Result> found = results.values();
   for (std::size_t i = 0; i < values.size(); ++i) expect_same(found[i], expected[i], i);
@@ -164,7 +164,7 @@ TEST(points_on_a_device, go_back_by_a_map_that_cannot_be_inverted) {
   EXPECT_TRUE(boxes[12].valid);
   EXPECT_EQ(boxes[12].envelope.low[2], data.boxes[12].low[2]);
   EXPECT_EQ(boxes[12].envelope.low[1], boxes[12].envelope.high[1]);  // of no thickness where it is projected
-  const cuda_workspace workspace(map_bytes(plan));
+  const cuda_workspace workspace(workspace_bytes(plan));
   EXPECT_SAYS(load_maps(cuda{.workspace = workspace}, plan), "load_maps: sample 0: the map from output to source");
 }
 
@@ -225,7 +225,7 @@ TEST(points_on_a_device, serve_every_batch_of_a_graph) {
     return suture::plan(bent, data.grids, {.seed = 6, .epoch = epoch, .sample_ids = data.ids});
   };
   auto plan = planned_for(0);
-  const cuda_workspace workspace(map_bytes(plan));
+  const cuda_workspace workspace(workspace_bytes(plan));
   cudaStream_t stream = nullptr;
   check_cuda(cudaStreamCreate(&stream), "test");
   const cuda exec{.stream = stream, .workspace = workspace};
@@ -286,7 +286,7 @@ TEST(points_on_a_device, are_not_valid_before_maps_are_loaded) {
   const device_array<located_point> moved(data.points.size());
   const device_array<box_result> moved_boxes(data.boxes.size());
   const auto plan = suture::plan(bent, data.grids, {.seed = 6, .sample_ids = data.ids});
-  const cuda_workspace workspace(map_bytes(plan));
+  const cuda_workspace workspace(workspace_bytes(plan));
   const cuda exec{.workspace = workspace};
   for (const int garbage : {0, 0x5a, 0xff}) {
     if (garbage != 0) check_cuda(cudaMemset(workspace.span().data(), garbage, workspace.span().size()), "garbage");
@@ -301,7 +301,7 @@ TEST(points_on_a_device, are_not_valid_before_maps_are_loaded) {
 TEST(points_on_a_device, are_refused_before_launch) {
   const batch data;
   const auto plan = suture::plan(bent, data.grids, {.seed = 6, .sample_ids = data.ids});
-  const cuda_workspace workspace(map_bytes(plan));
+  const cuda_workspace workspace(workspace_bytes(plan));
   std::vector<located_point> results(4);
   const std::vector<point3> four(4);
   const std::span<const std::int64_t> offsets = data.offsets;

@@ -38,7 +38,7 @@ void expect_the_same(const patch_grid& g, const patch_window& w, std::int64_t ch
              contiguous(expected.data(), slab, channels), first);
   device_buffer<T> patches_copy(patches);
   device_buffer<Out> out(std::vector<Out>(expected.size()));
-  const cuda_workspace workspace(reassemble_workspace_bytes(g));
+  const cuda_workspace workspace(workspace_bytes(g));
   reassemble(cuda{.workspace = workspace}, g, w, patch_tensor<T>{patches_copy.data(), channels, 0, g.count()},
              contiguous(out.data(), slab, channels), first);
   check_cuda(cudaDeviceSynchronize(), "reassemble");
@@ -87,7 +87,7 @@ TEST(reassemble_on_a_device, can_be_captured) {
   reassemble(cpu{}, g, w, patch_tensor<float>{patches.data(), 1, 0, g.count()},
              contiguous(expected.data(), volume(image)));
   device_buffer<float> patches_copy(patches), out(std::vector<float>(360, 0.0f));
-  const cuda_workspace workspace(reassemble_workspace_bytes(g));
+  const cuda_workspace workspace(workspace_bytes(g));
   cudaStream_t stream;
   cudaGraph_t graph;
   cudaGraphExec_t again;
@@ -111,7 +111,7 @@ TEST(reassemble_on_a_device, is_checked_before_anything_is_launched) {
   const patch_grid g = dense_patch_grid(image, size);
   const auto patches = values<float>(g.count() * 64, 9);
   device_buffer<float> patches_copy(patches), out(std::vector<float>(360, 5.0f));
-  const cuda_workspace workspace(reassemble_workspace_bytes(g));
+  const cuda_workspace workspace(workspace_bytes(g));
   const auto to = contiguous(out.data(), volume(image));
   const patch_tensor<float> from{patches_copy.data(), 1, 0, g.count()};
   EXPECT_THROW(reassemble(cuda{}, g, gaussian_window(size), from, to), error);  // no workspace

@@ -38,7 +38,8 @@ struct preprocessing {
         body_data(image_data.size()),
         scaled_data(image_data.size()),
         z_score_data(image_data.size()),
-        memory(std::max(suture::body_mask_workspace_bytes(image()), suture::bounding_box_workspace_bytes(image())) +
+        memory(std::max(suture::workspace_bytes(suture::mask_work::body_mask{}, image()),
+                        suture::workspace_bytes(suture::mask_work::bounding_box{}, image())) +
                256) {
     void* start = memory.data();
     std::size_t space = memory.size();

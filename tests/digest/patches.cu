@@ -39,7 +39,7 @@ struct device_patches : device_backend {
     const extent3& n = data.patches.image;
     const auto voxels = static_cast<std::size_t>(2 * n[0] * n[1] * n[2]);
     float* out = room<float>(voxels);
-    const cuda_workspace workspace(reassemble_workspace_bytes(data.patches));
+    const cuda_workspace workspace(workspace_bytes(data.patches));
     const cuda exec{.workspace = workspace};
     const patch_tensor<float> predictions{place(data.predictions), 2, 0, data.patches.count()};
     const auto to = contiguous(out, grid{.extents = n}, 2);
@@ -59,7 +59,7 @@ struct device_patches : device_backend {
   }
   template <class Result, class Plan, class T>
   std::vector<Result> moved(const Plan& plan, const std::vector<T>& values, const std::vector<std::int64_t>& offsets) {
-    const cuda_workspace workspace(map_bytes(plan));
+    const cuda_workspace workspace(workspace_bytes(plan));
     Result* results = room<Result>(values.size());
     const ragged<T> lists{{place(values), values.size()}, {place(offsets), offsets.size()}};
     move_lists(cuda{.workspace = workspace}, plan, lists, std::span(results, values.size()));

@@ -19,11 +19,10 @@ struct body_mask_options {
   std::int64_t opening_radius = 0;
 };
 
-// Bytes of workspace for body_mask: about 4.3 a voxel.
-template <class Views>
-std::size_t body_mask_workspace_bytes(const Views& in) {
-  return component_workspace_bytes(in);
-}
+namespace mask_work {
+// About 4.3 bytes a voxel.
+using body_mask = needs<detail::masks::component_layout>;
+}  // namespace mask_work
 
 // Writes the body masks of CT volumes.
 //   in       views of any storage type, one channel, HU; a NaN is outside

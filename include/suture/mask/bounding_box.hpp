@@ -59,11 +59,10 @@ struct box_layout {
 
 }  // namespace detail::masks
 
-// Bytes of workspace for bounding_box: an eighth of a byte a voxel.
-template <class Views>
-std::size_t bounding_box_workspace_bytes(const Views& in) {
-  return detail::masks::mask_workspace_bytes<detail::masks::box_layout>(in);
-}
+namespace mask_work {
+// An eighth of a byte a voxel.
+using bounding_box = needs<detail::masks::box_layout>;
+}  // namespace mask_work
 
 // bounding_box: the smallest box that holds every voxel with any channel above `threshold` (a NaN is not).
 //   in       views of any storage type and number of channels

@@ -375,11 +375,10 @@ struct label_layout {
 
 }  // namespace detail::masks
 
-// Bytes of workspace for label_components of these views, on either executor: about 4.2 a voxel.
-template <class Views>
-std::size_t label_components_workspace_bytes(const Views& in) {
-  return detail::masks::mask_workspace_bytes<detail::masks::label_layout>(in);
-}
+namespace mask_work {
+// About 4.2 bytes a voxel.
+using label_components = needs<detail::masks::label_layout>;
+}  // namespace mask_work
 
 // label_components: numbers the connected components of masks 1, 2, ... in the order of their first voxels (z, y, x
 // with x fastest); 0 stays 0.
@@ -421,11 +420,10 @@ void label_components(const Executor& exec, const In& inputs, const Out& outputs
   });
 }
 
-// Bytes of workspace for keep_largest_component and remove_small_components.
-template <class Views>
-std::size_t component_workspace_bytes(const Views& in) {
-  return detail::masks::mask_workspace_bytes<detail::masks::component_layout>(in);
-}
+namespace mask_work {
+using keep_largest_component = needs<detail::masks::component_layout>;
+using remove_small_components = needs<detail::masks::component_layout>;
+}  // namespace mask_work
 
 // keep_largest_component: 1 where the largest connected component of the mask is, else 0. Of equally large ones the
 // one whose first voxel comes first. An empty mask gives an empty mask and says so in the result.

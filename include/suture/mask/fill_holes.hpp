@@ -60,11 +60,9 @@ enum class hole_filling : std::int32_t {
   slices,  // background enclosed within its axial slice
 };
 
-// Bytes of workspace for fill_holes.
-template <class Views>
-std::size_t fill_holes_workspace_bytes(const Views& in) {
-  return detail::masks::mask_workspace_bytes<detail::masks::fill_layout>(in);
-}
+namespace mask_work {
+using fill_holes = needs<detail::masks::fill_layout>;
+}  // namespace mask_work
 
 // fill_holes: the complement of the background that face-connected paths reach from outside the volume, or slice by
 // slice from outside the slice. Filling a volume of one slice changes nothing: both its faces are open; fill it by

@@ -168,12 +168,17 @@ void gray_morphology(const Executor& exec, const In& inputs, const Out& outputs,
 
 }  // namespace detail::masks
 
-// Bytes of workspace for gray_erosion and gray_dilation: none, or for a box up to two copies of the samples.
-template <class Views>
-std::size_t gray_morphology_workspace_bytes(const Views& in, const structuring_element& element) {
-  using T = std::remove_const_t<detail::view_element_t<Views>>;
-  return detail::masks::mask_workspace_bytes(in, detail::masks::gray_morphology_bytes<T>(element));
-}
+namespace mask_work {
+// Nothing, or for a box up to two copies of the samples.
+struct gray_erosion {
+  structuring_element element{};
+  template <class T>
+  auto bytes_of() const {
+    return detail::masks::gray_morphology_bytes<T>(element);
+  }
+};
+using gray_dilation = gray_erosion;
+}  // namespace mask_work
 
 // gray_erosion: the least value of the element placed at each voxel; gray_dilation: the greatest.
 //   in, out  views of one storage type and channel each; may not overlap

@@ -159,11 +159,9 @@ struct clear_component {
 
 }  // namespace detail::masks
 
-// Bytes of workspace for disturb_labels of these views, on either executor.
-template <class Views>
-std::size_t disturb_labels_workspace_bytes(const Views& maps) {
-  return component_workspace_bytes(maps);
-}
+namespace mask_work {
+using disturb_labels = needs<detail::masks::component_layout>;
+}  // namespace mask_work
 
 // disturb_labels: changes label maps of one channel in place by one of the rules above. Draws belong to (seed, epoch,
 // sample id, label). With settings.evaluation nothing is changed.

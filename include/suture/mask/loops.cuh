@@ -95,8 +95,7 @@ public:
   // the workspace has room for.
   template <class Step>
   static void run(const cuda& exec, std::span<const std::size_t> bytes, const site& where, const Step& step) {
-    check_device_workspace(exec, *std::max_element(bytes.begin(), bytes.end()), where,
-                           "workspace: ", "its workspace_bytes");
+    check_device_workspace(exec, *std::max_element(bytes.begin(), bytes.end()), where, "workspace: ");
     for (std::size_t first = 0; first < bytes.size();) {
       mask_loops loops(exec);
       std::size_t used = 0, i = first;

@@ -223,8 +223,7 @@ private:
         std::size_t space = bytes + workspace_alignment;
         data_ = static_cast<std::byte*>(std::align(workspace_alignment, bytes, start, space));
       } else {
-        check_workspace(exec.workspace.data(), exec.workspace.size(), bytes, where,
-                        "workspace: ", "its workspace_bytes");
+        check_workspace(exec.workspace.data(), exec.workspace.size(), bytes, where, "workspace: ");
       }
     }
     std::byte* data() const { return data_; }
@@ -322,18 +321,6 @@ std::vector<std::size_t> bytes_by_sample(const Views& views, const Bytes& bytes_
   return bytes;
 }
 
-// Room for all samples at once.
-template <class Views, class Bytes>
-std::size_t mask_workspace_bytes(const Views& views, const Bytes& bytes_of) {
-  std::size_t sum = 0;
-  for (const std::size_t bytes : bytes_by_sample(views, bytes_of)) sum += bytes;
-  return sum;
-}
-template <class Layout, class Views>
-std::size_t mask_workspace_bytes(const Views& views) {
-  return mask_workspace_bytes(views, layout_bytes<Layout>);
-}
-
 // step(loops, layout, i) for every sample.
 template <class Layout, class Executor, class T, class Step>
 void for_masks(const Executor& exec, std::span<const view<T>> in, std::string_view name, const Step& step) {
@@ -359,4 +346,27 @@ void mask_to_mask(const Executor& exec, const In& inputs, const Out& outputs, st
 }
 
 }  // namespace detail::masks
+
+// Names the functions of this folder where their workspace is asked for.
+namespace mask_work {
+template <class Layout>
+struct needs {
+  template <class T>
+  auto bytes_of() const {
+    return detail::masks::layout_bytes<Layout>;
+  }
+};
+}  // namespace mask_work
+
+// Bytes of workspace that a function of this folder takes for all samples at once, on either executor:
+// workspace_bytes(mask_work::body_mask{}, volumes).
+template <class Work, class Views>
+requires requires(const Work& work) { work.template bytes_of<float>(); }
+std::size_t workspace_bytes(const Work& work, const Views& views) {
+  std::size_t sum = 0;
+  using T = std::remove_const_t<detail::view_element_t<Views>>;
+  for (const std::size_t bytes : detail::masks::bytes_by_sample(views, work.template bytes_of<T>())) sum += bytes;
+  return sum;
+}
+
 }  // namespace suture

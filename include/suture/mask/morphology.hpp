@@ -100,11 +100,13 @@ void morphology(const Executor& exec, const In& in, const Out& out, std::string_
 
 }  // namespace detail::masks
 
-// Bytes of workspace for the four operations below: a quarter byte a voxel.
-template <class Views>
-std::size_t morphology_workspace_bytes(const Views& in) {
-  return detail::masks::mask_workspace_bytes<detail::masks::morphology_layout>(in);
-}
+namespace mask_work {
+// A quarter of a byte a voxel.
+using binary_erosion = needs<detail::masks::morphology_layout>;
+using binary_dilation = needs<detail::masks::morphology_layout>;
+using binary_opening = needs<detail::masks::morphology_layout>;
+using binary_closing = needs<detail::masks::morphology_layout>;
+}  // namespace mask_work
 
 // binary_erosion: 1 where every voxel of the element placed there is set; outside the volume voxels are
 // `border_value`. binary_dilation: 1 where any is set.

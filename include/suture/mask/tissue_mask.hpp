@@ -186,11 +186,10 @@ struct tissue_layout {
 
 }  // namespace detail::masks
 
-// Bytes of workspace for tissue_mask: about 4.3 a pixel.
-template <class Views>
-std::size_t tissue_mask_workspace_bytes(const Views& in) {
-  return detail::masks::mask_workspace_bytes<detail::masks::tissue_layout>(in);
-}
+namespace mask_work {
+// About 4.3 bytes a pixel.
+using tissue_mask = needs<detail::masks::tissue_layout>;
+}  // namespace mask_work
 
 // Writes the tissue masks of thumbnails.
 //   in       uint8 RGB views of one slice, 3 channels, any strides

@@ -78,7 +78,7 @@ inline std::size_t reassembly_words(const patch_grid& g) {
 }  // namespace detail
 
 // Bytes of workspace of a device reassembly: the starts and the weights by axis.
-inline std::size_t reassemble_workspace_bytes(const patch_grid& g) {
+inline std::size_t workspace_bytes(const patch_grid& g) {
   return detail::aligned(detail::reassembly_words(g) * sizeof(std::uint32_t));
 }
 
@@ -87,8 +87,7 @@ namespace detail {
 template <bool Covered, class T, class Out>
 void put_together(const cuda& exec, const patch_grid& g, const patch_window& window, const patch_tensor<T>& patches,
                   const float* coverage, const view<Out>& out, std::int64_t first_plane, float outside) {
-  check_device_workspace(exec, reassemble_workspace_bytes(g), {"reassemble"}, "workspace: ",
-                         "reassemble_workspace_bytes");
+  check_device_workspace(exec, workspace_bytes(g), {"reassemble"}, "workspace: ");
   check_memory(exec, patches.data, {"reassemble"}, "patches: ");
   check_memory(exec, out.data, {"reassemble"}, "output: ");
   const extent3& n = out.grid.extents;

@@ -139,14 +139,10 @@ __global__ void __launch_bounds__(point_threads) move_boxes_kernel(const __grid_
   lists.results[i] = own;
 }
 
-inline void check_maps(const cuda& exec, std::size_t bytes, const site& where) {
-  check_device_workspace(exec, bytes, where, "workspace: ", "map_bytes");
-}
-
 // The maps of a batch into the workspace: those of to_source alone, which every map can serve, or of both ways.
 template <class Chain>
 void upload_maps(const cuda& exec, const planned<Chain>& plan, bool both_ways, std::string_view name) {
-  check_maps(exec, plan.size() * sizeof(point_map), {name});
+  check_device_workspace(exec, plan.size() * sizeof(point_map), {name}, "workspace: ");
   std::vector<point_map> maps;
   for (std::size_t i = 0; i < plan.size(); ++i) {
     const site where{name, static_cast<std::int64_t>(i)};
@@ -169,7 +165,7 @@ void move_on_device(const cuda& exec, const planned<Chain>& plan, const ragged<T
   constexpr std::size_t values_of_a_block = boxes ? 1 : point_warps;
   constexpr std::string_view name = mover<Result>;
   check_lists(plan.size(), lists, results);
-  check_maps(exec, plan.size() * sizeof(point_map), {name});
+  check_device_workspace(exec, plan.size() * sizeof(point_map), {name}, "workspace: ");
   if (results.empty()) return;
   check_memory(exec, lists.values.data(), {name}, boxes ? "boxes: " : "points: ");
   check_memory(exec, lists.offsets.data(), {name}, "offsets: ");
@@ -198,9 +194,9 @@ void load_and_move(const cuda& exec, const planned<Chain>& plan, const ragged<T>
 
 }  // namespace detail
 
-// Workspace for the maps of a batch.
+// Bytes of workspace for the maps of a batch.
 template <class Chain>
-std::size_t map_bytes(const planned<Chain>& plan) {
+std::size_t workspace_bytes(const planned<Chain>& plan) {
   return plan.size() * sizeof(detail::point_map);
 }
 

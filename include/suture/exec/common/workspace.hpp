@@ -108,12 +108,12 @@ workspace_layout layout(const Plan& plan, const Bindings&... bindings) {
   return l;
 }
 
-// `counted_by` is the function that tells a caller how much is needed, `role` stands ahead of what is said.
+// `role` stands ahead of what is said.
 inline void check_workspace(const void* data, std::size_t size, std::size_t needed, const site& where = {"workspace"},
-                            std::string_view role = "", std::string_view counted_by = "workspace_bytes") {
+                            std::string_view role = "") {
   require(needed == 0 || (size > 0 && data != nullptr), where, role, "none was given, ", needed,
-          " bytes are needed, as ", counted_by, "() says");
-  require(size >= needed, where, role, size, " bytes given, ", needed, " needed, as ", counted_by, "() says");
+          " bytes are needed, as workspace_bytes() says");
+  require(size >= needed, where, role, size, " bytes given, ", needed, " needed, as workspace_bytes() says");
   require(reinterpret_cast<std::uintptr_t>(data) % workspace_alignment == 0, where, role, "pointer ", data,
           " is not aligned to ", workspace_alignment, " bytes");
 }
@@ -122,7 +122,8 @@ inline void check_workspace(const void* data, std::size_t size, std::size_t need
 
 // Bytes of workspace a run of this plan with these views needs, on either executor.
 template <class Plan, class... Bindings>
-std::size_t workspace_bytes(const Plan& plan, const Bindings&... bindings) {
+requires(sizeof...(Bindings) > 0 && (is_binding_v<Bindings> && ...)) std::size_t
+    workspace_bytes(const Plan& plan, const Bindings&... bindings) {
   return detail::layout(plan, bindings...).bytes;
 }
 

@@ -102,9 +102,9 @@ inline auto memory_check(const cuda& exec) {
 
 // What a call on a device takes beside its views.
 inline void check_device_workspace(const cuda& exec, std::size_t needed, const site& where = {"workspace"},
-                                   std::string_view role = "", std::string_view counted_by = "workspace_bytes") {
+                                   std::string_view role = "") {
   check_for_earlier_error(exec);
-  check_workspace(exec.workspace.data(), exec.workspace.size(), needed, where, role, counted_by);
+  check_workspace(exec.workspace.data(), exec.workspace.size(), needed, where, role);
   if (needed > 0) check_memory(exec, exec.workspace.data(), where, role);
 }
 
