@@ -5,11 +5,9 @@
 #pragma once
 
 #include <cstdint>
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 #include "numeric.hpp"
+#include "simd.hpp"
 #include "vec.hpp"
 
 namespace suture {
@@ -26,11 +24,7 @@ struct fixed_map {
 
 inline std::uint64_t to_fixed(double x) {
   const double scaled = x * static_cast<double>(std::uint64_t{1} << fixed_fraction_bits);  // exact
-#if defined(__SSE2__)
-  return static_cast<std::uint64_t>(_mm_cvtsd_si64(_mm_set_sd(scaled)));  // what llrint is, without a call
-#else
-  return static_cast<std::uint64_t>(static_cast<std::int64_t>(std::llrint(scaled)));
-#endif
+  return static_cast<std::uint64_t>(detail::simd::rounded(scaled));
 }
 
 SUTURE_INLINE fixed_map to_fixed(const affine_map& a) {

@@ -6,11 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
-#if defined(__F16C__) && defined(__AVX__) && !defined(__CUDACC__)
-#include <immintrin.h>
-#endif
-
 #include "config.hpp"
+#include "simd.hpp"
 
 namespace suture {
 
@@ -216,32 +213,18 @@ SUTURE_INLINE void store_row(const float* values, T* out, int count) {
   for (int i = 0; i < count; ++i) out[i] = storage<T>::store(values[i]);
 }
 
-#if defined(__F16C__) && defined(__AVX2__) && !defined(__CUDACC__)
+#if defined(SUTURE_HAS_SIMD_HALF)
 // The processor's conversion differs from ours in NaN payloads alone, which are rare enough to be looked for in 32
-// values at a time. Sixteen leave in one store, which a load of a whole register need not wait for.
+// values at a time.
 SUTURE_INLINE void store_row(const float* values, half* out, int count) {
-  constexpr int to_nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
   int i = 0;
   for (; i + 32 <= count; i += 32) {
-#if defined(__AVX512F__)
-    const __m512 a = _mm512_loadu_ps(values + i), b = _mm512_loadu_ps(values + i + 16);
-    const bool nan = _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q) != 0;
-    const __m256i low = _mm512_maskz_cvtps_ph(0xffff, a, to_nearest),
-                  high = _mm512_maskz_cvtps_ph(0xffff, b, to_nearest);
-#else
-    __m256 v[4];
-    for (int j = 0; j < 4; ++j) v[j] = _mm256_loadu_ps(values + i + 8 * j);
-    const bool nan = _mm256_movemask_ps(_mm256_or_ps(_mm256_cmp_ps(v[0], v[1], _CMP_UNORD_Q),
-                                                     _mm256_cmp_ps(v[2], v[3], _CMP_UNORD_Q))) != 0;
-    const __m256i low = _mm256_setr_m128i(_mm256_cvtps_ph(v[0], to_nearest), _mm256_cvtps_ph(v[1], to_nearest));
-    const __m256i high = _mm256_setr_m128i(_mm256_cvtps_ph(v[2], to_nearest), _mm256_cvtps_ph(v[3], to_nearest));
-#endif
-    if (nan) [[unlikely]] {
+    if (simd::any_nan_of_32(values + i)) [[unlikely]] {
       for (int j = i; j < i + 32; ++j) out[j] = storage<half>::store(values[j]);
       continue;
     }
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), low);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i + 16), high);
+    simd::sixteen_halves(out + i, values + i);
+    simd::sixteen_halves(out + i + 16, values + i + 16);
   }
   for (; i < count; ++i) out[i] = storage<half>::store(values[i]);
 }

@@ -7,11 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "../base/config.hpp"
-
-#if defined(__AVX2__) && !defined(__CUDACC__)
-#include <immintrin.h>
-#endif
+#include "../base/simd.hpp"
 
 namespace suture {
 
@@ -65,95 +61,50 @@ SUTURE_INLINE philox_key key_of_lane(const philox_keys<Lanes>& keys, int lane) {
   return {{keys.word[0][lane], keys.word[1][lane]}};
 }
 
-#if defined(__AVX2__) && !defined(__CUDACC__)
-// Four counters to a register, a word in each 64-bit lane.
-SUTURE_INLINE __m256i four_words(const std::uint32_t* words) {
-  return _mm256_cvtepu32_epi64(_mm_loadu_si128(reinterpret_cast<const __m128i*>(words)));
+#if defined(SUTURE_HAS_SIMD)
+// A word of the keys of the counters from `first` on, as many as a register holds.
+SUTURE_INLINE simd::integers key_register(const philox_key& all, int word, int) {
+  return simd::every_64(all.word[word]);
 }
-SUTURE_INLINE __m256i key_register(const philox_key& all, int word, int) { return _mm256_set1_epi64x(all.word[word]); }
 template <int Lanes>
-SUTURE_INLINE __m256i key_register(const philox_keys<Lanes>& keys, int word, int group) {
-  return four_words(&keys.word[word][4 * group]);
+SUTURE_INLINE simd::integers key_register(const philox_keys<Lanes>& keys, int word, int first) {
+  return simd::widened(&keys.word[word][first]);
 }
 #endif
 
 }  // namespace detail
 
-// The same for Lanes counters side by side, word by word and in place. Keys: a philox_key for all or
+// philox4x32 of Lanes counters side by side, word by word and in place. Keys: a philox_key for all or
 // philox_keys<Lanes>.
 template <int Lanes, class Keys = philox_key>
 SUTURE_INLINE void philox4x32_lanes(std::uint32_t (&word)[4][Lanes], const Keys& keys) {
-  // The product of a lane's low half is the whole 64-bit product, and what is left in the high halves never reaches a
-  // low one.
-#if defined(__AVX512F__) && !defined(__CUDACC__)
+#if defined(SUTURE_HAS_SIMD)
+  // A word in each 64-bit lane: the product of a lane's low half is the whole 64-bit product, and what is left in the
+  // high halves never reaches a low one.
   if constexpr (Lanes % 8 == 0) {
-    constexpr int exclusive_or = 0x96;
-    constexpr int every_lane = 0xff;  // g++ 12 warns of what has no mask
-    const auto eight_words = [](const std::uint32_t* words) {
-      return _mm512_maskz_cvtepu32_epi64(every_lane, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(words)));
-    };
-    const __m512i multiplier_a = _mm512_set1_epi64(0xD2511F53), multiplier_b = _mm512_set1_epi64(0xCD9E8D57);
-    const __m512i step[2] = {_mm512_set1_epi64(0x9E3779B9), _mm512_set1_epi64(0xBB67AE85)};
-    constexpr int groups = Lanes / 8, key_groups = std::is_same_v<Keys, philox_key> ? 1 : groups;
-    __m512i w[4][groups], key[2][key_groups];
+    namespace simd = detail::simd;
+    constexpr int groups = Lanes / simd::lanes_64, key_groups = std::is_same_v<Keys, philox_key> ? 1 : groups;
+    simd::integers w[4][groups], key[2][key_groups];
     for (int i = 0; i < 4; ++i)
-      for (int g = 0; g < groups; ++g) w[i][g] = eight_words(&word[i][8 * g]);
+      for (int g = 0; g < groups; ++g) w[i][g] = simd::widened(&word[i][simd::lanes_64 * g]);
     for (int i = 0; i < 2; ++i)
-      for (int g = 0; g < key_groups; ++g) {
-        if constexpr (std::is_same_v<Keys, philox_key>)
-          key[i][g] = _mm512_set1_epi64(keys.word[i]);
-        else
-          key[i][g] = eight_words(&keys.word[i][8 * g]);
-      }
+      for (int g = 0; g < key_groups; ++g) key[i][g] = detail::key_register(keys, i, simd::lanes_64 * g);
+    const simd::integers multiplier_a = simd::every_64(0xD2511F53), multiplier_b = simd::every_64(0xCD9E8D57);
+    const simd::integers step[2] = {simd::every_64(0x9E3779B9), simd::every_64(0xBB67AE85)};
     for (int round = 0; round < 10; ++round) {
       for (int g = 0; g < groups; ++g) {
-        const __m512i a = _mm512_maskz_mul_epu32(every_lane, w[0][g], multiplier_a),
-                      b = _mm512_maskz_mul_epu32(every_lane, w[2][g], multiplier_b);
-        w[0][g] = _mm512_ternarylogic_epi64(_mm512_maskz_srli_epi64(every_lane, b, 32), w[1][g], key[0][g % key_groups],
-                                            exclusive_or);
+        const simd::integers a = simd::multiply_lower(w[0][g], multiplier_a),
+                             b = simd::multiply_lower(w[2][g], multiplier_b);
+        w[0][g] = simd::one_of(simd::shift_right_64<32>(b), w[1][g], key[0][g % key_groups]);
         w[1][g] = b;
-        w[2][g] = _mm512_ternarylogic_epi64(_mm512_maskz_srli_epi64(every_lane, a, 32), w[3][g], key[1][g % key_groups],
-                                            exclusive_or);
+        w[2][g] = simd::one_of(simd::shift_right_64<32>(a), w[3][g], key[1][g % key_groups]);
         w[3][g] = a;
       }
       for (int i = 0; i < 2; ++i)
-        for (int g = 0; g < key_groups; ++g) key[i][g] = _mm512_add_epi32(key[i][g], step[i]);
+        for (int g = 0; g < key_groups; ++g) key[i][g] = simd::add_32(key[i][g], step[i]);
     }
     for (int i = 0; i < 4; ++i)
-      for (int g = 0; g < groups; ++g)
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(&word[i][8 * g]),
-                            _mm512_maskz_cvtepi64_epi32(every_lane, w[i][g]));
-    return;
-  }
-#elif defined(__AVX2__) && !defined(__CUDACC__)
-  if constexpr (Lanes % 8 == 0) {
-    constexpr int groups = Lanes / 4, key_groups = std::is_same_v<Keys, philox_key> ? 1 : groups;
-    __m256i w[4][groups], key[2][key_groups];
-    for (int i = 0; i < 4; ++i)
-      for (int g = 0; g < groups; ++g) w[i][g] = detail::four_words(&word[i][4 * g]);
-    for (int i = 0; i < 2; ++i)
-      for (int g = 0; g < key_groups; ++g) key[i][g] = detail::key_register(keys, i, g);
-    const __m256i multiplier_a = _mm256_set1_epi64x(0xD2511F53), multiplier_b = _mm256_set1_epi64x(0xCD9E8D57);
-    const __m256i step[2] = {_mm256_set1_epi64x(0x9E3779B9), _mm256_set1_epi64x(0xBB67AE85)};
-    for (int round = 0; round < 10; ++round) {
-      for (int g = 0; g < groups; ++g) {
-        const __m256i a = _mm256_mul_epu32(w[0][g], multiplier_a), b = _mm256_mul_epu32(w[2][g], multiplier_b);
-        const __m256i key_0 = key[0][g % key_groups], key_1 = key[1][g % key_groups];
-        w[0][g] = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(b, 32), w[1][g]), key_0);
-        w[1][g] = b;
-        w[2][g] = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(a, 32), w[3][g]), key_1);
-        w[3][g] = a;
-      }
-      for (int i = 0; i < 2; ++i)
-        for (int g = 0; g < key_groups; ++g) key[i][g] = _mm256_add_epi32(key[i][g], step[i]);
-    }
-    for (int i = 0; i < 4; ++i)
-      for (int g = 0; g < groups; g += 2) {
-        // The low halves of two registers in order, stored as one: loads of eight words need not wait for two stores.
-        const __m256i mixed = _mm256_castps_si256(
-            _mm256_shuffle_ps(_mm256_castsi256_ps(w[i][g]), _mm256_castsi256_ps(w[i][g + 1]), 0x88));
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(&word[i][4 * g]), _mm256_permute4x64_epi64(mixed, 0xd8));
-      }
+      for (int l = 0; l < Lanes; l += 8) simd::eight_lower(&word[i][l], &w[i][l / simd::lanes_64]);
     return;
   }
 #endif

@@ -4,13 +4,9 @@
 #pragma once
 
 #include <concepts>
-#include <cstring>
 
+#include "../../base/simd.hpp"
 #include "../../pipeline/pipeline.hpp"
-
-#if defined(__AVX__) && !defined(__CUDACC__)
-#include <immintrin.h>
-#endif
 
 namespace suture::detail {
 
@@ -27,35 +23,10 @@ inline constexpr int lanes_by_turns = 8;
 // Of arrays that whole registers are read from: none of those lies across two lines of the cache.
 inline constexpr std::size_t lane_alignment = 64;
 
-// A whole strip, in whole registers: a compiler's copy may go by halves of one, which a load of all of it waits for.
+// A whole strip, in whole registers.
 template <class T>
 SUTURE_INLINE void copy_strip(void* to, const T* from) {
-#if defined(__AVX__) && !defined(__CUDACC__)
-  for (std::size_t i = 0; i < strip_width * sizeof(T); i += sizeof(__m256i))
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(static_cast<char*>(to) + i),
-                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(reinterpret_cast<const char*>(from) + i)));
-#else
-  std::memcpy(to, from, strip_width * sizeof(T));
-#endif
-}
-
-// The same past the caches, which keep no room for what is too large for them; `to` is a multiple of stream_alignment
-// bytes. A thread that is done calls finish_streams.
-inline constexpr std::int32_t stream_alignment = 32;
-template <class T>
-SUTURE_INLINE void stream_strip(void* to, const T* from) {
-#if defined(__AVX__) && !defined(__CUDACC__)
-  for (std::size_t i = 0; i < strip_width * sizeof(T); i += sizeof(__m256i))
-    _mm256_stream_si256(reinterpret_cast<__m256i*>(static_cast<char*>(to) + i),
-                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(reinterpret_cast<const char*>(from) + i)));
-#else
-  std::memcpy(to, from, strip_width * sizeof(T));
-#endif
-}
-inline void finish_streams() {
-#if defined(__AVX__) && !defined(__CUDACC__)
-  _mm_sfence();
-#endif
+  simd::copy<strip_width * sizeof(T)>(to, from);
 }
 
 // The values of voxels side by side, `step` apart: `count` of them, the lanes behind repeat the last.

@@ -44,8 +44,10 @@ void write_values(const typename Evaluator::record_type& r, std::int32_t sample_
       std::int32_t x0 = 0;
       if (in.stride[2] == 1 && out.stride[2] == 1) {  // whole strips, of which the compiler knows all but the values
         if (streams) {
-          const auto into_line = static_cast<std::int32_t>(reinterpret_cast<std::uintptr_t>(to) % stream_alignment);
-          const std::int32_t lead = into_line == 0 ? 0 : (stream_alignment - into_line) / std::int32_t{sizeof(Out)};
+          const auto into_line =
+              static_cast<std::int32_t>(reinterpret_cast<std::uintptr_t>(to) % simd::stream_alignment);
+          const std::int32_t lead =
+              into_line == 0 ? 0 : (simd::stream_alignment - into_line) / std::int32_t{sizeof(Out)};
           if (lead <= length) {
             if (lead > 0) write(0, 1, 1, lead, false);
             x0 = lead;
@@ -58,7 +60,7 @@ void write_values(const typename Evaluator::record_type& r, std::int32_t sample_
       for (; x0 < length; x0 += strip_width)
         write(x0, in.stride[2], out.stride[2], std::min(strip_width, length - x0), false);
     }
-  if (streams) finish_streams();
+  if (streams) simd::finish_streams();
 }
 
 // Rows y0 .. y1 - 1 of a plane of 8-bit pixels whose first operation begins with their levels: those are looked up.

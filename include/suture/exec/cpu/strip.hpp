@@ -16,10 +16,8 @@ namespace suture::detail {
 // In what order a strip keeps the offsets of its lanes, for the registers they are read to. It is part of the type:
 // files of one program that are compiled for different processors then share no function of a strip, and none finds
 // lanes that another has placed.
-#if defined(__AVX512F__) && !defined(__CUDACC__)
-inline constexpr int lane_order = 16;
-#elif defined(__AVX2__) && !defined(__CUDACC__)
-inline constexpr int lane_order = 8;
+#if defined(SUTURE_HAS_SIMD)
+inline constexpr int lane_order = simd::lanes_32;
 #else
 inline constexpr int lane_order = 1;
 #endif
@@ -181,58 +179,33 @@ private:
     }
   }
 
-  // Which halves of the 64-bit numbers in two registers shuffle_ps takes.
-  static constexpr int upper_words = 0xdd, lower_words = 0x88;
-
-  // The lane whose offset stands in place i: shuffle_ps of two registers of them gives the lanes in order.
+  // The lane whose offset stands in place i, from where it comes to its place in locate_affine.
   static constexpr int lane_at(int i) {
-    if constexpr (Order == 16)
-      return (i & ~15) | (i & 8) >> 2 | (i & 6) << 1 | (i & 1);
-    else if constexpr (Order == 8)
-      return (i & ~7) | (i & 4) >> 1 | (i & 2) << 1 | (i & 1);
-    else
-      return i;
+#if defined(SUTURE_HAS_SIMD)
+    return simd::lane_of_word(i);
+#else
+    return i;
+#endif
   }
 
   void locate_affine() {
     for (int k = 0; k < 3; ++k) {
       const std::uint64_t row = position_[k];
       const std::uint64_t* const offset = lane_offset_[k];
-#if defined(__AVX512F__) && !defined(__CUDACC__)
-      // Masks of every lane: g++ 12 warns of what has none.
-      const __m512i first = _mm512_set1_epi64(static_cast<long long>(row));
-      const __m512 one = _mm512_set1_ps(1.0f);
-      for (int l = 0; l < width; l += 16) {
-        const __m512i a = _mm512_add_epi64(first, _mm512_loadu_si512(offset + l));
-        const __m512i b = _mm512_add_epi64(first, _mm512_loadu_si512(offset + l + 8));
-        const auto shifted = [](__m512i v) {
-          return _mm512_castsi512_ps(_mm512_maskz_srli_epi64(0xff, v, fixed_fraction_bits - 23));
-        };
-        const __m512 high =
-            _mm512_maskz_shuffle_ps(0xffff, _mm512_castsi512_ps(a), _mm512_castsi512_ps(b), upper_words);
-        const __m512 low = _mm512_maskz_shuffle_ps(0xffff, shifted(a), shifted(b), lower_words);
-        const __m512i mantissa = _mm512_and_si512(_mm512_castps_si512(low), _mm512_set1_epi32(0x007fffff));
-        const __m512 above_one = _mm512_castsi512_ps(_mm512_or_si512(mantissa, _mm512_castps_si512(one)));
-        _mm512_storeu_si512(&base[k][l],
-                            _mm512_maskz_srai_epi32(0xffff, _mm512_castps_si512(high), fixed_fraction_bits - 32));
-        _mm512_storeu_ps(&fraction_of[k][l], _mm512_sub_ps(above_one, one));
-      }
-#elif defined(__AVX2__) && !defined(__CUDACC__)
-      const __m256i first = _mm256_set1_epi64x(static_cast<long long>(row));
-      const __m256 one = _mm256_set1_ps(1.0f);
-      for (int l = 0; l < width; l += 8) {
-        const auto at = [&](int i) {
-          return _mm256_add_epi64(first, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(offset + i)));
-        };
-        const __m256i a = at(l), b = at(l + 4);
-        const __m256 high = _mm256_shuffle_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), upper_words);
-        const __m256 low =
-            _mm256_shuffle_ps(_mm256_castsi256_ps(_mm256_srli_epi64(a, fixed_fraction_bits - 23)),
-                              _mm256_castsi256_ps(_mm256_srli_epi64(b, fixed_fraction_bits - 23)), lower_words);
-        const __m256 mantissa = _mm256_and_ps(low, _mm256_castsi256_ps(_mm256_set1_epi32(0x007fffff)));
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(&base[k][l]),
-                            _mm256_srai_epi32(_mm256_castps_si256(high), fixed_fraction_bits - 32));
-        _mm256_storeu_ps(&fraction_of[k][l], _mm256_sub_ps(_mm256_or_ps(mantissa, one), one));
+#if defined(SUTURE_HAS_SIMD)
+      const simd::integers first = simd::every_64(row);
+      const simd::floats one = simd::every_float(1.0f);
+      for (int l = 0; l < width; l += simd::lanes_32) {
+        const simd::integers a = simd::add_64(first, simd::load(offset + l)),
+                             b = simd::add_64(first, simd::load(offset + l + simd::lanes_64));
+        constexpr int whole_above = fixed_fraction_bits - 23;
+        const simd::floats high = simd::words_of<simd::upper_words>(a, b),
+                           low = simd::words_of<simd::lower_words>(simd::shift_right_64<whole_above>(a),
+                                                                   simd::shift_right_64<whole_above>(b));
+        const simd::integers mantissa = simd::both(simd::as_integers(low), simd::every_32(0x007fffff));
+        const simd::floats above_one = simd::as_floats(simd::either(mantissa, simd::as_integers(one)));
+        simd::store(&base[k][l], simd::shift_right_signed_32<fixed_fraction_bits - 32>(simd::as_integers(high)));
+        simd::store(&fraction_of[k][l], simd::subtract(above_one, one));
       }
 #else
       for (int l = 0; l < width; ++l) {

@@ -97,94 +97,12 @@ SUTURE_INLINE pair_of<T> make_pair_of(T first, T second) {
       static_cast<pair_of<T>>(pair_of<T>{__builtin_bit_cast(bits_of<T>, second)} << (8 * sizeof(T))));
 }
 
-#if defined(__AVX2__) && !defined(__CUDACC__)
-// Numbers that compilers would take from registers one by one, at several times the cost of loads.
-template <class T>
-SUTURE_INLINE const T* stays_in_memory(const T* p) {
-  asm volatile("" : "+r"(p) : : "memory");
-  return p;
-}
-
-// Elements U at p + offset, half a register of them. One after the other: compilers that load them all first run out of
-// registers.
-template <class U, class T, class Offset>
-SUTURE_INLINE __m128i half_register_of(const T* p, const Offset* offset) {
-  const auto at = [&](int l) {
-    U element;
-    std::memcpy(&element, p + offset[l], sizeof element);
-    if constexpr (sizeof(U) == 1)
-      return static_cast<char>(element);
-    else if constexpr (sizeof(U) == 2)
-      return static_cast<short>(element);
-    else if constexpr (sizeof(U) == 4)
-      return static_cast<int>(element);
-    else
-      return static_cast<long long>(element);
-  };
-  if constexpr (sizeof(U) == 1) {
-    const auto eight = [&](int l) {
-      __m128i v = _mm_cvtsi32_si128(at(l));
-      v = _mm_insert_epi8(v, at(l + 1), 1);
-      v = _mm_insert_epi8(v, at(l + 2), 2);
-      v = _mm_insert_epi8(v, at(l + 3), 3);
-      v = _mm_insert_epi8(v, at(l + 4), 4);
-      v = _mm_insert_epi8(v, at(l + 5), 5);
-      v = _mm_insert_epi8(v, at(l + 6), 6);
-      return _mm_insert_epi8(v, at(l + 7), 7);
-    };
-    return _mm_unpacklo_epi64(eight(0), eight(8));
-  } else if constexpr (sizeof(U) == 2) {
-    const auto four = [&](int l) {
-      __m128i v = _mm_cvtsi32_si128(at(l));
-      v = _mm_insert_epi16(v, at(l + 1), 1);
-      v = _mm_insert_epi16(v, at(l + 2), 2);
-      return _mm_insert_epi16(v, at(l + 3), 3);
-    };
-    return _mm_unpacklo_epi64(four(0), four(4));
-  } else if constexpr (sizeof(U) == 4) {
-    const auto two = [&](int l) { return _mm_insert_epi32(_mm_cvtsi32_si128(at(l)), at(l + 1), 1); };
-    return _mm_unpacklo_epi64(two(0), two(2));
-  } else {
-    return _mm_set_epi64x(at(1), at(0));
-  }
-}
-#endif
-
 // Elements U at p[row] + offset, of the `Count` lanes from `begin` on.
 template <class U, int Count = strip_width, std::size_t Rows, class T, class Offset, class To>
 SUTURE_INLINE void gather_rows(const T* const (&p)[Rows], const Offset (&offsets)[strip_width],
                                To (&out)[Rows][strip_width], int begin = 0) {
-#if defined(__AVX2__) && !defined(__CUDACC__)
-  // Each row in whole registers, as wide as any that will read them: a load would have to wait for narrower stores.
-  // Rows take turns, so that an offset is read once.
-  constexpr int lanes = 16 / sizeof(U);
-#if defined(__AVX512F__)
-  constexpr int parts = lanes * 4 <= Count ? 4 : 2;
-#else
-  constexpr int parts = 2;
-#endif
-  static_assert(Count % (parts * lanes) == 0);
-  for (int first = begin; first < begin + Count; first += parts * lanes) {
-    __m128i part[parts][Rows];
-    SUTURE_UNROLL
-    for (int i = 0; i < parts; ++i) {
-      const Offset* const offset = stays_in_memory(&offsets[first + i * lanes]);
-      SUTURE_UNROLL
-      for (std::size_t row = 0; row < Rows; ++row) part[i][row] = half_register_of<U>(p[row], offset);
-    }
-    SUTURE_UNROLL
-    for (std::size_t row = 0; row < Rows; ++row) {
-      const __m256i low = _mm256_setr_m128i(part[0][row], part[1][row]);
-#if defined(__AVX512F__)
-      if constexpr (parts == 4) {
-        const __m256i high = _mm256_setr_m128i(part[2][row], part[3][row]);
-        _mm512_storeu_si512(&out[row][first], _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(low), high, 1));
-        continue;
-      }
-#endif
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(&out[row][first]), low);
-    }
-  }
+#if defined(SUTURE_HAS_SIMD)
+  simd::gather<U, Count>(p, offsets, out, begin);
 #else
   for (int l = begin; l < begin + Count; ++l)
     for (std::size_t row = 0; row < Rows; ++row) std::memcpy(&out[row][l], p[row] + offsets[l], sizeof(U));
@@ -210,8 +128,8 @@ template <int Step, class Pipeline, class T, class Offset>
 SUTURE_INLINE void prefetch_ahead(const strip<Pipeline>& s, const T* data, const Offset (&offsets)[strip_width],
                                   const std::int64_t (&stride)[3]) {
   const T* const p = data + (s.ahead(stride) + s.leading_corner(stride));
-#if defined(__AVX2__) && !defined(__CUDACC__)
-  const Offset* const offset = stays_in_memory(offsets);
+#if defined(SUTURE_HAS_SIMD)
+  const Offset* const offset = simd::stays_in_memory(offsets);
 #else
   const Offset* const offset = offsets;
 #endif

@@ -10,7 +10,7 @@ namespace suture::detail {
 template <class T>
 SUTURE_INLINE void write_row(T* to, std::int64_t stride, const T (&v)[strip_width], int count, bool streams = false) {
   if (stride == 1 && count == strip_width)
-    streams ? stream_strip(to, v) : copy_strip(to, v);
+    streams ? simd::stream<sizeof v>(to, v) : copy_strip(to, v);
   else
     for (int l = 0; l < count; ++l) to[l * stride] = v[l];
 }
