@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles that stand on voxels are copied by the CUDA executor, unless a voxel of theirs or a neighbor of one keeps
-// interpolation from copying: the bits of the CPU, wherever that voxel lies.
+// Tiles that stand on voxels are copied by the CUDA executor: the bits of the CPU, whatever a voxel or its neighbor is.
+// The same of other paths, where a tap of weight 0 must not be read.
 #include <gtest/gtest.h>
 #include <suture/suture.cuh>
 
@@ -66,17 +66,18 @@ std::size_t somewhere(std::uint64_t seed) {
                                   along(2, volume[2], 32));
 }
 
-TEST(integer_shift_tile, one_voxel_that_is_not_copied) {
-  const float not_copied[] = {-0.0f,
-                              std::numeric_limits<float>::infinity(),
-                              -std::numeric_limits<float>::infinity(),
-                              std::numeric_limits<float>::quiet_NaN(),
-                              std::numeric_limits<float>::max(),
-                              -0x1p126f};
+const float special[] = {-0.0f,
+                         std::numeric_limits<float>::infinity(),
+                         -std::numeric_limits<float>::infinity(),
+                         std::numeric_limits<float>::quiet_NaN(),
+                         std::numeric_limits<float>::max(),
+                         -0x1p126f};
+
+TEST(integer_shift_tile, one_special_voxel) {
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     std::vector<float> values = ordinary<float>();
-    values[somewhere(seed)] = not_copied[seed % 6];
+    values[somewhere(seed)] = special[seed % 6];
     const extent3 start{static_cast<std::int64_t>(seed % 3), static_cast<std::int64_t>(seed % 5), 1};
     const flip mirrored{{seed % 2 == 1, seed / 2 % 2 == 1, seed / 4 % 2 == 1}};
     expect_the_bits_of_the_cpu<float>(
@@ -101,7 +102,7 @@ void at_every_border(const Border& border) {
   }
 }
 TEST(integer_shift_tile, constant_border) { at_every_border(sampling<linear, constant, vote>{.border = {.value = 7}}); }
-TEST(integer_shift_tile, constant_border_that_is_not_copied) {
+TEST(integer_shift_tile, constant_border_of_negative_zero) {
   at_every_border(sampling<linear, constant>{.border = {.value = -0.0f}});
 }
 TEST(integer_shift_tile, edge) { at_every_border(sampling<linear, edge, vote>{}); }
@@ -137,6 +138,38 @@ TEST(integer_shift_tile, what_else_is_done_to_a_voxel) {
                                              random_crop{.size = {18, 17, 69}} | random_flip{} | cast<bfloat16>{},
                                          ordinary<std::int16_t>(2), id);
   }
+}
+
+// A third of all voxels, so that they are copied, mixed and beside both.
+std::vector<float> full_of_special() {
+  std::vector<float> values = ordinary<float>();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (const std::uint64_t r = mix64(i + 77); r % 3 == 0) values[i] = special[r / 3 % std::size(special)];
+  return values;
+}
+
+// Voxels that stand still, that turn onto others, half of them, and some along a row, by every interpolation.
+template <class Sampling>
+void expect_special_values(const Sampling& by) {
+  const std::vector<float> values = full_of_special();
+  const auto moved = [](const matrix3& linear) {
+    return affine_matrix{.linear = linear, .translation = {3, 5, 2}, .about_center = false};
+  };
+  expect_the_bits_of_the_cpu<float>(identity{} | by, values);
+  expect_the_bits_of_the_cpu<float>(identity{} | by | gaussian_noise{.sigma = 0}, values);
+  expect_the_bits_of_the_cpu<float>(moved({{{1, 0, 0}, {0, 1, 0}, {0, 0, .5}}}) | by, values);
+  expect_the_bits_of_the_cpu<float>(moved({{{.5, 0, 0}, {0, .5, 0}, {0, 0, -1}}}) | by, values);
+  expect_the_bits_of_the_cpu<float>(moved({{{0, .5, 0}, {0, 0, .5}, {.5, 0, 1}}}) | by, values);
+  expect_the_bits_of_the_cpu<float>(random_elastic{.max_displacement_mm = .1, .probability = .5f} | by, values);
+}
+TEST(special_values, by_linear) {
+  expect_special_values(sampling<linear, constant>{});
+  expect_special_values(sampling<linear, edge, vote>{});
+}
+TEST(special_values, by_catmull_rom) { expect_special_values(sampling<catmull_rom, mirror>{}); }
+TEST(special_values, in_a_low_resolution) {
+  for (std::uint64_t id = 0; id < 4; ++id)
+    expect_the_bits_of_the_cpu<float>(flip{} | random_low_resolution{}, full_of_special(), id);
 }
 
 }  // namespace

@@ -32,14 +32,6 @@ SUTURE_FN bool stands_on_voxels(const sample_parameters<Pipeline>& sample) {
   return fractions == 0;
 }
 
-// Linear interpolation copies a voxel that the output stands on, unless it is -0, whose sign the neighbors settle, or
-// one of those it is mixed with, itself or a neighbor, has this magnitude (of a float, as bits) or more: 2^126.
-inline constexpr std::uint32_t least_magnitude_mixed = 0x7e800000u;
-SUTURE_FN bool is_copied(float v) {
-  const std::uint32_t bits = float_bits(v);
-  return (bits & 0x7fffffffu) < least_magnitude_mixed && bits != 0x80000000u;
-}
-
 // What two neighboring planes of the source give.
 template <class Plane>
 class held_planes {

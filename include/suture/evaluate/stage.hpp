@@ -463,12 +463,11 @@ SUTURE_FN float interpolated(const Tap& tap, float z, float y, float x) {
   float planes[2];
   SUTURE_UNROLL
   for (int a = 0; a < 2; ++a) {
-    const float low = tap(a, 0, 0), high = tap(a, 1, 0);
-    const float first = fma(x, tap(a, 0, 1) - low, low);
-    const float second = fma(x, tap(a, 1, 1) - high, high);
-    planes[a] = fma(y, second - first, first);
+    const float first = between(tap(a, 0, 0), tap(a, 0, 1), x);
+    const float second = between(tap(a, 1, 0), tap(a, 1, 1), x);
+    planes[a] = between(first, second, y);
   }
-  return fma(z, planes[1] - planes[0], planes[0]);
+  return between(planes[0], planes[1], z);
 }
 template <class Read>
 SUTURE_FN float interpolated(const Read& read, const voxel_pair& z, const voxel_pair& y, const voxel_pair& x) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interpolation along one axis; a volume is interpolated along x, then y, then z. An interpolation states how many
-// taps it reads, where the first one stands, and how the taps combine. One that picks a label `serves_labels`. At voxel
-// centers nearest, linear and the two interpolating cubics copy any finite value whose neighbors are finite; a voxel
-// that is not finite spreads to its taps.
+// taps it reads, where the first one stands, and how the taps combine. One that picks a label `serves_labels`. Where a
+// place stands on a voxel, nearest, linear and the two interpolating cubics copy that voxel, whatever it is and whatever
+// stands beside it: a tap of weight 0 is not read. Where voxels are mixed, one that is not finite makes the mixture so.
 #pragma once
 
 #include "../base/coordinate.hpp"
@@ -43,7 +43,9 @@ struct linear {
     w[0] = 1.0f - t;
     w[1] = t;
   }
-  SUTURE_FN static float combine(const float (&v)[2], const float (&w)[2]) { return fma(w[1], v[1] - v[0], v[0]); }
+  SUTURE_FN static float combine(const float (&v)[2], const float (&w)[2]) {
+    return between(v[0], v[1], w[1]);
+  }
 };
 
 namespace detail {
@@ -65,7 +67,10 @@ struct keys_cubic {
     w[2] = fma(fma(a + 2.0f, s, -(a + 3.0f)), s * s, 1.0f);
     w[3] = (a * s) * (t * t);
   }
-  SUTURE_FN static float combine(const float (&v)[4], const float (&w)[4]) { return combine_four(v, w); }
+  // The first weight is 0 where t is 0, and where it has been rounded to 1.
+  SUTURE_FN static float combine(const float (&v)[4], const float (&w)[4]) {
+    return w[0] != 0.0f ? combine_four(v, w) : w[1] != 0.0f ? v[1] : v[2];
+  }
 };
 }  // namespace detail
 

@@ -101,8 +101,6 @@ auto make_record(const Plan& plan, std::size_t i, bool to_output, const workspac
   r.sample = plan.sample(i);
   r.sample.keeps_planes = keeps_planes(r.sample) ? 1 : 0;
   r.sample.stands_on_voxels = stands_on_voxels(r.sample) ? 1 : 0;
-  if constexpr (P::border_type::has_value)
-    if (!is_copied(plan.rule().border.value)) r.sample.stands_on_voxels = 0;
   if constexpr (P::has_deformation)
     r.sample.controls.vectors = reinterpret_cast<control_vector*>(workspace + l.vectors) + r.sample.controls.first;
   std::size_t b = 0;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A path of the CPU executor: bricks of rows that stand on voxels in a row of the source, as after crops and flips, and
-// so are copied: what linear interpolation would make of them, looked at once for a brick and not for every voxel. They
-// may leave the source.
+// so are copied: what linear interpolation makes of them. They may leave the source.
 #pragma once
 
 #include <string_view>
@@ -10,22 +9,6 @@
 #include "memory_order_rows.hpp"
 
 namespace suture::detail {
-
-// Whether interpolation copies every one of `count` values and none of them keeps it from copying another.
-template <class T>
-SUTURE_INLINE bool are_copied(const T* from, int count) {
-  std::uint32_t largest = 0, positive = 1;
-  const auto look = [&](float v) {
-    const std::uint32_t bits = float_bits(v);
-    largest = std::max(largest, bits & 0x7fffffffu);
-    positive &= bits != 0x80000000u ? 1u : 0u;
-  };
-  int x = 0;
-  for (; x + strip_width <= count; x += strip_width)
-    for (int l = 0; l < strip_width; ++l) look(storage<T>::load(from[x + l]));
-  for (; x < count; ++x) look(storage<T>::load(from[x]));
-  return largest < least_magnitude_mixed && positive != 0;
-}
 
 // Such a brick.
 template <class Evaluator>
@@ -37,12 +20,6 @@ class integer_shift_brick {
 public:
   integer_shift_brick(const brick_work<Evaluator>& work, int direction)
       : e_(work.evaluate), r_(work.r), direction_(direction), z0_(work.z0), z1_(work.z1), y0_(work.y0), y1_(work.y1) {}
-
-  // Whether every image of the sample can be copied here, and so its label maps.
-  bool can_be_copied() const {
-    return [&]<std::size_t... B>(std::index_sequence<B...>) { return (can_copy<B>() && ...); }
-    (std::make_index_sequence<Evaluator::pairs>{});
-  }
 
   template <bool WithLabels, class Stages>
   void write(std::int32_t sample_index, Stages& stages) const {
@@ -60,59 +37,6 @@ public:
   }
 
 private:
-  // Indices begin .. end - 1 of an axis of the source.
-  struct range {
-    std::int32_t begin, end;
-  };
-
-  // The voxels along an axis of the source that the brick reads or mixes with others.
-  range read_along(int axis, std::int32_t n) const {
-    const auto at = [&](std::int32_t z, std::int32_t y, std::int32_t x) {
-      return whole(along(r_.sample.map, axis, z, y, x));
-    };
-    std::int32_t low = at(z0_, y0_, 0), high = low;
-    for (int i = 1; i < 8; ++i) {
-      const std::int32_t corner =
-          at(i & 4 ? z1_ - 1 : z0_, i & 2 ? y1_ - 1 : y0_, i & 1 ? r_.sample.extents[2] - 1 : 0);
-      low = std::min(low, corner);
-      high = std::max(high, corner);
-    }
-    range read{n, 0};
-    for (std::int32_t i = low; i <= high + 1; ++i) {
-      const std::int32_t index = border::index(i, n);
-      if (index < 0) continue;
-      read.begin = std::min(read.begin, index);
-      read.end = std::max(read.end, index + 1);
-    }
-    return read;
-  }
-
-  template <std::size_t B>
-  bool can_copy() const {
-    using Binding = typename Evaluator::template binding_type<B>;
-    if constexpr (Binding::is_label) {
-      return true;
-    } else {
-      using In = typename Binding::input;
-      if constexpr (border::has_value)
-        if (!is_copied(e_.rule.border.value)) return false;
-      if constexpr (std::is_integral_v<In>) return true;
-      const source_tensor& in = r_.in[B];
-      if (in.stride[2] != 1) return false;
-      range read[3];
-      for (int k = 0; k < 3; ++k) read[k] = read_along(k, in.extents[k]);
-      if (read[2].begin >= read[2].end) return true;
-      for (std::int32_t channel = 0; channel < in.channels; ++channel)
-        for (std::int32_t z = read[0].begin; z < read[0].end; ++z)
-          for (std::int32_t y = read[1].begin; y < read[1].end; ++y)
-            if (!are_copied(static_cast<const In*>(in.data) + channel * in.channel_stride + z * in.stride[0] +
-                                y * in.stride[1] + read[2].begin,
-                            read[2].end - read[2].begin))
-              return false;
-      return true;
-    }
-  }
-
   // A row of the source, null outside, and where on it the first voxel of a row of the output stands.
   template <class In>
   struct source_row {
@@ -238,12 +162,10 @@ struct integer_shift_copy_rows {
     return memory_order_rows::shape(sample, depth);
   }
 
-  // False where a voxel of the brick is none that interpolation copies.
   template <bool WithLabels, class Evaluator, class Stages>
   static bool make(const brick_work<Evaluator>& work, Stages& stages) {
-    const integer_shift_brick<Evaluator> brick(work, direction_in_memory(work.r.sample));
-    if (!brick.can_be_copied()) return false;
-    brick.template write<WithLabels>(work.sample_index, stages);
+    integer_shift_brick<Evaluator>(work, direction_in_memory(work.r.sample))
+        .template write<WithLabels>(work.sample_index, stages);
     return true;
   }
 };

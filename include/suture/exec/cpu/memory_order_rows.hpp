@@ -9,9 +9,8 @@
 
 namespace suture::detail {
 
-// 1 or -1 where a sample is read row by row in the order of memory or against it: it stands on voxels that
-// interpolation copies. Else 0, also where interpolation has more than two taps: it sums all of them even there, and
-// rows that keep their axes share those sums.
+// 1 or -1 where a sample is read row by row in the order of memory or against it: it stands on voxels. Else 0, also
+// where interpolation has more than two taps: rows that keep their axes share the sums of those.
 template <class P>
 int direction_in_memory(const sample_parameters<P>& sample) {
   if constexpr (P::interpolation_type::taps > 2)

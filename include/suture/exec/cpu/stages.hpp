@@ -247,8 +247,8 @@ private:
       make(free);
       return free;
     };
-    const auto between = [](const float* low, const float* high, float t, float* out) {
-      for (int l = 0; l < strip_width; ++l) out[l] = fma(t, high[l] - low[l], low[l]);
+    const auto between_rows = [](const float* low, const float* high, float t, float* out) {
+      for (int l = 0; l < strip_width; ++l) out[l] = between(low[l], high[l], t);
     };
     parallel_for(exec.threads, (n_[1] + rows - 1) / rows, [&](std::int64_t part) {
       const auto y0 = static_cast<std::int32_t>(part) * rows, y1 = std::min(y0 + rows, n_[1]);
@@ -260,7 +260,7 @@ private:
         read_row<K>(z, y, row);
         for (std::size_t x = 0; x < width; ++x) {
           const voxel_pair& p = pairs[2][x];
-          out[x] = fma(p.t, row[p.second] - row[p.first], row[p.first]);
+          out[x] = between(row[p.first], row[p.second], p.t);
         }
       };
       const auto make_plane = [&](std::int32_t z, float* out) {
@@ -270,7 +270,7 @@ private:
           const int low = find(held, p.first, p.second, [&](int i) { make_row(z, p.first, along_x[i]); });
           const int high = find(held, p.second, p.first, [&](int i) { make_row(z, p.second, along_x[i]); });
           for (std::size_t x = 0; x < width; x += strip_width)
-            between(along_x[low] + x, along_x[high] + x, p.t, out + x);
+            between_rows(along_x[low] + x, along_x[high] + x, p.t, out + x);
         }
       };
       strip_sums sums;
@@ -284,7 +284,7 @@ private:
           for (std::int32_t x0 = 0; x0 < n_[2]; x0 += strip_width) {
             const auto at = static_cast<std::size_t>(y - y0) * width + static_cast<std::size_t>(x0);
             float v[strip_width];
-            between(low + at, high + at, p.t, v);
+            between_rows(low + at, high + at, p.t, v);
             leave_filter<K>(v, z, y, x0, sums);
           }
       }

@@ -136,16 +136,13 @@ SUTURE_INLINE void prefetch_ahead(const strip<Pipeline>& s, const T* data, const
   for (int l = 0; l < strip_width; l += Step) __builtin_prefetch(p + offset[l]);
 }
 
-// Pairs to interpolated values in one loop over `Count` lanes. Pairs of one plane are read at z = 0, beyond which there
-// is what beyond(value in the plane) says.
-template <class I, class T, int Count, std::size_t Rows, class Pack, class Beyond>
+// Pairs to interpolated values in one loop over `Count` lanes; those of one plane along x and y alone.
+template <class I, class T, int Count, std::size_t Rows, class Pack>
 SUTURE_INLINE void blend_pairs(const float (&fraction)[3][strip_width], const Pack& taps,
-                               const pair_of<T> (&pairs)[Rows][strip_width], float (&out)[strip_width], int begin,
-                               const Beyond& beyond) {
+                               const pair_of<T> (&pairs)[Rows][strip_width], float (&out)[strip_width], int begin) {
   const Pack functors = taps;
   for (int l = begin; l < begin + Count; ++l) {
-    float wz[2], wy[2], wx[2], planes[2];
-    I::weights(Rows == 2 ? 0.0f : fraction[0][l], wz);
+    float wy[2], wx[2], planes[Rows / 2];
     I::weights(fraction[1][l], wy);
     I::weights(fraction[2][l], wx);
     SUTURE_UNROLL
@@ -160,13 +157,15 @@ SUTURE_INLINE void blend_pairs(const float (&fraction)[3][strip_width], const Pa
       }
       planes[a] = I::combine(rows, wy);
     }
-    if constexpr (Rows == 2) planes[1] = beyond(planes[0]);
-    out[l] = I::combine(planes, wz);
+    if constexpr (Rows == 2) {
+      out[l] = planes[0];
+    } else {
+      float wz[2];
+      I::weights(fraction[0][l], wz);
+      out[l] = I::combine(planes, wz);
+    }
   }
 }
-struct nothing_beyond {
-  SUTURE_INLINE float operator()(float v) const { return v; }
-};
 
 // Interpolated values of a strip whose taps all lie inside the source.
 template <class Pipeline, class T, class Offset, class Pack>
@@ -187,14 +186,14 @@ SUTURE_INLINE void sample_inside(const strip<Pipeline>& s, const T* data, const 
     constexpr int count = sizeof(T) == 2 ? lanes_by_turns : strip_width;
     if (count == strip_width || stride[2] != 1) {
       load_pairs(data, offset, stride, pairs);
-      blend_pairs<I, T, strip_width>(s.fraction_of, taps, pairs, out, 0, nothing_beyond{});
+      blend_pairs<I, T, strip_width>(s.fraction_of, taps, pairs, out, 0);
       return;
     }
     const T* const rows[4] = {data, data + stride[1], data + stride[0], data + (stride[0] + stride[1])};
     SUTURE_KEEP_LOOP
     for (int begin = 0; begin < strip_width; begin += count) {
       gather_rows<pair_of<T>, count>(rows, offset, pairs, begin);
-      blend_pairs<I, T, count>(s.fraction_of, taps, pairs, out, begin, nothing_beyond{});
+      blend_pairs<I, T, count>(s.fraction_of, taps, pairs, out, begin);
     }
   } else {
     combine_lanes<I>(s.fraction_of, out, [&](int a, int b, float(&v)[I::taps][strip_width]) {
@@ -209,22 +208,16 @@ SUTURE_INLINE void sample_inside(const strip<Pipeline>& s, const T* data, const 
   }
 }
 
-// The same of a plane that stays one, by linear interpolation: what is beyond it has no weight, but shows in the sign
-// of a zero and where it is not finite.
+// The same of a plane that stays one, by linear interpolation: what is beyond it has no weight.
 template <class Pipeline, class T, class Offset, class Pack>
 void sample_plane(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3], const Pack& taps,
-                  const typename Pipeline::border_type& border, float (&out)[strip_width]) {
+                  float (&out)[strip_width]) {
   alignas(lane_alignment) Offset offset[strip_width];
   const auto step_y = static_cast<Offset>(stride[1]), step_x = static_cast<Offset>(stride[2]);
   for (int l = 0; l < strip_width; ++l) offset[l] = s.base[1][l] * step_y + s.base[2][l] * step_x;
   alignas(lane_alignment) pair_of<T> pairs[2][strip_width];
   load_pairs(data, offset, stride, pairs);
-  blend_pairs<linear, T, strip_width>(s.fraction_of, taps, pairs, out, 0, [&](float v) {
-    if constexpr (Pipeline::border_type::has_value)
-      return border.value;
-    else
-      return v;
-  });
+  blend_pairs<linear, T, strip_width>(s.fraction_of, taps, pairs, out, 0);
 }
 
 // The same where some taps lie outside.
@@ -259,44 +252,23 @@ void sample_border(const strip<Pipeline>& s, const T* data, const std::int64_t (
   });
 }
 
-// The values of a strip that stands on voxels of a row: linear interpolation copies those it does not have to mix with
-// a neighbor that is too large to be subtracted, nor to settle the sign of a zero. False where there is such a one.
+// The values of a strip that stands on voxels of a row, which linear interpolation copies.
 template <class Pipeline, class T, class Pack>
-SUTURE_INLINE bool copy_values(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
+SUTURE_INLINE void copy_values(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
                                const Pack& taps, float (&out)[strip_width]) {
   const int count = s.highest[2] - s.lowest[2] + 1;
   const T* const first = data + (s.lowest[0] * stride[0] + s.lowest[1] * stride[1] + s.lowest[2] * stride[2]);
   const std::int64_t next = s.ahead(stride) + s.leading_corner(stride);
   for (int l = 0; l < strip_width; l += 16) __builtin_prefetch(first + (next + l));
-  constexpr bool always = std::is_integral_v<T> && Pack::size == 0;
-  constexpr int rows = always ? 1 : 4;
-  float v[rows][strip_width];
-  std::uint32_t largest = 0, negative_zeros = 0;
-  for (int row = 0; row < rows; ++row) {
-    const T* const p = first + ((row >> 1) * stride[0] + (row & 1) * stride[1]);
-    load_strip(p, stride[2], count, v[row]);
-    apply_lanes(taps, v[row], nowhere{}, [](const float(&)[strip_width]) {});
-    if constexpr (!always)
-      largest =
-          std::max(largest, float_bits(apply(taps, storage<T>::load(p[count * stride[2]]), voxel{})) & 0x7fffffffu);
-  }
-  if constexpr (!always) {
-    for (int l = 0; l < strip_width; ++l) {
-      std::uint32_t magnitude = 0;
-      SUTURE_UNROLL
-      for (int row = 0; row < rows; ++row) magnitude = std::max(magnitude, float_bits(v[row][l]) & 0x7fffffffu);
-      largest = std::max(largest, magnitude);
-      negative_zeros |= float_bits(v[0][l]) == 0x80000000u ? 1u : 0u;
-    }
-    if (largest >= 0x7e800000u || negative_zeros != 0) return false;  // 2^126
-  }
+  float v[strip_width];
+  load_strip(first, stride[2], count, v);
+  apply_lanes(taps, v, nowhere{}, [](const float(&)[strip_width]) {});
   if (s.along_row > 0)
-    copy_strip(out, v[0]);
+    copy_strip(out, v);
   else if (count == strip_width)
-    for (int l = 0; l < strip_width; ++l) out[l] = v[0][strip_width - 1 - l];
+    for (int l = 0; l < strip_width; ++l) out[l] = v[strip_width - 1 - l];
   else
-    for (int l = 0; l < strip_width; ++l) out[l] = v[0][std::max(count - 1 - l, 0)];
-  return true;
+    for (int l = 0; l < strip_width; ++l) out[l] = v[std::max(count - 1 - l, 0)];
 }
 
 // The labels of such a strip.
@@ -533,13 +505,13 @@ void sample_strip(strip<Pipeline>& s, const source_tensor& in, std::int32_t chan
   ();
   const T* data = static_cast<const T*>(in.data) + channel * in.channel_stride;
   if constexpr (std::is_same_v<I, linear>)
-    if (s.along_row != 0 && s.within(in.extents, 0, 1) && copy_values(s, data, in.stride, functors, v)) return;
+    if (s.along_row != 0 && s.within(in.extents, 0, 0)) return copy_values(s, data, in.stride, functors, v);
   s.spread();
   constexpr std::int32_t before = I::taps > 2 ? -1 : 0, after = I::taps > 2 ? 2 : 1;
   if (s.within(in.extents, Pipeline::padding + before, Pipeline::padding + after))
     sample_inside<Pipeline, T, Offset>(s, data, in.stride, functors, v);
   else if (std::is_same_v<I, linear> && s.within_plane(in.extents))
-    sample_plane<Pipeline, T, Offset>(s, data, in.stride, functors, border, v);
+    sample_plane<Pipeline, T, Offset>(s, data, in.stride, functors, v);
   else
     sample_border<Pipeline, T, Offset>(s, data, in.stride, in.extents, functors, border, v);
 }
