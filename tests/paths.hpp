@@ -88,11 +88,32 @@ void expect_the_same_bits_of_all() {
         random_affine{.rotate_deg = 10} |
             random_elastic{.control_spacing_mm = 12, .max_displacement_mm = 2, .probability = .7f},
         0.0f);
+  const auto outside = [](auto interpolation, auto labels, image_rim rim) {
+    return sampling<decltype(interpolation), default_value, decltype(labels)>{
+        .border = {.value = -1000, .rim = rim}, .label_outside = 7};
+  };
+  check("crop beyond a rim that is not blended", ct,
+        pad_to{.size = {40, 56, 60}} | random_crop{.size = {33, 50, 55}} |
+            outside(linear{}, nearest{}, image_rim::centers),
+        0.0f);
+  check("resample to a rim that is not blended", ct,
+        resample{.spacing_mm = {1.5, .7, 1}} | pad_to{.size = {40, 56, 60}} |
+            outside(catmull_rom{}, vote{}, image_rim::faces),
+        0.0f);
+  check("turned and elastic to a rim that is not blended", ct,
+        random_affine{.rotate_deg = 30} |
+            random_elastic{.control_spacing_mm = 12, .max_displacement_mm = 2, .probability = .7f} |
+            outside(linear{}, majority{}, image_rim::faces),
+        0.0f);
   check("patch statistics", ct, random_flip{} | patch_z_score{}, 0.0f);
   check("tiles where nothing is moved", tiles, random_hed_jitter{}, 0.0f);
   check("turned tiles", tiles,
         random_rot90{} | affine_matrix{.linear = {{{1, 0, 0}, {0, .9, .2}, {0, -.2, .9}}}} | random_hed_jitter{} |
             cast<half>{},
+        half{});
+  check("turned tiles to a rim that is not blended", tiles,
+        affine_matrix{.linear = {{{1, 0, 0}, {0, .9, .2}, {0, -.2, .9}}}} |
+            outside(linear{}, nearest{}, image_rim::faces) | cast<half>{},
         half{});
 }
 

@@ -1,4 +1,4 @@
-// expect: suture: sampling<I, B, L>: B, what lies outside, is constant, edge, reflect, mirror or wrap
+// expect: suture: sampling<I, B, L>: B, what lies outside, is constant, default_value, edge, reflect, mirror or wrap
 // SPDX-License-Identifier: Apache-2.0
 #include <suture/suture.hpp>
 

@@ -25,6 +25,8 @@ void for_each_color_recipe(const F& f) {
                          sampling<cubic_bspline, edge>{});
   f("color_cubic", gaussian_noise{.sigma = 2} | channel_mix{.amount = .3f} | resample{.spacing_mm = {20, .7, 1.3}} |
                        sampling<catmull_rom, mirror>{} | channel_mix{.amount = .2f});
+  f("color_default_value", affine_matrix{.linear = {{{1, 0, 0}, {0, .9, .2}, {0, -.2, .9}}}} |
+                               sampling<linear, default_value>{.border = {.value = 240}} | cast<std::uint8_t>{});
   f("hed_jitter", random_hed_jitter{.probability = .8f} | random_affine{.rotate_deg = {0, 0, 20}} |
                       sampling<linear, reflect>{} | random_hed_jitter{.units = hed_units::tellez_plus2} |
                       cast<std::uint8_t>{});

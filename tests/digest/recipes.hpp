@@ -37,6 +37,15 @@ void for_each_recipe(const F& f) {
     resample{.spacing_mm = {2, 1, 2}, .map = coordinate_map::align_corners} | sampling<cubic_bspline, wrap>{});
   f("bspline_reflect",
     affine{.rotate_deg = {3, 4, 5}, .scale = {1.1, 1.1, 1.1}} | sampling<cubic_bspline, reflect, majority>{});
+  f("default_value", w | affine{.rotate_deg = {8, 12, 20}} |
+                         sampling<linear, default_value, vote>{.border = {.value = -.5f}, .label_outside = 7} |
+                         crop_or_pad{patch} | cast<suture::half>{});
+  f("default_value_at_centers",
+    resample{.spacing_mm = {1.3, 1.1, .7}} | crop_or_pad{{40, 45, 50}} |
+        sampling<linear, default_value, nearest>{.border = {.value = 9, .rim = image_rim::centers}});
+  f("bspline_default_value",
+    random_elastic{.control_spacing_mm = 14, .max_displacement_mm = 4} | affine{.rotate_deg = {0, 0, 15}} |
+        sampling<cubic_bspline, default_value>{.border = {.value = -1000, .rim = image_rim::centers}});
   f("catmull_rom", sigmoid_window{.center = 40, .width = 400} | orient{"RAS"} |
                        affine{.rotate_deg = {10, 20, 30}, .convention = affine_convention::torchio} |
                        sampling<catmull_rom, edge>{} | cast<suture::half>{});

@@ -67,6 +67,20 @@ struct pair_evaluator {
   SUTURE_FN static value sampled(const sample_parameters<Pipeline>& sample, const source_tensor& s, const In* data,
                                  const coordinate (&c)[3], std::int32_t sample_index, std::int32_t channel,
                                  const typename Pipeline::border_type& border) {
+    if constexpr (ends_at_rim<typename Pipeline::border_type>) {
+      if (border.is_beyond(c, s.extents)) return uniform<value>(border.value);
+      coordinate held[3];
+      hold_inside<typename Pipeline::interpolation_type>(c, s.extents, held);
+      return of_taps(sample, s, data, held, sample_index, channel, border);
+    } else {
+      return of_taps(sample, s, data, c, sample_index, channel, border);
+    }
+  }
+
+  // The value that the taps about c make, whichever of them are outside.
+  SUTURE_FN static value of_taps(const sample_parameters<Pipeline>& sample, const source_tensor& s, const In* data,
+                                 const coordinate (&c)[3], std::int32_t sample_index, std::int32_t channel,
+                                 const typename Pipeline::border_type& border) {
     using I = typename Pipeline::interpolation_type;
     if constexpr (Pipeline::prefiltered) {
       if constexpr (is_color)
@@ -88,7 +102,8 @@ struct pair_evaluator {
 
   // Whether taps lie at the same places in every channel, and become values in the same way.
   static constexpr bool shares_taps = Pipeline::has_geometry && !Binding::is_label && !is_color &&
-                                      !Pipeline::prefiltered && !any_needs_voxel<typename Pipeline::taps>;
+                                      !Pipeline::prefiltered && !any_needs_voxel<typename Pipeline::taps> &&
+                                      !ends_at_rim<typename Pipeline::border_type>;
 
   SUTURE_FN static auto tap_of(const sample_parameters<Pipeline>& sample) {
     return [&sample](In v) { return apply(sample.taps, storage<In>::load(v), voxel{}); };
@@ -117,11 +132,19 @@ struct pair_evaluator {
   SUTURE_FN static In label(const source_tensor& s, const In* data, const coordinate (&c)[3], std::int32_t channel,
                             std::int32_t z, std::int32_t y, std::int32_t x,
                             const typename Pipeline::sampling_type& rule) {
-    if constexpr (!Pipeline::has_geometry)
+    using labels = typename Pipeline::label_type;
+    using border = typename Pipeline::border_type;
+    const In outside = static_cast<In>(rule.label_outside);
+    if constexpr (!Pipeline::has_geometry) {
       return read<In>(s, channel, z, y, x);
-    else
-      return sample_label<typename Pipeline::label_type, typename Pipeline::border_type>(
-          c, data, s.stride, s.extents, s.pairs, static_cast<In>(rule.label_outside));
+    } else if constexpr (ends_at_rim<border>) {
+      if (rule.border.is_beyond(c, s.extents)) return outside;
+      coordinate held[3];
+      hold_inside<linear>(c, s.extents, held);  // no label interpolation has more than two taps
+      return sample_label<labels, border>(held, data, s.stride, s.extents, s.pairs, outside);
+    } else {
+      return sample_label<labels, border>(c, data, s.stride, s.extents, s.pairs, outside);
+    }
   }
 
   // The finished value of an element that was read from the source where nothing is moved.

@@ -7,14 +7,16 @@
 //   reflect   1 0 | 0 1 2 3 | 3  reflect        symmetric    reflection, align_corners=False (up to the clamp)
 //   mirror    2 1 | 0 1 2 3 | 2  mirror         reflect      reflection, align_corners=True
 //   wrap      2 3 | 0 1 2 3 | 0  grid-wrap      wrap         -
+//   default_value   v beyond the rim, nothing of it blended in; SciPy's constant, ITK's default pixel value
 //
-// The constant is blended over one voxel at the rim and lives in the value domain at the point of sampling, that is
-// after the value operations left of the geometry.
+// `constant` is blended over one voxel at the rim. Either value lives in the value domain at the point of sampling,
+// that is after the value operations left of the geometry.
 #pragma once
 
 #include <cstdint>
 
 #include "../base/config.hpp"
+#include "interpolation.hpp"
 
 namespace suture {
 
@@ -72,5 +74,61 @@ struct wrap {
   static constexpr int prefilter_padding = 0;
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) { return inside(i, n) ? i : floor_modulo(i, n); }
 };
+
+// Where an image ends: at the faces of its outermost voxels, half a voxel beyond their centers, or at the centers.
+enum class image_rim : std::int32_t { faces, centers };
+
+// A sample whose coordinate lies beyond the rim along any axis is the value; any other is made of voxels alone.
+//   faces    ITK's default pixel value: [-1/2, n - 1/2) is inside, and what lies between a face and the centers next to
+//            it is read at those centers
+//   centers  SciPy's mode `constant`, at every order: [0, n - 1] is inside, to 2^-23 voxel
+// Interpolations of four taps are mirrored about the outermost centers, as both libraries mirror splines.
+struct default_value {
+  float value = 0;
+  image_rim rim = image_rim::faces;
+
+  static constexpr bool has_value = false;  // for taps: they are always voxels
+  static constexpr int prefilter_padding = 0;
+  SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) { return mirror::index(i, n); }
+
+  // Whether a coordinate lies beyond the rim of an image of extents n.
+  SUTURE_FN bool is_beyond(const coordinate (&c)[3], const std::int32_t (&n)[3]) const {
+    constexpr float rounding = 1.0f / 8388608;  // of fractions
+    bool beyond = false;
+    SUTURE_UNROLL
+    for (int k = 0; k < 3; ++k) {
+      const std::int32_t base = c[k].base, last = n[k] - 1;
+      const float part = c[k].fraction;
+      const bool below = (base < -1) | ((base == -1) & (part < 1.0f - rounding));
+      const bool above = (base > last) | ((base == last) & (part >= rounding));
+      beyond = beyond | (rim == image_rim::faces ? !inside(nearest::first(c[k]), n[k]) : below | above);
+    }
+    return beyond;
+  }
+};
+
+namespace detail {
+
+// Borders that are a property of where a sample lies, not of the voxels about it.
+template <class Border>
+concept ends_at_rim = requires(const Border& b, const coordinate (&c)[3], const std::int32_t (&n)[3]) {
+  b.is_beyond(c, n);
+};
+
+// Where a sample that is not beyond the rim is read: with one or two taps at the outermost centers if it lies outside
+// of them.
+template <class Interpolation>
+SUTURE_FN void hold_inside(const coordinate (&c)[3], const std::int32_t (&n)[3], coordinate (&held)[3]) {
+  SUTURE_UNROLL
+  for (int k = 0; k < 3; ++k) {
+    held[k] = c[k];
+    if constexpr (Interpolation::taps <= 2) {
+      if (c[k].base < 0) held[k] = {0, 0.0f};
+      if (c[k].base >= n[k] - 1) held[k] = {n[k] - 1, 0.0f};
+    }
+  }
+}
+
+}  // namespace detail
 
 }  // namespace suture

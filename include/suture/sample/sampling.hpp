@@ -4,9 +4,11 @@
 //
 //   suture::sampling<suture::cubic_bspline, suture::mirror, suture::vote>{}
 //   suture::sampling<suture::linear, suture::constant>{.border = {.value = -1}, .label_outside = 255}
+//   suture::sampling<suture::linear, suture::default_value>{.border = {.value = -1024, .rim = suture::image_rim::faces}}
 //
 // Label maps are read by an interpolation that picks a label: nearest, nearest_half_even, vote or majority. They share
-// the border rule of the images; under `constant` they read label_outside.
+// the border rule of the images; under `constant` and `default_value` they read
+// label_outside.
 #pragma once
 
 #include <string_view>
@@ -40,7 +42,8 @@ struct sampling {
                 "suture: sampling<I, B, L>: I, which images are read by, is nearest, nearest_half_even, linear, "
                 "catmull_rom, torch_cubic or cubic_bspline; vote and majority are for labels, as L");
   static_assert(detail::is_border<Border>,
-                "suture: sampling<I, B, L>: B, what lies outside, is constant, edge, reflect, mirror or wrap");
+                "suture: sampling<I, B, L>: B, what lies outside, is constant, default_value, edge, reflect, mirror or "
+                "wrap");
   static_assert(detail::is_label_interpolation<Labels>,
                 "suture: sampling<I, B, L>: L, which label maps are read by, is nearest, nearest_half_even, vote or "
                 "majority; all others make values of labels, or read the wrong one");

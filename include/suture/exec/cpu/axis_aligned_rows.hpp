@@ -328,8 +328,16 @@ void write_aligned_column(const Evaluator& e, const typename Evaluator::record_t
     using Binding = typename Evaluator::template binding_type<B>;
     using In = typename Binding::input;
     const source_tensor& in = r.in[B];
+    [[maybe_unused]] const auto strip_by_strip = [&] {
+      each([&](std::int32_t iz, std::int32_t iy) {
+        s.locate(iz, iy);
+        write_strip<B>(e, r, sample_index, s, stages, iz, iy, x0);
+      });
+    };
     if constexpr (Binding::is_label && !WithLabels) {
       return;
+    } else if constexpr (ends_at_rim<typename P::border_type>) {
+      strip_by_strip();
     } else if constexpr (Binding::is_label && picks_a_voxel<typename P::label_type>) {
       for (std::int32_t channel = 0; channel < in.channels; ++channel) {
         const aligned_labels<typename P::label_type, P, In> labels(r.sample, in, channel,
@@ -366,10 +374,7 @@ void write_aligned_column(const Evaluator& e, const typename Evaluator::record_t
         });
       }
     } else {
-      each([&](std::int32_t iz, std::int32_t iy) {
-        s.locate(iz, iy);
-        write_strip<B>(e, r, sample_index, s, stages, iz, iy, x0);
-      });
+      strip_by_strip();
     }
   };
   [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }

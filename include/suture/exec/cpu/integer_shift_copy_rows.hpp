@@ -149,7 +149,7 @@ struct integer_shift_copy_rows {
   static constexpr bool possible = [] {
     using P = typename Evaluator::pipeline_type;
     return P::has_geometry && !P::is_color && std::is_same_v<typename P::interpolation_type, linear> &&
-           P::taps::size == 0;
+           P::taps::size == 0 && !ends_at_rim<typename P::border_type>;
   }();
   static constexpr bool serves_all = false;
 

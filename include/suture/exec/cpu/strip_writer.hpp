@@ -46,6 +46,27 @@ SUTURE_INLINE void write_stored_pixels(Out* to, std::int64_t channel_stride, std
   }
 }
 
+// Whether a strip has to be made lane by lane: where the border asks where a sample lies, and taps may lie outside.
+template <int Taps, class Pipeline>
+SUTURE_INLINE bool asks_each_lane(strip<Pipeline>& s, const source_tensor& in) {
+  if constexpr (ends_at_rim<typename Pipeline::border_type>) {
+    s.spread();
+    constexpr std::int32_t before = Taps > 2 ? -1 : 0, after = Taps > 2 ? 2 : 1;
+    return !s.within(in.extents, before, after) && !(Taps <= 2 && s.within_plane(in.extents));
+  } else {
+    return false;
+  }
+}
+// Calls use(lane, coordinate) for each of them.
+template <class Pipeline, class Use>
+SUTURE_INLINE void each_lane(const strip<Pipeline>& s, const Use& use) {
+  for (int l = 0; l < strip_width; ++l) {
+    coordinate c[3];
+    s.lane(l, c);
+    use(l, c);
+  }
+}
+
 // The sampled labels of a strip, before their conversion; those behind the end of the row are not set.
 template <std::size_t B, class Evaluator, class Strip, class In>
 SUTURE_INLINE void labels_of_strip(const Evaluator& e, const typename Evaluator::record_type& r, Strip& s,
@@ -58,6 +79,12 @@ SUTURE_INLINE void labels_of_strip(const Evaluator& e, const typename Evaluator:
     for (int l = 0; l < count; ++l) v[l] = read<In>(in, channel, z, y, x0 + l);
   } else {
     const In* data = static_cast<const In*>(in.data) + channel * in.channel_stride;
+    if (asks_each_lane<2>(s, in)) {
+      each_lane(s, [&](int l, const coordinate(&c)[3]) {
+        v[l] = Evaluator::template pair<B>::label(in, data, c, channel, z, y, x0 + l, e.rule);
+      });
+      return;
+    }
     const In outside = static_cast<In>(e.rule.label_outside);
     if (s.along_row != 0 && s.within(in.extents, 0, 0)) {
       copy_labels(s, data, in.stride, v);
@@ -193,7 +220,18 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
   if constexpr (P::has_geometry) prefetch_output(s, to, out.stride);
   if constexpr (pair::is_color) {
     float v[3][strip_width];
-    pixels_of_strip<P, In>(s, r.sample, in, sample_index, e.rule.border, z, y, x0, v);
+    const auto make = [&] { pixels_of_strip<P, In>(s, r.sample, in, sample_index, e.rule.border, z, y, x0, v); };
+    if constexpr (P::has_geometry) {
+      if (asks_each_lane<P::interpolation_type::taps>(s, in))
+        each_lane(s, [&](int l, const coordinate(&c)[3]) {
+          const rgb pixel = pair::sampled(r.sample, in, nullptr, c, sample_index, 0, e.rule.border);
+          for (int channel = 0; channel < 3; ++channel) v[channel][l] = pixel.c[channel];
+        });
+      else
+        make();
+    } else {
+      make();
+    }
     const along_x place{voxel_at(r.sample.extents, sample_index, 0, z, y, x0)};
     apply_pixel_lanes(r.sample.outputs, v, place, [&]<class R>(R(&finished)[3][strip_width]) {
       write_pixels<B, Evaluator>(r, stages, finished, z, y, x0);
@@ -214,13 +252,16 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
                          y * in.stride[1] + x0 * in.stride[2],
                      in.stride[2], count, v);
         } else {
+          const auto lane_by_lane = [&] {
+            each_lane(s, [&](int l, const coordinate(&c)[3]) {
+              v[l] = pair::sampled(r.sample, in, pair::start(in, channel), c, sample_index, channel, e.rule.border);
+            });
+          };
           if constexpr (!P::prefiltered && any_needs_voxel<typename P::taps>) {
             s.spread();
-            for (int l = 0; l < strip_width; ++l) {
-              coordinate c[3];
-              s.lane(l, c);
-              v[l] = pair::sampled(r.sample, in, pair::start(in, channel), c, sample_index, channel, e.rule.border);
-            }
+            lane_by_lane();
+          } else if (asks_each_lane<P::interpolation_type::taps>(s, in)) {
+            lane_by_lane();
           } else if (is_compact(in)) {
             sample_strip<P, In, std::int32_t>(s, in, channel, r.sample.taps, e.rule.border, v);
           } else {

@@ -73,8 +73,9 @@ struct pixel_vectors {
   static constexpr int size = run_of<In>::size;
   static constexpr bool looks_up = first_begins_with_uint8_lookup<pipeline, In>();
   static constexpr bool shares_tiles = pipeline::has_geometry && first_has_tiles<pipeline>();
-  static constexpr bool between_two =
-      pipeline::has_geometry && !pipeline::prefiltered && std::is_same_v<typename pipeline::interpolation_type, linear>;
+  static constexpr bool between_two = pipeline::has_geometry && !pipeline::prefiltered &&
+                                      std::is_same_v<typename pipeline::interpolation_type, linear> &&
+                                      !ends_at_rim<typename pipeline::border_type>;
 
   const record& r;
   const source_tensor& in = r.in[B];

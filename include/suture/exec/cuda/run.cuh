@@ -295,9 +295,11 @@ void check_fits(const loaded_run<Evaluator>& queued, const Evaluator& e, const P
   const auto &rule = e.rule, &other = queued.evaluate.rule;
   require(rule.label_outside == other.label_outside, {name}, "label_outside ", rule.label_outside, ", the plan",
           captured, " has ", other.label_outside);
-  if constexpr (Plan::pipeline_type::border_type::has_value)
-    require(rule.border.value == other.border.value, {name}, "border value ", rule.border.value, ", the plan", captured,
-            " has ", other.border.value);
+  if constexpr (requires { rule.border.value; })
+    require(float_bits(rule.border.value) == float_bits(other.border.value), {name}, "border value ", rule.border.value,
+            ", the plan", captured, " has ", other.border.value);
+  if constexpr (ends_at_rim<typename Plan::pipeline_type::border_type>)
+    require(rule.border.rim == other.border.rim, {name}, "the rim of the border is not that of the plan", captured);
   std::size_t channel = 0;
   for (std::size_t i = 0; i < plan.size(); ++i) {
     const extent3& n = plan.output_grid(i).extents;
