@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elastic deformations against the definition.
+#include <array>
+#include <cmath>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "ref/elastic.hpp"
 #include "support/expect_says.hpp"
@@ -19,16 +23,16 @@ suture::elastic elastic_with(suture::elastic e, std::uint64_t sample = 0) {
 }
 
 TEST(Elastic, ControlCoordinatesFollowTheSplineDefinition) {
-  for (const bool itk : {false, true})
+  for (const auto& [mesh, epsilon] : {std::pair{suture::mesh_span::faces, 0.0}, std::pair{suture::mesh_span::itk, 0.125},
+                                      std::pair{suture::mesh_span::centers, -0.5}})
     for (const std::int64_t n : {15, 16, 17, 64, 127}) {
       const grid g = plain_grid({n, 40, 64}, {1, 2, 0.5});
       const auto d =
-          suture::elastic{.max_displacement_mm = 0.5, .control_points = {7, 5, 9}, .itk_domain = itk}.deform(g, here);
+          suture::elastic{.max_displacement_mm = 0.5, .control_points = {7, 5, 9}, .mesh = mesh}.deform(g, here);
       for (const point3& p : corners(g)) {
         const point3 q = d.to_control(p);
         for (int k = 0; k < 3; ++k)
-          EXPECT_NEAR(q[k], reference::control_position(p[k], g.extents[k], d.control_points[k], itk ? 0.125 : 0),
-                      1e-12);
+          EXPECT_NEAR(q[k], reference::control_position(p[k], g.extents[k], d.control_points[k], epsilon), 1e-12);
       }
     }
 }
@@ -37,8 +41,8 @@ TEST(Elastic, PublishedDisplacements) {
   const std::vector<double> phi{0, 0, 1, -1, .5, 0, 0};
   const grid g = plain_grid({64, 64, 64});
   const auto displacement = [&](bool itk, double v) {
-    const auto d =
-        suture::elastic{.max_displacement_mm = 6, .control_points = {7, 7, 7}, .itk_domain = itk}.deform(g, here);
+    const auto mesh = itk ? suture::mesh_span::itk : suture::mesh_span::faces;
+    const auto d = suture::elastic{.max_displacement_mm = 6, .control_points = {7, 7, 7}, .mesh = mesh}.deform(g, here);
     return reference::bspline_field_1d(phi, d.to_control({v, 0, 0})[0]);
   };
   EXPECT_NEAR(displacement(false, 0), 0.1827596029, 1e-9);
@@ -159,6 +163,12 @@ TEST(Elastic, RefusesWhatMayFoldOrMakesNoGrid) {
                  "max_displacement_mm nan");
   EXPECT_REFUSED((suture::elastic{.locked_borders = -1}.deform(g, here)), "locked_borders -1");
   EXPECT_REFUSED((suture::elastic{.control_points = {3, 7, 7}}.deform(g, here)), "control_points (3, 7, 7)");
+  const std::vector<float> values(3 * 7 * 7 * 7);
+  EXPECT_REFUSED((suture::elastic{.max_displacement_mm = 1, .control_values = values}.deform(g, here)),
+                 "control_values need control_points");
+  EXPECT_REFUSED((suture::elastic{
+                     .max_displacement_mm = 1, .control_points = {7, 7, 6}, .control_values = values}.deform(g, here)),
+                 "1029 control_values for (7, 7, 6) control points, which take 882");
 }
 
 // Control points that nobody would wait for are refused at once, whether the elastic acts or not.
@@ -173,6 +183,59 @@ TEST(Elastic, RefusesMoreControlPointsThanItIsWorth) {
   EXPECT_SAYS((suture::plan(counted, batch)), "elastic: sample 0: 16842752 control points");
   counted.control_points = {256, 256, 256};
   EXPECT_NO_THROW((suture::plan(counted, batch)));
+}
+
+// Parameters of itk::BSplineTransform name the displacements along x of all control points, then y, then z, and the
+// control points with x fastest.
+TEST(Elastic, TakesParametersOfItk) {
+  const std::size_t points = 6 * 8 * 7;
+  std::vector<double> parameters;
+  for (std::size_t i = 0; i < 3 * points; ++i) parameters.push_back(static_cast<double>(i) / 128);
+  // [given_control_values]
+  // `parameters` of an itk::BSplineTransform with a mesh of 4 x 5 x 3 cells, of an image along the axes of the patient.
+  std::vector<float> values;
+  for (const std::size_t axis : {2, 1, 0})  // z, y, x
+    for (std::size_t i = 0; i < points; ++i) values.push_back(static_cast<float>(parameters[axis * points + i]));
+  const suture::elastic deformed{.max_displacement_mm = 12,
+                                 .locked_borders = 0,
+                                 .allow_folding = true,
+                                 .control_points = {6, 8, 7},  // three more than cells
+                                 .mesh = suture::mesh_span::centers,
+                                 .control_values = values};
+  // [/given_control_values]
+  const suture::deformation d = deformed.deform(plain_grid({24, 28, 27}), here);
+  for (std::size_t axis = 0; axis < 3; ++axis)
+    EXPECT_EQ(suture::control_value(d, 2 - static_cast<int>(axis), 4, 3, 5),
+              static_cast<float>(parameters[axis * points + (4 * 8 + 3) * 7 + 5]));
+}
+
+TEST(Elastic, TakesGivenControlValues) {
+  const grid g = plain_grid({16, 18, 20}, {2, 1, 4});
+  std::vector<float> values(3 * 5 * 6 * 7);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 17) / 8 - 1;
+  values[0] = NAN, values[1] = 100, values[2] = -INFINITY;
+  const suture::elastic given{.max_displacement_mm = 1.5,
+                              .locked_borders = 0,
+                              .allow_folding = true,
+                              .control_points = {5, 6, 7},
+                              .control_values = values};
+  const suture::deformation d = given.deform(g, here);
+  const auto at = [&](int component, int z, int y, int x) {
+    return values[static_cast<std::size_t>(((component * 5 + z) * 6 + y) * 7 + x)];
+  };
+  EXPECT_EQ(suture::control_value(d, 0, 0, 0, 0), 0);      // not a number
+  EXPECT_EQ(suture::control_value(d, 0, 0, 0, 1), 0.75f);  // held to 1.5 mm, of voxels of 2 mm
+  EXPECT_EQ(suture::control_value(d, 0, 0, 0, 2), -0.75f);
+  for (const auto& [z, y, x] : {std::array{4, 5, 6}, std::array{1, 0, 3}, std::array{2, 3, 0}}) {
+    EXPECT_EQ(suture::control_value(d, 0, z, y, x), at(0, z, y, x) / 2);
+    EXPECT_EQ(suture::control_value(d, 1, z, y, x), at(1, z, y, x));
+    EXPECT_EQ(suture::control_value(d, 2, z, y, x), at(2, z, y, x) / 4);
+  }
+  suture::elastic locked = given;
+  locked.locked_borders = 1;
+  const suture::deformation inner = locked.deform(g, here);
+  EXPECT_EQ(suture::control_value(inner, 1, 4, 3, 3), 0);
+  EXPECT_EQ(suture::control_value(inner, 1, 3, 3, 3), at(1, 3, 3, 3));
 }
 
 }  // namespace

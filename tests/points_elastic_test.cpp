@@ -120,7 +120,7 @@ TEST(Executor, SamplesWhereToSourceSays) {
     // Everything right of the deformation, which is off for some samples.
     expect_the_executors_coordinates(suture::plan(suture::random_elastic{.control_spacing_mm = {25, 20, 15},
                                                                          .max_displacement_mm = {4, 6, 5},
-                                                                         .itk_domain = true,
+                                                                         .mesh = suture::mesh_span::itk,
                                                                          .probability = .6F} |
                                                       suture::resample{.spacing_mm = {1.5, 1.5, 1.5}} |
                                                       suture::rot90{} | suture::random_affine{.rotate_deg = 180} |

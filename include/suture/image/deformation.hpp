@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A free-form deformation: a cubic B-spline over a grid of control points whose values are random numbers computed
-// where they are needed, never stored.
+// A free-form deformation: a cubic B-spline over a grid of control points whose values are random numbers, computed
+// where they are needed and never stored, or given.
 #pragma once
 
 #include "../base/error.hpp"
@@ -19,6 +19,8 @@ struct deformation {
   point3 amplitude;                   // largest control value along each axis, voxels
   vec3<std::int32_t> locked;          // outer layers of control points held at 0, along each axis
   random_field field;
+  const float* given;  // in place of the field, millimeters, (component, z, y, x); or null
+  vec3<float> per_mm;  // voxels, of given values
 };
 
 // Every control point of a sample costs some 200 ns and 12 bytes before anything is launched. So many are cells of two
@@ -33,7 +35,8 @@ inline void check_control_points(const deformation& d, const site& where) {
           " a sample; widen control_spacing_mm or lower control_points");
 }
 
-// The displacement along axis `component` at control point (z, y, x): uniform in [-amplitude, amplitude).
+// The displacement along axis `component` at control point (z, y, x), voxels: uniform in [-amplitude, amplitude), or
+// the given one held to that range.
 SUTURE_FN float control_value(const deformation& d, std::int32_t component, std::int32_t z, std::int32_t y,
                               std::int32_t x) {
   const vec3<std::int32_t>& n = d.control_points;
@@ -42,7 +45,12 @@ SUTURE_FN float control_value(const deformation& d, std::int32_t component, std:
     if (at[k] < d.locked[k] || at[k] >= n[k] - d.locked[k]) return 0;
   std::uint64_t element = static_cast<std::uint64_t>(component);
   for (int k = 0; k < 3; ++k) element = element * static_cast<std::uint64_t>(n[k]) + static_cast<std::uint64_t>(at[k]);
-  return static_cast<float>(d.amplitude[component]) * fma(d.field.uniform(element), 2.0f, -1.0f);
+  const auto most = static_cast<float>(d.amplitude[component]);
+  if (d.given != nullptr) {
+    const float value = d.given[element] * d.per_mm[component];
+    return value > most ? most : value < -most ? -most : value == value ? value : 0.0f;
+  }
+  return most * fma(d.field.uniform(element), 2.0f, -1.0f);
 }
 
 }  // namespace suture

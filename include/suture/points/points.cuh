@@ -147,6 +147,7 @@ void upload_maps(const cuda& exec, const planned<Chain>& plan, bool both_ways, s
   for (std::size_t i = 0; i < plan.size(); ++i) {
     const site where{name, static_cast<std::int64_t>(i)};
     maps.push_back(forward_map(plan.geometry(i), where));
+    check_memory(exec, plan.geometry(i).drawn.given, where, "control_values of elastic: ");
     if (both_ways) invert(maps.back(), where);
   }
   auto* place = reinterpret_cast<point_map*>(exec.workspace.data());

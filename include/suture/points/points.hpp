@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "../exec/cpu/cpu.hpp"
+#include "../exec/cpu/readable.hpp"
 #include "../plan/point_map.hpp"
 
 namespace suture {
@@ -95,7 +95,9 @@ class sample_map {
 public:
   sample_map(const sample_geometry& g, const site& where)
       : map_(forward_map(g, where)),
-        displacement_(g.drawn.control_points, g.drawn.to_control, drawn_control{&g.drawn}) {}
+        displacement_(g.drawn.control_points, g.drawn.to_control, drawn_control{&g.drawn}) {
+    check_memory(cpu{}, g.drawn.given, where, "control_values of elastic: ");
+  }
 
   // Needed before to_output.
   void invert(const site& where) { detail::invert(map_, where); }

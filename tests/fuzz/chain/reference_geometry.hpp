@@ -284,15 +284,27 @@ inline point displacement_at(const std::array<reference::volume, 3>& control, po
   return {reference::bspline_field(control[0], q), reference::bspline_field(control[1], q),
           reference::bspline_field(control[2], q)};
 }
+// From the faces of the image to the ends of the mesh.
+inline double margin_of(suture::mesh_span mesh, std::int64_t voxels) {
+  switch (mesh) {
+    case suture::mesh_span::itk:
+      return .125;
+    case suture::mesh_span::centers:
+      return voxels == 1 ? 0 : -.5;
+    case suture::mesh_span::faces:
+      break;
+  }
+  return 0;
+}
 inline void reference_of(sample_reference& r, const suture::elastic& o, const operation_fields& f) {
   const auto& n = r.grid.extents;
-  const double margin = o.itk_domain ? .125 : 0;
   const int bent = (n[0] > 1) + (n[1] > 1) + (n[2] > 1);
   std::array<reference::integer, 3> points{}, locked{};
-  std::array<double, 3> amplitude{};
+  std::array<double, 3> amplitude{}, margins{};
   for (int k = 0; k < 3; ++k) {
     const auto axis = static_cast<std::size_t>(k);
     const double voxels = static_cast<double>(n[k]), mm = r.grid.spacing[k];
+    const double margin = margins[axis] = margin_of(o.mesh, n[k]);
     double cells = std::fmax(1, std::floor(voxels * mm / o.control_spacing_mm[k] + .5));
     if (n[k] == 1) cells = 1;
     if (o.control_points[k] != 0) cells = o.control_points[k] - 3;
@@ -316,9 +328,9 @@ inline void reference_of(sample_reference& r, const suture::elastic& o, const op
           control[k].at(z, y, x) = held ? 0 : amplitude[k] * (2 * reference::element_uniform(words, element) - 1);
         }
   }
-  r.pulls.push_back([control, size = r.size(), margin](const point& p) {
+  r.pulls.push_back([control, size = r.size(), margins](const point& p) {
     point q{};
-    for (std::size_t k = 0; k < 3; ++k) q[k] = reference::control_position(p[k], size[k], control[k].size[k], margin);
+    for (std::size_t k = 0; k < 3; ++k) q[k] = reference::control_position(p[k], size[k], control[k].size[k], margins[k]);
     const point u = displacement_at(control, q);
     return point{p[0] + u[0], p[1] + u[1], p[2] + u[2]};
   });

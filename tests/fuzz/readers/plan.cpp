@@ -156,7 +156,7 @@ void patches(numbers& n) {
                                     .locked_borders = n.byte() % 4,
                                     .allow_folding = n.flag(),
                                     .control_points = {n.byte() % 9, n.byte() % 9, n.byte() % 9},
-                                    .itk_domain = n.flag(),
+                                    .mesh = n.choice<mesh_span>(3),
                                     .limit_to_safe = n.flag()} |
                      crop_or_pad{n.extents()} | sampling<linear, reflect>{} |
                      random_gamma{.range = n.range(), .value_range = n.range()} |

@@ -203,6 +203,14 @@ void each_bound_pointer(const Visit& visit, const Bindings&... bindings) {
   (of_binding(bindings), ...);
 }
 
+// The control values that a plan was given, by memory_check() of the executor.
+template <class Plan, class Visit>
+void each_control_values(const Plan& plan, const Visit& visit) {
+  if constexpr (Plan::pipeline_type::has_deformation)
+    for (std::size_t i = 0; i < plan.size(); ++i)
+      visit(plan.geometry(i).drawn.given, site{"elastic", static_cast<std::int64_t>(i)}, "control_values: ");
+}
+
 // A run writes; an evaluator need not.
 template <class Binding>
 void require_output(const Binding& b) {

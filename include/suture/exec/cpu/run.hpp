@@ -55,6 +55,7 @@ auto fill_workspace(const cpu& exec, bool to_output, const Plan& plan, const Bin
   using E = evaluator<P, Bindings...>;
   check_bindings(plan, bindings...);
   each_bound_pointer(memory_check(exec), bindings...);
+  each_control_values(plan, memory_check(exec));
   const workspace_layout l = layout(plan, bindings...);
   check_workspace(exec.workspace.data(), exec.workspace.size(), l.bytes);
   if (l.bytes > 0) check_memory(exec, exec.workspace.data(), {"workspace"});

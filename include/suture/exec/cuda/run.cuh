@@ -207,6 +207,7 @@ auto checked(const cuda& exec, const workspace_layout& l, const Plan& plan, cons
   check_bindings(plan, bindings...);
   check_device_workspace(exec, l.bytes);
   each_bound_pointer(memory_check(exec), bindings...);
+  each_control_values(plan, memory_check(exec));
   plan.each_fitted(memory_check(exec));
   return make_evaluator(reinterpret_cast<const R*>(exec.workspace.data()), plan, bindings...);
 }

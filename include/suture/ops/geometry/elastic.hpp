@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elastic deformation by a random cubic B-spline control grid.
+// Elastic deformation by a cubic B-spline control grid, random or given.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "../../base/fields.hpp"
 #include "../../image/deformation.hpp"
@@ -12,20 +13,31 @@
 
 namespace suture {
 
+// What the mesh of control points spans along each axis; outside of it the displacement of its rim goes on.
+//   faces    the image, from face to face of its outermost voxels
+//   centers  from center to center of its outermost voxels: ITK, with physical dimensions of spacing * (size - 1)
+//   itk      1/8 voxel more than the image on each side: ITK's BSplineTransformInitializer
+enum class mesh_span : std::int32_t { faces, centers, itk };
+
 // elastic: one free-form deformation, x_in = x_out + u(x_out); the content moves, the grid stays.
 //   Control points stand control_spacing_mm apart (rounded so that a whole number of cells, at least one, fills the
 //   volume: floor(extent / spacing + 1/2) of them), or are control_points (>= 4) in number along each axis; their
-//   displacements are uniform in
-//   +-max_displacement_mm along each array axis and act as B-spline coefficients (approximating, no prefilter).
+//   displacements are uniform in +-max_displacement_mm along each array axis and act as B-spline coefficients
+//   (approximating, no prefilter).
 //   The outer locked_borders layers do not move; an axis of too few control points to leave one free is not locked.
 //   An axis of a single voxel (a 2D image) is neither bent nor bent along: it has one cell, whatever its spacing.
-//   itk_domain widens the volume by 1/8 voxel on each side, as ITK's transform initializer does.
+//   control_values are displacements that are given instead of drawn: millimeters along the array axes, (component, z,
+//   y, x) with x fastest, components in the order z, y, x, three for each of control_points, which then have to be
+//   stated. They lie in the memory of the executor that runs, which reads them when it runs (and on the host where
+//   points are moved there). They are held to +-max_displacement_mm, by which folding is judged and room is kept: state
+//   their largest magnitude. NaN is 0. The locked_borders layers are not moved by them either: 0 uses all.
 // Right of what turns or shears its columns share their sums over control points, which is several times as fast.
 // Folding: with cells of d mm along an axis, displacements up to 0.40 d (2D: 0.48 d) can never fold space (Choi and Lee
 //   2000: 0.4033 and 0.4887); beyond that the operation is refused, unless allow_folding is set, or limit_to_safe,
 //   which takes that much and no more along each axis: for batches of volumes of which some are thin.
 // Errors: a spacing that is not positive, a negative displacement, control points fewer than 4 or more than 2^20 along
-//   an axis, a displacement that may fold; by `plan`, more than 2^24 control points in all.
+//   an axis, a displacement that may fold, control_values of another number than three for each control point; by
+//   `plan`, more than 2^24 control points in all.
 // Source: ITK BSplineTransform; TorchIO v1 RandomElasticDeformation (which locks only two of the axes).
 struct elastic {
   static constexpr std::string_view name = "elastic";
@@ -35,8 +47,9 @@ struct elastic {
   std::int32_t locked_borders = 2;
   bool allow_folding = false;
   vec3<std::int32_t> control_points{0, 0, 0};  // 0: from control_spacing_mm
-  bool itk_domain = false;
+  mesh_span mesh = mesh_span::faces;
   bool limit_to_safe = false;
+  std::span<const float> control_values{};  // none: drawn
   random_field field{};
 
   static constexpr auto fields =
@@ -44,7 +57,6 @@ struct elastic {
 
   deformation deform(const grid& input, const site& where) const {
     require(locked_borders >= 0, where, "locked_borders ", locked_borders, " must not be negative");
-    const double margin = itk_domain ? 0.125 : 0;
     int bent_axes = 0;
     for (int k = 0; k < 3; ++k) bent_axes += input.extents[k] > 1;
     const double bound = bent_axes == 3 ? 0.40 : 0.48;
@@ -53,6 +65,7 @@ struct elastic {
     for (int k = 0; k < 3; ++k) {
       const auto voxels = static_cast<double>(input.extents[k]);
       const double cells = mesh_cells(k, input.extents[k], voxels * input.spacing[k], where);
+      const double margin = margin_of(input.extents[k]);
       const double width = fma(2.0, margin, voxels);  // voxels the mesh covers
       result.control_points[k] = static_cast<std::int32_t>(cells) + 3;
       result.locked[k] = result.control_points[k] > 2 * std::int64_t{locked_borders} ? locked_borders : 0;
@@ -72,11 +85,32 @@ struct elastic {
               " mm is safe; lower it, widen control_spacing_mm, or set limit_to_safe or allow_folding");
       result.amplitude[k] = displacement / input.spacing[k];
     }
+    if (!control_values.empty()) give(result, input, where);
     return result;
   }
 
 private:
   static constexpr std::int32_t most_cells = 1 << 20;  // three axes and three components still count in 64 bits
+
+  // Voxels from the faces of the image to the ends of the mesh.
+  double margin_of(std::int64_t voxels) const {
+    if (mesh == mesh_span::itk) return 0.125;
+    return mesh == mesh_span::centers && voxels > 1 ? -0.5 : 0;
+  }
+
+  void give(deformation& to, const grid& input, const site& where) const {
+    std::size_t wanted = 3;
+    for (int k = 0; k < 3; ++k) {
+      require(control_points[k] != 0, where, "control_values need control_points along each axis, not ",
+              control_points);
+      wanted *= static_cast<std::size_t>(control_points[k]);
+      to.per_mm[k] = static_cast<float>(1 / input.spacing[k]);
+    }
+    require(control_values.size() == wanted, where, control_values.size(), " control_values for ", control_points,
+            " control points, which take ", wanted);
+    require(control_values.data() != nullptr, where, "control_values is a null pointer");
+    to.given = control_values.data();
+  }
 
   double mesh_cells(int axis, std::int64_t voxels, double extent_mm, const site& where) const {
     if (control_points[axis] != 0) {
@@ -105,7 +139,7 @@ struct random_elastic {
   std::int32_t locked_borders = 2;
   bool allow_folding = false;
   vec3<std::int32_t> control_points{0, 0, 0};  // 0: from control_spacing_mm
-  bool itk_domain = false;
+  mesh_span mesh = mesh_span::faces;
   bool limit_to_safe = false;
   float probability = 1;
 
@@ -115,7 +149,7 @@ struct random_elastic {
             .locked_borders = locked_borders,
             .allow_folding = allow_folding,
             .control_points = control_points,
-            .itk_domain = itk_domain,
+            .mesh = mesh,
             .limit_to_safe = limit_to_safe,
             .field = random.field(3)};
   }
