@@ -28,9 +28,47 @@ SUTURE_FN std::uint64_t along(const fixed_map& m, int axis, std::int32_t z, std:
   return m.offset[axis] + scaled(m.linear[axis][0], z) + scaled(m.linear[axis][1], y) + scaled(m.linear[axis][2], x);
 }
 
-// Displacement along control cell z of a column as three cubics in t: the B-spline summed over x, then y.
+// The one sum over control vectors: 4 x 4 of a plane, along x, then y, for Lanes voxels side by side that share them.
+// `row` is the first vector and becomes that of the next plane; wy(j, l) and wx(j, l) are B-spline weights of lane l.
+template <int Lanes, class WeightY, class WeightX>
+SUTURE_FN void sum_control_plane(const control_vector*& row, const vec3<std::int32_t>& n, const WeightY& wy,
+                                 const WeightX& wx, float (&plane)[3][Lanes]) {
+  SUTURE_LANES
+  for (int b = 0; b < 4; ++b, row += n[2]) {
+    const control_vector v0 = row[0], v1 = row[1], v2 = row[2], v3 = row[3];
+    SUTURE_LANES
+    for (int l = 0; l < Lanes; ++l) {
+      const float y = wy(b, l), x0 = wx(0, l), x1 = wx(1, l), x2 = wx(2, l), x3 = wx(3, l);
+      plane[0][l] = fma(y, fma(x3, v3.z, fma(x2, v2.z, fma(x1, v1.z, x0 * v0.z))), plane[0][l]);
+      plane[1][l] = fma(y, fma(x3, v3.y, fma(x2, v2.y, fma(x1, v1.y, x0 * v0.y))), plane[1][l]);
+      plane[2][l] = fma(y, fma(x3, v3.x, fma(x2, v2.x, fma(x1, v1.x, x0 * v0.x))), plane[2][l]);
+    }
+  }
+  row += (n[1] - 4) * n[2];
+}
+
+// Displacements along a control cell z of Lanes voxels side by side, as cubics in t: the same sum for the four planes
+// of the cell, of which `row` is the first.
+template <int Lanes, class WeightY, class WeightX>
+SUTURE_FN void control_polynomials(const control_vector* row, const vec3<std::int32_t>& n, const WeightY& wy,
+                                   const WeightX& wx, float (&c)[3][4][Lanes]) {
+  float p[4][3][Lanes] = {};
+  SUTURE_LANES
+  for (int a = 0; a < 4; ++a) sum_control_plane(row, n, wy, wx, p[a]);
+  SUTURE_LANES
+  for (int k = 0; k < 3; ++k) SUTURE_LANES
+  for (int l = 0; l < Lanes; ++l) {
+    const float q[4] = {p[0][k][l], p[1][k][l], p[2][k][l], p[3][k][l]};
+    float cubic[4];
+    bspline_polynomial(q, cubic);
+    SUTURE_LANES
+    for (int j = 0; j < 4; ++j) c[k][j][l] = cubic[j];
+  }
+}
+
+// Displacement along control cell z of a column as three cubics in t.
 struct displacement_column {
-  float c[3][4];
+  float c[3][4][1];
 
   SUTURE_FN void set(const control_grid& g, std::int32_t cell_z, control_cell cy, control_cell cx) {
     float wy[4], wx[4];
@@ -40,26 +78,14 @@ struct displacement_column {
   }
   SUTURE_FN void set(const control_grid& g, std::int32_t cell_z, std::int32_t iy, const float (&wy)[4], std::int32_t ix,
                      const float (&wx)[4]) {
-    const std::int32_t ny = g.drawn.control_points[1], nx = g.drawn.control_points[2];
-    const control_vector* row = g.vectors + (cell_z * ny + iy) * nx + ix;
-    float p[3][4];
-    SUTURE_UNROLL
-    for (int a = 0; a < 4; ++a, row += (ny - 4) * nx) {
-      float plane[3] = {0, 0, 0};
-      SUTURE_UNROLL
-      for (int b = 0; b < 4; ++b, row += nx) {
-        const control_vector v0 = row[0], v1 = row[1], v2 = row[2], v3 = row[3];
-        plane[0] = fma(wy[b], fma(wx[3], v3.z, fma(wx[2], v2.z, fma(wx[1], v1.z, wx[0] * v0.z))), plane[0]);
-        plane[1] = fma(wy[b], fma(wx[3], v3.y, fma(wx[2], v2.y, fma(wx[1], v1.y, wx[0] * v0.y))), plane[1]);
-        plane[2] = fma(wy[b], fma(wx[3], v3.x, fma(wx[2], v2.x, fma(wx[1], v1.x, wx[0] * v0.x))), plane[2]);
-      }
-      SUTURE_UNROLL
-      for (int k = 0; k < 3; ++k) p[k][a] = plane[k];
-    }
-    SUTURE_UNROLL
-    for (int k = 0; k < 3; ++k) bspline_polynomial(p[k], c[k]);
+    const vec3<std::int32_t>& n = g.drawn.control_points;
+    control_polynomials(
+        g.vectors + (cell_z * n[1] + iy) * n[2] + ix, n, [&](int j, int) { return wy[j]; },
+        [&](int j, int) { return wx[j]; }, c);
   }
-  SUTURE_FN float at(int axis, float t) const { return polynomial(c[axis], t); }
+  SUTURE_FN float at(int axis, float t) const {
+    return polynomial({c[axis][0][0], c[axis][1][0], c[axis][2][0], c[axis][3][0]}, t);
+  }
 };
 
 // u at a place in control cells, as its vectors count.
@@ -77,18 +103,12 @@ SUTURE_FN void displacement_at(const control_grid& g, const coordinate (&place)[
   for (float& component : u) component = 0;
   // 64 control vectors at once would not leave registers for the rest.
   SUTURE_NO_UNROLL
-  for (int a = 0; a < 4; ++a, row += (n[1] - 4) * n[2]) {
-    float plane[3] = {0, 0, 0};
+  for (int a = 0; a < 4; ++a) {
+    float plane[3][1] = {};
+    sum_control_plane(
+        row, n, [&](int b, int) { return w[1][b]; }, [&](int b, int) { return w[2][b]; }, plane);
     SUTURE_UNROLL
-    for (int b = 0; b < 4; ++b, row += n[2]) {
-      const control_vector v0 = row[0], v1 = row[1], v2 = row[2], v3 = row[3];
-      const float x0 = w[2][0], x1 = w[2][1], x2 = w[2][2], x3 = w[2][3];
-      plane[0] = fma(w[1][b], fma(x3, v3.z, fma(x2, v2.z, fma(x1, v1.z, x0 * v0.z))), plane[0]);
-      plane[1] = fma(w[1][b], fma(x3, v3.y, fma(x2, v2.y, fma(x1, v1.y, x0 * v0.y))), plane[1]);
-      plane[2] = fma(w[1][b], fma(x3, v3.x, fma(x2, v2.x, fma(x1, v1.x, x0 * v0.x))), plane[2]);
-    }
-    SUTURE_UNROLL
-    for (int k = 0; k < 3; ++k) u[k] = fma(w[0][0], plane[k], u[k]);
+    for (int k = 0; k < 3; ++k) u[k] = fma(w[0][0], plane[k][0], u[k]);
     SUTURE_UNROLL
     for (int j = 0; j < 3; ++j) w[0][j] = w[0][j + 1];  // that of the next plane, by no index
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// displacement_column for the lanes of a strip that is turned against the control points. Each lane has a cell of its
+// Displacements of the lanes of a strip that is turned against the control points. Each lane has a cell of its
 // own there; neighbors mostly have the same, and share its control vectors. Every lane does the arithmetic of a lone
 // voxel.
 #pragma once
@@ -57,30 +57,14 @@ public:
 private:
   // Of the lanes from `first` on, those from begin to end.
   void sum(const control_vector* row, const vec3<std::int32_t>& n, int first, int begin, int end) {
-    float p[3][4][Lanes];
-    for (int a = 0; a < 4; ++a, row += (n[1] - 4) * n[2]) {
-      float plane[3][Lanes] = {};
-      for (int b = 0; b < 4; ++b, row += n[2]) {
-        const control_vector v0 = row[0], v1 = row[1], v2 = row[2], v3 = row[3];
-        for (int i = 0; i < Lanes; ++i) {
-          const int l = first + i;
-          const float y = weight_[0][b][l];
-          const float x0 = weight_[1][0][l], x1 = weight_[1][1][l], x2 = weight_[1][2][l], x3 = weight_[1][3][l];
-          plane[0][i] = fma(y, fma(x3, v3.z, fma(x2, v2.z, fma(x1, v1.z, x0 * v0.z))), plane[0][i]);
-          plane[1][i] = fma(y, fma(x3, v3.y, fma(x2, v2.y, fma(x1, v1.y, x0 * v0.y))), plane[1][i]);
-          plane[2][i] = fma(y, fma(x3, v3.x, fma(x2, v2.x, fma(x1, v1.x, x0 * v0.x))), plane[2][i]);
-        }
-      }
-      for (int k = 0; k < 3; ++k)
-        for (int i = 0; i < Lanes; ++i) p[k][a][i] = plane[k][i];
-    }
+    float c[3][4][Lanes];
+    control_polynomials(
+        row, n, [&](int j, int i) { return weight_[0][j][first + i]; },
+        [&](int j, int i) { return weight_[1][j][first + i]; }, c);
     for (int k = 0; k < 3; ++k)
       for (int i = 0; i < Lanes; ++i) {
         const int l = first + i;
-        const float q[4] = {p[k][0][i], p[k][1][i], p[k][2][i], p[k][3][i]};
-        float c[4];
-        bspline_polynomial(q, c);
-        const float own = polynomial(c, t_[0][l]);
+        const float own = polynomial({c[k][0][i], c[k][1][i], c[k][2][i], c[k][3][i]}, t_[0][l]);
         u[k][l] = l >= begin && l < end ? own : u[k][l];
       }
   }

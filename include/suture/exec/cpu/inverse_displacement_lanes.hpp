@@ -84,17 +84,10 @@ private:
            float (&next)[3][width]) const {
     const vec3<std::int32_t>& n = grid.drawn.control_points;
     float volume[3][width] = {};
-    for (int a = 0; a < 4; ++a, row += (n[1] - 4) * n[2]) {
+    for (int a = 0; a < 4; ++a) {
       float plane[3][width] = {};
-      for (int b = 0; b < 4; ++b, row += n[2]) {
-        const control_vector v0 = row[0], v1 = row[1], v2 = row[2], v3 = row[3];
-        for (int l = 0; l < width; ++l) {
-          const float x0 = w[2][0][l], x1 = w[2][1][l], x2 = w[2][2][l], x3 = w[2][3][l], y = w[1][b][l];
-          plane[0][l] = fma(y, fma(x3, v3.z, fma(x2, v2.z, fma(x1, v1.z, x0 * v0.z))), plane[0][l]);
-          plane[1][l] = fma(y, fma(x3, v3.y, fma(x2, v2.y, fma(x1, v1.y, x0 * v0.y))), plane[1][l]);
-          plane[2][l] = fma(y, fma(x3, v3.x, fma(x2, v2.x, fma(x1, v1.x, x0 * v0.x))), plane[2][l]);
-        }
-      }
+      sum_control_plane(
+          row, n, [&](int j, int l) { return w[1][j][l]; }, [&](int j, int l) { return w[2][j][l]; }, plane);
       for (int k = 0; k < 3; ++k)
         for (int l = 0; l < width; ++l) volume[k][l] = fma(w[0][a][l], plane[k][l], volume[k][l]);
     }

@@ -261,7 +261,8 @@ private:
     }
   }
 
-  // displacement_column::set over the lanes, in runs that share a cell along x and so the control vectors.
+  // The cubics of sum_control_plane over the lanes, in runs that share a cell along x and so the control vectors. Runs
+  // are of any length, which loops of a fixed number of lanes take half as much time again for.
   void set_cell(const control_grid& g) {
     const std::int32_t ny = g.drawn.control_points[1], nx = g.drawn.control_points[2];
     float wy[4];
