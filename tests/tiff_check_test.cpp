@@ -130,6 +130,23 @@ TEST_F(tiff_files, that_announce_more_than_they_hold_are_refused) {
        [](made_tiff& file) { file.pages[0][256].type = 17; }},
       {"page 1: ImageWidth has type 99, not one of whole numbers",
        [](made_tiff& file) { file.pages[0][256].type = 99; }},
+      // Tags that no size depends on. A count of 2^32 - 16 for XResolution keeps libtiff busy for seconds.
+      {"page 1: tag 282 has 4294967280 values, which no file of ",
+       [](made_tiff& file) {
+         file.pages[0][282] = {5, {1}, 0xfffffff0};
+       }},
+      {"page 1: tag 282 has 50 values at byte ",
+       [](made_tiff& file) {
+         file.pages[0][282] = {5, {1000000}, 50};
+       }},
+      {"page 1: tag 270 has 100000 values, which no file of ",
+       [](made_tiff& file) {
+         file.pages[0][270] = {2, {1}, 100000};
+       }},
+      {"page 1: tag 65000 has 90 values",
+       [](made_tiff& file) {
+         file.pages[0][65000] = {12, {1}, 90};
+       }},
       {"page 2: is said to be at byte 1000000, the file has ", [](made_tiff& file) { file.after_last = 1000000; }},
       {"page 2: the page at byte ",
        [](made_tiff& file) { file.after_last = (file.big ? 16u : 8u) + file.data.size(); }},

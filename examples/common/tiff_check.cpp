@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "suture/base/error.hpp"
@@ -69,22 +70,35 @@ const char* name_of(std::uint16_t t) {
   }
 }
 
-// Bytes of a whole number of this type; 0 for other types.
+// Bytes of a value of this type; 0 for types that no TIFF has.
 std::uint64_t bytes_of(std::uint64_t type) {
   switch (type) {
-    case 1:
+    case 1:  // BYTE, ASCII, SBYTE, UNDEFINED
+    case 2:
+    case 6:
+    case 7:
       return 1;
-    case 3:
+    case 3:  // SHORT, SSHORT
+    case 8:
       return 2;
-    case 4:
+    case 4:  // LONG, SLONG, FLOAT, IFD
+    case 9:
+    case 11:
     case 13:
       return 4;
+    case 5:  // RATIONAL, SRATIONAL, DOUBLE, LONG8, SLONG8, IFD8
+    case 10:
+    case 12:
     case 16:
+    case 17:
     case 18:
       return 8;
     default:
       return 0;
   }
+}
+bool is_whole_number(std::uint64_t type) {
+  return type == 1 || type == 3 || type == 4 || type == 13 || type == 16 || type == 18;
 }
 
 struct field {
@@ -175,16 +189,19 @@ private:
     for (std::size_t i = 0; i < fields; ++i) {
       const unsigned char* entry = listed.data() + each * i;
       const auto name = static_cast<std::uint16_t>(number(entry, 2));
-      if (name_of(name) == nullptr) continue;
       field f{number(entry + 2, 2), number(entry + 4, wide), at + counted + each * i + 4 + wide};
       const std::uint64_t bytes = bytes_of(f.type);
-      demand(bytes > 0, name_of(name), " has type ", f.type, ", not one of whole numbers");
-      demand(f.count > 0 && f.count <= size_ / bytes, name_of(name), " has ", f.count, " values, which no file of ",
-             size_, " bytes holds");
+      const bool is_read = name_of(name) != nullptr;
+      const std::string called = is_read ? name_of(name) : "tag " + std::to_string(name);
+      demand(!is_read || is_whole_number(f.type), called, " has type ", f.type, ", not one of whole numbers");
+      if (bytes == 0) continue;  // libraries leave it out
+      // Of every tag: what they do not use they may read all the same.
+      demand((f.count > 0 || !is_read) && f.count <= size_ / bytes, called, " has ", f.count,
+             " values, which no file of ", size_, " bytes holds");
       if (bytes * f.count > wide) f.place = number(entry + 4 + wide, wide);
-      demand(inside(f.place, bytes * f.count), name_of(name), " has ", f.count, " values at byte ", f.place,
-             ", the file has ", size_, ": truncated");
-      demand(result.emplace(name, f).second, name_of(name), " is given twice");
+      demand(inside(f.place, bytes * f.count), called, " has ", f.count, " values at byte ", f.place, ", the file has ",
+             size_, ": truncated");
+      demand(!is_read || result.emplace(name, f).second, called, " is given twice");
     }
     at = number(listed.data() + each * fields, wide);
     return result;
