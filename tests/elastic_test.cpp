@@ -9,8 +9,7 @@
 #include "ref/elastic.hpp"
 #include "support/expect_says.hpp"
 #include "support/geometry.hpp"
-#include "suture/ops/geometry/elastic.hpp"
-#include "suture/plan/plan.hpp"
+#include "suture/suture.hpp"
 
 namespace {
 
@@ -108,6 +107,39 @@ TEST(Elastic, NeverFoldsByDefault) {
   EXPECT_FALSE(allowed(volume, 1 / reference::folding_constant(3)));
   EXPECT_TRUE(allowed(slice, 0.4799));
   EXPECT_FALSE(allowed(slice, 1 / reference::folding_constant(2)));
+}
+
+// A pad behind an elastic reaches beyond its grid. In an image of x coordinates, what is read less where it stands is
+// the displacement.
+TEST(Elastic, GoesOnBeyondItsGridAsOnItsRim) {
+  constexpr std::int64_t n = 40, margin = 8, inner = n - 2 * margin;
+  const grid g = plain_grid({4, n, n});
+  std::vector<float> in(4 * n * n), out(in.size());
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i % n);
+  suture::elastic bent{
+      .max_displacement_mm = 3, .locked_borders = 0, .control_points = {4, 6, 6}, .limit_to_safe = true};
+  bent.field = suture::draws(3, 0, 1, 2).field(3);
+  const auto p = suture::plan(suture::center_crop{{4, inner, inner}} | bent |
+                                  suture::pad{.before = {0, margin, margin}, .after = {0, margin, margin}} |
+                                  suture::sampling<suture::linear, suture::edge>{},
+                              g);
+  suture::run(suture::cpu{}, p,
+              suture::image(suture::contiguous<const float>(in.data(), g), suture::contiguous(out.data(), g)));
+  const auto displacement = [&](std::int64_t z, std::int64_t y, std::int64_t x) {
+    return static_cast<double>(out[static_cast<std::size_t>((z * n + y) * n + x)]) - static_cast<double>(x);
+  };
+  double largest = 0;
+  for (std::int64_t z = 0; z < 4; ++z)
+    for (std::int64_t y = margin; y < n - margin; ++y)
+      for (const auto& [rim, step] : {std::pair{margin, -1}, {n - margin - 1, 1}}) {
+        const double beyond = displacement(z, y, rim + step);
+        // The rim is half a voxel from the last center.
+        EXPECT_NEAR(beyond, displacement(z, y, rim), .5) << z << ", " << y;
+        largest = std::max(largest, std::abs(beyond));
+        for (int further = 2; further <= 4; ++further)
+          EXPECT_NEAR(displacement(z, y, rim + further * step), beyond, 1e-5) << z << ", " << y << ", " << further;
+      }
+  EXPECT_GT(largest, .7);
 }
 
 TEST(Elastic, ASliceStaysInItsPlane) {
