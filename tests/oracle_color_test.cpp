@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -199,13 +200,24 @@ SUTURE_ORACLE_TEST(OracleColor, ReinhardAsTorchstain, support::calls("torchstain
   expect_truncated(y, c.output<byte>("normalized").values);
 }
 
-// TIAToolbox rounds Lab to 8 bits on its way in and out.
+// TIAToolbox rounds Lab to 8 bits on its way in and out, which costs a level on average and some at dark pixels. The
+// other rule of the two is five times as far away.
 SUTURE_ORACLE_TEST(OracleColor, ReinhardNearTiatoolbox, support::calls("tiatoolbox ReinhardNormalizer")) {
-  const auto y = normalized<lab>(c, reinhard_rule::plain);
   const auto expected = c.output<byte>("normalized").values;
-  double sum = 0;
-  for (std::size_t i = 0; i < y.size(); ++i) sum += std::abs(static_cast<double>(y[i]) - expected[i]);
-  EXPECT_LE(sum / static_cast<double>(y.size()), 1.5);
+  const auto distances = [&](reinhard_rule rule) {
+    const auto y = normalized<lab>(c, rule);
+    std::vector<double> d;
+    for (std::size_t i = 0; i < y.size(); ++i) d.push_back(std::abs(static_cast<double>(y[i]) - expected[i]));
+    std::sort(d.begin(), d.end());
+    return d;
+  };
+  const auto mean = [](const std::vector<double>& d) {
+    return std::accumulate(d.begin(), d.end(), 0.0) / static_cast<double>(d.size());
+  };
+  const std::vector<double> plain = distances(reinhard_rule::plain);
+  EXPECT_LE(mean(plain), 1.25);
+  EXPECT_LE(plain[plain.size() * 99 / 100], 7);
+  EXPECT_GE(mean(distances(reinhard_rule::modified)), 5 * mean(plain));
 }
 
 }  // namespace

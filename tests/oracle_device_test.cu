@@ -9,6 +9,7 @@
 
 #include "support/executors.cuh"
 #include "support/expect_close.hpp"
+#include "support/itk_bspline.hpp"
 #include "support/library.hpp"
 #include "support/oracle.hpp"
 #include "support/oracle_geometry.hpp"
@@ -51,11 +52,12 @@ std::vector<Out> image_on(const Operations& operations, const std::vector<In>& x
 
 template <class Executor, class Sampling>
 void expect_scipy(const oracle_case& c, const Sampling& sampling, double tolerance) {
+  const bool clear = tolerance == 0 || c.has("mode", "constant");  // of where values jump
   const auto x = c.input<float>("x");
   const auto geometry = support::geometry_of(support::scipy_pull(c.params), c.params.at("output_shape").get<size3>());
   const suture::grid g = support::voxel_grid(support::size_from(x.shape));
   expect_close(image_on<Executor, float>(geometry | sampling, x.values, g), c.output<double>("y").values,
-               tolerance * range_of(x.values), tolerance == 0 ? c.output<double>("ok").values : std::vector<double>{});
+               tolerance * range_of(x.values), clear ? c.output<double>("ok").values : std::vector<double>{});
 }
 
 TYPED_TEST(Executors, SampleAsScipyDoes) {
@@ -73,11 +75,32 @@ TYPED_TEST(Executors, SampleAsScipyDoes) {
   each(1, "grid-constant", [](const oracle_case& c) {
     expect_scipy<TypeParam>(c, sampling<suture::linear>{.border = {c.params.at("cval")}}, 1e-5);
   });
+  each(1, "constant", [](const oracle_case& c) {
+    const suture::default_value border{c.params.at("cval"), suture::image_rim::centers};
+    expect_scipy<TypeParam>(c, sampling<suture::linear, suture::default_value>{.border = border}, 1e-5);
+  });
+  each(3, "constant", [](const oracle_case& c) {
+    const suture::default_value border{c.params.at("cval"), suture::image_rim::centers};
+    expect_scipy<TypeParam>(c, sampling<suture::cubic_bspline, suture::default_value>{.border = border}, 3e-5);
+  });
   each(3, "reflect", [](const oracle_case& c) {
     expect_scipy<TypeParam>(c, sampling<suture::cubic_bspline, suture::reflect>{}, 3e-5);
   });
   each(3, "nearest",
        [](const oracle_case& c) { expect_scipy<TypeParam>(c, sampling<suture::cubic_bspline, suture::edge>{}, 3e-5); });
+}
+
+TYPED_TEST(Executors, DeformByTheCoefficientsOfItk) {
+  support::for_each_oracle(support::itk_bsplines_with("linear"), [](const oracle_case& c) {
+    const support::itk_bspline b(c);
+    const auto x = c.input<float>("x");
+    typename TypeParam::template buffer<float> values(b.values);
+    suture::elastic how = b.how;
+    how.control_values = {values.data(), b.values.size()};
+    const suture::sampling<suture::linear, suture::default_value> as_itk{.border = {c.params.at("default")}};
+    expect_close(image_on<TypeParam, float>(how | as_itk, x.values, b.grid), c.output<double>("y").values,
+                 1e-5 * range_of(x.values), b.clear(false));
+  });
 }
 
 template <class Executor, class T>

@@ -586,10 +586,11 @@ def _(c):
          "scl_inter": float(image.dataobj.inter), "min": float(x.min()), "max": float(x.max()),
          "mean": float(f8(x).mean()), "std": float(f8(x).std())}
     # fmt: on
-    if x.max() > 1 and x.dtype == np.uint8:
+    wanted = c.record.get("expected", {})  # of label maps counts, of images percentiles, of masks both
+    if "label_counts" in wanted:
         labels, counts = np.unique(x, return_counts=True)
         e["label_counts"] = {str(l): int(n) for l, n in zip(labels, counts)}
-    else:
+    if "percentiles" in wanted:
         q = (0.5, 1, 5, 25, 50, 75, 95, 99, 99.5)
         e["percentiles"] = {f"{k:g}": float(np.percentile(f8(x), k)) for k in q}
         e["otsu256"] = float(filters.threshold_otsu(f8(x), 256))
@@ -846,7 +847,7 @@ def store(file, array, dtype):
 
 def difference(a, b):
     if isinstance(b, dict):
-        return max([difference(a[k], v) for k, v in b.items() if k in a], default=0)
+        return max([difference(a[k], v) if k in a else np.inf for k, v in b.items()], default=0)
     if isinstance(b, list):
         return max([difference(x, y) for x, y in zip(a, b)], default=0) if len(a) == len(b) else np.inf
     if isinstance(b, (int, float)) and not isinstance(b, bool):

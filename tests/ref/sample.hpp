@@ -29,7 +29,7 @@ enum class outside {
   wrap,
   blend_constant,        // a missing neighbor is the constant: SciPy grid-constant; torch zeros
   scipy_constant,        // any coordinate below 0 or above n - 1 gives the constant; inside, mirrored neighbors
-  half_voxel_constant,   // ITK: constant beyond half a voxel from the outermost centers; edge (spline: mirror) inside
+  half_voxel_constant,   // ITK: constant beyond half a voxel from the outermost centers; edge (cubics: mirror) inside
   clamp_coordinate,      // torch border
   torch_reflect_faces,   // torch reflection, align_corners = False
   torch_reflect_centers  // torch reflection, align_corners = True
@@ -59,6 +59,10 @@ inline axis_taps taps(interpolation how, double x) {
   return {i - 1, 4, bspline_weights(t)};
 }
 
+inline bool has_four_taps(interpolation how) {
+  return how == interpolation::catmull_rom || how == interpolation::torch_cubic || how == interpolation::bspline;
+}
+
 // Calls visit(weight, value) for every voxel, or constant, that the sample at p is made of.
 template <class Visit>
 void for_each_tap(const volume& v, point p, const sampling& s, Visit&& visit) {
@@ -84,7 +88,7 @@ void for_each_tap(const volume& v, point p, const sampling& s, Visit&& visit) {
         break;
       case outside::half_voxel_constant:
         if (p[k] < -0.5 || p[k] >= last + 0.5) return visit(1.0, s.constant);
-        map = s.how == interpolation::bspline ? border::mirror : border::edge;
+        map = has_four_taps(s.how) ? border::mirror : border::edge;
         break;
       case outside::clamp_coordinate:
         p[k] = std::clamp(p[k], 0.0, last);

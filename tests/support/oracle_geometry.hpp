@@ -139,10 +139,12 @@ inline reference::affine nifti_affine(const json& rows) {
 }
 
 // 1 where no coordinate comes within `margin` of a discontinuity: half-integers (nearest), or the ends of the valid
-// range given by `rim` (0: scipy constant; 1/2: ITK).
+// range given by `rim` (0: scipy constant; 1/2: ITK). One that lies exactly on such an end, which is then no matter of
+// rounding, counts as near unless `or_exact`.
 template <class Pull>
 std::vector<double> away_from_ties(const reference::size3& in, const reference::size3& out, Pull&& pull, double margin,
-                                   bool half_integers, double rim) {
+                                   bool half_integers, double rim, bool or_exact = false) {
+  const auto at_end = [&](double distance) { return std::abs(distance) < margin && !(or_exact && distance == 0); };
   std::vector<double> mask;
   for (std::int64_t z = 0; z < out[0]; ++z)
     for (std::int64_t y = 0; y < out[1]; ++y)
@@ -153,8 +155,7 @@ std::vector<double> away_from_ties(const reference::size3& in, const reference::
         for (std::size_t k = 0; k < 3; ++k) {
           const double fraction = p[k] - std::floor(p[k]);
           if (half_integers && std::abs(fraction - 0.5) < margin) clear = false;
-          if (std::abs(p[k] + rim) < margin) clear = false;
-          if (std::abs(p[k] - (static_cast<double>(in[k] - 1) + rim)) < margin) clear = false;
+          if (at_end(p[k] + rim) || at_end(p[k] - (static_cast<double>(in[k] - 1) + rim))) clear = false;
         }
         mask.push_back(clear ? 1 : 0);
       }
