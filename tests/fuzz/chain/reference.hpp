@@ -24,11 +24,17 @@ struct rule_of<suture::sampling<I, B, L>> {
       : std::is_same_v<I, suture::catmull_rom>       ? reference::interpolation::catmull_rom
       : std::is_same_v<I, suture::torch_cubic>       ? reference::interpolation::torch_cubic
                                                      : reference::interpolation::bspline;
-  static constexpr reference::outside outside = std::is_same_v<B, suture::edge>      ? reference::outside::edge
-                                                : std::is_same_v<B, suture::reflect> ? reference::outside::reflect
-                                                : std::is_same_v<B, suture::mirror>  ? reference::outside::mirror
-                                                : std::is_same_v<B, suture::wrap>    ? reference::outside::wrap
-                                                                                  : reference::outside::blend_constant;
+  static reference::outside outside(const B& border) {
+    if constexpr (std::is_same_v<B, suture::default_value>)
+      return border.rim == suture::image_rim::faces ? reference::outside::half_voxel_constant
+                                                    : reference::outside::scipy_constant;
+    else
+      return std::is_same_v<B, suture::edge>      ? reference::outside::edge
+             : std::is_same_v<B, suture::reflect> ? reference::outside::reflect
+             : std::is_same_v<B, suture::mirror>  ? reference::outside::mirror
+             : std::is_same_v<B, suture::wrap>    ? reference::outside::wrap
+                                                  : reference::outside::blend_constant;
+  }
   static constexpr bool votes = std::is_same_v<L, suture::vote>, majority = std::is_same_v<L, suture::majority>;
   static constexpr auto labels = std::is_same_v<L, suture::nearest_half_even> ? reference::interpolation::nearest_even
                                                                               : reference::interpolation::nearest;
@@ -37,6 +43,16 @@ struct rule_of<suture::sampling<I, B, L>> {
 inline bool at_tie(const point& p, double beyond) {
   for (const double x : p)
     if (abs(x - std::floor(x) - .5) < near_tie + beyond) return true;
+  return false;
+}
+
+// Whether rounding may decide on which side of the rim a place lies.
+inline bool at_rim(const point& p, const reference::size3& size, reference::outside outside, double beyond) {
+  if (outside != reference::outside::half_voxel_constant && outside != reference::outside::scipy_constant) return false;
+  const double rim = outside == reference::outside::scipy_constant ? 0 : .5;
+  for (std::size_t k = 0; k < 3; ++k)
+    for (const double distance : {p[k] + rim, p[k] - (static_cast<double>(size[k] - 1) + rim)})
+      if (distance != 0 && abs(distance) < near_tie + beyond) return true;
   return false;
 }
 
@@ -54,12 +70,14 @@ public:
       low_ = std::fmin(low_, v[e].value), high_ = std::fmax(high_, v[e].value);
       nan_ = nan_ || std::isnan(v[e].value);
     }
-    if (s.rule == reference::outside::blend_constant)
+    if (s.rule == reference::outside::blend_constant || s.rule == reference::outside::half_voxel_constant ||
+        s.rule == reference::outside::scipy_constant)
       low_ = std::fmin(low_, s.constant), high_ = std::fmax(high_, s.constant);
     values_ = reference::prepare(values, s);
     errors_ = errors;
   }
   bounded operator()(const point& p) const {
+    if (at_rim(p, errors_.size, rule_.rule, place_error_)) return {0, unknown};
     if (rule_.how == reference::interpolation::bspline) {
       if (nan_ || most_error_ == unknown) return {0, unknown};
       const double size = std::fmax(abs(low_), abs(high_));
@@ -105,14 +123,16 @@ struct known_label {
 };
 
 template <class Rule>
-known_label sampled_label(const reference::volume& map, const point& p, double outside_value, double place_error) {
+known_label sampled_label(const reference::volume& map, const point& p, reference::outside outside,
+                          double outside_value, double place_error) {
+  const bool sure = !at_rim(p, map.size, outside, place_error);
   if constexpr (!Rule::votes && !Rule::majority) {
-    return {reference::sample(map, p, {Rule::labels, Rule::outside, outside_value}), !at_tie(p, place_error)};
+    return {reference::sample(map, p, {Rule::labels, outside, outside_value}), sure && !at_tie(p, place_error)};
   } else {
     std::map<double, double> sums;
-    reference::for_each_tap(map, p, {reference::interpolation::linear, Rule::outside, outside_value},
+    reference::for_each_tap(map, p, {reference::interpolation::linear, outside, outside_value},
                             [&](double w, double label) { sums[label] += w; });
-    known_label best;
+    known_label best{0, sure};
     double most = -1, second = -1;
     for (const auto& [label, weight] : sums) {
       if (Rule::majority) {
@@ -199,6 +219,7 @@ private:
     const Op& op = suture::get<I>(chain_.operations);
     if constexpr (role == suture::role::sampling) {
       constant_ = constant_of(op);
+      outside_rule_ = rule_of<Op>::outside(op.border);
       outside_ = op.label_outside;
       return;
     } else {
@@ -282,7 +303,7 @@ private:
         }
     if (moved && r.known)
       for (auto& channel : r.channels) {
-        const bounded_volume volume(channel, source_, {Rule::how, Rule::outside, constant_}, r.place_error);
+        const bounded_volume volume(channel, source_, {Rule::how, outside_rule_, constant_}, r.place_error);
         std::vector<bounded> out;
         for (const point& p : places) out.push_back(volume(p));
         channel = out;
@@ -290,7 +311,7 @@ private:
     for (const reference::volume& map : source_maps_) {
       labels.emplace_back();
       for (std::size_t e = 0; e < places.size(); ++e)
-        labels.back().push_back(moved ? sampled_label<Rule>(map, places[e], outside_, r.place_error)
+        labels.back().push_back(moved ? sampled_label<Rule>(map, places[e], outside_rule_, outside_, r.place_error)
                                       : known_label{map.values[e], true});
     }
   }
@@ -300,6 +321,7 @@ private:
   std::size_t sample_;
   reference::size3 source_;
   std::vector<reference::volume> source_maps_;
+  reference::outside outside_rule_ = reference::outside::blend_constant;
   double constant_ = 0, outside_ = 0;
   bool sampled_ = false;
 };
