@@ -8,6 +8,7 @@
 #include "common/output_folder.hpp"
 #include "common/program.hpp"
 #include "common/progress.hpp"
+#include "common/sample_data.hpp"
 #include "job.hpp"
 
 namespace suture::examples {
@@ -73,16 +74,19 @@ sheet_row make_row(const brats_job& j, const brats_patches& made, std::size_t i)
 
 int run_program(int argc, char** argv) {
   std::vector<std::string> images;
-  std::string label, backend = "auto", out = "brats_patches.out", numbering = "1_2_3";
+  std::string sample, label, backend = "auto", out = "brats_patches.out", numbering = "1_2_3";
   std::vector<std::int64_t> patch{96};
   brats_job j;
   CLI::App app{"Makes training patches with tumor regions from four MRI channels."};
   app.option_defaults()->always_capture_default();
-  app.add_option("--images", images,
-                 "T1, T1 with contrast, T2 and FLAIR, of the same voxels; without, a synthetic brain")
+  app.add_option("--images", images, "T1, T1 with contrast, T2 and FLAIR, of the same voxels")
       ->type_name("T1 T1C T2 FLAIR")
       ->expected(4)
       ->default_str("");
+  app.add_option("--sample", sample,
+                 "without --images: MRI of a brain with multiple sclerosis, whose lesions stand in for the tumor "
+                 "(default), or a synthetic brain with one")
+      ->check(CLI::IsMember({"brain", "phantom"}));
   app.add_option("--label", label, "their label map")->type_name("FILE")->default_str("");
   app.add_option("--numbering", numbering, "of the labels: BraTS from 2023, to 2022, or Decathlon Task01")
       ->check(CLI::IsMember({"1_2_3", "1_2_4", "decathlon"}));
@@ -92,6 +96,7 @@ int run_program(int argc, char** argv) {
   app.add_flag("--eval", j.evaluation, "evaluation: random operations off, the middle of the volume");
   app.add_option("--out", out, "folder for contact_sheet.png and report.json");
   const auto done = parse_options(app, argc, argv, [&] {
+    if (!images.empty() && !sample.empty()) throw CLI::ValidationError("--sample", "excludes --images");
     if (images.empty() != label.empty()) throw CLI::ValidationError("--images", "and --label go together");
   });
   if (done) return *done;
@@ -101,6 +106,15 @@ int run_program(int argc, char** argv) {
   backend = chosen_backend(backend, why_no_cuda());
   const output_folder folder(out);
 
+  std::vector<std::string> names = images;
+  if (images.empty() && sample != "phantom") {
+    names = {"brain MRI with multiple sclerosis (open_ms_data, patient 19)"};
+    for (const char* modality : {"t1", "t1post", "t2", "flair"})
+      images.push_back(sample_file("mri/ms19_" + std::string(modality) + ".nii.gz").string());
+    label = sample_file("mri/ms19_lesions.nii.gz").string();
+  } else if (images.empty()) {
+    names = {"synthetic brain"};
+  }
   if (images.empty()) {
     brain made = make_brain(j.seed);
     j.images = std::move(made.images);
@@ -133,7 +147,7 @@ int run_program(int argc, char** argv) {
   write_contact_sheet(fs::path(out) / "contact_sheet.png", sheet);
 
   report result = begin_report("brats_patches", backend, spent.device);
-  result["images"] = images.empty() ? std::vector<std::string>{"synthetic brain"} : images;
+  result["images"] = names;
   result["numbering"] = numbering;
   report_job(result, j);
   result["patch"] = {j.patch[0], j.patch[1], j.patch[2]};

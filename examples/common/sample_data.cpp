@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 
+#include "nifti.hpp"
 #include "whole_file.hpp"
 
 extern char** environ;
@@ -146,7 +147,7 @@ sample_volume read_invesalius(const fs::path& project) {
   const std::vector<double> spacing = plist_numbers(plist, "spacing");  // column, row, slice
   require(shape.size() == 3 && spacing.size() == 3, here, project.string(), ": main.plist names no shape or spacing");
 
-  sample_volume sample;
+  sample_volume sample{"head CT (Debian package invesalius-examples)", {"bone"}, {}, {}};
   grid& g = sample.image.grid;
   for (std::size_t k = 0; k < 3; ++k) {
     require(shape[k] >= 1 && shape[k] <= 4096, here, project.string(), ": extent ", shape[k], " is impossible");
@@ -185,6 +186,29 @@ sample_volume read_invesalius(const fs::path& project) {
       }
   return sample;
 }
+
+fs::path sample_file(const std::string& name) {
+  const fs::path file = fs::path(SUTURE_EXAMPLE_DATA) / name;
+  require(fs::exists(file), here, file.string(),
+          " is not there; another file can be given instead, or --sample phantom");
+  return file;
+}
+
+sample_volume abdomen_sample() {
+  const fs::path image = sample_file("ct/abdomen_ct.nii.gz"), labels = sample_file("ct/abdomen_ct_labels.nii.gz");
+  sample_volume sample{"abdomen CT (TotalSegmentator)",
+                       {"liver", "spleen", "kidneys", "colon", "bladder"},
+                       std::get<0>(read_image(image)),
+                       read_labels(labels)};
+  require_same_place(sample.image.grid, sample.labels.grid, image.string(), labels.string());
+  sample.labels.grid = sample.image.grid;  // equal up to rounding in the files
+  std::uint8_t organs[256]{};              // by the numbers of TotalSegmentator
+  organs[5] = 1, organs[1] = 2, organs[2] = organs[3] = 3, organs[20] = 4, organs[21] = 5;
+  for (std::uint8_t& label : sample.labels.voxels) label = organs[label];
+  return sample;
+}
+
+sample_volume ct_sample(const std::string& which) { return which == "head" ? head_sample() : abdomen_sample(); }
 
 sample_volume head_sample() { return read_invesalius(head_project()); }
 

@@ -42,12 +42,12 @@ using any_scans = std::variant<scans<std::int16_t>, scans<float>>;
 
 any_scans read_scans(const options& o) {
   scans<std::int16_t> whole;
-  if (o.images.empty() && o.sample == "head") {
-    sample_volume head = head_sample();
-    whole.names = {"head CT (Debian package invesalius-examples)"};
-    whole.label_names = {"bone"};
-    whole.images.push_back(std::move(head.image));
-    whole.labels.push_back(std::move(head.labels));
+  if (o.images.empty() && o.sample != "phantom") {
+    sample_volume sample = ct_sample(o.sample);
+    whole.names = {sample.name};
+    whole.label_names = sample.label_names;
+    whole.images.push_back(std::move(sample.image));
+    whole.labels.push_back(std::move(sample.labels));
     return whole;
   }
   if (o.images.empty()) {
@@ -228,8 +228,9 @@ int run_program(int argc, char** argv) {
   app.add_option("--image", o.images, "CT volumes in HU, .nii or .nii.gz")->type_name("FILE...")->default_str("");
   app.add_option("--label", o.labels, "their label maps, in the same order")->type_name("FILE...")->default_str("");
   app.add_option("--sample", o.sample,
-                 "without --image: the head CT of a Debian package, fetched once, or a synthetic abdomen (default)")
-      ->check(CLI::IsMember({"head", "phantom"}));
+                 "without --image: a CT of the abdomen (default), the head CT of a Debian package, fetched once, or a "
+                 "synthetic abdomen")
+      ->check(CLI::IsMember({"abdomen", "head", "phantom"}));
   add_backend_option(app, o.backend);
   add_job_options(app, o, 1000000);
   app.add_option("--patch", o.patch, "voxels, one number or z y x")->expected(1, 3)->check(CLI::Range(1, 2048));

@@ -16,6 +16,7 @@
 #include "common/output_folder.hpp"
 #include "common/program.hpp"
 #include "common/progress.hpp"
+#include "common/sample_data.hpp"
 #include "preparation.hpp"
 #include "resample.hpp"
 #include "results.hpp"
@@ -35,7 +36,7 @@ constexpr int some_left_out = 3;
 constexpr int format = 1;
 
 struct options {
-  std::string in, labels, backend = "auto", out = "ct_preprocess.out";
+  std::string in, labels, sample, backend = "auto", out = "ct_preprocess.out";
   std::vector<std::string> spacing{"1"};
   preparation prepare;
   double anisotropy = 3;
@@ -345,9 +346,10 @@ int run_program(int argc, char** argv) {
   options o;
   CLI::App app{"Preprocesses a cohort of CT volumes for training."};
   app.option_defaults()->always_capture_default();
-  app.add_option("--in", o.in, "folder of CT volumes in HU, .nii or .nii.gz; without it a few synthetic abdomens")
-      ->type_name("DIR")
-      ->default_str("");
+  app.add_option("--in", o.in, "folder of CT volumes in HU, .nii or .nii.gz")->type_name("DIR")->default_str("");
+  app.add_option("--sample", o.sample,
+                 "without --in: CT of an abdomen and of a lung (default), or a few synthetic abdomens with their labels")
+      ->check(CLI::IsMember({"ct", "phantom"}));
   app.add_option("--labels", o.labels,
                  "their label maps: a folder of the same file names, or a rule such as {case}_seg.nii.gz")
       ->type_name("DIR|RULE")
@@ -373,6 +375,7 @@ int run_program(int argc, char** argv) {
   const auto done = parse_options(app, argc, argv, [&] {
     check_spacing(o.spacing);
     if (!(o.window[1] > 0)) throw CLI::ValidationError("--window", "the width must be above 0");
+    if (!o.in.empty() && !o.sample.empty()) throw CLI::ValidationError("--sample", "excludes --in");
     if (o.in.empty() && !o.labels.empty()) throw CLI::ValidationError("--labels", "needs --in");
   });
   if (done) return *done;
@@ -380,7 +383,13 @@ int run_program(int argc, char** argv) {
   o.backend = chosen_backend(o.backend, why_no_cuda());
   output_folder folder(o.out);
   require_own_fingerprint(fs::path(o.out) / "fingerprint.json");
-  if (o.in.empty()) {
+  if (o.in.empty() && o.sample != "phantom") {
+    const fs::path images = fs::path(o.out) / "sample";
+    fs::create_directories(images);
+    for (const char* name : {"abdomen_ct.nii.gz", "lung_ct.nii.gz"})
+      fs::copy_file(sample_file(std::string("ct/") + name), images / name, fs::copy_options::skip_existing);
+    o.in = images.string();
+  } else if (o.in.empty()) {
     const fs::path phantoms = fs::path(o.out) / "phantoms";
     make_phantom_cohort(phantoms, o.seed, o.count);
     o.in = (phantoms / "images").string();

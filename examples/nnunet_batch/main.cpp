@@ -114,8 +114,9 @@ std::optional<int> parse(options& o, nnunet_job& j, int argc, char** argv) {
   app.add_option("--image", o.image, "a case, .nii or .nii.gz")->type_name("FILE")->default_str("");
   app.add_option("--label", o.label, "its label map")->type_name("FILE")->default_str("");
   app.add_option("--sample", o.sample,
-                 "without --image: the head CT of a Debian package, fetched once, or a synthetic abdomen (default)")
-      ->check(CLI::IsMember({"head", "phantom"}));
+                 "without --image: a CT of the abdomen (default), the head CT of a Debian package, fetched once, or a "
+                 "synthetic abdomen")
+      ->check(CLI::IsMember({"abdomen", "head", "phantom"}));
   app.add_option("--normalization", o.normalization, "by the foreground of the case, as for CT, or by the whole image")
       ->check(CLI::IsMember({"ct", "zscore"}));
   app.add_option("--spacing", o.spacing, "in mm to train at, one number or z y x; 0 keeps that of the case")
@@ -152,9 +153,9 @@ raw_case read_case(const options& o, std::uint64_t seed, const point3& spacing) 
     read.labels.grid = grid_of(read.image);  // equal up to rounding in the files
     return read;
   }
-  if (o.sample == "head") {
-    sample_volume head = head_sample();
-    return {"head CT (Debian package invesalius-examples)", {"bone"}, std::move(head.image), std::move(head.labels)};
+  if (o.sample != "phantom") {
+    sample_volume sample = ct_sample(o.sample);
+    return {sample.name, sample.label_names, std::move(sample.image), std::move(sample.labels)};
   }
   phantom made = make_phantom(phantom_for(seed, spacing));
   return {"abdominal CT phantom, seed " + std::to_string(seed),

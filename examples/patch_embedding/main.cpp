@@ -9,6 +9,7 @@
 #include "common/output_folder.hpp"
 #include "common/phantom.hpp"
 #include "common/program.hpp"
+#include "common/sample_data.hpp"
 #include "job.hpp"
 
 namespace suture::examples {
@@ -44,14 +45,16 @@ std::string digest_of(const std::vector<T>& values, std::int64_t n) {
 
 int run_program(int argc, char** argv) {
   std::vector<std::string> images, names;
-  std::string backend = "auto", out = "patch_embedding.out";
+  std::string sample, backend = "auto", out = "patch_embedding.out";
   std::vector<std::int32_t> patch{96};
   job j;
   CLI::App app{"Embeds augmented CT patches without storing them."};
   app.option_defaults()->always_capture_default();
-  app.add_option("--image", images, "CT volumes in HU, .nii or .nii.gz; without any a synthetic abdomen")
-      ->type_name("FILE...")
-      ->default_str("");
+  app.add_option("--image", images, "CT volumes in HU, .nii or .nii.gz")->type_name("FILE...")->default_str("");
+  app.add_option("--sample", sample,
+                 "without --image: a CT of the abdomen (default), the head CT of a Debian package, fetched once, or a "
+                 "synthetic abdomen")
+      ->check(CLI::IsMember({"abdomen", "head", "phantom"}));
   add_backend_option(app, backend);
   app.add_option("--batch-size", j.samples, "patches")->check(CLI::Range(1, 1024));
   app.add_option("--seed", j.seed, "of everything random");
@@ -61,6 +64,7 @@ int run_program(int argc, char** argv) {
   app.add_option("--features", j.layer.features, "of a token")->check(CLI::Range(1, 1024));
   app.add_option("--out", out, "folder for report.json");
   const auto done = parse_options(app, argc, argv, [&] {
+    if (!images.empty() && !sample.empty()) throw CLI::ValidationError("--sample", "excludes --image");
     if (patch.size() == 1) patch.assign(3, patch[0]);
     if (patch.size() != 3) throw CLI::ValidationError("--patch", "takes one number or three");
     j.layer.patch = {patch[0], patch[1], patch[2]};
@@ -79,9 +83,13 @@ int run_program(int argc, char** argv) {
     j.scans.push_back(std::get<0>(std::move(scan)));
     names.push_back(fs::path(path).filename().string());
   }
-  if (images.empty()) {
+  if (images.empty() && sample == "phantom") {
     j.scans.push_back(make_phantom({.seed = j.seed}).image);
     names.push_back("abdominal CT phantom, seed " + std::to_string(j.seed));
+  } else if (images.empty()) {
+    sample_volume read = ct_sample(sample);
+    j.scans.push_back(std::move(read.image));
+    names.push_back(read.name);
   }
   j.weights = initial_weights(j.layer, j.seed);
 

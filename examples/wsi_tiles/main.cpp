@@ -12,6 +12,7 @@
 #include "common/output_folder.hpp"
 #include "common/program.hpp"
 #include "common/progress.hpp"
+#include "common/sample_data.hpp"
 #include "common/slide_process.hpp"
 #include "common/stain_json.hpp"
 #include "pictures.hpp"
@@ -23,7 +24,7 @@ namespace fs = std::filesystem;
 
 struct options {
   std::vector<std::string> slides, tiles;
-  std::string reference, stains, backend = "auto", out = "wsi_tiles.out";
+  std::string sample, reference, stains, backend = "auto", out = "wsi_tiles.out";
   std::int64_t batch_size = 16, count = 48, tile = 256, stride = 0;
   int threads = 0;
   std::uint64_t seed = 7;
@@ -52,6 +53,15 @@ std::vector<source> sources_of(const options& o) {
     sources.push_back({file, [file, &o] { return open_slide_apart(file, o.assumed_mpp); }});
   for (const std::string& file : o.tiles)
     sources.push_back({file, [file, &o] { return open_picture(file, o.assumed_mpp > 0 ? o.assumed_mpp : o.mpp); }});
+#if defined(SUTURE_EXAMPLE_OPENSLIDE)
+  const bool real = o.sample != "phantom";
+#else
+  const bool real = o.sample == "cmu1";
+#endif
+  if (sources.empty() && real) {
+    const std::string file = sample_file("histology/CMU-1-Small-Region.svs").string();
+    sources.push_back({file, [file] { return open_slide_apart(file, 0); }});
+  }
   if (!sources.empty()) return sources;
   // Two laboratories: the second stains fainter, and bluer.
   sources.push_back({"phantom", [&o] { return make_histology_phantom({.seed = o.seed}); }});
@@ -291,9 +301,10 @@ int run_program(int argc, char** argv) {
       "standard\n"
       "error and in report.json; the others are finished, and the exit status is 3. 0 is success, 2 a mistake in the\n"
       "command line, 1 everything else.");
-  app.add_option("--slide", o.slides, "slides, as OpenSlide reads them; without files two synthetic ones are made")
-      ->type_name("FILE...")
-      ->default_str("");
+  app.add_option("--slide", o.slides, "slides, as OpenSlide reads them")->type_name("FILE...")->default_str("");
+  app.add_option("--sample", o.sample,
+                 "without --slide and --tiles: a part of a real slide (default), or two synthetic ones")
+      ->check(CLI::IsMember({"cmu1", "phantom"}));
   app.add_option("--tiles", o.tiles, "tiles cut out before, PNG or TIFF")->type_name("FILE...")->default_str("");
   app.add_option("--reference", o.reference, "slide or tile whose stains the others get; without, published ones")
       ->type_name("FILE")
@@ -319,6 +330,8 @@ int run_program(int argc, char** argv) {
   app.add_flag("--eval", o.evaluation, "evaluation: random operations off");
   app.add_option("--out", o.out, "folder for contact_sheet.png, overview_N.png and report.json");
   const auto done = parse_options(app, argc, argv, [&] {
+    if (!o.sample.empty() && !(o.slides.empty() && o.tiles.empty()))
+      throw CLI::ValidationError("--sample", "excludes --slide and --tiles");
     if (!o.slides.empty() && !o.tiles.empty()) throw CLI::ValidationError("--tiles", "excludes --slide");
   });
   if (done) return *done;
