@@ -30,6 +30,7 @@ SUTURE_FN std::uint64_t along(const fixed_map& m, int axis, std::int32_t z, std:
 
 // The one sum over control vectors: 4 x 4 of a plane, along x, then y, for Lanes voxels side by side that share them.
 // `row` is the first vector and becomes that of the next plane; wy(j, l) and wx(j, l) are B-spline weights of lane l.
+SUTURE_NO_EXEC_CHECK
 template <int Lanes, class WeightY, class WeightX>
 SUTURE_FN void sum_control_plane(const control_vector*& row, const vec3<std::int32_t>& n, const WeightY& wy,
                                  const WeightX& wx, float (&plane)[3][Lanes]) {
@@ -49,6 +50,7 @@ SUTURE_FN void sum_control_plane(const control_vector*& row, const vec3<std::int
 
 // Displacements along a control cell z of Lanes voxels side by side, as cubics in t: the same sum for the four planes
 // of the cell, of which `row` is the first.
+SUTURE_NO_EXEC_CHECK
 template <int Lanes, class WeightY, class WeightX>
 SUTURE_FN void control_polynomials(const control_vector* row, const vec3<std::int32_t>& n, const WeightY& wy,
                                    const WeightX& wx, float (&c)[3][4][Lanes]) {
