@@ -111,7 +111,7 @@ void fit(const cuda& exec, const fit_color_moments<Space>& how, const Images& im
   require(blocks <= 2147483647, {how.name}, blocks, " blocks exceed the grid of a kernel");
   auto* const records = reinterpret_cast<fit_record*>(exec.workspace.data());
   auto* const states = reinterpret_cast<device_color_sums*>(exec.workspace.data() + l.states);
-  upload_records(exec, how.name, list, records);
+  upload_list(exec, how.name, list, records);
   const fit_launcher launcher{exec, how.name, {records, 1, true, 0}, blocks, all.size()};
   launcher.clear(states, all.size() * sizeof(device_color_sums));
   const auto select = selection.select();

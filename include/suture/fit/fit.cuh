@@ -83,7 +83,7 @@ void fit_on_device(const cuda& exec, const Fit& how, std::span<const view<const 
   const auto [list, blocks] = fit_records(images, selection, how.pooled);
   require(blocks <= 2147483647, {Fit::name}, blocks, " blocks exceed the grid of a kernel");
   auto* const records = reinterpret_cast<fit_record*>(exec.workspace.data());
-  upload_records(exec, Fit::name, list, records);
+  upload_list(exec, Fit::name, list, records);
 
   std::byte* const states = exec.workspace.data() + before;
   const auto select = selection.select();

@@ -34,39 +34,8 @@ fit_record record_of(const view<const T>& image) {
   return r;
 }
 
-template <int Bytes>
-struct fit_chunk {
-  static constexpr std::size_t capacity = Bytes / sizeof(fit_record);
-  fit_record records[capacity];
-};
-
 inline constexpr int fit_threads = 256;
 inline constexpr std::int32_t voxels_per_block = 65536;
-
-template <int Bytes>
-__global__ void __launch_bounds__(fit_threads)
-    fit_upload_kernel(const __grid_constant__ fit_chunk<Bytes> chunk, fit_record* records, int count) {
-  for (int i = static_cast<int>(threadIdx.x); i < count; i += fit_threads) records[i] = chunk.records[i];
-}
-
-// By value in the arguments of a kernel, or of several for a large batch.
-template <int Bytes>
-void upload_records(const cuda& exec, std::string_view name, std::span<const fit_record> from, fit_record* to) {
-  fit_chunk<Bytes> chunk{};
-  for (std::size_t first = 0; first < from.size(); first += chunk.capacity) {
-    const std::size_t n = std::min(chunk.capacity, from.size() - first);
-    std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(first), n, chunk.records);
-    fit_upload_kernel<Bytes><<<1, fit_threads, 0, exec.stream>>>(chunk, to + first, static_cast<int>(n));
-    check_cuda(cudaGetLastError(), name, exec.at);
-  }
-}
-inline void upload_records(const cuda& exec, std::string_view name, std::span<const fit_record> from, fit_record* to) {
-  constexpr int small = 4000, large = 32000;  // small batches should not pay for large arguments
-  if (from.size_bytes() <= small)
-    upload_records<small>(exec, name, from, to);
-  else
-    upload_records<large>(exec, name, from, to);
-}
 
 // Where the groups of a fit lie: group = sample * groups_per_sample + channel, or one per sample with all channels.
 struct fit_shape {
@@ -104,7 +73,7 @@ __device__ __forceinline__ void visit_places(const fit_shape& shape, const Selec
   }
 }
 
-// The same with visit(value, verdict).
+// visit_places with visit(value, verdict), for callers to whom the place says nothing.
 template <class T, class Map, class Selector, class Visit>
 __device__ __forceinline__ void visit_voxels(const fit_shape& shape, const Selector& select, const Visit& visit) {
   visit_places<T, Map>(shape, select, [&](const T* place, verdict v) { visit(*place, v); });

@@ -168,7 +168,7 @@ dim3 upload_stains(const cuda& exec, std::string_view name, std::span<const view
     blocks = std::max(blocks, (rows + r.rows_per_block - 1) / r.rows_per_block);
     list.push_back(r);
   }
-  upload_records(exec, name, list, records);
+  upload_list(exec, name, list, records);
   return {static_cast<unsigned>(blocks), static_cast<unsigned>(images.size())};
 }
 

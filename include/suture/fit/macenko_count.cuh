@@ -169,7 +169,7 @@ __device__ __forceinline__ void count_round(const macenko_rules& rules, const Se
   }
 }
 
-// The same for the round at which the solver stands.
+// count_stains for the round at which the solver stands.
 template <class T, class Map, class Selector>
 __device__ __forceinline__ void count_stains(const macenko_rules& rules, const Selector& select, const fit_record& r,
                                              std::int64_t begin, std::int64_t end, bool selected, macenko_block& b) {

@@ -97,7 +97,7 @@ __device__ __forceinline__ void visit_vec4(const Selector& select, const fit_rec
   }
 }
 
-// The same pixels in rows as long as memory allows.
+// The record of an image with its pixels in rows as long as memory allows.
 __device__ __forceinline__ fit_record in_long_rows(fit_record r) {
   for (int k = 1; k >= 0; --k) {
     const bool together = (k == 1 || r.extents[1] == 1) && r.stride[k] == r.extents[2] * r.stride[2] &&

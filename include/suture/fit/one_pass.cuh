@@ -80,7 +80,7 @@ requires(detail::has_partial<Fit>) void fit(const cuda& exec, const Fit& how, co
   const auto [list, blocks] = detail::fit_records(all, selection, how.pooled);
   require(blocks <= 2147483647, {Fit::name}, blocks, " blocks exceed the grid of a kernel");
   auto* const records = reinterpret_cast<detail::fit_record*>(exec.workspace.data());
-  detail::upload_records(exec, Fit::name, list, records);
+  detail::upload_list(exec, Fit::name, list, records);
   auto* const states =
       reinterpret_cast<detail::one_pass_state<Fit>*>(exec.workspace.data() + detail::record_bytes(all.size()));
   const auto select = selection.select();

@@ -102,7 +102,7 @@ void fit(const cuda& exec, const fit_sharpness&, const Images& images, const eve
     list.push_back(record_of(tile));
     strips = std::max(strips, (tile.grid.extents[1] + sharpness_rows - 1) / sharpness_rows);
   }
-  upload_records(exec, name, list, records);
+  upload_list(exec, name, list, records);
   for (std::size_t first = 0; first < tiles.size(); first += 65535) {
     const dim3 grid(static_cast<unsigned>(strips),
                     static_cast<unsigned>(std::min<std::size_t>(65535, tiles.size() - first)));

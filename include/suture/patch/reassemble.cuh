@@ -9,18 +9,6 @@ namespace suture {
 
 namespace detail {
 
-template <int Words>
-struct word_chunk {
-  std::uint32_t words[Words];
-};
-
-// Tables travel in the arguments of kernels, so that a captured graph carries them.
-template <int Words>
-__global__ void __launch_bounds__(128)
-    word_kernel(const __grid_constant__ word_chunk<Words> chunk, std::int32_t count, std::uint32_t* out) {
-  for (auto i = static_cast<std::int32_t>(threadIdx.x); i < count; i += 128) out[i] = chunk.words[i];
-}
-
 struct reassembly {
   reassembly_axis axis[3];
   float least, outside;
@@ -113,14 +101,7 @@ void put_together(const cuda& exec, const patch_grid& g, const patch_window& win
   r.first_patch = patches.first;
   r.channels = patches.channels;
   r.channel_stride = out.channel_stride;
-  constexpr int words = 960;
-  for (std::size_t first = 0; first < table.size(); first += words) {
-    const std::size_t count = std::min<std::size_t>(words, table.size() - first);
-    word_chunk<words> chunk;
-    std::copy_n(table.begin() + static_cast<std::ptrdiff_t>(first), count, chunk.words);
-    word_kernel<words><<<1, 128, 0, exec.stream>>>(chunk, static_cast<std::int32_t>(count), memory + first);
-    check_cuda(cudaGetLastError(), "reassemble", exec.at);
-  }
+  upload_list(exec, "reassemble", table, memory);
   const dim3 blocks(static_cast<unsigned>(parts * n[1] * n[0]), static_cast<unsigned>(patches.channels));
   reassemble_kernel<Covered, T, Out>
       <<<blocks, reassembly_threads, 0, exec.stream>>>(r, patches.data, coverage, out.data);
@@ -137,7 +118,7 @@ void reassemble(const cuda& exec, const patch_grid& g, const patch_window& windo
   detail::put_together<false>(exec, g, window, patches, nullptr, out, first_plane, 0);
 }
 
-// The same for patches that cover their voxels in part; coverage is device memory as well.
+// Queues the reassembly of patches that cover their voxels in part; coverage is device memory as well.
 template <class T, class Out>
 void reassemble(const cuda& exec, const patch_grid& g, const patch_window& window, const patch_tensor<T>& patches,
                 const patch_tensor<float>& coverage, const view<Out>& out, std::int64_t first_plane = 0,

@@ -66,20 +66,6 @@ private:
   }
 };
 
-inline constexpr int maps_in_flight = 30000 / static_cast<int>(sizeof(point_map));
-struct point_map_chunk {
-  point_map maps[maps_in_flight];
-};
-static_assert(sizeof(point_map) % 4 == 0);
-
-template <class Chunk>
-__global__ void __launch_bounds__(point_threads)
-    upload_maps_kernel(const __grid_constant__ Chunk chunk, point_map* maps) {
-  const auto* from = reinterpret_cast<const std::uint32_t*>(chunk.maps + blockIdx.x);
-  auto* to = reinterpret_cast<std::uint32_t*>(maps + blockIdx.x);
-  for (unsigned i = threadIdx.x; i < sizeof(point_map) / 4; i += blockDim.x) to[i] = from[i];
-}
-
 // Lists on the device, and where their results go.
 template <class T, class Result>
 struct device_lists {
@@ -150,14 +136,7 @@ void upload_maps(const cuda& exec, const planned<Chain>& plan, bool both_ways, s
     check_memory(exec, plan.geometry(i).drawn.given, where, "control_values of elastic: ");
     if (both_ways) invert(maps.back(), where);
   }
-  auto* place = reinterpret_cast<point_map*>(exec.workspace.data());
-  for (std::size_t first = 0; first < maps.size(); first += maps_in_flight) {
-    const std::size_t n = std::min<std::size_t>(maps_in_flight, maps.size() - first);
-    point_map_chunk chunk;
-    std::copy_n(maps.begin() + static_cast<std::ptrdiff_t>(first), n, chunk.maps);
-    upload_maps_kernel<<<static_cast<unsigned>(n), point_threads, 0, exec.stream>>>(chunk, place + first);
-    check_cuda(cudaGetLastError(), name, exec.at);
-  }
+  upload_list(exec, name, maps, reinterpret_cast<point_map*>(exec.workspace.data()));
 }
 
 template <class Chain, class T, class Result>

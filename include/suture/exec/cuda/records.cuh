@@ -73,6 +73,17 @@ struct record_at_hand {
   }
 };
 
+// Lists of anything, as they are: fit records, maps of points, tables.
+template <class T, int Bytes>
+__global__ void __launch_bounds__(upload_threads)
+    upload_list_kernel(const __grid_constant__ record_chunk<T, Bytes> chunk, T* to, unsigned count) {
+  static_assert(sizeof(T) % 4 == 0);
+  const auto* words = reinterpret_cast<const std::uint32_t*>(chunk.records);
+  for (unsigned i = blockIdx.x * upload_threads + threadIdx.x; i < count * (sizeof(T) / 4);
+       i += gridDim.x * upload_threads)
+    reinterpret_cast<std::uint32_t*>(to)[i] = words[i];
+}
+
 // Block b writes record b of the chunk and, when it has one, expands its control grid.
 template <class Record, int Bytes>
 __global__ void __launch_bounds__(upload_threads)

@@ -268,7 +268,7 @@ __device__ __forceinline__ void make_pixel_vectors(const Evaluator& evaluate, co
   }
 }
 
-// The same of a label map.
+// Makes the labels of the vectors of a tile, several side by side in a thread.
 template <std::size_t B, class Evaluator>
 __device__ __forceinline__ void make_label_vectors(const Evaluator& evaluate, const typename Evaluator::record_type& r,
                                                    std::int32_t rows, std::int32_t step, std::int32_t z0,

@@ -95,7 +95,7 @@ inline void check_memory(const cuda& exec, const void* p, const site& where, std
           "the executor skips this check)");
 }
 
-// The same as a function of all but the executor.
+// check_memory on one executor, for callers that go through pointers.
 inline auto memory_check(const cuda& exec) {
   return [&exec](const void* p, const site& where, std::string_view role) { check_memory(exec, p, where, role); };
 }
@@ -106,6 +106,27 @@ inline void check_device_workspace(const cuda& exec, std::size_t needed, const s
   check_for_earlier_error(exec);
   check_workspace(exec.workspace.data(), exec.workspace.size(), needed, where, role);
   if (needed > 0) check_memory(exec, exec.workspace.data(), where, role);
+}
+
+// Queues a list on its way to device memory, by value in the arguments of a kernel, or of several for a long one.
+template <int Bytes, class T>
+void upload_list_in(const cuda& exec, std::string_view name, std::span<const T> from, T* to) {
+  record_chunk<T, Bytes> chunk{};
+  for (std::size_t first = 0; first < from.size(); first += chunk.capacity) {
+    const std::size_t n = std::min<std::size_t>(chunk.capacity, from.size() - first);
+    std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(first), n, chunk.records);
+    const auto blocks = static_cast<unsigned>(std::max<std::size_t>(n * sizeof(T) / (8 * upload_threads), 1));
+    upload_list_kernel<T, Bytes>
+        <<<blocks, upload_threads, 0, exec.stream>>>(chunk, to + first, static_cast<unsigned>(n));
+    check_cuda(cudaGetLastError(), name, exec.at);
+  }
+}
+template <class T>
+void upload_list(const cuda& exec, std::string_view name, const std::vector<T>& from, T* to) {
+  if (from.size() * sizeof(T) <= carried_bytes)
+    upload_list_in<carried_bytes>(exec, name, std::span(from), to);
+  else
+    upload_list_in<largest_arguments>(exec, name, std::span(from), to);
 }
 
 template <int Bytes, class Plan, class Record, class... Bindings>
@@ -171,7 +192,7 @@ void run_fused(const cuda& exec, const Evaluator& e, const Plan& plan, const Bin
   launch_fused<WithLabels, Paths>(exec, e, carried_by<Evaluator>{}, plan, bindings...);
 }
 
-// The same and the upload ahead of it, in one kernel where that can be.
+// Queues the upload of the records and the fused part, in one kernel where that can be.
 template <bool WithLabels, class Paths, class Evaluator, class Plan, class... Bindings>
 void upload_and_run_fused(const cuda& exec, const Evaluator& e, const workspace_layout& l, const Plan& plan,
                           const Bindings&... bindings) {

@@ -183,7 +183,7 @@ private:
     give_limb(squares ? wide.square : wide.sum, at, amount, k);
   }
 
-  // The same by a single thread. Apart, as few values need it.
+  // Adds the sums of one value to the exact ones, by a single thread. Not inlined, as few values need it.
   __device__ __forceinline__ static void give_alone(exact_sums* wide, std::int32_t place, std::int32_t high,
                                                     std::int32_t low, std::int64_t high_high, std::int64_t high_low,
                                                     std::int64_t low_low) {
