@@ -79,7 +79,7 @@
 #define SUTURE_UNROLL
 #endif
 
-// The same for loops whose count may be known at run time alone; clang warns where it was asked in vain.
+// SUTURE_UNROLL for loops whose count may be known at run time alone; clang warns where it was asked in vain.
 #if defined(__clang__) && !defined(__CUDACC__)
 #define SUTURE_TRY_UNROLL
 #else

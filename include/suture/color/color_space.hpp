@@ -131,7 +131,7 @@ struct hsv {
     return of_sextants({{fma(v.c[0] - below, 6.0f, 0.0f), v.c[1], v.c[2]}});
   }
 
-  // The same with the hue in sixths of a turn, [0, 6).
+  // HSV with the hue in sixths of a turn, [0, 6).
   SUTURE_FN static rgb in_sextants(const rgb& v) {
     using math::detail::select;
     const float r = v.c[0], g = v.c[1], b = v.c[2];

@@ -29,7 +29,7 @@ struct optical_density {
 
   // -ln((I + 1) / 240): torchstain, the MATLAB original, HEnorm_python.
   static constexpr optical_density plus_one(float white = 240) { return {.white = white, .added = 1}; }
-  // The same, never negative: MONAI.
+  // -ln((I + 1) / 240), never negative: MONAI.
   static constexpr optical_density plus_one_clipped(float white = 240) {
     return {.white = white, .added = 1, .most = white};
   }

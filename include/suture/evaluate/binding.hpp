@@ -102,7 +102,7 @@ auto labels(In&& in, Out&& out) {
                              as_finished{}, no_levels{});
 }
 
-// The same with a conversion of what is stored (remap, regions, one_hot or your own), with smaller grids to store it
+// A label map with a conversion of what is stored (remap, regions, one_hot or your own), with smaller grids to store it
 // to as well (deep_supervision), or with both.
 template <class In, class Out, class Conversion, class Levels>
 auto labels(In&& in, Out&& out, const Conversion& conversion, const Levels& levels) {

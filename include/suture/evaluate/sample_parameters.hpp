@@ -22,8 +22,8 @@ struct control_grid {
   std::uint32_t on;
 };
 
-// The same for a deformation that is undone: to_control is that of the deformed place, the vectors are in control
-// cells.
+// The control grid of a deformation that is undone: to_control is that of the deformed place, the vectors are in
+// control cells.
 struct inverse_control_grid : control_grid {
   float from_control[3][3];  // a displacement in cells -> source voxels
   float tolerance[3];        // cells

@@ -413,7 +413,7 @@ struct tap_reader {
   SUTURE_FN float operator()(std::int32_t z, std::int32_t y, std::int32_t x) const {
     return tap(from[dense_offset(extents, 0, z, y, x)], z, y, x);
   }
-  // The same of a value that has been read.
+  // The value operations of the stage on a value that has been read.
   SUTURE_FN float tap(float value, std::int32_t z, std::int32_t y, std::int32_t x) const {
     return apply(taps, value, voxel_at(extents, sample_index, channel, z, y, x));
   }

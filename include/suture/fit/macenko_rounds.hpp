@@ -15,7 +15,7 @@ enum class stained_rule : std::int32_t {
   all_above,             // every one above
   any_above,             // at least one above
   luminosity,            // 8-bit L of CIE Lab below 255 `luminosity`, as OpenCV rounds it
-  stretched_luminosity,  // the same after the image's 2nd to 98th percentile, over all channels, is stretched to 0..255
+  stretched_luminosity,  // that of the image with its 2nd to 98th percentile, over all channels, stretched to 0..255
 };
 
 // The percentile q of n sorted values x[0] .. x[n - 1] lies at index
@@ -242,7 +242,7 @@ struct macenko_solver {
   std::uint64_t pixels = 0;
   double stretch[2] = {0, 255};  // rule stretched_luminosity
   float plane[2][3] = {};        // first and second eigenvector
-  double axes[2][3] = {};        // the same in double
+  double axes[2][3] = {};        // in double
   stain_unmixing unmixing{};
   float scale = 1;  // of the keys of concentrations
   stain_matrix stains{};

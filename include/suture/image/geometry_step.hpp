@@ -29,8 +29,8 @@ struct reversed_axes {
 
 namespace detail {
 
-// The same without a step of its own: `map` becomes map * pull, `output`, which may be the input, the grid. In few
-// numbers, each of them where it stays. Returns whether what has changed is sound.
+// Picks voxels without making a geometry_step: `map` becomes map * pull, `output`, which may be the input, the grid. In
+// few numbers, each of them where it stays. Returns whether what has changed is sound.
 SUTURE_INLINE bool pick(const voxel_box& box, const grid& input, grid& output, affine_map& map) {
   const auto first = vec_cast<double>(box.first);
   const point3 origin = input.index_to_physical()(first);

@@ -83,7 +83,7 @@ std::vector<view<T>> batch_views(T* data, std::span<const grid> grids, std::int6
   return detail::views_of_batch("batch_views", data, grids, channels, contiguous<T>);
 }
 
-// The same of a (sample, z, y, x, channel) tensor, the memory of PyTorch's channels_last_3d.
+// The views of a dense (sample, z, y, x, channel) tensor, the memory of PyTorch's channels_last_3d, one per grid.
 template <class T>
 std::vector<view<T>> batch_views_channels_last(T* data, std::span<const grid> grids, std::int64_t channels) {
   return detail::views_of_batch("batch_views_channels_last", data, grids, channels, channels_last<T>);

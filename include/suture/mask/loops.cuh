@@ -66,7 +66,7 @@ struct write_bits {
   }
 };
 
-// The same loop of several samples.
+// One loop of several samples.
 template <class Loop, int Bytes>
 struct loop_chunk {
   static constexpr int capacity = Bytes / static_cast<int>(sizeof(Loop));

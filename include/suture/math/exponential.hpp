@@ -33,7 +33,7 @@ SUTURE_FN float select(bool first, float a, float b) {
 
 // Adding it rounds to the nearest integer (ties to even) and leaves that integer in the low bits; |x| <= 2^22.
 inline constexpr float round_magic = 0x1.8p23f;
-// The same for x / 2 to the nearest multiple of 1/2: the low bits then hold x rounded.
+// Added to x / 2, rounds it to a multiple of 1/2: the low bits then hold x rounded.
 inline constexpr float round_half_magic = 0x1.8p22f;
 
 // value * 2^n for the n in the low bits of `rounded`, a float near one of the two above; value > 0. Two factors, so
@@ -51,8 +51,8 @@ SUTURE_FN float clamp(float x, float low, float high) {
   return select(bounded > high, high, bounded);
 }
 
-// The same, but not a number becomes low: two instructions on a GPU. detail::limit of ops/value/clamp.hpp is faster on
-// a host where nothing but a store or a multiply-add follows.
+// x in [low, high], where not a number becomes low: two instructions on a GPU. detail::limit of ops/value/clamp.hpp is
+// faster on a host where nothing but a store or a multiply-add follows.
 SUTURE_FN float clamp_number(float x, float low, float high) {
 #if defined(__CUDA_ARCH__)
   return fminf(fmaxf(x, low), high);
@@ -96,7 +96,7 @@ SUTURE_FN binary_parts split_binary(float x, float exponent_zero = round_magic) 
           bit_cast<float>(bits - (above & 0xff800000u)) - 1.0f};
 }
 
-// The same for subnormal x as well.
+// split_binary for subnormal x as well.
 SUTURE_FN binary_parts split_binary_any(float x) {
   const bool subnormal = x < 0x1p-126f;
   return split_binary(select(subnormal, x * 0x1p23f, x), select(subnormal, round_magic + 23.0f, round_magic));

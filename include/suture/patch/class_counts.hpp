@@ -132,7 +132,7 @@ void add_row(const Reader& reader, std::int32_t z, std::int32_t y, std::int32_t 
   counts[current] += run;
 }
 
-// The same for labels side by side, by runs of the same label.
+// Counts a row of labels that lie side by side, by runs of one label.
 template <class L>
 void add_row(const label_reader<L>& reader, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t count,
              std::uint32_t* counts) {
@@ -155,7 +155,7 @@ void add_row(const label_reader<L>& reader, std::int32_t z, std::int32_t y, std:
   }
 }
 
-// The same for one channel of labels and image side by side, without a branch on a voxel.
+// Counts a row of one channel of labels and image side by side, without a branch on a voxel.
 template <class L, class I>
 void add_row(const foreground_reader<L, I>& reader, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t count,
              std::uint32_t* counts) {

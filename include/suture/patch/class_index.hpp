@@ -35,7 +35,7 @@ std::int32_t run_length(const Reader& reader, std::int32_t z, std::int32_t y, st
   return i - x;
 }
 
-// The same for labels side by side, many at a time.
+// run_length of labels that lie side by side, many at a time.
 template <class L>
 std::int32_t run_length(const label_reader<L>& reader, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t end,
                         std::int32_t sample_index) {

@@ -120,7 +120,7 @@ inline patch_window gaussian_window(const extent3& size, double sigma_scale = 0.
   return detail::gaussian(size, sigma_scale, false, 1e-3f, {"gaussian_window"});
 }
 
-// The same with d from voxel floor(size / 2), sigma = size / 8 and no least weight.
+// gaussian_window with d from voxel floor(size / 2), sigma = size / 8 and no least weight.
 // Source: nnU-Net v2 compute_gaussian; its scale cancels in the weighted mean.
 inline patch_window sliding_window_gaussian(const extent3& size) {
   return detail::gaussian(size, 0.125, true, 0, {"sliding_window_gaussian"});

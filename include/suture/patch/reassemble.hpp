@@ -154,7 +154,7 @@ SUTURE_INLINE void add_patch_row(const T* row, float plane, const float* window,
     weights[x] += weight;
   }
 }
-// The same for a row that says how much of each voxel it covers. What weighs nothing is not looked at: it may be NaN.
+// Adds a row that says how much of each voxel it covers. What weighs nothing is not looked at: it may be NaN.
 template <class T>
 SUTURE_INLINE void add_covered_row(const T* row, const float* coverage, float plane, const float* window, float least,
                                    std::int32_t n, float* sum, float* weights) {
@@ -236,7 +236,7 @@ void reassemble(const cpu& exec, const patch_grid& g, const patch_window& window
   detail::put_together<false>(exec, g, window, patches, nullptr, out, first_plane, 0);
 }
 
-// The same for patches that cover their voxels in part, as means of augmented views do: a voxel of patch p counts by
+// Reassembles patches that cover their voxels in part, as means of augmented views do: a voxel of patch p counts by
 // w(v - s_p) k_p(v - s_p), and one that no patch covers is `outside`.
 //   patches    means: what average made. What a plan with inverse_of gave of a prediction is already multiplied by its
 //              coverage; average makes a mean of it, of one view as well

@@ -25,7 +25,7 @@ struct located_point {
 // Where a position of the output is read in the source: what a batch of lists gives.
 struct source_point {
   point3 point;       // continuous source index; it may lie outside the source
-  bool valid = true;  // as above
+  bool valid = true;  // false: it could not be moved
 };
 
 // A box [low, high) in edge coordinates: voxel i covers [i, i + 1), so an edge is a continuous index plus 1/2, voxels
@@ -46,7 +46,7 @@ struct box_result {
 // Where a box of the output lies in the source: what a batch of lists gives.
 struct source_box {
   box envelope;       // axis-aligned; it may leave the source
-  bool valid = true;  // as above
+  bool valid = true;  // false: it could not be moved
 };
 
 // Whether a moved box is still worth keeping: at least this fraction of it is visible and it is at least this many

@@ -164,7 +164,7 @@ point3 to_source(const planned<Chain>& plan, std::size_t sample, const point3& o
   return map.to_source(output_index);
 }
 
-// The same for many points, one result each. Also an error: as many results as points.
+// to_source for many points, one result each. Also an error: other than as many results as points.
 template <class Chain>
 void to_source(const planned<Chain>& plan, std::size_t sample, std::span<const point3> output_indices,
                std::span<point3> source_indices) {

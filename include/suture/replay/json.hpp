@@ -64,7 +64,7 @@ json drawn_steps(const planned<Chain>& plan, std::size_t sample, std::index_sequ
   return steps;
 }
 
-// The same pipeline, written by the same version of the library?
+// Refuses a plan of another pipeline, or of another version of the library.
 inline void check_signature(const json& j, const json& own, const site& where) {
   check_object(j, {"format", "format_version", "library_version", "pipeline", "seed", "epoch", "evaluation", "samples"},
                where, "the plan");

@@ -70,7 +70,7 @@ public:
     lay_out(part, offset, z, [&](float(&last)[4]) { normal4((first >> 2) + lanes, last); });
   }
 
-  // The same for uniform().
+  // uniform() for a row of elements.
   template <int Count>
   SUTURE_INLINE void uniform_row(std::uint64_t first, float (&u)[Count]) const {
     static_assert(Count % 4 == 0);

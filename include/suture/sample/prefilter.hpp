@@ -89,7 +89,7 @@ SUTURE_FN void prefilter_line(float* line, std::int64_t stride, std::int32_t n) 
   for (std::int32_t i = n - 2; i >= 0; --i) set(i, [&](int l) { return product(z, at(i + 1, l) - at(i, l)); });
 }
 
-// The same for any number of neighboring lines.
+// The prefilter of any number of neighboring lines.
 template <class Border>
 void prefilter_lines(float* line, std::int64_t stride, std::int32_t n, std::int32_t lines) {
   constexpr int lanes = 32;

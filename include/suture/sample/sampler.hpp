@@ -199,7 +199,7 @@ public:
     return about_border(data, tap);
   }
 
-  // The same for each of several channels: use(value, channel) is called for one after the other.
+  // The value of each of several channels: use(value, channel) is called for one after the other.
   template <class T, class Tap, class Use>
   SUTURE_FN void each_channel(const T* data, std::int64_t channel_stride, std::int32_t channels, const Tap& tap,
                               const Use& use) const {
@@ -227,7 +227,7 @@ public:
       use(about_border(data, tap), channel);
   }
 
-  // The same of four channels that lie side by side: one load of up to 8 bytes takes a tap of all of them, or of two.
+  // The values of four channels that lie side by side: one load of up to 8 bytes takes a tap of all of them, or of two.
   template <class T, class Tap, class Use>
   SUTURE_FN void four_channels(const T* data, const Tap& tap, const Use& use) const {
     static_assert(takes_four<T>);
@@ -293,7 +293,8 @@ SUTURE_FN float interpolate(const coordinate (&c)[3], const T* data, const std::
   return tap_places<Interpolation, Border>(c, stride, n, pairs, border).value(data, tap);
 }
 
-// The same where a tap depends on where it stands: fetch(z, y, x) gives the tap, of type V, at a voxel of the source.
+// An interpolated value whose taps depend on where they stand: fetch(z, y, x) gives that of type V at a voxel of the
+// source.
 template <class V, class Interpolation, class Border, class Fetch>
 SUTURE_FN V interpolate(const coordinate (&c)[3], const std::int32_t (&n)[3], const Border& border,
                         const Fetch& fetch) {
@@ -312,7 +313,7 @@ SUTURE_FN V interpolate(const coordinate (&c)[3], const std::int32_t (&n)[3], co
   });
 }
 
-// The same in the one plane of a planar source: fetch(y, x).
+// An interpolated value in the one plane of a planar source: fetch(y, x) gives its taps.
 template <class V, class Interpolation, class Border, class Fetch>
 SUTURE_FN V interpolate_plane(const coordinate (&c)[3], const std::int32_t (&n)[3], const Border& border,
                               const Fetch& fetch) {

@@ -68,7 +68,7 @@ namespace detail {
 struct stain_unmixing {
   float row[2][3] = {};                          // least squares: c = row od - offset
   float offset[2] = {};                          // of the penalty
-  float alone[2][3] = {}, alone_offset[2] = {};  // the same of one stain without the other
+  float alone[2][3] = {}, alone_offset[2] = {};  // those of one stain without the other
   std::uint32_t penalized = 0;
   bool operator==(const stain_unmixing&) const = default;
 

@@ -29,7 +29,7 @@ SUTURE_FN typename Pipeline::value_type padded_tap(const sample_parameters<Pipel
   return pair_evaluator<Pipeline, Binding>::tap(sample, s, sample_index, channel, iz, iy, ix);
 }
 
-// The same for every channel of one bound image: store(channel, tap).
+// padded_tap for every channel of one bound image: store(channel, tap).
 SUTURE_NO_EXEC_CHECK
 template <class Pipeline, class Binding, class Store>
 SUTURE_FN void each_padded_tap(const sample_parameters<Pipeline>& sample, const source_tensor& s,

@@ -109,7 +109,7 @@ SUTURE_INLINE void apply_lanes(const Pack& functors, T (&v)[strip_width], const 
   }
 }
 
-// The same for the three channels of pixels; `place` is that of channel 0.
+// Functors I.. of a pack over the three channels of the pixels of a row; `place` is that of channel 0.
 template <std::size_t I = 0, class Pack, class T, class Place, class Done>
 SUTURE_INLINE void apply_pixel_lanes(const Pack& functors, T (&v)[3][strip_width], const Place& place,
                                      const Done& done) {

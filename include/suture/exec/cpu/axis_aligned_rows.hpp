@@ -185,7 +185,7 @@ private:
   alignas(lane_alignment) float planes_[taps][Rows][strip_width];
 };
 
-// The same of a label map, by a one-tap interpolation L.
+// Rows of a label map, by a one-tap interpolation L.
 template <class L, class Pipeline, class T>
 class aligned_labels {
   using B = typename Pipeline::border_type;
@@ -223,8 +223,8 @@ private:
   lane_taps x_;
 };
 
-// The same by vote, in rows y0 .. y0 + Rows - 1: pairs of neighbors along x are kept for the rows and planes that need
-// them again.
+// Rows of a label map by vote, y0 .. y0 + Rows - 1: pairs of neighbors along x are kept for the rows and planes that
+// need them again.
 template <class Pipeline, class T, int Rows>
 class aligned_votes {
   using B = typename Pipeline::border_type;

@@ -279,7 +279,7 @@ void filter_spectrum(const cpu& exec, const Filter& filter, const std::int32_t (
   t.rows_back();
 }
 
-// The same with a spike. What it rests on is found in k-space; the patch itself never leaves.
+// Adds a spike in k-space to a patch. What it rests on is found in k-space; the patch itself never leaves.
 template <class Filter, class Load>
 void add_spike(const cpu& exec, const Filter& filter, const std::int32_t (&n)[3], std::int32_t channel,
                const Load& load, float* to, float* work) {

@@ -36,7 +36,7 @@ inline void check_memory(const cpu& exec, const void* p, const site& where, std:
   require(host_can_read(p), where, role, "pointer ", p,
           " cannot be read on the host; is it device memory? (check_memory = false of the executor skips this check)");
 }
-// The same as a function of all but the executor.
+// check_memory on one executor, for callers that go through pointers.
 inline auto memory_check(const cpu& exec) {
   return [&exec](const void* p, const site& where, std::string_view role) { check_memory(exec, p, where, role); };
 }

@@ -127,7 +127,7 @@ private:
       keep(v, z, y, x0, sums);
     }
   }
-  // The same for what the filter of stage K has made.
+  // Passes on what the filter of stage K has made: to the output, or to the stages behind it.
   template <int K>
   void leave_filter(float (&v)[strip_width], std::int32_t z, std::int32_t y, std::int32_t x0, strip_sums& sums) const {
     if constexpr (K + 1 == count) {

@@ -126,7 +126,7 @@ public:
                         (k < 2 && upwards(k) ? (std::uint64_t{1} << fixed_fraction_bits) - 1 : 0));
     }
   }
-  // The same of the output, whose rows rows[0] .. rows[1] - 1 are written plane by plane, y of them next.
+  // Says which row of the output is worth fetching; rows[0] .. rows[1] - 1 are written plane by plane, y of them next.
   void expect_output(std::int32_t y, const std::int32_t (&rows)[2]) {
     const bool in_plane = y + 2 < rows[1];
     output_ahead_[0] = in_plane ? 0 : 1;
@@ -154,7 +154,7 @@ public:
     return in;
   }
 
-  // The same of a plane that stays one: each lane lies at z = 0, whatever is beyond.
+  // The four taps of every lane in a plane that stays one lie inside extents n: z is 0, whatever is beyond.
   bool within_plane(const std::int32_t (&n)[3]) const {
     return sample_.planar != 0 && lowest[1] >= 0 && highest[1] + 1 < n[1] && lowest[2] >= 0 && highest[2] + 1 < n[2];
   }

@@ -20,7 +20,7 @@ struct at_taps {
   SUTURE_INLINE at_taps in_channel(std::int32_t c) const { return {extents, sample_index, z, y, x, c}; }
 };
 
-// The same without the operations: three channels side by side.
+// Loads the three channels of the pixels at offsets of their own, without any operation.
 template <class In>
 SUTURE_INLINE void load_pixels(const In* data, std::int64_t channel_stride, const std::int64_t (&offset)[strip_width],
                                float (&v)[3][strip_width]) {
@@ -35,7 +35,7 @@ SUTURE_INLINE void load_pixels(const In* data, std::int64_t channel_stride, cons
     for (int l = 0; l < strip_width; ++l) v[channel][l] = storage<In>::load(raw[channel][l]);
 }
 
-// The same of pixels side by side in memory.
+// Loads the three channels of pixels that lie `stride` apart in memory.
 template <class In>
 SUTURE_INLINE void load_pixel_row(const In* p, std::int64_t channel_stride, std::int64_t stride,
                                   float (&v)[3][strip_width]) {

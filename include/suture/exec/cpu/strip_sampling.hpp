@@ -67,7 +67,7 @@ template <class T>
 SUTURE_INLINE T second_of(pair_of<T> pair) {
   return __builtin_bit_cast(T, static_cast<bits_of<T>>(pair >> (8 * sizeof(T))));
 }
-// The same as values.
+// The elements of a pair, converted to float.
 template <class T>
 SUTURE_INLINE float first_value_of(pair_of<T> pair) {
   if constexpr (std::is_same_v<T, std::int16_t>)  // in 32 bits, where vectors stay as wide as those of float
@@ -208,7 +208,7 @@ SUTURE_INLINE void sample_inside(const strip<Pipeline>& s, const T* data, const 
   }
 }
 
-// The same of a plane that stays one, by linear interpolation: what is beyond it has no weight.
+// Values of a strip in a plane that stays one, by linear interpolation: what is beyond it has no weight.
 template <class Pipeline, class T, class Offset, class Pack>
 void sample_plane(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3], const Pack& taps,
                   float (&out)[strip_width]) {
@@ -220,7 +220,7 @@ void sample_plane(const strip<Pipeline>& s, const T* data, const std::int64_t (&
   blend_pairs<linear, T, strip_width>(s.fraction_of, taps, pairs, out, 0);
 }
 
-// The same where some taps lie outside.
+// Interpolated values of a strip some of whose taps lie outside the source.
 template <class Pipeline, class T, class Offset, class Pack>
 void sample_border(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3], const std::int32_t (&n)[3],
                    const Pack& taps, const typename Pipeline::border_type& border, float (&out)[strip_width]) {
@@ -390,7 +390,7 @@ void vote_lanes(const pair_of<T> (&pairs)[4][strip_width], const float (&fractio
   }
 }
 
-// The same. Where all neighbors of the strip agree, there is nothing to count.
+// The votes of all lanes of a strip. Where all neighbors agree, there is nothing to count.
 template <class T>
 SUTURE_INLINE void vote_of_pairs(const pair_of<T> (&pairs)[4][strip_width], const float (&fraction)[3][strip_width],
                                  T (&out)[strip_width]) {

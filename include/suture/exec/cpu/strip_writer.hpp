@@ -27,7 +27,7 @@ SUTURE_INLINE void write_stored(Out* to, std::int64_t stride, const R (&finished
   }
 }
 
-// The same of the three channels of pixels.
+// Stores the three channels of pixels.
 template <class Out, class R>
 SUTURE_INLINE void write_stored_pixels(Out* to, std::int64_t channel_stride, std::int64_t stride,
                                        const R (&finished)[3][strip_width], int count) {

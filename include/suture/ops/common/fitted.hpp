@@ -37,7 +37,7 @@ void check_results(std::span<const Result> fitted, const site& where) {
   require(has_results(fitted, 1, where), where, "no fitted result for it, ", fitted.size(), " given");
 }
 
-// The same where there may be none at all.
+// check_results for an operation that may go without fitted results.
 template <class Result>
 void check_results_if_any(std::span<const Result> fitted, const site& where, bool shared) {
   if (shared || !fitted.empty()) check_results(fitted, where, shared);

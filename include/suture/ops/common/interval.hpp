@@ -85,7 +85,7 @@ inline float draw_from(const interval& range, interval_law law, draws& random) {
   return value;
 }
 
-// The same for each of several values.
+// Draws each of several values from a range.
 template <int N>
 void draw_from(const interval& range, interval_law law, draws& random, float (&values)[N]) {
   if (law == interval_law::log_uniform) {

@@ -278,7 +278,7 @@ private:
     to_voxels(result, spacing);
     return result;
   }
-  // The same of one in the frame of the array, in place.
+  // Turns a map in millimeters of the frame of the array into one of voxels, in place.
   SUTURE_INLINE static void to_voxels(affine_map& map, const point3& spacing) {
     SUTURE_UNROLL
     for (int i = 0; i < 3; ++i) {

@@ -28,7 +28,7 @@ struct label_table {
       if (labels[i] == label) return values[i];
     return otherwise;
   }
-  // The same for a row: what a lane holds beforehand stays where no entry is found.
+  // Looks up a row of labels: what a lane holds beforehand stays where no entry is found.
   template <class Label, class Value, int Count>
   SUTURE_INLINE void find_row(const Label (&row)[Count], Value (&out)[Count]) const {
     for (std::int32_t i = 0; i < count; ++i) {

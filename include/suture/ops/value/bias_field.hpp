@@ -40,7 +40,7 @@ struct bias_functor {
     return degree == 3 ? at_voxel<3>(value, at) : at_voxel<any>(value, at);
   }
 
-  // The same for a row of voxels along x, which shares its polynomial in x.
+  // operator() for voxels side by side along x, which share the polynomial in x.
   template <int Count>
   SUTURE_INLINE void apply_row(float (&values)[Count], const voxel& first) const {
     if (degree == 3)

@@ -19,7 +19,7 @@ struct cast {
 
   SUTURE_FN T operator()(float x) const { return storage<T>::store(x); }
 
-  // The same for a row of voxels.
+  // operator() for voxels side by side.
   template <int Count>
   SUTURE_INLINE void convert_row(const float (&values)[Count], T (&out)[Count]) const {
     detail::store_row(values, out, Count);

@@ -63,7 +63,7 @@ struct coarse_dropout {
       return extent > 0 ? fma(field.uniform(at.element), extent, low) : low;
     }
 
-    // The same for a row of voxels along x.
+    // operator() for voxels side by side along x.
     template <int Count>
     SUTURE_INLINE void apply_row(float (&values)[Count], const voxel& first) const {
       bool lost[Count];

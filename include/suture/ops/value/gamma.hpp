@@ -48,7 +48,7 @@ struct gamma {
       return with_sign_of(part, curve);
     }
 
-    // The same for a row of voxels along x.
+    // operator() for voxels side by side along x.
     template <int Count>
     SUTURE_INLINE void apply_row(float (&values)[Count], const voxel&) const {
       const functor f = *this;

@@ -31,7 +31,7 @@ struct additive_noise {
   SUTURE_FN const random_field& normal_field(int) const { return field; }
   SUTURE_FN float operator()(float x, const voxel& at) const { return fma(normal_at(field, at), sigma, x + mean); }
 
-  // The same for a row of voxels along x.
+  // operator() for voxels side by side along x.
   template <int Count>
   SUTURE_INLINE void apply_row(float (&values)[Count], const voxel& first) const {
     float n[Count];

@@ -38,7 +38,7 @@ struct patch_gamma_functor {
       return fma(part <= math::detail::largest_fraction ? math::detail::power_of_fraction(n, exponent) : n, range, end);
     }
 
-    // The same for a row of voxels along x.
+    // operator() for voxels side by side along x.
     template <int Count>
     SUTURE_INLINE void apply_row(float (&values)[Count], const voxel&) const {
       const with_moments f = *this;

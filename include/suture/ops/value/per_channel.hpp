@@ -22,7 +22,7 @@ struct channel_functors {
 
   SUTURE_FN float operator()(float x, const voxel& at) const { return call(channel[at.channel], x, at); }
 
-  // The same for a row of voxels along x.
+  // operator() for voxels side by side along x.
   template <int Count>
   SUTURE_INLINE void apply_row(float (&values)[Count], const voxel& first) const {
     const switched<Functor> own = channel[first.channel];

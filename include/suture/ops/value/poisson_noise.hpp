@@ -42,7 +42,7 @@ SUTURE_FN float poisson_few(float mean, float u) {
   return n;
 }
 
-// The same for a row.
+// poisson_few for each value of a row.
 template <int Count>
 SUTURE_INLINE void poisson_few_row(const float (&mean)[Count], const float (&u)[Count], float (&n)[Count]) {
   float term[Count], sum[Count];
@@ -94,7 +94,7 @@ struct shot_noise {
     return value(x, mean, n);
   }
 
-  // The same for a row of voxels along x.
+  // operator() for voxels side by side along x.
   template <int Count>
   SUTURE_INLINE void apply_row(float (&values)[Count], const voxel& first) const {
     float mean[Count], n[Count], drawn[Count];

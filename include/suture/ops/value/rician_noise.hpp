@@ -47,7 +47,7 @@ struct magnitude_noise {
     return fma(math::sqrt(fma(a, a, b * b)), 0x1p64f, 0.0f);
   }
 
-  // The same for a row of voxels along x.
+  // operator() for voxels side by side along x.
   template <int Count>
   SUTURE_INLINE void apply_row(float (&values)[Count], const voxel& first) const {
     float n[Count], m[Count];
