@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// What crosses the C ABI of a compiled chain or function: plain structs that any language can fill, and no exception.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "../image/view.hpp"
+#if defined(__SSE__)
+#include <immintrin.h>
+#endif
+
+// Whatever else is hidden, these functions are found by name.
+#if defined(_WIN32)
+#define SUTURE_ABI extern "C" __declspec(dllexport)
+#else
+#define SUTURE_ABI extern "C" __attribute__((visibility("default")))
+#endif
+
+namespace suture::abi {
+
+// A view without its element type, which the module that was compiled for it knows.
+struct array {
+  void* data;
+  std::int64_t extents[3], stride[3], channels, channel_stride;  // strides in elements, along (z, y, x)
+  double spacing[3], origin[3], direction[9];
+};
+
+// The views of one bound thing: one for each sample, or one alone, and `step` bytes lie between samples.
+struct bound {
+  const array* arrays;
+  std::int64_t count, step;
+};
+
+// Elements of a type that the module knows, in memory of the caller.
+struct list {
+  const void* data;
+  std::int64_t count;
+};
+
+// The one argument of what a module offers. What is not asked for may be left 0.
+struct request {
+  const double* numbers;  // every number of a chain, in the order in which it was written
+  const list* lists;
+  const bound* arrays;  // of each bound thing
+  std::int64_t samples;
+  std::uint64_t seed;
+  const std::uint64_t* sample_ids;  // null: none
+  std::uint32_t epoch;
+  std::uint32_t image;  // which image of the sample this is: each has noise of its own
+  std::int32_t evaluation;
+  std::int32_t threads;
+  void* stream;
+  void* workspace;
+  std::uint64_t workspace_bytes;
+  std::int32_t same_ids;  // the same id may stand twice
+  std::int32_t check_memory;
+};
+
+static_assert(sizeof(array) == 24 * 8 && sizeof(bound) == 24 && sizeof(list) == 16 && sizeof(request) == 12 * 8);
+
+// The numbers of a request, read by the place where they stand.
+class numbers {
+public:
+  explicit numbers(const request& r) : r_(&r) {}
+
+  double d(int i) const { return r_->numbers[i]; }
+  float f(int i) const { return static_cast<float>(r_->numbers[i]); }
+  std::int64_t l(int i) const { return static_cast<std::int64_t>(r_->numbers[i]); }
+  std::int32_t i(int i) const { return static_cast<std::int32_t>(r_->numbers[i]); }
+  bool b(int i) const { return r_->numbers[i] != 0; }
+  template <class Enum>
+  Enum e(int i) const {
+    return static_cast<Enum>(this->i(i));
+  }
+  // Two numbers: whether there is one, and which.
+  std::optional<std::int32_t> o(int i) const {
+    return b(i) ? std::optional<std::int32_t>(this->i(i + 1)) : std::nullopt;
+  }
+  point3 p(int i) const { return {d(i), d(i + 1), d(i + 2)}; }
+  extent3 x(int i) const { return {l(i), l(i + 1), l(i + 2)}; }
+  matrix3 m(int i) const {
+    return {{{d(i), d(i + 1), d(i + 2)}, {d(i + 3), d(i + 4), d(i + 5)}, {d(i + 6), d(i + 7), d(i + 8)}}};
+  }
+  suture::grid g(int i) const { return {x(i), p(i + 3), p(i + 6), m(i + 9)}; }
+
+  template <class T>
+  std::span<const T> s(int i) const {
+    const list& l = r_->lists[i];
+    return {static_cast<const T*>(l.data), static_cast<std::size_t>(l.count)};
+  }
+  // The elements of a list in an array with room for more.
+  template <class Array, class T = typename Array::value_type>
+  Array a(int i, std::string_view operation) const {
+    const auto given = s<T>(i);
+    Array all{};
+    require(given.size() <= all.size(), {operation}, given.size(), " elements given, there is room for ", all.size());
+    for (std::size_t k = 0; k < given.size(); ++k) all[k] = given[k];
+    return all;
+  }
+
+private:
+  const request* r_;
+};
+
+inline suture::grid grid_of(const array& a) {
+  suture::grid g;
+  for (int i = 0; i < 3; ++i) {
+    g.extents[i] = a.extents[i];
+    g.spacing[i] = a.spacing[i];
+    g.origin[i] = a.origin[i];
+    for (int j = 0; j < 3; ++j) g.direction[i][j] = a.direction[3 * i + j];
+  }
+  return g;
+}
+inline void write_grid(const suture::grid& g, array& a) {
+  for (int i = 0; i < 3; ++i) {
+    a.extents[i] = g.extents[i];
+    a.spacing[i] = g.spacing[i];
+    a.origin[i] = g.origin[i];
+    for (int j = 0; j < 3; ++j) a.direction[3 * i + j] = g.direction[i][j];
+  }
+}
+
+// The views of bound thing `bound`.
+template <class T>
+std::vector<view<T>> views_of(const request& r, std::int64_t bound) {
+  std::vector<view<T>> views;
+  views.reserve(static_cast<std::size_t>(r.samples));
+  for (std::int64_t i = 0; i < r.samples; ++i) {
+    const abi::bound& all = r.arrays[bound];
+    const array& a = all.arrays[all.count == 1 ? 0 : i];
+    auto* const data = static_cast<char*>(a.data) + (all.count == 1 ? i * all.step : 0);
+    views.push_back({reinterpret_cast<T*>(data), grid_of(a), {a.stride[0], a.stride[1], a.stride[2]}, a.channels,
+                     a.channel_stride});
+  }
+  return views;
+}
+
+// The sentence of the last call of this thread that failed.
+inline std::string& last_error() {
+  static thread_local std::string text;
+  return text;
+}
+
+// Calls f with the floating-point mode that the bits are promised for, whatever the process has set (flush-to-zero,
+// say), and leaves that as it was. 0: done; 1: refused, 2: failed, and last_error says why.
+template <class F>
+int guarded(const F& f) {
+#if defined(__SSE__)
+  struct mode {
+    unsigned before = _mm_getcsr();
+    mode() { _mm_setcsr(0x1f80); }
+    ~mode() { _mm_setcsr(before); }
+  } const ieee;
+#endif
+  try {
+    f();
+    return 0;
+  } catch (const error& e) {
+    last_error() = e.what();
+    return 1;
+  } catch (const std::exception& e) {
+    last_error() = e.what();
+    return 2;
+  }
+}
+
+}  // namespace suture::abi

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The little of the CUDA runtime that is needed where no framework brings it."""
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from .dlpack import CUDA, SIZES, capsule_of, dense_strides
+from .errors import Error
+
+
+@lru_cache(maxsize=None)
+def library() -> Any:
+    """libcudart: one that is loaded already, of the loader's path, or of NVIDIA's wheels."""
+    names = ["libcudart.so.13", "libcudart.so.12"]
+    for folder in sys.path:
+        names += [os.path.join(folder, f"nvidia/{n}/lib/libcudart.so.{v}")
+                  for n, v in (("cu13", 13), ("cuda_runtime", 13), ("cuda_runtime", 12))]
+    for name in names:
+        try:
+            return ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
+        except OSError:
+            continue
+    raise Error("suture: the CUDA runtime is not found: install torch with CUDA, or pip install 'suture[cuda]', or set "
+                "LD_LIBRARY_PATH to where libcudart.so is")
+
+
+def check(status: int, what: str) -> None:
+    if status:
+        name = library().cudaGetErrorString
+        name.restype = ctypes.c_char_p
+        raise RuntimeError(f"suture: {what}: {name(status).decode()}")
+
+
+def device_count() -> int:
+    try:
+        count = ctypes.c_int()
+        return count.value if library().cudaGetDeviceCount(ctypes.byref(count)) == 0 else 0
+    except Error:
+        return 0
+
+
+def architecture() -> str | None:
+    """sm_80, say, of the current device."""
+    if device_count() == 0:
+        return None
+    device = ctypes.c_int()
+    check(library().cudaGetDevice(ctypes.byref(device)), "cudaGetDevice")
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    # cudaDevAttrComputeCapabilityMajor and Minor
+    check(library().cudaDeviceGetAttribute(ctypes.byref(major), 75, device), "cudaDeviceGetAttribute")
+    check(library().cudaDeviceGetAttribute(ctypes.byref(minor), 76, device), "cudaDeviceGetAttribute")
+    return f"sm_{major.value}{minor.value}"
+
+
+def synchronize(stream: int = 0) -> None:
+    """Waits for a stream."""
+    check(library().cudaStreamSynchronize(ctypes.c_void_p(stream)), "cudaStreamSynchronize")
+
+
+class DeviceArray:
+    """A dense array in device memory that frees itself, for programs without torch or CuPy. Has __dlpack__."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: str, device: int = 0) -> None:
+        self.shape, self.dtype, self.device = tuple(shape), dtype, device
+        self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * SIZES[dtype]
+        pointer = ctypes.c_void_p()
+        check(library().cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(max(self.nbytes, 1))), "cudaMalloc")
+        self.pointer = pointer.value or 0
+        self._free = library().cudaFree
+
+    @staticmethod
+    def of(host: np.ndarray, device: int = 0) -> DeviceArray:
+        """A copy of an array of the host."""
+        dense = np.ascontiguousarray(host)
+        made = DeviceArray(dense.shape, dense.dtype.name, device)
+        check(library().cudaMemcpy(ctypes.c_void_p(made.pointer), ctypes.c_void_p(dense.ctypes.data),
+                                   ctypes.c_size_t(made.nbytes), 1), "cudaMemcpy")
+        return made
+
+    def numpy(self) -> np.ndarray:
+        """A copy in host memory; waits for the device."""
+        made = np.empty(self.shape, self.dtype)
+        check(library().cudaMemcpy(ctypes.c_void_p(made.ctypes.data), ctypes.c_void_p(self.pointer),
+                                   ctypes.c_size_t(self.nbytes), 2), "cudaMemcpy")
+        return made
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CUDA, self.device
+
+    def __dlpack__(self, *, stream: Any = None, **_: Any) -> Any:
+        return capsule_of(self.pointer, self.shape, dense_strides(self.shape), self.dtype, (CUDA, self.device), self)
+
+    def __del__(self) -> None:
+        if getattr(self, "pointer", 0):
+            self._free(ctypes.c_void_p(self.pointer))

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays of other libraries, read and written where they lie: numpy by its own interface, torch by its, all others by DLPack."""
+from __future__ import annotations
+
+import ctypes
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .errors import Error
+
+CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
+
+_NUMPY_NAMES = {"bool": "bool", "int8": "int8", "uint8": "uint8", "int16": "int16", "uint16": "uint16", "int32": "int32",
+                "int64": "int64", "float16": "float16", "float32": "float32", "float64": "float64",
+                "bfloat16": "bfloat16"}
+_BY_DTYPE: dict[Any, str] = {}
+SIZES = {"bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "int64": 8, "float16": 2, "bfloat16": 2,
+         "float32": 4, "float64": 8}
+# code and bits of DLPack
+_CODES = {(0, 8): "int8", (0, 16): "int16", (0, 32): "int32", (0, 64): "int64", (1, 8): "uint8", (1, 16): "uint16",
+          (2, 16): "float16", (2, 32): "float32", (2, 64): "float64", (4, 16): "bfloat16", (6, 8): "bool"}
+_CODE_OF = {name: code for code, name in _CODES.items()}
+
+
+class Array:
+    """What is known of an array: where it lies, its shape, strides in elements, type and device. Keeps it alive."""
+
+    __slots__ = ("pointer", "shape", "strides", "dtype", "device", "readonly", "owner", "library")
+
+    def __init__(self, pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: str,
+                 device: tuple[int, int], readonly: bool, owner: Any, library: str) -> None:
+        self.pointer, self.shape, self.strides, self.dtype = pointer, shape, strides, dtype
+        self.device, self.readonly, self.owner, self.library = device, readonly, owner, library
+
+    @property
+    def on_cuda(self) -> bool:
+        return self.device[0] in (CUDA, CUDA_MANAGED)
+
+
+class _Device(ctypes.Structure):
+    _fields_ = [("type", ctypes.c_int), ("id", ctypes.c_int)]
+
+
+class _Type(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("device", _Device), ("ndim", ctypes.c_int32), ("dtype", _Type),
+                ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+                ("byte_offset", ctypes.c_uint64)]
+
+
+class _Managed(ctypes.Structure):
+    pass
+
+
+_Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_Managed._fields_ = [("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", _Deleter)]
+
+
+class _Versioned(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p),
+                ("deleter", _Deleter), ("flags", ctypes.c_uint64), ("tensor", _Tensor)]
+
+
+_api = ctypes.pythonapi
+_api.PyCapsule_New.restype = ctypes.py_object
+_api.PyCapsule_New.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+_api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+_api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+_api.PyCapsule_IsValid.restype = ctypes.c_int
+_api.PyCapsule_IsValid.argtypes = [ctypes.py_object, ctypes.c_char_p]
+
+
+def _numpy_name(dtype: np.dtype[Any], what: str) -> str:
+    name = _BY_DTYPE.get(dtype)
+    if name is None:
+        if not dtype.isnative:
+            raise Error(f"{what}: {dtype} is not in the byte order of this machine; pass a.astype(a.dtype.newbyteorder('='))")
+        name = _NUMPY_NAMES.get(dtype.name)
+        if name is None:
+            raise Error(f"{what}: the type {dtype} is none that is read; int8 to int32, uint8, uint16, float16, float32 "
+                        "and bfloat16 are, labels of int64 and bool too")
+        _BY_DTYPE[dtype] = name
+    return name
+
+
+def array_of(x: Any, what: str, stream: int | None = None) -> Array:
+    """What is known of x, which stays where it is. `stream`: the consumer's, for CUDA memory."""
+    if type(x) is np.ndarray or isinstance(x, np.ndarray):
+        name = _numpy_name(x.dtype, what)
+        size = x.itemsize
+        strides = x.strides
+        for s in strides:
+            if s % size:
+                raise Error(f"{what}: strides of {strides} bytes are no whole elements of {name}; pass a.copy()")
+        return Array(x.__array_interface__["data"][0], x.shape, tuple([s // size for s in strides]), name, (CPU, 0),
+                     not x.flags.writeable, x, "numpy")
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(x, torch.Tensor):
+        return _torch_array(x, what)
+    if not hasattr(x, "__dlpack__"):
+        raise Error(f"{what}: {type(x).__name__} is no array: numpy arrays, torch tensors and what has __dlpack__ are")
+    return _dlpack_array(x, what, stream)
+
+
+_TORCH: dict[Any, str] = {}
+
+
+def _torch_array(x: Any, what: str) -> Array:
+    if not _TORCH:
+        import torch
+
+        _TORCH.update({getattr(torch, n): n for n in SIZES if hasattr(torch, n)})
+    if x.requires_grad:
+        raise Error(f"{what}: the tensor requires gradients and the operations are not differentiable; pass x.detach()")
+    name = _TORCH.get(x.dtype)
+    if name is None:
+        raise Error(f"{what}: the type {x.dtype} is none that is read")
+    if x.layout is not sys.modules["torch"].strided:
+        raise Error(f"{what}: a tensor of the layout {x.layout} has no strides; pass x.to_dense()")
+    device = (CUDA, x.device.index or 0) if x.is_cuda else (CPU, 0)
+    if not x.is_cuda and x.device.type != "cpu":
+        raise Error(f"{what}: a tensor on {x.device} can be read neither by the CPU nor by CUDA")
+    if x.untyped_storage().nbytes() == 0 and x.numel() > 0:
+        raise Error(f"{what}: the tensor's memory was freed")
+    return Array(x.data_ptr(), tuple(x.shape), tuple(x.stride()), name, device, False, x, "torch")
+
+
+def _dlpack_array(x: Any, what: str, stream: int | None) -> Array:
+    device = tuple(int(v) for v in x.__dlpack_device__())
+    asked: dict[str, Any] = {}
+    if device[0] == CUDA and stream is not None:
+        asked["stream"] = stream if stream != 0 else 1
+    try:
+        capsule = x.__dlpack__(max_version=(1, 0), **asked)
+    except TypeError:
+        capsule = x.__dlpack__(**asked)
+    readonly = False
+    if _api.PyCapsule_IsValid(capsule, b"dltensor_versioned"):
+        versioned = _Versioned.from_address(_api.PyCapsule_GetPointer(capsule, b"dltensor_versioned"))
+        tensor, readonly = versioned.tensor, bool(versioned.flags & 1)
+    else:
+        tensor = _Managed.from_address(_api.PyCapsule_GetPointer(capsule, b"dltensor")).tensor
+    if tensor.dtype.lanes != 1 or (tensor.dtype.code, tensor.dtype.bits) not in _CODES:
+        raise Error(f"{what}: elements of DLPack code {tensor.dtype.code}, {tensor.dtype.bits} bits are none that are read")
+    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
+    if tensor.strides:
+        strides = tuple(tensor.strides[i] for i in range(tensor.ndim))
+    else:
+        strides = dense_strides(shape)
+    # The capsule stays with its producer: it is not renamed, so it frees itself with `owner`.
+    return Array((tensor.data or 0) + tensor.byte_offset, shape, strides, _CODES[tensor.dtype.code, tensor.dtype.bits],
+                 device, readonly, (x, capsule), type(x).__module__.split(".")[0])
+
+
+def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides, step = [], 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n
+    return tuple(reversed(strides))
+
+
+def empty_like_library(library: str, shape: tuple[int, ...], dtype: str, like: Array, what: str) -> Any:
+    """A dense array of the library that the input came from, on its device."""
+    if library == "torch":
+        import torch
+
+        owner = like.owner
+        return torch.empty(shape, dtype=getattr(torch, dtype), device=owner.device)
+    if like.on_cuda:
+        if library == "cupy":
+            import cupy
+
+            return cupy.empty(shape, dtype)
+        from .cuda import DeviceArray
+
+        return DeviceArray(shape, dtype, like.device[1])
+    if dtype == "bfloat16":
+        try:
+            import ml_dtypes
+        except ImportError:
+            raise Error(f"{what}: numpy has no bfloat16; install ml_dtypes, or pass torch tensors") from None
+        return np.empty(shape, ml_dtypes.bfloat16)
+    return np.empty(shape, dtype)
+
+
+@dataclass
+class _Held:
+    """What an exported capsule keeps alive until its consumer is done."""
+
+    managed: _Managed
+    shape: Any
+    strides: Any
+    owner: Any
+
+
+_held: dict[int, _Held] = {}
+
+
+@_Deleter
+def _release(pointer: int) -> None:
+    _held.pop(pointer, None)
+
+
+def capsule_of(pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: str, device: tuple[int, int],
+               owner: Any) -> Any:
+    """A DLPack capsule over memory that `owner` keeps."""
+    n = len(shape)
+    c_shape, c_strides = (ctypes.c_int64 * n)(*shape), (ctypes.c_int64 * n)(*strides)
+    code, bits = _CODE_OF[dtype]
+    managed = _Managed(_Tensor(pointer, _Device(*device), n, _Type(code, bits, 1), c_shape, c_strides, 0), None, _release)
+    address = ctypes.addressof(managed)
+    _held[address] = _Held(managed, c_shape, c_strides, owner)
+    return _api.PyCapsule_New(address, b"dltensor", None)

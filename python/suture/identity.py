@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What identifies a draw: a 64-bit id for each sample."""
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from .errors import Error
+
+_MASK = (1 << 64) - 1
+
+
+def sample_id(key: str | int, *, draw: int = 0) -> int:
+    """The id of a sample of a data set, and of its `draw`-th use in an epoch, where a case is used several times.
+
+    A string gets the first 64 bits of its SHA-256, a whole number from 0 on is the id itself; a draw above 0 gives
+    another id of either."""
+    if isinstance(key, str):
+        plain = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little")
+    elif hasattr(key, "__index__") and not isinstance(key, bool):
+        plain = key.__index__()
+        if not 0 <= plain <= _MASK:
+            raise Error(f"suture: sample_id: {plain} is not in 0 .. 2^64 - 1")
+    else:
+        raise Error(f"suture: sample_id: {key!r} is neither a string nor a whole number")
+    if draw < 0:
+        raise Error(f"suture: sample_id: draw {draw} is below 0")
+    if draw == 0:
+        return plain
+    text = plain.to_bytes(8, "little") + draw.to_bytes(8, "little")
+    return int.from_bytes(hashlib.sha256(text).digest()[:8], "little")
+
+
+def ids_of(given: Any, samples: int) -> list[int]:
+    """The ids of a batch, out of what the batch has under "id"."""
+    if isinstance(given, (str, int)):
+        given = [given]
+    device = getattr(given, "device", None)
+    if getattr(given, "is_cuda", False) or (device is not None and "cuda" in str(device)):
+        raise Error("suture: ids lie on a GPU and reading them would make it wait; keep them on the host, as strings say "
+                    "(those a move to the GPU leaves alone)")
+    keys: Sequence[Any] = given.tolist() if hasattr(given, "tolist") else list(given)
+    if len(keys) != samples:
+        raise Error(f"suture: {len(keys)} ids for {samples} samples")
+    ids = []
+    for key in keys:
+        if getattr(key, "is_cuda", False):
+            raise Error("suture: ids lie on a GPU and reading them would make it wait; keep them on the host")
+        ids.append(key if type(key) is int and 0 <= key <= _MASK else sample_id(key.item() if hasattr(key, "item") else key))
+    return ids
+
+
+def refuse_repeats(ids: list[int]) -> None:
+    """The same id twice in a batch would give the same draws twice."""
+    if len(set(ids)) != len(ids):
+        seen: dict[int, int] = {}
+        for i, each in enumerate(ids):
+            if each in seen:
+                raise Error(f"suture: samples {seen[each]} and {i} have the same id {each}, so they would get the same "
+                            "draws; give cases that repeat sample_id(key, draw=n), or say same_ids=True")
+            seen[each] = i

@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Masks: made, cleaned, measured. Images and masks are given and returned as lists, or as one stacked array."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import functions
+from .batch import Items, output_bound
+from .chain import CPP_TYPES, Encoder
+from .dlpack import array_of
+from .errors import Error
+from .operation import Operation, canonical
+from .operations import crop, pad
+from .volume import Volume
+
+
+@dataclass(frozen=True)
+class LargestComponent:
+    """The largest component of a mask; `voxels` is 0 where the mask is empty."""
+
+    empty: bool
+    voxels: int
+
+
+@dataclass(frozen=True)
+class BoundingBox:
+    """Voxels first .. last along (z, y, x), both inside."""
+
+    empty: bool
+    first: tuple[int, int, int]
+    last: tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class TissueMask:
+    """How a tissue mask came about: the level of Otsu, -1 for the rule luminosity, and its pixels."""
+
+    empty: bool
+    threshold: int
+    pixels: int
+
+
+CONNECTIVITY = ("faces", "edges", "corners")
+SHAPES = ("box", "cross", "ball")
+
+
+def _host(given: Any, what: str, layout: str | None) -> Items:
+    items = Items(given, what, layout, None)
+    if items.arrays[0].on_cuda:
+        raise Error(f"suture: {what}: arrays on a GPU are not there yet; pass those of the host")
+    return items
+
+
+def _choice(value: str, names: Sequence[str], what: str) -> int:
+    if value not in names:
+        raise Error(f"suture: {what}: {value!r} is none of {', '.join(names)}")
+    return names.index(value)
+
+
+def _outputs(items: Items, dtype: str) -> tuple[Any, tuple[bytes, int, int]]:
+    """Arrays of one channel, of the shapes of the inputs."""
+    letters = items.letters
+    plain = []
+    if items.stacked:
+        shape = list(items.arrays[0].shape)
+        if "c" in letters:
+            shape[1 + letters.index("c")] = 1
+        whole = np.empty(shape, dtype)
+        return whole, output_bound([array_of(whole, "suture")], letters, True)
+    for a in items.arrays:
+        shape = list(a.shape)
+        if "c" in letters:
+            shape[letters.index("c")] = 1
+        plain.append(np.empty(shape, dtype))
+    bound = output_bound([array_of(p, "suture") for p in plain], letters, False)
+    if items.volumes and items.grids:
+        return [Volume(p, axes=items.order, grid=g) for p, g in zip(plain, items.grids)], bound
+    return plain, bound
+
+
+def _run(name: str, header: str, given: Any, code: str, out_dtype: str | None, results: np.ndarray | None, *,
+         layout: str | None, numbers: Sequence[float] = (), lists: Sequence[tuple[Any, int]] = (),
+         threads: int | None = None) -> tuple[Any, Items]:
+    items = _host(given, name, layout)
+    output, bound = (None, None) if out_dtype is None else _outputs(items, out_dtype)
+    lines = [f"const auto in = abi::views_of<const {CPP_TYPES[items.dtype]}>(r, 0);", "const suture::cpu exec{.threads = r.threads};"]
+    if out_dtype is not None:
+        lines.append(f"const auto out = abi::views_of<{CPP_TYPES[out_dtype]}>(r, 1);")
+    lines.append(code)
+    made = functions.source("\n    ".join(lines), [header], name)
+    all_lists = ([(results, items.count)] if results is not None else []) + list(lists)
+    if results is not None:
+        results.resize(items.count * results.size, refcheck=False)
+        all_lists[0] = (results, items.count)
+    functions.call(made, numbers=numbers, lists=all_lists, inputs=[items], outputs=[] if bound is None else [bound],
+                   threads=threads)
+    return output, items
+
+
+def _results(cpp: str) -> str:
+    return f"std::span<suture::{cpp}>(const_cast<suture::{cpp}*>(v.s<suture::{cpp}>(0).data()), in.size())"
+
+
+def body_mask(images: Any, *, threshold: float = -300.0, opening_radius: int = 0,
+              layout: str | None = None) -> tuple[Any, list[LargestComponent]]:
+    """The patient in CT volumes, without air and, with an opening, without table: uint8 masks, and what was found."""
+    found = np.zeros(2, np.uint32)
+    masks, _ = _run("body_mask", "mask/body_mask.hpp", images,
+                    f"suture::body_mask(exec, in, out, {_results('largest_component_result')}, "
+                    "{.threshold = v.f(0), .opening_radius = v.l(1)});", "uint8", found, layout=layout,
+                    numbers=[threshold, opening_radius])
+    return masks, [LargestComponent(bool(s), int(n)) for s, n in found.reshape(-1, 2)]
+
+
+def bounding_box(images: Any, *, threshold: float = 0.0, layout: str | None = None) -> list[BoundingBox]:
+    """The smallest box of every voxel with any channel above a threshold."""
+    found = np.zeros(7, np.int32)
+    _run("bounding_box", "mask/bounding_box.hpp", images,
+         f"suture::bounding_box(exec, in, {_results('bounding_box_result')}, v.f(0));", None, found, layout=layout,
+         numbers=[threshold])
+    return [BoundingBox(bool(f[0]), tuple(map(int, f[1:4])), tuple(map(int, f[4:7]))) for f in found.reshape(-1, 7)]
+
+
+def crop_foreground(found: BoundingBox, extents: Sequence[int], *, margin: Any = 0, divisible_by: Any = 1,
+                    allow_smaller: bool = True) -> list[Operation]:
+    """The geometry that crops an image of so many voxels along (z, y, x) to a bounding box: box_crop, which may leave it.
+
+    margin         voxels added on both sides
+    divisible_by   each size is raised to a multiple, half of what is added in front
+    allow_smaller  the box ends where the image does; without, it may leave the image
+    """
+    out = np.zeros(6, np.int64)
+    encoder = Encoder("zyx", {}, 1)
+    m = encoder.triple(canonical("extent3", margin, "suture: crop_foreground: margin", False), "start", "suture: crop_foreground")
+    d = encoder.triple(canonical("extent3", divisible_by, "suture: crop_foreground: divisible_by", False), "start",
+                       "suture: crop_foreground")
+    body = """suture::grid g;
+    g.extents = v.x(0);
+    suture::bounding_box_result found{v.b(3) ? suture::mask_status::empty : suture::mask_status::ok, {}, {}};
+    for (int k = 0; k < 3; ++k) {
+      found.first[k] = v.i(4 + k);
+      found.last[k] = v.i(7 + k);
+    }
+    const auto box = suture::crop_foreground{.margin = v.x(10), .divisible_by = v.x(13), .allow_smaller = v.b(16)}.placed(found, g);
+    auto* out = const_cast<std::int64_t*>(v.s<std::int64_t>(0).data());
+    for (int k = 0; k < 3; ++k) {
+      out[k] = box.start[k];
+      out[3 + k] = box.size[k];
+    }"""
+    functions.call(functions.source(body, ["mask/bounding_box.hpp"], "crop_foreground"),
+                   numbers=[*extents, found.empty, *found.first, *found.last, *m, *d, allow_smaller], lists=[(out, 6)])
+    start, size = out[:3].tolist(), out[3:].tolist()
+    before = [max(-s, 0) for s in start]
+    after = [max(s + n - e, 0) for s, n, e in zip(start, size, extents)]
+    names = "zyx"
+    steps: list[Operation] = []
+    if any(before) or any(after):
+        steps.append(pad(before=dict(zip(names, before)), after=dict(zip(names, after))))
+    return [*steps, crop(start=dict(zip(names, [s + b for s, b in zip(start, before)])), size=dict(zip(names, size)))]
+
+
+def label_components(masks: Any, *, connectivity: str = "faces", layout: str | None = None) -> tuple[Any, list[int]]:
+    """Connected components numbered 1, 2, ... in the order of their first voxels: int32 maps, and how many there are."""
+    counts = np.zeros(1, np.uint32)
+    k = _choice(connectivity, CONNECTIVITY, "label_components: connectivity") + 1
+    maps, _ = _run("label_components", "mask/components.hpp", masks,
+                   f"suture::label_components(exec, in, out, v.e<suture::connectivity>(0), {_results('abi::word')});".replace(
+                       "suture::abi::word", "std::uint32_t"), "int32", counts, layout=layout, numbers=[k])
+    return maps, [int(n) for n in counts]
+
+
+def keep_largest_component(masks: Any, *, connectivity: str = "faces",
+                           layout: str | None = None) -> tuple[Any, list[LargestComponent]]:
+    """1 where the largest connected component is, else 0."""
+    found = np.zeros(2, np.uint32)
+    k = _choice(connectivity, CONNECTIVITY, "keep_largest_component: connectivity") + 1
+    kept, _ = _run("keep_largest_component", "mask/components.hpp", masks,
+                   f"suture::keep_largest_component(exec, in, out, v.e<suture::connectivity>(0), {_results('largest_component_result')});",
+                   "uint8", found, layout=layout, numbers=[k])
+    return kept, [LargestComponent(bool(s), int(n)) for s, n in found.reshape(-1, 2)]
+
+
+def remove_small_components(masks: Any, *, least: int, connectivity: str = "faces", layout: str | None = None) -> Any:
+    """Keeps the connected components of at least `least` voxels."""
+    k = _choice(connectivity, CONNECTIVITY, "remove_small_components: connectivity") + 1
+    return _run("remove_small_components", "mask/components.hpp", masks,
+                "suture::remove_small_components(exec, in, out, v.e<suture::connectivity>(0), v.l(1));", "uint8", None,
+                layout=layout, numbers=[k, least])[0]
+
+
+def fill_holes(masks: Any, *, enclosed: str = "volume", layout: str | None = None) -> Any:
+    """Fills background that is enclosed in all directions ("volume"), or within its slice across z ("slices")."""
+    items = masks[0] if isinstance(masks, (list, tuple)) else masks
+    if enclosed == "slices" and isinstance(items, Volume) and items.axes[0] != "z":
+        raise Error(f"suture: fill_holes: slices are those along the first axis, and that of {items.axes!r} is not z; "
+                    "pass arrays whose first axis is z")
+    k = _choice(enclosed, ("volume", "slices"), "fill_holes: enclosed")
+    return _run("fill_holes", "mask/fill_holes.hpp", masks, "suture::fill_holes(exec, in, out, v.e<suture::hole_filling>(0));",
+                "uint8", None, layout=layout, numbers=[k])[0]
+
+
+def _morphology(name: str, masks: Any, shape: str, radius: Any, border_value: bool, layout: str | None) -> Any:
+    r = Encoder("zyx", {}, 1).triple(canonical("extent3", radius, f"suture: {name}: radius", False), "radius", f"suture: {name}")
+    return _run(name, "mask/morphology.hpp", masks,
+                f"suture::{name}(exec, in, out, {{v.e<suture::element_shape>(0), v.x(1)}}, v.b(4));", "uint8", None, layout=layout,
+                numbers=[_choice(shape, SHAPES, f"{name}: shape"), *r, border_value])[0]
+
+
+def binary_erosion(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False, layout: str | None = None) -> Any:
+    """1 where every voxel of the element is set; `radius` by the name of the axis where it differs."""
+    return _morphology("binary_erosion", masks, shape, radius, border_value, layout)
+
+
+def binary_dilation(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False, layout: str | None = None) -> Any:
+    """1 where any voxel of the element is set."""
+    return _morphology("binary_dilation", masks, shape, radius, border_value, layout)
+
+
+def binary_opening(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False, layout: str | None = None) -> Any:
+    """Erosion, then dilation."""
+    return _morphology("binary_opening", masks, shape, radius, border_value, layout)
+
+
+def binary_closing(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False, layout: str | None = None) -> Any:
+    """Dilation, then erosion."""
+    return _morphology("binary_closing", masks, shape, radius, border_value, layout)
+
+
+def _gray(name: str, images: Any, shape: str, radius: Any, border_value: float | None, layout: str | None) -> Any:
+    items = _host(images, name, layout)
+    r = Encoder("zyx", {}, 1).triple(canonical("extent3", radius, f"suture: {name}: radius", False), "radius", f"suture: {name}")
+    if items.channels != 1:
+        raise Error(f"suture: {name}: images have {items.channels} channels; one is needed")
+    return _run(name, "mask/gray_morphology.hpp", images,
+                f"suture::{name}(exec, in, out, {{v.e<suture::element_shape>(0), v.x(1)}}, "
+                "v.b(4) ? std::optional<double>(v.d(5)) : std::nullopt);", items.dtype, None, layout=layout,
+                numbers=[_choice(shape, SHAPES, f"{name}: shape"), *r, border_value is not None, border_value or 0.0])[0]
+
+
+def gray_erosion(images: Any, *, shape: str = "cross", radius: Any = 1, border_value: float | None = None,
+                 layout: str | None = None) -> Any:
+    """The least value of the element; voxels outside are left out, or are `border_value`."""
+    return _gray("gray_erosion", images, shape, radius, border_value, layout)
+
+
+def gray_dilation(images: Any, *, shape: str = "cross", radius: Any = 1, border_value: float | None = None,
+                  layout: str | None = None) -> Any:
+    """The greatest value of the element."""
+    return _gray("gray_dilation", images, shape, radius, border_value, layout)
+
+
+def tissue_mask(tiles: Any, *, rule: str = "gray", luminosity: float = 80.0, least_size: int = 0, dilation_radius: int = 0,
+                layout: str | None = None) -> tuple[Any, list[TissueMask]]:
+    """Tissue on thumbnails of slides, uint8 RGB: masks, and how they came about."""
+    found = np.zeros(3, np.int32)
+    masks, _ = _run("tissue_mask", "mask/tissue_mask.hpp", tiles,
+                    f"suture::tissue_mask(exec, in, out, {_results('tissue_mask_result')}, {{.rule = v.e<suture::tissue_rule>(0), "
+                    ".luminosity = v.f(1), .least_size = v.l(2), .dilation_radius = v.l(3)});", "uint8", found, layout=layout,
+                    numbers=[_choice(rule, ("gray", "saturation", "luminosity"), "tissue_mask: rule"), luminosity, least_size,
+                             dilation_radius])
+    return masks, [TissueMask(bool(s), int(t), int(n)) for s, t, n in found.reshape(-1, 3)]
+
+
+def _disturb(name: str, members: str, maps: Any, labels: Sequence[int], numbers: Sequence[float], seed: int, epoch: int,
+             ids: Any, layout: str | None) -> Any:
+    from .identity import ids_of
+
+    items = _host(maps, name, layout)
+    copies = [np.array(a.owner, copy=True) for a in items.arrays]
+    given: Any = copies[0] if items.stacked else copies
+    if items.volumes and items.grids:
+        given = [Volume(c, axes=items.order, grid=g) for c, g in zip(copies, items.grids)]
+    items = _host(given, name, layout)
+    wanted = np.array(list(labels), np.int32)
+    body = f"""const auto maps = abi::views_of<{CPP_TYPES[items.dtype]}>(r, 0);
+    suture::{name} rule{{.labels = v.s<std::int32_t>(0), {members}}};
+    suture::disturb_labels(suture::cpu{{.threads = r.threads}}, rule, maps, {{.seed = r.seed, .epoch = r.epoch,
+        .sample_ids = {{r.sample_ids, static_cast<std::size_t>(r.samples)}}}});"""
+    functions.call(functions.source(body, ["mask/label_perturbation.hpp"], name), numbers=numbers, lists=[(wanted, len(wanted))],
+                   inputs=[items], seed=seed, epoch=epoch, ids=ids_of(ids, items.count))
+    return given
+
+
+def random_binary_operation(maps: Any, *, labels: Sequence[int], ids: Any, seed: int = 0, epoch: int = 0, probability: float = .4,
+                            label_probability: float = .5, radius: tuple[int, int] = (1, 8), layout: str | None = None) -> Any:
+    """Copies of label maps whose labels are grown, shrunk, closed or opened by chance, as nnU-Net does for a cascade."""
+    return _disturb("random_binary_operation", ".probability = v.f(0), .label_probability = v.f(1), .smallest_radius = v.l(2), "
+                    ".largest_radius = v.l(3)", maps, labels, [probability, label_probability, *radius], seed, epoch, ids, layout)
+
+
+def random_component_removal(maps: Any, *, labels: Sequence[int], ids: Any, seed: int = 0, epoch: int = 0, probability: float = .2,
+                             label_probability: float = .5, largest_share: float = .15, layout: str | None = None) -> Any:
+    """Copies of label maps that miss a component of some labels by chance."""
+    return _disturb("random_component_removal", ".probability = v.f(0), .label_probability = v.f(1), .largest_share = v.d(2)", maps,
+                    labels, [probability, label_probability, largest_share], seed, epoch, ids, layout)
+
+
+def mask_image(label_maps: Any, images: Any, *, below: int = 0, value: float = 0.0, channels: Sequence[int] = (),
+               layout: str | None = None) -> Any:
+    """Copies of images that read `value` where the label is below `below`, in all channels or in some (nnU-Net)."""
+    maps = _host(label_maps, "mask_image", layout)
+    items = _host(images, "mask_image", layout)
+    copies = [np.array(a.owner, copy=True) for a in items.arrays]
+    given: Any = copies[0] if items.stacked else copies
+    if items.volumes and items.grids:
+        given = [Volume(c, axes=items.order, grid=g) for c, g in zip(copies, items.grids)]
+    items = _host(given, "mask_image", layout)
+    wanted = np.array(list(channels), np.int64)
+    body = f"""const auto maps = abi::views_of<const {CPP_TYPES[maps.dtype]}>(r, 0);
+    const auto images = abi::views_of<{CPP_TYPES[items.dtype]}>(r, 1);
+    suture::mask_image(suture::cpu{{.threads = r.threads}}, maps, images, {{.below = v.i(0), .value = v.f(1),
+        .channels = v.s<std::int64_t>(0)}});"""
+    functions.call(functions.source(body, ["mask/mask_image.hpp"], "mask_image"), numbers=[below, value],
+                   lists=[(wanted, len(wanted))], inputs=[maps, items])
+    return given
+
+
+__all__ = ["BoundingBox", "LargestComponent", "TissueMask", "binary_closing", "binary_dilation", "binary_erosion",
+           "binary_opening", "body_mask", "bounding_box", "crop_foreground", "fill_holes", "gray_dilation", "gray_erosion",
+           "keep_largest_component", "label_components", "mask_image", "random_binary_operation", "random_component_removal",
+           "remove_small_components", "tissue_mask"]

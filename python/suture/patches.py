@@ -1,0 +1,485 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where patches are cut, and what becomes of them: by class, on grids, put together again; tiles of slides."""
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from . import functions, jit
+from .batch import Items, output_bound
+from .chain import CPP_TYPES, Encoder
+from .dlpack import array_of
+from .errors import Error
+from .operation import AxisIntegers, Operation, canonical, name_mistakes
+
+STATUS = ("chosen", "class_absent", "anywhere", "empty")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Where a patch begins along (z, y, x), which voxel it is about (-1: none), of which class, and why."""
+
+    start: tuple[int, int, int]
+    voxel: int
+    of_class: int
+    status: str
+
+
+def _size(value: Any, what: str) -> tuple[int, int, int]:
+    return Encoder("zyx", {}, 1).triple(canonical("extent3", value, what, False), "size", what)
+
+
+@dataclass(frozen=True, kw_only=True)
+class pos_neg_patch:
+    """About foreground with probability positive / (positive + negative), else about background (MONAI
+    RandCropByPosNegLabel)."""
+
+    size: Any
+    positive: float = 1.0
+    negative: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class class_balanced_patch:
+    """About a voxel of a class drawn by ratio; without ratios every class but 0 alike (MONAI RandCropByLabelClasses)."""
+
+    size: Any
+    ratios: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class oversampled_patch:
+    """About a class with `probability`, else anywhere, also beyond the volume (nnU-Net)."""
+
+    size: Any
+    margin: Any = 0
+    probability: float = 0.33
+
+
+@dataclass(frozen=True, kw_only=True)
+class weighted_patch:
+    """About a voxel in proportion to its weight, a map of uint8 or uint16 (MONAI RandWeightedCrop)."""
+
+    size: Any
+
+
+def _rule(rule: Any, what: str) -> tuple[str, list[float], list[tuple[Any, int]]]:
+    """C++ of a rule, from number 0 and list 0 on."""
+    size = _size(rule.size, what)
+    if isinstance(rule, pos_neg_patch):
+        return ("suture::pos_neg_patch{.size = v.x(@), .positive = v.f(@ + 3), .negative = v.f(@ + 4)}",
+                [*size, rule.positive, rule.negative], [])
+    if isinstance(rule, class_balanced_patch):
+        ratios = np.array(list(rule.ratios), np.float32)
+        return "suture::class_balanced_patch{.size = v.x(@), .ratios = v.s<float>(#)}", [*size], [(ratios, len(ratios))]
+    if isinstance(rule, oversampled_patch):
+        margin = Encoder("zyx", {}, 1).triple(canonical("extent3", rule.margin, what, False), "start", what)
+        return ("suture::oversampled_patch{.size = v.x(@), .margin = v.x(@ + 3), .probability = v.f(@ + 6)}",
+                [*size, *margin, rule.probability], [])
+    if isinstance(rule, weighted_patch):
+        return "suture::weighted_patch{}", [*size], []
+    raise Error(f"{what}: {rule!r} is no rule: pos_neg_patch, class_balanced_patch, oversampled_patch, weighted_patch")
+
+
+def select_patches(maps: Any, rule: Any, *, ids: Any, classes: int | None = None, images: Any = None, image_threshold: float = 0.0,
+                   patches: int = 1, seed: int = 0, epoch: int = 0, forced: Sequence[bool] | None = None, ordinal: int = 0,
+                   layout: str | None = None) -> list[Choice]:
+    """Where `patches` patches of each sample begin, drawn by the rule from label maps (or weights): patch p of sample i
+    is result i * patches + p. The starts are along (z, y, x), for crop_at.
+
+    classes  how many there are, of class_balanced_patch and oversampled_patch; labels are 0 .. classes - 1
+    images   with pos_neg_patch: background only where the image is above image_threshold
+    forced   one flag for each sample, in place of the rule's probability
+    """
+    from .identity import ids_of
+
+    what = "suture: select_patches"
+    items = Items(maps, "maps", layout, None)
+    inputs = [items]
+    code, numbers, lists = _rule(rule, what)
+    code = code.replace("@", "0").replace("#", "2")
+    labels = f"abi::views_of<const {CPP_TYPES[items.dtype]}>(r, 0)"
+    if isinstance(rule, pos_neg_patch):
+        made = f"suture::foreground_background({labels})"
+        if images is not None:
+            inputs.append(Items(images, "images", layout, None))
+            made = (f"suture::foreground_background({labels}, abi::views_of<const {CPP_TYPES[inputs[1].dtype]}>(r, 1), "
+                    f"v.f({len(numbers)}))")
+            numbers.append(image_threshold)
+    elif isinstance(rule, weighted_patch):
+        made = f"suture::weight_map({labels}, v.x(0))"
+    else:
+        if classes is None:
+            raise Error(f"{what}: classes must be given, how many there are")
+        made = f"suture::label_classes({labels}, v.i({len(numbers)}))"
+        numbers.append(classes)
+    at = len(numbers)
+    numbers += [patches, ordinal]
+    out = np.zeros((items.count * patches, 5), np.int64)
+    flags = np.array([] if forced is None else [bool(f) for f in forced], np.uint8)
+    body = f"""const auto map = {made};
+    const auto rule = {code};
+    const suture::cpu exec{{.threads = r.threads}};
+    std::vector<std::uint64_t> counts((suture::class_counts_bytes(map) + 7) / 8 + 32);
+    void* start = counts.data();
+    std::size_t space = counts.size() * 8;
+    std::align(256, suture::class_counts_bytes(map), start, space);
+    const std::span<std::byte> table(static_cast<std::byte*>(start), suture::class_counts_bytes(map));
+    suture::count_classes(exec, map, table);
+    auto* const choices = reinterpret_cast<suture::patch_choice*>(const_cast<std::int64_t*>(v.s<std::int64_t>(0).data()));
+    static_assert(sizeof(suture::patch_choice) == 40);
+    suture::select_patches(exec, rule, map, table, {{.seed = r.seed, .epoch = r.epoch,
+        .sample_ids = {{r.sample_ids, static_cast<std::size_t>(r.samples)}}, .patches = v.i({at}),
+        .forced = v.s<std::uint8_t>(1), .ordinal = static_cast<std::uint16_t>(v.i({at + 1}))}},
+        {{choices, static_cast<std::size_t>(r.samples) * static_cast<std::size_t>(v.i({at}))}});"""
+    functions.call(functions.source(body, ["patch/select_patches.hpp"], "select_patches"), numbers=numbers,
+                   lists=[(out, len(out)), (flags, len(flags)), *lists], inputs=inputs, seed=seed, epoch=epoch,
+                   ids=ids_of(ids, items.count))
+    chosen = []
+    for row in out:
+        of_class, status = np.array([row[4]], np.int64).view(np.int32)
+        chosen.append(Choice((int(row[0]), int(row[1]), int(row[2])), int(row[3]), int(of_class), STATUS[status]))
+    return chosen
+
+
+def count_classes(maps: Any, *, classes: int, layout: str | None = None) -> np.ndarray:
+    """How many voxels of each class 0 .. classes - 1 each map has: (sample, class) of uint64."""
+    items = Items(maps, "maps", layout, None)
+    out = np.zeros((items.count, classes), np.uint64)
+    body = f"""const auto indexes = suture::index_classes(suture::cpu{{.threads = r.threads}},
+        suture::label_classes(abi::views_of<const {CPP_TYPES[items.dtype]}>(r, 0), v.i(0)));
+    auto* out = const_cast<std::uint64_t*>(v.s<std::uint64_t>(0).data());
+    for (const auto& index : indexes)
+      for (std::int32_t c = 0; c < v.i(0); ++c) *out++ = index.total(c);"""
+    functions.call(functions.source(body, ["patch/class_index.hpp"], "count_classes"), numbers=[classes], lists=[(out, out.size)],
+                   inputs=[items])
+    return out
+
+
+# crop_by_class: an index for each case, made once.
+
+
+@dataclass(frozen=True, kw_only=True)
+class crop_by_class(Operation):
+    """A box about a voxel of a class, drawn on the label map of the source and placed on the grid so far. Counts, selects
+    and crops: what is counted of a case is kept while its label map lives.
+
+    size         of the box
+    labels       the label map of the pipeline that is drawn from
+    ratios       of the classes 0, 1, ...; how many there are is how many classes there are
+    positive, negative   instead of ratios: foreground against background
+    oversample   instead of ratios: nnU-Net's rule, about a class with this probability, anywhere otherwise; `classes` then
+                 says how many there are, and the box may leave the volume
+    Evaluation takes the middle. Errors: a volume smaller than the box (pad_to first).
+    """
+
+    size: AxisIntegers
+    labels: str
+    ratios: Sequence[float] = ()
+    positive: float | None = None
+    negative: float | None = None
+    oversample: float | None = None
+    margin: AxisIntegers = 0
+    classes: int = 0
+
+    _role: ClassVar[str] = "geometry"
+    _random: ClassVar[bool] = True
+    _header: ClassVar[str] = "patch/crop_by_class.hpp"
+    _fields: ClassVar[tuple[tuple[str, str], ...]] = (("size", "extent3"), ("ratios", "float_list"), ("margin", "extent3"))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        rules = [bool(self.ratios), self.positive is not None or self.negative is not None, self.oversample is not None]
+        if sum(rules) != 1:
+            raise Error("suture: crop_by_class: give one of ratios, positive and negative, oversample")
+        if self.oversample is not None and self.classes < 1:
+            raise Error("suture: crop_by_class: classes must be given with oversample, how many there are")
+
+
+class _Index:
+    """A class_index in C++, freed with this."""
+
+    def __init__(self, module: jit.Module, handle: int) -> None:
+        self.handle = handle
+        free = module.function("suture_free_index", ctypes.c_void_p)
+        free.restype = None
+        weakref.finalize(self, free, handle)
+
+
+_kept: OrderedDict[Any, tuple[_Index, Any]] = OrderedDict()
+_MOST_KEPT = 512
+
+
+def _index_source(dtype: str, foreground: bool) -> jit.Source:
+    made = "foreground_background(views)" if foreground else "label_classes(views, v.i(0))"
+    body = f"""const auto views = abi::views_of<const {CPP_TYPES[dtype]}>(r, 0);
+    auto all = suture::index_classes(suture::cpu{{.threads = r.threads}}, suture::{made});
+    auto** out = const_cast<suture::class_index**>(v.s<suture::class_index*>(0).data());
+    for (std::size_t i = 0; i < all.size(); ++i) out[i] = new suture::class_index(std::move(all[i]));"""
+    source = functions.source(body, ["patch/class_index.hpp"], "index_classes")
+    return jit.Source(source.text + "SUTURE_ABI void suture_free_index(void* index) { "
+                      "delete static_cast<suture::class_index*>(index); }\n", source.what, False)
+
+
+def _index_of(items: Items, i: int, classes: int, foreground: bool) -> _Index:
+    """Of sample i; of an array that was seen before, what was made then."""
+    a = items.arrays[0 if items.stacked else i]
+    pointer = a.pointer + (i * items.step if items.stacked else 0)
+    owner = a.owner
+    key = (id(owner), pointer, a.shape, a.strides, classes, foreground)
+    known = _kept.get(key)
+    if known is not None and known[1]() is owner:
+        _kept.move_to_end(key)
+        return known[0]
+    source = _index_source(items.dtype, foreground)
+    out = np.zeros(1, np.uint64)
+    one = Items.__new__(Items)
+    one.records = items.records[:192] if items.stacked else items.records[192 * i:192 * (i + 1)]
+    if items.stacked:
+        one.records = pointer.to_bytes(8, "little") + one.records[8:]
+    one.step, one.count = 0, 1
+    functions.call(source, numbers=[classes], lists=[(out, 1)], inputs=[one])
+    made = _Index(jit.load(source), int(out[0]))
+    try:
+        _kept[key] = (made, weakref.ref(owner))
+    except TypeError:
+        return made
+    while len(_kept) > _MOST_KEPT:
+        _kept.popitem(last=False)
+    return made
+
+
+def write_crop_by_class(encoder: Encoder, op: Any) -> str:
+    """C++ of crop_by_class, with an index for each sample of the batch."""
+    values, what = encoder.values, "suture: crop_by_class"
+    size = encoder.number(*encoder.triple(op.size, "size", what))
+    if op.ratios:
+        rule = f"suture::class_balanced_patch{{.size = v.x({size}), .ratios = v.s<float>({encoder.memory(np.array(op.ratios, np.float32), len(op.ratios))})}}"
+        classes, foreground = len(op.ratios), False
+    elif op.oversample is not None:
+        margin = encoder.number(*encoder.triple(op.margin, "start", what))
+        rule = (f"suture::oversampled_patch{{.size = v.x({size}), .margin = v.x({margin}), "
+                f".probability = v.f({encoder.number(op.oversample)})}}")
+        classes, foreground = op.classes, False
+    else:
+        both = encoder.number(1.0 if op.positive is None else op.positive, 1.0 if op.negative is None else op.negative)
+        rule = f"suture::pos_neg_patch{{.size = v.x({size}), .positive = v.f({both}), .negative = v.f({both + 1})}}"
+        classes, foreground = 2, True
+    indexes: list[_Index] = []
+    items = encoder.items.get(op.labels)
+    if items is not None:
+        if items.arrays[0].on_cuda:
+            raise Error(f"{what}: the labels {op.labels!r} lie on a GPU and are counted on the host; pass them there too, or "
+                        "choose starts ahead and give crop_at(starts=per_sample(...))")
+        indexes = [_index_of(items, i, classes, foreground) for i in range(items.count)]
+    pointers = np.array([i.handle for i in indexes], np.uint64)
+    at = encoder.memory(pointers, len(pointers))
+    encoder.out.kept = indexes
+    return f"suture::crop_by_class{{.rule = {rule}, .cases = v.s<const suture::class_index* const>({at})}}"
+
+
+# Grids of patches, and volumes out of them.
+
+
+@dataclass(frozen=True)
+class PatchGrid:
+    """Patches that cover a volume: all combinations of a start along each axis, (z, y, x), x fastest."""
+
+    image: tuple[int, int, int]
+    size: tuple[int, int, int]
+    starts: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+
+    def __len__(self) -> int:
+        return len(self.starts[0]) * len(self.starts[1]) * len(self.starts[2])
+
+    def __getitem__(self, p: int) -> tuple[int, int, int]:
+        """Where patch p begins."""
+        if not 0 <= p < len(self):
+            raise IndexError(p)
+        y, x = len(self.starts[1]), len(self.starts[2])
+        return self.starts[0][p // (y * x)], self.starts[1][p // x % y], self.starts[2][p % x]
+
+
+def _grid(code: str, name: str, image: Sequence[int], size: Any, numbers: Sequence[float]) -> PatchGrid:
+    n = tuple(int(k) for k in image)
+    if len(n) != 3:
+        raise Error(f"suture: {name}: extents {n} are not three, along (z, y, x)")
+    s = _size(size, f"suture: {name}: size")
+    out = np.zeros(3 + sum(n) + 3, np.int64)
+    body = f"""const auto grid = {code};
+    auto* out = const_cast<std::int64_t*>(v.s<std::int64_t>(0).data());
+    for (int k = 0; k < 3; ++k) {{
+      *out++ = grid.along(k);
+      for (const std::int64_t start : grid.starts[k]) *out++ = start;
+    }}"""
+    functions.call(functions.source(body, ["patch/patch_grid.hpp"], name), numbers=[*n, *s, *numbers], lists=[(out, out.size)])
+    starts, at = [], 0
+    for _ in range(3):
+        count = int(out[at])
+        starts.append(tuple(int(k) for k in out[at + 1:at + 1 + count]))
+        at += 1 + count
+    return PatchGrid(n, s, tuple(starts))  # type: ignore[arg-type]
+
+
+def dense_patch_grid(image: Sequence[int], size: Any, *, overlap: Any = 0.25) -> PatchGrid:
+    """Patches over extents along (z, y, x), as MONAI's sliding_window_inference lays them."""
+    o = Encoder("zyx", {}, 1).triple(canonical("point3", overlap, "suture: dense_patch_grid: overlap", False), "overlap", "suture")
+    return _grid("suture::dense_patch_grid(v.x(0), v.x(3), v.p(6))", "dense_patch_grid", image, size, o)
+
+
+def sliding_window_grid(image: Sequence[int], size: Any, *, step: float = 0.5) -> PatchGrid:
+    """The fewest patches no more than size * step apart, evenly spread, as nnU-Net lays them."""
+    return _grid("suture::sliding_window_grid(v.x(0), v.x(3), v.d(6))", "sliding_window_grid", image, size, [step])
+
+
+_WINDOWS = {"constant": "constant_window", "gaussian": "gaussian_window", "nnunet": "sliding_window_gaussian"}
+
+
+def reassemble(grid: PatchGrid, patches: Any, *, window: str = "gaussian", coverage: Any = None, outside: float = 0.0) -> np.ndarray:
+    """A volume (channel, z, y, x) from its patches (patch, channel, z, y, x): every voxel the weighted mean of the patches
+    that cover it. window "constant", "gaussian" (MONAI) or "nnunet"; coverage (patch, z, y, x), where patches cover
+    their voxels in part."""
+    if window not in _WINDOWS:
+        raise Error(f"suture: reassemble: window {window!r} is none of {', '.join(_WINDOWS)}")
+    a = array_of(np.ascontiguousarray(patches), "suture: reassemble")
+    if len(a.shape) != 5 or a.shape[0] != len(grid) or tuple(a.shape[2:]) != grid.size:
+        raise Error(f"suture: reassemble: patches of shape {a.shape}, ({len(grid)}, channels, *{grid.size}) is what the grid has")
+    channels = int(a.shape[1])
+    out = np.empty((channels, *grid.image), np.float32)
+    known = None if coverage is None else np.ascontiguousarray(coverage, np.float32)
+    if known is not None and known.shape != (len(grid), *grid.size):
+        raise Error(f"suture: reassemble: coverage of shape {known.shape}, ({len(grid)}, *{grid.size}) is what the grid has")
+    extra = "" if known is None else "{v.s<float>(4).data(), 1, 0, v.l(7)}, "
+    tail = ");" if known is None else ", 0, v.f(8));"
+    body = f"""suture::patch_grid grid{{v.x(0), v.x(3), {{}}}};
+    for (int k = 0; k < 3; ++k) {{
+      const auto starts = v.s<std::int64_t>(1 + k);
+      grid.starts[k].assign(starts.begin(), starts.end());
+    }}
+    const suture::patch_tensor<{CPP_TYPES[a.dtype]}> patches{{v.s<{CPP_TYPES[a.dtype]}>(0).data(), v.l(6), 0, v.l(7)}};
+    suture::reassemble(suture::cpu{{.threads = r.threads}}, grid, suture::{_WINDOWS[window]}(grid.size), patches, {extra}abi::views_of<float>(r, 0)[0]{tail}"""
+    lists: list[tuple[Any, int]] = [(a.owner, a.owner.size), *((np.array(s, np.int64), len(s)) for s in grid.starts)]
+    if known is not None:
+        lists.append((known, known.size))
+    functions.call(functions.source(body, ["patch/reassemble.hpp"], "reassemble"),
+                   numbers=[*grid.image, *grid.size, channels, len(grid), outside], lists=lists, samples=1,
+                   outputs=[output_bound([array_of(out, "suture")], "czyx", False)])
+    return out
+
+
+def average(restored: Any, coverage: Any, *, outside: float, least: float = 1e-3) -> tuple[np.ndarray, np.ndarray]:
+    """The mean of predictions (volume, channel, z, y, x) that were brought back, and how far it is covered: sum of the
+    volumes over the sum of their coverages (volume, z, y, x)."""
+    a, w = np.ascontiguousarray(restored), np.ascontiguousarray(coverage, np.float32)
+    known = array_of(a, "suture: average")
+    if a.ndim != 5 or w.shape != (a.shape[0], *a.shape[2:]):
+        raise Error(f"suture: average: volumes of shape {a.shape} with coverages of shape {w.shape}; (volume, channel, z, y, x) "
+                    "and (volume, z, y, x) are needed")
+    out, covered = np.empty(a.shape[1:], np.float32), np.empty(a.shape[2:], np.float32)
+    body = f"""suture::average(suture::cpu{{.threads = r.threads}},
+        suture::patch_tensor<{CPP_TYPES[known.dtype]}>{{v.s<{CPP_TYPES[known.dtype]}>(0).data(), v.l(0), 0, v.l(1)}},
+        suture::patch_tensor<float>{{v.s<float>(1).data(), 1, 0, v.l(1)}}, abi::views_of<float>(r, 0)[0],
+        {{.least = v.f(2), .outside = v.f(3)}}, abi::views_of<float>(r, 1)[0]);"""
+    functions.call(functions.source(body, ["patch/average.hpp"], "average"), numbers=[a.shape[1], a.shape[0], least, outside],
+                   lists=[(a, a.size), (w, w.size)], samples=1,
+                   outputs=[output_bound([array_of(out, "suture")], "czyx", False),
+                            output_bound([array_of(covered, "suture")], "zyx", False)])
+    return out, covered
+
+
+# Tiles of slides.
+
+
+@dataclass(frozen=True)
+class SlideLevel:
+    """A level of a slide; `downsample` is pixels of level 0 for one of this."""
+
+    height: int
+    width: int
+    downsample: float = 1.0
+
+
+@dataclass(frozen=True)
+class SlideLayout:
+    """The levels of a slide, the largest first, and micrometers for a pixel of level 0."""
+
+    levels: tuple[SlideLevel, ...]
+    mpp: float
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A square to read: `size` pixels of `level` from level-0 pixel (y, x) on; `scale` of them for one of the tile."""
+
+    y: int
+    x: int
+    level: int
+    size: int
+    scale: float
+    tissue: float
+
+
+def _layout(slide: SlideLayout) -> tuple[str, list[float], list[tuple[Any, int]]]:
+    flat = np.array([[level.height, level.width, level.downsample] for level in slide.levels], np.float64)
+    code = """suture::slide_layout slide{{}, v.d(0)};
+    const auto levels = v.s<double>(0);
+    for (std::size_t k = 0; k + 2 < levels.size(); k += 3)
+      slide.levels.push_back({static_cast<std::int64_t>(levels[k]), static_cast<std::int64_t>(levels[k + 1]), levels[k + 2]});
+    """
+    return code, [slide.mpp], [(flat, flat.size)]
+
+
+def _tiles(code: str, name: str, slide: SlideLayout, mask: Any, options: Sequence[float], room: int, more: Sequence[float] = (),
+           seed: int = 0, epoch: int = 0, ids: Any = None) -> list[Tile]:
+    start, numbers, lists = _layout(slide)
+    tissue = np.ascontiguousarray(mask, np.uint8)
+    if tissue.ndim != 2:
+        raise Error(f"suture: {name}: a mask of shape {tissue.shape}; (y, x) is needed")
+    out = np.zeros((room, 6), np.float64)
+    count = np.zeros(1, np.int64)
+    items = Items([tissue], "mask", "HW", None)
+    body = f"""{start}const suture::mask_area area(slide, abi::views_of<const std::uint8_t>(r, 0)[0]);
+    const suture::tile_options options{{v.l(1), v.l(2), v.d(3), v.d(4), v.b(5)}};
+    const auto tiles = {code};
+    auto* out = const_cast<double*>(v.s<double>(1).data());
+    const auto room = static_cast<std::size_t>(v.s<double>(1).size()) / 6;
+    *const_cast<std::int64_t*>(v.s<std::int64_t>(2).data()) = static_cast<std::int64_t>(tiles.size());
+    for (std::size_t i = 0; i < tiles.size() && i < room; ++i) {{
+      const auto& t = tiles[i];
+      const double row[6] = {{static_cast<double>(t.region.y), static_cast<double>(t.region.x), static_cast<double>(t.region.level),
+                             static_cast<double>(t.region.size), t.region.scale, t.tissue}};
+      for (int k = 0; k < 6; ++k) out[6 * i + static_cast<std::size_t>(k)] = row[k];
+    }}"""
+    functions.call(functions.source(body, ["patch/tile_list.hpp"], name), numbers=[*numbers, *options, *more],
+                   lists=[*lists, (out, out.size), (count, 1)], inputs=[items], seed=seed, epoch=epoch, ids=ids)
+    if count[0] > room:
+        return _tiles(code, name, slide, mask, options, int(count[0]), more, seed, epoch, ids)
+    return [Tile(int(t[0]), int(t[1]), int(t[2]), int(t[3]), float(t[4]), float(t[5])) for t in out[:count[0]]]
+
+
+def grid_tiles(slide: SlideLayout, mask: Any, *, size: int = 256, stride: int = 0, mpp: float = 0.5, least_tissue: float = 0.5,
+               partial: bool = False) -> list[Tile]:
+    """The tiles of a grid over a slide with enough tissue, by rows. `mask` (y, x) covers the whole slide."""
+    return _tiles("suture::grid_tiles(slide, area, options)", "grid_tiles", slide, mask, [size, stride, mpp, least_tissue, partial],
+                  4096)
+
+
+def random_tiles(slide: SlideLayout, mask: Any, *, slide_id: Any, count: int, seed: int = 0, epoch: int = 0, size: int = 256,
+                 mpp: float = 0.5, least_tissue: float = 0.5) -> list[Tile]:
+    """`count` tiles about places drawn uniformly from the tissue; fewer where too little of it is found."""
+    from .identity import ids_of
+
+    return _tiles("suture::random_tiles(slide, area, options, {r.seed, r.epoch, r.sample_ids[0], v.l(6)})", "random_tiles", slide,
+                  mask, [size, 0, mpp, least_tissue, False], max(count, 1), [count], seed, epoch, ids_of([slide_id], 1))
+
+
+name_mistakes(crop_by_class)
+__all__ = ["Choice", "PatchGrid", "SlideLayout", "SlideLevel", "Tile", "average", "class_balanced_patch", "count_classes",
+           "crop_by_class", "dense_patch_grid", "grid_tiles", "oversampled_patch", "pos_neg_patch", "random_tiles", "reassemble",
+           "select_patches", "sliding_window_grid", "weighted_patch"]

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Published recipes, as lists of operations: the chains of suture/recipe in C++."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import functions
+from .errors import Error
+from .extra_operations import cast, per_channel, sampling
+from .operation import Operation, per_sample
+from .operations import (center_crop, channel_normalize, clamp, crop_at, ct_normalize, exclude, gaussian_noise, orient,
+                         patch_z_score, random_affine, random_brightness, random_brightness_factor, random_crop, random_flip,
+                         random_gaussian_blur, random_hed_jitter, random_low_resolution, random_patch_contrast,
+                         random_patch_gamma, random_scale, regions, resample, scale_intensity)
+from .pipeline import Pipeline, labels
+from .volume import Volume
+
+BRATS_REGIONS_1_2_4 = regions(sets=((1, 4), (1, 2, 4), (4,)))
+BRATS_REGIONS_1_2_3 = regions(sets=((1, 3), (1, 2, 3), (3,)))
+DECATHLON_BRAIN_TUMOR_REGIONS = regions(sets=((2, 3), (1, 2, 3), (2,)))
+
+
+def _named(values: Sequence[Any]) -> dict[str, Any]:
+    return dict(zip("zyx", values))
+
+
+def _patch(patch: Mapping[str, int]) -> list[int]:
+    if not isinstance(patch, Mapping) or set(patch) != set("zyx"):
+        raise Error(f"suture: nnunet: patch {patch!r} must name its axes, dict(z=..., y=..., x=...); z=1 for 2D")
+    return [int(patch[k]) for k in "zyx"]
+
+
+def nnunet_shape(patch: Mapping[str, int], spacing_mm: Mapping[str, float]) -> dict[str, Any]:
+    """What training of nnU-Net follows from a patch and its spacing: the enlarged patch that is read, its margin, the
+    angles and axes of augmentation, and the scales of deep supervision."""
+    size = _patch(patch)
+    out = np.zeros(3 + 3 + 3 + 3 + 1 + 3 * 16, np.float64)
+    body = """const suture::nnunet_shape shape{v.x(0)};
+    auto* out = const_cast<double*>(v.s<double>(0).data());
+    const auto scales = suture::nnunet_deep_supervision_scales(v.x(0), v.p(3));
+    const auto rotation = shape.rotation();
+    for (int k = 0; k < 3; ++k) {
+      out[k] = static_cast<double>(shape.enlarged()[k]);
+      out[3 + k] = static_cast<double>(shape.margin()[k]);
+      out[6 + k] = rotation[k].high;
+      out[9 + k] = shape.axes()[k];
+    }
+    out[12] = static_cast<double>(scales.size());
+    for (std::size_t i = 0; i < scales.size() && i < 16; ++i)
+      for (int k = 0; k < 3; ++k) out[13 + 3 * i + static_cast<std::size_t>(k)] = scales[i][k];"""
+    functions.call(functions.source(body, ["recipe/nnunet.hpp"], "nnunet_shape"),
+                   numbers=[*size, *(float(spacing_mm[k]) for k in "zyx")], lists=[(out, out.size)])
+    count = int(out[12])
+    return {"enlarged": _named([int(v) for v in out[:3]]), "margin": _named([int(v) for v in out[3:6]]),
+            "rotation": _named([float(v) for v in out[6:9]]), "axes": _named([bool(v) for v in out[9:12]]),
+            "levels": tuple(_named([float(v) for v in out[13 + 3 * i:16 + 3 * i]]) for i in range(count))}
+
+
+def nnunet_chain(patch: Mapping[str, int], *, spacing_mm: Mapping[str, float], version: str = "2.8", starts: Any = None,
+                 label_outside: int = -1) -> list[Operation]:
+    """The default augmentation of nnU-Net, "2.8" or "2.3", on preprocessed volumes. `starts` of the enlarged patches, as
+    select_patches(oversampled_patch(...)) leaves them; per_sample("starts") where they come with the batch."""
+    shape = nnunet_shape(patch, spacing_mm)
+    flat = _patch(patch)[0] == 1
+    if version not in ("2.8", "2.3"):
+        raise Error(f"suture: nnunet: version {version!r} is neither 2.8 nor 2.3")
+    newer = version == "2.8"
+    starts = per_sample("starts") if starts is None else starts
+    scale: dict[str, Any] = {} if newer else {"law": "mixture"}
+    blur: dict[str, Any] = {"kernel": "nnunet"} if newer else {"each": "channel"}
+    brightness: dict[str, Any] = {"law": "mixture"} if newer else {}
+    mirror = dict(z=0.0 if flat else .5, y=.5, x=.5)
+    return [crop_at(starts=starts, size=shape["enlarged"], may_leave=True),
+            random_affine(rotate_deg=shape["rotation"], convention="nnunet", probability=.2),
+            random_scale(range=(.7, 1.4), axes=shape["axes"], convention="nnunet", probability=.2, **scale),
+            center_crop(size=dict(patch)), random_flip(axis_probability=mirror),
+            sampling(interpolation="linear" if newer else "cubic_bspline", labels="vote", label_outside=label_outside),
+            gaussian_noise(sigma=(0, .1), probability=.1),
+            random_gaussian_blur(channel_probability=.5, probability=.2, **blur),
+            per_channel(random_brightness_factor(probability=.15, **brightness)),
+            random_patch_contrast(law="mixture", probability=.15),
+            random_low_resolution(axes=shape["axes"], channel_probability=.5, probability=.25),
+            random_patch_gamma(law="mixture", invert=True, probability=.1), random_patch_gamma(law="mixture", probability=.3)]
+
+
+def nnunet(*, patch: Mapping[str, int], spacing_mm: Mapping[str, float], version: str = "2.8", deep_supervision: bool = True,
+           label_outside: int = -1, starts: Any = None) -> Pipeline:
+    """A pipeline with the default augmentation of nnU-Net, of images "image" and labels "seg"; the batch has the starts
+    of the enlarged patches under "starts"."""
+    levels = nnunet_shape(patch, spacing_mm)["levels"] if deep_supervision else ()
+    chain = nnunet_chain(patch, spacing_mm=spacing_mm, version=version, label_outside=label_outside, starts=starts)
+    return Pipeline(image=chain, seg=labels(dtype="int16", levels=levels))
+
+
+def nnunet_cut_out(volumes: Sequence[Any], patch: Mapping[str, int], *, spacing_mm: Mapping[str, float],
+                   starts: Sequence[Sequence[int]]) -> tuple[list[Volume], list[tuple[int, int, int]]]:
+    """The enlarged patches alone, views of the volumes, and where they begin in them: what lies beyond them is then
+    outside, as where nnU-Net cuts them out first. Starts are along (z, y, x)."""
+    size = [nnunet_shape(patch, spacing_mm)["enlarged"][k] for k in "zyx"]
+    if len(starts) != len(volumes):
+        raise Error(f"suture: nnunet_cut_out: {len(starts)} starts for {len(volumes)} volumes")
+    cut, inner = [], []
+    for i, (volume, start) in enumerate(zip(volumes, starts)):
+        extents = volume.grid.extents
+        slices, first, within = {}, [], []
+        for k, name in enumerate("zyx"):
+            if not -size[k] < start[k] < extents[k]:
+                raise Error(f"suture: nnunet_cut_out: sample {i}: the enlarged patch of {tuple(size)} from {tuple(start)} lies "
+                            f"outside the volume of {extents}")
+            begin = max(int(start[k]), 0)
+            end = min(int(start[k]) + size[k], extents[k])
+            slices[name] = slice(begin, end)
+            first.append(begin)
+            within.append(int(start[k]) - begin)
+        array = volume.array[(..., *(slices[name] for name in volume.axes))]
+        m = volume.grid
+        direction = np.array(m.direction).reshape(3, 3) * np.array(m.spacing)
+        origin = tuple(float(v) for v in np.array(m.origin) + direction @ np.array(first, np.float64))
+        grid = type(m)(tuple(slices[n].stop - slices[n].start for n in "zyx"), m.spacing, origin, m.direction)  # type: ignore
+        cut.append(Volume(array, axes=volume.axes, grid=grid))
+        inner.append((within[0], within[1], within[2]))
+    return cut, inner
+
+
+def nnunet_preprocess_ct(cohort: ct_normalize, *, spacing_mm: Mapping[str, float]) -> list[Operation]:
+    """nnU-Net's preprocessing of CT: normalized by the statistics of the cohort, then resampled, without overshoot."""
+    divisor = np.float32(cohort.standard_deviation) if cohort.standard_deviation > 1e-8 else np.float32(1e-8)
+    low, high = (float((np.float32(v) - np.float32(cohort.mean)) / divisor) for v in (cohort.lower, cohort.upper))
+    return [cohort, resample(spacing_mm=dict(spacing_mm)), sampling(interpolation="cubic_bspline", border="edge", labels="vote"),
+            clamp(low=low, high=high)]
+
+
+def monai_brats(patch: Mapping[str, int] | None = None) -> list[Operation]:
+    """MONAI's tutorial brats_segmentation_3d: RAS, 1 mm, a random patch, flips, channels normalized over their nonzero
+    voxels, a scale and a shift."""
+    size = dict(z=144, y=224, x=224) if patch is None else dict(patch)
+    return [orient(x="R", y="A", z="S"), resample(spacing_mm=1, map="origin_preserving"), sampling(border="edge"),
+            random_crop(size=size), random_flip(), exclude(value=0), patch_z_score(nan=0),
+            random_brightness_factor(range=(.9, 1.1)), random_brightness(range=(-.1, .1))]
+
+
+def monai_spleen_preprocess(foreground: Sequence[Operation] = ()) -> list[Operation]:
+    """MONAI's tutorial spleen_segmentation_3d up to its cache; `foreground` from crop_foreground."""
+    return [scale_intensity(a_min=-57, a_max=164, clip=True), *foreground, orient(x="R", y="A", z="S"),
+            resample(spacing_mm=dict(z=2, y=1.5, x=1.5), map="origin_preserving"), sampling(border="edge")]
+
+
+def monai_spleen_training(starts: Any = None) -> list[Operation]:
+    """The patches of the same; starts from select_patches(pos_neg_patch(size=96))."""
+    return [crop_at(starts=per_sample("starts") if starts is None else starts, size=96)]
+
+
+def monai_colon_preprocess(foreground: Sequence[Operation] = ()) -> list[Operation]:
+    """MONAI's DiNTS on Decathlon's Task10 (colon), up to its cache."""
+    return [*foreground, resample(spacing_mm=dict(z=3, y=.78, x=.78)), sampling(interpolation="cubic_bspline", border="edge"),
+            ct_normalize(lower=-30, upper=165.82, mean=62.18, standard_deviation=32.65)]
+
+
+def monai_colon_training(starts: Any = None) -> list[Operation]:
+    """The augmentation of the same."""
+    return [crop_at(starts=per_sample("starts") if starts is None else starts, size=dict(z=56, y=160, x=192), may_leave=True),
+            random_scale(range=(.9, 1.2), probability=.15), random_flip(), sampling(border="edge"),
+            gaussian_noise(sigma=(0, .01), probability=.15),
+            random_gaussian_blur(sigma=(.5, 1.15), kernel="monai", probability=.15),
+            random_brightness_factor(range=(.7, 1.3), probability=.15)]
+
+
+def ct_patches(patch: Mapping[str, int] | int = 96, *, spacing_mm: Any = 1) -> list[Operation]:
+    """Augmented patches of abdominal CT: the recipe of the example ct_patches."""
+    from .operations import pad_to, random_elastic, random_gamma, window
+
+    size: Any = patch
+    return [window(center=40, width=400), resample(spacing_mm=spacing_mm),
+            random_affine(rotate_deg=15, scale=(.85, 1.25), probability=.5),
+            random_elastic(control_spacing_mm=32, max_displacement_mm=8, probability=.3), pad_to(size=size),
+            random_crop(size=size), sampling(labels="vote"), random_gamma(range=(.7, 1.5)), gaussian_noise(sigma=.02),
+            cast("float16")]
+
+
+def wsi_tiles() -> list[Operation]:
+    """Tiles of H&E for a pretrained network: stains jittered, flipped, normalized by the statistics of ImageNet."""
+    return [random_hed_jitter(), random_flip(axis_probability=dict(y=.5, x=.5)), channel_normalize(), cast("float16")]
+
+
+__all__ = ["BRATS_REGIONS_1_2_3", "BRATS_REGIONS_1_2_4", "DECATHLON_BRAIN_TUMOR_REGIONS", "ct_patches", "monai_brats",
+           "monai_colon_preprocess", "monai_colon_training", "monai_spleen_preprocess", "monai_spleen_training", "nnunet",
+           "nnunet_chain", "nnunet_cut_out", "nnunet_preprocess_ct", "nnunet_shape", "wsi_tiles"]

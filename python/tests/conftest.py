@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One cache for a run of the tests, and quick compilation: the bits do not depend on optimization."""
+import os
+import pathlib
+import sys
+import tempfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "python"))
+os.environ.setdefault("SUTURE_CXXFLAGS", "-O1")
+_cache = tempfile.TemporaryDirectory(prefix="suture-tests-")
+os.environ.setdefault("SUTURE_CACHE", _cache.name)
+os.chmod(_cache.name, 0o700)
+
+WHOLE = os.environ.get("SUTURE_TEST_ALL") == "1"  # then nothing that is missing is skipped
+
+
+def pytest_collection_modifyitems(items):
+    """Tests that need more than numpy are left out where that is not installed, unless SUTURE_TEST_ALL=1 asks for all."""
+    for marker, module in (("torch", "torch"), ("monai", "monai"), ("cuda", None)):
+        if WHOLE:
+            continue
+        reason = _missing(module) if module else _no_cuda()
+        if reason:
+            for item in items:
+                if item.get_closest_marker(marker):
+                    item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _missing(module):
+    import importlib.util
+
+    return None if importlib.util.find_spec(module) else f"{module} is not installed"
+
+
+def _no_cuda():
+    from suture import CompileError, cuda, jit
+
+    try:
+        jit.cuda_compiler()
+    except CompileError:
+        return "no nvcc"
+    return None if cuda.device_count() else "no GPU, and no emulator on LD_LIBRARY_PATH"
+
+
+@pytest.fixture
+def root():
+    return ROOT

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The voxels that come out: those of the C++ library, in any layout, of any batch."""
+import copy
+import json
+import multiprocessing
+import pickle
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+import suture as st
+from suture import jit
+
+CT = [st.window(center=40, width=400), st.resample(spacing_mm=1), st.random_affine(rotate_deg=15, scale=(.85, 1.25)),
+      st.random_crop(size=96), st.random_gamma(range=(.7, 1.5)), st.gaussian_noise(sigma=.02)]
+# The pipeline that most tests here run: compiled once for int16 and uint8.
+SMALL = st.Pipeline(image=[st.window(center=40, width=400), st.random_affine(rotate_deg=dict(z=20), scale=(.9, 1.1)),
+                           st.random_crop(size=8), st.gaussian_noise(sigma=(0, .1), probability=.5)], seg=st.labels())
+RNG = np.random.default_rng(7)
+SCANS = [RNG.integers(-200, 300, n, dtype=np.int16) for n in ((1, 10, 12, 14), (1, 9, 11, 13), (1, 12, 12, 12))]
+MAPS = [(s > 0).astype(np.uint8) for s in SCANS]
+BATCH = {"image": SCANS, "seg": MAPS, "id": ["a", "b", "c"]}
+
+
+def organ(extents, spacing):
+    image = np.full(extents, -100, np.int16)
+    seg = np.zeros(extents, np.uint8)
+    inside = np.ones(extents, bool)
+    for axis, n in zip(np.ogrid[tuple(slice(n) for n in extents)], extents):
+        inside &= (axis > n // 3) & (axis < n * 2 // 3)
+    image[inside], seg[inside] = 60, 1
+    return st.Volume(image, axes="zyx", spacing=spacing), st.Volume(seg, axes="zyx", spacing=spacing)
+
+
+def test_prints_the_digests_of_the_cpp_example(root, tmp_path):
+    program = tmp_path / "minimal"
+    subprocess.run([jit.host_compiler().path, "-std=c++20", "-O1", "-march=native", "-fopenmp", f"-I{root}/include",
+                    f"{root}/examples/minimal/main.cpp", "-o", str(program)], check=True)
+    said = [line.rsplit(" ", 1)[1] for line in subprocess.run([str(program)], capture_output=True, text=True,
+                                                             check=True).stdout.splitlines()]
+    a, b = organ((60, 256, 256), dict(z=2.5, y=.8, x=.8)), organ((110, 160, 180), dict(z=1.5, y=1, x=1))
+    pipeline = st.Pipeline(image=CT, seg=st.labels())
+    ours = []
+    for epoch in range(3):
+        out = pipeline({"image": [a[0], b[0]], "seg": [a[1], b[1]], "id": [0, 1]}, seed=42, epoch=epoch)
+        assert out["image"].shape == (2, 1, 96, 96, 96) and out["seg"].dtype == np.uint8
+        ours += [f"{st.digest(image):016x}" for image in out["image"]]
+    assert ours == said and len(set(said)) == 6
+
+
+def test_does_not_depend_on_batch_threads_or_layout():
+    whole = SMALL(BATCH, seed=1)
+    for i in range(3):
+        alone = SMALL({k: v[i:i + 1] for k, v in BATCH.items()}, seed=1, threads=1)
+        for key in ("image", "seg"):
+            assert np.array_equal(alone[key][0], whole[key][i])
+    assert isinstance(whole["image"], np.ndarray) and whole["id"] == BATCH["id"]
+
+
+def test_reads_strided_offset_and_readonly_arrays_where_they_lie():
+    expected = SMALL(BATCH, seed=1)
+    big = [np.zeros((2, *(2 * n + 3 for n in s.shape[1:])), np.int16) for s in SCANS]
+    views = [b[1:, 3::2, 1:-2:2, 2:-1:2] for b in big]
+    for view, scan in zip(views, SCANS):
+        view[...] = scan
+        view.flags.writeable = False
+    flipped = [s[:, ::-1].copy()[:, ::-1] for s in MAPS]
+    out = SMALL({**BATCH, "image": views, "seg": flipped}, seed=1)
+    assert np.array_equal(out["image"], expected["image"]) and np.array_equal(out["seg"], expected["seg"])
+    assert out["image"].base is None or out["image"].flags.owndata
+
+
+def test_the_same_pipeline_works_in_both_orders_of_axes():
+    """An anisotropic oblique phantom as zyx and as xyz: the same values at the same physical points."""
+    affine = np.array([[.69, .05, .3, -20], [-.06, .88, .4, 31], [-.1, -.2, 4.95, 7], [0, 0, 0, 1.]])
+    q, _ = np.linalg.qr(affine[:3, :3])
+    affine[:3, :3] = q * np.sign(np.diag(q)) * [.7, .9, 5]
+    xyz = RNG.integers(-200, 300, (40, 30, 20), dtype=np.int16)
+    one = st.Volume(xyz, axes="xyz", affine_ras=affine)
+    other = st.Volume(np.ascontiguousarray(xyz.transpose(2, 1, 0)), axes="zyx", affine_ras=affine[:, [2, 1, 0, 3]])
+    assert one.grid == other.grid and np.allclose(other.affine_ras, affine[:, [2, 1, 0, 3]])
+    chain = [st.orient(x="L", y="P", z="S"), st.resample(spacing_mm=dict(z=2.5, y=1, x=1)),
+             st.random_affine(rotate_deg=dict(z=15, x=3)), st.random_crop(size=dict(z=8, y=16, x=12))]
+    pipeline = st.Pipeline(image=chain)
+    a = pipeline.plan({"image": [one], "id": [3]}, seed=5)
+    b = pipeline.plan({"image": [other], "id": [3]}, seed=5)
+    first, second = a.run()["image"], b.run()["image"]
+    assert first.shape == (1, 1, 12, 16, 8) and second.shape == (1, 1, 8, 16, 12)
+    assert np.array_equal(first.transpose(0, 1, 4, 3, 2), second)
+    assert a.grids == b.grids and np.abs(second).max() > 50
+
+
+def test_layouts_of_slides():
+    tiles = RNG.integers(0, 256, (2, 9, 10, 3), dtype=np.uint8)
+    chain = [st.random_flip(axis_probability=dict(y=.5, x=.5)), st.random_crop(size=(4, 5)), st.channel_normalize()]
+    last = st.Pipeline(layout="NHWC", rgb=chain)({"rgb": tiles, "id": [1, 2]}, seed=1)["rgb"]
+    first = st.Pipeline(layout="NCHW", rgb=chain)({"rgb": np.ascontiguousarray(tiles.transpose(0, 3, 1, 2)), "id": [1, 2]}, seed=1)["rgb"]
+    assert last.shape == (2, 4, 5, 3) and first.shape == (2, 3, 4, 5)
+    assert np.array_equal(last.transpose(0, 3, 1, 2), first)
+
+
+def test_types_follow_from_the_pipeline():
+    flip = st.Pipeline(image=[st.flip(axes=dict(x=True))])
+    equal = np.zeros((2, 1, 3, 4, 5), np.float32)
+    assert isinstance(flip({"image": equal})["image"], list)
+    alone = flip({"image": equal[:1]})["image"]
+    assert isinstance(alone, list) and len(alone) == 1 and alone[0].shape == (1, 3, 4, 5)
+    assert isinstance(flip([equal[0]]), list)
+    assert SMALL.fixed_size and not flip.fixed_size
+
+
+def test_evaluation_draws_nothing_and_does_not_stick():
+    drawn = SMALL(BATCH, seed=1)["image"]
+    plain = SMALL(BATCH, seed=1, training=False)["image"]
+    assert not np.array_equal(drawn, plain)
+    assert np.array_equal(plain, SMALL(BATCH, seed=2, training=False)["image"])
+    assert np.array_equal(drawn, SMALL(BATCH, seed=1)["image"])
+
+
+def test_labels_are_converted_and_stored_as_asked():
+    geometry = [st.random_crop(size=8)]
+    ids = {"id": [1, 2, 3]}
+    image = [s.astype(np.float32) for s in SCANS]
+    seg = [RNG.integers(0, 4, s.shape, dtype=np.uint8) for s in SCANS]
+    plain = st.Pipeline(image=geometry, seg=st.labels())({"image": image, "seg": seg, **ids}, seed=1)["seg"]
+    wide = st.Pipeline(image=geometry, seg=st.labels(dtype="int64"))({"image": image, "seg": seg, **ids}, seed=1)["seg"]
+    assert wide.dtype == np.int64 and np.array_equal(wide, plain)
+    hot = st.Pipeline(image=geometry, seg=st.labels(dtype="float32", convert=st.one_hot(classes=4), levels=(.5,)))(
+        {"image": image, "seg": seg, **ids}, seed=1)["seg"]
+    assert hot[0].shape == (3, 4, 8, 8, 8) and hot[1].shape == (3, 4, 4, 4, 4)
+    assert np.array_equal(hot[0], (plain == np.arange(4).reshape(1, 4, 1, 1, 1)).astype(np.float32))
+    assert np.array_equal(hot[1], hot[0][:, :, 1::2, 1::2, 1::2])
+    for dtype in (np.float32, np.int64):
+        same = st.Pipeline(image=geometry, seg=st.labels(dtype="uint8", convert=st.remap(table={9: 0}, others=None)))
+        with pytest.raises(st.Error, match="do not all fit the output"):
+            same({"image": image, "seg": [s.astype(dtype) for s in seg], **ids}, seed=1)
+        whole = st.Pipeline(image=geometry, seg=st.labels())({"image": image, "seg": [s.astype(dtype) for s in seg], **ids}, seed=1)
+        assert whole["seg"].dtype == np.int32 and np.array_equal(whole["seg"], plain)
+    with pytest.raises(st.Error, match="seg: sample 0: label 1.5 is no whole number"):
+        st.Pipeline(image=geometry, seg=st.labels())({"image": image, "seg": [np.full(s.shape, 1.5, np.float32) for s in seg], **ids})
+    flags = st.Pipeline(image=geometry, seg=st.labels())({"image": image, "seg": [s > 1 for s in seg], **ids}, seed=1)["seg"]
+    assert flags.dtype == bool and np.array_equal(flags, plain > 1)
+
+
+def test_images_share_geometry_and_have_noise_of_their_own():
+    noise = st.gaussian_noise(sigma=1.)
+    where = [st.random_crop(size=8)]
+    both = st.Pipeline(ct=[*where, noise], pet=[*where, noise])
+    scans = [np.broadcast_to(np.arange(s.size, dtype=np.float32).reshape(s.shape), s.shape) for s in SCANS]
+    out = both({"ct": scans, "pet": scans, "id": [1, 2, 3]}, seed=1)
+    plain = st.Pipeline(ct=where)({"ct": scans, "id": [1, 2, 3]}, seed=1)["ct"]
+    a, b = out["ct"] - plain, out["pet"] - plain
+    assert abs(a.std() - 1) < .05 and abs(b.std() - 1) < .05
+    assert abs(np.corrcoef(a.ravel(), b.ravel())[0, 1]) < .1
+    assert np.array_equal(out["ct"], st.Pipeline(ct=[*where, noise])({"ct": scans, "id": [1, 2, 3]}, seed=1)["ct"])
+    with pytest.raises(st.Error, match="have different geometry"):
+        st.Pipeline(ct=where, pet=[st.random_crop(size=9)])
+
+
+def test_points_and_boxes_move_along():
+    pipeline = st.Pipeline(image=[st.flip(axes=dict(x=True)), st.crop(start=dict(z=1, y=2), size=dict(z=5, y=6, x=14))],
+                           boxes=st.boxes(format="xyzxyz"), pts=st.points(format="zyx"))
+    scan = np.zeros((1, 10, 12, 14), np.float32)
+    out = pipeline({"image": [scan], "pts": [[(3, 4, 0), (3, 4, 13)]], "boxes": [[(0, 2, 1, 3, 5, 4), (0, 0, 0, 1, 1, 1)]]})
+    assert np.allclose(out["pts"][0], [(2, 2, 13), (2, 2, 0)])
+    moved = out["boxes"][0]
+    assert moved.index.tolist() == [0] and np.allclose(moved.boxes, [(11, 0, 0, 14, 3, 3)]) and moved.visible[0] == 1
+
+
+def test_the_way_back_returns_the_scan():
+    chain = [st.random_flip(probability=1), st.rot90(axes=("y", "x")), st.pad_to(size=16)]
+    pipeline = st.Pipeline(image=chain)
+    volume = st.Volume(SCANS[0].astype(np.float32), axes="zyx", spacing=dict(z=5, y=.7, x=.7))
+    plan = pipeline.plan({"image": [volume], "id": ["a"]}, seed=3)
+    seen = plan.run()["image"]
+    assert isinstance(seen[0], st.Volume)
+    back, covered = plan.inverse({"image": seen}, coverage=True)["image"]
+    assert back[0].grid == volume.grid and np.array_equal(back[0].array, volume.array)
+    assert np.all(covered[0].array == 1)
+
+
+def test_pipelines_are_copied_pickled_and_written():
+    for made in (copy.deepcopy(SMALL), pickle.loads(pickle.dumps(SMALL)),
+                 st.Pipeline.from_json(json.loads(json.dumps(SMALL.to_json())))):
+        assert made == SMALL
+        assert np.array_equal(made(BATCH, seed=1)["image"], SMALL(BATCH, seed=1)["image"])
+
+
+@pytest.mark.parametrize("change, sentence", [
+    (dict(id=["a", "a", "b"]), "samples 0 and 1 have the same id"),
+    (dict(id=["a", "b"]), "2 ids for 3 samples"),
+    (dict(image=SCANS[:2]), "seg: 3 samples, image has 2"),
+    (dict(image=[s.astype(np.float64) for s in SCANS]), "images of float64 are not read"),
+    (dict(image=[s.astype(">i2") for s in SCANS]), "not in the byte order"),
+    (dict(image=[s[0] for s in SCANS]), "may be read in several ways; say layout="),
+    (dict(image=[s[:, :4] for s in SCANS]), "random_crop: sample 0"),
+    (dict(seg=[m[:, 1:] for m in MAPS]), "labels: sample 0"),
+    (dict(image=[object()] * 3), "object is no array"),
+    (dict(image=[]), "the batch is empty"),
+])
+def test_mistakes_get_one_sentence(change, sentence):
+    with pytest.raises(st.Error) as caught:
+        SMALL({**BATCH, **change}, seed=1)
+    assert sentence in str(caught.value) and str(caught.value).startswith("suture: ") and "\n" not in str(caught.value)
+
+
+def test_outputs_may_be_given():
+    expected = SMALL(BATCH, seed=1)
+    room = np.zeros((3, 1, 8, 8, 16), np.float32)[..., ::2]
+    out = SMALL(BATCH, seed=1, out={"image": room})
+    assert out["image"] is room and np.array_equal(room, expected["image"])
+    with pytest.raises(st.Error, match=r"image: out: shape \(2,"):
+        SMALL(BATCH, seed=1, out={"image": room[:2]})
+    with pytest.raises(st.Error, match="read-only"):
+        room.flags.writeable = False
+        SMALL(BATCH, seed=1, out={"image": room})
+    with pytest.raises(st.Error, match="overlap"):
+        scans = np.zeros((1, 1, 8, 8, 8), np.float32)
+        st.Pipeline(image=[st.random_crop(size=8)])({"image": scans, "id": [0]}, out={"image": scans})
+
+
+def test_crop_by_class_counts_selects_and_crops():
+    pipeline = st.Pipeline(image=[st.crop_by_class(size=4, labels="seg", ratios=[0, 0, 1])], seg=st.labels())
+    seg = np.zeros((2, 1, 20, 20, 20), np.uint8)
+    seg[0, 0, 3, 4, 5] = seg[1, 0, 16, 10, 2] = 2
+    image = np.zeros(seg.shape, np.float32)
+    for epoch in range(3):
+        out = pipeline({"image": image, "seg": seg, "id": [1, 2]}, seed=1, epoch=epoch)
+        assert out["seg"].shape == (2, 1, 4, 4, 4) and (out["seg"].reshape(2, -1).max(1) == 2).all()
+    middle = pipeline({"image": image, "seg": seg, "id": [1, 2]}, training=False)
+    assert middle["seg"].max() == 0
+
+
+def test_per_sample_starts():
+    pipeline = st.Pipeline(image=[st.crop_at(starts=st.per_sample("starts"), size=2)])
+    scan = np.arange(64, dtype=np.float32).reshape(1, 1, 4, 4, 4).repeat(2, 0)
+    out = pipeline({"image": scan, "starts": [(0, 0, 0), (2, 1, 0)]})["image"]
+    assert out[0, 0, 0, 0, 0] == 0 and out[1, 0, 0, 0, 0] == 36
+    with pytest.raises(st.Error, match="the batch has no 'starts'"):
+        pipeline({"image": scan})
+
+
+def _digest_in_worker(queue, batch):
+    queue.put([st.digest(v) for v in SMALL(batch, seed=1)["image"]])
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers_give_the_bits_of_their_parent(method):
+    """Also a forked one of a parent whose threads were used."""
+    here = [st.digest(v) for v in SMALL(BATCH, seed=1, threads=2)["image"]]
+    context = multiprocessing.get_context(method)
+    queue = context.Queue()
+    workers = [context.Process(target=_digest_in_worker, args=(queue, BATCH)) for _ in range(2)]
+    begin = time.monotonic()
+    for w in workers:
+        w.start()
+    results = [queue.get(timeout=60) for _ in workers]
+    for w in workers:
+        w.join(60)
+    assert results == [here, here]
+    if method == "fork":
+        assert time.monotonic() - begin < 10
+
+
+def test_recipes_are_those_of_cpp(tmp_path):
+    """The types, and with them the operations and what is chosen at compile time."""
+    from suture.chain import Encoder
+
+    patch = dict(z=28, y=256, x=256)
+    spacing = dict(z=5, y=.7, x=.7)
+    starts = [(0, 0, 0)]
+    pairs = [(st.recipes.nnunet_chain(patch, spacing_mm=spacing, starts=starts), "suture::nnunet_v2_8({})"),
+             (st.recipes.nnunet_chain(patch, spacing_mm=spacing, starts=starts, version="2.3"), "suture::nnunet_v2_3({})"),
+             (st.recipes.monai_brats(), "suture::monai_brats()"),
+             (st.recipes.monai_colon_training(starts), "suture::monai_colon_training({})"),
+             (st.recipes.nnunet_preprocess_ct(st.ct_normalize(lower=0, upper=1, mean=0, standard_deviation=1), spacing_mm=spacing),
+              "suture::nnunet_preprocess_ct({}, {})")]
+    lines = []
+    for i, (chain, cpp) in enumerate(pairs):
+        code = Encoder("zyx", {}, 1).chain(chain)
+        lines.append(f"auto f{i}([[maybe_unused]] const suture::abi::numbers& v) {{ return {code}; }}\n"
+                     f"static_assert(std::is_same_v<decltype(f{i}(std::declval<const suture::abi::numbers&>())), decltype({cpp})>);")
+    source = tmp_path / "recipes.cpp"
+    headers = ["suture", "abi/request", "recipe/nnunet", "recipe/monai_brats", "recipe/monai_colon"]
+    source.write_text("".join(f"#include <suture/{h}.hpp>\n" for h in headers) + "\n".join(lines))
+    done = subprocess.run([jit.host_compiler().path, "-std=c++20", "-fsyntax-only", f"-I{jit.include_directory()}", str(source)],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:3000]
+    shape = st.recipes.nnunet_shape(patch, spacing)
+    assert shape["enlarged"]["z"] == 28 and shape["rotation"] == dict(z=180, y=0, x=0)
