@@ -254,6 +254,17 @@ TEST(Conversions, OfOnesOwn) {
             (std::vector<std::uint8_t>{0, 1, 0, 1, /**/ 0, 0, 1, 0, /**/ 0, 0, 0, 1}));
 }
 
+// Images are not stored as integers of 64 bits, label maps are: losses index by them.
+TEST(Conversions, IntoIntegersOf64Bits) {
+  static_assert(!suture::is_storage_v<std::int64_t> && suture::is_label_storage_v<std::int64_t>);
+  EXPECT_EQ(row<std::int64_t>({-1, 0, 2, 1}, remap{}), (std::vector<std::int64_t>{-1, 0, 2, 1}));
+  EXPECT_EQ(row<std::int64_t>({-1, 0, 2, 1}, remap{{{-1, 2147483647}, {2, -2147483647}}}),
+            (std::vector<std::int64_t>{2147483647, 0, -2147483647, 1}));
+  EXPECT_EQ(row<std::int64_t>({0, 1, 2, 5}, one_hot{.classes = 2}, 2),
+            (std::vector<std::int64_t>{1, 0, 0, 0, /**/ 0, 1, 0, 0}));
+  EXPECT_EQ(row<std::int64_t>({-1, 0, 2, 1}, loss_weight{.tumor = 3.5f}), (std::vector<std::int64_t>{0, 1, 4, 4}));
+}
+
 TEST(Conversions, EvaluatorGivesTheChannelsOfTheRun) {
   const batch<std::int8_t> in({{5, 6, 40}, {3, 9, 7}});
   const auto plan = suture::plan(voted, in.grids);

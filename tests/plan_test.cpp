@@ -137,6 +137,24 @@ TEST(plan, probability_outside_zero_to_one) {
 
 // What is off on a sample is not drawn for it, but can be asked for; what is wrong with a recipe shows on the first
 // sample all the same.
+TEST(plan, images_of_a_sample_share_geometry_and_draw_values_of_their_own) {
+  const auto augment = suture::random_affine{.rotate_deg = 15} | gaussian_noise{.sigma = {0, 1}};
+  const auto of_image = [&](std::uint32_t image) {
+    return plan(augment, grids, {.seed = 5, .sample_ids = two_ids, .image = image});
+  };
+  const auto plain = plan(augment, grids, {.seed = 5, .sample_ids = two_ids});
+  const auto first = of_image(0), second = of_image(1), third = of_image(2);
+  for (std::size_t i = 0; i < grids.size(); ++i) {
+    const auto sigma = [&](const auto& planned) { return planned.template drawn<1>(i).parameters.sigma; };
+    for (const auto* other : {&first, &second, &third})
+      EXPECT_EQ(plain.template drawn<0>(i).parameters.rotate_deg, other->template drawn<0>(i).parameters.rotate_deg);
+    EXPECT_EQ(sigma(plain), sigma(first));
+    EXPECT_NE(sigma(first), sigma(second));
+    EXPECT_NE(sigma(first), sigma(third));
+    EXPECT_NE(sigma(second), sigma(third));
+  }
+}
+
 TEST(plan, keeps_or_draws_again_what_was_drawn) {
   constexpr std::size_t n = 37;
   const std::vector<grid> grids(n, grid_of(30, 40, 50));

@@ -128,6 +128,18 @@ TEST(Replay, NoiseComesFromTheSeedAndTheId) {
 }
 
 // Where a patch was cut out is in the record, and comes from it, whatever the pipeline is given.
+TEST(Replay, HoldsWhichImageItIs) {
+  const auto augment = random_affine{.rotate_deg = 15} | random_crop{.size = {3, 4, 5}} | gaussian_noise{.sigma = 1};
+  suture::settings of_second = drawn_by;
+  of_second.image = 1;
+  const auto first = plan(augment, scans, drawn_by), second = plan(augment, scans, of_second);
+  EXPECT_FALSE(to_json(first).contains("image"));
+  const json j = to_json(second);
+  EXPECT_EQ(j["image"], 1);
+  EXPECT_EQ(digests(plan_from_json(augment, json::parse(j.dump()))), digests(second));
+  EXPECT_NE(digests(second), digests(first));
+}
+
 TEST(Replay, HoldsTheStartsOfCropAt) {
   const auto from = [](std::span<const extent3> starts) {
     return window{.center = .5f, .width = 1} | crop_at{.starts = starts, .size = {4, 9, 8}, .may_leave = true} |

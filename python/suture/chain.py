@@ -29,6 +29,7 @@ class Encoded:
 
     expression: str = ""
     headers: set[str] = field(default_factory=set)
+    definitions: list[str] = field(default_factory=list)  # types that the expression is made of
     numbers: list[float] = field(default_factory=list)
     lists: list[tuple[Any, int]] = field(default_factory=list)  # memory that is kept, and how many elements
     kept: Any = None  # what else the lists refer to

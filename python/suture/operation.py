@@ -268,7 +268,7 @@ def _plain(value: Any) -> Any:
         return value.to_json()
     if isinstance(value, PerSample):
         return {"per_sample": value.key}
-    if isinstance(value, FrozenMap):
+    if type(value) is FrozenMap:
         return [[k, v] for k, v in value.items()]
     if isinstance(value, Mapping):
         return {k: _plain(v) for k, v in value.items()}

@@ -265,7 +265,7 @@ class Pipeline:
         if key == next(iter(self.images)):
             for role in self.labels.values():
                 conversions.append("suture::as_finished{}" if role.convert is None else encoder.operation(role.convert))
-        encoder.out.headers = _headers((*chain, *(r.convert for r in self.labels.values() if r.convert)))
+        encoder.out.headers |= _headers((*chain, *(r.convert for r in self.labels.values() if r.convert)))
         encoder.out.expression += "\0" + "\0".join(conversions)
         if not varies:
             self._encoded[at] = encoder.out
@@ -291,7 +291,7 @@ class Pipeline:
             slot = "level_slot" if role.levels else "label_slot"
             types.append(f"suture::abi::{slot}<{CPP_TYPES[stored]}, {CPP_TYPES[out]}, decltype({_unnumbered(conversion)})>")
             made.append(f"{{{conversion}}}" if not role.levels else f"{{{{{conversion}}}}}")
-        return jit.Source(_module_text(expression, types, made, encoded.headers, cuda),
+        return jit.Source(_module_text(expression, types, made, encoded.headers, encoded.definitions, cuda),
                           f"{key}: " + " | ".join(op.name for op in self.images[key]), cuda)
 
 
@@ -324,7 +324,8 @@ def _headers(operations: Sequence[Any]) -> set[str]:
     return headers
 
 
-def _module_text(expression: str, types: Sequence[str], made: Sequence[str], headers: set[str], cuda: bool) -> str:
+def _module_text(expression: str, types: Sequence[str], made: Sequence[str], headers: set[str],
+                 definitions: Sequence[str], cuda: bool) -> str:
     includes = ["suture/abi/lists.hpp", "suture/abi/planned_batch.hpp", "suture/ops/geometry/identity.hpp",
                 *(["suture/exec/cuda/architecture.cuh", "suture/exec/cuda/run.cuh"] if cuda else ["suture/exec/cpu/run.hpp"]),
                 *(f"suture/{h}" for h in headers)]
@@ -338,7 +339,7 @@ def _module_text(expression: str, types: Sequence[str], made: Sequence[str], hea
 
 namespace {{
 namespace abi = suture::abi;
-
+{"".join(d + chr(10) for d in definitions)}
 auto chain_of([[maybe_unused]] const abi::numbers& v) {{
   return suture::as_chain({expression});
 }}

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "python"))
-os.environ.setdefault("SUTURE_CXXFLAGS", "-O1")
+os.environ.setdefault("SUTURE_CXXFLAGS", "-O0")
 _cache = tempfile.TemporaryDirectory(prefix="suture-tests-")
 os.environ.setdefault("SUTURE_CACHE", _cache.name)
 os.chmod(_cache.name, 0o700)

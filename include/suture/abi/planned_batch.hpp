@@ -87,7 +87,7 @@ private:
     return grids(get<0>(slots_).in);
   }
   static settings settings_of(const request& r) {
-    settings s{.seed = r.seed, .epoch = r.epoch, .evaluation = r.evaluation != 0};
+    settings s{.seed = r.seed, .epoch = r.epoch, .evaluation = r.evaluation != 0, .image = r.image};
     if (r.sample_ids != nullptr) s.sample_ids = {r.sample_ids, static_cast<std::size_t>(r.samples)};
     return s;
   }

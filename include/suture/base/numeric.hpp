@@ -196,10 +196,24 @@ struct storage<bfloat16> {
   SUTURE_FN static bfloat16 store(float x) { return {detail::float_to_bfloat16(x)}; }
 };
 
+// Label maps alone are stored as it, for losses that want indexes of 64 bits; what is stored fits 32.
+template <>
+struct storage<std::int64_t> {
+  static constexpr std::string_view name = "int64";
+  SUTURE_FN static float load(std::int64_t value) { return static_cast<float>(value); }
+  SUTURE_FN static std::int64_t store(float x) { return detail::nearest_int32(x); }
+};
+
+// What images and label maps are read from and stored as.
 template <class T>
 inline constexpr bool is_storage_v = requires {
   sizeof(storage<T>);
 };
+template <>
+inline constexpr bool is_storage_v<std::int64_t> = false;
+// What label maps are stored as.
+template <class T>
+inline constexpr bool is_label_storage_v = is_storage_v<T> || std::is_same_v<T, std::int64_t>;
 
 template <class T>
 constexpr std::string_view storage_name() {

@@ -93,7 +93,9 @@ constexpr label_types label_types_of() {
 // As an element of the output: integers saturate, floating-point types round to nearest even.
 template <class Out, stored_number R>
 SUTURE_FN Out stored_as(R value) {
-  if constexpr (std::is_integral_v<Out> && std::is_integral_v<R>) {
+  if constexpr (std::is_same_v<Out, std::int64_t> && std::is_integral_v<R>) {
+    return value;
+  } else if constexpr (std::is_integral_v<Out> && std::is_integral_v<R>) {
     constexpr auto low = static_cast<std::int32_t>(held_integers<Out>::lowest);
     constexpr auto high = static_cast<std::int32_t>(held_integers<Out>::highest);
     return static_cast<Out>(value < low ? low : value > high ? high : value);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "../evaluate/binding.hpp"
+#include "../image/digest.hpp"
 #include "../pipeline/operation_id.hpp"
 #include "../pipeline/powers.hpp"
 #include "set_geometry.hpp"
@@ -26,6 +27,9 @@ struct settings {
   std::span<const std::uint64_t> sample_ids = {};
   // Same pipeline, random operations switched off.
   bool evaluation = false;
+  // Which image of the samples this is, where several with plans of their own share one geometry (CT and PET): geometry
+  // draws the same for all, value operations and filters, noise among them, their own for each.
+  std::uint32_t image = 0;
 };
 
 // The grids of a range of views.
@@ -142,6 +146,7 @@ public:
   std::uint64_t seed() const { return settings_.seed; }
   std::uint32_t epoch() const { return settings_.epoch; }
   bool evaluation() const { return settings_.evaluation; }
+  std::uint32_t image() const { return settings_.image; }
   std::uint64_t sample_id(std::size_t i) const { return ids_.empty() ? 0 : ids_[i]; }
   // What operation I, a random one, drew for sample i, whether it acts or not. Of a chosen one, what was chosen.
   template <std::size_t I>
@@ -217,6 +222,14 @@ private:
   static constexpr std::uint16_t id_of = detail::operation_id<I, Ops...>();
   template <std::size_t I>
   static constexpr std::size_t random_before = detail::count_before<I, random_operation<Ops>...>;
+  // The seed of operation I.
+  template <std::size_t I>
+  std::uint64_t seed_of() const {
+    if constexpr (pipeline_type::roles[I] == role::value)
+      return settings_.image == 0 ? seed() : mix64(seed() ^ mix64(settings_.image));
+    else
+      return seed();
+  }
   template <class Change>
   static constexpr bool changes = !std::is_same_v<Change, detail::no_change>;
 
@@ -260,7 +273,7 @@ private:
     const auto one = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
       if constexpr (random_operation<operation_type<J>>) {
         stream_row& row = rows[random_before<J>];
-        row.streams.begin({seed(), epoch(), 0, id_of<J>, 0}, ids);
+        row.streams.begin({seed_of<J>(), epoch(), 0, id_of<J>, 0}, ids);
         row.probability = get<J>(operations_.operations).probability;
       }
     };
@@ -374,7 +387,7 @@ private:
   template <std::size_t I>
   auto drawn_on(std::size_t i, const grid& on, const detail::sample_geometry& so_far) const {
     const auto& op = get<I>(operations_.operations);
-    draws random(seed(), epoch(), sample_id(i), id_of<I>);
+    draws random(seed_of<I>(), epoch(), sample_id(i), id_of<I>);
     const bool fires = random.bernoulli(op.probability);
     return draw(op, random, fires, on, so_far, site_of<operation_type<I>>(i));
   }

@@ -66,8 +66,10 @@ json drawn_steps(const planned<Chain>& plan, std::size_t sample, std::index_sequ
 
 // Refuses a plan of another pipeline, or of another version of the library.
 inline void check_signature(const json& j, const json& own, const site& where) {
-  check_object(j, {"format", "format_version", "library_version", "pipeline", "seed", "epoch", "evaluation", "samples"},
-               where, "the plan");
+  std::vector<std::string_view> fields{"format", "format_version", "library_version", "pipeline",
+                                       "seed",   "epoch",          "evaluation",      "samples"};
+  if (j.contains("image")) fields.push_back("image");
+  check_members(j, fields, where, "the plan");
   require(j["format"] == replay_format, where, "format ", shown(j["format"]), " is not \"", replay_format, '"');
   require(j["format_version"] == replay_format_version, where, "format_version ", shown(j["format_version"]),
           ", this library reads ", replay_format_version);
@@ -123,6 +125,7 @@ nlohmann::ordered_json to_json(const planned<Chain>& plan) {
   j["seed"] = plan.seed();
   j["epoch"] = plan.epoch();
   j["evaluation"] = plan.evaluation();
+  if (plan.image() != 0) j["image"] = plan.image();
   detail::json& samples = j["samples"] = detail::json::array();
   for (std::size_t i = 0; i < plan.size(); ++i) {
     detail::json sample;
@@ -150,6 +153,7 @@ auto plan_from_json(const Pipeline& operations, const nlohmann::ordered_json& j)
   detail::read(j["seed"], s.seed, where, "seed");
   detail::read(j["epoch"], s.epoch, where, "epoch");
   detail::read(j["evaluation"], s.evaluation, where, "evaluation");
+  if (j.contains("image")) detail::read(j["image"], s.image, where, "image");
   const detail::json& samples = j["samples"];
   require(samples.is_array(), where, "samples is not a list");
   constexpr std::size_t steps = detail::recorded_before<chain_type::size>(static_cast<const chain_type*>(nullptr));

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""suture beside PyTorch: Augment as one custom operator, ids that stay on the host, ragged batches."""
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.utils.data import Dataset
+
+from . import augment
+from .errors import Error
+from .pipeline import Pipeline
+from .volume import Volume
+
+_known: dict[int, augment.Augment] = {}
+_guard = threading.Lock()
+
+
+def _register(aug: Augment) -> int:
+    """Operators take numbers, not objects: the place of an Augment, which lives as long as the process."""
+    with _guard:
+        number = len(_known)
+        _known[number] = aug
+        return number
+
+
+@torch.library.custom_op("suture::augment", mutates_args=())
+def _run(images: list[torch.Tensor], maps: list[torch.Tensor], state: torch.Tensor, augment_number: int) -> list[torch.Tensor]:
+    """Stacked images and label maps of one step. `state`, on the host, holds seed, epoch, whether it is training, and the
+    ids: another epoch is another tensor and not another program."""
+    aug = _known[augment_number]
+    pipeline = aug.pipeline
+    values = state.tolist()
+    batch: dict[str, Any] = dict(zip(pipeline.images, images)) | dict(zip(pipeline.labels, maps))
+    ids = [v & ((1 << 64) - 1) for v in values[3:]]
+    plan = pipeline.plan(batch, seed=values[0] & ((1 << 64) - 1), epoch=values[1], ids=ids or None, training=bool(values[2]),
+                         threads=aug.threads, same_ids=aug.same_ids)
+    out = plan.run()
+    made: list[torch.Tensor] = []
+    for key in (*pipeline.images, *pipeline.labels):
+        made.extend(out[key] if isinstance(out[key], list) else [out[key]])
+    return made
+
+
+@_run.register_fake
+def _(images: list[torch.Tensor], maps: list[torch.Tensor], state: torch.Tensor, augment_number: int) -> list[torch.Tensor]:
+    aug = _known[augment_number]
+    pipeline = aug.pipeline
+    if not pipeline.fixed_size:
+        raise Error("suture: torch.compile needs outputs of one shape: end the geometry with a crop")
+    size = fixed_extents(pipeline)
+    letters = "nczyx" if pipeline.layout is None else _letters(pipeline.layout)
+    made = []
+
+    def shape(count: int, channels: int, extents: Sequence[int]) -> list[int]:
+        named = {"n": count, "c": channels, **dict(zip("zyx", extents))}
+        return [named[c] for c in letters]
+
+    for key, image in zip(pipeline.images, images):
+        channels = image.shape[letters.index("c")]
+        made.append(image.new_empty(shape(image.shape[0], channels, size), dtype=getattr(torch, pipeline.output_dtype(key))))
+    from .pipeline import _channels_of, _level_extents, _stored_label
+
+    for role, labels in zip(pipeline.labels.values(), maps):
+        dtype = role.dtype or _stored_label(str(labels.dtype).removeprefix("torch."))
+        channels = _channels_of(role, labels.shape[letters.index("c")])
+        for extents in [size, *(_level_extents(size, s, "zyx") for s in role.levels)]:
+            made.append(labels.new_empty(shape(labels.shape[0], channels, extents), dtype=getattr(torch, dtype)))
+    return made
+
+
+def _letters(layout: str) -> str:
+    from .batch import read_layout
+
+    letters = read_layout(layout)
+    return letters if "n" in letters else "n" + letters
+
+
+def fixed_extents(pipeline: Pipeline) -> tuple[int, ...]:
+    """Along (z, y, x), what a pipeline of fixed size puts out."""
+    from .chain import Encoder
+    from .pipeline import _FIXED
+
+    order = "zyx" if pipeline.layout is None else "".join(c for c in _letters(pipeline.layout) if c in "zyx")
+    size: tuple[int, ...] = ()
+    for op in next(iter(pipeline.images.values())):
+        if op.name in _FIXED:
+            size = Encoder(order, {}, 1).triple(op.size, "size", f"suture: {op.name}")  # type: ignore[attr-defined]
+        elif op.name == "pad" and size:
+            encoder = Encoder(order, {}, 1)
+            before, after = encoder.triple(op.before, "before", "suture: pad"), encoder.triple(op.after, "after", "suture: pad")  # type: ignore[attr-defined]
+            size = tuple(n + b + a for n, b, a in zip(size, before, after))
+        elif op.name == "pad_to" and size:
+            least = Encoder(order, {}, 1).triple(op.size, "size", "suture: pad_to")  # type: ignore[attr-defined]
+            size = tuple(max(n, m) for n, m in zip(size, least))
+    return size
+
+
+class Augment(augment.Augment):
+    """suture.Augment for tensors, on the CPU or on the current stream of a GPU. Batches of stacked tensors with a fixed
+    size go through one operator, which torch.compile takes whole."""
+
+    def __init__(self, pipeline: Pipeline, **settings: Any) -> None:
+        super().__init__(pipeline, **settings)
+        self._number = _register(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._number = _register(self)
+
+    def state_of(self, count: int, *, training: bool = True, ids: Any = None) -> torch.Tensor:
+        """Seed, epoch, whether it is training and the ids of a step, as the operator takes them."""
+        from .identity import ids_of
+
+        numbers: list[int] = []
+        if ids is not None:
+            numbers = ids_of(ids, count)
+        elif training:
+            first = (self.step * self.world + self.rank) * count
+            numbers = list(range(first, first + count))
+        signed = [v - (1 << 64) if v >= 1 << 63 else v for v in (self.seed, *numbers)]
+        return torch.tensor([signed[0], self.epoch, int(training), *signed[1:]], dtype=torch.int64)
+
+    def run(self, batch: Mapping[str, torch.Tensor], state: torch.Tensor) -> dict[str, Any]:
+        """A step of stacked tensors by its state, inside a compiled program too."""
+        pipeline = self.pipeline
+        outputs = _run([batch[k] for k in pipeline.images], [batch[k] for k in pipeline.labels], state, self._number)
+        made: dict[str, Any] = dict(batch)
+        at = 0
+        for key in pipeline.images:
+            made[key] = outputs[at]
+            at += 1
+        for key, role in pipeline.labels.items():
+            count = 1 + len(role.levels)
+            made[key] = list(outputs[at:at + count]) if role.levels else outputs[at]
+            at += count
+        return made
+
+
+class _WithIds(Dataset[Any]):
+    def __init__(self, cases: Any, key: Any) -> None:
+        self.cases, self.key = cases, key
+
+    def __len__(self) -> int:
+        return len(self.cases)
+
+    def __getitem__(self, i: int) -> Any:
+        item = dict(self.cases[i])
+        item["id"] = str(item[self.key]) if self.key else item.get("id", f"{i}")
+        return item
+
+
+def with_ids(cases: Any, key: str | None = None) -> Dataset[Any]:
+    """A data set whose items have an "id", a string, which stays on the host: item[key], or the place in the data set."""
+    return _WithIds(cases, key)
+
+
+def ragged_collate(items: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """A batch of lists, one entry for each sample, of whatever shapes."""
+    return {key: [item[key] for item in items] for key in items[0]}
+
+
+def move(batch: Any, device: Any, *, non_blocking: bool = True) -> Any:
+    """Tensors and Volumes of a batch on a device; everything else, ids among it, stays."""
+    if isinstance(batch, torch.Tensor):
+        return batch.to(device, non_blocking=non_blocking)
+    if isinstance(batch, Volume):
+        array = batch.array if isinstance(batch.array, torch.Tensor) else torch.from_numpy(batch.array)
+        return Volume(array.to(device, non_blocking=non_blocking), axes=batch.axes, grid=batch.grid)
+    if isinstance(batch, Mapping):
+        return {key: move(value, device, non_blocking=non_blocking) for key, value in batch.items()}
+    if isinstance(batch, (list, tuple)) and batch and isinstance(batch[0], (torch.Tensor, Volume)):
+        return [move(each, device, non_blocking=non_blocking) for each in batch]
+    return batch
+

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is compiled, when, and what is said where it cannot be."""
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+import suture as st
+from suture import functions, jit
+
+
+def little(number=1):
+    """A source that compiles in a moment."""
+    text = functions.source(f"if (v.d(0) == {number}) suture::fail({{\"little\"}}, \"no\");", [], "a little function").text
+    return jit.Source(text, "a little function")
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("SUTURE_CACHE", str(folder))
+    return folder
+
+
+def test_a_changed_number_compiles_nothing():
+    first = st.Pipeline(image=[st.window(center=40, width=400), st.random_affine(rotate_deg=15), st.random_crop(size=8)])
+    second = st.Pipeline(image=[st.window(center=-600, width=1500), st.random_affine(rotate_deg=dict(z=30), probability=.2),
+                                st.random_crop(size=dict(z=8, y=16, x=16))])
+    assert [s.text for s in first.sources(image="int16")] == [s.text for s in second.sources(image="int16")]
+    assert first.sources(image="int16") != first.sources(image="uint8")
+    assert first.sources(image="int16") != first.sources(image="int16", device="cuda")
+
+
+def test_the_key_has_everything_that_could_change_the_result(monkeypatch):
+    keys = {jit.key_of(little())}
+    monkeypatch.setattr(jit, "header_hash", lambda: "other headers")
+    keys.add(jit.key_of(little()))
+    monkeypatch.setattr(jit, "instruction_set", lambda: "x86-64")
+    keys.add(jit.key_of(little()))
+    monkeypatch.setenv("SUTURE_CXXFLAGS", "-O2")
+    keys.add(jit.key_of(little()))
+    monkeypatch.setattr(jit, "_found", lambda path: jit.Compiler(path, "another compiler"))
+    keys.add(jit.key_of(little()))
+    keys.add(jit.key_of(little(2)))
+    assert len(keys) == 6
+
+
+def _build(barrier, queue, source):
+    barrier.wait()
+    jit.build(source)
+    queue.put(os.getpid())
+
+
+def test_eight_processes_compile_once(cache):
+    context = multiprocessing.get_context("fork")
+    barrier, queue = context.Barrier(8), context.Queue()
+    source = little()
+    jit.key_of(source)
+    log = cache.parent / "log"
+    compiler = cache.parent / "cxx"
+    real = jit.host_compiler().path
+    compiler.write_text(f"#!/bin/sh\n[ \"$1\" = --version ] || echo once >> {log}\nexec {real} \"$@\"\n")
+    compiler.chmod(0o755)
+    os.environ["CXX"] = str(compiler)
+    try:
+        workers = [context.Process(target=_build, args=(barrier, queue, source)) for _ in range(8)]
+        for w in workers:
+            w.start()
+        for _ in workers:
+            queue.get(timeout=120)
+        for w in workers:
+            w.join(60)
+    finally:
+        del os.environ["CXX"]
+    assert log.read_text() == "once\n" and [w.exitcode for w in workers] == [0] * 8
+    assert oct(cache.stat().st_mode)[-3:] == "700" and not list(cache.glob("build.*"))
+
+
+def test_a_shared_cache_needs_no_compiler_and_is_not_written(cache, tmp_path, monkeypatch):
+    file = jit.build(little())
+    cache.chmod(0o500)
+    monkeypatch.setenv("SUTURE_SHARED_CACHE", str(cache))
+    monkeypatch.setenv("SUTURE_CACHE", str(tmp_path / "none"))
+    assert jit.build(little()) == file and not (tmp_path / "none").exists()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert jit.build(little()) == file
+    with pytest.raises(st.CompileError, match="there is no C\\+\\+ compiler: install one"):
+        jit.build(little(3))
+    cache.chmod(0o700)
+
+
+def test_what_others_may_write_to_is_not_loaded_from(cache):
+    cache.mkdir(mode=0o777)
+    cache.chmod(0o777)
+    with pytest.raises(st.CompileError, match="others may write to the cache .*chmod 700"):
+        jit.build(little())
+
+
+def test_of_another_user_neither(cache, monkeypatch):
+    cache.mkdir(mode=0o700)
+    monkeypatch.setattr(os, "getuid", lambda: 4711)
+    with pytest.raises(st.CompileError, match="belongs to another user"):
+        jit.build(little())
+
+
+def test_each_failure_is_a_sentence(cache, monkeypatch, tmp_path):
+    monkeypatch.setenv("SUTURE_JIT", "never")
+    with pytest.raises(st.CompileError, match="a little function is in no cache and SUTURE_JIT is never; compile it ahead: suture build"):
+        jit.build(little())
+    monkeypatch.delenv("SUTURE_JIT")
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(st.CompileError, match="CXX is 'no-such-compiler', which is not found"):
+        jit.build(little())
+    monkeypatch.delenv("CXX")
+    with pytest.raises(st.CompileError, match="error: .*\nwhile compiling nonsense: "):
+        jit.build(jit.Source("int main( {", "nonsense"))
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SUTURE_CACHE", str(tmp_path / "file/cache"))
+    with pytest.raises(st.CompileError, match="cannot be made: Not a directory; set SUTURE_CACHE"):
+        jit.build(little())
+    full = tmp_path / "cxx"
+    full.write_text("#!/bin/sh\n[ \"$1\" = --version ] && echo cxx && exit 0\necho 'x: No space left on device' >&2; exit 1\n")
+    full.chmod(0o755)
+    monkeypatch.setenv("CXX", str(full))
+    monkeypatch.setenv("SUTURE_CACHE", str(tmp_path / "other"))
+    with pytest.raises(st.CompileError, match="no room left to compile a little function; free some, or set SUTURE_CACHE"):
+        jit.build(little())
+
+
+def test_the_librarys_own_sentence_of_a_failed_compile(cache):
+    wrong = st.Pipeline(image=[st.random_crop(size=4), st.invert(), st.flip(axes=True)])
+    with pytest.raises(st.CompileError) as caught:
+        jit.build(wrong.sources(image="float32")[0])
+    assert str(caught.value).startswith("suture: ") and "value" in str(caught.value).splitlines()[0]
+
+
+def test_a_second_process_is_quick(cache, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("import time, sys, numpy as np\nsys.path.insert(0, sys.argv[1])\nimport suture as st\n"
+                       "p = st.Pipeline(image=[st.invert()])\nx = [np.zeros((1, 2, 2, 2), np.float32)]\n"
+                       "begin = time.perf_counter()\np(x)\nprint(time.perf_counter() - begin)\n")
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    times = []
+    for _ in range(4):
+        out = subprocess.run([sys.executable, str(program), root], capture_output=True, text=True, check=True)
+        times.append(float(out.stdout))
+    # The first compiles; 50 ms are meant for a quiet machine, and this one may not be.
+    assert min(times[1:]) < .05 * 10 and min(times[1:]) < times[0] / 5
+
+
+def test_the_command_line(cache, tmp_path, capsys):
+    from suture.__main__ import main
+
+    recipe = tmp_path / "recipe.py"
+    recipe.write_text("import suture as st\ntrain = st.Pipeline(image=[st.invert()])\n")
+    assert main(["build", str(recipe), "image=float32"]) == 0
+    assert len(list(cache.glob("*.so"))) == 1 and "train: 1 compiled for cpu" in capsys.readouterr().out
+    begin = time.perf_counter()
+    assert main(["info"]) == 0 and time.perf_counter() - begin < 10
+    assert "C++ compiler: " in capsys.readouterr().out
+    assert main(["build", str(tmp_path / "none.py")]) == 1
+    assert "none.py" in capsys.readouterr().err
