@@ -35,6 +35,7 @@ KINDS = {
     "color_moments<Space>": ("color_target", "ColorMoments"), "color_table<Space>": ("color_table", "str"),
     "std::optional<std::int32_t>": ("optional_int", "int | None"),
     "std::span<const extent3>": ("starts", "Starts"),
+    "std::span<const float>": ("given_floats", "Sequence[float]"),
     "std::span<const moments>": ("results:moments", "Fitted"),
     "std::span<const intensity_range>": ("results:intensity_range", "Fitted"),
     "std::span<const landmark_map<N>>": ("results:landmark_map", "Fitted"),
@@ -80,7 +81,7 @@ def default_of(name, field, kind, text):
         return repr(text.split("::")[-1])
     inner = text.strip("{} ")
     if inner == "":
-        return "()" if kind in ("starts", "float_list", "holes") or kind.startswith("results") else "None"
+        return "()" if kind in ("starts", "float_list", "given_floats", "holes") or kind.startswith("results") else "None"
     if "::" in inner:
         return repr(tuple(p.split("::")[-1].strip() for p in inner.split(",")))
     parts = [number(p) for p in inner.split(",")]

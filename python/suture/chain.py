@@ -142,6 +142,8 @@ class Encoder:
         if kind == "optional_int":
             i = self.number(0.0, 0.0) if value is None else self.number(1.0, value)
             return [(name, f"v.o({i})")]
+        if kind == "given_floats":
+            return [(name, f"v.s<float>({self.memory(np.array(value, np.float32), len(value))})")]
         if kind == "float_list":
             at = self.memory(np.array(value, np.float32), len(value))
             array = {"floating": "decltype(suture::histogram_shift::floating)",
@@ -246,7 +248,12 @@ class Encoder:
 
     def _write_sampling(self, op: Any) -> str:
         border = f"suture::{op.border}"
-        value = f"{{v.f({self.number(op.value)})}}" if op.border == "constant" else "{}"
+        value = "{}"
+        if op.border == "constant":
+            value = f"{{v.f({self.number(op.value)})}}"
+        elif op.border == "default_value":
+            i = self.number(op.value, RIMS.index(op.rim))
+            value = f"{{v.f({i}), v.e<suture::image_rim>({i + 1})}}"
         return (f"suture::sampling<suture::{op.interpolation}, {border}, suture::{op.labels}>"
                 f"{{.border = {value}, .label_outside = v.i({self.number(op.label_outside)})}}")
 
@@ -292,6 +299,7 @@ class Encoder:
 
 
 COLOR_TABLES = ("crc_lab",)
+RIMS = ("faces", "centers")
 
 
 def _ends(value: Any, half_width: bool) -> tuple[float, float]:

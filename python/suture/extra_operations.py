@@ -43,16 +43,18 @@ class sampling(Operation):
     """How the source is read.
 
     interpolation  of images
-    border         what lies outside: constant (then `value`), edge, reflect, mirror, wrap
+    border         what lies outside: constant, default_value (then `value`), edge, reflect, mirror, wrap
+    rim            where the outside of default_value begins: "faces" of the outermost voxels, as ITK, or their "centers"
     labels         nearest, nearest_half_even, vote, majority
     label_outside  the label of what lies outside, with a constant border
     """
 
     interpolation: Literal["nearest", "nearest_half_even", "linear", "catmull_rom", "torch_cubic", "cubic_bspline"] = "linear"
-    border: Literal["constant", "edge", "reflect", "mirror", "wrap"] = "constant"
+    border: Literal["constant", "default_value", "edge", "reflect", "mirror", "wrap"] = "constant"
     labels: Literal["nearest", "nearest_half_even", "vote", "majority"] = "nearest"
     value: float = 0.0
     label_outside: int = 0
+    rim: Literal["faces", "centers"] = "faces"
 
     _role: ClassVar[str] = "sampling"
     _header: ClassVar[str] = "sample/majority.hpp"
@@ -62,7 +64,8 @@ class sampling(Operation):
         super().__post_init__()
         for name, choices in (("interpolation", ("nearest", "nearest_half_even", "linear", "catmull_rom", "torch_cubic",
                                                  "cubic_bspline")),
-                              ("border", ("constant", "edge", "reflect", "mirror", "wrap")),
+                              ("border", ("constant", "default_value", "edge", "reflect", "mirror", "wrap")),
+                              ("rim", ("faces", "centers")),
                               ("labels", ("nearest", "nearest_half_even", "vote", "majority"))):
             if getattr(self, name) not in choices:
                 raise Error(f"suture: sampling: {name}: {getattr(self, name)!r} is none of {', '.join(choices)}")

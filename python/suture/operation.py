@@ -182,7 +182,7 @@ def canonical(kind: str, value: Any, what: str, multiplies: bool) -> Any:
         return _floats(value, int(kind[7:]), what)
     if kind == "shears":
         return _floats(value, 6, what)
-    if kind == "float_list":
+    if kind in ("float_list", "given_floats"):
         return tuple(float(v) for v in value)
     if kind in ("axis_order", "axis_pair"):
         names = tuple(value)

@@ -20,6 +20,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "gray_rule": ('itu601', 'itu709', 'pillow'),
     "hed_units": ('modern', 'tellez_plus2'),
     "interval_law": ('uniform', 'log_uniform', 'mixture'),
+    "mesh_span": ('faces', 'centers', 'itk'),
     "reinhard_rule": ('plain', 'modified'),
     "sigma_of": ('axis', 'channel', 'sample'),
     "stain_na_law": ('normal', 'laplace', 'uniform'),
@@ -463,17 +464,22 @@ class elastic(Operation):
     """elastic: one free-form deformation, x_in = x_out + u(x_out); the content moves, the grid stays.
       Control points stand control_spacing_mm apart (rounded so that a whole number of cells, at least one, fills the
       volume: floor(extent / spacing + 1/2) of them), or are control_points (>= 4) in number along each axis; their
-      displacements are uniform in
-      +-max_displacement_mm along each array axis and act as B-spline coefficients (approximating, no prefilter).
+      displacements are uniform in +-max_displacement_mm along each array axis and act as B-spline coefficients
+      (approximating, no prefilter).
       The outer locked_borders layers do not move; an axis of too few control points to leave one free is not locked.
       An axis of a single voxel (a 2D image) is neither bent nor bent along: it has one cell, whatever its spacing.
-      itk_domain widens the volume by 1/8 voxel on each side, as ITK's transform initializer does.
+      control_values are displacements that are given instead of drawn: millimeters along the array axes, (component, z,
+      y, x) with x fastest, components in the order z, y, x, three for each of control_points, which then have to be
+      stated. They lie in the memory of the executor that runs, which reads them when it runs (and on the host where
+      points are moved there). They are held to +-max_displacement_mm, by which folding is judged and room is kept: state
+      their largest magnitude. NaN is 0. The locked_borders layers are not moved by them either: 0 uses all.
     Right of what turns or shears its columns share their sums over control points, which is several times as fast.
     Folding: with cells of d mm along an axis, displacements up to 0.40 d (2D: 0.48 d) can never fold space (Choi and Lee
       2000: 0.4033 and 0.4887); beyond that the operation is refused, unless allow_folding is set, or limit_to_safe,
       which takes that much and no more along each axis: for batches of volumes of which some are thin.
     Errors: a spacing that is not positive, a negative displacement, control points fewer than 4 or more than 2^20 along
-      an axis, a displacement that may fold; by `plan`, more than 2^24 control points in all.
+      an axis, a displacement that may fold, control_values of another number than three for each control point; by
+      `plan`, more than 2^24 control points in all.
     Source: ITK BSplineTransform; TorchIO v1 RandomElasticDeformation (which locks only two of the axes)."""
 
     control_spacing_mm: AxisFloats = 32
@@ -481,8 +487,9 @@ class elastic(Operation):
     locked_borders: int = 2
     allow_folding: bool = False
     control_points: AxisIntegers = 0
-    itk_domain: bool = False
+    mesh: Literal["faces", "centers", "itk"] = 'faces'
     limit_to_safe: bool = False
+    control_values: Sequence[float] = ()
 
     _role: ClassVar[str] = "geometry"
     _random: ClassVar[bool] = False
@@ -493,8 +500,9 @@ class elastic(Operation):
         ("locked_borders", "int32"),
         ("allow_folding", "flag"),
         ("control_points", "int3"),
-        ("itk_domain", "flag"),
+        ("mesh", "choice:mesh_span"),
         ("limit_to_safe", "flag"),
+        ("control_values", "given_floats"),
     )
 
 
@@ -508,7 +516,7 @@ class random_elastic(Operation):
     locked_borders: int = 2
     allow_folding: bool = False
     control_points: AxisIntegers = 0
-    itk_domain: bool = False
+    mesh: Literal["faces", "centers", "itk"] = 'faces'
     limit_to_safe: bool = False
     probability: float = 1.0
 
@@ -521,7 +529,7 @@ class random_elastic(Operation):
         ("locked_borders", "int32"),
         ("allow_folding", "flag"),
         ("control_points", "int3"),
-        ("itk_domain", "flag"),
+        ("mesh", "choice:mesh_span"),
         ("limit_to_safe", "flag"),
         ("probability", "float32"),
     )

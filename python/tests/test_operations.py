@@ -79,6 +79,7 @@ def test_compile_with_all_their_fields(tmp_path):
     lines, headers = [], set()
     ops = [op for op in EXAMPLES if "stain_basis" not in repr(op._fields)]
     ops += [st.cast("float16"), st.sampling(interpolation="cubic_bspline", border="edge", labels="majority"),
+            st.sampling(border="default_value", rim="centers", value=3),
             st.per_channel(st.random_gamma(), probability=.5)]
     ops += [op for op in EXAMPLES if "stain_basis" in repr(op._fields)]
     for order in ("zyx", "xyz"):

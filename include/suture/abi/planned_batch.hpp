@@ -2,7 +2,6 @@
 // A chain that was compiled for a caller in another language: the plan of a batch with the views that it reads.
 #pragma once
 
-#include <array>
 #include <utility>
 #include <vector>
 
