@@ -13,7 +13,6 @@ from . import functions
 from .batch import Items
 from .chain import CPP_TYPES
 from .errors import Error
-from .extra_operations import DTYPES, cast  # noqa: F401
 
 FIT_STATUS = ("ok", "constant", "empty", "stated")
 STAIN_STATUS = ("ok", "too_little_tissue", "single_stain", "ill_conditioned", "not_fitted")
@@ -382,7 +381,7 @@ def _fit(images: Any, code: str, result: str, header: str, size: int, count_of: 
     const auto images = abi::views_of<const {CPP_TYPES[items.dtype]}>(r, 0);
     suture::fit(suture::cpu{{.threads = r.threads}}, {code}, images, {selection},
                 std::span<result>(const_cast<result*>(v.s<result>(0).data()), v.s<result>(0).size()));"""
-    name = code.split("{")[0].removeprefix("suture::")
+    name = "a fit of " + result.removeprefix("suture::")
     made = functions.source(body, [header, "fit/selection.hpp", "color/color_space.hpp"], name)
     functions.call(made, numbers=[*more, *numbers], lists=[(out, count), *lists], inputs=[items, *maps], threads=threads)
     return [unpack(out[k * size:(k + 1) * size].tobytes()) for k in range(count)]

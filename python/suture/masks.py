@@ -102,7 +102,7 @@ def _run(name: str, header: str, given: Any, code: str, out_dtype: str | None, r
 
 
 def _results(cpp: str) -> str:
-    return f"std::span<suture::{cpp}>(const_cast<suture::{cpp}*>(v.s<suture::{cpp}>(0).data()), in.size())"
+    return f"std::span<{cpp}>(const_cast<{cpp}*>(v.s<{cpp}>(0).data()), in.size())"
 
 
 def body_mask(images: Any, *, threshold: float = -300.0, opening_radius: int = 0,
@@ -110,7 +110,7 @@ def body_mask(images: Any, *, threshold: float = -300.0, opening_radius: int = 0
     """The patient in CT volumes, without air and, with an opening, without table: uint8 masks, and what was found."""
     found = np.zeros(2, np.uint32)
     masks, _ = _run("body_mask", "mask/body_mask.hpp", images,
-                    f"suture::body_mask(exec, in, out, {_results('largest_component_result')}, "
+                    f"suture::body_mask(exec, in, out, {_results('suture::largest_component_result')}, "
                     "{.threshold = v.f(0), .opening_radius = v.l(1)});", "uint8", found, layout=layout,
                     numbers=[threshold, opening_radius])
     return masks, [LargestComponent(bool(s), int(n)) for s, n in found.reshape(-1, 2)]
@@ -120,7 +120,7 @@ def bounding_box(images: Any, *, threshold: float = 0.0, layout: str | None = No
     """The smallest box of every voxel with any channel above a threshold."""
     found = np.zeros(7, np.int32)
     _run("bounding_box", "mask/bounding_box.hpp", images,
-         f"suture::bounding_box(exec, in, {_results('bounding_box_result')}, v.f(0));", None, found, layout=layout,
+         f"suture::bounding_box(exec, in, {_results('suture::bounding_box_result')}, v.f(0));", None, found, layout=layout,
          numbers=[threshold])
     return [BoundingBox(bool(f[0]), tuple(map(int, f[1:4])), tuple(map(int, f[4:7]))) for f in found.reshape(-1, 7)]
 
@@ -168,8 +168,8 @@ def label_components(masks: Any, *, connectivity: str = "faces", layout: str | N
     counts = np.zeros(1, np.uint32)
     k = _choice(connectivity, CONNECTIVITY, "label_components: connectivity") + 1
     maps, _ = _run("label_components", "mask/components.hpp", masks,
-                   f"suture::label_components(exec, in, out, v.e<suture::connectivity>(0), {_results('abi::word')});".replace(
-                       "suture::abi::word", "std::uint32_t"), "int32", counts, layout=layout, numbers=[k])
+                   f"suture::label_components(exec, in, out, v.e<suture::connectivity>(0), {_results('std::uint32_t')});",
+                       "int32", counts, layout=layout, numbers=[k])
     return maps, [int(n) for n in counts]
 
 
@@ -179,7 +179,7 @@ def keep_largest_component(masks: Any, *, connectivity: str = "faces",
     found = np.zeros(2, np.uint32)
     k = _choice(connectivity, CONNECTIVITY, "keep_largest_component: connectivity") + 1
     kept, _ = _run("keep_largest_component", "mask/components.hpp", masks,
-                   f"suture::keep_largest_component(exec, in, out, v.e<suture::connectivity>(0), {_results('largest_component_result')});",
+                   f"suture::keep_largest_component(exec, in, out, v.e<suture::connectivity>(0), {_results('suture::largest_component_result')});",
                    "uint8", found, layout=layout, numbers=[k])
     return kept, [LargestComponent(bool(s), int(n)) for s, n in found.reshape(-1, 2)]
 
@@ -258,7 +258,7 @@ def tissue_mask(tiles: Any, *, rule: str = "gray", luminosity: float = 80.0, lea
     """Tissue on thumbnails of slides, uint8 RGB: masks, and how they came about."""
     found = np.zeros(3, np.int32)
     masks, _ = _run("tissue_mask", "mask/tissue_mask.hpp", tiles,
-                    f"suture::tissue_mask(exec, in, out, {_results('tissue_mask_result')}, {{.rule = v.e<suture::tissue_rule>(0), "
+                    f"suture::tissue_mask(exec, in, out, {_results('suture::tissue_mask_result')}, {{.rule = v.e<suture::tissue_rule>(0), "
                     ".luminosity = v.f(1), .least_size = v.l(2), .dilation_radius = v.l(3)});", "uint8", found, layout=layout,
                     numbers=[_choice(rule, ("gray", "saturation", "luminosity"), "tissue_mask: rule"), luminosity, least_size,
                              dilation_radius])

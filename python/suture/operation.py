@@ -295,6 +295,8 @@ def operation_from_json(record: Mapping[str, Any]) -> Operation:
     name = made.pop("name")
     if name not in _known:
         raise Error(f"suture: there is no operation {name!r}")
+    if name == "value":
+        return _known[name](made["expression"], **made["parameters"])  # type: ignore[call-arg]
     kind_of = dict(_known[name]._fields)
     for field, value in made.items():
         kind = kind_of.get(field, "")

@@ -13,6 +13,7 @@ import pytest
 import suture as st
 from suture import fits, jit, operations, patches
 from suture.chain import Encoder
+from suture.extra_operations import DTYPES
 from suture.operation import Operation, operation_from_json
 
 GRID = st.Grid((4, 5, 6))
@@ -129,6 +130,6 @@ def test_everything_else_that_is_named_is_somewhere(root):
     parts = {"label_classes": patches.count_classes, "foreground_background": patches.count_classes,
              "weight_map": patches.select_patches, "fit_macenko_round": fits.fit_macenko}
     names = {name for name, role in listed(root) if role == "other"}
-    missing = [n for n in sorted(names - drawn - spaces - set(parts) - set(fits.DTYPES)) if not hasattr(st, n)]
+    missing = [n for n in sorted(names - drawn - spaces - set(parts) - set(DTYPES)) if not hasattr(st, n)]
     assert missing == []
     assert isinstance(st.window(center=0, width=1), Operation)
