@@ -135,10 +135,9 @@ TEST(plan, probability_outside_zero_to_one) {
                  {"gaussian_noise", "probability"});
 }
 
-// What is off on a sample is not drawn for it, but can be asked for; what is wrong with a recipe shows on the first
-// sample all the same.
 TEST(plan, images_of_a_sample_share_geometry_and_draw_values_of_their_own) {
-  const auto augment = suture::random_affine{.rotate_deg = 15} | gaussian_noise{.sigma = {0, 1}};
+  const std::vector<grid> grids{grid_of(4, 4, 4), grid_of(4, 4, 4)};
+  const auto augment = random_affine{.rotate_deg = 15} | gaussian_noise{.sigma = {0, 1}};
   const auto of_image = [&](std::uint32_t image) {
     return plan(augment, grids, {.seed = 5, .sample_ids = two_ids, .image = image});
   };
@@ -155,6 +154,8 @@ TEST(plan, images_of_a_sample_share_geometry_and_draw_values_of_their_own) {
   }
 }
 
+// What is off on a sample is not drawn for it, but can be asked for; what is wrong with a recipe shows on the first
+// sample all the same.
 TEST(plan, keeps_or_draws_again_what_was_drawn) {
   constexpr std::size_t n = 37;
   const std::vector<grid> grids(n, grid_of(30, 40, 50));

@@ -97,7 +97,7 @@ class _Writer:
                      f"comparisons, where, {', '.join(_FUNCTIONS)} are")
 
     def number(self, node: ast.Constant) -> float:
-        if isinstance(node.value, bool) or not isinstance(node.value, (int, float)) or not math.isfinite(float(np.float32(node.value))):
+        if isinstance(node.value, bool) or not isinstance(node.value, (int, float)) or not abs(node.value) < 3.4e38:
             raise self.refuse(node)
         return float(np.float32(node.value))
 

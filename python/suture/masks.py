@@ -169,7 +169,7 @@ def label_components(masks: Any, *, connectivity: str = "faces", layout: str | N
     k = _choice(connectivity, CONNECTIVITY, "label_components: connectivity") + 1
     maps, _ = _run("label_components", "mask/components.hpp", masks,
                    f"suture::label_components(exec, in, out, v.e<suture::connectivity>(0), {_results('std::uint32_t')});",
-                       "int32", counts, layout=layout, numbers=[k])
+                   "int32", counts, layout=layout, numbers=[k])
     return maps, [int(n) for n in counts]
 
 

@@ -124,7 +124,7 @@ def test_lists_are_joined_and_none_is_left_out():
 
 def test_everything_else_that_is_named_is_somewhere(root):
     """Fits, masks and what chooses patches are functions of the package."""
-    drawn = {"additive_noise", "magnitude_noise", "shot_noise", "crop_from", "box_crop"}
+    drawn = {"additive_noise", "magnitude_noise", "shot_noise", "crop_from", "class_crop", "box_crop"}
     spaces = {"hed", "hsv", "lab", "ruderman"}
     # A class map and a round of a fit are arguments and parts of functions that are there.
     parts = {"label_classes": patches.count_classes, "foreground_background": patches.count_classes,
