@@ -130,6 +130,6 @@ def test_everything_else_that_is_named_is_somewhere(root):
     parts = {"label_classes": patches.count_classes, "foreground_background": patches.count_classes,
              "weight_map": patches.select_patches, "fit_macenko_round": fits.fit_macenko}
     names = {name for name, role in listed(root) if role == "other"}
-    missing = [n for n in sorted(names - drawn - spaces - set(parts) - set(DTYPES)) if not hasattr(st, n)]
+    missing = [n for n in sorted(names - drawn - spaces - set(parts) - set(DTYPES) - {"int64"}) if not hasattr(st, n)]
     assert missing == []
     assert isinstance(st.window(center=0, width=1), Operation)
