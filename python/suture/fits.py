@@ -382,7 +382,8 @@ def _fit(images: Any, code: str, result: str, header: str, size: int, count_of: 
     suture::fit(suture::cpu{{.threads = r.threads}}, {code}, images, {selection},
                 std::span<result>(const_cast<result*>(v.s<result>(0).data()), v.s<result>(0).size()));"""
     name = "a fit of " + result.removeprefix("suture::")
-    made = functions.source(body, [header, "fit/selection.hpp", "color/color_space.hpp"], name)
+    headers = [header, "fit/selection.hpp", "color/color_space.hpp", *(["fit/macenko.hpp"] if "macenko" in header else [])]
+    made = functions.source(body, headers, name)
     functions.call(made, numbers=[*more, *numbers], lists=[(out, count), *lists], inputs=[items, *maps], threads=threads)
     return [unpack(out[k * size:(k + 1) * size].tobytes()) for k in range(count)]
 
