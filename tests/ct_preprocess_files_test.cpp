@@ -188,7 +188,7 @@ TEST_F(ct_preprocess, replaces_no_result_that_is_not_its_own) {
       const fs::path other = folder / "other";
       fs::remove_all(other);
       put(other / name, text);
-      EXPECT_EQ(run({"--count", "1", "--spacing", "20", "--out", other.string()}), 1);
+      EXPECT_EQ(run({"--sample", "phantom", "--count", "1", "--spacing", "20", "--out", other.string()}), 1);
       EXPECT_NE(errors().find(std::string(name) + ": lies there and is no"), std::string::npos) << errors();
       EXPECT_EQ(text_of(other / name), text);
     }

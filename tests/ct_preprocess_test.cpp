@@ -342,7 +342,8 @@ TEST_F(ct_preprocess, takes_labels_by_a_rule_and_the_target_spacing_of_the_cohor
 }
 
 TEST_F(ct_preprocess, makes_its_own_cohort) {
-  const std::vector<std::string> words{"--out", (folder / "out").string(), "--spacing", "6", "--count", "2"};
+  const std::vector<std::string> words{"--sample",  "phantom", "--out",   (folder / "out").string(),
+                                       "--spacing", "6",       "--count", "2"};
   ASSERT_EQ(run(words), 0) << errors();
   EXPECT_EQ(report_of("out")["made"], 2);
   EXPECT_EQ(report::parse(text_of(folder / "out/records/phantom_8_thick.json"))["separate_axis"], 0);

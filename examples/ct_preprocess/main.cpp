@@ -347,8 +347,9 @@ int run_program(int argc, char** argv) {
   CLI::App app{"Preprocesses a cohort of CT volumes for training."};
   app.option_defaults()->always_capture_default();
   app.add_option("--in", o.in, "folder of CT volumes in HU, .nii or .nii.gz")->type_name("DIR")->default_str("");
-  app.add_option("--sample", o.sample,
-                 "without --in: CT of an abdomen and of a lung (default), or a few synthetic abdomens with their labels")
+  app.add_option(
+         "--sample", o.sample,
+         "without --in: CT of an abdomen and of a lung (default), or a few synthetic abdomens with their labels")
       ->check(CLI::IsMember({"ct", "phantom"}));
   app.add_option("--labels", o.labels,
                  "their label maps: a folder of the same file names, or a rule such as {case}_seg.nii.gz")
@@ -376,6 +377,8 @@ int run_program(int argc, char** argv) {
     check_spacing(o.spacing);
     if (!(o.window[1] > 0)) throw CLI::ValidationError("--window", "the width must be above 0");
     if (!o.in.empty() && !o.sample.empty()) throw CLI::ValidationError("--sample", "excludes --in");
+    if (app.count("--count") > 0 && o.sample != "phantom")
+      throw CLI::ValidationError("--count", "is for --sample phantom");
     if (o.in.empty() && !o.labels.empty()) throw CLI::ValidationError("--labels", "needs --in");
   });
   if (done) return *done;
