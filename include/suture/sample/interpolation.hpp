@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interpolation along one axis; a volume is interpolated along x, then y, then z. An interpolation states how many
 // taps it reads, where the first one stands, and how the taps combine. One that picks a label `serves_labels`. Where a
-// place stands on a voxel, nearest, linear and the two interpolating cubics copy that voxel, whatever it is and
-// whatever stands beside it: a tap of weight 0 is not read. Where voxels are mixed, one that is not finite makes the
-// mixture so.
+// place stands on a voxel, nearest, linear and the two interpolating cubics copy that voxel, whatever it is and whatever
+// stands beside it: a tap of weight 0 is not read. Where voxels are mixed, one that is not finite makes the mixture so.
 #pragma once
 
 #include "../base/coordinate.hpp"
@@ -44,15 +43,12 @@ struct linear {
     w[0] = 1.0f - t;
     w[1] = t;
   }
-  SUTURE_FN static float combine(const float (&v)[2], const float (&w)[2]) { return between(v[0], v[1], w[1]); }
+  SUTURE_FN static float combine(const float (&v)[2], const float (&w)[2]) {
+    return between(v[0], v[1], w[1]);
+  }
 };
 
 namespace detail {
-// linear where no weight is 0, which then is not asked for.
-struct linear_off_voxels : linear {
-  SUTURE_FN static float combine(const float (&v)[2], const float (&w)[2]) { return fma(w[1], v[1] - v[0], v[0]); }
-};
-
 SUTURE_FN float combine_four(const float (&v)[4], const float (&w)[4]) {
   return fma(w[3], v[3], fma(w[2], v[2], fma(w[1], v[1], w[0] * v[0])));
 }

@@ -268,52 +268,13 @@ private:
 
   template <class T, class Tap>
   SUTURE_FN float about_border(const T* data, const Tap& tap) const {
-    // Whether each tap is inside and whether each weight is 0 are more flags than a GPU has room for.
-    using combined =
-        std::conditional_t<std::is_same_v<Interpolation, linear>, detail::linear_off_voxels, Interpolation>;
-    if constexpr (std::is_same_v<Interpolation, linear>)
-      if ((c_[0].fraction == 0.0f) | (c_[1].fraction == 0.0f) | (c_[2].fraction == 0.0f))
-        return of_taps_with_weight(data, tap);
     const neighborhood<taps, Border, T> about(first_, data, stride_, n_);
-    return detail::combine_taps<float, combined>(c_, [&](int a, int b, int j) -> float {
+    return detail::combine_taps<float, Interpolation>(c_, [&](int a, int b, int j) -> float {
       if constexpr (Border::has_value)
         return about.has(a, b, j) ? tap(about.at(a, b, j)) : border_.value;
       else
         return tap(about.at(a, b, j));
     });
-  }
-
-  // The same of linear interpolation, one tap after the other; those of weight 0 are left out.
-  template <class T, class Tap>
-  SUTURE_FN float of_taps_with_weight(const T* data, const Tap& tap) const {
-    const auto count = [&](int k) { return c_[k].fraction != 0.0f ? 2 : 1; };
-    const auto index = [&](int k, int j) { return Border::index(first_[k] + j, n_[k]); };
-    const auto along = [&](int k, std::int32_t i) { return detail::product(i, static_cast<offset>(stride_[k])); };
-    const auto joined = [&](int j, float before, float v, int k) {
-      return j == 0 ? v : fma(c_[k].fraction, v - before, before);
-    };
-    float value = 0;
-    SUTURE_NO_UNROLL
-    for (int a = 0; a < count(0); ++a) {
-      const std::int32_t z = index(0, a);
-      float plane = 0;
-      SUTURE_NO_UNROLL
-      for (int b = 0; b < count(1); ++b) {
-        const std::int32_t y = index(1, b);
-        float row = 0;
-        SUTURE_NO_UNROLL
-        for (int j = 0; j < count(2); ++j) {
-          const std::int32_t x = index(2, j);
-          float v = 0;
-          if constexpr (Border::has_value) v = border_.value;
-          if (!Border::has_value || (z | y | x) >= 0) v = tap(data[along(0, z) + along(1, y) + along(2, x)]);
-          row = joined(j, row, v, 2);
-        }
-        plane = joined(b, plane, row, 1);
-      }
-      value = joined(a, value, plane, 0);
-    }
-    return value;
   }
 
   const coordinate (&c_)[3];
