@@ -350,8 +350,8 @@ struct sum_labels {
   std::uint32_t capacity;
   SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {
     for_runs(forest, z, y, w, [&](std::int32_t x, std::uint32_t slot) {
-      const std::uint32_t sample_index = numbers[forest.parent[slot]];
-      if (sample_index <= capacity) add_relaxed(sizes + sample_index - 1, forest.length(z, y, x));
+      const std::uint32_t component = numbers[forest.parent[slot]];
+      if (component <= capacity) add_relaxed(sizes + component - 1, forest.length(z, y, x));
     });
   }
 };

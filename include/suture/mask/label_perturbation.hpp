@@ -57,8 +57,8 @@ struct label_change_draw {
 };
 
 // Numbers 0 .. 3 of a label: whether it is changed, when, how, how far.
-inline float label_draw(const random_field& field, std::int32_t label, std::uint64_t sample_index) {
-  return field.uniform(std::uint64_t{static_cast<std::uint32_t>(label)} * 4 + sample_index);
+inline float label_draw(const random_field& field, std::int32_t label, std::uint64_t draw_index) {
+  return field.uniform(std::uint64_t{static_cast<std::uint32_t>(label)} * 4 + draw_index);
 }
 
 // The labels of a sample that are changed, in order.

@@ -49,9 +49,9 @@ __global__ void __launch_bounds__(count_threads)
   std::uint32_t run = 0;
   for (int k = 0; k < count_block / count_threads && z < nz; ++k) {
     const weighted_class c = r.reader(z, y, x);
-    if (c.sample_index != current) {
+    if (c.of_class != current) {
       if (run != 0) atomicAdd(&local[current], run);
-      current = c.sample_index;
+      current = c.of_class;
       run = 0;
     }
     run += c.weight;

@@ -22,7 +22,7 @@ struct class_counts {
   std::int32_t classes = 0;
 
   // Voxels of a class; of a weight map the sum of the weights.
-  std::uint64_t total(std::int32_t sample_index) const { return totals[sample_index]; }
+  std::uint64_t total(std::int32_t of_class) const { return totals[of_class]; }
   // Voxels whose label is not declared, or that are neither foreground nor background.
   std::uint64_t unclassified() const { return totals[classes]; }
   // Voxels left out because their image is NaN or infinite.
@@ -122,9 +122,9 @@ void add_row(const Reader& reader, std::int32_t z, std::int32_t y, std::int32_t 
   std::uint32_t run = 0;
   for (const std::int32_t end = x + count; x < end; ++x) {
     const weighted_class c = reader(z, y, x);
-    if (c.sample_index != current) {
+    if (c.of_class != current) {
       counts[current] += run;
-      current = c.sample_index;
+      current = c.of_class;
       run = 0;
     }
     run += c.weight;
@@ -151,7 +151,7 @@ void add_row(const label_reader<L>& reader, std::int32_t z, std::int32_t y, std:
       if (difference != 0) break;
     }
     while (i < count && label[i] == current) ++i;
-    counts[reader(z, y, x + first).sample_index] += static_cast<std::uint32_t>(i - first);
+    counts[reader(z, y, x + first).of_class] += static_cast<std::uint32_t>(i - first);
   }
 }
 

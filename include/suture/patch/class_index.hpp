@@ -29,17 +29,17 @@ struct class_run {
 // How many voxels from x on, before `end`, are of the class of voxel x.
 template <class Reader>
 std::int32_t run_length(const Reader& reader, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t end,
-                        std::int32_t sample_index) {
+                        std::int32_t of_class) {
   std::int32_t i = x + 1;
-  while (i < end && reader(z, y, i).sample_index == sample_index) ++i;
+  while (i < end && reader(z, y, i).of_class == of_class) ++i;
   return i - x;
 }
 
 // run_length of labels that lie side by side, many at a time.
 template <class L>
 std::int32_t run_length(const label_reader<L>& reader, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t end,
-                        std::int32_t sample_index) {
-  if (reader.labels.stride[2] != 1) return run_length<label_reader<L>>(reader, z, y, x, end, sample_index);
+                        std::int32_t of_class) {
+  if (reader.labels.stride[2] != 1) return run_length<label_reader<L>>(reader, z, y, x, end, of_class);
   const L* label = reader.labels.data + reader.labels.offset(z, y, 0);
   constexpr std::int32_t together = 32;
   std::int32_t i = x + 1;
@@ -69,10 +69,10 @@ void find_runs(const Reader& reader, const extent3& n, std::int64_t first, std::
   for (std::int64_t row = first; row < last; ++row) {
     const auto z = static_cast<std::int32_t>(row / n[1]), y = static_cast<std::int32_t>(row % n[1]);
     for (std::int32_t x = 0; x < columns;) {
-      const std::int32_t sample_index = reader(z, y, x).sample_index;
-      const std::int32_t length = run_length(reader, z, y, x, columns, sample_index);
-      if (sample_index < classes)
-        append(runs[static_cast<std::size_t>(sample_index)],
+      const std::int32_t of_class = reader(z, y, x).of_class;
+      const std::int32_t length = run_length(reader, z, y, x, columns, of_class);
+      if (of_class < classes)
+        append(runs[static_cast<std::size_t>(of_class)],
                {static_cast<std::uint32_t>(row * columns + x), static_cast<std::uint32_t>(length)});
       x += length;
     }
@@ -92,12 +92,12 @@ public:
   const extent3& extents() const { return extents_; }
   std::int32_t classes() const { return static_cast<std::int32_t>(totals_.size()); }
   // Voxels of a class.
-  std::uint64_t total(std::int32_t sample_index) const { return totals_[static_cast<std::size_t>(sample_index)]; }
+  std::uint64_t total(std::int32_t of_class) const { return totals_[static_cast<std::size_t>(of_class)]; }
   const std::uint64_t* totals() const { return totals_.data(); }
 
   // The linear index of voxel `rank` of a class, in memory order; rank < total(number). A binary search.
-  std::int64_t voxel(std::int32_t sample_index, std::uint64_t rank) const {
-    const auto c = static_cast<std::size_t>(sample_index);
+  std::int64_t voxel(std::int32_t of_class, std::uint64_t rank) const {
+    const auto c = static_cast<std::size_t>(of_class);
     const auto begin = before_.begin() + static_cast<std::ptrdiff_t>(begins_[c]);
     const auto end = before_.begin() + static_cast<std::ptrdiff_t>(begins_[c + 1]);
     const auto run = std::upper_bound(begin, end, static_cast<std::uint32_t>(rank)) - 1;

@@ -21,7 +21,7 @@ namespace detail {
 // A voxel's class and how often it counts. Two numbers past the declared classes stand for voxels that are never
 // drawn: `classes` for those of no declared class, `classes + 1` for those whose image is NaN or infinite.
 struct weighted_class {
-  std::int32_t sample_index;
+  std::int32_t of_class;
   std::uint32_t weight;
 };
 

@@ -42,8 +42,8 @@ __global__ void __launch_bounds__(reassembly_threads)
     for (std::int32_t iy = first_y; iy < last_y; ++iy) {
       const std::int32_t pz = z - r.axis[0].starts[iz], py = y - r.axis[1].starts[iy];
       const float wzy = product(r.axis[0].weight[pz], r.axis[1].weight[py]);
-      const std::int64_t sample_index = (static_cast<std::int64_t>(iz) * r.axis[1].patches + iy) * r.axis[2].patches;
-      const std::int64_t patch = sample_index - r.first_patch, in_patch = pz * slice + py * row;
+      const std::int64_t first_of_row = (static_cast<std::int64_t>(iz) * r.axis[1].patches + iy) * r.axis[2].patches;
+      const std::int64_t patch = first_of_row - r.first_patch, in_patch = pz * slice + py * row;
       const T* rows = patches + (patch * r.channels + channel) * volume + in_patch;
       for (std::int32_t ix = first_x; ix < last_x; ++ix) {
         const std::int32_t px = x - r.axis[2].starts[ix];

@@ -190,9 +190,9 @@ void put_together(const cpu& exec, const patch_grid& g, const patch_window& wind
         for (std::int32_t iy = axis[1].first(y); iy < axis[1].last(y); ++iy) {
           const std::int32_t pz = z - axis[0].starts[iz], py = y - axis[1].starts[iy];
           const float wzy = product(axis[0].weight[pz], axis[1].weight[py]);
-          const std::int64_t sample_index = (static_cast<std::int64_t>(iz) * axis[1].patches + iy) * axis[2].patches;
+          const std::int64_t first_of_row = (static_cast<std::int64_t>(iz) * axis[1].patches + iy) * axis[2].patches;
           for (std::int32_t ix = 0; ix < axis[2].patches; ++ix) {
-            const std::int64_t patch = sample_index + ix - patches.first, row = (pz * g.size[1] + py) * g.size[2];
+            const std::int64_t patch = first_of_row + ix - patches.first, row = (pz * g.size[1] + py) * g.size[2];
             const T* values = patches.data + (patch * patches.channels + channel) * size + row;
             float* s = sum.data() + axis[2].starts[ix];
             float* w = weights.data() + axis[2].starts[ix];

@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(select_threads)
       const weighted_class c =
           r.reader(static_cast<std::int32_t>(i / n[2] / n[1]), static_cast<std::int32_t>(i / n[2] % n[1]),
                    static_cast<std::int32_t>(i % n[2]));
-      weight[k] = c.sample_index == draw.of_class ? c.weight : 0;
+      weight[k] = c.of_class == draw.of_class ? c.weight : 0;
     }
     own += weight[k];
   }

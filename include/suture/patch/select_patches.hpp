@@ -183,7 +183,7 @@ std::int64_t find_voxel(const Reader& reader, const extent3& n, const class_coun
   for_rows(n, first, last, [&](std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t count) {
     for (const std::int32_t end = x + count; x < end; ++x) {
       const weighted_class c = reader(z, y, x);
-      if (c.sample_index != d.of_class) continue;
+      if (c.of_class != d.of_class) continue;
       if (rank < c.weight) {
         found = (z * n[1] + y) * n[2] + x;
         return false;

@@ -51,9 +51,9 @@ struct warp_displacement {
 private:
   __device__ __forceinline__ void fetch(const std::int32_t (&cell)[3]) {
     const vec3<std::int32_t>& n = drawn.control_points;
-    const std::int64_t sample_index = (std::int64_t{cell[0]} * n[1] + cell[1]) * n[2] + cell[2];
-    if (sample_index == last) return;
-    last = sample_index;
+    const std::int64_t cell_index = (std::int64_t{cell[0]} * n[1] + cell[1]) * n[2] + cell[2];
+    if (cell_index == last) return;
+    last = cell_index;
     SUTURE_NO_UNROLL
     for (std::int32_t i = 0; i < 8; ++i) {
       const std::int32_t row = (i < 4 ? 0 : 32) + lane, c = i & 3;

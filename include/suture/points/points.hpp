@@ -60,17 +60,17 @@ private:
   static constexpr std::size_t most_cells = 4096;         // 3 MiB
 
   const controls& controls_of(const vec3<std::int32_t>& cell) {
-    const std::int64_t sample_index =
+    const std::int64_t cell_index =
         (std::int64_t{cell[0]} * control_points_[1] + cell[1]) * control_points_[2] + cell[2];
-    if (sample_index == last_) return *last_controls_;
-    if (cells_.size() == most_cells && !cells_.contains(sample_index)) cells_.clear();
-    const auto [entry, is_new] = cells_.try_emplace(sample_index);
+    if (cell_index == last_) return *last_controls_;
+    if (cells_.size() == most_cells && !cells_.contains(cell_index)) cells_.clear();
+    const auto [entry, is_new] = cells_.try_emplace(cell_index);
     if (is_new)
       for (std::int32_t k = 0; k < 3; ++k)
         for (std::int32_t i = 0; i < 64; ++i)
           entry->second[static_cast<std::size_t>(k)][static_cast<std::size_t>(i)] =
               control_(k, cell[0] + (i >> 4), cell[1] + ((i >> 2) & 3), cell[2] + (i & 3));
-    last_ = sample_index;
+    last_ = cell_index;
     last_controls_ = &entry->second;
     return *last_controls_;
   }

@@ -95,10 +95,10 @@ struct read_drawing {
   void operator()(Drawn& drawn, std::size_t sample) const {
     using Op = element_t<I, decltype(Chain::operations)>;
     const site where{name_of<Op>(), static_cast<std::int64_t>(sample), ids};
-    constexpr std::size_t sample_index = recorded_before<I>(static_cast<const Chain*>(nullptr));
-    const json& step = samples[sample]["steps"][sample_index];
-    check_object(step, {"name", "parameters"}, where, "step " + std::to_string(sample_index));
-    require(step["name"] == name_of<Op>(), where, "step ", sample_index, " is ", shown(step["name"]));
+    constexpr std::size_t step_number = recorded_before<I>(static_cast<const Chain*>(nullptr));
+    const json& step = samples[sample]["steps"][step_number];
+    check_object(step, {"name", "parameters"}, where, "step " + std::to_string(step_number));
+    require(step["name"] == name_of<Op>(), where, "step ", step_number, " is ", shown(step["name"]));
     read(step["parameters"], drawn, where, "parameters");
   }
 };

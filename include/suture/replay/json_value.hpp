@@ -45,7 +45,7 @@ template <class Drawn>
 struct is_drawing<drawing<Drawn>> : std::true_type {};
 
 template <class T>
-concept sample_index = std::is_arithmetic_v<T> && !std::same_as<T, bool>;
+concept number = std::is_arithmetic_v<T> && !std::same_as<T, bool>;
 template <class T>
 concept fixed_list = std::is_array_v<T> || requires {
   std::tuple_size<T>::value;
@@ -180,7 +180,7 @@ void read(const json& j, T& value, const site& where, const std::string& path) {
   if constexpr (std::same_as<T, bool>) {
     require(j.is_boolean(), where, path, ' ', shown(j), " is not true or false");
     value = j.get<bool>();
-  } else if constexpr (sample_index<T>) {
+  } else if constexpr (number<T>) {
     read_number(j, value, where, path);
   } else if constexpr (fixed_list<T>) {
     read_list(j, value, false, where, path);

@@ -41,9 +41,9 @@ struct shared_normals {
 // and gives the fields, so that they can be made ahead:
 //   static constexpr int normals;
 //   SUTURE_FN const random_field& normal_field(int number) const;
-SUTURE_FN float normal_at(const random_field& field, const voxel& at, [[maybe_unused]] int sample_index = 0) {
+SUTURE_FN float normal_at(const random_field& field, const voxel& at, [[maybe_unused]] int normal_index = 0) {
 #if defined(__CUDA_ARCH__)
-  if (at.normals != nullptr) return at.normals->at(at, at.first_normal + sample_index, threadIdx.x);
+  if (at.normals != nullptr) return at.normals->at(at, at.first_normal + normal_index, threadIdx.x);
 #endif
   return field.normal(at.element);
 }

@@ -32,12 +32,12 @@ struct fourier_pass {
   std::int32_t axis;
   fourier_work work;
 };
-SUTURE_HD constexpr fourier_pass pass_of(std::int32_t sample_index, bool spike, bool planar) {
-  if (sample_index == 0) return {2, fourier_work::there};
-  if (sample_index == 1) return {1, planar ? fourier_work::about : fourier_work::there};
-  if (sample_index == 2) return {0, planar ? fourier_work::nothing : fourier_work::about};
-  if (spike) return {2, sample_index == 3 ? fourier_work::add : fourier_work::nothing};
-  if (sample_index == 3) return {1, planar ? fourier_work::nothing : fourier_work::back};
+SUTURE_HD constexpr fourier_pass pass_of(std::int32_t pass_number, bool spike, bool planar) {
+  if (pass_number == 0) return {2, fourier_work::there};
+  if (pass_number == 1) return {1, planar ? fourier_work::about : fourier_work::there};
+  if (pass_number == 2) return {0, planar ? fourier_work::nothing : fourier_work::about};
+  if (spike) return {2, pass_number == 3 ? fourier_work::add : fourier_work::nothing};
+  if (pass_number == 3) return {1, planar ? fourier_work::nothing : fourier_work::back};
   return {2, fourier_work::back};
 }
 inline constexpr std::int32_t mask_passes = 5, spike_passes = 4;
@@ -293,18 +293,18 @@ template <int K, std::size_t B, class Exec, class Evaluator, class Plan>
 void run_fourier(const Exec& exec, const Evaluator& e, const Plan& plan, std::int64_t channels) {
   using S = staging<typename Evaluator::pipeline_type>;
   constexpr bool is_spike = spectral_spike<typename S::template functor_t<S::template filter<K>>>;
-  for (std::int32_t sample_index = 0; sample_index < (is_spike ? spike_passes : mask_passes); ++sample_index) {
+  for (std::int32_t pass_number = 0; pass_number < (is_spike ? spike_passes : mask_passes); ++pass_number) {
     std::int64_t blocks = 0;
     for (std::size_t i = 0; i < plan.size(); ++i) {
       const auto& n = plan.sample(i).extents;
-      const fourier_pass pass = pass_of(sample_index, is_spike, n[0] == 1);
+      const fourier_pass pass = pass_of(pass_number, is_spike, n[0] == 1);
       if (pass.work != fourier_work::nothing) blocks = std::max(blocks, fourier_blocks(n, pass.axis));
     }
     if (blocks == 0) continue;
     require(blocks <= 2147483647, {"run"}, blocks, " blocks of lines exceed the grid of a kernel");
     fourier_kernel<K, B, Evaluator>
         <<<dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(plan.size()), static_cast<unsigned>(channels)),
-           fourier_threads, 0, exec.stream>>>(e, sample_index);
+           fourier_threads, 0, exec.stream>>>(e, pass_number);
     check_cuda(cudaGetLastError(), "run", exec.at);
   }
 }

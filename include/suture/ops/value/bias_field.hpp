@@ -56,10 +56,10 @@ private:
 
   // Where the loops are unrolled the whole quadruple is read, once.
   template <int Degree>
-  SUTURE_FN float term(int sample_index) const {
-    if constexpr (Degree == any) return terms[sample_index / 4].c[sample_index % 4];
-    const quadruple q = terms[sample_index / 4];
-    return q.c[sample_index % 4];
+  SUTURE_FN float term(int term_index) const {
+    if constexpr (Degree == any) return terms[term_index / 4].c[term_index % 4];
+    const quadruple q = terms[term_index / 4];
+    return q.c[term_index % 4];
   }
 
   SUTURE_FN float coordinate(int axis, std::int32_t index) const {
@@ -125,11 +125,11 @@ inline constexpr double legendre_coefficient[most_bias_degree + 1][most_bias_deg
 // Calls f(number, i, j, k) for every term of a bias field in the published order and returns how many there are.
 template <class F>
 int for_each_bias_term(int degree, bool planar, const F& f) {
-  int sample_index = 0;
+  int term_index = 0;
   for (int i = 0; i <= (planar ? 0 : degree); ++i)
     for (int j = 0; j <= degree - i; ++j)
-      for (int k = 0; k <= (planar ? j : degree - i - j); ++k) f(sample_index++, i, j, k);
-  return sample_index;
+      for (int k = 0; k <= (planar ? j : degree - i - j); ++k) f(term_index++, i, j, k);
+  return term_index;
 }
 
 }  // namespace detail
@@ -166,8 +166,8 @@ struct bias_field {
 
     const bool legendre = basis == bias_basis::legendre, planar = legendre && extents[0] == 1;
     double monomial[most + 1][most + 1][most + 1] = {};
-    const int terms = detail::for_each_bias_term(degree, planar, [&](int sample_index, int i, int j, int k) {
-      const double c = static_cast<double>(coefficients[static_cast<std::size_t>(sample_index)]);
+    const int terms = detail::for_each_bias_term(degree, planar, [&](int term_index, int i, int j, int k) {
+      const double c = static_cast<double>(coefficients[static_cast<std::size_t>(term_index)]);
       if (!legendre) {
         monomial[i][j][k] = c;
         return;

@@ -30,10 +30,10 @@ struct coarse_dropout {
     std::int32_t start[3], size[3];  // z, y, x
     static constexpr auto fields = named("start", &hole::start, "size", &hole::size);
 
-    void check(std::int32_t sample_index, std::int32_t most, const site& where) const {
+    void check(std::int32_t hole_number, std::int32_t most, const site& where) const {
       for (int axis = 0; axis < 3; ++axis) {
-        require(size[axis] >= 0 && size[axis] <= most, where, "hole ", sample_index, " has the size ", size[axis]);
-        require(std::abs(std::int64_t{start[axis]}) <= (1 << 24), where, "hole ", sample_index, " starts at ",
+        require(size[axis] >= 0 && size[axis] <= most, where, "hole ", hole_number, " has the size ", size[axis]);
+        require(std::abs(std::int64_t{start[axis]}) <= (1 << 24), where, "hole ", hole_number, " starts at ",
                 start[axis]);
       }
     }

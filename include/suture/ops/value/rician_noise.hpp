@@ -32,9 +32,7 @@ struct magnitude_noise {
     detail::check_shift(mean, "mean", where);
   }
 
-  SUTURE_FN const random_field& normal_field(int sample_index) const {
-    return sample_index == 0 ? in_phase : quadrature;
-  }
+  SUTURE_FN const random_field& normal_field(int number) const { return number == 0 ? in_phase : quadrature; }
   SUTURE_FN float operator()(float x, const voxel& at) const {
     const float real = fma(normal_at(in_phase, at), sigma, x + mean);
     const float imaginary = fma(normal_at(quadrature, at, 1), sigma, mean);
