@@ -22,8 +22,9 @@ suture::elastic elastic_with(suture::elastic e, std::uint64_t sample = 0) {
 }
 
 TEST(Elastic, ControlCoordinatesFollowTheSplineDefinition) {
-  for (const auto& [mesh, epsilon] : {std::pair{suture::mesh_span::faces, 0.0}, std::pair{suture::mesh_span::itk, 0.125},
-                                      std::pair{suture::mesh_span::centers, -0.5}})
+  for (const auto& [mesh, epsilon] :
+       {std::pair{suture::mesh_span::faces, 0.0}, std::pair{suture::mesh_span::itk, 0.125},
+        std::pair{suture::mesh_span::centers, -0.5}})
     for (const std::int64_t n : {15, 16, 17, 64, 127}) {
       const grid g = plain_grid({n, 40, 64}, {1, 2, 0.5});
       const auto d =
@@ -173,7 +174,7 @@ TEST(Elastic, RefusesWhatMayFoldOrMakesNoGrid) {
   const grid g = plain_grid({64, 64, 64});
   suture::draws random(1, 0, 1, 2);
   const std::string folding =
-      message_of([&] { (void)suture::elastic{.control_spacing_mm = 16, .max_displacement_mm = 8}.deform(g, here); });
+      message([&] { (void)suture::elastic{.control_spacing_mm = 16, .max_displacement_mm = 8}.deform(g, here); });
   EXPECT_NE(
       folding.find("max_displacement_mm 8 along axis 0 may fold space: with control points 16 mm apart at most 6.4 mm"),
       std::string::npos)
@@ -198,9 +199,10 @@ TEST(Elastic, RefusesWhatMayFoldOrMakesNoGrid) {
   const std::vector<float> values(3 * 7 * 7 * 7);
   EXPECT_REFUSED((suture::elastic{.max_displacement_mm = 1, .control_values = values}.deform(g, here)),
                  "control_values need control_points");
-  EXPECT_REFUSED((suture::elastic{
-                     .max_displacement_mm = 1, .control_points = {7, 7, 6}, .control_values = values}.deform(g, here)),
-                 "1029 control_values for (7, 7, 6) control points, which take 882");
+  EXPECT_REFUSED(
+      (suture::elastic{.max_displacement_mm = 1, .control_points = {7, 7, 6}, .control_values = values}.deform(g,
+                                                                                                               here)),
+      "1029 control_values for (7, 7, 6) control points, which take 882");
 }
 
 // Control points that nobody would wait for are refused at once, whether the elastic acts or not.

@@ -46,15 +46,10 @@ struct bad_header {
 };
 
 void expect_refused(const fs::path& path, const std::string& reason) {
-  try {
-    read_image(path);
-    ADD_FAILURE() << path.filename() << " was read; expected: " << reason;
-  } catch (const error& e) {
-    const std::string what = e.what();
-    EXPECT_NE(what.find(path.string()), what.npos) << what;
-    EXPECT_NE(what.find(reason), what.npos) << what << "\nexpected: " << reason;
-    EXPECT_EQ(what.find('\n'), what.npos) << what;
-  }
+  const std::string what = message([&] { read_image(path); });
+  EXPECT_NE(what.find(path.string()), what.npos) << path.filename() << ": " << what;
+  EXPECT_NE(what.find(reason), what.npos) << what << "\nexpected: " << reason;
+  EXPECT_EQ(what.find('\n'), what.npos) << what;
 }
 
 class bad_headers : public support::files {

@@ -221,14 +221,8 @@ SUTURE_ORACLE_TEST(OracleGeometry, AgreesWithTorchGridSample,
   const auto x = c.input<float>("x");
   const size3 in = support::size_from(x.shape);
   const auto size = p.at("size").get<size3>();
-  const bool corners = p.at("align_corners");
-  const reference::affine pull = support::torch_pull(p.at("theta"), in, size, corners);
-  const reference::sampling s{p.at("mode") == "nearest" ? interpolation::nearest_even : interpolation::linear,
-                              p.at("padding_mode") == "zeros"    ? outside::blend_constant
-                              : p.at("padding_mode") == "border" ? outside::clamp_coordinate
-                              : corners                          ? outside::torch_reflect_centers
-                                                                 : outside::torch_reflect_faces,
-                              0};
+  const reference::affine pull = support::torch_pull(p.at("theta"), in, size, p.at("align_corners"));
+  const reference::sampling s = support::torch_sampling(p);
   std::vector<double> mask;
   if (s.how == interpolation::nearest_even) mask = support::away_from_ties(in, size, pull, 1e-4, true, 100);
   expect_close(sampled(support::geometry_of(pull, size), x.values, support::voxel_grid(in), s),

@@ -131,15 +131,9 @@ TEST(OracleReference, AgreesWithTorchGrids) {
           expect_close(grid, c.output<double>("grid").values, 1e-6);
         } else if (c.op == "torch.nn.functional.grid_sample" && p.at("mode") != "bicubic") {
           const volume x = volume_from(c.input<double>("x"));
-          const bool corners = p.at("align_corners");
           const auto size = p.at("size").get<size3>();
-          const affine pull = support::torch_pull(p.at("theta"), x.size, size, corners);
-          const sampling s{p.at("mode") == "nearest" ? interpolation::nearest_even : interpolation::linear,
-                           p.at("padding_mode") == "zeros"    ? outside::blend_constant
-                           : p.at("padding_mode") == "border" ? outside::clamp_coordinate
-                           : corners                          ? outside::torch_reflect_centers
-                                                              : outside::torch_reflect_faces,
-                           0};
+          const affine pull = support::torch_pull(p.at("theta"), x.size, size, p.at("align_corners"));
+          const sampling s = support::torch_sampling(p);
           std::vector<double> mask;
           if (s.how == interpolation::nearest_even) mask = support::away_from_ties(x.size, size, pull, 1e-4, true, 100);
           expect_close(resampled(x, size, pull, s).values, c.output<double>("y").values, 1e-5 * range_of(x.values),

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "expect_says.hpp"
 #include "oracle.hpp"
 #include "ref/coordinates.hpp"
 #include "ref/sample.hpp"
@@ -64,20 +65,9 @@ inline void expect_place_kept(const grid& input, const geometry_step& s, const s
   EXPECT_NO_THROW(suture::check(s.output, here)) << what;
 }
 
-template <class Call>
-std::string message_of(Call&& call) {
-  try {
-    call();
-  } catch (const suture::error& e) {
-    return e.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
-}
-
 #define EXPECT_REFUSED(expression, part)                                              \
   do {                                                                                \
-    const std::string text = message_of([&] { (void)(expression); });                 \
+    const std::string text = message([&] { (void)(expression); });                    \
     EXPECT_NE(text.find("suture: operation: sample 7: "), std::string::npos) << text; \
     EXPECT_NE(text.find(part), std::string::npos) << text;                            \
   } while (false)

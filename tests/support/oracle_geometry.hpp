@@ -97,6 +97,18 @@ inline reference::affine torch_pull(const json& theta, const reference::size3& i
                           reference::composed(t, reference::inverted(torch_unnormalize(out, align_corners)))));
 }
 
+// What torch's grid_sample reads by "mode", bicubic aside, and "padding_mode".
+inline reference::sampling torch_sampling(const json& params) {
+  using reference::outside;
+  const bool corners = params.at("align_corners");
+  return {params.at("mode") == "nearest" ? reference::interpolation::nearest_even : reference::interpolation::linear,
+          params.at("padding_mode") == "zeros"    ? outside::blend_constant
+          : params.at("padding_mode") == "border" ? outside::clamp_coordinate
+          : corners                               ? outside::torch_reflect_centers
+                                                  : outside::torch_reflect_faces,
+          0};
+}
+
 // ITK: index (x, y, z) -> physical position.
 inline reference::affine itk_index_to_physical(const json& spacing, const json& origin, const json& direction) {
   return {reference::product(matrix_from(direction), reference::diagonal(spacing.get<reference::point>())),
