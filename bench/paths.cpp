@@ -22,7 +22,8 @@ template <class Paths, class Pipeline>
 void measure(benchmark::State& state, const Pipeline& pipeline) {
   const auto ct = contiguous(scan().image.data(), scan().grid);
   const auto seg = contiguous(scan().labels.data(), scan().grid);
-  const auto p = plan(pipeline, ct, {.seed = 7});
+  const std::uint64_t ids[] = {1};
+  const auto p = plan(pipeline, ct, {.seed = 7, .sample_ids = ids});
   const grid& to = p.output_grid(0);
   std::vector<float> image_out(static_cast<std::size_t>(to.voxels()));
   std::vector<std::uint8_t> labels_out(image_out.size());
@@ -71,8 +72,10 @@ void add(const std::string& what, const Pipeline& pipeline) {
 int main(int argc, char** argv) {
   const auto patch = crop{.start = {20, 30, 33}, .size = {96, 96, 96}};
   add<detail::integer_shift_copy_rows>("crop_flip", patch | flip{{true, false, true}});
-  add<detail::memory_order_rows>("crop_flip_window",
-                                 window{.center = 40, .width = 400} | patch | flip{{true, false, true}});
+  add<detail::integer_shift_copy_rows>("window_crop_flip",
+                                       window{.center = 40, .width = 400} | patch | flip{{true, false, true}});
+  add<detail::memory_order_rows>("dropout_crop_flip", random_coarse_dropout{.holes = {1, 4}, .size = {20, 20, 20}} |
+                                                          patch | flip{{true, false, true}});
   add<detail::axis_aligned_rows>("resample", resample{.spacing_mm = {1, 1.2, 1.2}} | sampling<linear, edge, vote>{});
   add<detail::axis_aligned_rows>("resample_cubic",
                                  resample{.spacing_mm = {1, 1.2, 1.2}} | sampling<catmull_rom, edge, nearest>{});

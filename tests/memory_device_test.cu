@@ -178,6 +178,47 @@ TEST(Memory, OfFitsMasksPatchesAndPointsToo) {
   const std::vector<std::int64_t> offsets{0, 1};
   const device_array<located_point> moved(1);
   EXPECT_SAYS(to_output(on, p, ragged<point3>{points, offsets}, moved.span()), "to_output: points: pointer ");
+  const device_array<point3> device_points(points);
+  const device_array<std::int64_t> device_offsets(offsets);
+  std::vector<located_point> host_moved(1);
+  const auto on_the_cpu = [&](const ragged<point3>& lists, std::span<located_point> to) {
+    to_output(cpu{}, p, lists, to);
+  };
+  EXPECT_SAYS(on_the_cpu({device_points.span(), offsets}, host_moved), "to_output: points: pointer ");
+  EXPECT_SAYS(on_the_cpu({points, device_offsets.span()}, host_moved), "to_output: offsets: pointer ");
+  EXPECT_SAYS(on_the_cpu({points, offsets}, moved.span()), "to_output: results: pointer ");
+}
+
+TEST(Memory, OfMasksThatAFitOfTheCpuLooksAt) {
+  memory m;
+  std::vector<moments> results(2);
+  const auto on_host = memory::two(m.host.data(), m.host.data() + voxels);
+  const auto masks = memory::two(m.labels.data(), m.device_labels.data());
+  EXPECT_SAYS(fit(cpu{}, fit_moments{}, on_host, inside(masks), results), "fit_moments: sample 1: map: pointer ");
+}
+
+// Coverage as well, which some calls do without.
+TEST(Memory, OfWindowsThatAreAveragedAndPutTogether) {
+  memory m;
+  const cuda_workspace workspace(1 << 20);
+  const cuda on{nullptr, workspace};
+  const patch_grid g = sliding_window_grid(volume.extents, volume.extents);
+  const patch_window window = constant_window(volume.extents);
+  const auto out = m.out()[0], host_out = contiguous(m.host_out.data(), volume);
+  const patch_tensor<float> patches{m.device.data(), 1, 0, 1}, host_patches{m.host.data(), 1, 0, 1};
+  const patch_tensor<float> also{m.device.data(), 1, 0, 1}, host_also{m.host.data(), 1, 0, 1};
+
+  EXPECT_SAYS(reassemble(on, g, window, host_patches, out), "reassemble: patches: pointer ");
+  EXPECT_SAYS(reassemble(on, g, window, patches, host_also, out), "reassemble: coverage: pointer ");
+  EXPECT_SAYS(reassemble(on, g, window, patches, also, host_out), "reassemble: output: pointer ");
+  EXPECT_SAYS(reassemble(cpu{}, g, window, host_patches, also, host_out), "reassemble: coverage: pointer ");
+
+  const covered_mean rule{.outside = 0};
+  const auto covered = m.out()[1], host_covered = contiguous(m.host_out.data() + voxels, volume);
+  EXPECT_SAYS(average(on, host_patches, also, out, rule, covered), "average: patches: pointer ");
+  EXPECT_SAYS(average(on, patches, host_also, out, rule, covered), "average: coverage: pointer ");
+  EXPECT_SAYS(average(on, patches, also, out, rule, host_covered), "average: covered: pointer ");
+  EXPECT_SAYS(average(cpu{}, host_patches, host_also, host_out, rule, covered), "average: covered: pointer ");
 }
 
 TEST(Memory, AnErrorOfAnEarlierCallIsSaidToBeThat) {

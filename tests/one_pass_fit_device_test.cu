@@ -7,6 +7,7 @@
 
 #include "one_pass_fit.hpp"
 #include "support/device_array.cuh"
+#include "support/expect_says.hpp"
 #include "suture/fit/one_pass.cuh"
 #include "suture/image/digest.hpp"
 
@@ -49,6 +50,29 @@ TEST(OnePassFit, LeavesTheBitsOfTheCpu) {
   expect_the_bits_of_the_cpu<std::int16_t>(false);
   expect_the_bits_of_the_cpu<float>(false);
   expect_the_bits_of_the_cpu<float>(true);
+}
+
+TEST(OnePassFit, RefusesMemoryOfTheHost) {
+  const grid g{.extents = {4, 6, 8}};
+  std::vector<float> values(192, 1.5f);
+  std::vector<std::uint8_t> mask(192, 1);
+  const device_array<float> on_device(values);
+  const device_array<std::uint8_t> device_mask(mask);
+  const auto two = [&](const auto* first, const auto* second) {
+    return std::vector{contiguous(first, g), contiguous(second, g)};
+  };
+  const auto images = two(on_device.data(), on_device.data());
+  const auto masks = two(device_mask.data(), std::as_const(mask).data());
+  const fit_share_above how{.level = 1};
+  const cuda_workspace memory(workspace_bytes(how, images));
+  const suture::cuda on{nullptr, memory};
+  device_array<double> found(std::vector<double>(2));
+  std::vector<double> on_host(2);
+  const std::span<double> to(found.data(), 2);
+  EXPECT_SAYS(fit(on, how, two(on_device.data(), std::as_const(values).data()), everything{}, to),
+              "fit_share_above: sample 1: image: pointer ");
+  EXPECT_SAYS(fit(on, how, images, inside(masks), to), "fit_share_above: sample 1: map: pointer ");
+  EXPECT_SAYS(fit(on, how, images, everything{}, std::span(on_host)), "fit_share_above: results: pointer ");
 }
 
 }  // namespace

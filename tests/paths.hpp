@@ -78,6 +78,14 @@ void expect_the_same_bits_of_all() {
         pad_to{.size = {40, 56, 60}} | random_crop{.size = {33, 50, 55}} |
             sampling<linear, constant, nearest>{.border = {.value = -1000}},
         0.0f);
+  check("values ahead of a crop beyond the rim", ct,
+        window{.center = 40, .width = 400} | pad_to{.size = {40, 56, 60}} | random_crop{.size = {33, 50, 55}} |
+            random_flip{} | sampling<linear, constant, majority>{.border = {.value = -3}, .label_outside = 9},
+        0.0f);
+  check("values ahead of nearest voxels", ct,
+        window{.center = 40, .width = 400} | pad_to{.size = {40, 56, 60}} | random_flip{} |
+            sampling<nearest, mirror, vote>{},
+        0.0f);
   check("resample", ct, resample{.spacing_mm = {1.5, 1, 1}} | sampling<linear, edge, vote>{}, 0.0f);
   check("cubic resample", ct, resample{.spacing_mm = {2, 1, .7}} | sampling<catmull_rom, mirror>{}, 0.0f);
   check("turned", ct,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One cache for a run of the tests, and quick compilation: the bits do not depend on optimization."""
+import importlib
 import os
 import pathlib
 import sys
@@ -15,6 +16,11 @@ os.environ.setdefault("SUTURE_CACHE", _cache.name)
 os.chmod(_cache.name, 0o700)
 
 WHOLE = os.environ.get("SUTURE_TEST_ALL") == "1"  # then nothing that is missing is skipped
+
+
+def library(name, least):
+    """The module `name` of at least that version; without it the tests of the file are skipped, or fail if all are wanted."""
+    return importlib.import_module(name) if WHOLE else pytest.importorskip(name, minversion=least)
 
 
 def pytest_collection_modifyitems(items):

@@ -2,10 +2,11 @@
 """In MONAI's Compose, and beside its transforms."""
 import numpy as np
 import pytest
+from conftest import library
 
 pytestmark = pytest.mark.monai
-torch = pytest.importorskip("torch")
-monai = pytest.importorskip("monai")
+torch = library("torch", "2.4")
+monai = library("monai", "1.3")
 
 import suture as st  # noqa: E402
 import suture.monai  # noqa: E402

@@ -2,9 +2,10 @@
 """Tensors, loaders and torch.compile."""
 import numpy as np
 import pytest
+from conftest import library
 
 pytestmark = pytest.mark.torch
-torch = pytest.importorskip("torch")
+torch = library("torch", "2.4")
 
 import suture as st  # noqa: E402
 import suture.torch  # noqa: E402

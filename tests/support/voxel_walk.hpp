@@ -37,7 +37,7 @@ private:
     const suture::target_tensor& out = work.r.out[B];
     const std::int32_t n = work.r.sample.extents[2], channels = work.r.in[B].channels;
     const auto value = [&](std::int32_t x, std::int32_t channel) {
-      return work.evaluate.template fused<B>(work.r, work.sample_index, z, y, std::min(x, n - 1), channel);
+      return work.evaluate.template fused<B>(work.r, {work.sample_index, channel, z, y, std::min(x, n - 1)});
     };
     if constexpr (P::is_staged && !Binding::is_label) {
       for (std::int32_t channel = 0; channel < channels; ++channel)

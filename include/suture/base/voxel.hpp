@@ -22,17 +22,21 @@ struct voxel {
   int first_normal = 0;                             // of the operation
 };
 
-// The voxel at (z, y, x) of a channel in a grid of these extents.
-SUTURE_FN voxel voxel_at(const std::int32_t (&extents)[3], std::int32_t sample_index, std::int32_t channel,
-                         std::int32_t z, std::int32_t y, std::int32_t x) {
-  const std::int64_t row = (channel * static_cast<std::int64_t>(extents[0]) + z) * extents[1] + y;
+// One voxel of one channel of one sample of a batch.
+struct voxel_index {
+  std::int32_t sample, channel, z, y, x;
+};
+
+// That voxel of a grid of these extents.
+SUTURE_FN voxel voxel_at(const std::int32_t (&extents)[3], const voxel_index& i) {
+  const std::int64_t row = (i.channel * static_cast<std::int64_t>(extents[0]) + i.z) * extents[1] + i.y;
   const std::int64_t voxels = static_cast<std::int64_t>(extents[0]) * extents[1] * extents[2];
-  return {sample_index,
-          channel,
-          z,
-          y,
-          x,
-          static_cast<std::uint64_t>(row * extents[2] + x),
+  return {i.sample,
+          i.channel,
+          i.z,
+          i.y,
+          i.x,
+          static_cast<std::uint64_t>(row * extents[2] + i.x),
           static_cast<std::uint64_t>(voxels)};
 }
 

@@ -40,9 +40,10 @@ template <bool IsLabel, class In, class Out, class Conversion = as_finished, cla
 auto bind(given_views<In> in, given_views<Out> out, const Conversion& conversion = {}, Levels levels = {}) {
   static_assert(!std::is_const_v<Out>, "suture: the output view must be writable");
   using T = std::remove_const_t<In>;
-  static_assert(is_storage_v<T> && (IsLabel ? is_label_storage_v<Out> : is_storage_v<Out>),
-                "suture: unsupported element type; use int8, uint8, int16, uint16, int32, float, half or bfloat16; label "
-                "maps may be stored as int64 too");
+  static_assert(
+      is_storage_v<T> && (IsLabel ? is_label_storage_v<Out> : is_storage_v<Out>),
+      "suture: unsupported element type; use int8, uint8, int16, uint16, int32, float, half or bfloat16; label "
+      "maps may be stored as int64 too");
   binding<T, Out, IsLabel, Conversion, Levels> b{{}, {}, std::move(out), conversion, std::move(levels)};
   if constexpr (std::is_const_v<In>)
     b.in_const = std::move(in);

@@ -37,25 +37,21 @@ struct pair_evaluator {
   static constexpr bool may_finish = Pipeline::is_staged && !Binding::is_label && !Pipeline::is_color;
   using unit = std::conditional_t<may_finish, typename Binding::output, Out>;
 
-  SUTURE_FN static value load(const source_tensor& s, std::int32_t channel, std::int32_t z, std::int32_t y,
-                              std::int32_t x) {
+  SUTURE_FN static value load(const source_tensor& s, const voxel_index& i) {
     if constexpr (is_color)
-      return {{storage<In>::load(read<In>(s, 0, z, y, x)), storage<In>::load(read<In>(s, 1, z, y, x)),
-               storage<In>::load(read<In>(s, 2, z, y, x))}};
+      return {{storage<In>::load(read<In>(s, 0, i.z, i.y, i.x)), storage<In>::load(read<In>(s, 1, i.z, i.y, i.x)),
+               storage<In>::load(read<In>(s, 2, i.z, i.y, i.x))}};
     else
-      return storage<In>::load(read<In>(s, channel, z, y, x));
+      return storage<In>::load(read<In>(s, i.channel, i.z, i.y, i.x));
   }
 
   // Tap at a voxel of the source: loaded, converted and passed through the value operations left of the geometry.
-  SUTURE_FN static value tap(const sample_parameters<Pipeline>& sample, const source_tensor& s,
-                             std::int32_t sample_index, std::int32_t channel, std::int32_t z, std::int32_t y,
-                             std::int32_t x) {
-    return tap(sample, s, load(s, channel, z, y, x), sample_index, channel, z, y, x);
+  SUTURE_FN static value tap(const sample_parameters<Pipeline>& sample, const source_tensor& s, const voxel_index& i) {
+    return tap(sample, s, load(s, i), i);
   }
   SUTURE_FN static value tap(const sample_parameters<Pipeline>& sample, const source_tensor& s, value v,
-                             std::int32_t sample_index, std::int32_t channel, std::int32_t z, std::int32_t y,
-                             std::int32_t x) {
-    return apply(sample.taps, v, voxel_at(s.extents, sample_index, channel, z, y, x));
+                             const voxel_index& i) {
+    return apply(sample.taps, v, voxel_at(s.extents, i));
   }
 
   // The first voxel of a channel.
@@ -90,10 +86,10 @@ struct pair_evaluator {
     } else if constexpr (is_color || any_needs_voxel<typename Pipeline::taps>) {
       if (is_color && sample.planar)
         return interpolate_plane<value, I>(c, s.extents, border, [&](std::int32_t y, std::int32_t x) {
-          return tap(sample, s, sample_index, channel, 0, y, x);
+          return tap(sample, s, {sample_index, channel, 0, y, x});
         });
       return interpolate<value, I>(c, s.extents, border, [&](std::int32_t z, std::int32_t y, std::int32_t x) {
-        return tap(sample, s, sample_index, channel, z, y, x);
+        return tap(sample, s, {sample_index, channel, z, y, x});
       });
     } else {
       return interpolate<I>(c, data, s.stride, s.extents, s.pairs, border, tap_of(sample));
@@ -120,10 +116,9 @@ struct pair_evaluator {
                                                               [](float v) { return v; });
   }
 
-  SUTURE_FN static result finished(const sample_parameters<Pipeline>& sample, value v, std::int32_t sample_index,
-                                   std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x,
+  SUTURE_FN static result finished(const sample_parameters<Pipeline>& sample, value v, const voxel_index& i,
                                    const shared_normals* normals = nullptr) {
-    voxel at = voxel_at(sample.extents, sample_index, channel, z, y, x);
+    voxel at = voxel_at(sample.extents, i);
     at.normals = normals;
     return stored<Out>(apply(sample.outputs, v, at));
   }
@@ -149,32 +144,24 @@ struct pair_evaluator {
 
   // The finished value of an element that was read from the source where nothing is moved.
   SUTURE_FN static result of_element(const sample_parameters<Pipeline>& sample, const source_tensor& s, In element,
-                                     std::int32_t sample_index, std::int32_t channel, std::int32_t z, std::int32_t y,
-                                     std::int32_t x) {
+                                     const voxel_index& i) {
     if constexpr (Binding::is_label)
       return element;
     else
-      return finished(sample, tap(sample, s, storage<In>::load(element), sample_index, channel, z, y, x), sample_index,
-                      channel, z, y, x);
+      return finished(sample, tap(sample, s, storage<In>::load(element), i), i);
   }
 
   // The finished value, a label before its conversion; c is ignored when the pipeline has no geometry, the channel
   // where there is color.
   SUTURE_FN static auto at(const sample_parameters<Pipeline>& sample, const source_tensor& s, const In* data,
-                           const coordinate (&c)[3], std::int32_t sample_index, std::int32_t channel, std::int32_t z,
-                           std::int32_t y, std::int32_t x, const typename Pipeline::sampling_type& rule,
+                           const coordinate (&c)[3], const voxel_index& i, const typename Pipeline::sampling_type& rule,
                            const shared_normals* normals = nullptr) {
-    if constexpr (Binding::is_label) {
-      return label(s, data, c, channel, z, y, x, rule);
-    } else {
-      if constexpr (!Pipeline::has_geometry) {
-        const value v = tap(sample, s, sample_index, channel, z, y, x);
-        return finished(sample, v, sample_index, channel, z, y, x, normals);
-      } else {
-        return finished(sample, sampled(sample, s, data, c, sample_index, channel, rule.border), sample_index, channel,
-                        z, y, x, normals);
-      }
-    }
+    if constexpr (Binding::is_label)
+      return label(s, data, c, i.channel, i.z, i.y, i.x, rule);
+    else if constexpr (!Pipeline::has_geometry)
+      return finished(sample, tap(sample, s, i), i, normals);
+    else
+      return finished(sample, sampled(sample, s, data, c, i.sample, i.channel, rule.border), i, normals);
   }
 };
 
@@ -218,9 +205,9 @@ struct evaluator {
     const record_type& r = records[sample_index];
     if constexpr (Pipeline::is_staged && !binding_type<B>::is_label)
       return detail::stored<typename binding_type<B>::output>(detail::stage_value<Pipeline::schedule.stage_count - 1>(
-          r.sample, r.staged[B], sample_index, channel, z, y, x));
+          r.sample, r.staged[B], {sample_index, channel, z, y, x}));
     else
-      return fused<B>(r, sample_index, z, y, x, channel);
+      return fused<B>(r, {sample_index, channel, z, y, x});
   }
 
   SUTURE_FN auto operator()(std::int32_t sample_index, std::int32_t z, std::int32_t y, std::int32_t x,
@@ -230,17 +217,16 @@ struct evaluator {
 
   // One voxel of what the fused part leaves.
   template <std::size_t B>
-  SUTURE_FN auto fused(const record_type& r, std::int32_t sample_index, std::int32_t z, std::int32_t y, std::int32_t x,
-                       std::int32_t channel) const {
+  SUTURE_FN auto fused(const record_type& r, const voxel_index& i) const {
     coordinate c[3] = {};
-    if constexpr (Pipeline::has_geometry) column<Pipeline>(r.sample, z, y, x).locate(c);
+    if constexpr (Pipeline::has_geometry) column<Pipeline>(r.sample, i.z, i.y, i.x).locate(c);
     if constexpr (binding_type<B>::converts) {
-      const std::int32_t from = binding_type<B>::to_channels ? 0 : channel;
+      const std::int32_t from = binding_type<B>::to_channels ? 0 : i.channel;
       const auto converted = suture::get<B>(conversions)(
-          std::int32_t{pair<B>::label(r.in[B], pair<B>::start(r.in[B], from), c, from, z, y, x, rule)});
-      return detail::stored_channel<typename binding_type<B>::output>(converted, channel);
+          std::int32_t{pair<B>::label(r.in[B], pair<B>::start(r.in[B], from), c, from, i.z, i.y, i.x, rule)});
+      return detail::stored_channel<typename binding_type<B>::output>(converted, i.channel);
     } else {
-      return pair<B>::at(r.sample, r.in[B], pair<B>::start(r.in[B], channel), c, sample_index, channel, z, y, x, rule);
+      return pair<B>::at(r.sample, r.in[B], pair<B>::start(r.in[B], i.channel), c, i, rule);
     }
   }
 
@@ -390,13 +376,13 @@ private:
     const std::int64_t step = r.out[B].channel_stride;
     auto* to = at.template to<B>();
     if constexpr (pair<B>::is_color) {
-      const auto v = pair<B>::at(r.sample, r.in[B], at.template from<B>(), c, sample_index, 0, z, y, x, rule);
+      const auto v = pair<B>::at(r.sample, r.in[B], at.template from<B>(), c, {sample_index, 0, z, y, x}, rule);
       SUTURE_UNROLL
       for (int channel = 0; channel < 3; ++channel, to += step) *to = v.c[channel];
     } else {
       const auto* from = at.template from<B>();
       const auto one = [&](std::int32_t channel) {
-        store<B>(r, to, pair<B>::at(r.sample, r.in[B], from, c, sample_index, channel, z, y, x, rule, ahead));
+        store<B>(r, to, pair<B>::at(r.sample, r.in[B], from, c, {sample_index, channel, z, y, x}, rule, ahead));
       };
       const std::int32_t first = first_channel<B>(ahead), end = first + channel_count<B>(r, ahead);
       if constexpr (OneChannel) {
@@ -407,7 +393,7 @@ private:
         const tap_places<typename Pipeline::interpolation_type, typename Pipeline::border_type> taps(
             c, s.stride, s.extents, s.pairs, rule.border);
         const auto use = [&](float value, std::int32_t channel) {
-          store<B>(r, to, pair<B>::finished(r.sample, value, sample_index, first + channel, z, y, x, ahead));
+          store<B>(r, to, pair<B>::finished(r.sample, value, {sample_index, first + channel, z, y, x}, ahead));
           to += step;
         };
         // Not in kernels of deformations, which need all registers for those.

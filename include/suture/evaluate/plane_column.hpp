@@ -117,9 +117,8 @@ class plane_values {
   using Border = typename Pipeline::border_type;
 
 public:
-  static constexpr bool possible =
-      std::is_same_v<I, linear> && !Pipeline::is_color && !any_needs_voxel<typename Pipeline::taps> &&
-      !ends_at_rim<Border>;
+  static constexpr bool possible = std::is_same_v<I, linear> && !Pipeline::is_color &&
+                                   !any_needs_voxel<typename Pipeline::taps> && !ends_at_rim<Border>;
 
   SUTURE_FN plane_values(const sample_parameters<Pipeline>& sample, const source_tensor& s, const T* data,
                          const coordinate (&c)[3], const Border& border)

@@ -415,7 +415,7 @@ struct tap_reader {
   }
   // The value operations of the stage on a value that has been read.
   SUTURE_FN float tap(float value, std::int32_t z, std::int32_t y, std::int32_t x) const {
-    return apply(taps, value, voxel_at(extents, sample_index, channel, z, y, x));
+    return apply(taps, value, voxel_at(extents, {sample_index, channel, z, y, x}));
   }
 };
 
@@ -480,13 +480,13 @@ SUTURE_FN float interpolated(const Read& read, const voxel_pair& z, const voxel_
 // The value of stage K at one voxel. A filter of k-space is never in the last stage, which is all that is asked for
 // here.
 template <int K, class Pipeline>
-SUTURE_FN auto stage_value(const sample_parameters<Pipeline>& sample, const staged_tensor& t, std::int32_t sample_index,
-                           std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x) {
+SUTURE_FN auto stage_value(const sample_parameters<Pipeline>& sample, const staged_tensor& t, const voxel_index& at) {
+  const std::int32_t channel = at.channel, z = at.z, y = at.y, x = at.x;
   using S = staging<Pipeline>;
   const auto taps = S::template taps<K>(sample, t, channel);
   const tap_reader<std::remove_const_t<decltype(taps)>> read{
       taps, t.data[S::template side<K>(sample, channel)] + dense_offset(sample.extents, channel, 0, 0, 0),
-      sample.extents, sample_index, channel};
+      sample.extents, at.sample, channel};
   float v;
   if constexpr (S::template filters<K>) {
     constexpr int f = S::template filter<K>;
@@ -507,7 +507,7 @@ SUTURE_FN auto stage_value(const sample_parameters<Pipeline>& sample, const stag
   } else {
     v = read(z, y, x);
   }
-  return apply(S::template results<K>(sample, t, channel), v, voxel_at(sample.extents, sample_index, channel, z, y, x));
+  return apply(S::template results<K>(sample, t, channel), v, voxel_at(sample.extents, at));
 }
 
 }  // namespace detail

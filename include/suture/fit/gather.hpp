@@ -83,7 +83,8 @@ void each_fit_pointer(const Visit& visit, std::string_view name, const Images& i
   for (std::size_t i = 0; i < images.size(); ++i) {
     const site where{name, static_cast<std::int64_t>(i)};
     visit(images[i].data, where, "image: ");
-    if constexpr (Selection::has_map) visit(selection.map(i).data, where, "map: ");
+    if constexpr (Selection::has_map)
+      if (i < selection.samples()) visit(selection.map(i).data, where, "map: ");
   }
   visit(results.data(), {name}, "results: ");
 }

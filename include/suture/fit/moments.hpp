@@ -130,7 +130,7 @@ void fit(const cpu& exec, const Fit& how, const Images& images, const Selection&
          std::span<typename Fit::result> results) {
   detail::require_selection<Selection>();
   const auto views = detail::constant_views(images);
-  detail::each_fit_pointer(detail::memory_check(exec), Fit::name, std::span(views), everything{}, results);
+  detail::each_fit_pointer(detail::memory_check(exec), Fit::name, std::span(views), selection, results);
   fit_on_cpu(exec, how, std::span(views), selection, results);
 }
 

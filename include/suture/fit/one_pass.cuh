@@ -77,6 +77,7 @@ requires(detail::has_partial<Fit>) void fit(const cuda& exec, const Fit& how, co
   if (groups == 0) return;
   require(results.data() != nullptr, {Fit::name}, "null pointer for the results");
   detail::check_device_workspace(exec, workspace_bytes(how, images), site{Fit::name}, "workspace: ");
+  detail::each_fit_pointer(detail::memory_check(exec), Fit::name, all, selection, results);
   const auto [list, blocks] = detail::fit_records(all, selection, how.pooled);
   require(blocks <= 2147483647, {Fit::name}, blocks, " blocks exceed the grid of a kernel");
   auto* const records = reinterpret_cast<detail::fit_record*>(exec.workspace.data());

@@ -49,9 +49,7 @@ void average(const cuda& exec, const patch_tensor<T>& restored, const patch_tens
              const view<Out>& out, const covered_mean& rule, const view<float>& covered = {}) {
   detail::check_average(restored, coverage, out, rule, covered);
   detail::check_for_earlier_error(exec);
-  detail::check_memory(exec, restored.data, {"average"}, "patches: ");
-  detail::check_memory(exec, coverage.data, {"average"}, "coverage: ");
-  detail::check_memory(exec, out.data, {"average"}, "output: ");
+  detail::each_average_pointer(detail::memory_check(exec), restored, coverage, out, covered);
   detail::averaging a{};
   for (int k = 0; k < 3; ++k) {
     a.extents[k] = out.grid.extents[k];

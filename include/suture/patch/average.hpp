@@ -68,6 +68,16 @@ void check_average(const patch_tensor<T>& restored, const patch_tensor<float>& c
   one(coverage.data, 1);
 }
 
+// visit(pointer, where, role) for what a mean reads and writes.
+template <class Visit, class T, class Out>
+void each_average_pointer(const Visit& visit, const patch_tensor<T>& restored, const patch_tensor<float>& coverage,
+                          const view<Out>& out, const view<float>& covered) {
+  visit(restored.data, {"average"}, "patches: ");
+  visit(coverage.data, {"average"}, "coverage: ");
+  visit(out.data, {"average"}, "output: ");
+  visit(covered.data, {"average"}, "covered: ");
+}
+
 }  // namespace detail
 
 // average: out(c, v) = sum r_i(c, v) / sum w_i(v) over the volumes i, in float32 and in their order; the same bits on
@@ -82,9 +92,7 @@ template <class T, class Out>
 void average(const cpu& exec, const patch_tensor<T>& restored, const patch_tensor<float>& coverage,
              const view<Out>& out, const covered_mean& rule, const view<float>& covered = {}) {
   detail::check_average(restored, coverage, out, rule, covered);
-  detail::check_memory(exec, restored.data, {"average"}, "patches: ");
-  detail::check_memory(exec, coverage.data, {"average"}, "coverage: ");
-  detail::check_memory(exec, out.data, {"average"}, "output: ");
+  detail::each_average_pointer(detail::memory_check(exec), restored, coverage, out, covered);
   const extent3& n = out.grid.extents;
   const std::int64_t voxels = n[0] * n[1] * n[2];
   detail::parallel_for(exec.threads, n[0] * n[1], [&](std::int64_t row) {

@@ -95,7 +95,7 @@ public:
   std::uint64_t total(std::int32_t of_class) const { return totals_[static_cast<std::size_t>(of_class)]; }
   const std::uint64_t* totals() const { return totals_.data(); }
 
-  // The linear index of voxel `rank` of a class, in memory order; rank < total(number). A binary search.
+  // The linear index of voxel `rank` of a class, in memory order; rank < total(of_class). A binary search.
   std::int64_t voxel(std::int32_t of_class, std::uint64_t rank) const {
     const auto c = static_cast<std::size_t>(of_class);
     const auto begin = before_.begin() + static_cast<std::ptrdiff_t>(begins_[c]);

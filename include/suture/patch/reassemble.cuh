@@ -76,8 +76,7 @@ template <bool Covered, class T, class Out>
 void put_together(const cuda& exec, const patch_grid& g, const patch_window& window, const patch_tensor<T>& patches,
                   const float* coverage, const view<Out>& out, std::int64_t first_plane, float outside) {
   check_device_workspace(exec, workspace_bytes(g), {"reassemble"}, "workspace: ");
-  check_memory(exec, patches.data, {"reassemble"}, "patches: ");
-  check_memory(exec, out.data, {"reassemble"}, "output: ");
+  each_reassembly_pointer(memory_check(exec), patches, coverage, out);
   const extent3& n = out.grid.extents;
   const std::int64_t parts = (n[2] + reassembly_threads - 1) / reassembly_threads;
   require(parts * n[1] <= 2147483647 / n[0], {"reassemble"}, "extents ", n, " exceed the grid of a kernel");

@@ -217,6 +217,15 @@ void put_together(const cpu& exec, const patch_grid& g, const patch_window& wind
   });
 }
 
+// visit(pointer, where, role) for what a reassembly reads and writes.
+template <class Visit, class T, class Out>
+void each_reassembly_pointer(const Visit& visit, const patch_tensor<T>& patches, const float* coverage,
+                             const view<Out>& out) {
+  visit(patches.data, {"reassemble"}, "patches: ");
+  visit(coverage, {"reassemble"}, "coverage: ");
+  visit(out.data, {"reassemble"}, "output: ");
+}
+
 }  // namespace detail
 
 // reassemble: out(c, v) = sum w(v - s_p) patch_p(c, v - s_p) / sum w(v - s_p) over the patches p that cover v, in
@@ -231,8 +240,7 @@ template <class T, class Out>
 void reassemble(const cpu& exec, const patch_grid& g, const patch_window& window, const patch_tensor<T>& patches,
                 const view<Out>& out, std::int64_t first_plane = 0) {
   detail::check_reassembly(g, window, patches, out, first_plane);
-  detail::check_memory(exec, patches.data, {"reassemble"}, "patches: ");
-  detail::check_memory(exec, out.data, {"reassemble"}, "output: ");
+  detail::each_reassembly_pointer(detail::memory_check(exec), patches, nullptr, out);
   detail::put_together<false>(exec, g, window, patches, nullptr, out, first_plane, 0);
 }
 
@@ -250,8 +258,7 @@ void reassemble(const cpu& exec, const patch_grid& g, const patch_window& window
                 float outside = 0) {
   detail::check_reassembly(g, window, patches, out, first_plane);
   detail::check_coverage(g, patches, coverage, out, outside);
-  detail::check_memory(exec, patches.data, {"reassemble"}, "patches: ");
-  detail::check_memory(exec, out.data, {"reassemble"}, "output: ");
+  detail::each_reassembly_pointer(detail::memory_check(exec), patches, coverage.data, out);
   detail::put_together<true>(exec, g, window, patches, coverage.data, out, first_plane, outside);
 }
 

@@ -147,9 +147,7 @@ void move_on_device(const cuda& exec, const planned<Chain>& plan, const ragged<T
   check_lists(plan.size(), lists, results);
   check_device_workspace(exec, plan.size() * sizeof(point_map), {name}, "workspace: ");
   if (results.empty()) return;
-  check_memory(exec, lists.values.data(), {name}, boxes ? "boxes: " : "points: ");
-  check_memory(exec, lists.offsets.data(), {name}, "offsets: ");
-  check_memory(exec, results.data(), {name}, "results: ");
+  each_list_pointer(memory_check(exec), lists, results);
   const std::size_t blocks = (results.size() + values_of_a_block - 1) / values_of_a_block;
   require(blocks <= 2147483647, {name}, results.size(), " values exceed the grid of a kernel");
   const device_lists<T, Result> on_device{reinterpret_cast<const point_map*>(exec.workspace.data()),

@@ -93,10 +93,10 @@ struct drawn_control {
 // The map of one sample with the control values that were asked for.
 class sample_map {
 public:
-  sample_map(const sample_geometry& g, const site& where)
+  sample_map(const cpu& exec, const sample_geometry& g, const site& where)
       : map_(forward_map(g, where)),
         displacement_(g.drawn.control_points, g.drawn.to_control, drawn_control{&g.drawn}) {
-    check_memory(cpu{}, g.drawn.given, where, "control_values of elastic: ");
+    check_memory(exec, g.drawn.given, where, "control_values of elastic: ");
   }
 
   // Needed before to_output.
@@ -126,7 +126,7 @@ private:
 template <class Chain>
 sample_map map_of(const planned<Chain>& plan, std::size_t sample, std::string_view name) {
   require(sample < plan.size(), {name}, "there is no sample ", sample, " in a plan of ", plan.size());
-  return {plan.geometry(sample), {name, static_cast<std::int64_t>(sample)}};
+  return {cpu{}, plan.geometry(sample), {name, static_cast<std::int64_t>(sample)}};
 }
 
 inline void check_point(const point3& p, const site& where) {
@@ -261,16 +261,26 @@ void check_lists(std::size_t samples, const ragged<T>& lists, std::span<Result> 
   require(results.size() == lists.values.size(), where, lists.values.size(), " given, room for ", results.size());
 }
 
+// visit(pointer, where, role) for the lists of a batch and what is made of them.
+template <class Visit, class T, class Result>
+void each_list_pointer(const Visit& visit, const ragged<T>& lists, std::span<Result> results) {
+  const site where{mover<Result>};
+  visit(lists.values.data(), where, std::is_same_v<T, box> ? "boxes: " : "points: ");
+  visit(lists.offsets.data(), where, "offsets: ");
+  visit(results.data(), where, "results: ");
+}
+
 template <class Chain, class T, class Result>
 void move_lists(const cpu& exec, const planned<Chain>& plan, const ragged<T>& lists, std::span<Result> results) {
   check_lists(plan.size(), lists, results);
+  each_list_pointer(memory_check(exec), lists, results);
   std::vector<sample_map> maps;
   for (std::size_t i = 0; i < plan.size(); ++i) {
     const site where{mover<Result>, static_cast<std::int64_t>(i)};
     const std::int64_t begin = lists.offsets[i], end = lists.offsets[i + 1];
     require(begin >= 0 && begin <= end && end <= static_cast<std::int64_t>(lists.values.size()), where, "offsets ",
             begin, " and ", end, " must be in order and within ", lists.values.size(), " values");
-    maps.emplace_back(plan.geometry(i), where);
+    maps.emplace_back(exec, plan.geometry(i), where);
     if constexpr (!goes_to_source<Result>) maps.back().invert(where);
   }
   const auto first = static_cast<std::size_t>(lists.offsets.front());

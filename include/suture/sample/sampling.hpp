@@ -7,8 +7,7 @@
 //   suture::sampling<suture::linear, suture::default_value>{.border = {.value = -1024, .rim = suture::image_rim::faces}}
 //
 // Label maps are read by an interpolation that picks a label: nearest, nearest_half_even, vote or majority. They share
-// the border rule of the images; under `constant` and `default_value` they read
-// label_outside.
+// the border rule of the images; under `constant` and `default_value` they read label_outside.
 #pragma once
 
 #include <string_view>

@@ -18,15 +18,13 @@ inline record_coefficients coefficients_of(const source_tensor& s) {
 // The tap at a voxel of the source extended by its border rule.
 template <class Pipeline, class Binding>
 SUTURE_FN typename Pipeline::value_type padded_tap(const sample_parameters<Pipeline>& sample, const source_tensor& s,
-                                                   const typename Pipeline::border_type& border,
-                                                   std::int32_t sample_index, std::int32_t channel, std::int32_t z,
-                                                   std::int32_t y, std::int32_t x) {
+                                                   const typename Pipeline::border_type& border, const voxel_index& i) {
   using B = typename Pipeline::border_type;
-  const std::int32_t iz = B::index(z, s.extents[0]), iy = B::index(y, s.extents[1]), ix = B::index(x, s.extents[2]);
+  const std::int32_t z = B::index(i.z, s.extents[0]), y = B::index(i.y, s.extents[1]), x = B::index(i.x, s.extents[2]);
   if constexpr (B::has_value) {
-    if ((iz | iy | ix) < 0) return uniform<typename Pipeline::value_type>(border.value);
+    if ((z | y | x) < 0) return uniform<typename Pipeline::value_type>(border.value);
   }
-  return pair_evaluator<Pipeline, Binding>::tap(sample, s, sample_index, channel, iz, iy, ix);
+  return pair_evaluator<Pipeline, Binding>::tap(sample, s, {i.sample, i.channel, z, y, x});
 }
 
 // padded_tap for every channel of one bound image: store(channel, tap).
@@ -36,12 +34,12 @@ SUTURE_FN void each_padded_tap(const sample_parameters<Pipeline>& sample, const 
                                const typename Pipeline::border_type& border, std::int32_t sample_index, std::int32_t z,
                                std::int32_t y, std::int32_t x, const Store& store) {
   if constexpr (Pipeline::is_color) {
-    const rgb v = padded_tap<Pipeline, Binding>(sample, s, border, sample_index, 0, z, y, x);
+    const rgb v = padded_tap<Pipeline, Binding>(sample, s, border, {sample_index, 0, z, y, x});
     SUTURE_UNROLL
     for (std::int32_t channel = 0; channel < 3; ++channel) store(channel, v.c[channel]);
   } else {
     for (std::int32_t channel = 0; channel < s.channels; ++channel)
-      store(channel, padded_tap<Pipeline, Binding>(sample, s, border, sample_index, channel, z, y, x));
+      store(channel, padded_tap<Pipeline, Binding>(sample, s, border, {sample_index, channel, z, y, x}));
   }
 }
 

@@ -3,8 +3,6 @@
 // Every lane does exactly the arithmetic of a lone voxel.
 #pragma once
 
-#include <concepts>
-
 #include "../../base/simd.hpp"
 #include "../../pipeline/pipeline.hpp"
 

@@ -400,7 +400,7 @@ struct axis_aligned_rows {
   template <bool WithLabels, class Evaluator, class Stages>
   static bool make(const brick_work<Evaluator>& work, Stages& stages) {
     for (std::int32_t x0 = 0; x0 < work.r.sample.extents[2]; x0 += strip_width) {
-      strip<typename Evaluator::pipeline_type> walk(work.r.sample, x0, 0);
+      strip<typename Evaluator::pipeline_type> walk(work.r.sample, x0);
       walk.expect(2, 0, 0);
       write_aligned_column<brick_rows, WithLabels>(work.evaluate, work.r, work.sample_index, walk, stages,
                                                    {work.z0, work.z1}, {work.y0, work.y1}, x0);

@@ -27,7 +27,7 @@ struct displaced_strips {
   static bool make(const brick_work<Evaluator>& work, Stages& stages) {
     const std::int32_t width = work.r.sample.extents[2];
     for (std::int32_t x0 = 0; x0 < width; x0 += strip_width) {
-      strip<typename Evaluator::pipeline_type> walk(work.r.sample, x0, 0);
+      strip<typename Evaluator::pipeline_type> walk(work.r.sample, x0);
       // What is read two rows later: in this column of strips, or in the one behind it.
       const bool has_next = x0 + strip_width < width;
       const std::int32_t next_y = has_next ? 0 : brick_rows, next_x = has_next ? strip_width : -x0;

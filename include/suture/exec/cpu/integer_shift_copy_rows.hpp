@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A path of the CPU executor: bricks of rows that stand on voxels in a row of the source, as after crops and flips, and
-// so are copied: what linear interpolation makes of them. They may leave the source.
+// so are copied, through the operations left of the geometry: what interpolation of one or two taps makes of them.
+// They may leave the source.
 #pragma once
 
 #include <string_view>
@@ -37,6 +38,16 @@ public:
   }
 
 private:
+  static constexpr bool has_outside = border::has_value || ends_at_rim<border>;
+
+  // Where voxel i of an axis of n is read, negative outside.
+  static std::int32_t index(std::int32_t i, std::int32_t n) {
+    if constexpr (ends_at_rim<border>)
+      return inside(i, n) ? i : -1;
+    else
+      return border::index(i, n);
+  }
+
   // A row of the source, null outside, and where on it the first voxel of a row of the output stands.
   template <class In>
   struct source_row {
@@ -49,7 +60,7 @@ private:
     const source_tensor& in = r_.in[B];
     std::int32_t at[3];
     for (int k = 0; k < 3; ++k) at[k] = whole(along(r_.sample.map, k, z, y, 0));
-    const std::int32_t iz = border::index(at[0], in.extents[0]), iy = border::index(at[1], in.extents[1]);
+    const std::int32_t iz = index(at[0], in.extents[0]), iy = index(at[1], in.extents[1]);
     if ((iz | iy) < 0) return source_row<In>{nullptr, at[2]};
     return source_row<In>{
         static_cast<const In*>(in.data) + channel * in.channel_stride + iz * in.stride[0] + iy * in.stride[1], at[2]};
@@ -70,10 +81,10 @@ private:
       __builtin_prefetch(next.data + std::min(x, end - 1) * in.stride[2], 0, 2);
   }
 
-  // `count` values from x0 on, in the order of the output; the lanes behind repeat the last.
-  template <class In, class V>
-  SUTURE_INLINE void read_strip(const source_row<In>& row, const source_tensor& in, V outside, std::int32_t x0,
-                                int count, V (&v)[strip_width]) const {
+  // `count` values from x0 on, as `left` leaves them, in the order of the output; the lanes behind repeat the last.
+  template <class In, class V, class Left>
+  SUTURE_INLINE void read_strip(const source_row<In>& row, const source_tensor& in, V outside, const Left& left,
+                                std::int32_t x0, int count, V (&v)[strip_width]) const {
     const auto value = [](In raw) {
       if constexpr (std::is_same_v<In, V>)
         return raw;
@@ -81,7 +92,7 @@ private:
         return storage<In>::load(raw);
     };
     const std::int32_t first = row.first + direction_ * x0, last = first + direction_ * (strip_width - 1);
-    const bool is_outside = border::has_value && (std::max(first, last) < 0 || std::min(first, last) >= in.extents[2]);
+    const bool is_outside = has_outside && (std::max(first, last) < 0 || std::min(first, last) >= in.extents[2]);
     if (row.data == nullptr || is_outside) {
       for (V& lane : v) lane = outside;
     } else if (in.stride[2] == 1 && count == strip_width && inside(first, in.extents[2]) &&
@@ -95,11 +106,15 @@ private:
         copy_strip(v, raw);
       else
         for (int l = 0; l < strip_width; ++l) v[l] = value(raw[l]);
+      left(v);
     } else {
+      std::int32_t at[strip_width];
       for (int l = 0; l < strip_width; ++l) {
-        const std::int32_t i = border::index(first + direction_ * std::min(l, count - 1), in.extents[2]);
-        v[l] = i < 0 ? outside : value(row.data[i * in.stride[2]]);
+        at[l] = index(first + direction_ * std::min(l, count - 1), in.extents[2]);
+        v[l] = value(row.data[std::max(at[l], 0) * in.stride[2]]);
       }
+      left(v);
+      for (int l = 0; l < strip_width; ++l) v[l] = at[l] < 0 ? outside : v[l];
     }
   }
 
@@ -108,13 +123,16 @@ private:
     const source_tensor& in = r_.in[B];
     const std::int32_t width = r_.sample.extents[2];
     float outside = 0;
-    if constexpr (border::has_value) outside = e_.rule.border.value;
+    if constexpr (has_outside) outside = e_.rule.border.value;
+    const auto left = [&](float(&v)[strip_width]) {
+      apply_lanes(r_.sample.taps, v, nowhere{}, [](const float(&)[strip_width]) {});
+    };
     for (std::int32_t channel = 0; channel < in.channels; ++channel) {
       const auto from = row<B>(channel, z, y);
       prefetch_next<B>(channel, z, y);
       for (std::int32_t x0 = 0; x0 < width; x0 += strip_width) {
         float v[strip_width];
-        read_strip(from, in, outside, x0, std::min(strip_width, width - x0), v);
+        read_strip(from, in, outside, left, x0, std::min(strip_width, width - x0), v);
         finish_values<B>(e_, r_, sample_index, stages, v, channel, z, y, x0);
       }
     }
@@ -130,7 +148,9 @@ private:
       prefetch_next<B>(channel, z, y);
       for (std::int32_t x0 = 0; x0 < width; x0 += strip_width) {
         In v[strip_width];
-        read_strip(from, in, static_cast<In>(e_.rule.label_outside), x0, std::min(strip_width, width - x0), v);
+        read_strip(
+            from, in, static_cast<In>(e_.rule.label_outside), [](In(&)[strip_width]) {}, x0,
+            std::min(strip_width, width - x0), v);
         finish_labels<B>(e_, r_, v, channel, z, y, x0);
       }
     }
@@ -148,8 +168,7 @@ struct integer_shift_copy_rows {
   template <class Evaluator>
   static constexpr bool possible = [] {
     using P = typename Evaluator::pipeline_type;
-    return P::has_geometry && !P::is_color && std::is_same_v<typename P::interpolation_type, linear> &&
-           P::taps::size == 0 && !ends_at_rim<typename P::border_type>;
+    return P::has_geometry && !P::is_color && P::interpolation_type::taps <= 2 && !any_needs_voxel<typename P::taps>;
   }();
   static constexpr bool serves_all = false;
 

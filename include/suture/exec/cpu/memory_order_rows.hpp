@@ -15,7 +15,13 @@ template <class P>
 int direction_in_memory(const sample_parameters<P>& sample) {
   if constexpr (P::interpolation_type::taps > 2)
     if (keeps_axes(sample)) return 0;
-  return strip<P>::direction_along_row(sample);
+  if (strip<P>::deformed(sample)) return 0;
+  constexpr std::uint64_t one = std::uint64_t{1} << fixed_fraction_bits;
+  const fixed_map& map = sample.map;
+  std::uint64_t fractions = 0;
+  for (int k = 0; k < 3; ++k) fractions |= map.offset[k] | map.linear[k][0] | map.linear[k][1];
+  if (fractions % one != 0 || map.linear[0][2] != 0 || map.linear[1][2] != 0) return 0;
+  return map.linear[2][2] == one ? 1 : map.linear[2][2] == 0 - one ? -1 : 0;
 }
 
 struct memory_order_rows {
@@ -39,11 +45,10 @@ struct memory_order_rows {
 
   template <bool WithLabels, class Evaluator, class Stages>
   static bool make(const brick_work<Evaluator>& work, Stages& stages) {
-    const int direction = direction_in_memory(work.r.sample);
     for (std::int32_t z = work.z0; z < work.z1; ++z)
       for (std::int32_t y = work.y0; y < work.y1; ++y)
         for (std::int32_t x0 = 0; x0 < work.r.sample.extents[2]; x0 += strip_width) {
-          strip<typename Evaluator::pipeline_type> walk(work.r.sample, x0, direction);
+          strip<typename Evaluator::pipeline_type> walk(work.r.sample, x0);
           walk.expect(1, 0, 0);
           walk.locate(z, y);
           write_strips<WithLabels>(work.evaluate, work.r, work.sample_index, walk, stages, z, y, x0);

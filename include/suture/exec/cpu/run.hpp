@@ -8,11 +8,11 @@
 #include "../common/checks.hpp"
 #include "../common/coefficients.hpp"
 #include "../common/records.hpp"
-#include "readable.hpp"
 #include "deep_supervision.hpp"
 #include "displaced_strips.hpp"
 #include "integer_shift_copy_rows.hpp"
 #include "pointwise_rows.hpp"
+#include "readable.hpp"
 #include "stages.hpp"
 #include "turned_strips.hpp"
 
@@ -77,11 +77,11 @@ auto fill_workspace(const cpu& exec, bool to_output, const Plan& plan, const Bin
   }
   if constexpr (P::prefiltered) {
     std::size_t b = 0;
-    const auto one = [&]<class B>(const B& bound) {
+    const auto one = [&]<class B>(const B&) {
       if constexpr (!B::is_label)
         for (std::size_t i = 0; i < plan.size(); ++i)
           prefilter<P, B>(exec, coefficients_of(records[i].in[b]), records[i].sample, static_cast<std::int32_t>(i),
-                          raw_source(bound, i), plan.rule().border);
+                          records[i].raw[b], plan.rule().border);
       ++b;
     };
     (one(bindings), ...);

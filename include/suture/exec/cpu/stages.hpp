@@ -111,7 +111,7 @@ private:
   }
 
   along_x place(std::int32_t z, std::int32_t y, std::int32_t x) const {
-    return {voxel_at(n_, sample_index_, channel_, z, y, x)};
+    return {voxel_at(n_, {sample_index_, channel_, z, y, x})};
   }
 
   // A strip through the stages of the pass from K on, and to where its results go.

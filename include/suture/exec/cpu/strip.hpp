@@ -31,17 +31,13 @@ public:
   alignas(lane_alignment) std::int32_t base[3][width];
   alignas(lane_alignment) float fraction_of[3][width];
   std::int32_t lowest[3], highest[3];  // of base, over the lanes
-  // 1 or -1 where the lanes stand on voxels in a row of the source, in its order or against it, as after crops and
-  // flips; 0 where they may not. Then base and fraction_of are empty until spread().
-  const int along_row;
 
-  strip(const sample_parameters<Pipeline>& sample, std::int32_t x0, int direction_along_row)
-      : along_row(direction_along_row), sample_(sample), x0_(x0) {
+  strip(const sample_parameters<Pipeline>& sample, std::int32_t x0) : sample_(sample), x0_(x0) {
     for (int k = 0; k < 3; ++k) {
       first_lane_[k] = scaled(sample.map.linear[k][2], x0);
       last_lane_[k] = scaled(sample.map.linear[k][2], std::min(x0 + width, sample.extents[2]) - 1);
     }
-    if (Pipeline::has_deformation || along_row == 0) place_lanes();
+    place_lanes();
     if constexpr (Pipeline::separable_deformation) {
       const control_grid& g = sample.controls;
       if (!g.on) return;
@@ -63,15 +59,6 @@ public:
       return sample.controls.on != 0;
     else
       return false;
-  }
-  static int direction_along_row(const sample_parameters<Pipeline>& sample) {
-    if (deformed(sample)) return 0;
-    constexpr std::uint64_t one = std::uint64_t{1} << fixed_fraction_bits;
-    const fixed_map& map = sample.map;
-    std::uint64_t fractions = 0;
-    for (int k = 0; k < 3; ++k) fractions |= map.offset[k] | map.linear[k][0] | map.linear[k][1];
-    if (fractions % one != 0 || map.linear[0][2] != 0 || map.linear[1][2] != 0) return 0;
-    return map.linear[2][2] == one ? 1 : map.linear[2][2] == 0 - one ? -1 : 0;
   }
 
   // To another row. Along z a deformation keeps what it has worked out.
@@ -105,16 +92,7 @@ public:
       lowest[k] = std::min(first, last);
       highest[k] = std::max(first, last);
     }
-    is_spread_ = along_row == 0;
-    if (is_spread_) locate_affine();
-  }
-
-  // Fills base and fraction_of where they are not.
-  void spread() {
-    if (is_spread_) return;
-    place_lanes();
     locate_affine();
-    is_spread_ = true;
   }
 
   // Says how far away the strip is that is worth fetching by now. Along z and y rounded as the walk goes: what lies
@@ -298,7 +276,6 @@ private:
   const sample_parameters<Pipeline>& sample_;
   std::int32_t x0_, z_ = 0, y_ = -1;
   std::int32_t ahead_[3] = {}, output_ahead_[2] = {0, 2};
-  bool is_spread_ = true;
   std::int32_t x_[width];
   std::uint64_t position_[3];                                    // of x = 0
   alignas(lane_alignment) std::uint64_t lane_offset_[3][width];  // from there to each lane

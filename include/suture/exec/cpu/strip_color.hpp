@@ -16,7 +16,7 @@ struct at_taps {
   const std::int32_t (&x)[strip_width];
   std::int32_t channel = 0;
 
-  SUTURE_INLINE voxel operator()(int l) const { return voxel_at(extents, sample_index, channel, z[l], y[l], x[l]); }
+  SUTURE_INLINE voxel operator()(int l) const { return voxel_at(extents, {sample_index, channel, z[l], y[l], x[l]}); }
   SUTURE_INLINE at_taps in_channel(std::int32_t c) const { return {extents, sample_index, z, y, x, c}; }
 };
 
@@ -127,7 +127,7 @@ void pixels_of_strip(Strip& s, const sample_parameters<Pipeline>& sample, const 
   } else if constexpr (Pipeline::prefiltered) {
     for (std::int32_t channel = 0; channel < 3; ++channel)
       sample_strip<Pipeline, In, std::int64_t>(s, in, channel, sample.taps, border, v[channel]);
-  } else if (s.spread(); sample.planar) {
+  } else if (sample.planar) {
     sample_pixels<true, Pipeline, In>(s, sample, in, sample_index, border, v);
   } else {
     sample_pixels<false, Pipeline, In>(s, sample, in, sample_index, border, v);

@@ -252,41 +252,6 @@ void sample_border(const strip<Pipeline>& s, const T* data, const std::int64_t (
   });
 }
 
-// The values of a strip that stands on voxels of a row, which linear interpolation copies.
-template <class Pipeline, class T, class Pack>
-SUTURE_INLINE void copy_values(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
-                               const Pack& taps, float (&out)[strip_width]) {
-  const int count = s.highest[2] - s.lowest[2] + 1;
-  const T* const first = data + (s.lowest[0] * stride[0] + s.lowest[1] * stride[1] + s.lowest[2] * stride[2]);
-  const std::int64_t next = s.ahead(stride) + s.leading_corner(stride);
-  for (int l = 0; l < strip_width; l += 16) __builtin_prefetch(first + (next + l));
-  float v[strip_width];
-  load_strip(first, stride[2], count, v);
-  apply_lanes(taps, v, nowhere{}, [](const float(&)[strip_width]) {});
-  if (s.along_row > 0)
-    copy_strip(out, v);
-  else if (count == strip_width)
-    for (int l = 0; l < strip_width; ++l) out[l] = v[strip_width - 1 - l];
-  else
-    for (int l = 0; l < strip_width; ++l) out[l] = v[std::max(count - 1 - l, 0)];
-}
-
-// The labels of such a strip.
-template <class Pipeline, class T>
-SUTURE_INLINE void copy_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
-                               T (&out)[strip_width]) {
-  const int count = s.highest[2] - s.lowest[2] + 1;
-  const T* const p = data + (s.lowest[0] * stride[0] + s.lowest[1] * stride[1] + s.lowest[2] * stride[2]);
-  if (stride[2] == 1 && count == strip_width) {
-    if (s.along_row > 0)
-      copy_strip(out, p);
-    else
-      for (int l = 0; l < strip_width; ++l) out[l] = p[strip_width - 1 - l];
-  } else {
-    for (int l = 0; l < count; ++l) out[l] = p[(s.along_row > 0 ? l : count - 1 - l) * stride[2]];
-  }
-}
-
 // The labels of a strip by a one-tap interpolation L.
 template <class L, class Pipeline, class T, class Offset>
 SUTURE_INLINE void take_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
@@ -504,9 +469,6 @@ void sample_strip(strip<Pipeline>& s, const source_tensor& in, std::int32_t chan
   }
   ();
   const T* data = static_cast<const T*>(in.data) + channel * in.channel_stride;
-  if constexpr (std::is_same_v<I, linear>)
-    if (s.along_row != 0 && s.within(in.extents, 0, 0)) return copy_values(s, data, in.stride, functors, v);
-  s.spread();
   constexpr std::int32_t before = I::taps > 2 ? -1 : 0, after = I::taps > 2 ? 2 : 1;
   if (s.within(in.extents, Pipeline::padding + before, Pipeline::padding + after))
     sample_inside<Pipeline, T, Offset>(s, data, in.stride, functors, v);

@@ -50,7 +50,6 @@ SUTURE_INLINE void write_stored_pixels(Out* to, std::int64_t channel_stride, std
 template <int Taps, class Pipeline>
 SUTURE_INLINE bool asks_each_lane(strip<Pipeline>& s, const source_tensor& in) {
   if constexpr (ends_at_rim<typename Pipeline::border_type>) {
-    s.spread();
     constexpr std::int32_t before = Taps > 2 ? -1 : 0, after = Taps > 2 ? 2 : 1;
     return !s.within(in.extents, before, after) && !(Taps <= 2 && s.within_plane(in.extents));
   } else {
@@ -86,11 +85,6 @@ SUTURE_INLINE void labels_of_strip(const Evaluator& e, const typename Evaluator:
       return;
     }
     const In outside = static_cast<In>(e.rule.label_outside);
-    if (s.along_row != 0 && s.within(in.extents, 0, 0)) {
-      copy_labels(s, data, in.stride, v);
-      return;
-    }
-    s.spread();
     if (is_compact(in))
       pick_labels<P, In, std::int32_t>(s, data, in.stride, in.extents, outside, v);
     else
@@ -164,7 +158,7 @@ SUTURE_INLINE void finish_values(const Evaluator&, const typename Evaluator::rec
                                  std::int32_t y, std::int32_t x0) {
   using P = typename Evaluator::pipeline_type;
   using Out = typename Evaluator::template pair<B>::Out;
-  const along_x place{voxel_at(r.sample.extents, sample_index, channel, z, y, x0)};
+  const along_x place{voxel_at(r.sample.extents, {sample_index, channel, z, y, x0})};
   apply_lanes(r.sample.outputs, v, place, [&]<class R>(R(&finished)[strip_width]) {
     if constexpr (P::is_staged) {
       stages.template take<B>(finished, channel, z, y, x0);
@@ -220,19 +214,17 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
   if constexpr (P::has_geometry) prefetch_output(s, to, out.stride);
   if constexpr (pair::is_color) {
     float v[3][strip_width];
-    const auto make = [&] { pixels_of_strip<P, In>(s, r.sample, in, sample_index, e.rule.border, z, y, x0, v); };
+    bool by_lanes = false;
     if constexpr (P::has_geometry) {
-      if (asks_each_lane<P::interpolation_type::taps>(s, in))
+      by_lanes = asks_each_lane<P::interpolation_type::taps>(s, in);
+      if (by_lanes)
         each_lane(s, [&](int l, const coordinate(&c)[3]) {
           const rgb pixel = pair::sampled(r.sample, in, nullptr, c, sample_index, 0, e.rule.border);
           for (int channel = 0; channel < 3; ++channel) v[channel][l] = pixel.c[channel];
         });
-      else
-        make();
-    } else {
-      make();
     }
-    const along_x place{voxel_at(r.sample.extents, sample_index, 0, z, y, x0)};
+    if (!by_lanes) pixels_of_strip<P, In>(s, r.sample, in, sample_index, e.rule.border, z, y, x0, v);
+    const along_x place{voxel_at(r.sample.extents, {sample_index, 0, z, y, x0})};
     apply_pixel_lanes(r.sample.outputs, v, place, [&]<class R>(R(&finished)[3][strip_width]) {
       write_pixels<B, Evaluator>(r, stages, finished, z, y, x0);
     });
@@ -258,7 +250,6 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
             });
           };
           if constexpr (!P::prefiltered && any_needs_voxel<typename P::taps>) {
-            s.spread();
             lane_by_lane();
           } else if (asks_each_lane<P::interpolation_type::taps>(s, in)) {
             lane_by_lane();

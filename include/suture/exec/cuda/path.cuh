@@ -31,7 +31,8 @@ struct block_work {
   const shared_normals* ahead;
 };
 
-// Levels of label maps are made by another kernel (exec/cuda/levels.cuh): what a record says of them costs no registers.
+// Levels of label maps are made by another kernel (exec/cuda/levels.cuh): what a record says of them costs no
+// registers.
 template <class Evaluator>
 inline constexpr std::size_t bytes_of_levels = [] {
   if constexpr (Evaluator::has_levels)
@@ -40,9 +41,10 @@ inline constexpr std::size_t bytes_of_levels = [] {
     return std::size_t{0};
 }();
 template <class Evaluator>
-inline constexpr int blocks_of_record =
-    sizeof(typename Evaluator::record_type) > large_record + bytes_of_levels<Evaluator> ? blocks_of_many_registers
-                                                                                         : blocks_at_once;
+inline constexpr int blocks_of_record = (sizeof(typename Evaluator::record_type) >
+                                         large_record + bytes_of_levels<Evaluator>)
+                                            ? blocks_of_many_registers
+                                            : blocks_at_once;
 
 // Tiles. Run: neighbors along x that a thread makes at once. Wide: lanes of a warp along x. Stacks: whether a block
 // makes several tiles of a plane, one below the other, so that what it does once is not done for every voxel.

@@ -59,7 +59,7 @@ __device__ __forceinline__ void walk_pair(const Evaluator& evaluate, const typen
   } else {
     plane_values<P, In> values(r.sample, s, at.template from<B>(), c, evaluate.rule.border);
     each_channel(values, [&](float value, std::int32_t channel, std::int32_t z) {
-      Evaluator::template store<B>(r, p, pair::finished(r.sample, value, sample_index, channel, z, y, x, ahead));
+      Evaluator::template store<B>(r, p, pair::finished(r.sample, value, {sample_index, channel, z, y, x}, ahead));
     });
   }
 }

@@ -212,7 +212,10 @@ __device__ __forceinline__ void make_pixel_vectors(const Evaluator& evaluate, co
   const auto finish = [&]<std::size_t First>(std::integral_constant<std::size_t, First>, std::int32_t z,
                                              float(&v)[3][runs::size]) {
     apply_to_run<First>(
-        r.sample.outputs, v, [&](int i) { return voxel_at(r.sample.extents, sample_index, 0, z, y, x + i); },
+        r.sample.outputs, v,
+        [&](int i) {
+          return voxel_at(r.sample.extents, {sample_index, 0, z, y, x + i});
+        },
         [&](const auto& made) { all.write(z, y, x, made); });
   };
   using pipeline = typename Evaluator::pipeline_type;
@@ -300,8 +303,8 @@ struct rgb_vectors {
   template <class Evaluator>
   static constexpr bool possible = [] {
     using P = typename Evaluator::pipeline_type;
-    return P::is_color && (!P::has_geometry || (P::taps::size == 0 && !P::has_deformation)) &&
-           !Evaluator::converts && !any_channel_needs_voxel<typename P::outputs>;
+    return P::is_color && (!P::has_geometry || (P::taps::size == 0 && !P::has_deformation)) && !Evaluator::converts &&
+           !any_channel_needs_voxel<typename P::outputs>;
   }();
   template <class Evaluator>
   using shape =

@@ -12,10 +12,10 @@
 
 #include "../../base/numeric_cuda.cuh"
 #include "../common/checks.hpp"
-#include "levels.cuh"
 #include "check_cuda.cuh"
 #include "coefficients.cuh"
 #include "fused.cuh"
+#include "levels.cuh"
 #include "records.cuh"
 #include "stages.cuh"
 
@@ -91,8 +91,7 @@ inline void check_memory(const cuda& exec, const void* p, const site& where, std
   }
   require(found.type != cudaMemoryTypeUnregistered, where, role, "pointer ", p,
           " is host memory; give device memory, or host memory that is pinned, registered or managed (check_memory = "
-          "false of "
-          "the executor skips this check)");
+          "false of the executor skips this check)");
 }
 
 // check_memory on one executor, for callers that go through pointers.
@@ -224,7 +223,8 @@ inline void queue_clearing_of_sums(const cuda& exec, const workspace_layout& l) 
 template <class Plan, class... Bindings>
 auto checked(const cuda& exec, const workspace_layout& l, const Plan& plan, const Bindings&... bindings) {
   using R = typename evaluator<typename Plan::pipeline_type, Bindings...>::record_type;
-  static_assert(sizeof(R) <= 30000, "suture: the parameters of one sample exceed the arguments of a kernel");
+  static_assert(sizeof(R) <= largest_arguments,
+                "suture: the parameters of one sample exceed the arguments of a kernel");
   check_bindings(plan, bindings...);
   check_device_workspace(exec, l.bytes);
   each_bound_pointer(memory_check(exec), bindings...);

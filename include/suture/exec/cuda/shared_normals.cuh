@@ -60,8 +60,8 @@ private:
     const int mine = thread % 4;
     SUTURE_NO_UNROLL
     for (int turn = shared ? mine : 0; turn < turns; turn += shared ? 4 : 1) {
-      const voxel at = voxel_at(extents, 0, channels.first + (turn & ((1 << channels.shift) - 1)),
-                                z + (turn >> channels.shift), y, x);
+      const voxel at = voxel_at(
+          extents, {0, channels.first + (turn & ((1 << channels.shift) - 1)), z + (turn >> channels.shift), y, x});
       if (shared) {
         float normals[4];
         field.normal4(at.element / 4, normals);

@@ -281,7 +281,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
     };
     // Called for each voxel of the column, one after the other.
     const auto leave = [&](std::int32_t z, float value) {
-      const auto finished = apply(results, value, voxel_at(n, sample_index, channel, z, y, x));
+      const auto finished = apply(results, value, voxel_at(n, {sample_index, channel, z, y, x}));
       if (finishes) {
         *to = element(finished);
       } else if constexpr (K + 1 < S::count) {
@@ -334,7 +334,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
     if (!filters && mine_to_make) {
       const float* voxel = from + dense_offset(n, 0, z0, y, x);
       for (std::int32_t z = z0; z < z1; ++z, voxel += plane)
-        leave(z, apply(taps, *voxel, voxel_at(n, sample_index, channel, z, y, x)));
+        leave(z, apply(taps, *voxel, voxel_at(n, {sample_index, channel, z, y, x})));
     }
   }
 

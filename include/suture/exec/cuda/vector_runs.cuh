@@ -59,7 +59,8 @@ __device__ __forceinline__ void make_run(const typename Evaluator::record_type& 
         if (i < count) read[i] = from[i * in.stride[2]];
     }
     SUTURE_UNROLL
-    for (int i = 0; i < 8; ++i) made[i] = pair::of_element(r.sample, in, read[i], sample_index, channel, z, y, x0 + i);
+    for (int i = 0; i < 8; ++i)
+      made[i] = pair::of_element(r.sample, in, read[i], {sample_index, channel, z, y, x0 + i});
     if (Evaluator::template finishes<B>(r)) {
       alignas(16) unit finished[8];
       SUTURE_UNROLL
@@ -75,10 +76,9 @@ struct vector_runs {
   static constexpr std::string_view name = "vector_runs";
 
   template <class Evaluator>
-  static constexpr bool possible =
-      !Evaluator::pipeline_type::has_geometry && !Evaluator::pipeline_type::is_color &&
-      !Evaluator::converts && !any_needs_voxel<typename Evaluator::pipeline_type::taps> &&
-      !any_needs_voxel<typename Evaluator::pipeline_type::outputs>;
+  static constexpr bool possible = !Evaluator::pipeline_type::has_geometry && !Evaluator::pipeline_type::is_color &&
+                                   !Evaluator::converts && !any_needs_voxel<typename Evaluator::pipeline_type::taps> &&
+                                   !any_needs_voxel<typename Evaluator::pipeline_type::outputs>;
   template <class Evaluator>
   using shape = run_shape<Evaluator>;
 

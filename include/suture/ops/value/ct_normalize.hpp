@@ -35,7 +35,6 @@ struct ct_normalize {
   functor prepare(const site& where) const {
     require(std::isfinite(lower) && std::isfinite(upper) && lower <= upper, where, "lower ", lower,
             " must not be above upper ", upper);
-    require(std::isfinite(mean), where, "mean ", mean, " must be finite");
     require(std::isfinite(standard_deviation) && standard_deviation >= 0, where, "standard_deviation ",
             standard_deviation, " must not be negative");
     detail::check_shift(mean, "mean", where);
