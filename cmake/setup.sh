@@ -7,6 +7,9 @@ suture_root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 # Where the CUDA toolkit installs itself.
 if [[ -d /usr/local/cuda/bin ]]; then PATH=$PATH:/usr/local/cuda/bin; fi
 
+# ccache takes precompiled headers for what they are made of.
+export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}
+
 say() { echo "suture: $*" >&2; }
 fail() {
   say "$*"

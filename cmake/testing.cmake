@@ -38,20 +38,40 @@ endfunction()
 # ThreadSanitizer has nothing to see in tests of a single thread.
 set(SUTURE_TEST_ONLY "" CACHE STRING "Build these host tests alone; empty for all")
 
+# What every host test reads is read once. Not where all is tested, which sees a test that lacks an include.
+set(suture_precompiled "")
+if(NOT SUTURE_TEST_ALL AND NOT SUTURE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(suture_precompiled suture_precompiled_headers)
+  set(CMAKE_PCH_WARN_INVALID OFF)  # sources with other options read the headers themselves
+  file(CONFIGURE OUTPUT precompiled.cpp CONTENT "// What is precompiled is what counts.\n")
+  add_library(suture_precompiled_headers OBJECT "${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp")
+  target_link_libraries(suture_precompiled_headers PRIVATE suture::suture suture_development GTest::gtest_main)
+  target_precompile_headers(suture_precompiled_headers PRIVATE <gtest/gtest.h> <suture/suture.hpp>)
+  target_compile_options(suture_precompiled_headers PRIVATE -fpch-preprocess)  # for ccache
+endif()
+
 function(suture_test_program name)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE suture::suture suture_development GTest::gtest_main)
+  if(suture_precompiled AND NOT "${ARGN}" MATCHES "\\.cu")
+    target_precompile_headers(${name} REUSE_FROM ${suture_precompiled})
+    target_compile_options(${name} PRIVATE -fpch-preprocess)
+  endif()
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(${name} PRIVATE SUTURE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   set_property(GLOBAL APPEND PROPERTY suture_test_programs "$<TARGET_FILE:${name}>")
 endfunction()
 
-# suture_test(NAME SOURCES file.cpp... [LIBRARIES target...]): host tests, one ctest entry per test case.
+# suture_test(NAME [LONG] SOURCES file.cpp... [LIBRARIES target...]): host tests, one ctest entry per test case; LONG ones
+# where all tests are wanted, or this one is.
 function(suture_test name)
   if(SUTURE_TEST_ONLY AND NOT name IN_LIST SUTURE_TEST_ONLY)
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "LONG" "" "SOURCES;LIBRARIES")
+  if(arg_LONG AND NOT SUTURE_TEST_ALL AND NOT SUTURE_TEST_ONLY)
+    return()
+  endif()
   suture_test_program(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES})
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60

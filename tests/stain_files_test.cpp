@@ -31,6 +31,15 @@ TEST(StainFiles, AFileKeepsEveryBit) {
   fs::remove(file);
 }
 
+TEST(StainFiles, BritishSpellingOfOldFilesIsRead) {
+  const report old = report::parse(R"({"stains": {"haematoxylin": [0.6, 0.7, 0.4], "eosin": [0.1, 0.9, 0.2]},
+                                       "max_concentration": {"haematoxylin": 1.5, "eosin": 1.25}})");
+  const stain_reference stains = stains_from_json(old);
+  EXPECT_EQ(stains.stains[1][0], 0.7);
+  EXPECT_EQ(stains.stains[2][1], 0.2);
+  EXPECT_EQ(stains.max_concentration[0], 1.5);
+}
+
 // A snippet of the page on operations: the stains of a slide, fitted in one program, are the source in another.
 TEST(StainFiles, StoredStainsAreASource) {
   const fs::path file = fs::temp_directory_path() / ("slide_" + std::to_string(getpid()) + ".json");

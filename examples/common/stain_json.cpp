@@ -9,6 +9,12 @@ namespace {
 constexpr site here{"stains"};
 namespace fs = std::filesystem;
 const char* const names[] = {"hematoxylin", "eosin"};
+const char* const names_of_old_files[] = {"haematoxylin", "eosin"};
+
+// What a file says of stain k.
+const report& of_stain(const report& both, int k) {
+  return both.at(both.contains(names_of_old_files[k]) ? names_of_old_files[k] : names[k]);
+}
 
 }  // namespace
 
@@ -25,10 +31,10 @@ stain_reference stains_from_json(const report& document) {
   try {
     stain_reference r;
     for (int k = 0; k < 2; ++k) {
-      const report& vector = document.at("stains").at(names[k]);
+      const report& vector = of_stain(document.at("stains"), k);
       require(vector.size() == 3, here, names[k], " has ", vector.size(), " numbers");
       for (int c = 0; c < 3; ++c) r.stains[c][k] = vector.at(static_cast<std::size_t>(c)).get<double>();
-      r.max_concentration[k] = document.at("max_concentration").at(names[k]).get<double>();
+      r.max_concentration[k] = of_stain(document.at("max_concentration"), k).get<double>();
     }
     r.check(here);
     return r;

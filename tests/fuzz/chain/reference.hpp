@@ -280,6 +280,7 @@ private:
       reference_of(r, drawn, fields, sample_);
     } else {
       r.known = false;
+      if (moves) r.places_known = false;
       r.without = name;
     }
   }
