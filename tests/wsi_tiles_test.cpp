@@ -38,6 +38,14 @@ protected:
   nlohmann::json report() const { return nlohmann::json::parse(text_of(folder / "out" / "report.json")); }
 };
 
+TEST_F(wsi_tiles, says_what_the_labels_of_a_sample_stand_for) {
+  ASSERT_EQ(run("--sample phantom"), 0) << text_of(folder / "stderr");
+  EXPECT_EQ(report().at("label_names"), nlohmann::json({"stroma", "gland", "nucleus"}));
+  fs::remove_all(folder / "out");
+  ASSERT_EQ(run("--sample cmu1"), 0) << text_of(folder / "stderr");
+  EXPECT_EQ(report().at("label_names"), nlohmann::json({"tissue"}));
+}
+
 TEST_F(wsi_tiles, finishes_the_good_slide_beside_those_that_kill_openslide) {
   const auto phantom = make_histology_phantom({.seed = 3, .height = 3000, .width = 4000});
   support::write_tiled(folder / "good.tif", {phantom->read(1000, 1200, 0, 512, 512)}, 20000);

@@ -229,19 +229,23 @@ made_tiles make_tiles(const options& o, const recipe& r, backend& executor, std:
   return all;
 }
 
+// What labels 1, 2, .. stand for: of the phantom what it is made of, of other slides where there is tissue.
+std::vector<std::string> label_names(const slide& from) {
+  if (from.labels(0, 0, 0, 1, 1).empty()) return {"tissue"};
+  return {"stroma", "gland", "nucleus"};
+}
+
 void write_pictures(const options& o, const recipe& r, const std::string& backend_name,
                     const std::vector<listed_slide>& slides, const made_tiles& made) {
   for (const listed_slide& s : slides)
     write_overview(fs::path(o.out) / ("overview_" + std::to_string(s.number) + ".png"), s);
-  const bool synthetic = o.slides.empty() && o.tiles.empty();
   std::ostringstream width;
   width << ", " << static_cast<double>(r.size) * r.mpp << " micrometers wide";
   write_sheet(
       fs::path(o.out) / "contact_sheet.png",
       sheet_title(made.shown.size(), made.count, "tiles", o.evaluation ? "evaluation" : "augmentation", backend_name) +
           width.str(),
-      synthetic ? std::vector<std::string>{"stroma", "gland", "nucleus"} : std::vector<std::string>{"tissue"},
-      made.shown);
+      label_names(*slides.front().image), made.shown);
 }
 
 report make_report(const options& o, const recipe& r, const backend& executor, const std::vector<listed_slide>& slides,
@@ -264,6 +268,7 @@ report make_report(const options& o, const recipe& r, const backend& executor, c
   report pixels_of = report::object();
   for (std::size_t label = 0; label < 256; ++label)
     if (made.label_pixels[label] > 0) pixels_of[std::to_string(label)] = made.label_pixels[label];
+  result["label_names"] = label_names(*slides.front().image);
   result["label_pixels"] = pixels_of;
   report_runs(result, spent);
   result["seconds_reading"] = made.seconds_reading;
