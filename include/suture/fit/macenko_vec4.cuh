@@ -291,7 +291,7 @@ __device__ __forceinline__ void find_limits(const macenko_rules& rules, const ma
   const std::uint32_t* const bins = b.bin + (angles ? 0 : k * coarse_bins);
   std::uint32_t sampled = 0;
   for (int i = lane; i < coarse_bins; i += 32) sampled += bins[i];
-  sampled = static_cast<std::uint32_t>(warp_sum(sampled));
+  sampled = __reduce_add_sync(0xffffffffu, sampled);
   std::uint32_t limit = 0, likely = sampled;
   if (sampled > 0) {
     const likely_ranks at(sampled, b.solver.rank[2 * k], b.solver.searched(rules));
