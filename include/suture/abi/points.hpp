@@ -57,7 +57,7 @@ void move_rows(const geometry& maps, std::span<const double> rows, std::span<con
   const auto plan = geometry_of(maps);
   for (std::size_t i = 0; i < plan.size(); ++i) {
     const site where{name, static_cast<std::int64_t>(i)};
-    suture::detail::sample_map map(plan[i], where);
+    suture::detail::sample_map map(cpu{}, plan[i], where);
     if constexpr (!suture::detail::goes_to_source<Result>) map.invert(where);
     for (auto k = static_cast<std::size_t>(offsets[i]); k < static_cast<std::size_t>(offsets[i + 1]); ++k) {
       const From given = detail::read_row(rows.data() + k * columns, static_cast<const From*>(nullptr));
