@@ -4,11 +4,12 @@
 and by the pipe that executes them. Needs nvcc and nvdisasm (of the CUDA toolkit, or `pip install
 nvidia-cuda-nvdisasm`), and no GPU.
 
-    executed.py [--cubin ARCHITECTURE FILE]... [--nvdisasm PROGRAM] [--out FILE] [--check FILE]
+    executed.py [--cubin ARCHITECTURE FILE]... [--nvdisasm PROGRAM] [--out FILE] [--check FILE] [--loops]
 
 The kernels are those whose registers and sizes `ctest: codegen` holds down, tests/codegen/kernels.cu, compiled with
 -lineinfo, which changes no instruction; a cubin that is at hand is taken with --cubin. --out stores the counts, which
-bench/model.py reads; --check compares with stored ones and fails where they differ.
+bench/model.py reads; --check compares with stored ones and fails where they differ; --loops lists every loop of
+every kernel in place of the routes.
 
 A way is not guessed: of all ways round a loop it is the shortest one that loads and stores as often as the route says
 and passes through the functions that the route names. A voxel inside its volume loads eight taps and a label and
@@ -16,8 +17,8 @@ stores two results; what it skips (borders, a deformation or noise that is off) 
 Every instruction on the way counts, also one whose predicate is false: it is issued all the same. What a thread does once
 ahead of its walk is counted apart, by the shortest way to the loop.
 
-The purpose of an instruction is that of the source line it was made from, and of the functions that line was inlined
-into: the first rule of PURPOSES that fits. Pipes follow from the name of the instruction.
+The purpose of an instruction follows from the source line it was made from and the functions that line was inlined
+into: it is that of the first rule of PURPOSES that fits. Pipes follow from the name of the instruction.
 """
 import argparse
 import collections
@@ -34,28 +35,41 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 KERNELS = ROOT / "tests" / "codegen" / "kernels.cu"
 
 # A route: which kernel (parts of its name, and parts it must not have), what a turn of the loop loads from and stores to
-# global memory, functions it passes through, voxels that one turn makes, and turns of a walk.
-Route = collections.namedtuple("Route", "kernel without loads stores through voxels turns", defaults=((), 1, 16))
+# global memory, functions it passes through, voxels that one turn makes, turns of a walk, and whether the loop is the
+# outermost one that fits, not the shortest: one with a loop in it, which is then gone through once.
+Route = collections.namedtuple("Route", "kernel without loads stores through voxels turns outermost",
+                               defaults=((), 1, 16, False))
 CT = ("fused_kernel", "random_elastic", "ELb1ENS0_9path_list")
 TURNED = ("fused_kernel", "6windowENS_13random_affineENS_4cast")
+ONE, SEVERAL = ("ELb1ENS0_9path_list",), ("ELb0ENS0_9path_list",)
 POWER = "power_of_fraction"
 ROUTES = {
     "CT, turned": Route(CT, ("7regions",), 9, 2, (POWER,)),
     "CT, turned, noise": Route(CT, ("7regions",), 9, 2, (POWER, "gaussian_noise.hpp")),
     "CT, turned, elastic": Route(CT, ("7regions",), 9, 2, (POWER, "displacement_column::at")),
+    # The normals of a block are made ahead of its walk, four at a time.
+    "CT, noise made ahead": Route(CT, ("7regions",), 0, 0, ("room_for_normals",), 4, 4, True),
+    # Where the walk enters another cell of control points, once in 32 voxels and at its beginning.
+    "CT, turned, elastic, next cell": Route(CT, ("7regions",), 137, 2, (POWER, "sum_control_plane")),
     "CT, planes, image": Route(CT, ("7regions",), 4, 1, (POWER, "plane_values")),
     "CT, planes, labels": Route(CT, ("7regions",), 1, 1, ("plane_labels",)),
-    "window and affine, turned": Route(TURNED + ("ELb1ENS0_9path_list",), (), 9, 2, ("column.hpp",)),
-    "window + cast": Route(("fused_kernel", "6windowENS_4cast"), (), 1, 1, (), 8, 2),
+    "window and affine, turned": Route(TURNED + ONE, (), 9, 2, ("column.hpp",)),
+    "window and affine, turned, first of several channels": Route(TURNED + SEVERAL, (), 9, 2, ("column.hpp",),
+                                                                  outermost=True),
+    "window and affine, turned, one more channel": Route(TURNED + SEVERAL, (), 8, 1, ("each_channel",)),
+    "window + cast": Route(("fused_kernel", "6windowENS_4cast"), (), 1, 1, (), 8, 2, True),
 }
 
-# What an instruction is for: the first rule that fits one of its frames (file, function), from the innermost outwards.
+# What an instruction is for: the first rule that fits one of its frames (end of the path, colon, function).
 PURPOSES = (
-    ("gamma", r"ops/value/.*gamma"), ("noise", r"gaussian_noise|shared_normals|rng/"), ("window", r"ops/value/window"),
-    ("elastic", r"column\.hpp:.*(displace|control|cell)"), ("label", r"label|vote|nearest"),
-    ("interpolation", r"interpolation\.hpp|lerp"), ("taps: inside, addresses, loads", r"sampler\.hpp|border\.hpp|taps|evaluator\.hpp:.*(sampled|of_taps|tap)"),
-    ("coordinates", r"coordinate\.hpp|column\.hpp|plane_column\.hpp"), ("cast", r"cast\.hpp|bits\.hpp:.*half|numeric"),
-    ("store, step of the output", r"evaluator\.hpp|stored"), ("parameters, tile", r"tile\.cuh|fused\.cuh|records\.cuh|column_walk|plane_walk"),
+    ("gamma", r"ops/value/gamma"), ("noise", r"gaussian_noise|shared_normals|/rng/"),
+    ("window at the taps", r"ops/value/(window|ramp|clamp)"), ("conversion of the taps", r"storage::load"),
+    ("cast", r"ops/value/cast|storage::store"), ("elastic", r"/column\.hpp:.*(displace|control|cell|::at$)"),
+    ("label: place, test, address, load", r":pair_evaluator::label|pick_label|sample_label|plane_labels|vote"),
+    ("interpolation", r"interpolation\.hpp|lerp"), ("taps: test, addresses, loads", r"sampler\.hpp|border\.hpp|plane_values|of_taps"),
+    ("coordinates", r"coordinate\.hpp|column\.hpp|along_planes"), ("stain", r"ops/stain|color/"),
+    ("store and step of the output", r"evaluator\.hpp|walk_pair|numeric"),
+    ("loop, tile", r"exec/cuda/"),
 )
 
 # Which pipe executes an instruction, by the beginning of its name.
@@ -219,10 +233,9 @@ class Way:
 
 
 def purpose_of(op):
-    for frame in op.frames:
-        for purpose, pattern in PURPOSES:
-            if re.search(pattern, frame):
-                return purpose
+    for purpose, pattern in PURPOSES:
+        if any(re.search(pattern, frame) for frame in op.frames):
+            return purpose
     return "other"
 
 
@@ -235,7 +248,7 @@ def count(kernels, route):
     best = None
     for head, last in way.loops():
         blocks = way.shortest(head, last, route.loads, route.stores, route.through)
-        if blocks and (best is None or len(way.along(blocks)) < len(way.along(best))):
+        if blocks and (best is None or (len(way.along(blocks)) > len(way.along(best))) == route.outermost):
             best = blocks
     if best is None:
         raise SystemExit(f"{names[0][:80]}: no way with {route.loads} loads and {route.stores} stores through {route.through}")
@@ -245,6 +258,20 @@ def count(kernels, route):
     pipes, purposes = collections.Counter(pipe_of(op.name) for op in ops), collections.Counter(map(purpose_of, ops))
     return {"instructions": len(ops), "ahead": ahead, "voxels": route.voxels, "turns": route.turns,
             "pipes": dict(sorted(pipes.items())), "purposes": dict(purposes.most_common())}
+
+
+def list_loops(kernels):
+    """Every loop of every kernel, the longest first: instructions in it, and on the shortest way round it."""
+    for name, (code, labels) in kernels.items():
+        way = Way(code, labels)
+        print(f"{len(code)} {name}")
+        for head, last in sorted(way.loops(), key=lambda loop: loop[0] - loop[1]):
+            blocks = way.shortest(head, last, None, None, ())
+            body = way.code[head:way.blocks[last]]
+            if blocks and len(body) > 20:
+                ops = way.along(blocks)
+                pipes = collections.Counter(pipe_of(op.name) for op in ops)
+                print(f"    {len(body)} in the loop, {len(ops)} at least:", ", ".join(f"{k} {v}" for k, v in sorted(pipes.items())))
 
 
 def find_nvdisasm(given):
@@ -275,6 +302,7 @@ def main():
     parser.add_argument("--nvdisasm")
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--check", type=pathlib.Path)
+    parser.add_argument("--loops", action="store_true")
     chosen = parser.parse_args()
     nvdisasm = find_nvdisasm(chosen.nvdisasm)
     counts = {}
@@ -282,6 +310,9 @@ def main():
         cubins = dict(chosen.cubin) or {a: compiled(a, folder) for a in ("sm_80", "sm_90")}
         for architecture, cubin in cubins.items():
             kernels = kernels_of(cubin, nvdisasm)
+            if chosen.loops:
+                list_loops(kernels)
+                continue
             counts[architecture] = {name: count(kernels, route) for name, route in ROUTES.items()}
     for architecture, rows in counts.items():
         for name, row in rows.items():
