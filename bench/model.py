@@ -15,7 +15,7 @@ voxel with what a warp gathers. Of V voxels a kernel takes
 and no less than the largest of them, if everything overlaps without a loss: 10 to 20 % more is to be expected. A tail is
 what the fullest multiprocessor has to do beside the mean, of blocks of 32 x 8 x 16 voxels. Between the kernels of a
 recipe lies LAUNCH. So this is what a kernel of these instructions can take at best, not what it will take: what is in
-it is either counted (instructions, bytes, launches, blocks) or published by others (bandwidth, G, LAUNCH, PIPE_CYCLES).
+it is either counted (instructions, bytes, launches, blocks) or published by others (bandwidth, G, LAUNCH, PIPE_CYCLES, WAIT).
 
 Instructions come from two counts. `machine`: the way of one voxel through the machine code, pipe by pipe
 (executed.py, stored in executed.json); what a thread does ahead of its walk is spread over it. `ptx`: executed PTX under
@@ -42,6 +42,9 @@ PIPE_CYCLES = {
     "sm_90": {"alu": 2, "fma": 1, "imad": 2, "convert": 2},
 }
 LAUNCH = 1.5e-6  # between two kernels of a graph
+# Latency: of the instructions of a warp every second waits for the one before it, four cycles, and twice a turn it waits
+# for memory, as label and taps do: an L2 cache away. Eight warps of a scheduler hide each other's.
+CYCLES_BETWEEN, WAITS, WAIT, WARPS = 2, 2, 250, 8
 RATIO = 0.9      # machine instructions for one of PTX on the executed path; see rows with both counts
 PATCHES, SMALL = 2 * 128**3, 2 * 96**3
 TILES = 256 * 512**2
@@ -143,7 +146,11 @@ def limits_of(kernel, device):
     """Seconds that each limit asks for."""
     architecture, bandwidth, multiprocessors, clock = device
     instructions, pipes = executed(kernel, architecture)
-    cycles = {"issue": instructions, "L1": 4 * (pipes.get("access", 0) + 32 * kernel["gather"])}
+    cycles = {"issue": instructions, "L1": 4 * (pipes.get("access", 0) + 32 * kernel["gather"]),
+              "latency": 0}
+    if "routes" in kernel:
+        together = EXECUTED[architecture][kernel["routes"][0]]["voxels"]
+        cycles["latency"] = (CYCLES_BETWEEN * instructions + WAITS * WAIT / together) / WARPS
     for pipe, each in PIPE_CYCLES[architecture].items():
         if pipe == "imad":
             cycles["fma"] += each * pipes.get(pipe, 0)
@@ -158,7 +165,7 @@ def limits_of(kernel, device):
             **{name: warps * c / (4 * multiprocessors * clock) for name, c in cycles.items()}}
 
 
-def modelled(recipe, device):
+def modeled(recipe, device):
     """Seconds, their share of the copy, and what limits the kernels."""
     each = [limits_of(kernel, device) for kernel in recipe["kernels"]]
     seconds = sum(max(t.values()) for t in each) + LAUNCH * (recipe["launches"] - 1)
@@ -174,12 +181,12 @@ def goal_of(goal):
 
 
 def tables():
-    lines = ["| row | A100-80 modelled | goal | H100 modelled | goal | H200 modelled | goal | limit | measured |",
+    lines = ["| row | A100-80 modeled | goal | H100 modeled | goal | H200 modeled | goal | limit | measured |",
              "|---|---|---|---|---|---|---|---|---|"]
     for name, recipe in ROWS.items():
         cells, limits = [], []
         for goal, device in zip(recipe["goals"], DEVICES.values()):
-            seconds, share, which = modelled(recipe, device)
+            seconds, share, which = modeled(recipe, device)
             limits += [w for w in which if w not in limits]
             about = "" if is_counted(recipe) else "about "
             cells.append(f"{about}{1e6 * seconds:.0f} us, {100 * share:.0f} % | {goal_of(goal)}")
@@ -199,7 +206,7 @@ def tables():
         lines.append(f"| {purpose} | {' | '.join(each)} |")
     lines += ["", "| CT, turned: cycles a warp of | sm_80 | sm_90 |", "|---|---|---|"]
     kernel = ROWS["CT 2 x 128^3, 15 degrees"]["kernels"][0]
-    for limit in ("issue", "alu", "fma", "convert", "L1"):
+    for limit in ("issue", "alu", "fma", "convert", "L1", "latency"):
         each = []
         for device in ("A100-80", "H100"):
             _, _, multiprocessors, clock = DEVICES[device]
@@ -207,10 +214,10 @@ def tables():
             seconds = limits_of(kernel, DEVICES[device])[limit] / (-(-blocks // 1) / blocks)
             each.append(f"{seconds * 4 * multiprocessors * clock / (kernel['voxels'] / 32):.0f}")
         lines.append(f"| {limit} | {' | '.join(each)} |")
-    lines += ["", "| L40S, 5 x 4 x 128^3 | MONAI: ms | BatchAug: ms | suture, modelled: ms | times MONAI | times BatchAug | limit |",
+    lines += ["", "| L40S, 5 x 4 x 128^3 | MONAI: ms | BatchAug: ms | suture, modeled: ms | times MONAI | times BatchAug | limit |",
               "|---|---|---|---|---|---|---|"]
     for name, (monai, batchaug, kernels) in PUBLISHED.items():
-        seconds, _, limits = modelled(row(kernels, 1, None), L40S)
+        seconds, _, limits = modeled(row(kernels, 1, None), L40S)
         lines.append(f"| {name} | {monai} | {batchaug} | {1e3 * seconds:.2f} | {monai / seconds / 1e3:.0f} | "
                      f"{batchaug / seconds / 1e3:.1f} | {', '.join(limits)} |")
     return lines

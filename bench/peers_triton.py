@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The CT recipe of bench/peers.py as one Triton kernel: window, turn, crop, gamma and float16, with the labels, one
 program for a run of voxels of one sample."""
+import os
+
 import torch
 import triton
 import triton.language as tl
@@ -9,7 +11,6 @@ CONFIGURATIONS = [triton.Config({"BLOCK": block}, num_warps=warps)
                   for block, warps in ((128, 4), (256, 4), (256, 8), (512, 8))]
 
 
-@triton.autotune(CONFIGURATIONS, key=["nx", "ny", "nz"])
 @triton.jit
 def turn_kernel(image, labels, matrices, out, labels_out, sz, sy, sx, nz, ny, nx, low, scale, gamma, BLOCK: tl.constexpr):
     sample = tl.program_id(1)
@@ -50,6 +51,14 @@ def turn_kernel(image, labels, matrices, out, labels_out, sz, sy, sx, nz, ny, nx
     tl.store(labels_out + to, label, mask=valid)
 
 
+# The fastest of the configurations, found at the first call; Triton's interpreter has none to find.
+if os.environ.get("TRITON_INTERPRET") != "1":
+    turn_kernel = triton.autotune(CONFIGURATIONS, key=["nx", "ny", "nz"])(turn_kernel)
+    BLOCKS = {}
+else:
+    BLOCKS = {"BLOCK": 256}
+
+
 def turned(image, labels, matrices, size, low, scale, gamma):
     """Volumes (sample, 1, z, y, x) of int16 and uint8 and float32 maps (sample, 3, 4) to patches of `size`."""
     count = image.shape[0]
@@ -57,5 +66,5 @@ def turned(image, labels, matrices, size, low, scale, gamma):
     labels_out = torch.empty((count, *size), dtype=torch.uint8, device=image.device)
     voxels = size[0] * size[1] * size[2]
     turn_kernel[lambda meta: (triton.cdiv(voxels, meta["BLOCK"]), count)](
-        image, labels, matrices, out, labels_out, *image.shape[2:], *size, low, scale, gamma)
+        image, labels, matrices, out, labels_out, *image.shape[2:], *size, low, scale, gamma, **BLOCKS)
     return out, labels_out
