@@ -6,12 +6,12 @@ named in one line.
 
     peers.py --out FILE [--seconds N] [--tiny] [--cpu]
 
-suture's part is the program peers/device_work of the bundle, or micro_bin/device_work of a build (--program), which also
-says what the volumes, the maps and the parameters are. Every peer gets the same voxels on the device, windows, turns, crops, applies the
-same gamma and leaves float16 patches and uint8 labels; each is written as a good user of it would in an afternoon: it
-reads only the box under the patch, in one batch. FILE gets a line of JSON for each as soon as it is there, with
-microseconds, the greatest error of the image against the same arithmetic in double precision, beside suture's own, and
-how many labels differ. --cpu runs peers on the CPU, where times mean nothing, and --tiny takes small extents.
+suture's part is the program micro/device_work of the bundle, or another (--program), which also says what the volumes,
+the maps and the parameters are. Every peer gets the same voxels on the device, windows, turns, crops, applies the same
+gamma and leaves float16 patches and uint8 labels; each is written as a good user of it would in an afternoon: it reads
+only the box under the patches, in one batch. FILE gets a line of JSON for each as soon as it is there, with microseconds,
+the greatest error of the image against the same arithmetic in double precision, beside suture's own, and how many labels
+differ. --cpu runs peers on the CPU, where times mean nothing, and --tiny takes small extents.
 """
 import argparse
 import importlib
@@ -231,39 +231,32 @@ def kornia_warp(p):
     kornia = module("kornia")
     if kornia is None:
         return "python3 has no Kornia"
-    # It wants the map from the source to the patch, x first, 3 x 4, and turns it around itself.
+    # It wants the map from the source to the patch, x first, and turns it around itself.
     square = np.tile(np.eye(4), (p.count, 1, 1))
     square[:, :3] = p.in_box
     push = np.linalg.inv(square)[:, :3]
-    push[:, :, :3] = push[:, ::-1, 2::-1]
-    push[:, :, 3] = push[:, ::-1, 3]
-    push = torch.from_numpy(np.ascontiguousarray(push).astype(np.float32)).to(device)
+    push = np.concatenate([push[:, ::-1, 2::-1], push[:, ::-1, 3:]], 2)
+    push = torch.from_numpy(push.astype(np.float32)).to(device)
     warp = kornia.geometry.transform.warp_affine3d
 
     def chain(image, labels):
-        x = warp(p.windowed(image), push, tuple(p.size), "bilinear", "zeros", True)
-        y = warp(labels.to(torch.float32), push, tuple(p.size), "nearest", "zeros", True)
+        x = warp(p.windowed(image), push, tuple(p.size))
+        y = warp(labels.to(torch.float32), push, tuple(p.size), flags="nearest")
         return (x ** p.gamma).to(torch.float16), y.to(torch.uint8)
     p.report(f"Kornia {kornia.__version__}, warp_affine3d", chain, False)
     return None
 
 
 def monai_affine(p):
-    monai, networks = module("monai"), module("monai.networks.layers")
-    if networks is None:
+    monai, layers = module("monai"), module("monai.networks.layers")
+    if layers is None:
         return "python3 has no MONAI"
-    pull = np.tile(np.eye(4), (p.count, 1, 1))
-    pull[:, :3] = p.in_box
-    pull = torch.from_numpy(pull.astype(np.float32)).to(device)
-
-    def layer(mode):
-        return networks.AffineTransform(spatial_size=tuple(p.size), normalized=False, mode=mode, padding_mode="zeros",
-                                        align_corners=True, reverse_indexing=True, zero_centered=False)
-    bilinear, nearest = layer("bilinear"), layer("nearest")
+    theta = torch.from_numpy(p.in_box.astype(np.float32)).to(device)
+    turn = {mode: layers.AffineTransform(tuple(p.size), mode=mode, align_corners=False) for mode in ("bilinear", "nearest")}
 
     def chain(image, labels):
-        x = bilinear(p.windowed(image), pull)
-        y = nearest(labels.to(torch.float32), pull)
+        x = turn["bilinear"](p.windowed(image), theta)
+        y = turn["nearest"](labels.to(torch.float32), theta)
         return (x ** p.gamma).to(torch.float16), y.to(torch.uint8)
     p.report(f"MONAI {monai.__version__}, AffineTransform", chain, False)
     return None
@@ -367,8 +360,8 @@ with tempfile.TemporaryDirectory() as name:
     patches = Patches(folder, suture["ct"])
     attempt("PyTorch, eager", lambda: grid_sample_eager(patches))
     attempt("Triton", lambda: triton_kernel(patches))
-    attempt("PyTorch, compiled", lambda: grid_sample_compiled(patches))
     attempt("CuPy", lambda: stains(folder, suture["stains"]))
+    attempt("PyTorch, compiled", lambda: grid_sample_compiled(patches))
     attempt("Kornia", lambda: kornia_warp(patches))
     attempt("MONAI", lambda: monai_affine(patches))
     attempt("batchgeneratorsv2", lambda: batchgenerators(patches))
