@@ -42,6 +42,7 @@ Route = collections.namedtuple("Route", "kernel without loads stores through vox
 CT = ("fused_kernel", "random_elastic", "ELb1ENS0_9path_list")
 TURNED = ("fused_kernel", "6windowENS_13random_affineENS_4cast")
 ONE, SEVERAL = ("ELb1ENS0_9path_list",), ("ELb0ENS0_9path_list",)
+VOTES = ("fused_kernel", "8resample", "4vote") + ONE
 POWER = "power_of_fraction"
 ROUTES = {
     "CT, turned": Route(CT, ("7regions",), 9, 2, (POWER,)),
@@ -52,11 +53,17 @@ ROUTES = {
     # Where the walk enters another cell of control points, once in 32 voxels and at its beginning.
     "CT, turned, elastic, next cell": Route(CT, ("7regions",), 137, 2, (POWER, "sum_control_plane")),
     "CT, planes, image": Route(CT, ("7regions",), 4, 1, (POWER, "plane_values")),
+    # A plane of the source that the voxel before has read already.
+    "CT, planes, image, no new plane": Route(CT, ("7regions",), 0, 1, (POWER, "plane_values")),
     "CT, planes, labels": Route(CT, ("7regions",), 1, 1, ("plane_labels",)),
     "window and affine, turned": Route(TURNED + ONE, (), 9, 2, ("column.hpp",)),
     "window and affine, turned, first of several channels": Route(TURNED + SEVERAL, (), 9, 2, ("column.hpp",),
                                                                   outermost=True),
     "window and affine, turned, one more channel": Route(TURNED + SEVERAL, (), 8, 1, ("each_channel",)),
+    "resampling with votes, planes, image": Route(VOTES, (), 4, 1, ("plane_values",)),
+    "resampling with votes, planes, labels": Route(VOTES, (), 4, 1, ("plane_labels",)),
+    "resampling with votes, turned": Route(VOTES, (), 16, 2, ("/column.hpp",)),
+    "nnU-Net, turned, before its stages": Route(("fused_kernel", "random_gaussian_blur") + ONE, (), 9, 3, ("/column.hpp",)),
     "window + cast": Route(("fused_kernel", "6windowENS_4cast"), (), 1, 1, (), 8, 2, True),
 }
 
