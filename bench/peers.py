@@ -267,15 +267,15 @@ def batchgenerators(p):
     if found is None:
         return "python3 has no batchgeneratorsv2"
     transform = found.SpatialTransform(patch_size=tuple(p.size), patch_center_dist_from_border=0, random_crop=False,
-                                       p_elastic_deform=0, p_rotation=1, p_scaling=0)
-    # Its map is about the middle of the patch and the voxel that is to lie there, both counted from 0.
-    middle = (np.array(p.size) - 1) / 2
-    parameters = [{"affine": m[:, :3], "elastic_offsets": None,
-                   "center_location_in_pixels": list(m[:, :3] @ middle + m[:, 3])} for m in p.in_box]
+                                       p_elastic_deform=0, p_rotation=1, p_scaling=0, mode_seg="nearest",
+                                       border_mode_seg="zeros", padding_mode_image="zeros", align_corners=False)
+    # It draws a map and makes a grid of it once for image and labels; here the grid is that of the map that all take.
+    theta, size = p.theta(), (p.count, 1, *p.size)
 
     def chain(image, labels):
-        x = torch.stack([transform._apply_to_image(p.windowed(v), **q) for v, q in zip(image, parameters)])
-        y = torch.stack([transform._apply_to_segmentation(v.to(torch.int16), **q) for v, q in zip(labels, parameters)])
+        grids = torch.nn.functional.affine_grid(theta, size, align_corners=False)
+        x = torch.stack([transform._apply_to_image(p.windowed(v), grid=g) for v, g in zip(image, grids)])
+        y = torch.stack([transform._apply_to_segmentation(v.to(torch.int16), grid=g) for v, g in zip(labels, grids)])
         return (x ** p.gamma).to(torch.float16), y.to(torch.uint8)
     p.report("batchgeneratorsv2, SpatialTransform", chain, False)
     return None

@@ -89,7 +89,7 @@ void turned_patches(const micro::device& d, const std::string& folder) {
 
 void stained_tiles(const micro::device& d, const std::string& folder) {
   const std::size_t count = d.tiny ? 2 : 256, made = std::min<std::size_t>(count, 16);
-  const std::int64_t side = d.tiny ? 32 : 512;
+  const std::int64_t side = d.tiny ? 128 : 512;  // of which the first 90 rows may be glass
   const grid g{.extents = {1, side, side}};
   const auto values = static_cast<std::size_t>(3 * side * side);
   std::vector<std::uint8_t> pixels;
