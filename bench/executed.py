@@ -1,24 +1,27 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Counts the machine instructions that a GPU executes for one voxel: the way once round the walk of a kernel, by purpose
-and by the pipe that executes them. Needs nvcc and nvdisasm (of the CUDA toolkit, or `pip install
-nvidia-cuda-nvdisasm`), and no GPU.
+"""Counts the machine instructions that a GPU executes for one voxel: the way once round the walk of
+a kernel, by purpose and by the pipe that executes them. Needs nvcc and nvdisasm (of the CUDA
+toolkit, or `pip install nvidia-cuda-nvdisasm`), and no GPU.
 
     executed.py [--cubin ARCHITECTURE FILE]... [--nvdisasm PROGRAM] [--out FILE] [--check FILE] [--loops]
 
-The kernels are those whose registers and sizes `ctest: codegen` holds down, tests/codegen/kernels.cu, compiled with
--lineinfo, which changes no instruction; a cubin that is at hand is taken with --cubin. --out stores the counts, which
-bench/model.py reads; --check compares with stored ones and fails where one differs by more than 2 %; --loops lists every loop of
-every kernel in place of the routes.
+The kernels are those whose registers and sizes `ctest: codegen` holds down,
+tests/codegen/kernels.cu, compiled with -lineinfo, which changes no instruction; a cubin that is at
+hand is taken with --cubin. --out stores the counts, which bench/model.py reads; --check compares
+with stored ones and fails where one differs by more than 2 %; --loops lists every loop of every
+kernel in place of the routes.
 
-A way is not guessed: of all ways round a loop it is the shortest one that loads and stores as often as the route says
-and passes through the functions that the route names. A voxel inside its volume loads eight taps and a label and
-stores two results; what it skips (borders, a deformation or noise that is off) makes other ways longer, or loads more.
-Every instruction on the way counts, also one whose predicate is false: it is issued all the same. What a thread does once
-ahead of its walk is counted apart, by the shortest way to the loop.
+A way is not guessed: of all ways round a loop it is the shortest one that loads and stores as often
+as the route says and passes through the functions that the route names. A voxel inside its volume
+loads eight taps and a label and stores two results; what it skips (borders, a deformation or noise
+that is off) makes other ways longer, or loads more. Every instruction on the way counts, also one
+whose predicate is false: it is issued all the same. What a thread does once ahead of its walk is
+counted apart, by the shortest way to the loop.
 
-The purpose of an instruction follows from the source line it was made from and the functions that line was inlined
-into: it is that of the first rule of PURPOSES that fits. Pipes follow from the name of the instruction.
+The purpose of an instruction follows from the source line it was made from and the functions that
+line was inlined into: it is that of the first rule of PURPOSES that fits. Pipes follow from the
+name of the instruction.
 """
 import argparse
 import collections
@@ -63,7 +66,8 @@ ROUTES = {
     "resampling with votes, planes, image": Route(VOTES, (), 4, 1, ("plane_values",)),
     "resampling with votes, planes, labels": Route(VOTES, (), 4, 1, ("plane_labels",)),
     "resampling with votes, turned": Route(VOTES, (), 16, 2, ("/column.hpp",)),
-    "nnU-Net, turned, before its stages": Route(("fused_kernel", "random_gaussian_blur") + ONE, (), 9, 3, ("/column.hpp",)),
+    "nnU-Net, turned, before its stages": Route(("fused_kernel", "random_gaussian_blur") + ONE, (), 9, 3,
+                                                ("/column.hpp",)),
     "window + cast": Route(("fused_kernel", "6windowENS_4cast"), (), 1, 1, (), 8, 2, True),
 }
 
@@ -73,7 +77,8 @@ PURPOSES = (
     ("window at the taps", r"ops/value/(window|ramp|clamp)"), ("conversion of the taps", r"storage::load"),
     ("cast", r"ops/value/cast|storage::store"), ("elastic", r"/column\.hpp:.*(displace|control|cell|::at$)"),
     ("label: place, test, address, load", r":pair_evaluator::label|pick_label|sample_label|plane_labels|vote"),
-    ("interpolation", r"interpolation\.hpp|lerp"), ("taps: test, addresses, loads", r"sampler\.hpp|border\.hpp|plane_values|of_taps"),
+    ("interpolation", r"interpolation\.hpp|lerp"),
+    ("taps: test, addresses, loads", r"sampler\.hpp|border\.hpp|plane_values|of_taps"),
     ("coordinates", r"coordinate\.hpp|column\.hpp|along_planes"), ("stain", r"ops/stain|color/"),
     ("store and step of the output", r"evaluator\.hpp|walk_pair|numeric"),
     ("loop, tile", r"exec/cuda/"),
@@ -82,11 +87,13 @@ PURPOSES = (
 # Which pipe executes an instruction, by the beginning of its name.
 PIPES = (
     ("load", ("LDG", "LD.", "TLD", "TEX")), ("store", ("STG", "ST.", "RED", "ATOM")),
-    ("shared", ("LDS", "STS", "ATOMS")), ("local", ("LDL", "STL")), ("shuffle", ("SHFL",)), ("constant", ("LDC", "ULDC")),
-    ("convert", ("I2F", "F2I", "F2F", "I2I", "FRND", "POPC", "FLO", "MUFU", "UFLO", "UPOPC", "I2FP", "S2R", "S2UR", "CS2R")),
+    ("shared", ("LDS", "STS", "ATOMS")), ("local", ("LDL", "STL")), ("shuffle", ("SHFL",)),
+    ("constant", ("LDC", "ULDC")),
+    ("convert", ("I2F", "F2I", "F2F", "I2I", "FRND", "POPC", "FLO", "MUFU", "UFLO", "UPOPC", "S2R", "S2UR", "CS2R")),
     ("uniform", ("U",)), ("imad", ("IMAD", "IMUL")), ("fma", ("FFMA", "FMUL", "FADD", "HFMA2", "HADD2", "HMUL2")),
     ("double", ("DFMA", "DADD", "DMUL", "DSETP")),
-    ("control", ("BRA", "BRX", "BSSY", "BSYNC", "BREAK", "CALL", "RET", "EXIT", "WARPSYNC", "BAR", "NANOSLEEP", "YIELD", "BMOV", "VOTE", "DEPBAR", "ERRBAR", "MEMBAR", "CCTL")),
+    ("control", ("BRA", "BRX", "BSSY", "BSYNC", "BREAK", "CALL", "RET", "EXIT", "WARPSYNC", "BAR", "NANOSLEEP", "YIELD",
+                 "BMOV", "VOTE", "DEPBAR", "ERRBAR", "MEMBAR", "CCTL")),
 )
 
 
@@ -114,7 +121,8 @@ def functions_of(path):
         kind = re.match(r"(?:template <.*> *)?(?:struct|class) (\w+)", line)
         if kind:
             outer = kind[1]
-        call = re.match(r"\s*(?:template <.*>\s*)?(?:SUTURE_\w+|__device__|inline|static|constexpr|explicit)\b.*?([\w~]+|operator\(\))\(", line)
+        call = re.match(r"\s*(?:template <.*>\s*)?(?:SUTURE_\w+|__device__|inline|static|constexpr|explicit)\b"
+                        r".*?([\w~]+|operator\(\))\(", line)
         if call:
             found.append((number, f"{outer}::{call[1]}" if line.startswith(" ") and outer else call[1]))
     return found
@@ -258,10 +266,11 @@ def count(kernels, route):
         if blocks and (best is None or (len(way.along(blocks)) > len(way.along(best))) == route.outermost):
             best = blocks
     if best is None:
-        raise SystemExit(f"{names[0][:80]}: no way with {route.loads} loads and {route.stores} stores through {route.through}")
+        raise SystemExit(f"{names[0][:80]}: no way with {route.loads} loads and {route.stores} stores through "
+                         f"{route.through}")
     ops = way.along(best)
-    ahead = way.shortest(0, best[0], None, None, ())
-    ahead = len(way.along(ahead)) - sum(op.name != "NOP" for op in way.code[best[0]:way.blocks[best[0]]]) if ahead else 0
+    to_loop = way.shortest(0, best[0], None, None, ())
+    ahead = len(way.along(to_loop[:-1])) if to_loop else 0
     pipes, purposes = collections.Counter(pipe_of(op.name) for op in ops), collections.Counter(map(purpose_of, ops))
     return {"instructions": len(ops), "ahead": ahead, "voxels": route.voxels, "turns": route.turns,
             "pipes": dict(sorted(pipes.items())), "purposes": dict(purposes.most_common())}
@@ -278,7 +287,8 @@ def list_loops(kernels):
             if blocks and len(body) > 20:
                 ops = way.along(blocks)
                 pipes = collections.Counter(pipe_of(op.name) for op in ops)
-                print(f"    {len(body)} in the loop, {len(ops)} at least:", ", ".join(f"{k} {v}" for k, v in sorted(pipes.items())))
+                print(f"    {len(body)} in the loop, {len(ops)} at least:",
+                      ", ".join(f"{k} {v}" for k, v in sorted(pipes.items())))
 
 
 def find_nvdisasm(given):
@@ -334,8 +344,8 @@ def main():
             for name, row in rows.items():
                 before = stored.get(architecture, {}).get(name, {}).get("instructions", 0)
                 if abs(row["instructions"] - before) > max(.02 * before, 1):
-                    sys.exit(f"{architecture} {name}: {before} in {chosen.check}; store the counts of today with --out, and "
-                             "the tables of bench/model.py in docs/performance.md")
+                    sys.exit(f"{architecture} {name}: {before} in {chosen.check}; store the counts of today with --out, "
+                             "and the tables of bench/model.py in docs/performance.md")
 
 
 if __name__ == "__main__":

@@ -1,26 +1,29 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The model of docs/performance.md: what GPUs should take for the recipes. Nothing in it was measured on a GPU by us.
+"""The model of docs/performance.md: what GPUs should take for the recipes. Nothing in it was
+measured on a GPU by us.
 
     model.py             its tables in Markdown
     model.py --check     fails where docs/performance.md has other figures
 
-A multiprocessor has four schedulers. Each issues an instruction for a warp a cycle; a pipe is busy with one for as many
-cycles as PIPE_CYCLES says, and the L1 cache, which the four share, for one cycle with each load or store and G cycles a
-voxel with what a warp gathers. Of V voxels a kernel takes
+A multiprocessor has four schedulers. Each issues an instruction for a warp a cycle; a pipe is busy
+with one for as many cycles as PIPE_CYCLES says, and the L1 cache, which the four share, for one
+cycle with each load or store and G cycles a voxel with what a warp gathers. Of V voxels a kernel
+takes
 
     memory   bytes / copy bandwidth
     others   V / 32 * cycles a warp / (4 * multiprocessors * clock) * tail
 
-and no less than the largest of them, if everything overlaps without a loss: 10 to 20 % more is to be expected. A tail is
-what the fullest multiprocessor has to do beside the mean, of blocks of 32 x 8 x 16 voxels. Between the kernels of a
-recipe lies LAUNCH. So this is what a kernel of these instructions can take at best, not what it will take: what is in
-it is either counted (instructions, bytes, launches, blocks) or published by others (bandwidth, G, LAUNCH, PIPE_CYCLES, WAIT).
+and no less than the largest of them, if everything overlaps without a loss: 10 to 20 % more is to
+be expected. A tail is what the fullest multiprocessor has to do beside the mean, of blocks of 32 x
+8 x 16 voxels. Between the kernels of a recipe lies LAUNCH. So this is what a kernel of these
+instructions can take at best, not what it will take: what is in it is either counted (instructions,
+bytes, launches, blocks) or published by others (bandwidth, G, LAUNCH, PIPE_CYCLES, WAIT).
 
-Instructions come from two counts. `machine`: the way of one voxel through the machine code, pipe by pipe
-(executed.py, stored in executed.json); what a thread does ahead of its walk is spread over it. `ptx`: executed PTX under
-an emulator, for recipes that no gated kernel is the same as, times RATIO, which is what the counted rows have of machine
-instructions for one of PTX; such rows say `about`.
+Instructions come from two counts. `machine`: the way of one voxel through the machine code, pipe by
+pipe (executed.py, stored in executed.json); what a thread does ahead of its walk is spread over it.
+`ptx`: executed PTX under an emulator, for recipes that no gated kernel is the same as, times RATIO,
+which is what the counted rows have of machine instructions for one of PTX; such rows say `about`.
 """
 import argparse
 import json
@@ -193,7 +196,8 @@ def tables():
             about = "" if is_counted(recipe) else "about "
             cells.append(f"{about}{1e6 * seconds:.0f} us, {100 * share:.0f} % | {goal_of(goal)}")
         lines.append(f"| {name} | " + " | ".join(cells) + f" | {', '.join(limits)} | |")
-    lines += ["", "| machine instructions a voxel, counted | sm_80 | ahead of the walk | sm_90 | ahead of the walk | of PTX |",
+    lines += ["", "| machine instructions a voxel, counted | sm_80 | ahead of the walk | sm_90 | ahead of the walk | "
+                  "of PTX |",
               "|---|---|---|---|---|---|"]
     for name in EXECUTED["sm_80"]:
         cells = []
@@ -216,7 +220,8 @@ def tables():
             seconds = limits_of(kernel, DEVICES[device])[limit] / (-(-blocks // 1) / blocks)
             each.append(f"{seconds * 4 * multiprocessors * clock / (kernel['voxels'] / 32):.0f}")
         lines.append(f"| {limit} | {' | '.join(each)} |")
-    lines += ["", "| L40S, 5 x 4 x 128^3 | MONAI: ms | BatchAug: ms | suture, modeled: ms | times MONAI | times BatchAug | limit |",
+    lines += ["", "| L40S, 5 x 4 x 128^3 | MONAI: ms | BatchAug: ms | suture, modeled: ms | times MONAI | "
+                  "times BatchAug | limit |",
               "|---|---|---|---|---|---|---|"]
     for name, (monai, batchaug, kernels) in PUBLISHED.items():
         seconds, _, limits = modeled(row(kernels, 1, None), L40S)

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""suture beside other libraries on the same GPU in the same run: two turned CT patches with their labels, and the
-Macenko normalization of stained tiles. Needs NumPy and, for each peer, what it is made of; a peer that is missing is
-named in one line.
+"""suture beside other libraries on the same GPU in the same run: two turned CT patches with their
+labels, and the Macenko normalization of stained tiles. Needs NumPy and, for each peer, what it
+is made of; a peer that is missing is named in one line.
 
     peers.py --out FILE [--seconds N] [--tiny] [--cpu]
 
-suture's part is the program micro/device_work of the bundle, or another (--program), which also says what the volumes,
-the maps and the parameters are. Every peer gets the same voxels on the device, windows, turns, crops, applies the same
-gamma and leaves float16 patches and uint8 labels; each is written as a good user of it would in an afternoon: it reads
-only the box under the patches, in one batch. FILE gets a line of JSON for each as soon as it is there, with microseconds,
-the greatest error of the image against the same arithmetic in double precision, beside suture's own, and how many labels
-differ. --cpu runs peers on the CPU, where times mean nothing, and --tiny takes small extents.
+suture's part is the program micro/device_work of the bundle, or another (--program), which also
+says what the volumes, the maps and the parameters are. Every peer gets the same voxels on the
+device, windows, turns, crops, applies the same gamma and leaves float16 patches and uint8 labels;
+each is written as a good user of it would in an afternoon: it reads only the box under the patches,
+in one batch. FILE gets a line of JSON for each as soon as it is there, with microseconds, the
+greatest error of the image against the same arithmetic in double precision, beside suture's own,
+and how many labels differ. --cpu runs peers on the CPU, where times mean nothing, and --tiny takes
+small extents.
 """
 import argparse
 import importlib
@@ -150,7 +152,7 @@ class Patches:
                 for k in range(3):
                     inside &= (at[k] >= 0) & (at[k] < self.shape[k])
                     index = index * self.shape[k] + at[k].clamp(0, self.shape[k] - 1)
-                return torch.where(inside, source.reshape(-1)[index], torch.zeros((), dtype=source.dtype, device=device))
+                return torch.where(inside, source.reshape(-1)[index], torch.zeros_like(source.reshape(-1)[:1]))
             base = [torch.floor(v).long() for v in c]
             part = [v - b for v, b in zip(c, base)]
             total = torch.zeros_like(c[0])
@@ -175,7 +177,8 @@ class Patches:
         source, patch = np.array(self.shape, float), np.array(self.size, float)
         scale = self.in_box[:, :, :3] * patch / source[:, None]
         offset = (2 * (self.in_box[:, :, :3] @ ((patch - 1) / 2) + self.in_box[:, :, 3]) + 1) / source - 1
-        return torch.from_numpy(np.concatenate([scale[:, ::-1, ::-1], offset[:, ::-1, None]], 2).astype(np.float32)).to(device)
+        theta = np.concatenate([scale[:, ::-1, ::-1], offset[:, ::-1, None]], 2)
+        return torch.from_numpy(theta.astype(np.float32)).to(device)
 
     def windowed(self, image):
         return ((image.to(torch.float32) - self.low) * (1 / (self.high - self.low))).clamp(0, 1)
@@ -252,7 +255,8 @@ def monai_affine(p):
     if layers is None:
         return "python3 has no MONAI"
     theta = torch.from_numpy(p.in_box.astype(np.float32)).to(device)
-    turn = {mode: layers.AffineTransform(tuple(p.size), mode=mode, align_corners=False) for mode in ("bilinear", "nearest")}
+    turn = {mode: layers.AffineTransform(tuple(p.size), mode=mode, align_corners=False)
+            for mode in ("bilinear", "nearest")}
 
     def chain(image, labels):
         x = turn["bilinear"](p.windowed(image), theta)
@@ -286,8 +290,8 @@ REFERENCE_CONCENTRATIONS = [1.9705, 1.0308]
 
 
 def macenko(xp, tiles, dtype):
-    """Tiles of RGB normalized as torchstain does it, all at once with the array library xp: optical density, the plane of
-    the two largest eigenvectors, angles at the percentiles 1 and 99, concentrations by least squares, scaled so that
+    """Tiles of RGB normalized as torchstain does it, with the array library xp: optical density, the plane of the two
+    largest eigenvectors, angles at the percentiles 1 and 99, concentrations by least squares, scaled so that
     their 99th percentiles are the reference's."""
     count = tiles.shape[0]
     density = -xp.log((tiles.reshape(count, -1, 3).astype(dtype) + 1) / 240)

@@ -12,7 +12,8 @@ CONFIGURATIONS = [triton.Config({"BLOCK": block}, num_warps=warps)
 
 
 @triton.jit
-def turn_kernel(image, labels, matrices, out, labels_out, sz, sy, sx, nz, ny, nx, low, scale, gamma, BLOCK: tl.constexpr):
+def turn_kernel(image, labels, matrices, out, labels_out, sz, sy, sx, nz, ny, nx, low, scale, gamma,
+                BLOCK: tl.constexpr):
     sample = tl.program_id(1)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     valid = at < nz * ny * nx

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cycles of a multiprocessor for the eight taps of a turned int16 voxel, by the shape of the warp, the pitch of the rows
-// and the angle. Next to nothing is computed, so that gathers are the limit. The model of docs/performance.md takes .37
-// cycles for 16 x 2 lanes without a turn and .78 at 15 degrees, which others have published.
+// Cycles of a multiprocessor for the eight taps of a turned int16 voxel, by the shape of the warp, the pitch of the
+// rows and the angle. Next to nothing is computed, so that gathers are the limit. The model of docs/performance.md
+// takes .37 cycles for 16 x 2 lanes without a turn and .78 at 15 degrees, which others have published.
 //   gathers [--tiny]
 #include <cmath>
 #include <cstring>
@@ -33,8 +33,8 @@ __global__ void __launch_bounds__(256) gather_kernel(const turned t, const std::
   std::int32_t sum = 0;
 #pragma unroll 1
   for (int i = 0; i < walk; ++i) {
-    const std::int32_t first = (at[0] >> fraction_bits) * t.plane + (at[1] >> fraction_bits) * t.row +
-                               (at[2] >> fraction_bits);
+    const std::int32_t first =
+        (at[0] >> fraction_bits) * t.plane + (at[1] >> fraction_bits) * t.row + (at[2] >> fraction_bits);
     if constexpr (Pairs) {
       const auto* p = reinterpret_cast<const std::uint32_t*>(source) + first;
       const std::uint32_t four[4] = {__ldg(p), __ldg(p + t.row), __ldg(p + t.plane), __ldg(p + t.plane + t.row)};
@@ -56,7 +56,7 @@ turned turn(double degrees, int side, int patch, int row) {
   const double c = std::cos(degrees * M_PI / 180), s = std::sin(degrees * M_PI / 180);
   const double about_z[3][3] = {{1, 0, 0}, {0, c, -s}, {0, s, c}}, about_y[3][3] = {{c, 0, s}, {0, 1, 0}, {-s, 0, c}},
                about_x[3][3] = {{c, -s, 0}, {s, c, 0}, {0, 0, 1}};
-  const auto product = [](const double (&a)[3][3], const double (&b)[3][3], double (&out)[3][3]) {
+  const auto product = [](const double(&a)[3][3], const double(&b)[3][3], double(&out)[3][3]) {
     for (int i = 0; i < 3; ++i)
       for (int j = 0; j < 3; ++j) out[i][j] = a[i][0] * b[0][j] + a[i][1] * b[1][j] + a[i][2] * b[2][j];
   };
@@ -86,8 +86,8 @@ std::int64_t expected_sum(const turned& t, const std::vector<std::int16_t>& sour
         std::int64_t first = 0;
         const std::int64_t stride[3] = {t.plane, t.row, 1};
         for (int k = 0; k < 3; ++k)
-          first += stride[k] * ((t.offset[k] + t.matrix[k][0] * z + t.matrix[k][1] * y + t.matrix[k][2] * x) >>
-                                fraction_bits);
+          first += stride[k] *
+                   ((t.offset[k] + t.matrix[k][0] * z + t.matrix[k][1] * y + t.matrix[k][2] * x) >> fraction_bits);
         for (const std::int64_t tap : {std::int64_t{0}, stride[1], stride[0], stride[0] + stride[1]})
           sum += source[static_cast<std::size_t>(first + tap)] + source[static_cast<std::size_t>(first + tap + 1)];
       }

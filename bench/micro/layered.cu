@@ -49,11 +49,11 @@ int main(int argc, char** argv) {
   for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::int16_t>(i * 40503u >> 3);
 
   // Whether an array may be both is what the runtime is asked; without the flag the hardware may still do it.
-  for (const unsigned flags : {static_cast<unsigned>(cudaArrayLayered | cudaArrayTextureGather),
-                               static_cast<unsigned>(cudaArrayLayered)}) {
+  for (const unsigned flags :
+       {static_cast<unsigned>(cudaArrayLayered | cudaArrayTextureGather), static_cast<unsigned>(cudaArrayLayered)}) {
     const std::string name = flags & cudaArrayTextureGather ? "array for gathers" : "layered array";
-    const auto extent = make_cudaExtent(static_cast<std::size_t>(side), static_cast<std::size_t>(side),
-                                        static_cast<std::size_t>(side));
+    const auto extent =
+        make_cudaExtent(static_cast<std::size_t>(side), static_cast<std::size_t>(side), static_cast<std::size_t>(side));
     const cudaChannelFormatDesc format = cudaCreateChannelDesc(16, 0, 0, 0, cudaChannelFormatKindSigned);
     cudaArray_t array = nullptr;
     if (const cudaError_t refused = cudaMalloc3DArray(&array, &format, extent, flags); refused != cudaSuccess) {
@@ -62,8 +62,8 @@ int main(int argc, char** argv) {
       continue;
     }
     cudaMemcpy3DParms copy{};
-    copy.srcPtr = make_cudaPitchedPtr(source.data(), static_cast<std::size_t>(side) * 2,
-                                      static_cast<std::size_t>(side), static_cast<std::size_t>(side));
+    copy.srcPtr = make_cudaPitchedPtr(source.data(), static_cast<std::size_t>(side) * 2, static_cast<std::size_t>(side),
+                                      static_cast<std::size_t>(side));
     copy.dstArray = array;
     copy.extent = extent;
     copy.kind = cudaMemcpyHostToDevice;

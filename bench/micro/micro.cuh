@@ -41,8 +41,9 @@ public:
       check_cuda(cudaGetDeviceProperties(&properties, 0), "device");
     emulated = std::string_view(properties.name).find("emu") != std::string_view::npos;
     if (properties.major < 8 || (emulated && !tiny)) {
-      std::fprintf(stderr, "%s: %s, nothing is measured\n", argv[0],
-                   emulated ? "an emulated device without --tiny" : "no CUDA device of compute capability 8.0 or above");
+      std::fprintf(
+          stderr, "%s: %s, nothing is measured\n", argv[0],
+          emulated ? "an emulated device without --tiny" : "no CUDA device of compute capability 8.0 or above");
       std::exit(77);
     }
     check_cuda(cudaStreamCreate(&stream), "stream");

@@ -52,8 +52,7 @@ private:
     for (std::int32_t z = at.z0; z < at.z1; ++z, along.step(), to.template step<true>(r)) {
       coordinate c[3];
       along.locate(c);
-      const auto label =
-          labels::label(r.in[1], to.template from<1>(), c, 0, z, at.y, at.x, work.evaluate.rule);
+      const auto label = labels::label(r.in[1], to.template from<1>(), c, 0, z, at.y, at.x, work.evaluate.rule);
       const auto value = image::at(r.sample, r.in[0], to.template from<0>(), c, work.sample_index, 0, z, at.y, at.x,
                                    work.evaluate.rule);
       Evaluator::template store<0>(r, to.template to<0>(), value);
@@ -64,9 +63,10 @@ private:
 
 // The fused kernel, but for parameters that every thread reads where the launch has put them.
 template <class Evaluator, class Paths>
-__global__ void __launch_bounds__(fused_threads, shape_of<Evaluator, Paths>::blocks) constant_kernel(
-    const __grid_constant__ Evaluator evaluate,
-    const __grid_constant__ record_chunk<typename Evaluator::record_type, carried_bytes> carried, tile_counts tiles) {
+__global__ void __launch_bounds__(fused_threads, shape_of<Evaluator, Paths>::blocks)
+    constant_kernel(const __grid_constant__ Evaluator evaluate,
+                    const __grid_constant__ record_chunk<typename Evaluator::record_type, carried_bytes> carried,
+                    tile_counts tiles) {
   const auto sample_index = static_cast<std::int32_t>(blockIdx.y);
   make_block<true, true, Paths>(evaluate, carried.records[blockIdx.y], sample_index, tiles);
 }

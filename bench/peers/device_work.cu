@@ -81,8 +81,11 @@ void turned_patches(const micro::device& d, const std::string& folder) {
     const auto& g = planned.geometry(i);
     const affine_map m = g.to_source * g.to_deformed;
     for (int r = 0; r < 3; ++r)
-      std::printf("%s[%.17g, %.17g, %.17g, %.17g]%s", r ? ", " : i ? ", [" : "[", m.linear[r][0], m.linear[r][1],
-                  m.linear[r][2], m.offset[r], r == 2 ? "]" : "");
+      std::printf("%s[%.17g, %.17g, %.17g, %.17g]%s",
+                  r   ? ", "
+                  : i ? ", ["
+                      : "[",
+                  m.linear[r][0], m.linear[r][1], m.linear[r][2], m.offset[r], r == 2 ? "]" : "");
   }
   std::printf("], \"us\": %.6g}", 1e6 * seconds);
 }
