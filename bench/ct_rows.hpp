@@ -31,9 +31,12 @@ suture::view<T> middle(suture::view<T> v, const suture::extent3& extents) {
   return v;
 }
 
+// What a row times: a whole run, or of a device what a captured graph repeats behind `load`.
+enum class timed { run, loaded };
+
 // One row. Several sets of inputs and outputs take turns, so that together they exceed the last cache that a single
 // one would stay in.
-template <bound What, class Backend, class Chain>
+template <bound What, timed Part = timed::run, class Backend, class Chain>
 void measure(benchmark::State& state, Backend& backend, const Chain& chain, const suture::extent3& source,
              std::size_t batch) {
   using half = suture::half;
@@ -86,9 +89,24 @@ void measure(benchmark::State& state, Backend& backend, const Chain& chain, cons
   for (std::size_t k = 0; k < sets; ++k)
     workspace_bytes = std::max(
         workspace_bytes, bind(views[k], [&](const auto&... b) { return suture::workspace_bytes(plans[k], b...); }));
-  typename Backend::template buffer<std::byte> workspace(workspace_bytes);
-  const auto exec = backend.executor(std::span(workspace.data(), workspace_bytes));
-  const auto run = [&](std::size_t k) { bind(views[k], [&](const auto&... b) { suture::run(exec, plans[k], b...); }); };
+  // What was loaded stays in a workspace, so each set has one of its own.
+  const std::size_t workspaces = Part == timed::loaded ? sets : 1, apart = (workspace_bytes + 255) / 256 * 256;
+  typename Backend::template buffer<std::byte> workspace(workspaces * apart);
+  const auto executor = [&](std::size_t k) {
+    return backend.executor(std::span(workspace.data() + k % workspaces * apart, workspace_bytes));
+  };
+  const auto exec = executor(0);
+  const auto run = [&](std::size_t k) {
+    bind(views[k], [&](const auto&... b) {
+      if constexpr (Part == timed::loaded)
+        suture::run_loaded(executor(k), plans[k], b...);
+      else
+        suture::run(exec, plans[k], b...);
+    });
+  };
+  if constexpr (Part == timed::loaded)
+    for (std::size_t k = 0; k < sets; ++k)
+      bind(views[k], [&](const auto&... b) { suture::load(executor(k), plans[k], b...); });
 
   // A voxel that is never written keeps the poison: NaN, or a label that does not exist.
   image_memory.poison();
@@ -100,7 +118,7 @@ void measure(benchmark::State& state, Backend& backend, const Chain& chain, cons
       std::none_of(image_result.begin(), image_result.end(), [](half h) { return (h.bits & 0x7fff) > 0x7c00; }) &&
       std::all_of(label_result.begin(), label_result.end(), [](std::uint8_t l) { return l < label_count; });
   if constexpr (Backend::on_device) {
-    // The host's bits are the device's.
+    // The host's bits are the device's, in every set.
     std::vector<half> image_expected(with_image ? out_voxels : 0);
     std::vector<std::uint8_t> label_expected(with_labels ? out_voxels : 0);
     set_views host;
@@ -110,10 +128,13 @@ void measure(benchmark::State& state, Backend& backend, const Chain& chain, cons
     }
     if (with_image) host.image_out = suture::batch_views(image_expected.data(), std::span(outputs));
     if (with_labels) host.labels_out = suture::batch_views(label_expected.data(), std::span(outputs));
-    bind(host, [&](const auto&... b) { suture::run(suture::cpu{}, plans[0], b...); });
-    correct = correct &&
-              std::memcmp(image_expected.data(), image_result.data(), image_expected.size() * sizeof(half)) == 0 &&
-              std::memcmp(label_expected.data(), label_result.data(), label_expected.size()) == 0;
+    for (std::size_t k = 0; k < sets && correct; ++k) {
+      bind(host, [&](const auto&... b) { suture::run(suture::cpu{}, plans[k], b...); });
+      correct = std::memcmp(image_expected.data(), image_result.data() + k * image_expected.size(),
+                            image_expected.size() * sizeof(half)) == 0 &&
+                std::memcmp(label_expected.data(), label_result.data() + k * label_expected.size(),
+                            label_expected.size()) == 0;
+    }
   }
   if (!correct) {
     any_failed = true;
@@ -150,14 +171,27 @@ inline auto ct_recipe(const recipe& r) {
          suture::gaussian_noise{.sigma = .02f, .probability = r.noise ? 1.0f : 0.0f} | suture::cast<suture::half>{};
 }
 
+// The recipe whose type knows no elastic deformation, and without gamma besides.
+inline auto rigid_ct_recipe(const recipe& r) {
+  return suture::window{.center = 40, .width = 400} | suture::resample{.spacing_mm = {1, 1, 1}} |
+         suture::random_affine{.rotate_deg = {r.degrees, r.degrees}} |
+         suture::center_crop{.size = {r.patch, r.patch, r.patch}} | suture::random_gamma{.range = {.7f, 1.5f}} |
+         suture::cast<suture::half>{};
+}
+inline auto plain_ct_recipe(const recipe& r) {
+  return suture::window{.center = 40, .width = 400} | suture::resample{.spacing_mm = {1, 1, 1}} |
+         suture::random_affine{.rotate_deg = {r.degrees, r.degrees}} |
+         suture::center_crop{.size = {r.patch, r.patch, r.patch}} | suture::cast<suture::half>{};
+}
+
 // Registers every row for a backend, which must outlive the benchmarks.
 template <class Backend>
 void add_rows(Backend& backend, const scene& s, const std::vector<std::size_t>& batches, const std::string& suffix) {
-  const auto add = [&]<bound What>(const std::string& name, const auto& chain, const suture::extent3& source,
-                                   std::size_t batch) {
+  const auto add = [&]<bound What, timed Part = timed::run>(const std::string& name, const auto& chain,
+                                                            const suture::extent3& source, std::size_t batch) {
     benchmark::RegisterBenchmark((name + "/batch:" + std::to_string(batch) + suffix).c_str(),
                                  [&backend, chain, source, batch](benchmark::State& state) {
-                                   measure<What>(state, backend, chain, source, batch);
+                                   measure<What, Part>(state, backend, chain, source, batch);
                                  })
         ->UseManualTime()
         ->Unit(benchmark::kMicrosecond);
@@ -173,6 +207,22 @@ void add_rows(Backend& backend, const scene& s, const std::vector<std::size_t>& 
                 "ct/" + std::to_string(patch) + "/rotate:" + std::to_string(degrees) +
                     "/elastic:" + std::to_string(elastic) + "/noise:" + std::to_string(noise),
                 ct_recipe({static_cast<float>(degrees), elastic, noise, patch}), whole, batch);
+
+  // What one thing costs: the recipe without it, beside the row above with the same patch and angle.
+  for (const int degrees : {0, 15}) {
+    const recipe all{static_cast<float>(degrees), false, false, s.patches.back()};
+    const std::string rest = "/" + std::to_string(all.patch) + "/rotate:" + std::to_string(degrees);
+    add.template operator()<bound::image>("ct_image" + rest, ct_recipe(all), whole, batches.front());
+    add.template operator()<bound::both>("ct_without_elastic" + rest, rigid_ct_recipe(all), whole, batches.front());
+    add.template operator()<bound::both>("ct_without_gamma" + rest, plain_ct_recipe(all), whole, batches.front());
+    if constexpr (Backend::on_device)
+      for (const bool elastic : {false, true}) {
+        recipe drawn = all;
+        drawn.elastic = elastic;
+        add.template operator()<bound::both, timed::loaded>("ct_loaded" + rest + "/elastic:" + std::to_string(elastic),
+                                                            ct_recipe(drawn), whole, batches.front());
+      }
+  }
 
   // The parts: whole volumes first, then patches.
   const auto to_half = cast<suture::half>{};

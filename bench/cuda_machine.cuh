@@ -10,6 +10,7 @@
 #include "suture/suture.cuh"
 
 // After the executor it runs on.
+#include "device_clock.cuh"
 #include "timing.hpp"
 
 namespace bench {
@@ -75,7 +76,7 @@ public:
       const std::size_t bytes =
           seconds_ > 0 ? std::min<std::size_t>(std::size_t{1} << 30, capacity_ / 16 >> 21 << 21) : std::size_t{1} << 21;
       buffer<std::byte> from(bytes), to(bytes);
-      from.poison();
+      fill_random(from.data(), bytes, stream_);
       for (const int threads : {128, 256, 512, 1024}) {
         sweep<1>(from, to, bytes, threads);
         sweep<2>(from, to, bytes, threads);
@@ -127,6 +128,7 @@ public:
     const double begin = now();
     do t.seconds.push_back(timed(g) / static_cast<double>(rounds * sets));
     while (seconds_ > 0 && (t.seconds.size() < 11 || (now() - begin < seconds_ && t.seconds.size() < 200)));
+    t.clock = multiprocessor_clock(stream_, seconds_ > 0 ? 1 << 16 : 1 << 8);
     return t;
   }
 

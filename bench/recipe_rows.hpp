@@ -45,9 +45,10 @@ public:
     for (std::size_t i = 0; i < size; ++i) views.push_back(seen(machine_[(set * size + i) % machine_.size()].data()));
     return views;
   }
-  std::vector<view_type> host_batch(std::size_t size) const {
+  std::vector<view_type> host_batch(std::size_t set, std::size_t size) const {
     std::vector<view_type> views;
-    for (std::size_t i = 0; i < size; ++i) views.push_back(seen(host_[i % machine_.size() % host_.size()].data()));
+    for (std::size_t i = 0; i < size; ++i)
+      views.push_back(seen(host_[(set * size + i) % machine_.size() % host_.size()].data()));
     return views;
   }
   const suture::grid& grid() const { return grid_; }
@@ -137,29 +138,33 @@ void measure_chain(benchmark::State& state, Machine& machine, const Chain& chain
     on_machine(k, [&](const auto&... bound) { suture::run(exec, plans[k], bound...); });
   };
 
-  image_memory.poison();
-  label_memory.poison();
-  run(0);
-  std::vector<half> image_result = image_memory.values();
-  std::vector<label_type> label_result = label_memory.values();
-  image_result.resize(image_values);
-  label_result.resize(label_values);
-  bool correct =
-      std::none_of(image_result.begin(), image_result.end(), [](half h) { return (h.bits & 0x7fff) > 0x7c00; }) &&
-      std::none_of(label_result.begin(), label_result.end(), [](label_type l) { return l == label_type(0xff); });
-  if constexpr (Machine::on_device) {
-    std::vector<half> image_expected(image_values);
-    std::vector<label_type> label_expected(label_values);
-    const auto in = images.host_batch(s.batch);
-    const auto use = [&](const auto&... bound) { suture::run(suture::cpu{}, plans[0], bound...); };
-    if constexpr (labeled) {
-      const auto seg = segmentations->host_batch(s.batch);
-      with_bindings(in, &seg, image_expected.data(), label_expected.data(), use);
-    } else {
-      with_bindings(in, segmentations, image_expected.data(), label_expected.data(), use);
+  // A device has to give the host's bits in every set, the host elements that were written.
+  bool correct = true;
+  for (std::size_t k = 0; k < (Machine::on_device ? sets : 1) && correct; ++k) {
+    image_memory.poison();
+    label_memory.poison();
+    run(k);
+    const std::vector<half> images_made = image_memory.values();
+    const std::vector<label_type> labels_made = label_memory.values();
+    const std::span image_result(images_made.data() + k % places * image_values, image_values);
+    const std::span label_result(labels_made.data() + k % places * label_values, label_values);
+    correct =
+        std::none_of(image_result.begin(), image_result.end(), [](half h) { return (h.bits & 0x7fff) > 0x7c00; }) &&
+        std::none_of(label_result.begin(), label_result.end(), [](label_type l) { return l == label_type(0xff); });
+    if constexpr (Machine::on_device) {
+      std::vector<half> image_expected(image_values);
+      std::vector<label_type> label_expected(label_values);
+      const auto in = images.host_batch(k, s.batch);
+      const auto use = [&](const auto&... bound) { suture::run(suture::cpu{}, plans[k], bound...); };
+      if constexpr (labeled) {
+        const auto seg = segmentations->host_batch(k, s.batch);
+        with_bindings(in, &seg, image_expected.data(), label_expected.data(), use);
+      } else {
+        with_bindings(in, segmentations, image_expected.data(), label_expected.data(), use);
+      }
+      correct = correct && std::memcmp(image_expected.data(), image_result.data(), image_values * sizeof(half)) == 0 &&
+                std::memcmp(label_expected.data(), label_result.data(), label_values) == 0;
     }
-    correct = correct && std::memcmp(image_expected.data(), image_result.data(), image_values * sizeof(half)) == 0 &&
-              std::memcmp(label_expected.data(), label_result.data(), label_values) == 0;
   }
   if (!correct) {
     any_failed = true;
@@ -281,7 +286,7 @@ void measure_stains(benchmark::State& state, Machine& machine, recipe_inputs<Mac
   if constexpr (Machine::on_device) {
     std::vector<half> expected(result.size());
     std::vector<stain_basis> host_fitted(count);
-    const auto host_in = all.tiles().host_batch(count);
+    const auto host_in = all.tiles().host_batch(0, count);
     fit(cpu{}, how, host_in, everything{}, std::span(host_fitted));
     const auto host_plan = plan(make_chain(host_fitted), host_in, {.seed = 7, .epoch = 1, .sample_ids = ids});
     suture::run(cpu{}, host_plan, image(host_in, batch_views(expected.data(), std::span(outputs), 3)));

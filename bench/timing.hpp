@@ -8,7 +8,7 @@
 // disturb less. launches is the number of kernels, on the CPU of stages; workspace is
 // in bytes. cpu_us is processor time, which other programs on the machine disturb less; host_us what queueing a run on
 // a device costs the host. warm_us is the time of one set of inputs and outputs again and again, which may stay in a
-// cache.
+// cache; clock_mhz is what the multiprocessors ran at right behind the samples.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -27,6 +27,7 @@ namespace bench {
 struct timing {
   std::vector<double> seconds;   // of every sample
   double processor_seconds = 0;  // that the host's processors worked for one run, median
+  double clock = 0;              // of a device's multiprocessors right behind the samples, in hertz
 };
 
 struct distribution {
@@ -82,8 +83,10 @@ void report(benchmark::State& state, Machine& machine, std::size_t sets, const R
   state.counters["launches"] = static_cast<double>(machine.launches(run, facts.stages));
   state.counters["workspace"] = static_cast<double>(facts.workspace);
   state.counters[Machine::on_device ? "host_us" : "cpu_us"] = measured.processor_seconds * 1e6;
-  if constexpr (Machine::on_device)
+  if constexpr (Machine::on_device) {
+    state.counters["clock_mhz"] = measured.clock * 1e-6;
     state.counters["warm_us"] = distribution_of(machine.time(1, run, false).seconds).median * 1e6;
+  }
 }
 
 // What the command line says: our --tiny, --benchmark_min_time as the seconds of samples for a row, and what is Google

@@ -3,6 +3,7 @@
 include(CheckCXXCompilerFlag)
 
 option(SUTURE_WARNINGS_AS_ERRORS "Treat warnings in tests, examples and benchmarks as errors" ON)
+option(SUTURE_BUNDLE "Build programs for another machine: bench/bundle" OFF)
 set(SUTURE_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, for example address,undefined")
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
@@ -72,7 +73,14 @@ if(CMAKE_CUDA_COMPILER AND (NOT DEFINED SUTURE_CUDA OR SUTURE_CUDA))
     add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
   endif()
   find_package(CUDAToolkit REQUIRED)
-  list(APPEND CMAKE_BUILD_RPATH "${CUDAToolkit_LIBRARY_DIR}")
+  if(SUTURE_BUNDLE)
+    # Libraries lie beside the programs, unless LD_LIBRARY_PATH has others.
+    set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
+    set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
+    add_link_options(-Wl,--enable-new-dtags)
+  else()
+    list(APPEND CMAKE_BUILD_RPATH "${CUDAToolkit_LIBRARY_DIR}")
+  endif()
   set(SUTURE_CUDA_FOUND ON)
 else()
   set(SUTURE_CUDA_FOUND OFF)

@@ -90,6 +90,12 @@ function(suture_digest_program name)
     set(commands "host=${reference}")
     set(device_programs "")
     set(fmads true)
+    # -O0 is for the host's half, which plans; the device's is optimized.
+    set(code -O0 -gencode arch=compute_80,code=compute_80 "-Xlinker=-rpath,${CUDAToolkit_LIBRARY_DIR}")
+    if(SUTURE_BUNDLE)  # which is to be small
+      set(code -O1 -gencode "arch=compute_80,code=[compute_80,sm_80,sm_90]" --compress-mode=size
+          "-Xlinker=--enable-new-dtags,-rpath,$ORIGIN/../lib")
+    endif()
     if(SUTURE_TEST_EVERY_FLAG)
       list(APPEND fmads false)
     endif()
@@ -97,10 +103,9 @@ function(suture_digest_program name)
       set(program "${dir}/nvcc.fmad_${fmad}")
       add_custom_command(
         OUTPUT "${program}" BYPRODUCTS "${program}.ptx"
-        # -O0 is for the host's half, which plans; the device's is optimized. Its PTX is what codegen.contraction reads.
+        # Its PTX is what codegen.contraction reads.
         COMMAND ${CMAKE_COMMAND} -E make_directory "${program}.kept"
-        COMMAND "${CMAKE_CUDA_COMPILER}" -std=c++20 -O0 -fmad=${fmad} -cudart shared
-                -gencode arch=compute_80,code=compute_80 "-Xlinker=-rpath,${CUDAToolkit_LIBRARY_DIR}"
+        COMMAND "${CMAKE_CUDA_COMPILER}" -std=c++20 ${code} -fmad=${fmad} -cudart shared
                 "-I${PROJECT_SOURCE_DIR}/include" "-I${PROJECT_SOURCE_DIR}/tests" -MD -MF "${program}.d"
                 -MT "${program}" -keep -keep-dir "${program}.kept" "${cuda_source}" -o "${program}"
         COMMAND ${CMAKE_COMMAND} -E rename "${program}.kept/${cuda_name}.ptx" "${program}.ptx"

@@ -80,7 +80,11 @@ endfunction()
 
 # suture_device_test(NAME SOURCES file.cu... [LIBRARIES target...] [STRICT_FILTER pattern]): one ctest entry per test
 # case, and one for the whole program in each strict mode, which runs the cases that the GoogleTest pattern selects.
+set(SUTURE_WITHOUT_DEVICE_TESTS "" CACHE STRING "Device tests that are left out, of a bundle that is to be small")
 function(suture_device_test name)
+  if(name IN_LIST SUTURE_WITHOUT_DEVICE_TESTS)
+    return()
+  endif()
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "STRICT_FILTER" "SOURCES;LIBRARIES")
   if(NOT SUTURE_CUDA_FOUND)
     # It cannot be built, but it is counted.
@@ -99,7 +103,9 @@ function(suture_device_test name)
   endif()
   suture_test_program(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE suture::cuda ${arg_LIBRARIES})
-  target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>)
+  if(NOT SUTURE_BUNDLE)  # which carries no source to show
+    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>)
+  endif()
   add_dependencies(suture_device_tests ${name})
   suture_device_launcher(plain launcher)
   set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR "${launcher}")
