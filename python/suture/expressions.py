@@ -49,7 +49,7 @@ class value(Operation):
         object.__setattr__(self, "expression", expression)
         if set(parameters) == {"parameters"} and isinstance(parameters["parameters"], dict):
             parameters = parameters["parameters"]  # as JSON has them
-        object.__setattr__(self, "parameters", _Numbers({k: float(v) for k, v in parameters.items()}))
+        object.__setattr__(self, "parameters", Numbers({k: float(v) for k, v in parameters.items()}))
         _Writer(self)  # looks at it
 
     def __reduce__(self) -> Any:
@@ -65,8 +65,8 @@ class value(Operation):
         return np.asarray(made, np.float32)
 
 
-class _Numbers(FrozenMap):  # of floats
-    pass
+class Numbers(FrozenMap):
+    """Parameters by name."""
 
 
 def _again(expression: str, parameters: dict[str, float]) -> value:

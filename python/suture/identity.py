@@ -49,14 +49,3 @@ def ids_of(given: Any, samples: int) -> list[int]:
             raise Error("suture: ids lie on a GPU and reading them would make it wait; keep them on the host")
         ids.append(key if type(key) is int and 0 <= key <= _MASK else sample_id(key.item() if hasattr(key, "item") else key))
     return ids
-
-
-def refuse_repeats(ids: list[int]) -> None:
-    """The same id twice in a batch would give the same draws twice."""
-    if len(set(ids)) != len(ids):
-        seen: dict[int, int] = {}
-        for i, each in enumerate(ids):
-            if each in seen:
-                raise Error(f"suture: samples {seen[each]} and {i} have the same id {each}, so they would get the same "
-                            "draws; give cases that repeat sample_id(key, draw=n), or say same_ids=True")
-            seen[each] = i

@@ -234,6 +234,8 @@ class Operation:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if cls._header.startswith("ops/") and "_role" not in cls.__dict__:
+            cls._role = cls._header.split("/")[1]
         _known[cls.__name__] = cls
 
     def __post_init__(self) -> None:
@@ -295,6 +297,9 @@ def operation_from_json(record: Mapping[str, Any]) -> Operation:
     name = made.pop("name")
     if name not in _known:
         raise Error(f"suture: there is no operation {name!r}")
+    if name == "value_cpp":
+        raise Error(f"suture: value_cpp: code is not taken from a record; make the pipeline with {made['path']!r}, and give it: "
+                    "replay(..., pipeline=...)")
     if name == "value":
         return _known[name](made["expression"], **made["parameters"])  # type: ignore[call-arg]
     kind_of = dict(_known[name]._fields)

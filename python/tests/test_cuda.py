@@ -5,7 +5,7 @@ import pytest
 
 import suture as st
 from suture.cuda import DeviceArray, synchronize
-from test_pipeline import BATCH, SMALL
+from test_pipeline import BATCH, SMALL, displaced
 
 pytestmark = pytest.mark.cuda
 
@@ -41,3 +41,18 @@ def test_gives_the_bits_of_the_cpu():
 def test_one_batch_lies_on_one_device():
     with pytest.raises(st.Error, match="one batch lies on one"):
         SMALL({"image": [Exporter(s) for s in BATCH["image"]], "seg": BATCH["seg"], "id": BATCH["id"]}, seed=1)
+
+
+def test_what_kernels_read_is_copied_to_the_device():
+    op, _ = displaced()
+    moments = st.Moments(mean=12.0, standard_deviation=30.0)
+    pipeline = st.Pipeline(image=[st.z_score(fitted=st.per_sample("moments")), op], pts=st.points())
+    assert [type(m).__name__ for m, _ in pipeline.encode("image", "zyx", {"moments": [moments]}, 1).lists] == ["ReadByKernels"] * 2
+    scan = BATCH["image"][0]
+    here = pipeline({"image": [scan], "moments": [moments], "pts": [[]]})["image"][0]
+    plan = pipeline.plan({"image": [Exporter(scan)], "moments": [moments], "pts": [[]]})
+    with pytest.raises(st.Error, match="control_values of this plan lie on the GPU; plan the batch on the CPU"):
+        plan.run()
+    plain = st.Pipeline(image=pipeline.images["image"])({"image": [Exporter(scan)], "moments": [moments]})
+    synchronize()
+    assert np.array_equal(plain["image"][0].numpy(), here)

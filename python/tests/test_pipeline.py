@@ -159,6 +159,39 @@ def test_images_share_geometry_and_have_noise_of_their_own():
         st.Pipeline(ct=where, pet=[st.random_crop(size=9)])
 
 
+def test_the_same_id_twice_is_taken_where_asked_for():
+    noise = st.Pipeline(image=[st.gaussian_noise(sigma=1.)])
+    batch = {"image": [np.zeros((1, 4, 5, 6), np.float32)] * 3, "id": ["a", "b", "a"]}
+    with pytest.raises(st.Error) as caught:
+        noise(batch, seed=1)
+    assert str(caught.value) == (f"suture: plan: samples 0 and 2 have the same id {st.sample_id('a')}, so they would get the same "
+                                 "draws; give each an id of its own, or set same_ids")
+    a, b, c = noise(batch, seed=1, same_ids=True)["image"]
+    assert np.array_equal(a, c) and not np.array_equal(a, b)
+    d, _, e = noise({**batch, "id": [st.sample_id("a", draw=k) for k in range(3)]}, seed=1)["image"]
+    assert np.array_equal(a, d) and not np.array_equal(d, e)
+    noise(batch, training=False)
+
+
+def displaced(**more):
+    points = (5, 5, 5)
+    values = RNG.uniform(-1.5, 1.5, (3, *points)).astype(np.float32)
+    return st.elastic(control_points=points, max_displacement_mm=1.5, locked_borders=0, allow_folding=True,
+                      control_values=values.ravel().tolist(), **more), values
+
+
+def test_control_values_beyond_the_bound_are_refused():
+    op, values = displaced()
+    batch = {"image": [np.zeros((1, 9, 9, 9), np.float32)]}
+    st.Pipeline(image=[op])(batch)
+    values[1, 2, 2, 2] = -1.75
+    with pytest.raises(st.Error, match="control_values: 1.75 mm along y is more than max_displacement_mm 1.5"):
+        st.Pipeline(image=[st.elastic(**{**vars(op), "control_values": values.ravel().tolist()})])(batch)
+    st.Pipeline(image=[st.elastic(**{**vars(op), "control_values": values.ravel().tolist(), "max_displacement_mm": dict(z=1.5, y=2, x=1.5)})])(batch)
+    with pytest.raises(st.Error, match="elastic: sample 0: control_values are given, which limit_to_safe would change"):
+        st.Pipeline(image=[st.elastic(**{**vars(op), "limit_to_safe": True})])(batch)
+
+
 def test_points_and_boxes_move_along():
     pipeline = st.Pipeline(image=[st.flip(axes=dict(x=True)), st.crop(start=dict(z=1, y=2), size=dict(z=5, y=6, x=14))],
                            boxes=st.boxes(format="xyzxyz"), pts=st.points(format="zyx"))
