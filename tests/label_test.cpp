@@ -276,7 +276,7 @@ TEST(Conversions, MasksOfBool) {
     plain.push_back(suture::contiguous<const std::uint8_t>(bytes[i].data(), in.grids[i]));
     masks.push_back(suture::contiguous(reinterpret_cast<const bool*>(bytes[i].data()), in.grids[i]));
   }
-  const auto plan = suture::plan(turned, masks);
+  const auto plan = suture::plan(suture::affine{.rotate_deg = {8, 5, 20}}, masks);
   const auto made = [&](const auto& views) {
     results<std::uint8_t> kept(plan.output_grids(), 1);
     results<float> shares(plan.output_grids(), 1);

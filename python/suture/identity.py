@@ -42,7 +42,7 @@ def ids_of(given: Any, samples: int) -> list[int]:
                     "(those a move to the GPU leaves alone)")
     keys: Sequence[Any] = given.tolist() if hasattr(given, "tolist") else list(given)
     if len(keys) != samples:
-        raise Error(f"suture: {len(keys)} ids for {samples} samples")
+        raise Error(f"suture: {len(keys)} ids for {samples} samples; each needs one")
     ids = []
     for key in keys:
         if getattr(key, "is_cuda", False):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import jit
-from .batch import VIEW_BYTES, CBound, Items, bound_of, first_extents, item_shape, output_bound, unpack_grids
+from .batch import VIEW_BYTES, CBound, Items, bound_of, device_name, first_extents, item_shape, output_bound, unpack_grids
 from .chain import CPP_TYPES, CList, Encoded, Encoder, ReadByKernels, address_of
 from .cuda import DeviceArray
 from .dlpack import Array, array_of, empty_like_library
@@ -495,7 +495,7 @@ class Plan:
             if items.count != first.count:
                 raise Error(f"suture: {key}: {items.count} samples, {first_key} has {first.count}")
             if items.device != first.device:
-                raise Error(f"suture: {key}: on device {items.device}, {first_key} on {first.device}; one batch lies on one")
+                raise Error(f"suture: {key}: on {device_name(items.device)}, {first_key} on {device_name(first.device)}; one batch lies on one")
             if items.order != first.order:
                 raise Error(f"suture: {key}: axes {items.order!r}, {first_key} has {first.order!r}")
         self.order = first.order
@@ -647,7 +647,7 @@ class Plan:
         if a.readonly:
             raise Error(f"{what}: the array is read-only")
         if a.device != like.device:
-            raise Error(f"{what}: on device {a.device}, the batch on {like.device}")
+            raise Error(f"{what}: on {device_name(a.device)}, the batch on {device_name(like.device)}")
         return a
 
     def drawn(self, key: str | None = None) -> list[list[dict[str, Any]]]:

@@ -96,10 +96,10 @@ void print_labels(Backend backend) {
                        deep_supervision(tumors.levels)),
                 labels(in, hot.full, one_hot{.classes = 3, .background = false}),
                 labels(in, kept.full, deep_supervision(kept.levels[0], kept.levels[1], kept.levels[2])));
-    // Indexes of 64 bits for losses; masks of bool.
+    // Indexes of 64 bits for losses; shares of masks of bool.
     const label_results<std::int64_t, Backend> wide(backend, out, 1, {});
-    const label_results<std::uint8_t, Backend> bits(backend, out, 1, {});
-    backend.run(p, labels(in, wide.full, remap{{{2, 2147483647}}}), labels(masks, bits.full));
+    const label_results<float, Backend> shares(backend, out, 1, {});
+    backend.run(p, labels(in, wide.full, remap{{{2, 2147483647}}}), image(masks, shares.full));
     const label_results<std::int8_t, Backend> masked(backend, out, 2, scales);
     backend.run(p, labels(in, masked.full, nnunet_masked_target{}, deep_supervision(masked.levels)));
     const label_results<suture::half, Backend> evaluated(backend, out, 4, {});
@@ -109,7 +109,7 @@ void print_labels(Backend backend) {
     for (const std::uint64_t d :
          {evaluated.digest_with(backend, ids), mapped.digest_with(backend, ids), tumors.digest_with(backend, ids),
           hot.digest_with(backend, ids), kept.digest_with(backend, ids), masked.digest_with(backend, ids),
-          wide.digest_with(backend, ids), bits.digest_with(backend, ids)})
+          wide.digest_with(backend, ids), shares.digest_with(backend, ids)})
       std::printf(" %016llx", static_cast<unsigned long long>(d));
     std::printf("\n");
   };
