@@ -216,7 +216,7 @@ class Encoder:
                 value = {**value, "z": _FLAT[name]}
             if missing is None and len(value) < 3:
                 raise Error(f"{what}: {value!r} does not name {', '.join(k for k in 'zyx' if k not in value)}")
-            return tuple(value.get(k, missing) for k in "zyx")  # type: ignore[return-value]
+            return value.get("z", missing), value.get("y", missing), value.get("x", missing)
         if isinstance(value, tuple):
             if len(value) != len(self.order):
                 raise Error(f"{what}: {value!r} has {len(value)} values for an array of the axes {self.order!r}")
@@ -230,7 +230,7 @@ class Encoder:
     def ranges(self, value: Any, name: str, what: str) -> list[tuple[float, float]]:
         """(low, high) along (z, y, x)."""
         if isinstance(value, tuple) and len(value) == 2 and not isinstance(value[0], tuple):
-            return [value] * 3  # type: ignore[list-item]
+            return [value] * 3
         unnamed = (1.0, 1.0) if name == "scale" else 0.0
         if isinstance(value, Axes):
             return [_ends(value.get(k, unnamed), True) for k in "zyx"]
@@ -328,7 +328,7 @@ RIMS = ("faces", "centers")
 
 def _ends(value: Any, half_width: bool) -> tuple[float, float]:
     if isinstance(value, tuple):
-        return value  # type: ignore[return-value]
+        return value
     return (-value, value) if half_width else (value, value)
 
 

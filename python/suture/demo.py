@@ -114,7 +114,7 @@ def volume_sheet(scan: Volume, seg: Volume | None, *, seed: int = 1, count: int 
               random_elastic(control_spacing_mm=max(edge / 4, 4 * step), max_displacement_mm=edge / 16, limit_to_safe=True),
               random_crop(size=around), sampling(labels="vote"),
               random_gamma(range=(.7, 1.5)), gaussian_noise(sigma=(0, .05))]
-    roles = {} if seg is None else {"seg": labels()}
+    roles: dict[str, Any] = {} if seg is None else {"seg": labels()}
     batch: dict[str, Any] = {"image": [scan]} | ({} if seg is None else {"seg": [seg]})
     source = Pipeline(image=plain, **roles).plan(batch)
     seen = source.run()
@@ -182,8 +182,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         if given.image is None:
-            scan, seg = phantom()
-            picture, told = volume_sheet(scan, seg, seed=given.seed)
+            picture, told = volume_sheet(*phantom(), seed=given.seed)
         else:
             image = read(given.image)
             if isinstance(image, Volume):

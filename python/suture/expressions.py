@@ -92,7 +92,7 @@ class _Writer:
             raise Error(f"suture: value: {op.expression!r} does not use {', '.join(unused)}")
 
     def refuse(self, node: ast.AST) -> Error:
-        text = ast.get_source_segment(self.op.expression, node) or type(node).__name__  # type: ignore[arg-type]
+        text = ast.get_source_segment(self.op.expression, node) or type(node).__name__
         return Error(f"suture: value: {text!r} is not allowed in {self.op.expression!r}; x, parameters, numbers, + - * / **, "
                      f"comparisons, where, {', '.join(_FUNCTIONS)} are")
 
@@ -143,7 +143,7 @@ class _Writer:
 
         def of(node: Any) -> Any:
             if isinstance(node, ast.Constant):
-                return np.float32(node.value)
+                return np.float32(self.number(node))
             if isinstance(node, ast.Name):
                 return x if node.id == "x" else parameters[node.id]
             if isinstance(node, ast.UnaryOp):

@@ -177,7 +177,7 @@ class LandmarkMap(Result):
     def pack(self) -> bytes:
         slope = self.slope
         if not slope:
-            s, t = np.float32(self.source).astype(np.float64), np.float32(self.target).astype(np.float64)
+            s, t = (np.array(values, np.float32).astype(np.float64) for values in (self.source, self.target))
             run = np.diff(s)
             lines = np.divide(np.diff(t), run, out=np.zeros(len(run)), where=run > 0)
             slope = tuple(float(v) for v in np.minimum(lines, np.finfo(np.float32).max))

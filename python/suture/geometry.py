@@ -99,12 +99,14 @@ def _move(plan: Plan, rows: np.ndarray, offsets: np.ndarray, result: str, given:
 
 def _in_index(grid: Grid, rows: np.ndarray) -> np.ndarray:
     m = np.array(grid.direction).reshape(3, 3) * np.array(grid.spacing)
-    return np.linalg.solve(m, (rows - np.array(grid.origin)).T).T
+    made: np.ndarray = np.linalg.solve(m, (rows - np.array(grid.origin)).T).T
+    return made
 
 
 def _in_mm(grid: Grid, rows: np.ndarray) -> np.ndarray:
     m = np.array(grid.direction).reshape(3, 3) * np.array(grid.spacing)
-    return rows @ m.T + np.array(grid.origin)
+    made: np.ndarray = rows @ m.T + np.array(grid.origin)
+    return made
 
 
 def _source_grids(plan: Plan) -> list[Grid]:

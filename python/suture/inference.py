@@ -34,7 +34,8 @@ def _weights(window: str, size: Sequence[int]) -> np.ndarray:
     functions.call(functions.source(body, ["patch/patch_grid.hpp", "patch/reassemble.hpp"], f"{window} window"), numbers=list(size),
                    lists=[(out, out.size)])
     z, y, x = np.split(out[:-1], np.cumsum(size)[:-1])
-    return np.maximum(z[:, None, None] * y[:, None] * x, out[-1])
+    weights: np.ndarray = np.maximum(z[:, None, None] * y[:, None] * x, out[-1])
+    return weights
 
 
 def sliding_window(net: Callable[[Any], Any], volume: Any, *, size: AxisIntegers, step: float = 0.5, batch: int = 1,
@@ -70,10 +71,11 @@ def sliding_window(net: Callable[[Any], Any], volume: Any, *, size: AxisIntegers
     weights = _like(_weights(window, grid.size), array)
     flips = [[2 + axes.index(name) for name in view] for view in views]
     total: Any = None
+    every = slice(None)
     covered = _like(np.zeros(grid.image, np.float32), array)
     for first in range(0, len(grid), batch):
         places = [tuple(slice(s, s + n) for s, n in zip(grid[p], grid.size)) for p in range(first, min(first + batch, len(grid)))]
-        given = _stacked([array[(slice(None), *place)] for place in places])
+        given = _stacked([array[(every,) + place] for place in places])
         seen: Any = 0.0
         for flip in flips:
             made = net(_flipped(given, flip))
@@ -84,10 +86,10 @@ def sliding_window(net: Callable[[Any], Any], volume: Any, *, size: AxisIntegers
         if total is None:
             total = _like(np.zeros((int(seen.shape[1]), *grid.image), np.float32), array)
         for one, place in zip(seen, places):
-            total[(slice(None), *place)] += one * weights
+            total[(every,) + place] += one * weights
             covered[place] += weights
     total /= covered
-    total = total[(slice(None), *(slice(n) for n in extents))]
+    total = total[(every,) + tuple(slice(n) for n in extents)]
     return Volume(total, axes=axes, grid=volume.grid) if isinstance(volume, Volume) else total
 
 
@@ -126,7 +128,7 @@ def _stacked(arrays: Sequence[Any]) -> Any:
 def _flipped(array: Any, axes: Sequence[int]) -> Any:
     if not axes:
         return array
-    return array.flip(list(axes)) if _is_torch(array) else np.ascontiguousarray(np.flip(array, axes))
+    return array.flip(list(axes)) if _is_torch(array) else np.ascontiguousarray(np.flip(array, tuple(axes)))
 
 
 __all__ = ["mirrors", "sliding_window"]

@@ -64,7 +64,7 @@ class Axes(Mapping[str, Any]):
         return Axes, (dict(self._items), "")
 
 
-class FrozenMap(dict[int, int]):
+class FrozenMap(dict[Any, Any]):
     """A dict that can be hashed; nothing changes it once it is made."""
 
     def __hash__(self) -> int:  # type: ignore[override]
@@ -364,7 +364,7 @@ def name_mistakes(cls: type[Operation]) -> type[Operation]:
         plain(self, **parameters)
 
     __init__.__wrapped__ = plain  # type: ignore[attr-defined]
-    cls.__init__ = __init__  # type: ignore[method-assign,assignment]
+    cls.__init__ = __init__  # type: ignore[method-assign]
     return cls
 
 

@@ -35,7 +35,7 @@ def outlined(picture: np.ndarray, labels: Any) -> np.ndarray:
         rim[tuple(head)] |= differs
         rim[tuple(tail)] |= differs
     rim &= a > 0
-    made = picture.copy()
+    made: np.ndarray = picture.copy()
     made[rim] = _COLORS[a[rim] % len(_COLORS)].astype(np.uint8)
     return made
 
@@ -44,12 +44,13 @@ def stretched(picture: np.ndarray, height: int, width: int) -> np.ndarray:
     """Another size, every pixel the nearest."""
     rows = np.minimum((np.arange(height) + .5) * picture.shape[0] / height, picture.shape[0] - 1).astype(int)
     columns = np.minimum((np.arange(width) + .5) * picture.shape[1] / width, picture.shape[1] - 1).astype(int)
-    return picture[rows][:, columns]
+    made: np.ndarray = picture[rows][:, columns]
+    return made
 
 
 def marked(picture: np.ndarray, left: str = "", top: str = "") -> np.ndarray:
     """The picture with the letters of the sides of the patient that are on its left and top."""
-    made = picture.copy()
+    made: np.ndarray = picture.copy()
     for letter, (row, column) in ((left, (made.shape[0] // 2 - 3, 3)), (top, (3, made.shape[1] // 2 - 2))):
         for dy, bits in enumerate(_LETTERS.get(letter, ())):
             for dx in range(5):

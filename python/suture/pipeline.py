@@ -233,9 +233,8 @@ class Pipeline:
                 made[key] = points(**role["points"])
         return Pipeline(layout=record["layout"], **made)
 
-    def sources(self, *, device: str = "cpu", order: str = "zyx", levels: bool = True, **dtypes: str) -> list[jit.Source]:
+    def sources(self, *, device: str = "cpu", order: str = "zyx", **dtypes: str) -> list[jit.Source]:
         """The C++ of each image, for the types of its inputs: sources(image="int16", seg="uint8")."""
-        del levels
         made = []
         for k, key in enumerate(self.images):
             encoded = self.encode(key, order, {}, 1)
@@ -520,7 +519,7 @@ class Plan:
                 memories = [DeviceArray.of(m) if isinstance(m, ReadByKernels) else m for m in memories]
             lists = (CList * len(memories))(*(CList(address_of(m), n) for m, (_, n) in zip(memories, encoded.lists)))
             kept += [memories, lists]
-        arrays = (CBound * len(bounds))(*bounds)
+        arrays = (CBound * len(bounds))(*bounds)  # type: ignore[misc]  # tuples will do
         kept += [arrays, encoded]
         return _Request(encoded.address, lists and ctypes.addressof(lists), ctypes.addressof(arrays), self.size, self.seed,
                         None if self._ids is None else address_of(self._ids), self.epoch, image, not self.training,
@@ -601,7 +600,7 @@ class Plan:
         compiled = planned.compiled
         counts = (ctypes.c_int64 * len(levels))(*levels)
         lists = CList(ctypes.addressof(counts), len(levels))
-        arrays = (CBound * len(outputs))(*[o.bound for o in outputs])
+        arrays = (CBound * len(outputs))(*[o.bound for o in outputs])  # type: ignore[misc]
         request = _Request(None, ctypes.addressof(lists), ctypes.addressof(arrays), self.size, self.seed, None, self.epoch, k,
                            not self.training, self.threads, self.stream or None, None, 0, 1, 1)
         if self.on_cuda:
@@ -717,7 +716,7 @@ def _level(grid: Grid, scale: Any, order: str) -> Grid:
 def _current_stream(batch: Mapping[str, Any], pipeline: Pipeline) -> int:
     """The stream that the framework of the batch works on; 0 on the CPU."""
     given = batch[next(iter(pipeline.images))]
-    first = given[0] if isinstance(given, (list, tuple)) and given else given
+    first: Any = given[0] if isinstance(given, (list, tuple)) and given else given
     first = getattr(first, "array", first)
     if getattr(first, "is_cuda", False):
         import torch

@@ -84,7 +84,7 @@ def named_spacing(spacing: Spacing, what: str) -> tuple[float, float, float]:
             return (values[0],) * 3
         raise Error(f"{what}: spacing {tuple(values)} differs between axes: name them, dict(z=..., y=..., x=...), so that "
                     "nobody has to guess their order")
-    return (float(spacing),) * 3  # type: ignore[arg-type]
+    return (float(spacing),) * 3
 
 
 class Volume:
