@@ -124,7 +124,7 @@ def volume_sheet(scan: Volume, seg: Volume | None, *, seed: int = 1, count: int 
                          seed=seed)
     out = plan.run()
     for i in range(count):
-        made.append(_of(out["image"][i], out["seg"][i] if seg is not None else None, (step,) * 3, size, scan.axes))
+        made.append(_of(out["image"][i], out["seg"][i] if seg is not None else None, (step, step, step), size, scan.axes))
     told = []
     for i, drawn in enumerate(plan.drawn()):
         affine = next(d["parameters"] for d in drawn if d["name"] == "random_affine")

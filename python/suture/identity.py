@@ -32,6 +32,11 @@ def sample_id(key: str | int, *, draw: int = 0) -> int:
     return int.from_bytes(hashlib.sha256(text).digest()[:8], "little")
 
 
+def _plain(key: Any) -> Any:
+    """A number of NumPy's or torch's as Python's."""
+    return key.item() if hasattr(key, "item") else key
+
+
 def ids_of(given: Any, samples: int) -> list[int]:
     """The ids of a batch, out of what the batch has under "id"."""
     if isinstance(given, (str, int)):
@@ -47,5 +52,6 @@ def ids_of(given: Any, samples: int) -> list[int]:
     for key in keys:
         if getattr(key, "is_cuda", False):
             raise Error("suture: ids lie on a GPU and reading them would make it wait; keep them on the host")
-        ids.append(key if type(key) is int and 0 <= key <= _MASK else sample_id(key.item() if hasattr(key, "item") else key))
+        known = type(key) is int and 0 <= key <= _MASK
+        ids.append(key if known else sample_id(_plain(key)))
     return ids

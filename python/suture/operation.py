@@ -280,10 +280,9 @@ def _plain(value: Any) -> Any:
         return {"float": repr(value)}
     if isinstance(value, (ChannelStatistics, StainReference, ColorMoments)):
         return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
-    if hasattr(value, "to_json"):
-        return value.to_json()
-    if hasattr(value, "tolist"):
-        return value.tolist()
+    for way in ("to_json", "tolist"):
+        if hasattr(value, way):
+            return getattr(value, way)()
     return value
 
 

@@ -86,8 +86,9 @@ def png(picture: np.ndarray) -> bytes:
 def show(picture: np.ndarray) -> None:
     """In a notebook, the picture; elsewhere its size."""
     try:
-        from IPython.display import Image, display
+        from IPython import display
     except ImportError:
         print(f"a picture of {picture.shape[1]} x {picture.shape[0]}")
         return
-    display(Image(png(picture)))
+    shown: Any = display
+    shown.display(shown.Image(png(picture)))
