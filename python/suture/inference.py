@@ -82,7 +82,7 @@ def sliding_window(net: Callable[[Any], Any], volume: Any, *, size: AxisIntegers
             if len(made.shape) != 5 or tuple(made.shape[2:]) != grid.size or len(made) != len(places):
                 raise Error(f"{what}: the network makes {tuple(made.shape)} of {tuple(given.shape)}; ({len(places)}, classes, "
                             f"*{grid.size}) is needed")
-            seen = seen + _flipped(made, flip) / len(flips)
+            seen = seen + _flipped(_float32(made), flip) / len(flips)
         if total is None:
             total = _like(np.zeros((int(seen.shape[1]), *grid.image), np.float32), array)
         for one, place in zip(seen, places):
@@ -123,6 +123,11 @@ def _stacked(arrays: Sequence[Any]) -> Any:
 
         return torch.stack(list(arrays))
     return np.stack(arrays)
+
+
+def _float32(array: Any) -> Any:
+    """For sums, whatever a network makes."""
+    return array.detach().float() if _is_torch(array) else np.asarray(array, np.float32)
 
 
 def _flipped(array: Any, axes: Sequence[int]) -> Any:

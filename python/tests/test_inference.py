@@ -91,6 +91,9 @@ def test_torch_stays_torch():
     volume = torch.randn(1, 3, 9, 10, generator=torch.Generator().manual_seed(1))
     out = st.sliding_window(lambda x: torch.cat([x, 2 * x], 1), volume, size=(4, 5, 6), views=st.mirrors("yx"))
     assert isinstance(out, torch.Tensor) and torch.allclose(out, torch.cat([volume, 2 * volume]), atol=1e-6)
+    weight = torch.ones(1, requires_grad=True)
+    out = st.sliding_window(lambda x: (x * weight).half(), volume, size=(4, 5, 6))
+    assert out.dtype == torch.float32 and not out.requires_grad and torch.allclose(out, volume.half().float(), atol=1e-6)
 
 
 @pytest.mark.parametrize("change, sentence", [
