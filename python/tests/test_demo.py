@@ -64,6 +64,7 @@ def test_outlines_are_rims():
     assert made.sum() == 10 and not made[3, 3:5].any() and (labels[made] == 2).all()
 
 
+@pytest.mark.long
 def test_draws_a_sheet(tmp_path, capsys):
     out = tmp_path / "sheet.png"
     assert demo.main(["--out", str(out)]) == 0

@@ -45,6 +45,7 @@ def lines(root, page):
             yield cells[1].strip("`")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES)
 def test_lines_of_ours_run(page, root):
     found = list(lines(root, page))
@@ -59,6 +60,7 @@ def test_lines_of_ours_run(page, root):
             st.Pipeline(image=operations, seg=st.labels()).sources(order=PAGES[page])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES)
 def test_programs_of_ours_run(page, root):
     text = (root / f"docs/{page}.md").read_text()
@@ -73,6 +75,7 @@ def test_programs_of_ours_run(page, root):
         assert np.asarray(made).size > 0
 
 
+@pytest.mark.long
 def test_the_page_of_python_runs(root):
     text = (root / "docs/python.md").read_text()
     program, = (p for p in re.findall(r"```python\n(.*?)```", text, re.S) if "import suture as st" in p)

@@ -67,6 +67,7 @@ def test_each_view_is_mirrored_and_mirrored_back():
     assert isinstance(out, st.Volume) and out.grid == scan.grid and out.array[0, 0, 0, 3] == 8 and out.array.sum() == 8
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("axes", ["zyx", "xyz"])
 def test_augmentation_at_test_time_returns_the_scan(axes):
     """Through orientation, windows, all mirrored views and back: each voxel where it was, of an oblique scan too."""
