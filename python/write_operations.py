@@ -128,7 +128,6 @@ def write():
     for file, name, comment, body, _ in structs():
         if name in ("cast", "sampling", "per_channel_operation"):
             continue
-        folder = file.parent.name
         is_random = "std::uint16_t kind" in body
         lines, fields = [], []
         for cpp, field, count, text in members_of(body):
@@ -164,7 +163,7 @@ def write():
         classes.append(
             f"@dataclass(frozen=True, kw_only=True)\nclass {name}(Operation):\n    \"\"\"{doc}\"\"\"\n\n"
             + "\n".join(lines) + ("\n\n" if lines else "")
-            + f'    _role: ClassVar[str] = "{folder}"\n    _random: ClassVar[bool] = {is_random}\n'
+            + f'    _random: ClassVar[bool] = {is_random}\n'
             + f'    _header: ClassVar[str] = "{file.relative_to(headers.parent)}"\n'
             + "    _fields: ClassVar[tuple[tuple[str, str], ...]] = (\n"
             + "".join(f'        ("{f}", "{k}"),\n' for f, k in fields) + "    )\n"

@@ -200,6 +200,9 @@ TEST(Elastic, RefusesWhatMayFoldOrMakesNoGrid) {
   EXPECT_REFUSED((suture::elastic{.max_displacement_mm = 1, .control_values = values}.deform(g, here)),
                  "control_values need control_points");
   EXPECT_REFUSED(
+      (suture::elastic{.control_points = {7, 7, 7}, .limit_to_safe = true, .control_values = values}.deform(g, here)),
+      "control_values are given, which limit_to_safe would change");
+  EXPECT_REFUSED(
       (suture::elastic{.max_displacement_mm = 1, .control_points = {7, 7, 6}, .control_values = values}.deform(g,
                                                                                                                here)),
       "1029 control_values for (7, 7, 6) control points, which take 882");

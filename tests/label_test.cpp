@@ -265,6 +265,31 @@ TEST(Conversions, IntoIntegersOf64Bits) {
   EXPECT_EQ(row<std::int64_t>({-1, 0, 2, 1}, loss_weight{.tumor = 3.5f}), (std::vector<std::int64_t>{0, 1, 4, 4}));
 }
 
+// bool is read as the bytes 0 and 1, of images and of label maps.
+TEST(Conversions, MasksOfBool) {
+  const batch<std::uint8_t> in({{5, 6, 40}, {3, 9, 7}}, 1, 0);
+  maps<std::uint8_t> bytes = in.memory;
+  std::vector<suture::view<const std::uint8_t>> plain;
+  std::vector<suture::view<const bool>> masks;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    for (std::uint8_t& byte : bytes[i]) byte = byte > 3 ? 1 : 0;
+    plain.push_back(suture::contiguous<const std::uint8_t>(bytes[i].data(), in.grids[i]));
+    masks.push_back(suture::contiguous(reinterpret_cast<const bool*>(bytes[i].data()), in.grids[i]));
+  }
+  const auto plan = suture::plan(suture::affine{.rotate_deg = {8, 5, 20}}, masks);
+  const auto made = [&](const auto& views) {
+    results<std::uint8_t> kept(plan.output_grids(), 1);
+    results<float> shares(plan.output_grids(), 1);
+    results<std::int64_t> wide(plan.output_grids(), 1);
+    suture::run(suture::cpu{}, plan, suture::image(views, shares.views), labels(views, wide.views, remap{}));
+    const auto kept_plan = suture::plan(suture::flip{}, views);
+    suture::run(suture::cpu{}, kept_plan, labels(views, kept.views));
+    return std::tuple(kept.memory, shares.memory, wide.memory);
+  };
+  EXPECT_EQ(made(masks), made(plain));
+  static_assert(std::is_same_v<decltype(labels(masks))::output, std::uint8_t>);
+}
+
 TEST(Conversions, EvaluatorGivesTheChannelsOfTheRun) {
   const batch<std::int8_t> in({{5, 6, 40}, {3, 9, 7}});
   const auto plan = suture::plan(voted, in.grids);

@@ -67,6 +67,22 @@ TEST(plan, wrong_count_of_sample_ids) {
   plan(flip{}, grids, {});
 }
 
+TEST(plan, two_samples_of_one_id) {
+  const std::vector<grid> grids(4, grid_of(4, 4, 4));
+  const std::uint64_t ids[] = {5, 1ull << 63, 6, 1ull << 63};
+  EXPECT_SAYS(
+      plan(flip{} | gaussian_noise{}, grids, {.sample_ids = ids}),
+      "suture: plan: samples 1 and 3 have the same id 9223372036854775808, so they would get the same draws; give "
+      "each an id of its own, or set same_ids");
+  // What draws nothing cares for no id.
+  plan(flip{}, grids, {.sample_ids = ids});
+  plan(gaussian_noise{}, grids, {.sample_ids = ids, .evaluation = true});
+  const auto asked_for = plan(gaussian_noise{.sigma = {0, 1}}, grids, {.sample_ids = ids, .same_ids = true});
+  const auto sigma = [&](std::size_t i) { return asked_for.drawn<0>(i).parameters.sigma; };
+  EXPECT_EQ(sigma(1), sigma(3));
+  EXPECT_NE(sigma(0), sigma(1));
+}
+
 TEST(plan, probability_outside_zero_to_one) {
   const std::vector<grid> grids{grid_of(4, 4, 4), grid_of(4, 4, 4)};
   for (float bad : {-0.1f, 1.5f, std::numeric_limits<float>::quiet_NaN()})

@@ -125,7 +125,6 @@ TEST(Replay, NoiseComesFromTheSeedAndTheId) {
   EXPECT_NE(after[1], before[1]);
 }
 
-// Where a patch was cut out is in the record, and comes from it, whatever the pipeline is given.
 TEST(Replay, HoldsWhichImageItIs) {
   const auto augment = random_affine{.rotate_deg = 15} | random_crop{.size = {3, 4, 5}} | gaussian_noise{.sigma = 1};
   suture::settings of_second = drawn_by;
@@ -138,6 +137,14 @@ TEST(Replay, HoldsWhichImageItIs) {
   EXPECT_NE(digests(second), digests(first));
 }
 
+TEST(Replay, TakesABatchOfTheSameIdTwice) {
+  const std::vector<std::uint64_t> twice{7, 7};
+  const auto augment = random_crop{.size = {3, 4, 5}} | gaussian_noise{.sigma = 1};
+  const auto made = plan(augment, scans, {.seed = 2, .sample_ids = twice, .same_ids = true});
+  EXPECT_EQ(digests(plan_from_json(augment, to_json(made))), digests(made));
+}
+
+// Where a patch was cut out is in the record, and comes from it, whatever the pipeline is given.
 TEST(Replay, HoldsTheStartsOfCropAt) {
   const auto from = [](std::span<const extent3> starts) {
     return window{.center = .5f, .width = 1} | crop_at{.starts = starts, .size = {4, 9, 8}, .may_leave = true} |

@@ -106,6 +106,6 @@ class Augment:
 
 def _spawning() -> bool:
     """Whether a process is being made, to which shared memory may be handed."""
-    from multiprocessing import context
+    from multiprocessing.context import get_spawning_popen
 
-    return context.get_spawning_popen() is not None
+    return get_spawning_popen() is not None

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from .dlpack import SIZES, Array, array_of
+from .dlpack import CUDA, CUDA_MANAGED, SIZES, Array, array_of
 from .errors import Error
 from .volume import Grid, Volume
 
@@ -127,7 +127,7 @@ class Items:
             if a.dtype != first.dtype:
                 raise Error(f"{what}: sample {i} is {a.dtype}, the first {first.dtype}")
             if a.device != first.device:
-                raise Error(f"{what}: sample {i} is on device {_device(a)}, the first on {_device(first)}")
+                raise Error(f"{what}: sample {i} is on {device_name(a.device)}, the first on {device_name(first.device)}")
         self.count, self.records = len(records), b"".join(records)
         self.dtype, self.device, self.library = first.dtype, first.device, first.library
         c = self.letters.find("c")
@@ -135,8 +135,9 @@ class Items:
         self.order = spatial_order(self.letters)
 
 
-def _device(a: Array) -> str:
-    return f"cuda:{a.device[1]}" if a.on_cuda else "cpu"
+def device_name(device: tuple[int, int]) -> str:
+    """Of a device as DLPack numbers it."""
+    return f"cuda:{device[1]}" if device[0] in (CUDA, CUDA_MANAGED) else "the CPU"
 
 
 def _record(pointer: int, shape: Sequence[int], strides: Sequence[int], letters: str, place: Sequence[float]) -> bytes:

@@ -23,6 +23,10 @@ _UNNAMED = {"size": None, "scale": 1.0, "sigma": 0.0, "control_spacing_mm": None
 _FLAT = {"size": 1, "control_spacing_mm": 32.0, "scale": 1.0, "sigma": 0.0}
 
 
+class ReadByKernels(np.ndarray[Any, Any]):
+    """Memory that a list refers to and the executor reads when it runs: a GPU gets a copy of its own."""
+
+
 @dataclass
 class Encoded:
     """An expression and what it reads."""
@@ -30,6 +34,7 @@ class Encoded:
     expression: str = ""
     headers: set[str] = field(default_factory=set)
     definitions: list[str] = field(default_factory=list)  # types that the expression is made of
+    files: list[str] = field(default_factory=list)  # C++ of users, ahead of all else
     numbers: list[float] = field(default_factory=list)
     lists: list[tuple[Any, int]] = field(default_factory=list)  # memory that is kept, and how many elements
     kept: Any = None  # what else the lists refer to
@@ -143,7 +148,10 @@ class Encoder:
             i = self.number(0.0, 0.0) if value is None else self.number(1.0, value)
             return [(name, f"v.o({i})")]
         if kind == "given_floats":
-            return [(name, f"v.s<float>({self.memory(np.array(value, np.float32), len(value))})")]
+            floats = np.array(value, np.float32).view(ReadByKernels)
+            if len(value):
+                self.check_control_values(op, floats, what)
+            return [(name, f"v.s<float>({self.memory(floats, len(value))})")]
         if kind == "float_list":
             at = self.memory(np.array(value, np.float32), len(value))
             array = {"floating": "decltype(suture::histogram_shift::floating)",
@@ -174,6 +182,17 @@ class Encoder:
             return [(name, self.results(op, value, kind[8:], what))]
         raise Error(f"{what}: parameters of the kind {kind} are not there yet")
 
+    def check_control_values(self, op: Any, values: np.ndarray, what: str) -> None:
+        """What lies beyond max_displacement_mm would be held to it without a word."""
+        if values.size % 3:
+            return  # C++ has a sentence for it
+        components = np.abs(values).reshape(3, -1)
+        for axis, most, bound in zip("zyx", np.nanmax(components, 1, initial=0.0),
+                                     self.triple(op.max_displacement_mm, "max_displacement_mm", what)):
+            if most > bound:
+                raise Error(f"{what}: {most:g} mm along {axis} is more than max_displacement_mm {bound:g}; state the largest "
+                            "magnitude there")
+
     def two(self, ends: tuple[float, float]) -> tuple[int, int]:
         i = self.number(*ends)
         return i, i + 1
@@ -197,7 +216,7 @@ class Encoder:
                 value = {**value, "z": _FLAT[name]}
             if missing is None and len(value) < 3:
                 raise Error(f"{what}: {value!r} does not name {', '.join(k for k in 'zyx' if k not in value)}")
-            return tuple(value.get(k, missing) for k in "zyx")  # type: ignore[return-value]
+            return value.get("z", missing), value.get("y", missing), value.get("x", missing)
         if isinstance(value, tuple):
             if len(value) != len(self.order):
                 raise Error(f"{what}: {value!r} has {len(value)} values for an array of the axes {self.order!r}")
@@ -211,7 +230,7 @@ class Encoder:
     def ranges(self, value: Any, name: str, what: str) -> list[tuple[float, float]]:
         """(low, high) along (z, y, x)."""
         if isinstance(value, tuple) and len(value) == 2 and not isinstance(value[0], tuple):
-            return [value] * 3  # type: ignore[list-item]
+            return [value] * 3
         unnamed = (1.0, 1.0) if name == "scale" else 0.0
         if isinstance(value, Axes):
             return [_ends(value.get(k, unnamed), True) for k in "zyx"]
@@ -292,6 +311,11 @@ class Encoder:
 
         return expressions.write_value(self, op)
 
+    def _write_value_cpp(self, op: Any) -> str:
+        from . import own_cpp
+
+        return own_cpp.write_value_cpp(self, op)
+
     def _write_inverse_of(self, op: Any) -> str:
         at = self.memory(op.geometry, 1)
         name = "inverse_elastic" if op.elastic else "inverse_affine"
@@ -304,7 +328,7 @@ RIMS = ("faces", "centers")
 
 def _ends(value: Any, half_width: bool) -> tuple[float, float]:
     if isinstance(value, tuple):
-        return value  # type: ignore[return-value]
+        return value
     return (-value, value) if half_width else (value, value)
 
 

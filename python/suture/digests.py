@@ -12,7 +12,8 @@ from .errors import Error
 def _mix(h: np.ndarray) -> np.ndarray:
     h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return h ^ (h >> np.uint64(31))
+    mixed: np.ndarray = h ^ (h >> np.uint64(31))
+    return mixed
 
 
 def digest(sample: Any) -> int:

@@ -132,7 +132,8 @@ def _torch_array(x: Any, what: str) -> Array:
 
 
 def _dlpack_array(x: Any, what: str, stream: int | None) -> Array:
-    device = tuple(int(v) for v in x.__dlpack_device__())
+    kind, number = x.__dlpack_device__()
+    device = int(kind), int(number)
     asked: dict[str, Any] = {}
     if device[0] == CUDA and stream is not None:
         asked["stream"] = stream if stream != 0 else 1
@@ -203,9 +204,11 @@ class _Held:
 _held: dict[int, _Held] = {}
 
 
-@_Deleter
-def _release(pointer: int) -> None:
+def _forget(pointer: int) -> None:
     _held.pop(pointer, None)
+
+
+_release = _Deleter(_forget)
 
 
 def capsule_of(pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: str, device: tuple[int, int],

@@ -49,7 +49,7 @@ class value(Operation):
         object.__setattr__(self, "expression", expression)
         if set(parameters) == {"parameters"} and isinstance(parameters["parameters"], dict):
             parameters = parameters["parameters"]  # as JSON has them
-        object.__setattr__(self, "parameters", _Numbers({k: float(v) for k, v in parameters.items()}))
+        object.__setattr__(self, "parameters", Numbers({k: float(v) for k, v in parameters.items()}))
         _Writer(self)  # looks at it
 
     def __reduce__(self) -> Any:
@@ -65,8 +65,8 @@ class value(Operation):
         return np.asarray(made, np.float32)
 
 
-class _Numbers(FrozenMap):  # of floats
-    pass
+class Numbers(FrozenMap):
+    """Parameters by name."""
 
 
 def _again(expression: str, parameters: dict[str, float]) -> value:
@@ -92,7 +92,7 @@ class _Writer:
             raise Error(f"suture: value: {op.expression!r} does not use {', '.join(unused)}")
 
     def refuse(self, node: ast.AST) -> Error:
-        text = ast.get_source_segment(self.op.expression, node) or type(node).__name__  # type: ignore[arg-type]
+        text = ast.get_source_segment(self.op.expression, node) or type(node).__name__
         return Error(f"suture: value: {text!r} is not allowed in {self.op.expression!r}; x, parameters, numbers, + - * / **, "
                      f"comparisons, where, {', '.join(_FUNCTIONS)} are")
 
@@ -143,7 +143,7 @@ class _Writer:
 
         def of(node: Any) -> Any:
             if isinstance(node, ast.Constant):
-                return np.float32(node.value)
+                return np.float32(self.number(node))
             if isinstance(node, ast.Name):
                 return x if node.id == "x" else parameters[node.id]
             if isinstance(node, ast.UnaryOp):

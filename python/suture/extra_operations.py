@@ -31,7 +31,6 @@ class cast(Operation):
 
     to: Any
 
-    _role: ClassVar[str] = "value"
     _header: ClassVar[str] = "ops/value/cast.hpp"
 
     def __post_init__(self) -> None:
@@ -80,7 +79,6 @@ class per_channel(Operation):
     probability: float = 1.0
     synchronized: bool = False
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/value/per_channel.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (("probability", "float32"), ("synchronized", "flag"))

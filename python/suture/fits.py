@@ -11,7 +11,7 @@ import numpy as np
 
 from . import functions
 from .batch import Items
-from .chain import CPP_TYPES
+from .chain import CPP_TYPES, ReadByKernels
 from .errors import Error
 
 FIT_STATUS = ("ok", "constant", "empty", "stated")
@@ -177,7 +177,7 @@ class LandmarkMap(Result):
     def pack(self) -> bytes:
         slope = self.slope
         if not slope:
-            s, t = np.float32(self.source).astype(np.float64), np.float32(self.target).astype(np.float64)
+            s, t = (np.array(values, np.float32).astype(np.float64) for values in (self.source, self.target))
             run = np.diff(s)
             lines = np.divide(np.diff(t), run, out=np.zeros(len(run)), where=run > 0)
             slope = tuple(float(v) for v in np.minimum(lines, np.finfo(np.float32).max))
@@ -290,19 +290,13 @@ _RESULTS: dict[str, Any] = {c.__name__: c for c in (Moments, IntensityRange, Thr
                                                     ColorMomentsFit, Sharpness, StainBasis)}
 
 
-class Packed(np.ndarray[Any, Any]):
-    """The bytes of results: kernels read them, so a GPU gets a copy."""
-
-    is_results = True
-
-
 def packed(kind: str, value: Any, what: str) -> tuple[Any, int, str]:
     """Results as C++ reads them, how many, and the argument of their template."""
     values = list(value) if isinstance(value, (list, tuple)) else [value]
     for each in values:
         if not isinstance(each, Result) or each._cpp != kind:
             raise Error(f"{what}: {each!r} is not what the fit leaves that the operation reads, {kind}")
-    data = np.frombuffer(b"".join(v.pack() for v in values), np.uint8).view(Packed)
+    data = np.frombuffer(b"".join(v.pack() for v in values), np.uint8).view(ReadByKernels)
     return data, len(values), f"<{landmarks(value)}>" if kind == "landmark_map" else ""
 
 

@@ -84,6 +84,9 @@ def _named(rows: np.ndarray, order: str) -> np.ndarray:
 
 
 def _move(plan: Plan, rows: np.ndarray, offsets: np.ndarray, result: str, given: str, width: int) -> np.ndarray:
+    if plan.on_cuda and any(getattr(op, "control_values", ()) for op in next(iter(plan.pipeline.images.values()))):
+        raise Error("suture: elastic: points and boxes are moved on the host, and control_values of this plan lie on the GPU; "
+                    "plan the batch on the CPU for them")
     out = np.zeros((max(len(rows), 1), width))
     name = "to_source" if result.startswith("source") else "to_output"
     body = f"""abi::move_rows<suture::{result}, suture::{given}>(v.s<abi::geometry>(0)[0], v.s<double>(1), v.s<std::int64_t>(2),
@@ -96,12 +99,14 @@ def _move(plan: Plan, rows: np.ndarray, offsets: np.ndarray, result: str, given:
 
 def _in_index(grid: Grid, rows: np.ndarray) -> np.ndarray:
     m = np.array(grid.direction).reshape(3, 3) * np.array(grid.spacing)
-    return np.linalg.solve(m, (rows - np.array(grid.origin)).T).T
+    made: np.ndarray = np.linalg.solve(m, (rows - np.array(grid.origin)).T).T
+    return made
 
 
 def _in_mm(grid: Grid, rows: np.ndarray) -> np.ndarray:
     m = np.array(grid.direction).reshape(3, 3) * np.array(grid.spacing)
-    return rows @ m.T + np.array(grid.origin)
+    made: np.ndarray = rows @ m.T + np.array(grid.origin)
+    return made
 
 
 def _source_grids(plan: Plan) -> list[Grid]:

@@ -32,6 +32,11 @@ def sample_id(key: str | int, *, draw: int = 0) -> int:
     return int.from_bytes(hashlib.sha256(text).digest()[:8], "little")
 
 
+def _plain(key: Any) -> Any:
+    """A number of NumPy's or torch's as Python's."""
+    return key.item() if hasattr(key, "item") else key
+
+
 def ids_of(given: Any, samples: int) -> list[int]:
     """The ids of a batch, out of what the batch has under "id"."""
     if isinstance(given, (str, int)):
@@ -42,21 +47,11 @@ def ids_of(given: Any, samples: int) -> list[int]:
                     "(those a move to the GPU leaves alone)")
     keys: Sequence[Any] = given.tolist() if hasattr(given, "tolist") else list(given)
     if len(keys) != samples:
-        raise Error(f"suture: {len(keys)} ids for {samples} samples")
+        raise Error(f"suture: {len(keys)} ids for {samples} samples; each needs one")
     ids = []
     for key in keys:
         if getattr(key, "is_cuda", False):
             raise Error("suture: ids lie on a GPU and reading them would make it wait; keep them on the host")
-        ids.append(key if type(key) is int and 0 <= key <= _MASK else sample_id(key.item() if hasattr(key, "item") else key))
+        known = type(key) is int and 0 <= key <= _MASK
+        ids.append(key if known else sample_id(_plain(key)))
     return ids
-
-
-def refuse_repeats(ids: list[int]) -> None:
-    """The same id twice in a batch would give the same draws twice."""
-    if len(set(ids)) != len(ids):
-        seen: dict[int, int] = {}
-        for i, each in enumerate(ids):
-            if each in seen:
-                raise Error(f"suture: samples {seen[each]} and {i} have the same id {each}, so they would get the same "
-                            "draws; give cases that repeat sample_id(key, draw=n), or say same_ids=True")
-            seen[each] = i

@@ -122,7 +122,7 @@ def bounding_box(images: Any, *, threshold: float = 0.0, layout: str | None = No
     _run("bounding_box", "mask/bounding_box.hpp", images,
          f"suture::bounding_box(exec, in, {_results('suture::bounding_box_result')}, v.f(0));", None, found, layout=layout,
          numbers=[threshold])
-    return [BoundingBox(bool(f[0]), tuple(map(int, f[1:4])), tuple(map(int, f[4:7]))) for f in found.reshape(-1, 7)]
+    return [BoundingBox(bool(f[0]), (int(f[1]), int(f[2]), int(f[3])), (int(f[4]), int(f[5]), int(f[6]))) for f in found.reshape(-1, 7)]
 
 
 def crop_foreground(found: BoundingBox, extents: Sequence[int], *, margin: Any = 0, divisible_by: Any = 1,

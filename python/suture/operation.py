@@ -64,7 +64,7 @@ class Axes(Mapping[str, Any]):
         return Axes, (dict(self._items), "")
 
 
-class FrozenMap(dict[int, int]):
+class FrozenMap(dict[Any, Any]):
     """A dict that can be hashed; nothing changes it once it is made."""
 
     def __hash__(self) -> int:  # type: ignore[override]
@@ -234,6 +234,8 @@ class Operation:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if cls._header.startswith("ops/") and "_role" not in cls.__dict__:
+            cls._role = cls._header.split("/")[1]
         _known[cls.__name__] = cls
 
     def __post_init__(self) -> None:
@@ -278,10 +280,9 @@ def _plain(value: Any) -> Any:
         return {"float": repr(value)}
     if isinstance(value, (ChannelStatistics, StainReference, ColorMoments)):
         return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
-    if hasattr(value, "to_json"):
-        return value.to_json()
-    if hasattr(value, "tolist"):
-        return value.tolist()
+    for way in ("to_json", "tolist"):
+        if hasattr(value, way):
+            return getattr(value, way)()
     return value
 
 
@@ -295,6 +296,9 @@ def operation_from_json(record: Mapping[str, Any]) -> Operation:
     name = made.pop("name")
     if name not in _known:
         raise Error(f"suture: there is no operation {name!r}")
+    if name == "value_cpp":
+        raise Error(f"suture: value_cpp: code is not taken from a record; make the pipeline with {made['path']!r}, and give it: "
+                    "replay(..., pipeline=...)")
     if name == "value":
         return _known[name](made["expression"], **made["parameters"])  # type: ignore[call-arg]
     kind_of = dict(_known[name]._fields)
@@ -359,7 +363,7 @@ def name_mistakes(cls: type[Operation]) -> type[Operation]:
         plain(self, **parameters)
 
     __init__.__wrapped__ = plain  # type: ignore[attr-defined]
-    cls.__init__ = __init__  # type: ignore[method-assign,assignment]
+    cls.__init__ = __init__  # type: ignore[method-assign]
     return cls
 
 

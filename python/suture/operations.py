@@ -38,7 +38,6 @@ class coarse_shuffle(Operation):
 
     holes: Holes
 
-    _role: ClassVar[str] = "filter"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/filter/coarse_shuffle.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -59,7 +58,6 @@ class random_coarse_shuffle(Operation):
     max_size: AxisIntegers = 0
     probability: float = 1.0
 
-    _role: ClassVar[str] = "filter"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/filter/coarse_shuffle.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -81,7 +79,6 @@ class gaussian_blur(Operation):
     kernel: Literal["scipy", "nnunet", "monai"] = 'scipy'
     truncate: float = 0.0
 
-    _role: ClassVar[str] = "filter"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/filter/gaussian_blur.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -104,7 +101,6 @@ class random_gaussian_blur(Operation):
     channel_probability: float = 1.0
     probability: float = 1.0
 
-    _role: ClassVar[str] = "filter"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/filter/gaussian_blur.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -128,7 +124,6 @@ class gibbs_ringing(Operation):
 
     alpha: float = 0.5
 
-    _role: ClassVar[str] = "filter"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/filter/gibbs_ringing.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -148,7 +143,6 @@ class random_gibbs_ringing(Operation):
     channel_probability: float = 1.0
     probability: float = 1.0
 
-    _role: ClassVar[str] = "filter"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/filter/gibbs_ringing.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -174,7 +168,6 @@ class kspace_spike(Operation):
     intensity: float = 2.5
     relative: bool = True
 
-    _role: ClassVar[str] = "filter"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/filter/kspace_spike.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -197,7 +190,6 @@ class random_kspace_spike(Operation):
     channel_probability: float = 1.0
     probability: float = 1.0
 
-    _role: ClassVar[str] = "filter"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/filter/kspace_spike.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -224,7 +216,6 @@ class random_low_resolution(Operation):
     channel_probability: float = 1.0
     probability: float = 1.0
 
-    _role: ClassVar[str] = "filter"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/filter/low_resolution.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -241,7 +232,6 @@ class median_filter(Operation):
     """y = the median of the 3 x 3 x 3 voxels about x. On a patch of one slice that is the median of 3 x 3.
     Source: scipy.ndimage.median_filter (size 3, mode reflect)."""
 
-    _role: ClassVar[str] = "filter"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/filter/median.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -256,7 +246,6 @@ class random_median_filter(Operation):
     channel_probability: float = 1.0
     probability: float = 1.0
 
-    _role: ClassVar[str] = "filter"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/filter/median.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -276,7 +265,6 @@ class sharpen(Operation):
     amount: float = 1.0
     kernel: Literal["scipy", "nnunet", "monai"] = 'scipy'
 
-    _role: ClassVar[str] = "filter"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/filter/sharpen.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -298,7 +286,6 @@ class random_sharpen(Operation):
     channel_probability: float = 1.0
     probability: float = 1.0
 
-    _role: ClassVar[str] = "filter"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/filter/sharpen.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -320,7 +307,6 @@ class affine_matrix(Operation):
     translation: AxisFloats = 0
     about_center: bool = True
 
-    _role: ClassVar[str] = "geometry"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/geometry/affine.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -342,7 +328,6 @@ class affine(Operation):
     translate: AxisFloats = 0
     convention: Literal["suture", "itk", "torchio", "monai", "nnunet", "kornia"] = 'suture'
 
-    _role: ClassVar[str] = "geometry"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/geometry/affine.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -371,7 +356,6 @@ class random_affine(Operation):
     convention: Literal["suture", "itk", "torchio", "monai", "nnunet", "kornia"] = 'suture'
     probability: float = 1.0
 
-    _role: ClassVar[str] = "geometry"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/geometry/affine.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -395,7 +379,6 @@ class crop(Operation):
     start: AxisIntegers = 0
     size: AxisIntegers = 0
 
-    _role: ClassVar[str] = "geometry"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/geometry/crop.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -411,7 +394,6 @@ class center_crop(Operation):
 
     size: AxisIntegers = 0
 
-    _role: ClassVar[str] = "geometry"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/geometry/crop.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -427,7 +409,6 @@ class random_crop(Operation):
     size: AxisIntegers = 0
     probability: float = 1.0
 
-    _role: ClassVar[str] = "geometry"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/geometry/crop.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -449,7 +430,6 @@ class crop_at(Operation):
     size: AxisIntegers = 0
     may_leave: bool = False
 
-    _role: ClassVar[str] = "geometry"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/geometry/crop_at.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -478,8 +458,8 @@ class elastic(Operation):
       2000: 0.4033 and 0.4887); beyond that the operation is refused, unless allow_folding is set, or limit_to_safe,
       which takes that much and no more along each axis: for batches of volumes of which some are thin.
     Errors: a spacing that is not positive, a negative displacement, control points fewer than 4 or more than 2^20 along
-      an axis, a displacement that may fold, control_values of another number than three for each control point; by
-      `plan`, more than 2^24 control points in all.
+      an axis, a displacement that may fold, control_values of another number than three for each control point or beside
+      limit_to_safe; by `plan`, more than 2^24 control points in all.
     Source: ITK BSplineTransform; TorchIO v1 RandomElasticDeformation (which locks only two of the axes)."""
 
     control_spacing_mm: AxisFloats = 32
@@ -491,7 +471,6 @@ class elastic(Operation):
     limit_to_safe: bool = False
     control_values: Sequence[float] = ()
 
-    _role: ClassVar[str] = "geometry"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/geometry/elastic.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -520,7 +499,6 @@ class random_elastic(Operation):
     limit_to_safe: bool = False
     probability: float = 1.0
 
-    _role: ClassVar[str] = "geometry"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/geometry/elastic.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -543,7 +521,6 @@ class flip(Operation):
 
     axes: AxisFlags = False
 
-    _role: ClassVar[str] = "geometry"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/geometry/flip.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -559,7 +536,6 @@ class random_flip(Operation):
     axis_probability: AxisFloats = 0.5
     probability: float = 1.0
 
-    _role: ClassVar[str] = "geometry"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/geometry/flip.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -572,7 +548,6 @@ class random_flip(Operation):
 class identity(Operation):
     """identity: out(i) = in(i). For a place in a pipeline that must hold some geometry operation. Errors: none."""
 
-    _role: ClassVar[str] = "geometry"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/geometry/identity.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -592,7 +567,6 @@ class orient(Operation):
     y: str = "P"
     z: str = "S"
 
-    _role: ClassVar[str] = "geometry"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/geometry/orient.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -609,7 +583,6 @@ class pad(Operation):
     before: AxisIntegers = 0
     after: AxisIntegers = 0
 
-    _role: ClassVar[str] = "geometry"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/geometry/pad.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -626,7 +599,6 @@ class pad_to(Operation):
 
     size: AxisIntegers = 0
 
-    _role: ClassVar[str] = "geometry"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/geometry/pad.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -641,7 +613,6 @@ class crop_or_pad(Operation):
 
     size: AxisIntegers = 0
 
-    _role: ClassVar[str] = "geometry"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/geometry/pad.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -656,7 +627,6 @@ class permute(Operation):
 
     order: AxisOrder = ("z", "y", "x")
 
-    _role: ClassVar[str] = "geometry"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/geometry/permute.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -677,7 +647,6 @@ class random_scale(Operation):
     convention: Literal["suture", "itk", "torchio", "monai", "nnunet", "kornia"] = 'suture'
     probability: float = 1.0
 
-    _role: ClassVar[str] = "geometry"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/geometry/random_scale.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -701,7 +670,6 @@ class resample(Operation):
     map: Literal["half_pixel", "align_corners", "origin_preserving", "center_preserving", "physical"] = 'half_pixel'
     extents: AxisIntegers = 0
 
-    _role: ClassVar[str] = "geometry"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/geometry/resample.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -719,7 +687,6 @@ class resize(Operation):
     extents: AxisIntegers = 0
     map: Literal["half_pixel", "align_corners", "origin_preserving", "center_preserving", "physical"] = 'half_pixel'
 
-    _role: ClassVar[str] = "geometry"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/geometry/resample.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -735,7 +702,6 @@ class resample_to(Operation):
 
     target: Grid | Volume
 
-    _role: ClassVar[str] = "geometry"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/geometry/resample.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -752,7 +718,6 @@ class rot90(Operation):
     axes: AxisPair = ('y', 'x')
     quarter_turns: int = 1
 
-    _role: ClassVar[str] = "geometry"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/geometry/rot90.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -771,7 +736,6 @@ class random_rot90(Operation):
     max_quarter_turns: int = 3
     probability: float = 1.0
 
-    _role: ClassVar[str] = "geometry"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/geometry/rot90.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -794,7 +758,6 @@ class one_hot(Operation):
     background: bool = True
     ignore: int | None = None
 
-    _role: ClassVar[str] = "label"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/label/one_hot.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -816,7 +779,6 @@ class regions(Operation):
     sets: Sequence[Sequence[int]] = ()
     ignore: int | None = None
 
-    _role: ClassVar[str] = "label"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/label/regions.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -837,7 +799,6 @@ class remap(Operation):
     table: Mapping[int, int] = FrozenMap()
     others: int | None = None
 
-    _role: ClassVar[str] = "label"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/label/remap.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -854,7 +815,6 @@ class channel_normalize(Operation):
     of: ChannelStatistics = IMAGENET
     white: float = 255.0
 
-    _role: ClassVar[str] = "stain"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/stain/channel_normalize.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -887,7 +847,6 @@ class color_jitter(Operation):
     order: Sequence[str] = ('brightness', 'contrast', 'saturation', 'hue')
     white: float = 255.0
 
-    _role: ClassVar[str] = "stain"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/stain/color_jitter.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -918,7 +877,6 @@ class random_color_jitter(Operation):
     white: float = 255.0
     probability: float = 1.0
 
-    _role: ClassVar[str] = "stain"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/stain/color_jitter.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -942,7 +900,6 @@ class grayscale(Operation):
 
     rule: Literal["itu601", "itu709", "pillow"] = 'itu601'
 
-    _role: ClassVar[str] = "stain"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/stain/grayscale.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -957,7 +914,6 @@ class random_grayscale(Operation):
     rule: Literal["itu601", "itu709", "pillow"] = 'itu601'
     probability: float = 0.1
 
-    _role: ClassVar[str] = "stain"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/stain/grayscale.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -978,7 +934,6 @@ class hed_jitter(Operation):
     units: Literal["modern", "tellez_plus2"] = 'modern'
     white: float = 255.0
 
-    _role: ClassVar[str] = "stain"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/stain/hed_jitter.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1002,7 +957,6 @@ class random_hed_jitter(Operation):
     white: float = 255.0
     probability: float = 1.0
 
-    _role: ClassVar[str] = "stain"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/stain/hed_jitter.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1028,7 +982,6 @@ class hsv_jitter(Operation):
     value: float = 0.0
     white: float = 255.0
 
-    _role: ClassVar[str] = "stain"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/stain/hsv_jitter.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1050,7 +1003,6 @@ class random_hsv_jitter(Operation):
     white: float = 255.0
     probability: float = 1.0
 
-    _role: ClassVar[str] = "stain"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/stain/hsv_jitter.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1080,7 +1032,6 @@ class macenko_normalize(Operation):
     rounding: Literal["unrounded", "nearest", "truncated"] = 'unrounded'
     over: float = 255.0
 
-    _role: ClassVar[str] = "stain"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/stain/macenko.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1107,7 +1058,6 @@ class reinhard(Operation):
     rule: Literal["plain", "modified"] = 'plain'
     white: float = 255.0
 
-    _role: ClassVar[str] = "stain"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/stain/reinhard.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1140,7 +1090,6 @@ class stain_jitter(Operation):
     tissue_density: float = 0.15
     white: float = 255.0
 
-    _role: ClassVar[str] = "stain"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/stain/stain_jitter.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1170,7 +1119,6 @@ class random_stain_jitter(Operation):
     white: float = 255.0
     probability: float = 1.0
 
-    _role: ClassVar[str] = "stain"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/stain/stain_jitter.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1204,7 +1152,6 @@ class random_stain_na(Operation):
     white: float = 255.0
     probability: float = 1.0
 
-    _role: ClassVar[str] = "stain"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/stain/stain_na.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1234,7 +1181,6 @@ class bias_field(Operation):
     degree: int = 3
     basis: Literal["legendre", "monomial"] = 'legendre'
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/value/bias_field.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1256,7 +1202,6 @@ class random_bias_field(Operation):
     basis: Literal["legendre", "monomial"] = 'legendre'
     probability: float = 1.0
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/value/bias_field.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1274,7 +1219,6 @@ class brightness(Operation):
 
     offset: float
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/value/brightness.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1289,7 +1233,6 @@ class brightness_factor(Operation):
 
     factor: float
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/value/brightness.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1305,7 +1248,6 @@ class random_brightness(Operation):
     range: Range = (-0.1, 0.1)
     probability: float = 1.0
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/value/brightness.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1323,7 +1265,6 @@ class random_brightness_factor(Operation):
     law: Literal["uniform", "log_uniform", "mixture"] = 'uniform'
     probability: float = 1.0
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/value/brightness.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1342,7 +1283,6 @@ class clamp(Operation):
     low: float = 0.0
     high: float = 1.0
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/value/clamp.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1362,7 +1302,6 @@ class coarse_dropout(Operation):
     fill: Range = 0
     keep_holes: bool = False
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/value/coarse_dropout.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1389,7 +1328,6 @@ class random_coarse_dropout(Operation):
     may_leave: bool = False
     probability: float = 1.0
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/value/coarse_dropout.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1411,7 +1349,6 @@ class contrast(Operation):
     factor: float
     pivot: float = 0.0
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/value/contrast.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1430,7 +1367,6 @@ class random_contrast(Operation):
     law: Literal["uniform", "log_uniform", "mixture"] = 'uniform'
     probability: float = 1.0
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/value/contrast.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1454,7 +1390,6 @@ class ct_normalize(Operation):
     mean: float
     standard_deviation: float
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/value/ct_normalize.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1476,7 +1411,6 @@ class gamma(Operation):
     exponent: float
     range: Range = (0, 1)
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/value/gamma.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1495,7 +1429,6 @@ class random_gamma(Operation):
     law: Literal["uniform", "log_uniform", "mixture"] = 'uniform'
     probability: float = 1.0
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/value/gamma.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1518,7 +1451,6 @@ class gaussian_noise(Operation):
     mean: float = 0.0
     probability: float = 1.0
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/value/gaussian_noise.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1539,7 +1471,6 @@ class histogram_match(Operation):
     fitted: Fitted
     channels: int = 1
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/value/histogram_match.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1559,7 +1490,6 @@ class histogram_shift(Operation):
     floating: Sequence[float]
     range: Range = (0, 1)
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/value/histogram_shift.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1578,7 +1508,6 @@ class random_histogram_shift(Operation):
     value_range: Range = (0, 1)
     probability: float = 1.0
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/value/histogram_shift.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1595,7 +1524,6 @@ class invert(Operation):
 
     pivot: float = 0.0
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/value/invert.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1615,7 +1543,6 @@ class limit_to_range(Operation):
     fitted: Fitted
     channels: int = 1
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/value/limit_to_range.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1636,7 +1563,6 @@ class random_patch_contrast(Operation):
     one_factor: bool = False
     probability: float = 1.0
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/value/patch_contrast.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1663,7 +1589,6 @@ class random_patch_gamma(Operation):
     one_exponent: bool = False
     probability: float = 1.0
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/value/patch_gamma.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1687,7 +1612,6 @@ class patch_z_score(Operation):
 
     nan: float = NAN
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/value/patch_z_score.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1702,7 +1626,6 @@ class exclude(Operation):
 
     value: float = 0.0
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/value/patch_z_score.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1724,7 +1647,6 @@ class percentile_scale(Operation):
     b_max: float = 1.0
     clip: bool = True
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/value/percentile_scale.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1747,7 +1669,6 @@ class min_max_scale(Operation):
     b_min: float = 0.0
     b_max: float = 1.0
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/value/percentile_scale.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1769,7 +1690,6 @@ class poisson_noise(Operation):
     law: Literal["uniform", "log_uniform", "mixture"] = 'uniform'
     probability: float = 1.0
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/value/poisson_noise.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1787,7 +1707,6 @@ class rescale(Operation):
     slope: float = 1.0
     intercept: float = 0.0
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/value/rescale.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1807,7 +1726,6 @@ class rician_noise(Operation):
     mean: float = 0.0
     probability: float = 1.0
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/value/rician_noise.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1829,7 +1747,6 @@ class scale_intensity(Operation):
     b_max: float = 1.0
     clip: bool = False
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/value/scale_intensity.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1857,7 +1774,6 @@ class window(Operation):
     high: float = 1.0
     function: Literal["linear_exact", "linear"] = 'linear_exact'
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/value/window.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1879,7 +1795,6 @@ class sigmoid_window(Operation):
     low: float = 0.0
     high: float = 1.0
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/value/window.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -1903,7 +1818,6 @@ class z_score(Operation):
     channels: int = 1
     nonzero: bool = False
 
-    _role: ClassVar[str] = "value"
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/value/z_score.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (

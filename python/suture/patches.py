@@ -338,15 +338,15 @@ def sliding_window_grid(image: Sequence[int], size: Any, *, step: float = 0.5) -
     return _grid("suture::sliding_window_grid(v.x(0), v.x(3), v.d(6))", "sliding_window_grid", image, size, [step])
 
 
-_WINDOWS = {"constant": "constant_window", "gaussian": "gaussian_window", "nnunet": "sliding_window_gaussian"}
+WINDOWS = {"constant": "constant_window", "gaussian": "gaussian_window", "nnunet": "sliding_window_gaussian"}
 
 
 def reassemble(grid: PatchGrid, patches: Any, *, window: str = "gaussian", coverage: Any = None, outside: float = 0.0) -> np.ndarray:
     """A volume (channel, z, y, x) from its patches (patch, channel, z, y, x): every voxel the weighted mean of the patches
     that cover it. window "constant", "gaussian" (MONAI) or "nnunet"; coverage (patch, z, y, x), where patches cover
     their voxels in part."""
-    if window not in _WINDOWS:
-        raise Error(f"suture: reassemble: window {window!r} is none of {', '.join(_WINDOWS)}")
+    if window not in WINDOWS:
+        raise Error(f"suture: reassemble: window {window!r} is none of {', '.join(WINDOWS)}")
     a = array_of(np.ascontiguousarray(patches), "suture: reassemble")
     if len(a.shape) != 5 or a.shape[0] != len(grid) or tuple(a.shape[2:]) != grid.size:
         raise Error(f"suture: reassemble: patches of shape {a.shape}, ({len(grid)}, channels, *{grid.size}) is what the grid has")
@@ -363,7 +363,7 @@ def reassemble(grid: PatchGrid, patches: Any, *, window: str = "gaussian", cover
       grid.starts[k].assign(starts.begin(), starts.end());
     }}
     const suture::patch_tensor<{CPP_TYPES[a.dtype]}> patches{{v.s<{CPP_TYPES[a.dtype]}>(0).data(), v.l(6), 0, v.l(7)}};
-    suture::reassemble(suture::cpu{{.threads = r.threads}}, grid, suture::{_WINDOWS[window]}(grid.size), patches, {extra}abi::views_of<float>(r, 0)[0]{tail}"""
+    suture::reassemble(suture::cpu{{.threads = r.threads}}, grid, suture::{WINDOWS[window]}(grid.size), patches, {extra}abi::views_of<float>(r, 0)[0]{tail}"""
     lists: list[tuple[Any, int]] = [(a.owner, a.owner.size), *((np.array(s, np.int64), len(s)) for s in grid.starts)]
     if known is not None:
         lists.append((known, known.size))

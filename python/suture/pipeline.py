@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from . import jit
-from .batch import VIEW_BYTES, CBound, Items, bound_of, first_extents, item_shape, output_bound, unpack_grids
-from .chain import CPP_TYPES, CList, Encoded, Encoder, address_of
+from .batch import VIEW_BYTES, CBound, Items, bound_of, device_name, first_extents, item_shape, output_bound, unpack_grids
+from .chain import CPP_TYPES, CList, Encoded, Encoder, ReadByKernels, address_of
+from .cuda import DeviceArray
 from .dlpack import Array, array_of, empty_like_library
 from .errors import Error
 from .extra_operations import DTYPES, dtype_name
-from .identity import ids_of, refuse_repeats
+from .identity import ids_of
 from .operation import Operation, chain_of, operation_from_json
 from .volume import Grid, Volume
 
@@ -232,9 +233,8 @@ class Pipeline:
                 made[key] = points(**role["points"])
         return Pipeline(layout=record["layout"], **made)
 
-    def sources(self, *, device: str = "cpu", order: str = "zyx", levels: bool = True, **dtypes: str) -> list[jit.Source]:
+    def sources(self, *, device: str = "cpu", order: str = "zyx", **dtypes: str) -> list[jit.Source]:
         """The C++ of each image, for the types of its inputs: sources(image="int16", seg="uint8")."""
-        del levels
         made = []
         for k, key in enumerate(self.images):
             encoded = self.encode(key, order, {}, 1)
@@ -291,7 +291,7 @@ class Pipeline:
             slot = "level_slot" if role.levels else "label_slot"
             types.append(f"suture::abi::{slot}<{CPP_TYPES[stored]}, {CPP_TYPES[out]}, decltype({_unnumbered(conversion)})>")
             made.append(f"{{{conversion}}}" if not role.levels else f"{{{{{conversion}}}}}")
-        return jit.Source(_module_text(expression, types, made, encoded.headers, encoded.definitions, cuda),
+        return jit.Source(_module_text(expression, types, made, encoded, cuda),
                           f"{key}: " + " | ".join(op.name for op in self.images[key]), cuda)
 
 
@@ -324,11 +324,11 @@ def _headers(operations: Sequence[Any]) -> set[str]:
     return headers
 
 
-def _module_text(expression: str, types: Sequence[str], made: Sequence[str], headers: set[str],
-                 definitions: Sequence[str], cuda: bool) -> str:
+def _module_text(expression: str, types: Sequence[str], made: Sequence[str], encoded: Encoded,
+                 cuda: bool) -> str:
     includes = ["suture/abi/lists.hpp", "suture/abi/planned_batch.hpp", "suture/ops/geometry/identity.hpp",
                 *(["suture/exec/cuda/architecture.cuh", "suture/exec/cuda/run.cuh"] if cuda else ["suture/exec/cpu/run.hpp"]),
-                *(f"suture/{h}" for h in headers)]
+                *(f"suture/{h}" for h in encoded.headers)]
     executor = ("suture::cuda{static_cast<cudaStream_t>(r.stream), "
                 "{static_cast<std::byte*>(r.workspace), static_cast<std::size_t>(r.workspace_bytes)}}" if cuda else
                 "suture::cpu{.threads = r.threads}")
@@ -336,10 +336,11 @@ def _module_text(expression: str, types: Sequence[str], made: Sequence[str], hea
     values = ", ".join(f"{t}{m}" for t, m in zip(types, made))
     return f"""// A chain of suture, compiled for Python.
 {"".join(f"#include <{i}>{chr(10)}" for i in sorted(set(includes)))}#include <memory>
-
+{"".join(encoded.files)}
 namespace {{
 namespace abi = suture::abi;
-{"".join(d + chr(10) for d in definitions)}
+using suture::operator|;  // for chains that begin with types of their own
+{"".join(d + chr(10) for d in encoded.definitions)}
 auto chain_of([[maybe_unused]] const abi::numbers& v) {{
   return suture::as_chain({expression});
 }}
@@ -460,6 +461,7 @@ class Plan:
                  threads: int | None, same_ids: bool, stream: int | None) -> None:
         self.pipeline, self.seed, self.epoch, self.training = pipeline, seed, epoch, training
         self.threads = default_threads() if threads is None else threads
+        self._same_ids = same_ids
         self._bare = not isinstance(batch, Mapping)
         if isinstance(batch, Mapping):
             self._batch: Mapping[str, Any] = batch
@@ -492,15 +494,13 @@ class Plan:
             if items.count != first.count:
                 raise Error(f"suture: {key}: {items.count} samples, {first_key} has {first.count}")
             if items.device != first.device:
-                raise Error(f"suture: {key}: on device {items.device}, {first_key} on {first.device}; one batch lies on one")
+                raise Error(f"suture: {key}: on {device_name(items.device)}, {first_key} on {device_name(first.device)}; one batch lies on one")
             if items.order != first.order:
                 raise Error(f"suture: {key}: axes {items.order!r}, {first_key} has {first.order!r}")
         self.order = first.order
         self.on_cuda = first.arrays[0].on_cuda
         given_ids = ids if ids is not None else batch.get("id")
         self.ids = None if given_ids is None else ids_of(given_ids, self.size)
-        if self.ids is not None and not same_ids and training:
-            refuse_repeats(self.ids)
         self._ids = None if self.ids is None else np.array(self.ids, np.uint64)
         self._planned: dict[str, _Planned] = {}
         self._grids: list[Grid] | None = None
@@ -516,22 +516,14 @@ class Plan:
         if encoded.lists:
             memories = [m for m, _ in encoded.lists]
             if self.on_cuda:
-                memories = [self._on_device(m) for m in memories]
+                memories = [DeviceArray.of(m) if isinstance(m, ReadByKernels) else m for m in memories]
             lists = (CList * len(memories))(*(CList(address_of(m), n) for m, (_, n) in zip(memories, encoded.lists)))
             kept += [memories, lists]
-        arrays = (CBound * len(bounds))(*bounds)
+        arrays = (CBound * len(bounds))(*bounds)  # type: ignore[misc]  # tuples will do
         kept += [arrays, encoded]
         return _Request(encoded.address, lists and ctypes.addressof(lists), ctypes.addressof(arrays), self.size, self.seed,
                         None if self._ids is None else address_of(self._ids), self.epoch, image, not self.training,
-                        self.threads, self.stream or None, None, 0, 1, 1)
-
-    def _on_device(self, memory: Any) -> Any:
-        """Results of fits are read by kernels; everything else by the host."""
-        if getattr(memory, "dtype", None) == np.uint8 and getattr(memory, "is_results", False):
-            from .cuda import DeviceArray
-
-            return DeviceArray.of(memory)
-        return memory
+                        self.threads, self.stream or None, None, 0, self._same_ids, 1)
 
     def _plan_image(self, k: int, key: str) -> None:
         pipeline, items = self.pipeline, self.items[key]
@@ -608,7 +600,7 @@ class Plan:
         compiled = planned.compiled
         counts = (ctypes.c_int64 * len(levels))(*levels)
         lists = CList(ctypes.addressof(counts), len(levels))
-        arrays = (CBound * len(outputs))(*[o.bound for o in outputs])
+        arrays = (CBound * len(outputs))(*[o.bound for o in outputs])  # type: ignore[misc]
         request = _Request(None, ctypes.addressof(lists), ctypes.addressof(arrays), self.size, self.seed, None, self.epoch, k,
                            not self.training, self.threads, self.stream or None, None, 0, 1, 1)
         if self.on_cuda:
@@ -654,7 +646,7 @@ class Plan:
         if a.readonly:
             raise Error(f"{what}: the array is read-only")
         if a.device != like.device:
-            raise Error(f"{what}: on device {a.device}, the batch on {like.device}")
+            raise Error(f"{what}: on {device_name(a.device)}, the batch on {device_name(like.device)}")
         return a
 
     def drawn(self, key: str | None = None) -> list[list[dict[str, Any]]]:
@@ -724,7 +716,7 @@ def _level(grid: Grid, scale: Any, order: str) -> Grid:
 def _current_stream(batch: Mapping[str, Any], pipeline: Pipeline) -> int:
     """The stream that the framework of the batch works on; 0 on the CPU."""
     given = batch[next(iter(pipeline.images))]
-    first = given[0] if isinstance(given, (list, tuple)) and given else given
+    first: Any = given[0] if isinstance(given, (list, tuple)) and given else given
     first = getattr(first, "array", first)
     if getattr(first, "is_cuda", False):
         import torch

@@ -115,11 +115,11 @@ def nnunet_cut_out(volumes: Sequence[Any], patch: Mapping[str, int], *, spacing_
             slices[name] = slice(begin, end)
             first.append(begin)
             within.append(int(start[k]) - begin)
-        array = volume.array[(..., *(slices[name] for name in volume.axes))]
+        array = volume.array[(...,) + tuple(slices[name] for name in volume.axes)]
         m = volume.grid
         direction = np.array(m.direction).reshape(3, 3) * np.array(m.spacing)
         origin = tuple(float(v) for v in np.array(m.origin) + direction @ np.array(first, np.float64))
-        grid = type(m)(tuple(slices[n].stop - slices[n].start for n in "zyx"), m.spacing, origin, m.direction)  # type: ignore
+        grid = type(m)(tuple(slices[n].stop - slices[n].start for n in "zyx"), m.spacing, origin, m.direction)
         cut.append(Volume(array, axes=volume.axes, grid=grid))
         inner.append((within[0], within[1], within[2]))
     return cut, inner

@@ -73,9 +73,9 @@ def replay(record: Any, batch: Any, *, verify: bool = False, pipeline: Pipeline 
         raise Error(f"suture: replay: format {record.get('format')!r} {record.get('format_version')!r} is not {FORMAT!r} {VERSION}")
     if record["library_version"] != __version__:
         raise Error(f"suture: replay: written by version {record['library_version']}, this is {__version__}")
-    recorded = Pipeline.from_json(record["pipeline"])
-    if pipeline is not None and pipeline.to_json() != record["pipeline"]:
-        raise Error("suture: replay: another pipeline: " + _difference(pipeline.to_json(), record["pipeline"]))
+    if pipeline is not None and _plain(pipeline.to_json()) != _plain(record["pipeline"]):
+        raise Error("suture: replay: another pipeline: " + _difference(_plain(pipeline.to_json()), _plain(record["pipeline"])))
+    recorded = Pipeline.from_json(record["pipeline"]) if pipeline is None else pipeline
     plan = recorded.plan(batch, seed=record["seed"], epoch=record["epoch"], ids=record["ids"], training=record["training"],
                          same_ids=True)
     if verify:
@@ -93,9 +93,14 @@ def replay(record: Any, batch: Any, *, verify: bool = False, pipeline: Pipeline 
 
 
 def _same(what: str, here: Any, there: Any) -> None:
-    here = json.loads(json.dumps(here))
+    here, there = _plain(here), _plain(there)
     if here != there:
         raise Error(f"suture: replay: {what}: {_difference(here, there)}")
+
+
+def _plain(value: Any) -> Any:
+    """As JSON gives it back: tuples are lists."""
+    return json.loads(json.dumps(value))
 
 
 def _difference(here: Any, there: Any, path: str = "") -> str:

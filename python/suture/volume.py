@@ -77,14 +77,12 @@ def named_spacing(spacing: Spacing, what: str) -> tuple[float, float, float]:
     if isinstance(spacing, Mapping):
         if set(spacing) - set("zyx"):
             raise Error(f"{what}: spacing names {sorted(set(spacing) - set('zyx'))}; axes are z, y and x")
-        return tuple(float(spacing.get(k, 1.0)) for k in "zyx")  # type: ignore[return-value]
-    if isinstance(spacing, (tuple, list)) or hasattr(spacing, "__len__"):
-        values = [float(v) for v in spacing]  # type: ignore[union-attr]
-        if len(set(values)) == 1:
-            return (values[0],) * 3
-        raise Error(f"{what}: spacing {tuple(values)} differs between axes: name them, dict(z=..., y=..., x=...), so that "
-                    "nobody has to guess their order")
-    return (float(spacing),) * 3  # type: ignore[arg-type]
+        return float(spacing.get("z", 1)), float(spacing.get("y", 1)), float(spacing.get("x", 1))
+    values = [float(v) for v in np.atleast_1d(np.asarray(spacing, np.float64))]
+    if len(set(values)) == 1:
+        return values[0], values[0], values[0]
+    raise Error(f"{what}: spacing {tuple(values)} differs between axes: name them, dict(z=..., y=..., x=...), so that "
+                "nobody has to guess their order")
 
 
 class Volume:

@@ -33,6 +33,10 @@ def pytest_collection_modifyitems(items):
             for item in items:
                 if item.get_closest_marker(marker):
                     item.add_marker(pytest.mark.skip(reason=reason))
+    if os.environ.get("SUTURE_TEST_LONG") != "1":
+        for item in items:
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.skip(reason="SUTURE_TEST_LONG=1 runs it"))
 
 
 def _missing(module):

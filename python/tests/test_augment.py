@@ -42,6 +42,14 @@ def test_goes_on_at_a_step_to_the_same_bits():
     assert digests(again(PLAIN)) == digests(pickle.loads(pickle.dumps(other))(PLAIN)) == expected
 
 
+def test_resumes_at_step_37():
+    aug = st.Augment(SMALL, seed=4, rank=1, world=2)
+    seen = [digests(aug(PLAIN)) for _ in range(38)]
+    other = st.Augment(SMALL, seed=4, rank=1, world=2)
+    other.load_state_dict({"seed": 4, "epoch": 0, "step": 37})
+    assert digests(other(PLAIN)) == seen[37] and len(set(seen)) == 38
+
+
 def test_evaluation_does_not_stick_and_counts_no_step():
     aug = st.Augment(SMALL, seed=4)
     a = digests(aug(BATCH, training=False))

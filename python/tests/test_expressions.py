@@ -2,6 +2,7 @@
 """Value operations written as expressions."""
 import json
 import pickle
+import shutil
 
 import numpy as np
 import pytest
@@ -44,3 +45,15 @@ def test_all_else_is_refused(text, sentence):
     assert sentence in str(caught.value)
     with pytest.raises(st.Error, match="does not use b"):
         st.value("x", b=1)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("compiler, flags", [("g++", "-O3"), ("clang++", "-O0"), ("clang++", "-O3")])
+def test_every_compiler_gives_the_same_bits(compiler, flags, monkeypatch):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"there is no {compiler}")
+    x = [np.linspace(-300, 900, 210, dtype=np.float32).reshape(1, 5, 6, 7)]
+    here = st.digest(st.Pipeline(image=[SOFT])(x)[0])
+    monkeypatch.setenv("CXX", compiler)
+    monkeypatch.setenv("SUTURE_CXXFLAGS", flags)
+    assert st.digest(st.Pipeline(image=[SOFT])(x)[0]) == here

@@ -117,6 +117,12 @@ def test_mistakes_get_one_sentence(make, sentence):
     assert str(caught.value) == sentence
 
 
+def test_the_role_is_the_folder_of_the_header():
+    assert {op._role for op in EXAMPLES} == {"geometry", "value", "filter", "stain", "label"}
+    assert all(op._header == "" or op._role == op._header.split("/")[1] for op in EXAMPLES)
+    assert st.cast._role == st.per_channel._role == "value" and st.sampling._role == "sampling"
+
+
 def test_lists_are_joined_and_none_is_left_out():
     a, b, c = st.flip(axes=True), st.invert(), st.identity()
     assert a | b | c == (a, b, c) == st.Pipeline(image=[a, None, [b, (c,)]]).images["image"]

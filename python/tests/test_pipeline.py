@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The voxels that come out: those of the C++ library, in any layout, of any batch."""
 import copy
+import functools
 import json
 import multiprocessing
 import pickle
 import subprocess
+import tempfile
 import time
 
 import numpy as np
@@ -34,12 +36,19 @@ def organ(extents, spacing):
     return st.Volume(image, axes="zyx", spacing=spacing), st.Volume(seg, axes="zyx", spacing=spacing)
 
 
-def test_prints_the_digests_of_the_cpp_example(root, tmp_path):
-    program = tmp_path / "minimal"
-    subprocess.run([jit.host_compiler().path, "-std=c++20", "-O1", "-march=native", "-fopenmp", f"-I{root}/include",
-                    f"{root}/examples/minimal/main.cpp", "-o", str(program)], check=True)
-    said = [line.rsplit(" ", 1)[1] for line in subprocess.run([str(program)], capture_output=True, text=True,
-                                                             check=True).stdout.splitlines()]
+@functools.lru_cache(maxsize=None)
+def cpp_digests(root):
+    """What examples/minimal prints."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = f"{folder}/minimal"
+        subprocess.run([jit.host_compiler().path, "-std=c++20", "-O1", "-march=native", "-fopenmp", f"-I{root}/include",
+                        f"{root}/examples/minimal/main.cpp", "-o", program], check=True)
+        said = subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines()
+    return [line.rsplit(" ", 1)[1] for line in said]
+
+
+def example_digests():
+    """The same from Python."""
     a, b = organ((60, 256, 256), dict(z=2.5, y=.8, x=.8)), organ((110, 160, 180), dict(z=1.5, y=1, x=1))
     pipeline = st.Pipeline(image=CT, seg=st.labels())
     ours = []
@@ -47,7 +56,12 @@ def test_prints_the_digests_of_the_cpp_example(root, tmp_path):
         out = pipeline({"image": [a[0], b[0]], "seg": [a[1], b[1]], "id": [0, 1]}, seed=42, epoch=epoch)
         assert out["image"].shape == (2, 1, 96, 96, 96) and out["seg"].dtype == np.uint8
         ours += [f"{st.digest(image):016x}" for image in out["image"]]
-    assert ours == said and len(set(said)) == 6
+    return ours
+
+
+def test_prints_the_digests_of_the_cpp_example(root):
+    ours = example_digests()
+    assert ours == cpp_digests(root) and len(set(ours)) == 6
 
 
 def test_does_not_depend_on_batch_threads_or_layout():
@@ -90,6 +104,18 @@ def test_the_same_pipeline_works_in_both_orders_of_axes():
     assert first.shape == (1, 1, 12, 16, 8) and second.shape == (1, 1, 8, 16, 12)
     assert np.array_equal(first.transpose(0, 1, 4, 3, 2), second)
     assert a.grids == b.grids and np.abs(second).max() > 50
+
+
+def test_a_turn_about_z_stays_axial():
+    """Each slice of the output is made of one slice of the input, in either order of the axes."""
+    zyx = np.broadcast_to(np.arange(9, dtype=np.float32).reshape(1, 9, 1, 1), (1, 9, 20, 24))
+    turn = st.Pipeline(image=[st.random_affine(rotate_deg=dict(z=40)), st.sampling(border="edge")])
+    for axes, array in (("zyx", zyx[0]), ("xyz", zyx[0].transpose(2, 1, 0))):
+        plan = turn.plan({"image": [st.Volume(array, axes=axes, spacing=dict(z=5, y=.7, x=.7))], "id": [1]}, seed=2)
+        out = np.asarray(plan.run()["image"][0])
+        assert np.array_equal(out, array)
+        turned = plan.drawn()[0][0]["parameters"]["rotate_deg"]
+        assert abs(turned[0]) > 1 and turned[1:] == [0, 0]
 
 
 def test_layouts_of_slides():
@@ -140,6 +166,8 @@ def test_labels_are_converted_and_stored_as_asked():
         assert whole["seg"].dtype == np.int32 and np.array_equal(whole["seg"], plain)
     with pytest.raises(st.Error, match="seg: sample 0: label 1.5 is no whole number"):
         st.Pipeline(image=geometry, seg=st.labels())({"image": image, "seg": [np.full(s.shape, 1.5, np.float32) for s in seg], **ids})
+    below = st.Pipeline(image=geometry, seg=st.labels())({"image": image, "seg": [s.astype(np.int64) - 1 for s in seg], **ids}, seed=1)
+    assert below["seg"].min() == -1 and np.array_equal(below["seg"], plain.astype(np.int32) - 1)
     flags = st.Pipeline(image=geometry, seg=st.labels())({"image": image, "seg": [s > 1 for s in seg], **ids}, seed=1)["seg"]
     assert flags.dtype == bool and np.array_equal(flags, plain > 1)
 
@@ -157,6 +185,39 @@ def test_images_share_geometry_and_have_noise_of_their_own():
     assert np.array_equal(out["ct"], st.Pipeline(ct=[*where, noise])({"ct": scans, "id": [1, 2, 3]}, seed=1)["ct"])
     with pytest.raises(st.Error, match="have different geometry"):
         st.Pipeline(ct=where, pet=[st.random_crop(size=9)])
+
+
+def test_the_same_id_twice_is_taken_where_asked_for():
+    noise = st.Pipeline(image=[st.gaussian_noise(sigma=1.)])
+    batch = {"image": [np.zeros((1, 4, 5, 6), np.float32)] * 3, "id": ["a", "b", "a"]}
+    with pytest.raises(st.Error) as caught:
+        noise(batch, seed=1)
+    assert str(caught.value) == (f"suture: plan: samples 0 and 2 have the same id {st.sample_id('a')}, so they would get the same "
+                                 "draws; give each an id of its own, or set same_ids")
+    a, b, c = noise(batch, seed=1, same_ids=True)["image"]
+    assert np.array_equal(a, c) and not np.array_equal(a, b)
+    d, _, e = noise({**batch, "id": [st.sample_id("a", draw=k) for k in range(3)]}, seed=1)["image"]
+    assert np.array_equal(a, d) and not np.array_equal(d, e)
+    noise(batch, training=False)
+
+
+def displaced(**more):
+    points = (5, 5, 5)
+    values = RNG.uniform(-1.5, 1.5, (3, *points)).astype(np.float32)
+    return st.elastic(control_points=points, max_displacement_mm=1.5, locked_borders=0, allow_folding=True,
+                      control_values=values.ravel().tolist(), **more), values
+
+
+def test_control_values_beyond_the_bound_are_refused():
+    op, values = displaced()
+    batch = {"image": [np.zeros((1, 9, 9, 9), np.float32)]}
+    st.Pipeline(image=[op])(batch)
+    values[1, 2, 2, 2] = -1.75
+    with pytest.raises(st.Error, match="control_values: 1.75 mm along y is more than max_displacement_mm 1.5"):
+        st.Pipeline(image=[st.elastic(**{**vars(op), "control_values": values.ravel().tolist()})])(batch)
+    st.Pipeline(image=[st.elastic(**{**vars(op), "control_values": values.ravel().tolist(), "max_displacement_mm": dict(z=1.5, y=2, x=1.5)})])(batch)
+    with pytest.raises(st.Error, match="elastic: sample 0: control_values are given, which limit_to_safe would change"):
+        st.Pipeline(image=[st.elastic(**{**vars(op), "limit_to_safe": True})])(batch)
 
 
 def test_points_and_boxes_move_along():

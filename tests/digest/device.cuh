@@ -25,7 +25,7 @@ line device_digest(const Cases& data, const char* name, const Pipeline& pipeline
     images.push_back(Cases::source(in[i].data(), data.grids[i]));
     label_maps.push_back(contiguous<const std::uint8_t>(labels_in[i].data(), data.grids[i]));
   }
-  const auto p = plan(pipeline, images, {.seed = 20261120, .epoch = 3, .sample_ids = data.ids});
+  const auto p = plan(pipeline, images, {.seed = 20261120, .epoch = 3, .sample_ids = data.ids, .image = Cases::which});
   using Out = typename std::remove_cvref_t<decltype(p)>::pipeline_type::result_type;
   std::vector<device_array<Out>> out;
   std::vector<device_array<std::uint8_t>> labels_out;

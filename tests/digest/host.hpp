@@ -21,7 +21,7 @@ void add_batch(const Cases& data, const Pipeline& pipeline, const std::vector<st
     labels_in.push_back(contiguous(data.labels[i].data(), data.grids[i]));
     ids.push_back(data.ids[i]);
   }
-  const auto p = plan(pipeline, images, {.seed = 20261120, .epoch = 3, .sample_ids = ids});
+  const auto p = plan(pipeline, images, {.seed = 20261120, .epoch = 3, .sample_ids = ids, .image = Cases::which});
   using Out = typename std::remove_cvref_t<decltype(p)>::pipeline_type::result_type;
   std::vector<std::vector<Out>> out(order.size());
   std::vector<std::vector<std::uint8_t>> labels_out(order.size());

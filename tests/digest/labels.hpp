@@ -74,6 +74,13 @@ void print_labels(Backend backend) {
   std::vector<view<const std::int8_t>> in;
   for (std::size_t i = 0; i < grids.size(); ++i)
     in.push_back(contiguous<const std::int8_t>(backend.place(data.labels[i]), grids[i]));
+  // Where a label is 2 or more, as bool.
+  std::vector<view<const bool>> masks;
+  for (std::size_t i = 0; i < grids.size(); ++i) {
+    std::vector<std::uint8_t> bytes;
+    for (const std::int8_t label : data.labels[i]) bytes.push_back(label > 1 ? 1 : 0);
+    masks.push_back(contiguous(reinterpret_cast<const bool*>(backend.place(bytes)), grids[i]));
+  }
   const std::vector<point3> scales{{.5, .5, .5}, {1, .3, .25}, {1, 1, 1}};
 
   const auto print = [&](const char* name, const auto& pipeline) {
@@ -89,6 +96,10 @@ void print_labels(Backend backend) {
                        deep_supervision(tumors.levels)),
                 labels(in, hot.full, one_hot{.classes = 3, .background = false}),
                 labels(in, kept.full, deep_supervision(kept.levels[0], kept.levels[1], kept.levels[2])));
+    // Indexes of 64 bits for losses; shares of masks of bool.
+    const label_results<std::int64_t, Backend> wide(backend, out, 1, {});
+    const label_results<float, Backend> shares(backend, out, 1, {});
+    backend.run(p, labels(in, wide.full, remap{{{2, 2147483647}}}), image(masks, shares.full));
     const label_results<std::int8_t, Backend> masked(backend, out, 2, scales);
     backend.run(p, labels(in, masked.full, nnunet_masked_target{}, deep_supervision(masked.levels)));
     const label_results<suture::half, Backend> evaluated(backend, out, 4, {});
@@ -97,7 +108,8 @@ void print_labels(Backend backend) {
     std::printf("%-16s", name);
     for (const std::uint64_t d :
          {evaluated.digest_with(backend, ids), mapped.digest_with(backend, ids), tumors.digest_with(backend, ids),
-          hot.digest_with(backend, ids), kept.digest_with(backend, ids), masked.digest_with(backend, ids)})
+          hot.digest_with(backend, ids), kept.digest_with(backend, ids), masked.digest_with(backend, ids),
+          wide.digest_with(backend, ids), shares.digest_with(backend, ids)})
       std::printf(" %016llx", static_cast<unsigned long long>(d));
     std::printf("\n");
   };

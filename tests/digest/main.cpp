@@ -6,4 +6,6 @@ int main() {
   const digest_test::cases data;
   digest_test::for_each_recipe(
       [&](const char* name, const auto& pipeline) { digest_test::host_digest(data, name, pipeline).print(); });
+  const digest_test::second_image second;
+  digest_test::host_digest(second, "second_image", digest_test::noisy_recipe()).print();
 }

@@ -7,6 +7,12 @@
 
 namespace digest_test {
 
+// Geometry that all images of a sample share, and values that each draws for itself.
+inline auto noisy_recipe() {
+  return random_affine{.rotate_deg = 15} | random_crop{.size = {9, 20, 22}} | gaussian_noise{.sigma = {0, 40}} |
+         random_gaussian_blur{.channel_probability = .5f} | cast<suture::half>{};
+}
+
 // Calls f(name, pipeline, output element as a value) for every pipeline.
 template <class F>
 void for_each_recipe(const F& f) {

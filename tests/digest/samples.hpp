@@ -17,6 +17,7 @@ using namespace suture;
 struct cases {
   using element = std::int16_t;
   static constexpr std::int64_t channels = 2;
+  static constexpr std::uint32_t which = 0;  // image of the samples
   static view<const element> source(const element* data, const grid& g) { return contiguous(data, g, channels); }
 
   std::vector<grid> grids;
@@ -49,10 +50,16 @@ struct cases {
   }
 };
 
+// The same voxels as another image of the same samples, a PET beside the CT say: with noise of its own.
+struct second_image : cases {
+  static constexpr std::uint32_t which = 1;
+};
+
 // Four small stained tiles, interleaved, with annotation masks; the last one of two planes.
 struct color_cases {
   using element = std::uint8_t;
   static constexpr std::int64_t channels = 3;
+  static constexpr std::uint32_t which = 0;
   static view<const element> source(const element* data, const grid& g) { return channels_last(data, g, channels); }
 
   std::vector<grid> grids;

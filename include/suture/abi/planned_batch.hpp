@@ -86,7 +86,11 @@ private:
     return grids(get<0>(slots_).in);
   }
   static settings settings_of(const request& r) {
-    settings s{.seed = r.seed, .epoch = r.epoch, .evaluation = r.evaluation != 0, .image = r.image};
+    settings s{.seed = r.seed,
+               .epoch = r.epoch,
+               .evaluation = r.evaluation != 0,
+               .image = r.image,
+               .same_ids = r.same_ids != 0};
     if (r.sample_ids != nullptr) s.sample_ids = {r.sample_ids, static_cast<std::size_t>(r.samples)};
     return s;
   }

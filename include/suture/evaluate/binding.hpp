@@ -36,14 +36,26 @@ struct binding {
 };
 
 namespace detail {
+// Input views. bool is read as the byte that it is, 0 or 1.
+template <class In>
+auto as_source(In&& in) {
+  if constexpr (std::is_same_v<std::remove_const_t<view_element_t<In>>, bool>) {
+    std::vector<view<const std::uint8_t>> bytes;
+    for (const auto& v : as_views(in))
+      bytes.push_back({reinterpret_cast<const std::uint8_t*>(v.data), v.grid, v.stride, v.channels, v.channel_stride});
+    return given_views<const std::uint8_t>(std::move(bytes));
+  } else {
+    return as_given(std::forward<In>(in));
+  }
+}
 template <bool IsLabel, class In, class Out, class Conversion = as_finished, class Levels = no_levels>
 auto bind(given_views<In> in, given_views<Out> out, const Conversion& conversion = {}, Levels levels = {}) {
   static_assert(!std::is_const_v<Out>, "suture: the output view must be writable");
   using T = std::remove_const_t<In>;
   static_assert(
       is_storage_v<T> && (IsLabel ? is_label_storage_v<Out> : is_storage_v<Out>),
-      "suture: unsupported element type; use int8, uint8, int16, uint16, int32, float, half or bfloat16; label "
-      "maps may be stored as int64 too");
+      "suture: unsupported element type; use int8, uint8, int16, uint16, int32, float, half or bfloat16; bool "
+      "may be read too, and label maps stored as int64");
   binding<T, Out, IsLabel, Conversion, Levels> b{{}, {}, std::move(out), conversion, std::move(levels)};
   if constexpr (std::is_const_v<In>)
     b.in_const = std::move(in);
@@ -57,7 +69,7 @@ auto bind(given_views<In> in, given_views<Out> out, const Conversion& conversion
 // name are referred to, not copied; temporary ones are kept.
 template <class In, class Out>
 auto image(In&& in, Out&& out) {
-  return detail::bind<false>(detail::as_given(std::forward<In>(in)), detail::as_given(std::forward<Out>(out)));
+  return detail::bind<false>(detail::as_source(std::forward<In>(in)), detail::as_given(std::forward<Out>(out)));
 }
 
 namespace detail {
@@ -100,7 +112,7 @@ auto bind_labels(given_views<In> in, given_views<Out> out, const Conversion& con
 // A label map and where its result goes. Integer labels; input and output have the same element type.
 template <class In, class Out>
 auto labels(In&& in, Out&& out) {
-  return detail::bind_labels(detail::as_given(std::forward<In>(in)), detail::as_given(std::forward<Out>(out)),
+  return detail::bind_labels(detail::as_source(std::forward<In>(in)), detail::as_given(std::forward<Out>(out)),
                              as_finished{}, no_levels{});
 }
 
@@ -108,7 +120,7 @@ auto labels(In&& in, Out&& out) {
 // to as well (deep_supervision), or with both.
 template <class In, class Out, class Conversion, class Levels>
 auto labels(In&& in, Out&& out, const Conversion& conversion, const Levels& levels) {
-  return detail::bind_labels(detail::as_given(std::forward<In>(in)), detail::as_given(std::forward<Out>(out)),
+  return detail::bind_labels(detail::as_source(std::forward<In>(in)), detail::as_given(std::forward<Out>(out)),
                              conversion, levels);
 }
 template <class In, class Out, class What>
@@ -153,17 +165,18 @@ auto deep_supervision(First&& first, Others&&... others) {
 // Without a place to write to: for an evaluator that hands its values, of type Out, to the caller's own code.
 template <class Out, class In>
 auto image(In&& in) {
-  return detail::bind<false>(detail::as_given(std::forward<In>(in)), given_views<Out>{});
+  return detail::bind<false>(detail::as_source(std::forward<In>(in)), given_views<Out>{});
 }
 template <class In>
 auto labels(In&& in) {
-  using T = std::remove_const_t<detail::view_element_t<In>>;
-  static_assert(std::is_integral_v<T>, "suture: label maps are integers");
-  return detail::bind<true>(detail::as_given(std::forward<In>(in)), given_views<T>{});
+  using given = std::remove_const_t<detail::view_element_t<In>>;
+  static_assert(std::is_integral_v<given>, "suture: label maps are integers");
+  using T = std::conditional_t<std::is_same_v<given, bool>, std::uint8_t, given>;
+  return detail::bind<true>(detail::as_source(std::forward<In>(in)), given_views<T>{});
 }
 template <class Out, class In, class Conversion>
 auto labels(In&& in, const Conversion& conversion) {
-  return detail::bind_labels(detail::as_given(std::forward<In>(in)), given_views<Out>{}, conversion, no_levels{});
+  return detail::bind_labels(detail::as_source(std::forward<In>(in)), given_views<Out>{}, conversion, no_levels{});
 }
 
 template <class Binding>

@@ -17,20 +17,9 @@
 #include "../pipeline/operation_id.hpp"
 #include "../pipeline/powers.hpp"
 #include "set_geometry.hpp"
+#include "settings.hpp"
 
 namespace suture {
-
-struct settings {
-  std::uint64_t seed = 0;
-  std::uint32_t epoch = 0;
-  // One persistent id per sample (a dataset index, never the batch position). Required when anything is random.
-  std::span<const std::uint64_t> sample_ids = {};
-  // Same pipeline, random operations switched off.
-  bool evaluation = false;
-  // Which image of the samples this is, where several with plans of their own share one geometry (CT and PET): geometry
-  // draws the same for all, value operations and filters, noise among them, their own for each.
-  std::uint32_t image = 0;
-};
 
 // The grids of a range of views.
 template <class Views>
@@ -103,12 +92,7 @@ public:
     settings_.sample_ids = ids_.empty() ? std::span<const std::uint64_t>() : ids_;
     require(!batch.empty(), {"plan"}, "the batch is empty");
     require(batch.size() <= 65535, {"plan"}, "batch of ", batch.size(), " samples exceeds 65535");
-    if (pipeline_type::has_random && !s.evaluation)
-      require(s.sample_ids.size() == batch.size(), {"plan"}, s.sample_ids.size(), " sample ids for ", batch.size(),
-              " samples; random operations need one persistent id per sample");
-    else
-      require(s.sample_ids.empty() || s.sample_ids.size() == batch.size(), {"plan"}, s.sample_ids.size(),
-              " sample ids for ", batch.size(), " samples");
+    detail::check_ids(s, batch.size(), pipeline_type::has_random);
     constexpr std::index_sequence_for<Ops...> every{};
     read_rule(every);
     if constexpr (changes<Change>) changed_.resize(batch.size());

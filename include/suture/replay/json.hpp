@@ -169,6 +169,7 @@ auto plan_from_json(const Pipeline& operations, const nlohmann::ordered_json& j)
             ", one for each operation that is random or chosen for each sample");
   }
   s.sample_ids = ids;
+  s.same_ids = true;  // as it was planned
   return planned<chain_type>(c, grids, s, detail::read_drawing<chain_type>{samples, ids.data()});
 }
 

@@ -98,7 +98,7 @@ struct batch {
           all.label_layout.template view<const Label>(place(all.labels[i]), all.grids[i], all.label_channels));
     }
     made.emplace(n, backend, images, maps, ids);
-    how = {.seed = all.seed, .epoch = all.epoch, .sample_ids = ids, .evaluation = all.evaluation};
+    how = {.seed = all.seed, .epoch = all.epoch, .sample_ids = ids, .evaluation = all.evaluation, .same_ids = true};
   }
   batch(const batch&) = delete;
 

@@ -83,7 +83,8 @@ public:
   template <class Chain>
   const auto& plan_to_undo(const Chain& chain) {
     using planned = decltype(suture::plan(chain, images_, {}));
-    auto p = std::make_shared<planned>(suture::plan(chain, images_, {.seed = bits(999), .sample_ids = ids_}));
+    auto p = std::make_shared<planned>(
+        suture::plan(chain, images_, {.seed = bits(999), .sample_ids = ids_, .same_ids = true}));
     kept_.push_back(p);
     return *p;
   }

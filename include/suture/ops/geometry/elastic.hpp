@@ -36,8 +36,8 @@ enum class mesh_span : std::int32_t { faces, centers, itk };
 //   2000: 0.4033 and 0.4887); beyond that the operation is refused, unless allow_folding is set, or limit_to_safe,
 //   which takes that much and no more along each axis: for batches of volumes of which some are thin.
 // Errors: a spacing that is not positive, a negative displacement, control points fewer than 4 or more than 2^20 along
-//   an axis, a displacement that may fold, control_values of another number than three for each control point; by
-//   `plan`, more than 2^24 control points in all.
+//   an axis, a displacement that may fold, control_values of another number than three for each control point or beside
+//   limit_to_safe; by `plan`, more than 2^24 control points in all.
 // Source: ITK BSplineTransform; TorchIO v1 RandomElasticDeformation (which locks only two of the axes).
 struct elastic {
   static constexpr std::string_view name = "elastic";
@@ -109,6 +109,7 @@ private:
     require(control_values.size() == wanted, where, control_values.size(), " control_values for ", control_points,
             " control points, which take ", wanted);
     require(control_values.data() != nullptr, where, "control_values is a null pointer");
+    require(!limit_to_safe, where, "control_values are given, which limit_to_safe would change; scale them instead");
     to.given = control_values.data();
   }
 

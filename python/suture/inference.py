@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A network on windows of a volume, seen from several sides, put together to a volume again."""
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import functions
+from .chain import Encoder
+from .errors import Error
+from .operation import AxisIntegers, canonical
+from .patches import WINDOWS, sliding_window_grid
+from .volume import Volume
+
+
+def mirrors(axes: str = "zyx") -> tuple[str, ...]:
+    """All ways to mirror along some axes, as views of sliding_window: "", "z", "y", "zy", ... for "zyx", eight of them."""
+    if not axes or set(axes) - set("zyx") or len(set(axes)) != len(axes):
+        raise Error(f'suture: mirrors: axes {axes!r} are not some of "zyx"')
+    return tuple("".join(some) for n in range(len(axes) + 1) for some in itertools.combinations(axes, n))
+
+
+def _weights(window: str, size: Sequence[int]) -> np.ndarray:
+    """How much each voxel of a window counts, as `reassemble` has it."""
+    out = np.zeros(sum(size) + 1, np.float32)
+    body = f"""const auto window = suture::{WINDOWS[window]}(v.x(0));
+    auto* out = const_cast<float*>(v.s<float>(0).data());
+    for (int k = 0; k < 3; ++k)
+      for (const float weight : window.weight[k]) *out++ = weight;
+    *out = window.least;"""
+    functions.call(functions.source(body, ["patch/patch_grid.hpp", "patch/reassemble.hpp"], f"{window} window"), numbers=list(size),
+                   lists=[(out, out.size)])
+    z, y, x = np.split(out[:-1], np.cumsum(size)[:-1])
+    weights: np.ndarray = np.maximum(z[:, None, None] * y[:, None] * x, out[-1])
+    return weights
+
+
+def sliding_window(net: Callable[[Any], Any], volume: Any, *, size: AxisIntegers, step: float = 0.5, batch: int = 1,
+                   window: str = "gaussian", views: Sequence[str] = ("",)) -> Any:
+    """What a network says of a volume, by windows of `size` no more than size * step apart, as nnU-Net lays them.
+
+    net      from (window, channel, axes of the volume) to (window, class, the same axes)
+    volume   a Volume with or without channels, or an array (channel, z, y, x); NumPy's or torch's, which then stays on its
+             device. Where it is smaller than a window it is filled up with 0
+    window   how windows are weighed where they overlap: "constant", "gaussian" (MONAI) or "nnunet"
+    views    what a window is mirrored along, and what comes out is mirrored back: mirrors("zyx") for the mean of all eight
+    Returns the weighted mean, (class, axes), float32: a Volume for a Volume.
+    """
+    what = "suture: sliding_window"
+    array, axes = (volume.array, volume.axes) if isinstance(volume, Volume) else (volume, "zyx")
+    if len(axes) != 3:
+        raise Error(f"{what}: a volume of the axes {axes!r} has no windows of three")
+    if len(array.shape) == 3 and isinstance(volume, Volume):
+        array = array[None]
+    if len(array.shape) != 4:
+        raise Error(f"{what}: an array of shape {tuple(array.shape)} is not (channel, z, y, x); give a Volume, or add channels")
+    if window not in WINDOWS:
+        raise Error(f"{what}: window {window!r} is none of {', '.join(WINDOWS)}")
+    if batch < 1:
+        raise Error(f"{what}: batch {batch} is below 1")
+    if not views or any(set(view) - set("zyx") for view in views):
+        raise Error(f"{what}: views {views!r} are not what mirrors() gives, names of axes")
+    in_zyx = Encoder(axes, {}, 1).triple(canonical("extent3", size, f"{what}: size", False), "size", f"{what}: size")
+    sizes = [in_zyx["zyx".index(name)] for name in axes]
+    extents = [int(n) for n in array.shape[1:]]
+    array = _filled(array, [max(n, m) for n, m in zip(extents, sizes)])
+    grid = sliding_window_grid([int(n) for n in array.shape[1:]], sizes, step=step)
+    weights = _like(_weights(window, grid.size), array)
+    flips = [[2 + axes.index(name) for name in view] for view in views]
+    total: Any = None
+    every = slice(None)
+    covered = _like(np.zeros(grid.image, np.float32), array)
+    for first in range(0, len(grid), batch):
+        places = [tuple(slice(s, s + n) for s, n in zip(grid[p], grid.size)) for p in range(first, min(first + batch, len(grid)))]
+        given = _stacked([array[(every,) + place] for place in places])
+        seen: Any = 0.0
+        for flip in flips:
+            made = net(_flipped(given, flip))
+            if len(made.shape) != 5 or tuple(made.shape[2:]) != grid.size or len(made) != len(places):
+                raise Error(f"{what}: the network makes {tuple(made.shape)} of {tuple(given.shape)}; ({len(places)}, classes, "
+                            f"*{grid.size}) is needed")
+            seen = seen + _flipped(_float32(made), flip) / len(flips)
+        if total is None:
+            total = _like(np.zeros((int(seen.shape[1]), *grid.image), np.float32), array)
+        for one, place in zip(seen, places):
+            total[(every,) + place] += one * weights
+            covered[place] += weights
+    total /= covered
+    total = total[(every,) + tuple(slice(n) for n in extents)]
+    return Volume(total, axes=axes, grid=volume.grid) if isinstance(volume, Volume) else total
+
+
+def _is_torch(array: Any) -> bool:
+    return type(array).__module__.split(".")[0] == "torch"
+
+
+def _like(host: np.ndarray, array: Any) -> Any:
+    """In the library of `array`, on its device."""
+    if not _is_torch(array):
+        return host
+    import torch
+
+    return torch.from_numpy(host).to(array.device)
+
+
+def _filled(array: Any, extents: Sequence[int]) -> Any:
+    missing = [m - int(n) for n, m in zip(array.shape[1:], extents)]
+    if not any(missing):
+        return array
+    if _is_torch(array):
+        import torch
+
+        return torch.nn.functional.pad(array, [n for k in reversed(missing) for n in (0, k)])
+    return np.pad(array, [(0, 0), *((0, k) for k in missing)])
+
+
+def _stacked(arrays: Sequence[Any]) -> Any:
+    if _is_torch(arrays[0]):
+        import torch
+
+        return torch.stack(list(arrays))
+    return np.stack(arrays)
+
+
+def _float32(array: Any) -> Any:
+    """For sums, whatever a network makes."""
+    return array.detach().float() if _is_torch(array) else np.asarray(array, np.float32)
+
+
+def _flipped(array: Any, axes: Sequence[int]) -> Any:
+    if not axes:
+        return array
+    return array.flip(list(axes)) if _is_torch(array) else np.ascontiguousarray(np.flip(array, tuple(axes)))
+
+
+__all__ = ["mirrors", "sliding_window"]

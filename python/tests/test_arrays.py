@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays of other libraries are read and written where they lie: NumPy, what has DLPack, JAX, CuPy."""
+import numpy as np
+import pytest
+
+import suture as st
+from suture.dlpack import CPU, array_of, capsule_of, dense_strides
+from test_pipeline import BATCH, MAPS, SCANS, SMALL
+
+IDS = {"id": BATCH["id"]}
+
+
+class Foreign:
+    """An array of a library that nobody knows: __dlpack__ and a shape, with or without the newer protocol."""
+
+    def __init__(self, array, newer=True):
+        self.array, self.shape, self.newer, self.asked = array, array.shape, newer, 0
+
+    def __dlpack_device__(self):
+        return CPU, 0
+
+    def __dlpack__(self, **settings):
+        self.asked += 1
+        if self.newer:
+            return self.array.__dlpack__(**settings)
+        if settings:
+            raise TypeError("unexpected keyword")
+        a = self.array
+        return capsule_of(a.ctypes.data, a.shape, tuple(s // a.itemsize for s in a.strides), a.dtype.name, (CPU, 0), self)
+
+
+def bits(out):
+    return [[st.digest(np.asarray(s)) for s in out[key]] for key in ("image", "seg")]
+
+
+EXPECTED = None
+
+
+def expected():
+    global EXPECTED
+    EXPECTED = EXPECTED or bits(SMALL(BATCH, seed=1))
+    return EXPECTED
+
+
+@pytest.mark.parametrize("newer", [True, False])
+def test_dlpack(newer):
+    images = [Foreign(s, newer) for s in SCANS]
+    assert bits(SMALL({"image": images, "seg": [Foreign(m, newer) for m in MAPS], **IDS}, seed=1)) == expected()
+    assert all(i.asked >= 1 for i in images)
+    known = array_of(images[0], "suture")
+    assert known.pointer == SCANS[0].ctypes.data and known.shape == SCANS[0].shape and known.dtype == "int16"
+
+
+def test_strides_offsets_and_read_only_arrays():
+    wide = [np.full((1, *(n + 3 for n in s.shape[1:-1]), 2 * s.shape[-1] + 1), 99, s.dtype) for s in SCANS]
+    inner = [w[:, 2:-1, 1:-2, 1::2] for w in wide]
+    for place, scan in zip(inner, SCANS):
+        place[...] = scan
+        place.flags.writeable = False
+    reversed_maps = [np.ascontiguousarray(m[..., ::-1])[..., ::-1] for m in MAPS]  # a negative stride
+    assert reversed_maps[0].strides[-1] == -1
+    assert bits(SMALL({"image": inner, "seg": reversed_maps, **IDS}, seed=1)) == expected()
+    foreign = [Foreign(place) for place in inner]
+    assert array_of(foreign[0], "suture").readonly and array_of(foreign[0], "suture").pointer == inner[0].ctypes.data
+    assert bits(SMALL({"image": foreign, "seg": MAPS, **IDS}, seed=1)) == expected()
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "uint16", "int32", "int64", "float16", "float32", "float64"])
+def test_types_of_dlpack(dtype):
+    array = np.zeros((2, 3), dtype)
+    known = array_of(Foreign(array), "suture")
+    assert (known.dtype, known.strides, known.library) == (dtype, dense_strides((2, 3)), "test_arrays")
+
+
+def test_jax():
+    jax = pytest.importorskip("jax")
+    cpu = jax.devices("cpu")[0]
+    images, maps = ([jax.device_put(a, cpu) for a in arrays] for arrays in (SCANS, MAPS))
+    out = SMALL({"image": images, "seg": maps, **IDS}, seed=1)
+    assert bits(out) == expected()
+    back = jax.numpy.from_dlpack(out["image"])
+    assert back.shape == (3, 1, 8, 8, 8) and np.array_equal(np.asarray(back), out["image"])
+
+
+@pytest.mark.cuda
+def test_cupy():
+    cupy = pytest.importorskip("cupy")
+    out = SMALL({"image": [cupy.asarray(s) for s in SCANS], "seg": [cupy.asarray(m) for m in MAPS], **IDS}, seed=1)
+    assert isinstance(out["image"], cupy.ndarray)
+    assert bits({k: cupy.asnumpy(out[k]) for k in ("image", "seg")}) == expected()

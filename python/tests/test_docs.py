@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every Python line of ours in docs/from-*.md runs, and so does docs/python.md."""
+import re
+
+import numpy as np
+import pytest
+
+import suture as st
+
+RNG = np.random.default_rng(2)
+PAGES = {"from-monai": "xyz", "from-torchio": "xyz", "from-kornia": "yx", "from-nnunet": "zyx"}  # and the axes of their arrays
+
+
+class Header:
+    def get_slope_inter(self):
+        return None, None
+
+
+class Image:
+    """What Volume.from_nibabel looks at."""
+
+    affine, header = np.diag([-.8, -.8, 2.5, 1]), Header()
+    dataobj = RNG.integers(-200, 300, (40, 36, 24), dtype=np.int16)
+
+
+def names():
+    """What the lines of the pages refer to."""
+    scan = st.Volume.from_nibabel(Image)
+    seg = st.Volume((scan.array > 0).astype(np.uint8), axes="xyz", grid=scan.grid)
+    volume = RNG.normal(size=(1, 12, 16, 16)).astype(np.float32)
+    plan = st.Pipeline(image=[st.orient(x="R", y="A", z="S")]).plan({"image": [scan]})
+    return dict(st=st, np=np, train=st.Pipeline(image=[]), scan=scan, seg=seg, image=Image, mask=(volume > 0).astype(np.uint8), net=lambda x: x, volume=volume,
+                label_map=np.zeros((1, 12, 16, 16), np.int16) + (volume > 1), plan=plan,
+                tiles=RNG.integers(0, 256, (2, 32, 40, 3), dtype=np.uint8), masks=RNG.integers(0, 3, (2, 32, 40, 1), dtype=np.uint8),
+                volumes=[RNG.normal(size=(1, 40, 300, 280)).astype(np.float32) for _ in range(2)],
+                segmentations=[RNG.integers(-1, 3, (1, 40, 300, 280), dtype=np.int8).astype(np.int16) for _ in range(2)])
+
+
+def lines(root, page):
+    """The code of the second column of a page's last table."""
+    text = (root / f"docs/{page}.md").read_text().split("## Line by line")[1]
+    for row in text.split("\n"):
+        cells = [cell.strip() for cell in re.split(r"(?<!\\) \| |^\| | \|$", row)[1:]]
+        if len(cells) >= 2 and cells[1].startswith("`"):
+            yield cells[1].strip("`")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("page", PAGES)
+def test_lines_of_ours_run(page, root):
+    found = list(lines(root, page))
+    assert len(found) > 15
+    known = names()
+    known["volume"] = known["volume"] if page == "from-nnunet" else known["scan"]
+    for line in found:
+        made = eval(line, dict(known))
+        assert made is not None, line
+        operations = [op for op in (made if isinstance(made, list) else [made]) if isinstance(op, st.operation.Operation)]
+        if operations:  # and can be written as C++
+            st.Pipeline(image=operations, seg=st.labels()).sources(order=PAGES[page])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("page", PAGES)
+def test_programs_of_ours_run(page, root):
+    text = (root / f"docs/{page}.md").read_text()
+    programs = re.findall(r"```python\n# suture\n(.*?)```", text, re.S)
+    assert len(programs) == 1
+    known = names()
+    exec(programs[0], known)
+    if page == "from-nnunet":
+        assert known["plan"].grids[0].extents == (28, 256, 256)
+    else:
+        made = next(iter(known["out"].values()))
+        assert np.asarray(made).size > 0
+
+
+@pytest.mark.long
+def test_the_page_of_python_runs(root):
+    text = (root / "docs/python.md").read_text()
+    program, = (p for p in re.findall(r"```python\n(.*?)```", text, re.S) if "import suture as st" in p)
+    known = dict(ct=RNG.integers(-200, 300, (60, 150, 150), dtype=np.int16), organs=RNG.integers(0, 3, (60, 150, 150), dtype=np.uint8))
+    exec(program, known)
+    assert known["out"]["image"].shape == (1, 1, 96, 96, 96) and known["out"]["seg"].dtype == np.int64
+
+
+def test_the_pages_are_linked(root):
+    index = (root / "README.md").read_text() + (root / "docs/python.md").read_text()
+    for page in PAGES:
+        assert f"{page}.md" in index

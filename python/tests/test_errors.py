@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever goes wrong is told in one sentence that says what to do, or which operation, sample and value it is about."""
+import errno
+import os
+import stat
+
+import numpy as np
+import pytest
+
+import suture as st
+from suture import jit
+from suture.dlpack import CUDA, capsule_of, dense_strides
+from test_jit import little
+from test_pipeline import BATCH, MAPS, SCANS, SMALL
+
+
+def sentence_of(call, kind=st.Error):
+    with pytest.raises(kind) as caught:
+        call()
+    text = str(caught.value)
+    assert text.startswith("suture: ")
+    assert text.count("\n") == 0
+    return text
+
+
+class Elsewhere:
+    """An array that says that it lies on a GPU. Nothing reads it: it is refused before."""
+
+    def __init__(self, array, device=0):
+        self.array, self.shape, self.device = array, array.shape, device
+
+    def __dlpack_device__(self):
+        return CUDA, self.device
+
+    def __dlpack__(self, **_):
+        return capsule_of(self.array.ctypes.data, self.shape, dense_strides(self.shape), self.array.dtype.name, (CUDA, self.device), self)
+
+
+class OnGpu(str):
+    is_cuda = True
+
+
+def without(key):
+    return {k: v for k, v in BATCH.items() if k != key}
+
+
+@pytest.mark.parametrize("batch, words", [
+    # shapes
+    ({**BATCH, "image": [s[0, 0] for s in SCANS]}, "image: sample 0 of shape (12, 14) may be read in several ways; say layout="),
+    ({**BATCH, "image": np.zeros((3, 8, 8, 8), np.int16)}, "image: an array of shape (3, 8, 8, 8) may be read in several ways"),
+    ({**BATCH, "image": [*SCANS[:2], np.zeros((1, 0, 9, 9), np.int16)]}, "sample 2"),
+    ({**BATCH, "seg": [m[..., :-1] for m in MAPS]}, "labels: sample 0"),
+    ({**BATCH, "seg": MAPS[:2]}, "seg: 2 samples, image has 3"),
+    ({**BATCH, "image": [*SCANS[:2], st.Volume(SCANS[2][0], axes="zyx")]}, "image: sample 2 is a Volume, the first is not"),
+    ({**BATCH, "image": [st.Volume(SCANS[0][0], axes="zyx"), st.Volume(SCANS[1][0], axes="xyz"), SCANS[2]]},
+     "image: sample 1 has the axes 'xyz'"),
+    # types
+    ({**BATCH, "image": [s.astype(np.float64) for s in SCANS]}, "image: images of float64 are not read; float32, float16"),
+    ({**BATCH, "image": [s.astype(np.complex64) for s in SCANS]}, "image: the type complex64 is none that is read"),
+    ({**BATCH, "image": [SCANS[0], SCANS[1].astype(np.uint8), SCANS[2]]}, "image: sample 1 is uint8, the first int16"),
+    ({**BATCH, "seg": [m.astype(np.float32) + .5 for m in MAPS]}, "seg: sample 0: label "),
+    ({**BATCH, "image": [s.tolist() for s in SCANS]}, "list is no array: numpy arrays, torch tensors and what has __dlpack__ are"),
+    # devices
+    ({**BATCH, "image": [Elsewhere(s) for s in SCANS]}, "seg: on the CPU, image on cuda:0; one batch lies on one"),
+    ({**BATCH, "image": [SCANS[0], Elsewhere(SCANS[1]), SCANS[2]]}, "image: sample 1 is on cuda:0, the first on the CPU"),
+    ({**BATCH, "image": [Elsewhere(s, i) for i, s in enumerate(SCANS)]}, "image: sample 1 is on cuda:1, the first on cuda:0"),
+    # what is missing
+    (without("image"), "the batch has no 'image', which the pipeline has"),
+    (without("id"), "0 sample ids for 3 samples; random operations need one persistent id per sample"),
+    ({**BATCH, "id": ["a"]}, "1 ids for 3 samples"),
+    ({**BATCH, "id": ["a", "b", "a"]}, "samples 0 and 2 have the same id"),
+    ({**BATCH, "id": [1.5, 2, 3]}, "1.5 is neither a string nor a whole number"),
+    ({**BATCH, "id": [-1, 2, 3]}, "-1 is not in 0 .. 2^64 - 1"),
+    ({**BATCH, "id": [OnGpu(), OnGpu(), OnGpu()]}, "ids lie on a GPU and reading them would make it wait; keep them on the host"),
+    (SCANS, "the batch is a list, the pipeline has image, seg; give a dict"),
+    ({**BATCH, "image": []}, "image: the batch is empty"),
+])
+def test_batches(batch, words):
+    assert words in sentence_of(lambda: SMALL(batch, seed=1))
+
+
+def test_outputs():
+    room = np.zeros((3, 1, 8, 8, 8), np.float32)
+
+    def refused(out):
+        return sentence_of(lambda: SMALL(BATCH, seed=1, out={"image": out}))
+
+    assert "image: out: shape (3, 1, 8, 8, 7), (3, 1, 8, 8, 8) is what comes out" in refused(room[..., :7])
+    assert "image: out: float16, float32 is what comes out" in refused(room.astype(np.float16))
+    assert "image: out: on cuda:0, the batch on the CPU" in refused(Elsewhere(room))
+    assert "image: out: the array is read-only" in refused(np.broadcast_to(np.float32(0), room.shape))
+    # Not contiguous is as good; what holds an element twice is not.
+    expected = SMALL(BATCH, seed=1)["image"]
+    apart = np.zeros((8, 8, 8, 1, 3), np.float32).T
+    assert not apart.flags["C_CONTIGUOUS"]
+    assert np.array_equal(SMALL(BATCH, seed=1, out={"image": apart})["image"], expected)
+    twice = np.lib.stride_tricks.as_strided(room, room.shape, (*room.strides[:-1], 0))
+    assert "image: sample 0" in refused(twice)
+    assert "image: sample 1" in refused(np.lib.stride_tricks.as_strided(room, room.shape, (0, *room.strides[1:])))
+
+
+@pytest.mark.torch
+def test_tensors():
+    torch = pytest.importorskip("torch")
+    tensors = [torch.tensor(s) for s in SCANS]
+    tensors[1].untyped_storage().resize_(0)
+    assert "image: the tensor's memory was freed" in sentence_of(lambda: SMALL({**BATCH, "image": tensors}, seed=1))
+    for made, words in ((torch.zeros(1, 9, 9, 9, requires_grad=True), "requires gradients and the operations are not differentiable"),
+                        (torch.zeros(1, 9, 9, 9).to_sparse(), "has no strides; pass x.to_dense()"),
+                        (torch.zeros(1, 9, 9, 9, device="meta"), "a tensor on meta can be read neither by the CPU nor by CUDA"),
+                        (torch.zeros(1, 9, 9, 9, dtype=torch.complex64), "the type torch.complex64 is none that is read")):
+        assert words in sentence_of(lambda: SMALL({"image": [made], "seg": [MAPS[0]], "id": [1]}, seed=1))
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("SUTURE_CACHE", str(folder))
+    return folder
+
+
+def test_no_compiler(cache, tmp_path, monkeypatch):
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "there is no C++ compiler: install one (apt-get install g++" in sentence_of(lambda: jit.build(little()), st.CompileError)
+    monkeypatch.setattr(jit.sys, "path", [])
+    for variable in ("NVCC", "CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(jit.shutil, "which", lambda name: None)
+    assert "there is no nvcc for tensors on a GPU: pip install 'suture[cuda]'" in sentence_of(jit.cuda_compiler, st.CompileError)
+
+
+def test_a_compiler_that_is_none(cache, tmp_path, monkeypatch):
+    broken = tmp_path / "cxx"
+    broken.write_text("#!/bin/sh\necho unknown option >&2\nexit 3\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("CXX", str(broken))
+    assert "--version failed: ['unknown option']" in sentence_of(lambda: jit.build(little()), st.CompileError)
+
+
+def test_a_full_disk(cache, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(jit.tempfile, "TemporaryDirectory", full)
+    text = sentence_of(lambda: jit.build(little()), st.CompileError)
+    assert text == f"suture: there is no room left in the cache {cache}; free some, or set SUTURE_CACHE to another disk"
+
+
+def test_a_cache_that_cannot_be_written(cache, monkeypatch):
+    def read_only(*_, **__):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(jit.tempfile, "TemporaryDirectory", read_only)
+    assert sentence_of(lambda: jit.build(little()), st.CompileError) == (
+        f"suture: the cache {cache} cannot be written: Read-only file system; set SUTURE_CACHE to a folder that can")
+    monkeypatch.undo()
+    if os.getuid() != 0:  # whom nothing stops
+        cache.chmod(stat.S_IRUSR | stat.S_IXUSR)
+        assert "cannot be written: Permission denied" in sentence_of(lambda: jit.build(little(5)), st.CompileError)
+
+
+def test_a_module_that_is_damaged(cache):
+    file = jit.build(little(6))
+    file.write_bytes(b"nothing")
+    assert f"{file} cannot be loaded" in sentence_of(lambda: jit.load(little(6)), st.CompileError)
+
+
+def test_windows_and_layouts():
+    for call, words in ((lambda: st.Pipeline(), "there is no image; give the chain of one, image=[...]"),
+                        (lambda: st.Pipeline(layout="NQ", image=[]), "layout 'NQ' is none"),
+                        (lambda: st.Pipeline(image=["flip"]), "'flip' is no operation"),
+                        (lambda: st.Pipeline(image=[st.one_hot(classes=2)]), "one_hot converts labels: image=labels(convert=one_hot(...))"),
+                        (lambda: st.Pipeline(image=[st.cast("float16"), st.invert()]), "cast is the last of a chain, behind it is invert"),
+                        (lambda: st.Volume(SCANS[0], axes="zyx", spacing=(5, 1, 1)), "differs between axes: name them"),
+                        (lambda: st.Volume(SCANS[0], axes="abc"), "axes 'abc' are none of"),
+                        (lambda: st.Volume(SCANS[0], axes="zyx", spacing=1, affine_ras=np.eye(4)), "give one of spacing, affine_ras"),
+                        (lambda: st.labels(convert=st.invert()), "is none of remap, one_hot, regions"),
+                        (lambda: st.boxes(format="zzz"), "format 'zzz' is none of")):
+        assert words in sentence_of(call)

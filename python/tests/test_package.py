@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What pip installs: one wheel for every Python, with the headers and its types, that needs NumPy and a C++ compiler."""
+import ast
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+import suture as st
+from suture import jit
+from test_pipeline import BATCH, SMALL, cpp_digests
+
+PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+ROOM = pathlib.Path(__file__).parent
+
+
+def test_the_grammar_is_that_of_the_oldest_python(root):
+    """Of 3.10; and annotations, which are not evaluated there, stand behind `from __future__ import annotations`."""
+    files = sorted((root / "python/suture").rglob("*.py"))
+    assert len(files) > 20
+    for file in files:
+        text = file.read_text()
+        ast.parse(text, str(file), feature_version=(3, 10))
+        assert "from __future__ import annotations" in text or not re.search(r"(: |-> )[\w\[\]., ]+ \| ", text), file
+        assert not re.search(r"import tomllib|typing import .*\b(Self|override|Unpack)\b|except\*|StrEnum|datetime\.UTC", text), file
+
+
+def run(command, **settings):
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, **settings)
+    assert done.returncode == 0, f"{command}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    run([sys.executable, "-m", "pip", "wheel", "--no-deps", "-q", "-w", folder, ROOM.parent])
+    file, = folder.iterdir()
+    return file
+
+
+def environment(python, folder, *packages):
+    """A fresh environment of an interpreter with packages from PyPI, and its interpreter."""
+    run([python, "-m", "venv", folder])
+    made = folder / "bin/python"
+    run([made, "-m", "pip", "install", "-q", "--disable-pip-version-check", *packages])
+    return made
+
+
+def interpreter(version):
+    """Of PATH, or of pyenv."""
+    found = shutil.which(f"python{version}")
+    if found and subprocess.run([found, "-c", ""], capture_output=True).returncode == 0:
+        return found
+    root = pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv")) / "versions"
+    known = sorted(root.glob(f"{version}.*/bin/python{version}")) if root.is_dir() else []
+    return known[-1] if known else None
+
+
+@pytest.mark.long
+def test_the_wheel_is_pure_and_has_headers_and_types(wheel, root):
+    assert wheel.name == f"suture-{st.__version__}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel) as packed:
+        names = set(packed.namelist())
+        metadata = packed.read(f"suture-{st.__version__}.dist-info/METADATA").decode()
+    headers = {f"suture/include/{file.relative_to(root / 'include')}" for file in (root / "include").rglob("*.?[pu][ph]*")}
+    assert len(headers) > 200 and headers <= names and "suture/py.typed" in names
+    assert {f"suture/{f.relative_to(root / 'python/suture')}" for f in (root / "python/suture").rglob("*.py")} <= names
+    assert not [n for n in names if n.endswith((".so", ".pyc")) or "tests" in n]
+    needed = [line for line in metadata.splitlines() if line.startswith("Requires-Dist") and "extra ==" not in line]
+    assert needed == ["Requires-Dist: numpy>=1.23"]
+
+
+PROGRAM = """
+import sys
+sys.path.insert(1, sys.argv[1])
+import suture, numpy
+assert "site-packages" in suture.__file__, suture.__file__
+from suture import jit
+assert "site-packages" in str(jit.include_directory())
+from test_pipeline import example_digests
+print(*example_digests())
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("version", PYTHONS)
+def test_a_fresh_environment_prints_the_digests_of_the_cpp_example(version, wheel, tmp_path, root):
+    python = interpreter(version)
+    if python is None:
+        pytest.skip(f"there is no Python {version}")
+    made = environment(python, tmp_path / "fresh", wheel, "pytest")
+    compilers = tmp_path / "bin"  # and nothing else: no nvcc
+    compilers.mkdir()
+    for name in ("g++", "c++", "as", "ld", "cc1plus"):
+        if shutil.which(name):
+            (compilers / name).symlink_to(os.path.realpath(shutil.which(name)))
+    # One cache for all: what is compiled is no part of Python's ABI.
+    cache = pathlib.Path(os.environ["SUTURE_CACHE"]) / "of the wheel"
+    ours = run([made, "-I", "-c", PROGRAM, ROOM], cwd=tmp_path, env={**os.environ, "PATH": str(compilers), "SUTURE_CACHE": str(cache)})
+    assert ours.split() == cpp_digests(root) and len(list(cache.glob("*.so"))) == 1
+
+
+CUDA_PROGRAM = """
+import sys
+sys.path.insert(1, sys.argv[1])
+import suture as st
+from suture import jit
+from suture.cuda import DeviceArray, synchronize
+from test_pipeline import BATCH, SMALL
+compiler = jit.cuda_compiler().path
+assert "site-packages" in compiler, compiler
+out = SMALL({**BATCH, "image": [DeviceArray.of(s) for s in BATCH["image"]], "seg": [DeviceArray.of(m) for m in BATCH["seg"]]}, seed=1)
+synchronize()
+print(*(f"{st.digest(s):016x}" for key in ("image", "seg") for s in out[key].numpy()))
+"""
+
+
+@pytest.mark.long
+@pytest.mark.cuda
+def test_the_compiler_of_pip_makes_the_cuda_half(wheel, tmp_path):
+    """Without a toolkit on PATH, on a GPU or under the emulator: the bits of the CPU."""
+    made = environment(sys.executable, tmp_path / "fresh", f"{wheel}[cuda]", "pytest")
+    path = os.pathsep.join(p for p in os.environ["PATH"].split(os.pathsep) if not os.path.exists(os.path.join(p, "nvcc")))
+    cleared = {k: v for k, v in os.environ.items() if k not in ("NVCC", "CUDA_HOME", "CUDA_PATH")}
+    said = run([made, "-I", "-c", CUDA_PROGRAM, ROOM], cwd=tmp_path,
+               env={**cleared, "PATH": path, "SUTURE_CACHE": str(tmp_path / "cache")})
+    here = SMALL(BATCH, seed=1)
+    assert said.split() == [f"{st.digest(s):016x}" for key in ("image", "seg") for s in here[key]]
+
+
+TYPED = """
+import numpy as np
+import suture as st
+
+chain = [st.window(center=40, width=400), st.random_crop(size=dict(z=4, y=8, x=8)), st.cast("float16")]
+pipeline = st.Pipeline(image=chain, seg=st.labels(dtype="int64"))
+scan: st.Volume = st.Volume(np.zeros((4, 8, 8), np.int16), axes="zyx", spacing=dict(z=5, y=.7, x=.7))
+plan: st.Plan = pipeline.plan({"image": [scan], "id": ["a"]}, seed=1)
+center: float = st.window(center=40, width=400).center
+weights = st.sliding_window(lambda x: x, scan, size=4, views=st.mirrors("zyx"))
+"""
+MISTAKEN = TYPED + "\nst.window(center=40, widht=400)\nst.random_gamma(law='normal')\nst.random_crop(sizes=3)\n"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("checker", ["mypy", "basedpyright"])
+def test_types_are_checked(checker, root, tmp_path):
+    """The package itself, what users write, and what they write wrong."""
+    pytest.importorskip(checker)
+    right, wrong = tmp_path / "right.py", tmp_path / "wrong.py"
+    right.write_text(TYPED)
+    wrong.write_text(MISTAKEN)
+    settings = dict(cwd=root / "python", env={**os.environ, "MYPYPATH": str(root / "python"), "PYTHONPATH": str(root / "python")})
+    if checker == "mypy":
+        command = [sys.executable, "-m", "mypy", "--strict", "--python-version", "3.10", "--cache-dir", tmp_path / "mypy"]
+        package = ["suture"]
+    else:  # what stands beside a framework sees the types of that one alone where it is installed
+        alone = [f for f in (root / "python/suture").glob("*.py") if f.stem not in ("torch", "monai", "lightning")]
+        config = tmp_path / "pyrightconfig.json"
+        config.write_text('{"typeCheckingMode": "standard", "pythonVersion": "3.10", "reportMissingImports": "none", '
+                          f'"reportMissingModuleSource": "none", "extraPaths": ["{root / "python"}"], '
+                          f'"include": {json.dumps([str(f) for f in (*alone, right, wrong)])}}}')
+        command, package = [sys.executable, "-m", "basedpyright", "--level", "error", "-p", config], []
+    if checker == "mypy":
+        run([*command, *package], **settings)
+        run([*command, right], **settings)
+        done = subprocess.run([str(c) for c in [*command, wrong]], capture_output=True, text=True, **settings)
+        assert done.stdout.count("error:") == 3 and "widht" in done.stdout and "normal" in done.stdout
+    else:
+        done = subprocess.run([str(c) for c in command], capture_output=True, text=True, **settings)
+        errors = [line for line in done.stdout.splitlines() if " error: " in line]
+        assert errors and all("wrong.py" in line for line in errors), done.stdout[-3000:]
+        assert {line.split("wrong.py:")[1].split(":")[0] for line in errors} == {str(MISTAKEN.count("\n") - k) for k in range(3)}
