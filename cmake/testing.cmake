@@ -78,14 +78,17 @@ function(suture_test name)
                        PROPERTIES TIMEOUT 600 LABELS host)
 endfunction()
 
-# suture_device_test(NAME SOURCES file.cu... [LIBRARIES target...] [STRICT_FILTER pattern]): one ctest entry per test
-# case, and one for the whole program in each strict mode, which runs the cases that the GoogleTest pattern selects.
+# suture_device_test(NAME [LONG] SOURCES file.cu... [LIBRARIES target...] [STRICT_FILTER pattern]): one ctest entry per
+# test case, and one for the whole program in each strict mode, which runs the cases that the GoogleTest pattern selects.
 set(SUTURE_WITHOUT_DEVICE_TESTS "" CACHE STRING "Device tests that are left out, of a bundle that is to be small")
 function(suture_device_test name)
   if(name IN_LIST SUTURE_WITHOUT_DEVICE_TESTS)
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "STRICT_FILTER" "SOURCES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "LONG" "STRICT_FILTER" "SOURCES;LIBRARIES")
+  if(arg_LONG AND NOT SUTURE_TEST_ALL AND NOT SUTURE_BUNDLE)
+    return()
+  endif()
   if(NOT SUTURE_CUDA_FOUND)
     # It cannot be built, but it is counted.
     set(cases 0)
