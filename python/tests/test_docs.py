@@ -76,8 +76,9 @@ def test_programs_of_ours_run(page, root):
 
 
 @pytest.mark.long
-def test_the_page_of_python_runs(root):
-    text = (root / "docs/python.md").read_text()
+@pytest.mark.parametrize("page", ["docs/python.md", "README.md"])
+def test_the_page_of_python_runs(page, root):
+    text = (root / page).read_text()
     program, = (p for p in re.findall(r"```python\n(.*?)```", text, re.S) if "import suture as st" in p)
     known = dict(ct=RNG.integers(-200, 300, (60, 150, 150), dtype=np.int16), organs=RNG.integers(0, 3, (60, 150, 150), dtype=np.uint8))
     exec(program, known)
