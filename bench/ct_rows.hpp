@@ -99,14 +99,14 @@ void measure(benchmark::State& state, Backend& backend, const Chain& chain, cons
   const auto run = [&](std::size_t k) {
     bind(views[k], [&](const auto&... b) {
       if constexpr (Part == timed::loaded)
-        suture::run_loaded(executor(k), plans[k], b...);
+        run_loaded(executor(k), plans[k], b...);
       else
         suture::run(exec, plans[k], b...);
     });
   };
   if constexpr (Part == timed::loaded)
     for (std::size_t k = 0; k < sets; ++k)
-      bind(views[k], [&](const auto&... b) { suture::load(executor(k), plans[k], b...); });
+      bind(views[k], [&](const auto&... b) { load(executor(k), plans[k], b...); });
 
   // A voxel that is never written keeps the poison: NaN, or a label that does not exist.
   image_memory.poison();
