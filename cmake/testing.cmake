@@ -38,9 +38,9 @@ endfunction()
 # ThreadSanitizer has nothing to see in tests of a single thread.
 set(SUTURE_TEST_ONLY "" CACHE STRING "Build these host tests alone; empty for all")
 
-# What every host test reads is read once. Not where all is tested, which sees a test that lacks an include.
+# What every host test reads is read once.
 set(suture_precompiled "")
-if(NOT SUTURE_TEST_ALL AND NOT SUTURE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+if(NOT SUTURE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(suture_precompiled suture_precompiled_headers)
   set(CMAKE_PCH_WARN_INVALID OFF)  # sources with other options read the headers themselves
   file(CONFIGURE OUTPUT precompiled.cpp CONTENT "// What is precompiled is what counts.\n")
