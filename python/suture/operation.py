@@ -64,11 +64,28 @@ class Axes(Mapping[str, Any]):
         return Axes, (dict(self._items), "")
 
 
-class FrozenMap(dict[Any, Any]):
-    """A dict that can be hashed; nothing changes it once it is made."""
+class FrozenMap(Mapping[Any, Any]):
+    """A mapping that can be hashed; nothing changes it once it is made."""
 
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash(tuple(self.items()))
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Mapping[Any, Any] | None = None) -> None:
+        self._items = dict(items or {})
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._items.items()))
+
+    def __repr__(self) -> str:
+        return repr(self._items)
 
 
 @dataclass(frozen=True)
