@@ -53,7 +53,7 @@ private:
       coordinate c[3];
       along.locate(c);
       const auto label = labels::label(r.in[1], to.template from<1>(), c, 0, z, at.y, at.x, work.evaluate.rule);
-      const auto value = image::at(r.sample, r.in[0], to.template from<0>(), c, work.sample_index, 0, z, at.y, at.x,
+      const auto value = image::at(r.sample, r.in[0], to.template from<0>(), c, {work.sample_index, 0, z, at.y, at.x},
                                    work.evaluate.rule);
       Evaluator::template store<0>(r, to.template to<0>(), value);
       *to.template to<1>() = label;
