@@ -312,7 +312,7 @@ std::vector<std::uint64_t> digests_of(const ragged& all, const std::vector<std::
     in.push_back(suture::contiguous(all.images[i].data(), all.grids[i]));
     ids.push_back(all.ids[i]);
   }
-  const auto plan = suture::plan(recipe(), in, {.seed = 9, .epoch = 2, .sample_ids = ids});
+  const auto plan = suture::plan(recipe(), in, {.seed = 9, .epoch = 2, .sample_ids = ids, .same_ids = true});
   const auto grids = plan.output_grids();
   std::vector<float> y(static_cast<std::size_t>(grids[0].voxels()) * order.size());
   const auto out = suture::batch_views(y.data(), grids);
