@@ -5,19 +5,23 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
-from .dlpack import CUDA, CUDA_MANAGED, SIZES, Array, array_of
+from .dlpack import SIZES, Array, alike, array_of, device_name
 from .errors import Error
 from .volume import Grid, Volume
 
 _VIEW = struct.Struct("<Q8q15d")  # abi::array
 VIEW_BYTES = _VIEW.size
+_POINTER, _SHAPE, _PLACE_OF = struct.Struct("<Q"), struct.Struct("<8q"), struct.Struct("<15d")
+_MOST_KEPT = 4096
 _PLACE = {"z": 0, "y": 1, "x": 2}
-_PLAIN = (1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+_PLAIN = _PLACE_OF.pack(1, 1, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1)
 _LETTERS = {"D": "z", "H": "y", "W": "x", "Z": "z", "Y": "y", "X": "x", "C": "c", "N": "n"}
 
 
+@lru_cache(maxsize=256)
 def read_layout(layout: str) -> str:
     """ "NHWC" as "nyxc"."""
     try:
@@ -29,6 +33,7 @@ def read_layout(layout: str) -> str:
     return letters
 
 
+@lru_cache(maxsize=256)
 def spatial_order(letters: str) -> str:
     """The order of the spatial axes in a layout."""
     return "".join(c for c in letters if c in "zyx")
@@ -40,115 +45,119 @@ class Items:
     letters   the layout of an item, "czyx" say
     records   abi::array of every sample, or of the first, as bytes
     step      from sample to sample, in bytes, where there is one record
+    first     what is known of the first array, which all others share but for shapes, strides and where they lie
     """
 
-    __slots__ = ("count", "letters", "dtype", "device", "library", "records", "arrays", "volumes", "stacked", "step",
-                 "grids", "channels", "order")
+    __slots__ = ("count", "letters", "dtype", "device", "library", "records", "first", "volumes", "stacked", "step",
+                 "grids", "channels", "order", "_plain", "_what", "_stream")
 
     def __init__(self, given: Any, key: str, layout: str | None, stream: int | None) -> None:
         what = f"suture: {key}"
+        self._what, self._stream = what, stream
         self.grids: list[Grid] | None = None
-        self.volumes = False
+        self.volumes = self.stacked = False
         self.step = 0
-        first = given
-        if isinstance(given, (list, tuple)):
-            if not given:
-                raise Error(f"{what}: the batch is empty")
-            first = given[0]
-            self.stacked = False
-        elif isinstance(given, Volume):
-            given, first, self.stacked = [given], given, False
+        if isinstance(given, Volume):
+            given = [given]
+        if not isinstance(given, (list, tuple)):
+            self._read_stacked(given, layout)
+        elif not given:
+            raise Error(f"{what}: the batch is empty")
+        elif isinstance(given[0], Volume):
+            self._read_volumes(given)
         else:
-            self.stacked = True
-        if isinstance(first, Volume):
-            self._read_volumes(given, what, stream)
-        else:
-            self._read_arrays(given, what, layout, stream)
+            self._read_arrays(given, layout)
+        self.dtype, self.device, self.library = self.first.dtype, self.first.device, self.first.library
+        self.order = spatial_order(self.letters)
+        c = self.letters.find("c")
+        self.channels = self.first.shape[-len(self.letters):][c] if c >= 0 else 1
 
-    def _read_volumes(self, given: Sequence[Volume], what: str, stream: int | None) -> None:
-        self.volumes = True
-        self.grids, self.arrays, records = [], [], []
-        axes, with_channels = given[0].axes, len(given[0].array.shape) > len(given[0].axes)
-        self.letters = ("c" if with_channels else "") + axes
+    @property
+    def arrays(self) -> list[Array]:
+        """Of each sample, or the one with all of them."""
+        if self.stacked:
+            return [self.first]
+        return [self.array(i) for i in range(self.count)]
+
+    def array(self, i: int) -> Array:
+        """Of sample i, or the one with all of them."""
+        return self.first if self.stacked else array_of(self._plain[i], self._what, self._stream)
+
+    def _read_stacked(self, given: Any, layout: str | None) -> None:
+        what, a = self._what, array_of(given, self._what, self._stream)
+        letters = read_layout(layout) if layout else None
+        if letters is None:
+            if len(a.shape) != 5:
+                raise Error(f"{what}: an array of shape {tuple(a.shape)} may be read in several ways; say layout= "
+                            '("NCHW", say), or give (sample, channel, z, y, x)')
+            letters = "nczyx"
+        if "n" not in letters:
+            letters = "n" + letters
+        if len(a.shape) != len(letters):
+            raise Error(f"{what}: an array of shape {tuple(a.shape)} has not the layout {letters!r}")
+        if a.shape[0] == 0:
+            raise Error(f"{what}: the batch is empty")
+        self.stacked, self.first, self.letters, self.count = True, a, letters[1:], a.shape[0]
+        self.step = a.strides[0] * SIZES[a.dtype]
+        self.records = _record(a.pointer, a.shape[1:], a.strides[1:], self.letters)
+
+    def _read_volumes(self, given: Sequence[Volume]) -> None:
+        what, axes = self._what, given[0].axes
+        rank = len(given[0].array.shape)
+        self.letters = axes if rank == len(axes) else "c" + axes
         for i, volume in enumerate(given):
             if not isinstance(volume, Volume):
                 raise Error(f"{what}: sample {i} is no Volume as the first is")
-            if volume.axes != axes or (len(volume.array.shape) > len(axes)) != with_channels:
+            if volume.axes != axes or len(volume.array.shape) != rank:
                 raise Error(f"{what}: sample {i} has the axes {volume.axes!r} and shape {tuple(volume.array.shape)}, "
                             f"the first {axes!r} and {tuple(given[0].array.shape)}")
-            a = array_of(volume.array, what, stream)
-            g = volume.grid
-            self.arrays.append(a)
-            self.grids.append(g)
-            records.append(_record(a.pointer, a.shape, a.strides, self.letters, (*g.spacing, *g.origin, *g.direction)))
-        self._finish(records, what)
+        self.volumes, self.grids = True, [v.grid for v in given]
+        self._read_each([v.array for v in given], [g.place for g in self.grids])
 
-    def _read_arrays(self, given: Any, what: str, layout: str | None, stream: int | None) -> None:
-        if self.stacked:
-            a = array_of(given, what, stream)
-            letters = read_layout(layout) if layout else None
-            if letters is None:
-                if len(a.shape) != 5:
-                    raise Error(f"{what}: an array of shape {tuple(a.shape)} may be read in several ways; say layout= "
-                                '("NCHW", say), or give (sample, channel, z, y, x)')
-                letters = "nczyx"
-            if "n" not in letters:
-                letters = "n" + letters
-            if len(a.shape) != len(letters):
-                raise Error(f"{what}: an array of shape {tuple(a.shape)} has not the layout {letters!r}")
-            if a.shape[0] == 0:
-                raise Error(f"{what}: the batch is empty")
-            self.letters, self.arrays = letters[1:], [a]
-            self.step = a.strides[0] * SIZES[a.dtype]
-            self._finish([_record(a.pointer, a.shape[1:], a.strides[1:], self.letters, _PLAIN)], what)
-            self.count = a.shape[0]
-            return
-        letters = read_layout(layout).removeprefix("n") if layout else None
-        self.arrays, records = [], []
+    def _read_arrays(self, given: Sequence[Any], layout: str | None) -> None:
+        what = self._what
+        self.letters = letters = read_layout(layout).removeprefix("n") if layout else "czyx"
         for i, each in enumerate(given):
-            if isinstance(each, Volume):
+            if type(each) is Volume:
                 raise Error(f"{what}: sample {i} is a Volume, the first is not")
-            a = array_of(each, what, stream)
-            if letters is None:
-                if len(a.shape) != 4:
-                    raise Error(f"{what}: sample {i} of shape {tuple(a.shape)} may be read in several ways; say layout= "
-                                '("HWC" or "ZYX", say), give a Volume, or (channel, z, y, x)')
-                letters = "czyx"
-            if len(a.shape) != len(letters):
-                raise Error(f"{what}: sample {i} of shape {tuple(a.shape)} has not the layout {letters!r}")
-            self.arrays.append(a)
-            records.append(_record(a.pointer, a.shape, a.strides, letters, _PLAIN))
-        self.letters = letters or "czyx"
-        self._finish(records, what)
+        shapes = self._read_each(given, None)
+        if any([len(shape) != len(letters) for shape in shapes]):
+            i, shape = next((i, tuple(shape)) for i, shape in enumerate(shapes) if len(shape) != len(letters))
+            raise Error(f"{what}: sample {i} of shape {shape} has not the layout {letters!r}" if layout else
+                        f"{what}: sample {i} of shape {shape} may be read in several ways; say layout= (\"HWC\" or \"ZYX\", say), "
+                        "give a Volume, or (channel, z, y, x)")
 
-    def _finish(self, records: list[bytes], what: str) -> None:
-        first = self.arrays[0]
-        for i, a in enumerate(self.arrays):
-            if a.dtype != first.dtype:
-                raise Error(f"{what}: sample {i} is {a.dtype}, the first {first.dtype}")
-            if a.device != first.device:
-                raise Error(f"{what}: sample {i} is on {device_name(a.device)}, the first on {device_name(first.device)}")
-        self.count, self.records = len(records), b"".join(records)
-        self.dtype, self.device, self.library = first.dtype, first.device, first.library
-        c = self.letters.find("c")
-        self.channels = first.shape[-len(self.letters):][c] if c >= 0 else 1
-        self.order = spatial_order(self.letters)
-
-
-def device_name(device: tuple[int, int]) -> str:
-    """Of a device as DLPack numbers it."""
-    return f"cuda:{device[1]}" if device[0] in (CUDA, CUDA_MANAGED) else "the CPU"
-
-
-def _record(pointer: int, shape: Sequence[int], strides: Sequence[int], letters: str, place: Sequence[float]) -> bytes:
-    extents, steps, channels, channel_step = [1, 1, 1], [0, 0, 0], 1, 0
-    for n, s, letter in zip(shape, strides, letters):
-        if letter == "c":
-            channels, channel_step = n, s
+    def _read_each(self, plain: Sequence[Any], places: Sequence[bytes] | None) -> list[tuple[int, ...]]:
+        self._plain, self.count = plain, len(plain)
+        self.first = first = array_of(plain[0], self._what, self._stream)
+        found, letters = alike(plain, first, self._what, self._stream), self.letters
+        if places is None:
+            records = [_record(pointer, shape, steps, letters) for pointer, shape, steps in found]
         else:
-            k = _PLACE[letter]
-            extents[k], steps[k] = n, s
-    return _VIEW.pack(pointer, *extents, *steps, channels, channel_step, *place)
+            records = [_record(*each, letters, place) for each, place in zip(found, places)]
+        self.records = b"".join(records)
+        return [shape for _, shape, _ in found]
+
+
+_shapes: dict[Any, bytes] = {}
+
+
+def _record(pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], letters: str, place: bytes = _PLAIN) -> bytes:
+    """abi::array. Batches repeat their shapes, which are kept as bytes."""
+    at = (shape, strides, letters)
+    middle = _shapes.get(at)
+    if middle is None:
+        extents, steps, channels, channel_step = [1, 1, 1], [0, 0, 0], 1, 0
+        for n, s, letter in zip(shape, strides, letters):
+            if letter == "c":
+                channels, channel_step = n, s
+            else:
+                k = _PLACE[letter]
+                extents[k], steps[k] = n, s
+        if len(_shapes) >= _MOST_KEPT:
+            _shapes.clear()
+        middle = _shapes[at] = _SHAPE.pack(*extents, *steps, channels, channel_step)
+    return _POINTER.pack(pointer) + middle + place
 
 
 def item_shape(extents: Sequence[int], channels: int, letters: str) -> tuple[int, ...]:
@@ -160,8 +169,8 @@ def output_bound(arrays: list[Array], letters: str, stacked: bool) -> tuple[byte
     """Records of outputs, how many there are, and the step between samples."""
     if stacked:
         a = arrays[0]
-        return _record(a.pointer, a.shape[1:], a.strides[1:], letters, _PLAIN), 1, a.strides[0] * SIZES[a.dtype]
-    return b"".join(_record(a.pointer, a.shape, a.strides, letters, _PLAIN) for a in arrays), len(arrays), 0
+        return _record(a.pointer, a.shape[1:], a.strides[1:], letters), 1, a.strides[0] * SIZES[a.dtype]
+    return b"".join(_record(a.pointer, a.shape, a.strides, letters) for a in arrays), len(arrays), 0
 
 
 class CBound(ctypes.Structure):

@@ -46,12 +46,14 @@ class Encoder:
     """Writes operations as C++ and collects their numbers.
 
     order   the order of the array's axes, by which tuples are read: "zyx", "xyz", "yx" or "xy"
-    values  what comes with the batch, for per_sample
+    values  what comes with the batch, for per_sample; None where there is no batch yet
     items   the arrays of the batch that crop_by_class may read; none in evaluation
     """
 
-    def __init__(self, order: str, values: Mapping[str, Any], samples: int, items: Mapping[str, Any] | None = None) -> None:
-        self.order, self.values, self.samples, self.items = order, values, samples, items or {}
+    def __init__(self, order: str, values: Mapping[str, Any] | None, samples: int,
+                 items: Mapping[str, Any] | None = None) -> None:
+        self.order, self.values, self.samples, self.items = order, values or {}, samples, items or {}
+        self.ahead = values is None
         self.out = Encoded()
 
     def number(self, *values: float) -> int:
@@ -238,13 +240,16 @@ class Encoder:
 
     def starts(self, value: Any, what: str) -> int:
         if isinstance(value, PerSample):
-            value = self.given(value, what)
+            value = () if self.ahead else self.given(value, what)
         rows = np.array(value if len(value) else np.zeros((0, 3)), np.int64).reshape(-1, 3)
         if self.order == "xyz":
             rows = rows[:, ::-1]
         return self.memory(np.ascontiguousarray(rows), len(rows))
 
     def given(self, value: PerSample, what: str) -> Any:
+        if self.ahead:
+            raise Error(f"{what}: what is compiled depends on what the batch has under {value.key!r}: run a batch instead of "
+                        "compiling ahead")
         if value.key not in self.values:
             raise Error(f"{what}: the batch has no {value.key!r}, which per_sample names")
         return self.values[value.key]
@@ -252,9 +257,9 @@ class Encoder:
     def results(self, op: Operation, value: Any, kind: str, what: str) -> str:
         from . import fits
 
-        if isinstance(value, PerSample):
-            value = self.given(value, what)
-        packed, count, shape = fits.packed(kind, value, what)
+        packed, count, shape = np.zeros(0, np.uint8), 0, ""
+        if not (isinstance(value, PerSample) and self.ahead and kind != "landmark_map"):
+            packed, count, shape = fits.packed(kind, self.given(value, what) if isinstance(value, PerSample) else value, what)
         cpp = f"suture::{kind}{shape}"
         if kind == "color_moments":
             cpp = f"suture::color_moments<suture::{op.space}>"  # type: ignore[attr-defined]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,23 +90,69 @@ def _numpy_name(dtype: np.dtype[Any], what: str) -> str:
     return name
 
 
+_HERE = (CPU, 0)
+_steps: dict[Any, tuple[int, ...]] = {}
+
+
+def _steps_of(strides: tuple[int, ...], name: str, what: str) -> tuple[int, ...]:
+    """In elements; kept, since arrays repeat their strides."""
+    size = SIZES[name]
+    if any(s % size for s in strides):
+        raise Error(f"{what}: strides of {strides} bytes are no whole elements of {name}; pass a.copy()")
+    if len(_steps) >= 4096:
+        _steps.clear()
+    made = _steps[strides, name] = tuple([s // size for s in strides])
+    return made
+
+
 def array_of(x: Any, what: str, stream: int | None = None) -> Array:
     """What is known of x, which stays where it is. `stream`: the consumer's, for CUDA memory."""
-    if type(x) is np.ndarray or isinstance(x, np.ndarray):
-        name = _numpy_name(x.dtype, what)
-        size = x.itemsize
-        strides = x.strides
-        for s in strides:
-            if s % size:
-                raise Error(f"{what}: strides of {strides} bytes are no whole elements of {name}; pass a.copy()")
-        return Array(x.__array_interface__["data"][0], x.shape, tuple([s // size for s in strides]), name, (CPU, 0),
-                     not x.flags.writeable, x, "numpy")
+    if isinstance(x, np.ndarray):
+        name = _BY_DTYPE.get(x.dtype) or _numpy_name(x.dtype, what)
+        at = x.strides, name
+        steps = _steps.get(at)
+        if steps is None:
+            steps = _steps_of(x.strides, name, what)
+        pointer, readonly = x.__array_interface__["data"]
+        return Array(pointer, x.shape, steps, name, _HERE, readonly, x, "numpy")
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(x, torch.Tensor):
         return _torch_array(x, what)
     if not hasattr(x, "__dlpack__"):
         raise Error(f"{what}: {type(x).__name__} is no array: numpy arrays, torch tensors and what has __dlpack__ are")
     return _dlpack_array(x, what, stream)
+
+
+def alike(arrays: Sequence[Any], first: Array, what: str, stream: int | None) -> list[tuple[int, tuple[int, ...], tuple[int, ...]]]:
+    """Where each of the arrays lies, its shape and strides; all have the type and the device of the first."""
+    torch = sys.modules.get("torch")
+    tensor = None if torch is None else torch.Tensor
+    on_cpu, name, kind = first.device == _HERE, first.dtype, getattr(arrays[0], "dtype", None)
+    made = []
+    for i, x in enumerate(arrays):
+        # What batches mostly have, without an Array for each.
+        if type(x) is np.ndarray and x.dtype == kind:
+            steps = _steps.get((x.strides, name))
+            if steps is not None:
+                made.append((x.__array_interface__["data"][0], x.shape, steps))
+                continue
+        elif type(x) is tensor and x.dtype is kind and x.is_cpu and on_cpu and not x.requires_grad and x.layout is torch.strided:  # type: ignore[union-attr]
+            pointer = x.data_ptr()
+            if pointer:
+                made.append((pointer, x.shape, x.stride()))
+                continue
+        a = array_of(x, what, stream)
+        if a.dtype != name:
+            raise Error(f"{what}: sample {i} is {a.dtype}, the first {name}")
+        if a.device != first.device:
+            raise Error(f"{what}: sample {i} is on {device_name(a.device)}, the first on {device_name(first.device)}")
+        made.append((a.pointer, a.shape, a.strides))
+    return made
+
+
+def device_name(device: tuple[int, int]) -> str:
+    """Of a device as DLPack numbers it."""
+    return f"cuda:{device[1]}" if device[0] in (CUDA, CUDA_MANAGED) else "the CPU"
 
 
 _TORCH: dict[Any, str] = {}
@@ -123,12 +170,15 @@ def _torch_array(x: Any, what: str) -> Array:
         raise Error(f"{what}: the type {x.dtype} is none that is read")
     if x.layout is not sys.modules["torch"].strided:
         raise Error(f"{what}: a tensor of the layout {x.layout} has no strides; pass x.to_dense()")
-    device = (CUDA, x.device.index or 0) if x.is_cuda else (CPU, 0)
-    if not x.is_cuda and x.device.type != "cpu":
-        raise Error(f"{what}: a tensor on {x.device} can be read neither by the CPU nor by CUDA")
-    if x.untyped_storage().nbytes() == 0 and x.numel() > 0:
+    device = _HERE
+    if not x.is_cpu:
+        if not x.is_cuda:
+            raise Error(f"{what}: a tensor on {x.device} can be read neither by the CPU nor by CUDA")
+        device = (CUDA, x.device.index or 0)
+    pointer = x.data_ptr()
+    if pointer == 0 and x.numel() > 0:
         raise Error(f"{what}: the tensor's memory was freed")
-    return Array(x.data_ptr(), tuple(x.shape), tuple(x.stride()), name, device, False, x, "torch")
+    return Array(pointer, tuple(x.shape), x.stride(), name, device, False, x, "torch")
 
 
 def _dlpack_array(x: Any, what: str, stream: int | None) -> Array:

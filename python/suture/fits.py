@@ -362,7 +362,7 @@ def _selected(where: Any, layout: str | None) -> tuple[str, list[Items], list[fl
 def _fit(images: Any, code: str, result: str, header: str, size: int, count_of: Any, unpack: Any, *, where: Any = None,
          layout: str | None = None, numbers: Sequence[float] = (), threads: int | None = None) -> list[Any]:
     items = Items(images, "images", layout, None)
-    if items.arrays[0].on_cuda:
+    if items.first.on_cuda:
         raise Error("suture: fits of arrays on a GPU are not there yet; pass those of the host")
     selection, maps, more, lists = _selected(where, layout)
     shift = len(more)

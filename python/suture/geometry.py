@@ -177,7 +177,7 @@ class inverse_of(Operation):
     _header: ClassVar[str] = "plan/inverse.hpp"
 
 
-def inverse(plan: Plan, batch: Any, outside: float, coverage: bool) -> Any:
+def inverse(plan: Plan, batch: Any, outside: float, coverage: bool, interpolation: str = "linear") -> Any:
     """See Plan.inverse."""
     from .pipeline import Pipeline
 
@@ -186,13 +186,13 @@ def inverse(plan: Plan, batch: Any, outside: float, coverage: bool) -> Any:
     elastic = any(op.name in ("elastic", "random_elastic") for op in next(iter(plan.pipeline.images.values())))
     results = {}
     for key, value in given.items():
-        values, covered = _brought_back(plan, Pipeline, key, value, outside, elastic, coverage)
+        values, covered = _brought_back(plan, Pipeline, key, value, outside, elastic, coverage, interpolation)
         results[key] = (values, covered) if coverage else values
     return results[next(iter(results))] if bare else results
 
 
 def _brought_back(plan: Plan, make: Any, key: str, value: Any, outside: float, elastic: bool,
-                  coverage: bool) -> tuple[Any, Any]:
+                  coverage: bool, interpolation: str) -> tuple[Any, Any]:
     items = plan.items.get(key, next(iter(plan.items.values())))
     each: Sequence[Any] = [getattr(v, "array", v) for v in value]
     if len(each) != plan.size:
@@ -208,7 +208,7 @@ def _brought_back(plan: Plan, make: Any, key: str, value: Any, outside: float, e
                 for i, a in enumerate(each)]
 
     def back(images: Any, fill: float, dtype: str) -> Any:
-        chain = [inverse_of(maps_of(plan), elastic), sampling(value=fill), cast(dtype)]
+        chain = [inverse_of(maps_of(plan), elastic), sampling(value=fill, interpolation=interpolation), cast(dtype)]
         made = make(layout=layout, image=chain).plan({"image": images}, threads=plan.threads, stream=plan.stream).run()["image"]
         if not items.volumes:
             return [getattr(m, "array", m) for m in made]

@@ -42,10 +42,11 @@ def include_directory() -> Path:
 def header_hash() -> str:
     """Of every header, by name and content."""
     digest = hashlib.sha256()
-    root = include_directory()
-    for file in sorted(root.rglob("*")):
-        if file.suffix in (".hpp", ".cuh"):
-            digest.update(str(file.relative_to(root)).encode() + b"\0" + file.read_bytes() + b"\0")
+    root = str(include_directory())
+    files = [os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names if name.endswith((".hpp", ".cuh"))]
+    for path in sorted(files):
+        with open(path, "rb") as file:
+            digest.update(os.path.relpath(path, root).encode() + b"\0" + file.read() + b"\0")
     return digest.hexdigest()
 
 

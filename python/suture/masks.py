@@ -50,7 +50,7 @@ SHAPES = ("box", "cross", "ball")
 
 def _host(given: Any, what: str, layout: str | None) -> Items:
     items = Items(given, what, layout, None)
-    if items.arrays[0].on_cuda:
+    if items.first.on_cuda:
         raise Error(f"suture: {what}: arrays on a GPU are not there yet; pass those of the host")
     return items
 
@@ -66,7 +66,7 @@ def _outputs(items: Items, dtype: str) -> tuple[Any, tuple[bytes, int, int]]:
     letters = items.letters
     plain = []
     if items.stacked:
-        shape = list(items.arrays[0].shape)
+        shape = list(items.first.shape)
         if "c" in letters:
             shape[1 + letters.index("c")] = 1
         whole = np.empty(shape, dtype)

@@ -229,7 +229,7 @@ def _index_source(dtype: str, foreground: bool) -> jit.Source:
 
 def _index_of(items: Items, i: int, classes: int, foreground: bool) -> _Index:
     """Of sample i; of an array that was seen before, what was made then."""
-    a = items.arrays[0 if items.stacked else i]
+    a = items.array(i)
     pointer = a.pointer + (i * items.step if items.stacked else 0)
     owner = a.owner
     key = (id(owner), pointer, a.shape, a.strides, classes, foreground)
@@ -274,7 +274,7 @@ def write_crop_by_class(encoder: Encoder, op: Any) -> str:
     indexes: list[_Index] = []
     items = encoder.items.get(op.labels)
     if items is not None:
-        if items.arrays[0].on_cuda:
+        if items.first.on_cuda:
             raise Error(f"{what}: the labels {op.labels!r} lie on a GPU and are counted on the host; pass them there too, or "
                         "choose starts ahead and give crop_at(starts=per_sample(...))")
         indexes = [_index_of(items, i, classes, foreground) for i in range(items.count)]

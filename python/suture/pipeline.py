@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from . import jit
-from .batch import VIEW_BYTES, CBound, Items, bound_of, device_name, first_extents, item_shape, output_bound, unpack_grids
+from .batch import VIEW_BYTES, CBound, Items, bound_of, first_extents, item_shape, output_bound, unpack_grids
 from .chain import CPP_TYPES, CList, Encoded, Encoder, ReadByKernels, address_of
 from .cuda import DeviceArray
-from .dlpack import Array, array_of, empty_like_library
+from .dlpack import Array, array_of, device_name, empty_like_library
 from .errors import Error
 from .extra_operations import DTYPES, dtype_name
 from .identity import ids_of
@@ -141,9 +141,9 @@ class Pipeline:
                     raise Error(f"suture: Pipeline: {key}: {op.name} converts labels: {key}=labels(convert={op.name}(...))")
                 if op.name == "cast" and i + 1 < len(chain):
                     raise Error(f"suture: Pipeline: {key}: cast is the last of a chain, behind it is {chain[i + 1].name}")
-            if _geometry(chain) != _geometry(chains[0][1]):
+            if geometry_of(chain) != geometry_of(chains[0][1]):
                 raise Error(f"suture: Pipeline: {key} and {chains[0][0]} have different geometry, and one batch moves through "
-                            f"one: {[o.name for o in _geometry(chain)]} and {[o.name for o in _geometry(chains[0][1])]}")
+                            f"one: {[o.name for o in geometry_of(chain)]} and {[o.name for o in geometry_of(chains[0][1])]}")
         for op in chains[0][1]:
             if op.name == "crop_by_class" and op.labels not in self.labels:  # type: ignore[attr-defined]
                 raise Error(f"suture: Pipeline: crop_by_class reads {op.labels!r}, "  # type: ignore[attr-defined]
@@ -178,7 +178,7 @@ class Pipeline:
 
     def _is_fixed(self) -> bool:
         fixed = False
-        for op in _geometry(next(iter(self.images.values()))):
+        for op in geometry_of(next(iter(self.images.values()))):
             if op.name in _FIXED:
                 fixed = True
             elif op.name in _KEEPS or op.name == "sampling" or (op.name == "pad" and fixed):
@@ -237,7 +237,7 @@ class Pipeline:
         """The C++ of each image, for the types of its inputs: sources(image="int16", seg="uint8")."""
         made = []
         for k, key in enumerate(self.images):
-            encoded = self.encode(key, order, {}, 1)
+            encoded = self.encode(key, order, None, 1)
             kinds = tuple((_stored_label(dtypes.get(n, "uint8")), role) for n, role in self.labels.items()) if k == 0 else ()
             made.append(self._source(key, encoded, dtypes.get(key, "float32"), kinds, device != "cpu"))
         return made
@@ -251,9 +251,9 @@ class Pipeline:
                                    **{k: dtype_name(v, f"suture: build: {k}", ("int64", "bool")) for k, v in dtypes.items()}):
             jit.build(source)
 
-    def encode(self, key: str, order: str, values: Mapping[str, Any], samples: int,
+    def encode(self, key: str, order: str, values: Mapping[str, Any] | None, samples: int,
                items: Mapping[str, Items] | None = None) -> Encoded:
-        """The chain of an image as C++ and numbers."""
+        """The chain of an image as C++ and numbers; without values, as far as its type goes."""
         chain = self.images[key]
         varies = self._varying[key]
         at = (key, order)
@@ -304,7 +304,8 @@ def _remade(layout: str | None, roles: dict[str, Any]) -> Pipeline:
     return Pipeline(layout=layout, **roles)
 
 
-def _geometry(chain: Sequence[Operation]) -> tuple[Operation, ...]:
+def geometry_of(chain: Sequence[Operation]) -> tuple[Operation, ...]:
+    """What of a chain moves voxels, and how they are sampled."""
     return tuple(op for op in chain if op._role == "geometry" or op.name == "sampling")
 
 
@@ -419,10 +420,12 @@ class _Planned:
             self.compiled.free(self.handle)
 
 
+# What labels of a type are read as, where it is another.
+_STORED = {"bool": "uint8", "int64": "int32", "float32": "int32", "float64": "int32", "float16": "int32", "bfloat16": "int32"}
+
+
 def _stored_label(dtype: str) -> str:
-    """What labels of a type are read as."""
-    return {"bool": "uint8", "int64": "int32", "float32": "int32", "float64": "int32", "float16": "int32",
-            "bfloat16": "int32"}.get(dtype, dtype)
+    return _STORED.get(dtype, dtype)
 
 
 def _whole(array: Any, key: str, i: int, assume: bool) -> Any:
@@ -480,13 +483,14 @@ class Plan:
             self.items[key] = Items(batch[key], key, pipeline.layout, self.stream)
         for key, role in pipeline.labels.items():
             given = batch[key]
-            kind = _first_dtype(given, key)
-            if _stored_label(kind) == "int32" and kind != "int32":
+            items = Items(given, key, pipeline.layout, self.stream)
+            if _STORED.get(items.dtype) == "int32":
                 if isinstance(given, (list, tuple)):
                     given = [_whole(each, key, i, role.assume_integral) for i, each in enumerate(given)]
                 else:
                     given = _whole(given, key, 0, role.assume_integral)
-            self.items[key] = Items(given, key, pipeline.layout, self.stream)
+                items = Items(given, key, pipeline.layout, self.stream)
+            self.items[key] = items
         first_key = next(iter(pipeline.images))
         first = self.items[first_key]
         self.size = first.count
@@ -498,10 +502,10 @@ class Plan:
             if items.order != first.order:
                 raise Error(f"suture: {key}: axes {items.order!r}, {first_key} has {first.order!r}")
         self.order = first.order
-        self.on_cuda = first.arrays[0].on_cuda
+        self.on_cuda = first.first.on_cuda
         given_ids = ids if ids is not None else batch.get("id")
         self.ids = None if given_ids is None else ids_of(given_ids, self.size)
-        self._ids = None if self.ids is None else np.array(self.ids, np.uint64)
+        self._ids = None if self.ids is None else (ctypes.c_uint64 * self.size)(*self.ids)
         self._planned: dict[str, _Planned] = {}
         self._grids: list[Grid] | None = None
         self._out_buffer: Any = None
@@ -522,23 +526,23 @@ class Plan:
         arrays = (CBound * len(bounds))(*bounds)  # type: ignore[misc]  # tuples will do
         kept += [arrays, encoded]
         return _Request(encoded.address, lists and ctypes.addressof(lists), ctypes.addressof(arrays), self.size, self.seed,
-                        None if self._ids is None else address_of(self._ids), self.epoch, image, not self.training,
+                        None if self._ids is None else ctypes.addressof(self._ids), self.epoch, image, not self.training,
                         self.threads, self.stream or None, None, 0, self._same_ids, 1)
 
     def _plan_image(self, k: int, key: str) -> None:
         pipeline, items = self.pipeline, self.items[key]
         encoded = pipeline.encode(key, self.order, self._batch, self.size, self.items if self.training else None)
-        label_keys = list(pipeline.labels) if k == 0 else []
-        kinds = tuple((_stored_label(self.items[n].dtype), pipeline.labels[n]) for n in label_keys)
-        at = (key, encoded.expression, items.dtype, tuple(stored for stored, _ in kinds), self.on_cuda)
+        maps = [self.items[n] for n in pipeline.labels] if k == 0 else []
+        at = (key, encoded.expression, items.dtype, self.on_cuda, *[_STORED.get(m.dtype, m.dtype) for m in maps])
         compiled = pipeline._compiled.get(at)
         if compiled is None:
+            kinds = [(_stored_label(m.dtype), role) for m, role in zip(maps, pipeline.labels.values())]
             source = pipeline._source(key, encoded, items.dtype, kinds, self.on_cuda)
             compiled = pipeline._compiled[at] = _Compiled(source, 1 + len(kinds))
         kept: list[Any] = [self.items]
-        request = self._request(k, encoded, [bound_of(items), *(bound_of(self.items[n]) for n in label_keys)], kept)
+        request = self._request(k, encoded, [bound_of(items), *[bound_of(m) for m in maps]], kept)
         handle = ctypes.c_void_p()
-        out = ctypes.create_string_buffer(self.size * VIEW_BYTES)
+        out = (ctypes.c_char * (self.size * VIEW_BYTES))()
         compiled.module.check(compiled.plan(ctypes.addressof(request), ctypes.addressof(handle), ctypes.addressof(out)))
         self._planned[key] = _Planned(compiled, handle.value or 0, kept)
         if k == 0:
@@ -606,7 +610,7 @@ class Plan:
         if self.on_cuda:
             bytes_needed = ctypes.c_uint64()
             compiled.module.check(compiled.workspace(planned.handle, ctypes.addressof(request), ctypes.addressof(bytes_needed)))
-            like = self.items[key].arrays[0]
+            like = self.items[key].first
             workspace = empty_like_library(like.library, (max(bytes_needed.value, 1),), "uint8", like, "suture: workspace")
             at = array_of(workspace, "suture: workspace", self.stream)
             request.workspace, request.workspace_bytes = at.pointer, bytes_needed.value
@@ -618,19 +622,23 @@ class Plan:
         letters = items.letters
         if "c" not in letters and (stacked or channels > 1):
             letters = "c" + letters
-        like = items.arrays[0]
+        like = items.first
         what = f"suture: {key}: out"
         arrays: list[Array]
         if stacked:
             shape = (self.size, *item_shape(extents[0], channels, letters))
-            value = given if given is not None else empty_like_library(like.library, shape, dtype, like, what)
-            arrays = [self._checked(value, shape, dtype, like, what)]
+            value = empty_like_library(like.library, shape, dtype, like, what) if given is None else given
+            arrays = [array_of(value, what, self.stream) if given is None else self._checked(value, shape, dtype, like, what)]
         else:
             shapes = [item_shape(e, channels, letters) for e in extents]
-            plain = list(given) if given is not None else [empty_like_library(like.library, s, dtype, like, what) for s in shapes]
-            if len(plain) != self.size:
-                raise Error(f"{what}: {len(plain)} arrays for {self.size} samples")
-            arrays = [self._checked(getattr(a, "array", a), s, dtype, like, what) for a, s in zip(plain, shapes)]
+            if given is None:
+                plain = [empty_like_library(like.library, s, dtype, like, what) for s in shapes]
+                arrays = [array_of(a, what, self.stream) for a in plain]
+            else:
+                plain = list(given)
+                if len(plain) != self.size:
+                    raise Error(f"{what}: {len(plain)} arrays for {self.size} samples")
+                arrays = [self._checked(getattr(a, "array", a), s, dtype, like, what) for a, s in zip(plain, shapes)]
             value = plain
             if items.volumes and given is None:
                 grids = self.grids if scale is None else [_level(g, scale, self.order) for g in self.grids]
@@ -656,15 +664,16 @@ class Plan:
         planned.compiled.module.check(planned.compiled.drawn(planned.handle, ctypes.addressof(text)))
         return json.loads(text.value or b"[]")  # type: ignore[no-any-return]
 
-    def inverse(self, batch: Any, *, outside: float = 0.0, coverage: bool = False) -> Any:
+    def inverse(self, batch: Any, *, outside: float = 0.0, coverage: bool = False, interpolation: str = "linear") -> Any:
         """Brings what was made of the outputs, probabilities say, back to where the batch lies.
 
-        outside    the value of what the outputs do not cover
-        coverage   how far each voxel is covered, 0 to 1, beside it: (values, coverages)
+        outside        the value of what the outputs do not cover
+        coverage       how far each voxel is covered, 0 to 1, beside it: (values, coverages)
+        interpolation  "linear", or "nearest" for label maps
         """
         from . import geometry
 
-        return geometry.inverse(self, batch, outside, coverage)
+        return geometry.inverse(self, batch, outside, coverage, interpolation)
 
     def record(self, out: Any) -> Any:
         """What was drawn and made, to be stored and replayed: see replay."""
@@ -678,11 +687,6 @@ class _Output:
     value: Any
     arrays: list[Array]
     bound: tuple[bytes, int, int]
-
-
-def _first_dtype(given: Any, key: str) -> str:
-    first = given[0] if isinstance(given, (list, tuple)) and given else given
-    return array_of(getattr(first, "array", first), f"suture: {key}").dtype
 
 
 def _channels_of(role: labels, channels: int) -> int:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Union
 
 import numpy as np
@@ -23,6 +25,11 @@ class Grid:
     spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
     origin: tuple[float, float, float] = (0.0, 0.0, 0.0)
     direction: tuple[float, ...] = _IDENTITY  # row by row; column k is the unit vector of array axis k
+
+    @cached_property
+    def place(self) -> bytes:
+        """Spacing, origin and direction, as abi::array ends."""
+        return struct.pack("<15d", *self.spacing, *self.origin, *self.direction)
 
     def affine_ras(self, axes: str = "zyx") -> np.ndarray:
         """The 4 x 4 matrix from indices, in the order of `axes`, to RAS millimeters, as nibabel has it."""
