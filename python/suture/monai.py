@@ -5,24 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from monai.data import MetaTensor
-from monai.transforms import MapTransform
+from monai.transforms import InvertibleTransform, MapTransform
 from monai.transforms.traits import RandomizableTrait
 
 from . import augment
+from .errors import Error
 from .identity import sample_id
-from .pipeline import Pipeline
+from .operation import Operation
+from .operations import center_crop
+from .patches import crop_by_class
+from .pipeline import Pipeline, Plan, geometry_of
 from .torch import ragged_collate
 from .volume import Volume
 
 
-class Augmentd(MapTransform, RandomizableTrait):  # type: ignore[misc]
+class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: ignore[misc]
     """A pipeline on a dictionary, of one sample or, after ragged_collate, of a batch. Images are MONAI's, (channel, x, y, z)
     with an affine in RAS; without one spacing is 1. Label maps of float are converted once and have to be whole numbers.
 
     id_key   what identifies a case, a string or a whole number; draws depend on it, the seed and the epoch alone
-    CacheDataset does not cache what it does, and workers do not seed it anew.
+    CacheDataset does not cache what it does, and workers do not seed it anew. Invertd takes what was made of one sample, or
+    of the items of a batch, back to where the scan lies; not after crop_by_class in training, which chose by labels.
     """
 
     def __init__(self, pipeline: Pipeline, *, seed: int, id_key: str, allow_missing_keys: bool = False) -> None:
@@ -52,11 +58,54 @@ class Augmentd(MapTransform, RandomizableTrait):  # type: ignore[misc]
         made = dict(data)
         for key in present:
             levels = out[key] if key in pipeline.labels and pipeline.labels[key].levels else [out[key]]
-            results = [[_meta(each, data[key] if alone else data[key][i], plan.grids[i].affine_ras("xyz"))
-                        for i, each in enumerate(level)] for level in levels]
+            results = [[self._meta(each, data[key] if alone else data[key][i], plan, i) for i, each in enumerate(level)]
+                       for level in levels]
             flat: Any = [level[0] for level in results] if alone else results
             made[key] = flat if len(levels) > 1 else flat[0]
         return made
+
+    def _meta(self, made: Any, source: Any, plan: Plan, i: int) -> Any:
+        """A result with the affine of what was made, and what the way back needs."""
+        tensor = made.array if isinstance(made, Volume) else made
+        if not isinstance(source, MetaTensor):
+            return tensor
+        result = MetaTensor(tensor, affine=torch.as_tensor(plan.grids[i].affine_ras("xyz")), meta=_without_affine(source.meta),
+                            applied_operations=list(source.applied_operations))
+        extra = {"seed": str(plan.seed), "epoch": plan.epoch, "training": plan.training, "sample": str((plan.ids or [0])[i]),
+                 "affine": source.affine.cpu().numpy(), "mode": "bilinear"}
+        self.push_transform(result, orig_size=tuple(source.shape[1:]), extra_info=extra)
+        return result
+
+    @staticmethod
+    def _known(op: Operation, training: bool) -> Operation:
+        """What an operation of the geometry did, without the labels that it read."""
+        if not isinstance(op, crop_by_class):
+            return op
+        if training:
+            raise Error("suture: Augmentd: inverse: crop_by_class chose its patches by labels, which are not kept; call with "
+                        "training=False, or choose patches ahead and cut them with crop_at")
+        return center_crop(size=op.size)
+
+    def inverse(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """One sample back to where its scan lies: images interpolated, or by the nearest voxel where Invertd says so, label
+        maps by the nearest voxel; 0 where nothing was. Types stay as they are."""
+        made = dict(data)
+        for key in self.key_iterator(made):
+            info = self.pop_transform(made[key])
+            extra, size = info["extra_info"], tuple(int(n) for n in info["orig_size"])
+            geometry = [self._known(op, extra["training"]) for op in geometry_of(next(iter(self.pipeline.images.values())))]
+            space = Volume(np.broadcast_to(np.float32(0), size), axes="xyz", affine_ras=extra["affine"])
+            plan = Pipeline(image=geometry).plan({"image": [space], "id": [int(extra["sample"])]}, seed=int(extra["seed"]),
+                                                       epoch=extra["epoch"], training=extra["training"])
+            nearest = key in self.pipeline.labels or extra["mode"] == "nearest"
+            back = plan.inverse({"image": [made[key].as_tensor()]}, interpolation="nearest" if nearest else "linear")["image"][0]
+            made[key] = MetaTensor(torch.as_tensor(back.array), affine=torch.as_tensor(extra["affine"]), meta=_without_affine(made[key].meta),
+                                   applied_operations=made[key].applied_operations)
+        return made
+
+
+def _without_affine(meta: Mapping[Any, Any]) -> dict[Any, Any]:
+    return {key: value for key, value in meta.items() if key != "affine"}
 
 
 def _id(name: Any) -> int:
@@ -67,13 +116,6 @@ def _volume(image: Any) -> Volume:
     tensor = image.as_tensor() if isinstance(image, MetaTensor) else torch.as_tensor(image)
     affine = image.affine.cpu().numpy() if isinstance(image, MetaTensor) else None
     return Volume(tensor, axes="xyz", affine_ras=affine)
-
-
-def _meta(made: Any, source: Any, affine: Any) -> Any:
-    tensor = made.array if isinstance(made, Volume) else made
-    if not isinstance(source, MetaTensor):
-        return tensor
-    return MetaTensor(tensor, affine=torch.as_tensor(affine), meta=dict(source.meta), applied_operations=source.applied_operations)
 
 
 __all__: Sequence[str] = ["Augmentd", "ragged_collate"]
