@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors, loaders and torch.compile."""
+import copy
+import time
+
 import numpy as np
 import pytest
 from conftest import library
@@ -60,19 +63,127 @@ def test_flushed_denormals_change_no_bit():
 
 
 class Cases(torch.utils.data.Dataset):
+    """The scans, augmented here where there is an Augment."""
+
+    def __init__(self, augment=None):
+        self.augment = augment
+
     def __len__(self):
         return 3
 
     def __getitem__(self, i):
-        return {"image": torch.from_numpy(SCANS[i]), "seg": torch.from_numpy(MAPS[i])}
+        item = {"image": torch.from_numpy(SCANS[i]), "seg": torch.from_numpy(MAPS[i])}
+        if self.augment is None:
+            return item
+        made = self.augment(suture.torch.ragged_collate([item | {"id": f"{i}"}]))
+        return {"image": made["image"][0], "seg": made["seg"][0], "id": made["id"][0]}
+
+
+def loader(cases, method, workers=1, **settings):
+    return torch.utils.data.DataLoader(cases, 3, num_workers=workers, multiprocessing_context=method, timeout=120,
+                                       collate_fn=suture.torch.ragged_collate, **settings)
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_loaders_keep_ids_on_the_host(method):
-    loader = torch.utils.data.DataLoader(suture.torch.with_ids(Cases()), 3, num_workers=1, multiprocessing_context=method,
-                                         collate_fn=suture.torch.ragged_collate)
-    batch = suture.torch.move(next(iter(loader)), "cpu")
+    batch = suture.torch.move(next(iter(loader(suture.torch.with_ids(Cases()), method))), "cpu")
     assert batch["id"] == ["0", "1", "2"]
     out = suture.torch.Augment(SMALL, seed=1)(batch)
     expected = SMALL({**BATCH, "id": batch["id"]}, seed=1)
     assert np.array_equal(out["image"].numpy(), expected["image"])
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers_that_live_on_get_new_epochs(method):
+    aug = suture.torch.Augment(SMALL, seed=1)
+    batches = loader(Cases(aug), method, workers=2, persistent_workers=True)
+    for epoch in (0, 1):
+        aug.set_epoch(epoch)
+        out = next(iter(batches))
+        expected = SMALL({**BATCH, "id": ["0", "1", "2"]}, seed=1, epoch=epoch)
+        assert np.array_equal(torch.stack(out["image"]).numpy(), expected["image"])
+
+
+def test_workers_made_by_fork_after_a_call_do_not_hang():
+    aug = suture.torch.Augment(SMALL, seed=1, threads=4)
+    aug({**tensors(STACKED), "id": [1, 2, 3]})
+    here = suture.torch.Augment(SMALL, seed=1)
+    begin = time.monotonic()
+    out = list(loader(Cases(here), "fork", workers=2))
+    assert len(out) == 1 and time.monotonic() - begin < 10
+
+
+def test_ids_of_ranks_are_those_of_the_cases():
+    """A case gets the same draws whichever rank has it."""
+    cases = suture.torch.with_ids(Cases())
+    aug = suture.torch.Augment(SMALL, seed=1)
+    alone = dict(zip("012", SMALL({**BATCH, "id": ["0", "1", "2"]}, seed=1)["image"]))
+    seen = []
+    for rank in range(2):
+        sampler = torch.utils.data.distributed.DistributedSampler(cases, num_replicas=2, rank=rank, seed=5)
+        for batch in torch.utils.data.DataLoader(cases, 1, sampler=sampler, collate_fn=suture.torch.ragged_collate):
+            out = aug(batch)
+            seen += batch["id"]
+            assert np.array_equal(out["image"][0].numpy(), alone[batch["id"][0]])
+    assert len(seen) == 4 and set(seen) == set("012")
+
+
+def test_goes_on_at_step_37_to_the_same_digest():
+    batch = tensors(STACKED)
+    aug = suture.torch.Augment(SMALL, seed=9)
+    aug.set_epoch(2)
+    for _ in range(37):
+        aug(batch)
+    state = copy.deepcopy(aug.state_dict())
+    assert state == {"seed": 9, "epoch": 2, "step": 37}
+    expected = [st.digest(image.numpy()) for image in aug(batch)["image"]]
+    other = suture.torch.Augment(SMALL, seed=0)
+    other.load_state_dict(state)
+    twin = copy.deepcopy(other)
+    for each in (other, twin):
+        assert [st.digest(image.numpy()) for image in each(batch)["image"]] == expected
+    # By the operator too, which is told the step.
+    other.load_state_dict(state)
+    assert [st.digest(image.numpy()) for image in other.run(batch, other.state_of(3))["image"]] == expected
+
+
+class Net(torch.nn.Module):
+    def __init__(self, augment):
+        super().__init__()
+        self.augment = augment
+        self.layer = torch.nn.Conv3d(1, 2, 3)
+
+    def forward(self, image):
+        return self.layer(image)
+
+
+def test_checkpoints_stay_strict(tmp_path):
+    net = Net(suture.torch.Augment(SMALL, seed=1))
+    assert set(net.state_dict()) == {"layer.weight", "layer.bias"}
+    torch.save(net.state_dict(), tmp_path / "net.pt")
+    plain = Net(None)
+    plain.load_state_dict(torch.load(tmp_path / "net.pt", weights_only=True), strict=True)
+    assert torch.equal(copy.deepcopy(net).eval().layer.weight, plain.layer.weight)
+
+
+def _rank(rank, folder):
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
+    torch.manual_seed(0)
+    net = torch.nn.parallel.DistributedDataParallel(Net(suture.torch.Augment(SMALL, seed=1, rank=rank, world=2)))
+    digests = []
+    for _ in range(2):
+        image = net.module.augment(tensors(STACKED))["image"]
+        digests += [st.digest(each.numpy()) for each in image]
+        net.zero_grad()
+        net(image).square().mean().backward()
+    torch.save((digests, [p.grad for p in net.parameters()]), f"{folder}/{rank}.pt")
+    torch.distributed.destroy_process_group()
+
+
+def test_two_ranks_train_on_draws_of_their_own(tmp_path):
+    SMALL.build(image="int16", seg="uint8")
+    torch.multiprocessing.spawn(_rank, (str(tmp_path),), nprocs=2)
+    (first, gradients), (second, others) = (torch.load(tmp_path / f"{rank}.pt") for rank in range(2))
+    assert len({*first, *second}) == 12
+    assert all(torch.equal(a, b) for a, b in zip(gradients, others))
