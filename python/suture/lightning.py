@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""suture in Lightning: a mixin that augments the batches of training, and a callback that keeps epoch and state.
+
+    class Scans(suture.lightning.AugmentedData, LightningDataModule):
+        def __init__(self):
+            super().__init__()
+            self.augment = suture.torch.Augment(train, seed=42)
+        ...
+    data = Scans()
+    Trainer(callbacks=[suture.lightning.AugmentState(data.augment)]).fit(model, data)
+"""
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from . import augment
+from .torch import move
+
+if TYPE_CHECKING:
+    from lightning.pytorch import Callback
+elif "pytorch_lightning" in sys.modules and "lightning" not in sys.modules:
+    from pytorch_lightning import Callback
+else:
+    try:
+        from lightning.pytorch import Callback
+    except ImportError:
+        from pytorch_lightning import Callback
+
+
+class AugmentedData:
+    """Beside LightningDataModule, or LightningModule, and before it: batches of training are augmented on the device that
+    they were moved to. What is validated, tested or predicted is not, nor is the check before training.
+
+    augment    a suture.torch.Augment; None leaves every batch alone
+    evaluated  whether all other batches go through the same pipeline with chance switched off, instead of being left alone
+    """
+
+    augment: augment.Augment | None = None
+    evaluated: bool = False
+    trainer: Any
+
+    def transfer_batch_to_device(self, batch: Any, device: Any, dataloader_idx: int) -> Any:
+        """As Lightning does, and Volumes too."""
+        given = move(batch, device) if isinstance(batch, Mapping) else batch
+        return super().transfer_batch_to_device(given, device, dataloader_idx)  # type: ignore[misc]
+
+    def on_after_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
+        """The batch of a step, augmented while the trainer trains."""
+        batch = super().on_after_batch_transfer(batch, dataloader_idx)  # type: ignore[misc]
+        if self.augment is None:
+            return batch
+        if self.trainer is not None and self.trainer.training:
+            return self.augment(batch)
+        return self.augment(batch, training=False) if self.evaluated else batch
+
+
+class AugmentState(Callback):  # type: ignore[misc]
+    """Gives an Augment the epoch, the rank and the number of ranks of the trainer, and keeps its seed, epoch and step in
+    checkpoints, so that a run that goes on from one makes the bits that it would have made."""
+
+    def __init__(self, augment: augment.Augment) -> None:
+        super().__init__()
+        self.augment = augment
+
+    def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        self.augment.rank, self.augment.world = trainer.global_rank, trainer.world_size
+
+    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        self.augment.set_epoch(trainer.current_epoch)
+
+    def state_dict(self) -> dict[str, int]:
+        return self.augment.state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, int]) -> None:
+        self.augment.load_state_dict(state_dict)
+
+
+__all__ = ["AugmentState", "AugmentedData"]
