@@ -126,7 +126,7 @@ def array_of(x: Any, what: str, stream: int | None = None) -> Array:
 def alike(arrays: Sequence[Any], first: Array, what: str, stream: int | None) -> list[tuple[int, tuple[int, ...], tuple[int, ...]]]:
     """Where each of the arrays lies, its shape and strides; all have the type and the device of the first."""
     torch = sys.modules.get("torch")
-    tensor = None if torch is None else torch.Tensor
+    tensor, strided = (None, None) if torch is None else (torch.Tensor, torch.strided)
     on_cpu, name, kind = first.device == _HERE, first.dtype, getattr(arrays[0], "dtype", None)
     made = []
     for i, x in enumerate(arrays):
@@ -136,7 +136,7 @@ def alike(arrays: Sequence[Any], first: Array, what: str, stream: int | None) ->
             if steps is not None:
                 made.append((x.__array_interface__["data"][0], x.shape, steps))
                 continue
-        elif type(x) is tensor and x.dtype is kind and x.is_cpu and on_cpu and not x.requires_grad and x.layout is torch.strided:  # type: ignore[union-attr]
+        elif type(x) is tensor and x.dtype is kind and x.is_cpu and on_cpu and x.layout is strided and not x.requires_grad:
             pointer = x.data_ptr()
             if pointer:
                 made.append((pointer, x.shape, x.stride()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -166,6 +166,9 @@ def boxes_to_source(plan: Plan, given: Any, role: boxes) -> list[np.ndarray]:
     return [_named(moved[a:b, :6], order) for a, b in zip(offsets[:-1], offsets[1:])]
 
 
+Back = Literal["linear", "nearest"]  # how voxels are brought back
+
+
 @dataclass(frozen=True)
 class inverse_of(Operation):
     """The way back of a plan. Made by Plan.inverse."""
@@ -177,7 +180,7 @@ class inverse_of(Operation):
     _header: ClassVar[str] = "plan/inverse.hpp"
 
 
-def inverse(plan: Plan, batch: Any, outside: float, coverage: bool, interpolation: str = "linear") -> Any:
+def inverse(plan: Plan, batch: Any, outside: float, coverage: bool, interpolation: Back = "linear") -> Any:
     """See Plan.inverse."""
     from .pipeline import Pipeline
 
@@ -192,7 +195,7 @@ def inverse(plan: Plan, batch: Any, outside: float, coverage: bool, interpolatio
 
 
 def _brought_back(plan: Plan, make: Any, key: str, value: Any, outside: float, elastic: bool,
-                  coverage: bool, interpolation: str) -> tuple[Any, Any]:
+                  coverage: bool, interpolation: Back) -> tuple[Any, Any]:
     items = plan.items.get(key, next(iter(plan.items.values())))
     each: Sequence[Any] = [getattr(v, "array", v) for v in value]
     if len(each) != plan.size:

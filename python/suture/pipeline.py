@@ -8,7 +8,7 @@ import multiprocessing
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -664,7 +664,8 @@ class Plan:
         planned.compiled.module.check(planned.compiled.drawn(planned.handle, ctypes.addressof(text)))
         return json.loads(text.value or b"[]")  # type: ignore[no-any-return]
 
-    def inverse(self, batch: Any, *, outside: float = 0.0, coverage: bool = False, interpolation: str = "linear") -> Any:
+    def inverse(self, batch: Any, *, outside: float = 0.0, coverage: bool = False,
+                interpolation: Literal["linear", "nearest"] = "linear") -> Any:
         """Brings what was made of the outputs, probabilities say, back to where the batch lies.
 
         outside        the value of what the outputs do not cover

@@ -28,7 +28,8 @@ def test_all_orientations_are_those_of_orientationd():
     for letters in itertools.product("RL", "AP", "SI"):
         for order in itertools.permutations(range(3)):
             code = "".join(letters[k] for k in order)
-            ours = suture.monai.Augmentd(st.Pipeline(image=[st.orient(x=code[0], y=code[1], z=code[2])]), seed=1, id_key="case")(item())
+            turned = st.Pipeline(image=[st.orient(x=code[0], y=code[1], z=code[2])])
+            ours = suture.monai.Augmentd(turned, seed=1, id_key="case")(item())
             theirs = monai.transforms.Orientationd("image", axcodes=code, labels=(("L", "R"), ("P", "A"), ("I", "S")))(item())
             assert torch.equal(ours["image"].as_tensor(), theirs["image"].as_tensor())
             assert np.allclose(ours["image"].affine, theirs["image"].affine)
@@ -79,7 +80,8 @@ EXACT = st.Pipeline(image=[st.random_flip(), st.random_crop(size=dict(x=9, y=8, 
 
 def loaded(names, workers, augment):
     data = monai.data.Dataset([item(name) for name in names], monai.transforms.Compose([augment]))
-    return monai.data.DataLoader(data, batch_size=2, num_workers=workers, collate_fn=suture.monai.ragged_collate, timeout=120 if workers else 0)
+    return monai.data.DataLoader(data, batch_size=2, num_workers=workers, collate_fn=suture.monai.ragged_collate,
+                                 timeout=120 if workers else 0)
 
 
 def test_workers_draw_what_the_parent_would():
@@ -94,9 +96,10 @@ def test_workers_draw_what_the_parent_would():
 def test_invertd_brings_back_what_was_cut_out():
     one = monai.transforms
     augment = suture.monai.Augmentd(EXACT, seed=1, id_key="case")
-    before = one.Compose([one.Orientationd(["image", "seg"], axcodes="RAS", labels=(("L", "R"), ("P", "A"), ("I", "S"))), augment])
-    together = [before(item("a")), *(dict(zip(("image", "seg", "case"), each)) for each in
-                                     zip(*(augment(suture.monai.ragged_collate([item("b"), item("c")]))[k] for k in ("image", "seg", "case"))))]
+    turn = one.Orientationd(["image", "seg"], axcodes="RAS", labels=(("L", "R"), ("P", "A"), ("I", "S")))
+    before = one.Compose([turn, augment])
+    batch = augment(suture.monai.ragged_collate([item("b"), item("c")]))
+    together = [before(item("a")), *({key: batch[key][i] for key in ("image", "seg", "case")} for i in range(2))]
     for made, transform in zip(together, (before, augment, augment)):
         assert [op["class"] for op in made["image"].applied_operations][-1] == "Augmentd"
         made["pred"] = made["image"].clone() * 2

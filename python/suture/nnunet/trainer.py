@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trainers for nnU-Net v2 (2.7 and 2.8): its default augmentation by suture, in its own workers, on patches of which only
+what they show is read. Everything else is nnU-Net's own."""
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from batchgenerators.dataloading.multi_threaded_augmenter import MultiThreadedAugmenter
+from batchgenerators.dataloading.single_threaded_augmenter import SingleThreadedAugmenter
+from batchgeneratorsv2.transforms.spatial.mirroring import MirrorTransform
+from batchgeneratorsv2.transforms.utils.compose import ComposeTransforms
+from batchgeneratorsv2.transforms.utils.deep_supervision_downsampling import DownsampleSegForDSTransform
+from batchgeneratorsv2.transforms.utils.remove_label import RemoveLabelTansform
+from nnunetv2.training.dataloading.nnunet_dataset import infer_dataset_class
+from nnunetv2.training.nnUNetTrainer.nnUNetTrainer import nnUNetTrainer
+from nnunetv2.utilities.default_n_proc_DA import get_allowed_n_proc_DA
+from torch import distributed
+
+from ..errors import Error
+from .loader import Order, SutureLoader
+from .patches import Patches
+
+
+class nnUNetTrainerSuture(nnUNetTrainer):  # type: ignore[misc]
+    """Which batches a training sees follows from `seed` alone: not from the number of workers or GPUs, nor from where it was
+    interrupted. Subclasses may change `seed`."""
+
+    seed = 42
+    dataset_class: Any
+
+    def _set_batch_size_and_oversample(self) -> None:
+        self.oversample_of_batch = self.oversample_foreground_percent  # nnU-Net then sets that of this rank
+        super()._set_batch_size_and_oversample()
+
+    def get_dataloaders(self) -> tuple[Any, Any]:
+        """Loaders of training and validation, in this process or with workers."""
+        if self.dataset_class is None:
+            self.dataset_class = infer_dataset_class(self.preprocessed_dataset_folder)
+        configuration, labels = self.configuration_manager, self.label_manager
+        patch = configuration.patch_size
+        scales = self._get_deep_supervision_scales()
+        rotation, dummy_2d, enlarged, mirrored = self.configure_rotation_dummyDA_mirroring_and_inital_patch_size()
+        roles = dict(is_cascaded=self.is_cascaded, foreground_labels=labels.foreground_labels,
+                     regions=labels.foreground_regions if labels.has_regions else None, ignore_label=labels.ignore_label)
+        stock = self.get_training_transforms(patch, rotation, scales, mirrored, dummy_2d,
+                                             use_mask_for_norm=configuration.use_mask_for_norm, **roles)
+        rest = _after_augmentation(stock)
+        fused = all(type(t) in (RemoveLabelTansform, DownsampleSegForDSTransform) for t in rest)
+        patches = Patches(patch, levels=scales) if fused else Patches(patch, outside=-1)
+        if list(enlarged) != list(patches.enlarged[-len(patch):]):
+            raise Error(f"suture: nnunet: this nnU-Net enlarges patches of {list(patch)} to {list(enlarged)}, the augmentation "
+                        f"of 2.7 and 2.8 to {list(patches.enlarged)}: train with nnUNetTrainer")
+        patches.build()
+        training, validation = self.get_tr_and_val_datasets()
+        workers = get_allowed_n_proc_DA()
+        return (self._loader(training, enlarged, patches, None if fused else ComposeTransforms(rest), workers),
+                self._loader(validation, patch, None, self.get_validation_transforms(scales, **roles), (workers + 1) // 2))
+
+    def _loader(self, data: Any, cut: Any, patches: Patches | None, transforms: Any, workers: int) -> Any:
+        sizes = self._samples_of_ranks()
+        low = sum(sizes[:self.local_rank])
+        batches = self.num_iterations_per_epoch if patches else self.num_val_iterations_per_epoch
+        order = Order(self.seed, batches, self.current_epoch * batches, range(low, low + self.batch_size), sum(sizes),
+                      "training" if patches else "validation")
+        oversample = self.oversample_of_batch if patches else self.oversample_foreground_percent
+        loader = SutureLoader(data, self.batch_size, cut, self.configuration_manager.patch_size, self.label_manager, order=order,
+                              patches=patches, oversample=oversample, workers=workers, transforms=transforms,
+                              probabilistic_oversampling=self.probabilistic_oversampling)
+        if workers == 0:
+            return SingleThreadedAugmenter(loader, None)
+        # Queues that are asked in turn: batches come in their order.
+        return MultiThreadedAugmenter(loader, None, workers, num_cached_per_queue=2, seeds=None,
+                                      pin_memory=self.device.type == "cuda", wait_time=.002)
+
+    def _samples_of_ranks(self) -> list[int]:
+        if not self.is_ddp:
+            return [self.batch_size]
+        world, whole = distributed.get_world_size(), self.configuration_manager.batch_size
+        return [whole // world + (1 if rank < whole % world else 0) for rank in range(world)]
+
+
+class nnUNetTrainerSutureDeterministic(nnUNetTrainerSuture):
+    """The same with weights that begin the same, and with torch's deterministic operations where it has them: on one kind
+    of machine a training ends with the same weights."""
+
+    def initialize(self) -> None:
+        torch.manual_seed(self.seed)
+        super().initialize()
+
+    def on_train_start(self) -> None:
+        super().on_train_start()
+        torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = True, False
+        torch.use_deterministic_algorithms(True, warn_only=True)
+
+
+def _after_augmentation(transforms: Any) -> list[Any]:
+    """Of nnU-Net's transforms of training those that follow augmentation, of which mirroring is the last."""
+    each = list(transforms.transforms)
+    last = [i for i, t in enumerate(each) if isinstance(t, MirrorTransform)]
+    if not last:
+        raise Error("suture: nnunet: the transforms of this trainer do not mirror, so they are not nnU-Net's default augmentation: "
+                    "train with nnUNetTrainer")
+    return each[last[-1] + 1:]
+
+
+__all__ = ["nnUNetTrainerSuture", "nnUNetTrainerSutureDeterministic"]

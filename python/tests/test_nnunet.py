@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nnU-Net's trainer: the patches that it makes, their order, and whole trainings of a small set of real scans."""
+import importlib.metadata
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import library
+
+pytestmark = pytest.mark.nnunet
+torch = library("torch", "2.4")
+library("nnunetv2")
+
+import suture as st  # noqa: E402
+from suture.nnunet import trainer_folder  # noqa: E402
+from suture.nnunet.patches import Cut, Patches  # noqa: E402
+
+PACKAGE = pathlib.Path(__file__).resolve().parent.parent
+NEWER = tuple(int(v) for v in importlib.metadata.version("nnunetv2").split(".")[:2]) >= (2, 8)
+RNG = np.random.default_rng(11)
+IMAGE = RNG.normal(size=(2, 40, 50, 60)).astype(np.float32)
+LABELS = RNG.integers(-1, 3, (1, 40, 50, 60)).astype(np.int8)
+PATCH, SCALES = (16, 20, 24), [[1, 1, 1], [.5, .5, .5], [.25, .25, .25]]
+STARTS = [(5, 10, 20), (-9, -7, 30), (25, 30, -4), (0, 0, 0)]
+
+
+@pytest.fixture(scope="module")
+def patches():
+    return Patches(PATCH, levels=SCALES)
+
+
+def cuts():
+    return [Cut(IMAGE, [LABELS], start) for start in STARTS]
+
+
+def test_without_chance_patches_are_nnunets_own(patches):
+    from acvl_utils.cropping_and_padding.bounding_boxes import crop_and_pad_nd
+    from batchgeneratorsv2.transforms.spatial.spatial import SpatialTransform
+    from batchgeneratorsv2.transforms.utils.compose import ComposeTransforms
+    from batchgeneratorsv2.transforms.utils.deep_supervision_downsampling import DownsampleSegForDSTransform
+    from batchgeneratorsv2.transforms.utils.remove_label import RemoveLabelTansform
+
+    images, targets = patches(cuts(), [1, 2, 3, 4], seed=1, epoch=0, training=False)
+    stock = ComposeTransforms([
+        SpatialTransform(PATCH, patch_center_dist_from_border=0, random_crop=False, p_elastic_deform=0, p_rotation=0, p_scaling=0,
+                         bg_style_seg_sampling=False, border_mode_seg="constant", padding_value_seg=-1),
+        RemoveLabelTansform(-1, 0), DownsampleSegForDSTransform(SCALES)])
+    for j, start in enumerate(STARTS):
+        box = [[s, s + n] for s, n in zip(start, patches.enlarged)]
+        theirs = stock(image=torch.from_numpy(crop_and_pad_nd(IMAGE, box, 0)).float(),
+                       segmentation=torch.from_numpy(crop_and_pad_nd(LABELS, box, -1)).to(torch.int16))
+        assert np.array_equal(images[j], theirs["image"].numpy())
+        assert len(targets) == len(theirs["segmentation"]) == 3
+        for ours, level in zip(targets, theirs["segmentation"]):
+            assert ours.dtype == np.int16 and np.array_equal(ours[j], level.numpy())
+
+
+def test_enlarged_patches_are_nnunets_own():
+    from nnunetv2.training.data_augmentation.compute_initial_patch_size import get_patch_size
+
+    for patch, angle, dummy in ((PATCH, 30, False), ((128, 128, 128), 30, False), ((16, 256, 256), 180, True),
+                                ((96, 160, 160), 30, False)):
+        turn = (-np.deg2rad(angle), np.deg2rad(angle))
+        expected = list(get_patch_size(patch, turn, turn, turn, (.85, 1.25)))
+        if dummy:
+            expected[0] = patch[0]
+        assert list(Patches(patch).enlarged) == expected
+
+
+def test_what_lies_beside_the_box_that_is_read_is_never_looked_at(patches, monkeypatch):
+    ids = list(range(40, 44))
+    read = []
+    for epoch in range(12):
+        few = patches(cuts(), ids, seed=3, epoch=epoch)
+        few = few[0].copy(), [t.copy() for t in few[1]]
+
+        def whole(plan, cuts, firsts, images, maps):
+            for cut, first, image, labelled in zip(cuts, firsts, images, maps):
+                at = tuple(slice(f, f + n) for f, n in zip(first, image.shape[1:]))
+                image[...], labelled[...] = cut.image[(slice(None), *at)], cut.maps[0][(slice(None), *at)]
+
+        for memory in (*patches._images, *patches._maps):
+            memory.fill(np.nan if memory.dtype == np.float32 else 77)
+        again = patches(cuts(), ids, seed=3, epoch=epoch)
+        with monkeypatch.context() as patched:
+            patched.setattr(patches, "_read", whole)
+            all_of_it = patches(cuts(), ids, seed=3, epoch=epoch)
+        for one in (few, again):
+            assert np.array_equal(one[0], all_of_it[0]) and all(np.array_equal(a, b) for a, b in zip(one[1], all_of_it[1]))
+        read.append(all_of_it[0].copy())
+    assert not any(np.array_equal(a, b) for a, b in zip(read, read[1:]))
+
+
+def test_two_dimensional_patches_and_masks_left_for_later():
+    flat = Patches((20, 24), levels=[[1, 1], [.5, .5]])
+    images, targets = flat([Cut(IMAGE, [LABELS], (7, 3, 2))], [5], seed=1, epoch=0, training=False)
+    z, (y, x) = 7, [s + (e - p) // 2 for s, e, p in zip((3, 2), flat.enlarged[1:], (20, 24))]
+    assert np.array_equal(images[0], IMAGE[:, z, y:y + 20, x:x + 24]) and targets[1].shape == (1, 1, 10, 12)
+    kept = Patches((20, 24), outside=-1)([Cut(IMAGE, [LABELS, LABELS], (7, 3, 2))], [5], seed=1, epoch=0, training=False)[1]
+    assert kept[0].shape == (1, 2, 20, 24) and np.array_equal(kept[0][0, 0], LABELS[0, z, y:y + 20, x:x + 24])
+    with pytest.raises(st.Error, match="sample 0: the enlarged patch of .* lies outside the image"):
+        flat([Cut(IMAGE, [LABELS], (40, 0, 0))], [5], seed=1, epoch=0)
+
+
+class Scans:
+    """What nnU-Net's loader asks of a data set."""
+
+    identifiers = ["a", "b", "c"]
+
+    def load_case(self, key):
+        labels = np.roll(LABELS, ord(key), 2)
+        places = {k: np.argwhere(labels == k) for k in (1, 2)}
+        return np.roll(IMAGE, ord(key), 2), labels, None, {"class_locations": places}
+
+
+def loader(patches, workers=0, first=0, places=(0, 1), name="training", data=None, transforms=None):
+    from types import SimpleNamespace
+
+    from suture.nnunet.loader import Order, SutureLoader
+
+    return SutureLoader(data or Scans(), len(places), patches.enlarged if name == "training" else PATCH, PATCH,
+                        SimpleNamespace(all_labels=[0, 1, 2], has_ignore_label=False), order=Order(5, 3, first, places, 2, name),
+                        patches=patches if name == "training" else None, oversample=.33, workers=workers, transforms=transforms)
+
+
+def same(one, other):
+    return (one["keys"] == other["keys"] and torch.equal(one["data"], other["data"])
+            and all(torch.equal(a, b) for a, b in zip(one["target"], other["target"], strict=True)))
+
+
+def test_batches_do_not_depend_on_who_reads_them(patches):
+    here = loader(patches)
+    state = np.random.get_state()[1].copy(), torch.random.get_rng_state()
+    alone = [next(here) for _ in range(6)]
+    assert np.array_equal(np.random.get_state()[1], state[0]) and torch.equal(torch.random.get_rng_state(), state[1])
+    assert alone[0]["data"].shape == (2, 2, *PATCH) and [t.shape[2] for t in alone[0]["target"]] == [16, 8, 4]
+    for k in range(6):
+        assert not any(same(alone[k], other) for other in alone[:k])
+    workers = [loader(patches, workers=2) for _ in range(2)]
+    for k, worker in enumerate(workers):
+        worker.set_thread_id(k)
+    assert all(same(alone[k], next(workers[k % 2])) for k in range(6))
+    later = loader(patches, first=3)
+    assert all(same(batch, next(later)) for batch in alone[3:])
+    ranks = [loader(patches, places=(r,)) for r in range(2)]
+    for batch in alone[:3]:
+        first, second = (next(rank) for rank in ranks)
+        assert batch["keys"] == [*first["keys"], *second["keys"]]
+        assert torch.equal(batch["data"], torch.cat([first["data"], second["data"]]))
+
+
+def test_of_each_batch_the_share_that_nnunet_wants_has_foreground(patches):
+    """With half of two samples forced, the second one: its patch has the center that a voxel of a class drew."""
+    batches = loader(patches)
+    for place, forced in ((0, False), (1, True)):
+        assert batches._with_foreground(place) == batches.get_do_oversample(place) == forced
+    alone = loader(patches, places=(1,))
+    assert alone._with_foreground(1) and not alone._with_foreground(0)
+
+
+def test_a_cascade_gets_both_maps_and_what_nnunet_does_afterwards():
+    from batchgeneratorsv2.transforms.utils.compose import ComposeTransforms
+    from batchgeneratorsv2.transforms.utils.remove_label import RemoveLabelTansform
+    from batchgeneratorsv2.transforms.nnunet.seg_to_onehot import MoveSegAsOneHotToDataTransform
+
+    class Cascade(Scans):
+        def load_case(self, key):
+            image, labels, _, properties = super().load_case(key)
+            labels = np.maximum(labels, 0)
+            return image, labels, labels[0], properties
+
+    after = ComposeTransforms([RemoveLabelTansform(-1, 0), MoveSegAsOneHotToDataTransform(1, [1, 2], True)])
+    batch = next(loader(Patches(PATCH, outside=-1), data=Cascade(), transforms=after))
+    data, target = batch["data"], batch["target"]
+    assert data.shape == (2, 4, *PATCH) and target.shape == (2, 1, *PATCH) and target.dtype == torch.int16
+    for k in (1, 2):
+        assert torch.equal(data[:, 1 + k] != 0, target[:, 0] == k)
+
+
+def test_validation_is_nnunets_own_and_comes_in_the_same_order(patches):
+    one, other = (loader(patches, name="validation") for _ in range(2))
+    pairs = [(next(one), next(other)) for _ in range(3)]
+    for a, b in pairs:
+        assert a["keys"].tolist() == b["keys"].tolist() and torch.equal(a["data"], b["data"])
+        assert a["data"].shape == (2, 2, *PATCH)
+    assert not torch.equal(pairs[0][0]["data"], pairs[1][0]["data"])
+
+
+# A data set of parts of one scan.
+
+TINY = """
+import os
+import sys
+
+import torch
+from nnunetv2.training.nnUNetTrainer.nnUNetTrainer import nnUNetTrainer
+from suture.nnunet.trainer import nnUNetTrainerSutureDeterministic
+
+
+class Short:
+    def __init__(self, plans: dict, configuration: str, fold: int, dataset_json: dict, device: torch.device = torch.device("cuda")):
+        super().__init__(plans, configuration, fold, dataset_json, device)
+        self.num_epochs, self.num_iterations_per_epoch, self.num_val_iterations_per_epoch = 3, 20, 1
+        self.save_every = 1
+
+    def on_epoch_start(self):
+        if str(self.current_epoch) == os.environ.get("STOP_BEFORE"):
+            sys.exit("stopped")
+        super().on_epoch_start()
+
+
+class TinyStock(Short, nnUNetTrainer):
+    pass
+
+
+class TinyDeterministic(Short, nnUNetTrainerSutureDeterministic):
+    pass
+"""
+
+
+@pytest.fixture(scope="module")
+def data_set(tmp_path_factory):
+    """nnU-Net's folders with Dataset001_Abdomen: blocks of the CT with bone and with liver, spleen and kidneys."""
+    nibabel = pytest.importorskip("nibabel")
+    folder = tmp_path_factory.mktemp("nnunet")
+    data = PACKAGE.parent / "examples/data/ct"
+    ct, organs = (nibabel.load(data / name) for name in ("abdomen_ct.nii.gz", "abdomen_ct_labels.nii.gz"))
+    image, found = np.asanyarray(ct.dataobj), np.asanyarray(organs.dataobj)
+    labels = np.zeros(found.shape, np.uint8)
+    labels[found > 24] = 1
+    labels[np.isin(found, (1, 2, 3, 5))] = 2
+    raw = folder / "raw/Dataset001_Abdomen"
+    for name in ("imagesTr", "labelsTr"):
+        (raw / name).mkdir(parents=True)
+    for i, (x, z) in enumerate(((0, 40), (34, 40), (0, 62), (34, 62), (17, 52))):
+        at = (slice(x, x + 88), slice(8, 96), slice(z, z + 50))
+        for name, array in ((f"imagesTr/case_{i}_0000", image), (f"labelsTr/case_{i}", labels)):
+            nibabel.save(nibabel.Nifti1Image(array[at], ct.affine, dtype=array.dtype), raw / f"{name}.nii.gz")
+    (raw / "dataset.json").write_text(json.dumps({"channel_names": {"0": "CT"}, "numTraining": 5, "file_ending": ".nii.gz",
+                                                  "labels": {"background": 0, "bone": 1, "organs": 2}}))
+    (folder / "trainers").mkdir()
+    (folder / "trainers/tiny.py").write_text(TINY)
+    environment = {**os.environ, "nnUNet_raw": str(folder / "raw"), "nnUNet_preprocessed": str(folder / "preprocessed"),
+                   "nnUNet_results": str(folder / "results"), "nnUNet_def_n_proc": "1", "nnUNet_n_proc_DA": "1",
+                   "nnUNet_extTrainer": os.pathsep.join((str(trainer_folder()), str(folder / "trainers"))),
+                   "PYTHONPATH": os.pathsep.join((str(PACKAGE), str(folder / "trainers"))),
+                   "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}  # nnU-Net asks for all cores, which others use too
+    run(["-c", "from nnunetv2.experiment_planning.plan_and_preprocess_entrypoints import plan_and_preprocess_entry as run; run()",
+         "-d", "1", "-c", "3d_fullres", "-np", "1", "-npfp", "1"], environment)
+    plans = folder / "preprocessed/Dataset001_Abdomen/nnUNetPlans.json"
+    plan = json.loads(plans.read_text())
+    small = plan["configurations"]["3d_fullres"]
+    small["patch_size"], small["batch_size"] = [24, 40, 40], 2
+    network = small["architecture"]["arch_kwargs"]
+    network.update(n_stages=3, features_per_stage=[8, 16, 32], kernel_sizes=[[3] * 3] * 3, strides=[[1] * 3, [2] * 3, [2] * 3],
+                   n_conv_per_stage=[2] * 3, n_conv_per_stage_decoder=[2] * 2)
+    plans.write_text(json.dumps(plan))
+    return folder, environment
+
+
+def run(arguments, environment, status=0):
+    done = subprocess.run([sys.executable, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, timeout=1800)
+    assert done.returncode == status, done.stdout[-4000:]
+    return done.stdout
+
+
+def train(data_set, trainer, *more, status=0, **changed):
+    """A whole nnUNetv2_train, and where its results are."""
+    folder, environment = data_set
+    if NEWER:
+        begin = ["-c", "from nnunetv2.run.run_training import run_training_entry as run; run()"]
+    else:
+        begin = ["-c", "import sys, tiny; from nnunetv2.training.nnUNetTrainer import nnUNetTrainer as own\n"
+                       f"own.{trainer} = tiny.{trainer}\n"
+                       "from suture.nnunet.__main__ import main; sys.exit(main(['train', *sys.argv[1:]]))"]
+    run([*begin, "1", "3d_fullres", "0", "-tr", trainer, "-device", "cpu", *more], environment | changed, status)
+    return folder / f"results/Dataset001_Abdomen/{trainer}__nnUNetPlans__3d_fullres/fold_0"
+
+
+def test_whole_trainings_with_it_and_without(data_set, tmp_path):
+    """From the first epoch to the validation of whole scans. Then once more, interrupted and continued by another number of
+    workers: with the same weights."""
+    dice = {}
+    for trainer in ("TinyStock", "TinyDeterministic"):
+        results = train(data_set, trainer, nnUNet_n_proc_DA="2" if trainer == "TinyDeterministic" else "1")
+        dice[trainer] = json.loads((results / "validation/summary.json").read_text())["foreground_mean"]["Dice"]
+    print(f"Dice of nnU-Net's own trainer {dice['TinyStock']:.3f}, with suture {dice['TinyDeterministic']:.3f}")
+    assert min(dice.values()) > .3
+    shutil.move(results, tmp_path / "straight")
+    train(data_set, "TinyDeterministic", status=1, nnUNet_n_proc_DA="0", STOP_BEFORE="1")
+    assert (results / "checkpoint_latest.pth").exists() and not (results / "checkpoint_final.pth").exists()
+    train(data_set, "TinyDeterministic", "--c")
+    straight, continued = (torch.load(folder / "checkpoint_final.pth", weights_only=False)["network_weights"]
+                           for folder in (tmp_path / "straight", results))
+    assert all(torch.equal(straight[name], continued[name]) for name in straight)
+
+
+def test_the_folder_is_printed_and_the_trainers_are_found():
+    said = subprocess.run([sys.executable, "-m", "suture.nnunet"], env={**os.environ, "PYTHONPATH": str(PACKAGE)},
+                          capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == str(trainer_folder())
+    if NEWER:
+        os.environ["nnUNet_extTrainer"] = said.stdout.strip()
+        from nnunetv2.utilities.find_objects import recursive_find_trainer_class_by_name
+
+        assert recursive_find_trainer_class_by_name("nnUNetTrainerSuture").__module__ == "suture.nnunet.trainer"
