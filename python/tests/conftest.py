@@ -18,15 +18,18 @@ os.chmod(_cache.name, 0o700)
 WHOLE = os.environ.get("SUTURE_TEST_ALL") == "1"  # then nothing that is missing is skipped
 
 
-def library(name, least):
+def library(name, least=None):
     """The module `name` of at least that version; without it the tests of the file are skipped, or fail if all are wanted."""
     return importlib.import_module(name) if WHOLE else pytest.importorskip(name, minversion=least)
 
 
+FRAMEWORKS = {"torch": "torch", "monai": "monai", "lightning": "lightning", "nnunet": "nnunetv2"}
+
+
 def pytest_collection_modifyitems(items):
     """Tests that need more than numpy are left out where that is not installed, unless SUTURE_TEST_ALL=1 asks for all."""
-    for marker, module in (("torch", "torch"), ("monai", "monai"), ("cuda", None)):
-        if WHOLE:
+    for marker, module in (*FRAMEWORKS.items(), ("cuda", None)):
+        if WHOLE and module:
             continue
         reason = _missing(module) if module else _no_cuda()
         if reason:
