@@ -213,6 +213,10 @@ class Short:
             sys.exit("stopped")
         super().on_epoch_start()
 
+    def perform_actual_validation(self, save_probabilities=False):
+        self.inference_allowed_mirroring_axes = None  # an eighth of the time
+        super().perform_actual_validation(save_probabilities)
+
 
 class TinyStock(Short, nnUNetTrainer):
     pass
@@ -289,9 +293,9 @@ def test_whole_trainings_with_it_and_without(data_set, tmp_path):
     dice = {}
     for trainer in ("TinyStock", "TinyDeterministic"):
         results = train(data_set, trainer, nnUNet_n_proc_DA="2" if trainer == "TinyDeterministic" else "1")
-        dice[trainer] = json.loads((results / "validation/summary.json").read_text())["foreground_mean"]["Dice"]
-    print(f"Dice of nnU-Net's own trainer {dice['TinyStock']:.3f}, with suture {dice['TinyDeterministic']:.3f}")
-    assert min(dice.values()) > .3
+        dice[trainer] = json.loads((results / "validation/summary.json").read_text())["mean"]["1"]["Dice"]
+    print(f"Dice of bone: nnU-Net's own trainer {dice['TinyStock']:.3f}, with suture {dice['TinyDeterministic']:.3f}")
+    assert min(dice.values()) > .1  # of what some steps can teach
     shutil.move(results, tmp_path / "straight")
     train(data_set, "TinyDeterministic", status=1, nnUNet_n_proc_DA="0", STOP_BEFORE="1")
     assert (results / "checkpoint_latest.pth").exists() and not (results / "checkpoint_final.pth").exists()
