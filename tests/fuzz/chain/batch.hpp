@@ -98,12 +98,9 @@ struct batch {
           all.label_layout.template view<const Label>(place(all.labels[i]), all.grids[i], all.label_channels));
     }
     made.emplace(n, backend, images, maps, ids);
-    // One by one: nvcc 13.0 gives the last of designated members that leave one out to the one left out, in a template.
-    how.seed = all.seed;
-    how.epoch = all.epoch;
-    how.sample_ids = ids;
-    how.evaluation = all.evaluation;
-    how.same_ids = true;
+    // With its type: of bare braces that are assigned in a template nvcc 13.0 gives a member to one that is left out.
+    how = suture::settings{
+        .seed = all.seed, .epoch = all.epoch, .sample_ids = ids, .evaluation = all.evaluation, .same_ids = true};
   }
   batch(const batch&) = delete;
 

@@ -82,12 +82,9 @@ public:
   // A plan on the grids of the batch that keeps them.
   template <class Chain>
   const auto& plan_to_undo(const Chain& chain) {
-    suture::settings how;
-    how.seed = bits(999);
-    how.sample_ids = ids_;
-    how.same_ids = true;
     using planned = decltype(suture::plan(chain, images_, {}));
-    auto p = std::make_shared<planned>(suture::plan(chain, images_, how));
+    auto p = std::make_shared<planned>(
+        suture::plan(chain, images_, {.seed = bits(999), .sample_ids = ids_, .same_ids = true}));
     kept_.push_back(p);
     return *p;
   }
