@@ -5,8 +5,10 @@ import os
 import pathlib
 import sys
 import tempfile
+from importlib import metadata
 
 import pytest
+from packaging.version import Version
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "python"))
@@ -18,20 +20,25 @@ os.chmod(_cache.name, 0o700)
 WHOLE = os.environ.get("SUTURE_TEST_ALL") == "1"  # then nothing that is missing is skipped
 
 
-def library(name, least=None):
-    """The module `name` of at least that version; without it the tests of the file are skipped, or fail if all are wanted."""
-    return importlib.import_module(name) if WHOLE else pytest.importorskip(name, minversion=least)
+# For each marker the package that its tests need, and the oldest version that serves (0: any).
+FRAMEWORKS = {"torch": ("torch", "2.4"), "monai": ("monai", "1.3"), "lightning": ("lightning", "0"),
+              "nnunet": ("nnunetv2", "0")}
 
 
-FRAMEWORKS = {"torch": "torch", "monai": "monai", "lightning": "lightning", "nnunet": "nnunetv2"}
+def library(name):
+    """The module `name` of a framework; without it the tests of the file are skipped, or fail if all are wanted."""
+    reason = None if WHOLE else _missing(*next(f for f in FRAMEWORKS.values() if f[0] == name.partition(".")[0]))
+    if reason:
+        pytest.skip(reason, allow_module_level=True)
+    return importlib.import_module(name)
 
 
 def pytest_collection_modifyitems(items):
     """Tests that need more than numpy are left out where that is not installed, unless SUTURE_TEST_ALL=1 asks for all."""
-    for marker, module in (*FRAMEWORKS.items(), ("cuda", None)):
-        if WHOLE and module:
-            continue
-        reason = _missing(module) if module else _no_cuda()
+    missing = {"cuda": _no_cuda()}
+    if not WHOLE:
+        missing.update({marker: _missing(*framework) for marker, framework in FRAMEWORKS.items()})
+    for marker, reason in missing.items():
         if reason:
             for item in items:
                 if item.get_closest_marker(marker):
@@ -42,10 +49,12 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(pytest.mark.skip(reason="SUTURE_TEST_LONG=1 runs it"))
 
 
-def _missing(module):
-    import importlib.util
-
-    return None if importlib.util.find_spec(module) else f"{module} is not installed"
+def _missing(name, least):
+    try:
+        found = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return f"{name} is not installed"
+    return None if Version(found) >= Version(least) else f"{name} is {found}, older than {least}"
 
 
 def _no_cuda():

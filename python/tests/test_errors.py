@@ -101,7 +101,8 @@ def test_outputs():
 
 @pytest.mark.torch
 def test_tensors():
-    torch = pytest.importorskip("torch")
+    import torch
+
     tensors = [torch.tensor(s) for s in SCANS]
     tensors[1].untyped_storage().resize_(0)
     assert "image: the tensor's memory was freed" in sentence_of(lambda: SMALL({**BATCH, "image": tensors}, seed=1))

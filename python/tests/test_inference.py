@@ -87,8 +87,10 @@ def test_augmentation_at_test_time_returns_the_scan(axes):
     assert back.grid == scan.grid and inner.mean() > .7 and np.abs(back.array[0] - scan.array)[inner].max() < .03
 
 
+@pytest.mark.torch
 def test_torch_stays_torch():
-    torch = pytest.importorskip("torch")
+    import torch
+
     volume = torch.randn(1, 3, 9, 10, generator=torch.Generator().manual_seed(1))
     out = st.sliding_window(lambda x: torch.cat([x, 2 * x], 1), volume, size=(4, 5, 6), views=st.mirrors("yx"))
     assert isinstance(out, torch.Tensor) and torch.allclose(out, torch.cat([volume, 2 * volume]), atol=1e-6)

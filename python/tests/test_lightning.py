@@ -5,7 +5,7 @@ import pytest
 from conftest import library
 
 pytestmark = pytest.mark.lightning
-torch = library("torch", "2.4")
+torch = library("torch")
 lightning = library("lightning.pytorch")
 
 import suture as st  # noqa: E402

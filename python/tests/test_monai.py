@@ -5,8 +5,8 @@ import pytest
 from conftest import library
 
 pytestmark = pytest.mark.monai
-torch = library("torch", "2.4")
-monai = library("monai", "1.3")
+torch = library("torch")
+monai = library("monai")
 
 import suture as st  # noqa: E402
 import suture.monai  # noqa: E402

@@ -13,7 +13,7 @@ import pytest
 from conftest import library
 
 pytestmark = pytest.mark.nnunet
-torch = library("torch", "2.4")
+torch = library("torch")
 library("nnunetv2")
 
 import suture as st  # noqa: E402

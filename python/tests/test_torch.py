@@ -8,7 +8,7 @@ import pytest
 from conftest import library
 
 pytestmark = pytest.mark.torch
-torch = library("torch", "2.4")
+torch = library("torch")
 
 import suture as st  # noqa: E402
 import suture.torch  # noqa: E402

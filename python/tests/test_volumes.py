@@ -69,8 +69,9 @@ def test_values_and_places_are_those_of_simpleitk():
 
 @pytest.mark.monai
 def test_values_and_places_are_those_of_monai():
-    monai = pytest.importorskip("monai")
-    torch = pytest.importorskip("torch")
+    import monai
+    import torch
+
     xyz, zyx = both()
     image = monai.data.MetaTensor(torch.from_numpy(xyz.array[None]), affine=torch.from_numpy(OBLIQUE))
     placed = monai.transforms.Compose([
