@@ -21,17 +21,6 @@ inline double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Per is how many 16-byte words a thread has in flight.
-template <int Per>
-__global__ void copy_kernel(const uint4* __restrict__ from, uint4* __restrict__ to) {
-  const std::size_t first = static_cast<std::size_t>(blockIdx.x) * Per * blockDim.x + threadIdx.x;
-  uint4 v[Per];
-#pragma unroll
-  for (int i = 0; i < Per; ++i) v[i] = from[first + i * blockDim.x];
-#pragma unroll
-  for (int i = 0; i < Per; ++i) to[first + i * blockDim.x] = v[i];
-}
-
 class cuda_machine {
 public:
   static constexpr bool on_device = true;
@@ -161,15 +150,7 @@ private:
   }
   template <class Work>
   requires std::is_invocable_v<Work>
-  double timed(const Work& work) {
-    check_cuda(cudaEventRecord(begin_, stream_), "event");
-    work();
-    check_cuda(cudaEventRecord(end_, stream_), "event");
-    check_cuda(cudaEventSynchronize(end_), "event");
-    float milliseconds = 0;
-    check_cuda(cudaEventElapsedTime(&milliseconds, begin_, end_), "event");
-    return 1e-3 * static_cast<double>(milliseconds);
-  }
+  double timed(const Work& work) { return seconds_between(begin_, end_, stream_, work); }
 
   template <int Per>
   void sweep(buffer<std::byte>& from, buffer<std::byte>& to, std::size_t bytes, int threads) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a time on a GPU means nothing without: the clock its multiprocessors run at, and memory that holds no pattern.
+// Times on a GPU, and what they mean nothing without: the clock its multiprocessors run at, a plain copy, and memory
+// that holds no pattern.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -36,6 +37,30 @@ inline double multiprocessor_clock(cudaStream_t stream, int turns = 1 << 18) {
   check_cuda(cudaStreamSynchronize(stream), "clock");
   check_cuda(cudaFree(counted), "clock");
   return host[1] > 0 ? 1e9 * static_cast<double>(host[0]) / static_cast<double>(host[1]) : 0;
+}
+
+// Seconds of the device that work queued on a stream takes. Waits for it; the two events are the caller's.
+template <class Work>
+double seconds_between(cudaEvent_t begin, cudaEvent_t end, cudaStream_t stream, const Work& work) {
+  using suture::check_cuda;
+  check_cuda(cudaEventRecord(begin, stream), "event");
+  work();
+  check_cuda(cudaEventRecord(end, stream), "event");
+  check_cuda(cudaEventSynchronize(end), "event");
+  float milliseconds = 0;
+  check_cuda(cudaEventElapsedTime(&milliseconds, begin, end), "event");
+  return 1e-3 * static_cast<double>(milliseconds);
+}
+
+// A plain copy. Per is how many 16-byte words a thread has in flight.
+template <int Per>
+__global__ void copy_kernel(const uint4* __restrict__ from, uint4* __restrict__ to) {
+  const std::size_t first = static_cast<std::size_t>(blockIdx.x) * Per * blockDim.x + threadIdx.x;
+  uint4 v[Per];
+#pragma unroll
+  for (int i = 0; i < Per; ++i) v[i] = from[first + i * blockDim.x];
+#pragma unroll
+  for (int i = 0; i < Per; ++i) to[first + i * blockDim.x] = v[i];
 }
 
 // Words without a pattern. Memory that is all alike takes less power, and some of it may be compressed.

@@ -171,6 +171,10 @@ class Patches:
         wrong = (labels.to(device).reshape(self.labels_expected.shape) != self.labels_expected) & ~self.near_a_tie
         return {"error": float((found - self.expected).abs().max()), "labels_that_differ": int(wrong.sum())}
 
+    def finished(self, x, y):
+        """What a peer has turned, with gamma, in the types of a patch."""
+        return (x ** self.gamma).to(torch.float16), y.to(torch.uint8)
+
     def theta(self):
         """The maps as affine_grid wants them: [-1, 1] to [-1, 1], x first, ends of an axis at its outer edges."""
         source, patch = np.array(self.shape, float), np.array(self.size, float)
@@ -200,7 +204,7 @@ def chain_of_torch(p):
         grid = functional.affine_grid(theta, size, align_corners=False)
         x = functional.grid_sample(p.windowed(image), grid, "bilinear", "zeros", False)
         y = functional.grid_sample(labels.to(torch.float32), grid, "nearest", "zeros", False)
-        return (x ** p.gamma).to(torch.float16), y.to(torch.uint8)
+        return p.finished(x, y)
     return chain
 
 
@@ -244,7 +248,7 @@ def kornia_warp(p):
     def chain(image, labels):
         x = warp(p.windowed(image), push, tuple(p.size))
         y = warp(labels.to(torch.float32), push, tuple(p.size), flags="nearest")
-        return (x ** p.gamma).to(torch.float16), y.to(torch.uint8)
+        return p.finished(x, y)
     p.report(f"Kornia {kornia.__version__}, warp_affine3d", chain, False)
     return None
 
@@ -260,7 +264,7 @@ def monai_affine(p):
     def chain(image, labels):
         x = turn["bilinear"](p.windowed(image), theta)
         y = turn["nearest"](labels.to(torch.float32), theta)
-        return (x ** p.gamma).to(torch.float16), y.to(torch.uint8)
+        return p.finished(x, y)
     p.report(f"MONAI {monai.__version__}, AffineTransform", chain, False)
     return None
 
@@ -279,7 +283,7 @@ def batchgenerators(p):
         grids = torch.nn.functional.affine_grid(theta, size, align_corners=False)
         x = torch.stack([transform._apply_to_image(p.windowed(v), grid=g) for v, g in zip(image, grids)])
         y = torch.stack([transform._apply_to_segmentation(v.to(torch.int16), grid=g) for v, g in zip(labels, grids)])
-        return (x ** p.gamma).to(torch.float16), y.to(torch.uint8)
+        return p.finished(x, y)
     p.report("batchgeneratorsv2, SpatialTransform", chain, False)
     return None
 

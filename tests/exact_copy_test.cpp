@@ -11,6 +11,8 @@
 #include <random>
 #include <vector>
 
+#include "support/aligned_memory.hpp"
+
 namespace {
 
 using namespace suture;
@@ -54,11 +56,8 @@ std::vector<T> result_of(const Pipeline& pipeline, const std::vector<T>& in, con
   const auto from = last ? channels_last<const T>(in.data(), g, channels) : contiguous<const T>(in.data(), g, channels);
   const auto pair = image(from, contiguous(out.data(), to, channels));
   run(cpu{}, p, pair);
-  std::vector<std::byte> memory(workspace_bytes(p, pair) + 256);
-  void* space = memory.data();
-  std::size_t size = memory.size();
-  std::align(256, size - 256, space, size);
-  const auto evaluate = prepare(cpu{.workspace = {static_cast<std::byte*>(space), size}}, p, pair);
+  const support::aligned_memory workspace(workspace_bytes(p, pair));
+  const auto evaluate = prepare(cpu{.workspace = workspace.span()}, p, pair);
   std::size_t different = 0, i = 0;
   for (std::int32_t c = 0; c < channels; ++c)
     for (std::int32_t z = 0; z < to.extents[0]; ++z)

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "support/aligned_memory.hpp"
 #include "support/expect_says.hpp"
 
 namespace {
@@ -29,11 +30,8 @@ std::vector<float> result_of(const Operation& operation, const std::vector<float
   const auto p = plan(operation, g, {.seed = 1, .sample_ids = {&id, 1}});
   std::vector<float> out(in.size());
   const auto pair = image(contiguous<const float>(in.data(), g), contiguous(out.data(), g));
-  std::vector<std::byte> memory(workspace_bytes(p, pair) + 256);
-  void* space = memory.data();
-  std::size_t size = memory.size();
-  std::align(256, size - 256, space, size);
-  run(cpu{.threads = 1, .workspace = {static_cast<std::byte*>(space), size}}, p, pair);
+  const support::aligned_memory workspace(workspace_bytes(p, pair));
+  run(cpu{.threads = 1, .workspace = workspace.span()}, p, pair);
   return out;
 }
 

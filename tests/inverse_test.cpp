@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "support/aligned_memory.hpp"
 #include "support/expect_close.hpp"
 #include "support/expect_says.hpp"
 #include "support/library.hpp"
@@ -265,11 +266,8 @@ TEST(Inverse, LoneVoxelsAndThreadsGiveTheBitsOfARun) {
   const auto pair = image(in, result);
   run(cpu{.threads = 3}, back, pair);
   EXPECT_EQ(y, whole);
-  std::vector<std::byte> memory(workspace_bytes(back, pair) + 256);
-  void* space = memory.data();
-  std::size_t room = memory.size();
-  std::align(256, room - 256, space, room);
-  const auto evaluate = prepare(cpu{.workspace = {static_cast<std::byte*>(space), room}}, back, pair);
+  const support::aligned_memory workspace(workspace_bytes(back, pair));
+  const auto evaluate = prepare(cpu{.workspace = workspace.span()}, back, pair);
   for (std::int32_t i = 0; i < 2 * 5 * 17 * 70; ++i)
     ASSERT_EQ(evaluate(0, i / 1190 % 5, i / 70 % 17, i % 70, i / 5950), whole[static_cast<std::size_t>(i)]) << i;
 }

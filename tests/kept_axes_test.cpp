@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <memory>
 
+#include "support/aligned_memory.hpp"
 #include "suture/suture.hpp"
 
 namespace {
@@ -75,12 +75,8 @@ void expect_lone_voxels(const Pipeline& pipeline, const extent3& n, std::int64_t
   const auto images = image(in, out_views);
   const auto masks = labels(seg, seg_views);
   run(cpu{}, p, images, masks);
-  const std::size_t bytes = workspace_bytes(p, images, masks) + 256;
-  const std::unique_ptr<std::byte[]> memory(new std::byte[bytes]);
-  void* start = memory.get();
-  std::size_t space = bytes;
-  std::align(256, bytes - 256, start, space);
-  const auto evaluate = prepare(cpu{.workspace = {static_cast<std::byte*>(start), space}}, p, images, masks);
+  const support::aligned_memory workspace(workspace_bytes(p, images, masks));
+  const auto evaluate = prepare(cpu{.workspace = workspace.span()}, p, images, masks);
   std::size_t v = 0;
   std::int64_t wrong_values = 0, wrong_labels = 0;
   for (std::int32_t z = 0; z < g.extents[0]; ++z)

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <memory>
 #include <optional>
 
+#include "support/aligned_memory.hpp"
 #include "support/expect_says.hpp"
 #include "support/oracle.hpp"
 #include "suture/suture.hpp"
@@ -111,12 +111,8 @@ TEST(Remap, TablesNearAndFar) {
       const remap conversion{.table = t, .others = others};
       const auto in_rows = row<std::int16_t>(map, conversion);
       const auto bound = labels<std::int16_t>(in, conversion);
-      std::vector<std::byte> space(suture::workspace_bytes(plan, bound) + 256);
-      void* start = space.data();
-      std::size_t size = space.size();
-      std::align(256, size - 256, start, size);
-      const auto evaluate =
-          suture::prepare(suture::cpu{.workspace = {static_cast<std::byte*>(start), size}}, plan, bound);
+      const support::aligned_memory workspace(suture::workspace_bytes(plan, bound));
+      const auto evaluate = suture::prepare(suture::cpu{.workspace = workspace.span()}, plan, bound);
       for (std::size_t i = 0; i < map.size(); ++i) {
         std::int32_t expected = others.value_or(map[i]);
         for (const suture::label_change& change : t)

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "ref/mask.hpp"
+#include "support/aligned_memory.hpp"
 #include "support/expect_says.hpp"
 #include "support/sanitizers.hpp"
 #include "suture/suture.hpp"
@@ -318,13 +319,8 @@ TEST(Masks, BatchesAndStrides) {
   suture::view<std::uint8_t> out_reversed{&out_b[2 * (b.size() - 1)], grid_of(large), {-17 * 90 * 2, -90 * 2, -2}};
   const std::vector<suture::view<std::uint8_t>> out{view_of(out_a, small), out_reversed};
   std::vector<suture::largest_component_result> results(2);
-  std::vector<std::byte> memory(suture::workspace_bytes(suture::mask_work::keep_largest_component{}, in) + 256);
-  void* start = memory.data();
-  std::size_t space = memory.size();
-  std::align(256, suture::workspace_bytes(suture::mask_work::keep_largest_component{}, in), start, space);
-  const std::span<std::byte> workspace(static_cast<std::byte*>(start),
-                                       suture::workspace_bytes(suture::mask_work::keep_largest_component{}, in));
-  suture::keep_largest_component(suture::cpu{1, workspace}, in, out, suture::connectivity::edges, results);
+  const support::aligned_memory workspace(suture::workspace_bytes(suture::mask_work::keep_largest_component{}, in));
+  suture::keep_largest_component(suture::cpu{1, workspace.span()}, in, out, suture::connectivity::edges, results);
   EXPECT_EQ(out_a, reference::largest(a, small, 2));
   const bytes expected = reference::largest(b, large, 2);
   for (std::size_t i = 0; i < b.size(); ++i) {
@@ -333,10 +329,11 @@ TEST(Masks, BatchesAndStrides) {
   }
   // Memory for one sample at a time is enough, less is not.
   const std::size_t least = suture::workspace_bytes(suture::mask_work::keep_largest_component{}, in[1]);
-  EXPECT_LT(least, workspace.size());
-  suture::keep_largest_component(suture::cpu{1, workspace.first(least)}, in, out, suture::connectivity::edges, results);
+  EXPECT_LT(least, workspace.span().size());
+  suture::keep_largest_component(suture::cpu{1, workspace.span().first(least)}, in, out, suture::connectivity::edges,
+                                 results);
   EXPECT_EQ(out_a, reference::largest(a, small, 2));
-  EXPECT_THROW(suture::keep_largest_component(suture::cpu{1, workspace.first(least - 1)}, in, out,
+  EXPECT_THROW(suture::keep_largest_component(suture::cpu{1, workspace.span().first(least - 1)}, in, out,
                                               suture::connectivity::edges, results),
                suture::error);
   // In place.

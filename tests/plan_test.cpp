@@ -10,16 +10,12 @@
 #include <set>
 
 #include "support/expect_says.hpp"
+#include "support/grid_of.hpp"
 
 namespace {
 
 using namespace suture;
-
-grid grid_of(std::int64_t z, std::int64_t y, std::int64_t x) {
-  grid g;
-  g.extents = {z, y, x};
-  return g;
-}
+using support::grid_of;
 
 const std::uint64_t two_ids[] = {11, 12};
 

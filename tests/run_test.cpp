@@ -11,16 +11,12 @@
 #include <vector>
 
 #include "support/expect_says.hpp"
+#include "support/grid_of.hpp"
 
 namespace {
 
 using namespace suture;
-
-grid grid_of(std::int64_t z, std::int64_t y, std::int64_t x) {
-  grid g;
-  g.extents = {z, y, x};
-  return g;
-}
+using support::grid_of;
 
 // A good batch of two samples that single tests spoil.
 struct batch {

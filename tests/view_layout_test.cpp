@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "support/expect_says.hpp"
+#include "support/grid_of.hpp"
 
 namespace {
 
 using namespace suture;
-
-grid grid_of(std::int64_t z, std::int64_t y, std::int64_t x) { return {.extents = {z, y, x}}; }
+using support::grid_of;
 
 constexpr auto up_to_chance = "lay several voxels onto one element";
 

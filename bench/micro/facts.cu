@@ -5,17 +5,6 @@
 
 namespace {
 
-// Per 16-byte words of a thread are in flight.
-template <int Per>
-__global__ void copy_kernel(const uint4* __restrict__ from, uint4* __restrict__ to) {
-  const std::size_t first = static_cast<std::size_t>(blockIdx.x) * Per * blockDim.x + threadIdx.x;
-  uint4 v[Per];
-#pragma unroll
-  for (int i = 0; i < Per; ++i) v[i] = from[first + i * blockDim.x];
-#pragma unroll
-  for (int i = 0; i < Per; ++i) to[first + i * blockDim.x] = v[i];
-}
-
 template <int Per>
 double bytes_per_second(const micro::device& d, const micro::memory<uint4>& from, const micro::memory<uint4>& to,
                         std::size_t words) {
@@ -23,7 +12,7 @@ double bytes_per_second(const micro::device& d, const micro::memory<uint4>& from
   for (const int threads : {128, 256, 512, 1024}) {
     const auto blocks = static_cast<unsigned>(words / static_cast<std::size_t>(Per * threads));
     const double s = d.seconds(1, [&] {
-      copy_kernel<Per><<<blocks, static_cast<unsigned>(threads), 0, d.stream>>>(from.data(), to.data());
+      bench::copy_kernel<Per><<<blocks, static_cast<unsigned>(threads), 0, d.stream>>>(from.data(), to.data());
       micro::check_cuda(cudaGetLastError(), "copy");
     });
     best = std::max(best, 32 * static_cast<double>(words) / s);

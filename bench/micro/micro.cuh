@@ -102,19 +102,14 @@ public:
 private:
   template <class Work>
   double seconds_of(const Work& work) const {
-    std::vector<float> samples;
+    std::vector<double> samples;
     for (int i = 0; i < (tiny ? 2 : 12); ++i) {
-      check_cuda(cudaEventRecord(begin_, stream), "event");
-      work();
-      check_cuda(cudaEventRecord(end_, stream), "event");
-      check_cuda(cudaEventSynchronize(end_), "event");
-      float ms = 0;
-      check_cuda(cudaEventElapsedTime(&ms, begin_, end_), "event");
-      if (i > 0) samples.push_back(ms);
+      const double s = bench::seconds_between(begin_, end_, stream, work);
+      if (i > 0) samples.push_back(s);
     }
     const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
     std::nth_element(samples.begin(), middle, samples.end());
-    return 1e-3 * static_cast<double>(*middle);
+    return *middle;
   }
 
   std::string test_;
