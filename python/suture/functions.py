@@ -45,5 +45,5 @@ def call(made: jit.Source, *, numbers: Sequence[float] = (), lists: Sequence[tup
     count = samples if samples is not None else (inputs[0].count if inputs else 0)
     request = _Request(address_of(values), ctypes.addressof(c_lists), ctypes.addressof(arrays), count, seed,
                        None if all_ids is None else address_of(all_ids), epoch, 0, 0,
-                       default_threads() if threads is None else threads, stream or None, None, 0, 1, 1)
+                       default_threads() if threads is None else threads, stream or None, None, 0, 1)
     module.check(run(ctypes.addressof(request)))

@@ -92,7 +92,7 @@ class _Request(ctypes.Structure):
                 ("samples", ctypes.c_int64), ("seed", ctypes.c_uint64), ("sample_ids", ctypes.c_void_p),
                 ("epoch", ctypes.c_uint32), ("image", ctypes.c_uint32), ("evaluation", ctypes.c_int32),
                 ("threads", ctypes.c_int32), ("stream", ctypes.c_void_p), ("workspace", ctypes.c_void_p),
-                ("workspace_bytes", ctypes.c_uint64), ("same_ids", ctypes.c_int32), ("check_memory", ctypes.c_int32)]
+                ("workspace_bytes", ctypes.c_uint64), ("same_ids", ctypes.c_int32)]
 
 
 def default_threads() -> int:
@@ -527,7 +527,7 @@ class Plan:
         kept += [arrays, encoded]
         return _Request(encoded.address, lists and ctypes.addressof(lists), ctypes.addressof(arrays), self.size, self.seed,
                         None if self._ids is None else ctypes.addressof(self._ids), self.epoch, image, not self.training,
-                        self.threads, self.stream or None, None, 0, self._same_ids, 1)
+                        self.threads, self.stream or None, None, 0, self._same_ids)
 
     def _plan_image(self, k: int, key: str) -> None:
         pipeline, items = self.pipeline, self.items[key]
@@ -606,7 +606,7 @@ class Plan:
         lists = CList(ctypes.addressof(counts), len(levels))
         arrays = (CBound * len(outputs))(*[o.bound for o in outputs])  # type: ignore[misc]
         request = _Request(None, ctypes.addressof(lists), ctypes.addressof(arrays), self.size, self.seed, None, self.epoch, k,
-                           not self.training, self.threads, self.stream or None, None, 0, 1, 1)
+                           not self.training, self.threads, self.stream or None, None, 0, 1)
         if self.on_cuda:
             bytes_needed = ctypes.c_uint64()
             compiled.module.check(compiled.workspace(planned.handle, ctypes.addressof(request), ctypes.addressof(bytes_needed)))

@@ -18,7 +18,6 @@ struct image_slot {
   std::vector<view<const In>> in;
   std::vector<view<Out>> out;
 
-  static constexpr std::int64_t arrays(std::int64_t) { return 1; }
   void read(const request& r, std::int64_t bound) { in = views_of<const In>(r, bound); }
   void take(const request& r, std::int64_t bound, std::int64_t) { out = views_of<Out>(r, bound); }
   auto bound() const { return image(in, out); }

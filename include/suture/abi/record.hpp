@@ -3,7 +3,6 @@
 #pragma once
 
 #include <charconv>
-#include <cmath>
 #include <string>
 
 #include "../plan/plan.hpp"
@@ -12,75 +11,59 @@ namespace suture::abi {
 
 namespace detail {
 
-template <class T>
-constexpr bool is_drawing_v = false;
-template <class Drawn>
-constexpr bool is_drawing_v<drawing<Drawn>> = true;
-
-template <class T>
-void write_number(T value, std::string& text) {
-  char buffer[40];
-  text.append(buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr);
-}
+using namespace suture::detail;
 
 template <class T>
 void write(const T& value, std::string& text);
 
-// Elements between brackets, or members between braces.
+// Elements between brackets.
 template <class List>
-void write_list(const List& list, std::size_t count, std::string& text) {
-  text += '[';
-  for (std::size_t i = 0; i < count; ++i) {
-    if (i > 0) text += ", ";
-    write(list[i], text);
+void write_list(const List& list, std::string& text) {
+  const char* between = "[";
+  for (const auto& each : list) {
+    text += between;
+    write(each, text);
+    between = ", ";
   }
-  text += ']';
+  text += std::size(list) == 0 ? "[]" : "]";
 }
 
 template <class T>
 void write(const T& value, std::string& text) {
   if constexpr (std::is_same_v<T, bool>) {
     text += value ? "true" : "false";
-  } else if constexpr (std::is_enum_v<T>) {
+  } else if constexpr (number<T>) {
+    char digits[40];
+    if (value - value == 0)
+      text.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+    else
+      text += value != value ? "\"nan\"" : value > 0 ? "\"inf\"" : "\"-inf\"";
+  } else if constexpr (named_enum<T>) {
     text += '"';
     text += names_of(value)[static_cast<std::size_t>(value)];
     text += '"';
-  } else if constexpr (std::is_floating_point_v<T>) {
-    if (std::isfinite(value))
-      write_number(value, text);
-    else
-      text += value != value ? "\"nan\"" : value > 0 ? "\"inf\"" : "\"-inf\"";
-  } else if constexpr (std::is_arithmetic_v<T>) {
-    write_number(value, text);
-  } else if constexpr (std::is_array_v<T>) {
-    write_list(value, std::size(value), text);
-  } else if constexpr (requires { std::tuple_size<T>::value; }) {
-    write_list(value, std::tuple_size<T>::value, text);
-  } else if constexpr (requires { value.v; }) {
-    write(value.v, text);
-  } else if constexpr (requires { value.m; }) {
-    write(value.m, text);
-  } else if constexpr (is_drawing_v<T>) {
+  } else if constexpr (fixed_list<T>) {
+    write_list(value, text);
+  } else if constexpr (wraps_array<T>) {
+    write(array_of(value), text);
+  } else if constexpr (is_drawing<T>::value) {
     if (value.on)
       write(value.parameters, text);
     else
       text += "\"not drawn\"";
   } else {
-    text += '{';
-    const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-      const auto& member = get<I>(T::fields.members);
-      if constexpr (I > 0) text += ", ";
-      text += '"';
-      text += T::fields.names[I];
+    const char* between = "{\"";
+    for_each_field<T>([&]<class Member>(std::string_view name, const Member& member) {
+      text += between;
+      text += name;
       text += "\": ";
-      if constexpr (std::is_member_object_pointer_v<std::decay_t<decltype(member)>>)
+      if constexpr (std::is_member_object_pointer_v<Member>)
         write(value.*member, text);
       else
-        write_list(value.*member.elements, static_cast<std::size_t>(value.*member.count), text);
-    };
-    [&]<std::size_t... I>(std::index_sequence<I...>) { (one(std::integral_constant<std::size_t, I>{}), ...); }
-    (std::make_index_sequence<T::fields.names.size()>{});
-    text += '}';
+        write_list(member.of(value), text);
+      between = ", \"";
+    });
+    text += T::fields.names.size() == 0 ? "{}" : "}";
   }
 }
 
@@ -96,7 +79,7 @@ std::string drawn_text(const planned<chain<Ops...>>& plan) {
     bool first = true;
     const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
       using Op = element_t<I, decltype(chain<Ops...>::operations)>;
-      if constexpr (random_operation<Op> || chosen_operation<Op>) {
+      if constexpr (detail::recorded<Op>) {
         text += first ? "{\"name\": \"" : ", {\"name\": \"";
         text += name_of<Op>();
         text += "\", \"parameters\": ";

@@ -4,10 +4,10 @@
 
 #include <cstdint>
 #include <exception>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "../image/view.hpp"
@@ -59,7 +59,6 @@ struct request {
   void* workspace;
   std::uint64_t workspace_bytes;
   std::int32_t same_ids;  // the same id may stand twice
-  std::int32_t check_memory;
 };
 
 static_assert(sizeof(array) == 24 * 8 && sizeof(bound) == 24 && sizeof(list) == 16 && sizeof(request) == 12 * 8);

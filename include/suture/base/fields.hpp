@@ -6,7 +6,10 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
+#include <tuple>
+#include <type_traits>
 
 #include "chain.hpp"
 
@@ -25,6 +28,10 @@ struct first_members {
   using number = std::int32_t T::*;
   list elements;
   number count;
+
+  std::span<const E> of(const T& t) const {
+    return std::span<const E>(t.*elements).first(static_cast<std::size_t>(t.*count));
+  }
 };
 template <class T, class E, std::size_t N>
 constexpr first_members<T, E, N> first_of(std::array<E, N> T::*elements, std::int32_t T::*count) {
@@ -46,5 +53,44 @@ constexpr auto named(const Arguments&... names_and_members) {
   return detail::named_from(std::make_index_sequence<sizeof...(Arguments) / 2>{},
                             pack<std::decay_t<const Arguments&>...>{{{names_and_members}...}});
 }
+
+// The forms in which values are written and read: numbers, and these.
+namespace detail {
+
+template <class T>
+concept number = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
+template <class T>
+concept fixed_list = std::is_array_v<T> || requires {
+  std::tuple_size<T>::value;
+};
+template <class T>
+concept wraps_array = std::is_class_v<T> &&(
+    requires(T& t) { t.v; } || requires(T & t) { t.m; });
+template <class T>
+concept named_enum = std::is_enum_v<T> && requires(T t) {
+  names_of(t);
+};
+template <class T>
+concept names_its_fields = requires {
+  T::fields.names;
+};
+
+// The array that a vector or a matrix wraps.
+template <wraps_array T>
+constexpr auto& array_of(T& t) {
+  if constexpr (requires { t.v; })
+    return t.v;
+  else
+    return t.m;
+}
+
+// f(name, member) for each field, where a member is a pointer to one, or first_members.
+template <names_its_fields T, class F>
+constexpr void for_each_field(const F& f) {
+  [&]<std::size_t... I>(std::index_sequence<I...>) { (f(T::fields.names[I], get<I>(T::fields.members)), ...); }
+  (std::make_index_sequence<T::fields.names.size()>{});
+}
+
+}  // namespace detail
 
 }  // namespace suture

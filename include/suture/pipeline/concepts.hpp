@@ -150,6 +150,17 @@ struct drawing {
   bool on;
 };
 
+namespace detail {
+template <class T>
+struct is_drawing : std::false_type {};
+template <class Drawn>
+struct is_drawing<drawing<Drawn>> : std::true_type {};
+
+// A plan records operations that are not the same for every sample.
+template <class Op>
+inline constexpr bool recorded = random_operation<Op> || chosen_operation<Op>;
+}  // namespace detail
+
 template <class Op>
 constexpr role role_of() {
   using D = drawn_t<Op>;

@@ -37,11 +37,7 @@ json signature(const chain<Ops...>*) {
   return json::array({signature_of<Ops>()...});
 }
 
-// The steps of a record are the operations that are not the same for every sample.
-template <class Op>
-inline constexpr bool recorded = random_operation<Op> || chosen_operation<Op>;
-
-// How many of them stand before operation I.
+// How many operations that are recorded, each in a step, stand before operation I.
 template <std::size_t I, class... Ops>
 constexpr std::size_t recorded_before(const chain<Ops...>*) {
   return count_before<I, recorded<Ops>...>;

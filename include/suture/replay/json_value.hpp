@@ -40,37 +40,6 @@ inline std::string shown(const json& j) {
 }
 
 template <class T>
-struct is_drawing : std::false_type {};
-template <class Drawn>
-struct is_drawing<drawing<Drawn>> : std::true_type {};
-
-template <class T>
-concept number = std::is_arithmetic_v<T> && !std::same_as<T, bool>;
-template <class T>
-concept fixed_list = std::is_array_v<T> || requires {
-  std::tuple_size<T>::value;
-};
-template <class T>
-concept wraps_array = std::is_class_v<T> &&(
-    requires(T& t) { t.v; } || requires(T & t) { t.m; });
-template <class T>
-concept named_enum = std::is_enum_v<T> && requires(T t) {
-  names_of(t);
-};
-template <class T>
-concept names_its_fields = requires {
-  T::fields.names;
-};
-
-template <class T>
-auto& array_of(T& t) {
-  if constexpr (requires { t.v; })
-    return t.v;
-  else
-    return t.m;
-}
-
-template <class T>
 concept has_json_form = std::is_arithmetic_v<T> || fixed_list<T> || wraps_array<T> || named_enum<T> ||
     is_drawing<T>::value || names_its_fields<T>;
 
@@ -109,18 +78,15 @@ json written(const T& value, const site& where, const std::string& path) {
     return written(value.parameters, where, path);
   } else if constexpr (names_its_fields<T>) {
     json object = json::object();
-    const auto one = [&]<class Member>(std::string_view name, const Member& member) {
+    for_each_field<T>([&]<class Member>(std::string_view name, const Member& member) {
       const std::string key(name);
       if constexpr (std::is_member_object_pointer_v<Member>) {
         object[key] = written(value.*member, where, key);
       } else {
         json& list = object[key] = json::array();
-        for (std::int32_t i = 0; i < value.*member.count; ++i)
-          list.push_back(written((value.*member.elements)[static_cast<std::size_t>(i)], where, key));
+        for (const auto& each : member.of(value)) list.push_back(written(each, where, key));
       }
-    };
-    [&]<std::size_t... I>(std::index_sequence<I...>) { (one(T::fields.names[I], get<I>(T::fields.members)), ...); }
-    (std::make_index_sequence<T::fields.names.size()>{});
+    });
     return object;
   } else {
     return nullptr;
@@ -200,16 +166,14 @@ void read(const json& j, T& value, const site& where, const std::string& path) {
     if (value.on) read(j, value.parameters, where, path);
   } else if constexpr (names_its_fields<T>) {
     check_members(j, T::fields.names, where, path);
-    const auto one = [&]<class Member>(std::string_view name, const Member& member) {
+    for_each_field<T>([&]<class Member>(std::string_view name, const Member& member) {
       const json& field = j[std::string(name)];
       const std::string inner = path + '.' + std::string(name);
       if constexpr (std::is_member_object_pointer_v<Member>)
         read(field, value.*member, where, inner);
       else
         value.*member.count = static_cast<std::int32_t>(read_list(field, value.*member.elements, true, where, inner));
-    };
-    [&]<std::size_t... I>(std::index_sequence<I...>) { (one(T::fields.names[I], get<I>(T::fields.members)), ...); }
-    (std::make_index_sequence<T::fields.names.size()>{});
+    });
   }
 }
 
