@@ -2,7 +2,7 @@
 # suture_digest_program(NAME SOURCE main.cpp [CUDA_SOURCE main.cu] [EVERY_SET]): one program that prints digests, compiled in every
 # way that keeps IEEE arithmetic and run with several thread counts. All of them must print the same text.
 #   NAME.host    compilers, optimization levels, instruction sets, contraction, OMP_NUM_THREADS
-#   with EVERY_SET, instruction sets from the baseline to that of the machine as well
+#   with EVERY_SET, instruction sets from the baseline to that of the machine
 #   NAME.device  CUDA_SOURCE on a GPU or under the emulator, against the host's text. With -fmad=true alone, since
 #   codegen.contraction shows of its PTX that there is nothing to fuse
 option(SUTURE_TEST_EVERY_FLAG "Build digest programs with every combination of flags, not a choice" OFF)
@@ -28,8 +28,11 @@ function(suture_digest_program name)
   # for each, so the default is a choice; g++ contracts by default and takes -ffp-contract=on for off.
   if(SUTURE_HAS_X86_64_V3)
     set(variants "O3_v3|-O3 -march=x86-64-v3" "O0_v3|-O0 -march=x86-64-v3")
-    if(arg_EVERY_SET OR SUTURE_TEST_EVERY_FLAG)
-      list(APPEND variants "O1_baseline_fma|-O1 -march=x86-64 -mfma" "O3_native|-O3 -march=native -ffp-contract=off")
+    set(more_sets "O3_native|-O3 -march=native" "O1_baseline_fma|-O1 -march=x86-64 -mfma")
+    if(SUTURE_TEST_EVERY_FLAG)
+      list(APPEND variants ${more_sets})
+    elseif(arg_EVERY_SET)
+      set(variants ${more_sets} "O0_v3|-O0 -march=x86-64-v3")
     endif()
     set(other_variants "contract_fast|-O3 -march=x86-64-v3 -ffp-contract=fast -fno-math-errno -fno-trapping-math")
     if(SUTURE_TEST_EVERY_FLAG)
