@@ -78,16 +78,16 @@ function(suture_test name)
                        PROPERTIES TIMEOUT 600 LABELS host)
 endfunction()
 
-# suture_device_test(NAME [LONG] SOURCES file.cu... [LIBRARIES target...] [STRICT_FILTER pattern]): one ctest entry per
+# suture_device_test(NAME [LONG | FULL] SOURCES file.cu... [LIBRARIES target...] [STRICT_FILTER pattern]): one ctest entry per
 # test case, and one for the whole program in each strict mode, which runs the cases that the GoogleTest pattern selects.
-# LONG ones compile the same loops for every corner: they run in these modes where every flag is tried.
+# LONG ones belong to tests/run --all, FULL ones to --full: they compile the same loops for every corner.
 set(SUTURE_WITHOUT_DEVICE_TESTS "" CACHE STRING "Device tests that are left out, of a bundle that is to be small")
 function(suture_device_test name)
   if(name IN_LIST SUTURE_WITHOUT_DEVICE_TESTS)
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 arg "LONG" "STRICT_FILTER" "SOURCES;LIBRARIES")
-  if(arg_LONG AND NOT SUTURE_TEST_ALL AND NOT SUTURE_BUNDLE)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "LONG;FULL" "STRICT_FILTER" "SOURCES;LIBRARIES")
+  if(NOT SUTURE_BUNDLE AND ((arg_LONG AND NOT SUTURE_TEST_ALL) OR (arg_FULL AND NOT SUTURE_TEST_EVERY_FLAG)))
     return()
   endif()
   if(NOT SUTURE_CUDA_FOUND)
@@ -115,7 +115,7 @@ function(suture_device_test name)
   set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR "${launcher}")
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                        PROPERTIES TIMEOUT 600 LABELS device SKIP_RETURN_CODE 77)
-  if(NOT SUTURE_TEST_ALL OR (arg_LONG AND NOT SUTURE_TEST_EVERY_FLAG))
+  if(NOT SUTURE_TEST_ALL)
     return()
   endif()
   foreach(mode IN ITEMS initcheck racecheck shuffle)
