@@ -239,6 +239,9 @@ private:
       for (std::int32_t i = 0; i < n_[axis] || (axis == 2 && i % strip_width != 0); ++i)
         pairs[axis].push_back(filter.pair_at(axis, std::min(i, n_[axis] - 1), n_[axis], channel_));
     const std::size_t width = padded_row();
+    std::vector<std::size_t> copied;  // along x: a few, which are put right after the others
+    for (std::size_t x = 0; x < width; ++x)
+      if (pairs[2][x].t == 0) copied.push_back(x);
     // The place that holds `wanted`, made by make(place) where none does, and not in the place of `other`.
     const auto find = [](std::int32_t(&held)[2], std::int32_t wanted, std::int32_t other, const auto& make) {
       if (held[0] == wanted || held[1] == wanted) return held[0] == wanted ? 0 : 1;
@@ -260,8 +263,9 @@ private:
         read_row<K>(z, y, row);
         for (std::size_t x = 0; x < width; ++x) {
           const voxel_pair& p = pairs[2][x];
-          out[x] = between(row[p.first], row[p.second], p.t);
+          out[x] = fma(p.t, row[p.second] - row[p.first], row[p.first]);
         }
+        for (const std::size_t x : copied) out[x] = row[pairs[2][x].first];
       };
       const auto make_plane = [&](std::int32_t z, float* out) {
         std::int32_t held[2] = {-1, -1};
