@@ -171,6 +171,7 @@ TEST_F(bad_headers, of_spacing) {
     for (const auto& [value, text] : {std::pair{0.0f, "0"},
                                       {-0.0f, "-0"},
                                       {-1.0f, "-1"},
+                                      {1e-42f, "1.00053e-42"},
                                       {not_a_number, "nan"},
                                       {infinite, "inf"},
                                       {-infinite, "-inf"}}) {

@@ -20,8 +20,8 @@ namespace suture::examples {
 // - extents that are not positive, more than one volume, voxels that are no single integer or real number of at most 64
 //   bits (complex, RGB), bitpix of another type, intents of vectors, matrices, colors, meshes or coefficients;
 // - vox_offset below 352, not whole or beyond the file; scl_inter not finite beside a slope that counts;
-// - in the fields by which voxels are placed, and no others: a spacing that is not positive and finite, numbers that
-//   are not finite, a quaternion beyond a rotation, a singular or sheared sform, codes and units that do not exist;
+// - in the fields by which voxels are placed, and no others: a spacing that is not positive, finite and normal, numbers
+//   that are not finite, a quaternion beyond a rotation, a singular or sheared sform, codes and units that do not exist;
 // - voxels that no finite float holds.
 image_volume read_image(const std::filesystem::path& path);
 

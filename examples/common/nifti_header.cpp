@@ -165,8 +165,9 @@ double reader::millimeters() const {
 float reader::spacing_of(int axis) const {
   const float spacing = h.pixdim[axis];
   if (axis > h.dim[0] && spacing == 0) return 1;
-  demand(std::isfinite(spacing) && spacing > 0, "pixdim[", axis, "], the spacing of axis ", axis, ", is ", spacing,
-         ", must be positive and finite");
+  // Of a subnormal float little is left once it is turned.
+  demand(std::isnormal(spacing) && spacing > 0, "pixdim[", axis, "], the spacing of axis ", axis, ", is ", spacing,
+         ", must be positive, finite and no subnormal float");
   return spacing;
 }
 

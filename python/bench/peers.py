@@ -6,8 +6,9 @@
 
 Needs what requirements.txt beside this file names. Every pair gets the same voxels and is asked for the same steps with
 parameters as frequent and as wide, written as the peer's documentation writes them: the draws differ, so the bits do too.
-Times are of the processor, which other programs on the machine disturb less than the clock; medians over rounds of a call
-each, and the ratio is that of the medians. Results are a table for docs/python.md.
+Times are of the processor, which other programs on the machine disturb less than the clock; means over rounds of a call
+each, since what a call draws decides how long it takes, and the ratio is that of the means. Results are a table for
+docs/python.md.
 """
 from __future__ import annotations
 
@@ -243,7 +244,7 @@ def timed(call: Callable[[], Any]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=21)
+    parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--only", choices=list(PAIRS))
     options = parser.parse_args()
     rows = []
@@ -255,11 +256,11 @@ def main() -> None:
         for _ in range(options.rounds):
             b.append(timed(theirs))
             a.append(timed(ours))
-        a_ms, b_ms = 1e3 * statistics.median(a), 1e3 * statistics.median(b)
+        a_ms, b_ms = 1e3 * statistics.fmean(a), 1e3 * statistics.fmean(b)
         version = importlib.metadata.version(peer.lower())
         rows.append(f"| {what} | {peer} {version} | {b_ms:.1f} | {a_ms:.1f} | {b_ms / a_ms:.1f} |")
         print(rows[-1], flush=True)
-    print(f"\n{datetime.date.today()}, torch {torch.__version__}, one core, medians of {options.rounds} rounds\n\n"
+    print(f"\n{datetime.date.today()}, torch {torch.__version__}, one core, means of {options.rounds} rounds\n\n"
           "| what | peer | peer, ms | suture, ms | ratio |\n| --- | --- | --- | --- | --- |\n" + "\n".join(rows))
 
 
