@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# suture_digest_program(NAME SOURCE main.cpp [CUDA_SOURCE main.cu] [EVERY_SET]): one program that prints digests, compiled in every
-# way that keeps IEEE arithmetic and run with several thread counts. All of them must print the same text.
+# suture_digest_program(NAME SOURCE main.cpp [CUDA_SOURCE main.cu] [EVERY_SET] [LONG]): one program that prints digests,
+# compiled in every way that keeps IEEE arithmetic and run with several thread counts. All of them must print the same
+# text. LONG ones belong to tests/run --all.
 #   NAME.host    compilers, optimization levels, instruction sets, contraction, OMP_NUM_THREADS
 #   with EVERY_SET, instruction sets from the baseline to that of the machine
 #   NAME.device  CUDA_SOURCE on a GPU or under the emulator, against the host's text. With -fmad=true alone, since
@@ -15,7 +16,10 @@ function(suture_digest_program name)
   if(SUTURE_SANITIZE)  # which look at one way to compile
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 arg "EVERY_SET" "SOURCE;CUDA_SOURCE" "")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "EVERY_SET;LONG" "SOURCE;CUDA_SOURCE" "")
+  if(arg_LONG AND NOT SUTURE_TEST_ALL AND NOT SUTURE_BUNDLE)
+    return()
+  endif()
   get_filename_component(source "${arg_SOURCE}" ABSOLUTE)
   set(dir "${CMAKE_CURRENT_BINARY_DIR}/${name}")
   file(MAKE_DIRECTORY "${dir}")
