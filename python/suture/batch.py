@@ -49,7 +49,7 @@ class Items:
     """
 
     __slots__ = ("count", "letters", "dtype", "device", "library", "records", "first", "volumes", "stacked", "step",
-                 "grids", "channels", "order", "_plain", "_what", "_stream")
+                 "grids", "channels", "order", "_plain", "_known", "_what", "_stream")
 
     def __init__(self, given: Any, key: str, layout: str | None, stream: int | None) -> None:
         what = f"suture: {key}"
@@ -81,7 +81,9 @@ class Items:
 
     def array(self, i: int) -> Array:
         """Of sample i, or the one with all of them."""
-        return self.first if self.stacked else array_of(self._plain[i], self._what, self._stream)
+        if self.stacked:
+            return self.first
+        return self._known.get(i) or array_of(self._plain[i], self._what, self._stream)
 
     def _read_stacked(self, given: Any, layout: str | None) -> None:
         what, a = self._what, array_of(given, self._what, self._stream)
@@ -129,8 +131,9 @@ class Items:
 
     def _read_each(self, plain: Sequence[Any], places: Sequence[bytes] | None) -> list[tuple[int, ...]]:
         self._plain, self.count = plain, len(plain)
-        self.first = first = array_of(plain[0], self._what, self._stream)
-        found, letters = alike(plain, first, self._what, self._stream), self.letters
+        self.first = array_of(plain[0], self._what, self._stream)
+        self._known = {0: self.first}
+        found, letters = alike(plain, self._known, self._what, self._stream), self.letters
         if places is None:
             records = [_record(pointer, shape, steps, letters) for pointer, shape, steps in found]
         else:

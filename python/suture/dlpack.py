@@ -123,8 +123,11 @@ def array_of(x: Any, what: str, stream: int | None = None) -> Array:
     return _dlpack_array(x, what, stream)
 
 
-def alike(arrays: Sequence[Any], first: Array, what: str, stream: int | None) -> list[tuple[int, tuple[int, ...], tuple[int, ...]]]:
-    """Where each of the arrays lies, its shape and strides; all have the type and the device of the first."""
+def alike(arrays: Sequence[Any], known: dict[int, Array], what: str,
+          stream: int | None) -> list[tuple[int, tuple[int, ...], tuple[int, ...]]]:
+    """Where each of the arrays lies, its shape and strides; all have the type and the device of the first, known[0].
+    `known` keeps what another library has exported: once, and as long as it is read."""
+    first = known[0]
     torch = sys.modules.get("torch")
     tensor, strided = (None, None) if torch is None else (torch.Tensor, torch.strided)
     on_cpu, name, kind = first.device == _HERE, first.dtype, getattr(arrays[0], "dtype", None)
@@ -141,7 +144,9 @@ def alike(arrays: Sequence[Any], first: Array, what: str, stream: int | None) ->
             if pointer:
                 made.append((pointer, x.shape, x.stride()))
                 continue
-        a = array_of(x, what, stream)
+        if i not in known:
+            known[i] = array_of(x, what, stream)
+        a = known[i]
         if a.dtype != name:
             raise Error(f"{what}: sample {i} is {a.dtype}, the first {name}")
         if a.device != first.device:
@@ -260,6 +265,19 @@ def _forget(pointer: int) -> None:
 
 _release = _Deleter(_forget)
 
+# A capsule that is going is no object to count references to, so it is known by its address here.
+_is_capsule = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", _api))
+_inside = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
+
+
+def _end_unread(capsule: int) -> None:
+    """A consumer that takes the memory over renames the capsule; of one that was read alone, or never, the end is here."""
+    if _is_capsule(capsule, b"dltensor"):
+        _forget(_inside(capsule, b"dltensor"))
+
+
+_unread = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_end_unread)
+
 
 def capsule_of(pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: str, device: tuple[int, int],
                owner: Any) -> Any:
@@ -270,4 +288,4 @@ def capsule_of(pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], d
     managed = _Managed(_Tensor(pointer, _Device(*device), n, _Type(code, bits, 1), c_shape, c_strides, 0), None, _release)
     address = ctypes.addressof(managed)
     _held[address] = _Held(managed, c_shape, c_strides, owner)
-    return _api.PyCapsule_New(address, b"dltensor", None)
+    return _api.PyCapsule_New(address, b"dltensor", ctypes.cast(_unread, ctypes.c_void_p))

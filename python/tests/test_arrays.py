@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays of other libraries are read and written where they lie: NumPy, what has DLPack, JAX, CuPy."""
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -51,6 +54,33 @@ def test_dlpack(newer):
     assert all(i.asked >= 1 for i in images)
     known = array_of(images[0], "suture")
     assert known.pointer == SCANS[0].ctypes.data and known.shape == SCANS[0].shape and known.dtype == "int16"
+
+
+class Copies(Foreign):
+    """Hands over a copy, which lives as long as what it handed over."""
+
+    copies = 0
+
+    def __dlpack__(self, **settings):
+        assert self.asked == 0, "asked twice"
+        self.asked += 1
+        copy = self.array.copy()
+        weakref.finalize(copy, self._gone)
+        Copies.copies += 1
+        return capsule_of(copy.ctypes.data, copy.shape, dense_strides(copy.shape), copy.dtype.name, (CPU, 0), copy)
+
+    @staticmethod
+    def _gone():
+        Copies.copies -= 1
+
+
+def test_what_is_handed_over_is_asked_for_once_and_held():
+    plan = SMALL.plan({"image": [Copies(s) for s in SCANS], "seg": [Copies(m) for m in MAPS], **IDS}, seed=1)
+    assert Copies.copies == len(SCANS) + len(MAPS)
+    assert bits(plan.run()) == expected()
+    del plan
+    gc.collect()
+    assert Copies.copies == 0
 
 
 def test_strides_offsets_and_read_only_arrays():
