@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""suture build RECIPE.py compiles ahead; suture info tells what is found."""
+"""suture build RECIPE.py compiles ahead, suture build --recipes what is published; suture info tells what is found."""
 from __future__ import annotations
 
 import argparse
@@ -20,6 +20,14 @@ def _build(file: str, types: list[str], device: str, order: str) -> int:
         known = {k: v for k, v in dtypes.items() if k in pipeline.roles()}
         pipeline.build(device=device, order=order, **known)
         print(f"{name}: {len(pipeline.images)} compiled for {device}")
+    return 0
+
+
+def _build_recipes(device: str) -> int:
+    from .recipes_ahead import run_small
+
+    for name, _ in run_small(device):
+        print(f"{name}: compiled for {device}", flush=True)
     return 0
 
 
@@ -49,14 +57,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="suture", description="Compile ahead, and look at what is found.")
     commands = parser.add_subparsers(dest="command", required=True)
     build = commands.add_parser("build", help="compile every Pipeline that a file of Python defines")
-    build.add_argument("file")
+    build.add_argument("file", nargs="?")
+    build.add_argument("--recipes", action="store_true", help="the published recipes, in place of a file")
     build.add_argument("types", nargs="*", metavar="KEY=DTYPE", help="element types of the inputs: image=int16 seg=uint8")
     build.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     build.add_argument("--axes", choices=("zyx", "xyz", "yx", "xy"), default="zyx", help="order of the arrays' axes")
     commands.add_parser("info", help="versions, compilers, cache, GPU")
     given = parser.parse_args(arguments)
     try:
-        return _info() if given.command == "info" else _build(given.file, given.types, given.device, given.axes)
+        if given.command == "info":
+            return _info()
+        if given.recipes == (given.file is not None):
+            parser.error("build takes a file, or --recipes")
+        return _build_recipes(given.device) if given.recipes else _build(given.file, given.types, given.device, given.axes)
     except (Error, CompileError, OSError) as problem:
         print(problem, file=sys.stderr)
         return 1

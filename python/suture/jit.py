@@ -52,7 +52,10 @@ def header_hash() -> str:
 
 @lru_cache(maxsize=None)
 def instruction_set() -> str:
-    """What -march gets on x86-64: the highest level that this processor has. Elsewhere nothing is needed."""
+    """What -march gets on x86-64: SUTURE_MARCH, or the highest level that this processor has. Elsewhere nothing is needed."""
+    asked = os.environ.get("SUTURE_MARCH")
+    if asked is not None:
+        return asked
     if platform.machine() not in ("x86_64", "AMD64"):
         return ""
     flags: set[str] = set()
@@ -225,35 +228,49 @@ def key_of(source: Source) -> str:
 
 def find(source: Source) -> Path | None:
     """Where it was compiled already, in a shared cache or the user's."""
+    shared = _shared(source)
+    if shared:
+        return shared
     try:
-        name = key_of(source) + ".so"
+        file = user_cache() / (key_of(source) + ".so")
     except CompileError:
-        return _without_compiler(source)
-    for folder in shared_caches():
-        if (folder / name).is_file():
-            return folder / name
-    file = user_cache() / name
+        return None
     if file.is_file():
         _own(user_cache())
         return file
     return None
 
 
-def _without_compiler(source: Source) -> Path | None:
-    """Of a shared cache, by source and headers alone: its maker knew the compiler."""
-    name = source_key(source)
-    for folder in shared_caches():
-        pointer = folder / (name + ".name")
-        if pointer.is_file():
-            file = folder / (pointer.read_text().strip() + ".so")
-            if file.is_file():
-                return file
+def _shared(source: Source) -> Path | None:
+    """In a shared cache whatever compiled it, since all give the same bits: for this processor, or for AVX2 where
+    it has AVX-512; where SUTURE_CXXFLAGS asks for flags, by them."""
+    caches = [folder for folder in shared_caches() if folder.is_dir()]
+    if not caches:
+        return None
+    if "SUTURE_CXXFLAGS" in os.environ:
+        with contextlib.suppress(CompileError):
+            name = key_of(source) + ".so"
+            return next((folder / name for folder in caches if (folder / name).is_file()), None)
+    for folder in caches:
+        for target in _targets(source):
+            pointer = folder / (source_key(source, target) + ".name")
+            if pointer.is_file():
+                file = folder / (pointer.read_text().strip() + ".so")
+                if file.is_file():
+                    return file
     return None
 
 
-def source_key(source: Source) -> str:
-    arch = cuda_architecture() if source.cuda else instruction_set()
-    return _hash(source.text, arch, "", header_hash())
+def _targets(source: Source) -> list[str]:
+    if source.cuda:
+        return [cuda_architecture()]
+    here = instruction_set()
+    return [here, "x86-64-v3"] if here == "x86-64-v4" else [here]
+
+
+def source_key(source: Source, target: str) -> str:
+    """By source and headers alone, for an instruction set or an architecture."""
+    return _hash(source.text, target, "", header_hash())
 
 
 def build(source: Source) -> Path:
@@ -298,11 +315,11 @@ def _compile(source: Source, compiler: Compiler, flags: list[str], folder: Path,
         done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "TMPDIR": room})
         if done.returncode != 0:
             raise CompileError(_failure(source, command, done.stdout + done.stderr))
-        os.chmod(made, 0o700)
+        os.chmod(made, 0o755)  # whoever may enter the folder
         (folder / (file.stem + (".cu" if source.cuda else ".cpp"))).write_text(source.text)
         pointer = Path(room) / "name"
         pointer.write_text(file.stem)
-        os.replace(pointer, folder / (source_key(source) + ".name"))
+        os.replace(pointer, folder / (source_key(source, _targets(source)[0]) + ".name"))
         os.replace(made, file)
 
 

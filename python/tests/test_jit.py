@@ -92,6 +92,24 @@ def test_a_shared_cache_needs_no_compiler_and_is_not_written(cache, tmp_path, mo
     cache.chmod(0o700)
 
 
+def test_a_shared_cache_serves_whatever_compiled_it(cache, tmp_path, monkeypatch):
+    """Another compiler, its version and flags; and AVX-512 takes what AVX2 has."""
+    monkeypatch.delenv("SUTURE_CXXFLAGS", raising=False)
+    monkeypatch.setattr(jit, "instruction_set", lambda: "x86-64-v3")
+    monkeypatch.setattr(jit, "host_compiler", lambda: jit.Compiler("c++", "another"))
+    file = jit.build(little())
+    monkeypatch.undo()
+    monkeypatch.delenv("SUTURE_CXXFLAGS", raising=False)
+    monkeypatch.setenv("SUTURE_SHARED_CACHE", str(cache))
+    monkeypatch.setenv("SUTURE_CACHE", str(tmp_path / "none"))
+    for level, found in (("x86-64-v4", file), ("x86-64-v3", file), ("x86-64", None)):
+        monkeypatch.setattr(jit, "instruction_set", lambda level=level: level)
+        assert jit.find(little()) == found
+    monkeypatch.setattr(jit, "instruction_set", lambda: "x86-64-v3")
+    monkeypatch.setenv("SUTURE_CXXFLAGS", "-O2")  # whoever asks for flags gets them
+    assert jit.find(little()) is None
+
+
 def test_what_others_may_write_to_is_not_loaded_from(cache):
     cache.mkdir(mode=0o777)
     cache.chmod(0o777)
@@ -178,6 +196,9 @@ def test_the_command_line(cache, tmp_path, capsys):
     begin = time.perf_counter()
     assert main(["info"]) == 0 and time.perf_counter() - begin < 10
     assert "C++ compiler: " in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["build"])
+    assert "build takes a file, or --recipes" in capsys.readouterr().err
     assert main(["build", str(tmp_path / "none.py")]) == 1
     assert "none.py" in capsys.readouterr().err
 

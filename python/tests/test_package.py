@@ -107,6 +107,35 @@ def test_a_fresh_environment_prints_the_digests_of_the_cpp_example(version, whee
     assert ours.split() == cpp_digests(root) and len(list(cache.glob("*.so"))) == 1
 
 
+RECIPES = """
+import hashlib, sys
+sys.path.insert(0, sys.argv[1]) if len(sys.argv) > 1 else None
+import suture as st
+from suture.recipes_ahead import run_small
+for name, made in run_small():
+    print(name, *(f"{st.digest(item):016x}" for key in ("image", "seg") if key in made for whole in made[key]
+                  for item in (whole if isinstance(whole, list) else [getattr(whole, "array", whole)])))
+"""
+
+
+@pytest.mark.long
+def test_recipes_that_come_with_a_wheel_need_no_compiler(root, tmp_path):
+    source = tmp_path / "source"
+    shutil.copytree(root / "python", source / "python", ignore=shutil.ignore_patterns("__pycache__", ".mypy_cache"))
+    (source / "include").symlink_to(root / "include")
+    kept = source / "python/suture/prebuilt"
+    settings = {k: v for k, v in os.environ.items() if not k.startswith("SUTURE_")} | {"SUTURE_CXXFLAGS": "-O0"}
+    ours = run([sys.executable, "-c", RECIPES, source / "python"], env={**settings, "SUTURE_CACHE": str(kept)})
+    assert ours.count("\n") == 9
+    run([sys.executable, "-m", "pip", "wheel", "--no-deps", "-q", "-w", tmp_path, source / "python"])
+    wheel, = tmp_path.glob("*.whl")
+    made = environment(sys.executable, tmp_path / "fresh", wheel)
+    del settings["SUTURE_CXXFLAGS"]
+    theirs = run([made, "-I", "-c", RECIPES], cwd=tmp_path,
+                 env={**settings, "PATH": str(tmp_path), "SUTURE_JIT": "never", "SUTURE_CACHE": str(tmp_path / "none")})
+    assert theirs == ours and not (tmp_path / "none").exists()
+
+
 CUDA_PROGRAM = """
 import sys
 sys.path.insert(1, sys.argv[1])

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The published recipes on a small batch each, so that what they need is compiled: `suture build --recipes`. Sizes,
+spacings and probabilities are numbers, which compile nothing more."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from . import patches, recipes
+from .pipeline import Pipeline, labels
+from .volume import Volume
+
+IDS = ["case 1", "case 2"]
+SMALL = dict(z=8, y=8, x=8)
+
+
+def _volumes(channels: int, dtype: str, extent: int = 24) -> tuple[list[Volume], list[Volume]]:
+    """Two volumes with values everywhere, and label maps with two classes beside the background."""
+    shape = (channels, extent, extent, extent)
+    values = (np.arange(np.prod(shape), dtype=np.int64) * 37 % 401 - 100).reshape(shape).astype(dtype)
+    labels_of = np.zeros(shape[1:], np.uint8)
+    labels_of[8:16, 8:16, 8:16] = 1
+    labels_of[10:14, 10:14, 10:14] = 2
+    return [Volume(values, axes="zyx") for _ in IDS], [Volume(labels_of, axes="zyx") for _ in IDS]
+
+
+def _starts(rule: Any, maps: list[Volume]) -> list[Any]:
+    return [chosen.start for chosen in patches.select_patches(maps, rule, classes=3, ids=IDS, seed=1)]
+
+
+def _ct() -> tuple[Pipeline, dict[str, Any]]:
+    images, maps = _volumes(1, "int16")
+    return Pipeline(image=recipes.ct_patches(SMALL), seg=labels()), {"image": images, "seg": maps}
+
+
+def _nnunet(version: str) -> Callable[[], tuple[Pipeline, dict[str, Any]]]:
+    def made() -> tuple[Pipeline, dict[str, Any]]:
+        images, maps = _volumes(1, "float32")
+        maps = [Volume(m.array.astype(np.int16), axes="zyx") for m in maps]
+        spacing = dict(z=1.0, y=1.0, x=1.0)
+        rule = patches.oversampled_patch(size=recipes.nnunet_shape(SMALL, spacing)["enlarged"], probability=1 / 3)
+        return (recipes.nnunet(patch=SMALL, spacing_mm=spacing, version=version),
+                {"image": images, "seg": maps, "starts": _starts(rule, maps)})
+    return made
+
+
+def _brats() -> tuple[Pipeline, dict[str, Any]]:
+    images, maps = _volumes(4, "float32")
+    chain = recipes.monai_brats(SMALL)
+    return Pipeline(image=chain, seg=labels(convert=recipes.BRATS_REGIONS_1_2_4)), {"image": images, "seg": maps}
+
+
+def _preprocess(chain: Callable[[], Any]) -> Callable[[], tuple[Pipeline, dict[str, Any]]]:
+    def made() -> tuple[Pipeline, dict[str, Any]]:
+        images, maps = _volumes(1, "int16")
+        return Pipeline(image=chain(), seg=labels()), {"image": images, "seg": maps}
+    return made
+
+
+def _training(chain: Callable[[], Any], rule: Any) -> Callable[[], tuple[Pipeline, dict[str, Any]]]:
+    def made() -> tuple[Pipeline, dict[str, Any]]:
+        images, maps = _volumes(1, "float32", 96)  # which the recipe of the spleen crops
+        chosen = patches.select_patches(maps, rule, images=images, ids=IDS, seed=1)
+        return (Pipeline(image=chain(), seg=labels()),
+                {"image": images, "seg": maps, "starts": [c.start for c in chosen]})
+    return made
+
+
+def _tiles() -> tuple[Pipeline, dict[str, Any]]:
+    pixels = (np.arange(2 * 16 * 16 * 3) * 29 % 256).astype(np.uint8).reshape(2, 16, 16, 3)
+    return Pipeline(image=recipes.wsi_tiles(), layout="NHWC"), {"image": pixels}
+
+
+RECIPES: dict[str, Callable[[], tuple[Pipeline, dict[str, Any]]]] = {
+    "ct_patches": _ct, "nnunet 2.8": _nnunet("2.8"), "nnunet 2.3": _nnunet("2.3"), "monai_brats": _brats,
+    "monai_spleen_preprocess": _preprocess(recipes.monai_spleen_preprocess),
+    "monai_spleen_training": _training(recipes.monai_spleen_training, patches.pos_neg_patch(size=96)),
+    "monai_colon_preprocess": _preprocess(recipes.monai_colon_preprocess),
+    "monai_colon_training": _training(recipes.monai_colon_training, patches.pos_neg_patch(size=SMALL)),
+    "wsi_tiles": _tiles,
+}
+
+
+def run_small(device: str = "cpu") -> Iterator[tuple[str, Any]]:
+    """Each recipe by its name, with what it made of a small batch; for a device it is compiled alone."""
+    for name, make in RECIPES.items():
+        pipeline, batch = make()
+        if device == "cpu":
+            yield name, pipeline({**batch, "id": IDS}, seed=1)
+            continue
+        flat = name == "wsi_tiles"
+        types = {k: str(v.dtype if flat else v[0].array.dtype) for k, v in batch.items() if k in ("image", "seg")}
+        pipeline.build(device=device, order="yx" if flat else "zyx", **types)
+        yield name, None
