@@ -49,11 +49,11 @@ class Items:
     """
 
     __slots__ = ("count", "letters", "dtype", "device", "library", "records", "first", "volumes", "stacked", "step",
-                 "grids", "channels", "order", "_plain", "_known", "_what", "_stream")
+                 "grids", "channels", "order", "what", "_plain", "_known", "stream")
 
     def __init__(self, given: Any, key: str, layout: str | None, stream: int | None) -> None:
         what = f"suture: {key}"
-        self._what, self._stream = what, stream
+        self.what, self.stream = what, stream
         self.grids: list[Grid] | None = None
         self.volumes = self.stacked = False
         self.step = 0
@@ -83,10 +83,10 @@ class Items:
         """Of sample i, or the one with all of them."""
         if self.stacked:
             return self.first
-        return self._known.get(i) or array_of(self._plain[i], self._what, self._stream)
+        return self._known.get(i) or array_of(self._plain[i], self.what, self.stream)
 
     def _read_stacked(self, given: Any, layout: str | None) -> None:
-        what, a = self._what, array_of(given, self._what, self._stream)
+        what, a = self.what, array_of(given, self.what, self.stream)
         letters = read_layout(layout) if layout else None
         if letters is None:
             if len(a.shape) != 5:
@@ -104,7 +104,7 @@ class Items:
         self.records = _record(a.pointer, a.shape[1:], a.strides[1:], self.letters)
 
     def _read_volumes(self, given: Sequence[Volume]) -> None:
-        what, axes = self._what, given[0].axes
+        what, axes = self.what, given[0].axes
         rank = len(given[0].array.shape)
         self.letters = axes if rank == len(axes) else "c" + axes
         for i, volume in enumerate(given):
@@ -117,7 +117,7 @@ class Items:
         self._read_each([v.array for v in given], [g.place for g in self.grids])
 
     def _read_arrays(self, given: Sequence[Any], layout: str | None) -> None:
-        what = self._what
+        what = self.what
         self.letters = letters = read_layout(layout).removeprefix("n") if layout else "czyx"
         for i, each in enumerate(given):
             if type(each) is Volume:
@@ -131,9 +131,9 @@ class Items:
 
     def _read_each(self, plain: Sequence[Any], places: Sequence[bytes] | None) -> list[tuple[int, ...]]:
         self._plain, self.count = plain, len(plain)
-        self.first = array_of(plain[0], self._what, self._stream)
+        self.first = array_of(plain[0], self.what, self.stream)
         self._known = {0: self.first}
-        found, letters = alike(plain, self._known, self._what, self._stream), self.letters
+        found, letters = alike(plain, self._known, self.what, self.stream), self.letters
         if places is None:
             records = [_record(pointer, shape, steps, letters) for pointer, shape, steps in found]
         else:

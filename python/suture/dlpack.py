@@ -222,6 +222,21 @@ def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+def stream_of(given: Any) -> int:
+    """The stream that the framework of an array, of Volumes or of a list works on; 0 on the CPU."""
+    first: Any = given[0] if isinstance(given, (list, tuple)) and given else given
+    first = getattr(first, "array", first)
+    if getattr(first, "is_cuda", False):
+        import torch
+
+        return int(torch.cuda.current_stream(first.device).cuda_stream)
+    if type(first).__module__.split(".")[0] == "cupy":
+        import cupy
+
+        return int(cupy.cuda.get_current_stream().ptr)
+    return 0
+
+
 def empty_like_library(library: str, shape: tuple[int, ...], dtype: str, like: Array, what: str) -> Any:
     """A dense array of the library that the input came from, on its device."""
     if library == "torch":

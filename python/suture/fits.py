@@ -12,6 +12,7 @@ import numpy as np
 from . import functions
 from .batch import Items
 from .chain import CPP_TYPES, ReadByKernels
+from .dlpack import stream_of
 from .errors import Error
 
 FIT_STATUS = ("ok", "constant", "empty", "stated")
@@ -280,7 +281,7 @@ class StainBasis(Result):
 
     @classmethod
     def unpack(cls, data: bytes) -> StainBasis:
-        return cls(bytes(data))
+        return cls(bytes(data[:-4]) + bytes(4))  # the structure ends four bytes before its size
 
     def __repr__(self) -> str:
         return f"StainBasis(stains={self.stains}, max_concentration={self.max_concentration}, status={self.status!r})"
@@ -337,7 +338,7 @@ class labeled:
 R = TypeVar("R")
 
 
-def _selected(where: Any, layout: str | None) -> tuple[str, list[Items], list[float], list[tuple[Any, int]]]:
+def _selected(where: Any, layout: str | None, stream: int) -> tuple[str, list[Items], list[float], list[tuple[Any, int]]]:
     """C++ of a selection, and what it reads: arrays from 1 on, list 1."""
     if where is None:
         return "suture::everything{}", [], [], []
@@ -346,10 +347,10 @@ def _selected(where: Any, layout: str | None) -> tuple[str, list[Items], list[fl
     if isinstance(where, above):
         return "suture::above(v.f(0))", [], [where.threshold], []
     if isinstance(where, inside):
-        maps = Items(where.masks, "inside", layout, None)
+        maps = Items(where.masks, "inside", layout, stream)
         return f"suture::inside(abi::views_of<const {CPP_TYPES[maps.dtype]}>(r, 1))", [maps], [], []
     if isinstance(where, labeled):
-        maps = Items(where.maps, "labeled", layout, None)
+        maps = Items(where.maps, "labeled", layout, stream)
         code = (f"[&] {{ suture::label_set set({{}}, v.i(0)); for (const std::int32_t l : v.s<std::int32_t>(1)) {{ "
                 "suture::require(l >= 0 && l < set.classes, {\"label_set\"}, \"label \", l, \" is outside the declared classes "
                 "0..\", set.classes - 1); set.members[l >> 6] |= std::uint64_t{1} << (l & 63); } return "
@@ -359,26 +360,42 @@ def _selected(where: Any, layout: str | None) -> tuple[str, list[Items], list[fl
     raise Error(f'suture: {where!r} is none of None, "nonzero", above(...), inside(...), labeled(...)')
 
 
+_DEVICE_HEADERS = {"fit/color_moments.hpp": "fit/color_moments.cuh", "fit/macenko_modes.hpp": "fit/macenko.cuh",
+                   "fit/sharpness.hpp": "fit/sharpness.cuh"}
+
+
 def _fit(images: Any, code: str, result: str, header: str, size: int, count_of: Any, unpack: Any, *, where: Any = None,
          layout: str | None = None, numbers: Sequence[float] = (), threads: int | None = None) -> list[Any]:
-    items = Items(images, "images", layout, None)
-    if items.first.on_cuda:
-        raise Error("suture: fits of arrays on a GPU are not there yet; pass those of the host")
-    selection, maps, more, lists = _selected(where, layout)
+    stream = stream_of(images)
+    items = Items(images, "images", layout, stream)
+    selection, maps, more, lists = _selected(where, layout, stream)
     shift = len(more)
     for k in range(len(numbers), 0, -1):
         code = code.replace(f"@{k - 1}@", str(k - 1 + shift))
     count = count_of(items)
     out = np.zeros(count * size, np.uint8)
-    body = f"""using result = {result};
+    all_lists = [(out, count), *lists]
+    start = f"""using result = {result};
     static_assert(sizeof(result) == {size});
     const auto images = abi::views_of<const {CPP_TYPES[items.dtype]}>(r, 0);
-    suture::fit(suture::cpu{{.threads = r.threads}}, {code}, images, {selection},
-                std::span<result>(const_cast<result*>(v.s<result>(0).data()), v.s<result>(0).size()));"""
+    const std::span<const result> out = v.s<result>(0);
+    """
     name = "a fit of " + result.removeprefix("suture::")
     headers = [header, "fit/selection.hpp", "color/color_space.hpp", *(["fit/macenko.hpp"] if "macenko" in header else [])]
-    made = functions.source(body, headers, name)
-    functions.call(made, numbers=[*more, *numbers], lists=[(out, count), *lists], inputs=[items, *maps], threads=threads)
+    settings: dict[str, Any] = {"numbers": [*more, *numbers], "inputs": [items, *maps], "threads": threads}
+    if items.first.on_cuda:
+        body = f"""const auto how = {code};
+    const std::size_t kept = up(out.size_bytes()), need = kept + suture::workspace_bytes(how, images);
+    if (!enough(need)) return;
+    auto* const made = reinterpret_cast<result*>(memory);
+    suture::fit(suture::cuda{{stream, {{memory + kept, need - kept}}}}, how, images, {selection}, std::span<result>(made, out.size()));
+    copy_to_host(out.data(), made, out.size_bytes());"""
+        made = functions.device_source(start + body, [*headers, _DEVICE_HEADERS.get(header, "fit/fit.cuh")], name, len(all_lists))
+        functions.call_on_device(made, lists=all_lists, stream=stream, **settings)
+    else:
+        body = f"""suture::fit(suture::cpu{{.threads = r.threads}}, {code}, images, {selection},
+                std::span<result>(const_cast<result*>(out.data()), out.size()));"""
+        functions.call(functions.source(start + body, headers, name), lists=all_lists, **settings)
     return [unpack(out[k * size:(k + 1) * size].tobytes()) for k in range(count)]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from . import functions, jit
 from .batch import Items, output_bound
 from .chain import CPP_TYPES, Encoder
-from .dlpack import array_of
+from .dlpack import array_of, stream_of
 from .errors import Error
 from .operation import AxisIntegers, Operation, canonical, name_mistakes
 
@@ -100,7 +100,8 @@ def select_patches(maps: Any, rule: Any, *, ids: Any, classes: int | None = None
     from .identity import ids_of
 
     what = "suture: select_patches"
-    items = Items(maps, "maps", layout, None)
+    stream = stream_of(maps)
+    items = Items(maps, "maps", layout, stream)
     inputs = [items]
     code, numbers, lists = _rule(rule, what)
     code = code.replace("@", "0").replace("#", "2")
@@ -108,7 +109,7 @@ def select_patches(maps: Any, rule: Any, *, ids: Any, classes: int | None = None
     if isinstance(rule, pos_neg_patch):
         made = f"suture::foreground_background({labels})"
         if images is not None:
-            inputs.append(Items(images, "images", layout, None))
+            inputs.append(Items(images, "images", layout, stream))
             made = (f"suture::foreground_background({labels}, abi::views_of<const {CPP_TYPES[inputs[1].dtype]}>(r, 1), "
                     f"v.f({len(numbers)}))")
             numbers.append(image_threshold)
@@ -123,24 +124,38 @@ def select_patches(maps: Any, rule: Any, *, ids: Any, classes: int | None = None
     numbers += [patches, ordinal]
     out = np.zeros((items.count * patches, 5), np.int64)
     flags = np.array([] if forced is None else [bool(f) for f in forced], np.uint8)
-    body = f"""const auto map = {made};
+    settings = f"""{{.seed = r.seed, .epoch = r.epoch, .sample_ids = {{r.sample_ids, static_cast<std::size_t>(r.samples)}},
+        .patches = v.i({at}), .forced = v.s<std::uint8_t>(1), .ordinal = static_cast<std::uint16_t>(v.i({at + 1}))}}"""
+    start = f"""const auto map = {made};
     const auto rule = {code};
-    const suture::cpu exec{{.threads = r.threads}};
-    std::vector<std::uint64_t> counts((suture::class_counts_bytes(map) + 7) / 8 + 32);
-    void* start = counts.data();
-    std::size_t space = counts.size() * 8;
-    std::align(256, suture::class_counts_bytes(map), start, space);
-    const std::span<std::byte> table(static_cast<std::byte*>(start), suture::class_counts_bytes(map));
-    suture::count_classes(exec, map, table);
+    const std::size_t bytes = suture::class_counts_bytes(map);
     auto* const choices = reinterpret_cast<suture::patch_choice*>(const_cast<std::int64_t*>(v.s<std::int64_t>(0).data()));
     static_assert(sizeof(suture::patch_choice) == 40);
-    suture::select_patches(exec, rule, map, table, {{.seed = r.seed, .epoch = r.epoch,
-        .sample_ids = {{r.sample_ids, static_cast<std::size_t>(r.samples)}}, .patches = v.i({at}),
-        .forced = v.s<std::uint8_t>(1), .ordinal = static_cast<std::uint16_t>(v.i({at + 1}))}},
-        {{choices, static_cast<std::size_t>(r.samples) * static_cast<std::size_t>(v.i({at}))}});"""
-    functions.call(functions.source(body, ["patch/select_patches.hpp"], "select_patches"), numbers=numbers,
-                   lists=[(out, len(out)), (flags, len(flags)), *lists], inputs=inputs, seed=seed, epoch=epoch,
-                   ids=ids_of(ids, items.count))
+    const auto all = static_cast<std::size_t>(r.samples) * static_cast<std::size_t>(v.i({at}));
+    """
+    lists = [(out, len(out)), (flags, len(flags)), *lists]
+    given: dict[str, Any] = {"numbers": numbers, "lists": lists, "inputs": inputs, "seed": seed, "epoch": epoch,
+                             "ids": ids_of(ids, items.count)}
+    if items.first.on_cuda:
+        body = f"""if (!enough(up(bytes) + all * sizeof(*choices))) return;
+    const suture::cuda exec{{stream}};
+    const std::span<std::byte> table(memory, bytes);
+    auto* const chosen = reinterpret_cast<suture::patch_choice*>(memory + up(bytes));
+    suture::count_classes(exec, map, table);
+    suture::select_patches(exec, rule, map, table, {settings}, {{chosen, all}});
+    copy_to_host(choices, chosen, all * sizeof(*choices));"""
+        source = functions.device_source(start + body, ["patch/select_patches.cuh"], "select_patches", len(lists))
+        functions.call_on_device(source, stream=stream, **given)
+    else:
+        body = f"""const suture::cpu exec{{.threads = r.threads}};
+    std::vector<std::uint64_t> counts((bytes + 7) / 8 + 32);
+    void* first = counts.data();
+    std::size_t space = counts.size() * 8;
+    std::align(256, bytes, first, space);
+    const std::span<std::byte> table(static_cast<std::byte*>(first), bytes);
+    suture::count_classes(exec, map, table);
+    suture::select_patches(exec, rule, map, table, {settings}, {{choices, all}});"""
+        functions.call(functions.source(start + body, ["patch/select_patches.hpp"], "select_patches"), **given)
     chosen = []
     for row in out:
         of_class, status = np.array([row[4]], np.int64).view(np.int32)
@@ -148,17 +163,23 @@ def select_patches(maps: Any, rule: Any, *, ids: Any, classes: int | None = None
     return chosen
 
 
+# Where label maps are counted, and the header of it: on the host, on a device.
+_EXECUTOR = ("suture::cpu{.threads = r.threads}", "suture::cuda{static_cast<cudaStream_t>(r.stream)}")
+_INDEX_HEADER = ("patch/class_index.hpp", "patch/class_index.cuh")
+
+
 def count_classes(maps: Any, *, classes: int, layout: str | None = None) -> np.ndarray:
     """How many voxels of each class 0 .. classes - 1 each map has: (sample, class) of uint64."""
-    items = Items(maps, "maps", layout, None)
+    stream = stream_of(maps)
+    items = Items(maps, "maps", layout, stream)
     out = np.zeros((items.count, classes), np.uint64)
-    body = f"""const auto indexes = suture::index_classes(suture::cpu{{.threads = r.threads}},
-        suture::label_classes(abi::views_of<const {CPP_TYPES[items.dtype]}>(r, 0), v.i(0)));
+    cuda = items.first.on_cuda
+    body = f"""const auto indexes = suture::index_classes({_EXECUTOR[cuda]}, suture::label_classes(abi::views_of<const {CPP_TYPES[items.dtype]}>(r, 0), v.i(0)));
     auto* out = const_cast<std::uint64_t*>(v.s<std::uint64_t>(0).data());
     for (const auto& index : indexes)
       for (std::int32_t c = 0; c < v.i(0); ++c) *out++ = index.total(c);"""
-    functions.call(functions.source(body, ["patch/class_index.hpp"], "count_classes"), numbers=[classes], lists=[(out, out.size)],
-                   inputs=[items])
+    functions.call(functions.source(body, [_INDEX_HEADER[cuda]], "count_classes", cuda), numbers=[classes],
+                   lists=[(out, out.size)], inputs=[items], stream=stream)
     return out
 
 
@@ -216,15 +237,15 @@ _kept: OrderedDict[Any, tuple[_Index, Any]] = OrderedDict()
 _MOST_KEPT = 512
 
 
-def _index_source(dtype: str, foreground: bool) -> jit.Source:
+def _index_source(dtype: str, foreground: bool, cuda: bool) -> jit.Source:
     made = "foreground_background(views)" if foreground else "label_classes(views, v.i(0))"
     body = f"""const auto views = abi::views_of<const {CPP_TYPES[dtype]}>(r, 0);
-    auto all = suture::index_classes(suture::cpu{{.threads = r.threads}}, suture::{made});
+    auto all = suture::index_classes({_EXECUTOR[cuda]}, suture::{made});
     auto** out = const_cast<suture::class_index**>(v.s<suture::class_index*>(0).data());
     for (std::size_t i = 0; i < all.size(); ++i) out[i] = new suture::class_index(std::move(all[i]));"""
-    source = functions.source(body, ["patch/class_index.hpp"], "index_classes")
+    source = functions.source(body, [_INDEX_HEADER[cuda]], "index_classes", cuda)
     return jit.Source(source.text + "SUTURE_ABI void suture_free_index(void* index) { "
-                      "delete static_cast<suture::class_index*>(index); }\n", source.what, False)
+                      "delete static_cast<suture::class_index*>(index); }\n", source.what, cuda)
 
 
 def _index_of(items: Items, i: int, classes: int, foreground: bool) -> _Index:
@@ -237,14 +258,14 @@ def _index_of(items: Items, i: int, classes: int, foreground: bool) -> _Index:
     if known is not None and known[1]() is owner:
         _kept.move_to_end(key)
         return known[0]
-    source = _index_source(items.dtype, foreground)
+    source = _index_source(items.dtype, foreground, a.on_cuda)
     out = np.zeros(1, np.uint64)
     one = Items.__new__(Items)
     one.records = items.records[:192] if items.stacked else items.records[192 * i:192 * (i + 1)]
     if items.stacked:
         one.records = pointer.to_bytes(8, "little") + one.records[8:]
-    one.step, one.count = 0, 1
-    functions.call(source, numbers=[classes], lists=[(out, 1)], inputs=[one])
+    one.step, one.count, one.first, one.device, one.what = 0, 1, a, a.device, items.what
+    functions.call(source, numbers=[classes], lists=[(out, 1)], inputs=[one], stream=items.stream or 0)
     made = _Index(jit.load(source), int(out[0]))
     try:
         _kept[key] = (made, weakref.ref(owner))
@@ -274,9 +295,6 @@ def write_crop_by_class(encoder: Encoder, op: Any) -> str:
     indexes: list[_Index] = []
     items = encoder.items.get(op.labels)
     if items is not None:
-        if items.first.on_cuda:
-            raise Error(f"{what}: the labels {op.labels!r} lie on a GPU and are counted on the host; pass them there too, or "
-                        "choose starts ahead and give crop_at(starts=per_sample(...))")
         indexes = [_index_of(items, i, classes, foreground) for i in range(items.count)]
     pointers = np.array([i.handle for i in indexes], np.uint64)
     at = encoder.memory(pointers, len(pointers))

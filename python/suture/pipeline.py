@@ -16,7 +16,7 @@ from . import jit
 from .batch import VIEW_BYTES, CBound, Items, bound_of, first_extents, item_shape, output_bound, unpack_grids
 from .chain import CPP_TYPES, CList, Encoded, Encoder, ReadByKernels, address_of
 from .cuda import DeviceArray
-from .dlpack import Array, array_of, device_name, empty_like_library
+from .dlpack import Array, array_of, device_name, empty_like_library, stream_of
 from .errors import Error
 from .extra_operations import DTYPES, dtype_name
 from .identity import ids_of
@@ -477,7 +477,7 @@ class Plan:
         for key in pipeline.roles():
             if key not in batch:
                 raise Error(f"suture: the batch has no {key!r}, which the pipeline has")
-        self.stream = stream if stream is not None else _current_stream(batch, pipeline)
+        self.stream = stream if stream is not None else stream_of(batch[next(iter(pipeline.images))])
         self.items: dict[str, Items] = {}
         for key in pipeline.images:
             self.items[key] = Items(batch[key], key, pipeline.layout, self.stream)
@@ -716,22 +716,6 @@ def _level(grid: Grid, scale: Any, order: str) -> Grid:
     first = direction @ (np.array(grid.spacing) * [0.5 * r - 0.5 for r in ratio]) + np.array(grid.origin)
     return Grid(extents, tuple(a * b for a, b in zip(grid.spacing, ratio)), tuple(float(v) for v in first),  # type: ignore
                 grid.direction)
-
-
-def _current_stream(batch: Mapping[str, Any], pipeline: Pipeline) -> int:
-    """The stream that the framework of the batch works on; 0 on the CPU."""
-    given = batch[next(iter(pipeline.images))]
-    first: Any = given[0] if isinstance(given, (list, tuple)) and given else given
-    first = getattr(first, "array", first)
-    if getattr(first, "is_cuda", False):
-        import torch
-
-        return int(torch.cuda.current_stream(first.device).cuda_stream)
-    if type(first).__module__.split(".")[0] == "cupy":
-        import cupy
-
-        return int(cupy.cuda.get_current_stream().ptr)
-    return 0
 
 
 __all__ = ["Pipeline", "Plan", "boxes", "labels", "points"]

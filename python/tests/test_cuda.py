@@ -86,3 +86,56 @@ def test_expressions_have_the_bits_of_the_cpu():
     out = pipeline({"image": [Exporter(x[0])]})["image"][0]
     synchronize()
     assert np.array_equal(out.numpy(), pipeline({"image": [x[0]]})["image"][0])
+
+
+SLIDE = [np.random.default_rng(4).integers(60, 240, (1, 16, 18, 3), dtype=np.uint8) for _ in range(2)]
+
+
+def long(*values):
+    """Each module takes nvcc some ten seconds."""
+    return pytest.param(*values, marks=pytest.mark.long)
+
+
+@pytest.mark.parametrize("fit", [
+    lambda images, masks: st.fit_moments(images, where=st.inside(masks)),
+    long(lambda images, masks: st.fit_moments(images, ddof=1)),
+    long(lambda images, masks: st.fit_percentiles(images, q=[1, 50, 99], where=st.labeled(masks, labels=[1], classes=2))),
+    long(lambda images, masks: st.fit_range(images, lower=5, upper=95, where=st.above(-50))),
+    long(lambda images, masks: [h.tolist() for h in st.fit_histogram(images)])])
+def test_fits_are_those_of_the_cpu(fit):
+    images, masks = BATCH["image"], BATCH["seg"]
+    assert fit([Exporter(i) for i in images], [Exporter(m) for m in masks]) == fit(images, masks)
+
+
+@pytest.mark.parametrize("fit", [lambda tiles: st.fit_macenko(tiles, layout="ZYXC"),
+                                 long(lambda tiles: st.fit_color_moments(tiles, layout="ZYXC")),
+                                 long(lambda tiles: st.fit_sharpness(tiles, layout="ZYXC"))])
+def test_fits_of_slides_are_those_of_the_cpu(fit):
+    assert fit([Exporter(t) for t in SLIDE]) == fit(SLIDE)
+
+
+@pytest.mark.parametrize("rule, more", [(st.class_balanced_patch(size=4, ratios=(1, 3)), {"classes": 2}),
+                                        long(st.oversampled_patch(size=4, margin=1), {"classes": 2}), long(st.pos_neg_patch(size=4), {}),
+                                        long(st.pos_neg_patch(size=4), {"images": True}), long(st.weighted_patch(size=4), {})])
+def test_patches_are_those_of_the_cpu(rule, more):
+    def chosen(arrays):
+        given = {**more, "images": arrays(BATCH["image"])} if "images" in more else more
+        return st.select_patches(arrays(BATCH["seg"]), rule, ids=BATCH["id"], patches=3, seed=5, image_threshold=-50, **given)
+    assert chosen(lambda all: [Exporter(a) for a in all]) == chosen(list)
+
+
+def test_classes_are_counted_and_cropped_as_on_the_cpu():
+    assert np.array_equal(st.count_classes([Exporter(m) for m in BATCH["seg"]], classes=2), st.count_classes(BATCH["seg"], classes=2))
+    pipeline = st.Pipeline(image=[st.crop_by_class(size=4, labels="seg", ratios=[1, 1])], seg=st.labels())
+    here = pipeline(BATCH, seed=3)
+    there = pipeline({**BATCH, "image": [Exporter(s) for s in BATCH["image"]], "seg": [Exporter(m) for m in BATCH["seg"]]}, seed=3)
+    synchronize()
+    for key in ("image", "seg"):
+        assert np.array_equal(there[key].numpy(), here[key])
+
+
+def test_what_is_read_together_lies_on_one_device():
+    with pytest.raises(st.Error, match="^suture: inside lie on the CPU, images on cuda:0: they lie on one$"):
+        st.fit_moments([Exporter(BATCH["image"][0])], where=st.inside([BATCH["seg"][0]]))
+    with pytest.raises(st.Error, match="^suture: body_mask: arrays on a GPU are not there yet"):
+        st.body_mask([Exporter(BATCH["image"][0])])
