@@ -228,37 +228,30 @@ def key_of(source: Source) -> str:
 
 def find(source: Source) -> Path | None:
     """Where it was compiled already, in a shared cache or the user's."""
-    shared = _shared(source)
-    if shared:
-        return shared
+    shared = [folder for folder in shared_caches() if folder.is_dir()]
     try:
-        file = user_cache() / (key_of(source) + ".so")
+        name = key_of(source) + ".so"
     except CompileError:
-        return None
-    if file.is_file():
-        _own(user_cache())
-        return file
+        name = ""
+    if not name or "SUTURE_CXXFLAGS" not in os.environ:
+        made = next(_compiled_by_any(source, shared), None)
+        if made or not name:
+            return made
+    for folder in [*shared, user_cache()]:
+        if (folder / name).is_file():
+            return (folder if folder in shared else _own(folder)) / name
     return None
 
 
-def _shared(source: Source) -> Path | None:
-    """In a shared cache whatever compiled it, since all give the same bits: for this processor, or for AVX2 where
-    it has AVX-512; where SUTURE_CXXFLAGS asks for flags, by them."""
-    caches = [folder for folder in shared_caches() if folder.is_dir()]
-    if not caches:
-        return None
-    if "SUTURE_CXXFLAGS" in os.environ:
-        with contextlib.suppress(CompileError):
-            name = key_of(source) + ".so"
-            return next((folder / name for folder in caches if (folder / name).is_file()), None)
-    for folder in caches:
+def _compiled_by_any(source: Source, folders: list[Path]) -> Iterator[Path]:
+    """Whatever compiler and flags made it, since all give the same bits: for this processor, or for AVX2 where it has AVX-512."""
+    for folder in folders:
         for target in _targets(source):
             pointer = folder / (source_key(source, target) + ".name")
             if pointer.is_file():
                 file = folder / (pointer.read_text().strip() + ".so")
                 if file.is_file():
-                    return file
-    return None
+                    yield file
 
 
 def _targets(source: Source) -> list[str]:

@@ -108,8 +108,8 @@ def test_a_fresh_environment_prints_the_digests_of_the_cpp_example(version, whee
 
 
 RECIPES = """
-import hashlib, sys
-sys.path.insert(0, sys.argv[1]) if len(sys.argv) > 1 else None
+import sys
+sys.path[:0] = sys.argv[1:]
 import suture as st
 from suture.recipes_ahead import run_small
 for name, made in run_small():
