@@ -2,6 +2,7 @@
 """Arrays of other libraries, read and written where they lie: numpy by its own interface, torch by its, all others by DLPack."""
 from __future__ import annotations
 
+import atexit
 import ctypes
 import sys
 from collections.abc import Sequence
@@ -261,6 +262,49 @@ def empty_like_library(library: str, shape: tuple[int, ...], dtype: str, like: A
     return np.empty(shape, dtype)
 
 
+def memory_like(like: Array, size: int, stream: int | None) -> tuple[Any, int]:
+    """Bytes of the library that an array came from, on its device: what holds them, and where they begin."""
+    what = "suture: workspace"
+    memory = empty_like_library(like.library, (max(size, 1),), "uint8", like, what)
+    return memory, array_of(memory, what, stream).pointer
+
+
+def copy_of(a: Array, what: str, stream: int | None) -> Any:
+    """A copy to be written to, of the library that an array came from, on its device."""
+    if a.library == "torch":
+        return a.owner.detach().clone()
+    if not a.on_cuda:
+        return np.array(a.owner if a.library == "numpy" else np.from_dlpack(a.owner[0]), copy=True)
+    if a.library == "cupy":
+        return a.owner[0].copy()
+    from .cuda import DeviceArray
+
+    if not _is_dense(a):
+        raise Error(f"{what}: strides {a.strides} of an array {a.shape} on a GPU are not dense; pass a copy")
+    return DeviceArray.copy(a, stream or 0)
+
+
+def dense(x: Any, dtype: str | None = None) -> Any:
+    """NumPy's and torch's arrays without gaps, and as `dtype`; others as they are, for check_dense."""
+    if type(x).__module__.split(".")[0] == "torch":
+        import torch
+
+        return x.detach().to(x.dtype if dtype is None else getattr(torch, dtype)).contiguous()
+    if hasattr(x, "__dlpack_device__") and x.__dlpack_device__()[0] != CPU:
+        return x
+    return np.ascontiguousarray(x, dtype)
+
+
+def _is_dense(a: Array) -> bool:
+    return all(n == 1 or s == d for n, s, d in zip(a.shape, a.strides, dense_strides(a.shape)))
+
+
+def check_dense(a: Array, what: str, dtype: str | None = None) -> None:
+    if not _is_dense(a) or dtype not in (None, a.dtype):
+        raise Error(f"{what}: a dense array{f' of {dtype}' if dtype else ''} is needed; this is {a.dtype} of shape {a.shape} and "
+                    f"strides {a.strides}")
+
+
 @dataclass
 class _Held:
     """What an exported capsule keeps alive until its consumer is done."""
@@ -272,6 +316,7 @@ class _Held:
 
 
 _held: dict[int, _Held] = {}
+_capsules: set[int] = set()  # by their addresses
 
 
 def _forget(pointer: int) -> None:
@@ -283,10 +328,12 @@ _release = _Deleter(_forget)
 # A capsule that is going is no object to count references to, so it is known by its address here.
 _is_capsule = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", _api))
 _inside = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
+_set_destructor = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(("PyCapsule_SetDestructor", _api))
 
 
 def _end_unread(capsule: int) -> None:
     """A consumer that takes the memory over renames the capsule; of one that was read alone, or never, the end is here."""
+    _capsules.discard(capsule)
     if _is_capsule(capsule, b"dltensor"):
         _forget(_inside(capsule, b"dltensor"))
 
@@ -303,4 +350,16 @@ def capsule_of(pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], d
     managed = _Managed(_Tensor(pointer, _Device(*device), n, _Type(code, bits, 1), c_shape, c_strides, 0), None, _release)
     address = ctypes.addressof(managed)
     _held[address] = _Held(managed, c_shape, c_strides, owner)
-    return _api.PyCapsule_New(address, b"dltensor", ctypes.cast(_unread, ctypes.c_void_p))
+    made = _api.PyCapsule_New(address, b"dltensor", ctypes.cast(_unread, ctypes.c_void_p))
+    _capsules.add(id(made))
+    return made
+
+
+@atexit.register
+def _leave() -> None:
+    """What others still hold when the interpreter ends they keep, since nothing of Python can be called after it."""
+    for capsule in _capsules:
+        _set_destructor(capsule, None)
+    for held in _held.values():
+        held.managed.deleter = _Deleter()
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(held))

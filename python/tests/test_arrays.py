@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays of other libraries are read and written where they lie: NumPy, what has DLPack, JAX, CuPy."""
 import gc
+import pathlib
+import subprocess
+import sys
 import weakref
 
 import numpy as np
@@ -81,6 +84,25 @@ def test_what_is_handed_over_is_asked_for_once_and_held():
     del plan
     gc.collect()
     assert Copies.copies == 0
+
+
+STILL_HELD = """
+import numpy as np
+from suture.dlpack import CPU, capsule_of
+class Array:
+    def __init__(self): self.values = np.arange(5.0)
+    def __dlpack_device__(self): return CPU, 0
+    def __dlpack__(self, **_): return capsule_of(self.values.ctypes.data, (5,), (1,), "float64", (CPU, 0), self)
+read, unread = np.from_dlpack(Array()), Array().__dlpack__()
+assert read[3] == 3
+"""
+
+
+@pytest.mark.parametrize("held", ["import sys; sys.kept = [read, unread]", "l = [read, unread]; l.append(l); del read, unread, l",
+                                  "np.core.multiarray.kept = [read, unread]"])
+def test_what_is_held_when_the_interpreter_ends_is_left_alone(held):
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", STILL_HELD + held], capture_output=True, text=True, cwd=pathlib.Path(__file__).parents[1])
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_strides_offsets_and_read_only_arrays():
