@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .dlpack import CUDA, SIZES, capsule_of, dense_strides
+from .dlpack import CUDA, SIZES, Array, capsule_of, dense_strides
 from .errors import Error
 
 
@@ -81,6 +81,14 @@ class DeviceArray:
         made = DeviceArray(dense.shape, dense.dtype.name, device)
         check(library().cudaMemcpy(ctypes.c_void_p(made.pointer), ctypes.c_void_p(dense.ctypes.data),
                                    ctypes.c_size_t(made.nbytes), 1), "cudaMemcpy")
+        return made
+
+    @staticmethod
+    def copy(dense: Array, stream: int) -> DeviceArray:
+        """A copy of a dense array of the device, made on a stream."""
+        made = DeviceArray(dense.shape, dense.dtype, dense.device[1])
+        check(library().cudaMemcpyAsync(ctypes.c_void_p(made.pointer), ctypes.c_void_p(dense.pointer),
+                                        ctypes.c_size_t(made.nbytes), 3, ctypes.c_void_p(stream)), "cudaMemcpyAsync")
         return made
 
     def numpy(self) -> np.ndarray:

@@ -375,27 +375,15 @@ def _fit(images: Any, code: str, result: str, header: str, size: int, count_of: 
     count = count_of(items)
     out = np.zeros(count * size, np.uint8)
     all_lists = [(out, count), *lists]
-    start = f"""using result = {result};
-    static_assert(sizeof(result) == {size});
+    start = f"""static_assert(sizeof({result}) == {size});
     const auto images = abi::views_of<const {CPP_TYPES[items.dtype]}>(r, 0);
-    const std::span<const result> out = v.s<result>(0);
-    """
-    name = "a fit of " + result.removeprefix("suture::")
+    const auto how = {code};"""
     headers = [header, "fit/selection.hpp", "color/color_space.hpp", *(["fit/macenko.hpp"] if "macenko" in header else [])]
-    settings: dict[str, Any] = {"numbers": [*more, *numbers], "inputs": [items, *maps], "threads": threads}
-    if items.first.on_cuda:
-        body = f"""const auto how = {code};
-    const std::size_t kept = up(out.size_bytes()), need = kept + suture::workspace_bytes(how, images);
-    if (!enough(need)) return;
-    auto* const made = reinterpret_cast<result*>(memory);
-    suture::fit(suture::cuda{{stream, {{memory + kept, need - kept}}}}, how, images, {selection}, std::span<result>(made, out.size()));
-    copy_to_host(out.data(), made, out.size_bytes());"""
-        made = functions.device_source(start + body, [*headers, _DEVICE_HEADERS.get(header, "fit/fit.cuh")], name, len(all_lists))
-        functions.call_on_device(made, lists=all_lists, stream=stream, **settings)
-    else:
-        body = f"""suture::fit(suture::cpu{{.threads = r.threads}}, {code}, images, {selection},
-                std::span<result>(const_cast<result*>(out.data()), out.size()));"""
-        functions.call(functions.source(start + body, headers, name), lists=all_lists, **settings)
+    made = functions.executor_source(
+        "a fit of " + result.removeprefix("suture::"), f"suture::fit(exec, how, images, {selection}, results);", items.first.on_cuda,
+        host=headers, device=[_DEVICE_HEADERS.get(header, "fit/fit.cuh")], start=start, result=result,
+        workspace="suture::workspace_bytes(how, images)")
+    functions.call_there(made, numbers=[*more, *numbers], lists=all_lists, inputs=[items, *maps], threads=threads, stream=stream)
     return [unpack(out[k * size:(k + 1) * size].tobytes()) for k in range(count)]
 
 

@@ -11,14 +11,14 @@ import numpy as np
 from . import jit
 from .batch import CBound, Items, bound_of
 from .chain import CList, address_of
-from .dlpack import array_of, device_name, empty_like_library
+from .dlpack import device_name, memory_like
 from .errors import Error
 from .pipeline import _Request, default_threads
 
 
 def source(body: str, includes: Sequence[str], what: str, cuda: bool = False) -> jit.Source:
     """C++ whose function suture_call runs `body`; r is the request, v its numbers and lists."""
-    lines = "".join(f"#include <suture/{i}>\n" for i in sorted({"abi/request.hpp", *includes, *(["exec/cuda/architecture.cuh"] if cuda else [])}))
+    lines = "".join(f"#include <suture/{name}>\n" for name in sorted({"abi/request.hpp", *includes}))
     return jit.Source(f"""// A function of suture, compiled for Python.
 {lines}
 SUTURE_ABI const char* suture_error() {{ return suture::abi::last_error().c_str(); }}
@@ -57,32 +57,64 @@ def call(made: jit.Source, *, numbers: Sequence[float] = (), lists: Sequence[tup
     module.check(run(ctypes.addressof(request)))
 
 
-# On a device a body says first how many bytes it wants, in the last list, and runs with as many at `memory`.
-DEVICE = """const auto stream = static_cast<cudaStream_t>(r.stream);
-    auto* const memory = static_cast<std::byte*>(r.workspace);
-    const auto enough = [&](std::size_t bytes) {
-      *const_cast<std::uint64_t*>(v.s<std::uint64_t>(@).data()) = bytes;
-      return r.workspace_bytes >= bytes;
-    };
-    const auto up = [](std::size_t bytes) { return (bytes + 255) / 256 * 256; };
-    // Waits, since what comes back is read by Python.
-    const auto copy_to_host = [&](const void* to, const void* from, std::size_t bytes) {
-      suture::check_cuda(cudaMemcpyAsync(const_cast<void*>(to), from, bytes, cudaMemcpyDeviceToHost, stream), "copy");
-      suture::check_cuda(cudaStreamSynchronize(stream), "copy");
-    };
+def executor_source(name: str, body: str, cuda: bool, *, host: Sequence[str], device: Sequence[str], start: str = "",
+                    result: str = "", workspace: str = "0", table: str = "") -> jit.Source:
+    """`source` of a body that finds `exec`, a suture::cpu or a suture::cuda, for call_there.
+
+    host, device   headers, those of the device beside those of the host
+    start          C++ before it, whose names the body and the two sizes may use
+    result         type of list 0, which the body writes by the name `results`, where the executor writes
+    workspace      C++ of the bytes that the executor needs on a device
+    table          C++ of the bytes that the body itself needs and finds as `table`, where the executor writes
     """
+    if not cuda:
+        lines = [start, "const suture::cpu exec{.threads = r.threads};"]
+        if result:
+            lines.append(f"const std::span<{result}> results(const_cast<{result}*>(v.s<{result}>(0).data()), v.s<{result}>(0).size());")
+        if table:
+            lines.append(_HOST_TABLE.replace("@", table))
+        return source("\n    ".join([*lines, body]), host, name)
+    lines = [start, _DEVICE.replace("@result", f"v.s<{result}>(0).size_bytes()" if result else "std::size_t{0}")
+             .replace("@memory", table or workspace)]
+    if result:
+        lines.append(f"const std::span<{result}> results(reinterpret_cast<{result}*>(memory), v.s<{result}>(0).size());")
+    if table:
+        lines.append("const std::span<std::byte> table = exec.workspace;")
+    lines.append(body)
+    if result:
+        lines.append(_TO_HOST.replace("@", result))
+    return source("\n    ".join(lines), [*host, *device, "exec/cuda/architecture.cuh", "exec/cuda/check_cuda.cuh"], name, True)
 
 
-def device_source(body: str, includes: Sequence[str], what: str, lists: int) -> jit.Source:
-    """`source` of a body for a device, which has `lists` lists of its own."""
-    return source(DEVICE.replace("@", str(lists)) + body, includes, what, True)
+_HOST_TABLE = """std::vector<std::byte> memory((@) + 255);
+    void* aligned = memory.data();
+    std::size_t space = memory.size();
+    const std::span<std::byte> table(static_cast<std::byte*>(std::align(256, @, aligned, space)), @);"""
+
+# Where there is no memory yet, how much is needed is written to where it would be.
+_DEVICE = """const std::size_t kept = (@result + 255) / 256 * 256, need = kept + (@memory);
+    if (r.workspace_bytes < need) {
+      *static_cast<std::uint64_t*>(r.workspace) = need;
+      return;
+    }
+    auto* const memory = need == 0 ? nullptr : static_cast<std::byte*>(r.workspace);
+    const suture::cuda exec{static_cast<cudaStream_t>(r.stream), {memory + kept, need - kept}};"""
+
+# Waits, since results are read by Python.
+_TO_HOST = """suture::check_cuda(cudaMemcpyAsync(const_cast<@*>(v.s<@>(0).data()), results.data(), results.size_bytes(),
+                                       cudaMemcpyDeviceToHost, exec.stream), "copy");
+    suture::check_cuda(cudaStreamSynchronize(exec.stream), "copy");"""
 
 
-def call_on_device(made: jit.Source, *, lists: Sequence[tuple[Any, int]], inputs: Sequence[Items], stream: int, **settings: Any) -> None:
-    """Runs what `device_source` made, with memory of the library that the inputs came from."""
-    need = np.zeros(1, np.uint64)
-    call(made, lists=[*lists, (need, 1)], inputs=inputs, stream=stream, **settings)
-    like = inputs[0].first
-    memory = empty_like_library(like.library, (int(need[0]),), "uint8", like, "suture: workspace")
-    at = array_of(memory, "suture: workspace", stream)
-    call(made, lists=[*lists, (need, 1)], inputs=inputs, stream=stream, workspace=(at.pointer, int(need[0])), **settings)
+def call_there(made: jit.Source, *, inputs: Sequence[Items], stream: int | None, **settings: Any) -> None:
+    """Runs what `executor_source` made where the inputs lie; memory is of the library that they came from."""
+    if not made.cuda:
+        call(made, inputs=inputs, **settings)
+        return
+    stream = stream or 0
+    need = ctypes.c_uint64()
+    call(made, inputs=inputs, stream=stream, workspace=(ctypes.addressof(need), 0), **settings)
+    if need.value:
+        memory, pointer = memory_like(inputs[0].first, need.value, stream)
+        call(made, inputs=inputs, stream=stream, workspace=(pointer, need.value), **settings)
+        del memory  # not before

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Masks: made, cleaned, measured. Images and masks are given and returned as lists, or as one stacked array."""
+"""Masks: made, cleaned, measured. Images and masks are given and returned as lists, or as one stacked array, of the library
+and on the device that they came from."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ import numpy as np
 from . import functions
 from .batch import Items, output_bound
 from .chain import CPP_TYPES, Encoder
-from .dlpack import array_of
+from .dlpack import array_of, copy_of, empty_like_library, stream_of
 from .errors import Error
 from .operation import Operation, canonical
 from .operations import crop, pad
@@ -48,13 +49,6 @@ CONNECTIVITY = ("faces", "edges", "corners")
 SHAPES = ("box", "cross", "ball")
 
 
-def _host(given: Any, what: str, layout: str | None) -> Items:
-    items = Items(given, what, layout, None)
-    if items.first.on_cuda:
-        raise Error(f"suture: {what}: arrays on a GPU are not there yet; pass those of the host")
-    return items
-
-
 def _choice(value: str, names: Sequence[str], what: str) -> int:
     if value not in names:
         raise Error(f"suture: {what}: {value!r} is none of {', '.join(names)}")
@@ -62,67 +56,73 @@ def _choice(value: str, names: Sequence[str], what: str) -> int:
 
 
 def _outputs(items: Items, dtype: str) -> tuple[Any, tuple[bytes, int, int]]:
-    """Arrays of one channel, of the shapes of the inputs."""
-    letters = items.letters
+    """Arrays of one channel, of the shapes, the library and the device of the inputs."""
+    letters, like = items.letters, items.first
     plain = []
-    if items.stacked:
-        shape = list(items.first.shape)
-        if "c" in letters:
-            shape[1 + letters.index("c")] = 1
-        whole = np.empty(shape, dtype)
-        return whole, output_bound([array_of(whole, "suture")], letters, True)
-    for a in items.arrays:
+    for a in [like] if items.stacked else items.arrays:
         shape = list(a.shape)
         if "c" in letters:
-            shape[letters.index("c")] = 1
-        plain.append(np.empty(shape, dtype))
-    bound = output_bound([array_of(p, "suture") for p in plain], letters, False)
+            shape[letters.index("c") - len(letters)] = 1
+        plain.append(empty_like_library(like.library, tuple(shape), dtype, like, items.what))
+    bound = output_bound([array_of(p, items.what, items.stream) for p in plain], letters, items.stacked)
+    if items.stacked:
+        return plain[0], bound
+    return _as_given(items, plain), bound
+
+
+def _as_given(items: Items, arrays: list[Any]) -> list[Any]:
+    """Volumes for Volumes."""
     if items.volumes and items.grids:
-        return [Volume(p, axes=items.order, grid=g) for p, g in zip(plain, items.grids)], bound
-    return plain, bound
+        return [Volume(a, axes=items.order, grid=g) for a, g in zip(arrays, items.grids)]
+    return arrays
 
 
-def _run(name: str, header: str, given: Any, code: str, out_dtype: str | None, results: np.ndarray | None, *,
-         layout: str | None, numbers: Sequence[float] = (), lists: Sequence[tuple[Any, int]] = (),
-         threads: int | None = None) -> tuple[Any, Items]:
-    items = _host(given, name, layout)
-    output, bound = (None, None) if out_dtype is None else _outputs(items, out_dtype)
-    lines = [f"const auto in = abi::views_of<const {CPP_TYPES[items.dtype]}>(r, 0);", "const suture::cpu exec{.threads = r.threads};"]
+def _copied(items: Items, name: str, layout: str | None) -> tuple[Any, Items]:
+    """Copies of images, which are then changed where they lie."""
+    copies = [copy_of(a, items.what, items.stream) for a in ([items.first] if items.stacked else items.arrays)]
+    given = copies[0] if items.stacked else _as_given(items, copies)
+    return given, Items(given, name, layout, items.stream)
+
+
+def _needs(name: str) -> str:
+    """C++ of the bytes that an operation on masks works in."""
+    return f"suture::workspace_bytes(suture::mask_work::{name}{{}}, in)"
+
+
+def _run(name: str, header: str, given: Any, code: str, out_dtype: str | None, result: tuple[str, Any, int] | None = None, *,
+         layout: str | None, numbers: Sequence[float] = (), start: str = "", workspace: str = "") -> tuple[Any, np.ndarray]:
+    """What is written of each image, and what is found: (C++ type, element type, elements of one)."""
+    items = given if isinstance(given, Items) else Items(given, name, layout, stream_of(given))
+    output, bound = (None, []) if out_dtype is None else _outputs(items, out_dtype)
+    lines = [f"const auto in = abi::views_of<const {CPP_TYPES[items.dtype]}>(r, 0);"]
     if out_dtype is not None:
         lines.append(f"const auto out = abi::views_of<{CPP_TYPES[out_dtype]}>(r, 1);")
-    lines.append(code)
-    made = functions.source("\n    ".join(lines), [header], name)
-    all_lists = ([(results, items.count)] if results is not None else []) + list(lists)
-    if results is not None:
-        results.resize(items.count * results.size, refcheck=False)
-        all_lists[0] = (results, items.count)
-    functions.call(made, numbers=numbers, lists=all_lists, inputs=[items], outputs=[] if bound is None else [bound],
-                   threads=threads)
-    return output, items
+    cpp, kind, elements = result or ("", np.uint8, 0)
+    found = np.zeros((items.count, elements), kind)
+    made = functions.executor_source(name, code, items.first.on_cuda, host=[header], device=["mask/loops.cuh"],
+                                     start="\n    ".join([*lines, start]).rstrip(), result=cpp, workspace=workspace or _needs(name))
+    functions.call_there(made, numbers=numbers, lists=[(found, items.count)] if result else [], inputs=[items],
+                         outputs=[bound] if bound else [], stream=items.stream)
+    return output, found
 
 
-def _results(cpp: str) -> str:
-    return f"std::span<{cpp}>(const_cast<{cpp}*>(v.s<{cpp}>(0).data()), in.size())"
+_LARGEST = ("suture::largest_component_result", np.uint32, 2)
 
 
 def body_mask(images: Any, *, threshold: float = -300.0, opening_radius: int = 0,
               layout: str | None = None) -> tuple[Any, list[LargestComponent]]:
     """The patient in CT volumes, without air and, with an opening, without table: uint8 masks, and what was found."""
-    found = np.zeros(2, np.uint32)
-    masks, _ = _run("body_mask", "mask/body_mask.hpp", images,
-                    f"suture::body_mask(exec, in, out, {_results('suture::largest_component_result')}, "
-                    "{.threshold = v.f(0), .opening_radius = v.l(1)});", "uint8", found, layout=layout,
-                    numbers=[threshold, opening_radius])
-    return masks, [LargestComponent(bool(s), int(n)) for s, n in found.reshape(-1, 2)]
+    masks, found = _run("body_mask", "mask/body_mask.hpp", images,
+                        "suture::body_mask(exec, in, out, results, {.threshold = v.f(0), .opening_radius = v.l(1)});", "uint8",
+                        _LARGEST, layout=layout, numbers=[threshold, opening_radius])
+    return masks, [LargestComponent(bool(s), int(n)) for s, n in found]
 
 
 def bounding_box(images: Any, *, threshold: float = 0.0, layout: str | None = None) -> list[BoundingBox]:
     """The smallest box of every voxel with any channel above a threshold."""
-    found = np.zeros(7, np.int32)
-    _run("bounding_box", "mask/bounding_box.hpp", images,
-         f"suture::bounding_box(exec, in, {_results('suture::bounding_box_result')}, v.f(0));", None, found, layout=layout,
-         numbers=[threshold])
-    return [BoundingBox(bool(f[0]), (int(f[1]), int(f[2]), int(f[3])), (int(f[4]), int(f[5]), int(f[6]))) for f in found.reshape(-1, 7)]
+    _, found = _run("bounding_box", "mask/bounding_box.hpp", images, "suture::bounding_box(exec, in, results, v.f(0));", None,
+                    ("suture::bounding_box_result", np.int32, 7), layout=layout, numbers=[threshold])
+    return [BoundingBox(bool(f[0]), (int(f[1]), int(f[2]), int(f[3])), (int(f[4]), int(f[5]), int(f[6]))) for f in found]
 
 
 def crop_foreground(found: BoundingBox, extents: Sequence[int], *, margin: Any = 0, divisible_by: Any = 1,
@@ -165,30 +165,28 @@ def crop_foreground(found: BoundingBox, extents: Sequence[int], *, margin: Any =
 
 def label_components(masks: Any, *, connectivity: str = "faces", layout: str | None = None) -> tuple[Any, list[int]]:
     """Connected components numbered 1, 2, ... in the order of their first voxels: int32 maps, and how many there are."""
-    counts = np.zeros(1, np.uint32)
     k = _choice(connectivity, CONNECTIVITY, "label_components: connectivity") + 1
-    maps, _ = _run("label_components", "mask/components.hpp", masks,
-                   f"suture::label_components(exec, in, out, v.e<suture::connectivity>(0), {_results('std::uint32_t')});",
-                   "int32", counts, layout=layout, numbers=[k])
-    return maps, [int(n) for n in counts]
+    maps, counts = _run("label_components", "mask/components.hpp", masks,
+                        "suture::label_components(exec, in, out, v.e<suture::connectivity>(0), results);", "int32",
+                        ("std::uint32_t", np.uint32, 1), layout=layout, numbers=[k])
+    return maps, [int(n) for n, in counts]
 
 
 def keep_largest_component(masks: Any, *, connectivity: str = "faces",
                            layout: str | None = None) -> tuple[Any, list[LargestComponent]]:
     """1 where the largest connected component is, else 0."""
-    found = np.zeros(2, np.uint32)
     k = _choice(connectivity, CONNECTIVITY, "keep_largest_component: connectivity") + 1
-    kept, _ = _run("keep_largest_component", "mask/components.hpp", masks,
-                   f"suture::keep_largest_component(exec, in, out, v.e<suture::connectivity>(0), {_results('suture::largest_component_result')});",
-                   "uint8", found, layout=layout, numbers=[k])
-    return kept, [LargestComponent(bool(s), int(n)) for s, n in found.reshape(-1, 2)]
+    kept, found = _run("keep_largest_component", "mask/components.hpp", masks,
+                       "suture::keep_largest_component(exec, in, out, v.e<suture::connectivity>(0), results);", "uint8", _LARGEST,
+                       layout=layout, numbers=[k])
+    return kept, [LargestComponent(bool(s), int(n)) for s, n in found]
 
 
 def remove_small_components(masks: Any, *, least: int, connectivity: str = "faces", layout: str | None = None) -> Any:
     """Keeps the connected components of at least `least` voxels."""
     k = _choice(connectivity, CONNECTIVITY, "remove_small_components: connectivity") + 1
     return _run("remove_small_components", "mask/components.hpp", masks,
-                "suture::remove_small_components(exec, in, out, v.e<suture::connectivity>(0), v.l(1));", "uint8", None,
+                "suture::remove_small_components(exec, in, out, v.e<suture::connectivity>(0), v.l(1));", "uint8",
                 layout=layout, numbers=[k, least])[0]
 
 
@@ -200,13 +198,13 @@ def fill_holes(masks: Any, *, enclosed: str = "volume", layout: str | None = Non
                     "pass arrays whose first axis is z")
     k = _choice(enclosed, ("volume", "slices"), "fill_holes: enclosed")
     return _run("fill_holes", "mask/fill_holes.hpp", masks, "suture::fill_holes(exec, in, out, v.e<suture::hole_filling>(0));",
-                "uint8", None, layout=layout, numbers=[k])[0]
+                "uint8", layout=layout, numbers=[k])[0]
 
 
 def _morphology(name: str, masks: Any, shape: str, radius: Any, border_value: bool, layout: str | None) -> Any:
     r = Encoder("zyx", {}, 1).triple(canonical("extent3", radius, f"suture: {name}: radius", False), "radius", f"suture: {name}")
     return _run(name, "mask/morphology.hpp", masks,
-                f"suture::{name}(exec, in, out, {{v.e<suture::element_shape>(0), v.x(1)}}, v.b(4));", "uint8", None, layout=layout,
+                f"suture::{name}(exec, in, out, {{v.e<suture::element_shape>(0), v.x(1)}}, v.b(4));", "uint8", layout=layout,
                 numbers=[_choice(shape, SHAPES, f"{name}: shape"), *r, border_value])[0]
 
 
@@ -231,13 +229,14 @@ def binary_closing(masks: Any, *, shape: str = "cross", radius: Any = 1, border_
 
 
 def _gray(name: str, images: Any, shape: str, radius: Any, border_value: float | None, layout: str | None) -> Any:
-    items = _host(images, name, layout)
+    items = Items(images, name, layout, stream_of(images))
     r = Encoder("zyx", {}, 1).triple(canonical("extent3", radius, f"suture: {name}: radius", False), "radius", f"suture: {name}")
     if items.channels != 1:
         raise Error(f"suture: {name}: images have {items.channels} channels; one is needed")
-    return _run(name, "mask/gray_morphology.hpp", images,
-                f"suture::{name}(exec, in, out, {{v.e<suture::element_shape>(0), v.x(1)}}, "
-                "v.b(4) ? std::optional<double>(v.d(5)) : std::nullopt);", items.dtype, None, layout=layout,
+    return _run(name, "mask/gray_morphology.hpp", items,
+                f"suture::{name}(exec, in, out, element, v.b(4) ? std::optional<double>(v.d(5)) : std::nullopt);", items.dtype,
+                start="const suture::structuring_element element{v.e<suture::element_shape>(0), v.x(1)};",
+                workspace=f"suture::workspace_bytes(suture::mask_work::{name}{{element}}, in)", layout=layout,
                 numbers=[_choice(shape, SHAPES, f"{name}: shape"), *r, border_value is not None, border_value or 0.0])[0]
 
 
@@ -256,32 +255,29 @@ def gray_dilation(images: Any, *, shape: str = "cross", radius: Any = 1, border_
 def tissue_mask(tiles: Any, *, rule: str = "gray", luminosity: float = 80.0, least_size: int = 0, dilation_radius: int = 0,
                 layout: str | None = None) -> tuple[Any, list[TissueMask]]:
     """Tissue on thumbnails of slides, uint8 RGB: masks, and how they came about."""
-    found = np.zeros(3, np.int32)
-    masks, _ = _run("tissue_mask", "mask/tissue_mask.hpp", tiles,
-                    f"suture::tissue_mask(exec, in, out, {_results('suture::tissue_mask_result')}, {{.rule = v.e<suture::tissue_rule>(0), "
-                    ".luminosity = v.f(1), .least_size = v.l(2), .dilation_radius = v.l(3)});", "uint8", found, layout=layout,
-                    numbers=[_choice(rule, ("gray", "saturation", "luminosity"), "tissue_mask: rule"), luminosity, least_size,
-                             dilation_radius])
-    return masks, [TissueMask(bool(s), int(t), int(n)) for s, t, n in found.reshape(-1, 3)]
+    masks, found = _run("tissue_mask", "mask/tissue_mask.hpp", tiles,
+                        "suture::tissue_mask(exec, in, out, results, {.rule = v.e<suture::tissue_rule>(0), .luminosity = v.f(1), "
+                        ".least_size = v.l(2), .dilation_radius = v.l(3)});", "uint8",
+                        ("suture::tissue_mask_result", np.int32, 3), layout=layout,
+                        numbers=[_choice(rule, ("gray", "saturation", "luminosity"), "tissue_mask: rule"), luminosity, least_size,
+                                 dilation_radius])
+    return masks, [TissueMask(bool(s), int(t), int(n)) for s, t, n in found]
 
 
 def _disturb(name: str, members: str, maps: Any, labels: Sequence[int], numbers: Sequence[float], seed: int, epoch: int,
              ids: Any, layout: str | None) -> Any:
     from .identity import ids_of
 
-    items = _host(maps, name, layout)
-    copies = [np.array(a.owner, copy=True) for a in items.arrays]
-    given: Any = copies[0] if items.stacked else copies
-    if items.volumes and items.grids:
-        given = [Volume(c, axes=items.order, grid=g) for c, g in zip(copies, items.grids)]
-    items = _host(given, name, layout)
+    given, items = _copied(Items(maps, name, layout, stream_of(maps)), name, layout)
     wanted = np.array(list(labels), np.int32)
-    body = f"""const auto maps = abi::views_of<{CPP_TYPES[items.dtype]}>(r, 0);
-    suture::{name} rule{{.labels = v.s<std::int32_t>(0), {members}}};
-    suture::disturb_labels(suture::cpu{{.threads = r.threads}}, rule, maps, {{.seed = r.seed, .epoch = r.epoch,
-        .sample_ids = {{r.sample_ids, static_cast<std::size_t>(r.samples)}}}});"""
-    functions.call(functions.source(body, ["mask/label_perturbation.hpp"], name), numbers=numbers, lists=[(wanted, len(wanted))],
-                   inputs=[items], seed=seed, epoch=epoch, ids=ids_of(ids, items.count))
+    start = f"""const auto in = abi::views_of<{CPP_TYPES[items.dtype]}>(r, 0);
+    const suture::{name} rule{{.labels = v.s<std::int32_t>(0), {members}}};"""
+    body = """suture::disturb_labels(exec, rule, in, {.seed = r.seed, .epoch = r.epoch,
+        .sample_ids = {r.sample_ids, static_cast<std::size_t>(r.samples)}});"""
+    made = functions.executor_source(name, body, items.first.on_cuda, host=["mask/label_perturbation.hpp"], device=["mask/loops.cuh"],
+                                     start=start, workspace=_needs("disturb_labels"))
+    functions.call_there(made, numbers=numbers, lists=[(wanted, len(wanted))], inputs=[items], seed=seed, epoch=epoch,
+                         ids=ids_of(ids, items.count), stream=items.stream)
     return given
 
 
@@ -302,20 +298,16 @@ def random_component_removal(maps: Any, *, labels: Sequence[int], ids: Any, seed
 def mask_image(label_maps: Any, images: Any, *, below: int = 0, value: float = 0.0, channels: Sequence[int] = (),
                layout: str | None = None) -> Any:
     """Copies of images that read `value` where the label is below `below`, in all channels or in some (nnU-Net)."""
-    maps = _host(label_maps, "mask_image", layout)
-    items = _host(images, "mask_image", layout)
-    copies = [np.array(a.owner, copy=True) for a in items.arrays]
-    given: Any = copies[0] if items.stacked else copies
-    if items.volumes and items.grids:
-        given = [Volume(c, axes=items.order, grid=g) for c, g in zip(copies, items.grids)]
-    items = _host(given, "mask_image", layout)
+    stream = stream_of(images)
+    maps = Items(label_maps, "mask_image: label maps", layout, stream)
+    given, items = _copied(Items(images, "mask_image: images", layout, stream), "mask_image: images", layout)
     wanted = np.array(list(channels), np.int64)
-    body = f"""const auto maps = abi::views_of<const {CPP_TYPES[maps.dtype]}>(r, 0);
-    const auto images = abi::views_of<{CPP_TYPES[items.dtype]}>(r, 1);
-    suture::mask_image(suture::cpu{{.threads = r.threads}}, maps, images, {{.below = v.i(0), .value = v.f(1),
-        .channels = v.s<std::int64_t>(0)}});"""
-    functions.call(functions.source(body, ["mask/mask_image.hpp"], "mask_image"), numbers=[below, value],
-                   lists=[(wanted, len(wanted))], inputs=[maps, items])
+    start = f"""const auto images = abi::views_of<{CPP_TYPES[items.dtype]}>(r, 0);
+    const auto maps = abi::views_of<const {CPP_TYPES[maps.dtype]}>(r, 1);"""
+    body = """suture::mask_image(exec, maps, images, {.below = v.i(0), .value = v.f(1), .channels = v.s<std::int64_t>(0)});"""
+    made = functions.executor_source("mask_image", body, items.first.on_cuda, host=["mask/mask_image.hpp"], device=["mask/loops.cuh"],
+                                     start=start)
+    functions.call_there(made, numbers=[below, value], lists=[(wanted, len(wanted))], inputs=[items, maps], stream=stream)
     return given
 
 

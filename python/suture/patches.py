@@ -14,7 +14,7 @@ import numpy as np
 from . import functions, jit
 from .batch import Items, output_bound
 from .chain import CPP_TYPES, Encoder
-from .dlpack import array_of, stream_of
+from .dlpack import array_of, check_dense, dense, empty_like_library, stream_of
 from .errors import Error
 from .operation import AxisIntegers, Operation, canonical, name_mistakes
 
@@ -124,38 +124,16 @@ def select_patches(maps: Any, rule: Any, *, ids: Any, classes: int | None = None
     numbers += [patches, ordinal]
     out = np.zeros((items.count * patches, 5), np.int64)
     flags = np.array([] if forced is None else [bool(f) for f in forced], np.uint8)
-    settings = f"""{{.seed = r.seed, .epoch = r.epoch, .sample_ids = {{r.sample_ids, static_cast<std::size_t>(r.samples)}},
-        .patches = v.i({at}), .forced = v.s<std::uint8_t>(1), .ordinal = static_cast<std::uint16_t>(v.i({at + 1}))}}"""
-    start = f"""const auto map = {made};
-    const auto rule = {code};
-    const std::size_t bytes = suture::class_counts_bytes(map);
-    auto* const choices = reinterpret_cast<suture::patch_choice*>(const_cast<std::int64_t*>(v.s<std::int64_t>(0).data()));
-    static_assert(sizeof(suture::patch_choice) == 40);
-    const auto all = static_cast<std::size_t>(r.samples) * static_cast<std::size_t>(v.i({at}));
-    """
-    lists = [(out, len(out)), (flags, len(flags)), *lists]
-    given: dict[str, Any] = {"numbers": numbers, "lists": lists, "inputs": inputs, "seed": seed, "epoch": epoch,
-                             "ids": ids_of(ids, items.count)}
-    if items.first.on_cuda:
-        body = f"""if (!enough(up(bytes) + all * sizeof(*choices))) return;
-    const suture::cuda exec{{stream}};
-    const std::span<std::byte> table(memory, bytes);
-    auto* const chosen = reinterpret_cast<suture::patch_choice*>(memory + up(bytes));
-    suture::count_classes(exec, map, table);
-    suture::select_patches(exec, rule, map, table, {settings}, {{chosen, all}});
-    copy_to_host(choices, chosen, all * sizeof(*choices));"""
-        source = functions.device_source(start + body, ["patch/select_patches.cuh"], "select_patches", len(lists))
-        functions.call_on_device(source, stream=stream, **given)
-    else:
-        body = f"""const suture::cpu exec{{.threads = r.threads}};
-    std::vector<std::uint64_t> counts((bytes + 7) / 8 + 32);
-    void* first = counts.data();
-    std::size_t space = counts.size() * 8;
-    std::align(256, bytes, first, space);
-    const std::span<std::byte> table(static_cast<std::byte*>(first), bytes);
-    suture::count_classes(exec, map, table);
-    suture::select_patches(exec, rule, map, table, {settings}, {{choices, all}});"""
-        functions.call(functions.source(start + body, ["patch/select_patches.hpp"], "select_patches"), **given)
+    body = f"""suture::count_classes(exec, map, table);
+    suture::select_patches(exec, {code}, map, table,
+        {{.seed = r.seed, .epoch = r.epoch, .sample_ids = {{r.sample_ids, static_cast<std::size_t>(r.samples)}},
+         .patches = v.i({at}), .forced = v.s<std::uint8_t>(1), .ordinal = static_cast<std::uint16_t>(v.i({at + 1}))}}, results);"""
+    source = functions.executor_source(
+        "select_patches", body, items.first.on_cuda, host=["patch/select_patches.hpp"], device=["patch/select_patches.cuh"],
+        start=f"const auto map = {made};\n    static_assert(sizeof(suture::patch_choice) == 40);", result="suture::patch_choice",
+        table="suture::class_counts_bytes(map)")
+    functions.call_there(source, numbers=numbers, lists=[(out, len(out)), (flags, len(flags)), *lists], inputs=inputs, seed=seed,
+                         epoch=epoch, ids=ids_of(ids, items.count), stream=stream)
     chosen = []
     for row in out:
         of_class, status = np.array([row[4]], np.int64).view(np.int32)
@@ -163,9 +141,12 @@ def select_patches(maps: Any, rule: Any, *, ids: Any, classes: int | None = None
     return chosen
 
 
-# Where label maps are counted, and the header of it: on the host, on a device.
-_EXECUTOR = ("suture::cpu{.threads = r.threads}", "suture::cuda{static_cast<cudaStream_t>(r.stream)}")
-_INDEX_HEADER = ("patch/class_index.hpp", "patch/class_index.cuh")
+def _index_source(dtype: str, foreground: bool, cuda: bool, name: str, body: str) -> jit.Source:
+    """Of a body that finds `indexes`, one for each label map."""
+    made = "foreground_background(views)" if foreground else "label_classes(views, v.i(0))"
+    start = f"const auto views = abi::views_of<const {CPP_TYPES[dtype]}>(r, 0);"
+    return functions.executor_source(name, f"auto indexes = suture::index_classes(exec, suture::{made});\n    {body}", cuda,
+                                     host=["patch/class_index.hpp"], device=["patch/class_index.cuh"], start=start)
 
 
 def count_classes(maps: Any, *, classes: int, layout: str | None = None) -> np.ndarray:
@@ -173,13 +154,11 @@ def count_classes(maps: Any, *, classes: int, layout: str | None = None) -> np.n
     stream = stream_of(maps)
     items = Items(maps, "maps", layout, stream)
     out = np.zeros((items.count, classes), np.uint64)
-    cuda = items.first.on_cuda
-    body = f"""const auto indexes = suture::index_classes({_EXECUTOR[cuda]}, suture::label_classes(abi::views_of<const {CPP_TYPES[items.dtype]}>(r, 0), v.i(0)));
-    auto* out = const_cast<std::uint64_t*>(v.s<std::uint64_t>(0).data());
+    body = """auto* out = const_cast<std::uint64_t*>(v.s<std::uint64_t>(0).data());
     for (const auto& index : indexes)
       for (std::int32_t c = 0; c < v.i(0); ++c) *out++ = index.total(c);"""
-    functions.call(functions.source(body, [_INDEX_HEADER[cuda]], "count_classes", cuda), numbers=[classes],
-                   lists=[(out, out.size)], inputs=[items], stream=stream)
+    functions.call_there(_index_source(items.dtype, False, items.first.on_cuda, "count_classes", body), numbers=[classes],
+                         lists=[(out, out.size)], inputs=[items], stream=stream)
     return out
 
 
@@ -235,17 +214,8 @@ class _Index:
 
 _kept: OrderedDict[Any, tuple[_Index, Any]] = OrderedDict()
 _MOST_KEPT = 512
-
-
-def _index_source(dtype: str, foreground: bool, cuda: bool) -> jit.Source:
-    made = "foreground_background(views)" if foreground else "label_classes(views, v.i(0))"
-    body = f"""const auto views = abi::views_of<const {CPP_TYPES[dtype]}>(r, 0);
-    auto all = suture::index_classes({_EXECUTOR[cuda]}, suture::{made});
-    auto** out = const_cast<suture::class_index**>(v.s<suture::class_index*>(0).data());
-    for (std::size_t i = 0; i < all.size(); ++i) out[i] = new suture::class_index(std::move(all[i]));"""
-    source = functions.source(body, [_INDEX_HEADER[cuda]], "index_classes", cuda)
-    return jit.Source(source.text + "SUTURE_ABI void suture_free_index(void* index) { "
-                      "delete static_cast<suture::class_index*>(index); }\n", source.what, cuda)
+_KEEP_INDEXES = """auto** out = const_cast<suture::class_index**>(v.s<suture::class_index*>(0).data());
+    for (auto& index : indexes) *out++ = new suture::class_index(std::move(index));"""
 
 
 def _index_of(items: Items, i: int, classes: int, foreground: bool) -> _Index:
@@ -258,14 +228,16 @@ def _index_of(items: Items, i: int, classes: int, foreground: bool) -> _Index:
     if known is not None and known[1]() is owner:
         _kept.move_to_end(key)
         return known[0]
-    source = _index_source(items.dtype, foreground, a.on_cuda)
+    source = _index_source(items.dtype, foreground, a.on_cuda, "index_classes", _KEEP_INDEXES)
+    source = jit.Source(source.text + "SUTURE_ABI void suture_free_index(void* index) { "
+                        "delete static_cast<suture::class_index*>(index); }\n", source.what, source.cuda)
     out = np.zeros(1, np.uint64)
     one = Items.__new__(Items)
     one.records = items.records[:192] if items.stacked else items.records[192 * i:192 * (i + 1)]
     if items.stacked:
         one.records = pointer.to_bytes(8, "little") + one.records[8:]
     one.step, one.count, one.first, one.device, one.what = 0, 1, a, a.device, items.what
-    functions.call(source, numbers=[classes], lists=[(out, 1)], inputs=[one], stream=items.stream or 0)
+    functions.call_there(source, numbers=[classes], lists=[(out, 1)], inputs=[one], stream=items.stream or 0)
     made = _Index(jit.load(source), int(out[0]))
     try:
         _kept[key] = (made, weakref.ref(owner))
@@ -359,55 +331,66 @@ def sliding_window_grid(image: Sequence[int], size: Any, *, step: float = 0.5) -
 WINDOWS = {"constant": "constant_window", "gaussian": "gaussian_window", "nnunet": "sliding_window_gaussian"}
 
 
-def reassemble(grid: PatchGrid, patches: Any, *, window: str = "gaussian", coverage: Any = None, outside: float = 0.0) -> np.ndarray:
-    """A volume (channel, z, y, x) from its patches (patch, channel, z, y, x): every voxel the weighted mean of the patches
-    that cover it. window "constant", "gaussian" (MONAI) or "nnunet"; coverage (patch, z, y, x), where patches cover
+def _dense_items(given: Any, key: str, layout: str, stream: int, dtype: str | None = None) -> Items:
+    items = Items(dense(given, dtype), key, layout, stream)
+    check_dense(items.first, items.what, dtype)
+    return items
+
+
+def reassemble(grid: PatchGrid, patches: Any, *, window: str = "gaussian", coverage: Any = None, outside: float = 0.0) -> Any:
+    """A volume (channel, z, y, x) of float32 from its patches (patch, channel, z, y, x), of their library and on their
+    device: every voxel the weighted mean of the patches that cover it. window "constant", "gaussian" (MONAI) or "nnunet"; coverage (patch, z, y, x), where patches cover
     their voxels in part."""
     if window not in WINDOWS:
         raise Error(f"suture: reassemble: window {window!r} is none of {', '.join(WINDOWS)}")
-    a = array_of(np.ascontiguousarray(patches), "suture: reassemble")
-    if len(a.shape) != 5 or a.shape[0] != len(grid) or tuple(a.shape[2:]) != grid.size:
-        raise Error(f"suture: reassemble: patches of shape {a.shape}, ({len(grid)}, channels, *{grid.size}) is what the grid has")
-    channels = int(a.shape[1])
-    out = np.empty((channels, *grid.image), np.float32)
-    known = None if coverage is None else np.ascontiguousarray(coverage, np.float32)
-    if known is not None and known.shape != (len(grid), *grid.size):
-        raise Error(f"suture: reassemble: coverage of shape {known.shape}, ({len(grid)}, *{grid.size}) is what the grid has")
-    extra = "" if known is None else "{v.s<float>(4).data(), 1, 0, v.l(7)}, "
-    tail = ");" if known is None else ", 0, v.f(8));"
-    body = f"""suture::patch_grid grid{{v.x(0), v.x(3), {{}}}};
+    what = "suture: reassemble"
+    stream = stream_of(patches)
+    inputs = [_dense_items(patches, "patches", "NCZYX", stream)]
+    a = inputs[0].first
+    if a.shape[0] != len(grid) or a.shape[2:] != grid.size:
+        raise Error(f"{what}: patches of shape {a.shape}, ({len(grid)}, channels, *{grid.size}) is what the grid has")
+    extra, tail = "", ");"
+    if coverage is not None:
+        inputs.append(_dense_items(coverage, "coverage", "NZYX", stream, "float32"))
+        if inputs[1].first.shape != (len(grid), *grid.size):
+            raise Error(f"{what}: coverage of shape {inputs[1].first.shape}, ({len(grid)}, *{grid.size}) is what the grid has")
+        extra, tail = "{abi::views_of<const float>(r, 1)[0].data, 1, 0, v.l(7)}, ", ", 0, v.f(8));"
+    out = empty_like_library(a.library, (a.shape[1], *grid.image), "float32", a, what)
+    start = f"""suture::patch_grid grid{{v.x(0), v.x(3), {{}}}};
     for (int k = 0; k < 3; ++k) {{
-      const auto starts = v.s<std::int64_t>(1 + k);
+      const auto starts = v.s<std::int64_t>(k);
       grid.starts[k].assign(starts.begin(), starts.end());
     }}
-    const suture::patch_tensor<{CPP_TYPES[a.dtype]}> patches{{v.s<{CPP_TYPES[a.dtype]}>(0).data(), v.l(6), 0, v.l(7)}};
-    suture::reassemble(suture::cpu{{.threads = r.threads}}, grid, suture::{WINDOWS[window]}(grid.size), patches, {extra}abi::views_of<float>(r, 0)[0]{tail}"""
-    lists: list[tuple[Any, int]] = [(a.owner, a.owner.size), *((np.array(s, np.int64), len(s)) for s in grid.starts)]
-    if known is not None:
-        lists.append((known, known.size))
-    functions.call(functions.source(body, ["patch/reassemble.hpp"], "reassemble"),
-                   numbers=[*grid.image, *grid.size, channels, len(grid), outside], lists=lists, samples=1,
-                   outputs=[output_bound([array_of(out, "suture")], "czyx", False)])
+    const suture::patch_tensor<{CPP_TYPES[a.dtype]}> patches{{abi::views_of<const {CPP_TYPES[a.dtype]}>(r, 0)[0].data, v.l(6), 0, v.l(7)}};"""
+    body = f"""suture::reassemble(exec, grid, suture::{WINDOWS[window]}(grid.size), patches, {extra}
+                       abi::views_of<float>(r, {len(inputs)})[0]{tail}"""
+    source = functions.executor_source("reassemble", body, a.on_cuda, host=["patch/reassemble.hpp"], device=["patch/reassemble.cuh"],
+                                       start=start, workspace="suture::workspace_bytes(grid)")
+    functions.call_there(source, numbers=[*grid.image, *grid.size, a.shape[1], len(grid), outside], samples=1, inputs=inputs,
+                         lists=[(np.array(s, np.int64), len(s)) for s in grid.starts], stream=stream,
+                         outputs=[output_bound([array_of(out, what, stream)], "czyx", False)])
     return out
 
 
-def average(restored: Any, coverage: Any, *, outside: float, least: float = 1e-3) -> tuple[np.ndarray, np.ndarray]:
+def average(restored: Any, coverage: Any, *, outside: float, least: float = 1e-3) -> tuple[Any, Any]:
     """The mean of predictions (volume, channel, z, y, x) that were brought back, and how far it is covered: sum of the
-    volumes over the sum of their coverages (volume, z, y, x)."""
-    a, w = np.ascontiguousarray(restored), np.ascontiguousarray(coverage, np.float32)
-    known = array_of(a, "suture: average")
-    if a.ndim != 5 or w.shape != (a.shape[0], *a.shape[2:]):
-        raise Error(f"suture: average: volumes of shape {a.shape} with coverages of shape {w.shape}; (volume, channel, z, y, x) "
-                    "and (volume, z, y, x) are needed")
-    out, covered = np.empty(a.shape[1:], np.float32), np.empty(a.shape[2:], np.float32)
-    body = f"""suture::average(suture::cpu{{.threads = r.threads}},
-        suture::patch_tensor<{CPP_TYPES[known.dtype]}>{{v.s<{CPP_TYPES[known.dtype]}>(0).data(), v.l(0), 0, v.l(1)}},
-        suture::patch_tensor<float>{{v.s<float>(1).data(), 1, 0, v.l(1)}}, abi::views_of<float>(r, 0)[0],
-        {{.least = v.f(2), .outside = v.f(3)}}, abi::views_of<float>(r, 1)[0]);"""
-    functions.call(functions.source(body, ["patch/average.hpp"], "average"), numbers=[a.shape[1], a.shape[0], least, outside],
-                   lists=[(a, a.size), (w, w.size)], samples=1,
-                   outputs=[output_bound([array_of(out, "suture")], "czyx", False),
-                            output_bound([array_of(covered, "suture")], "zyx", False)])
+    volumes over the sum of their coverages (volume, z, y, x). Both are of the library that the predictions came from."""
+    what = "suture: average"
+    stream = stream_of(restored)
+    inputs = [_dense_items(restored, "restored", "NCZYX", stream), _dense_items(coverage, "coverage", "NZYX", stream, "float32")]
+    a = inputs[0].first
+    if inputs[1].first.shape != (a.shape[0], *a.shape[2:]):
+        raise Error(f"{what}: volumes of shape {a.shape} with coverages of shape {inputs[1].first.shape}; "
+                    "(volume, channel, z, y, x) and (volume, z, y, x) are needed")
+    out, covered = (empty_like_library(a.library, shape, "float32", a, what) for shape in (a.shape[1:], a.shape[2:]))
+    body = f"""suture::average(exec,
+        suture::patch_tensor<{CPP_TYPES[a.dtype]}>{{abi::views_of<const {CPP_TYPES[a.dtype]}>(r, 0)[0].data, v.l(0), 0, v.l(1)}},
+        suture::patch_tensor<float>{{abi::views_of<const float>(r, 1)[0].data, 1, 0, v.l(1)}}, abi::views_of<float>(r, 2)[0],
+        {{.least = v.f(2), .outside = v.f(3)}}, abi::views_of<float>(r, 3)[0]);"""
+    source = functions.executor_source("average", body, a.on_cuda, host=["patch/average.hpp"], device=["patch/average.cuh"])
+    functions.call_there(source, numbers=[a.shape[1], a.shape[0], least, outside], samples=1, inputs=inputs, stream=stream,
+                         outputs=[output_bound([array_of(out, what, stream)], "czyx", False),
+                                  output_bound([array_of(covered, what, stream)], "zyx", False)])
     return out, covered
 
 

@@ -16,7 +16,7 @@ from . import jit
 from .batch import VIEW_BYTES, CBound, Items, bound_of, first_extents, item_shape, output_bound, unpack_grids
 from .chain import CPP_TYPES, CList, Encoded, Encoder, ReadByKernels, address_of
 from .cuda import DeviceArray
-from .dlpack import Array, array_of, device_name, empty_like_library, stream_of
+from .dlpack import Array, array_of, device_name, empty_like_library, memory_like, stream_of
 from .errors import Error
 from .extra_operations import DTYPES, dtype_name
 from .identity import ids_of
@@ -610,10 +610,8 @@ class Plan:
         if self.on_cuda:
             bytes_needed = ctypes.c_uint64()
             compiled.module.check(compiled.workspace(planned.handle, ctypes.addressof(request), ctypes.addressof(bytes_needed)))
-            like = self.items[key].first
-            workspace = empty_like_library(like.library, (max(bytes_needed.value, 1),), "uint8", like, "suture: workspace")
-            at = array_of(workspace, "suture: workspace", self.stream)
-            request.workspace, request.workspace_bytes = at.pointer, bytes_needed.value
+            workspace, request.workspace = memory_like(self.items[key].first, bytes_needed.value, self.stream)
+            request.workspace_bytes = bytes_needed.value
             planned.kept.append(workspace)
         compiled.module.check(compiled.run(planned.handle, ctypes.addressof(request)))
 

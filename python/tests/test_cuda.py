@@ -134,8 +134,75 @@ def test_classes_are_counted_and_cropped_as_on_the_cpu():
         assert np.array_equal(there[key].numpy(), here[key])
 
 
+def on_host(made):
+    """What came of a function, with the arrays of a GPU as NumPy's."""
+    if isinstance(made, (list, tuple)) and not hasattr(made, "_fields"):
+        return [on_host(m) for m in made]
+    if isinstance(made, st.Volume):
+        return made.array.numpy() if hasattr(made.array, "numpy") else made.array
+    return made.numpy() if hasattr(made, "numpy") else made
+
+
+def same(a, b):
+    if isinstance(a, list):
+        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b))
+    return np.array_equal(a, b) and a.dtype == b.dtype if isinstance(a, np.ndarray) else a == b
+
+
+MASKS = {
+    "body_mask": lambda a, s: st.body_mask(a(BATCH["image"]), threshold=-20, opening_radius=1),
+    "bounding_box": lambda a, s: st.bounding_box(a(BATCH["image"]), threshold=95),
+    "label_components": lambda a, s: st.label_components(a(BATCH["seg"]), connectivity="edges"),
+    "keep_largest_component": lambda a, s: st.keep_largest_component(a(BATCH["seg"])),
+    "remove_small_components": lambda a, s: st.remove_small_components(a(BATCH["seg"]), least=4),
+    "fill_holes": lambda a, s: st.fill_holes(a(BATCH["seg"])),
+    "binary_erosion": lambda a, s: st.binary_erosion(a(BATCH["seg"]), border_value=True),
+    "binary_dilation": lambda a, s: st.binary_dilation(a(BATCH["seg"]), shape="box", radius=dict(z=1, y=2, x=2)),
+    "binary_opening": lambda a, s: st.binary_opening(a(BATCH["seg"])),
+    "binary_closing": lambda a, s: st.binary_closing(a(BATCH["seg"])),
+    "gray_erosion": lambda a, s: st.gray_erosion(a(BATCH["image"]), shape="box", radius=2),
+    "gray_dilation": lambda a, s: st.gray_dilation(a(BATCH["image"]), border_value=3.),
+    "tissue_mask": lambda a, s: st.tissue_mask(s(np.concatenate(SLIDE)), layout="NHWC"),
+    "random_binary_operation": lambda a, s: st.random_binary_operation(a(BATCH["seg"]), labels=[1], ids=BATCH["id"], probability=1.,
+                                                                       label_probability=1., radius=(1, 2)),
+    "random_component_removal": lambda a, s: st.random_component_removal(a(BATCH["seg"]), labels=[1], ids=BATCH["id"],
+                                                                         probability=1., label_probability=1., largest_share=1.),
+    "mask_image": lambda a, s: st.mask_image(a(BATCH["seg"]), a(BATCH["image"]), below=1, value=7.),
+    "stacked": lambda a, s: st.mask_image(s(np.stack([BATCH["seg"][0]] * 2)), s(np.stack([BATCH["image"][0]] * 2)), below=1, value=7.),
+    "volumes": lambda a, s: st.body_mask([st.Volume(i, axes="zyx") for i in a([b[0] for b in BATCH["image"]])], threshold=0),
+    "average": lambda a, s: st.average(s(np.stack([BATCH["image"][0]] * 2)), s(np.stack([BATCH["seg"][0][0]] * 2).astype(np.float32)),
+                                       outside=-1),
+}
+
+
+@pytest.mark.parametrize("name", ["body_mask", "mask_image", *(long(n) for n in MASKS if n not in ("body_mask", "mask_image"))])
+def test_masks_are_those_of_the_cpu(name):
+    here = MASKS[name](list, lambda whole: whole)
+    there = MASKS[name](lambda all: [Exporter(a) for a in all], Exporter)
+    synchronize()
+    assert same(on_host(there), on_host(here))
+
+
+@pytest.mark.parametrize("covered", [False, long(True)])
+def test_volumes_are_put_together_as_on_the_cpu(covered):
+    grid = st.sliding_window_grid((7, 8, 9), (4, 5, 6), step=.5)
+    made = np.random.default_rng(2).normal(size=(len(grid), 2, 4, 5, 6)).astype(np.float32)
+    part = np.random.default_rng(3).integers(0, 2, (len(grid), 4, 5, 6)).astype(np.float32)
+    here = st.reassemble(grid, made, coverage=part if covered else None, outside=-1)
+    there = st.reassemble(grid, Exporter(made), coverage=Exporter(part) if covered else None, outside=-1)
+    synchronize()
+    assert np.array_equal(there.numpy(), here)
+
+
+def test_what_is_changed_in_a_copy_leaves_what_was_given():
+    image = Exporter(BATCH["image"][0])
+    st.mask_image([Exporter(BATCH["seg"][0])], [image], below=1, value=7.)
+    synchronize()
+    assert np.array_equal(image.held.numpy(), BATCH["image"][0])
+
+
 def test_what_is_read_together_lies_on_one_device():
     with pytest.raises(st.Error, match="^suture: inside lie on the CPU, images on cuda:0: they lie on one$"):
         st.fit_moments([Exporter(BATCH["image"][0])], where=st.inside([BATCH["seg"][0]]))
-    with pytest.raises(st.Error, match="^suture: body_mask: arrays on a GPU are not there yet"):
-        st.body_mask([Exporter(BATCH["image"][0])])
+    with pytest.raises(st.Error, match="^suture: mask_image: label maps lie on the CPU, mask_image: images on cuda:0: they lie on one$"):
+        st.mask_image([BATCH["seg"][0]], [Exporter(BATCH["image"][0])])

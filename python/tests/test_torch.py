@@ -30,6 +30,20 @@ def test_tensors_get_the_bits_of_arrays():
         SMALL({**tensors(STACKED), "image": torch.zeros(3, 1, 9, 11, 12, requires_grad=True), "id": [1, 2, 3]})
 
 
+def test_functions_return_tensors_for_tensors():
+    image, seg = torch.from_numpy(BATCH["image"][0]), torch.from_numpy(BATCH["seg"][0])
+    grid = st.sliding_window_grid((7, 8, 9), (4, 5, 6))
+    patches = torch.arange(len(grid) * 2 * 120).reshape(len(grid), 2, 4, 5, 6) % 101 / 7
+    masked = st.mask_image([seg], [image], below=1, value=3.)
+    for made, expected in ((st.fill_holes([seg])[0], st.fill_holes([BATCH["seg"][0]])[0]),
+                           (masked[0], st.mask_image([BATCH["seg"][0]], [BATCH["image"][0]], below=1, value=3.)[0]),
+                           (st.reassemble(grid, patches.transpose(2, 3).contiguous().transpose(2, 3)), st.reassemble(grid, patches.numpy())),
+                           (st.average(image[None], seg.float(), outside=0)[0],
+                            st.average(BATCH["image"][0][None], BATCH["seg"][0].astype(np.float32), outside=0)[0])):
+        assert isinstance(made, torch.Tensor) and np.array_equal(made.numpy(), expected)
+    assert np.array_equal(image.numpy(), BATCH["image"][0]), "a copy is masked"
+
+
 def test_the_operator_passes_opcheck_and_is_compiled_once_for_five_epochs():
     aug = suture.torch.Augment(SMALL, seed=1)
     batch = tensors(STACKED)
