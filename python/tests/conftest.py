@@ -43,10 +43,11 @@ def pytest_collection_modifyitems(items):
             for item in items:
                 if item.get_closest_marker(marker):
                     item.add_marker(pytest.mark.skip(reason=reason))
-    if os.environ.get("SUTURE_TEST_LONG") != "1":
+    for marker, reason in (("long", "SUTURE_TEST_LONG=1 runs it" if os.environ.get("SUTURE_TEST_LONG") != "1" else None),
+                           ("thorough", "tests/run --all runs it" if os.environ.get("SUTURE_TEST_SHORT") == "1" else None)):
         for item in items:
-            if item.get_closest_marker("long"):
-                item.add_marker(pytest.mark.skip(reason="SUTURE_TEST_LONG=1 runs it"))
+            if reason and item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 def _missing(name, least):

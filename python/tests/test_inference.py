@@ -36,6 +36,7 @@ def test_a_network_that_changes_nothing_returns_the_volume():
             assert {s[1:] for s in seen} == {(shape[0], 5, 8, 7)} and max(s[0] for s in seen) == 3
 
 
+@pytest.mark.thorough
 def test_windows_weigh_as_reassemble_does():
     volume = RNG.normal(size=(1, 9, 10, 11)).astype(np.float32)
     size, noise = (4, 6, 8), RNG.normal(size=1000).astype(np.float32)

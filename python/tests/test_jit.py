@@ -203,6 +203,7 @@ def test_the_command_line(cache, tmp_path, capsys):
     assert "none.py" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_what_comes_with_the_batch_is_not_needed_to_compile_ahead(cache, monkeypatch):
     import numpy as np
 

@@ -86,6 +86,7 @@ def test_reads_strided_offset_and_readonly_arrays_where_they_lie():
     assert out["image"].base is None or out["image"].flags.owndata
 
 
+@pytest.mark.thorough
 def test_the_same_pipeline_works_in_both_orders_of_axes():
     """An anisotropic oblique phantom as zyx and as xyz: the same values at the same physical points."""
     affine = np.array([[.69, .05, .3, -20], [-.06, .88, .4, 31], [-.1, -.2, 4.95, 7], [0, 0, 0, 1.]])
@@ -106,6 +107,7 @@ def test_the_same_pipeline_works_in_both_orders_of_axes():
     assert a.grids == b.grids and np.abs(second).max() > 50
 
 
+@pytest.mark.thorough
 def test_a_turn_about_z_stays_axial():
     """Each slice of the output is made of one slice of the input, in either order of the axes."""
     zyx = np.broadcast_to(np.arange(9, dtype=np.float32).reshape(1, 9, 1, 1), (1, 9, 20, 24))
@@ -127,6 +129,7 @@ def test_layouts_of_slides():
     assert np.array_equal(last.transpose(0, 3, 1, 2), first)
 
 
+@pytest.mark.thorough
 def test_types_follow_from_the_pipeline():
     flip = st.Pipeline(image=[st.flip(axes=dict(x=True))])
     equal = np.zeros((2, 1, 3, 4, 5), np.float32)
@@ -145,6 +148,7 @@ def test_evaluation_draws_nothing_and_does_not_stick():
     assert np.array_equal(drawn, SMALL(BATCH, seed=1)["image"])
 
 
+@pytest.mark.thorough
 def test_labels_are_converted_and_stored_as_asked():
     geometry = [st.random_crop(size=8)]
     ids = {"id": [1, 2, 3]}
@@ -172,6 +176,7 @@ def test_labels_are_converted_and_stored_as_asked():
     assert flags.dtype == bool and np.array_equal(flags, plain > 1)
 
 
+@pytest.mark.thorough
 def test_images_share_geometry_and_have_noise_of_their_own():
     noise = st.gaussian_noise(sigma=1.)
     where = [st.random_crop(size=8)]
@@ -208,6 +213,7 @@ def displaced(**more):
                       control_values=values.ravel().tolist(), **more), values
 
 
+@pytest.mark.thorough
 def test_control_values_beyond_the_bound_are_refused():
     op, values = displaced()
     batch = {"image": [np.zeros((1, 9, 9, 9), np.float32)]}
@@ -220,6 +226,7 @@ def test_control_values_beyond_the_bound_are_refused():
         st.Pipeline(image=[st.elastic(**{**vars(op), "limit_to_safe": True})])(batch)
 
 
+@pytest.mark.thorough
 def test_points_and_boxes_move_along():
     pipeline = st.Pipeline(image=[st.flip(axes=dict(x=True)), st.crop(start=dict(z=1, y=2), size=dict(z=5, y=6, x=14))],
                            boxes=st.boxes(format="xyzxyz"), pts=st.points(format="zyx"))

@@ -18,6 +18,7 @@ def both():
     return xyz, st.Volume(np.ascontiguousarray(xyz.array.T), axes="zyx", affine_ras=OBLIQUE[:, [2, 1, 0, 3]])
 
 
+@pytest.mark.thorough
 def test_one_place_whatever_the_order_of_the_axes():
     xyz, zyx = both()
     assert xyz.grid == zyx.grid and xyz.spacing == pytest.approx(dict(z=5, y=.9, x=.7))
