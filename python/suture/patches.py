@@ -2,6 +2,7 @@
 """Where patches are cut, and what becomes of them: by class, on grids, put together again; tiles of slides."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import weakref
 from collections import OrderedDict
@@ -168,7 +169,8 @@ def count_classes(maps: Any, *, classes: int, layout: str | None = None) -> np.n
 @dataclass(frozen=True, kw_only=True)
 class crop_by_class(Operation):
     """A box about a voxel of a class, drawn on the label map of the source and placed on the grid so far. Counts, selects
-    and crops: what is counted of a case is kept while its label map lives.
+    and crops: what is counted of a case is kept while its label map lives, and counted again where the map has changed: the
+    first and last voxels of its classes are looked at, on a GPU what torch knows of it.
 
     size         of the box
     labels       the label map of the pipeline that is drawn from
@@ -214,38 +216,86 @@ class _Index:
 
 _kept: OrderedDict[Any, tuple[_Index, Any]] = OrderedDict()
 _MOST_KEPT = 512
-_KEEP_INDEXES = """auto** out = const_cast<suture::class_index**>(v.s<suture::class_index*>(0).data());
-    for (auto& index : indexes) *out++ = new suture::class_index(std::move(index));"""
+_MAKE_INDEXES = """auto** out = const_cast<suture::class_index**>(v.s<suture::class_index*>(0).data());
+    auto* foreground = const_cast<std::uint8_t*>(v.s<std::uint8_t>(1).data());
+    for (auto& index : indexes) {
+      *foreground++ = std::any_of(index.totals() + 1, index.totals() + index.classes(), [](std::uint64_t n) { return n > 0; });
+      *out++ = new suture::class_index(std::move(index));
+    }"""
+# Of each class the first and the last voxel, and those beside them, which are of another.
+_LOOK_AGAIN = """auto* unchanged = const_cast<std::uint8_t*>(v.s<std::uint8_t>(1).data());
+    const auto maps = abi::views_of<const @>(r, 0);
+    for (const suture::class_index* index : v.s<const suture::class_index*>(0)) {
+      const auto& map = maps[static_cast<std::size_t>(unchanged - v.s<std::uint8_t>(1).data())];
+      const suture::extent3& n = map.grid.extents;
+      const auto is_of = [&](std::int64_t at, std::int32_t c) {
+        if (at < 0 || at >= n[0] * n[1] * n[2]) return false;
+        const auto label = map.data[at / (n[1] * n[2]) * map.stride[0] + at / n[2] % n[1] * map.stride[1] + at % n[2] * map.stride[2]];
+        return v.b(1) ? label != 0 : label == c;
+      };
+      bool same = index != nullptr && index->extents() == n;
+      for (std::int32_t c = 1; same && c < index->classes(); ++c) {
+        if (index->total(c) == 0) continue;
+        const std::int64_t first = index->voxel(c, 0), last = index->voxel(c, index->total(c) - 1);
+        same = is_of(first, c) && !is_of(first - 1, c) && is_of(last, c) && !is_of(last + 1, c);
+      }
+      *unchanged++ = same;
+    }"""
 
 
-def _index_of(items: Items, i: int, classes: int, foreground: bool) -> _Index:
-    """Of sample i; of an array that was seen before, what was made then."""
+def _seen_as(items: Items, i: int, classes: int, foreground: bool) -> tuple[Any, Any]:
+    """The object that holds the labels of sample i, and what they are known by. torch counts what is written to a tensor."""
     a = items.array(i)
-    pointer = a.pointer + (i * items.step if items.stacked else 0)
-    owner = a.owner
-    key = (id(owner), pointer, a.shape, a.strides, classes, foreground)
-    known = _kept.get(key)
-    if known is not None and known[1]() is owner:
-        _kept.move_to_end(key)
-        return known[0]
-    source = _index_source(items.dtype, foreground, a.on_cuda, "index_classes", _KEEP_INDEXES)
-    source = jit.Source(source.text + "SUTURE_ABI void suture_free_index(void* index) { "
-                        "delete static_cast<suture::class_index*>(index); }\n", source.what, source.cuda)
-    out = np.zeros(1, np.uint64)
-    one = Items.__new__(Items)
-    one.records = items.records[:192] if items.stacked else items.records[192 * i:192 * (i + 1)]
-    if items.stacked:
-        one.records = pointer.to_bytes(8, "little") + one.records[8:]
-    one.step, one.count, one.first, one.device, one.what = 0, 1, a, a.device, items.what
-    functions.call_there(source, numbers=[classes], lists=[(out, 1)], inputs=[one], stream=items.stream or 0)
-    made = _Index(jit.load(source), int(out[0]))
+    owner = a.owner[0] if isinstance(a.owner, tuple) else a.owner
     try:
-        _kept[key] = (made, weakref.ref(owner))
-    except TypeError:
-        return made
+        version = getattr(owner, "_version", 0)
+    except RuntimeError:  # of inference_mode
+        version = 0
+    return owner, (id(owner), version, a.pointer + (i * items.step if items.stacked else 0), a.shape, a.strides, classes, foreground)
+
+
+def _indexes_of(items: Items, classes: int, foreground: bool) -> list[_Index]:
+    """One for each sample; of an array that was seen before and holds the same, what was made then."""
+    seen = [_seen_as(items, i, classes, foreground) for i in range(items.count)]
+    found: list[_Index | None] = []
+    for owner, key in seen:
+        known = _kept.get(key)
+        found.append(known[0] if known is not None and known[1]() is owner else None)
+    if any(found) and not items.first.on_cuda:
+        unchanged = np.zeros(items.count, np.uint8)
+        source = functions.source(_LOOK_AGAIN.replace("@", CPP_TYPES[items.dtype]), ["patch/class_index.hpp"], "a look at label maps")
+        functions.call(source, numbers=[classes, foreground], inputs=[items],
+                       lists=[(np.array([f.handle if f else 0 for f in found], np.uint64), items.count), (unchanged, items.count)])
+        found = [f if same else None for f, same in zip(found, unchanged)]
+    made: list[_Index] = []
+    for i, (index, (owner, key)) in enumerate(zip(found, seen)):
+        if index is None:
+            index, worth_keeping = _index_of(items, i, classes, foreground)
+            if worth_keeping:
+                with contextlib.suppress(TypeError):  # what cannot be referred to weakly
+                    _kept[key] = (index, weakref.ref(owner))
+        if key in _kept:
+            _kept.move_to_end(key)
+        made.append(index)
     while len(_kept) > _MOST_KEPT:
         _kept.popitem(last=False)
     return made
+
+
+def _index_of(items: Items, i: int, classes: int, foreground: bool) -> tuple[_Index, bool]:
+    """Of sample i, and whether it has any class but 0: without one, nothing would tell that it changes."""
+    a = items.array(i)
+    source = _index_source(items.dtype, foreground, a.on_cuda, "index_classes", _MAKE_INDEXES)
+    source = jit.Source(source.text + "SUTURE_ABI void suture_free_index(void* index) { "
+                        "delete static_cast<suture::class_index*>(index); }\n", source.what, source.cuda)
+    out, worth_keeping = np.zeros(1, np.uint64), np.zeros(1, np.uint8)
+    one = Items.__new__(Items)
+    one.records = items.records[:192] if items.stacked else items.records[192 * i:192 * (i + 1)]
+    if items.stacked:
+        one.records = (a.pointer + i * items.step).to_bytes(8, "little") + one.records[8:]
+    one.step, one.count, one.first, one.device, one.what = 0, 1, a, a.device, items.what
+    functions.call_there(source, numbers=[classes], lists=[(out, 1), (worth_keeping, 1)], inputs=[one], stream=items.stream)
+    return _Index(jit.load(source), int(out[0])), bool(worth_keeping[0])
 
 
 def write_crop_by_class(encoder: Encoder, op: Any) -> str:
@@ -267,7 +317,7 @@ def write_crop_by_class(encoder: Encoder, op: Any) -> str:
     indexes: list[_Index] = []
     items = encoder.items.get(op.labels)
     if items is not None:
-        indexes = [_index_of(items, i, classes, foreground) for i in range(items.count)]
+        indexes = _indexes_of(items, classes, foreground)
     pointers = np.array([i.handle for i in indexes], np.uint64)
     at = encoder.memory(pointers, len(pointers))
     encoder.out.kept = indexes

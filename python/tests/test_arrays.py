@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import suture as st
+from suture import patches
 from suture.dlpack import CPU, array_of, capsule_of, dense_strides
 from test_pipeline import BATCH, MAPS, SCANS, SMALL
 
@@ -84,6 +85,17 @@ def test_what_is_handed_over_is_asked_for_once_and_held():
     del plan
     gc.collect()
     assert Copies.copies == 0
+
+
+def test_what_was_counted_of_a_foreign_array_is_kept(monkeypatch):
+    pipeline = st.Pipeline(image=[st.crop_by_class(size=4, labels="seg", ratios=[1, 1])], seg=st.labels())
+    batch = {"image": SCANS, "seg": [Foreign(m) for m in MAPS], **IDS}
+    counted = []
+    count = patches._index_of
+    monkeypatch.setattr(patches, "_index_of", lambda items, i, *more: counted.append(i) or count(items, i, *more))
+    for _ in range(2):
+        pipeline(batch, seed=1)
+    assert counted == list(range(len(MAPS)))
 
 
 STILL_HELD = """

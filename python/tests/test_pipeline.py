@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import suture as st
-from suture import jit
+from suture import jit, patches
 
 CT = [st.window(center=40, width=400), st.resample(spacing_mm=1), st.random_affine(rotate_deg=15, scale=(.85, 1.25)),
       st.random_crop(size=96), st.random_gamma(range=(.7, 1.5)), st.gaussian_noise(sigma=.02)]
@@ -299,6 +299,24 @@ def test_crop_by_class_counts_selects_and_crops():
         assert out["seg"].shape == (2, 1, 4, 4, 4) and (out["seg"].reshape(2, -1).max(1) == 2).all()
     middle = pipeline({"image": image, "seg": seg, "id": [1, 2]}, training=False)
     assert middle["seg"].max() == 0
+
+
+@pytest.mark.parametrize("rule", [{"ratios": [0, 1]}, {"positive": 1, "negative": 0}])
+def test_a_label_map_that_changes_where_it_lies_is_counted_again(rule, monkeypatch):
+    pipeline = st.Pipeline(image=[st.crop_by_class(size=4, labels="seg", **rule)], seg=st.labels())
+    seg = np.zeros((2, 1, 20, 20, 20), np.uint8)
+    image = np.zeros(seg.shape, np.float32)
+    counted = []
+    count = patches._index_of
+    monkeypatch.setattr(patches, "_index_of", lambda items, i, *more: counted.append(i) or count(items, i, *more))
+    for at, first in (((3, 4, 5), 2), ((3, 4, 5), 0), ((16, 10, 2), 1), (None, 1), ((9, 9, 9), 1), ((9, 9, 9), 0)):
+        seg[:] = 0
+        seg[1, 0, 5, 5, 5] = 1
+        if at:
+            seg[(0, 0, *at)] = 1
+        del counted[:]
+        out = pipeline({"image": image, "seg": seg, "id": [1, 2]}, seed=1)["seg"]
+        assert out.reshape(2, -1).max(1).tolist() == [int(at is not None), 1] and len(counted) == first
 
 
 def test_per_sample_starts():

@@ -44,6 +44,15 @@ def test_functions_return_tensors_for_tensors():
     assert np.array_equal(image.numpy(), BATCH["image"][0]), "a copy is masked"
 
 
+def test_a_tensor_that_is_written_to_is_counted_again():
+    pipeline = st.Pipeline(image=[st.crop_by_class(size=4, labels="seg", ratios=[0, 1])], seg=st.labels())
+    seg = torch.zeros(1, 1, 20, 20, 20, dtype=torch.uint8)
+    for at in ((3, 4, 5), (16, 10, 2)):
+        seg.zero_()
+        seg[(0, 0, *at)] = 1
+        assert pipeline({"image": torch.zeros(seg.shape), "seg": seg, "id": [1]}, seed=1)["seg"].max() == 1
+
+
 def test_the_operator_passes_opcheck_and_is_compiled_once_for_five_epochs():
     aug = suture.torch.Augment(SMALL, seed=1)
     batch = tensors(STACKED)
