@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from .dlpack import SIZES, Array, alike, array_of, device_name
+from .dlpack import SIZES, Array, alike, array_of, device_name, steps_of
 from .errors import Error
 from .volume import Grid, Volume
 
@@ -133,23 +133,29 @@ class Items:
         self._plain, self.count = plain, len(plain)
         self.first = array_of(plain[0], self.what, self.stream)
         self._known = {0: self.first}
-        found, letters = alike(plain, self._known, self.what, self.stream), self.letters
+        what, letters = self.what, self.letters
+        found = alike(plain, self._known, what, self.stream)
         if places is None:
-            records = [_record(pointer, shape, steps, letters) for pointer, shape, steps in found]
+            records = [_record(pointer, shape, strides, letters, kind, what) for pointer, shape, strides, kind in found]
         else:
-            records = [_record(*each, letters, place) for each, place in zip(found, places)]
+            records = [_record(pointer, shape, strides, letters, kind, what, place)
+                       for (pointer, shape, strides, kind), place in zip(found, places)]
         self.records = b"".join(records)
-        return [shape for _, shape, _ in found]
+        return [each[1] for each in found]
 
 
 _shapes: dict[Any, bytes] = {}
 
 
-def _record(pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], letters: str, place: bytes = _PLAIN) -> bytes:
-    """abi::array. Batches repeat their shapes, which are kept as bytes."""
-    at = (shape, strides, letters)
+def _record(pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], letters: str, kind: str = "", what: str = "",
+            place: bytes = _PLAIN) -> bytes:
+    """abi::array. Strides are in elements, or in bytes of the type `kind`. Batches repeat their shapes, which are kept as
+    bytes."""
+    at = (shape, strides, letters, kind)
     middle = _shapes.get(at)
     if middle is None:
+        if kind:
+            strides = steps_of(strides, kind, what)
         extents, steps, channels, channel_step = [1, 1, 1], [0, 0, 0], 1, 0
         for n, s, letter in zip(shape, strides, letters):
             if letter == "c":
