@@ -108,7 +108,7 @@ class Items:
         rank = len(given[0].array.shape)
         self.letters = axes if rank == len(axes) else "c" + axes
         for i, volume in enumerate(given):
-            if not isinstance(volume, Volume):
+            if type(volume) is not Volume and not isinstance(volume, Volume):
                 raise Error(f"{what}: sample {i} is no Volume as the first is")
             if volume.axes != axes or len(volume.array.shape) != rank:
                 raise Error(f"{what}: sample {i} has the axes {volume.axes!r} and shape {tuple(volume.array.shape)}, "
@@ -123,8 +123,9 @@ class Items:
             if type(each) is Volume:
                 raise Error(f"{what}: sample {i} is a Volume, the first is not")
         shapes = self._read_each(given, None)
-        if any([len(shape) != len(letters) for shape in shapes]):
-            i, shape = next((i, tuple(shape)) for i, shape in enumerate(shapes) if len(shape) != len(letters))
+        rank = len(letters)
+        if any([len(shape) != rank for shape in shapes]):
+            i, shape = next((i, tuple(shape)) for i, shape in enumerate(shapes) if len(shape) != rank)
             raise Error(f"{what}: sample {i} of shape {shape} has not the layout {letters!r}" if layout else
                         f"{what}: sample {i} of shape {shape} may be read in several ways; say layout= (\"HWC\" or \"ZYX\", say), "
                         "give a Volume, or (channel, z, y, x)")

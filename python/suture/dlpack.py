@@ -149,7 +149,11 @@ def alike(arrays: Sequence[Any], known: dict[int, Array], what: str,
     for i, x in enumerate(arrays):
         # What batches mostly have, without an Array for each.
         if type(x) is np.ndarray and x.dtype == kind:
-            made.append((_data_of(x)[0], x.shape, x.strides, name))
+            try:  # as _data_of, without entering it
+                pointer = _address(_buffer(x))  # type: ignore[arg-type]
+            except (TypeError, ValueError, BufferError):
+                pointer = x.__array_interface__["data"][0]
+            made.append((pointer, x.shape, x.strides, name))
             continue
         elif type(x) is tensor and x.dtype is kind and x.is_cpu and on_cpu and x.layout is strided and not x.requires_grad:
             pointer = x.data_ptr()
