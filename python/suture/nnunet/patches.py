@@ -112,10 +112,11 @@ class Patches:
                 high = min(math.ceil(box[0][3 + k]) + _RIM, image.shape[1 + k])
                 here.append(slice(low, max(high, low)))
                 there.append(slice(first[k] + low, first[k] + max(high, low)))
-            image[(slice(None), *here)] = cut.image[(slice(None), *there)]
+            patch, case = (slice(None), *here), (slice(None), *there)
+            image[patch] = cut.image[case]
             channel = 0
             for m in cut.maps:
-                labelled[(slice(channel, channel + m.shape[0]), *here)] = m[(slice(None), *there)]
+                labelled[channel:channel + m.shape[0]][patch] = m[case]
                 channel += m.shape[0]
 
 
