@@ -188,6 +188,15 @@ double stored_as(double x) {
   }
 }
 
+// What is stored. A kernel loads it as float, which rounds integers of 32 bits.
+template <class T>
+double exactly(const T& stored) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<double>(stored);
+  else
+    return static_cast<double>(suture::storage<T>::load(stored));
+}
+
 // The operations of a chain, one after the other, on one sample.
 template <class Chain, class Plan>
 class chain_reference {
@@ -385,7 +394,7 @@ void case_check<Case>::check_reference(verdict& v, Batch& whole, const Plan& pla
       for (std::size_t e = 0; e < voxels; ++e) {
         const bounded& b = r.channels[c][e];
         if (b.error == unknown || abs(b.value) > 1e30) continue;
-        const double got = static_cast<double>(suture::storage<Out>::load(first[i].image[c * voxels + e]));
+        const double got = exactly(first[i].image[c * voxels + e]);
         v.compared += 1;
         bool good = std::isnan(b.value) && std::isnan(stored_as<Out>(b.value)) ? std::isnan(got)
                     : std::isnan(b.value)
