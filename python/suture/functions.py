@@ -86,10 +86,11 @@ def executor_source(name: str, body: str, cuda: bool, *, host: Sequence[str], de
     return source("\n    ".join(lines), [*host, *device, "exec/cuda/architecture.cuh", "exec/cuda/check_cuda.cuh"], name, True)
 
 
-_HOST_TABLE = """std::vector<std::byte> memory((@) + 255);
+_HOST_TABLE = """const std::size_t table_bytes = @;
+    std::vector<std::byte> memory(table_bytes + 255);
     void* aligned = memory.data();
     std::size_t space = memory.size();
-    const std::span<std::byte> table(static_cast<std::byte*>(std::align(256, @, aligned, space)), @);"""
+    const std::span<std::byte> table(static_cast<std::byte*>(std::align(256, table_bytes, aligned, space)), table_bytes);"""
 
 # Where there is no memory yet, how much is needed is written to where it would be.
 _DEVICE = """const std::size_t kept = (@result + 255) / 256 * 256, need = kept + (@memory);
@@ -115,6 +116,5 @@ def call_there(made: jit.Source, *, inputs: Sequence[Items], stream: int | None,
     need = ctypes.c_uint64()
     call(made, inputs=inputs, stream=stream, workspace=(ctypes.addressof(need), 0), **settings)
     if need.value:
-        memory, pointer = memory_like(inputs[0].first, need.value, stream)
+        _memory, pointer = memory_like(inputs[0].first, need.value, stream)  # held until the call is made
         call(made, inputs=inputs, stream=stream, workspace=(pointer, need.value), **settings)
-        del memory  # not before

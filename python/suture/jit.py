@@ -229,14 +229,14 @@ def key_of(source: Source) -> str:
 def find(source: Source) -> Path | None:
     """Where it was compiled already, in a shared cache or the user's."""
     shared = [folder for folder in shared_caches() if folder.is_dir()]
+    if "SUTURE_CXXFLAGS" not in os.environ:  # before a compiler is asked for its version
+        made = next(_compiled_by_any(source, shared), None)
+        if made:
+            return made
     try:
         name = key_of(source) + ".so"
     except CompileError:
-        name = ""
-    if not name or "SUTURE_CXXFLAGS" not in os.environ:
-        made = next(_compiled_by_any(source, shared), None)
-        if made or not name:
-            return made
+        return next(_compiled_by_any(source, shared), None)
     for folder in [*shared, user_cache()]:
         if (folder / name).is_file():
             return (folder if folder in shared else _own(folder)) / name

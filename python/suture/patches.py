@@ -8,6 +8,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -243,6 +244,11 @@ _LOOK_AGAIN = """auto* unchanged = const_cast<std::uint8_t*>(v.s<std::uint8_t>(1
     }"""
 
 
+@lru_cache(maxsize=None)
+def _look_again(dtype: str) -> jit.Source:
+    return functions.source(_LOOK_AGAIN.replace("@", CPP_TYPES[dtype]), ["patch/class_index.hpp"], "a look at label maps")
+
+
 def _seen_as(items: Items, i: int, classes: int, foreground: bool) -> tuple[Any, Any]:
     """The object that holds the labels of sample i, and what they are known by. torch counts what is written to a tensor."""
     a = items.array(i)
@@ -263,8 +269,7 @@ def _indexes_of(items: Items, classes: int, foreground: bool) -> list[_Index]:
         found.append(known[0] if known is not None and known[1]() is owner else None)
     if any(found) and not items.first.on_cuda:
         unchanged = np.zeros(items.count, np.uint8)
-        source = functions.source(_LOOK_AGAIN.replace("@", CPP_TYPES[items.dtype]), ["patch/class_index.hpp"], "a look at label maps")
-        functions.call(source, numbers=[classes, foreground], inputs=[items],
+        functions.call(_look_again(items.dtype), numbers=[classes, foreground], inputs=[items],
                        lists=[(np.array([f.handle if f else 0 for f in found], np.uint64), items.count), (unchanged, items.count)])
         found = [f if same else None for f, same in zip(found, unchanged)]
     made: list[_Index] = []
