@@ -197,6 +197,7 @@ TINY = """
 import os
 import sys
 
+import numpy as np
 import torch
 from nnunetv2.training.nnUNetTrainer.nnUNetTrainer import nnUNetTrainer
 from suture.nnunet.trainer import nnUNetTrainerSutureDeterministic
@@ -219,7 +220,10 @@ class Short:
 
 
 class TinyStock(Short, nnUNetTrainer):
-    pass
+    def initialize(self):
+        np.random.seed(1)  # without workers all of its draws come from here
+        torch.manual_seed(1)
+        super().initialize()
 
 
 class TinyDeterministic(Short, nnUNetTrainerSutureDeterministic):
@@ -292,10 +296,10 @@ def test_whole_trainings_with_it_and_without(data_set, tmp_path):
     workers: with the same weights."""
     dice = {}
     for trainer in ("TinyStock", "TinyDeterministic"):
-        results = train(data_set, trainer, nnUNet_n_proc_DA="2" if trainer == "TinyDeterministic" else "1")
+        results = train(data_set, trainer, nnUNet_n_proc_DA="2" if trainer == "TinyDeterministic" else "0")
         dice[trainer] = json.loads((results / "validation/summary.json").read_text())["mean"]["1"]["Dice"]
     print(f"Dice of bone: nnU-Net's own trainer {dice['TinyStock']:.3f}, with suture {dice['TinyDeterministic']:.3f}")
-    assert dice["TinyDeterministic"] > .1  # of what some steps can teach; nnU-Net's own draws differ from run to run
+    assert min(dice.values()) > .1  # of what some steps can teach
     shutil.move(results, tmp_path / "straight")
     train(data_set, "TinyDeterministic", status=1, nnUNet_n_proc_DA="0", STOP_BEFORE="1")
     assert (results / "checkpoint_latest.pth").exists() and not (results / "checkpoint_final.pth").exists()
