@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes suture/operations.py from the headers: every operation with its fields, defaults and comment.
+"""Writes suture/operations/generated.py from the headers: every operation with its fields, defaults and comment.
 
     python3 write_operations.py            writes the file
     python3 write_operations.py --check    fails where the file is not what the headers say
@@ -12,7 +12,7 @@ import textwrap
 
 here = pathlib.Path(__file__).resolve().parent
 headers = here.parent / "include/suture/ops"
-written = here / "suture/operations.py"
+written = here / "suture/operations/generated.py"
 
 # What random operations draw has a name and is no operation of its own.
 DRAWN = {"additive_noise", "magnitude_noise", "shot_noise", "crop_from"}
@@ -183,7 +183,7 @@ def write():
         from .operation import (IMAGENET, NAN, STAIN_REFERENCE, AxisFlags, AxisFloats, AxisIntegers, AxisOrder, AxisPair,
                                 AxisRanges, ChannelStatistics, ColorMoments, Fitted, FrozenMap, Holes, IntegerRange,
                                 Matrix, Operation, Range, StainReference, Starts, name_mistakes)
-        from .volume import Grid, Volume
+        from ..arrays.volume import Grid, Volume
 
         ''') + f"CHOICES: dict[str, tuple[str, ...]] = {{\n{table}\n}}\n\n\n" + "\n\n".join(classes)
         + "\n\n__all__ = [\n" + "".join(f'    "{n}",\n' for n in names) + "]\n\n"
@@ -194,6 +194,6 @@ if __name__ == "__main__":
     text = write()
     if "--check" in sys.argv:
         if written.read_text() != text:
-            sys.exit("suture/operations.py is not what the headers say: run python/write_operations.py")
+            sys.exit("suture/operations/generated.py is not what the headers say: run python/write_operations.py")
     else:
         written.write_text(text)

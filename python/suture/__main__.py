@@ -6,9 +6,11 @@ import argparse
 import runpy
 import sys
 
-from . import __version__, jit
+from .backend import jit
+
+from . import __version__
 from .errors import CompileError, Error
-from .pipeline import Pipeline
+from .pipeline.plan import Pipeline
 
 
 def _build(file: str, types: list[str], device: str, order: str) -> int:
@@ -46,7 +48,7 @@ def _info() -> int:
     for folder in jit.shared_caches():
         if folder.is_dir():
             print(f"shared cache: {folder}, {len(list(folder.glob('*.so')))} compiled")
-    from . import cuda
+    from .arrays import cuda
 
     print(f"GPU: {cuda.architecture() or 'none'}")
     return 0

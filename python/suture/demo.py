@@ -11,12 +11,12 @@ import numpy as np
 
 from . import pictures
 from .errors import CompileError, Error
-from .extra_operations import cast, sampling
-from .operation import Operation
-from .operations import (crop_or_pad, gaussian_noise, orient, random_affine, random_crop, random_elastic, random_flip, random_gamma,
+from .operations.templates import cast, sampling
+from .operations.operation import Operation
+from .operations.generated import (crop_or_pad, gaussian_noise, orient, random_affine, random_crop, random_elastic, random_flip, random_gamma,
                          random_hed_jitter, resample, window)
-from .pipeline import Pipeline, labels
-from .volume import Volume
+from .pipeline.plan import Pipeline, labels
+from .arrays.volume import Volume
 
 
 def phantom() -> tuple[Volume, Volume]:

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from . import augment
+from .pipeline import augment
 from .torch import move
 
 if TYPE_CHECKING:

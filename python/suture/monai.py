@@ -11,15 +11,15 @@ from monai.data import MetaTensor
 from monai.transforms import InvertibleTransform, MapTransform
 from monai.transforms.traits import RandomizableTrait
 
-from . import augment
+from .pipeline import augment
 from .errors import Error
-from .identity import sample_id
-from .operation import Operation
-from .operations import center_crop
-from .patches import crop_by_class
-from .pipeline import Pipeline, Plan, geometry_of
+from .pipeline.identity import sample_id
+from .operations.operation import Operation
+from .operations.generated import center_crop
+from .functions.patches import crop_by_class
+from .pipeline.plan import Pipeline, Plan, geometry_of
 from .torch import ragged_collate
-from .volume import Volume
+from .arrays.volume import Volume
 
 
 class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: ignore[misc]

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from . import functions
+from .backend import call as functions
 from .errors import Error
-from .extra_operations import cast, per_channel, sampling
-from .operation import Operation, per_sample
-from .operations import (center_crop, channel_normalize, clamp, crop_at, ct_normalize, exclude, gaussian_noise, orient,
+from .operations.templates import cast, per_channel, sampling
+from .operations.operation import Operation, per_sample
+from .operations.generated import (center_crop, channel_normalize, clamp, crop_at, ct_normalize, exclude, gaussian_noise, orient,
                          patch_z_score, random_affine, random_brightness, random_brightness_factor, random_crop, random_flip,
                          random_gaussian_blur, random_hed_jitter, random_low_resolution, random_patch_contrast,
                          random_patch_gamma, random_scale, regions, resample, scale_intensity)
-from .pipeline import Pipeline, labels
-from .volume import Volume
+from .pipeline.plan import Pipeline, labels
+from .arrays.volume import Volume
 
 BRATS_REGIONS_1_2_4 = regions(sets=((1, 4), (1, 2, 4), (4,)))
 BRATS_REGIONS_1_2_3 = regions(sets=((1, 3), (1, 2, 3), (3,)))
@@ -170,7 +170,7 @@ def monai_colon_training(starts: Any = None) -> list[Operation]:
 
 def ct_patches(patch: Mapping[str, int] | int = 96, *, spacing_mm: Any = 1) -> list[Operation]:
     """Augmented patches of abdominal CT: the recipe of the example ct_patches."""
-    from .operations import pad_to, random_elastic, random_gamma, window
+    from .operations.generated import pad_to, random_elastic, random_gamma, window
 
     size: Any = patch
     return [window(center=40, width=400), resample(spacing_mm=spacing_mm),

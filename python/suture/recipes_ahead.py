@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from . import patches, recipes
-from .pipeline import Pipeline, labels
-from .volume import Volume
+from .functions import patches
+
+from . import recipes
+from .pipeline.plan import Pipeline, labels
+from .arrays.volume import Volume
 
 IDS = ["case 1", "case 2"]
 SMALL = dict(z=8, y=8, x=8)

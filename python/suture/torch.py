@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch.utils.data import Dataset
 
-from . import augment
+from .pipeline import augment
 from .errors import Error
-from .pipeline import Pipeline
-from .volume import Volume
+from .pipeline.plan import Pipeline
+from .arrays.volume import Volume
 
 _known: dict[int, augment.Augment] = {}
 _guard = threading.Lock()
@@ -61,7 +61,7 @@ def _(images: list[torch.Tensor], maps: list[torch.Tensor], state: torch.Tensor,
     for key, image in zip(pipeline.images, images):
         channels = image.shape[letters.index("c")]
         made.append(image.new_empty(shape(image.shape[0], channels, size), dtype=getattr(torch, pipeline.output_dtype(key))))
-    from .pipeline import _channels_of, _level_extents, _stored_label
+    from .pipeline.plan import _channels_of, _level_extents, _stored_label
 
     for role, labels in zip(pipeline.labels.values(), maps):
         dtype = role.dtype or _stored_label(str(labels.dtype).removeprefix("torch."))
@@ -72,7 +72,7 @@ def _(images: list[torch.Tensor], maps: list[torch.Tensor], state: torch.Tensor,
 
 
 def _letters(layout: str) -> str:
-    from .batch import read_layout
+    from .arrays.batch import read_layout
 
     letters = read_layout(layout)
     return letters if "n" in letters else "n" + letters
@@ -80,8 +80,8 @@ def _letters(layout: str) -> str:
 
 def fixed_extents(pipeline: Pipeline) -> tuple[int, ...]:
     """Along (z, y, x), what a pipeline of fixed size puts out."""
-    from .chain import Encoder
-    from .pipeline import _FIXED
+    from .backend.encode import Encoder
+    from .pipeline.plan import _FIXED
 
     order = "zyx" if pipeline.layout is None else "".join(c for c in _letters(pipeline.layout) if c in "zyx")
     size: tuple[int, ...] = ()
@@ -112,7 +112,7 @@ class Augment(augment.Augment):
 
     def state_of(self, count: int, *, training: bool = True, ids: Any = None) -> torch.Tensor:
         """Seed, epoch, whether it is training and the ids of a step, as the operator takes them."""
-        from .identity import ids_of
+        from .pipeline.identity import ids_of
 
         numbers: list[int] = []
         if ids is not None:

@@ -59,7 +59,9 @@ def _missing(name, least):
 
 
 def _no_cuda():
-    from suture import CompileError, cuda, jit
+    from suture import CompileError
+    from suture.arrays import cuda
+    from suture.backend import jit
 
     try:
         jit.cuda_compiler()

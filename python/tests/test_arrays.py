@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import suture as st
-from suture import patches
-from suture.dlpack import CPU, array_of, capsule_of, dense_strides
+from suture.functions import patches
+from suture.arrays.dlpack import CPU, array_of, capsule_of, dense_strides
 from test_pipeline import BATCH, MAPS, SCANS, SMALL
 
 IDS = {"id": BATCH["id"]}
@@ -100,7 +100,7 @@ def test_what_was_counted_of_a_foreign_array_is_kept(monkeypatch):
 
 STILL_HELD = """
 import numpy as np
-from suture.dlpack import CPU, capsule_of
+from suture.arrays.dlpack import CPU, capsule_of
 class Array:
     def __init__(self): self.values = np.arange(5.0)
     def __dlpack_device__(self): return CPU, 0

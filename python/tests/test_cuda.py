@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import suture as st
-from suture.cuda import DeviceArray, check, library, synchronize
+from suture.arrays.cuda import DeviceArray, check, library, synchronize
 from test_expressions import SOFT
 from test_pipeline import BATCH, SMALL, displaced
 

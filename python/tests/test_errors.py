@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import suture as st
-from suture import jit
-from suture.dlpack import CUDA, capsule_of, dense_strides
+from suture.backend import jit
+from suture.arrays.dlpack import CUDA, capsule_of, dense_strides
 from test_jit import little
 from test_pipeline import BATCH, MAPS, SCANS, SMALL
 

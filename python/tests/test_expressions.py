@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import suture as st
-from suture.operation import operation_from_json
+from suture.operations.operation import operation_from_json
 
 SOFT = st.value("where(x > knee and not x > 1e4, knee + log(1 + x - knee), -x / 2 + 3 * abs(min(x, 0)) ** 2)", knee=100.0)
 

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import suture as st
-from suture import fits, functions, jit
+from suture.functions import fits
+from suture.backend import call as functions
+from suture.backend import jit
 from test_pipeline import BATCH, SMALL
 
 RNG = np.random.default_rng(3)

@@ -9,7 +9,8 @@ import time
 import pytest
 
 import suture as st
-from suture import functions, jit
+from suture.backend import call as functions
+from suture.backend import jit
 
 
 def little(number=1):

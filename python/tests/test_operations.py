@@ -11,10 +11,13 @@ import numpy as np
 import pytest
 
 import suture as st
-from suture import fits, jit, operations, patches
-from suture.chain import Encoder
-from suture.extra_operations import DTYPES
-from suture.operation import Operation, operation_from_json
+from suture.functions import fits
+from suture.backend import jit
+from suture.operations import generated as operations
+from suture.functions import patches
+from suture.backend.encode import Encoder
+from suture.operations.templates import DTYPES
+from suture.operations.operation import Operation, operation_from_json
 
 GRID = st.Grid((4, 5, 6))
 MOMENTS = fits.Moments(mean=1.0, standard_deviation=2.0)

@@ -56,7 +56,7 @@ def test_a_call_enters_the_compiled_code_three_times(monkeypatch):
 
 
 def test_shapes_of_many_kinds_are_not_kept_for_ever(monkeypatch):
-    from suture import batch as module
+    from suture.arrays import batch as module
 
     monkeypatch.setattr(module, "_MOST_KEPT", 8)
     for n in range(9, 40):

@@ -13,7 +13,7 @@ import zipfile
 import pytest
 
 import suture as st
-from suture import jit
+from suture.backend import jit
 from test_pipeline import BATCH, SMALL, cpp_digests
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
@@ -82,7 +82,7 @@ import sys
 sys.path.insert(1, sys.argv[1])
 import suture, numpy
 assert "site-packages" in suture.__file__, suture.__file__
-from suture import jit
+from suture.backend import jit
 assert "site-packages" in str(jit.include_directory())
 from test_pipeline import example_digests
 print(*example_digests())
@@ -140,8 +140,8 @@ CUDA_PROGRAM = """
 import sys
 sys.path.insert(1, sys.argv[1])
 import suture as st
-from suture import jit
-from suture.cuda import DeviceArray, synchronize
+from suture.backend import jit
+from suture.arrays.cuda import DeviceArray, synchronize
 from test_pipeline import BATCH, SMALL
 compiler = jit.cuda_compiler().path
 assert "site-packages" in compiler, compiler

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import suture as st
-from suture import jit, patches
+from suture.backend import jit
+from suture.functions import patches
 
 CT = [st.window(center=40, width=400), st.resample(spacing_mm=1), st.random_affine(rotate_deg=15, scale=(.85, 1.25)),
       st.random_crop(size=96), st.random_gamma(range=(.7, 1.5)), st.gaussian_noise(sigma=.02)]
@@ -352,7 +353,7 @@ def test_workers_give_the_bits_of_their_parent(method):
 
 def test_recipes_are_those_of_cpp(tmp_path):
     """The types, and with them the operations and what is chosen at compile time."""
-    from suture.chain import Encoder
+    from suture.backend.encode import Encoder
 
     patch = dict(z=28, y=256, x=256)
     spacing = dict(z=5, y=.7, x=.7)

@@ -37,31 +37,52 @@ struct bound {
   std::int64_t count, step;
 };
 
-// Elements of a type that the module knows, in memory of the caller.
+// Elements that a function reads: how many there are, and the bytes of one, which the module compares with its own
+// type.
 struct list {
   const void* data;
-  std::int64_t count;
+  std::int64_t count, size;
 };
+
+// Elements that a function writes, in memory of the caller.
+struct result {
+  void* data;
+  std::int64_t count, size;
+};
+
+// The version of these structs. A module says which one it was compiled for, and a request which one it was made for.
+inline constexpr std::uint32_t version = 2;
 
 // The one argument of what a module offers. What is not asked for may be left 0.
 struct request {
-  const double* numbers;  // every number of a chain, in the order in which it was written
+  std::uint32_t version, bytes;  // of this struct
+  const double* numbers;         // every number, in the order in which they are read
+  std::int64_t number_count;
   const list* lists;
-  const bound* arrays;  // of each bound thing
+  std::int64_t list_count;
+  const bound* inputs;  // of each image, label map, ... that is read
+  std::int64_t input_count;
+  const bound* outputs;
+  std::int64_t output_count;
+  const result* results;
+  std::int64_t result_count;
   std::int64_t samples;
-  std::uint64_t seed;
   const std::uint64_t* sample_ids;  // null: none
+  std::int64_t id_count;            // 0, or as many as samples
+  std::uint64_t seed;
   std::uint32_t epoch;
   std::uint32_t image;  // which image of the sample this is: each has noise of its own
   std::int32_t evaluation;
   std::int32_t threads;
+  std::int32_t same_ids;  // the same id may stand twice
+  std::int32_t reserved;
   void* stream;
   void* workspace;
   std::uint64_t workspace_bytes;
-  std::int32_t same_ids;  // the same id may stand twice
 };
 
-static_assert(sizeof(array) == 24 * 8 && sizeof(bound) == 24 && sizeof(list) == 16 && sizeof(request) == 12 * 8);
+static_assert(sizeof(array) == 24 * 8 && sizeof(bound) == 24 && sizeof(list) == 24 && sizeof(result) == 24 &&
+              sizeof(request) == 21 * 8);
 
 // The numbers of a request, read by the place where they stand.
 class numbers {
@@ -132,10 +153,13 @@ std::vector<view<T>> views_of(const request& r, std::int64_t bound) {
   std::vector<view<T>> views;
   views.reserve(static_cast<std::size_t>(r.samples));
   for (std::int64_t i = 0; i < r.samples; ++i) {
-    const abi::bound& all = r.arrays[bound];
+    const abi::bound& all = bound < r.input_count ? r.inputs[bound] : r.outputs[bound - r.input_count];
     const array& a = all.arrays[all.count == 1 ? 0 : i];
     auto* const data = static_cast<char*>(a.data) + (all.count == 1 ? i * all.step : 0);
-    views.push_back({reinterpret_cast<T*>(data), grid_of(a), {a.stride[0], a.stride[1], a.stride[2]}, a.channels,
+    views.push_back({reinterpret_cast<T*>(data),
+                     grid_of(a),
+                     {a.stride[0], a.stride[1], a.stride[2]},
+                     a.channels,
                      a.channel_stride});
   }
   return views;

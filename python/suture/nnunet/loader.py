@@ -13,7 +13,7 @@ import torch
 from nnunetv2.training.dataloading.data_loader import nnUNetDataLoader
 from threadpoolctl import threadpool_limits
 
-from ..identity import sample_id
+from ..pipeline.identity import sample_id
 from .patches import Cut, Patches
 
 

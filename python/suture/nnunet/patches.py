@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import Error
-from ..geometry import boxes_to_source
-from ..operation import per_sample
-from ..operations import remap
-from ..pipeline import Pipeline, Plan, boxes, labels
+from ..functions.geometry import boxes_to_source
+from ..operations.operation import per_sample
+from ..operations.generated import remap
+from ..pipeline.plan import Pipeline, Plan, boxes, labels
 from ..recipes import nnunet_chain, nnunet_shape
 
 # Voxels that are read around the box of a patch, beyond the two that are interpolated between.

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from . import functions
-from .batch import read_layout
-from .errors import Error
-from .extra_operations import cast, sampling
-from .operation import Operation
-from .volume import Grid, Volume
+from ..backend import call as functions
+from ..arrays.batch import read_layout
+from ..errors import Error
+from ..operations.templates import cast, sampling
+from ..operations.operation import Operation
+from ..arrays.volume import Grid, Volume
 
 if TYPE_CHECKING:
-    from .pipeline import Plan, boxes, points
+    from ..pipeline.plan import Plan, boxes, points
 
 
 class CGeometry(ctypes.Structure):
@@ -182,7 +182,7 @@ class inverse_of(Operation):
 
 def inverse(plan: Plan, batch: Any, outside: float, coverage: bool, interpolation: Back = "linear") -> Any:
     """See Plan.inverse."""
-    from .pipeline import Pipeline
+    from ..pipeline.plan import Pipeline
 
     bare = not isinstance(batch, Mapping)
     given: Mapping[str, Any] = {next(iter(plan.pipeline.images)): batch} if bare else batch
@@ -217,7 +217,7 @@ def _brought_back(plan: Plan, make: Any, key: str, value: Any, outside: float, e
             return [getattr(m, "array", m) for m in made]
         return [Volume(m.array, axes=order, grid=g) for m, g in zip(made, items.grids or [])]
 
-    from .dlpack import array_of
+    from ..arrays.dlpack import array_of
 
     dtype = array_of(getattr(each[0], "array", each[0]), f"suture: inverse: {key}").dtype
     values = back(each, outside, dtype)

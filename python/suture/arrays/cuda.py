@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .dlpack import CUDA, SIZES, Array, capsule_of, dense_strides
-from .errors import Error
+from ..errors import Error
 
 
 @lru_cache(maxsize=None)

@@ -11,7 +11,7 @@ from typing import Any, Union
 
 import numpy as np
 
-from .errors import Error
+from ..errors import Error
 
 Spacing = Union[float, Sequence[float], Mapping[str, float]]
 _IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)

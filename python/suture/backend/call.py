@@ -6,14 +6,12 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from . import jit
-from .batch import CBound, Items, bound_of
-from .chain import CList, address_of
-from .dlpack import device_name, memory_like
-from .errors import Error
-from .pipeline import _Request, default_threads
+from ..arrays.batch import Items, bound_of
+from .request import Request
+from ..arrays.dlpack import device_name, memory_like
+from ..errors import Error
+from ..pipeline.plan import default_threads
 
 
 def source(body: str, includes: Sequence[str], what: str, cuda: bool = False) -> jit.Source:
@@ -44,17 +42,11 @@ def call(made: jit.Source, *, numbers: Sequence[float] = (), lists: Sequence[tup
                 if items.device != inputs[0].device else " and are read on the host; pass them there"))
     module = jit.load(made)
     run = module.function("suture_call", ctypes.c_void_p)
-    values = np.array(list(numbers) or [0.0], np.float64)
-    c_lists = (CList * max(len(lists), 1))(*(CList(address_of(m), n) for m, n in lists))
-    bounds = [*(bound_of(i) for i in inputs), *outputs]
-    arrays = (CBound * max(len(bounds), 1))(*(CBound(*b) for b in bounds))
-    all_ids = None if ids is None else np.array(ids, np.uint64)
     count = samples if samples is not None else (inputs[0].count if inputs else 0)
-    request = _Request(address_of(values), ctypes.addressof(c_lists), ctypes.addressof(arrays), count, seed,
-                       None if all_ids is None else address_of(all_ids), epoch, 0, 0,
-                       default_threads() if threads is None else threads, stream or None, workspace[0] or None,
-                       workspace[1], 1)
-    module.check(run(ctypes.addressof(request)))
+    request = Request(numbers=list(numbers), lists=[(m, n) for m, n in lists], inputs=[bound_of(i) for i in inputs], outputs=outputs,
+                      samples=count, ids=ids, seed=seed, epoch=epoch, threads=default_threads() if threads is None else threads,
+                      stream=stream, workspace=workspace, same_ids=True)
+    module.check(run(request.address))
 
 
 def executor_source(name: str, body: str, cuda: bool, *, host: Sequence[str], device: Sequence[str], start: str = "",

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import Error
+from ..errors import Error
 
 
 def _mix(h: np.ndarray) -> np.ndarray:

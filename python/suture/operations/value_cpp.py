@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from .errors import Error
-from .expressions import Numbers
+from ..errors import Error
+from .value import Numbers
 from .operation import Operation
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from . import functions
-from .chain import Encoder
-from .errors import Error
-from .operation import AxisIntegers, canonical
+from ..backend import call as functions
+from ..backend.encode import Encoder
+from ..errors import Error
+from ..operations.operation import AxisIntegers, canonical
 from .patches import WINDOWS, sliding_window_grid
-from .volume import Volume
+from ..arrays.volume import Volume
 
 
 def mirrors(axes: str = "zyx") -> tuple[str, ...]:

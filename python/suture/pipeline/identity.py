@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from .errors import Error
+from ..errors import Error
 
 _MASK = (1 << 64) - 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from .errors import Error
+from ..errors import Error
 from .operation import Operation, name_mistakes
 
 DTYPES = ("int8", "uint8", "int16", "uint16", "int32", "float32", "float16", "bfloat16")

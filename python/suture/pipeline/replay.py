@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .digests import digest
-from .errors import Error
-from .pipeline import Pipeline, Plan
+from ..arrays.digests import digest
+from ..errors import Error
+from .plan import Pipeline, Plan
 
 FORMAT, VERSION = "suture step", 1
 
@@ -43,7 +43,7 @@ class Record(dict[str, Any]):
 
 def record_of(plan: Plan, out: Any) -> Record:
     """Every parameter, seed, epoch and ids, grids, what was drawn, types, and digests of what went in and came out."""
-    from . import __version__
+    from .. import __version__
 
     pipeline = plan.pipeline
     results = out if isinstance(out, Mapping) else {next(iter(pipeline.images)): out}
@@ -65,7 +65,7 @@ def replay(record: Any, batch: Any, *, verify: bool = False, pipeline: Pipeline 
     verify    also compares: what is drawn, types, and digests of what goes in and comes out; refuses what differs
     pipeline  the one of today, which must be the recorded one to the last parameter
     """
-    from . import __version__
+    from .. import __version__
 
     if isinstance(record, (str, Path)):
         record = json.loads(Path(record).read_text())

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from . import functions
-from .batch import Items, output_bound
-from .chain import CPP_TYPES, Encoder
-from .dlpack import array_of, copy_of, empty_like_library, stream_of
-from .errors import Error
-from .operation import Operation, canonical
-from .operations import crop, pad
-from .volume import Volume
+from ..backend import call as functions
+from ..arrays.batch import Items, output_bound
+from ..backend.encode import CPP_TYPES, Encoder
+from ..arrays.dlpack import array_of, copy_of, empty_like_library, stream_of
+from ..errors import Error
+from ..operations.operation import Operation, canonical
+from ..operations.generated import crop, pad
+from ..arrays.volume import Volume
 
 
 @dataclass(frozen=True)
@@ -266,7 +266,7 @@ def tissue_mask(tiles: Any, *, rule: str = "gray", luminosity: float = 80.0, lea
 
 def _disturb(name: str, members: str, maps: Any, labels: Sequence[int], numbers: Sequence[float], seed: int, epoch: int,
              ids: Any, layout: str | None) -> Any:
-    from .identity import ids_of
+    from ..pipeline.identity import ids_of
 
     given, items = _copied(Items(maps, name, layout, stream_of(maps)), name, layout)
     wanted = np.array(list(labels), np.int32)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Union
 
-from .errors import Error
+from ..errors import Error
 
 Range = Union[float, tuple[float, float]]
 IntegerRange = Union[int, tuple[int, int]]
@@ -230,7 +230,7 @@ def canonical(kind: str, value: Any, what: str, multiplies: bool) -> Any:
     if kind == "starts" and isinstance(value, (list, tuple)):
         return tuple(tuple(int(v) for v in row) for row in value)
     if kind.startswith("choice:"):
-        from .operations import CHOICES
+        from .generated import CHOICES
 
         names = CHOICES[kind[7:]]
         if value not in names:
@@ -331,11 +331,11 @@ def operation_from_json(record: Mapping[str, Any]) -> Operation:
             made[field] = _RECORDS[kind](**{k: tuple(tuple(w) if isinstance(w, list) else w for w in v)
                                             for k, v in value.items()})
         elif kind == "grid":
-            from .volume import Grid
+            from ..arrays.volume import Grid
 
             made[field] = Grid.from_json(value)
         elif kind.startswith("results:"):
-            from .fits import results_from_json
+            from ..functions.fits import results_from_json
 
             made[field] = results_from_json(value)
         elif isinstance(value, dict) and "name" in value:

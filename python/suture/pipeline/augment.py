@@ -6,8 +6,8 @@ import multiprocessing
 from collections.abc import Mapping
 from typing import Any
 
-from .errors import Error
-from .pipeline import Pipeline, Plan
+from ..errors import Error
+from .plan import Pipeline, Plan
 
 
 class Augment:

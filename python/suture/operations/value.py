@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .errors import Error
+from ..errors import Error
 from .operation import FrozenMap, Operation
 
 # By name: how many arguments, C++, NumPy. The C++ is the library's own arithmetic, so bits are the same everywhere.

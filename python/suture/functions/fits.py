@@ -9,11 +9,11 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from . import functions
-from .batch import Items
-from .chain import CPP_TYPES, ReadByKernels
-from .dlpack import stream_of
-from .errors import Error
+from ..backend import call as functions
+from ..arrays.batch import Items
+from ..backend.encode import CPP_TYPES, ReadByKernels
+from ..arrays.dlpack import stream_of
+from ..errors import Error
 
 FIT_STATUS = ("ok", "constant", "empty", "stated")
 STAIN_STATUS = ("ok", "too_little_tissue", "single_stain", "ill_conditioned", "not_fitted")

@@ -2,14 +2,13 @@
 """The images of a batch as views: one stacked array, or a list with an array or a Volume for each sample."""
 from __future__ import annotations
 
-import ctypes
 import struct
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 from .dlpack import SIZES, Array, alike, array_of, device_name, steps_of
-from .errors import Error
+from ..errors import Error
 from .volume import Grid, Volume
 
 _VIEW = struct.Struct("<Q8q15d")  # abi::array
@@ -181,12 +180,6 @@ def output_bound(arrays: list[Array], letters: str, stacked: bool) -> tuple[byte
         a = arrays[0]
         return _record(a.pointer, a.shape[1:], a.strides[1:], letters), 1, a.strides[0] * SIZES[a.dtype]
     return b"".join(_record(a.pointer, a.shape, a.strides, letters) for a in arrays), len(arrays), 0
-
-
-class CBound(ctypes.Structure):
-    """abi::bound"""
-
-    _fields_ = [("arrays", ctypes.c_char_p), ("count", ctypes.c_int64), ("step", ctypes.c_int64)]
 
 
 def bound_of(items: Items) -> tuple[bytes, int, int]:

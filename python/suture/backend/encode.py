@@ -2,16 +2,15 @@
 """A chain as a C++ expression whose numbers come from an array: the expression is a type, the numbers are not."""
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from .errors import Error
-from .operation import Axes, Operation, PerSample
-from .operations import CHOICES
+from ..errors import Error
+from ..operations.operation import Axes, Operation, PerSample
+from ..operations.generated import CHOICES
 
 CPP_TYPES = {"int8": "std::int8_t", "uint8": "std::uint8_t", "int16": "std::int16_t", "uint16": "std::uint16_t",
              "int32": "std::int32_t", "int64": "std::int64_t", "float16": "suture::half", "bfloat16": "suture::bfloat16",
@@ -39,7 +38,6 @@ class Encoded:
     lists: list[tuple[Any, int]] = field(default_factory=list)  # memory that is kept, and how many elements
     kept: Any = None  # what else the lists refer to
     array: Any = None  # the numbers, once they lie in memory
-    address: int = 0
 
 
 class Encoder:
@@ -255,7 +253,7 @@ class Encoder:
         return self.values[value.key]
 
     def results(self, op: Operation, value: Any, kind: str, what: str) -> str:
-        from . import fits
+        from ..functions import fits
 
         packed, count, shape = np.zeros(0, np.uint8), 0, ""
         if not (isinstance(value, PerSample) and self.ahead and kind != "landmark_map"):
@@ -298,7 +296,7 @@ class Encoder:
         return f"suture::random_stain_na<suture::{op.space}>{{{self.members(op)}}}"
 
     def _write_histogram_match(self, op: Any) -> str:
-        from . import fits
+        from ..functions import fits
 
         value = op.fitted
         if isinstance(value, PerSample):
@@ -307,17 +305,17 @@ class Encoder:
         return f"suture::histogram_match<{n}>{{{self.members(op)}}}"
 
     def _write_crop_by_class(self, op: Any) -> str:
-        from . import patches
+        from ..functions import patches
 
         return patches.write_crop_by_class(self, op)
 
     def _write_value(self, op: Any) -> str:
-        from . import expressions
+        from ..operations import value as expressions
 
         return expressions.write_value(self, op)
 
     def _write_value_cpp(self, op: Any) -> str:
-        from . import own_cpp
+        from ..operations import value_cpp as own_cpp
 
         return own_cpp.write_value_cpp(self, op)
 
@@ -335,18 +333,3 @@ def _ends(value: Any, half_width: bool) -> tuple[float, float]:
     if isinstance(value, tuple):
         return value
     return (-value, value) if half_width else (value, value)
-
-
-class CList(ctypes.Structure):
-    """abi::list"""
-
-    _fields_ = [("data", ctypes.c_void_p), ("count", ctypes.c_int64)]
-
-
-def address_of(memory: Any) -> int:
-    """Of what a list holds."""
-    if isinstance(memory, np.ndarray):
-        return int(memory.__array_interface__["data"][0])
-    if hasattr(memory, "pointer"):
-        return int(memory.pointer)
-    return ctypes.addressof(memory)

@@ -22,7 +22,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from .errors import CompileError, Error
+from ..errors import CompileError, Error
 
 log = logging.getLogger("suture")
 _HOST_FLAGS = ("-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-fvisibility=hidden")
@@ -31,7 +31,7 @@ _HOST_FLAGS = ("-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-f
 @lru_cache(maxsize=None)
 def include_directory() -> Path:
     """Where the headers are: in the package, or beside it in a checkout."""
-    here = Path(__file__).resolve().parent
+    here = Path(__file__).resolve().parent.parent
     for folder in (here / "include", here.parent.parent / "include"):
         if (folder / "suture/suture.hpp").is_file():
             return folder
@@ -130,7 +130,7 @@ def cuda_architecture() -> str:
     asked = os.environ.get("SUTURE_CUDA_ARCH")
     if asked:
         return asked
-    from . import cuda
+    from ..arrays import cuda
 
     return cuda.architecture() or "sm_80"
 
@@ -146,7 +146,7 @@ def user_cache() -> Path:
 def shared_caches() -> list[Path]:
     """Read before the user's and never written: SUTURE_SHARED_CACHE, and what came with the package."""
     given = [Path(p) for p in os.environ.get("SUTURE_SHARED_CACHE", "").split(os.pathsep) if p]
-    return [*given, Path(__file__).resolve().parent / "prebuilt"]
+    return [*given, Path(__file__).resolve().parent.parent / "prebuilt"]
 
 
 def _own(folder: Path) -> Path:
@@ -342,7 +342,7 @@ class Module:
 
     def __init__(self, file: Path, cuda: bool) -> None:
         if cuda:
-            from . import cuda as runtime
+            from ..arrays import cuda as runtime
 
             runtime.library()  # the one that the process has; the module is bound to it by name
         try:

@@ -13,12 +13,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from . import functions, jit
-from .batch import Items, output_bound
-from .chain import CPP_TYPES, Encoder
-from .dlpack import array_of, check_dense, dense, empty_like_library, stream_of
-from .errors import Error
-from .operation import AxisIntegers, Operation, canonical, name_mistakes
+from ..backend import call as functions
+from ..backend import jit
+from ..arrays.batch import Items, output_bound
+from ..backend.encode import CPP_TYPES, Encoder
+from ..arrays.dlpack import array_of, check_dense, dense, empty_like_library, stream_of
+from ..errors import Error
+from ..operations.operation import AxisIntegers, Operation, canonical, name_mistakes
 
 STATUS = ("chosen", "class_absent", "anywhere", "empty")
 
@@ -99,7 +100,7 @@ def select_patches(maps: Any, rule: Any, *, ids: Any, classes: int | None = None
     images   with pos_neg_patch: background only where the image is above image_threshold
     forced   one flag for each sample, in place of the rule's probability
     """
-    from .identity import ids_of
+    from ..pipeline.identity import ids_of
 
     what = "suture: select_patches"
     stream = stream_of(maps)
@@ -529,7 +530,7 @@ def grid_tiles(slide: SlideLayout, mask: Any, *, size: int = 256, stride: int = 
 def random_tiles(slide: SlideLayout, mask: Any, *, slide_id: Any, count: int, seed: int = 0, epoch: int = 0, size: int = 256,
                  mpp: float = 0.5, least_tissue: float = 0.5) -> list[Tile]:
     """`count` tiles about places drawn uniformly from the tissue; fewer where too little of it is found."""
-    from .identity import ids_of
+    from ..pipeline.identity import ids_of
 
     return _tiles("suture::random_tiles(slide, area, options, {r.seed, r.epoch, r.sample_ids[0], v.l(6)})", "random_tiles", slide,
                   mask, [size, 0, mpp, least_tissue, False], max(count, 1), [count], seed, epoch, ids_of([slide_id], 1))

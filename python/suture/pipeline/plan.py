@@ -12,16 +12,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from . import jit
-from .batch import VIEW_BYTES, CBound, Items, bound_of, first_extents, item_shape, output_bound, unpack_grids
-from .chain import CPP_TYPES, CList, Encoded, Encoder, ReadByKernels, address_of
-from .cuda import DeviceArray
-from .dlpack import Array, array_of, device_name, empty_like_library, memory_like, stream_of
-from .errors import Error
-from .extra_operations import DTYPES, dtype_name
+from ..backend import jit
+from ..arrays.batch import VIEW_BYTES, Items, bound_of, first_extents, item_shape, output_bound, unpack_grids
+from ..backend.encode import CPP_TYPES, Encoded, Encoder, ReadByKernels
+from ..backend.request import Request
+from ..arrays.cuda import DeviceArray
+from ..arrays.dlpack import Array, array_of, device_name, empty_like_library, memory_like, stream_of
+from ..errors import Error
+from ..operations.templates import DTYPES, dtype_name
 from .identity import ids_of
-from .operation import Operation, chain_of, operation_from_json
-from .volume import Grid, Volume
+from ..operations.operation import Operation, chain_of, operation_from_json
+from ..arrays.volume import Grid, Volume
 
 _MAIN = os.getpid()
 # Geometry that leaves a size that does not depend on the input.
@@ -51,7 +52,7 @@ class labels:
             object.__setattr__(self, "dtype", dtype_name(self.dtype, "suture: labels: dtype", ("int64", "bool")))
         if self.convert is not None and getattr(self.convert, "_role", "") != "label":
             raise Error(f"suture: labels: convert {self.convert!r} is none of remap, one_hot, regions")
-        from .operation import canonical
+        from ..operations.operation import canonical
 
         object.__setattr__(self, "levels", tuple(canonical("point3", s, "suture: labels: levels", False) for s in self.levels))
 
@@ -83,16 +84,6 @@ class points:
             raise Error(f'suture: points: unit {self.unit!r} is neither "index" nor "mm"')
         if self.format not in ("zyx", "xyz", "yx", "xy"):
             raise Error(f'suture: points: format {self.format!r} is none of "zyx", "xyz", "yx", "xy"')
-
-
-class _Request(ctypes.Structure):
-    """abi::request"""
-
-    _fields_ = [("numbers", ctypes.c_void_p), ("lists", ctypes.c_void_p), ("arrays", ctypes.c_void_p),
-                ("samples", ctypes.c_int64), ("seed", ctypes.c_uint64), ("sample_ids", ctypes.c_void_p),
-                ("epoch", ctypes.c_uint32), ("image", ctypes.c_uint32), ("evaluation", ctypes.c_int32),
-                ("threads", ctypes.c_int32), ("stream", ctypes.c_void_p), ("workspace", ctypes.c_void_p),
-                ("workspace_bytes", ctypes.c_uint64), ("same_ids", ctypes.c_int32)]
 
 
 def default_threads() -> int:
@@ -131,7 +122,7 @@ class Pipeline:
         if not self.images:
             raise Error("suture: Pipeline: there is no image; give the chain of one, image=[...]")
         if layout is not None:
-            from .batch import read_layout
+            from ..arrays.batch import read_layout
 
             read_layout(layout)
         chains = list(self.images.items())
@@ -310,7 +301,7 @@ def geometry_of(chain: Sequence[Operation]) -> tuple[Operation, ...]:
 
 
 def _varies(op: Any) -> bool:
-    from .operation import PerSample
+    from ..operations.operation import PerSample
 
     return op.name in ("crop_by_class", "inverse_of") or any(isinstance(getattr(op, f), PerSample) for f, _ in op._fields if f)
 
@@ -512,22 +503,17 @@ class Plan:
         for k, key in enumerate(pipeline.images):
             self._plan_image(k, key)
 
-    def _request(self, image: int, encoded: Encoded, bounds: list[tuple[bytes, int, int]], kept: list[Any]) -> _Request:
-        if encoded.address == 0:
-            encoded.array = np.array(encoded.numbers or [0.0], np.float64)
-            encoded.address = address_of(encoded.array)
-        lists = None
-        if encoded.lists:
-            memories = [m for m, _ in encoded.lists]
-            if self.on_cuda:
-                memories = [DeviceArray.of(m) if isinstance(m, ReadByKernels) else m for m in memories]
-            lists = (CList * len(memories))(*(CList(address_of(m), n) for m, (_, n) in zip(memories, encoded.lists)))
-            kept += [memories, lists]
-        arrays = (CBound * len(bounds))(*bounds)  # type: ignore[misc]  # tuples will do
-        kept += [arrays, encoded]
-        return _Request(encoded.address, lists and ctypes.addressof(lists), ctypes.addressof(arrays), self.size, self.seed,
-                        None if self._ids is None else ctypes.addressof(self._ids), self.epoch, image, not self.training,
-                        self.threads, self.stream or None, None, 0, self._same_ids)
+    def _request(self, image: int, encoded: Encoded, bounds: list[tuple[bytes, int, int]], kept: list[Any]) -> Request:
+        if encoded.array is None:
+            encoded.array = np.array(encoded.numbers, np.float64)
+        lists = encoded.lists
+        if self.on_cuda:
+            lists = [(DeviceArray.of(m), n, m.itemsize) if isinstance(m, ReadByKernels) else (m, n) for m, n in lists]
+        made = Request(numbers=encoded.array, lists=lists, inputs=bounds, samples=self.size, ids=self._ids, seed=self.seed,
+                       epoch=self.epoch, image=image, evaluation=not self.training, threads=self.threads, stream=self.stream or 0,
+                       same_ids=self._same_ids)
+        kept += [made, encoded]
+        return made
 
     def _plan_image(self, k: int, key: str) -> None:
         pipeline, items = self.pipeline, self.items[key]
@@ -543,7 +529,7 @@ class Plan:
         request = self._request(k, encoded, [bound_of(items), *[bound_of(m) for m in maps]], kept)
         handle = ctypes.c_void_p()
         out = (ctypes.c_char * (self.size * VIEW_BYTES))()
-        compiled.module.check(compiled.plan(ctypes.addressof(request), ctypes.addressof(handle), ctypes.addressof(out)))
+        compiled.module.check(compiled.plan(request.address, ctypes.addressof(handle), ctypes.addressof(out)))
         self._planned[key] = _Planned(compiled, handle.value or 0, kept)
         if k == 0:
             self._out_buffer = out
@@ -590,11 +576,11 @@ class Plan:
                     made[name] = values if role.levels else values[0]
             self._run_image(k, key, outputs, levels)
         for name, box in pipeline.boxes.items():
-            from . import geometry
+            from ..functions import geometry
 
             made[name] = geometry.boxes_to_output(self, self._batch[name], box)
         for name, point in pipeline.points.items():
-            from . import geometry
+            from ..functions import geometry
 
             made[name] = geometry.points_to_output(self, self._batch[name], point)
         return made[next(iter(pipeline.images))] if self._bare else made
@@ -602,18 +588,20 @@ class Plan:
     def _run_image(self, k: int, key: str, outputs: list[_Output], levels: list[int]) -> None:
         planned = self._planned[key]
         compiled = planned.compiled
-        counts = (ctypes.c_int64 * len(levels))(*levels)
-        lists = CList(ctypes.addressof(counts), len(levels))
-        arrays = (CBound * len(outputs))(*[o.bound for o in outputs])  # type: ignore[misc]
-        request = _Request(None, ctypes.addressof(lists), ctypes.addressof(arrays), self.size, self.seed, None, self.epoch, k,
-                           not self.training, self.threads, self.stream or None, None, 0, 1)
+        def request(workspace: tuple[int, int]) -> Request:
+            return Request(lists=[np.array(levels, np.int64)], outputs=[o.bound for o in outputs], samples=self.size, seed=self.seed,
+                           epoch=self.epoch, image=k, evaluation=not self.training, threads=self.threads, same_ids=True,
+                           stream=self.stream or 0, workspace=workspace)
+
+        there = (0, 0)
         if self.on_cuda:
-            bytes_needed = ctypes.c_uint64()
-            compiled.module.check(compiled.workspace(planned.handle, ctypes.addressof(request), ctypes.addressof(bytes_needed)))
-            workspace, request.workspace = memory_like(self.items[key].first, bytes_needed.value, self.stream)
-            request.workspace_bytes = bytes_needed.value
+            bytes_needed, asked = ctypes.c_uint64(), request(there)
+            compiled.module.check(compiled.workspace(planned.handle, asked.address, ctypes.addressof(bytes_needed)))
+            workspace, pointer = memory_like(self.items[key].first, bytes_needed.value, self.stream)
+            there = (pointer, bytes_needed.value)
             planned.kept.append(workspace)
-        compiled.module.check(compiled.run(planned.handle, ctypes.addressof(request)))
+        made = request(there)  # held while it is read
+        compiled.module.check(compiled.run(planned.handle, made.address))
 
     def _output(self, items: Items, key: str, dtype: str, channels: int, extents: Sequence[Sequence[int]], stacked: bool,
                 given: Any, scale: Any = None) -> _Output:
@@ -670,7 +658,7 @@ class Plan:
         coverage       how far each voxel is covered, 0 to 1, beside it: (values, coverages)
         interpolation  "linear", or "nearest" for label maps
         """
-        from . import geometry
+        from ..functions import geometry
 
         return geometry.inverse(self, batch, outside, coverage, interpolation)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import Error
+from ..errors import Error
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from .operation import (IMAGENET, NAN, STAIN_REFERENCE, AxisFlags, AxisFloats, AxisIntegers, AxisOrder, AxisPair,
                         AxisRanges, ChannelStatistics, ColorMoments, Fitted, FrozenMap, Holes, IntegerRange,
                         Matrix, Operation, Range, StainReference, Starts, name_mistakes)
-from .volume import Grid, Volume
+from ..arrays.volume import Grid, Volume
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "affine_convention": ('suture', 'itk', 'torchio', 'monai', 'nnunet', 'kornia'),

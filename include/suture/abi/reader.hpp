@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads a request from front to back and checks everything that crosses: counts, sizes of elements, ranges of numbers.
+// Nothing is converted that its type cannot hold, and nothing is read that the caller did not pass.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "../base/enumerators.hpp"
+#include "request.hpp"
+
+namespace suture::abi {
+
+class reader;
+
+// How a type is read from the numbers and lists of a request: `static T read(reader&, std::string_view parameter)`.
+template <class T>
+struct codec;
+
+// The inputs and results of one call, in the order in which the caller wrote them. `operation` is what messages name.
+class reader {
+public:
+  reader(const abi::request& r, std::string_view operation) : r_(&r), where_{operation} {
+    require(r.version == abi::version && r.bytes == sizeof(abi::request), where_, "request: expected version ",
+            abi::version, " of ", sizeof(abi::request), " bytes, got version ", r.version, " of ", r.bytes,
+            ". Clear the cache of compiled chains, or install suture again");
+    require(r.id_count == 0 || r.id_count == r.samples, where_, "ids: expected ", r.samples, ", got ", r.id_count);
+    require(r.samples >= 0, where_, "samples: expected 0 or more, got ", r.samples);
+  }
+
+  const abi::request& request() const { return *r_; }
+  const site& where() const { return where_; }
+
+  // The next number, unconverted.
+  double number(std::string_view parameter) {
+    require(number_ < r_->number_count, where_, parameter, ": expected more than ", r_->number_count, " numbers");
+    return r_->numbers[number_++];
+  }
+  // The next value of type T.
+  template <class T>
+  T next(std::string_view parameter) {
+    return codec<T>::read(*this, parameter);
+  }
+  // The next list, as elements of T.
+  template <class T>
+  std::span<const T> list(std::string_view parameter) {
+    require(list_ < r_->list_count, where_, parameter, ": expected more than ", r_->list_count, " lists");
+    const abi::list& l = r_->lists[list_++];
+    check<T>(l.data, l.count, l.size, parameter);
+    return {static_cast<const T*>(l.data), static_cast<std::size_t>(l.count)};
+  }
+  // The next result: memory for exactly `count` elements of T.
+  template <class T>
+  std::span<T> result(std::string_view parameter, std::int64_t count) {
+    require(result_ < r_->result_count, where_, parameter, ": expected more than ", r_->result_count, " results");
+    const abi::result& l = r_->results[result_++];
+    check<T>(l.data, l.count, l.size, parameter);
+    require(l.count == count, where_, parameter, ": expected room for ", count, " elements, got ", l.count);
+    return {static_cast<T*>(l.data), static_cast<std::size_t>(l.count)};
+  }
+  // The next result, of as many elements as the caller has room for.
+  template <class T>
+  std::span<T> result(std::string_view parameter) {
+    require(result_ < r_->result_count, where_, parameter, ": expected more than ", r_->result_count, " results");
+    return result<T>(parameter, r_->results[result_].count);
+  }
+  // The views of the next input: one for each sample.
+  template <class T>
+  std::vector<view<const T>> input(std::string_view parameter) {
+    require(input_ < r_->input_count, where_, parameter, ": expected more than ", r_->input_count, " inputs");
+    return views<const T>(r_->inputs[input_++], parameter);
+  }
+  // Of the next input, to be changed where it lies: arrays that the caller made for this.
+  template <class T>
+  std::vector<view<T>> inout(std::string_view parameter) {
+    require(output_ < r_->output_count, where_, parameter, ": expected more than ", r_->output_count, " outputs");
+    return views<T>(r_->outputs[output_++], parameter);
+  }
+  template <class T>
+  std::vector<view<T>> output(std::string_view parameter) {
+    return inout<T>(parameter);
+  }
+  std::span<const std::uint64_t> ids() const { return {r_->sample_ids, static_cast<std::size_t>(r_->id_count)}; }
+  std::int64_t inputs_left() const { return r_->input_count - input_; }
+
+  // Refuses a request of which something was not read.
+  void finish() const {
+    require(number_ == r_->number_count && list_ == r_->list_count && input_ == r_->input_count &&
+                output_ == r_->output_count && result_ == r_->result_count,
+            where_, "request: expected ", number_, " numbers, ", list_, " lists, ", input_, " inputs, ", output_,
+            " outputs and ", result_, " results, got ", r_->number_count, ", ", r_->list_count, ", ", r_->input_count,
+            ", ", r_->output_count, " and ", r_->result_count);
+  }
+
+private:
+  template <class T>
+  void check(const void* data, std::int64_t count, std::int64_t size, std::string_view parameter) const {
+    require(size == static_cast<std::int64_t>(sizeof(T)), where_, parameter, ": expected elements of ", sizeof(T),
+            " bytes, got ", size);
+    require(count >= 0 && (count == 0 || data != nullptr), where_, parameter, ": expected memory for ", count,
+            " elements, got none");
+  }
+  template <class T>
+  std::vector<view<T>> views(const bound& all, std::string_view parameter) const {
+    require(all.count == 1 || all.count == r_->samples, where_, parameter, ": expected ", r_->samples, " arrays, got ",
+            all.count);
+    require(all.arrays != nullptr || r_->samples == 0, where_, parameter, ": expected arrays, got none");
+    std::vector<view<T>> made;
+    made.reserve(static_cast<std::size_t>(r_->samples));
+    for (std::int64_t i = 0; i < r_->samples; ++i) {
+      const array& a = all.arrays[all.count == 1 ? 0 : i];
+      auto* const data = static_cast<char*>(a.data) + (all.count == 1 ? i * all.step : 0);
+      made.push_back({reinterpret_cast<T*>(data),
+                      grid_of(a),
+                      {a.stride[0], a.stride[1], a.stride[2]},
+                      a.channels,
+                      a.channel_stride});
+    }
+    return made;
+  }
+
+  const abi::request* r_;
+  site where_;
+  std::int64_t number_ = 0, list_ = 0, input_ = 0, output_ = 0, result_ = 0;
+};
+
+template <>
+struct codec<double> {
+  static double read(reader& r, std::string_view parameter) { return r.number(parameter); }
+};
+// The nearest float. A number beyond every float is refused; infinities and NaN pass.
+template <>
+struct codec<float> {
+  static float read(reader& r, std::string_view parameter) {
+    const double given = r.number(parameter);
+    const auto made = static_cast<float>(given);
+    require(std::isfinite(made) || !std::isfinite(given), r.where(), parameter,
+            ": expected a number within float32, got ", given);
+    return made;
+  }
+};
+template <>
+struct codec<bool> {
+  static bool read(reader& r, std::string_view parameter) {
+    const double given = r.number(parameter);
+    require(given == 0 || given == 1, r.where(), parameter, ": expected true or false, got ", given);
+    return given == 1;
+  }
+};
+// Whole numbers that the type holds; a double has all up to 2^53.
+template <class T>
+requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) struct codec<T> {
+  static T read(reader& r, std::string_view parameter) {
+    constexpr double most = 9007199254740992.0;
+    const double low = std::max(static_cast<double>(std::numeric_limits<T>::min()), -most);
+    const double high = std::min(static_cast<double>(std::numeric_limits<T>::max()), most);
+    const double given = r.number(parameter);
+    require(given >= low && given <= high && given == std::floor(given), r.where(), parameter,
+            ": expected a whole number from ", low, " to ", high, ", got ", given);
+    return static_cast<T>(given);
+  }
+};
+template <class T>
+requires std::is_enum_v<T>
+struct codec<T> {
+  static T read(reader& r, std::string_view parameter) {
+    constexpr auto names = enumerators<T>();
+    constexpr int first = suture::detail::first_enumerator<T>;
+    const int given = r.next<std::int32_t>(parameter);
+    require(given >= first && given < first + static_cast<int>(names.size()), r.where(), parameter,
+            ": expected a value from ", first, " to ", first + static_cast<int>(names.size()) - 1, ", got ", given);
+    return static_cast<T>(given);
+  }
+};
+// Whether there is a value, then the value.
+template <class T>
+struct codec<std::optional<T>> {
+  static std::optional<T> read(reader& r, std::string_view parameter) {
+    const bool is_there = r.next<bool>(parameter);
+    const double ignored = is_there ? 0 : r.number(parameter);
+    static_cast<void>(ignored);
+    return is_there ? std::optional<T>(r.next<T>(parameter)) : std::nullopt;
+  }
+};
+// Along (z, y, x).
+template <class T>
+struct codec<vec3<T>> {
+  static vec3<T> read(reader& r, std::string_view parameter) {
+    vec3<T> v{};
+    for (int k = 0; k < 3; ++k) v[k] = r.next<T>(parameter);
+    return v;
+  }
+};
+// Rows, one after the other.
+template <>
+struct codec<matrix3> {
+  static matrix3 read(reader& r, std::string_view parameter) {
+    matrix3 m{};
+    for (int i = 0; i < 3; ++i)
+      for (int j = 0; j < 3; ++j) m[i][j] = r.next<double>(parameter);
+    return m;
+  }
+};
+// Extents, spacing, origin and direction.
+template <>
+struct codec<suture::grid> {
+  static suture::grid read(reader& r, std::string_view parameter) {
+    suture::grid g;
+    g.extents = r.next<extent3>(parameter);
+    g.spacing = r.next<point3>(parameter);
+    g.origin = r.next<point3>(parameter);
+    g.direction = r.next<matrix3>(parameter);
+    return g;
+  }
+};
+template <class T>
+struct codec<std::span<const T>> {
+  static std::span<const T> read(reader& r, std::string_view parameter) { return r.list<T>(parameter); }
+};
+
+}  // namespace suture::abi
+
+// The functions that every module has.
+#define SUTURE_ABI_MODULE                                                    \
+  SUTURE_ABI std::uint32_t suture_version() { return suture::abi::version; } \
+  SUTURE_ABI const char* suture_error() { return suture::abi::last_error().c_str(); }
+
+// A module of one function: Type::call(const suture::abi::request&), behind suture_call.
+#define SUTURE_ABI_FUNCTION(...)                                 \
+  SUTURE_ABI_MODULE                                              \
+  SUTURE_ABI int suture_call(const suture::abi::request* r) {    \
+    return suture::abi::guarded([&] { __VA_ARGS__::call(*r); }); \
+  }

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// What crosses from Python is checked: versions, counts, sizes of elements, ranges of numbers.
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "support/expect_says.hpp"
+#include "suture/abi/reader.hpp"
+
+namespace suture {
+namespace {
+
+enum class shade { light, dark };
+enum class side { left = 1, right };
+
+struct filled {
+  std::vector<double> numbers{};
+  std::vector<abi::list> lists{};
+  std::vector<abi::result> results{};
+  std::vector<abi::bound> inputs{};
+  abi::request r{};
+
+  const abi::request& get() {
+    r.version = abi::version;
+    r.bytes = sizeof(abi::request);
+    r.numbers = numbers.data();
+    r.number_count = static_cast<std::int64_t>(numbers.size());
+    r.lists = lists.data();
+    r.list_count = static_cast<std::int64_t>(lists.size());
+    r.results = results.data();
+    r.result_count = static_cast<std::int64_t>(results.size());
+    r.inputs = inputs.data();
+    r.input_count = static_cast<std::int64_t>(inputs.size());
+    return r;
+  }
+};
+
+template <class T>
+T one(std::vector<double> numbers) {
+  filled f{.numbers = std::move(numbers)};
+  abi::reader r(f.get(), "gamma");
+  const T made = r.next<T>("range");
+  r.finish();
+  return made;
+}
+
+TEST(abi_reader, numbers_that_a_type_holds_pass_and_others_are_refused) {
+  EXPECT_EQ(one<std::int32_t>({-2147483648.0}), std::numeric_limits<std::int32_t>::min());
+  EXPECT_EQ(one<std::uint8_t>({255}), 255);
+  EXPECT_EQ(one<std::int64_t>({9007199254740992.0}), std::int64_t{1} << 53);
+  EXPECT_EQ(one<float>({.1}), .1f);
+  EXPECT_EQ(one<float>({std::numeric_limits<double>::infinity()}), std::numeric_limits<float>::infinity());
+  EXPECT_TRUE(one<bool>({1}));
+  EXPECT_EQ(one<extent3>({1, 2, 3})[2], 3);
+  EXPECT_FALSE(one<std::optional<std::int32_t>>({0, 7}).has_value());
+  EXPECT_EQ(*one<std::optional<std::int32_t>>({1, 7}), 7);
+  expect_parts(message([] { one<std::int32_t>({2147483648.0}); }), {"gamma: range", "2.14748e+09"});
+  expect_parts(message([] { one<std::uint16_t>({-1}); }), {"gamma: range", "whole number", "-1"});
+  expect_parts(message([] { one<std::int64_t>({1.5}); }), {"whole number", "1.5"});
+  expect_parts(message([] { one<std::int64_t>({std::numeric_limits<double>::quiet_NaN()}); }), {"whole number"});
+  expect_parts(message([] { one<float>({1e300}); }), {"within float32", "1e+300"});
+  expect_parts(message([] { one<bool>({2}); }), {"true or false", "2"});
+}
+
+TEST(abi_reader, enumerations_are_closed) {
+  EXPECT_EQ(enumerators<shade>(), (std::array<std::string_view, 2>{"light", "dark"}));
+  EXPECT_EQ(enumerators<side>(), (std::array<std::string_view, 2>{"left", "right"}));
+  EXPECT_EQ(one<shade>({1}), shade::dark);
+  EXPECT_EQ(one<side>({2}), side::right);
+  expect_parts(message([] { one<shade>({2}); }), {"0 to 1", "got 2"});
+  expect_parts(message([] { one<side>({0}); }), {"1 to 2", "got 0"});
+}
+
+TEST(abi_reader, a_request_ends_where_it_says) {
+  filled f{.numbers = {1, 2}};
+  expect_parts(message([&] { abi::reader(f.get(), "crop").next<extent3>("start"); }),
+               {"crop: start", "more than 2 numbers"});
+  expect_parts(message([&] {
+                 abi::reader r(f.get(), "crop");
+                 r.next<double>("start");
+                 r.finish();
+               }),
+               {"crop", "expected 1 numbers", "got 2"});
+  expect_parts(message([&] { abi::reader(f.get(), "crop").list<float>("starts"); }),
+               {"crop: starts", "more than 0 lists"});
+  expect_parts(message([&] { abi::reader(f.get(), "crop").input<float>("images"); }),
+               {"crop: images", "more than 0 inputs"});
+}
+
+TEST(abi_reader, elements_have_the_size_that_they_are_read_with) {
+  const std::array<float, 3> values{1, 2, 3};
+  std::array<std::int64_t, 2> room{};
+  filled f{.lists = {{values.data(), 3, sizeof(float)}, {nullptr, 1, sizeof(float)}, {nullptr, 0, sizeof(float)}},
+           .results = {{room.data(), 2, sizeof(std::int64_t)}}};
+  abi::reader r(f.get(), "histogram_shift");
+  EXPECT_EQ(r.list<float>("floating")[2], 3);
+  expect_parts(message([&] { abi::reader(f.get(), "histogram_shift").list<double>("floating"); }),
+               {"floating", "8 bytes, got 4"});
+  expect_parts(message([&] { r.list<float>("floating"); }), {"memory for 1 elements, got none"});
+  EXPECT_TRUE(r.list<float>("floating").empty());
+  expect_parts(message([&] { abi::reader(f.get(), "count").result<std::int64_t>("counts", 3); }),
+               {"room for 3 elements, got 2"});
+  EXPECT_EQ(r.result<std::int64_t>("counts").size(), 2u);
+}
+
+TEST(abi_reader, another_version_is_refused) {
+  filled f;
+  f.get();
+  f.r.version = abi::version + 1;
+  expect_parts(message([&] { abi::reader(f.r, "window"); }), {"window: request", "expected version", "cache"});
+}
+
+TEST(abi_reader, arrays_are_as_many_as_samples) {
+  std::array<float, 8> data{};
+  const abi::array one_view{data.data(), {1, 2, 2}, {4, 2, 1}, 1, 4, {1, 1, 1}, {0, 0, 0}, {1, 0, 0, 0, 1, 0, 0, 0, 1}};
+  filled f{.inputs = {{&one_view, 1, 16}}};
+  f.r.samples = 2;
+  const auto views = abi::reader(f.get(), "window").input<float>("images");
+  ASSERT_EQ(views.size(), 2u);
+  EXPECT_EQ(views[1].data, data.data() + 4);
+  f.r.samples = 3;
+  f.inputs[0].count = 2;
+  expect_parts(message([&] { abi::reader(f.get(), "window").input<float>("images"); }),
+               {"window: images", "expected 3 arrays, got 2"});
+}
+
+}  // namespace
+}  // namespace suture
