@@ -34,7 +34,7 @@ inline void write_row(const box_result& r, double* row) {
   row[13] = r.converged ? 1 : 0;
   row[14] = r.valid ? 1 : 0;
 }
-inline void write_row(const source_box& r, double* row) {
+inline void write_row(const box_in_source& r, double* row) {
   for (int k = 0; k < 3; ++k) {
     row[k] = row[6 + k] = r.envelope.low[k];
     row[3 + k] = row[9 + k] = r.envelope.high[k];

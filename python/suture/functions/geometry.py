@@ -162,7 +162,7 @@ def boxes_to_source(plan: Plan, given: Any, role: boxes) -> list[np.ndarray]:
     """The envelopes in the source of boxes of the output; they may leave it."""
     order = role.format[:len(role.format) // 2]
     rows, offsets = _rows(plan, given, "suture: boxes", len(role.format))
-    moved = _move(plan, _zyx(rows, order), offsets, "source_box", "box", 15)
+    moved = _move(plan, _zyx(rows, order), offsets, "box_in_source", "box", 15)
     return [_named(moved[a:b, :6], order) for a, b in zip(offsets[:-1], offsets[1:])]
 
 
