@@ -81,8 +81,9 @@ template <class T>
 view<T> partial_view(T* data, const grid& whole, const voxel_box& box, std::int64_t channels = 1) {
   const site where{"partial_view"};
   for (int k = 0; k < 3; ++k)
-    require(box.size[k] > 0 && box.first[k] >= 0 && box.first[k] <= whole.extents[k] - box.size[k], where, "box: ",
-            "expected voxels within the extents ", whole.extents, ", got ", box.size, " voxels from ", box.first);
+    require(box.size[k] > 0 && box.first[k] >= 0 && box.first[k] <= whole.extents[k] - box.size[k], where,
+            "box: ", "expected voxels within the extents ", whole.extents, ", got ", box.size, " voxels from ",
+            box.first);
   const extent3& n = box.size;
   const std::int64_t plane = detail::stride_over(n[1], n[2]);
   view<T> v{data, whole, {plane, n[2], 1}, channels, detail::stride_over(n[0], plane), box};
@@ -230,8 +231,8 @@ inline bool share_memory(const lattice& a, const lattice& b) {
 
 }  // namespace detail
 
-// Checks a view of which perhaps only a box lies in memory. `role` stands in messages, "output: " say, where a sample has
-// several views.
+// Checks a view of which perhaps only a box lies in memory. `role` stands in messages, "output: " say, where a sample
+// has several views.
 template <class T>
 void check_partial(const view<T>& v, const site& where, std::string_view role = "") {
   require(detail::first_address(v) != 0, where, role, "null pointer");

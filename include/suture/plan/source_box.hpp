@@ -19,7 +19,8 @@ struct coordinate_range {
   point3 low, high;
 };
 
-// Offsets from floor(coordinate) to the first and the last tap of an interpolation. Labels are read with one or two taps.
+// Offsets from floor(coordinate) to the first and the last tap of an interpolation. Labels are read with one or two
+// taps.
 template <class Interpolation>
 inline constexpr int first_tap = Interpolation::taps == 4 ? -1 : 0;
 template <class Interpolation>
@@ -55,10 +56,12 @@ inline bool maps_voxels(const affine_map& map) {
   return true;
 }
 
-// The image of the output under to_source(y + u(y)), y = to_deformed(index). The displacement u of control values within
-// +- amplitude is evaluated on a lattice a quarter of a control cell apart. Between its points a multilinear interpolation
-// is off by at most c^2 / 8 max |u''| along each axis, where c control cells are crossed by a step and |u''| is at most 4
-// times the amplitude; where the mesh ends, and u has a kink, by at most c / 2 max |u'|, |u'| at most 2 amplitudes.
+// The image of the output under to_source(y + u(y)), y = to_deformed(index). The displacement u of control values
+// within
+// +- amplitude is evaluated on a lattice a quarter of a control cell apart. Between its points a multilinear
+// interpolation is off by at most c^2 / 8 max |u''| along each axis, where c control cells are crossed by a step and
+// |u''| is at most 4 times the amplitude; where the mesh ends, and u has a kink, by at most c / 2 max |u'|, |u'| at
+// most 2 amplitudes.
 inline coordinate_range deformed_range(const sample_geometry& g) {
   coordinate_range everywhere = affine_range(g.to_source * g.to_deformed, g.output.extents);
   for (int i = 0; i < 3; ++i) {
@@ -145,9 +148,9 @@ std::string_view needs_whole_source(const planned<Chain>&) {
     return {};
 }
 
-// The smallest box known to hold every voxel that sample i of a plan may read, of images and label maps alike: within the
-// source, of at least one voxel. What reads more, as cubic_bspline does, gets the whole source; needs_whole_source says
-// why. A border that folds back (reflect, mirror) adds what it folds onto; wrap adds the whole axis. An elastic
+// The smallest box known to hold every voxel that sample i of a plan may read, of images and label maps alike: within
+// the source, of at least one voxel. What reads more, as cubic_bspline does, gets the whole source; needs_whole_source
+// says why. A border that folds back (reflect, mirror) adds what it folds onto; wrap adds the whole axis. An elastic
 // deformation is bounded by its displacement on a lattice and by its curvature, some .3 ms a sample; one with given
 // control values, and the way back of one, by the largest displacement.
 template <class Chain>
@@ -165,9 +168,9 @@ voxel_box source_box(const planned<Chain>& plan, std::size_t i) {
   for (int k = 0; k < 3; ++k) {
     const auto low = static_cast<std::int64_t>(std::floor(range.low[k] - rounding));
     const auto high = static_cast<std::int64_t>(std::floor(range.high[k] + rounding));
-    const auto in = detail::within<typename pipeline::border_type>(copies ? low : low + detail::first_tap<interpolation>,
-                                                                   copies ? high : high + detail::last_tap<interpolation>,
-                                                                   g.source.extents[k]);
+    const auto in = detail::within<typename pipeline::border_type>(
+        copies ? low : low + detail::first_tap<interpolation>, copies ? high : high + detail::last_tap<interpolation>,
+        g.source.extents[k]);
     b.first[k] = in.low;
     b.size[k] = in.high - in.low + 1;
   }

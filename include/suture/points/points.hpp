@@ -237,7 +237,8 @@ void to_source(const cpu& exec, const planned<Chain>& plan, const ragged<point3>
 }
 
 template <class Chain>
-void to_source(const cpu& exec, const planned<Chain>& plan, const ragged<box>& boxes, std::span<box_in_source> results) {
+void to_source(const cpu& exec, const planned<Chain>& plan, const ragged<box>& boxes,
+               std::span<box_in_source> results) {
   detail::move_lists(exec, plan, boxes, results);
 }
 

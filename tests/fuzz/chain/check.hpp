@@ -5,9 +5,9 @@
 #include <numeric>
 
 #include "digest/host_backend.hpp"
+#include "support/guarded_memory.hpp"
 #include "suture/plan/source_box.hpp"
 #include "suture/replay/json.hpp"
-#include "support/guarded_memory.hpp"
 #include "verdict.hpp"
 
 namespace fuzz {
@@ -109,38 +109,20 @@ private:
     const auto maps = whole.maps;
     for (const bool at_end : {true, false}) {
       std::vector<guarded_memory> memory;
+      const auto place = [&]<class T>(const std::vector<T>& values) {
+        memory.emplace_back(values.size() * sizeof(T), at_end);
+        return static_cast<T*>(std::memcpy(memory.back().data(), values.data(), values.size() * sizeof(T)));
+      };
       for (std::size_t i = 0; i < plan.size(); ++i) {
         const suture::voxel_box box = suture::source_box(plan, i);
-        whole.images[i] = boxed(images[i], box, all_.in_layout, at_end, memory);
-        whole.maps[i] = boxed(maps[i], box, all_.label_layout, at_end, memory);
+        whole.images[i] = boxed(images[i], box, all_.in_layout, place);
+        whole.maps[i] = boxed(maps[i], box, all_.label_layout, place);
       }
       expect("boxes of the sources alone", on(whole, plan, 2, all_.out_layout, memory_layout::dense()), order);
       whole.images = images;
       whole.maps = maps;
     }
   }
-  template <class T>
-  static suture::view<const T> boxed(const suture::view<const T>& from, const suture::voxel_box& box, memory_layout layout,
-                                     bool at_end, std::vector<guarded_memory>& memory) {
-    for (std::int64_t& gap : layout.gap) gap = 1;
-    suture::grid part = from.grid;
-    part.extents = box.size;
-    const std::size_t bytes = static_cast<std::size_t>(box.voxels() * from.channels) * sizeof(T);
-    memory.emplace_back(bytes, at_end);
-    const suture::view<T> held = layout.view(reinterpret_cast<T*>(memory.back().data()), part, from.channels);
-    each_voxel(box.size, from.channels, [&](auto c, auto z, auto y, auto x) {
-      element(held, c, z, y, x) = element(from, c, box.first[0] + z, box.first[1] + y, box.first[2] + x);
-    });
-    suture::view<const T> v = held;
-    v.grid = from.grid;
-    v.box = box;
-    std::int64_t before = 0;
-    for (int k = 0; k < 3; ++k) before += box.first[k] * held.stride[k];
-    v.data = reinterpret_cast<const T*>(reinterpret_cast<std::uintptr_t>(held.data) -
-                                        static_cast<std::uintptr_t>(before) * sizeof(T));
-    return v;
-  }
-
   template <class Chain, class Plan, class On, class Expect>
   void check_replay(verdict& v, Batch& whole, const Chain& chain, const Plan& plan, const On& on, const Expect& expect,
                     const std::vector<std::size_t>& order) {

@@ -204,7 +204,8 @@ void each_bound_pointer(const Visit& visit, const Bindings&... bindings) {
   };
   const auto of_binding = [&]<class B>(const B& b) {
     const auto at = [](std::size_t i) { return site{B::name, static_cast<std::int64_t>(i)}; };
-    for (std::size_t i = 0; i < b.samples(); ++i) of(reinterpret_cast<const void*>(first_address(b.source(i))), at(i), "input: ");
+    for (std::size_t i = 0; i < b.samples(); ++i)
+      of(reinterpret_cast<const void*>(first_address(b.source(i))), at(i), "input: ");
     for (std::size_t i = 0; i < b.out.size(); ++i) of(b.out[i].data, at(i), "output: ");
     if constexpr (B::has_levels)
       for (std::size_t l = 0; l < b.levels.count; ++l)
