@@ -151,7 +151,7 @@ std::string_view needs_whole_source(const planned<Chain>&) {
 // The smallest box known to hold every voxel that sample i of a plan may read, of images and label maps alike: within
 // the source, of at least one voxel. What reads more, as cubic_bspline does, gets the whole source; needs_whole_source
 // says why. A border that folds back (reflect, mirror) adds what it folds onto; wrap adds the whole axis. An elastic
-// deformation is bounded by its displacement on a lattice and by its curvature, some .3 ms a sample; one with given
+// deformation is bounded by its displacement on a lattice and by its curvature, some .4 ms a sample; one with given
 // control values, and the way back of one, by the largest displacement.
 template <class Chain>
 voxel_box source_box(const planned<Chain>& plan, std::size_t i) {
