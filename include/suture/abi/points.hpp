@@ -6,7 +6,8 @@
 #include <string_view>
 
 #include "../points/points.hpp"
-#include "planned_batch.hpp"
+#include "geometry.hpp"
+#include "reader.hpp"
 
 namespace suture::abi {
 

@@ -34,6 +34,9 @@ public:
     require(r.samples >= 0, where_, "samples: expected 0 or more, got ", r.samples);
   }
 
+  // What messages name from here on.
+  void begin(std::string_view operation) { where_ = {operation}; }
+
   const abi::request& request() const { return *r_; }
   const site& where() const { return where_; }
 

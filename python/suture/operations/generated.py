@@ -16,9 +16,12 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "bias_basis": ('legendre', 'monomial'),
     "blur_kernel": ('scipy', 'nnunet', 'monai'),
     "coarse_pick": ('nearest_exact', 'nearest_lower'),
+    "color_step": ('brightness', 'contrast', 'saturation', 'hue'),
+    "color_table": ('crc_lab',),
     "coordinate_map": ('half_pixel', 'align_corners', 'origin_preserving', 'center_preserving', 'physical'),
     "gray_rule": ('itu601', 'itu709', 'pillow'),
     "hed_units": ('modern', 'tellez_plus2'),
+    "image_rim": ('faces', 'centers'),
     "interval_law": ('uniform', 'log_uniform', 'mixture'),
     "mesh_span": ('faces', 'centers', 'itk'),
     "reinhard_rule": ('plain', 'modified'),
@@ -43,6 +46,7 @@ class coarse_shuffle(Operation):
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("holes", "holes"),
     )
+    _capacities: ClassVar[Mapping[str, int]] = {'holes': 32}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -314,6 +318,8 @@ class affine_matrix(Operation):
         ("translation", "point3"),
         ("about_center", "flag"),
     )
+    _fixes_size: ClassVar[bool] = False
+    _keeps_size: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -337,6 +343,8 @@ class affine(Operation):
         ("translate", "point3"),
         ("convention", "choice:affine_convention"),
     )
+    _fixes_size: ClassVar[bool] = False
+    _keeps_size: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -368,6 +376,8 @@ class random_affine(Operation):
         ("probability", "float32"),
     )
     _multiplies: ClassVar[tuple[str, ...]] = ('scale',)
+    _fixes_size: ClassVar[bool] = False
+    _keeps_size: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -385,6 +395,8 @@ class crop(Operation):
         ("start", "extent3"),
         ("size", "extent3"),
     )
+    _fixes_size: ClassVar[bool] = True
+    _keeps_size: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -399,6 +411,8 @@ class center_crop(Operation):
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("size", "extent3"),
     )
+    _fixes_size: ClassVar[bool] = True
+    _keeps_size: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -415,6 +429,8 @@ class random_crop(Operation):
         ("size", "extent3"),
         ("probability", "float32"),
     )
+    _fixes_size: ClassVar[bool] = True
+    _keeps_size: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -437,6 +453,8 @@ class crop_at(Operation):
         ("size", "extent3"),
         ("may_leave", "flag"),
     )
+    _fixes_size: ClassVar[bool] = True
+    _keeps_size: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -483,6 +501,8 @@ class elastic(Operation):
         ("limit_to_safe", "flag"),
         ("control_values", "given_floats"),
     )
+    _fixes_size: ClassVar[bool] = False
+    _keeps_size: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -511,6 +531,8 @@ class random_elastic(Operation):
         ("limit_to_safe", "flag"),
         ("probability", "float32"),
     )
+    _fixes_size: ClassVar[bool] = False
+    _keeps_size: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -526,6 +548,8 @@ class flip(Operation):
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("axes", "flags3"),
     )
+    _fixes_size: ClassVar[bool] = False
+    _keeps_size: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -542,6 +566,8 @@ class random_flip(Operation):
         ("axis_probability", "floats3"),
         ("probability", "float32"),
     )
+    _fixes_size: ClassVar[bool] = False
+    _keeps_size: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -552,6 +578,8 @@ class identity(Operation):
     _header: ClassVar[str] = "ops/geometry/identity.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
     )
+    _fixes_size: ClassVar[bool] = False
+    _keeps_size: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -572,6 +600,8 @@ class orient(Operation):
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("", "orientation"),
     )
+    _fixes_size: ClassVar[bool] = False
+    _keeps_size: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -589,6 +619,8 @@ class pad(Operation):
         ("before", "extent3"),
         ("after", "extent3"),
     )
+    _fixes_size: ClassVar[bool] = False
+    _keeps_size: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -604,6 +636,8 @@ class pad_to(Operation):
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("size", "extent3"),
     )
+    _fixes_size: ClassVar[bool] = False
+    _keeps_size: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -618,6 +652,8 @@ class crop_or_pad(Operation):
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("size", "extent3"),
     )
+    _fixes_size: ClassVar[bool] = True
+    _keeps_size: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -632,6 +668,8 @@ class permute(Operation):
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("order", "axis_order"),
     )
+    _fixes_size: ClassVar[bool] = False
+    _keeps_size: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -657,6 +695,8 @@ class random_scale(Operation):
         ("probability", "float32"),
     )
     _multiplies: ClassVar[tuple[str, ...]] = ('range',)
+    _fixes_size: ClassVar[bool] = False
+    _keeps_size: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -677,6 +717,8 @@ class resample(Operation):
         ("map", "choice:coordinate_map"),
         ("extents", "extent3"),
     )
+    _fixes_size: ClassVar[bool] = False
+    _keeps_size: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -693,6 +735,8 @@ class resize(Operation):
         ("extents", "extent3"),
         ("map", "choice:coordinate_map"),
     )
+    _fixes_size: ClassVar[bool] = False
+    _keeps_size: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -707,6 +751,8 @@ class resample_to(Operation):
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("target", "grid"),
     )
+    _fixes_size: ClassVar[bool] = True
+    _keeps_size: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -724,6 +770,8 @@ class rot90(Operation):
         ("axes", "axis_pair"),
         ("quarter_turns", "int32"),
     )
+    _fixes_size: ClassVar[bool] = False
+    _keeps_size: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -743,6 +791,8 @@ class random_rot90(Operation):
         ("max_quarter_turns", "int32"),
         ("probability", "float32"),
     )
+    _fixes_size: ClassVar[bool] = False
+    _keeps_size: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -785,6 +835,7 @@ class regions(Operation):
         ("sets", "regions"),
         ("ignore", "optional_int"),
     )
+    _capacities: ClassVar[Mapping[str, int]] = {'sets': 32}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -805,6 +856,7 @@ class remap(Operation):
         ("table", "label_changes"),
         ("others", "optional_int"),
     )
+    _capacities: ClassVar[Mapping[str, int]] = {'table': 64}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1066,6 +1118,7 @@ class reinhard(Operation):
         ("rule", "choice:reinhard_rule"),
         ("white", "float32"),
     )
+    _template: ClassVar[tuple[str, ...]] = ('space',)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1162,6 +1215,7 @@ class random_stain_na(Operation):
         ("white", "float32"),
         ("probability", "float32"),
     )
+    _template: ClassVar[tuple[str, ...]] = ('space',)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1189,6 +1243,7 @@ class bias_field(Operation):
         ("degree", "int32"),
         ("basis", "choice:bias_basis"),
     )
+    _capacities: ClassVar[Mapping[str, int]] = {'coefficients': 56}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1309,6 +1364,7 @@ class coarse_dropout(Operation):
         ("fill", "interval"),
         ("keep_holes", "flag"),
     )
+    _capacities: ClassVar[Mapping[str, int]] = {'holes': 32}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1477,6 +1533,7 @@ class histogram_match(Operation):
         ("fitted", "results:landmark_map"),
         ("channels", "int32"),
     )
+    _template: ClassVar[tuple[str, ...]] = ('landmarks',)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1496,6 +1553,7 @@ class histogram_shift(Operation):
         ("floating", "float_list"),
         ("range", "interval"),
     )
+    _capacities: ClassVar[Mapping[str, int]] = {'floating': 32}
 
 
 @dataclass(frozen=True, kw_only=True)
