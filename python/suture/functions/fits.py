@@ -15,7 +15,7 @@ from ..backend.encode import CPP_TYPES, ReadByKernels
 from ..arrays.dlpack import stream_of
 from ..errors import Error
 
-FIT_STATUS = ("ok", "constant", "empty", "stated")
+FIT_STATUS = ("ok", "constant", "empty", "stated", "not_fitted")
 STAIN_STATUS = ("ok", "too_little_tissue", "single_stain", "ill_conditioned", "not_fitted")
 STAIN_BASIS_BYTES = 216
 
