@@ -18,7 +18,7 @@ int run_example(const std::string& name, const std::function<int()>& program, co
   try {
     return program();
   } catch (const std::bad_alloc&) {
-    std::cerr << name << ": not enough memory\n";
+    std::cerr << name << ": not enough memory; a smaller batch, patch or tile needs less\n";
   } catch (const std::exception& problem) {
     std::cerr << name << ": " << problem.what() << '\n';
   }
@@ -44,6 +44,14 @@ void add_backend_option(CLI::App& app, std::string& backend) {
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
 }
 
+void add_ct_sample_option(CLI::App& app, std::string& sample) {
+  app.add_option(
+         "--sample", sample,
+         "data to try, without --image: a CT of the abdomen (default), the head CT of a Debian package, fetched "
+         "once, or a synthetic abdomen")
+      ->check(CLI::IsMember({"abdomen", "head", "phantom"}));
+}
+
 std::string chosen_backend(const std::string& asked, const std::string& why_no_cuda) {
   if (asked == "cuda") require(why_no_cuda.empty(), site{"--backend cuda"}, why_no_cuda);
   return asked == "auto" ? why_no_cuda.empty() ? "cuda" : "cpu" : asked;
@@ -59,10 +67,10 @@ report begin_report(const std::string& example, const std::string& backend, cons
   return result;
 }
 
-std::string sheet_title(std::size_t shown, std::size_t count, const std::string& things, const std::string& work,
-                        const std::string& backend) {
-  return std::to_string(shown) + " of " + std::to_string(count) + " " + things + ", " + work + " on the " +
-         (backend == "cuda" ? "GPU" : "CPU");
+std::string sheet_title(const std::string& modality, std::size_t shown, std::size_t count, const std::string& things,
+                        const std::string& work, const std::string& backend) {
+  return modality + ": " + std::to_string(shown) + " of " + std::to_string(count) + " " + things + ", " + work +
+         " on the " + (backend == "cuda" ? "GPU" : "CPU");
 }
 
 void end_report(const std::filesystem::path& folder, const report& result) {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "report.hpp"
+#include "suture/base/build_advice.hpp"
 #include "suture/base/error.hpp"
 #include "suture/base/vec.hpp"
-#include "suture/base/build_advice.hpp"
 
 namespace suture::examples {
 
@@ -28,6 +28,8 @@ std::optional<int> parse_options(
 
 // --backend auto, cpu or cuda.
 void add_backend_option(CLI::App& app, std::string& backend);
+// --sample abdomen, head or phantom, of the programs on CT.
+void add_ct_sample_option(CLI::App& app, std::string& sample);
 // "cpu" or "cuda". `why_no_cuda` says why there is no GPU to use, or nothing. Throws suture::error if CUDA was asked
 // for and cannot be had.
 std::string chosen_backend(const std::string& asked, const std::string& why_no_cuda);
@@ -61,9 +63,9 @@ void report_runs(report& result, const Statistics& spent) {
   result["seconds"] = spent.seconds;
 }
 
-// The title of a contact sheet: "6 of 16 patches, augmentation on the CPU".
-std::string sheet_title(std::size_t shown, std::size_t count, const std::string& things, const std::string& work,
-                        const std::string& backend);
+// The title of a contact sheet: "CT, window -160 .. 240 HU: 6 of 16 patches, augmented on the CPU".
+std::string sheet_title(const std::string& modality, std::size_t shown, std::size_t count, const std::string& things,
+                        const std::string& work, const std::string& backend);
 // Says where the contact sheet of a job is and writes the report beside it.
 void end_report(const std::filesystem::path& folder, const report& result);
 

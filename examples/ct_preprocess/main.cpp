@@ -187,7 +187,7 @@ private:
     return triple<double>(mm, "--spacing");
   }
 
-  shown_range shown() const { return {o_.window[0] - 0.5 * o_.window[1], o_.window[0] + 0.5 * o_.window[1]}; }
+  gray_window shown() const { return {o_.window[0] - 0.5 * o_.window[1], o_.window[0] + 0.5 * o_.window[1]}; }
 
   // Results of an earlier run must not pass for those of a case that is left out.
   void leave_out(case_files& c, std::string reason) {

@@ -50,8 +50,10 @@ prepared prepare(const image_volume& image, const label_volume& labels, bool by_
           cohort_fingerprint cohort;
           cohort.add(exec, "case", voxels, contiguous(labels.voxels.data(), labels.grid));
           const ct_normalize normalize = cohort.normalization(0);
-          return resampled(
+          prepared made = resampled(
               exec, [&](const point3& to) { return nnunet_preprocess_ct(normalize, to); }, v, classes, spacing);
+          made.normalize = normalize;
+          return made;
         }
         moments whole;
         fit(exec, fit_moments{}, std::span(&voxels, 1), everything{}, std::span(&whole, 1));

@@ -51,10 +51,7 @@ int run_program(int argc, char** argv) {
   CLI::App app{"Embeds augmented CT patches without storing them."};
   app.option_defaults()->always_capture_default();
   app.add_option("--image", images, "CT volumes in HU, .nii or .nii.gz")->type_name("FILE...")->default_str("");
-  app.add_option("--sample", sample,
-                 "without --image: a CT of the abdomen (default), the head CT of a Debian package, fetched once, or a "
-                 "synthetic abdomen")
-      ->check(CLI::IsMember({"abdomen", "head", "phantom"}));
+  add_ct_sample_option(app, sample);
   add_backend_option(app, backend);
   app.add_option("--batch-size", j.samples, "patches")->check(CLI::Range(1, 1024));
   app.add_option("--seed", j.seed, "of everything random");

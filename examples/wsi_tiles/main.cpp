@@ -187,6 +187,18 @@ struct made_tiles {
   double seconds_reading = 0, seconds_waiting = 0;
 };
 
+// The tile and where its upper left corner lies on the slide.
+std::string caption_of(const listed_slide& from, std::size_t tile) {
+  const tile_region& at = from.tiles[tile].region;
+  const double mm = from.image->layout().mpp / 1000;
+  std::ostringstream words;
+  words.precision(3);
+  words << from.image->name() << ", tile " << tile;
+  if (!from.whole)
+    words << " at x " << static_cast<double>(at.x) * mm << ", y " << static_cast<double>(at.y) * mm << " mm";
+  return words.str();
+}
+
 // At most `count` tiles, in batches.
 made_tiles make_tiles(const options& o, const recipe& r, backend& executor, std::vector<listed_slide>& slides,
                       std::size_t count) {
@@ -214,7 +226,7 @@ made_tiles make_tiles(const options& o, const recipe& r, backend& executor, std:
       if (all.shown.size() == most_shown) continue;
       // Evaluation is the same pipeline with chance left out: the tile normalized alone.
       const batch calm = executor.run({tile}, {stains[i]}, {o.seed, o.epoch, true});
-      all.shown.push_back({by_number[tile.slide]->image->name() + ", tile " + std::to_string(tile.id & 0xffffffffu),
+      all.shown.push_back({caption_of(*by_number[tile.slide], tile.id & 0xffffffffu),
                            plain(tile, r),
                            picture_of(calm, 0, r.size),
                            picture_of(made, i, r.size),
@@ -239,13 +251,13 @@ void write_pictures(const options& o, const recipe& r, const std::string& backen
                     const std::vector<listed_slide>& slides, const made_tiles& made) {
   for (const listed_slide& s : slides)
     write_overview(fs::path(o.out) / ("overview_" + std::to_string(s.number) + ".png"), s);
-  std::ostringstream width;
-  width << ", " << static_cast<double>(r.size) * r.mpp << " micrometers wide";
-  write_sheet(
-      fs::path(o.out) / "contact_sheet.png",
-      sheet_title(made.shown.size(), made.count, "tiles", o.evaluation ? "evaluation" : "augmentation", backend_name) +
-          width.str(),
-      label_names(*slides.front().image), made.shown);
+  const double width = static_cast<double>(r.size) * r.mpp;
+  std::ostringstream scale;
+  scale << "stained slides, tiles of " << width << " um at " << r.mpp << " um a pixel";
+  write_sheet(fs::path(o.out) / "contact_sheet.png",
+              sheet_title(scale.str(), made.shown.size(), made.count, "tiles",
+                          o.evaluation ? "as for evaluation" : "augmented", backend_name),
+              label_names(*slides.front().image), made.shown, width);
 }
 
 report make_report(const options& o, const recipe& r, const backend& executor, const std::vector<listed_slide>& slides,
