@@ -119,18 +119,21 @@ int run_program(int argc, char** argv) {
          "tumor (default), or a synthetic brain with one")
       ->check(CLI::IsMember({"brain", "phantom"}));
   app.add_option("--label", label, "their label map")->type_name("FILE")->default_str("");
-  app.add_option("--numbering", numbering, "of the labels: BraTS from 2023, to 2022, or Decathlon Task01")
+  app.add_option("--numbering", numbering,
+                 "how the labels are numbered: 1_2_3 in BraTS from 2023, 1_2_4 before, decathlon in Task01")
       ->check(CLI::IsMember({"1_2_3", "1_2_4", "decathlon"}));
   add_backend_option(app, backend);
   add_job_options(app, j, 100000);
-  app.add_option("--patch", patch, "voxels, one number or z y x; without, 96, or what fits of a smaller volume")
+  app.add_option("--patch", patch,
+                 "size of a patch in voxels, one number or z y x; by default 96, or what fits into a smaller volume")
       ->expected(1, 3)
       ->check(CLI::Range(1, 2048))
       ->default_str("");
-  app.add_flag("--eval", j.evaluation, "evaluation: random operations off, the middle of the volume");
+  app.add_flag("--eval", j.evaluation, "as for evaluation: nothing random, the middle of the volume");
   app.add_option("--out", out, "folder for contact_sheet.png and report.json");
   const auto done = parse_options(app, argc, argv, [&] {
     if (!images.empty() && !sample.empty()) throw CLI::ValidationError("--sample", "excludes --images");
+    if (!patch.empty()) triple<std::int64_t>(patch, "--patch");
     if (images.empty() != label.empty()) throw CLI::ValidationError("--images", "and --label go together");
   });
   if (done) return *done;

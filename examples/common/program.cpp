@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iostream>
 #include <new>
+#include <string_view>
 
 #if defined(_OPENMP)
 #include <omp.h>
@@ -20,7 +21,10 @@ int run_example(const std::string& name, const std::function<int()>& program, co
   } catch (const std::bad_alloc&) {
     std::cerr << name << ": not enough memory; a smaller batch, patch or tile needs less\n";
   } catch (const std::exception& problem) {
-    std::cerr << name << ": " << problem.what() << '\n';
+    constexpr std::string_view own = "suture: ";
+    std::string_view reason = problem.what();
+    if (reason.starts_with(own)) reason.remove_prefix(own.size());
+    std::cerr << name << ": " << reason << '\n';
   }
   return 1;
 }
@@ -40,7 +44,7 @@ std::optional<int> parse_options(CLI::App& app, int argc, char** argv, const std
 }
 
 void add_backend_option(CLI::App& app, std::string& backend) {
-  app.add_option("--backend", backend, "auto takes a GPU if there is one")
+  app.add_option("--backend", backend, "where the work is done; auto takes a GPU if there is one")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
 }
 

@@ -40,11 +40,11 @@ report begin_report(const std::string& example, const std::string& backend, cons
 // What a job that makes patches in batches takes from the command line, and says of it in its report.
 template <class Job>
 void add_job_options(CLI::App& app, Job& j, int most_patches) {
-  app.add_option("--batch-size", j.batch_size, "patches made at once")->check(CLI::Range(1, 65535));
-  app.add_option("--threads", j.threads, "of the CPU backend, 0: all")->check(CLI::Range(0, 4096));
-  app.add_option("--seed", j.seed, "of everything random");
-  app.add_option("--epoch", j.epoch, "a new epoch draws anew");
-  app.add_option("--count", j.count, "patches in all")->check(CLI::Range(1, most_patches));
+  app.add_option("--batch-size", j.batch_size, "number of patches made at once")->check(CLI::Range(1, 65535));
+  app.add_option("--threads", j.threads, "threads of the CPU backend, 0: all there are")->check(CLI::Range(0, 4096));
+  app.add_option("--seed", j.seed, "number that everything random follows from");
+  app.add_option("--epoch", j.epoch, "pass over the data; each draws its own random numbers");
+  app.add_option("--count", j.count, "number of patches in all")->check(CLI::Range(1, most_patches));
 }
 template <class Job>
 void report_job(report& result, const Job& j) {
@@ -72,11 +72,11 @@ void end_report(const std::filesystem::path& folder, const report& result);
 // The model of the CPU and the threads a run takes; 0: all.
 std::string cpu_description(int threads);
 
-// Three values, or one for all axes.
+// Three values, or one for all axes. Throws CLI::ValidationError for two, or more than three.
 template <class To, class From>
 vec3<To> triple(const std::vector<From>& values, const char* flag) {
-  require(values.size() == 1 || values.size() == 3, site{flag}, "takes one number or three (z y x), not ",
-          values.size());
+  if (values.size() != 1 && values.size() != 3)
+    throw CLI::ValidationError(flag, "takes one number or three (z y x), not " + std::to_string(values.size()));
   vec3<To> result{};
   for (int k = 0; k < 3; ++k) result[k] = values[values.size() == 1 ? 0 : static_cast<std::size_t>(k)];
   return result;

@@ -116,8 +116,7 @@ image_file read_tiff(const std::string& name) { fail(here, name, ": this program
 image_file read_image_file(const std::filesystem::path& path) {
   const std::string name = path.string();
   char magic[4] = {};
-  std::error_code status;
-  require(std::filesystem::is_regular_file(path, status), here, name, ": cannot be opened");  // a pipe would never open
+  require_file_to_open(here, path);  // a pipe would never open
   std::ifstream file(path, std::ios::binary);
   require(file.good(), here, name, ": cannot be opened");
   file.read(magic, 4);

@@ -231,14 +231,18 @@ int run_program(int argc, char** argv) {
   add_ct_sample_option(app, o.sample);
   add_backend_option(app, o.backend);
   add_job_options(app, o, 1000000);
-  app.add_option("--patch", o.patch, "voxels, one number or z y x")->expected(1, 3)->check(CLI::Range(1, 2048));
-  app.add_option("--spacing", o.spacing, "of the patches in mm, one number or z y x")
+  app.add_option("--patch", o.patch, "size of a patch in voxels, one number or z y x")
+      ->expected(1, 3)
+      ->check(CLI::Range(1, 2048));
+  app.add_option("--spacing", o.spacing, "distance of voxels in the patches in mm, one number or z y x")
       ->expected(1, 3)
       ->check(CLI::Range(0.01, 100.0));
-  app.add_flag("--eval", o.evaluation, "evaluation: random operations off, the middle of every scan");
+  app.add_flag("--eval", o.evaluation, "as for evaluation: nothing random, the middle of every scan");
   app.add_option("--out", o.out, "folder for contact_sheet.png and report.json");
-  app.add_flag("--save-nifti", o.save_nifti, "write every patch and its labels as .nii.gz too");
+  app.add_flag("--save-nifti", o.save_nifti, "also write every patch and its labels as .nii.gz");
+  recipe r;
   const auto done = parse_options(app, argc, argv, [&] {
+    r = {triple<std::int64_t>(o.patch, "--patch"), triple<double>(o.spacing, "--spacing")};
     if (!o.images.empty() && !o.sample.empty()) throw CLI::ValidationError("--sample", "excludes --image");
     if (!o.labels.empty() && o.labels.size() != o.images.size())
       throw CLI::ValidationError(
@@ -246,7 +250,6 @@ int run_program(int argc, char** argv) {
   });
   if (done) return *done;
 
-  const recipe r{triple<std::int64_t>(o.patch, "--patch"), triple<double>(o.spacing, "--spacing")};
   o.backend = chosen_backend(o.backend, why_no_cuda());
   const output_folder folder(o.out);
   const any_scans from = read_scans(o);

@@ -111,24 +111,29 @@ std::optional<int> parse(options& o, nnunet_job& j, int argc, char** argv) {
   app.add_option("--image", o.image, "a case, .nii or .nii.gz")->type_name("FILE")->default_str("");
   app.add_option("--label", o.label, "its label map")->type_name("FILE")->default_str("");
   add_ct_sample_option(app, o.sample);
-  app.add_option("--normalization", o.normalization, "by the foreground of the case, as for CT, or by the whole image")
+  app.add_option("--normalization", o.normalization,
+                 "ct: by the labeled voxels of the case; zscore, for MRI: by the whole image")
       ->check(CLI::IsMember({"ct", "zscore"}));
-  app.add_option("--spacing", o.spacing, "in mm to train at, one number or z y x; 0 keeps that of the case")
+  app.add_option("--spacing", o.spacing,
+                 "distance of voxels to train at in mm, one number or z y x; 0 keeps that of the case")
       ->expected(1, 3)
       ->check(CLI::Range(0.0, 100.0));
   add_backend_option(app, o.backend);
   add_job_options(app, j, 100000);
   app.add_option("--patch", o.patch,
-                 "voxels, one number or z y x; more than 3 times as wide as deep, and slices turn in their plane alone")
+                 "size of a patch in voxels, one number or z y x; where it is more than 3 times as wide as deep, "
+                 "slices turn in "
+                 "their plane alone")
       ->expected(1, 3)
       ->check(CLI::Range(1, 2048));
-  app.add_flag("--eval", j.evaluation, "evaluation: random operations off");
+  app.add_flag("--eval", j.evaluation, "as for evaluation: nothing random");
   app.add_option("--out", o.out, "folder for contact_sheet.png and report.json");
   const auto done = parse_options(app, argc, argv, [&] {
+    j.shape.patch = triple<std::int64_t>(o.patch, "--patch");
+    triple<double>(o.spacing, "--spacing");
     if (o.image.empty() != o.label.empty()) throw CLI::ValidationError("--image", "and --label go together");
     if (!o.image.empty() && !o.sample.empty()) throw CLI::ValidationError("--sample", "excludes --image");
   });
-  if (!done) j.shape.patch = triple<std::int64_t>(o.patch, "--patch");
   return done;
 }
 

@@ -151,7 +151,7 @@ std::vector<listed_slide> open_slides(const options& o, backend& executor, std::
   }
   bar.finish();
   for (const skipped& s : left_out) std::cerr << "skipped: " << s.reason << '\n';
-  require(!slides.empty(), site{"slides"}, "none could be used");
+  require(!slides.empty(), site{"--slide"}, "no slide could be used; the reasons stand above");
   return slides;
 }
 
@@ -320,7 +320,7 @@ int run_program(int argc, char** argv) {
       "command line, 1 everything else.");
   app.add_option("--slide", o.slides, "slides, as OpenSlide reads them")->type_name("FILE...")->default_str("");
   app.add_option("--sample", o.sample,
-                 "without --slide and --tiles: a part of a real slide (default), or two synthetic ones")
+                 "data to try, without --slide and --tiles: a part of a real slide (default), or two synthetic ones")
       ->check(CLI::IsMember({"cmu1", "phantom"}));
   app.add_option("--tiles", o.tiles, "tiles cut out before, PNG or TIFF")->type_name("FILE...")->default_str("");
   app.add_option("--reference", o.reference, "slide or tile whose stains the others get; without, published ones")
@@ -331,20 +331,21 @@ int run_program(int argc, char** argv) {
       ->type_name("FOLDER")
       ->default_str("");
   add_backend_option(app, o.backend);
-  app.add_option("--batch-size", o.batch_size, "tiles made at once")->check(CLI::Range(1, 65535));
-  app.add_option("--threads", o.threads, "of the CPU backend, 0: all")->check(CLI::Range(0, 4096));
-  app.add_option("--seed", o.seed, "of everything random");
-  app.add_option("--epoch", o.epoch, "a new epoch draws anew");
-  app.add_option("--count", o.count, "tiles to read in all, spread over the slides; 0: all there are")
+  app.add_option("--batch-size", o.batch_size, "number of tiles made at once")->check(CLI::Range(1, 65535));
+  app.add_option("--threads", o.threads, "threads of the CPU backend, 0: all there are")->check(CLI::Range(0, 4096));
+  app.add_option("--seed", o.seed, "number that everything random follows from");
+  app.add_option("--epoch", o.epoch, "pass over the data; each draws its own random numbers");
+  app.add_option("--count", o.count, "number of tiles to read in all, spread over the slides; 0: all there are")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
-  app.add_option("--tile", o.tile, "pixels of a tile along a side")->check(CLI::Range(16, 4096));
-  app.add_option("--stride", o.stride, "pixels between tiles, 0: the size of a tile")->check(CLI::Range(0, 65536));
+  app.add_option("--tile", o.tile, "width and height of a tile in pixels")->check(CLI::Range(16, 4096));
+  app.add_option("--stride", o.stride, "distance of tiles in pixels, 0: the size of a tile")
+      ->check(CLI::Range(0, 65536));
   app.add_option("--mpp", o.mpp, "micrometers per pixel of the tiles")->check(CLI::Range(0.05, 32.0));
   app.add_option("--assume-mpp", o.assumed_mpp,
                  "micrometers per pixel of slides that do not state theirs, 0: skip them")
       ->check(CLI::Range(0.0, 32.0));
   app.add_option("--least-tissue", o.least_tissue, "share of a tile that must be tissue")->check(CLI::Range(0.0, 1.0));
-  app.add_flag("--eval", o.evaluation, "evaluation: random operations off");
+  app.add_flag("--eval", o.evaluation, "as for evaluation: nothing random");
   app.add_option("--out", o.out, "folder for contact_sheet.png, overview_N.png and report.json");
   const auto done = parse_options(app, argc, argv, [&] {
     if (!o.sample.empty() && !(o.slides.empty() && o.tiles.empty()))
