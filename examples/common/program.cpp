@@ -21,12 +21,16 @@ int run_example(const std::string& name, const std::function<int()>& program, co
   } catch (const std::bad_alloc&) {
     std::cerr << name << ": not enough memory; a smaller batch, patch or tile needs less\n";
   } catch (const std::exception& problem) {
-    constexpr std::string_view own = "suture: ";
-    std::string_view reason = problem.what();
-    if (reason.starts_with(own)) reason.remove_prefix(own.size());
-    std::cerr << name << ": " << reason << '\n';
+    std::cerr << name << ": " << reason_of(problem) << '\n';
   }
   return 1;
+}
+
+std::string reason_of(const std::exception& problem) {
+  constexpr std::string_view own = "suture: ";
+  std::string_view reason = problem.what();
+  if (reason.starts_with(own)) reason.remove_prefix(own.size());
+  return std::string(reason);
 }
 
 std::optional<int> parse_options(CLI::App& app, int argc, char** argv, const std::function<void()>& check) {

@@ -21,6 +21,9 @@ namespace suture::examples {
 int run_example(const std::string& name, const std::function<int()>& program,
                 const std::string& advice = build_advice());
 
+// What an exception says, without the name of the library ahead of it.
+std::string reason_of(const std::exception& problem);
+
 // Reads the command line, then calls `check`, which may throw CLI::ParseError. Help is printed and gives exit status 0,
 // a mistake is explained on standard error and gives 2; otherwise nothing.
 std::optional<int> parse_options(

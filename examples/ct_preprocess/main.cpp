@@ -191,8 +191,6 @@ private:
 
   // Results of an earlier run must not pass for those of a case that is left out.
   void leave_out(case_files& c, std::string reason) {
-    constexpr std::string_view own = "suture: ";
-    if (reason.starts_with(own)) reason.erase(0, own.size());
     if (!c.second) {
       try {
         results_.remove(c.name);
@@ -234,7 +232,7 @@ private:
     } catch (const std::bad_alloc&) {
       leave_out(c, "not enough memory");
     } catch (const std::exception& problem) {
-      leave_out(c, problem.what());
+      leave_out(c, reason_of(problem));
     }
   }
 

@@ -143,7 +143,7 @@ std::vector<listed_slide> open_slides(const options& o, backend& executor, std::
       s.stains = stains_of(o, s, executor);
       slides.push_back(std::move(s));
     } catch (const error& problem) {
-      left_out.push_back({sources[i].name, problem.what()});
+      left_out.push_back({sources[i].name, reason_of(problem)});
     } catch (const std::bad_alloc&) {
       left_out.push_back({sources[i].name, sources[i].name + ": not enough memory"});
     }
