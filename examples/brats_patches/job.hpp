@@ -53,12 +53,6 @@ using brats_use = std::function<void(const brats_patches&)>;
 brats_statistics brats_on_cpu(const brats_job& j, const brats_use& use);
 brats_statistics brats_on_cuda(const brats_job& j, const brats_use& use);
 
-// The volume that the recipe cuts patches from: turned to RAS and resampled to 1 mm.
-inline grid brats_volume(const grid& scan) {
-  const auto first_steps = orient{"RAS"} | resample{.spacing_mm = {1, 1, 1}, .map = coordinate_map::origin_preserving};
-  return plan(first_steps, std::span(&scan, 1)).output_grid(0);
-}
-
 // Runs the job in batches. make(plan, images, labels, made, spent) runs one of them, on views of `images` and `labels`
 // as often as it has samples, and brings its results to `made`.
 template <class Make>

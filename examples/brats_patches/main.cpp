@@ -34,6 +34,12 @@ void read_patient(const std::vector<std::string>& images, const std::string& lab
   j.labels = read_labels_of(j.images.grid, images[0], label);
 }
 
+// The volume that the recipe cuts patches from: turned to RAS and resampled to 1 mm.
+grid brats_volume(const grid& scan) {
+  const auto first_steps = orient{"RAS"} | resample{.spacing_mm = {1, 1, 1}, .map = coordinate_map::origin_preserving};
+  return plan(first_steps, std::span(&scan, 1)).output_grid(0);
+}
+
 // What was asked for, or what networks take that fits: 96 voxels along each axis, or the largest multiple of 16 where
 // the volume is smaller. Throws suture::error where more was asked for than there is.
 extent3 patch_for(const brats_job& j, const std::vector<std::int64_t>& asked) {
