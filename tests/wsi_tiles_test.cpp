@@ -72,7 +72,7 @@ TEST_F(wsi_tiles, finishes_the_good_slide_beside_those_that_kill_openslide) {
   EXPECT_EQ(run("--slide wide.svs long.svs"), 1);
 
   // A name that is not UTF-8, a loop of links, and one where the stains of a slide would be kept.
-  const std::string latin = "g\xe9d.tif";
+  const std::string latin = "caf\xe9.tif";
   fs::copy_file(folder / "good.tif", folder / latin);
   fs::copy_file(folder / "good.tif", folder / "kept.tif");
   fs::create_symlink("loop.svs", folder / "loop.svs");
@@ -81,9 +81,7 @@ TEST_F(wsi_tiles, finishes_the_good_slide_beside_those_that_kill_openslide) {
   ASSERT_EQ(run("--slide " + latin + " loop.svs kept.tif --stains stains"), 3) << text_of(folder / "stderr");
   const nlohmann::json named = report();
   EXPECT_EQ(named.at("image_digest"), alone.at("image_digest"));
-  EXPECT_EQ(named.at("slides")[0].at("name"),
-            "g\xef\xbf\xbd"
-            "d.tif");
+  EXPECT_EQ(named.at("slides")[0].at("name"), "caf\xef\xbf\xbd.tif");  // U+FFFD
   ASSERT_EQ(named.at("skipped").size(), 2u);
   EXPECT_EQ(named.at("skipped")[0].at("name"), "loop.svs");
   EXPECT_EQ(named.at("skipped")[1].at("name"), "kept.tif");
