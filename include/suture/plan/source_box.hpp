@@ -19,12 +19,15 @@ struct coordinate_range {
   point3 low, high;
 };
 
-// Offsets from floor(coordinate) to the first and the last tap of an interpolation. Labels are read with one or two
-// taps.
+// Offsets from floor(coordinate) to the first and the last tap of an interpolation, or of labels, which are read with
+// one or two. A tap of weight 0 may be loaded too, so that a copy reads its neighbors where there are several taps.
 template <class Interpolation>
 inline constexpr int first_tap = Interpolation::taps == 4 ? -1 : 0;
 template <class Interpolation>
 inline constexpr int last_tap = Interpolation::taps == 4 ? 2 : 1;
+template <class Interpolation, class Labels>
+inline constexpr bool has_one_tap = Interpolation::taps == 1 &&
+                                    (std::is_same_v<Labels, nearest> || std::is_same_v<Labels, nearest_half_even>);
 
 inline double magnitude_of_row(const matrix3& m, int row, const point3& weights) {
   double sum = 0;
@@ -164,14 +167,15 @@ voxel_box source_box(const planned<Chain>& plan, std::size_t i) {
   const bool copies = !g.deformed && !g.inverted && detail::maps_voxels(map);
   // Coordinates are rounded to 2^-40 a step, displacements to float32.
   const double rounding = copies ? 0 : g.deformed || g.inverted ? 1.0 / 256 : 1.0 / 4096;
+  const bool is_one_tap = copies && detail::has_one_tap<interpolation, typename pipeline::label_type>;
   const auto range = g.deformed || g.inverted ? detail::deformed_range(g) : detail::affine_range(map, g.output.extents);
   voxel_box b{};
   for (int k = 0; k < 3; ++k) {
     const auto low = static_cast<std::int64_t>(std::floor(range.low[k] - rounding));
     const auto high = static_cast<std::int64_t>(std::floor(range.high[k] + rounding));
     const auto in = detail::within<typename pipeline::border_type>(
-        copies ? low : low + detail::first_tap<interpolation>, copies ? high : high + detail::last_tap<interpolation>,
-        g.source.extents[k]);
+        copies ? low : low + detail::first_tap<interpolation>,
+        is_one_tap ? high : high + detail::last_tap<interpolation>, g.source.extents[k]);
     b.first[k] = in.low;
     b.size[k] = in.high - in.low + 1;
   }
