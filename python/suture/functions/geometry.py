@@ -11,13 +11,15 @@ import numpy as np
 
 from ..backend import call as functions
 from ..arrays.batch import read_layout
+from ..backend.encode import Encoder
 from ..errors import Error
 from ..operations.templates import cast, sampling
 from ..operations.operation import Operation
 from ..arrays.volume import Grid, Volume
 
 if TYPE_CHECKING:
-    from ..pipeline.plan import Plan, boxes, points
+    from ..pipeline.plan import Plan
+    from ..pipeline.roles import boxes, points
 
 
 class CGeometry(ctypes.Structure):
@@ -177,19 +179,27 @@ class inverse_of(Operation):
     elastic: bool
 
     _role: ClassVar[str] = "geometry"
+    _gives_size: ClassVar[str] = "varying"
     _header: ClassVar[str] = "plan/inverse.hpp"
+    _fields: ClassVar[tuple[tuple[str, str], ...]] = (("geometry", "maps"), ("elastic", "flag"))
+
+    varies = True
+
+    def encode(self, encoder: Encoder) -> str:
+        """Appends one abi::geometry."""
+        encoder.out.headers |= self.headers()
+        encoder.list((self.geometry, 1))
+        return f"suture::inverse_{'elastic' if self.elastic else 'affine'}"
 
 
 def inverse(plan: Plan, batch: Any, outside: float, coverage: bool, interpolation: Back = "linear") -> Any:
     """See Plan.inverse."""
-    from ..pipeline.plan import Pipeline
-
     bare = not isinstance(batch, Mapping)
     given: Mapping[str, Any] = {next(iter(plan.pipeline.images)): batch} if bare else batch
     elastic = any(op.name in ("elastic", "random_elastic") for op in next(iter(plan.pipeline.images.values())))
     results = {}
     for key, value in given.items():
-        values, covered = _brought_back(plan, Pipeline, key, value, outside, elastic, coverage, interpolation)
+        values, covered = _brought_back(plan, type(plan.pipeline), key, value, outside, elastic, coverage, interpolation)
         results[key] = (values, covered) if coverage else values
     return results[next(iter(results))] if bare else results
 

@@ -19,7 +19,8 @@ from ..arrays.batch import Items, output_bound
 from ..backend.encode import CPP_TYPES, Encoder
 from ..arrays.dlpack import array_of, check_dense, dense, empty_like_library, stream_of
 from ..errors import Error
-from ..operations.operation import AxisIntegers, Operation, canonical, name_mistakes
+from ..operations.crop_by_class import crop_by_class
+from ..operations.operation import AxisIntegers, canonical
 
 STATUS = ("chosen", "class_absent", "anywhere", "empty")
 
@@ -168,44 +169,6 @@ def count_classes(maps: Any, *, classes: int, layout: str | None = None) -> np.n
 # crop_by_class: an index for each case, made once.
 
 
-@dataclass(frozen=True, kw_only=True)
-class crop_by_class(Operation):
-    """A box about a voxel of a class, drawn on the label map of the source and placed on the grid so far. Counts, selects
-    and crops: what is counted of a case is kept while its label map lives, and counted again where the map has changed: the
-    first and last voxels of its classes are looked at, on a GPU what torch knows of it.
-
-    size         of the box
-    labels       the label map of the pipeline that is drawn from
-    ratios       of the classes 0, 1, ...; how many there are is how many classes there are
-    positive, negative   instead of ratios: foreground against background
-    oversample   instead of ratios: nnU-Net's rule, about a class with this probability, anywhere otherwise; `classes` then
-                 says how many there are, and the box may leave the volume
-    Evaluation takes the middle. Errors: a volume smaller than the box (pad_to first).
-    """
-
-    size: AxisIntegers
-    labels: str
-    ratios: Sequence[float] = ()
-    positive: float | None = None
-    negative: float | None = None
-    oversample: float | None = None
-    margin: AxisIntegers = 0
-    classes: int = 0
-
-    _role: ClassVar[str] = "geometry"
-    _random: ClassVar[bool] = True
-    _header: ClassVar[str] = "patch/crop_by_class.hpp"
-    _fields: ClassVar[tuple[tuple[str, str], ...]] = (("size", "extent3"), ("ratios", "float_list"), ("margin", "extent3"))
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        rules = [bool(self.ratios), self.positive is not None or self.negative is not None, self.oversample is not None]
-        if sum(rules) != 1:
-            raise Error("suture: crop_by_class: give one of ratios, positive and negative, oversample")
-        if self.oversample is not None and self.classes < 1:
-            raise Error("suture: crop_by_class: classes must be given with oversample, how many there are")
-
-
 class _Index:
     """A class_index in C++, freed with this."""
 
@@ -302,32 +265,6 @@ def _index_of(items: Items, i: int, classes: int, foreground: bool) -> tuple[_In
     one.step, one.count, one.first, one.device, one.what = 0, 1, a, a.device, items.what
     functions.call_there(source, numbers=[classes], lists=[(out, 1), (worth_keeping, 1)], inputs=[one], stream=items.stream)
     return _Index(jit.load(source), int(out[0])), bool(worth_keeping[0])
-
-
-def write_crop_by_class(encoder: Encoder, op: Any) -> str:
-    """C++ of crop_by_class, with an index for each sample of the batch."""
-    values, what = encoder.values, "suture: crop_by_class"
-    size = encoder.number(*encoder.triple(op.size, "size", what))
-    if op.ratios:
-        rule = f"suture::class_balanced_patch{{.size = v.x({size}), .ratios = v.s<float>({encoder.memory(np.array(op.ratios, np.float32), len(op.ratios))})}}"
-        classes, foreground = len(op.ratios), False
-    elif op.oversample is not None:
-        margin = encoder.number(*encoder.triple(op.margin, "start", what))
-        rule = (f"suture::oversampled_patch{{.size = v.x({size}), .margin = v.x({margin}), "
-                f".probability = v.f({encoder.number(op.oversample)})}}")
-        classes, foreground = op.classes, False
-    else:
-        both = encoder.number(1.0 if op.positive is None else op.positive, 1.0 if op.negative is None else op.negative)
-        rule = f"suture::pos_neg_patch{{.size = v.x({size}), .positive = v.f({both}), .negative = v.f({both + 1})}}"
-        classes, foreground = 2, True
-    indexes: list[_Index] = []
-    items = encoder.items.get(op.labels)
-    if items is not None:
-        indexes = _indexes_of(items, classes, foreground)
-    pointers = np.array([i.handle for i in indexes], np.uint64)
-    at = encoder.memory(pointers, len(pointers))
-    encoder.out.kept = indexes
-    return f"suture::crop_by_class{{.rule = {rule}, .cases = v.s<const suture::class_index* const>({at})}}"
 
 
 # Grids of patches, and volumes out of them.
@@ -536,7 +473,6 @@ def random_tiles(slide: SlideLayout, mask: Any, *, slide_id: Any, count: int, se
                   mask, [size, 0, mpp, least_tissue, False], max(count, 1), [count], seed, epoch, ids_of([slide_id], 1))
 
 
-name_mistakes(crop_by_class)
 __all__ = ["Choice", "PatchGrid", "SlideLayout", "SlideLevel", "Tile", "average", "class_balanced_patch", "count_classes",
            "crop_by_class", "dense_patch_grid", "grid_tiles", "oversampled_patch", "pos_neg_patch", "random_tiles", "reassemble",
            "select_patches", "sliding_window_grid", "weighted_patch"]
