@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..arrays.batch import read_layout
 from ..backend import jit
 from ..backend.encode import CPP_TYPES, Encoded, Encoder
+from ..backend.request import Lists
 from ..errors import Error
 from ..operations.kinds import members, shown
 from ..operations.operation import Operation, chain_of
@@ -50,6 +53,8 @@ class Pipeline:
         self._compiled: dict[Any, Compiled] = {}
         self._encoded: dict[Any, Encoded] = {}
         self._varying = {key: any(op.varies for op in chain) for key, chain in self.images.items()}
+        self.levels = [Lists([np.array([0, *(len(role.levels) for role in self.labels.values())] if k == 0 else [0], np.int64)])
+                       for k in range(len(self.images))]  # of the slots of each image
         self.fixed_size = gives_fixed_size(next(iter(self.images.values())))
 
     def _check(self) -> None:

@@ -116,14 +116,14 @@ class Plan:
             items = self.items[key]
             outputs = [maker.make(items, key, pipeline.output_dtype(key), items.channels, extents, places.get(key),
                                   self._output_grids(items, None, stacked))]
-            made[key], levels = outputs[0].value, [0]
+            made[key] = outputs[0].value
             if k == 0:
                 for name, role in pipeline.labels.items():
                     each = self._label_outputs(maker, name, role, extents, places.get(name))
                     outputs += each
-                    levels.append(len(role.levels))
                     made[name] = [one.value for one in each] if role.levels else each[0].value
-            planned.run(levels, outputs, items.first, self.stream, image=k, samples=self.size, **{**self._settings(), "same_ids": True})
+            planned.run(items.first, self.stream, lists=pipeline.levels[k], outputs=[o.bound for o in outputs], image=k,
+                        samples=self.size, **self._settings())
         for name, box in pipeline.boxes.items():
             made[name] = geometry.boxes_to_output(self, self._batch[name], box)
         for name, point in pipeline.points.items():
