@@ -51,6 +51,7 @@ class Encoder:
     def __init__(self, order: str, values: Mapping[str, Any] | None, samples: int,
                  items: Mapping[str, Any] | None = None) -> None:
         self.order, self.values, self.samples, self.items = order, values or {}, samples, items or {}
+        self.conversions: Mapping[str, Any] = {}  # what labels of each key are converted by, as they are stored
         self.ahead = values is None
         self.out = Encoded()
 
@@ -305,9 +306,9 @@ class Encoder:
         return f"suture::histogram_match<{n}>{{{self.members(op)}}}"
 
     def _write_crop_by_class(self, op: Any) -> str:
-        from ..functions import patches
+        from ..pipeline.class_index import write_crop_by_class
 
-        return patches.write_crop_by_class(self, op)
+        return write_crop_by_class(self, op)
 
     def _write_value(self, op: Any) -> str:
         from ..operations import value as expressions

@@ -13,7 +13,9 @@ from ..backend import call as functions
 from ..arrays.batch import Items, output_bound
 from ..backend.encode import CPP_TYPES, Encoder
 from ..arrays.dlpack import array_of, copy_of, empty_like_library, stream_of
+from ..backend.plain import call_plain
 from ..errors import Error
+from .axes import voxels_zyx
 from ..operations.operation import Operation, canonical
 from ..operations.generated import crop, pad
 from ..arrays.volume import Volume
@@ -133,27 +135,12 @@ def crop_foreground(found: BoundingBox, extents: Sequence[int], *, margin: Any =
     divisible_by   each size is raised to a multiple, half of what is added in front
     allow_smaller  the box ends where the image does; without, it may leave the image
     """
-    out = np.zeros(6, np.int64)
-    encoder = Encoder("zyx", {}, 1)
-    m = encoder.triple(canonical("extent3", margin, "suture: crop_foreground: margin", False), "start", "suture: crop_foreground")
-    d = encoder.triple(canonical("extent3", divisible_by, "suture: crop_foreground: divisible_by", False), "start",
-                       "suture: crop_foreground")
-    body = """suture::grid g;
-    g.extents = v.x(0);
-    suture::bounding_box_result found{v.b(3) ? suture::mask_status::empty : suture::mask_status::ok, {}, {}};
-    for (int k = 0; k < 3; ++k) {
-      found.first[k] = v.i(4 + k);
-      found.last[k] = v.i(7 + k);
-    }
-    const auto box = suture::crop_foreground{.margin = v.x(10), .divisible_by = v.x(13), .allow_smaller = v.b(16)}.placed(found, g);
-    auto* out = const_cast<std::int64_t*>(v.s<std::int64_t>(0).data());
-    for (int k = 0; k < 3; ++k) {
-      out[k] = box.start[k];
-      out[3 + k] = box.size[k];
-    }"""
-    functions.call(functions.source(body, ["mask/bounding_box.hpp"], "crop_foreground"),
-                   numbers=[*extents, found.empty, *found.first, *found.last, *m, *d, allow_smaller], lists=[(out, 6)])
-    start, size = out[:3].tolist(), out[3:].tolist()
+    what = "suture: crop_foreground"
+    numbers = [*extents, found.empty, *found.first, *found.last, *voxels_zyx(margin, f"{what}: margin", "start"),
+               *voxels_zyx(divisible_by, f"{what}: divisible_by", "start"), allow_smaller]
+    places, sizes = np.zeros((1, 3), np.int64), np.zeros((1, 3), np.int64)
+    call_plain("crop_foreground", numbers=numbers, results=[places, sizes])
+    start, size = places[0].tolist(), sizes[0].tolist()
     before = [max(-s, 0) for s in start]
     after = [max(s + n - e, 0) for s, n, e in zip(start, size, extents)]
     names = "zyx"

@@ -20,6 +20,7 @@ from ..arrays.cuda import DeviceArray
 from ..arrays.dlpack import Array, array_of, device_name, empty_like_library, memory_like, stream_of
 from ..errors import Error
 from ..operations.templates import DTYPES, dtype_name
+from . import geometry
 from .identity import ids_of
 from ..operations.operation import Operation, chain_of, operation_from_json
 from ..arrays.volume import Grid, Volume
@@ -251,6 +252,7 @@ class Pipeline:
         if not varies and at in self._encoded:
             return self._encoded[at]
         encoder = Encoder(order, values, samples, items)
+        encoder.conversions = {k: role.convert for k, role in self.labels.items()}
         encoder.out.expression = encoder.chain([op for op in chain])
         conversions = []
         if key == next(iter(self.images)):
@@ -576,12 +578,8 @@ class Plan:
                     made[name] = values if role.levels else values[0]
             self._run_image(k, key, outputs, levels)
         for name, box in pipeline.boxes.items():
-            from ..functions import geometry
-
             made[name] = geometry.boxes_to_output(self, self._batch[name], box)
         for name, point in pipeline.points.items():
-            from ..functions import geometry
-
             made[name] = geometry.points_to_output(self, self._batch[name], point)
         return made[next(iter(pipeline.images))] if self._bare else made
 
@@ -658,8 +656,6 @@ class Plan:
         coverage       how far each voxel is covered, 0 to 1, beside it: (values, coverages)
         interpolation  "linear", or "nearest" for label maps
         """
-        from ..functions import geometry
-
         return geometry.inverse(self, batch, outside, coverage, interpolation)
 
     def record(self, out: Any) -> Any:
