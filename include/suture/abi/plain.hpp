@@ -2,35 +2,14 @@
 // The functions that no element type changes, in one module: it is compiled once, ahead, and serves every array.
 #pragma once
 
-#include "../mask/bounding_box.hpp"
 #include "../patch/class_index.hpp"
 #include "../patch/content_hash.hpp"
+#include "mask.hpp"
 #include "patch_grid.hpp"
 #include "points.hpp"
 #include "recipe.hpp"
 
 namespace suture::abi {
-
-// Numbers: extents, whether the box is empty, its first and last voxel, margin, divisible_by, allow_smaller. Results:
-// start and size of the box to crop.
-struct crop_foreground {
-  static void call(const request& given) {
-    reader r(given, "crop_foreground");
-    suture::grid g;
-    g.extents = r.next<extent3>("extents");
-    bounding_box_result found{r.next<bool>("empty") ? mask_status::empty : mask_status::ok, {}, {}};
-    for (std::int32_t& v : found.first) v = r.next<std::int32_t>("first");
-    for (std::int32_t& v : found.last) v = r.next<std::int32_t>("last");
-    suture::crop_foreground rule;
-    rule.margin = r.next<extent3>("margin");
-    rule.divisible_by = r.next<extent3>("divisible_by");
-    rule.allow_smaller = r.next<bool>("allow_smaller");
-    const box_crop box = rule.placed(found, g);
-    r.result<extent3>("start", 1)[0] = box.start;
-    r.result<extent3>("size", 1)[0] = box.size;
-    r.finish();
-  }
-};
 
 // Number: bytes of an element. Input: arrays of any type of that size. Result: a hash for each sample.
 struct content_hash {

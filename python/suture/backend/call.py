@@ -10,6 +10,7 @@ from typing import Any
 from . import jit
 from ..arrays.batch import Items, bound_of
 from .request import Request
+from .encode import CPP_TYPES
 from ..arrays.dlpack import device_name, memory_like
 from ..errors import Error
 from ..pipeline.plan import default_threads
@@ -17,6 +18,30 @@ from ..pipeline.plan import default_threads
 
 _EXECUTORS = {False: "suture::cpu", True: "suture::cuda"}
 _FUNCTION = re.compile(r"suture::abi::[a-z0-9_]+(<[A-Za-z0-9_:<>, ]+>)?")
+
+
+IMAGES = ("int8", "uint8", "int16", "uint16", "int32", "float16", "bfloat16", "float32", "bool")
+LABELS = ("int8", "uint8", "int16", "uint16", "int32", "int64", "bool")
+
+
+def element_type(items: Items, types: Sequence[str]) -> str:
+    """The C++ element type of arrays.
+
+    Parameters
+    ----------
+    items : Items
+        Arrays.
+    types : sequence of str
+        Names of the element types that are allowed.
+
+    Raises
+    ------
+    Error
+        If the arrays have another type.
+    """
+    if items.dtype not in types:
+        raise Error(f"{items.what}: expected elements of {', '.join(types)}, got {items.dtype}. Convert them first")
+    return CPP_TYPES[items.dtype]
 
 
 def executor_of(cuda: bool) -> str:

@@ -10,14 +10,15 @@ import numpy as np
 
 from ..arrays.batch import Items, output_bound
 from ..arrays.dlpack import array_of, check_dense, dense, empty_like_library, stream_of
-from ..backend.call import call_function, executor_of, function_source
-from ..backend.encode import CPP_TYPES
+from ..backend.call import IMAGES, call_function, element_type, executor_of, function_source
 from ..backend.plain import call_plain
 from ..errors import Error
 from ..operations.crop_by_class import crop_by_class
 from ..pipeline.identity import ids_of
 from .axes import shares_zyx, voxels_zyx
 
+MAPS = ("int8", "uint8", "int16", "uint16", "int32", "bool")  # labels are 32 bits at most
+WEIGHTS = ("uint8", "uint16")
 STATUS = ("chosen", "class_absent", "anywhere", "empty")  # suture::patch_status
 _CHOICE = np.dtype([("start", np.int64, 3), ("voxel", np.int64), ("of_class", np.int32), ("status", np.int32)])
 
@@ -134,15 +135,16 @@ def select_patches(maps: Any, rule: Any, *, ids: Any, classes: int | None = None
         if not isinstance(rule, pos_neg_patch):
             raise Error(f"{what}: images: expected none with {type(rule).__name__}, got some. Only pos_neg_patch reads them")
         inputs.append(Items(images, "images", layout, stream))
-        image = CPP_TYPES[inputs[1].dtype]
+        image = element_type(inputs[1], IMAGES)
         numbers.append(image_threshold)
     if isinstance(rule, (class_balanced_patch, oversampled_patch)):
         if classes is None:
             raise Error(f"{what}: classes must be given, how many there are")
         numbers.append(classes)
     cuda = items.first.on_cuda
-    made = function_source("abi/patch", f"suture::abi::select_patches<{_RULES[type(rule)]}, {CPP_TYPES[items.dtype]}, {image}, "
-                           f"{executor_of(cuda)}>", "select_patches", cuda)
+    labels = element_type(items, WEIGHTS if isinstance(rule, weighted_patch) else MAPS)
+    made = function_source("abi/patch", f"suture::abi::select_patches<{_RULES[type(rule)]}, {labels}, {image}, {executor_of(cuda)}>",
+                           "select_patches", cuda)
     if not 1 <= patches <= 65535:
         raise Error(f"{what}: patches: expected 1 to 65535, got {patches}")
     out = np.zeros(items.count * patches, _CHOICE)
@@ -181,7 +183,7 @@ def count_classes(maps: Any, *, classes: int, layout: str | None = None) -> np.n
         raise Error(f"suture: count_classes: classes: expected 1 to 1024, got {classes}")
     cuda = items.first.on_cuda
     out = np.zeros((items.count, classes), np.uint64)
-    made = function_source("abi/patch", f"suture::abi::count_classes<{CPP_TYPES[items.dtype]}, {executor_of(cuda)}>",
+    made = function_source("abi/patch", f"suture::abi::count_classes<{element_type(items, MAPS)}, {executor_of(cuda)}>",
                            "count_classes", cuda)
     call_function(made, numbers=[classes], results=[out.reshape(-1)], inputs=[items], stream=stream)
     return out
@@ -329,7 +331,7 @@ def reassemble(grid: PatchGrid, patches: Any, *, window: str = "gaussian", cover
             raise Error(f"{what}: coverage of shape {inputs[1].first.shape}, ({len(grid)}, *{grid.size}) is what the grid has")
     out = empty_like_library(a.library, (a.shape[1], *grid.image), "float32", a, what)
     covered = "false" if coverage is None else "true"
-    made = function_source("abi/patch", f"suture::abi::reassemble<{CPP_TYPES[a.dtype]}, {covered}, {executor_of(a.on_cuda)}>",
+    made = function_source("abi/patch", f"suture::abi::reassemble<{element_type(inputs[0], IMAGES)}, {covered}, {executor_of(a.on_cuda)}>",
                            "reassemble", a.on_cuda)
     call_function(made, numbers=[*grid.image, *grid.size, len(grid), kind, outside], samples=1, inputs=inputs, stream=stream,
                   lists=[np.array(s, np.int64) for s in grid.starts],
@@ -371,7 +373,8 @@ def average(restored: Any, coverage: Any, *, outside: float, least: float = 1e-3
         raise Error(f"{what}: volumes of shape {a.shape} with coverages of shape {inputs[1].first.shape}; "
                     "(volume, channel, z, y, x) and (volume, z, y, x) are needed")
     out, covered = (empty_like_library(a.library, shape, "float32", a, what) for shape in (a.shape[1:], a.shape[2:]))
-    made = function_source("abi/patch", f"suture::abi::average<{CPP_TYPES[a.dtype]}, {executor_of(a.on_cuda)}>", "average", a.on_cuda)
+    made = function_source("abi/patch", f"suture::abi::average<{element_type(inputs[0], IMAGES)}, {executor_of(a.on_cuda)}>",
+                           "average", a.on_cuda)
     call_function(made, numbers=[a.shape[0], least, outside], samples=1, inputs=inputs, stream=stream,
                   outputs=[output_bound([array_of(out, what, stream)], "czyx", False),
                            output_bound([array_of(covered, what, stream)], "zyx", False)])
