@@ -150,13 +150,14 @@ def write():
             if name == "orient":
                 for axis, letter in zip("xyz", "LPS"):
                     lines.append(f'    {axis}: str = "{letter}"')
-                fields.append(("", kind))
+                    fields.append((axis, "anatomical"))
                 continue
             fields.append((field, kind))
             lines.append(f"    {field}: {hint}" + (f" = {default}" if default is not None else ""))
         space = "Space" in body and "template" not in comment and name in ("reinhard", "random_stain_na")
         if space:
             lines.insert(0, '    space: Literal["lab", "ruderman"]')
+            fields.insert(0, ("space", "type:color_space"))
         words = [re.sub(r"^// ?", "", c) for c in comment.strip().split("\n")] if comment.strip() else [name]
         words = [w.replace("\\", "\\\\") for w in words]
         doc = "\n".join("    " + w if w else "" for w in words).strip()
@@ -164,6 +165,7 @@ def write():
             f"@dataclass(frozen=True, kw_only=True)\nclass {name}(Operation):\n    \"\"\"{doc}\"\"\"\n\n"
             + "\n".join(lines) + ("\n\n" if lines else "")
             + f'    _random: ClassVar[bool] = {is_random}\n'
+            + (f'    _gives_size: ClassVar[str] = "{size[1]}"\n' if (size := re.search(r"gives_size = output_size::(\w+)", body)) else "")
             + f'    _header: ClassVar[str] = "{file.relative_to(headers.parent)}"\n'
             + "    _fields: ClassVar[tuple[tuple[str, str], ...]] = (\n"
             + "".join(f'        ("{f}", "{k}"),\n' for f, k in fields) + "    )\n"

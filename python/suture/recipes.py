@@ -15,7 +15,8 @@ from .operations.generated import (center_crop, channel_normalize, clamp, crop_a
                          patch_z_score, random_affine, random_brightness, random_brightness_factor, random_crop, random_flip,
                          random_gaussian_blur, random_hed_jitter, random_low_resolution, random_patch_contrast,
                          random_patch_gamma, random_scale, regions, resample, scale_intensity)
-from .pipeline.plan import Pipeline, labels
+from .pipeline.pipeline import Pipeline
+from .pipeline.roles import labels
 from .arrays.volume import Volume
 
 BRATS_REGIONS_1_2_4 = regions(sets=((1, 4), (1, 2, 4), (4,)))

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "../points/points.hpp"
-#include "planned_batch.hpp"
+#include "geometry.hpp"
 #include "reader.hpp"
 
 namespace suture::abi {

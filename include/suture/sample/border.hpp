@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "../base/config.hpp"
+#include "../base/fields.hpp"
 #include "interpolation.hpp"
 
 namespace suture {
@@ -30,12 +31,15 @@ SUTURE_FN bool inside(std::int32_t i, std::int32_t n) {
 
 struct constant {
   float value = 0;
+
+  static constexpr auto fields = named("value", &constant::value);
   static constexpr bool has_value = true;
   static constexpr int prefilter_padding = 12;
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) { return inside(i, n) ? i : -1; }
 };
 
 struct edge {
+  static constexpr auto fields = named();
   static constexpr bool has_value = false;
   static constexpr int prefilter_padding = 12;
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) {
@@ -45,6 +49,7 @@ struct edge {
 };
 
 struct reflect {
+  static constexpr auto fields = named();
   static constexpr bool has_value = false;
   static constexpr int prefilter_padding = 0;
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) {
@@ -57,6 +62,7 @@ struct reflect {
 };
 
 struct mirror {
+  static constexpr auto fields = named();
   static constexpr bool has_value = false;
   static constexpr int prefilter_padding = 0;
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) {
@@ -70,6 +76,7 @@ struct mirror {
 };
 
 struct wrap {
+  static constexpr auto fields = named();
   static constexpr bool has_value = false;
   static constexpr int prefilter_padding = 0;
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) { return inside(i, n) ? i : floor_modulo(i, n); }
@@ -87,6 +94,7 @@ struct default_value {
   float value = 0;
   image_rim rim = image_rim::faces;
 
+  static constexpr auto fields = named("value", &default_value::value, "rim", &default_value::rim);
   static constexpr bool has_value = false;  // for taps: they are always voxels
   static constexpr int prefilter_padding = 0;
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) { return mirror::index(i, n); }

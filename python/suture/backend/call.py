@@ -13,7 +13,7 @@ from .request import Request
 from .encode import CPP_TYPES
 from ..arrays.dlpack import device_name, memory_like
 from ..errors import Error
-from ..pipeline.plan import default_threads
+from .threads import threads_of
 
 
 _EXECUTORS = {False: "suture::cpu", True: "suture::cuda"}
@@ -167,7 +167,7 @@ def call(made: jit.Source, *, numbers: Sequence[float] = (), lists: Sequence[tup
     run = module.function("suture_call", ctypes.c_void_p)
     count = samples if samples is not None else (inputs[0].count if inputs else 0)
     request = Request(numbers=list(numbers), lists=[(m, n) for m, n in lists], inputs=[bound_of(i) for i in inputs], outputs=outputs,
-                      samples=count, ids=ids, seed=seed, epoch=epoch, threads=default_threads() if threads is None else threads,
+                      samples=count, ids=ids, seed=seed, epoch=epoch, threads=threads_of(threads),
                       stream=stream, workspace=workspace, same_ids=True)
     module.check(run(request.address))
 

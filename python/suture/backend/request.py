@@ -60,18 +60,30 @@ def elements(memory: Any, count: int | None = None, size: int | None = None) -> 
     return address_of(memory), count, size
 
 
+class Lists:
+    """The table of lists of a request, made once for requests that read the same lists."""
+
+    __slots__ = ("table", "address", "count", "kept")
+
+    def __init__(self, lists: Sequence[Any]) -> None:
+        rows = [elements(*each) if isinstance(each, tuple) else elements(each) for each in lists]
+        self.table = (CList * len(rows))(*rows)
+        self.address = ctypes.addressof(self.table) if rows else None
+        self.count, self.kept = len(rows), list(lists)
+
+
 class Request:
     """An abi::request together with the memory that it refers to, which lives as long as this.
 
     numbers   float64, in the order in which the function reads them
-    lists     what is read: NumPy arrays, or (memory, count, bytes of an element)
+    lists     what is read: NumPy arrays, or (memory, count, bytes of an element); or Lists of them
     results   what is written: NumPy arrays
     inputs, outputs   as bound_of and output_bound of arrays.batch give them
     """
 
     __slots__ = ("c", "address", "_kept")
 
-    def __init__(self, *, numbers: Any = (), lists: Sequence[Any] = (), results: Sequence[Any] = (),
+    def __init__(self, *, numbers: Any = (), lists: Sequence[Any] | Lists = (), results: Sequence[Any] = (),
                  inputs: Sequence[tuple[Any, int, int]] = (), outputs: Sequence[tuple[Any, int, int]] = (), samples: int = 0,
                  ids: Any = None, seed: int = 0, epoch: int = 0, image: int = 0, evaluation: bool = False, threads: int = 0,
                  same_ids: bool = False, stream: int = 0, workspace: tuple[int, int] = (0, 0)) -> None:
@@ -89,10 +101,11 @@ class Request:
             kept.append(made)
             return ctypes.addressof(made)
 
-        read = [elements(*each) if isinstance(each, tuple) else elements(each) for each in lists]
+        read = lists if isinstance(lists, Lists) else Lists(lists)
+        kept.append(read)
         written = [elements(*each) if isinstance(each, tuple) else elements(each) for each in results]
         self.c = CRequest(VERSION, ctypes.sizeof(CRequest), address_of(values) if len(values) else None, len(values),
-                          table(CList, read), len(read), table(CArray, inputs), len(inputs), table(CArray, outputs), len(outputs),
+                          read.address, read.count, table(CArray, inputs), len(inputs), table(CArray, outputs), len(outputs),
                           table(CList, written), len(written), samples, None if ids is None else ctypes.addressof(ids),
                           0 if ids is None else len(ids), seed, epoch, image, evaluation, threads, same_ids, 0, stream or None,
                           workspace[0] or None, workspace[1])

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+import numpy as np
+
+from ..backend.encode import Encoder
 from ..errors import Error
 from .operation import AxisIntegers, Operation, name_mistakes
 
-LABELS = ("converted", "given")
+CHOICES = {"chosen_labels": ("converted", "given")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +67,12 @@ class crop_by_class(Operation):
     _role: ClassVar[str] = "geometry"
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "patch/crop_by_class.hpp"
-    _fields: ClassVar[tuple[tuple[str, str], ...]] = (("size", "extent3"), ("ratios", "float_list"), ("margin", "extent3"))
+    _gives_size: ClassVar[str] = "fixed"
+    _fields: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("size", "extent3"), ("labels", "text"), ("ratios", "float_list"), ("positive", "optional_float"), ("negative", "optional_float"),
+        ("oversample", "optional_float"), ("margin", "extent3"), ("classes", "int32"), ("choose", "choice:chosen_labels"))
+
+    varies = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -73,8 +81,22 @@ class crop_by_class(Operation):
             raise Error("suture: crop_by_class: give one of ratios, positive and negative, oversample")
         if self.oversample is not None and self.classes < 1:
             raise Error("suture: crop_by_class: classes must be given with oversample, how many there are")
-        if self.choose not in LABELS:
-            raise Error(f"suture: crop_by_class: choose: expected one of {', '.join(LABELS)}, got {self.choose!r}")
+
+    def encode(self, encoder: Encoder) -> str:
+        """Appends the rule, by its place in the variant of the struct, then the class indexes and no forced flags."""
+        what = "suture: crop_by_class"
+        encoder.out.headers |= self.headers()
+        size = encoder.triple(self.size, "size", what)
+        if self.ratios:
+            encoder.number(0, *size)
+            encoder.list(np.array(self.ratios, np.float32))
+        elif self.oversample is None:
+            encoder.number(1, *size, 1 if self.positive is None else self.positive, 1 if self.negative is None else self.negative)
+        else:
+            encoder.number(2, *size, *encoder.triple(self.margin, "start", what), self.oversample)
+        encoder.class_indexes(self)
+        encoder.list(np.zeros(0, np.uint8))
+        return "suture::crop_by_class"
 
     @property
     def by_foreground(self) -> bool:

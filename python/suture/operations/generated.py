@@ -308,6 +308,7 @@ class affine_matrix(Operation):
     about_center: bool = True
 
     _random: ClassVar[bool] = False
+    _gives_size: ClassVar[str] = "alike"
     _header: ClassVar[str] = "ops/geometry/affine.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("linear", "matrix3"),
@@ -329,6 +330,7 @@ class affine(Operation):
     convention: Literal["suture", "itk", "torchio", "monai", "nnunet", "kornia"] = 'suture'
 
     _random: ClassVar[bool] = False
+    _gives_size: ClassVar[str] = "alike"
     _header: ClassVar[str] = "ops/geometry/affine.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("rotate_deg", "point3"),
@@ -357,6 +359,7 @@ class random_affine(Operation):
     probability: float = 1.0
 
     _random: ClassVar[bool] = True
+    _gives_size: ClassVar[str] = "alike"
     _header: ClassVar[str] = "ops/geometry/affine.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("rotate_deg", "axis_ranges"),
@@ -380,6 +383,7 @@ class crop(Operation):
     size: AxisIntegers = 0
 
     _random: ClassVar[bool] = False
+    _gives_size: ClassVar[str] = "fixed"
     _header: ClassVar[str] = "ops/geometry/crop.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("start", "extent3"),
@@ -395,6 +399,7 @@ class center_crop(Operation):
     size: AxisIntegers = 0
 
     _random: ClassVar[bool] = False
+    _gives_size: ClassVar[str] = "fixed"
     _header: ClassVar[str] = "ops/geometry/crop.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("size", "extent3"),
@@ -410,6 +415,7 @@ class random_crop(Operation):
     probability: float = 1.0
 
     _random: ClassVar[bool] = True
+    _gives_size: ClassVar[str] = "fixed"
     _header: ClassVar[str] = "ops/geometry/crop.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("size", "extent3"),
@@ -431,6 +437,7 @@ class crop_at(Operation):
     may_leave: bool = False
 
     _random: ClassVar[bool] = False
+    _gives_size: ClassVar[str] = "fixed"
     _header: ClassVar[str] = "ops/geometry/crop_at.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("starts", "starts"),
@@ -472,6 +479,7 @@ class elastic(Operation):
     control_values: Sequence[float] = ()
 
     _random: ClassVar[bool] = False
+    _gives_size: ClassVar[str] = "alike"
     _header: ClassVar[str] = "ops/geometry/elastic.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("control_spacing_mm", "axis_values"),
@@ -500,6 +508,7 @@ class random_elastic(Operation):
     probability: float = 1.0
 
     _random: ClassVar[bool] = True
+    _gives_size: ClassVar[str] = "alike"
     _header: ClassVar[str] = "ops/geometry/elastic.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("control_spacing_mm", "axis_values"),
@@ -522,6 +531,7 @@ class flip(Operation):
     axes: AxisFlags = False
 
     _random: ClassVar[bool] = False
+    _gives_size: ClassVar[str] = "alike"
     _header: ClassVar[str] = "ops/geometry/flip.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("axes", "flags3"),
@@ -537,6 +547,7 @@ class random_flip(Operation):
     probability: float = 1.0
 
     _random: ClassVar[bool] = True
+    _gives_size: ClassVar[str] = "alike"
     _header: ClassVar[str] = "ops/geometry/flip.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("axis_probability", "floats3"),
@@ -549,6 +560,7 @@ class identity(Operation):
     """identity: out(i) = in(i). For a place in a pipeline that must hold some geometry operation. Errors: none."""
 
     _random: ClassVar[bool] = False
+    _gives_size: ClassVar[str] = "alike"
     _header: ClassVar[str] = "ops/geometry/identity.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
     )
@@ -568,9 +580,12 @@ class orient(Operation):
     z: str = "S"
 
     _random: ClassVar[bool] = False
+    _gives_size: ClassVar[str] = "varying"
     _header: ClassVar[str] = "ops/geometry/orient.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("", "orientation"),
+        ("x", "anatomical"),
+        ("y", "anatomical"),
+        ("z", "anatomical"),
     )
 
 
@@ -584,6 +599,7 @@ class pad(Operation):
     after: AxisIntegers = 0
 
     _random: ClassVar[bool] = False
+    _gives_size: ClassVar[str] = "alike"
     _header: ClassVar[str] = "ops/geometry/pad.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("before", "extent3"),
@@ -600,6 +616,7 @@ class pad_to(Operation):
     size: AxisIntegers = 0
 
     _random: ClassVar[bool] = False
+    _gives_size: ClassVar[str] = "alike"
     _header: ClassVar[str] = "ops/geometry/pad.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("size", "extent3"),
@@ -614,6 +631,7 @@ class crop_or_pad(Operation):
     size: AxisIntegers = 0
 
     _random: ClassVar[bool] = False
+    _gives_size: ClassVar[str] = "fixed"
     _header: ClassVar[str] = "ops/geometry/pad.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("size", "extent3"),
@@ -628,6 +646,7 @@ class permute(Operation):
     order: AxisOrder = ("z", "y", "x")
 
     _random: ClassVar[bool] = False
+    _gives_size: ClassVar[str] = "alike"
     _header: ClassVar[str] = "ops/geometry/permute.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("order", "axis_order"),
@@ -648,6 +667,7 @@ class random_scale(Operation):
     probability: float = 1.0
 
     _random: ClassVar[bool] = True
+    _gives_size: ClassVar[str] = "alike"
     _header: ClassVar[str] = "ops/geometry/random_scale.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("range", "interval"),
@@ -671,6 +691,7 @@ class resample(Operation):
     extents: AxisIntegers = 0
 
     _random: ClassVar[bool] = False
+    _gives_size: ClassVar[str] = "varying"
     _header: ClassVar[str] = "ops/geometry/resample.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("spacing_mm", "point3"),
@@ -688,6 +709,7 @@ class resize(Operation):
     map: Literal["half_pixel", "align_corners", "origin_preserving", "center_preserving", "physical"] = 'half_pixel'
 
     _random: ClassVar[bool] = False
+    _gives_size: ClassVar[str] = "alike"
     _header: ClassVar[str] = "ops/geometry/resample.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("extents", "extent3"),
@@ -703,6 +725,7 @@ class resample_to(Operation):
     target: Grid | Volume
 
     _random: ClassVar[bool] = False
+    _gives_size: ClassVar[str] = "fixed"
     _header: ClassVar[str] = "ops/geometry/resample.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("target", "grid"),
@@ -719,6 +742,7 @@ class rot90(Operation):
     quarter_turns: int = 1
 
     _random: ClassVar[bool] = False
+    _gives_size: ClassVar[str] = "alike"
     _header: ClassVar[str] = "ops/geometry/rot90.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("axes", "axis_pair"),
@@ -737,6 +761,7 @@ class random_rot90(Operation):
     probability: float = 1.0
 
     _random: ClassVar[bool] = True
+    _gives_size: ClassVar[str] = "varying"
     _header: ClassVar[str] = "ops/geometry/rot90.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("axes", "axis_pair"),
@@ -1061,6 +1086,7 @@ class reinhard(Operation):
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/stain/reinhard.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("space", "type:color_space"),
         ("fitted", "results:color_moments"),
         ("target", "color_target"),
         ("rule", "choice:reinhard_rule"),
@@ -1155,6 +1181,7 @@ class random_stain_na(Operation):
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/stain/stain_na.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("space", "type:color_space"),
         ("fitted", "results:color_moments"),
         ("table", "color_table"),
         ("law", "choice:stain_na_law"),

@@ -12,9 +12,10 @@ import numpy as np
 from ..arrays.batch import VIEW_BYTES, Items
 from ..arrays.dlpack import SIZES
 from ..backend import plain
-from ..backend.call import call_function, default_threads, executor_of, function_source
+from ..backend.call import call_function, executor_of, function_source
 from ..backend.encode import CPP_TYPES
 from ..backend.request import Request
+from ..backend.threads import threads_of
 from ..errors import Error
 from ..operations.crop_by_class import crop_by_class
 from ..operations.operation import Operation
@@ -108,7 +109,7 @@ def _keys(items: Items, classes: Classes, threads: int | None) -> list[tuple[Any
     each = list(dict.fromkeys(records))  # one map may stand many times
     hashes = np.zeros(len(each), np.uint64)
     plain.call_plain("content_hash", numbers=[SIZES[items.dtype]], inputs=[(b"".join(each), len(each), 0)], results=[hashes],
-                     samples=len(each), threads=default_threads() if threads is None else threads)
+                     samples=len(each), threads=threads_of(threads))
     known = dict(zip(each, hashes.tolist()))
     return [((known[r], items.dtype, r[8:32], classes), None) for r in records]
 
@@ -148,23 +149,3 @@ def _made(items: Items, samples: Sequence[int], classes: Classes) -> list[ClassI
     call_function(made, numbers=numbers, lists=lists, results=[handles], inputs=[some], stream=items.stream)
     return [ClassIndex(int(handle)) for handle in handles]
 
-
-def write_crop_by_class(encoder: Any, op: Any) -> str:
-    """C++ of crop_by_class, with an index for each sample of the batch."""
-    what = "suture: crop_by_class"
-    size = encoder.number(*encoder.triple(op.size, "size", what))
-    if op.ratios:
-        ratios = encoder.memory(np.array(op.ratios, np.float32), len(op.ratios))
-        rule = f"suture::class_balanced_patch{{.size = v.x({size}), .ratios = v.s<float>({ratios})}}"
-    elif op.oversample is not None:
-        margin = encoder.number(*encoder.triple(op.margin, "start", what))
-        rule = (f"suture::oversampled_patch{{.size = v.x({size}), .margin = v.x({margin}), "
-                f".probability = v.f({encoder.number(op.oversample)})}}")
-    else:
-        both = encoder.number(1.0 if op.positive is None else op.positive, 1.0 if op.negative is None else op.negative)
-        rule = f"suture::pos_neg_patch{{.size = v.x({size}), .positive = v.f({both}), .negative = v.f({both + 1})}}"
-    items = encoder.items.get(op.labels)
-    indexes = [] if items is None else indexes_of(items, classes_of(op, encoder.conversions[op.labels]))
-    encoder.out.kept = [*(encoder.out.kept or []), *indexes]
-    at = encoder.memory(np.array([i.handle for i in indexes], np.uint64), len(indexes))
-    return f"suture::crop_by_class{{.rule = {rule}, .cases = v.s<const suture::class_index* const>({at})}}"

@@ -12,13 +12,15 @@ import numpy as np
 from ..arrays.batch import read_layout
 from ..arrays.dlpack import array_of
 from ..arrays.volume import Grid, Volume
+from ..backend.encode import Encoder
 from ..backend.plain import call_plain
 from ..errors import Error
 from ..operations.operation import Operation
 from ..operations.templates import cast, sampling
 
 if TYPE_CHECKING:
-    from .plan import Plan, boxes, points
+    from .plan import Plan
+    from .roles import boxes, points
 
 
 class CGeometry(ctypes.Structure):
@@ -188,7 +190,17 @@ class inverse_of(Operation):
     elastic: bool
 
     _role: ClassVar[str] = "geometry"
+    _gives_size: ClassVar[str] = "varying"
     _header: ClassVar[str] = "plan/inverse.hpp"
+    _fields: ClassVar[tuple[tuple[str, str], ...]] = (("geometry", "maps"), ("elastic", "flag"))
+
+    varies = True
+
+    def encode(self, encoder: Encoder) -> str:
+        """Appends one abi::geometry."""
+        encoder.out.headers |= self.headers()
+        encoder.list((self.geometry, 1))
+        return f"suture::inverse_{'elastic' if self.elastic else 'affine'}"
 
 
 def inverse(plan: Plan, batch: Any, outside: float, coverage: bool, interpolation: Back = "linear") -> Any:
