@@ -16,7 +16,7 @@ from .errors import Error
 from .pipeline.identity import sample_id
 from .operations.operation import Operation
 from .operations.generated import center_crop
-from .functions.patches import crop_by_class
+from .operations.crop_by_class import crop_by_class
 from .pipeline.pipeline import Pipeline, geometry_of
 from .pipeline.plan import Plan
 from .torch import ragged_collate

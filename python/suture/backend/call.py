@@ -3,15 +3,142 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from . import jit
 from ..arrays.batch import Items, bound_of
 from .request import Request
+from .encode import CPP_TYPES
 from ..arrays.dlpack import device_name, memory_like
 from ..errors import Error
 from .threads import threads_of
+
+
+_EXECUTORS = {False: "suture::cpu", True: "suture::cuda"}
+_FUNCTION = re.compile(r"suture::abi::[a-z0-9_]+(<[A-Za-z0-9_:<>, ]+>)?")
+
+
+IMAGES = ("int8", "uint8", "int16", "uint16", "int32", "float16", "bfloat16", "float32", "bool")
+LABELS = ("int8", "uint8", "int16", "uint16", "int32", "int64", "bool")
+
+
+def element_type(items: Items, types: Sequence[str]) -> str:
+    """The C++ element type of arrays.
+
+    Parameters
+    ----------
+    items : Items
+        Arrays.
+    types : sequence of str
+        Names of the element types that are allowed.
+
+    Raises
+    ------
+    Error
+        If the arrays have another type.
+    """
+    if items.dtype not in types:
+        raise Error(f"{items.what}: expected elements of {', '.join(types)}, got {items.dtype}. Convert them first")
+    return CPP_TYPES[items.dtype]
+
+
+def executor_of(cuda: bool) -> str:
+    """The C++ type of the executor that a typed function is compiled for: its last template argument."""
+    return _EXECUTORS[cuda]
+
+
+def function_source(header: str, function: str, what: str, cuda: bool = False) -> jit.Source:
+    """The module of one typed C++ function, which `call_function` runs.
+
+    Parameters
+    ----------
+    header : str
+        Header that has the function, without its ending: "abi/mask" is abi/mask.hpp, and abi/mask.cuh for a device.
+    function : str
+        Type expression from closed tables, as in "suture::abi::body_mask<std::int16_t, suture::cpu>". Its
+        `call(const suture::abi::request&)` is what runs.
+    what : str
+        Name of the function, for people.
+    cuda : bool
+        Whether the function runs on a CUDA device.
+
+    Raises
+    ------
+    Error
+        If `function` is more than a name with template arguments.
+    """
+    if not _FUNCTION.fullmatch(function):
+        raise Error(f"suture: {what}: expected a type of suture::abi with its arguments, got {function!r}")
+    return jit.Source(f"#include <suture/{header}.{'cuh' if cuda else 'hpp'}>\nSUTURE_ABI_FUNCTION({function})\n", what, cuda)
+
+
+def _check_place(made: jit.Source, arrays: Sequence[Items]) -> None:
+    """Refuses arrays that lie on different devices, or where the function does not run."""
+    for items in arrays:
+        if items.first.on_cuda != made.cuda or items.device != arrays[0].device:
+            raise Error(f"{items.what} lie on {device_name(items.device)}" + (
+                f", {arrays[0].what.removeprefix('suture: ')} on {device_name(arrays[0].device)}: they lie on one"
+                if items.device != arrays[0].device else " and are read on the host; pass them there"))
+
+
+def call_function(made: jit.Source, *, numbers: Sequence[float] = (), lists: Sequence[Any] = (), results: Sequence[Any] = (),
+                  inputs: Sequence[Items] = (), changed: Sequence[Items] = (), outputs: Sequence[tuple[bytes, int, int]] = (),
+                  samples: int | None = None, ids: Any = None, seed: int = 0, epoch: int = 0, threads: int | None = None,
+                  stream: int | None = None) -> None:
+    """Runs what `function_source` made, where its arrays lie.
+
+    On a device the function is asked first how much memory it needs. That memory comes from the library of the first
+    array.
+
+    Parameters
+    ----------
+    made : jit.Source
+        Module of the function.
+    numbers, lists, results
+        Numbers in the order in which the function reads them; NumPy arrays that it reads; NumPy arrays that it fills. The
+        rows of a two-dimensional array are its elements.
+    inputs, changed : sequence of Items
+        Arrays that are read, and arrays that are changed where they lie (reader::inout, ahead of reader::output).
+    outputs : sequence of bounds
+        Arrays that are written, as `output_bound` returns them.
+    samples : int, optional
+        Number of samples; that of the first array if omitted.
+    ids, seed, epoch
+        Random numbers depend on these.
+    threads : int, optional
+        Number of threads on a CPU.
+    stream : int, optional
+        CUDA stream.
+
+    Raises
+    ------
+    Error
+        If arrays lie on different devices, or the function refuses its arguments.
+    """
+    arrays = [*inputs, *changed]
+    _check_place(made, arrays)
+    module = jit.load(made)
+    run = module.function("suture_call", ctypes.c_void_p)
+    count = samples if samples is not None else (arrays[0].count if arrays else 0)
+
+    def once(workspace: tuple[int, int]) -> None:
+        request = Request(numbers=list(numbers), lists=lists, results=results, inputs=[bound_of(i) for i in inputs],
+                          outputs=[*(bound_of(i) for i in changed), *outputs], samples=count, ids=ids, seed=seed, epoch=epoch,
+                          threads=default_threads() if threads is None else threads, same_ids=True, stream=stream or 0,
+                          workspace=workspace)
+        module.check(run(request.address))
+
+    if not made.cuda:
+        once((0, 0))
+        return
+    need = ctypes.c_uint64()
+    once((ctypes.addressof(need), 0))
+    if need.value:
+        memory, pointer = memory_like(arrays[0].first, need.value, stream or 0)
+        once((pointer, need.value))
+        del memory  # it lives until the call is made
 
 
 def source(body: str, includes: Sequence[str], what: str, cuda: bool = False) -> jit.Source:
@@ -35,11 +162,7 @@ def call(made: jit.Source, *, numbers: Sequence[float] = (), lists: Sequence[tup
          inputs: Sequence[Items] = (), outputs: Sequence[tuple[bytes, int, int]] = (), seed: int = 0, epoch: int = 0, ids: Any = None,
          samples: int | None = None, threads: int | None = None, stream: int = 0, workspace: tuple[int, int] = (0, 0)) -> None:
     """Runs what `source` made."""
-    for items in inputs:
-        if items.first.on_cuda != made.cuda or items.device != inputs[0].device:
-            raise Error(f"{items.what} lie on {device_name(items.device)}" + (
-                f", {inputs[0].what.removeprefix('suture: ')} on {device_name(inputs[0].device)}: they lie on one"
-                if items.device != inputs[0].device else " and are read on the host; pass them there"))
+    _check_place(made, inputs)
     module = jit.load(made)
     run = module.function("suture_call", ctypes.c_void_p)
     count = samples if samples is not None else (inputs[0].count if inputs else 0)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import Error
-from ..functions.geometry import boxes_to_source
 from ..operations.operation import per_sample
 from ..operations.generated import remap
+from ..pipeline.geometry import boxes_to_source
 from ..pipeline.pipeline import Pipeline
 from ..pipeline.plan import Plan
 from ..pipeline.roles import boxes, labels

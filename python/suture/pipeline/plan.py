@@ -15,6 +15,8 @@ from ..backend.request import Lists, elements
 from ..backend.threads import threads_of
 from ..errors import Error
 from ..operations.kinds import shown
+from . import geometry
+from .class_index import classes_of, indexes_of
 from .identity import ids_of
 from .record import record_of
 from .roles import batch_of, labels, level_extents, level_grid
@@ -83,10 +85,8 @@ class Plan:
 
     def _indexes(self, op: Any) -> Sequence[Any]:
         """Where the classes lie that crop_by_class draws from, for each sample."""
-        from ..functions.patches import _indexes_of
-
-        foreground = not op.ratios and op.oversample is None
-        return _indexes_of(self.items[op.labels], 2 if foreground else len(op.ratios) or op.classes, foreground)
+        classes = classes_of(op, self.pipeline.labels[op.labels].convert)
+        return indexes_of(self.items[op.labels], classes, self.threads)
 
     def _settings(self) -> dict[str, Any]:
         return {"seed": self.seed, "epoch": self.epoch, "evaluation": not self.training, "threads": self.threads,
@@ -104,8 +104,6 @@ class Plan:
 
         out   arrays to write to, by key, instead of new ones
         """
-        from ..functions import geometry
-
         pipeline = self.pipeline
         places = self._places(out)
         stacked = pipeline.fixed_size
@@ -170,8 +168,6 @@ class Plan:
         coverage       how far each voxel is covered, 0 to 1, beside it: (values, coverages)
         interpolation  "linear", or "nearest" for label maps
         """
-        from ..functions import geometry
-
         return geometry.inverse(self, batch, outside, coverage, interpolation)
 
     def record(self, out: Any) -> Any:
