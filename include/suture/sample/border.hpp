@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "../base/config.hpp"
 #include "../base/fields.hpp"
@@ -32,6 +33,7 @@ SUTURE_FN bool inside(std::int32_t i, std::int32_t n) {
 struct constant {
   float value = 0;
 
+  static constexpr std::string_view described_as = "border";
   static constexpr auto fields = named("value", &constant::value);
   static constexpr bool has_value = true;
   static constexpr int prefilter_padding = 12;
@@ -39,6 +41,7 @@ struct constant {
 };
 
 struct edge {
+  static constexpr std::string_view described_as = "border";
   static constexpr auto fields = named();
   static constexpr bool has_value = false;
   static constexpr int prefilter_padding = 12;
@@ -49,6 +52,7 @@ struct edge {
 };
 
 struct reflect {
+  static constexpr std::string_view described_as = "border";
   static constexpr auto fields = named();
   static constexpr bool has_value = false;
   static constexpr int prefilter_padding = 0;
@@ -62,6 +66,7 @@ struct reflect {
 };
 
 struct mirror {
+  static constexpr std::string_view described_as = "border";
   static constexpr auto fields = named();
   static constexpr bool has_value = false;
   static constexpr int prefilter_padding = 0;
@@ -76,6 +81,7 @@ struct mirror {
 };
 
 struct wrap {
+  static constexpr std::string_view described_as = "border";
   static constexpr auto fields = named();
   static constexpr bool has_value = false;
   static constexpr int prefilter_padding = 0;
@@ -94,6 +100,7 @@ struct default_value {
   float value = 0;
   image_rim rim = image_rim::faces;
 
+  static constexpr std::string_view described_as = "border";
   static constexpr auto fields = named("value", &default_value::value, "rim", &default_value::rim);
   static constexpr bool has_value = false;  // for taps: they are always voxels
   static constexpr int prefilter_padding = 0;

@@ -30,7 +30,6 @@ NAN = math.nan
 
 FLOAT32_MAX = 3.4028235677973366e38  # from here on, a number rounds to infinity
 EXACT = 1 << 53  # numbers cross to C++ as float64, which has every whole number up to this one
-COLOR_TABLES = ("crc_lab",)
 
 
 def shown(value: Any) -> str:
@@ -783,7 +782,7 @@ KINDS: dict[str, Kind] = {
                                  stains=Rows(3, 2), max_concentration=Floats(2)),
     "color_target": Described(ColorMoments, "ColorMoments(mean=..., standard_deviation=...).",
                               mean=Floats(3), standard_deviation=Floats(3)),
-    "color_table": Choice(COLOR_TABLES), "optional_int": OptionalInteger(), "optional_float": OptionalFloat(),
+    "optional_int": OptionalInteger(), "optional_float": OptionalFloat(),
     "holes": HolesKind(), "regions": Regions(), "label_changes": LabelChanges(), "color_steps": ColorSteps(),
     "anatomical": Anatomical(), "starts": StartsKind(), "results:landmark_map": LandmarkResults(),
     **{f"results:{r}": Results(r) for r in ("moments", "intensity_range", "stain_basis", "color_moments")},
