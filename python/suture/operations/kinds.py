@@ -13,6 +13,7 @@ import numpy as np
 from ..arrays.volume import Grid
 from ..backend.encode import CPP_TYPES, Encoder, ReadByKernels, interval_ends
 from ..errors import Error
+from .results import results_from_json
 
 Range = Union[float, tuple[float, float]]
 IntegerRange = Union[int, tuple[int, int]]
@@ -702,8 +703,6 @@ class Results(Kind):
     def from_json(self, record: Any, what: str) -> Any:
         if type(record) is dict and "per_sample" in record:
             return PerSample(members(record, what, ["per_sample"])["per_sample"])
-        from ..functions.fits import results_from_json
-
         return results_from_json(record)
 
 
