@@ -12,7 +12,7 @@ import pytest
 
 import suture as st
 from suture.functions import fits
-from suture.backend import jit
+from suture.backend import compiler
 from suture.operations import generated as operations
 from suture.functions import patches
 from suture.backend.encode import Encoder
@@ -96,7 +96,7 @@ def test_compile_with_all_their_fields(tmp_path):
     includes = sorted({f"suture/{h}" for h in headers if h} | {"suture/abi/lists.hpp", "suture/abi/request.hpp",
                                                                "suture/color/color_space.hpp", "suture/stats/stain_basis.hpp"})
     source.write_text("".join(f"#include <{i}>\n" for i in includes) + "\n".join(lines))
-    done = subprocess.run([jit.host_compiler().path, "-std=c++20", "-fsyntax-only", f"-I{jit.include_directory()}", str(source)],
+    done = subprocess.run([compiler.host_compiler().path, "-std=c++20", "-fsyntax-only", f"-I{compiler.include_directory()}", str(source)],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:4000]
 

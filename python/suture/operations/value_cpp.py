@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,9 +70,19 @@ def _again(path: str, struct: str, parameters: dict[str, float], code: str) -> v
     return made
 
 
+def _with_whole_paths(code: str, folder: str) -> str:
+    """Includes of files beside the header get their whole paths, since the text is compiled in another folder."""
+    def whole(line: re.Match[str]) -> str:
+        path = os.path.join(folder, line[2])
+        return f'{line[1]}"{path}"' if os.path.isfile(path) else line[0]
+
+    return re.sub(r'^([ \t]*#[ \t]*include[ \t]*)"([^"\n]+)"', whole, code, flags=re.MULTILINE)
+
+
 def write_value_cpp(encoder: Any, op: value_cpp) -> str:
     """How it is made; the file stands ahead of the chain, once."""
-    text = f'#line 1 "{Path(op.path).name}"\n{op.code.replace("#pragma once", "")}\n'
+    code = _with_whole_paths(op.code.replace("#pragma once", ""), os.path.dirname(os.path.abspath(op.path)))
+    text = f'#line 1 "{Path(op.path).name}"\n{code}\n'
     if text not in encoder.out.files:
         encoder.out.files.append(text)
     encoder.out.headers |= {"math/elementary.hpp", "base/error.hpp", "base/fields.hpp"}
