@@ -34,6 +34,14 @@ _DEFAULT_MEGABYTES = 2000
 _POLL = 0.05  # seconds between two looks at a lock
 
 
+def _home() -> str | None:
+    """The home folder of this user, None for a user that has none."""
+    home = os.environ.get("HOME")
+    if home is None:
+        home = os.path.expanduser("~")  # of the list of users
+    return home if os.path.isabs(home) else None
+
+
 def user_folder() -> Path:
     """The folder of SUTURE_CACHE, or suture in the user's cache.
 
@@ -46,11 +54,12 @@ def user_folder() -> Path:
     if given:
         return Path(os.path.abspath(given))
     base = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(base):  # the specification of XDG ignores others
-        base = os.path.join(os.path.expanduser("~"), ".cache")
-    if not os.path.isabs(base):
+    if os.path.isabs(base):  # the specification of XDG ignores others
+        return Path(base) / "suture"
+    home = _home()
+    if home is None:
         raise CompileError("suture: there is no home folder to keep compiled modules in; set SUTURE_CACHE to a folder of your own")
-    return Path(base) / "suture"
+    return Path(home) / ".cache/suture"
 
 
 def _package() -> Path:
@@ -99,7 +108,7 @@ def _distrust(path: str, state: os.stat_result, parent: bool = False) -> str | N
 def _distrust_folder(folder: str) -> str | None:
     """As StrictModes of OpenSSH: the folder and those above it, up to the home folder or else the root of the file system.
     The package's own folder ends it too, since who may write above that may change the package itself."""
-    ends = {os.path.realpath(os.path.expanduser("~")), str(_package())}
+    ends = {os.path.realpath(_home() or "/"), str(_package())}
     at = folder
     while True:
         problem = _distrust(at, os.stat(at), parent=at != folder)
@@ -156,6 +165,10 @@ class Entry:
 
 class _Damaged(Exception):
     """What a record or module lacks."""
+
+
+class _Distrusted(Exception):
+    """Why a record or module is not read, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -235,6 +248,9 @@ class Folder:
         except _Damaged as damage:
             self._forget(key, name, str(damage))
             return None
+        except _Distrusted as distrust:
+            self._skip(str(distrust))
+            return None
         except OSError as refused:
             self._skip(f"{self.path / name} cannot be read: {refused.strerror}: chmod -R u+rwX {shlex.quote(str(self.path))}")
             return None
@@ -246,7 +262,7 @@ class Folder:
         return entry
 
     def _read(self, name: str) -> bytes | None:
-        """The content of a file through the descriptor that was checked. None if there is none, or it is not trusted."""
+        """The content of a file through the descriptor that was checked, None if there is no file."""
         path = os.path.realpath(self.path / name)
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -259,8 +275,7 @@ class Folder:
             folder = os.path.dirname(path)
             problem = _distrust(path, state) or (_distrust_folder(folder) if folder != str(self.path) else None)
             if problem:
-                self._skip(problem)
-                return None
+                raise _Distrusted(problem)
             return file.read()
 
     def _forget(self, key: str, name: str, damage: str) -> None:

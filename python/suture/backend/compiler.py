@@ -56,8 +56,8 @@ def header_hash() -> str:
     root = str(include_directory())
     files = [os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names if name.endswith((".hpp", ".cuh"))]
     for path in sorted(files):
-        with open(path, "rb") as file:
-            digest.update(os.path.relpath(path, root).encode() + b"\0" + file.read() + b"\0")
+        with open(path, "rb", buffering=0) as file:
+            digest.update(path[len(root) + 1:].encode() + b"\0" + file.read() + b"\0")
     return digest.hexdigest()
 
 
