@@ -407,9 +407,10 @@ def test_leftovers_are_swept(cache):
     (cache / f"build.{key}.abc").mkdir()
     (cache / f"build.{key}.abc/module.so").write_text("half")
     (cache / f"{key}.lock").write_text("")
+    (cache / f"build.{jit.key_of(quick(1))}.abc").mkdir()  # of the one that is compiled again
     (cache / f"{'2' * 64}.so").write_text("nothing names it")
     (cache / "notes.so").write_text("not ours")
-    kept = set(files(cache)) - {f"build.{key}.abc", f"{key}.lock", f"{'2' * 64}.so"}
+    kept = {f for f in files(cache) if not f.startswith("build.")} - {f"{key}.lock", f"{'2' * 64}.so"}
     folder = folders.Folder(cache)
     with folder.locked(other, "something"), folder.room(other) as room:
         (room / "module.cpp").write_text("int x;")
@@ -468,6 +469,18 @@ def test_the_command_line_clears_and_sweeps(cache, capsys):
     assert files(cache) == ["lock"]
 
 
+def test_folders_above_are_made_for_the_user_alone(tmp_path, cache, monkeypatch):
+    """Those that a umask of 002 leaves open to the group would not be trusted."""
+    monkeypatch.setenv("SUTURE_CACHE", str(tmp_path / "one/two/three"))
+    before = os.umask(0o002)
+    try:
+        jit.load(quick())
+    finally:
+        os.umask(before)
+    assert jit.build(quick()).parent == tmp_path / "one/two/three"
+    assert [(tmp_path / f).stat().st_mode & 0o777 for f in ("one", "one/two", "one/two/three")] == [0o700] * 3
+
+
 # What is told
 
 def test_a_compiler_that_hangs_is_told_of(cache, said, template, tmp_path, monkeypatch):
@@ -497,6 +510,13 @@ def test_a_process_that_waits_says_for_whom(cache, template, tmp_path, monkeypat
     assert said_first == "suture: compiling module 0 with slow; this is done once\n"
     assert said_second == f"suture: waiting for process {first.pid}, which compiles module 0\n"
     assert (first.returncode, second.returncode) == (0, 0) and not list(cache.glob("*.lock"))
+
+
+def test_a_shared_cache_that_is_not_there_is_told_of(cache, said, monkeypatch, tmp_path):
+    monkeypatch.setenv("SUTURE_SHARED_CACHE", str(tmp_path / "nowhere"))
+    jit.build(quick())
+    jit.build(quick(1))
+    assert said() == [f"suture: the shared cache {tmp_path}/nowhere is not there or cannot be entered; it is skipped"]
 
 
 # Each in one sentence

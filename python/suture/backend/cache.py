@@ -305,7 +305,9 @@ class Folder:
         if os.path.lexists(self.path) and not os.path.isdir(self.path):
             raise CompileError(f"suture: the cache {self.path} is no folder; set SUTURE_CACHE to a folder of your own")
         try:
-            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for folder in (*reversed(self.path.parents), self.path):
+                if not folder.exists():
+                    folder.mkdir(mode=0o700, exist_ok=True)  # those above too, whatever the umask
             owner = self.path.stat().st_uid
         except OSError as problem:
             raise CompileError(f"suture: the cache {self.path} cannot be made: {problem.strerror}; set SUTURE_CACHE to a folder "

@@ -191,9 +191,13 @@ def variables() -> str:
     return "\n".join(f"{name}={os.environ[name]}" for name in _VARIABLES if name in os.environ)
 
 
+def _toolkit(compiler: Compiler) -> Path:
+    return Path(compiler.path).parent.parent
+
+
 def _cuda_libraries(compiler: Compiler) -> list[str]:
     """The runtime, by its name: torch has loaded one already, or the loader finds one."""
-    root = Path(compiler.path).parent.parent
+    root = _toolkit(compiler)
     for folder in (root / "lib64", root / "lib", root / "targets/x86_64-linux/lib", root.parent / "cuda_runtime/lib"):
         for name in ("libcudart.so.13", "libcudart.so.12"):
             if (folder / name).exists():
@@ -230,9 +234,9 @@ def compile_in(room: Path, text: str, what: str, cuda: bool) -> tuple[Path, list
     status, output = _run(command, what, room)
     if status != 0 or not made.is_file():
         raise CompileError(_failure(what, command, status, output))
-    ours = (str(include_directory()), str(room), str(Path(compiler.path).parent.parent) if cuda else str(room))
-    files = [os.path.abspath(name) for name in _dependencies(read)]
-    return made, sorted({name for name in files if not any(name.startswith(folder + os.sep) for folder in ours)})
+    ours = [os.path.realpath(folder) + os.sep for folder in (include_directory(), room, *([_toolkit(compiler)] if cuda else []))]
+    files = {os.path.abspath(name) for name in _dependencies(read) if os.path.exists(name)}  # nvcc adds the names of #line
+    return made, sorted(name for name in files if not os.path.realpath(name).startswith(tuple(ours)))
 
 
 # Runs its arguments. Once stdin ends, because Python closed it or is no more, the whole group is killed.

@@ -49,11 +49,16 @@ def _source_key(source: Source, target: str) -> str:
 
 
 def _shared() -> list[Folder]:
-    return [Folder(path, shared=True) for path in cache.shared_folders()]
+    """The shared caches that are there."""
+    *given, packaged = [Folder(path, shared=True) for path in cache.shared_folders()]
+    for folder in given:
+        if not os.path.isdir(folder.path):
+            notice.once(f"suture: the shared cache {folder.path} is not there or cannot be entered; it is skipped")
+    return [folder for folder in (*given, packaged) if os.path.isdir(folder.path)]
 
 
 def _find(source: Source, without: frozenset[Path]) -> Entry | None:
-    shared = [folder for folder in _shared() if folder.path not in without and folder.path.is_dir()]
+    shared = [folder for folder in _shared() if folder.path not in without]
     by_source = [_source_key(source, target) for target in compiler.targets_served(source.cuda)] if shared else []
 
     def by_any_compiler() -> Entry | None:
@@ -103,12 +108,16 @@ def _build(source: Source, without: frozenset[Path] = frozenset()) -> Entry:
     try:
         with folder.locked(key, source.what):
             found = folder.find(key)
-            if found is None:
-                found = _compile(source, key, folder)
-                folder.sweep(keep=found.file)
-            return found
+            if found:
+                return found
+            made = _compile(source, key, folder)
     except OSError as problem:
         raise cache.no_room(problem, folder.path) from None
+    try:
+        folder.sweep(keep=made.file)
+    except OSError as problem:
+        notice.once(f"suture: the cache {folder.path} cannot be swept: {problem.strerror}")
+    return made
 
 
 def _compile(source: Source, key: str, folder: Folder) -> Entry:
