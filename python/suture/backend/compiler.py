@@ -240,32 +240,36 @@ def compile_in(room: Path, text: str, what: str, cuda: bool) -> tuple[Path, list
 
 
 # Runs its arguments. Once stdin ends, because Python closed it or is no more, the whole group is killed.
-_GUARDED = 'exec 3<&0 </dev/null; (read -r _ <&3; kill -KILL 0) & exec 3<&-; "$@"'
+_GUARDED = 'exec 3<&0 </dev/null; (read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & exec 3<&-; "$@"'
 
 
 def _run(command: list[str], what: str, room: Path) -> tuple[int, str]:
     """The exit status and output of a compiler, which ends with this process, whatever ends it."""
-    said = room / "output"
     name = os.path.basename(command[0])
     wait = notice.Wait()
-    with open(said, "wb") as file:
-        process = subprocess.Popen(["/bin/sh", "-c", _GUARDED, "sh", *command], stdin=subprocess.PIPE, stdout=file, stderr=file,
-                                   env={**os.environ, "TMPDIR": str(room), "LC_ALL": "C.UTF-8"}, start_new_session=True)
+    guard, alive = os.pipe()
+    try:
+        process = subprocess.Popen(["/bin/sh", "-c", _GUARDED, "sh", *command], stdin=guard, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, start_new_session=True,
+                                   env={**os.environ, "TMPDIR": str(room), "LC_ALL": "C.UTF-8"})
+    except BaseException:
+        os.close(alive)
+        raise
+    finally:
+        os.close(guard)
     try:
         while True:
             try:
-                status = process.wait(wait.left())
-                break
+                output, _ = process.communicate(timeout=wait.left())
+                return process.returncode, _text(output)
             except subprocess.TimeoutExpired:
                 wait.tell(f"suture: compiling {what} with {name}; this is done once",
                           f"suture: {name} is still compiling {what}: {shlex.join(command)}")
     finally:
+        os.close(alive)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
-        if process.stdin:
-            process.stdin.close()
         process.wait()
-    return status, _text(said.read_bytes())
 
 
 def _dependencies(file: Path) -> list[str]:
