@@ -545,6 +545,17 @@ def test_a_process_that_waits_says_for_whom(cache, template, tmp_path, monkeypat
     assert (first.returncode, second.returncode) == (0, 0) and not list(cache.glob("*.lock"))
 
 
+def test_nobody_is_waited_for_who_does_not_compile(cache):
+    """A sweep has the lock for a moment, and says nothing in it."""
+    cache.mkdir(mode=0o700)
+    path = cache / f"{jit.key_of(quick())}.lock"
+    lock = folders._try_lock(path)
+    process = in_a_process("jit.build(quick())", .1)
+    time.sleep(1)
+    folders._unlock(lock, path)
+    assert "waiting" not in process.communicate(timeout=60)[1] and process.returncode == 0
+
+
 def test_a_shared_cache_that_is_not_there_is_told_of(cache, said, monkeypatch, tmp_path):
     monkeypatch.setenv("SUTURE_SHARED_CACHE", str(tmp_path / "nowhere"))
     jit.build(quick())
