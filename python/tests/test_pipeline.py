@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import suture as st
-from suture.backend import jit
+from suture.backend import compiler
 from suture.pipeline import class_index
 
 CT = [st.window(center=40, width=400), st.resample(spacing_mm=1), st.random_affine(rotate_deg=15, scale=(.85, 1.25)),
@@ -42,7 +42,7 @@ def cpp_digests(root):
     """What examples/minimal prints."""
     with tempfile.TemporaryDirectory() as folder:
         program = f"{folder}/minimal"
-        subprocess.run([jit.host_compiler().path, "-std=c++20", "-O1", "-march=native", "-fopenmp", f"-I{root}/include",
+        subprocess.run([compiler.host_compiler().path, "-std=c++20", "-O1", "-march=native", "-fopenmp", f"-I{root}/include",
                         f"{root}/examples/minimal/main.cpp", "-o", program], check=True)
         said = subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines()
     return [line.rsplit(" ", 1)[1] for line in said]
@@ -462,7 +462,7 @@ def test_recipes_are_those_of_cpp(tmp_path):
     source = tmp_path / "recipes.cpp"
     headers = ["suture", "abi/request", "recipe/nnunet", "recipe/monai_brats", "recipe/monai_colon"]
     source.write_text("".join(f"#include <suture/{h}.hpp>\n" for h in headers) + "\n".join(lines))
-    done = subprocess.run([jit.host_compiler().path, "-std=c++20", "-fsyntax-only", f"-I{jit.include_directory()}", str(source)],
+    done = subprocess.run([compiler.host_compiler().path, "-std=c++20", "-fsyntax-only", f"-I{compiler.include_directory()}", str(source)],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:3000]
     shape = st.recipes.nnunet_shape(patch, spacing)
