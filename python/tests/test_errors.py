@@ -56,10 +56,10 @@ def without(key):
      "image: sample 1 has the axes 'xyz'"),
     # types
     ({**BATCH, "image": [s.astype(np.float64) for s in SCANS]}, "image: images of float64 are not read; float32, float16"),
-    ({**BATCH, "image": [s.astype(np.complex64) for s in SCANS]}, "image: the type complex64 is none that is read"),
+    ({**BATCH, "image": [s.astype(np.complex64) for s in SCANS]}, "float64, got complex64. Pass a.astype(numpy.float32)"),
     ({**BATCH, "image": [SCANS[0], SCANS[1].astype(np.uint8), SCANS[2]]}, "image: sample 1 is uint8, the first int16"),
     ({**BATCH, "seg": [m.astype(np.float32) + .5 for m in MAPS]}, "seg: sample 0: label "),
-    ({**BATCH, "image": [s.tolist() for s in SCANS]}, "list is no array: numpy arrays, torch tensors and what has __dlpack__ are"),
+    ({**BATCH, "image": [s.tolist() for s in SCANS]}, "image: expected a NumPy array, a torch tensor or an array with __dlpack__, got list. Pass"),
     # devices
     ({**BATCH, "image": [Elsewhere(s) for s in SCANS]}, "seg: on the CPU, image on cuda:0; one batch lies on one"),
     ({**BATCH, "image": [SCANS[0], Elsewhere(SCANS[1]), SCANS[2]]}, "image: sample 1 is on cuda:0, the first on the CPU"),
@@ -108,8 +108,8 @@ def test_tensors():
     assert "image: the tensor's memory was freed" in sentence_of(lambda: SMALL({**BATCH, "image": tensors}, seed=1))
     for made, words in ((torch.zeros(1, 9, 9, 9, requires_grad=True), "requires gradients and the operations are not differentiable"),
                         (torch.zeros(1, 9, 9, 9).to_sparse(), "has no strides; pass x.to_dense()"),
-                        (torch.zeros(1, 9, 9, 9, device="meta"), "a tensor on meta can be read neither by the CPU nor by CUDA"),
-                        (torch.zeros(1, 9, 9, 9, dtype=torch.complex64), "the type torch.complex64 is none that is read")):
+                        (torch.zeros(1, 9, 9, 9, device="meta"), "expected a tensor on the CPU or on CUDA, got one on meta"),
+                        (torch.zeros(1, 9, 9, 9, dtype=torch.complex64), "got torch.complex64. Pass torch.view_as_real(x)")):
         assert words in sentence_of(lambda: SMALL({"image": [made], "seg": [MAPS[0]], "id": [1]}, seed=1))
 
 

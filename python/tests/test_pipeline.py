@@ -266,7 +266,7 @@ def test_pipelines_are_copied_pickled_and_written():
     (dict(image=[s[0] for s in SCANS]), "may be read in several ways; say layout="),
     (dict(image=[s[:, :4] for s in SCANS]), "random_crop: sample 0"),
     (dict(seg=[m[:, 1:] for m in MAPS]), "labels: sample 0"),
-    (dict(image=[object()] * 3), "object is no array"),
+    (dict(image=[object()] * 3), "got object. Pass numpy.asarray(a)"),
     (dict(image=[]), "the batch is empty"),
 ])
 def test_mistakes_get_one_sentence(change, sentence):

@@ -11,6 +11,7 @@ from typing import Any, Union
 
 import numpy as np
 
+from .dlpack import as_numpy, plain_numpy
 from ..errors import Error
 
 Spacing = Union[float, Sequence[float], Mapping[str, float]]
@@ -154,7 +155,7 @@ class Volume:
         one that suture reads and scale to float32 where the file says so."""
         slope, inter = image.header.get_slope_inter() if hasattr(image.header, "get_slope_inter") else (None, None)
         scaled = (slope not in (None, 1.0)) or (inter not in (None, 0.0))
-        data = np.asanyarray(image.dataobj)
+        data = plain_numpy(np.asanyarray(image.dataobj), "suture: Volume")
         if scaled or data.dtype.kind == "f":
             data = np.asarray(data, np.float32)
         if data.ndim == 4:
@@ -165,12 +166,29 @@ class Volume:
 
     @staticmethod
     def from_itk(image: Any) -> Volume:
-        """Of an image of SimpleITK: axes "zyx", as GetArrayFromImage has them."""
+        """A Volume of an image of SimpleITK, with its spacing, origin and direction.
+
+        Parameters
+        ----------
+        image : SimpleITK.Image
+            An image of three dimensions, of one component or more.
+
+        Returns
+        -------
+        Volume
+            Axes "zyx", as GetArrayFromImage has them, components as channels. Its voxels are a copy: SimpleITK frees
+            those of an image with it, and may move them when the image is changed.
+
+        Raises
+        ------
+        Error
+            If the image does not have three dimensions.
+        """
         import SimpleITK
 
-        data = SimpleITK.GetArrayViewFromImage(image)
         if image.GetDimension() != 3:
             raise Error(f"suture: Volume: an image of {image.GetDimension()} dimensions is no volume")
+        data = SimpleITK.GetArrayFromImage(image)
         if image.GetNumberOfComponentsPerPixel() > 1:
             data = np.moveaxis(data, -1, 0)
         direction = np.array(image.GetDirection()).reshape(3, 3)[::-1, ::-1]
@@ -183,4 +201,6 @@ class Volume:
         return f"Volume({tuple(self.array.shape)}, axes={self.axes!r}, spacing={self.spacing})"
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        return np.asarray(self.array, dtype)
+        if copy:
+            return np.array(as_numpy(self.array, "suture: Volume"), dtype)
+        return np.asarray(as_numpy(self.array, "suture: Volume"), dtype)
