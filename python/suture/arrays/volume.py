@@ -80,13 +80,16 @@ def _three(axes: str) -> str:
     return axes if len(axes) == 3 else "z" + axes
 
 
-def named_spacing(spacing: Spacing, what: str) -> tuple[float, float, float]:
-    """Along (z, y, x). One number for all axes, or unequal ones by name."""
+def named_spacing(spacing: Spacing, what: str, rank: int = 0) -> tuple[float, float, float]:
+    """Along (z, y, x). One number for all axes, or unequal ones by name; as many as axes, where their number is known."""
     if isinstance(spacing, Mapping):
         if set(spacing) - set("zyx"):
             raise Error(f"{what}: spacing names {sorted(set(spacing) - set('zyx'))}; axes are z, y and x")
         return float(spacing.get("z", 1)), float(spacing.get("y", 1)), float(spacing.get("x", 1))
     values = [float(v) for v in np.atleast_1d(np.asarray(spacing, np.float64))]
+    if len(values) not in (1, rank or len(values)):
+        raise Error(f"{what}: spacing: expected one number, or one for each of {rank} axes, got {tuple(values)}. Name them: "
+                    "dict(z=..., y=..., x=...)")
     if len(set(values)) == 1:
         return values[0], values[0], values[0]
     raise Error(f"{what}: spacing {tuple(values)} differs between axes: name them, dict(z=..., y=..., x=...), so that "
@@ -126,7 +129,7 @@ class Volume:
             self.grid = Grid.from_affine_ras(affine, spatial, axes)
         else:
             o = (0.0, 0.0, 0.0) if origin is None else tuple(float(origin.get(k, 0.0)) for k in "zyx")
-            self.grid = Grid(zyx, named_spacing(1.0 if spacing is None else spacing, "suture: Volume"),
+            self.grid = Grid(zyx, named_spacing(1.0 if spacing is None else spacing, "suture: Volume", len(axes)),
                              o)  # type: ignore[arg-type]
         if self.grid.extents != zyx:
             raise Error(f"suture: Volume: the array has extents {zyx}, the grid {self.grid.extents}")

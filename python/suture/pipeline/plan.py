@@ -20,7 +20,7 @@ from ..arrays.cuda import DeviceArray
 from ..arrays.dlpack import Array, array_of, device_name, empty_like_library, memory_like, stream_of
 from ..errors import Error
 from ..operations.templates import DTYPES, dtype_name
-from .identity import ids_of
+from .identity import Repeats, check_draws, ids_of, told
 from ..operations.operation import Operation, chain_of, operation_from_json
 from ..arrays.volume import Grid, Volume
 
@@ -143,6 +143,8 @@ class Pipeline:
         self._encoded: dict[Any, Encoded] = {}
         self._varying = {key: any(_varies(op) for op in chain) for key, chain in chains}
         self._fixed = self._is_fixed()
+        self.is_random = any(_draws(op) for _, chain in chains for op in chain)
+        self._repeats = Repeats()
 
     # A pipeline is its roles: it is pickled, copied and compared by them.
 
@@ -180,13 +182,18 @@ class Pipeline:
                 fixed = False
         return fixed
 
-    def plan(self, batch: Any, *, seed: int = 0, epoch: int = 0, ids: Any = None, training: bool = True,
+    def plan(self, batch: Any, *, seed: int = 0, epoch: int | None = None, ids: Any = None, training: bool = True,
              threads: int | None = None, same_ids: bool = False, stream: int | None = None) -> Plan:
         """Draws and checks for a batch; run() of what it returns makes the voxels.
 
-        ids   of the samples, strings or whole numbers; those of batch["id"] where none are given
+        ids     of the samples, strings or whole numbers; those of batch["id"] where none are given
+        epoch   that of the draws, 0 by default; a warning says once when a sample comes back and no epoch was named
         """
-        return Plan(self, batch, seed, epoch, ids, training, threads, same_ids, stream)
+        check_draws(seed, epoch or 0)
+        made = Plan(self, batch, seed, epoch or 0, ids, training, threads, same_ids, stream)
+        if epoch is None and training and made.ids and self.is_random:
+            self._repeats.look(seed, made.ids, "Pass epoch=, or use suture.Augment and its set_epoch")
+        return made
 
     def __call__(self, batch: Any, *, out: Any = None, **settings: Any) -> Any:
         """plan(batch, ...).run(out)"""
@@ -269,7 +276,7 @@ class Pipeline:
     def _source(self, key: str, encoded: Encoded, dtype: str, kinds: Sequence[tuple[str, labels]], cuda: bool) -> jit.Source:
         if dtype not in DTYPES and dtype != "bool":
             raise Error(f"suture: {key}: images of {dtype} are not read; float32, float16, bfloat16, int8 to int32, uint8, "
-                        "uint16 and bool are")
+                        "uint16 and bool are. Pass a.astype(numpy.float32)")
         expression, *conversions = encoded.expression.split("\0")
         types = [f"suture::abi::image_slot<{CPP_TYPES[dtype]}, {CPP_TYPES[self.output_dtype(key)]}>"]
         made = ["{}"]
@@ -304,6 +311,11 @@ def _varies(op: Any) -> bool:
     from ..operations.operation import PerSample
 
     return op.name in ("crop_by_class", "inverse_of") or any(isinstance(getattr(op, f), PerSample) for f, _ in op._fields if f)
+
+
+def _draws(op: Any) -> bool:
+    """Whether an operation draws anything."""
+    return op._random or op.name == "crop_by_class" or (op.name == "per_channel" and _draws(op.operation))
 
 
 def _headers(operations: Sequence[Any]) -> set[str]:
@@ -494,8 +506,8 @@ class Plan:
                 raise Error(f"suture: {key}: axes {items.order!r}, {first_key} has {first.order!r}")
         self.order = first.order
         self.on_cuda = first.first.on_cuda
-        given_ids = ids if ids is not None else batch.get("id")
-        self.ids = None if given_ids is None else ids_of(given_ids, self.size)
+        self._given_ids = ids if ids is not None else batch.get("id")
+        self.ids = None if self._given_ids is None else ids_of(self._given_ids, self.size)
         self._ids = None if self.ids is None else (ctypes.c_uint64 * self.size)(*self.ids)
         self._planned: dict[str, _Planned] = {}
         self._grids: list[Grid] | None = None
@@ -529,10 +541,17 @@ class Plan:
         request = self._request(k, encoded, [bound_of(items), *[bound_of(m) for m in maps]], kept)
         handle = ctypes.c_void_p()
         out = (ctypes.c_char * (self.size * VIEW_BYTES))()
-        compiled.module.check(compiled.plan(request.address, ctypes.addressof(handle), ctypes.addressof(out)))
+        try:
+            compiled.module.check(compiled.plan(request.address, ctypes.addressof(handle), ctypes.addressof(out)))
+        except Error as problem:
+            raise Error(told(str(problem), self.ids, self._given_ids, key, pipeline.layout)) from None
         self._planned[key] = _Planned(compiled, handle.value or 0, kept)
         if k == 0:
             self._out_buffer = out
+
+    def __repr__(self) -> str:
+        return (f"Plan of {self.size} samples, seed={self.seed}, epoch={self.epoch}, training={self.training}: "
+                + ", ".join(f"{key} ({items.dtype}, {items.letters})" for key, items in self.items.items()))
 
     @property
     def grids(self) -> list[Grid]:
