@@ -86,6 +86,8 @@ class Encoder:
             letter = {"float32": "f", "float64": "d", "int32": "i", "int64": "l", "flag": "b"}[kind]
             return [(name, f"v.{letter}({self.number(value)})")]
         if kind.startswith("choice:"):
+            if (kind, value) == ("choice:affine_convention", "monai") and self.order[0] == "x":
+                value = "monai_xyz"  # MONAI counts the axes of the array, whatever they are
             i = self.number(CHOICES[kind[7:]].index(value))
             return [(name, f"v.e<suture::{kind[7:]}>({i})")]
         if kind == "interval":
