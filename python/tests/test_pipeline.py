@@ -198,7 +198,7 @@ def test_the_same_id_twice_is_taken_where_asked_for():
     batch = {"image": [np.zeros((1, 4, 5, 6), np.float32)] * 3, "id": ["a", "b", "a"]}
     with pytest.raises(st.Error) as caught:
         noise(batch, seed=1)
-    assert str(caught.value) == (f"suture: plan: samples 0 and 2 have the same id {st.sample_id('a')}, so they would get the same "
+    assert str(caught.value) == (f"suture: plan: samples 0 and 2 have the same id 'a', so they would get the same "
                                  "draws; give each an id of its own, or set same_ids")
     a, b, c = noise(batch, seed=1, same_ids=True)["image"]
     assert np.array_equal(a, c) and not np.array_equal(a, b)
@@ -266,7 +266,7 @@ def test_pipelines_are_copied_pickled_and_written():
     (dict(image=[s[0] for s in SCANS]), "may be read in several ways; say layout="),
     (dict(image=[s[:, :4] for s in SCANS]), "random_crop: sample 0"),
     (dict(seg=[m[:, 1:] for m in MAPS]), "labels: sample 0"),
-    (dict(image=[object()] * 3), "object is no array"),
+    (dict(image=[object()] * 3), "got object. Pass numpy.asarray(a)"),
     (dict(image=[]), "the batch is empty"),
 ])
 def test_mistakes_get_one_sentence(change, sentence):

@@ -12,7 +12,7 @@ from .operation import (IMAGENET, NAN, STAIN_REFERENCE, AxisFlags, AxisFloats, A
 from ..arrays.volume import Grid, Volume
 
 CHOICES: dict[str, tuple[str, ...]] = {
-    "affine_convention": ('suture', 'itk', 'torchio', 'monai', 'nnunet', 'kornia'),
+    "affine_convention": ('suture', 'itk', 'torchio', 'monai', 'nnunet', 'kornia', 'monai_xyz'),
     "bias_basis": ('legendre', 'monomial'),
     "blur_kernel": ('scipy', 'nnunet', 'monai'),
     "coarse_pick": ('nearest_exact', 'nearest_lower'),
@@ -331,7 +331,7 @@ class affine(Operation):
     scale: AxisFloats = 1
     shear: Sequence[float] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     translate: AxisFloats = 0
-    convention: Literal["suture", "itk", "torchio", "monai", "nnunet", "kornia"] = 'suture'
+    convention: Literal["suture", "itk", "torchio", "monai", "nnunet", "kornia", "monai_xyz"] = 'suture'
 
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/geometry/affine.hpp"
@@ -359,7 +359,7 @@ class random_affine(Operation):
     shear: Range = 0
     translate: AxisRanges = 0
     isotropic_scale: bool = True
-    convention: Literal["suture", "itk", "torchio", "monai", "nnunet", "kornia"] = 'suture'
+    convention: Literal["suture", "itk", "torchio", "monai", "nnunet", "kornia", "monai_xyz"] = 'suture'
     probability: float = 1.0
 
     _random: ClassVar[bool] = True
@@ -667,7 +667,7 @@ class random_scale(Operation):
     range: Range = (0.9, 1.1)
     law: Literal["uniform", "log_uniform", "mixture"] = 'uniform'
     axes: AxisFlags = True
-    convention: Literal["suture", "itk", "torchio", "monai", "nnunet", "kornia"] = 'suture'
+    convention: Literal["suture", "itk", "torchio", "monai", "nnunet", "kornia", "monai_xyz"] = 'suture'
     probability: float = 1.0
 
     _random: ClassVar[bool] = True

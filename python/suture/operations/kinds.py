@@ -341,6 +341,8 @@ class Choice(Kind):
         return value
 
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
+        if encoder.order[0] == "x" and f"{value}_xyz" in self.names:
+            value = f"{value}_xyz"  # of a convention that counts the axes of the array, whatever they are
         encoder.number(self.names.index(value) + self.first)
 
 

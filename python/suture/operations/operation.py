@@ -200,7 +200,11 @@ def chain_of(given: Any) -> tuple[Operation, ...]:
         return (given,)
     if isinstance(given, (tuple, list)):
         return tuple(op for each in given for op in chain_of(each))
-    raise Error(f"suture: {shown(given)} is no operation")
+    if isinstance(given, type) and issubclass(given, Operation):
+        raise Error(f"suture: expected an operation, got the class {given.__name__}. Call it, {given.__name__}(...)")
+    if type(given).__name__ in ("labels", "boxes", "points"):
+        raise Error(f"suture: expected an operation, got {shown(given)} in a chain. It stands alone: key={type(given).__name__}(...)")
+    raise Error(f"suture: expected an operation, got {shown(given)}. Operations are in docs/operations.md")
 
 
 def name_mistakes(cls: type[Operation]) -> type[Operation]:
