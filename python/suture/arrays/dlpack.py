@@ -380,48 +380,6 @@ def stream_of(given: Any) -> int:
     return 0
 
 
-def empty_like_library(library: str, shape: tuple[int, ...], dtype: str, like: Array, what: str) -> Any:
-    """A dense array of the library that the input came from, on its device."""
-    if library == "torch":
-        import torch
-
-        owner = like.owner
-        return torch.empty(shape, dtype=getattr(torch, dtype), device=owner.device)
-    if like.on_cuda:
-        if library == "cupy":
-            import cupy
-
-            return cupy.empty(shape, dtype)
-        from .cuda import DeviceArray
-
-        return DeviceArray(shape, dtype, like.device[1])
-    if dtype == "bfloat16":
-        return np.empty(shape, _bfloat16(what))
-    return np.empty(shape, dtype)
-
-
-def memory_like(like: Array, size: int, stream: int | None) -> tuple[Any, int]:
-    """Bytes of the library that an array came from, on its device: what holds them, and where they begin."""
-    what = "suture: workspace"
-    memory = empty_like_library(like.library, (max(size, 1),), "uint8", like, what)
-    return memory, array_of(memory, what, stream).pointer
-
-
-def copy_of(a: Array, what: str, stream: int | None) -> Any:
-    """A copy to be written to, of the library that an array came from, on its device."""
-    if a.library == "torch":
-        return a.owner.detach().clone()
-    if not a.on_cuda:
-        return np.array(a.owner if a.library == "numpy" else np.from_dlpack(a.owner[0]), copy=True)
-    if a.library == "cupy":
-        return a.owner[0].copy()
-    from .cuda import DeviceArray
-
-    if not _is_dense(a):
-        raise Error(f"{what}: strides {a.strides} of an array {a.shape} on a GPU are not dense; pass a copy")
-    return DeviceArray.copy(a, stream or 0)
-
-
 def dense(x: Any, dtype: str | None = None) -> Any:
     """NumPy's and torch's arrays without gaps, and as `dtype`; others as they are, for check_dense."""
     torch = sys.modules.get("torch")
@@ -461,11 +419,11 @@ def as_numpy(x: Any, what: str) -> np.ndarray[Any, Any]:
         return np.from_dlpack(x)
     torch = sys.modules["torch"]
     if x.dtype == torch.bfloat16:
-        return x.view(torch.int16).numpy().view(_bfloat16(what))  # type: ignore[no-any-return]
+        return x.view(torch.int16).numpy().view(bfloat16(what))  # type: ignore[no-any-return]
     return x.numpy()  # type: ignore[no-any-return]
 
 
-def _bfloat16(what: str) -> Any:
+def bfloat16(what: str) -> Any:
     """The type that NumPy itself has not."""
     try:
         import ml_dtypes
@@ -474,12 +432,12 @@ def _bfloat16(what: str) -> Any:
     return ml_dtypes.bfloat16
 
 
-def _is_dense(a: Array) -> bool:
+def is_dense(a: Array) -> bool:
     return all(n == 1 or s == d for n, s, d in zip(a.shape, a.strides, dense_strides(a.shape)))
 
 
 def check_dense(a: Array, what: str, dtype: str | None = None) -> None:
-    if not _is_dense(a) or dtype not in (None, a.dtype):
+    if not is_dense(a) or dtype not in (None, a.dtype):
         raise Error(f"{what}: a dense array{f' of {dtype}' if dtype else ''} is needed; this is {a.dtype} of shape {a.shape} and "
                     f"strides {a.strides}")
 

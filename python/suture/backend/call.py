@@ -11,7 +11,8 @@ from . import jit
 from ..arrays.batch import Items, bound_of
 from .request import Request
 from .encode import CPP_TYPES
-from ..arrays.dlpack import device_name, memory_like
+from ..arrays.dlpack import device_name
+from ..arrays.memory import memory_like
 from ..errors import Error
 from .threads import threads_of
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..arrays.batch import VIEW_BYTES, Items, item_shape, output_bound
-from ..arrays.dlpack import Array, array_of, device_name, empty_like_library, memory_like
+from ..arrays.dlpack import Array, array_of, device_name
+from ..arrays.memory import empty_like_library, memory_like
 from ..arrays.volume import Grid, Volume
 from ..backend import jit
 from ..backend.encode import Encoded, chain_type
