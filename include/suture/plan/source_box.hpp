@@ -43,13 +43,14 @@ inline coordinate_range affine_range(const affine_map& map, const extent3& exten
   return r;
 }
 
-// Whether a map takes voxels to voxels, axis by axis.
+// Whether a map takes neighbors to neighbors, axis by axis: voxels are copied, and nothing beside them is read.
 inline bool maps_voxels(const affine_map& map) {
   for (int i = 0; i < 3; ++i) {
     int axes = 0;
     for (int j = 0; j < 3; ++j) {
-      if (map.linear[i][j] != std::floor(map.linear[i][j])) return false;
-      axes += map.linear[i][j] != 0 ? 1 : 0;
+      const double step = std::abs(map.linear[i][j]);
+      if (step != 0 && step != 1) return false;
+      axes += step == 1 ? 1 : 0;
     }
     if (axes > 1 || map.offset[i] != std::floor(map.offset[i])) return false;
   }
