@@ -1869,7 +1869,8 @@ class z_score(Operation):
     where `nonzero`, voxels of value 0 stay 0. Whichever executor runs, `fitted` lies in its memory: one result per
     sample of the batch and channel, channel fastest, or with channels = 1 one per sample (a pooled fit). It is read when
     the pipeline runs, so the fit may be queued ahead on the same stream. An empty fit leaves values as they are. NaN
-    stays NaN. Errors: no results for a sample, channels below 1 or not those of the image. Source: nnU-Net
+    stays NaN. Errors: no results for a sample, channels below 1 or not those of the image, results that were neither
+    fitted nor stated (on the CPU, when it runs; on a device they leave values as they are). Source: nnU-Net
     ZScoreNormalization, MONAI NormalizeIntensity."""
 
     fitted: Fitted
