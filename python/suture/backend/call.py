@@ -126,7 +126,7 @@ def call_function(made: jit.Source, *, numbers: Sequence[float] = (), lists: Seq
     def once(workspace: tuple[int, int]) -> None:
         request = Request(numbers=list(numbers), lists=lists, results=results, inputs=[bound_of(i) for i in inputs],
                           outputs=[*(bound_of(i) for i in changed), *outputs], samples=count, ids=ids, seed=seed, epoch=epoch,
-                          threads=default_threads() if threads is None else threads, same_ids=True, stream=stream or 0,
+                          threads=threads_of(threads), same_ids=True, stream=stream or 0,
                           workspace=workspace)
         module.check(run(request.address))
 
