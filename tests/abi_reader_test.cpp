@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "support/abi_request.hpp"
 #include "support/expect_says.hpp"
 #include "suture/abi/reader.hpp"
 
@@ -12,28 +13,6 @@ namespace {
 
 enum class shade { light, dark };
 enum class side { left = 1, right };
-
-struct filled {
-  std::vector<double> numbers{};
-  std::vector<abi::list> lists{};
-  std::vector<abi::result> results{};
-  std::vector<abi::bound> inputs{};
-  abi::request r{};
-
-  const abi::request& get() {
-    r.version = abi::version;
-    r.bytes = sizeof(abi::request);
-    r.numbers = numbers.data();
-    r.number_count = static_cast<std::int64_t>(numbers.size());
-    r.lists = lists.data();
-    r.list_count = static_cast<std::int64_t>(lists.size());
-    r.results = results.data();
-    r.result_count = static_cast<std::int64_t>(results.size());
-    r.inputs = inputs.data();
-    r.input_count = static_cast<std::int64_t>(inputs.size());
-    return r;
-  }
-};
 
 template <class T>
 T one(std::vector<double> numbers) {

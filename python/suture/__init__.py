@@ -30,3 +30,14 @@ from .version import __version__
 __all__ = ["IMAGENET", "Augment", "STAIN_REFERENCE", "ChannelStatistics", "ColorMoments", "CompileError", "Error", "Grid", "Pipeline",
            "Plan", "StainReference", "Volume", "boxes", "cast", "digest", "labels", "nnunet_cut_out", "per_channel", "per_sample", "points", "recipes", "replay",
            "sample_id", "sampling", "value", "value_cpp", *_operations, *_fits.__all__, *_masks.__all__, *_patches.__all__, *_inference.__all__]
+
+
+def __getattr__(name: str) -> object:
+    """Says what is nearest where somebody asks for what is not there."""
+    import difflib
+
+    near = difflib.get_close_matches(name, __all__, 3, 0.5)
+    way = f". Nearest are {', '.join(near)}" if near else ". docs/operations.md has all operations"
+    if name in ("demo", "lightning", "monai", "nnunet", "torch"):
+        way = f". Import it: import suture.{name}"
+    raise AttributeError(f"suture: expected a name of the package, got {name!r}{way}")

@@ -126,8 +126,7 @@ class Augment(augment.Augment):
         if ids is not None:
             numbers = ids_of(ids, count)
         elif training:
-            first = (self.step * self.world + self.rank) * count
-            numbers = list(range(first, first + count))
+            numbers = self.places(count, self.step)
         signed = [v - (1 << 64) if v >= 1 << 63 else v for v in (self.seed, *numbers)]
         return torch.tensor([signed[0], self.epoch, int(training), *signed[1:]], dtype=torch.int64)
 

@@ -9,7 +9,7 @@ import pytest
 
 import suture as st
 from suture.functions import fits
-from suture.backend import jit
+from suture.backend import compiler, jit
 from test_pipeline import BATCH, SMALL
 
 RNG = np.random.default_rng(3)
@@ -159,7 +159,7 @@ def test_every_other_function_compiles(monkeypatch, tmp_path):
         bodies.append(re.sub(r"SUTURE_ABI_FUNCTION\((.*)\)", rf"void call_{i}(const suture::abi::request& r) {{ \1::call(r); }}", body))
     file = tmp_path / "functions.cpp"
     file.write_text("".join(f"#include <{i}>\n" for i in sorted(includes)) + "\n".join(bodies))
-    done = subprocess.run([jit.host_compiler().path, "-std=c++20", "-fsyntax-only", f"-I{jit.include_directory()}", str(file)],
+    done = subprocess.run([compiler.host_compiler().path, "-std=c++20", "-fsyntax-only", f"-I{compiler.include_directory()}", str(file)],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:4000]
 

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "../base/config.hpp"
 #include "../base/fields.hpp"
@@ -32,6 +33,7 @@ SUTURE_FN bool inside(std::int32_t i, std::int32_t n) {
 struct constant {
   float value = 0;
 
+  static constexpr std::string_view described_as = "border";
   static constexpr auto fields = named("value", &constant::value);
   static constexpr bool has_value = true;
   static constexpr int prefilter_padding = 12;
@@ -39,6 +41,7 @@ struct constant {
 };
 
 struct edge {
+  static constexpr std::string_view described_as = "border";
   static constexpr auto fields = named();
   static constexpr bool has_value = false;
   static constexpr int prefilter_padding = 12;
@@ -49,6 +52,7 @@ struct edge {
 };
 
 struct reflect {
+  static constexpr std::string_view described_as = "border";
   static constexpr auto fields = named();
   static constexpr bool has_value = false;
   static constexpr int prefilter_padding = 0;
@@ -62,6 +66,7 @@ struct reflect {
 };
 
 struct mirror {
+  static constexpr std::string_view described_as = "border";
   static constexpr auto fields = named();
   static constexpr bool has_value = false;
   static constexpr int prefilter_padding = 0;
@@ -76,11 +81,24 @@ struct mirror {
 };
 
 struct wrap {
+  static constexpr std::string_view described_as = "border";
   static constexpr auto fields = named();
   static constexpr bool has_value = false;
   static constexpr int prefilter_padding = 0;
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) { return inside(i, n) ? i : floor_modulo(i, n); }
 };
+
+// The voxel that a vector lane reads for index i. Where none stands for it, as outside of `constant`, it reads the nearest
+// and drops it: that one is in memory, also where only the box that a sample needs is.
+template <class Border>
+SUTURE_FN std::int32_t readable_index(std::int32_t i, std::int32_t n) {
+  if constexpr (Border::has_value) {
+    const std::int32_t low = i < 0 ? 0 : i;
+    return low < n ? low : n - 1;
+  } else {
+    return Border::index(i, n);
+  }
+}
 
 // Where an image ends: at the faces of its outermost voxels, half a voxel beyond their centers, or at the centers.
 enum class image_rim : std::int32_t { faces, centers };
@@ -94,6 +112,7 @@ struct default_value {
   float value = 0;
   image_rim rim = image_rim::faces;
 
+  static constexpr std::string_view described_as = "border";
   static constexpr auto fields = named("value", &default_value::value, "rim", &default_value::rim);
   static constexpr bool has_value = false;  // for taps: they are always voxels
   static constexpr int prefilter_padding = 0;

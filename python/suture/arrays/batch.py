@@ -130,7 +130,7 @@ class Items:
                         "give a Volume, or (channel, z, y, x)")
 
     def _read_each(self, plain: Sequence[Any], places: Sequence[bytes] | None) -> list[tuple[int, ...]]:
-        self._plain, self.count = plain, len(plain)
+        self._plain, self.count = tuple(plain), len(plain)  # held here, since the list of the batch may change
         self.first = array_of(plain[0], self.what, self.stream)
         self._known = {0: self.first}
         what, letters = self.what, self.letters

@@ -12,7 +12,8 @@ import numpy as np
 from ..backend.call import IMAGES, LABELS, call_function, element_type, executor_of, function_source
 from ..arrays.batch import Items, output_bound
 from ..backend.encode import Encoder
-from ..arrays.dlpack import array_of, copy_of, empty_like_library, stream_of
+from ..arrays.dlpack import array_of, stream_of
+from ..arrays.memory import copy_of, empty_like_library
 from ..backend.plain import call_plain
 from ..errors import Error
 from .axes import voxels_zyx

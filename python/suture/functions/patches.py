@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..arrays.batch import Items, output_bound
-from ..arrays.dlpack import array_of, check_dense, dense, empty_like_library, stream_of
+from ..arrays.dlpack import array_of, check_dense, dense, stream_of
+from ..arrays.memory import empty_like_library
 from ..backend.call import IMAGES, call_function, element_type, executor_of, function_source
 from ..backend.plain import call_plain
 from ..errors import Error

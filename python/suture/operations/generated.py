@@ -12,13 +12,16 @@ from .operation import (IMAGENET, NAN, STAIN_REFERENCE, AxisFlags, AxisFloats, A
 from ..arrays.volume import Grid, Volume
 
 CHOICES: dict[str, tuple[str, ...]] = {
-    "affine_convention": ('suture', 'itk', 'torchio', 'monai', 'nnunet', 'kornia'),
+    "affine_convention": ('suture', 'itk', 'torchio', 'monai', 'nnunet', 'kornia', 'monai_xyz'),
     "bias_basis": ('legendre', 'monomial'),
     "blur_kernel": ('scipy', 'nnunet', 'monai'),
     "coarse_pick": ('nearest_exact', 'nearest_lower'),
+    "color_step": ('brightness', 'contrast', 'saturation', 'hue'),
+    "color_table": ('crc_lab',),
     "coordinate_map": ('half_pixel', 'align_corners', 'origin_preserving', 'center_preserving', 'physical'),
     "gray_rule": ('itu601', 'itu709', 'pillow'),
     "hed_units": ('modern', 'tellez_plus2'),
+    "image_rim": ('faces', 'centers'),
     "interval_law": ('uniform', 'log_uniform', 'mixture'),
     "mesh_span": ('faces', 'centers', 'itk'),
     "reinhard_rule": ('plain', 'modified'),
@@ -43,6 +46,7 @@ class coarse_shuffle(Operation):
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("holes", "holes"),
     )
+    _capacities: ClassVar[Mapping[str, int]] = {'holes': 32}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -308,13 +312,13 @@ class affine_matrix(Operation):
     about_center: bool = True
 
     _random: ClassVar[bool] = False
-    _gives_size: ClassVar[str] = "alike"
     _header: ClassVar[str] = "ops/geometry/affine.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("linear", "matrix3"),
         ("translation", "point3"),
         ("about_center", "flag"),
     )
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -327,10 +331,9 @@ class affine(Operation):
     scale: AxisFloats = 1
     shear: Sequence[float] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     translate: AxisFloats = 0
-    convention: Literal["suture", "itk", "torchio", "monai", "nnunet", "kornia"] = 'suture'
+    convention: Literal["suture", "itk", "torchio", "monai", "nnunet", "kornia", "monai_xyz"] = 'suture'
 
     _random: ClassVar[bool] = False
-    _gives_size: ClassVar[str] = "alike"
     _header: ClassVar[str] = "ops/geometry/affine.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("rotate_deg", "point3"),
@@ -339,6 +342,7 @@ class affine(Operation):
         ("translate", "point3"),
         ("convention", "choice:affine_convention"),
     )
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -355,11 +359,10 @@ class random_affine(Operation):
     shear: Range = 0
     translate: AxisRanges = 0
     isotropic_scale: bool = True
-    convention: Literal["suture", "itk", "torchio", "monai", "nnunet", "kornia"] = 'suture'
+    convention: Literal["suture", "itk", "torchio", "monai", "nnunet", "kornia", "monai_xyz"] = 'suture'
     probability: float = 1.0
 
     _random: ClassVar[bool] = True
-    _gives_size: ClassVar[str] = "alike"
     _header: ClassVar[str] = "ops/geometry/affine.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("rotate_deg", "axis_ranges"),
@@ -371,6 +374,7 @@ class random_affine(Operation):
         ("probability", "float32"),
     )
     _multiplies: ClassVar[tuple[str, ...]] = ('scale',)
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -383,12 +387,12 @@ class crop(Operation):
     size: AxisIntegers = 0
 
     _random: ClassVar[bool] = False
-    _gives_size: ClassVar[str] = "fixed"
     _header: ClassVar[str] = "ops/geometry/crop.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("start", "extent3"),
         ("size", "extent3"),
     )
+    _gives_size: ClassVar[str] = "fixed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -399,11 +403,11 @@ class center_crop(Operation):
     size: AxisIntegers = 0
 
     _random: ClassVar[bool] = False
-    _gives_size: ClassVar[str] = "fixed"
     _header: ClassVar[str] = "ops/geometry/crop.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("size", "extent3"),
     )
+    _gives_size: ClassVar[str] = "fixed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -415,12 +419,12 @@ class random_crop(Operation):
     probability: float = 1.0
 
     _random: ClassVar[bool] = True
-    _gives_size: ClassVar[str] = "fixed"
     _header: ClassVar[str] = "ops/geometry/crop.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("size", "extent3"),
         ("probability", "float32"),
     )
+    _gives_size: ClassVar[str] = "fixed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -437,13 +441,13 @@ class crop_at(Operation):
     may_leave: bool = False
 
     _random: ClassVar[bool] = False
-    _gives_size: ClassVar[str] = "fixed"
     _header: ClassVar[str] = "ops/geometry/crop_at.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("starts", "starts"),
         ("size", "extent3"),
         ("may_leave", "flag"),
     )
+    _gives_size: ClassVar[str] = "fixed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -479,7 +483,6 @@ class elastic(Operation):
     control_values: Sequence[float] = ()
 
     _random: ClassVar[bool] = False
-    _gives_size: ClassVar[str] = "alike"
     _header: ClassVar[str] = "ops/geometry/elastic.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("control_spacing_mm", "axis_values"),
@@ -491,6 +494,7 @@ class elastic(Operation):
         ("limit_to_safe", "flag"),
         ("control_values", "given_floats"),
     )
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -508,7 +512,6 @@ class random_elastic(Operation):
     probability: float = 1.0
 
     _random: ClassVar[bool] = True
-    _gives_size: ClassVar[str] = "alike"
     _header: ClassVar[str] = "ops/geometry/elastic.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("control_spacing_mm", "axis_values"),
@@ -520,6 +523,7 @@ class random_elastic(Operation):
         ("limit_to_safe", "flag"),
         ("probability", "float32"),
     )
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -531,11 +535,11 @@ class flip(Operation):
     axes: AxisFlags = False
 
     _random: ClassVar[bool] = False
-    _gives_size: ClassVar[str] = "alike"
     _header: ClassVar[str] = "ops/geometry/flip.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("axes", "flags3"),
     )
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -547,12 +551,12 @@ class random_flip(Operation):
     probability: float = 1.0
 
     _random: ClassVar[bool] = True
-    _gives_size: ClassVar[str] = "alike"
     _header: ClassVar[str] = "ops/geometry/flip.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("axis_probability", "floats3"),
         ("probability", "float32"),
     )
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -560,10 +564,10 @@ class identity(Operation):
     """identity: out(i) = in(i). For a place in a pipeline that must hold some geometry operation. Errors: none."""
 
     _random: ClassVar[bool] = False
-    _gives_size: ClassVar[str] = "alike"
     _header: ClassVar[str] = "ops/geometry/identity.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
     )
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -580,13 +584,13 @@ class orient(Operation):
     z: str = "S"
 
     _random: ClassVar[bool] = False
-    _gives_size: ClassVar[str] = "varying"
     _header: ClassVar[str] = "ops/geometry/orient.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("x", "anatomical"),
         ("y", "anatomical"),
         ("z", "anatomical"),
     )
+    _gives_size: ClassVar[str] = "varying"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -599,12 +603,12 @@ class pad(Operation):
     after: AxisIntegers = 0
 
     _random: ClassVar[bool] = False
-    _gives_size: ClassVar[str] = "alike"
     _header: ClassVar[str] = "ops/geometry/pad.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("before", "extent3"),
         ("after", "extent3"),
     )
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -616,11 +620,11 @@ class pad_to(Operation):
     size: AxisIntegers = 0
 
     _random: ClassVar[bool] = False
-    _gives_size: ClassVar[str] = "alike"
     _header: ClassVar[str] = "ops/geometry/pad.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("size", "extent3"),
     )
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -631,11 +635,11 @@ class crop_or_pad(Operation):
     size: AxisIntegers = 0
 
     _random: ClassVar[bool] = False
-    _gives_size: ClassVar[str] = "fixed"
     _header: ClassVar[str] = "ops/geometry/pad.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("size", "extent3"),
     )
+    _gives_size: ClassVar[str] = "fixed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -646,11 +650,11 @@ class permute(Operation):
     order: AxisOrder = ("z", "y", "x")
 
     _random: ClassVar[bool] = False
-    _gives_size: ClassVar[str] = "alike"
     _header: ClassVar[str] = "ops/geometry/permute.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("order", "axis_order"),
     )
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -663,11 +667,10 @@ class random_scale(Operation):
     range: Range = (0.9, 1.1)
     law: Literal["uniform", "log_uniform", "mixture"] = 'uniform'
     axes: AxisFlags = True
-    convention: Literal["suture", "itk", "torchio", "monai", "nnunet", "kornia"] = 'suture'
+    convention: Literal["suture", "itk", "torchio", "monai", "nnunet", "kornia", "monai_xyz"] = 'suture'
     probability: float = 1.0
 
     _random: ClassVar[bool] = True
-    _gives_size: ClassVar[str] = "alike"
     _header: ClassVar[str] = "ops/geometry/random_scale.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("range", "interval"),
@@ -677,6 +680,7 @@ class random_scale(Operation):
         ("probability", "float32"),
     )
     _multiplies: ClassVar[tuple[str, ...]] = ('range',)
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -691,13 +695,13 @@ class resample(Operation):
     extents: AxisIntegers = 0
 
     _random: ClassVar[bool] = False
-    _gives_size: ClassVar[str] = "varying"
     _header: ClassVar[str] = "ops/geometry/resample.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("spacing_mm", "point3"),
         ("map", "choice:coordinate_map"),
         ("extents", "extent3"),
     )
+    _gives_size: ClassVar[str] = "varying"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -709,12 +713,12 @@ class resize(Operation):
     map: Literal["half_pixel", "align_corners", "origin_preserving", "center_preserving", "physical"] = 'half_pixel'
 
     _random: ClassVar[bool] = False
-    _gives_size: ClassVar[str] = "alike"
     _header: ClassVar[str] = "ops/geometry/resample.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("extents", "extent3"),
         ("map", "choice:coordinate_map"),
     )
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -725,11 +729,11 @@ class resample_to(Operation):
     target: Grid | Volume
 
     _random: ClassVar[bool] = False
-    _gives_size: ClassVar[str] = "fixed"
     _header: ClassVar[str] = "ops/geometry/resample.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("target", "grid"),
     )
+    _gives_size: ClassVar[str] = "fixed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -742,12 +746,12 @@ class rot90(Operation):
     quarter_turns: int = 1
 
     _random: ClassVar[bool] = False
-    _gives_size: ClassVar[str] = "alike"
     _header: ClassVar[str] = "ops/geometry/rot90.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("axes", "axis_pair"),
         ("quarter_turns", "int32"),
     )
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -761,13 +765,13 @@ class random_rot90(Operation):
     probability: float = 1.0
 
     _random: ClassVar[bool] = True
-    _gives_size: ClassVar[str] = "varying"
     _header: ClassVar[str] = "ops/geometry/rot90.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("axes", "axis_pair"),
         ("max_quarter_turns", "int32"),
         ("probability", "float32"),
     )
+    _gives_size: ClassVar[str] = "varying"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -810,6 +814,7 @@ class regions(Operation):
         ("sets", "regions"),
         ("ignore", "optional_int"),
     )
+    _capacities: ClassVar[Mapping[str, int]] = {'sets': 32}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -830,6 +835,7 @@ class remap(Operation):
         ("table", "label_changes"),
         ("others", "optional_int"),
     )
+    _capacities: ClassVar[Mapping[str, int]] = {'table': 64}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1216,6 +1222,7 @@ class bias_field(Operation):
         ("degree", "int32"),
         ("basis", "choice:bias_basis"),
     )
+    _capacities: ClassVar[Mapping[str, int]] = {'coefficients': 56}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1336,6 +1343,7 @@ class coarse_dropout(Operation):
         ("fill", "interval"),
         ("keep_holes", "flag"),
     )
+    _capacities: ClassVar[Mapping[str, int]] = {'holes': 32}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1523,6 +1531,7 @@ class histogram_shift(Operation):
         ("floating", "float_list"),
         ("range", "interval"),
     )
+    _capacities: ClassVar[Mapping[str, int]] = {'floating': 32}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ import numpy as np
 from ..arrays.volume import Grid
 from ..backend.encode import CPP_TYPES, Encoder, ReadByKernels, interval_ends
 from ..errors import Error
+from .results import results_from_json
 
 Range = Union[float, tuple[float, float]]
 IntegerRange = Union[int, tuple[int, int]]
@@ -30,7 +31,6 @@ NAN = math.nan
 
 FLOAT32_MAX = 3.4028235677973366e38  # from here on, a number rounds to infinity
 EXACT = 1 << 53  # numbers cross to C++ as float64, which has every whole number up to this one
-COLOR_TABLES = ("crc_lab",)
 
 
 def shown(value: Any) -> str:
@@ -341,6 +341,8 @@ class Choice(Kind):
         return value
 
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
+        if encoder.order[0] == "x" and f"{value}_xyz" in self.names:
+            value = f"{value}_xyz"  # of a convention that counts the axes of the array, whatever they are
         encoder.number(self.names.index(value) + self.first)
 
 
@@ -703,8 +705,6 @@ class Results(Kind):
     def from_json(self, record: Any, what: str) -> Any:
         if type(record) is dict and "per_sample" in record:
             return PerSample(members(record, what, ["per_sample"])["per_sample"])
-        from ..functions.fits import results_from_json
-
         return results_from_json(record)
 
 
@@ -783,7 +783,7 @@ KINDS: dict[str, Kind] = {
                                  stains=Rows(3, 2), max_concentration=Floats(2)),
     "color_target": Described(ColorMoments, "ColorMoments(mean=..., standard_deviation=...).",
                               mean=Floats(3), standard_deviation=Floats(3)),
-    "color_table": Choice(COLOR_TABLES), "optional_int": OptionalInteger(), "optional_float": OptionalFloat(),
+    "optional_int": OptionalInteger(), "optional_float": OptionalFloat(),
     "holes": HolesKind(), "regions": Regions(), "label_changes": LabelChanges(), "color_steps": ColorSteps(),
     "anatomical": Anatomical(), "starts": StartsKind(), "results:landmark_map": LandmarkResults(),
     **{f"results:{r}": Results(r) for r in ("moments", "intensity_range", "stain_basis", "color_moments")},

@@ -36,6 +36,7 @@ class Operation:
     _header: ClassVar[str] = ""
     _fields: ClassVar[tuple[tuple[str, str], ...]] = ()
     _multiplies: ClassVar[tuple[str, ...]] = ()
+    _capacities: ClassVar[Mapping[str, int]] = {}  # how many elements a list may have
     _cpp_name: ClassVar[str] = ""  # of the type, where it is not that of the class
     _kinds: ClassVar[tuple[tuple[str, Kind], ...]] = ()
 
@@ -53,6 +54,8 @@ class Operation:
         name = self.name
         for field, kind in self._kinds:
             value = kind.canonical(getattr(self, field), f"suture: {name}: {field}", field in self._multiplies)
+            if field in self._capacities and len(value) > self._capacities[field]:
+                raise Error(f"suture: {name}: {field}: expected at most {self._capacities[field]} elements, got {len(value)}")
             object.__setattr__(self, field, value)
 
     def __or__(self, other: Any) -> tuple[Operation, ...]:
@@ -123,9 +126,9 @@ def _is_class_variable(hint: Any) -> bool:
 
 
 def _kind_of(cls: type[Operation], field: str, kind: str) -> Kind:
-    """The kind of that name. A choice:E is one of the names that the module of the class lists for E."""
-    if kind.startswith("choice:") and kind not in KINDS:
-        names = vars(sys.modules[cls.__module__]).get("CHOICES", {}).get(kind[7:])
+    """The kind of that name: of the registry, or one of the names that CHOICES has for it in the module of the class."""
+    if kind not in KINDS:
+        names = vars(sys.modules[cls.__module__]).get("CHOICES", {}).get(kind.removeprefix("choice:"))
         if names:
             KINDS[kind] = Choice(names)
     if kind not in KINDS:
@@ -197,7 +200,11 @@ def chain_of(given: Any) -> tuple[Operation, ...]:
         return (given,)
     if isinstance(given, (tuple, list)):
         return tuple(op for each in given for op in chain_of(each))
-    raise Error(f"suture: {shown(given)} is no operation")
+    if isinstance(given, type) and issubclass(given, Operation):
+        raise Error(f"suture: expected an operation, got the class {given.__name__}. Call it, {given.__name__}(...)")
+    if type(given).__name__ in ("labels", "boxes", "points"):
+        raise Error(f"suture: expected an operation, got {shown(given)} in a chain. It stands alone: key={type(given).__name__}(...)")
+    raise Error(f"suture: expected an operation, got {shown(given)}. Operations are in docs/operations.md")
 
 
 def name_mistakes(cls: type[Operation]) -> type[Operation]:

@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..arrays.batch import read_layout
 from ..backend import jit
 from ..backend.encode import CPP_TYPES, Encoded, Encoder
+from ..backend.request import Lists
 from ..errors import Error
 from ..operations.kinds import members, shown
 from ..operations.operation import Operation, chain_of
 from ..operations.templates import DTYPES, dtype_name
+from .identity import Repeats
 from .plan import Plan
 from .roles import boxes, labels, points, role_from_json, stored_label
 from .run import Compiled, module_text
+
+MOST_LETTERS = 200  # of a key in a record
 
 
 class Pipeline:
@@ -28,7 +34,7 @@ class Pipeline:
 
     def __init__(self, *, layout: str | None = None, **roles: Any) -> None:
         if layout is not None:
-            if not isinstance(layout, str):
+            if not isinstance(layout, str) or len(layout) > 5:
                 raise Error(f"suture: Pipeline: layout: expected letters such as \"NHWC\", got {shown(layout)}")
             read_layout(layout)
         self.layout = layout
@@ -50,6 +56,10 @@ class Pipeline:
         self._compiled: dict[Any, Compiled] = {}
         self._encoded: dict[Any, Encoded] = {}
         self._varying = {key: any(op.varies for op in chain) for key, chain in self.images.items()}
+        self.levels = [Lists([np.array([0, *(len(role.levels) for role in self.labels.values())] if k == 0 else [0], np.int64)])
+                       for k in range(len(self.images))]  # of the slots of each image
+        self.is_random = any(op._random for chain in self.images.values() for op in chain)
+        self._repeats = Repeats()
         self.fixed_size = gives_fixed_size(next(iter(self.images.values())))
 
     def _check(self) -> None:
@@ -89,13 +99,17 @@ class Pipeline:
         parts = [f"layout={self.layout!r}"] if self.layout else []
         return f"Pipeline({', '.join([*parts, *(f'{k}={list(v) if isinstance(v, tuple) else v!r}' for k, v in self.roles().items())])})"
 
-    def plan(self, batch: Any, *, seed: int = 0, epoch: int = 0, ids: Any = None, training: bool = True,
+    def plan(self, batch: Any, *, seed: int = 0, epoch: int | None = None, ids: Any = None, training: bool = True,
              threads: int | None = None, same_ids: bool = False, stream: int | None = None) -> Plan:
         """Draws and checks for a batch; run() of what it returns makes the voxels.
 
-        ids   of the samples, strings or whole numbers; those of batch["id"] where none are given
+        ids     of the samples, strings or whole numbers; those of batch["id"] where none are given
+        epoch   that of the draws, 0 by default; a warning says once when a sample comes back and no epoch was named
         """
-        return Plan(self, batch, seed, epoch, ids, training, threads, same_ids, stream)
+        made = Plan(self, batch, seed, epoch or 0, ids, training, threads, same_ids, stream)
+        if epoch is None and training and made.ids and self.is_random:
+            self._repeats.look(made.seed, made.ids, "Pass epoch=, or use suture.Augment and its set_epoch")
+        return made
 
     def __call__(self, batch: Any, *, out: Any = None, **settings: Any) -> Any:
         """plan(batch, ...).run(out)"""
@@ -117,8 +131,11 @@ class Pipeline:
             of closed tables.
         """
         made = members(record, "suture: Pipeline", ["layout", "roles"])
-        if type(made["roles"]) is not dict or not all(type(key) is str and key not in ("layout", "self") for key in made["roles"]):
+        if type(made["roles"]) is not dict:
             raise Error(f"suture: Pipeline: roles: expected an object of chains and labels by key, got {shown(made['roles'])}")
+        for key in made["roles"]:
+            if type(key) is not str or not key.isprintable() or len(key) > MOST_LETTERS or key in ("layout", "self"):
+                raise Error(f"suture: Pipeline: roles: expected keys of at most {MOST_LETTERS} letters, got {shown(key)}")
         return Pipeline(layout=made["layout"], **{key: role_from_json(role, key) for key, role in made["roles"].items()})
 
     def sources(self, *, device: str = "cpu", order: str = "zyx", **dtypes: str) -> list[jit.Source]:
@@ -176,7 +193,7 @@ class Pipeline:
         dtype = dtypes[0]
         if dtype not in DTYPES and dtype != "bool":
             raise Error(f"suture: {key}: images of {dtype} are not read; float32, float16, bfloat16, int8 to int32, uint8, "
-                        "uint16 and bool are")
+                        "uint16 and bool are. Pass a.astype(numpy.float32)")
         slots = [f"suture::abi::image_slot<{CPP_TYPES[dtype]}, {CPP_TYPES[self.output_dtype(key)]}>"]
         for dtype, role, conversion in zip(dtypes[1:], self.labels.values(), encoded.conversions):
             stored = stored_label(dtype)

@@ -17,7 +17,7 @@ from ..errors import Error
 from ..operations.kinds import shown
 from . import geometry
 from .class_index import classes_of, indexes_of
-from .identity import ids_of
+from .identity import check_draws, ids_of, told
 from .record import record_of
 from .roles import batch_of, labels, level_extents, level_grid
 from .run import Output, OutputMaker, Planned
@@ -34,7 +34,8 @@ class Plan:
     def __init__(self, pipeline: Pipeline, batch: Any, seed: int, epoch: int, ids: Any, training: bool,
                  threads: int | None, same_ids: bool, stream: int | None) -> None:
         self.pipeline, self.training = pipeline, training
-        self.seed, self.epoch = _within(seed, "seed", 64), _within(epoch, "epoch", 32)
+        check_draws(seed, epoch)
+        self.seed, self.epoch = seed, epoch
         self.threads = threads_of(threads)
         self._same_ids = same_ids
         self.first_key = next(iter(pipeline.images))
@@ -44,8 +45,8 @@ class Plan:
         self._check_alike()
         first = self.items[self.first_key]
         self.size, self.order, self.on_cuda = first.count, first.order, first.first.on_cuda
-        given_ids = ids if ids is not None else self._batch.get("id")
-        self.ids = None if given_ids is None else ids_of(given_ids, self.size)
+        self._given_ids = ids if ids is not None else self._batch.get("id")
+        self.ids = None if self._given_ids is None else ids_of(self._given_ids, self.size)
         self._ids = None if self.ids is None else (ctypes.c_uint64 * self.size)(*self.ids)
         self._grids: list[Grid] | None = None
         self._planned = {key: self._plan_image(k, key) for k, key in enumerate(pipeline.images)}
@@ -80,8 +81,11 @@ class Plan:
         numbers, lists = encoded.tables()
         if self.on_cuda:
             lists = _on_device(encoded)
-        return Planned.make(compiled, self.size, [self.items, encoded], numbers=numbers, lists=lists,
-                            inputs=[bound_of(s) for s in slots], ids=self._ids, image=k, stream=self.stream or 0, **self._settings())
+        try:
+            return Planned.make(compiled, self.size, [self.items, encoded], numbers=numbers, lists=lists,
+                                inputs=[bound_of(s) for s in slots], ids=self._ids, image=k, stream=self.stream or 0, **self._settings())
+        except Error as problem:
+            raise Error(told(str(problem), self.ids, self._given_ids, key, pipeline.layout)) from None
 
     def _indexes(self, op: Any) -> Sequence[Any]:
         """Where the classes lie that crop_by_class draws from, for each sample."""
@@ -91,6 +95,10 @@ class Plan:
     def _settings(self) -> dict[str, Any]:
         return {"seed": self.seed, "epoch": self.epoch, "evaluation": not self.training, "threads": self.threads,
                 "same_ids": self._same_ids}
+
+    def __repr__(self) -> str:
+        return (f"Plan of {self.size} samples, seed={self.seed}, epoch={self.epoch}, training={self.training}: "
+                + ", ".join(f"{key} ({items.dtype}, {items.letters})" for key, items in self.items.items()))
 
     @property
     def grids(self) -> list[Grid]:
@@ -114,14 +122,14 @@ class Plan:
             items = self.items[key]
             outputs = [maker.make(items, key, pipeline.output_dtype(key), items.channels, extents, places.get(key),
                                   self._output_grids(items, None, stacked))]
-            made[key], levels = outputs[0].value, [0]
+            made[key] = outputs[0].value
             if k == 0:
                 for name, role in pipeline.labels.items():
                     each = self._label_outputs(maker, name, role, extents, places.get(name))
                     outputs += each
-                    levels.append(len(role.levels))
                     made[name] = [one.value for one in each] if role.levels else each[0].value
-            planned.run(levels, outputs, items.first, self.stream, image=k, samples=self.size, **{**self._settings(), "same_ids": True})
+            planned.run(items.first, self.stream, lists=pipeline.levels[k], outputs=[o.bound for o in outputs], image=k,
+                        samples=self.size, **self._settings())
         for name, box in pipeline.boxes.items():
             made[name] = geometry.boxes_to_output(self, self._batch[name], box)
         for name, point in pipeline.points.items():
@@ -173,13 +181,6 @@ class Plan:
     def record(self, out: Any) -> Any:
         """What was drawn and made, to be stored and replayed: see replay."""
         return record_of(self, out)
-
-
-def _within(value: Any, name: str, bits: int) -> int:
-    """A whole number that fits the bits that C++ has for it."""
-    if isinstance(value, bool) or not hasattr(value, "__index__") or not 0 <= value.__index__() < 1 << bits:
-        raise Error(f"suture: {name}: expected a whole number from 0 to 2^{bits} - 1, got {shown(value)}")
-    return int(value.__index__())
 
 
 def _on_device(encoded: Encoded) -> Lists:

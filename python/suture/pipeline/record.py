@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..arrays.digests import digest
 from ..version import __version__
 
@@ -27,11 +25,7 @@ def digests_of(value: Any) -> list[str] | None:
         array = getattr(sample, "array", sample)
         if getattr(array, "is_cuda", False) or hasattr(array, "__cuda_array_interface__"):
             return None
-        if type(array).__module__.startswith("torch"):
-            import torch
-
-            array = array.view(torch.int16).numpy() if array.dtype == torch.bfloat16 else array.numpy()
-        each.append(f"{digest(np.asarray(array)):016x}")
+        each.append(f"{digest(array):016x}")
     return each
 
 

@@ -166,7 +166,7 @@ def level_grid(grid: Grid, scale: Any, order: str) -> Grid:
 
 def batch_of(batch: Any, keys: Sequence[str], first: str) -> tuple[Mapping[str, Any], bool]:
     """A batch as a dict with every key of a pipeline, and whether it was one array alone."""
-    if not isinstance(batch, Mapping):
+    if type(batch) is not dict and not isinstance(batch, Mapping):
         if len(keys) > 1:
             raise Error(f"suture: the batch is a {type(batch).__name__}, the pipeline has {', '.join(keys)}; give a dict")
         return {first: batch}, True

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from ..arrays.batch import VIEW_BYTES, Items, item_shape, output_bound
-from ..arrays.dlpack import Array, array_of, device_name, empty_like_library, memory_like
+from ..arrays.dlpack import Array, array_of, device_name
+from ..arrays.memory import empty_like_library, memory_like
 from ..arrays.volume import Grid, Volume
 from ..backend import jit
 from ..backend.encode import Encoded, chain_type
@@ -62,9 +61,9 @@ class Planned:
         compiled.module.check(compiled.plan(request.address, ctypes.addressof(handle)))
         return Planned(compiled, handle.value or 0, grids, [request, *kept])
 
-    def run(self, levels: Sequence[int], outputs: Sequence[Output], like: Array, stream: int | None, **parts: Any) -> None:
-        """Makes the voxels; `levels` has how many more grids each slot is stored to."""
-        parts.update(lists=[np.array(levels, np.int64)], outputs=[o.bound for o in outputs], stream=stream or 0)
+    def run(self, like: Array, stream: int | None, **parts: Any) -> None:
+        """Makes the voxels. `lists` of the request has how many more grids each slot is stored to."""
+        parts["stream"] = stream or 0
         if like.on_cuda:
             need, asked = ctypes.c_uint64(), Request(**parts)
             self.compiled.module.check(self.compiled.workspace(self.handle, asked.address, ctypes.addressof(need)))
