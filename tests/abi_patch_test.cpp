@@ -8,6 +8,7 @@
 #include <numeric>
 #include <random>
 
+#include "support/abi_request.hpp"
 #include "support/expect_says.hpp"
 #include "suture/abi/patch.hpp"
 #include "suture/abi/plain.hpp"
@@ -23,7 +24,7 @@ grid grid_of(const extent3& n) { return {.extents = n}; }
 class asked {
 public:
   asked& numbers(std::initializer_list<double> given) {
-    numbers_.insert(numbers_.end(), given);
+    f_.numbers.insert(f_.numbers.end(), given);
     return *this;
   }
   asked& size(const extent3& n) {
@@ -31,50 +32,39 @@ public:
   }
   template <class T>
   asked& list(const std::vector<T>& given) {
-    lists_.push_back({given.data(), static_cast<std::int64_t>(given.size()), sizeof(T)});
+    f_.lists.push_back({given.data(), static_cast<std::int64_t>(given.size()), sizeof(T)});
     return *this;
   }
   template <class T>
   asked& result(std::vector<T>& given) {
-    results_.push_back({given.data(), static_cast<std::int64_t>(given.size()), sizeof(T)});
+    f_.results.push_back({given.data(), static_cast<std::int64_t>(given.size()), sizeof(T)});
     return *this;
   }
   template <class T>
   asked& input(const std::vector<T>& given, const extent3& n, std::int64_t channels = 1) {
-    return bound(inputs_, const_cast<T*>(given.data()), n, channels);  // the struct serves outputs as well
+    return bound(f_.inputs, const_cast<T*>(given.data()), n, channels);  // the struct serves outputs as well
   }
   template <class T>
   asked& output(std::vector<T>& given, const extent3& n, std::int64_t channels = 1) {
-    return bound(outputs_, given.data(), n, channels);
+    return bound(f_.outputs, given.data(), n, channels);
   }
   asked& ids(const std::vector<std::uint64_t>& given) {
     ids_ = given;
     return *this;
   }
   asked& seed(std::uint64_t seed) {
-    r_.seed = seed;
+    f_.r.seed = seed;
     return *this;
   }
 
   template <class Function>
   void call() {
-    r_.version = abi::version;
-    r_.bytes = sizeof r_;
-    r_.numbers = numbers_.data();
-    r_.number_count = static_cast<std::int64_t>(numbers_.size());
-    r_.lists = lists_.data();
-    r_.list_count = static_cast<std::int64_t>(lists_.size());
-    r_.results = results_.data();
-    r_.result_count = static_cast<std::int64_t>(results_.size());
-    r_.inputs = inputs_.data();
-    r_.input_count = static_cast<std::int64_t>(inputs_.size());
-    r_.outputs = outputs_.data();
-    r_.output_count = static_cast<std::int64_t>(outputs_.size());
-    r_.samples = inputs_.empty() ? 0 : 1;
-    r_.sample_ids = ids_.data();
-    r_.id_count = static_cast<std::int64_t>(ids_.size());
-    r_.threads = 2;
-    Function::call(r_);
+    f_.get();
+    f_.r.samples = f_.inputs.empty() ? 0 : 1;
+    f_.r.sample_ids = ids_.data();
+    f_.r.id_count = static_cast<std::int64_t>(ids_.size());
+    f_.r.threads = 2;
+    Function::call(f_.r);
   }
 
 private:
@@ -89,13 +79,9 @@ private:
     return *this;
   }
 
-  std::vector<double> numbers_;
-  std::vector<abi::list> lists_;
-  std::vector<abi::result> results_;
   std::deque<abi::array> arrays_;
-  std::vector<abi::bound> inputs_, outputs_;
   std::vector<std::uint64_t> ids_;
-  abi::request r_{};
+  filled f_;
 };
 
 using counts3 = std::vector<std::int64_t>;
@@ -246,7 +232,7 @@ TEST(abi_points, checks_offsets_and_moves_by_the_maps) {
        {counts3{0, 3}, counts3{0, 1}, counts3{-1, 2}, counts3{0, 2, 2}, counts3{1, 2}, counts3{}})
     EXPECT_SAYS(with(wrong), "to_output: offsets: expected 2 from 0 to 2 in order");
   const std::vector<box> boxes = {{{0, 0, 0}, {1, 2, 3}}};
-  std::vector<source_box> back(1);
+  std::vector<box_in_source> back(1);
   const counts3 offsets = {0, 1};
   asked().list(given).list(boxes).list(offsets).result(back).call<abi::boxes_to_source>();
   EXPECT_EQ(back[0].envelope.low, (point3{3, 0, 0}));
