@@ -192,7 +192,7 @@ TEST(apply, statistics_may_be_stated) {
   EXPECT_EQ(stated_range.origin, found_range.origin);
   EXPECT_EQ(stated_range.reciprocal, found_range.reciprocal);
   std::vector<float> y(8);
-  moments changed;
+  moments changed{.mean = 3};
   changed.mean = 40;
   const auto made = [&](const moments& from) {
     run(cpu{}, plan(z_score{.fitted = {&from, 1}}, std::vector{row.grid}), image(row, contiguous(y.data(), row.grid)));
@@ -289,9 +289,9 @@ TEST(apply, asks_for_results_for_every_sample) {
 TEST(apply, asks_for_results_of_the_channels_of_the_image) {
   const samples s;  // two, of two channels
   const auto says = [&](const auto& operation, const std::string& text) { EXPECT_SAYS(run_on(s, operation), text); };
-  const std::vector<moments> m(6);
-  const std::vector<intensity_range> r(6);
-  const std::vector<landmark_map<3>> l(6);
+  const std::vector<moments> m(6, {.mean = 3});
+  const std::vector<intensity_range> r(6, {.high = 3});
+  const std::vector<landmark_map<3>> l(6, {.source = {0, 1, 2}, .target = {0, 2, 3}});
   const auto four = [](const auto& results) { return std::span(results).first(4); };
   const std::string missing =
       "sample 0: 4 fitted results given, one for each of the 2 channels: say channels = 2, or give one per sample";
@@ -306,6 +306,44 @@ TEST(apply, asks_for_results_of_the_channels_of_the_image) {
   says(min_max_scale{.fitted = r, .channels = 3}, "min_max_scale: " + others);
   says(identity{} | limit_to_range{.fitted = r, .channels = 3}, "limit_to_range: " + others);
   says(histogram_match{l, 3}, "histogram_match: " + others);
+}
+
+// Results that no fit has filled, one of them among stated ones, are refused before anything is written. Defaults that
+// are meant say so.
+TEST(apply, refuses_results_that_no_fit_has_filled) {
+  const samples s;  // two, of two channels
+  const auto says = [&](const auto& operation, const std::string& fit) {
+    EXPECT_SAYS(run_on(s, operation),
+                "sample 1: fitted: expected the results of a fit, got the status not_fitted. Run " + fit +
+                    " before, or state them");
+  };
+  std::vector<moments> m(4, {.mean = 3});
+  std::vector<intensity_range> r(4, {.high = 3});
+  std::vector<landmark_map<3>> l(4, {.source = {0, 1, 2}, .target = {0, 2, 3}});
+  m[3] = {};
+  r[3] = {};
+  l[3] = {};
+  says(z_score{.fitted = m, .channels = 2}, "fit_moments");
+  says(identity{} | z_score{.fitted = m, .channels = 2}, "fit_moments");
+  says(percentile_scale{.fitted = r, .channels = 2}, "fit_range");
+  says(min_max_scale{.fitted = r, .channels = 2}, "fit_range");
+  says(limit_to_range{.fitted = r, .channels = 2}, "fit_range");
+  says(histogram_match{l, 2}, "fit_landmarks");
+  m[3] = {.status = fit_status::stated};
+  r[3] = {.status = fit_status::stated};
+  l[3] = {.status = fit_status::stated};
+  EXPECT_NO_THROW(run_on(s, z_score{.fitted = m, .channels = 2}));
+  EXPECT_NO_THROW(run_on(s, limit_to_range{.fitted = r, .channels = 2}));
+  EXPECT_NO_THROW(run_on(s, histogram_match{l, 2}));
+
+  EXPECT_EQ(moments{}.status, fit_status::not_fitted);
+  EXPECT_EQ(moments{.minimum = -1}.status, fit_status::stated);
+  EXPECT_EQ(intensity_range{}.status, fit_status::not_fitted);
+  EXPECT_EQ(landmark_map<2>{}.status, fit_status::not_fitted);
+  EXPECT_EQ(status_name(fit_status::not_fitted), "not_fitted");
+
+  r[3].high = 7;  // what follows from it is left behind
+  EXPECT_SAYS(run_on(s, percentile_scale{.fitted = r, .channels = 2}), "sample 1: the range was changed");
 }
 
 TEST(apply, refuses_bad_parameters) {

@@ -384,6 +384,8 @@ TEST(color_operations, errors_name_the_value) {
   const color_moments<lab> empty{.status = fit_status::empty}, fitted{};
   EXPECT_SAYS((reinhard<lab>{.fitted = {}, .target = {}}.prepare(here)), "no fitted results given");
   EXPECT_SAYS((reinhard<lab>{.fitted = {&fitted, 1}, .target = empty}.prepare(here)), "the fit of the target is empty");
+  EXPECT_SAYS((reinhard<lab>{.fitted = {&fitted, 1}, .target = {}}.prepare(here)),
+              "target: expected moments of a fit or stated ones, got the status not_fitted");
   EXPECT_SAYS((reinhard<lab>{.fitted = {&fitted, 1}, .target = {.standard_deviation = {1, -1, 1}}}.prepare(here)),
               "target standard_deviation -1");
   EXPECT_SAYS((reinhard<lab>{.fitted = {&fitted, 1}, .target = {.mean = {HUGE_VAL, 0, 0}}}.prepare(here)),

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "support/aligned_memory.hpp"
@@ -144,6 +145,100 @@ TEST(copies, by_nearest) { expect_copies<nearest>(); }
 TEST(copies, by_linear) { expect_copies<linear>(); }
 TEST(copies, by_catmull_rom) { expect_copies<catmull_rom>(); }
 TEST(copies, by_torch_cubic) { expect_copies<torch_cubic>(); }
+
+// Where output i lies along a resampled axis: at source index (first + i step) / parts, in whole numbers.
+struct exact_places {
+  std::int64_t first, step, parts;
+};
+
+// Along an axis of n voxels all voxels are NaN but those of one parity: a place that meets one of these holds it, on
+// the run and alone, and a place that meets a NaN holds a NaN. What is not asked for here is what lies between voxels.
+template <class Interpolation, class Pipeline>
+void expect_met(const Pipeline& pipeline, const grid& g, int axis, const exact_places& places, std::int64_t at_least) {
+  const std::int64_t n = g.extents[axis];
+  std::int64_t met = 0, wrong = 0;
+  for (const std::int64_t parity : {0, 1}) {
+    std::vector<float> in(static_cast<std::size_t>(n));
+    for (std::int64_t i = 0; i < n; ++i)
+      in[static_cast<std::size_t>(i)] = i % 2 == parity ? static_cast<float>(i + 1) : std::nanf("");
+    const std::vector<float> out = result_of(pipeline | sampling<Interpolation, edge>{}, in, g, 1);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const std::int64_t place = places.first + static_cast<std::int64_t>(i) * places.step;
+      if (place % places.parts != 0 || place < 0 || place / places.parts >= n) continue;
+      ++met;
+      wrong += stored_bits(out[i]) != stored_bits(in[static_cast<std::size_t>(place / places.parts)]) ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(wrong, 0) << "of " << met << " places " << places.first << " + i " << places.step << " / " << places.parts
+                      << " along axis " << axis;
+  EXPECT_GE(met, 2 * at_least);
+}
+
+// Both sides of a voxel stand on it: no step of these resamplings is a binary fraction, so that each place is rounded.
+template <class Interpolation>
+void expect_resampled_copies() {
+  constexpr std::int64_t n = 90;
+  for (int axis = 0; axis < 3; ++axis) {
+    const auto along = [&](std::int64_t extent) {
+      extent3 e{1, 1, 1};
+      e[axis] = extent;
+      return e;
+    };
+    const vec3<bool> axes{axis == 0, axis == 1, axis == 2};
+    for (const auto& [out, in] : {std::pair{2, 3}, {3, 2}, {4, 3}, {7, 5}, {7, 10}, {9, 10}}) {
+      grid g{.extents = along(n)};
+      g.spacing[axis] = static_cast<double>(out) / in;  // a step of 1 mm is in / out voxels
+      const resample to_mm{.spacing_mm = {1, 1, 1}, .map = coordinate_map::origin_preserving};
+      const std::int64_t last = plan(to_mm, g).output_grid(0).extents[axis] - 1, meets = (last + out) / out;
+      expect_met<Interpolation>(to_mm, g, axis, {0, in, out}, meets);
+      expect_met<Interpolation>(to_mm | flip{axes}, g, axis, {last * in, -in, out}, meets);
+      expect_met<Interpolation>(flip{axes} | to_mm, g, axis, {(n - 1) * out, -in, out}, meets);
+    }
+    const grid g{.extents = along(n)};
+    for (const std::int64_t parts : {3, 5, 7}) {
+      const resample ends{.map = coordinate_map::align_corners, .extents = along((n - 1) * parts + 1)};
+      expect_met<Interpolation>(ends, g, axis, {0, 1, parts}, n);
+      // (i + 1/2) / parts - 1/2
+      const resample halves{.map = coordinate_map::half_pixel, .extents = along(n * parts)};
+      expect_met<Interpolation>(halves, g, axis, {(1 - parts) / 2, 1, parts}, n);
+    }
+    const affine_matrix tenths{.linear = diagonal({axis == 0 ? .1 : 1, axis == 1 ? .1 : 1, axis == 2 ? .1 : 1}),
+                               .translation = {axis == 0 ? -.7 : 0, axis == 1 ? -.7 : 0, axis == 2 ? -.7 : 0},
+                               .about_center = false};
+    expect_met<Interpolation>(tenths, g, axis, {-7, 1, 10}, 9);
+  }
+}
+TEST(copies, of_resampled_places_by_linear) { expect_resampled_copies<linear>(); }
+TEST(copies, of_resampled_places_by_catmull_rom) { expect_resampled_copies<catmull_rom>(); }
+TEST(copies, of_resampled_places_by_torch_cubic) { expect_resampled_copies<torch_cubic>(); }
+
+// A long axis, where the errors of 200,000 steps add up to 2^-23 voxel.
+TEST(copies, of_resampled_places_of_a_long_axis) {
+  const grid g{.extents = {1, 1, 66667}};
+  const resample ends{.map = coordinate_map::align_corners, .extents = {1, 1, 66666 * 3 + 1}};
+  expect_met<linear>(ends, g, 2, {0, 1, 3}, 66667);
+  expect_met<linear>(flip{{false, false, true}} | ends, g, 2, {66666 * 3, -1, 3}, 66667);
+}
+
+// A place half way between two voxels belongs to the upper one: floor(x + 1/2), found here in whole numbers.
+TEST(copies, of_resampled_ties) {
+  constexpr std::int64_t n = 90;
+  const grid g{.extents = {1, 1, n}};
+  std::vector<float> in(n);
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i);
+  for (const std::int64_t parts : {6, 10, 14}) {  // places i / parts
+    const resample ends{.map = coordinate_map::align_corners, .extents = {1, 1, (n - 1) * parts + 1}};
+    const std::vector<float> up = result_of(ends | sampling<nearest, edge>{}, in, g, 1);
+    const std::vector<float> down = result_of(flip{{false, false, true}} | ends | sampling<nearest, edge>{}, in, g, 1);
+    std::int64_t wrong = 0;
+    for (std::int64_t i = 0; i <= (n - 1) * parts; ++i) {
+      const auto expected = static_cast<float>((2 * i + parts) / (2 * parts));
+      wrong += up[static_cast<std::size_t>(i)] != expected ? 1 : 0;
+      wrong += down[static_cast<std::size_t>((n - 1) * parts - i)] != expected ? 1 : 0;
+    }
+    EXPECT_EQ(wrong, 0) << parts;
+  }
+}
 
 // Other element types, and channels side by side.
 TEST(copies, of_half_and_of_channels_side_by_side) {

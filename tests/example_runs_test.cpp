@@ -1,55 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every example promises of its runs: one at a time in a folder, no file of the user's lost, and as much memory
 // for many patches as for few.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <fstream>
-#include <iterator>
-#include <string>
-#include <vector>
-
-#include "support/scratch_folder.hpp"
+#include "support/example_program.hpp"
 
 namespace {
 
 namespace fs = std::filesystem;
+using support::run_end;
 
-struct run_end {
-  int status;
-  long peak_kib;  // of its memory
-};
-
-class examples : public support::scratch_folder {
+class examples : public support::example_program {
 protected:
-  // Runs the program of this name into the folder `out`, what it says goes to `said`.
+  // Runs the program of this name on the CPU into the folder `out`.
   run_end run(const std::string& name, std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), std::string(SUTURE_EXAMPLES) + "/" + name);
     for (const char* word : {"--backend", "cpu", "--out"}) arguments.emplace_back(word);
     arguments.push_back((folder / "out").string());
-    std::vector<char*> argv;
-    for (std::string& word : arguments) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    const std::string said = (folder / "said").string();
-    const pid_t child = fork();
-    if (child == 0) {
-      dup2(open(said.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0666), STDERR_FILENO);
-      dup2(STDERR_FILENO, STDOUT_FILENO);
-      execv(argv[0], argv.data());
-      _exit(127);
-    }
-    int status = 0;
-    rusage used{};
-    wait4(child, &status, 0, &used);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), used.ru_maxrss};
-  }
-  std::string said() const {
-    std::ifstream file(folder / "said");
-    return {std::istreambuf_iterator<char>(file), {}};
+    return run_here(name, std::move(arguments));
   }
   void expect_refused(const std::string& name, const std::string& words) const {
     EXPECT_EQ(run(name, {}).status, 1) << name << ": " << said();

@@ -13,6 +13,7 @@
 #include <random>
 
 #include "common/contact_sheet.hpp"
+#include "common/drawing.hpp"
 #include "common/phantom.hpp"
 #include "common/report.hpp"
 #include "common/sample_data.hpp"
@@ -205,6 +206,8 @@ private:
   cairo_surface_t* surface_;
 };
 
+constexpr int top = 136;  // of the first picture of a sheet with one line of legend
+
 TEST_F(contact_sheets, right_of_the_patient_is_left_and_front_and_head_are_up) {
   // The same object stored along different axes: bright where the patient is right, front and head.
   const matrix3 orders[] = {matrix3{}, {{{-1, 0, 0}, {0, -1, 0}, {0, 0, -1}}}, {{{0, 0, -1}, {0, 1, 0}, {1, 0, 0}}}};
@@ -223,12 +226,12 @@ TEST_F(contact_sheets, right_of_the_patient_is_left_and_front_and_head_are_up) {
     write_contact_sheet(folder / "a.png", {"test", {}, {{"row", p, p}}});
     const picture sheet(folder / "a.png");
     ASSERT_GT(sheet.width(), 1300);
-    // Six pictures of 224 pixels, 6 apart in a group, 26 between the groups; the first at (20, 96).
+    // Six pictures of 224 pixels, 6 apart in a group, 26 between the groups; the first at (20, top).
     for (const int left : {20, 250, 480, 730, 960, 1190}) {
-      EXPECT_EQ(sheet.at(left + 50, 96 + 50)[0], 255) << left;
-      EXPECT_EQ(sheet.at(left + 190, 96 + 50)[0], 0) << left;
-      EXPECT_EQ(sheet.at(left + 50, 96 + 170)[0], 0) << left;
-      EXPECT_EQ(sheet.at(left + 190, 96 + 190)[0], 0) << left;
+      EXPECT_EQ(sheet.at(left + 50, top + 50)[0], 255) << left;
+      EXPECT_EQ(sheet.at(left + 190, top + 50)[0], 0) << left;
+      EXPECT_EQ(sheet.at(left + 50, top + 170)[0], 0) << left;
+      EXPECT_EQ(sheet.at(left + 190, top + 190)[0], 0) << left;
     }
   }
 }
@@ -248,16 +251,57 @@ TEST_F(contact_sheets, outlines_lie_on_the_edge_of_a_label_and_voxels_keep_their
     for (const int edge : {56, 168}) {
       int across = 0, along = 0, inside = 0;
       for (int i = -2; i <= 2; ++i) {
-        const auto a = sheet.at(left + edge + i, 96 + 112), b = sheet.at(left + 100, 96 + edge + i);
+        const auto a = sheet.at(left + edge + i, top + 112), b = sheet.at(left + 100, top + edge + i);
         across = std::max(across, a[0] - a[2]);
         along = std::max(along, b[0] - b[2]);
       }
       for (int i = 4; i < 20; ++i)
         inside =
-            std::max(inside, std::abs(sheet.at(left + 60 + i, 96 + 140)[0] - sheet.at(left + 60 + i, 96 + 140)[2]));
+            std::max(inside, std::abs(sheet.at(left + 60 + i, top + 140)[0] - sheet.at(left + 60 + i, top + 140)[2]));
       EXPECT_GT(across, 60) << left << ' ' << edge;  // label 2 is drawn in red
       EXPECT_GT(along, 60) << left << ' ' << edge;
       EXPECT_EQ(inside, 0);
+    }
+}
+
+// Where two labels touch, both outlines are seen side by side; where a region ends with the one it is a part of, the
+// wider line shows on both sides of the thinner.
+TEST_F(contact_sheets, outlines_do_not_hide_each_other) {
+  grid g;
+  g.extents = {28, 28, 28};
+  panel p{{g, std::vector<float>(21952, 0.0f)}, {g, std::vector<std::uint8_t>(21952, 0)}};
+  for (std::int64_t z = 0; z < 28; ++z)
+    for (std::int64_t y = 0; y < 28; ++y)
+      for (std::int64_t x = 0; x < 28; ++x)
+        p.labels.voxels[linear_index(g.extents, z, y, x)] = static_cast<std::uint8_t>(x < 14 ? 1 : 2);
+  const auto seen = [&](bool nested, const auto& is) {
+    contact_sheet sheet{"test", {"one", "two"}, {{"row", p, p}}};
+    sheet.nested = nested;
+    write_contact_sheet(folder / "a.png", sheet);
+    const picture drawn(folder / "a.png");
+    int count = 0;
+    for (int x = 20 + 100; x < 20 + 124; ++x) count += is(drawn.at(x, top + 60)) ? 1 : 0;
+    return count;
+  };
+  const auto blue = [](const std::array<int, 3>& k) { return k[2] > k[0] + 60; };
+  const auto orange = [](const std::array<int, 3>& k) { return k[0] > k[2] + 60; };
+  EXPECT_GT(seen(false, blue), 0);
+  EXPECT_GT(seen(false, orange), 0);
+  // One label in the other, ending where it ends.
+  for (std::uint8_t& label : p.labels.voxels) label = label == 1 ? 0 : 2;
+  EXPECT_GT(seen(true, blue), 1);
+  EXPECT_GT(seen(true, orange), 0);
+  EXPECT_EQ(seen(false, blue), 0);  // told that they are separate labels, there is no label 1
+}
+
+// Any 28 labels are drawn differently.
+TEST_F(contact_sheets, styles_are_distinct) {
+  for (int a = 0; a < distinct_styles; ++a)
+    for (int b = 0; b < a; ++b) {
+      const outline_style one = label_style(a), other = label_style(b);
+      const double far =
+          std::abs(one.ink.r - other.ink.r) + std::abs(one.ink.g - other.ink.g) + std::abs(one.ink.b - other.ink.b);
+      EXPECT_TRUE(far > 0.25 || one.dashes != other.dashes) << a << ' ' << b;
     }
 }
 

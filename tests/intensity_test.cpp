@@ -80,6 +80,17 @@ TEST(bias_field, of_degree_5_is_numpy_leggrid3d) {
   expect_close(field_of(op), expected, 1e-5);
 }
 
+// A volume of one voxel along y or x keeps the terms of a volume: P_1(Z) is term 10 of degree 3, and a plane has ten.
+TEST(bias_field, of_a_thin_volume_varies_along_z) {
+  for (const extent3 n : {extent3{9, 1, 7}, extent3{9, 7, 1}}) {
+    bias_field op{.coefficients = {}, .extents = n};
+    op.coefficients[10] = .5f;
+    const std::vector<float> y = field_of(op);
+    for (std::size_t i = 0; i < y.size(); ++i)
+      ASSERT_NEAR(y[i], std::exp(.5 * (-1 + static_cast<double>(i / 7) / 4)), 4 * eps) << n << ' ' << i;
+  }
+}
+
 TEST(bias_field, reaches_its_ends_and_takes_a_single_voxel_as_the_middle) {
   for (const std::int64_t n : {2, 15, 16, 17, 127, 512}) {
     const auto y = field_of({.coefficients = {0, 1}, .extents = {2, 2, n}, .degree = 1});  // exp(X)

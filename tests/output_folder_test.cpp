@@ -65,6 +65,28 @@ TEST_F(output_folders, is_held_by_one_at_a_time) {
   EXPECT_SAYS(output_folder(folder / "file" / "below"), "the folder cannot be made");
 }
 
+TEST_F(output_folders, that_got_no_file_are_gone_if_they_were_made_for_it) {
+  { const output_folder out(folder / "a" / "b" / ""); }
+  EXPECT_FALSE(fs::exists(folder / "a"));
+  EXPECT_THROW(
+      {
+        const output_folder out(folder / "a" / "b");
+        fs::create_directories(folder / "a/b/empty");
+        throw std::runtime_error("no data");
+      },
+      std::runtime_error);
+  EXPECT_FALSE(fs::exists(folder / "a"));
+  {
+    const output_folder out(folder / "a" / "b");
+    put("a/b/result", "x");
+    put("a/neighbor", "mine");
+  }
+  EXPECT_EQ(files(), (std::set<std::string>{"a/b/.lock", "a/b/result", "a/neighbor"}));
+  fs::create_directories(folder / "mine");
+  { const output_folder out(folder / "mine"); }
+  EXPECT_TRUE(fs::exists(folder / "mine"));
+}
+
 TEST_F(output_folders, leaves_nothing_but_results) {
   {
     const output_folder out(folder);

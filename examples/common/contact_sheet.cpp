@@ -1,42 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "contact_sheet.hpp"
 
-#include <cairo.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <memory>
+#include <cstdio>
+#include <functional>
+#include <sstream>
 
-#include "whole_file.hpp"
+#include "drawing.hpp"
 
 namespace suture::examples {
 namespace {
 
 constexpr site here{"contact sheet"};
-constexpr double gap = 6, group_gap = 26, margin = 20, caption_height = 22, header_height = 74;
+constexpr double gap = 6, group_gap = 26, margin = 20, caption_height = 22, position_height = 14;
+constexpr double header_height = 100;  // with one line of legend
 
-struct color {
-  double r, g, b;
-};
-
-constexpr color bright{0.93, 0.94, 0.96}, dim{0.62, 0.65, 0.70}, body_color{0.62, 0.56, 1.00};
-
-color label_color(int label) {
-  constexpr std::array<color, 6> first{{{0.16, 0.80, 0.95},
-                                        {1.00, 0.33, 0.28},
-                                        {0.98, 0.83, 0.20},
-                                        {0.45, 0.90, 0.40},
-                                        {0.93, 0.50, 0.95},
-                                        {1.00, 0.62, 0.25}}};
-  if (label <= static_cast<int>(first.size())) return first[static_cast<std::size_t>(label - 1)];
-  // Further labels: hues a golden angle apart.
-  const double hue = std::fmod(label * 0.618033988749895, 1.0) * 6;
-  const auto ramp = [&](double shift) {
-    return 0.35 + 0.6 * std::clamp(std::abs(std::fmod(hue + shift, 6.0) - 3) - 1, 0.0, 1.0);
-  };
-  return {ramp(0), ramp(4), ramp(2)};
-}
+constexpr color ground{0.07, 0.08, 0.10}, bright{0.93, 0.94, 0.96}, dim{0.62, 0.65, 0.70}, mark{0.85, 0.85, 0.55};
+const outline_style body_style{{0.92, 0.92, 0.95}, {3, 3}}, other_style{{0.55, 0.57, 0.60}, {}};
 
 // The array axis that runs along a patient axis (0: to the head, 1: to the back, 2: to the left), and its sense.
 struct oriented_axis {
@@ -65,18 +47,18 @@ std::array<oriented_axis, 3> patient_axes(const grid& g) {
 // A plane as it is looked at: rows downwards, columns to the right, on the voxels of the volume.
 struct plane {
   oriented_axis down, right;
-  int across;
-  std::int64_t index;  // along `across`
-  const char *left_mark, *top_mark;
+  int across, patient_axis;  // array axis, and the axis of the patient it is nearest to
+  std::int64_t index;        // along `across`
+  const char *left_mark, *right_mark, *top_mark, *bottom_mark;
 };
 
 std::array<plane, 3> standard_planes(const grid& g) {
   const auto axes = patient_axes(g);
   const oriented_axis head = axes[0], back = axes[1], left = axes[2];
   const oriented_axis feet{head.axis, !head.forward};
-  return {{{back, left, head.axis, 0, "R", "A"},
-           {feet, left, back.axis, 0, "R", "H"},
-           {feet, back, left.axis, 0, "A", "H"}}};
+  return {{{back, left, head.axis, 0, 0, "R", "L", "A", "P"},
+           {feet, left, back.axis, 1, 0, "R", "L", "H", "F"},
+           {feet, back, left.axis, 2, 0, "A", "P", "H", "F"}}};
 }
 
 std::size_t voxel_of(const grid& g, const plane& p, std::int64_t row, std::int64_t column) {
@@ -110,108 +92,146 @@ std::int64_t best_slice(const label_volume& labels, int across) {
   return static_cast<std::int64_t>(slice);
 }
 
-struct destroy_surface {
-  void operator()(cairo_surface_t* s) const { cairo_surface_destroy(s); }
-};
-struct destroy_context {
-  void operator()(cairo_t* c) const { cairo_destroy(c); }
-};
-using surface = std::unique_ptr<cairo_surface_t, destroy_surface>;
-using context = std::unique_ptr<cairo_t, destroy_context>;
-
-void set_color(cairo_t* c, color k) { cairo_set_source_rgb(c, k.r, k.g, k.b); }
-
-void text(cairo_t* c, double x, double y, double size, const std::string& words, color k, bool bold = false) {
-  cairo_select_font_face(c, "sans-serif", CAIRO_FONT_SLANT_NORMAL,
-                         bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL);
-  cairo_set_font_size(c, size);
-  set_color(c, k);
-  cairo_move_to(c, x, y);
-  cairo_show_text(c, words.c_str());
-}
-
-// The path in `k` with a dark rim, legible on bright tissue and on air.
-void stroke_rimmed(cairo_t* c, color k, double width) {
-  set_color(c, {0.05, 0.05, 0.05});
-  cairo_set_line_width(c, width + 2);
-  cairo_stroke_preserve(c);
-  set_color(c, k);
-  cairo_set_line_width(c, width);
-}
-void text_on_picture(cairo_t* c, double x, double y, double size, const std::string& words, color k) {
-  cairo_set_font_size(c, size);
-  cairo_move_to(c, x, y);
-  cairo_text_path(c, words.c_str());
-  stroke_rimmed(c, k, 0);
-  cairo_fill(c);
-}
-
-// The outline half-way between voxel centers inside and outside a label (marching squares); beyond the patch nothing is
-// known, so the outline is not closed there.
-void outline(cairo_t* c, const label_volume& labels, const plane& p, std::int64_t rows, std::int64_t columns,
-             double row_step, double column_step, const color* one_color = nullptr) {
-  std::array<bool, 256> present{};
-  for (std::int64_t i = 0; i < rows; ++i)
-    for (std::int64_t j = 0; j < columns; ++j) present[labels.voxels[voxel_of(labels.grid, p, i, j)]] = true;
-  cairo_set_line_width(c, 1.15);
-  cairo_set_line_cap(c, CAIRO_LINE_CAP_ROUND);
-  for (int label = 1; label < 256; ++label) {
-    if (!present[static_cast<std::size_t>(label)]) continue;
-    const auto inside = [&](std::int64_t i, std::int64_t j) {
-      return labels.voxels[voxel_of(labels.grid, p, i, j)] == label;
-    };
-    set_color(c, one_color ? *one_color : label_color(label));
-    for (std::int64_t i = 0; i + 1 < rows; ++i)
-      for (std::int64_t j = 0; j + 1 < columns; ++j) {
-        const bool a = inside(i, j), b = inside(i, j + 1), d = inside(i + 1, j), e = inside(i + 1, j + 1);
-        const int corners = (a ? 1 : 0) | (b ? 2 : 0) | (d ? 4 : 0) | (e ? 8 : 0);
-        if (corners == 0 || corners == 15) continue;
-        const double x = static_cast<double>(j) + 0.5, y = static_cast<double>(i) + 0.5;  // center of the first voxel
-        const double top[2] = {x + 0.5, y}, bottom[2] = {x + 0.5, y + 1}, left[2] = {x, y + 0.5},
-                     right[2] = {x + 1, y + 0.5};
-        const auto line = [&](const double* from, const double* to) {
-          cairo_move_to(c, from[0] * column_step, from[1] * row_step);
-          cairo_line_to(c, to[0] * column_step, to[1] * row_step);
-        };
-        if (corners == 6 || corners == 9) {  // two corners across: keep them apart
-          line(corners == 9 ? left : right, top);
-          line(corners == 9 ? right : left, bottom);
-        } else if (a == b) {
-          if (d == e)
-            line(left, right);
-          else
-            line(bottom, d == a ? right : left);
-        } else if (d == e) {
-          line(top, a == d ? right : left);
-        } else {
-          line(top, bottom);
-        }
-      }
-    cairo_stroke(c);
+// Where a plane lies: in millimeters of the patient, and which slice of the scan it is nearest to.
+std::string position_of(const grid& g, const plane& p, const grid& scan, bool in_patient) {
+  point3 at = g.center();
+  at[p.across] = static_cast<double>(p.index);
+  const point3 patient = g.index_to_physical()(at);
+  const oriented_axis slices = patient_axes(scan)[static_cast<std::size_t>(p.patient_axis)];
+  const std::int64_t slice = std::llround(scan.physical_to_index()(patient)[slices.axis]);
+  const char axis = "zyx"[slices.axis];
+  std::string words;
+  if (in_patient) {
+    constexpr const char* toward[3][2] = {{"H", "F"}, {"P", "A"}, {"L", "R"}};
+    const double mm = patient[p.patient_axis];
+    char text[32];
+    std::snprintf(text, sizeof text, "%s %.1f mm, ", toward[p.patient_axis][mm < 0 ? 1 : 0], std::abs(mm));
+    words = text;
   }
+  if (slice < 0 || slice >= scan.extents[slices.axis]) return words + "beyond the scan";
+  return words + axis + " " + std::to_string(slice) + " of " + std::to_string(scan.extents[slices.axis]);
 }
 
-void draw_plane(cairo_t* c, double x, double y, const panel& what, const plane& p, double scale, bool with_bar) {
+// The borders of what is inside, as lines that are not broken (marching squares). They lie half-way between the centers
+// of voxels, moved inwards by `inset` pixels, so that the lines of two labels that touch lie side by side. Beyond the
+// picture nothing is known, so lines end there.
+struct picture_point {
+  double x, y;
+};
+std::vector<std::vector<picture_point>> borders(const std::function<bool(std::int64_t, std::int64_t)>& inside,
+                                                std::int64_t rows, std::int64_t columns, double row_step,
+                                                double column_step, double inset) {
+  // A line crosses from voxel (i, j) to its right neighbor (edge 2 n) or to the one below (edge 2 n + 1).
+  const auto edge = [&](std::int64_t i, std::int64_t j, bool below) { return 2 * (i * columns + j) + (below ? 1 : 0); };
+  std::vector<std::array<std::int64_t, 2>> next(static_cast<std::size_t>(2 * rows * columns), {-1, -1});
+  const auto of = [&](std::int64_t e) -> std::array<std::int64_t, 2>& { return next[static_cast<std::size_t>(e)]; };
+  const auto link = [&](std::int64_t a, std::int64_t b) {
+    of(a)[of(a)[0] < 0 ? 0 : 1] = b;
+    of(b)[of(b)[0] < 0 ? 0 : 1] = a;
+  };
+  for (std::int64_t i = 0; i + 1 < rows; ++i)
+    for (std::int64_t j = 0; j + 1 < columns; ++j) {
+      const bool a = inside(i, j), b = inside(i, j + 1), d = inside(i + 1, j), e = inside(i + 1, j + 1);
+      const std::int64_t top = edge(i, j, false), bottom = edge(i + 1, j, false), left = edge(i, j, true),
+                         right = edge(i, j + 1, true);
+      if (a == e && b == d && a != b) {  // two corners across: keep them apart
+        link(a ? left : right, top);
+        link(a ? right : left, bottom);
+        continue;
+      }
+      std::array<std::int64_t, 2> crossed{};
+      int count = 0;
+      if (a != b) crossed[static_cast<std::size_t>(count++)] = top;
+      if (d != e) crossed[static_cast<std::size_t>(count++)] = bottom;
+      if (a != d) crossed[static_cast<std::size_t>(count++)] = left;
+      if (b != e) crossed[static_cast<std::size_t>(count++)] = right;
+      if (count == 2) link(crossed[0], crossed[1]);
+    }
+  const auto point_of = [&](std::int64_t e) -> picture_point {
+    const std::int64_t i = e / 2 / columns, j = e / 2 % columns;
+    const bool below = e % 2 != 0;
+    const double step = below ? row_step : column_step, inwards = std::min(inset, 0.4 * step);
+    const double along = 0.5 * step + (inside(i, j) ? -inwards : inwards);
+    const double x = (static_cast<double>(j) + 0.5) * column_step, y = (static_cast<double>(i) + 0.5) * row_step;
+    return below ? picture_point{x, y + along} : picture_point{x + along, y};
+  };
+  std::vector<std::vector<picture_point>> lines;
+  const auto follow = [&](std::int64_t e) {
+    std::vector<picture_point> line;
+    const std::int64_t first = e;
+    while (e >= 0) {
+      line.push_back(point_of(e));
+      const auto ends = of(e);
+      of(e) = {-1, -1};
+      std::int64_t then = -1;
+      for (const std::int64_t n : ends)
+        if (n >= 0 && of(n)[0] >= 0) then = n;
+      if (then < 0 && line.size() > 2 && (ends[0] == first || ends[1] == first)) line.push_back(line.front());
+      e = then;
+    }
+    lines.push_back(std::move(line));
+  };
+  for (const bool open : {true, false})
+    for (std::int64_t e = 0; e < 2 * rows * columns; ++e)
+      if (of(e)[0] >= 0 && (of(e)[1] < 0) == open) follow(e);
+  return lines;
+}
+
+// How the labels of a sheet are drawn.
+struct label_styles {
+  std::array<outline_style, 256> of;
+  bool nested = false;
+  int highest = 0;
+};
+
+void outline(cairo_t* c, const label_volume& labels, const plane& p, std::int64_t rows, std::int64_t columns,
+             double row_step, double column_step, const label_styles& styles) {
+  std::array<bool, 256> present{};
+  std::vector<std::uint8_t> slice(static_cast<std::size_t>(rows * columns));
+  int most = 0;
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < columns; ++j) {
+      const std::uint8_t label = labels.voxels[voxel_of(labels.grid, p, i, j)];
+      slice[static_cast<std::size_t>(i * columns + j)] = label;
+      present[label] = true;
+      most = std::max<int>(most, label);
+    }
+  cairo_set_line_cap(c, CAIRO_LINE_CAP_BUTT);
+  cairo_set_line_join(c, CAIRO_LINE_JOIN_ROUND);
+  for (int label = 1; label <= most; ++label) {
+    if (!styles.nested && !present[static_cast<std::size_t>(label)]) continue;
+    const auto inside = [&](std::int64_t i, std::int64_t j) {
+      const int there = slice[static_cast<std::size_t>(i * columns + j)];
+      return styles.nested ? there >= label : there == label;
+    };
+    const outline_style& style = styles.of[static_cast<std::size_t>(label)];
+    set_color(c, style.ink);
+    cairo_set_dash(c, style.dashes.data(), static_cast<int>(style.dashes.size()), 0);
+    // A label in another has the thinner line: where both end together the wider one shows on both sides.
+    cairo_set_line_width(c, styles.nested ? 1.0 + 1.6 * (styles.highest - label) : 1.2);
+    for (const auto& line : borders(inside, rows, columns, row_step, column_step, styles.nested ? 0 : 0.6)) {
+      cairo_move_to(c, line[0].x, line[0].y);
+      for (const picture_point& at : line) cairo_line_to(c, at.x, at.y);
+      cairo_stroke(c);
+    }
+  }
+  cairo_set_dash(c, nullptr, 0, 0);
+}
+
+void draw_plane(cairo_t* c, double x, double y, const panel& what, const plane& p, double scale, bool with_bar,
+                const label_styles& styles) {
   const grid& g = what.image.grid;
   const std::int64_t rows = g.extents[p.down.axis], columns = g.extents[p.right.axis];
   const double row_step = g.spacing[p.down.axis] * scale, column_step = g.spacing[p.right.axis] * scale;
   const double width = static_cast<double>(columns) * column_step, height = static_cast<double>(rows) * row_step;
 
-  const surface pixels(
-      cairo_image_surface_create(CAIRO_FORMAT_RGB24, static_cast<int>(columns), static_cast<int>(rows)));
-  require(cairo_surface_status(pixels.get()) == CAIRO_STATUS_SUCCESS, here, "out of memory");
-  cairo_surface_flush(pixels.get());
-  unsigned char* data = cairo_image_surface_get_data(pixels.get());
-  const int stride = cairo_image_surface_get_stride(pixels.get());
-  for (std::int64_t i = 0; i < rows; ++i) {
-    auto* line = reinterpret_cast<std::uint32_t*>(data + i * stride);
+  rgb_image shades{rows, columns, std::vector<std::uint8_t>(static_cast<std::size_t>(3 * rows * columns))};
+  for (std::int64_t i = 0; i < rows; ++i)
     for (std::int64_t j = 0; j < columns; ++j) {
       const float value = what.image.voxels[voxel_of(g, p, i, j)];
-      const auto gray = static_cast<std::uint32_t>(std::clamp(value, 0.0f, 1.0f) * 255 + 0.5f);
-      line[j] = gray << 16 | gray << 8 | gray;
+      std::fill_n(shades.at(i, j), 3, static_cast<std::uint8_t>(std::clamp(value, 0.0f, 1.0f) * 255 + 0.5f));
     }
-  }
-  cairo_surface_mark_dirty(pixels.get());
+  const surface pixels = surface_of(shades);
 
   cairo_save(c);
   cairo_translate(c, x, y);
@@ -224,20 +244,20 @@ void draw_plane(cairo_t* c, double x, double y, const panel& what, const plane& 
   cairo_pattern_set_extend(cairo_get_source(c), CAIRO_EXTEND_PAD);
   cairo_paint(c);
   cairo_restore(c);
-  if (!what.body.voxels.empty()) outline(c, what.body, p, rows, columns, row_step, column_step, &body_color);
-  outline(c, what.labels, p, rows, columns, row_step, column_step);
+  if (!what.body.voxels.empty()) {
+    label_styles of_body;
+    of_body.of.fill(body_style);
+    outline(c, what.body, p, rows, columns, row_step, column_step, of_body);
+  }
+  outline(c, what.labels, p, rows, columns, row_step, column_step, styles);
 
-  const color mark{0.85, 0.85, 0.55};
   text_on_picture(c, 4, height / 2 + 4, 11, p.left_mark, mark);
+  text_on_picture(c, width - 12, height / 2 + 4, 11, p.right_mark, mark);
   text_on_picture(c, width / 2 - 4, 13, 11, p.top_mark, mark);
+  text_on_picture(c, width / 2 - 4, height - 5, 11, p.bottom_mark, mark);
   if (with_bar) {
     const double length = g.spacing[p.right.axis] * static_cast<double>(columns) < 60 ? 10 : 20;
-    cairo_set_line_cap(c, CAIRO_LINE_CAP_BUTT);
-    cairo_move_to(c, 8, height - 9);
-    cairo_line_to(c, 8 + length * scale, height - 9);
-    stroke_rimmed(c, mark, 2);
-    cairo_stroke(c);
-    text_on_picture(c, 8, height - 14, 10, std::to_string(static_cast<int>(length)) + " mm", mark);
+    scale_bar(c, 8, height - 9, length * scale, std::to_string(static_cast<int>(length)) + " mm");
   }
   cairo_restore(c);
 }
@@ -249,6 +269,22 @@ void check_panel(const panel& p) {
   require(p.image.voxels.size() == voxels && p.labels.voxels.size() == voxels && p.labels.grid.extents == g.extents &&
               (p.body.voxels.empty() || (p.body.voxels.size() == voxels && p.body.grid.extents == g.extents)),
           here, "image and labels of a row have different extents");
+}
+
+// The slice of a patch nearest to this one whose middle lies in the scan.
+std::int64_t nearest_in(const grid& scan, const grid& patch, const plane& p) {
+  const affine_map to_scan = scan.physical_to_index() * patch.index_to_physical();
+  const auto inside = [&](std::int64_t index) {
+    point3 at = patch.center();
+    at[p.across] = static_cast<double>(index);
+    const int axis = patient_axes(scan)[static_cast<std::size_t>(p.patient_axis)].axis;
+    const double slice = to_scan(at)[axis];
+    return slice > -0.5 && slice < static_cast<double>(scan.extents[axis]) - 0.5;
+  };
+  for (std::int64_t step = 0; step < patch.extents[p.across]; ++step)
+    for (const std::int64_t index : {p.index - step, p.index + step})
+      if (index >= 0 && index < patch.extents[p.across] && inside(index)) return index;
+  return p.index;
 }
 
 double shown_size(const grid& g, int axis) { return g.spacing[axis] * static_cast<double>(g.extents[axis]); }
@@ -279,6 +315,24 @@ void each_source_point(const grid& source, const grid& target, F f) {
 }
 
 }  // namespace
+
+std::string words_of(const gray_window& shown, const std::string& unit) {
+  std::ostringstream words;
+  words.precision(3);
+  words << "window " << shown.black << " .. " << shown.white << " " << unit;
+  return words.str();
+}
+
+gray_window percentiles_of(std::vector<float> values, double black, double white) {
+  require(!values.empty(), here, "there is no voxel to show");
+  const auto at = [&](double share) {
+    const auto place = values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
+    std::nth_element(values.begin(), place, values.end());
+    return static_cast<double>(*place);
+  };
+  const double low = at(black), high = at(white);
+  return {low, high > low ? high : low + 1};
+}
 
 template <class T>
 volume<float> shown_on(const volume<T>& source, const grid& target, float outside) {
@@ -349,39 +403,55 @@ label_volume labels_on(const label_volume& source, const grid& target) {
 
 namespace {
 
-// What the colors of outlines mean. Labels without names go by their numbers.
-std::vector<std::pair<std::string, color>> legend_of(const contact_sheet& sheet) {
-  constexpr std::size_t most_numbers = 8;
-  std::vector<std::pair<std::string, color>> entries;
-  std::array<bool, 256> seen{};
-  bool body = false;
-  for (const sheet_row& row : sheet.rows)
-    for (const panel* p : {&row.before, &row.after}) {
-      for (const std::uint8_t label : p->labels.voxels) seen[label] = true;
-      body = body || !p->body.voxels.empty();
-    }
-  for (std::size_t i = 0; i < sheet.label_names.size(); ++i)
-    entries.emplace_back(sheet.label_names[i], label_color(static_cast<int>(i) + 1));
-  for (int label = 1; label < 256 && sheet.label_names.empty() && entries.size() < most_numbers; ++label)
-    if (seen[static_cast<std::size_t>(label)])
-      entries.emplace_back("label " + std::to_string(label), label_color(label));
-  if (body) entries.emplace_back("body mask", body_color);
-  return entries;
-}
+struct shown_row {
+  std::array<std::array<plane, 3>, 2> planes;  // before, after
+};
 
-void draw_legend(cairo_t* c, const contact_sheet& sheet) {
-  double x = margin;
-  for (const auto& [name, of_outline] : legend_of(sheet)) {
-    set_color(c, of_outline);
-    cairo_set_line_width(c, 2);
-    cairo_move_to(c, x, 44);
-    cairo_line_to(c, x + 18, 44);
-    cairo_stroke(c);
-    text(c, x + 24, 48, 12, name, bright);
-    cairo_text_extents_t extents;
-    cairo_text_extents(c, name.c_str(), &extents);
-    x += 24 + extents.x_advance + 22;
+// What the outlines mean. Labels without names go by their numbers; where there are more of them than there are styles,
+// those that cover most of the pictures get one.
+std::vector<legend_entry> choose_styles(const contact_sheet& sheet, const std::vector<shown_row>& shown,
+                                        label_styles& styles) {
+  std::array<std::size_t, 256> pixels{};
+  bool body = false;
+  for (std::size_t r = 0; r < shown.size(); ++r)
+    for (std::size_t side = 0; side < 2; ++side) {
+      const panel& what = side == 0 ? sheet.rows[r].before : sheet.rows[r].after;
+      body = body || !what.body.voxels.empty();
+      const grid& g = what.labels.grid;
+      for (const plane& p : shown[r].planes[side])
+        for (std::int64_t i = 0; i < g.extents[p.down.axis]; ++i)
+          for (std::int64_t j = 0; j < g.extents[p.right.axis]; ++j) ++pixels[what.labels.voxels[voxel_of(g, p, i, j)]];
+    }
+  styles.of.fill(other_style);
+  styles.nested = sheet.nested;
+  std::vector<legend_entry> entries;
+  std::vector<int> labels;  // without a name
+  for (int label = 1; label < 256; ++label) {
+    const auto l = static_cast<std::size_t>(label);
+    if (l <= sheet.label_names.size() && label <= distinct_styles) {
+      styles.of[l] = label_style(label - 1);
+      entries.push_back({sheet.label_names[l - 1], styles.of[l]});
+    } else if (pixels[l] > 0) {
+      labels.push_back(label);
+    }
+    if (pixels[l] > 0) styles.highest = label;
   }
+  if (sheet.nested) styles.highest = std::max(styles.highest, static_cast<int>(sheet.label_names.size()));
+  const std::size_t room = static_cast<std::size_t>(distinct_styles) - entries.size();
+  std::stable_sort(labels.begin(), labels.end(), [&](int a, int b) {
+    return pixels[static_cast<std::size_t>(a)] > pixels[static_cast<std::size_t>(b)];
+  });
+  const std::size_t others = labels.size() - std::min(labels.size(), room);
+  labels.resize(labels.size() - others);
+  std::sort(labels.begin(), labels.end());
+  for (const int label : labels) {
+    const outline_style style = label_style(static_cast<int>(entries.size()));
+    styles.of[static_cast<std::size_t>(label)] = style;
+    entries.push_back({"label " + std::to_string(label), style});
+  }
+  if (others > 0) entries.push_back({std::to_string(others) + " smaller labels", other_style});
+  if (body) entries.push_back({"body mask", body_style});
+  return entries;
 }
 
 }  // namespace
@@ -396,73 +466,86 @@ void write_contact_sheet(const std::filesystem::path& path, const contact_sheet&
     }
   const double scale = sheet.tile / longest;  // one scale for the whole sheet
 
+  std::vector<shown_row> shown;
+  for (const sheet_row& row : sheet.rows) {
+    const grid& g = row.after.image.grid;
+    auto planes = standard_planes(g);
+    for (plane& p : planes) {
+      p.index = best_slice(row.after.labels, p.across);
+      if (row.scan) p.index = nearest_in(*row.scan, g, p);
+    }
+    shown.push_back({{planes_alike(row.before.image.grid, g, planes), planes}});
+  }
+  label_styles styles;
+  const std::vector<legend_entry> legend = choose_styles(sheet, shown, styles);
+
   // Columns are as wide, rows as high, as their largest picture.
+  constexpr double narrowest = 128;  // the words above a picture
   std::array<std::array<double, 3>, 2> column_width{};
   std::vector<double> row_height;
-  double height = header_height + margin;
-  for (const sheet_row& row : sheet.rows) {
+  double pictures_height = 0;
+  for (std::size_t r = 0; r < shown.size(); ++r) {
     double tallest = 0;
     for (std::size_t side = 0; side < 2; ++side) {
-      const grid& g = (side == 0 ? row.before : row.after).image.grid;
-      const auto planes = standard_planes(g);
+      const grid& g = (side == 0 ? sheet.rows[r].before : sheet.rows[r].after).image.grid;
       for (std::size_t k = 0; k < 3; ++k) {
+        const plane& p = shown[r].planes[side][k];
         double& widest = column_width[side][k];
-        widest = std::max({widest, shown_size(g, planes[k].right.axis) * scale, 60.0});
-        tallest = std::max(tallest, shown_size(g, planes[k].down.axis) * scale);
+        widest = std::max({widest, shown_size(g, p.right.axis) * scale, narrowest});
+        tallest = std::max(tallest, shown_size(g, p.down.axis) * scale);
       }
     }
     row_height.push_back(tallest);
-    height += caption_height + tallest + gap;
+    pictures_height += caption_height + position_height + tallest + gap;
   }
   double group[2];
   for (std::size_t side = 0; side < 2; ++side)
     group[side] = column_width[side][0] + column_width[side][1] + column_width[side][2] + 2 * gap;
-  const double width = 2 * margin + group[0] + group[1] + group_gap;
+  const double inner_width = group[0] + group[1] + group_gap;
 
-  const surface page(cairo_image_surface_create(CAIRO_FORMAT_RGB24, static_cast<int>(std::ceil(width)),
-                                                static_cast<int>(std::ceil(height))));
-  const context c(cairo_create(page.get()));
-  require(cairo_status(c.get()) == CAIRO_STATUS_SUCCESS, here, "a picture of ", width, " by ", height,
-          " pixels is too large");
-  set_color(c.get(), {0.07, 0.08, 0.10});
-  cairo_paint(c.get());
-  text(c.get(), margin, 30, 17, sheet.title, bright, true);
-  draw_legend(c.get(), sheet);
+  int legend_lines = 0;
+  {
+    const page trial(1, 1, ground);
+    legend_lines = draw_legend(trial.drawing.get(), margin, 46, inner_width, legend, bright, true);
+  }
+  const double header = header_height + (legend_lines - 1) * legend_line;
+  const page paper(2 * margin + inner_width, header + pictures_height + margin, ground);
+  cairo_t* const c = paper.drawing.get();
+  text(c, margin, 30, 17, sheet.title, bright, true);
+  draw_legend(c, margin, 46, inner_width, legend, bright);
   const char* const plane_names[] = {"axial", "coronal", "sagittal"};
   for (std::size_t side = 0; side < 2; ++side) {
     double x = margin + (side == 0 ? 0 : group[0] + group_gap);
+    text(c, x, header - 22, 12, side == 0 ? "before: " + sheet.before : "after: " + sheet.after, bright);
     for (std::size_t k = 0; k < 3; ++k) {
-      text(c.get(), x, header_height - 4, 12,
-           std::string(k == 0 ? (side == 0 ? "before: " : "after: ") : "") + plane_names[k], dim);
+      text(c, x, header - 4, 12, plane_names[k], dim);
       x += column_width[side][k] + gap;
     }
   }
 
-  double y = header_height;
-  for (std::size_t r = 0; r < sheet.rows.size(); ++r) {
+  double y = header;
+  for (std::size_t r = 0; r < shown.size(); ++r) {
     const sheet_row& row = sheet.rows[r];
-    text(c.get(), margin, y + 15, 12, row.caption, bright);
+    text(c, margin, y + 15, 12, row.caption, bright);
     y += caption_height;
-    auto planes = standard_planes(row.after.image.grid);
-    for (plane& p : planes) p.index = best_slice(row.after.labels, p.across);
-    const auto before = planes_alike(row.before.image.grid, row.after.image.grid, planes);
     for (std::size_t side = 0; side < 2; ++side) {
+      const panel& what = side == 0 ? row.before : row.after;
+      const grid& g = what.image.grid;
       double x = margin + (side == 0 ? 0 : group[0] + group_gap);
       for (std::size_t k = 0; k < 3; ++k) {
-        draw_plane(c.get(), x, y, side == 0 ? row.before : row.after, (side == 0 ? before : planes)[k], scale, k == 0);
+        const plane& p = shown[r].planes[side][k];
+        const bool of_scan = side == 0 && row.scan;
+        text(c, x, y + 9, 10, position_of(g, p, of_scan ? *row.scan : g, side == 0 || !row.scan), dim);
+        draw_plane(c, x, y + position_height, what, p, scale, k == 0, styles);
         x += column_width[side][k] + gap;
       }
     }
-    y += row_height[r] + gap;
+    y += position_height + row_height[r] + gap;
   }
-  cairo_surface_flush(page.get());
 
   std::error_code ignored;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ignored);
-  write_whole(here, path, [&](const std::filesystem::path& temporary) -> std::string {
-    const cairo_status_t wrote = cairo_surface_write_to_png(page.get(), temporary.c_str());
-    return wrote == CAIRO_STATUS_SUCCESS ? "" : cairo_status_to_string(wrote);
-  });
+  write_png(path, paper.pixels.get());
 }
 
 }  // namespace suture::examples

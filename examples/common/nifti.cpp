@@ -249,6 +249,13 @@ label_volume read_labels(const std::filesystem::path& path) {
   return converted<std::uint8_t>(raw);
 }
 
+label_volume read_labels_of(const grid& image, const std::string& image_name, const std::filesystem::path& path) {
+  label_volume labels = read_labels(path);
+  require_same_place(image, labels.grid, image_name, path.string());
+  labels.grid = image;
+  return labels;
+}
+
 void write_nifti(const std::filesystem::path& path, const volume<std::uint8_t>& image) {
   write_file(path, image, DT_UINT8);
 }

@@ -21,12 +21,17 @@ namespace suture::examples {
 //   bits (complex, RGB), bitpix of another type, intents of vectors, matrices, colors, meshes or coefficients;
 // - vox_offset below 352, not whole or beyond the file; scl_inter not finite beside a slope that counts;
 // - in the fields by which voxels are placed, and no others: a spacing that is not positive, finite and normal, numbers
-//   that are not finite, a quaternion beyond a rotation, a singular or sheared sform, codes and units that do not exist;
+//   that are not finite, a quaternion beyond a rotation, a singular or sheared sform, codes and units that do not
+//   exist;
 // - voxels that no finite float holds.
 image_volume read_image(const std::filesystem::path& path);
 
 // As read_image, for label maps: every voxel must be a whole number in 0..255.
 label_volume read_labels(const std::filesystem::path& path);
+
+// As read_labels; the map must lie where the image lies, whose grid it gets, since both are equal up to rounding in the
+// files. Throws suture::error naming both where it does not.
+label_volume read_labels_of(const grid& image, const std::string& image_name, const std::filesystem::path& path);
 
 // Writes under a temporary name and renames, so that a file is there whole or not at all. sform and qform agree.
 // The ending .gz decides on compression. Throws suture::error if the file cannot be written.

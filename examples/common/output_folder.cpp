@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,17 +40,29 @@ bool stays_inside(const fs::path& name) {
 }  // namespace
 
 output_folder::output_folder(const fs::path& folder) : folder_(plain(folder)), list_path_(folder_ / ".unfinished") {
+  std::error_code status;
+  if (!folder_.has_filename()) folder_ = folder_.parent_path();  // NAME/
+  for (fs::path up = folder_; !up.empty() && !fs::exists(up, status); up = up.parent_path()) first_made_ = up;
   make_folder(folder);
   const fs::path path = folder_ / ".lock";
+  const auto holds_file_of_that_name = [&] {
+    struct stat held, named;
+    return fstat(lock_, &held) == 0 && stat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino &&
+           held.st_dev == named.st_dev;
+  };
   lock_ = open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666);
   require(lock_ >= 0, here, path.string(), ": cannot be made: ", std::strerror(errno));
   try {
     if (flock(lock_, LOCK_EX | LOCK_NB) != 0)
       fail(here, folder.string(), ": ", errno == EWOULDBLOCK ? "another run is at work there" : std::strerror(errno));
+    // A run that ends removes an empty folder with its lock; whoever opened that lock before holds nothing.
+    require(holds_file_of_that_name(), here, folder.string(),
+            ": another run has just ended there; start this one again");
     read_list();
     require_own_report();
     if (list_ < 0) append({});  // which shows early whether the folder can be written
   } catch (...) {
+    if (list_ >= 0) close(list_);
     close(lock_);
     throw;
   }
@@ -65,7 +78,19 @@ output_folder::~output_folder() {
   if (list_ >= 0) close(list_);
   // What is whole or gone needs no list; results that no record tells of do.
   if (list_ >= 0 && begun_.empty()) remove_whole(list_path_);
+  if (!first_made_.empty()) remove_what_is_empty();
   close(lock_);
+}
+
+// Folders that this run made and left without a file, from the innermost out.
+void output_folder::remove_what_is_empty() const {
+  std::error_code status;
+  for (const auto& entry : fs::recursive_directory_iterator(folder_, status))
+    if (!entry.is_directory(status) && entry.path() != folder_ / ".lock") return;
+  for (const auto& entry : fs::directory_iterator(folder_, status))
+    if (entry.is_directory(status)) fs::remove_all(entry.path(), status);
+  fs::remove(folder_ / ".lock", status);
+  for (fs::path up = folder_; fs::remove(up, status) && up != first_made_;) up = up.parent_path();
 }
 
 void output_folder::read_list() {

@@ -10,7 +10,8 @@
 
 namespace suture::examples {
 
-// Makes the folder, if it is not there, and holds it until the object or the program ends. Files that a killed run left
+// Makes the folder, if it is not there, and holds it until the object or the program ends. A folder that was made here
+// and got no file is removed at the end, so that a run that fails leaves nothing. Files that a killed run left
 // unfinished are removed: those on its list alone. Throws suture::error where the folder cannot be made or written,
 // where another run is at work, and where a file that is no such list or no report has the name of one.
 class output_folder {
@@ -34,8 +35,10 @@ private:
   void read_list();
   void require_own_report() const;
   void append(const std::string& name);
+  void remove_what_is_empty() const;
 
   std::filesystem::path folder_, list_path_;
+  std::filesystem::path first_made_;  // the uppermost folder that was made for it; empty: none
   std::mutex mutex_;
   std::set<std::string> begun_;
   int lock_ = -1, list_ = -1;

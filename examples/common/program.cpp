@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iostream>
 #include <new>
+#include <string_view>
 
 #if defined(_OPENMP)
 #include <omp.h>
@@ -18,11 +19,18 @@ int run_example(const std::string& name, const std::function<int()>& program, co
   try {
     return program();
   } catch (const std::bad_alloc&) {
-    std::cerr << name << ": not enough memory\n";
+    std::cerr << name << ": not enough memory; a smaller batch, patch or tile needs less\n";
   } catch (const std::exception& problem) {
-    std::cerr << name << ": " << problem.what() << '\n';
+    std::cerr << name << ": " << reason_of(problem) << '\n';
   }
   return 1;
+}
+
+std::string reason_of(const std::exception& problem) {
+  constexpr std::string_view own = "suture: ";
+  std::string_view reason = problem.what();
+  if (reason.starts_with(own)) reason.remove_prefix(own.size());
+  return std::string(reason);
 }
 
 std::optional<int> parse_options(CLI::App& app, int argc, char** argv, const std::function<void()>& check) {
@@ -40,8 +48,16 @@ std::optional<int> parse_options(CLI::App& app, int argc, char** argv, const std
 }
 
 void add_backend_option(CLI::App& app, std::string& backend) {
-  app.add_option("--backend", backend, "auto takes a GPU if there is one")
+  app.add_option("--backend", backend, "where the work is done; auto takes a GPU if there is one")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
+}
+
+void add_ct_sample_option(CLI::App& app, std::string& sample) {
+  app.add_option(
+         "--sample", sample,
+         "data to try, without --image: a CT of the abdomen (default), the head CT of a Debian package, fetched "
+         "once, or a synthetic abdomen")
+      ->check(CLI::IsMember({"abdomen", "head", "phantom"}));
 }
 
 std::string chosen_backend(const std::string& asked, const std::string& why_no_cuda) {
@@ -59,10 +75,10 @@ report begin_report(const std::string& example, const std::string& backend, cons
   return result;
 }
 
-std::string sheet_title(std::size_t shown, std::size_t count, const std::string& things, const std::string& work,
-                        const std::string& backend) {
-  return std::to_string(shown) + " of " + std::to_string(count) + " " + things + ", " + work + " on the " +
-         (backend == "cuda" ? "GPU" : "CPU");
+std::string sheet_title(const std::string& modality, std::size_t shown, std::size_t count, const std::string& things,
+                        const std::string& work, const std::string& backend) {
+  return modality + ": " + std::to_string(shown) + " of " + std::to_string(count) + " " + things + ", " + work +
+         " on the " + (backend == "cuda" ? "GPU" : "CPU");
 }
 
 void end_report(const std::filesystem::path& folder, const report& result) {

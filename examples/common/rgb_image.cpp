@@ -6,9 +6,9 @@
 #include <array>
 #include <cstring>
 #include <fstream>
-#include <memory>
 #include <string>
 
+#include "drawing.hpp"
 #include "whole_file.hpp"
 
 #if defined(SUTURE_EXAMPLE_TIFF)
@@ -27,11 +27,6 @@ void check_size(const std::string& name, std::int64_t height, std::int64_t width
   require(height > 0 && width > 0 && height <= most_pixels / width, here, name, ": ", height, " by ", width,
           " pixels; at most 2^28 can be read at once");
 }
-
-struct destroy_surface {
-  void operator()(cairo_surface_t* s) const { cairo_surface_destroy(s); }
-};
-using surface = std::unique_ptr<cairo_surface_t, destroy_surface>;
 
 image_file read_png(const std::string& name) {
   // Cairo makes room for what the header announces: signature, length and name of the first chunk, width, height.
@@ -121,8 +116,7 @@ image_file read_tiff(const std::string& name) { fail(here, name, ": this program
 image_file read_image_file(const std::filesystem::path& path) {
   const std::string name = path.string();
   char magic[4] = {};
-  std::error_code status;
-  require(std::filesystem::is_regular_file(path, status), here, name, ": cannot be opened");  // a pipe would never open
+  require_file_to_open(here, path);  // a pipe would never open
   std::ifstream file(path, std::ios::binary);
   require(file.good(), here, name, ": cannot be opened");
   file.read(magic, 4);
@@ -137,23 +131,7 @@ image_file read_image_file(const std::filesystem::path& path) {
 void write_png(const std::filesystem::path& path, const rgb_image& image) {
   require(image.height > 0 && image.width > 0 && image.height <= 32767 && image.width <= 32767, here, path.string(),
           ": a picture of ", image.height, " by ", image.width, " pixels cannot be written");
-  const surface to(
-      cairo_image_surface_create(CAIRO_FORMAT_RGB24, static_cast<int>(image.width), static_cast<int>(image.height)));
-  require(cairo_surface_status(to.get()) == CAIRO_STATUS_SUCCESS, here, "out of memory");
-  unsigned char* data = cairo_image_surface_get_data(to.get());
-  const int stride = cairo_image_surface_get_stride(to.get());
-  for (std::int64_t y = 0; y < image.height; ++y) {
-    auto* row = reinterpret_cast<std::uint32_t*>(data + y * stride);
-    for (std::int64_t x = 0; x < image.width; ++x) {
-      const std::uint8_t* p = image.at(y, x);
-      row[x] = std::uint32_t{p[0]} << 16 | std::uint32_t{p[1]} << 8 | p[2];
-    }
-  }
-  cairo_surface_mark_dirty(to.get());
-  write_whole(here, path, [&](const std::filesystem::path& temporary) -> std::string {
-    const cairo_status_t status = cairo_surface_write_to_png(to.get(), temporary.c_str());
-    return status == CAIRO_STATUS_SUCCESS ? "" : cairo_status_to_string(status);
-  });
+  write_png(path, surface_of(image).get());
 }
 
 }  // namespace suture::examples

@@ -199,10 +199,9 @@ sample_volume abdomen_sample() {
   sample_volume sample{"abdomen CT (TotalSegmentator)",
                        {"liver", "spleen", "kidneys", "colon", "bladder"},
                        std::get<0>(read_image(image)),
-                       read_labels(labels)};
-  require_same_place(sample.image.grid, sample.labels.grid, image.string(), labels.string());
-  sample.labels.grid = sample.image.grid;  // equal up to rounding in the files
-  std::uint8_t organs[256]{};              // by the numbers of TotalSegmentator
+                       {}};
+  sample.labels = read_labels_of(sample.image.grid, image.string(), labels);
+  std::uint8_t organs[256]{};  // by the numbers of TotalSegmentator
   organs[5] = 1, organs[1] = 2, organs[2] = organs[3] = 3, organs[20] = 4, organs[21] = 5;
   for (std::uint8_t& label : sample.labels.voxels) label = organs[label];
   return sample;

@@ -10,6 +10,7 @@
 #include <openslide.h>
 
 #include "tiff_check.hpp"
+#include "whole_file.hpp"
 #endif
 
 namespace suture::examples {
@@ -46,8 +47,7 @@ class openslide_slide final : public slide {
 public:
   openslide_slide(const std::filesystem::path& path, double assumed_mpp) : path_(path.string()) {
     name_ = path.filename().string();
-    std::error_code status;
-    require(std::filesystem::is_regular_file(path, status), here, path_, ": cannot be opened");
+    require_file_to_open(here, path);
     check_tiff(path);
     file_.reset(openslide_open(path_.c_str()));
     require(file_ != nullptr, here, path_, ": not a slide that OpenSlide reads");

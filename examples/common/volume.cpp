@@ -7,7 +7,7 @@ void require_same_place(const grid& image, const grid& labels, const std::string
                         const std::string& labels_name) {
   const site here{"label"};
   require(image.extents == labels.extents, here, labels_name, ": extents ", labels.extents, " differ from ",
-          image.extents, " of ", image_name);
+          image.extents, " of ", image_name, " (z, y, x); resample one onto the other first");
   const affine_map to_image = image.physical_to_index() * labels.index_to_physical();
   for (int corner = 0; corner < 8; ++corner) {
     point3 p{};

@@ -99,6 +99,13 @@ std::string other_than_file(const fs::path& path) {
   }
 }
 
+void require_file_to_open(const site& where, const fs::path& path) {
+  std::error_code status;
+  if (fs::is_regular_file(path, status)) return;
+  const std::string other = other_than_file(path);
+  fail(where, path.string(), ": cannot be opened: ", other.empty() ? "there is no such file" : "it is " + other);
+}
+
 void require_regular_file(const site& where, const fs::path& path) {
   const std::string other = other_than_file(path);
   require(other.empty(), where, path.string(), ": is ", other, ", not a file");

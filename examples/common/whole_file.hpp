@@ -25,6 +25,8 @@ inline constexpr std::string_view unfinished_mark = ".suture-unfinished-";
 std::filesystem::path make_unfinished(const std::filesystem::path& folder, std::string& problem,
                                       std::string_view ending = {});
 
+// Throws suture::error saying that the file cannot be opened, and why, where it is no regular file.
+void require_file_to_open(const site& where, const std::filesystem::path& path);
 // Throws suture::error naming the file where reading it would not come to an end, or not be reading a file: folders,
 // pipes, sockets, devices. What is not there at all is for the reader to report.
 void require_regular_file(const site& where, const std::filesystem::path& path);

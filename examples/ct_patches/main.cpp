@@ -67,9 +67,7 @@ any_scans read_scans(const options& o) {
     if (o.labels.empty()) {
       whole.labels.push_back({g, std::vector<std::uint8_t>(static_cast<std::size_t>(g.voxels()), 0)});
     } else {
-      whole.labels.push_back(read_labels(o.labels[i]));
-      require_same_place(g, whole.labels.back().grid, o.images[i], o.labels[i]);
-      whole.labels.back().grid = g;  // equal up to rounding in the files
+      whole.labels.push_back(read_labels_of(g, o.images[i], o.labels[i]));
     }
     whole.names.push_back(fs::path(o.images[i]).filename().string());
     bar.advance();
@@ -138,13 +136,16 @@ private:
   std::size_t rows_;
 };
 
+const gray_window soft_tissue{window_center - window_width / 2, window_center + window_width / 2};
+
 // The source where the patch was taken, plainly resampled and windowed, next to the patch.
 template <class T>
 sheet_row make_row(const scans<T>& from, selection::entry e) {
   sheet_row row;
   row.caption = "patch " + std::to_string(e.id) + " of " + from.names[e.scan];
+  row.scan = from.images[e.scan].grid;
   row.before.image = shown_on(from.images[e.scan], e.image.grid, -1024.0f);
-  for (float& v : row.before.image.voxels) v = (v - (window_center - window_width / 2)) / window_width;
+  soft_tissue.apply(row.before.image);
   row.before.labels = labels_on(from.labels[e.scan], e.image.grid);
   row.after = {std::move(e.image), std::move(e.label_map)};
   return row;
@@ -193,10 +194,10 @@ report make_patches(const options& o, const recipe& r, const scans<T>& from) {
   bar.finish();
 
   contact_sheet sheet;
-  sheet.title = sheet_title(shown.entries.size(), count, "patches", o.evaluation ? "evaluation" : "augmentation",
-                            executor->name()) +
-                ", window " + std::to_string(static_cast<int>(window_center)) + " / " +
-                std::to_string(static_cast<int>(window_width)) + " HU";
+  sheet.title = sheet_title("CT, soft-tissue " + words_of(soft_tissue, "HU"), shown.entries.size(), count, "patches",
+                            o.evaluation ? "as for evaluation" : "augmented", executor->name());
+  sheet.before = "the scan where the patch was cut";
+  sheet.after = o.evaluation ? "patch" : "patch: turned, scaled, bent, gamma, noise";
   sheet.label_names = from.label_names;
   std::sort(shown.entries.begin(), shown.entries.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   for (auto& e : shown.entries) sheet.rows.push_back(make_row(from, std::move(e)));
@@ -227,20 +228,21 @@ int run_program(int argc, char** argv) {
   app.option_defaults()->always_capture_default();
   app.add_option("--image", o.images, "CT volumes in HU, .nii or .nii.gz")->type_name("FILE...")->default_str("");
   app.add_option("--label", o.labels, "their label maps, in the same order")->type_name("FILE...")->default_str("");
-  app.add_option("--sample", o.sample,
-                 "without --image: a CT of the abdomen (default), the head CT of a Debian package, fetched once, or a "
-                 "synthetic abdomen")
-      ->check(CLI::IsMember({"abdomen", "head", "phantom"}));
+  add_ct_sample_option(app, o.sample);
   add_backend_option(app, o.backend);
   add_job_options(app, o, 1000000);
-  app.add_option("--patch", o.patch, "voxels, one number or z y x")->expected(1, 3)->check(CLI::Range(1, 2048));
-  app.add_option("--spacing", o.spacing, "of the patches in mm, one number or z y x")
+  app.add_option("--patch", o.patch, "size of a patch in voxels, one number or z y x")
+      ->expected(1, 3)
+      ->check(CLI::Range(1, 2048));
+  app.add_option("--spacing", o.spacing, "distance of voxels in the patches in mm, one number or z y x")
       ->expected(1, 3)
       ->check(CLI::Range(0.01, 100.0));
-  app.add_flag("--eval", o.evaluation, "evaluation: random operations off, the middle of every scan");
+  app.add_flag("--eval", o.evaluation, "as for evaluation: nothing random, the middle of every scan");
   app.add_option("--out", o.out, "folder for contact_sheet.png and report.json");
-  app.add_flag("--save-nifti", o.save_nifti, "write every patch and its labels as .nii.gz too");
+  app.add_flag("--save-nifti", o.save_nifti, "also write every patch and its labels as .nii.gz");
+  recipe r;
   const auto done = parse_options(app, argc, argv, [&] {
+    r = {triple<std::int64_t>(o.patch, "--patch"), triple<double>(o.spacing, "--spacing")};
     if (!o.images.empty() && !o.sample.empty()) throw CLI::ValidationError("--sample", "excludes --image");
     if (!o.labels.empty() && o.labels.size() != o.images.size())
       throw CLI::ValidationError(
@@ -248,7 +250,6 @@ int run_program(int argc, char** argv) {
   });
   if (done) return *done;
 
-  const recipe r{triple<std::int64_t>(o.patch, "--patch"), triple<double>(o.spacing, "--spacing")};
   o.backend = chosen_backend(o.backend, why_no_cuda());
   const output_folder folder(o.out);
   const any_scans from = read_scans(o);

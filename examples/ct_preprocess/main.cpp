@@ -187,12 +187,10 @@ private:
     return triple<double>(mm, "--spacing");
   }
 
-  shown_range shown() const { return {o_.window[0] - 0.5 * o_.window[1], o_.window[0] + 0.5 * o_.window[1]}; }
+  gray_window shown() const { return {o_.window[0] - 0.5 * o_.window[1], o_.window[0] + 0.5 * o_.window[1]}; }
 
   // Results of an earlier run must not pass for those of a case that is left out.
   void leave_out(case_files& c, std::string reason) {
-    constexpr std::string_view own = "suture: ";
-    if (reason.starts_with(own)) reason.erase(0, own.size());
     if (!c.second) {
       try {
         results_.remove(c.name);
@@ -234,7 +232,7 @@ private:
     } catch (const std::bad_alloc&) {
       leave_out(c, "not enough memory");
     } catch (const std::exception& problem) {
-      leave_out(c, problem.what());
+      leave_out(c, reason_of(problem));
     }
   }
 
@@ -347,32 +345,35 @@ int run_program(int argc, char** argv) {
   CLI::App app{"Preprocesses a cohort of CT volumes for training."};
   app.option_defaults()->always_capture_default();
   app.add_option("--in", o.in, "folder of CT volumes in HU, .nii or .nii.gz")->type_name("DIR")->default_str("");
-  app.add_option(
-         "--sample", o.sample,
-         "without --in: CT of an abdomen and of a lung (default), or a few synthetic abdomens with their labels")
+  app.add_option("--sample", o.sample,
+                 "data to try, without --in: CT of an abdomen and of a lung (default), or a few synthetic abdomens "
+                 "with their labels")
       ->check(CLI::IsMember({"ct", "phantom"}));
   app.add_option("--labels", o.labels,
                  "their label maps: a folder of the same file names, or a rule such as {case}_seg.nii.gz")
       ->type_name("DIR|RULE")
       ->default_str("");
   app.add_option("--out", o.out, "folder for everything; a run that was stopped goes on in it");
-  app.add_option("--orientation", o.prepare.orientation, "of the array axes")->check(CLI::IsMember({"LPS", "RAS"}));
-  app.add_option("--spacing", o.spacing, "in mm, one number or z y x; nnunet: the cohort's target spacing")
+  app.add_option("--orientation", o.prepare.orientation, "which way the axes of the results point")
+      ->check(CLI::IsMember({"LPS", "RAS"}));
+  app.add_option("--spacing", o.spacing,
+                 "distance of voxels in mm, one number or z y x; nnunet: the target spacing of the cohort")
       ->expected(1, 3);
   app.add_option("--anisotropy", o.anisotropy, "ratio of spacings above which slices are resampled one by one")
       ->check(CLI::Range(1.0, 1e6));
   app.add_option("--body-threshold", o.prepare.body_threshold, "HU above which a voxel may be body")
       ->check(CLI::Range(-2000.0, 4000.0));
-  app.add_option("--opening", o.prepare.opening_radius, "of the body mask, voxels; parts the patient from the table")
+  app.add_option("--opening", o.prepare.opening_radius,
+                 "radius in voxels that parts the patient from the table in the body mask")
       ->check(CLI::Range(0, 63));
-  app.add_option("--margin", o.prepare.margin, "voxels kept around the body")->check(CLI::Range(0, 1000));
-  app.add_option("--window", o.window, "of the contact sheets, center and width in HU")->expected(2);
+  app.add_option("--margin", o.prepare.margin, "number of voxels kept around the body")->check(CLI::Range(0, 1000));
+  app.add_option("--window", o.window, "center and width in HU of what the contact sheets show")->expected(2);
   add_backend_option(app, o.backend);
-  app.add_option("--threads", o.prepare.threads, "of the CPU, 0: all")->check(CLI::Range(0, 4096));
-  app.add_option("--workers", o.workers, "cases at once, each with its own memory; --threads belongs to each")
+  app.add_option("--threads", o.prepare.threads, "threads of the CPU, 0: all there are")->check(CLI::Range(0, 4096));
+  app.add_option("--workers", o.workers, "number of cases at once; each takes its own memory and its own --threads")
       ->check(CLI::Range(1, 256));
-  app.add_option("--seed", o.seed, "of the synthetic abdomens");
-  app.add_option("--count", o.count, "of the synthetic abdomens")->check(CLI::Range(1, 1000));
+  app.add_option("--seed", o.seed, "number that the synthetic abdomens follow from");
+  app.add_option("--count", o.count, "number of synthetic abdomens")->check(CLI::Range(1, 1000));
   const auto done = parse_options(app, argc, argv, [&] {
     check_spacing(o.spacing);
     if (!(o.window[1] > 0)) throw CLI::ValidationError("--window", "the width must be above 0");
@@ -386,19 +387,18 @@ int run_program(int argc, char** argv) {
   o.backend = chosen_backend(o.backend, why_no_cuda());
   output_folder folder(o.out);
   require_own_fingerprint(fs::path(o.out) / "fingerprint.json");
+  std::vector<case_files> cases;
   if (o.in.empty() && o.sample != "phantom") {
-    const fs::path images = fs::path(o.out) / "sample";
-    fs::create_directories(images);
-    for (const char* name : {"abdomen_ct.nii.gz", "lung_ct.nii.gz"})
-      fs::copy_file(sample_file(std::string("ct/") + name), images / name, fs::copy_options::skip_existing);
-    o.in = images.string();
+    for (const char* name : {"abdomen_ct", "lung_ct"})
+      cases.push_back({name, sample_file(std::string("ct/") + name + ".nii.gz"), {}, {}});
   } else if (o.in.empty()) {
     const fs::path phantoms = fs::path(o.out) / "phantoms";
     make_phantom_cohort(phantoms, o.seed, o.count);
     o.in = (phantoms / "images").string();
     o.labels = (phantoms / "labels").string();
   }
-  cohort_run run(o, folder, find_cases(o.in, o.labels));
+  if (cases.empty()) cases = find_cases(o.in, o.labels);
+  cohort_run run(o, folder, std::move(cases));
   if (run.fit()) run.make();
   write_report(fs::path(o.out) / "report.json", run.finish());
   std::cerr << "results: " << fs::path(o.out).string() << '\n';

@@ -11,9 +11,7 @@ prepared_case prepare_case(const case_files& files, const preparation& how) {
   image_volume image = read_image(files.image);
   label_volume labels;
   if (!files.labels.empty()) {
-    labels = read_labels(files.labels);
-    require_same_place(grid_of(image), labels.grid, files.image.filename().string(), files.labels.string());
-    labels.grid = grid_of(image);  // equal up to rounding in the files
+    labels = read_labels_of(grid_of(image), files.image.filename().string(), files.labels);
     made.labels = oriented(labels, how.orientation, how.threads);
     labels = {};
   }

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <sstream>
 
-#include "common/contact_sheet.hpp"
-
 namespace suture::examples {
 namespace {
 
@@ -22,9 +20,8 @@ std::string size_of(const grid& g) {
 }  // namespace
 
 void write_case_sheet(const std::filesystem::path& path, const std::string& title, const prepared_case& source,
-                      const resampled& result, const ct_normalize& normalize, const shown_range& shown) {
+                      const resampled& result, const ct_normalize& normalize, const gray_window& shown) {
   const bool labeled = !source.labels.voxels.empty();
-  const auto gray = [&](double hu) { return static_cast<float>((hu - shown.black) / (shown.white - shown.black)); };
   sheet_row row;
   const grid &from = grid_of(source.image), &to = result.image.grid;
   row.caption = size_of(from) + "   to   " + size_of(to);
@@ -33,7 +30,7 @@ void write_case_sheet(const std::filesystem::path& path, const std::string& titl
   std::visit(
       [&](const auto& v) {
         std::transform(v.voxels.begin(), v.voxels.end(), row.before.image.voxels.begin(),
-                       [&](auto x) { return gray(static_cast<double>(x)); });
+                       [&](auto x) { return shown(static_cast<double>(x)); });
       },
       source.image);
   row.before.labels = labeled ? source.labels : none_on(from);
@@ -41,15 +38,15 @@ void write_case_sheet(const std::filesystem::path& path, const std::string& titl
 
   row.after.image = result.image;
   const double mean = normalize.mean, deviation = normalize.standard_deviation;
-  for (float& x : row.after.image.voxels) x = gray(static_cast<double>(x) * deviation + mean);
+  for (float& x : row.after.image.voxels) x = shown(static_cast<double>(x) * deviation + mean);
   row.after.labels = labeled ? result.labels : none_on(to);
   row.after.body = labels_on(source.body, to);
 
   contact_sheet sheet;
   sheet.tile = 400;
-  std::ostringstream words;
-  words << title << ", shown from " << shown.black << " to " << shown.white << " HU";
-  sheet.title = words.str();
+  sheet.title = "CT, " + words_of(shown, "HU") + ": " + title;
+  sheet.before = "the scan, oriented";
+  sheet.after = "cropped to the body, normalized, resampled";
   sheet.rows.push_back(std::move(row));
   write_contact_sheet(path, sheet);
 }

@@ -17,29 +17,25 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Preprocessed intensities as shades.
-void shade(volume<float>& image, float black, float white) {
-  for (float& v : image.voxels) v = (v - black) / (white - black);
-}
-
 label_volume targets_on(const grid& shown, const std::int8_t* targets, const grid& level) {
   const auto n = static_cast<std::size_t>(level.voxels());
   const label_volume there{level, {targets, targets + n}};
   return labels_on(there, shown);
 }
 
-// The shades between which most of the case lies.
-struct window {
-  float black, white;
+// What of a preprocessed case is shown black and white, and its name: a CT by a window in HU, others by how their
+// voxels are distributed.
+struct shown_case {
+  std::string modality;
+  gray_window window;
 };
-window window_of(const volume<float>& image) {
-  std::vector<float> sorted = image.voxels;
-  const auto at = [&](double share) {
-    const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(sorted.size() - 1));
-    std::nth_element(sorted.begin(), middle, sorted.end());
-    return *middle;
+shown_case shown_of(const volume<float>& image, const std::optional<ct_normalize>& normalize) {
+  if (!normalize) return {"MRI, window from the 1st to the 99.5th percentile", percentiles_of(image.voxels)};
+  const gray_window hu;
+  const auto normalized = [&](double value) {
+    return (value - static_cast<double>(normalize->mean)) / static_cast<double>(normalize->standard_deviation);
   };
-  return {at(.01), at(.995)};
+  return {"CT, soft-tissue " + words_of(hu, "HU"), {normalized(hu.black), normalized(hu.white)}};
 }
 
 // No finer than it is used, which would only take time.
@@ -56,8 +52,8 @@ phantom_options phantom_for(std::uint64_t seed, const point3& spacing) {
 
 class sheet_maker {
 public:
-  sheet_maker(const nnunet_job& j, const nnunet_patches& made)
-      : j_(j), made_(made), sizes_(j.target_extents()), window_(window_of(j.image)) {
+  sheet_maker(const nnunet_job& j, const nnunet_patches& made, const gray_window& shown)
+      : j_(j), made_(made), sizes_(j.target_extents()), window_(shown) {
     seen_.grid = j.image.grid;
     seen_.voxels.assign(j.labels.voxels.begin(), j.labels.voxels.end());
   }
@@ -67,16 +63,17 @@ public:
     sheet_row row;
     row.caption = "patch " + std::to_string(i);
     if (made_.choices[i].of_class > 0) row.caption += ", about label " + std::to_string(made_.choices[i].of_class);
-    row.before.image = shown_on(j_.image, made_.places[i], window_.black);
-    shade(row.before.image, window_.black, window_.white);
+    row.scan = j_.image.grid;
+    row.before.image = shown_on(j_.image, made_.places[i], 0.0f);  // beyond the scan as the recipe pads
+    window_.apply(row.before.image);
     row.before.labels = labels_on(seen_, made_.places[i]);
     row.after = panel_of(i, 0);
     return row;
   }
   // Two of its smaller targets.
   sheet_row of_targets(std::size_t i, std::size_t first, std::size_t second) const {
-    return {"patch " + std::to_string(i) + ", targets of " + name(first) + " and of " + name(second),
-            panel_of(i, first), panel_of(i, second)};
+    return {"patch " + std::to_string(i) + ", its targets of deep supervision: " + name(first) + " and " + name(second),
+            panel_of(i, first), panel_of(i, second), j_.image.grid};
   }
 
 private:
@@ -90,14 +87,14 @@ private:
     panel p{{g, std::vector<float>(n)},
             targets_on(g, made_.targets[level].data() + i * m, level_grid(g, sizes_[level]))};
     for (std::size_t v = 0; v < n; ++v) p.image.voxels[v] = storage<half>::load(made_.images[i * n + v]);
-    shade(p.image, window_.black, window_.white);
+    window_.apply(p.image);
     return p;
   }
 
   const nnunet_job& j_;
   const nnunet_patches& made_;
   std::vector<extent3> sizes_;
-  window window_;
+  gray_window window_;
   label_volume seen_;
 };
 
@@ -113,28 +110,30 @@ std::optional<int> parse(options& o, nnunet_job& j, int argc, char** argv) {
   app.option_defaults()->always_capture_default();
   app.add_option("--image", o.image, "a case, .nii or .nii.gz")->type_name("FILE")->default_str("");
   app.add_option("--label", o.label, "its label map")->type_name("FILE")->default_str("");
-  app.add_option("--sample", o.sample,
-                 "without --image: a CT of the abdomen (default), the head CT of a Debian package, fetched once, or a "
-                 "synthetic abdomen")
-      ->check(CLI::IsMember({"abdomen", "head", "phantom"}));
-  app.add_option("--normalization", o.normalization, "by the foreground of the case, as for CT, or by the whole image")
+  add_ct_sample_option(app, o.sample);
+  app.add_option("--normalization", o.normalization,
+                 "ct: by the labeled voxels of the case; zscore, for MRI: by the whole image")
       ->check(CLI::IsMember({"ct", "zscore"}));
-  app.add_option("--spacing", o.spacing, "in mm to train at, one number or z y x; 0 keeps that of the case")
+  app.add_option("--spacing", o.spacing,
+                 "distance of voxels to train at in mm, one number or z y x; 0 keeps that of the case")
       ->expected(1, 3)
       ->check(CLI::Range(0.0, 100.0));
   add_backend_option(app, o.backend);
   add_job_options(app, j, 100000);
   app.add_option("--patch", o.patch,
-                 "voxels, one number or z y x; more than 3 times as wide as deep, and slices turn in their plane alone")
+                 "size of a patch in voxels, one number or z y x; where it is more than 3 times as wide as deep, "
+                 "slices turn in "
+                 "their plane alone")
       ->expected(1, 3)
       ->check(CLI::Range(1, 2048));
-  app.add_flag("--eval", j.evaluation, "evaluation: random operations off");
+  app.add_flag("--eval", j.evaluation, "as for evaluation: nothing random");
   app.add_option("--out", o.out, "folder for contact_sheet.png and report.json");
   const auto done = parse_options(app, argc, argv, [&] {
+    j.shape.patch = triple<std::int64_t>(o.patch, "--patch");
+    triple<double>(o.spacing, "--spacing");
     if (o.image.empty() != o.label.empty()) throw CLI::ValidationError("--image", "and --label go together");
     if (!o.image.empty() && !o.sample.empty()) throw CLI::ValidationError("--sample", "excludes --image");
   });
-  if (!done) j.shape.patch = triple<std::int64_t>(o.patch, "--patch");
   return done;
 }
 
@@ -148,9 +147,8 @@ struct raw_case {
 
 raw_case read_case(const options& o, std::uint64_t seed, const point3& spacing) {
   if (!o.image.empty()) {
-    raw_case read{o.image, {}, read_image(o.image), read_labels(o.label)};
-    require_same_place(grid_of(read.image), read.labels.grid, o.image, o.label);
-    read.labels.grid = grid_of(read.image);  // equal up to rounding in the files
+    raw_case read{o.image, {}, read_image(o.image), {}};
+    read.labels = read_labels_of(grid_of(read.image), o.image, o.label);
     return read;
   }
   if (o.sample != "phantom") {
@@ -200,12 +198,15 @@ void add(made_patches& all, const nnunet_patches& made, const std::vector<extent
 }
 
 contact_sheet make_sheet(const nnunet_job& j, const nnunet_patches& made, const std::vector<std::string>& label_names,
-                         const std::string& backend) {
+                         const shown_case& shown_as, const std::string& backend) {
   const std::vector<extent3> sizes = j.target_extents();
-  const sheet_maker rows(j, made);
+  const sheet_maker rows(j, made, shown_as.window);
   contact_sheet sheet;
   const std::size_t count = static_cast<std::size_t>(j.count), shown = made.grids.size();
-  sheet.title = sheet_title(shown, count, "patches", j.evaluation ? "evaluation" : "nnU-Net augmentation", backend);
+  sheet.title = sheet_title(shown_as.modality, shown, count, "patches",
+                            j.evaluation ? "as for evaluation" : "augmented as by nnU-Net", backend);
+  sheet.before = "preprocessed scan where the patch was cut";
+  sheet.after = j.evaluation ? "patch" : "patch: turned, scaled, mirrored, noise, blur, contrast; gray beyond the scan";
   sheet.label_names = label_names;
   std::size_t most = 0;  // the patch with most of its labels, whose smaller targets are worth a look
   for (std::size_t i = 0, best = 0; i < shown; ++i) {
@@ -266,7 +267,8 @@ int run_program(int argc, char** argv) {
   const nnunet_statistics spent = o.backend == "cuda" ? nnunet_on_cuda(j, use) : nnunet_on_cpu(j, use);
   bar.finish();
 
-  write_contact_sheet(fs::path(o.out) / "contact_sheet.png", make_sheet(j, made.shown, read.label_names, o.backend));
+  write_contact_sheet(fs::path(o.out) / "contact_sheet.png",
+                      make_sheet(j, made.shown, read.label_names, shown_of(j.image, ready.normalize), o.backend));
   end_report(o.out, make_report(o, j, made, spent, read.name));
   return 0;
 }

@@ -40,7 +40,8 @@ prepared prepare(const image_volume& image, const label_volume& labels, bool by_
   const cpu exec{.threads = threads};
   volume<std::int8_t> classes{labels.grid, {}};
   for (const std::uint8_t label : labels.voxels) {
-    require(label <= 127, {"labels"}, "label ", static_cast<int>(label), " is above 127");
+    require(label <= 127, {"--label"}, "label ", static_cast<int>(label),
+            " is above 127, the highest that can be trained on; renumber the labels");
     classes.voxels.push_back(static_cast<std::int8_t>(label));
   }
   return std::visit(
@@ -50,8 +51,10 @@ prepared prepare(const image_volume& image, const label_volume& labels, bool by_
           cohort_fingerprint cohort;
           cohort.add(exec, "case", voxels, contiguous(labels.voxels.data(), labels.grid));
           const ct_normalize normalize = cohort.normalization(0);
-          return resampled(
+          prepared made = resampled(
               exec, [&](const point3& to) { return nnunet_preprocess_ct(normalize, to); }, v, classes, spacing);
+          made.normalize = normalize;
+          return made;
         }
         moments whole;
         fit(exec, fit_moments{}, std::span(&voxels, 1), everything{}, std::span(&whole, 1));

@@ -2,13 +2,17 @@
 // A case as nnU-Net trains on it: normalized, then resampled.
 #pragma once
 
+#include <optional>
+
 #include "common/volume.hpp"
+#include "suture/ops/value/ct_normalize.hpp"
 
 namespace suture::examples {
 
 struct prepared {
   volume<float> image;
   volume<std::int8_t> labels;
+  std::optional<ct_normalize> normalize{};  // by which a CT was normalized
 };
 
 // `by_cohort`: CT, normalized by the statistics of its foreground (here the cohort is the case); else by mean and

@@ -51,17 +51,16 @@ int run_program(int argc, char** argv) {
   CLI::App app{"Embeds augmented CT patches without storing them."};
   app.option_defaults()->always_capture_default();
   app.add_option("--image", images, "CT volumes in HU, .nii or .nii.gz")->type_name("FILE...")->default_str("");
-  app.add_option("--sample", sample,
-                 "without --image: a CT of the abdomen (default), the head CT of a Debian package, fetched once, or a "
-                 "synthetic abdomen")
-      ->check(CLI::IsMember({"abdomen", "head", "phantom"}));
+  add_ct_sample_option(app, sample);
   add_backend_option(app, backend);
-  app.add_option("--batch-size", j.samples, "patches")->check(CLI::Range(1, 1024));
-  app.add_option("--seed", j.seed, "of everything random");
-  app.add_option("--epoch", j.epoch, "a new epoch draws anew");
-  app.add_option("--patch", patch, "voxels, one number or z y x")->expected(1, 3)->check(CLI::Range(1, 512));
-  app.add_option("--token", j.layer.token, "edge of a token in voxels")->check(CLI::Range(1, 16));
-  app.add_option("--features", j.layer.features, "of a token")->check(CLI::Range(1, 1024));
+  app.add_option("--batch-size", j.samples, "number of patches")->check(CLI::Range(1, 1024));
+  app.add_option("--seed", j.seed, "number that everything random follows from");
+  app.add_option("--epoch", j.epoch, "pass over the data; each draws its own random numbers");
+  app.add_option("--patch", patch, "size of a patch in voxels, one number or z y x")
+      ->expected(1, 3)
+      ->check(CLI::Range(1, 512));
+  app.add_option("--token", j.layer.token, "size of a token in voxels, along each axis")->check(CLI::Range(1, 16));
+  app.add_option("--features", j.layer.features, "number of features of a token")->check(CLI::Range(1, 1024));
   app.add_option("--out", out, "folder for report.json");
   const auto done = parse_options(app, argc, argv, [&] {
     if (!images.empty() && !sample.empty()) throw CLI::ValidationError("--sample", "excludes --image");
@@ -79,7 +78,8 @@ int run_program(int argc, char** argv) {
 
   for (const std::string& path : images) {
     image_volume scan = read_image(path);
-    require(scan.index() == 0, site{"--image"}, path, ": has voxels that are no Hounsfield units of 16 bits");
+    require(scan.index() == 0, site{"--image"}, path,
+            ": has voxels that are no Hounsfield units of 16 bits; this example takes CT alone");
     j.scans.push_back(std::get<0>(std::move(scan)));
     names.push_back(fs::path(path).filename().string());
   }

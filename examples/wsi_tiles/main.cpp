@@ -143,7 +143,7 @@ std::vector<listed_slide> open_slides(const options& o, backend& executor, std::
       s.stains = stains_of(o, s, executor);
       slides.push_back(std::move(s));
     } catch (const error& problem) {
-      left_out.push_back({sources[i].name, problem.what()});
+      left_out.push_back({sources[i].name, reason_of(problem)});
     } catch (const std::bad_alloc&) {
       left_out.push_back({sources[i].name, sources[i].name + ": not enough memory"});
     }
@@ -151,7 +151,7 @@ std::vector<listed_slide> open_slides(const options& o, backend& executor, std::
   }
   bar.finish();
   for (const skipped& s : left_out) std::cerr << "skipped: " << s.reason << '\n';
-  require(!slides.empty(), site{"slides"}, "none could be used");
+  require(!slides.empty(), site{"--slide"}, "no slide could be used; the reasons stand above");
   return slides;
 }
 
@@ -187,6 +187,18 @@ struct made_tiles {
   double seconds_reading = 0, seconds_waiting = 0;
 };
 
+// The tile and where its upper left corner lies on the slide.
+std::string caption_of(const listed_slide& from, std::size_t tile) {
+  const tile_region& at = from.tiles[tile].region;
+  const double mm = from.image->layout().mpp / 1000;
+  std::ostringstream words;
+  words.precision(3);
+  words << from.image->name() << ", tile " << tile;
+  if (!from.whole)
+    words << " at x " << static_cast<double>(at.x) * mm << ", y " << static_cast<double>(at.y) * mm << " mm";
+  return words.str();
+}
+
 // At most `count` tiles, in batches.
 made_tiles make_tiles(const options& o, const recipe& r, backend& executor, std::vector<listed_slide>& slides,
                       std::size_t count) {
@@ -214,7 +226,7 @@ made_tiles make_tiles(const options& o, const recipe& r, backend& executor, std:
       if (all.shown.size() == most_shown) continue;
       // Evaluation is the same pipeline with chance left out: the tile normalized alone.
       const batch calm = executor.run({tile}, {stains[i]}, {o.seed, o.epoch, true});
-      all.shown.push_back({by_number[tile.slide]->image->name() + ", tile " + std::to_string(tile.id & 0xffffffffu),
+      all.shown.push_back({caption_of(*by_number[tile.slide], tile.id & 0xffffffffu),
                            plain(tile, r),
                            picture_of(calm, 0, r.size),
                            picture_of(made, i, r.size),
@@ -239,13 +251,13 @@ void write_pictures(const options& o, const recipe& r, const std::string& backen
                     const std::vector<listed_slide>& slides, const made_tiles& made) {
   for (const listed_slide& s : slides)
     write_overview(fs::path(o.out) / ("overview_" + std::to_string(s.number) + ".png"), s);
-  std::ostringstream width;
-  width << ", " << static_cast<double>(r.size) * r.mpp << " micrometers wide";
-  write_sheet(
-      fs::path(o.out) / "contact_sheet.png",
-      sheet_title(made.shown.size(), made.count, "tiles", o.evaluation ? "evaluation" : "augmentation", backend_name) +
-          width.str(),
-      label_names(*slides.front().image), made.shown);
+  const double width = static_cast<double>(r.size) * r.mpp;
+  std::ostringstream scale;
+  scale << "stained slides, tiles of " << width << " um at " << r.mpp << " um a pixel";
+  write_sheet(fs::path(o.out) / "contact_sheet.png",
+              sheet_title(scale.str(), made.shown.size(), made.count, "tiles",
+                          o.evaluation ? "as for evaluation" : "augmented", backend_name),
+              label_names(*slides.front().image), made.shown, width);
 }
 
 report make_report(const options& o, const recipe& r, const backend& executor, const std::vector<listed_slide>& slides,
@@ -308,7 +320,7 @@ int run_program(int argc, char** argv) {
       "command line, 1 everything else.");
   app.add_option("--slide", o.slides, "slides, as OpenSlide reads them")->type_name("FILE...")->default_str("");
   app.add_option("--sample", o.sample,
-                 "without --slide and --tiles: a part of a real slide (default), or two synthetic ones")
+                 "data to try, without --slide and --tiles: a part of a real slide (default), or two synthetic ones")
       ->check(CLI::IsMember({"cmu1", "phantom"}));
   app.add_option("--tiles", o.tiles, "tiles cut out before, PNG or TIFF")->type_name("FILE...")->default_str("");
   app.add_option("--reference", o.reference, "slide or tile whose stains the others get; without, published ones")
@@ -319,20 +331,21 @@ int run_program(int argc, char** argv) {
       ->type_name("FOLDER")
       ->default_str("");
   add_backend_option(app, o.backend);
-  app.add_option("--batch-size", o.batch_size, "tiles made at once")->check(CLI::Range(1, 65535));
-  app.add_option("--threads", o.threads, "of the CPU backend, 0: all")->check(CLI::Range(0, 4096));
-  app.add_option("--seed", o.seed, "of everything random");
-  app.add_option("--epoch", o.epoch, "a new epoch draws anew");
-  app.add_option("--count", o.count, "tiles to read in all, spread over the slides; 0: all there are")
+  app.add_option("--batch-size", o.batch_size, "number of tiles made at once")->check(CLI::Range(1, 65535));
+  app.add_option("--threads", o.threads, "threads of the CPU backend, 0: all there are")->check(CLI::Range(0, 4096));
+  app.add_option("--seed", o.seed, "number that everything random follows from");
+  app.add_option("--epoch", o.epoch, "pass over the data; each draws its own random numbers");
+  app.add_option("--count", o.count, "number of tiles to read in all, spread over the slides; 0: all there are")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
-  app.add_option("--tile", o.tile, "pixels of a tile along a side")->check(CLI::Range(16, 4096));
-  app.add_option("--stride", o.stride, "pixels between tiles, 0: the size of a tile")->check(CLI::Range(0, 65536));
+  app.add_option("--tile", o.tile, "width and height of a tile in pixels")->check(CLI::Range(16, 4096));
+  app.add_option("--stride", o.stride, "distance of tiles in pixels, 0: the size of a tile")
+      ->check(CLI::Range(0, 65536));
   app.add_option("--mpp", o.mpp, "micrometers per pixel of the tiles")->check(CLI::Range(0.05, 32.0));
   app.add_option("--assume-mpp", o.assumed_mpp,
                  "micrometers per pixel of slides that do not state theirs, 0: skip them")
       ->check(CLI::Range(0.0, 32.0));
   app.add_option("--least-tissue", o.least_tissue, "share of a tile that must be tissue")->check(CLI::Range(0.0, 1.0));
-  app.add_flag("--eval", o.evaluation, "evaluation: random operations off");
+  app.add_flag("--eval", o.evaluation, "as for evaluation: nothing random");
   app.add_option("--out", o.out, "folder for contact_sheet.png, overview_N.png and report.json");
   const auto done = parse_options(app, argc, argv, [&] {
     if (!o.sample.empty() && !(o.slides.empty() && o.tiles.empty()))

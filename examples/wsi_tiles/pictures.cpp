@@ -1,58 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pictures.hpp"
 
-#include <cairo.h>
-
 #include <algorithm>
-#include <array>
+#include <cmath>
+#include <sstream>
 
-#include "common/whole_file.hpp"
+#include "common/drawing.hpp"
 
 namespace suture::examples {
 namespace {
 
 constexpr site here{"picture"};
-
-struct color {
-  double r, g, b;
-};
 constexpr color ground{0.97, 0.97, 0.96}, dark{0.12, 0.12, 0.14}, dim{0.40, 0.41, 0.44};
-constexpr std::array<color, 5> label_colors{
-    {{0.10, 0.65, 0.75}, {0.98, 0.75, 0.10}, {0.10, 0.75, 0.25}, {0.95, 0.35, 0.15}, {0.25, 0.35, 0.95}}};
+constexpr color of_tissue{0.05, 0.45, 0.95}, of_used{0.00, 0.62, 0.45}, of_left_out{0.84, 0.37, 0.00};
+const std::vector<double> left_out_dashes{5, 3};
 
-struct destroy {
-  void operator()(cairo_surface_t* s) const { cairo_surface_destroy(s); }
-  void operator()(cairo_t* c) const { cairo_destroy(c); }
-};
-using surface = std::unique_ptr<cairo_surface_t, destroy>;
-using context = std::unique_ptr<cairo_t, destroy>;
-
-surface surface_of(const rgb_image& image) {
-  surface result(
-      cairo_image_surface_create(CAIRO_FORMAT_RGB24, static_cast<int>(image.width), static_cast<int>(image.height)));
-  require(cairo_surface_status(result.get()) == CAIRO_STATUS_SUCCESS, here, "out of memory");
-  unsigned char* data = cairo_image_surface_get_data(result.get());
-  const int stride = cairo_image_surface_get_stride(result.get());
-  for (std::int64_t y = 0; y < image.height; ++y) {
-    auto* row = reinterpret_cast<std::uint32_t*>(data + y * stride);
-    for (std::int64_t x = 0; x < image.width; ++x) {
-      const std::uint8_t* p = image.at(y, x);
-      row[x] = std::uint32_t{p[0]} << 16 | std::uint32_t{p[1]} << 8 | p[2];
-    }
-  }
-  cairo_surface_mark_dirty(result.get());
-  return result;
+// The longest of 1, 2 and 5 times a power of ten that is no longer than a quarter of this width, in micrometers.
+double bar_length(double width) {
+  const double ten = std::pow(10.0, std::floor(std::log10(width / 4)));
+  for (const double times : {5.0, 2.0})
+    if (times * ten <= width / 4) return times * ten;
+  return ten;
 }
 
-void set_color(cairo_t* c, const color& k, double alpha = 1) { cairo_set_source_rgba(c, k.r, k.g, k.b, alpha); }
-
-void text(cairo_t* c, double x, double y, double size, const std::string& words, const color& k, bool bold = false) {
-  cairo_select_font_face(c, "sans-serif", CAIRO_FONT_SLANT_NORMAL,
-                         bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL);
-  cairo_set_font_size(c, size);
-  set_color(c, k);
-  cairo_move_to(c, x, y);
-  cairo_show_text(c, words.c_str());
+std::string micrometers(double length) {
+  std::ostringstream words;
+  if (length >= 1000)
+    words << length / 1000 << " mm";
+  else
+    words << length << " um";
+  return words.str();
 }
 
 void paint(cairo_t* c, const rgb_image& image, double x, double y, double side) {
@@ -67,14 +44,6 @@ void paint(cairo_t* c, const rgb_image& image, double x, double y, double side) 
   cairo_restore(c);
 }
 
-void write(const std::filesystem::path& path, cairo_surface_t* page) {
-  cairo_surface_flush(page);
-  write_whole(here, path, [&](const std::filesystem::path& temporary) -> std::string {
-    const cairo_status_t status = cairo_surface_write_to_png(page, temporary.c_str());
-    return status == CAIRO_STATUS_SUCCESS ? "" : cairo_status_to_string(status);
-  });
-}
-
 // Labels as a veil of their colors, edges stronger.
 rgb_image with_labels(const rgb_image& image, const std::vector<std::uint8_t>& labels) {
   rgb_image result = image;
@@ -86,8 +55,8 @@ rgb_image with_labels(const rgb_image& image, const std::vector<std::uint8_t>& l
       if (label == 0) continue;
       const bool edge = (x > 0 && at(y, x - 1) != label) || (x + 1 < n && at(y, x + 1) != label) ||
                         (y > 0 && at(y - 1, x) != label) || (y + 1 < image.height && at(y + 1, x) != label);
-      const color& k = label_colors[(label - 1u) % label_colors.size()];
-      const double part = edge ? 0.85 : 0.30, of[3] = {k.r, k.g, k.b};
+      const color k = label_style(label - 1).ink;
+      const double part = edge ? 0.9 : 0.2, of[3] = {k.r, k.g, k.b};
       for (int c = 0; c < 3; ++c) {
         std::uint8_t& v = result.at(y, x)[c];
         v = static_cast<std::uint8_t>(v * (1 - part) + 255 * part * of[c] + 0.5);
@@ -100,20 +69,19 @@ rgb_image with_labels(const rgb_image& image, const std::vector<std::uint8_t>& l
 
 void write_overview(const std::filesystem::path& path, const listed_slide& shown) {
   const rgb_image& picture = shown.thumbnail;
-  constexpr double header = 54;
-  const surface page(cairo_image_surface_create(CAIRO_FORMAT_RGB24,
-                                                static_cast<int>(std::max<std::int64_t>(picture.width, 480)),
-                                                static_cast<int>(picture.height) + static_cast<int>(header)));
-  const context holder(cairo_create(page.get()));
-  cairo_t* c = holder.get();
-  require(cairo_status(c) == CAIRO_STATUS_SUCCESS, here, "out of memory");
-  set_color(c, ground);
-  cairo_paint(c);
+  constexpr double header = 72;
+  const auto height = static_cast<double>(picture.height);
+  const page paper(static_cast<double>(std::max<std::int64_t>(picture.width, 560)), height + header, ground);
+  cairo_t* const c = paper.drawing.get();
   text(c, 10, 22, 14, shown.image->name(), dark, true);
-  text(c, 10, 42, 12,
-       std::to_string(shown.tiles.size()) + " tiles of tissue; " + std::to_string(shown.good.size()) + " used, " +
-           std::to_string(shown.blurred.size()) + " blurred, " + std::to_string(shown.blank.size()) + " blank",
-       dim);
+  const legend_entry legend[] = {
+      {"tissue", {of_tissue, {}}},
+      {std::to_string(shown.good.size()) + " tiles used", {of_used, {}}},
+      {std::to_string(shown.blurred.size()) + " blurred, " + std::to_string(shown.blank.size()) + " blank",
+       {of_left_out, left_out_dashes}},
+      {"not asked for", {dim, {}}}};
+  text(c, 10, 42, 12, std::to_string(shown.tiles.size()) + " tiles lie on tissue", dim);
+  draw_legend(c, 10, 58, 540, legend, dark);
   cairo_translate(c, 0, header);
   const surface pixels = surface_of(picture);
   cairo_set_source_surface(c, pixels.get(), 0, 0);
@@ -136,7 +104,7 @@ void write_overview(const std::filesystem::path& path, const listed_slide& shown
         cairo_line_to(c, px + 1, py);
       }
     }
-  set_color(c, {0.05, 0.45, 0.95});
+  set_color(c, of_tissue);
   cairo_set_line_width(c, 1);
   cairo_stroke(c);
 
@@ -159,38 +127,35 @@ void write_overview(const std::filesystem::path& path, const listed_slide& shown
     set_color(c, k);
     cairo_stroke(c);
   };
-  boxes(shown.good, {0.05, 0.60, 0.20});
-  boxes(shown.blank, {0.90, 0.10, 0.10});
-  boxes(shown.blurred, {0.90, 0.10, 0.10});
-  write(path, page.get());
+  boxes(shown.good, of_used);
+  cairo_set_dash(c, left_out_dashes.data(), static_cast<int>(left_out_dashes.size()), 0);
+  boxes(shown.blank, of_left_out);
+  boxes(shown.blurred, of_left_out);
+  cairo_set_dash(c, nullptr, 0, 0);
+  const double um = layout.mpp / scale;  // of a pixel of the picture
+  const double length = bar_length(um * static_cast<double>(picture.width));
+  scale_bar(c, 10, height - 10, length / um, micrometers(length));
+  write_png(path, paper.pixels.get());
 }
 
 void write_sheet(const std::filesystem::path& path, const std::string& title,
-                 const std::vector<std::string>& label_names, const std::vector<sheet_entry>& entries) {
+                 const std::vector<std::string>& label_names, const std::vector<sheet_entry>& entries,
+                 double tile_width) {
   require(!entries.empty(), here, "there is no tile to show");
   constexpr double side = 208, gap = 6, margin = 20, group_gap = 28, caption = 22, header = 76;
   constexpr double group = 4 * side + 3 * gap;
   const std::size_t columns = entries.size() > 1 ? 2 : 1, rows = (entries.size() + columns - 1) / columns;
   const double width = 2 * margin + static_cast<double>(columns) * group + (columns > 1 ? group_gap : 0);
   const double height = header + static_cast<double>(rows) * (caption + side + gap) + margin;
-  const surface page(cairo_image_surface_create(CAIRO_FORMAT_RGB24, static_cast<int>(width), static_cast<int>(height)));
-  const context holder(cairo_create(page.get()));
-  cairo_t* c = holder.get();
-  require(cairo_status(c) == CAIRO_STATUS_SUCCESS, here, "out of memory");
-  set_color(c, ground);
-  cairo_paint(c);
+  const page paper(width, height, ground);
+  cairo_t* const c = paper.drawing.get();
   text(c, margin, 30, 17, title, dark, true);
-  double legend = margin;
-  for (std::size_t i = 0; i < label_names.size(); ++i) {
-    set_color(c, label_colors[i % label_colors.size()]);
-    cairo_rectangle(c, legend, 40, 12, 12);
-    cairo_fill(c);
-    text(c, legend + 18, 50, 12, label_names[i], dark);
-    cairo_text_extents_t extents;
-    cairo_text_extents(c, label_names[i].c_str(), &extents);
-    legend += 18 + extents.x_advance + 20;
-  }
-  const char* const names[4] = {"original", "normalized", "augmented", "with its mask"};
+  std::vector<legend_entry> legend;
+  for (std::size_t i = 0; i < label_names.size(); ++i)
+    legend.push_back({label_names[i], {label_style(static_cast<int>(i)).ink, {}}});
+  draw_legend(c, margin, 46, width - 2 * margin, legend, dark);
+  const double bar = bar_length(tile_width);
+  const char* const names[4] = {"as scanned", "stains normalized", "augmented", "with its labels"};
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const sheet_entry& e = entries[i];
     const double x = margin + static_cast<double>(i % columns) * (group + group_gap);
@@ -201,8 +166,9 @@ void write_sheet(const std::filesystem::path& path, const std::string& title,
     const rgb_image* const shown[3] = {&e.original, &e.normalized, &e.augmented};
     for (int k = 0; k < 3; ++k) paint(c, *shown[k], x + k * (side + gap), y + caption, side);
     paint(c, with_labels(e.augmented, e.labels), x + 3 * (side + gap), y + caption, side);
+    scale_bar(c, x + 6, y + caption + side - 8, bar / tile_width * side, micrometers(bar));
   }
-  write(path, page.get());
+  write_png(path, paper.pixels.get());
 }
 
 rgb_image plain(const read_tile& t, const recipe& r) {

@@ -6,8 +6,8 @@
 
 namespace suture::examples {
 
-// The thumbnail with the outline of the tissue and every tile: black those listed, green those used, red those left out
-// as blank or blurred.
+// The thumbnail with a scale, the outline of the tissue and every tile: gray those listed, green those used, dashed in
+// red those left out as blank or blurred.
 void write_overview(const std::filesystem::path& path, const listed_slide& shown);
 
 struct sheet_entry {
@@ -16,9 +16,11 @@ struct sheet_entry {
   std::vector<std::uint8_t> labels;  // of `augmented`
 };
 
-// Two entries to a row: original, normalized, augmented, and the last with its labels painted over it.
+// Two entries to a row: as scanned, normalized, augmented, and the last with its labels painted over it. `tile_width`
+// is in micrometers.
 void write_sheet(const std::filesystem::path& path, const std::string& title,
-                 const std::vector<std::string>& label_names, const std::vector<sheet_entry>& entries);
+                 const std::vector<std::string>& label_names, const std::vector<sheet_entry>& entries,
+                 double tile_width);
 
 // The middle of a tile that was read with a margin, at the size of the recipe: linear interpolation.
 rgb_image plain(const read_tile& t, const recipe& r);

@@ -88,9 +88,16 @@ listed_slide list_tiles(std::unique_ptr<slide> image, std::size_t number, const 
       if (is_ink(result.thumbnail.pixels.data() + 3 * i)) result.mask[i] = 0;
   }
   const mask_area tissue(image->layout(), contiguous<const std::uint8_t>(result.mask.data(), picture.grid));
+  const slide_level& all = image->layout().levels[0];
+  const double span = static_cast<double>(how.size) * how.mpp / image->layout().mpp;
+  require(span < static_cast<double>(std::min(all.height, all.width)) + 1, {"--tile"}, image->name(), ": a tile of ",
+          how.size, " pixels at ", how.mpp, " um is ", span,
+          " pixels of this slide wide, which does not fit the slide of ", all.height, " x ", all.width,
+          "; ask for a smaller --tile or --mpp");
   result.tiles = grid_tiles(image->layout(), tissue,
                             {.size = how.size, .stride = how.stride, .mpp = how.mpp, .least_tissue = how.least_tissue});
-  require(!result.tiles.empty(), {"tiles"}, image->name(), ": no tile has enough tissue");
+  require(!result.tiles.empty(), {"--least-tissue"}, image->name(),
+          ": no tile has enough tissue; ask for less, or for a smaller --tile");
   // A random order that does not change when more tiles are taken.
   std::vector<std::uint32_t> key;
   const stream random({how.seed, 0, number, 0, 0});

@@ -6,7 +6,7 @@ import argparse
 import runpy
 import sys
 
-from . import __version__
+from .version import __version__
 from .backend import cache, compiler
 from .errors import CompileError, Error
 from .pipeline.pipeline import Pipeline

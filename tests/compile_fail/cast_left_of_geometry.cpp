@@ -1,4 +1,5 @@
 // expect: suture: cast left of the geometry: interpolation needs float; put cast at the end
+// errors: 1
 // SPDX-License-Identifier: Apache-2.0
 #include <suture/suture.hpp>
 

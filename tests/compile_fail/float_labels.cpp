@@ -1,4 +1,5 @@
 // expect: suture: label maps are integers
+// errors: 1
 // SPDX-License-Identifier: Apache-2.0
 #include <suture/suture.hpp>
 

@@ -2,6 +2,7 @@
 // Snippets of README.md and docs/execution.md that need CUDA.
 #include <gtest/gtest.h>
 
+#include <cuda_fp16.h>
 #include <suture/suture.cuh>
 
 namespace {
@@ -127,6 +128,17 @@ TEST(Execution, OnAStreamInAGraphAndInAnotherKernel) {
         const std::size_t token = z / 4 * 4 + y / 4 * 2 + x / 4, voxel = z % 4 * 16 + y % 4 * 4 + x % 4;
         ASSERT_EQ(tokens[token * 64 + voxel], expected[z * 64 + y * 8 + x]);
       }
+
+  // The same kernel behind a chain that ends in cast<half>, as that of README.md does.
+  const auto in_half = suture::plan(recipe | suture::cast<suture::half>{}, ct, {.seed = 5, .sample_ids = ids});
+  const auto half_pair = suture::image<suture::half>(ct);
+  const suture::cuda_workspace half_workspace(suture::workspace_bytes(in_half, half_pair));
+  patch_embedding<<<8, 64, 0, stream>>>(suture::prepare(suture::cuda{stream, half_workspace}, in_half, half_pair), 0,
+                                        device_tokens);
+  suture::check_cuda(cudaStreamSynchronize(stream), "patch_embedding");
+  std::vector<float> half_tokens(512);
+  copy(half_tokens.data(), device_tokens, 2048);
+  for (std::size_t i = 0; i < 512; ++i) ASSERT_EQ(half_tokens[i], __half2float(__float2half_rn(tokens[i]))) << i;
   cudaStreamDestroy(stream);
 }
 

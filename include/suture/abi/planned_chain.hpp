@@ -139,6 +139,12 @@ struct chain_codec<chain<Ops...>> {
   }
 };
 
+// run of the executor, which this header does not include.
+template <class Executor, class Plan, class... Bindings>
+void run_on(const Executor& exec, const Plan& plan, const Bindings&... bindings) {
+  run(exec, plan, bindings...);
+}
+
 }  // namespace detail
 
 // The functions of a module. executor_of(type, request) is found for the executor.
@@ -162,7 +168,7 @@ public:
   }
   void run(const request& r) const {
     bound(taken(r), [&](const auto& plan, const auto&... pairs) {
-      suture::run(executor_of(static_cast<const Executor*>(nullptr), r), plan, pairs...);
+      detail::run_on(executor_of(static_cast<const Executor*>(nullptr), r), plan, pairs...);
     });
   }
   geometry maps() const {

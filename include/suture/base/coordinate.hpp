@@ -4,6 +4,7 @@
 // at 100,000 voxels an axis. The split into integer base and float fraction needs no conversion instruction.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "numeric.hpp"
@@ -33,6 +34,42 @@ SUTURE_INLINE fixed_map to_fixed(const affine_map& a) {
     for (int j = 0; j < 3; ++j) f.linear[i][j] = to_fixed(a.linear[i][j]);
     f.offset[i] = to_fixed(a.offset[i]);
   }
+  return f;
+}
+
+namespace detail {
+
+// Raises the offset of a row that has at most one step so that no place comes out below the exact one. Steps and
+// offsets are rounded to 2^-40 voxel, and a place that should stand on a voxel would otherwise fall short of it by the
+// sum of these errors: it would read the neighbor as well, with a weight of 2^-23. What is less than 2^-23 beyond a
+// voxel stands on it, so that both sides meet, on up to 2^18 output voxels. A row whose places are all multiples of
+// 2^-23 is exact already. A row with several steps stays as it is rounded: a turned place meets a voxel only by chance.
+inline void round_up(fixed_map& f, const affine_map& a, const extent3& output, int row) {
+  const auto& step = f.linear[row];
+  if ((step[0] != 0) + (step[1] != 0) + (step[2] != 0) > 1) return;
+  constexpr std::uint64_t below_weights = (std::uint64_t{1} << (fixed_fraction_bits - 23)) - 1;
+  if (((step[0] | step[1] | step[2] | f.offset[row]) & below_weights) == 0) return;
+  constexpr double unit = static_cast<double>(std::uint64_t{1} << fixed_fraction_bits);
+  const auto excess = [](std::uint64_t rounded, double exact) {
+    return static_cast<double>(static_cast<std::int64_t>(rounded)) - exact * unit;
+  };
+  double lowest = excess(f.offset[row], a.offset[row]), reach = std::abs(a.offset[row]);
+  for (int j = 0; j < 3; ++j) {
+    const auto last = static_cast<double>(output[j] - 1);
+    lowest += std::fmin(excess(step[j], a.linear[row][j]) * last, 0.0);
+    reach = fma(std::abs(a.linear[row][j]), last, reach);
+  }
+  constexpr double in_double = unit * 0x1p-50;  // the map itself was composed in double
+  lowest -= reach * in_double;
+  if (lowest < 0) f.offset[row] += static_cast<std::uint64_t>(std::ceil(-lowest));
+}
+
+}  // namespace detail
+
+// The map for an output of these extents.
+SUTURE_INLINE fixed_map to_fixed(const affine_map& a, const extent3& output) {
+  fixed_map f = to_fixed(a);
+  for (int row = 0; row < 3; ++row) detail::round_up(f, a, output, row);
   return f;
 }
 

@@ -11,14 +11,17 @@
 
 namespace suture {
 
-// IEEE 754 binary16, stored only; arithmetic is in float. Same layout as __half and _Float16.
+// IEEE 754 binary16, stored only; arithmetic is in float, which it converts to exactly. Same layout as __half and
+// _Float16.
 struct half {
   std::uint16_t bits;
+  SUTURE_FN operator float() const;
 };
 
-// The upper half of an IEEE 754 binary32, stored only. Same layout as __nv_bfloat16.
+// The upper half of an IEEE 754 binary32, stored only; it converts to float exactly. Same layout as __nv_bfloat16.
 struct bfloat16 {
   std::uint16_t bits;
+  SUTURE_FN operator float() const;
 };
 
 SUTURE_FN std::uint32_t float_bits(float x) {
@@ -195,6 +198,9 @@ struct storage<bfloat16> {
   SUTURE_FN static float load(bfloat16 value) { return detail::bfloat16_to_float(value.bits); }
   SUTURE_FN static bfloat16 store(float x) { return {detail::float_to_bfloat16(x)}; }
 };
+
+SUTURE_FN half::operator float() const { return storage<half>::load(*this); }
+SUTURE_FN bfloat16::operator float() const { return storage<bfloat16>::load(*this); }
 
 // Label maps alone are stored as it, for losses that want indexes of 64 bits; what is stored fits 32.
 template <>

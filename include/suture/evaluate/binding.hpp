@@ -48,20 +48,34 @@ auto as_source(In&& in) {
     return as_given(std::forward<In>(in));
   }
 }
+// The element type that stands in for one that was refused, so that the compiler says one sentence and nothing of what
+// would follow.
+template <bool IsLabel, class T>
+using or_stand_in = std::conditional_t<IsLabel ? std::is_integral_v<T> && is_label_storage_v<T> : is_storage_v<T>, T,
+                                       std::conditional_t<IsLabel, std::int32_t, float>>;
+
 template <bool IsLabel, class In, class Out, class Conversion = as_finished, class Levels = no_levels>
 auto bind(given_views<In> in, given_views<Out> out, const Conversion& conversion = {}, Levels levels = {}) {
-  static_assert(!std::is_const_v<Out>, "suture: the output view must be writable");
+  constexpr bool writable = !std::is_const_v<Out>;
+  static_assert(writable, "suture: the output view must be writable");
   using T = std::remove_const_t<In>;
+  using To = std::remove_const_t<Out>;
+  constexpr bool supported = is_storage_v<T> && (IsLabel ? is_label_storage_v<To> : is_storage_v<To>);
   static_assert(
-      is_storage_v<T> && (IsLabel ? is_label_storage_v<Out> : is_storage_v<Out>),
+      supported,
       "suture: unsupported element type; use int8, uint8, int16, uint16, int32, float, half or bfloat16; bool "
       "may be read too, and label maps stored as int64");
-  binding<T, Out, IsLabel, Conversion, Levels> b{{}, {}, std::move(out), conversion, std::move(levels)};
-  if constexpr (std::is_const_v<In>)
-    b.in_const = std::move(in);
-  else
-    b.in_mutable = std::move(in);
-  return b;
+  if constexpr (writable && supported) {
+    binding<T, Out, IsLabel, Conversion, Levels> b{{}, {}, std::move(out), conversion, std::move(levels)};
+    if constexpr (std::is_const_v<In>)
+      b.in_const = std::move(in);
+    else
+      b.in_mutable = std::move(in);
+    return b;
+  } else {
+    return binding<or_stand_in<IsLabel, T>, or_stand_in<IsLabel, To>, IsLabel, Conversion, Levels>{
+        {}, {}, {}, conversion, std::move(levels)};
+  }
 }
 }  // namespace detail
 
@@ -94,7 +108,10 @@ constexpr void check_conversion() {
 template <class In, class Out, class Conversion, class Levels>
 auto bind_labels(given_views<In> in, given_views<Out> out, const Conversion& conversion, Levels levels) {
   static_assert(std::is_integral_v<In>, "suture: label maps are integers");
-  if constexpr (std::is_same_v<Conversion, as_finished>)
+  if constexpr (!std::is_integral_v<In>)
+    return bind<true>(given_views<std::int32_t>{}, given_views<or_stand_in<true, std::remove_const_t<Out>>>{},
+                      conversion, std::move(levels));
+  else if constexpr (std::is_same_v<Conversion, as_finished>)
     static_assert(std::is_same_v<std::remove_const_t<In>, Out>,
                   "suture: a label map keeps its element type; bind a conversion for another, remap{} say");
   else
@@ -105,7 +122,7 @@ auto bind_labels(given_views<In> in, given_views<Out> out, const Conversion& con
     static_assert(std::is_same_v<typename Levels::output, Out>,
                   "suture: the levels of a label map have the element type of its output");
   }
-  return bind<true>(std::move(in), std::move(out), conversion, std::move(levels));
+  if constexpr (std::is_integral_v<In>) return bind<true>(std::move(in), std::move(out), conversion, std::move(levels));
 }
 }  // namespace detail
 

@@ -78,7 +78,9 @@ SUTURE_FN To stored(From v) {
   static_assert(same_storage_v<To, From>,
                 "suture: the output views' element type is not what the pipeline ends with; end the chain with "
                 "cast<T>{} for outputs of type T (without a cast the result is float)");
-  if constexpr (std::is_same_v<From, float>)
+  if constexpr (!same_storage_v<To, From>)
+    return To{};
+  else if constexpr (std::is_same_v<From, float>)
     return storage<float>::store(v);
   else
     return __builtin_bit_cast(To, v);

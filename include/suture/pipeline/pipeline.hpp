@@ -2,6 +2,7 @@
 // What a chain is, known at compile time: value operations on taps, then geometry, then value operations on outputs.
 #pragma once
 
+#include <algorithm>
 #include <array>
 
 #include "../base/numeric.hpp"
@@ -310,29 +311,12 @@ struct pipeline<chain<Ops...>> {
   static constexpr std::size_t fused_end = first_unfused();
   static constexpr bool is_staged = fused_end < size;
 
-  static_assert(end <= fused_end || begin == size,
-                "suture: a filter or an operation on patch statistics stands left of geometry; put it right of all "
-                "geometry, or run two plans");
-  static_assert(spatial_contiguous(),
-                "suture: a value operation stands between two geometry operations, which would mean interpolating "
-                "twice; move it left of all geometry (it then acts on every tap) or right of all geometry (it then "
-                "acts once per output voxel), or run two plans. sampling counts as geometry");
-  static_assert(count(role::deformation) <= 1,
-                "suture: at most one elastic deformation per pipeline; compose the "
-                "displacements, or run two plans");
-  static_assert(count(role::sampling) <= 1, "suture: sampling stands at most once in a pipeline");
-
   static constexpr bool source_is_known() {
     constexpr std::array<bool, size> in_source{draws_in_source<Ops>...};
     for (std::size_t i = deformation_index(); i < size; ++i)
       if (in_source[i]) return false;
     return true;
   }
-  static_assert(
-      source_is_known(),
-      "suture: crop_by_class stands right of an elastic deformation, where the place of a voxel is not known; "
-      "put it left of it: a patch reads the volume around it all the same");
-
   static constexpr bool has_geometry = count(role::geometry) + count(role::deformation) > 0;
   static_assert(
       has_geometry || count(role::sampling) == 0,
@@ -352,13 +336,14 @@ struct pipeline<chain<Ops...>> {
   static constexpr std::int32_t padding = prefiltered ? border_type::prefilter_padding : 0;
 
   // Value operations left of the geometry act on taps; without geometry everything acts on outputs.
-  static constexpr std::size_t tap_count = begin == size ? 0 : begin;
+  static constexpr std::size_t tap_count = begin == size ? 0 : std::min(begin, fused_end);
   static constexpr std::size_t output_begin = begin == size ? 0 : end;
+  static constexpr std::size_t later_begin = std::max(fused_end, output_begin);
   using taps = typename detail::functor_pack<chain<Ops...>, std::make_index_sequence<tap_count>, 0>::type;
-  using outputs = typename detail::functor_pack<chain<Ops...>, std::make_index_sequence<fused_end - output_begin>,
+  using outputs = typename detail::functor_pack<chain<Ops...>, std::make_index_sequence<later_begin - output_begin>,
                                                 output_begin>::type;
   using later =
-      typename detail::functor_pack<chain<Ops...>, std::make_index_sequence<size - fused_end>, fused_end>::type;
+      typename detail::functor_pack<chain<Ops...>, std::make_index_sequence<size - later_begin>, later_begin>::type;
   static constexpr typename detail::schedule_of<later>::type schedule{};
 
   // What passes through the chain: the channels of an image one by one, or, where an operation works on color, all
@@ -382,6 +367,24 @@ struct pipeline<chain<Ops...>> {
 
   // Passes over the patch: B-spline coefficients, when the interpolation needs them, the fused part, and what follows.
   static constexpr int stages = (prefiltered ? 2 : 1) + schedule.stage_count;
+
+  // Last, since clang leaves out what stands behind an assertion that fails, and would miss it.
+  static_assert(end <= fused_end || begin == size,
+                "suture: a filter or an operation on patch statistics stands left of geometry; put it right of all "
+                "geometry, or run two plans");
+  static_assert(spatial_contiguous(),
+                "suture: a value operation stands between two geometry operations, which would mean interpolating "
+                "twice; move it left of all geometry (it then acts on every tap) or right of all geometry (it then "
+                "acts once per output voxel), or run two plans. sampling counts as geometry");
+  static_assert(count(role::deformation) <= 1,
+                "suture: at most one elastic deformation per pipeline; compose the "
+                "displacements, or run two plans");
+  static_assert(count(role::sampling) <= 1, "suture: sampling stands at most once in a pipeline");
+
+  static_assert(
+      source_is_known(),
+      "suture: crop_by_class stands right of an elastic deformation, where the place of a voxel is not known; "
+      "put it left of it: a patch reads the volume around it all the same");
 };
 
 template <class... Ops>

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <concepts>
 #include <cstring>
 #include <optional>
 #include <ranges>
@@ -565,6 +566,15 @@ auto plan(const Pipeline& operations, const Batch& batch, const settings& s = {}
     const std::vector<grid> g = grids(batch);
     return result(c, g, s);
   }
+}
+
+// A seed alone gets a sentence instead of a list of candidates.
+template <class Pipeline, class Batch, std::integral Seed>
+auto plan(const Pipeline& operations, const Batch& batch, Seed seed) {
+  static_assert(
+      !std::is_integral_v<Seed>,
+      "suture: plan takes settings, not a number: {.seed = 42, .sample_ids = ids}, with one id for each sample");
+  return plan(operations, batch, settings{.seed = static_cast<std::uint64_t>(seed)});
 }
 
 }  // namespace suture

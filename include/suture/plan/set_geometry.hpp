@@ -62,7 +62,7 @@ void set_geometry(sample_parameters<Pipeline>& out, const sample_geometry& geome
   for (int k = 0; k < 3; ++k) out.extents[k] = static_cast<std::int32_t>(target.extents[k]);
   const auto set_map = [&](const affine_map& map) {
     check_reach(map, target, where);
-    make_at(out.map, [&] { return to_fixed(map); });
+    make_at(out.map, [&] { return to_fixed(map, target.extents); });
   };
   if constexpr (Pipeline::has_deformation)
     set_map(composed(geometry.to_source, geometry.to_deformed));

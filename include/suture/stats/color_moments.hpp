@@ -7,17 +7,24 @@
 
 namespace suture {
 
+namespace detail {
+SUTURE_HD constexpr bool all_of(const double (&values)[3], double one) {
+  return values[0] == one && values[1] == one && values[2] == one;
+}
+}  // namespace detail
+
 // Per channel of the space, in its units: the mean and sqrt(sum((x - mean)^2) / (count - ddof)).
 //   tally    pixels; `excluded` are those with a channel that is NaN or infinite
 //   status   constant: a deviation is 0, or below what the conversion resolves (Space::resolution); empty: mean 0,
 //            deviation 1
-// Stated, as a target or as `fitted`: color_moments<lab>{.mean = {...}, .standard_deviation = {...}}.
+// Stated, as a target or as `fitted`: color_moments<lab>{.mean = {...}, .standard_deviation = {...}}; means of 0 and
+// deviations of 1 with .status = fit_status::stated.
 template <class Space>
 struct color_moments {
   double mean[3] = {};
   double standard_deviation[3] = {1, 1, 1};
   fit_tally tally{};
-  fit_status status = fit_status::stated;
+  fit_status status = detail::stated_unless(detail::all_of(mean, 0) && detail::all_of(standard_deviation, 1));
   std::int32_t ddof = 0;
   // Of reinhard; the reciprocal of no deviation is 0.
   float center[3] = {static_cast<float>(mean[0]), static_cast<float>(mean[1]), static_cast<float>(mean[2])};
@@ -42,6 +49,8 @@ namespace detail {
 // As for moments.
 template <class Space>
 void check_fitted(const color_moments<Space>& m, const site& where) {
+  check_fitted(m.status, where, "fit_color_moments",
+               "color_moments<Space>{.mean = {...}, .standard_deviation = {...}}");
   for (int k = 0; k < 3; ++k)
     require(m.center[k] == static_cast<float>(m.mean[k]) &&
                 m.deviation[k] == static_cast<float>(m.standard_deviation[k]) &&

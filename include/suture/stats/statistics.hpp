@@ -13,14 +13,16 @@ namespace suture {
 //   ok         the statistic stands for itself
 //   constant   all selected values are the same; the deviation or range is 0
 //   empty      nothing finite was selected; the statistic is the stated fallback
-//   stated     no fit has been here: the statistic is what was written down, or the default
-enum class fit_status : std::uint32_t { ok, constant, empty, stated };
+//   stated     no fit has been here: the statistic is what was written down
+//   not_fitted no fit has been here, and nothing was written down: refused where a pipeline runs on the CPU
+enum class fit_status : std::uint32_t { ok, constant, empty, stated, not_fitted };
 
 constexpr std::string_view status_name(fit_status s) {
   return s == fit_status::ok         ? "ok"
          : s == fit_status::constant ? "constant"
          : s == fit_status::empty    ? "empty"
-                                     : "stated";
+         : s == fit_status::stated   ? "stated"
+                                     : "not_fitted";
 }
 
 // What was looked at, in voxels.
@@ -50,6 +52,11 @@ SUTURE_HD inline float slope_of_line(double rise, double run) {
   return slope <= static_cast<float>(largest_float) ? slope : static_cast<float>(largest_float);
 }
 
+// The status of a statistic that no fit made: one that holds its defaults alone was not stated.
+SUTURE_HD constexpr fit_status stated_unless(bool is_default) {
+  return is_default ? fit_status::not_fitted : fit_status::stated;
+}
+
 // Of the lines between N landmarks.
 template <int N>
 struct slopes {
@@ -58,6 +65,12 @@ struct slopes {
   SUTURE_HD constexpr const float& operator[](int line) const { return of[line]; }
   bool operator==(const slopes&) const = default;
 };
+template <int N>
+SUTURE_HD constexpr bool all_zero(const float (&values)[N]) {
+  bool zero = true;
+  for (int i = 0; i < N; ++i) zero = zero && values[i] == 0;
+  return zero;
+}
 template <int N>
 SUTURE_HD slopes<N> slopes_between(const float (&source)[N], const float (&target)[N]) {
   slopes<N> s{};
@@ -72,11 +85,11 @@ SUTURE_HD slopes<N> slopes_between(const float (&source)[N], const float (&targe
 // Mean, standard deviation sqrt(sum((x - mean)^2) / (count - ddof)), minimum and maximum, each the exact value rounded
 // once (the deviation: to within 2 units in the last place). With count <= ddof the deviation is 0 and the status
 // constant. Empty: mean 0, deviation 1, minimum and maximum 0, so that a z-score leaves values as they are.
-// Stated: moments{.mean = 40, .standard_deviation = 12}.
+// Stated: moments{.mean = 40, .standard_deviation = 12}; mean 0 and deviation 1 with .status = fit_status::stated.
 struct moments {
   double mean = 0, standard_deviation = 1, minimum = 0, maximum = 0;
   fit_tally tally{};
-  fit_status status = fit_status::stated;
+  fit_status status = detail::stated_unless(mean == 0 && standard_deviation == 1 && minimum == 0 && maximum == 0);
   std::int32_t ddof = 0;
   // Of z_score: the mean, and 1 / max(standard_deviation, 1e-8).
   float center = static_cast<float>(mean);
@@ -96,7 +109,13 @@ struct percentiles {
 namespace detail {
 // Of what an operation is about to read, in host memory: a mean or a deviation that was assigned later has left what
 // follows from it behind.
+inline void check_fitted(fit_status status, const site& where, std::string_view fit, std::string_view stated) {
+  require(status != fit_status::not_fitted, where,
+          "fitted: expected the results of a fit, got the status not_fitted. Run ", fit,
+          " before, or state them: ", stated, " (the defaults with .status = fit_status::stated)");
+}
 inline void check_fitted(const moments& m, const site& where) {
+  check_fitted(m.status, where, "fit_moments", "moments{.mean = 40, .standard_deviation = 12}");
   require(m.center == static_cast<float>(m.mean) && m.reciprocal == reciprocal_of_deviation(m.standard_deviation),
           where, "the moments were changed after they were made; state them whole: moments{.mean = ", m.mean,
           ", .standard_deviation = ", m.standard_deviation, "}");
@@ -104,16 +123,25 @@ inline void check_fitted(const moments& m, const site& where) {
 }  // namespace detail
 
 // Two percentiles as an interval; 0 and 100 are minimum and maximum. Empty: [0, 1], which scales nothing.
-// Stated: intensity_range{.low = -160, .high = 240}.
+// Stated: intensity_range{.low = -160, .high = 240}; 0 and 1 with .status = fit_status::stated.
 struct intensity_range {
   double low = 0, high = 1;
   fit_tally tally{};
-  fit_status status = fit_status::stated;
+  fit_status status = detail::stated_unless(low == 0 && high == 1);
   // Of percentile_scale: low, and 1 / (high - low), 0 if they are the same.
   float origin = static_cast<float>(low);
   float reciprocal = high - low == 1 ? 1 : detail::reciprocal_of_range(low, high);
   bool operator==(const intensity_range&) const = default;
 };
+
+namespace detail {
+inline void check_fitted(const intensity_range& r, const site& where) {
+  check_fitted(r.status, where, "fit_range", "intensity_range{.low = -160, .high = 240}");
+  require(r.origin == static_cast<float>(r.low) && r.reciprocal == reciprocal_of_range(r.low, r.high), where,
+          "the range was changed after it was made; state it whole: intensity_range{.low = ", r.low,
+          ", .high = ", r.high, "}");
+}
+}  // namespace detail
 
 // A threshold between two classes, {<= value} and {> value}. Constant: the value itself. Empty: 0.
 struct threshold {
@@ -131,11 +159,16 @@ struct landmark_map {
   float source[N] = {}, target[N] = {};
   detail::slopes<N> slope = detail::slopes_between(source, target);
   fit_tally tally{};
-  fit_status status = fit_status::stated;
+  fit_status status = detail::stated_unless(detail::all_zero(source) && detail::all_zero(target));
   bool operator==(const landmark_map&) const = default;
 };
 
 namespace detail {
+
+template <int N>
+void check_fitted(const landmark_map<N>& m, const site& where) {
+  check_fitted(m.status, where, "fit_landmarks", "landmark_map<3>{.source = {0, 40, 100}, .target = {0, 50, 100}}");
+}
 
 // From settled sums. `least` and `greatest` are meaningless where nothing was counted.
 SUTURE_HD inline moments make_moments(const exact_sums& sums, const fit_tally& tally, double least, double greatest,

@@ -64,7 +64,7 @@ class Encoder:
     def number(self, *values: float) -> None:
         self.out.numbers.extend(map(float, values))
 
-    def list(self, rows: Any) -> None:
+    def rows(self, rows: Any) -> None:
         """A list whose elements are the rows of an array, or (memory, count)."""
         self.out.lists.append(rows)
 
@@ -72,7 +72,7 @@ class Encoder:
         """A list of the pointers to the class indexes of the batch; of none in evaluation."""
         made = [] if self.indexes is None else self.indexes(op)
         self.out.kept.append(made)
-        self.list(np.array([index.handle for index in made], np.uint64))
+        self.rows(np.array([index.handle for index in made], np.uint64))
 
     def given(self, key: str, what: str) -> Any:
         """What the batch has for per_sample(key)."""
@@ -113,7 +113,7 @@ class Encoder:
     def ranges(self, value: Any, name: str, what: str) -> list[tuple[float, float]]:
         """(low, high) along (z, y, x)."""
         if isinstance(value, tuple) and len(value) == 2 and not isinstance(value[0], tuple):
-            return [value] * 3  # type: ignore[list-item]
+            return [value] * 3
         unnamed = (1.0, 1.0) if name == "scale" else 0.0
         if isinstance(value, Mapping):
             return [interval_ends(value.get(k, unnamed), True) for k in "zyx"]
@@ -123,7 +123,7 @@ class Encoder:
 def interval_ends(value: Any, half_width: bool) -> tuple[float, float]:
     """The ends of a range; one number is half a width about 0, or both ends."""
     if isinstance(value, tuple):
-        return value  # type: ignore[return-value]
+        return value
     return (-value, value) if half_width else (value, value)
 
 

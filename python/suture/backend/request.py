@@ -70,7 +70,8 @@ class Lists:
 
     def __init__(self, rows: Sequence[Any]) -> None:
         read = [elements(*each) if isinstance(each, tuple) else elements(each) for each in rows]
-        self.table, self.count, self.kept = (CList * len(read))(*read), len(read), rows
+        table: Any = CList * len(read)
+        self.table, self.count, self.kept = table(*read), len(read), rows
 
 
 class Request:
@@ -89,14 +90,16 @@ class Request:
                  ids: Any = None, seed: int = 0, epoch: int = 0, image: int = 0, evaluation: bool = False, threads: int = 0,
                  same_ids: bool = False, stream: int = 0, workspace: tuple[int, int] = (0, 0)) -> None:
         values = numbers if type(numbers) is np.ndarray else np.array(numbers, np.float64)
-        read = lists if type(lists) is Lists else Lists(lists) if lists else _NONE
-        written = results if type(results) is Lists else Lists(results) if results else _NONE
+        read: Lists = lists if type(lists) is Lists else Lists(lists) if lists else _NONE  # type: ignore[arg-type]
+        written: Lists = results if type(results) is Lists else Lists(results) if results else _NONE  # type: ignore[arg-type]
         if ids is not None and not isinstance(ids, ctypes.Array):
             ids = (ctypes.c_uint64 * len(ids))(*ids)
         bound, places = len(inputs), len(outputs)
+        bounds: Any = CArray * bound
+        places_of: Any = CArray * places
         self._kept = (values, read, written, inputs, outputs)
         self.c = CRequest(VERSION, _BYTES, values.__array_interface__["data"][0] if values.size else None, values.size,
-                          read.table, read.count, (CArray * bound)(*inputs), bound, (CArray * places)(*outputs), places,
+                          read.table, read.count, bounds(*inputs), bound, places_of(*outputs), places,
                           written.table, written.count, samples, ids, 0 if ids is None else len(ids), seed, epoch, image, evaluation,
                           threads, same_ids, 0, stream or None, workspace[0] or None, workspace[1])
         self.address = ctypes.addressof(self.c)

@@ -89,13 +89,13 @@ class crop_by_class(Operation):
         size = encoder.triple(self.size, "size", what)
         if self.ratios:
             encoder.number(0, *size)
-            encoder.list(np.array(self.ratios, np.float32))
+            encoder.rows(np.array(self.ratios, np.float32))
         elif self.oversample is None:
             encoder.number(1, *size, 1 if self.positive is None else self.positive, 1 if self.negative is None else self.negative)
         else:
             encoder.number(2, *size, *encoder.triple(self.margin, "start", what), self.oversample)
         encoder.class_indexes(self)
-        encoder.list(np.zeros(0, np.uint8))
+        encoder.rows(np.zeros(0, np.uint8))
         return "suture::crop_by_class"
 
     @property

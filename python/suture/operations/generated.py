@@ -1202,8 +1202,8 @@ class bias_field(Operation):
     """y = x exp(sum of c_ijk P_i(Z) P_j(Y) P_k(X)): Z, Y and X go from -1 at the first voxel of an axis of the grid to 1 at
     the last and are 0 on an axis of one voxel; P by the basis. The coefficients stand in the published order:
       i + j + k <= degree, i outermost and k innermost: 4, 10, 20, 35, 56 of them for degree 1 .. 5
-      legendre in an image of one plane: P_j(Y) P_k(X) with k <= j <= degree, j outermost: 3, 6, 10, 15, 21. Their total
-      degree reaches 2 degree; it is MONAI's rule.
+      legendre in a plane (one voxel along z): P_j(Y) P_k(X) with k <= j <= degree, j outermost: 3, 6, 10, 15, 21. Their
+      total degree reaches 2 degree; it is MONAI's rule.
     Those left out are 0. `extents` is the grid the operation stands on.
     Errors: a degree outside 0 .. 5, a coefficient that is not finite or beyond those of the degree, coefficients whose
     magnitudes add up to more than 80 (the field would leave the range of float), extents that are not positive.
@@ -1847,7 +1847,8 @@ class z_score(Operation):
     where `nonzero`, voxels of value 0 stay 0. Whichever executor runs, `fitted` lies in its memory: one result per
     sample of the batch and channel, channel fastest, or with channels = 1 one per sample (a pooled fit). It is read when
     the pipeline runs, so the fit may be queued ahead on the same stream. An empty fit leaves values as they are. NaN
-    stays NaN. Errors: no results for a sample, channels below 1 or not those of the image. Source: nnU-Net
+    stays NaN. Errors: no results for a sample, channels below 1 or not those of the image, results that were neither
+    fitted nor stated (on the CPU, when it runs; on a device they leave values as they are). Source: nnU-Net
     ZScoreNormalization, MONAI NormalizeIntensity."""
 
     fitted: Fitted

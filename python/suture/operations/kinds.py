@@ -367,7 +367,7 @@ class Interval(Kind):
         self.half_width, self.integer = half_width, integer
 
     def canonical(self, value: Any, what: str, multiplies: bool = False) -> Any:
-        one = (lambda v: number(v, what)) if self.integer is None else (lambda v: self.integer.canonical(v, what))  # type: ignore
+        one = (lambda v: number(v, what)) if self.integer is None else (lambda v: self.integer.canonical(v, what))
         if isinstance(value, (tuple, list)):
             if len(value) != 2:
                 raise Error(f"{what}: {shown(value)} has {len(value)} ends; a range is (low, high)")
@@ -442,7 +442,7 @@ class FloatList(Kind):
         return numbers(value, what)
 
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
-        encoder.list(np.array(value, np.float32))
+        encoder.rows(np.array(value, np.float32))
 
 
 class GivenFloats(FloatList):
@@ -457,7 +457,7 @@ class GivenFloats(FloatList):
                 if most > bound:  # it would be held to the bound without a word
                     raise Error(f"{what}: {most:g} mm along {axis} is more than max_displacement_mm {bound:g}; state the largest "
                                 "magnitude there")
-        encoder.list(floats)
+        encoder.rows(floats)
 
 
 class AxisNames(Kind):
@@ -576,7 +576,7 @@ class HolesKind(Kind):
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
         what = f"suture: {op.name}: {name}"
         boxes = [[*encoder.triple(start, "start", what), *encoder.triple(size, "size", what)] for start, size in value]
-        encoder.list(np.array(boxes, np.int64).reshape(-1, 6))
+        encoder.rows(np.array(boxes, np.int64).reshape(-1, 6))
 
 
 class Regions(Kind):
@@ -586,7 +586,7 @@ class Regions(Kind):
         return tuple(tuple(INT32.canonical(v, what) for v in sequence(labels, what)) for labels in sequence(value, what))
 
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
-        encoder.list(np.array([len(value), *(n for labels in value for n in (len(labels), *labels))], np.int32))
+        encoder.rows(np.array([len(value), *(n for labels in value for n in (len(labels), *labels))], np.int32))
 
 
 class LabelChanges(Kind):
@@ -598,7 +598,7 @@ class LabelChanges(Kind):
         return FrozenMap({INT32.canonical(k, what): INT32.canonical(v, what) for k, v in value.items()})
 
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
-        encoder.list(np.array(list(value.items()), np.int32).reshape(-1, 2))
+        encoder.rows(np.array(list(value.items()), np.int32).reshape(-1, 2))
 
     def to_json(self, value: Any) -> Any:
         return [[k, v] for k, v in value.items()]
@@ -634,7 +634,7 @@ class Anatomical(Choice):
 
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
         if name == "x":
-            encoder.list(np.frombuffer((op.x + op.y + op.z).encode(), np.uint8))
+            encoder.rows(np.frombuffer((op.x + op.y + op.z).encode(), np.uint8))
 
 
 class StartsKind(Kind):
@@ -652,7 +652,7 @@ class StartsKind(Kind):
             what = f"suture: {op.name}: {name}"
             value = () if encoder.ahead else encoder.given(value.key, what)
         rows = np.array(value if len(value) else np.zeros((0, 3)), np.int64).reshape(-1, 3)
-        encoder.list(np.ascontiguousarray(rows[:, ::-1] if encoder.order == "xyz" else rows))
+        encoder.rows(np.ascontiguousarray(rows[:, ::-1] if encoder.order == "xyz" else rows))
 
     def to_json(self, value: Any) -> Any:
         return {"per_sample": value.key} if isinstance(value, PerSample) else plain(value)
@@ -688,14 +688,14 @@ class Results(Kind):
 
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
         if isinstance(value, PerSample) and encoder.ahead:
-            encoder.list(np.zeros((0, 1), np.uint8))
+            encoder.rows(np.zeros((0, 1), np.uint8))
             return
         packed = [each.pack() for each in self.of_batch(encoder, op, name, value)]
         sizes = {len(p) for p in packed}
         if len(sizes) > 1:
             raise Error(f"suture: {op.name}: {name}: expected results of one size, got {sorted(sizes)} bytes")
         rows = np.frombuffer(b"".join(packed), np.uint8).reshape(len(packed), -1) if packed else np.zeros((0, 1), np.uint8)
-        encoder.list(rows.view(ReadByKernels))
+        encoder.rows(rows.view(ReadByKernels))
 
     def to_json(self, value: Any) -> Any:
         if isinstance(value, PerSample):

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import Error
 
-FIT_STATUS = ("ok", "constant", "empty", "stated")
+FIT_STATUS = ("ok", "constant", "empty", "stated", "not_fitted")
 STAIN_STATUS = ("ok", "too_little_tissue", "single_stain", "ill_conditioned", "not_fitted")
 STAIN_BASIS_BYTES = 216
 COLOR_SPACES = ("lab", "ruderman", "hed", "hsv")

@@ -176,9 +176,10 @@ class _Parsed:
                      f"comparisons, where, {', '.join(_FUNCTIONS)} are")
 
     def _constant(self, node: ast.Constant) -> float:
-        if type(node.value) not in (int, float) or not abs(node.value) < 3.4e38:
+        number: Any = node.value
+        if type(number) not in (int, float) or not abs(number) < 3.4e38:
             raise self._refuse(node)
-        return float(np.float32(node.value))
+        return float(np.float32(number))
 
     def _call(self, function: str, of: Callable[..., Any], nodes: Sequence[ast.AST]) -> tuple[str, Callable[..., Any]]:
         terms = [self._value(n) for n in nodes]

@@ -199,7 +199,7 @@ class inverse_of(Operation):
     def encode(self, encoder: Encoder) -> str:
         """Appends one abi::geometry."""
         encoder.out.headers |= self.headers()
-        encoder.list((self.geometry, 1))
+        encoder.rows((self.geometry, 1))
         return f"suture::inverse_{'elastic' if self.elastic else 'affine'}"
 
 

@@ -56,6 +56,12 @@ void check_channel_results(std::span<const Result> fitted, std::int32_t channels
           channels, " per sample");
 }
 
+// Looks at what fits left for the channels of a sample, in host memory.
+template <class Result>
+void check_channels_fitted(const Result* fitted, std::int32_t channels, const site& where) {
+  for (std::int32_t c = 0; c < channels; ++c) check_fitted(fitted[where.sample * channels + c], where);
+}
+
 // Whether an image has the channels that the results are of: a mistake here would be read as values. How many channels
 // there are is known when an image is bound.
 template <class Result>

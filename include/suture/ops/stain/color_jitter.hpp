@@ -72,6 +72,10 @@ struct color_jitter {
     float sextants;
     blend before[3], after[3];
 
+    void check_fitted(const site& where) const {
+      if (fitted != nullptr) detail::check_channels_fitted(fitted, 3, where);
+    }
+
     SUTURE_FN rgb operator()(const rgb& x, const voxel& at) const { return stepped(x, gray_of(at.sample_index)); }
 
     // Pixels side by side, all of one sample: its mean gray is read once.

@@ -96,6 +96,9 @@ struct reinhard {
 
   functor prepare(const site& where) const {
     detail::check_results(fitted, where);
+    require(target.status != fit_status::not_fitted, where,
+            "target: expected moments of a fit or stated ones, got the status not_fitted. State them: .target = "
+            "{.mean = {...}, .standard_deviation = {...}}");
     require(target.status != fit_status::empty, where, "the fit of the target is empty");
     functor f{fitted.data(), detail::make_color_range(white, where), {}, {}, 0, rule == reinhard_rule::modified};
     for (int k = 0; k < 3; ++k) {

@@ -67,7 +67,8 @@ struct random_stain_na {
 
   reinhard<Space> draw(draws& random, const site& where) const {
     require(widen > -1 && widen <= 1e3, where, "widen ", widen, " must be in (-1, 1000]");
-    reinhard<Space> result{.fitted = fitted, .target = {}, .rule = reinhard_rule::plain, .white = white};
+    reinhard<Space> result{
+        .fitted = fitted, .target = {.status = fit_status::stated}, .rule = reinhard_rule::plain, .white = white};
     for (int k = 0; k < 3; ++k) {
       result.target.mean[k] = draw_from(table.mean[k], random, where);
       const double deviation = draw_from(table.standard_deviation[k], random, where);

@@ -137,8 +137,8 @@ int for_each_bias_term(int degree, bool planar, const F& f) {
 // y = x exp(sum of c_ijk P_i(Z) P_j(Y) P_k(X)): Z, Y and X go from -1 at the first voxel of an axis of the grid to 1 at
 // the last and are 0 on an axis of one voxel; P by the basis. The coefficients stand in the published order:
 //   i + j + k <= degree, i outermost and k innermost: 4, 10, 20, 35, 56 of them for degree 1 .. 5
-//   legendre in an image of one plane: P_j(Y) P_k(X) with k <= j <= degree, j outermost: 3, 6, 10, 15, 21. Their total
-//   degree reaches 2 degree; it is MONAI's rule.
+//   legendre in a plane (one voxel along z): P_j(Y) P_k(X) with k <= j <= degree, j outermost: 3, 6, 10, 15, 21. Their
+//   total degree reaches 2 degree; it is MONAI's rule.
 // Those left out are 0. `extents` is the grid the operation stands on.
 // Errors: a degree outside 0 .. 5, a coefficient that is not finite or beyond those of the degree, coefficients whose
 // magnitudes add up to more than 80 (the field would leave the range of float), extents that are not positive.

@@ -28,6 +28,8 @@ struct histogram_match {
     const landmark_map<N>* fitted;
     std::int32_t channels;
 
+    void check_fitted(const site& where) const { detail::check_channels_fitted(fitted, channels, where); }
+
     SUTURE_FN float operator()(float x, const voxel& at) const {
       const landmark_map<N>& m = detail::fitted_at(fitted, channels, at);
       int k = 0;

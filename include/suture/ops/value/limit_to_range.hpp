@@ -28,6 +28,8 @@ struct limit_to_range {
     const intensity_range* fitted;
     std::int32_t channels;
 
+    void check_fitted(const site& where) const { detail::check_channels_fitted(fitted, channels, where); }
+
     SUTURE_FN float operator()(float x, const voxel& at) const {
       const intensity_range& r = detail::fitted_at(fitted, channels, at);
       // + 0: no bound is -0, on whose place between zeros processors differ.

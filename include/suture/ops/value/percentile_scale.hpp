@@ -18,6 +18,8 @@ struct range_functor {
   float b_min, b_max, range;
   bool clip;
 
+  void check_fitted(const site& where) const { check_channels_fitted(fitted, channels, where); }
+
   SUTURE_FN float operator()(float x, const voxel& at) const {
     const intensity_range& r = fitted_at(fitted, channels, at);
     const float y = fma((x - r.origin) * r.reciprocal, range, b_min);

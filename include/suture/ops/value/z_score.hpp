@@ -28,7 +28,8 @@ SUTURE_FN const Result& fitted_at(const Result* fitted, std::int32_t channels, c
 // where `nonzero`, voxels of value 0 stay 0. Whichever executor runs, `fitted` lies in its memory: one result per
 // sample of the batch and channel, channel fastest, or with channels = 1 one per sample (a pooled fit). It is read when
 // the pipeline runs, so the fit may be queued ahead on the same stream. An empty fit leaves values as they are. NaN
-// stays NaN. Errors: no results for a sample, channels below 1 or not those of the image. Source: nnU-Net
+// stays NaN. Errors: no results for a sample, channels below 1 or not those of the image, results that were neither
+// fitted nor stated (on the CPU, when it runs; on a device they leave values as they are). Source: nnU-Net
 // ZScoreNormalization, MONAI NormalizeIntensity.
 struct z_score {
   std::span<const moments> fitted;
@@ -44,9 +45,7 @@ struct z_score {
     std::int32_t channels;
     bool nonzero;
 
-    void check_fitted(const site& where) const {
-      for (std::int32_t c = 0; c < channels; ++c) detail::check_fitted(fitted[where.sample * channels + c], where);
-    }
+    void check_fitted(const site& where) const { detail::check_channels_fitted(fitted, channels, where); }
 
     SUTURE_FN float operator()(float x, const voxel& at) const {
       const moments& m = detail::fitted_at(fitted, channels, at);

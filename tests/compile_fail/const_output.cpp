@@ -1,0 +1,15 @@
+// expect: suture: the output view must be writable
+// errors: 1
+// SPDX-License-Identifier: Apache-2.0
+#include <suture/suture.hpp>
+
+#include <vector>
+
+void misuse() {
+  const suture::grid g{.extents = {10, 10, 10}};
+  const std::vector<std::int16_t> ct(1000);
+  const auto in = suture::contiguous<const std::int16_t>(ct.data(), g);
+  const std::vector<float> out(1000);
+  const auto p = suture::plan(suture::flip{}, in);
+  suture::run(suture::cpu{}, p, suture::image(in, suture::contiguous(out.data(), g)));
+}
