@@ -385,7 +385,7 @@ def test_regions_are_no_classes():
     with pytest.raises(st.Error, match="choose: expected \"given\" with ratios"):
         centers({"ratios": [1, 1]}, st.regions(sets=((2, 3), (3,))), two_organs(), 1)
     assert centers({"ratios": [0, 0, 0, 1], "choose": "given"}, st.regions(sets=((2, 3), (3,))), two_organs(), 5).all()
-    with pytest.raises(st.Error, match="choose: expected one of converted, given"):
+    with pytest.raises(st.Error, match="choose: .stored. is none of converted, given"):
         st.crop_by_class(size=3, labels="seg", ratios=[1, 1], choose="stored")
 
 

@@ -128,7 +128,7 @@ def _counted(items: Items, i: int, classes: Classes) -> tuple[Any, Any]:
 def record(items: Items, i: int) -> bytes:
     """abi::array of sample i."""
     if not items.stacked:
-        return items.records[VIEW_BYTES * i:VIEW_BYTES * (i + 1)]  # type: ignore[no-any-return]
+        return items.records[VIEW_BYTES * i:VIEW_BYTES * (i + 1)]
     return bytes((items.first.pointer + i * items.step).to_bytes(8, "little") + items.records[8:])
 
 
