@@ -262,7 +262,7 @@ def test_pipelines_are_copied_pickled_and_written():
     (dict(id=["a", "b"]), "2 ids for 3 samples"),
     (dict(image=SCANS[:2]), "seg: 3 samples, image has 2"),
     (dict(image=[s.astype(np.float64) for s in SCANS]), "images of float64 are not read"),
-    (dict(image=[s.astype(">i2") for s in SCANS]), "not in the byte order"),
+    (dict(image=[s.astype(">i2") for s in SCANS]), "expected the byte order of this machine"),
     (dict(image=[s[0] for s in SCANS]), "may be read in several ways; say layout="),
     (dict(image=[s[:, :4] for s in SCANS]), "random_crop: sample 0"),
     (dict(seg=[m[:, 1:] for m in MAPS]), "labels: sample 0"),

@@ -32,7 +32,8 @@ namespace suture {
 // vector r. Scale above 1 enlarges objects in suture, torchio and kornia and shrinks them in the others but itk. A
 // rotation in voxels shears the anatomy where voxels are anisotropic; the default, suture, rotates in millimeters.
 // All triples are given in (z, y, x) order, those of the patient frame too, and all angles in degrees. In Python monai
-// means monai_xyz where the array's axes are xyz. A parameter that a convention lacks (shear outside suture and monai, scale in itk, translation in nnunet) must keep its default.
+// means monai_xyz where the array's axes are xyz. A parameter that a convention lacks (shear outside suture and monai,
+// scale in itk, translation in nnunet) must keep its default.
 // Sources: MONAI Affine; batchgeneratorsv2 SpatialTransform (since 2026-07, the transpose before); TorchIO v1 Affine;
 // ITK Euler3DTransform; Kornia get_affine_matrix3d.
 enum class affine_convention { suture, itk, torchio, monai, nnunet, kornia, monai_xyz };
