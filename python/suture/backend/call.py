@@ -89,8 +89,8 @@ def call_function(made: jit.Source, *, numbers: Sequence[float] = (), lists: Seq
                   stream: int | None = None) -> None:
     """Runs what `function_source` made, where its arrays lie.
 
-    On a device the function is asked first how much memory it needs. That memory comes from the library of the first
-    array.
+    On a device the function is asked first how much memory it needs. That memory comes from the library of the
+    first array.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def call_function(made: jit.Source, *, numbers: Sequence[float] = (), lists: Seq
     Error
         If arrays lie on different devices, or the function refuses its arguments.
     """
-    arrays = [*inputs, *changed]
+    arrays = [*changed, *inputs]
     _check_place(made, arrays)
     module = jit.load(made)
     run = module.function("suture_call", ctypes.c_void_p)
