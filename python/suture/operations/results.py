@@ -111,8 +111,9 @@ def _text(value: Any, what: str) -> str:
 
 
 def _bytes(value: Any, what: str) -> bytes:
+    text = _text(value, what)
     try:
-        return bytes.fromhex(_text(value, what))
+        return bytes.fromhex(text)
     except ValueError:
         raise Error(f"{what}: expected bytes as hexadecimal digits, got {_shown(value)}") from None
 
