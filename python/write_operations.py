@@ -1,176 +1,184 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes suture/operations/generated.py from the headers: every operation with its fields, defaults and comment.
+"""Writes suture/operations/generated.py: every operation with its parameters, defaults and comment.
 
     python3 write_operations.py            writes the file
     python3 write_operations.py --check    fails where the file is not what the headers say
+
+Parameters, kinds and defaults are what the program cmake/describe.cpp prints, which the compiler CXX (c++ if it is not
+set) makes of the headers; --description FILE reads what it printed before. The docstring of a class is the comment above
+its struct.
 """
+from __future__ import annotations
+
+import argparse
+import json
+import os
 import pathlib
 import re
+import shlex
+import subprocess
 import sys
+import tempfile
 import textwrap
+from typing import Any
 
 here = pathlib.Path(__file__).resolve().parent
-headers = here.parent / "include/suture/ops"
+include = here.parent / "include"
 written = here / "suture/operations/generated.py"
 
-# What random operations draw has a name and is no operation of its own.
-DRAWN = {"additive_noise", "magnitude_noise", "shot_noise", "crop_from"}
-# Fields that follow from others, or from chance.
-LEFT_OUT = {("histogram_shift", "count"), ("coarse_dropout", "count"), ("coarse_dropout", "field"),
-            ("coarse_shuffle", "count"), ("coarse_shuffle", "field"), ("elastic", "field")}
+# Operations whose Python classes are written by hand.
+BY_HAND = {"cast", "sampling", "per_channel", "inverse_of", "crop_by_class"}
 
-# C++ type: how Python hands it over (chain.py has a function of that name), and what Python's users write.
-KINDS = {
-    "float": ("float32", "float"), "double": ("float64", "float"), "bool": ("flag", "bool"),
-    "int": ("int32", "int"), "std::int32_t": ("int32", "int"), "std::int64_t": ("int64", "int"),
-    "interval": ("interval", "Range"), "integer_interval": ("integer_interval", "IntegerRange"),
-    "value_range": ("value_range", "Range"), "axis_ranges": ("axis_ranges", "AxisRanges"),
-    "axis_values": ("axis_values", "AxisFloats"), "point3": ("point3", "AxisFloats"),
-    "extent3": ("extent3", "AxisIntegers"), "vec3<bool>": ("flags3", "AxisFlags"),
-    "vec3<float>": ("floats3", "AxisFloats"), "axis_pair": ("axis_pair", "AxisPair"),
-    "matrix3": ("matrix3", "Matrix"), "shears": ("shears", "Sequence[float]"), "grid": ("grid", "Grid | Volume"),
-    "channel_statistics": ("channel_statistics", "ChannelStatistics"),
-    "stain_reference": ("stain_reference", "StainReference"), "stain_matrix": ("stain_matrix", "Matrix"),
-    "color_moments<Space>": ("color_target", "ColorMoments"), "color_table<Space>": ("color_table", "str"),
-    "std::optional<std::int32_t>": ("optional_int", "int | None"),
-    "std::span<const extent3>": ("starts", "Starts"),
-    "std::span<const float>": ("given_floats", "Sequence[float]"),
-    "std::span<const moments>": ("results:moments", "Fitted"),
-    "std::span<const intensity_range>": ("results:intensity_range", "Fitted"),
-    "std::span<const landmark_map<N>>": ("results:landmark_map", "Fitted"),
-    "std::span<const stain_basis>": ("results:stain_basis", "Fitted"),
-    "std::span<const color_moments<Space>>": ("results:color_moments", "Fitted"),
-    "std::array<float, detail::most_control_points>": ("float_list", "Sequence[float]"),
-    "std::array<float, detail::most_bias_terms>": ("float_list", "Sequence[float]"),
-    "std::array<hole, detail::most_holes>": ("holes", "Holes"),
-    "std::array<color_step, 4>": ("color_steps", "Sequence[str]"),
-    "short_list<region, 32>": ("regions", "Sequence[Sequence[int]]"),
-    "short_list<label_change, detail::most_label_entries>": ("label_changes", "Mapping[int, int]"),
+# What Python's users write for each kind. "choice:" and "results:" stand for all that begin so.
+HINTS = {
+    "float32": "float", "float64": "float", "flag": "bool", "int32": "int", "int64": "int", "interval": "Range",
+    "value_range": "Range", "integer_interval": "IntegerRange", "axis_ranges": "AxisRanges", "axis_values": "AxisFloats",
+    "point3": "AxisFloats", "extent3": "AxisIntegers", "flags3": "AxisFlags", "floats3": "AxisFloats", "int3": "AxisIntegers",
+    "axis_order": "AxisOrder", "axis_pair": "AxisPair", "matrix3": "Matrix", "shears": "Sequence[float]",
+    "grid": "Grid | Volume", "channel_statistics": "ChannelStatistics", "stain_reference": "StainReference",
+    "stain_matrix": "Matrix", "color_target": "ColorMoments", "color_table": "str", "optional_int": "int | None",
+    "starts": "Starts", "given_floats": "Sequence[float]", "float_list": "Sequence[float]", "holes": "Holes",
+    "color_steps": "Sequence[str]", "regions": "Sequence[Sequence[int]]", "label_changes": "Mapping[int, int]",
+    "floats:": "Sequence[float]", "results:": "Fitted",
 }
-# Fields that stand for more than their C++ type says.
-FIELD_KINDS = {("color_jitter", "order"): ("color_steps", "Sequence[str]"),
-               ("permute", "order"): ("axis_order", "AxisOrder"), ("orient", "to"): ("orientation", "str")}
-DEFAULTS = {("permute", "order"): '("z", "y", "x")', ("channel_normalize", "of"): "IMAGENET",
-            ("macenko_normalize", "reference"): "STAIN_REFERENCE", ("stain_jitter", "basis"): "STAIN_REFERENCE.stains",
-            ("random_stain_jitter", "basis"): "STAIN_REFERENCE.stains", ("patch_z_score", "nan"): "NAN",
-            ("remap", "table"): "FrozenMap()", ("regions", "sets"): "()",
-            ("affine_matrix", "linear"): "((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))",
-            ("affine", "shear"): "(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)"}
-# Numbers that multiply: one number alone could mean a factor or half a width, so both ends are to be said.
-MULTIPLIES = {("random_affine", "scale"), ("random_scale", "range"), ("random_gamma", "range"),
-              ("random_contrast", "range"), ("random_brightness_factor", "range"), ("random_patch_contrast", "range"),
-              ("random_patch_gamma", "range"), ("random_color_jitter", "brightness"),
-              ("random_color_jitter", "contrast"), ("random_color_jitter", "saturation"),
-              ("random_hed_jitter", "alpha"), ("random_stain_jitter", "alpha")}
+# Defaults that have a name in Python, by kind. python/tests compare their values.
+NAMED_DEFAULTS = {"channel_statistics": "IMAGENET", "stain_reference": "STAIN_REFERENCE",
+                  "stain_matrix": "STAIN_REFERENCE.stains", "label_changes": "FrozenMap()"}
+# Template parameters that are fields of the class, and their kinds. Others follow from the values of fields.
+TEMPLATES = {"Space": ("space", "type:color_space")}
 
 
-def number(text):
-    text = text.strip().rstrip("f")
-    return {"true": "True", "false": "False"}.get(text) or repr(float(text) if "." in text else int(text))
+class Mistake(Exception):
+    """What keeps the classes from being written."""
 
 
-def default_of(name, field, kind, text):
-    """The default as Python writes it; None where there is none."""
-    if (name, field) in DEFAULTS:
-        return DEFAULTS[name, field]
-    if text is None or kind == "orientation":
-        return None
-    text = text.strip()
-    if "::" in text and not text.startswith("{"):
-        return repr(text.split("::")[-1])
-    inner = text.strip("{} ")
-    if inner == "":
-        return "()" if kind in ("starts", "float_list", "given_floats", "holes") or kind.startswith("results") else "None"
-    if "::" in inner:
-        return repr(tuple(p.split("::")[-1].strip() for p in inner.split(",")))
-    parts = [number(p) for p in inner.split(",")]
-    if kind in ("interval", "integer_interval", "value_range"):
-        return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
+def described(compiler: str) -> dict[str, Any]:
+    """What cmake/describe.cpp prints."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder) / "describe"
+        subprocess.run([*shlex.split(compiler), "-std=c++20", "-O0", f"-I{include}", str(here.parent / "cmake/describe.cpp"),
+                        "-o", str(program)], check=True)
+        return json.loads(subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout)  # type: ignore[no-any-return]
+
+
+def hint_of(kind: str, enumerations: dict[str, list[str]]) -> str:
+    if kind.startswith("choice:"):
+        return "Literal[" + ", ".join(f'"{v}"' for v in enumerations[kind[7:]]) + "]"
+    known = kind if ":" not in kind else kind[:kind.index(":") + 1]
+    if known not in HINTS:
+        raise Mistake(f"parameters of the kind {kind} have no type in Python: see HINTS")
+    return HINTS[known]
+
+
+def shown(value: Any) -> str:
+    """A number of a tuple: whole ones without a point."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return repr(value)
+
+
+def floats(value: Any) -> str:
+    """Numbers and nested lists of them, with a point each."""
+    if isinstance(value, list):
+        return f"({', '.join(floats(v) for v in value)})"
+    return repr(float(value))
+
+
+def one_or_all(values: list[str]) -> str:
+    return values[0] if len(set(values)) == 1 else f"({', '.join(values)})"
+
+
+def default_of(kind: str, value: Any) -> str:
+    """The default as Python writes it."""
+    if kind in NAMED_DEFAULTS:
+        return NAMED_DEFAULTS[kind]
+    if kind in ("float32", "float64"):
+        return "NAN" if value == "nan" else repr(float(value))
+    if kind in ("shears", "matrix3"):
+        return floats(value)
+    if kind in ("flag", "int32", "int64", "optional_int") or kind.startswith("choice:"):
+        return repr(value)
+    if kind == "color_steps":
+        return repr(tuple(value))
+    if kind == "axis_order":
+        return "(" + ", ".join(f'"{"zyx"[axis]}"' for axis in value) + ")"
     if kind == "axis_pair":
-        return repr(tuple("zyx"[int(p)] for p in parts))
-    if kind in ("axis_ranges", "axis_values"):
-        return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
-    if len(parts) == 1:
-        return str(float(parts[0])) if kind in ("float32", "float64") else parts[0]
-    if len(set(parts)) == 1 and kind in ("point3", "extent3", "flags3", "floats3", "int3"):
-        return parts[0]
-    return f"({', '.join(parts)})"
+        return repr(tuple("zyx"[axis] for axis in value))
+    if kind in ("interval", "integer_interval"):
+        return one_or_all([shown(v) for v in value])
+    if kind == "value_range":
+        return range_of(value)
+    if kind == "axis_ranges":
+        return one_or_all([range_of(v) for v in value])
+    if kind in ("axis_values", "point3", "extent3", "flags3", "floats3", "int3"):
+        return one_or_all([shown(v) for v in value])
+    if kind.startswith("floats:"):
+        return f"({', '.join(shown(v) for v in value)})"
+    if value == []:
+        return "()"
+    raise Mistake(f"the default {value!r} of the kind {kind} has no form in Python")
 
 
-def members_of(body):
-    """(type, name, default text or None) of the fields of a struct."""
-    for line in body.split("\n"):
-        m = re.match(r"  (?=\S)(?!static|friend|using|return|struct|template|constexpr|SUTURE)"
-                     r"([\w:<>, ]+?) (\w+)(?:\[(\d)\])?(?: = (.*?)|(\{.*?\}))?;(?: *//.*)?$", line)
-        if m:
-            yield m[1], m[2], m[3], m[4] or m[5]
+def range_of(ends: list[float]) -> str:
+    """Half a width where the range lies about 0."""
+    return shown(ends[1]) if ends[0] == -ends[1] else f"({shown(ends[0])}, {shown(ends[1])})"
 
 
-def structs():
-    for file in sorted(headers.rglob("*.hpp")):
-        text = file.read_text()
-        enums = set(re.findall(r"enum class (\w+)", text))
-        for m in re.finditer(r"((?:^//[^\n]*\n)*)(?:^template <[^\n]*>\n)?^struct (\w+)(?: : \w+)? \{\n(.*?)^\};", text,
-                             re.S | re.M):
-            named = re.search(r'string_view name = "(\w+)"', m[3])
-            if named and m[2] not in DRAWN:
-                yield file, m[2], m[1], m[3], enums
+def comment_of(header: str, name: str) -> str:
+    """The comment directly above the struct, as a docstring."""
+    text = (include / "suture" / header).read_text()
+    found = re.findall(rf"((?:^//[^\n]*\n)*)(?:^template <[^\n]*>\n)?^struct {name}\b[^;{{]*\{{", text, re.M)
+    if len(found) != 1:
+        raise Mistake(f"{header}: expected one struct {name}, found {len(found)}")
+    if not found[0].strip():
+        raise Mistake(f"{header}: struct {name} has no comment directly above it, which is the docstring of its class")
+    words = [re.sub(r"^// ?", "", c).replace("\\", "\\\\") for c in found[0].strip().split("\n")]
+    return "\n".join("    " + w if w else "" for w in words).strip()
 
 
-def write():
-    enums = {}
-    for file in headers.parent.rglob("*.hpp"):
-        for m in re.finditer(r"enum class (\w+)(?: : [\w:]+)? \{([^}]*)\}", file.read_text()):
-            values = re.sub(r"//[^\n]*", "", m[2])
-            enums[m[1]] = [v.split("=")[0].strip() for v in values.split(",") if v.strip()]
-    used, classes, names = set(), [], []
-    for file, name, comment, body, _ in structs():
-        if name in ("cast", "sampling", "per_channel_operation"):
-            continue
-        is_random = "std::uint16_t kind" in body
-        lines, fields = [], []
-        for cpp, field, count, text in members_of(body):
-            if (name, field) in LEFT_OUT:
-                continue
-            if (name, field) in FIELD_KINDS:
-                kind, hint = FIELD_KINDS[name, field]
-            elif count:
-                kind, hint = f"floats:{count}", "Sequence[float]"
-            elif cpp == "vec3<std::int32_t>":
-                kind, hint = "int3", "AxisIntegers"
-            elif cpp in enums:
-                kind, hint = f"choice:{cpp}", "Literal[" + ", ".join(f'"{v}"' for v in enums[cpp]) + "]"
-                used.add(cpp)
-            elif cpp in KINDS:
-                kind, hint = KINDS[cpp]
-            else:
-                raise SystemExit(f"{file.name}: {name}.{field} has the type {cpp}, which write_operations.py does not know")
-            default = default_of(name, field, kind, text)
-            if name == "orient":
-                for axis, letter in zip("xyz", "LPS"):
-                    lines.append(f'    {axis}: str = "{letter}"')
-                fields.append(("", kind))
-                continue
+def class_of(op: dict[str, Any], enumerations: dict[str, list[str]]) -> str:
+    name = op["name"]
+    lines, fields = [], []
+    given = [p for p in op["parameters"] if not p.get("left_out")]
+    for template in op["template"]:
+        if template["values"]:
+            field, kind = TEMPLATES[template["name"]]
             fields.append((field, kind))
-            lines.append(f"    {field}: {hint}" + (f" = {default}" if default is not None else ""))
-        space = "Space" in body and "template" not in comment and name in ("reinhard", "random_stain_na")
-        if space:
-            lines.insert(0, '    space: Literal["lab", "ruderman"]')
-        words = [re.sub(r"^// ?", "", c) for c in comment.strip().split("\n")] if comment.strip() else [name]
-        words = [w.replace("\\", "\\\\") for w in words]
-        doc = "\n".join("    " + w if w else "" for w in words).strip()
-        classes.append(
-            f"@dataclass(frozen=True, kw_only=True)\nclass {name}(Operation):\n    \"\"\"{doc}\"\"\"\n\n"
+            lines.append(f"    {field}: Literal[" + ", ".join(f'"{v}"' for v in template["values"]) + "]")
+    for parameter in given:
+        field, kind = parameter["name"], parameter["kind"]
+        if kind == "orientation":  # three letters of C++, a parameter for each axis in Python
+            lines += [f'    {axis}: str = "{letter}"' for axis, letter in zip("xyz", parameter["default"])]
+            fields += [(axis, "anatomical") for axis in "xyz"]
+            continue
+        fields.append((field, kind))
+        default = "" if parameter.get("required") else f" = {default_of(kind, parameter['default'])}"
+        lines.append(f"    {field}: {hint_of(kind, enumerations)}{default}")
+    text = (f"@dataclass(frozen=True, kw_only=True)\nclass {name}(Operation):\n    \"\"\"{comment_of(op['header'], name)}\"\"\"\n\n"
             + "\n".join(lines) + ("\n\n" if lines else "")
-            + f'    _random: ClassVar[bool] = {is_random}\n'
-            + f'    _header: ClassVar[str] = "{file.relative_to(headers.parent)}"\n'
+            + f'    _random: ClassVar[bool] = {op["random"]}\n'
+            + f'    _header: ClassVar[str] = "{op["header"]}"\n'
             + "    _fields: ClassVar[tuple[tuple[str, str], ...]] = (\n"
-            + "".join(f'        ("{f}", "{k}"),\n' for f, k in fields) + "    )\n"
-            + (f"    _multiplies: ClassVar[tuple[str, ...]] = {tuple(f for f, _ in fields if (name, f) in MULTIPLIES)!r}\n"
-               if any((name, f) in MULTIPLIES for f, _ in fields) else ""))
-        names.append(name)
-    table = "\n".join(f'    "{e}": {tuple(enums[e])!r},' for e in sorted(used))
+            + "".join(f'        ("{f}", "{k}"),\n' for f, k in fields) + "    )\n")
+    multiplies = tuple(p["name"] for p in given if p.get("multiplies"))
+    if multiplies:
+        text += f"    _multiplies: ClassVar[tuple[str, ...]] = {multiplies!r}\n"
+    capacities = {p["name"]: p["capacity"] for p in given if "capacity" in p}
+    if capacities:
+        text += f"    _capacities: ClassVar[Mapping[str, int]] = {capacities!r}\n"
+    if "gives_size" in op:
+        text += f'    _gives_size: ClassVar[str] = "{op["gives_size"]}"\n'
+    return text
+
+
+def write(description: dict[str, Any]) -> str:
+    enumerations = description["enumerations"]
+    operations = [op for op in description["operations"] if op["name"] not in BY_HAND]
+    classes = [class_of(op, enumerations) for op in operations]
+    names = [op["name"] for op in operations]
+    tables = {p["kind"]: p["choices"] for op in operations for p in op["parameters"] if "choices" in p}
+    table = "\n".join(f'    "{e}": {tuple(v)!r},' for e, v in sorted({**enumerations, **tables}.items()))
     return (textwrap.dedent('''\
         # SPDX-License-Identifier: Apache-2.0
         """Every operation, as its header says it. Written by write_operations.py; do not edit."""
@@ -190,10 +198,21 @@ def write():
         "for _name in __all__:\n    name_mistakes(globals()[_name])\n")
 
 
-if __name__ == "__main__":
-    text = write()
-    if "--check" in sys.argv:
-        if written.read_text() != text:
-            sys.exit("suture/operations/generated.py is not what the headers say: run python/write_operations.py")
-    else:
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Writes suture/operations/generated.py")
+    parser.add_argument("--check", action="store_true", help="fail where the file is not what the headers say")
+    parser.add_argument("--description", type=pathlib.Path, help="what cmake/describe.cpp printed")
+    options = parser.parse_args()
+    try:
+        text = write(json.loads(options.description.read_text()) if options.description
+                     else described(os.environ.get("CXX", "c++")))
+    except Mistake as mistake:
+        sys.exit(str(mistake))
+    if not options.check:
         written.write_text(text)
+    elif written.read_text() != text:
+        sys.exit("suture/operations/generated.py is not what the headers say: run python/write_operations.py")
+
+
+if __name__ == "__main__":
+    main()

@@ -5,22 +5,51 @@
 #include <cstring>
 #include <numeric>
 
+#include "support/abi_request.hpp"
 #include "support/expect_says.hpp"
-#include "support/filled_request.hpp"
 #include "suture/abi/fit.hpp"
 #include "suture/abi/mask.hpp"
 
 namespace suture {
 namespace {
 
-// An image of one sample and a request that reads it.
+// The memory of a list or a result.
+template <class Values>
+abi::result room_of(Values& values) {
+  const std::span all(values);
+  return {all.data(), static_cast<std::int64_t>(all.size()), sizeof(all[0])};
+}
+template <class Values>
+abi::list list_of(const Values& values) {
+  const std::span all(values);
+  return {all.data(), static_cast<std::int64_t>(all.size()), sizeof(all[0])};
+}
+
+// One array of these extents, dense, channels slowest.
+template <class T>
+abi::array array_of(std::vector<T>& data, const extent3& n, std::int64_t channels = 1) {
+  const std::int64_t voxels = n[0] * n[1] * n[2];
+  return {data.data(), {n[0], n[1], n[2]}, {n[1] * n[2], n[2], 1},     channels, voxels,
+          {1, 1, 1},   {0, 0, 0},          {1, 0, 0, 0, 1, 0, 0, 0, 1}};
+}
+
+// A request for one sample that reads one array, or writes one.
+filled one_sample(const abi::bound& read, const abi::bound& written) {
+  filled f;
+  if (read.count > 0) f.inputs = {read};
+  if (written.count > 0) f.outputs = {written};
+  f.r.samples = 1;
+  return f;
+}
+
+// An image of one sample, and a request that reads it.
 template <class T>
 struct one_image {
   extent3 extents;
   std::int64_t channels;
   std::vector<T> data;
   abi::array record = array_of(data, extents, channels);
-  filled_request f{.inputs = {{&record, 1, 0}}, .samples = 1};
+  filled f = one_sample({&record, 1, 0}, {});
 
   view<const T> plain() { return abi::reader(f.get(), "plain").template input<T>("")[0]; }
 };
@@ -274,8 +303,8 @@ TEST(abi_functions, body_mask_and_bounding_box) {
 
 TEST(abi_functions, crop_foreground) {
   std::array<std::int64_t, 3> start{}, size{};
-  filled_request f{.numbers = {10, 10, 10, 0, 2, 3, 4, 5, 5, 5, 1, 1, 1, 1, 1, 4, 1},
-                   .results = {room_of(start), room_of(size)}};
+  filled f{.numbers = {10, 10, 10, 0, 2, 3, 4, 5, 5, 5, 1, 1, 1, 1, 1, 4, 1},
+           .results = {room_of(start), room_of(size)}};
   abi::crop_foreground::call(f.get());
   EXPECT_EQ(start, (std::array<std::int64_t, 3>{1, 2, 3}));
   EXPECT_EQ(size, (std::array<std::int64_t, 3>{6, 5, 4}));
@@ -357,13 +386,16 @@ TEST(abi_functions, label_maps_are_changed_where_they_lie) {
   const bytes before{0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0};
   bytes map = before, plain = before;
   const abi::array record = array_of(map, {1, 3, 5}), other = array_of(plain, {1, 3, 5});
-  filled_request f{.numbers = {1, 1, 1, 2}, .lists = {list_of(labels)}, .outputs = {{&record, 1, 0}}, .ids = {7}};
-  f.samples = 1;
+  const std::vector<std::uint64_t> ids{7};
+  filled f = one_sample({}, {&record, 1, 0});
+  f.numbers = {1, 1, 1, 2};
+  f.lists = {list_of(labels)};
+  f.r.sample_ids = ids.data();
+  f.r.id_count = 1;
   f.r.seed = 5;
   f.r.epoch = 3;
   abi::random_binary_operation<std::uint8_t, cpu>::call(f.get());
-  filled_request g{.outputs = {{&other, 1, 0}}, .samples = 1};
-  const std::vector<std::uint64_t> ids{7};
+  filled g = one_sample({}, {&other, 1, 0});
   disturb_labels(
       cpu{},
       random_binary_operation{
@@ -378,7 +410,7 @@ TEST(abi_functions, label_maps_are_changed_where_they_lie) {
   f.numbers = {2, 1, 1};
   expect_parts(message([&] { abi::random_component_removal<std::uint8_t, cpu>::call(f.get()); }),
                {"must be in [0, 1]"});
-  f.ids.clear();
+  f.r.id_count = 0;
   f.numbers = {1, 1, 1};
   expect_parts(message([&] { abi::random_component_removal<std::uint8_t, cpu>::call(f.get()); }),
                {"0 sample ids for 1"});
@@ -400,7 +432,7 @@ TEST(abi_functions, mask_image) {
 }
 
 TEST(abi_functions, tables_are_aligned) {
-  filled_request f;
+  filled f;
   f.r.threads = 3;
   std::array<int, 2> room{};
   f.results = {room_of(room)};

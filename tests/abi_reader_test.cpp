@@ -4,8 +4,8 @@
 
 #include <limits>
 
+#include "support/abi_request.hpp"
 #include "support/expect_says.hpp"
-#include "support/filled_request.hpp"
 #include "suture/abi/reader.hpp"
 
 namespace suture {
@@ -13,8 +13,6 @@ namespace {
 
 enum class shade { light, dark };
 enum class side { left = 1, right };
-
-using filled = filled_request;
 
 template <class T>
 T one(std::vector<double> numbers) {
@@ -95,11 +93,11 @@ TEST(abi_reader, arrays_are_as_many_as_samples) {
   std::array<float, 8> data{};
   const abi::array one_view{data.data(), {1, 2, 2}, {4, 2, 1}, 1, 4, {1, 1, 1}, {0, 0, 0}, {1, 0, 0, 0, 1, 0, 0, 0, 1}};
   filled f{.inputs = {{&one_view, 1, 16}}};
-  f.samples = 2;
+  f.r.samples = 2;
   const auto views = abi::reader(f.get(), "window").input<float>("images");
   ASSERT_EQ(views.size(), 2u);
   EXPECT_EQ(views[1].data, data.data() + 4);
-  f.samples = 3;
+  f.r.samples = 3;
   f.inputs[0].count = 2;
   expect_parts(message([&] { abi::reader(f.get(), "window").input<float>("images"); }),
                {"window: images", "expected 3 arrays, got 2"});

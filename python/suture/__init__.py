@@ -18,13 +18,15 @@ from .operations.operation import IMAGENET, STAIN_REFERENCE, ChannelStatistics, 
 from .operations.generated import *  # noqa: F403
 from .operations.generated import __all__ as _operations
 from .functions.patches import *  # noqa: F403
-from .pipeline.plan import Pipeline, Plan, boxes, labels, points
+from .pipeline.pipeline import Pipeline
+from .pipeline.plan import Plan
+from .pipeline.roles import boxes, labels, points
 from . import recipes
 from .recipes import nnunet_cut_out
 from .pipeline.replay import replay
 from .arrays.volume import Grid, Volume
+from .version import __version__
 
-__version__ = "0.1.0"
 __all__ = ["IMAGENET", "Augment", "STAIN_REFERENCE", "ChannelStatistics", "ColorMoments", "CompileError", "Error", "Grid", "Pipeline",
            "Plan", "StainReference", "Volume", "boxes", "cast", "digest", "labels", "nnunet_cut_out", "per_channel", "per_sample", "points", "recipes", "replay",
            "sample_id", "sampling", "value", "value_cpp", *_operations, *_fits.__all__, *_masks.__all__, *_patches.__all__, *_inference.__all__]

@@ -10,7 +10,7 @@ from .backend import jit
 
 from . import __version__
 from .errors import CompileError, Error
-from .pipeline.plan import Pipeline
+from .pipeline.pipeline import Pipeline
 
 
 def _build(file: str, types: list[str], device: str, order: str) -> int:

@@ -11,7 +11,8 @@ import numpy as np
 from .functions import patches
 
 from . import recipes
-from .pipeline.plan import Pipeline, labels
+from .pipeline.pipeline import Pipeline
+from .pipeline.roles import labels
 from .arrays.volume import Volume
 
 IDS = ["case 1", "case 2"]

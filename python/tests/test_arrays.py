@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import suture as st
-from suture.functions import patches
+from suture.pipeline import class_index
 from suture.arrays.dlpack import CPU, array_of, capsule_of, dense_strides
 from test_pipeline import BATCH, MAPS, SCANS, SMALL
 
@@ -91,8 +91,9 @@ def test_what_was_counted_of_a_foreign_array_is_kept(monkeypatch):
     pipeline = st.Pipeline(image=[st.crop_by_class(size=4, labels="seg", ratios=[1, 1])], seg=st.labels())
     batch = {"image": SCANS, "seg": [Foreign(m) for m in MAPS], **IDS}
     counted = []
-    count = patches._index_of
-    monkeypatch.setattr(patches, "_index_of", lambda items, i, *more: counted.append(i) or count(items, i, *more))
+    count = class_index._made
+    class_index._kept.clear()
+    monkeypatch.setattr(class_index, "_made", lambda items, samples, *more: counted.extend(samples) or count(items, samples, *more))
     for _ in range(2):
         pipeline(batch, seed=1)
     assert counted == list(range(len(MAPS)))

@@ -14,7 +14,7 @@ import pytest
 
 import suture as st
 from suture.backend import jit
-from suture.functions import patches
+from suture.pipeline import class_index
 
 CT = [st.window(center=40, width=400), st.resample(spacing_mm=1), st.random_affine(rotate_deg=15, scale=(.85, 1.25)),
       st.random_crop(size=96), st.random_gamma(range=(.7, 1.5)), st.gaussian_noise(sigma=.02)]
@@ -302,22 +302,111 @@ def test_crop_by_class_counts_selects_and_crops():
     assert middle["seg"].max() == 0
 
 
+@pytest.fixture
+def counted(monkeypatch):
+    """The samples of each call that were counted."""
+    calls, count = [], class_index._made
+    class_index._kept.clear()
+    monkeypatch.setattr(class_index, "_made", lambda items, samples, classes: calls.append(samples) or count(items, samples, classes))
+    return calls
+
+
 @pytest.mark.parametrize("rule", [{"ratios": [0, 1]}, {"positive": 1, "negative": 0}])
-def test_a_label_map_that_changes_where_it_lies_is_counted_again(rule, monkeypatch):
+def test_a_label_map_that_changes_where_it_lies_is_counted_again(rule, counted):
     pipeline = st.Pipeline(image=[st.crop_by_class(size=4, labels="seg", **rule)], seg=st.labels())
     seg = np.zeros((2, 1, 20, 20, 20), np.uint8)
     image = np.zeros(seg.shape, np.float32)
-    counted = []
-    count = patches._index_of
-    monkeypatch.setattr(patches, "_index_of", lambda items, i, *more: counted.append(i) or count(items, i, *more))
-    for at, first in (((3, 4, 5), 2), ((3, 4, 5), 0), ((16, 10, 2), 1), (None, 1), ((9, 9, 9), 1), ((9, 9, 9), 0)):
+    for at, again in (((3, 4, 5), [[0, 1]]), ((3, 4, 5), []), ((16, 10, 2), [[0]]), (None, [[0]]), ((9, 9, 9), [[0]]), ((9, 9, 9), [])):
         seg[:] = 0
         seg[1, 0, 5, 5, 5] = 1
         if at:
             seg[(0, 0, *at)] = 1
         del counted[:]
         out = pipeline({"image": image, "seg": seg, "id": [1, 2]}, seed=1)["seg"]
-        assert out.reshape(2, -1).max(1).tolist() == [int(at is not None), 1] and len(counted) == first
+        assert out.reshape(2, -1).max(1).tolist() == [int(at is not None), 1] and counted == again
+
+
+def test_a_map_that_is_refilled_between_its_first_and_last_voxel_is_counted_again():
+    """The first and last voxel of class 1 stay; class 2 comes between them."""
+    pipeline = st.Pipeline(image=[st.crop_by_class(size=3, labels="seg", ratios=[0, 0, 1])], seg=st.labels())
+    image, seg = np.zeros((1, 20, 20, 20), np.int16), np.zeros((1, 20, 20, 20), np.uint8)
+    seg[0, 2, 2, 2] = seg[0, 17, 17, 17] = 1
+    batch = {"image": [image], "seg": [seg], "id": ["a"]}
+    assert pipeline(batch, seed=1)["seg"].max() <= 1
+    seg[0, 8:12, 8:12, 8:12] = 2
+    assert pipeline(batch, seed=1)["seg"][0, 0, 1, 1, 1] == 2
+
+
+def test_maps_that_hold_the_same_are_counted_once(counted):
+    pipeline = st.Pipeline(image=[st.crop_by_class(size=3, labels="seg", ratios=[0, 1])], seg=st.labels())
+    seg = np.random.default_rng(1).integers(0, 2, (1, 9, 9, 9), dtype=np.uint8)
+    image = np.zeros(seg.shape, np.float32)
+    one = pipeline({"image": [image] * 3, "seg": [seg, seg, seg.copy()], "id": [1, 2, 3]}, seed=1)["seg"]
+    pipeline({"image": image[None], "seg": seg[None], "id": [1]}, seed=1)
+    assert counted == [[0]]
+    other = [np.asfortranarray(seg), seg.astype(np.int8)]  # these have an index of their own
+    assert np.array_equal(pipeline({"image": [image] * 2, "seg": [other[0]] * 2, "id": [1, 2]}, seed=1)["seg"], one[:2])
+    assert np.array_equal(pipeline({"image": [image], "seg": [other[1]], "id": [1]}, seed=1)["seg"], one[:1])
+    assert counted == [[0], [0], [0]]
+
+
+def centers(rule, convert, seg, count=300):
+    """The labels in the middle of many crops of one map, as they are stored; where channels, the set ones."""
+    pipeline = st.Pipeline(image=[st.crop_by_class(size=3, labels="seg", **rule)], seg=st.labels(convert=convert))
+    image = np.zeros(seg.shape, np.float32)
+    out = pipeline({"image": [image] * count, "seg": [seg] * count, "id": list(range(count))}, seed=1)["seg"]
+    return out[:, :, 1, 1, 1]
+
+
+def two_organs():
+    """A large organ 2 and a small one 3."""
+    seg = np.zeros((1, 16, 16, 16), np.uint8)
+    seg[0, 2:14, 2:8, 2:14] = 2
+    seg[0, 6:10, 10:13, 6:10] = 3
+    return seg
+
+
+def test_crops_are_chosen_by_the_labels_as_they_are_stored():
+    """Half of the crops show the foreground in the middle, within 5 standard deviations of a coin, and not the 5 % that
+    organ 3 has of what is labeled."""
+    half, seg = {"positive": 1, "negative": 1}, two_organs()
+    kidney = st.remap(table={3: 1}, others=0)
+    assert abs((centers(half, kidney, seg) == 1).mean() - .5) < 5 * .5 / 300**.5
+    assert (centers({**half, "choose": "given"}, kidney, seg) == 1).mean() < .2
+    assert (centers({"ratios": [0, 1]}, kidney, seg) == 1).all()
+    assert (centers({"ratios": [0, 0, 1]}, st.remap(table={3: 2, 2: 7}), seg) == 2).all()
+    sets = st.regions(sets=((3,), (3, 9)))
+    assert abs((centers(half, sets, seg).max(1) == 1).mean() - .5) < 5 * .5 / 300**.5
+    hot = centers({"ratios": [0, 0, 0, 1]}, st.one_hot(classes=4), seg)
+    assert (hot[:, 3] == 1).all()
+
+
+def test_regions_are_no_classes():
+    with pytest.raises(st.Error, match="choose: expected \"given\" with ratios"):
+        centers({"ratios": [1, 1]}, st.regions(sets=((2, 3), (3,))), two_organs(), 1)
+    assert centers({"ratios": [0, 0, 0, 1], "choose": "given"}, st.regions(sets=((2, 3), (3,))), two_organs(), 5).all()
+    with pytest.raises(st.Error, match="choose: expected one of converted, given"):
+        st.crop_by_class(size=3, labels="seg", ratios=[1, 1], choose="stored")
+
+
+@pytest.mark.parametrize("dtype", ["int64", "bool", "float64"])
+def test_other_types_go_back_as_they_came(dtype):
+    pipeline = st.Pipeline(image=[st.flip(axes=dict(z=True, x=True)), st.crop(start=2, size=6)])
+    rng = np.random.default_rng(1)
+    scan = rng.normal(size=(1, 1, 9, 10, 11)).astype(np.float32)
+    plan = pipeline.plan({"image": scan, "id": [1]}, seed=1)
+    seen = (rng.integers(-9, 70000, (1, 1, 6, 6, 6)) % (2 if dtype == "bool" else 1 << 30)).astype(dtype)
+    back, = plan.inverse({"image": seen}, interpolation="nearest", outside=0)["image"]
+    expected = np.zeros(scan.shape[1:], dtype)
+    expected[:, ::-1, :, ::-1][:, 2:8, 2:8, 2:8] = seen[0]
+    assert back.dtype == dtype and np.array_equal(back, expected)
+
+
+def test_labels_that_float32_does_not_hold_do_not_go_back():
+    plan = st.Pipeline(image=[st.flip(axes=dict(z=True))]).plan({"image": np.zeros((1, 1, 4, 4, 4), np.float32), "id": [1]}, seed=1)
+    for dtype in (np.int32, np.int64):
+        with pytest.raises(st.Error, match="inverse: image: expected whole numbers within -16777216 to 16777216"):
+            plan.inverse({"image": np.full((1, 1, 4, 4, 4), (1 << 24) + 1, dtype)}, interpolation="nearest")
 
 
 def test_per_sample_starts():

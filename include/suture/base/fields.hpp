@@ -2,6 +2,10 @@
 // The names of a struct's members, said once, in the struct itself, for what writes and reads it by name:
 //   static constexpr auto fields = named("factor", &contrast::factor);
 // A struct of drawn parameters names what chance decides; the rest of it is the pipeline's.
+//
+// An operation also lists all of its members, in the order of declaration, with what their types do not say:
+//   static constexpr auto parameters = named("factor", required(&contrast::factor), "pivot", &contrast::pivot);
+// describe.hpp derives from it what other languages know of the operation.
 #pragma once
 
 #include <array>
@@ -36,6 +40,72 @@ struct first_members {
 template <class T, class E, std::size_t N>
 constexpr first_members<T, E, N> first_of(std::array<E, N> T::*elements, std::int32_t T::*count) {
   return {elements, count};
+}
+
+// A member and what is to be known of it.
+//   required     it has no default
+//   multiplies   it is a range of factors: a single number could mean a factor or half a width, so both ends are given
+//   left_out     it follows from other members or from chance: nobody sets it
+//   orders_axes  its numbers are array axes
+enum class note : unsigned { required = 1, multiplies = 2, left_out = 4, orders_axes = 8 };
+
+template <class Member, unsigned Notes>
+struct noted_member {
+  Member member;
+};
+
+namespace detail {
+template <class Member>
+struct notes_of_member {
+  using type = Member;
+  static constexpr unsigned notes = 0;
+};
+template <class Member, unsigned Notes>
+struct notes_of_member<noted_member<Member, Notes>> {
+  using type = Member;
+  static constexpr unsigned notes = Notes;
+};
+
+template <note Note, class Member>
+constexpr auto with_note(const Member& member) {
+  using before = notes_of_member<Member>;
+  constexpr unsigned notes = before::notes | static_cast<unsigned>(Note);
+  if constexpr (before::notes == 0)
+    return noted_member<Member, notes>{member};
+  else
+    return noted_member<typename before::type, notes>{member.member};
+}
+}  // namespace detail
+
+template <class Member>
+constexpr auto required(const Member& member) {
+  return detail::with_note<note::required>(member);
+}
+template <class Member>
+constexpr auto multiplies(const Member& member) {
+  return detail::with_note<note::multiplies>(member);
+}
+template <class Member>
+constexpr auto left_out(const Member& member) {
+  return detail::with_note<note::left_out>(member);
+}
+template <class Member>
+constexpr auto orders_axes(const Member& member) {
+  return detail::with_note<note::orders_axes>(member);
+}
+
+// Whether a member has the note.
+template <class Member, note Note>
+inline constexpr bool is_noted = (detail::notes_of_member<Member>::notes & static_cast<unsigned>(Note)) != 0;
+
+// The member without its notes.
+template <class Member>
+constexpr const Member& without_notes(const Member& member) {
+  return member;
+}
+template <class Member, unsigned Notes>
+constexpr const Member& without_notes(const noted_member<Member, Notes>& member) {
+  return member.member;
 }
 
 namespace detail {
@@ -87,7 +157,9 @@ constexpr auto& array_of(T& t) {
 // f(name, member) for each field, where a member is a pointer to one, or first_members.
 template <names_its_fields T, class F>
 constexpr void for_each_field(const F& f) {
-  [&]<std::size_t... I>(std::index_sequence<I...>) { (f(T::fields.names[I], get<I>(T::fields.members)), ...); }
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (f(T::fields.names[I], without_notes(get<I>(T::fields.members))), ...);
+  }
   (std::make_index_sequence<T::fields.names.size()>{});
 }
 

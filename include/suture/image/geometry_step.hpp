@@ -6,6 +6,13 @@
 
 namespace suture {
 
+// What the extents of the output of a geometry operation depend on. Every operation of the library says it:
+//   static constexpr auto gives_size = output_size::fixed;
+//   fixed    on its parameters alone: every sample comes out in one size, whatever goes in
+//   alike    on its parameters and the extents of the input: samples of one size come out in one size
+//   varying  on more: spacing, direction, what is drawn
+enum class output_size { fixed, alike, varying };
+
 struct geometry_step {
   grid output;
   affine_map pull;  // output continuous index -> input continuous index

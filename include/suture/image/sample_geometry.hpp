@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 
 #include "deformation.hpp"
 #include "grid.hpp"
@@ -25,6 +26,8 @@ struct sample_geometry {
 
 // Those of a plan, which lie apart in memory.
 struct geometry_list {
+  static constexpr std::string_view described_as = "geometry";
+
   const sample_geometry* first = nullptr;
   std::size_t step = 0;  // bytes
   std::size_t count = 0;

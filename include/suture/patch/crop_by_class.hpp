@@ -6,6 +6,7 @@
 #include <cmath>
 #include <variant>
 
+#include "../base/fields.hpp"
 #include "../ops/geometry/crop_at.hpp"
 #include "../plan/point_map.hpp"
 #include "class_index.hpp"
@@ -53,6 +54,7 @@ struct class_crop {
 // map that cannot be inverted. Right of an elastic deformation it does not compile.
 struct crop_by_class {
   static constexpr std::string_view name = "crop_by_class";
+  static constexpr auto gives_size = output_size::fixed;
   static constexpr std::uint16_t kind = 6;
   static constexpr float probability = 1;
   static_assert(kind == detail::patch_kind);
@@ -60,6 +62,9 @@ struct crop_by_class {
   std::variant<class_balanced_patch, pos_neg_patch, oversampled_patch> rule = {};
   std::span<const class_index* const> cases = {};
   std::span<const std::uint8_t> forced = {};
+
+  static constexpr auto parameters =
+      named("rule", &crop_by_class::rule, "cases", &crop_by_class::cases, "forced", &crop_by_class::forced);
 
   void check(const site& where) const { detail::check_rule(resolved(), where); }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../base/fields.hpp"
 #include "../ops/geometry/crop.hpp"
 #include "../plan/plan.hpp"
 #include "class_counts.hpp"
@@ -273,6 +274,9 @@ struct pos_neg_patch {
   float positive = 1;
   float negative = 1;
 
+  static constexpr auto parameters =
+      named("size", &pos_neg_patch::size, "positive", &pos_neg_patch::positive, "negative", &pos_neg_patch::negative);
+
   detail::patch_rule resolve() const { return {size, {0, 0, 0}, 1, true, true}; }
   template <class L, class I>
   detail::patch_rule resolve(const foreground_class_map<L, I>&, const site&) const {
@@ -294,6 +298,9 @@ struct class_balanced_patch {
 
   extent3 size{0, 0, 0};
   std::span<const float> ratios = {};
+
+  static constexpr auto parameters =
+      named("size", &class_balanced_patch::size, "ratios", &class_balanced_patch::ratios);
 
   detail::patch_rule resolve() const { return {size, {0, 0, 0}, 1, true, true}; }
   template <class Classes>
@@ -321,6 +328,9 @@ struct oversampled_patch {
   extent3 size{0, 0, 0};
   extent3 margin{0, 0, 0};
   float probability = 0.33f;
+
+  static constexpr auto parameters = named("size", &oversampled_patch::size, "margin", &oversampled_patch::margin,
+                                           "probability", &oversampled_patch::probability);
 
   detail::patch_rule resolve() const { return {size, margin, probability, false, false}; }
   template <class L>

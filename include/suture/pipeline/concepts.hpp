@@ -221,9 +221,10 @@ constexpr bool depends_on_grid_alone() {
 
 template <class Op>
 constexpr std::string_view name_of() {
-  // Nothing but JSON reads the fields of an operation. Where it is not written, and the operation is in an unnamed
-  // namespace, clang and nvcc would call them unused.
+  // Only JSON and the callers of other languages read the names of members. Where neither is used, and the operation is
+  // in an unnamed namespace, clang and nvcc would call them unused.
   if constexpr (requires { Op::fields; }) static_cast<void>(Op::fields);
+  if constexpr (requires { Op::parameters; }) static_cast<void>(Op::parameters);
   if constexpr (requires { Op::name; }) return Op::name;
   else return "operation";
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "../base/fields.hpp"
 #include "point_map.hpp"
 
 namespace suture {
@@ -42,9 +43,12 @@ inline double contraction(const deformation& d) {
 // What inverse_of gives for a plan without elastic deformation.
 struct inverse_affine {
   static constexpr std::string_view name = "inverse_of";
+  static constexpr auto gives_size = output_size::varying;
   static constexpr bool keeps_axes = false;
 
   detail::geometry_list plan;
+
+  static constexpr auto parameters = named("plan", required(&inverse_affine::plan));
 
   geometry_step step(const grid& input, const site& where) const {
     const detail::sample_geometry& g = detail::find_undone(plan, input, where);
@@ -52,11 +56,14 @@ struct inverse_affine {
   }
 };
 
-// What it gives for one with.
+// What inverse_of gives for a plan with an elastic deformation.
 struct inverse_elastic {
   static constexpr std::string_view name = "inverse_of";
+  static constexpr auto gives_size = output_size::varying;
 
   detail::geometry_list plan;
+
+  static constexpr auto parameters = named("plan", required(&inverse_elastic::plan));
 
   detail::sample_geometry undone(const grid& input, const site& where) const {
     const detail::sample_geometry& g = detail::find_undone(plan, input, where);

@@ -14,8 +14,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "../base/config.hpp"
+#include "../base/fields.hpp"
 #include "interpolation.hpp"
 
 namespace suture {
@@ -30,12 +32,17 @@ SUTURE_FN bool inside(std::int32_t i, std::int32_t n) {
 
 struct constant {
   float value = 0;
+
+  static constexpr std::string_view described_as = "border";
+  static constexpr auto fields = named("value", &constant::value);
   static constexpr bool has_value = true;
   static constexpr int prefilter_padding = 12;
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) { return inside(i, n) ? i : -1; }
 };
 
 struct edge {
+  static constexpr std::string_view described_as = "border";
+  static constexpr auto fields = named();
   static constexpr bool has_value = false;
   static constexpr int prefilter_padding = 12;
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) {
@@ -45,6 +52,8 @@ struct edge {
 };
 
 struct reflect {
+  static constexpr std::string_view described_as = "border";
+  static constexpr auto fields = named();
   static constexpr bool has_value = false;
   static constexpr int prefilter_padding = 0;
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) {
@@ -57,6 +66,8 @@ struct reflect {
 };
 
 struct mirror {
+  static constexpr std::string_view described_as = "border";
+  static constexpr auto fields = named();
   static constexpr bool has_value = false;
   static constexpr int prefilter_padding = 0;
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) {
@@ -70,6 +81,8 @@ struct mirror {
 };
 
 struct wrap {
+  static constexpr std::string_view described_as = "border";
+  static constexpr auto fields = named();
   static constexpr bool has_value = false;
   static constexpr int prefilter_padding = 0;
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) { return inside(i, n) ? i : floor_modulo(i, n); }
@@ -87,6 +100,8 @@ struct default_value {
   float value = 0;
   image_rim rim = image_rim::faces;
 
+  static constexpr std::string_view described_as = "border";
+  static constexpr auto fields = named("value", &default_value::value, "rim", &default_value::rim);
   static constexpr bool has_value = false;  // for taps: they are always voxels
   static constexpr int prefilter_padding = 0;
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) { return mirror::index(i, n); }

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "../base/fields.hpp"
 #include "border.hpp"
 #include "interpolation.hpp"
 
@@ -53,6 +54,8 @@ struct sampling {
 
   Border border{};
   std::int32_t label_outside = 0;
+
+  static constexpr auto parameters = named("border", &sampling::border, "label_outside", &sampling::label_outside);
 };
 
 }  // namespace suture

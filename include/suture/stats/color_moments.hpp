@@ -27,6 +27,7 @@ struct color_moments {
                          reciprocal_of(standard_deviation[2])};
   bool operator==(const color_moments&) const = default;
 
+  static constexpr std::string_view described_as = "color_target";
   static constexpr auto fields =
       named("mean", &color_moments::mean, "standard_deviation", &color_moments::standard_deviation);
 

@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "../base/fields.hpp"
 #include "../color/optical_density.hpp"
 #include "../math/trigonometric.hpp"
 #include "statistics.hpp"
@@ -38,6 +39,9 @@ struct stain_matrix {
 struct stain_reference {
   stain_matrix stains = {{{.5626, .2159}, {.7201, .8012}, {.4062, .5581}}};
   double max_concentration[2] = {1.9705, 1.0308};
+
+  static constexpr auto fields =
+      named("stains", &stain_reference::stains, "max_concentration", &stain_reference::max_concentration);
 
   bool operator==(const stain_reference&) const = default;
 

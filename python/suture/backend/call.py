@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of the library that are no chains: a few lines of C++ around each, compiled as chains are."""
+"""Functions of the library that are no chains: typed C++ functions of include/suture/abi, compiled as chains are."""
 from __future__ import annotations
 
 import ctypes
@@ -13,13 +13,10 @@ from .request import Request
 from .encode import CPP_TYPES
 from ..arrays.dlpack import device_name, memory_like
 from ..errors import Error
-from ..pipeline.plan import default_threads
-
+from .threads import threads_of
 
 _EXECUTORS = {False: "suture::cpu", True: "suture::cuda"}
 _FUNCTION = re.compile(r"suture::abi::[a-z0-9_]+(<[A-Za-z0-9_:<>, ]+>)?")
-
-
 IMAGES = ("int8", "uint8", "int16", "uint16", "int32", "float16", "bfloat16", "float32", "bool")
 LABELS = ("int8", "uint8", "int16", "uint16", "int32", "int64", "bool")
 
@@ -126,7 +123,7 @@ def call_function(made: jit.Source, *, numbers: Sequence[float] = (), lists: Seq
     def once(workspace: tuple[int, int]) -> None:
         request = Request(numbers=list(numbers), lists=lists, results=results, inputs=[bound_of(i) for i in inputs],
                           outputs=[*(bound_of(i) for i in changed), *outputs], samples=count, ids=ids, seed=seed, epoch=epoch,
-                          threads=default_threads() if threads is None else threads, same_ids=True, stream=stream or 0,
+                          threads=threads_of(threads), same_ids=True, stream=stream or 0,
                           workspace=workspace)
         module.check(run(request.address))
 
@@ -139,97 +136,3 @@ def call_function(made: jit.Source, *, numbers: Sequence[float] = (), lists: Seq
         memory, pointer = memory_like(arrays[0].first, need.value, stream or 0)
         once((pointer, need.value))
         del memory  # it lives until the call is made
-
-
-def source(body: str, includes: Sequence[str], what: str, cuda: bool = False) -> jit.Source:
-    """C++ whose function suture_call runs `body`; r is the request, v its numbers and lists."""
-    lines = "".join(f"#include <suture/{name}>\n" for name in sorted({"abi/request.hpp", *includes}))
-    return jit.Source(f"""// A function of suture, compiled for Python.
-{lines}
-SUTURE_ABI const char* suture_error() {{ return suture::abi::last_error().c_str(); }}
-SUTURE_ABI int suture_call(const suture::abi::request* request) {{
-  return suture::abi::guarded([&] {{
-    namespace abi = suture::abi;
-    [[maybe_unused]] const abi::request& r = *request;
-    [[maybe_unused]] const abi::numbers v(r);
-    {body.strip()}
-  }});
-}}
-""", what, cuda)
-
-
-def call(made: jit.Source, *, numbers: Sequence[float] = (), lists: Sequence[tuple[Any, int]] = (),
-         inputs: Sequence[Items] = (), outputs: Sequence[tuple[bytes, int, int]] = (), seed: int = 0, epoch: int = 0, ids: Any = None,
-         samples: int | None = None, threads: int | None = None, stream: int = 0, workspace: tuple[int, int] = (0, 0)) -> None:
-    """Runs what `source` made."""
-    _check_place(made, inputs)
-    module = jit.load(made)
-    run = module.function("suture_call", ctypes.c_void_p)
-    count = samples if samples is not None else (inputs[0].count if inputs else 0)
-    request = Request(numbers=list(numbers), lists=[(m, n) for m, n in lists], inputs=[bound_of(i) for i in inputs], outputs=outputs,
-                      samples=count, ids=ids, seed=seed, epoch=epoch, threads=default_threads() if threads is None else threads,
-                      stream=stream, workspace=workspace, same_ids=True)
-    module.check(run(request.address))
-
-
-def executor_source(name: str, body: str, cuda: bool, *, host: Sequence[str], device: Sequence[str], start: str = "",
-                    result: str = "", workspace: str = "0", table: str = "") -> jit.Source:
-    """`source` of a body that finds `exec`, a suture::cpu or a suture::cuda, for call_there.
-
-    host, device   headers, those of the device beside those of the host
-    start          C++ before it, whose names the body and the two sizes may use
-    result         type of list 0, which the body writes by the name `results`, where the executor writes
-    workspace      C++ of the bytes that the executor needs on a device
-    table          C++ of the bytes that the body itself needs and finds as `table`, where the executor writes
-    """
-    if not cuda:
-        lines = [start, "const suture::cpu exec{.threads = r.threads};"]
-        if result:
-            lines.append(f"const std::span<{result}> results(const_cast<{result}*>(v.s<{result}>(0).data()), v.s<{result}>(0).size());")
-        if table:
-            lines.append(_HOST_TABLE.replace("@", table))
-        return source("\n    ".join([*lines, body]), host, name)
-    lines = [start, _DEVICE.replace("@result", f"v.s<{result}>(0).size_bytes()" if result else "std::size_t{0}")
-             .replace("@memory", table or workspace)]
-    if result:
-        lines.append(f"const std::span<{result}> results(reinterpret_cast<{result}*>(memory), v.s<{result}>(0).size());")
-    if table:
-        lines.append("const std::span<std::byte> table = exec.workspace;")
-    lines.append(body)
-    if result:
-        lines.append(_TO_HOST.replace("@", result))
-    return source("\n    ".join(lines), [*host, *device, "exec/cuda/architecture.cuh", "exec/cuda/check_cuda.cuh"], name, True)
-
-
-_HOST_TABLE = """const std::size_t table_bytes = @;
-    std::vector<std::byte> memory(table_bytes + 255);
-    void* aligned = memory.data();
-    std::size_t space = memory.size();
-    const std::span<std::byte> table(static_cast<std::byte*>(std::align(256, table_bytes, aligned, space)), table_bytes);"""
-
-# Where there is no memory yet, how much is needed is written to where it would be.
-_DEVICE = """const std::size_t kept = (@result + 255) / 256 * 256, need = kept + (@memory);
-    if (r.workspace_bytes < need) {
-      *static_cast<std::uint64_t*>(r.workspace) = need;
-      return;
-    }
-    auto* const memory = need == 0 ? nullptr : static_cast<std::byte*>(r.workspace);
-    const suture::cuda exec{static_cast<cudaStream_t>(r.stream), {memory + kept, need - kept}};"""
-
-# Waits, since results are read by Python.
-_TO_HOST = """suture::check_cuda(cudaMemcpyAsync(const_cast<@*>(v.s<@>(0).data()), results.data(), results.size_bytes(),
-                                       cudaMemcpyDeviceToHost, exec.stream), "copy");
-    suture::check_cuda(cudaStreamSynchronize(exec.stream), "copy");"""
-
-
-def call_there(made: jit.Source, *, inputs: Sequence[Items], stream: int | None, **settings: Any) -> None:
-    """Runs what `executor_source` made where the inputs lie; memory is of the library that they came from."""
-    if not made.cuda:
-        call(made, inputs=inputs, **settings)
-        return
-    stream = stream or 0
-    need = ctypes.c_uint64()
-    call(made, inputs=inputs, stream=stream, workspace=(ctypes.addressof(need), 0), **settings)
-    if need.value:
-        _memory, pointer = memory_like(inputs[0].first, need.value, stream)  # held until the call is made
-        call(made, inputs=inputs, stream=stream, workspace=(pointer, need.value), **settings)

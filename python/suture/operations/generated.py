@@ -16,9 +16,12 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "bias_basis": ('legendre', 'monomial'),
     "blur_kernel": ('scipy', 'nnunet', 'monai'),
     "coarse_pick": ('nearest_exact', 'nearest_lower'),
+    "color_step": ('brightness', 'contrast', 'saturation', 'hue'),
+    "color_table": ('crc_lab',),
     "coordinate_map": ('half_pixel', 'align_corners', 'origin_preserving', 'center_preserving', 'physical'),
     "gray_rule": ('itu601', 'itu709', 'pillow'),
     "hed_units": ('modern', 'tellez_plus2'),
+    "image_rim": ('faces', 'centers'),
     "interval_law": ('uniform', 'log_uniform', 'mixture'),
     "mesh_span": ('faces', 'centers', 'itk'),
     "reinhard_rule": ('plain', 'modified'),
@@ -43,6 +46,7 @@ class coarse_shuffle(Operation):
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("holes", "holes"),
     )
+    _capacities: ClassVar[Mapping[str, int]] = {'holes': 32}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -314,6 +318,7 @@ class affine_matrix(Operation):
         ("translation", "point3"),
         ("about_center", "flag"),
     )
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -337,6 +342,7 @@ class affine(Operation):
         ("translate", "point3"),
         ("convention", "choice:affine_convention"),
     )
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -368,6 +374,7 @@ class random_affine(Operation):
         ("probability", "float32"),
     )
     _multiplies: ClassVar[tuple[str, ...]] = ('scale',)
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -385,6 +392,7 @@ class crop(Operation):
         ("start", "extent3"),
         ("size", "extent3"),
     )
+    _gives_size: ClassVar[str] = "fixed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -399,6 +407,7 @@ class center_crop(Operation):
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("size", "extent3"),
     )
+    _gives_size: ClassVar[str] = "fixed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -415,6 +424,7 @@ class random_crop(Operation):
         ("size", "extent3"),
         ("probability", "float32"),
     )
+    _gives_size: ClassVar[str] = "fixed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -437,6 +447,7 @@ class crop_at(Operation):
         ("size", "extent3"),
         ("may_leave", "flag"),
     )
+    _gives_size: ClassVar[str] = "fixed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -483,6 +494,7 @@ class elastic(Operation):
         ("limit_to_safe", "flag"),
         ("control_values", "given_floats"),
     )
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -511,6 +523,7 @@ class random_elastic(Operation):
         ("limit_to_safe", "flag"),
         ("probability", "float32"),
     )
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -526,6 +539,7 @@ class flip(Operation):
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("axes", "flags3"),
     )
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -542,6 +556,7 @@ class random_flip(Operation):
         ("axis_probability", "floats3"),
         ("probability", "float32"),
     )
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -552,6 +567,7 @@ class identity(Operation):
     _header: ClassVar[str] = "ops/geometry/identity.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
     )
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -570,8 +586,11 @@ class orient(Operation):
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/geometry/orient.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("", "orientation"),
+        ("x", "anatomical"),
+        ("y", "anatomical"),
+        ("z", "anatomical"),
     )
+    _gives_size: ClassVar[str] = "varying"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -589,6 +608,7 @@ class pad(Operation):
         ("before", "extent3"),
         ("after", "extent3"),
     )
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -604,6 +624,7 @@ class pad_to(Operation):
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("size", "extent3"),
     )
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -618,6 +639,7 @@ class crop_or_pad(Operation):
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("size", "extent3"),
     )
+    _gives_size: ClassVar[str] = "fixed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -632,6 +654,7 @@ class permute(Operation):
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("order", "axis_order"),
     )
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -657,6 +680,7 @@ class random_scale(Operation):
         ("probability", "float32"),
     )
     _multiplies: ClassVar[tuple[str, ...]] = ('range',)
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -677,6 +701,7 @@ class resample(Operation):
         ("map", "choice:coordinate_map"),
         ("extents", "extent3"),
     )
+    _gives_size: ClassVar[str] = "varying"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -693,6 +718,7 @@ class resize(Operation):
         ("extents", "extent3"),
         ("map", "choice:coordinate_map"),
     )
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -707,6 +733,7 @@ class resample_to(Operation):
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("target", "grid"),
     )
+    _gives_size: ClassVar[str] = "fixed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -724,6 +751,7 @@ class rot90(Operation):
         ("axes", "axis_pair"),
         ("quarter_turns", "int32"),
     )
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -743,6 +771,7 @@ class random_rot90(Operation):
         ("max_quarter_turns", "int32"),
         ("probability", "float32"),
     )
+    _gives_size: ClassVar[str] = "varying"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -785,6 +814,7 @@ class regions(Operation):
         ("sets", "regions"),
         ("ignore", "optional_int"),
     )
+    _capacities: ClassVar[Mapping[str, int]] = {'sets': 32}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -805,6 +835,7 @@ class remap(Operation):
         ("table", "label_changes"),
         ("others", "optional_int"),
     )
+    _capacities: ClassVar[Mapping[str, int]] = {'table': 64}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1061,6 +1092,7 @@ class reinhard(Operation):
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/stain/reinhard.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("space", "type:color_space"),
         ("fitted", "results:color_moments"),
         ("target", "color_target"),
         ("rule", "choice:reinhard_rule"),
@@ -1155,6 +1187,7 @@ class random_stain_na(Operation):
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/stain/stain_na.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("space", "type:color_space"),
         ("fitted", "results:color_moments"),
         ("table", "color_table"),
         ("law", "choice:stain_na_law"),
@@ -1189,6 +1222,7 @@ class bias_field(Operation):
         ("degree", "int32"),
         ("basis", "choice:bias_basis"),
     )
+    _capacities: ClassVar[Mapping[str, int]] = {'coefficients': 56}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1309,6 +1343,7 @@ class coarse_dropout(Operation):
         ("fill", "interval"),
         ("keep_holes", "flag"),
     )
+    _capacities: ClassVar[Mapping[str, int]] = {'holes': 32}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1496,6 +1531,7 @@ class histogram_shift(Operation):
         ("floating", "float_list"),
         ("range", "interval"),
     )
+    _capacities: ClassVar[Mapping[str, int]] = {'floating': 32}
 
 
 @dataclass(frozen=True, kw_only=True)

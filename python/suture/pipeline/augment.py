@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import Error
-from .plan import Pipeline, Plan
+from .pipeline import Pipeline
+from .plan import Plan
 
 
 class Augment:

@@ -48,6 +48,8 @@ def ids_of(given: Any, samples: int) -> list[int]:
     keys: Sequence[Any] = given.tolist() if hasattr(given, "tolist") else list(given)
     if len(keys) != samples:
         raise Error(f"suture: {len(keys)} ids for {samples} samples; each needs one")
+    if set(map(type, keys)) == {int} and min(keys) >= 0 and max(keys) <= _MASK:
+        return list(keys)
     ids = []
     for key in keys:
         if getattr(key, "is_cuda", False):

@@ -2,6 +2,7 @@
 // Parameter types that take one number for all axes, or one per axis in the order (z, y, x).
 #pragma once
 
+#include "../../base/fields.hpp"
 #include "../../base/vec.hpp"
 
 namespace suture {
@@ -19,6 +20,8 @@ struct axis_values {
 struct value_range {
   float low, high;
 
+  static constexpr auto fields = named("low", &value_range::low, "high", &value_range::high);
+
   constexpr value_range(float half_width) : low(-half_width), high(half_width) {}
   constexpr value_range(float from, float to) : low(from), high(to) {}
   friend constexpr bool operator==(const value_range& a, const value_range& b) {
@@ -33,6 +36,8 @@ struct value_range {
 // `= {30, 15, 15}` half widths for z, y, x, and `= {{-30, 30}, {0, 0}, {-5, 15}}` any three intervals.
 struct axis_ranges {
   value_range z, y, x;
+
+  static constexpr auto fields = named("z", &axis_ranges::z, "y", &axis_ranges::y, "x", &axis_ranges::x);
 
   constexpr axis_ranges(float half_width) : z(half_width), y(half_width), x(half_width) {}
   constexpr axis_ranges(float from, float to) : z(from, to), y(from, to), x(from, to) {}

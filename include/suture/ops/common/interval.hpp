@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "../../base/error.hpp"
+#include "../../base/fields.hpp"
 #include "../../rng/draw.hpp"
 
 namespace suture {
@@ -14,6 +15,8 @@ namespace suture {
 // `= {.7f, 1.5f}` is [.7, 1.5]; one number, `= .02f`, is that number alone.
 struct interval {
   float low, high;
+
+  static constexpr auto fields = named("low", &interval::low, "high", &interval::high);
 
   constexpr interval(float only) : low(only), high(only) {}
   constexpr interval(float from, float to) : low(from), high(to) {}
@@ -25,6 +28,8 @@ struct interval {
 // The integers low .. high; one number is that number alone.
 struct integer_interval {
   std::int32_t low, high;
+
+  static constexpr auto fields = named("low", &integer_interval::low, "high", &integer_interval::high);
 
   constexpr integer_interval(std::int32_t only) : low(only), high(only) {}
   constexpr integer_interval(std::int32_t from, std::int32_t to) : low(from), high(to) {}

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "../../base/fields.hpp"
 #include "../common/interval.hpp"
 #include "gibbs_ringing.hpp"
 
@@ -48,6 +49,8 @@ struct kspace_spike {
   bool relative = true;
 
   static constexpr std::string_view name = "kspace_spike";
+  static constexpr auto parameters = named("location", required(&kspace_spike::location), "intensity",
+                                           &kspace_spike::intensity, "relative", &kspace_spike::relative);
 
   kspace_spikes prepare(const grid& patch, const site& where) const {
     detail::check_lines(patch.extents, where);
@@ -71,6 +74,10 @@ struct random_kspace_spike {
 
   static constexpr std::string_view name = "random_kspace_spike";
   static constexpr std::uint16_t kind = 120;
+  static constexpr auto parameters =
+      named("intensity", &random_kspace_spike::intensity, "relative", &random_kspace_spike::relative, "one_spike",
+            &random_kspace_spike::one_spike, "channel_probability", &random_kspace_spike::channel_probability,
+            "probability", &random_kspace_spike::probability);
 
   struct drawn {
     bool relative;

@@ -70,6 +70,10 @@ struct random_low_resolution {
 
   static constexpr std::string_view name = "random_low_resolution";
   static constexpr std::uint16_t kind = 113;
+  static constexpr auto parameters =
+      named("zoom", &random_low_resolution::zoom, "pick", &random_low_resolution::pick, "axes",
+            &random_low_resolution::axes, "channel_probability", &random_low_resolution::channel_probability,
+            "probability", &random_low_resolution::probability);
 
   struct drawn {
     coarse_pick pick;

@@ -81,6 +81,7 @@ private:
 // Source: scipy.ndimage.median_filter (size 3, mode reflect).
 struct median_filter {
   static constexpr std::string_view name = "median_filter";
+  static constexpr auto parameters = named();
 
   median_functor prepare(const site&) const { return {~0u}; }
 };
@@ -93,6 +94,8 @@ struct random_median_filter {
 
   static constexpr std::string_view name = "random_median_filter";
   static constexpr std::uint16_t kind = 116;
+  static constexpr auto parameters = named("channel_probability", &random_median_filter::channel_probability,
+                                           "probability", &random_median_filter::probability);
 
   struct drawn {
     bool channels[most_channels];

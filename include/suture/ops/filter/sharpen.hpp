@@ -32,6 +32,8 @@ struct sharpen {
   blur_kernel kernel = blur_kernel::scipy;
 
   static constexpr std::string_view name = "sharpen";
+  static constexpr auto parameters =
+      named("sigma", &sharpen::sigma, "amount", &sharpen::amount, "kernel", &sharpen::kernel);
 
   sharpen_filter prepare(const site& where) const {
     require(std::isfinite(amount), where, "amount ", amount, " must be finite");
@@ -53,6 +55,9 @@ struct random_sharpen {
 
   static constexpr std::string_view name = "random_sharpen";
   static constexpr std::uint16_t kind = 117;
+  static constexpr auto parameters =
+      named("sigma", &random_sharpen::sigma, "amount", &random_sharpen::amount, "kernel", &random_sharpen::kernel,
+            "channel_probability", &random_sharpen::channel_probability, "probability", &random_sharpen::probability);
 
   struct drawn {
     blur_kernel kernel;

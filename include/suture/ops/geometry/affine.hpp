@@ -140,11 +140,15 @@ SUTURE_INLINE void center(affine_map& pull, const grid& input) {
 // The content moves, the grid stays. Errors: a matrix that is singular or not finite.
 struct affine_matrix {
   static constexpr std::string_view name = "affine_matrix";
+  static constexpr auto gives_size = output_size::alike;
   static constexpr bool keeps_axes = false;
 
   matrix3 linear{};
   point3 translation{0, 0, 0};
   bool about_center = true;
+
+  static constexpr auto parameters = named("linear", &affine_matrix::linear, "translation", &affine_matrix::translation,
+                                           "about_center", &affine_matrix::about_center);
 
   geometry_step step(const grid& input, const site& where) const {
     require(detail::well_conditioned(linear), where, "matrix with determinant ", determinant(linear),
@@ -162,6 +166,7 @@ struct affine_matrix {
 // Errors: a scale that is not positive, a shear that makes the map singular, a parameter the convention does not have.
 struct affine {
   static constexpr std::string_view name = "affine";
+  static constexpr auto gives_size = output_size::alike;
   static constexpr bool keeps_axes = false;
   static constexpr bool keeps_grid = true;
 
@@ -173,6 +178,9 @@ struct affine {
 
   static constexpr auto fields = named("rotate_deg", &affine::rotate_deg, "scale", &affine::scale, "shear",
                                        &affine::shear, "translate", &affine::translate);
+  static constexpr auto parameters =
+      named("rotate_deg", &affine::rotate_deg, "scale", &affine::scale, "shear", &affine::shear, "translate",
+            &affine::translate, "convention", &affine::convention);
 
   geometry_step step(const grid& input, const site& where) const {
     check(where);
@@ -298,6 +306,7 @@ private:
 // Errors: an empty or infinite range, a scale range that reaches 0, different scale ranges where isotropic; as affine.
 struct random_affine {
   static constexpr std::string_view name = "random_affine";
+  static constexpr auto gives_size = output_size::alike;
   static constexpr std::uint16_t kind = 1;
 
   axis_ranges rotate_deg = 0;
@@ -307,6 +316,11 @@ struct random_affine {
   bool isotropic_scale = true;
   affine_convention convention = affine_convention::suture;
   float probability = 1;
+
+  static constexpr auto parameters = named(
+      "rotate_deg", &random_affine::rotate_deg, "scale", multiplies(&random_affine::scale), "shear",
+      &random_affine::shear, "translate", &random_affine::translate, "isotropic_scale", &random_affine::isotropic_scale,
+      "convention", &random_affine::convention, "probability", &random_affine::probability);
 
   void check(const site& where) const {
     for (int k = 0; k < 3; ++k) {

@@ -36,12 +36,14 @@ inline void check_patch(const extent3& size, const grid& input, const site& wher
 // Errors: a size that is not positive, a box that leaves the volume.
 struct crop {
   static constexpr std::string_view name = "crop";
+  static constexpr auto gives_size = output_size::fixed;
   static constexpr bool keeps_axes = true;
 
   extent3 start{0, 0, 0};
   extent3 size{0, 0, 0};
 
   static constexpr auto fields = named("start", &crop::start);
+  static constexpr auto parameters = named("start", &crop::start, "size", &crop::size);
 
   voxel_box picked(const grid& input, const site& where) const {
     detail::check_patch(size, input, where);
@@ -59,10 +61,13 @@ struct crop {
 // Source: MONAI CenterSpatialCrop, nnU-Net v2 (the same start). Errors: as crop.
 struct center_crop {
   static constexpr std::string_view name = "center_crop";
+  static constexpr auto gives_size = output_size::fixed;
   static constexpr bool keeps_axes = true;
   static constexpr bool depends_on_grid_alone = true;
 
   extent3 size{0, 0, 0};
+
+  static constexpr auto parameters = named("size", &center_crop::size);
 
   voxel_box picked(const grid& input, const site& where) const {
     const crop box = placed(input, where);
@@ -85,10 +90,13 @@ struct center_crop {
 // (three slots, z first). Evaluation takes the center crop. Errors: as crop.
 struct random_crop {
   static constexpr std::string_view name = "random_crop";
+  static constexpr auto gives_size = output_size::fixed;
   static constexpr std::uint16_t kind = 3;
 
   extent3 size{0, 0, 0};
   float probability = 1;
+
+  static constexpr auto parameters = named("size", &random_crop::size, "probability", &random_crop::probability);
 
   crop draw(draws& random, const grid& input, const site& where) const {
     detail::check_patch(size, input, where);

@@ -4,6 +4,8 @@
 
 #include <span>
 
+#include "../../base/fields.hpp"
+#include "../../image/geometry_step.hpp"
 #include "crop.hpp"
 
 namespace suture {
@@ -40,10 +42,14 @@ struct crop_from {
 // Errors: a size that is not positive, not one start for each sample, a box that leaves the volume without `may_leave`.
 struct crop_at {
   static constexpr std::string_view name = "crop_at";
+  static constexpr auto gives_size = output_size::fixed;
 
   std::span<const extent3> starts = {};
   extent3 size{0, 0, 0};
   bool may_leave = false;
+
+  static constexpr auto parameters =
+      named("starts", &crop_at::starts, "size", &crop_at::size, "may_leave", &crop_at::may_leave);
 
   void check_samples(std::size_t samples, const site& where) const {
     require(starts.size() == samples, where, starts.size(), starts.size() == 1 ? " start" : " starts", " for ", samples,

@@ -8,6 +8,7 @@
 
 #include "../../base/fields.hpp"
 #include "../../image/deformation.hpp"
+#include "../../image/geometry_step.hpp"
 #include "../../image/grid.hpp"
 #include "../common/axis_values.hpp"
 
@@ -41,6 +42,7 @@ enum class mesh_span : std::int32_t { faces, centers, itk };
 // Source: ITK BSplineTransform; TorchIO v1 RandomElasticDeformation (which locks only two of the axes).
 struct elastic {
   static constexpr std::string_view name = "elastic";
+  static constexpr auto gives_size = output_size::alike;
 
   axis_values control_spacing_mm = 32;
   axis_values max_displacement_mm = 8;
@@ -54,6 +56,11 @@ struct elastic {
 
   static constexpr auto fields =
       named("control_spacing_mm", &elastic::control_spacing_mm, "max_displacement_mm", &elastic::max_displacement_mm);
+  static constexpr auto parameters =
+      named("control_spacing_mm", &elastic::control_spacing_mm, "max_displacement_mm", &elastic::max_displacement_mm,
+            "locked_borders", &elastic::locked_borders, "allow_folding", &elastic::allow_folding, "control_points",
+            &elastic::control_points, "mesh", &elastic::mesh, "limit_to_safe", &elastic::limit_to_safe,
+            "control_values", &elastic::control_values, "field", left_out(&elastic::field));
 
   deformation deform(const grid& input, const site& where) const {
     require(locked_borders >= 0, where, "locked_borders ", locked_borders, " must not be negative");
@@ -133,6 +140,7 @@ private:
 //   3, element ((k n_z + z) n_y + y) n_x + x for component k at control point (z, y, x)). Fields and errors as elastic.
 struct random_elastic {
   static constexpr std::string_view name = "random_elastic";
+  static constexpr auto gives_size = output_size::alike;
   static constexpr std::uint16_t kind = 2;
 
   axis_values control_spacing_mm = 32;
@@ -143,6 +151,12 @@ struct random_elastic {
   mesh_span mesh = mesh_span::faces;
   bool limit_to_safe = false;
   float probability = 1;
+
+  static constexpr auto parameters = named(
+      "control_spacing_mm", &random_elastic::control_spacing_mm, "max_displacement_mm",
+      &random_elastic::max_displacement_mm, "locked_borders", &random_elastic::locked_borders, "allow_folding",
+      &random_elastic::allow_folding, "control_points", &random_elastic::control_points, "mesh", &random_elastic::mesh,
+      "limit_to_safe", &random_elastic::limit_to_safe, "probability", &random_elastic::probability);
 
   elastic draw(draws& random, const site&) const {
     return {.control_spacing_mm = control_spacing_mm,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../../base/fields.hpp"
+#include "../../image/geometry_step.hpp"
 #include "../../rng/draw.hpp"
 #include "relabel.hpp"
 
@@ -13,11 +14,13 @@ namespace suture {
 //   nibabel do). Errors: none.
 struct flip {
   static constexpr std::string_view name = "flip";
+  static constexpr auto gives_size = output_size::alike;
   static constexpr bool keeps_axes = true;
 
   vec3<bool> axes{false, false, false};
 
   static constexpr auto fields = named("axes", &flip::axes);
+  static constexpr auto parameters = fields;
 
   reversed_axes picked(const grid&, const site&) const { return {axes}; }
   geometry_step step(const grid& input, const site&) const {
@@ -29,10 +32,14 @@ struct flip {
 //   Source: nnU-Net v2 MirrorTransform (0.5 each). Errors: an axis probability outside [0, 1].
 struct random_flip {
   static constexpr std::string_view name = "random_flip";
+  static constexpr auto gives_size = output_size::alike;
   static constexpr std::uint16_t kind = 4;
 
   vec3<float> axis_probability{0.5f, 0.5f, 0.5f};
   float probability = 1;
+
+  static constexpr auto parameters =
+      named("axis_probability", &random_flip::axis_probability, "probability", &random_flip::probability);
 
   void check(const site& where) const {
     for (int k = 0; k < 3; ++k)

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "../../base/fields.hpp"
+#include "../../image/geometry_step.hpp"
 #include "relabel.hpp"
 
 namespace suture {
@@ -17,9 +19,12 @@ namespace suture {
 //   io_orientation, MONAI Orientation. Errors: other letters, a direction named twice.
 struct orient {
   static constexpr std::string_view name = "orient";
+  static constexpr auto gives_size = output_size::varying;
   static constexpr bool keeps_axes = false;
 
   std::string_view to = "LPS";  // refers to text that must outlive the operation, as a literal does
+
+  static constexpr auto parameters = named("to", &orient::to);
 
   geometry_step step(const grid& input, const site& where) const {
     require(to.size() == 3, where, "orientation \"", to, "\" must have three letters");

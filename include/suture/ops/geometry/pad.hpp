@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "../../base/fields.hpp"
+#include "../../image/geometry_step.hpp"
 #include "crop.hpp"
 
 namespace suture {
@@ -13,10 +15,13 @@ namespace suture {
 // Errors: negative widths, an output too large for a grid.
 struct pad {
   static constexpr std::string_view name = "pad";
+  static constexpr auto gives_size = output_size::alike;
   static constexpr bool keeps_axes = true;
 
   extent3 before{0, 0, 0};
   extent3 after{0, 0, 0};
+
+  static constexpr auto parameters = named("before", &pad::before, "after", &pad::after);
 
   geometry_step step(const grid& input, const site& where) const {
     extent3 start{}, size{};
@@ -39,9 +44,12 @@ struct pad {
 // Errors: negative sizes, an output too large for a grid.
 struct pad_to {
   static constexpr std::string_view name = "pad_to";
+  static constexpr auto gives_size = output_size::alike;
   static constexpr bool keeps_axes = true;
 
   extent3 size{0, 0, 0};
+
+  static constexpr auto parameters = named("size", &pad_to::size);
 
   geometry_step step(const grid& input, const site& where) const {
     pad widths{};
@@ -59,9 +67,12 @@ struct pad_to {
 //   Source: MONAI ResizeWithPadOrCrop. Errors: sizes that are not positive, an output too large for a grid.
 struct crop_or_pad {
   static constexpr std::string_view name = "crop_or_pad";
+  static constexpr auto gives_size = output_size::fixed;
   static constexpr bool keeps_axes = true;
 
   extent3 size{0, 0, 0};
+
+  static constexpr auto parameters = named("size", &crop_or_pad::size);
 
   geometry_step step(const grid& input, const site& where) const {
     extent3 start{};

@@ -2,6 +2,8 @@
 // Reordering of the array axes.
 #pragma once
 
+#include "../../base/fields.hpp"
+#include "../../image/geometry_step.hpp"
 #include "relabel.hpp"
 
 namespace suture {
@@ -10,9 +12,12 @@ namespace suture {
 //   The physical place of every voxel is kept: spacing and direction follow. Errors: an order that is no permutation.
 struct permute {
   static constexpr std::string_view name = "permute";
+  static constexpr auto gives_size = output_size::alike;
   static constexpr bool keeps_axes = false;
 
   vec3<std::int32_t> order{0, 1, 2};
+
+  static constexpr auto parameters = named("order", orders_axes(&permute::order));
 
   geometry_step step(const grid& input, const site& where) const {
     int seen = 0;

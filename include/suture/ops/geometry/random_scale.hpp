@@ -2,6 +2,8 @@
 // A random scale, the same for several axes.
 #pragma once
 
+#include "../../base/fields.hpp"
+#include "../../image/geometry_step.hpp"
 #include "../common/interval.hpp"
 #include "affine.hpp"
 
@@ -13,6 +15,7 @@ namespace suture {
 // Errors: range not positive, not from low to high, or unfit for its law; as affine.
 struct random_scale {
   static constexpr std::string_view name = "random_scale";
+  static constexpr auto gives_size = output_size::alike;
   static constexpr std::uint16_t kind = 118;
 
   interval range = {.9f, 1.1f};
@@ -20,6 +23,10 @@ struct random_scale {
   vec3<bool> axes{true, true, true};
   affine_convention convention = affine_convention::suture;
   float probability = 1;
+
+  static constexpr auto parameters =
+      named("range", multiplies(&random_scale::range), "law", &random_scale::law, "axes", &random_scale::axes,
+            "convention", &random_scale::convention, "probability", &random_scale::probability);
 
   void check(const site& where) const {
     detail::check_interval(range, law, "range", where);

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "../../base/fields.hpp"
 #include "../../image/geometry_step.hpp"
 
 namespace suture {
@@ -94,12 +95,16 @@ inline geometry_step resample_step(const grid& input, coordinate_map map, const 
 // Errors: a negative spacing, an output of no voxels, an output too large for a grid.
 struct resample {
   static constexpr std::string_view name = "resample";
+  static constexpr auto gives_size = output_size::varying;
   static constexpr bool keeps_axes = true;
   static constexpr bool depends_on_grid_alone = true;
 
   point3 spacing_mm{1, 1, 1};
   coordinate_map map = coordinate_map::half_pixel;
   extent3 extents{0, 0, 0};
+
+  static constexpr auto parameters =
+      named("spacing_mm", &resample::spacing_mm, "map", &resample::map, "extents", &resample::extents);
 
   geometry_step step(const grid& input, const site& where) const {
     extent3 size{};
@@ -125,11 +130,14 @@ struct resample {
 // Errors: negative extents, another map, an output too large for a grid.
 struct resize {
   static constexpr std::string_view name = "resize";
+  static constexpr auto gives_size = output_size::alike;
   static constexpr bool keeps_axes = true;
   static constexpr bool depends_on_grid_alone = true;
 
   extent3 extents{0, 0, 0};
   coordinate_map map = coordinate_map::half_pixel;
+
+  static constexpr auto parameters = named("extents", &resize::extents, "map", &resize::map);
 
   geometry_step step(const grid& input, const site& where) const {
     require(map == coordinate_map::half_pixel || map == coordinate_map::align_corners, where,
@@ -147,9 +155,12 @@ struct resize {
 // Source: ITK ResampleImageFilter with the identity transform. Errors: a target that is no valid grid.
 struct resample_to {
   static constexpr std::string_view name = "resample_to";
+  static constexpr auto gives_size = output_size::fixed;
   static constexpr bool keeps_axes = false;
 
   grid target;
+
+  static constexpr auto parameters = named("target", required(&resample_to::target));
 
   geometry_step step(const grid& input, const site& where) const {
     check(target, where);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../../base/fields.hpp"
+#include "../../image/geometry_step.hpp"
 #include "../../rng/draw.hpp"
 #include "relabel.hpp"
 
@@ -11,6 +12,8 @@ namespace suture {
 // The two array axes of a quarter turn; 0, 1, 2 are z, y, x.
 struct axis_pair {
   std::int32_t first, second;
+
+  static constexpr auto fields = named("first", &axis_pair::first, "second", &axis_pair::second);
 };
 
 // rot90: quarter_turns turns by 90 degrees from the first of `axes` towards the second, as numpy.rot90; any integer.
@@ -18,12 +21,14 @@ struct axis_pair {
 //   direction follow (as MONAI Rotate90 does). Errors: axes that are not two different ones of 0, 1, 2.
 struct rot90 {
   static constexpr std::string_view name = "rot90";
+  static constexpr auto gives_size = output_size::alike;
   static constexpr bool keeps_axes = false;
 
   axis_pair axes{1, 2};
   std::int32_t quarter_turns = 1;
 
   static constexpr auto fields = named("quarter_turns", &rot90::quarter_turns);
+  static constexpr auto parameters = named("axes", &rot90::axes, "quarter_turns", &rot90::quarter_turns);
 
   geometry_step step(const grid& input, const site& where) const {
     const auto [a, b] = axes;
@@ -46,11 +51,15 @@ struct rot90 {
 //   Source: MONAI RandRotate90 (max_k = 3). Errors: max_quarter_turns outside 1 .. 3; as rot90.
 struct random_rot90 {
   static constexpr std::string_view name = "random_rot90";
+  static constexpr auto gives_size = output_size::varying;
   static constexpr std::uint16_t kind = 5;
 
   axis_pair axes{1, 2};
   std::int32_t max_quarter_turns = 3;
   float probability = 1;
+
+  static constexpr auto parameters = named("axes", &random_rot90::axes, "max_quarter_turns",
+                                           &random_rot90::max_quarter_turns, "probability", &random_rot90::probability);
 
   rot90 draw(draws& random, const grid&, const site& where) const {
     require(max_quarter_turns >= 1 && max_quarter_turns <= 3, where, "max_quarter_turns ", max_quarter_turns,

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "../../base/fields.hpp"
 #include "../../image/label_conversion.hpp"
 
 namespace suture {
@@ -20,6 +21,9 @@ struct one_hot {
   std::int64_t classes = 0;
   bool background = true;
   std::optional<std::int32_t> ignore = {};
+
+  static constexpr auto parameters =
+      named("classes", &one_hot::classes, "background", &one_hot::background, "ignore", &one_hot::ignore);
 
   // The channel that is 1, -1 where none is.
   struct hot_channel {

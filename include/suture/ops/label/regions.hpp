@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "../../base/fields.hpp"
 #include "label_table.hpp"
 
 namespace suture {
@@ -22,6 +23,8 @@ struct regions {
 
   short_list<region, 32> sets = {};
   std::optional<std::int32_t> ignore = {};
+
+  static constexpr auto parameters = named("sets", &regions::sets, "ignore", &regions::ignore);
 
   // Whether a label is in region k, as bit k.
   struct membership {

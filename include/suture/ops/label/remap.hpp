@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "../../base/fields.hpp"
 #include "label_table.hpp"
 
 namespace suture {
@@ -23,6 +24,8 @@ struct remap {
 
   short_list<label_change, detail::most_label_entries> table = {};
   std::optional<std::int32_t> others = {};
+
+  static constexpr auto parameters = named("table", &remap::table, "others", &remap::others);
 
   struct functor {
     detail::label_table<std::int32_t> table;

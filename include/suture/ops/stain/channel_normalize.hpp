@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "../../base/fields.hpp"
 #include "../../color/color_range.hpp"
 
 namespace suture {
@@ -13,6 +14,9 @@ namespace suture {
 struct channel_statistics {
   float mean[3];
   float standard_deviation[3];
+
+  static constexpr auto fields =
+      named("mean", &channel_statistics::mean, "standard_deviation", &channel_statistics::standard_deviation);
 };
 
 // Of the ImageNet training set, which most pretrained networks were fed with.
@@ -25,6 +29,7 @@ struct channel_normalize {
   float white = 255;
 
   static constexpr std::string_view name = "channel_normalize";
+  static constexpr auto parameters = named("of", &channel_normalize::of, "white", &channel_normalize::white);
 
   struct functor {
     float factor[3], offset[3];

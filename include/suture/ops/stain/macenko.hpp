@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "../../base/fields.hpp"
 #include "../../base/pixel.hpp"
 #include "../../base/voxel.hpp"
 #include "../../stats/stain_basis.hpp"
@@ -35,6 +36,9 @@ struct macenko_normalize {
   float over = 255;
 
   static constexpr std::string_view name = "macenko_normalize";
+  static constexpr auto parameters =
+      named("fitted", required(&macenko_normalize::fitted), "reference", &macenko_normalize::reference, "shared",
+            &macenko_normalize::shared, "rounding", &macenko_normalize::rounding, "over", &macenko_normalize::over);
 
   struct functor {
     const stain_basis* fitted;

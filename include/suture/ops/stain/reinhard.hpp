@@ -34,6 +34,8 @@ struct reinhard {
 
   static constexpr std::string_view name = "reinhard";
   static constexpr auto fields = named("target", &reinhard::target);
+  static constexpr auto parameters = named("fitted", required(&reinhard::fitted), "target", required(&reinhard::target),
+                                           "rule", &reinhard::rule, "white", &reinhard::white);
 
   struct functor {
     const color_moments<Space>* fitted;

@@ -2,9 +2,11 @@
 // Reinhard's normalization to a target drawn from the colors of a data set.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string_view>
 
+#include "../../base/fields.hpp"
 #include "../../rng/draw.hpp"
 #include "reinhard.hpp"
 
@@ -25,6 +27,18 @@ inline constexpr color_table<lab> crc_lab{
     {{158.033 / 2.55, 48.792 / 2.55}, {151.187 - 128, 10.958}, {116.812 - 128, 6.643}},
     {{36.899 / 2.55, 14.383 / 2.55}, {8.134, 2.822}, {6.129, 2.013}}};
 
+// The published tables of a color space, which are chosen by name.
+template <class Space>
+struct named_color_table {
+  std::string_view name;
+  color_table<Space> table;
+};
+template <class Space>
+constexpr std::array<named_color_table<Space>, 0> choices_of(const color_table<Space>*) {
+  return {};
+}
+constexpr std::array<named_color_table<lab>, 1> choices_of(const color_table<lab>*) { return {{{"crc_lab", crc_lab}}}; }
+
 enum class stain_na_law { normal, laplace, uniform };
 
 // RandStainNA: reinhard to a target whose means and deviations are drawn from `table`, each on its own, by a law about
@@ -44,6 +58,10 @@ struct random_stain_na {
 
   static constexpr std::string_view name = "random_stain_na";
   static constexpr std::uint16_t kind = 73;
+  static constexpr auto parameters =
+      named("fitted", required(&random_stain_na::fitted), "table", required(&random_stain_na::table), "law",
+            &random_stain_na::law, "widen", &random_stain_na::widen, "white", &random_stain_na::white, "probability",
+            &random_stain_na::probability);
 
   void check_sample(const site& where) const { detail::check_results(fitted, where); }
 

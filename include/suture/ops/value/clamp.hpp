@@ -7,6 +7,7 @@
 
 #include "../../base/config.hpp"
 #include "../../base/error.hpp"
+#include "../../base/fields.hpp"
 
 namespace suture {
 
@@ -37,6 +38,7 @@ struct clamp {
   float high = 1;
 
   static constexpr std::string_view name = "clamp";
+  static constexpr auto parameters = named("low", &clamp::low, "high", &clamp::high);
 
   struct functor {
     float low, high;

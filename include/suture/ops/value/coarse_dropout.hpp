@@ -47,6 +47,9 @@ struct coarse_dropout {
 
   static constexpr std::string_view name = "coarse_dropout";
   static constexpr auto fields = named("holes", first_of(&coarse_dropout::holes, &coarse_dropout::count));
+  static constexpr auto parameters =
+      named("holes", required(first_of(&coarse_dropout::holes, &coarse_dropout::count)), "fill", &coarse_dropout::fill,
+            "keep_holes", &coarse_dropout::keep_holes, "field", left_out(&coarse_dropout::field));
 
   struct functor {
     hole holes[detail::most_holes];
@@ -122,6 +125,11 @@ struct random_coarse_dropout {
 
   static constexpr std::string_view name = "random_coarse_dropout";
   static constexpr std::uint16_t kind = 41;
+  static constexpr auto parameters =
+      named("holes", required(&random_coarse_dropout::holes), "size", required(&random_coarse_dropout::size),
+            "max_size", &random_coarse_dropout::max_size, "fill", &random_coarse_dropout::fill, "keep_holes",
+            &random_coarse_dropout::keep_holes, "may_leave", &random_coarse_dropout::may_leave, "probability",
+            &random_coarse_dropout::probability);
 
   // 193 slots whatever the number of holes.
   coarse_dropout draw(draws& random, const grid& g, const site& where) const {

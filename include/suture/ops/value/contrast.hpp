@@ -18,6 +18,7 @@ struct contrast {
 
   static constexpr std::string_view name = "contrast";
   static constexpr auto fields = named("factor", &contrast::factor);
+  static constexpr auto parameters = named("factor", required(&contrast::factor), "pivot", &contrast::pivot);
 
   SUTURE_FN float operator()(float x) const { return fma(x - pivot, factor, pivot); }
 
@@ -37,6 +38,9 @@ struct random_contrast {
 
   static constexpr std::string_view name = "random_contrast";
   static constexpr std::uint16_t kind = 35;
+  static constexpr auto parameters =
+      named("range", multiplies(&random_contrast::range), "pivot", &random_contrast::pivot, "law",
+            &random_contrast::law, "probability", &random_contrast::probability);
 
   contrast draw(draws& random, const site& where) const {
     detail::check_interval(range, law, "range", where);

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "../../base/error.hpp"
+#include "../../base/fields.hpp"
 #include "../../base/vec.hpp"
 #include "../common/interval.hpp"
 #include "clamp.hpp"
@@ -25,6 +26,9 @@ struct ct_normalize {
   float standard_deviation;
 
   static constexpr std::string_view name = "ct_normalize";
+  static constexpr auto parameters =
+      named("lower", required(&ct_normalize::lower), "upper", required(&ct_normalize::upper), "mean",
+            required(&ct_normalize::mean), "standard_deviation", required(&ct_normalize::standard_deviation));
 
   struct functor {
     float lower, upper, mean, reciprocal;

@@ -51,6 +51,8 @@ struct gaussian_noise {
 
   static constexpr std::string_view name = "gaussian_noise";
   static constexpr std::uint16_t kind = 33;
+  static constexpr auto parameters = named("sigma", &gaussian_noise::sigma, "mean", &gaussian_noise::mean,
+                                           "probability", &gaussian_noise::probability);
 
   void check(const site& where) const {
     detail::check_interval(sigma, "sigma", where);

@@ -5,6 +5,7 @@
 #include <ranges>
 #include <span>
 
+#include "../../base/fields.hpp"
 #include "z_score.hpp"
 
 namespace suture {
@@ -20,6 +21,8 @@ struct histogram_match {
   std::int32_t channels = 1;
 
   static constexpr std::string_view name = "histogram_match";
+  static constexpr auto parameters =
+      named("fitted", required(&histogram_match::fitted), "channels", &histogram_match::channels);
 
   struct functor {
     const landmark_map<N>* fitted;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "../../base/error.hpp"
+#include "../../base/fields.hpp"
 #include "../../base/vec.hpp"
 
 namespace suture {
@@ -16,6 +17,7 @@ struct invert {
   float pivot = 0;
 
   static constexpr std::string_view name = "invert";
+  static constexpr auto parameters = named("pivot", &invert::pivot);
 
   struct functor {
     float twice;

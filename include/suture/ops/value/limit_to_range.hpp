@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "../../base/fields.hpp"
 #include "clamp.hpp"
 #include "z_score.hpp"
 
@@ -20,6 +21,8 @@ struct limit_to_range {
   std::int32_t channels = 1;
 
   static constexpr std::string_view name = "limit_to_range";
+  static constexpr auto parameters =
+      named("fitted", required(&limit_to_range::fitted), "channels", &limit_to_range::channels);
 
   struct functor {
     const intensity_range* fitted;

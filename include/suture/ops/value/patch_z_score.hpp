@@ -7,6 +7,7 @@
 
 #include "../../base/bits.hpp"
 #include "../../base/error.hpp"
+#include "../../base/fields.hpp"
 #include "../../base/vec.hpp"
 #include "../../math/elementary.hpp"
 #include "../../pipeline/stage_schedule.hpp"
@@ -23,6 +24,7 @@ struct patch_z_score {
   float nan = bit_cast<float>(0x7fc00000u);
 
   static constexpr std::string_view name = "patch_z_score";
+  static constexpr auto parameters = named("nan", &patch_z_score::nan);
 
   struct functor {
     float nan;
@@ -50,6 +52,7 @@ struct exclude {
   float value = 0;
 
   static constexpr std::string_view name = "exclude";
+  static constexpr auto parameters = named("value", &exclude::value);
 
   SUTURE_FN float operator()(float x) const { return x == value ? bit_cast<float>(0x7fc00000u) : x; }
 

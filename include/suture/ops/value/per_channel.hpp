@@ -70,6 +70,9 @@ private:
 struct channel_draws {
   float probability = 1;
   bool synchronized = false;
+
+  static constexpr auto parameters =
+      named("probability", &channel_draws::probability, "synchronized", &channel_draws::synchronized);
 };
 
 // A random operation that draws for each channel; made by per_channel.

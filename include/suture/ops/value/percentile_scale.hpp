@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "../../base/fields.hpp"
 #include "clamp.hpp"
 #include "z_score.hpp"
 
@@ -49,6 +50,9 @@ struct percentile_scale {
   bool clip = true;
 
   static constexpr std::string_view name = "percentile_scale";
+  static constexpr auto parameters =
+      named("fitted", required(&percentile_scale::fitted), "channels", &percentile_scale::channels, "b_min",
+            &percentile_scale::b_min, "b_max", &percentile_scale::b_max, "clip", &percentile_scale::clip);
 
   detail::range_functor prepare(const site& where) const {
     return detail::make_range_functor(fitted, channels, b_min, b_max, clip, where);
@@ -68,6 +72,9 @@ struct min_max_scale {
   float b_max = 1;
 
   static constexpr std::string_view name = "min_max_scale";
+  static constexpr auto parameters =
+      named("fitted", required(&min_max_scale::fitted), "channels", &min_max_scale::channels, "b_min",
+            &min_max_scale::b_min, "b_max", &min_max_scale::b_max);
 
   detail::range_functor prepare(const site& where) const {
     return detail::make_range_functor(fitted, channels, b_min, b_max, true, where);

@@ -139,6 +139,8 @@ struct poisson_noise {
 
   static constexpr std::string_view name = "poisson_noise";
   static constexpr std::uint16_t kind = 39;
+  static constexpr auto parameters =
+      named("counts", &poisson_noise::counts, "law", &poisson_noise::law, "probability", &poisson_noise::probability);
 
   struct drawn {
     float counts;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "../../base/error.hpp"
+#include "../../base/fields.hpp"
 #include "../../base/vec.hpp"
 
 namespace suture {
@@ -17,6 +18,7 @@ struct rescale {
   float intercept = 0;
 
   static constexpr std::string_view name = "rescale";
+  static constexpr auto parameters = named("slope", &rescale::slope, "intercept", &rescale::intercept);
 
   SUTURE_FN float operator()(float x) const { return fma(x, slope, intercept); }
 

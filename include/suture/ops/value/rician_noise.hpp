@@ -77,6 +77,8 @@ struct rician_noise {
 
   static constexpr std::string_view name = "rician_noise";
   static constexpr std::uint16_t kind = 34;
+  static constexpr auto parameters =
+      named("sigma", &rician_noise::sigma, "mean", &rician_noise::mean, "probability", &rician_noise::probability);
 
   magnitude_noise draw(draws& random, const site& where) const {
     detail::check_interval(sigma, "sigma", where);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "../../base/fields.hpp"
 #include "../common/interval.hpp"
 #include "ramp.hpp"
 
@@ -22,6 +23,9 @@ struct scale_intensity {
   bool clip = false;
 
   static constexpr std::string_view name = "scale_intensity";
+  static constexpr auto parameters =
+      named("a_min", required(&scale_intensity::a_min), "a_max", required(&scale_intensity::a_max), "b_min",
+            &scale_intensity::b_min, "b_max", &scale_intensity::b_max, "clip", &scale_intensity::clip);
 
   struct functor {
     detail::ramp scaled;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "../../base/bits.hpp"
+#include "../../base/fields.hpp"
 #include "../../math/elementary.hpp"
 #include "ramp.hpp"
 
@@ -31,6 +32,8 @@ struct window {
 
   static constexpr std::string_view name = "window";
   static constexpr bool depends_on_grid_alone = true;
+  static constexpr auto parameters = named("center", required(&window::center), "width", required(&window::width),
+                                           "low", &window::low, "high", &window::high, "function", &window::function);
 
   detail::ramp prepare(const site& where) const {
     const bool exact = function == voi_function::linear_exact;
@@ -53,6 +56,9 @@ struct sigmoid_window {
   float high = 1;
 
   static constexpr std::string_view name = "sigmoid_window";
+  static constexpr auto parameters =
+      named("center", required(&sigmoid_window::center), "width", required(&sigmoid_window::width), "low",
+            &sigmoid_window::low, "high", &sigmoid_window::high);
 
   struct functor {
     float center, steepness, low, range;

@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "../../base/fields.hpp"
 #include "../../base/vec.hpp"
 #include "../../base/voxel.hpp"
 #include "../../stats/statistics.hpp"
@@ -35,6 +36,8 @@ struct z_score {
   bool nonzero = false;
 
   static constexpr std::string_view name = "z_score";
+  static constexpr auto parameters =
+      named("fitted", required(&z_score::fitted), "channels", &z_score::channels, "nonzero", &z_score::nonzero);
 
   struct functor {
     const moments* fitted;

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// A module of a chain that runs on a GPU: SUTURE_ABI_CHAIN(suture::chain<...>, slots...). What its functions take
+// stands in planned_chain.hpp.
+#pragma once
+
+#include "../exec/cuda/architecture.cuh"
+#include "../exec/cuda/run.cuh"
+#include "planned_chain.hpp"
+
+namespace suture::abi {
+
+inline cuda executor_of(const cuda*, const request& r) {
+  return {static_cast<cudaStream_t>(r.stream),
+          {static_cast<std::byte*>(r.workspace), static_cast<std::size_t>(r.workspace_bytes)}};
+}
+
+}  // namespace suture::abi
+
+#define SUTURE_ABI_CHAIN(...) SUTURE_ABI_PLANNED_CHAIN(suture::cuda, __VA_ARGS__)

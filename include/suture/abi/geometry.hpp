@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The maps of a plan, for modules that move points by them or undo them.
+#pragma once
+
+#include <cstdint>
+
+#include "../image/sample_geometry.hpp"
+
+namespace suture::abi {
+
+struct geometry {
+  const void* first;
+  std::int64_t bytes, samples;  // bytes from one sample's to the next
+};
+
+inline suture::detail::geometry_list geometry_of(const geometry& g) {
+  return {static_cast<const suture::detail::sample_geometry*>(g.first), static_cast<std::size_t>(g.bytes),
+          static_cast<std::size_t>(g.samples)};
+}
+
+}  // namespace suture::abi

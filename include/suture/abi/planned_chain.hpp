@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// A chain that was compiled for a caller in another language: the plan of a batch with the views that it reads.
+// chain.hpp and chain.cuh make a module of it:
+//
+//   #include <suture/abi/chain.hpp>
+//   #include <suture/ops/value/window.hpp>
+//   #include <suture/ops/label/remap.hpp>
+//   SUTURE_ABI_CHAIN(suture::chain<suture::window>, suture::abi::image_slot<std::int16_t, float>,
+//                    suture::abi::label_slot<std::uint8_t, std::uint8_t, suture::remap>)
+//
+// Its functions return 0, or why not is in suture_error():
+//   suture_plan(request, &plan)               draws and checks; results[0] takes the output grid of each sample
+//   suture_workspace(plan, request, &bytes)   the bytes that the run of `request` needs
+//   suture_run(plan, request)                 makes the voxels
+//   suture_drawn(plan, &text)                 what was drawn, as JSON
+//   suture_geometry(plan, &geometry)          the maps of the plan, valid as long as it
+//   suture_free(plan)
+//
+// The request of suture_plan has
+//   numbers, lists   of the operations in the order of the chain, then of the label conversions in the order of the
+//   slots:
+//                    of each the parameters that it lists in its header, in that order, but for those left out
+//   inputs           of each slot
+//   results          one: abi::array for each sample
+// Its lists and the memory of its inputs must outlive the plan. The request of suture_workspace and suture_run has
+//   lists            one: for each slot the number of levels (std::int64_t), 0 for what is no level_slot
+//   outputs          of each slot the full grid, then its levels
+//
+// What crosses for each kind of parameter, numbers unless said otherwise:
+//   float32, float64, int32, int64      the number
+//   flag                                0 or 1
+//   choice:ENUM                         the number of the enumerator
+//   interval, value_range,              low, high
+//   integer_interval
+//   axis_ranges                         low, high along z, along y, along x
+//   axis_values, point3, extent3,       z, y, x
+//   flags3, floats3, int3
+//   axis_order, axis_pair               three axes, two axes, of 0, 1, 2 for z, y, x
+//   shears                              6, in the order of the struct
+//   matrix3, stain_matrix               9, 6, row by row
+//   stain_reference                     stains (6), max_concentration (2)
+//   channel_statistics, color_target    mean (3), standard_deviation (3)
+//   color_table                         its place among choices_of the color space
+//   color_steps                         4, as choices
+//   grid                                extents, spacing, origin (3 each), direction (9, row by row)
+//   floats:N                            N
+//   optional_int                        1 and the number, or 0 and 0
+//   one_of (crop_by_class: rule)        its place in the variant, then the parameters of that rule
+//   starts                              list of extent3 (3 std::int64_t each)
+//   given_floats, float_list            list of float
+//   given_flags                         list of std::uint8_t
+//   holes                               list of rows of 6 std::int64_t: start and size along z, y, x; the count follows
+//   regions                             list of std::int32_t: how many sets, and of each how many labels and which
+//   label_changes                       list of label_change (2 std::int32_t each: from, to)
+//   results:TYPE                        list of TYPE
+//   pointers:TYPE                       list of pointers
+//   orientation                         list of 3 char
+// per_channel_operation: the parameters of the operation, then probability and synchronized. sampling: value with the
+// border `constant`, value and rim with default_value, nothing with others; then label_outside. inverse_affine and
+// inverse_elastic: a list of one abi::geometry. cast: nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../evaluate/binding.hpp"
+#include "../plan/plan.hpp"
+#include "parameters.hpp"
+#include "record.hpp"
+
+namespace suture::abi {
+
+// An image: In is read, Out written.
+template <class In, class Out>
+struct image_slot {
+  std::vector<view<const In>> in;
+  std::vector<view<Out>> out;
+
+  void read(reader& r) { in = r.template input<In>("input"); }
+  void take(reader& r, std::int64_t levels) {
+    require(levels == 0, r.where(), "levels: expected 0 for an image, got ", levels);
+    out = r.template output<Out>("output");
+  }
+  auto bound() const { return image(in, out); }
+};
+
+// A label map, with what its labels are stored as.
+template <class In, class Out, class Conversion = as_finished>
+struct label_slot {
+  Conversion conversion{};
+  std::vector<view<const In>> in;
+  std::vector<view<Out>> out;
+
+  void read(reader& r) {
+    in = r.template input<In>("input");
+    if constexpr (!std::is_same_v<Conversion, as_finished>) {
+      r.begin(name_of<Conversion>());
+      conversion = r.template next<Conversion>("");
+    }
+  }
+  void take(reader& r, std::int64_t levels) {
+    require(levels == 0, r.where(), "levels: expected 0 for labels without levels, got ", levels);
+    out = r.template output<Out>("output");
+  }
+  auto bound() const { return labels(in, out, conversion, no_levels{}); }
+};
+
+// A label map that is stored to smaller grids as well.
+template <class In, class Out, class Conversion = as_finished>
+struct level_slot : label_slot<In, Out, Conversion> {
+  std::vector<std::vector<view<Out>>> levels;
+
+  void take(reader& r, std::int64_t count) {
+    require(count >= 1, r.where(), "levels: expected 1 or more, got ", count);
+    this->out = r.template output<Out>("output");
+    levels.clear();
+    for (std::int64_t k = 0; k < count; ++k) levels.push_back(r.template output<Out>("level"));
+  }
+  auto bound() const { return labels(this->in, this->out, this->conversion, deep_supervision(levels)); }
+};
+
+namespace detail {
+
+// The operations of a chain, each after the other.
+template <class Chain>
+struct chain_codec;
+template <class... Ops>
+struct chain_codec<chain<Ops...>> {
+  static chain<Ops...> read(reader& r) {
+    const auto one = [&]<class Op>(const Op*) {
+      r.begin(name_of<Op>());
+      return r.template next<Op>("");
+    };
+    return {{{{one(static_cast<const Ops*>(nullptr))}...}}};  // in braces, so from the first to the last
+  }
+};
+
+}  // namespace detail
+
+// The functions of a module. executor_of(type, request) is found for the executor.
+template <class Executor, class Chain, class... Slots>
+class planned_chain {
+public:
+  explicit planned_chain(const request& r) : planned_chain(reader(r, "plan")) {}
+
+  const planned<Chain>& plan() const { return plan_; }
+
+  // A module's functions.
+
+  static void make(const request& r, void** made) {
+    auto planned = std::make_unique<planned_chain>(r);
+    *made = planned.release();
+  }
+  static const planned_chain& of(void* made) { return *static_cast<const planned_chain*>(made); }
+  // Threads may call these two at once: each call has slots of its own, and nothing else is written.
+  std::uint64_t workspace(const request& r) const {
+    return bound(taken(r), [](const auto& plan, const auto&... pairs) { return workspace_bytes(plan, pairs...); });
+  }
+  void run(const request& r) const {
+    bound(taken(r), [&](const auto& plan, const auto&... pairs) {
+      suture::run(executor_of(static_cast<const Executor*>(nullptr), r), plan, pairs...);
+    });
+  }
+  geometry maps() const {
+    const auto maps = plan_.geometry();
+    return {maps.first, static_cast<std::int64_t>(maps.step), static_cast<std::int64_t>(maps.size())};
+  }
+
+private:
+  explicit planned_chain(reader&& r) : plan_(planned_of(r)) {
+    r.begin("plan");
+    const auto out = r.template result<array>("grids", static_cast<std::int64_t>(plan_.size()));
+    r.finish();
+    for (std::size_t i = 0; i < plan_.size(); ++i) write_grid(plan_.output_grid(i), out[i]);
+  }
+
+  planned<Chain> planned_of(reader& r) {
+    const Chain operations = detail::chain_codec<Chain>::read(r);
+    each(slots_, [&](auto& slot, std::size_t) {
+      r.begin("plan");
+      slot.read(r);
+    });
+    return planned<Chain>(operations, grids(get<0>(slots_).in), settings_of(r));
+  }
+  static settings settings_of(const reader& given) {
+    const request& r = given.request();
+    return {.seed = r.seed,
+            .epoch = r.epoch,
+            .sample_ids = given.ids(),
+            .evaluation = r.evaluation != 0,
+            .image = r.image,
+            .same_ids = r.same_ids != 0};
+  }
+
+  // The slots with the outputs of a request.
+  pack<Slots...> taken(const request& given) const {
+    reader r(given, "run");
+    const auto levels = r.template list<std::int64_t>("levels");
+    require(levels.size() == sizeof...(Slots), r.where(), "levels: expected ", sizeof...(Slots), " numbers, got ",
+            levels.size());
+    require(static_cast<std::size_t>(given.samples) == plan_.size(), r.where(), "samples: expected ", plan_.size(),
+            ", got ", given.samples);
+    pack<Slots...> slots = slots_;
+    each(slots, [&](auto& slot, std::size_t b) { slot.take(r, levels[b]); });
+    r.finish();
+    return slots;
+  }
+  template <class F>
+  auto bound(const pack<Slots...>& slots, const F& f) const {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) { return f(plan_, get<I>(slots).bound()...); }
+    (std::index_sequence_for<Slots...>{});
+  }
+  template <class F>
+  static void each(pack<Slots...>& slots, const F& f) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) { (f(get<I>(slots), I), ...); }
+    (std::index_sequence_for<Slots...>{});
+  }
+
+  pack<Slots...> slots_{};
+  planned<Chain> plan_;
+};
+
+}  // namespace suture::abi
+
+// The functions of a module of a chain; `...` is the executor, the chain and the slots.
+#define SUTURE_ABI_PLANNED_CHAIN(...)                                                                      \
+  SUTURE_ABI_MODULE                                                                                        \
+  namespace {                                                                                              \
+  using suture_planned_chain = suture::abi::planned_chain<__VA_ARGS__>;                                    \
+  }                                                                                                        \
+  SUTURE_ABI int suture_plan(const suture::abi::request* request, void** made) {                           \
+    return suture::abi::guarded([&] { suture_planned_chain::make(*request, made); });                      \
+  }                                                                                                        \
+  SUTURE_ABI int suture_workspace(void* made, const suture::abi::request* request, std::uint64_t* bytes) { \
+    return suture::abi::guarded([&] { *bytes = suture_planned_chain::of(made).workspace(*request); });     \
+  }                                                                                                        \
+  SUTURE_ABI int suture_run(void* made, const suture::abi::request* request) {                             \
+    return suture::abi::guarded([&] { suture_planned_chain::of(made).run(*request); });                    \
+  }                                                                                                        \
+  SUTURE_ABI int suture_drawn(void* made, const char** text) {                                             \
+    static thread_local std::string drawn;                                                                 \
+    return suture::abi::guarded([&] {                                                                      \
+      drawn = suture::abi::drawn_text(suture_planned_chain::of(made).plan());                              \
+      *text = drawn.c_str();                                                                               \
+    });                                                                                                    \
+  }                                                                                                        \
+  SUTURE_ABI void suture_geometry(void* made, suture::abi::geometry* out) {                                \
+    *out = suture_planned_chain::of(made).maps();                                                          \
+  }                                                                                                        \
+  SUTURE_ABI void suture_free(void* made) { delete static_cast<suture_planned_chain*>(made); }

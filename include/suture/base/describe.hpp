@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an operation's list of parameters says to other languages: the kind of each, derived from its C++ type, and its
+// default. The list itself stands in the struct (see fields.hpp); check_described compares it with the struct.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+
+#include "enumerators.hpp"
+#include "fields.hpp"
+#include "short_list.hpp"
+#include "vec.hpp"
+
+namespace suture {
+
+// The kind of a parameter. `of` and `count` say more where the name ends with a colon: choice:interval_law, floats:3,
+// results:moments. `capacity` is how many elements a list may have, 0 where nothing limits it.
+struct parameter_kind {
+  std::string_view name, of = {};
+  std::size_t count = 0, capacity = 0;
+};
+
+// The name of a type without namespaces and template arguments.
+template <class T>
+constexpr std::string_view type_name() {
+  std::string_view text = __PRETTY_FUNCTION__;
+  text.remove_prefix(text.find("T = ", text.find('[')) + 4);
+  text = text.substr(0, text.find_first_of(";]<"));
+  return text.substr(text.find_last_of(": ") + 1);
+}
+
+// A struct that lists its parameters.
+template <class T>
+concept described = requires {
+  T::parameters.names;
+};
+
+// A type whose values are published under names: choices_of(pointer) has a name and a value in each element.
+template <class T>
+concept chosen_by_name = requires(const T* t) {
+  choices_of(t);
+};
+
+namespace detail {
+
+template <class T>
+struct element_of {};
+template <class T, std::size_t N>
+struct element_of<std::array<T, N>> {
+  using type = T;
+  static constexpr std::size_t capacity = N;
+};
+template <class T, std::size_t N>
+struct element_of<short_list<T, N>> {
+  using type = T;
+  static constexpr std::size_t capacity = N;
+};
+template <class T>
+struct element_of<std::span<const T>> {
+  using type = T;
+};
+template <class T>
+concept room_for_elements = requires {
+  element_of<T>::capacity;
+};
+template <class T>
+concept given_elements = !room_for_elements<T> && requires {
+  typename element_of<T>::type;
+};
+
+template <class T>
+struct is_variant : std::false_type {};
+template <class... Ts>
+struct is_variant<std::variant<Ts...>> : std::true_type {};
+
+// The kind of a list, by the type of its elements.
+template <class T>
+constexpr parameter_kind kind_of_list(std::size_t capacity) {
+  if constexpr (std::is_same_v<T, float>)
+    return {capacity > 0 ? "float_list" : "given_floats", {}, 0, capacity};
+  else if constexpr (std::is_same_v<T, std::uint8_t>)
+    return {"given_flags"};
+  else if constexpr (std::is_same_v<T, extent3>)
+    return {"starts"};
+  else if constexpr (std::is_pointer_v<T>)
+    return {"pointers:", type_name<std::remove_cv_t<std::remove_pointer_t<T>>>()};
+  else if constexpr (room_for_elements<T>)
+    return {"regions", {}, element_of<T>::capacity, capacity};
+  else if constexpr (type_name<T>() == "hole")
+    return {"holes", {}, 0, capacity};
+  else if constexpr (type_name<T>() == "label_change")
+    return {"label_changes", {}, 0, capacity};
+  else if constexpr (std::is_class_v<T>)
+    return {"results:", type_name<T>()};
+  else
+    return {};
+}
+
+// The kind of a type; one without a name where there is none.
+template <class T>
+constexpr parameter_kind kind_of_type() {
+  if constexpr (std::is_same_v<T, bool>)
+    return {"flag"};
+  else if constexpr (std::is_same_v<T, float>)
+    return {"float32"};
+  else if constexpr (std::is_same_v<T, double>)
+    return {"float64"};
+  else if constexpr (std::is_same_v<T, std::int32_t>)
+    return {"int32"};
+  else if constexpr (std::is_same_v<T, std::int64_t>)
+    return {"int64"};
+  else if constexpr (std::is_enum_v<T>)
+    return {"choice:", type_name<T>()};
+  else if constexpr (std::is_array_v<T> && std::is_same_v<std::remove_extent_t<T>, float>)
+    return {"floats:", {}, std::extent_v<T>};
+  else if constexpr (std::is_array_v<T> && std::is_enum_v<std::remove_extent_t<T>>)
+    return {"choices:", type_name<std::remove_extent_t<T>>(), std::extent_v<T>};
+  else if constexpr (std::is_same_v<T, point3>)
+    return {"point3"};
+  else if constexpr (std::is_same_v<T, extent3>)
+    return {"extent3"};
+  else if constexpr (std::is_same_v<T, vec3<bool>>)
+    return {"flags3"};
+  else if constexpr (std::is_same_v<T, vec3<float>>)
+    return {"floats3"};
+  else if constexpr (std::is_same_v<T, vec3<std::int32_t>>)
+    return {"int3"};
+  else if constexpr (std::is_same_v<T, std::optional<std::int32_t>>)
+    return {"optional_int"};
+  else if constexpr (std::is_same_v<T, std::string_view>)
+    return {"orientation"};
+  else if constexpr (chosen_by_name<T>)
+    return {type_name<T>()};
+  else if constexpr (is_variant<T>::value)
+    return {"one_of"};
+  else if constexpr (room_for_elements<T>)
+    return kind_of_list<typename element_of<T>::type>(element_of<T>::capacity);
+  else if constexpr (given_elements<T>)
+    return kind_of_list<typename element_of<T>::type>(0);
+  else if constexpr (requires { T::described_as; })
+    return {T::described_as};
+  else if constexpr (names_its_fields<T> || wraps_array<T>)
+    return {type_name<T>()};
+  else
+    return {};
+}
+
+template <class Member>
+struct member_type {};
+template <class Owner, class T>
+struct member_type<T Owner::*> {
+  using type = T;
+};
+template <class Owner, class T, std::size_t N>
+struct member_type<first_members<Owner, T, N>> {
+  using type = std::array<T, N>;
+};
+
+}  // namespace detail
+
+// The type of a member in a list of parameters; of elements that are counted by another member, their array.
+template <class Member>
+using parameter_type = typename detail::member_type<typename detail::notes_of_member<Member>::type>::type;
+
+template <class Member>
+constexpr parameter_kind kind_of_parameter() {
+  if constexpr (is_noted<Member, note::orders_axes>)
+    return {"axis_order"};
+  else
+    return detail::kind_of_type<parameter_type<Member>>();
+}
+
+// f(name, member) for each parameter of T, in order, where `member` may carry notes.
+template <described T, class F>
+constexpr void for_each_parameter(const F& f) {
+  [&]<std::size_t... I>(std::index_sequence<I...>) { (f(T::parameters.names[I], get<I>(T::parameters.members)), ...); }
+  (std::make_index_sequence<T::parameters.names.size()>{});
+}
+
+// Whether a list of parameters and the members of its struct are the same, checked when a program is compiled.
+namespace detail {
+
+// Becomes a T and nothing else.
+template <class T>
+struct becomes {
+  operator T() const;
+};
+// Becomes whatever is asked for.
+struct becomes_anything {
+  template <class T>
+  operator T() const;
+};
+
+// What initializes a member in a list: an array takes one initializer for each element.
+template <class... Ts>
+struct initializers {
+  template <class T>
+  static constexpr bool make = requires {
+    T{becomes<Ts>{}...};
+  };
+  template <class T>
+  static constexpr bool make_with_one_more = requires {
+    T{becomes<Ts>{}..., {}};
+  }
+  || requires { T{becomes<Ts>{}..., becomes_anything{}}; };
+};
+
+template <class... Lists>
+struct joined_initializers;
+template <class... A>
+struct joined_initializers<initializers<A...>> {
+  using type = initializers<A...>;
+};
+template <class... A, class... B, class... Rest>
+struct joined_initializers<initializers<A...>, initializers<B...>, Rest...>
+    : joined_initializers<initializers<A..., B...>, Rest...> {};
+
+template <class T>
+struct initializers_of_type {
+  using type = initializers<T>;
+};
+template <class T, std::size_t N>
+struct initializers_of_type<T[N]> {
+  template <std::size_t... I>
+  static initializers<std::enable_if_t<(I < N), T>...> repeated(std::index_sequence<I...>);
+  using type = decltype(repeated(std::make_index_sequence<N>{}));
+};
+template <class Member>
+struct initializers_of_member : initializers_of_type<typename member_type<Member>::type> {};
+template <class Owner, class T, std::size_t N>
+struct initializers_of_member<first_members<Owner, T, N>> {
+  using type = initializers<std::array<T, N>, std::int32_t>;
+};
+
+template <class... Members>
+auto initializers_of(const named_members<Members...>&) -> typename joined_initializers<
+    initializers<>, typename initializers_of_member<typename notes_of_member<Members>::type>::type...>::type;
+
+template <class T, std::size_t I>
+constexpr bool parameter_has_kind() {
+  using member = std::decay_t<decltype(get<I>(T::parameters.members))>;
+  if constexpr (!is_noted<member, note::left_out>)
+    static_assert(!kind_of_parameter<member>().name.empty(),
+                  "suture: parameter I of T has a type that is not described: see kind_of_type in base/describe.hpp");
+  return true;
+}
+
+}  // namespace detail
+
+// Every member of T stands in T::parameters, in the order of declaration, and each has a kind.
+template <described T>
+constexpr bool check_described() {
+  using listed = decltype(detail::initializers_of(T::parameters));
+  static_assert(
+      listed::template make<T>,
+      "suture: T::parameters lists members of T that are not its own, or in another order than T declares them");
+#if !defined(__CUDACC__)  // nvcc takes more initializers than there are members
+  static_assert(!listed::template make_with_one_more<T>,
+                "suture: T has a member that T::parameters does not list: add it, with left_out() if nobody sets it");
+#endif
+  return []<std::size_t... I>(std::index_sequence<I...>) { return (detail::parameter_has_kind<T, I>() && ...); }
+  (std::make_index_sequence<T::parameters.names.size()>{});
+}
+
+namespace detail {
+
+// Stands for a parameter without a default until it is read.
+struct unset {
+  template <class T>
+  requires std::is_constructible_v<T, int>
+  constexpr operator T() const { return T(0); }
+};
+
+// Members after those that `first` initializes have defaults, or are 0.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+template <class T, class... Unset>
+constexpr T with_defaults(Unset... first) {
+  if constexpr (requires { T{first...}; })
+    return T{first...};
+  else {
+    static_assert(sizeof...(Unset) < 8, "suture: members without a default that are not first, or cannot be made of 0");
+    return with_defaults<T>(first..., unset{});
+  }
+}
+
+#pragma GCC diagnostic pop
+
+}  // namespace detail
+
+// A T of its defaults; what has none is 0.
+template <described T>
+constexpr T with_defaults() {
+  return detail::with_defaults<T>();
+}
+
+}  // namespace suture
