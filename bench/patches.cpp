@@ -147,7 +147,7 @@ void move_annotations(benchmark::State& state, std::int64_t count) {
   std::vector<Result> results(values.size());
   const ragged<Value> lists{values, offsets};
   for (auto _ : state)
-    if constexpr (std::is_same_v<Result, source_point> || std::is_same_v<Result, source_box>)
+    if constexpr (std::is_same_v<Result, source_point> || std::is_same_v<Result, box_in_source>)
       to_source(cpu{.threads = 1}, moved, lists, std::span(results));
     else
       to_output(cpu{.threads = 1}, moved, lists, std::span(results));
@@ -231,7 +231,7 @@ int main(int argc, char** argv) {
       ->Unit(benchmark::kMillisecond);
   benchmark::RegisterBenchmark("to_source/points", move_annotations<point3, source_point>, tiny ? 4 : 256)
       ->Unit(benchmark::kMillisecond);
-  benchmark::RegisterBenchmark("to_source/boxes", move_annotations<box, source_box>, tiny ? 2 : 16)
+  benchmark::RegisterBenchmark("to_source/boxes", move_annotations<box, box_in_source>, tiny ? 2 : 16)
       ->Unit(benchmark::kMillisecond);
   benchmark::RegisterBenchmark("to_output/points", move_annotations<point3, located_point>, tiny ? 4 : 256)
       ->Unit(benchmark::kMillisecond);

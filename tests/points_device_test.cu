@@ -84,7 +84,7 @@ void expect_same(const box_result& a, const box_result& b, std::size_t i) {
   EXPECT_EQ(a.valid, b.valid) << i;
 }
 
-void expect_same(const source_box& a, const source_box& b, std::size_t i) {
+void expect_same(const box_in_source& a, const box_in_source& b, std::size_t i) {
   EXPECT_EQ(std::memcmp(&a.envelope, &b.envelope, sizeof a.envelope), 0)
       << i << ": " << a.envelope.low << " and " << b.envelope.low;
   EXPECT_EQ(a.valid, b.valid) << i;
@@ -160,7 +160,7 @@ TEST(points_on_a_device, go_back_by_a_map_that_cannot_be_inverted) {
   const auto plan = suture::plan(project{}, data.grids);
   const auto results = moved_by_both<source_point>(plan, data.points, data.offsets);
   EXPECT_EQ(results[12].point, (point3{data.points[12][0], 0, data.points[12][2]}));
-  const auto boxes = moved_by_both<source_box>(plan, data.boxes, data.offsets);
+  const auto boxes = moved_by_both<box_in_source>(plan, data.boxes, data.offsets);
   EXPECT_TRUE(boxes[12].valid);
   EXPECT_EQ(boxes[12].envelope.low[2], data.boxes[12].low[2]);
   EXPECT_EQ(boxes[12].envelope.low[1], boxes[12].envelope.high[1]);  // of no thickness where it is projected
@@ -185,7 +185,7 @@ TEST(boxes_on_a_device, are_those_of_the_host) {
 TEST(boxes_on_a_device, go_back_to_the_source) {
   const batch data;
   const auto plan = suture::plan(bent, data.grids, {.seed = 6, .sample_ids = data.ids});
-  const auto results = moved_by_both<source_box>(plan, data.boxes, data.offsets);
+  const auto results = moved_by_both<box_in_source>(plan, data.boxes, data.offsets);
   std::size_t moved = 0;
   data.each_moved(results, [&](std::size_t sample, std::size_t i) {
     expect_same(results[i], {to_source(plan, sample, data.boxes[i])}, i);
@@ -219,7 +219,7 @@ TEST(points_on_a_device, serve_every_batch_of_a_graph) {
   const device_array<source_point> sources(data.points.size());
   const ragged<point3> lists{points.span(), offsets.span()};
   const device_array<box> boxes(data.boxes);
-  const device_array<source_box> source_boxes(data.boxes.size());
+  const device_array<box_in_source> source_boxes(data.boxes.size());
   const ragged<box> box_lists{boxes.span(), offsets.span()};
   const auto planned_for = [&](std::uint32_t epoch) {
     return suture::plan(bent, data.grids, {.seed = 6, .epoch = epoch, .sample_ids = data.ids});
@@ -267,7 +267,7 @@ TEST(points_on_a_device, serve_every_batch_of_a_graph) {
     to_source(cpu{.threads = 3}, plan, ragged<point3>{data.points, data.offsets}, std::span(read));
     const auto found_sources = sources.values();
     for (std::size_t i = 0; i < read.size(); ++i) expect_same(found_sources[i], read[i], i);
-    std::vector<source_box> covered(data.boxes.size());
+    std::vector<box_in_source> covered(data.boxes.size());
     to_source(cpu{.threads = 3}, plan, ragged<box>{data.boxes, data.offsets}, std::span(covered));
     const auto found_boxes = source_boxes.values();
     for (std::size_t i = 0; i < covered.size(); ++i) expect_same(found_boxes[i], covered[i], i);
@@ -318,7 +318,7 @@ TEST(points_on_a_device, are_refused_before_launch) {
   EXPECT_SAYS(back(workspace, offsets.first(49), 4), "to_source: 49 offsets for 49 samples");
   EXPECT_SAYS(back(workspace, offsets, 3), "to_source: 4 given, room for 3");
   EXPECT_SAYS(back({}, offsets, 4), "to_source: workspace: none was given, ");
-  std::vector<source_box> source_boxes(3);
+  std::vector<box_in_source> source_boxes(3);
   EXPECT_SAYS(to_source(cuda{.workspace = workspace}, plan, ragged<box>{data.boxes, offsets}, std::span(source_boxes)),
               "room for 3");
   // No list at all is no work.

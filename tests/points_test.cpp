@@ -426,7 +426,7 @@ TEST(Batches, OfListsAreTheSameAsOneByOne) {
   suture::to_source(suture::cpu{.threads = 2}, plan, suture::ragged<point3>{points, offsets}, std::span(sources));
   suture::to_output(suture::cpu{.threads = 2}, plan, suture::ragged<point3>{points, offsets}, std::span(moved));
   suture::to_output(suture::cpu{}, plan, suture::ragged<box>{boxes, offsets}, std::span(moved_boxes));
-  std::vector<suture::source_box> source_boxes(boxes.size());
+  std::vector<suture::box_in_source> source_boxes(boxes.size());
   suture::to_source(suture::cpu{.threads = 2}, plan, suture::ragged<box>{boxes, offsets}, std::span(source_boxes));
   for (std::size_t i = 0; i < points.size(); ++i) {
     const bool valid = i >= 1 && i < 161 && i != 30;

@@ -86,5 +86,6 @@
 #include "patch/select_patches.hpp"
 #include "patch/tile_list.hpp"
 #include "plan/inverse.hpp"
+#include "plan/source_box.hpp"
 #include "points/points.hpp"
 #include "sample/majority.hpp"

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import suture as st
-from suture.backend import jit
+from suture.backend import cache as folders
+from suture.backend import compiler, jit
 from suture.arrays.dlpack import CUDA, capsule_of, dense_strides
 from test_jit import little
 from test_pipeline import BATCH, MAPS, SCANS, SMALL
@@ -124,11 +125,11 @@ def test_no_compiler(cache, tmp_path, monkeypatch):
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "there is no C++ compiler: install one (apt-get install g++" in sentence_of(lambda: jit.build(little()), st.CompileError)
-    monkeypatch.setattr(jit.sys, "path", [])
+    monkeypatch.setattr(compiler.sys, "path", [])
     for variable in ("NVCC", "CUDA_HOME", "CUDA_PATH"):
         monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setattr(jit.shutil, "which", lambda name: None)
-    assert "there is no nvcc for tensors on a GPU: pip install 'suture[cuda]'" in sentence_of(jit.cuda_compiler, st.CompileError)
+    monkeypatch.setattr(compiler.shutil, "which", lambda name: None)
+    assert "there is no nvcc for tensors on a GPU: pip install 'suture[cuda]'" in sentence_of(compiler.cuda_compiler, st.CompileError)
 
 
 def test_a_compiler_that_is_none(cache, tmp_path, monkeypatch):
@@ -143,7 +144,7 @@ def test_a_full_disk(cache, monkeypatch):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(jit.tempfile, "TemporaryDirectory", full)
+    monkeypatch.setattr(folders.tempfile, "TemporaryDirectory", full)
     text = sentence_of(lambda: jit.build(little()), st.CompileError)
     assert text == f"suture: there is no room left in the cache {cache}; free some, or set SUTURE_CACHE to another disk"
 
@@ -152,19 +153,13 @@ def test_a_cache_that_cannot_be_written(cache, monkeypatch):
     def read_only(*_, **__):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
-    monkeypatch.setattr(jit.tempfile, "TemporaryDirectory", read_only)
+    monkeypatch.setattr(folders.tempfile, "TemporaryDirectory", read_only)
     assert sentence_of(lambda: jit.build(little()), st.CompileError) == (
         f"suture: the cache {cache} cannot be written: Read-only file system; set SUTURE_CACHE to a folder that can")
     monkeypatch.undo()
     if os.getuid() != 0:  # whom nothing stops
         cache.chmod(stat.S_IRUSR | stat.S_IXUSR)
         assert "cannot be written: Permission denied" in sentence_of(lambda: jit.build(little(5)), st.CompileError)
-
-
-def test_a_module_that_is_damaged(cache):
-    file = jit.build(little(6))
-    file.write_bytes(b"nothing")
-    assert f"{file} cannot be loaded" in sentence_of(lambda: jit.load(little(6)), st.CompileError)
 
 
 def test_windows_and_layouts():

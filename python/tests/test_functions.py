@@ -12,7 +12,7 @@ import suture as st
 from suture.backend.call import call_function, function_source
 from suture.functions import fits, masks
 from suture.operations import results
-from suture.backend import jit
+from suture.backend import compiler, jit
 from test_pipeline import BATCH, SMALL
 
 RNG = np.random.default_rng(3)
@@ -162,7 +162,7 @@ def test_every_other_function_compiles(monkeypatch, tmp_path):
         bodies.append(re.sub(r"SUTURE_ABI_FUNCTION\((.*)\)", rf"void call_{i}(const suture::abi::request& r) {{ \1::call(r); }}", body))
     file = tmp_path / "functions.cpp"
     file.write_text("".join(f"#include <{i}>\n" for i in sorted(includes)) + "\n".join(bodies))
-    done = subprocess.run([jit.host_compiler().path, "-std=c++20", "-fsyntax-only", f"-I{jit.include_directory()}", str(file)],
+    done = subprocess.run([compiler.host_compiler().path, "-std=c++20", "-fsyntax-only", f"-I{compiler.include_directory()}", str(file)],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:4000]
 
@@ -195,13 +195,13 @@ def test_results_are_laid_out_as_their_structs():
     ("mask/fill_holes.hpp", "hole_filling", masks._HOLES), ("mask/tissue_mask.hpp", "tissue_rule", masks._TISSUE),
     ("stats/statistics.hpp", "fit_status", results.FIT_STATUS), ("stats/stain_basis.hpp", "stain_status", results.STAIN_STATUS)])
 def test_choices_are_the_enumerators_of_their_header(header, name, names):
-    text = (jit.include_directory() / "suture" / header).read_text()
+    text = (compiler.include_directory() / "suture" / header).read_text()
     body = re.sub(r"//.*", "", re.search(rf"enum class {name}\b[^{{]*{{(.*?)}}", text, re.DOTALL)[1])
     assert tuple(re.findall(r"(\w+)(?: = \d+)?\s*(?:,|$)", body.strip())) == tuple(names)
 
 
 def test_parameters_of_macenko_are_read_in_their_order():
-    text = (jit.include_directory() / "suture/abi/fit.hpp").read_text()
+    text = (compiler.include_directory() / "suture/abi/fit.hpp").read_text()
     assert tuple(re.findall(r'change\(how\.(\w+), "\1"\);', text)) == fits._MACENKO
 
 

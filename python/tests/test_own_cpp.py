@@ -42,6 +42,17 @@ def test_another_file_is_another_module(tmp_path):
     assert "x >= knee ?" in st.Pipeline(image=[op]).sources()[0].text
 
 
+def test_headers_beside_it(tmp_path, monkeypatch):
+    """They are found wherever Python runs, and a change of one is a change of the operation."""
+    (tmp_path / "twice.hpp").write_text('#include "factor.hpp"\nstruct twice {\n  static constexpr std::string_view name = "twice";\n'
+                                        "  SUTURE_FN float operator()(float x) const { return x * factor; }\n};\n")
+    monkeypatch.chdir(tmp_path.parent)
+    for factor in (2, 5):
+        (tmp_path / "factor.hpp").write_text(f"#pragma once\ninline constexpr float factor = {factor};\n")
+        made = st.Pipeline(image=[st.value_cpp(f"{tmp_path.name}/twice.hpp")])([SCAN])[0]
+        assert np.array_equal(made, SCAN * factor)
+
+
 def test_records_bring_no_code_along():
     pipeline, batch = knee(100), {"image": [SCAN], "id": [1]}
     plan = pipeline.plan(batch, seed=3)

@@ -13,7 +13,7 @@ import zipfile
 import pytest
 
 import suture as st
-from suture.backend import jit
+from suture.backend import compiler
 from test_pipeline import BATCH, SMALL, cpp_digests
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
@@ -82,8 +82,8 @@ import sys
 sys.path.insert(1, sys.argv[1])
 import suture, numpy
 assert "site-packages" in suture.__file__, suture.__file__
-from suture.backend import jit
-assert "site-packages" in str(jit.include_directory())
+from suture.backend import compiler
+assert "site-packages" in str(compiler.include_directory())
 from test_pipeline import example_digests
 print(*example_digests())
 """
@@ -140,11 +140,11 @@ CUDA_PROGRAM = """
 import sys
 sys.path.insert(1, sys.argv[1])
 import suture as st
-from suture.backend import jit
+from suture.backend import compiler
 from suture.arrays.cuda import DeviceArray, synchronize
 from test_pipeline import BATCH, SMALL
-compiler = jit.cuda_compiler().path
-assert "site-packages" in compiler, compiler
+found = compiler.cuda_compiler().path
+assert "site-packages" in found, found
 out = SMALL({**BATCH, "image": [DeviceArray.of(s) for s in BATCH["image"]], "seg": [DeviceArray.of(m) for m in BATCH["seg"]]}, seed=1)
 synchronize()
 print(*(f"{st.digest(s):016x}" for key in ("image", "seg") for s in out[key].numpy()))

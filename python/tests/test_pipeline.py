@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import suture as st
-from suture.backend import jit
+from suture.backend import compiler
 from suture.pipeline import class_index
 
 CT = [st.window(center=40, width=400), st.resample(spacing_mm=1), st.random_affine(rotate_deg=15, scale=(.85, 1.25)),
@@ -42,7 +42,7 @@ def cpp_digests(root):
     """What examples/minimal prints."""
     with tempfile.TemporaryDirectory() as folder:
         program = f"{folder}/minimal"
-        subprocess.run([jit.host_compiler().path, "-std=c++20", "-O1", "-march=native", "-fopenmp", f"-I{root}/include",
+        subprocess.run([compiler.host_compiler().path, "-std=c++20", "-O1", "-march=native", "-fopenmp", f"-I{root}/include",
                         f"{root}/examples/minimal/main.cpp", "-o", program], check=True)
         said = subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines()
     return [line.rsplit(" ", 1)[1] for line in said]
@@ -442,7 +442,8 @@ def test_workers_give_the_bits_of_their_parent(method):
 
 def test_recipes_are_those_of_cpp(tmp_path):
     """The types, and with them the operations and what is chosen at compile time."""
-    from suture.backend.encode import Encoder
+    from suture.backend.encode import Encoder, chain_type
+    from suture.operations.operation import chain_of
 
     patch = dict(z=28, y=256, x=256)
     spacing = dict(z=5, y=.7, x=.7)
@@ -454,14 +455,14 @@ def test_recipes_are_those_of_cpp(tmp_path):
              (st.recipes.nnunet_preprocess_ct(st.ct_normalize(lower=0, upper=1, mean=0, standard_deviation=1), spacing_mm=spacing),
               "suture::nnunet_preprocess_ct({}, {})")]
     lines = []
-    for i, (chain, cpp) in enumerate(pairs):
-        code = Encoder("zyx", {}, 1).chain(chain)
-        lines.append(f"auto f{i}([[maybe_unused]] const suture::abi::numbers& v) {{ return {code}; }}\n"
-                     f"static_assert(std::is_same_v<decltype(f{i}(std::declval<const suture::abi::numbers&>())), decltype({cpp})>);")
+    for chain, cpp in pairs:
+        encoder = Encoder("zyx", {}, 1)
+        code = chain_type([op.encode(encoder) for op in chain_of(chain)])
+        lines.append(f"static_assert(std::is_same_v<{code}, decltype({cpp})>);")
     source = tmp_path / "recipes.cpp"
     headers = ["suture", "abi/request", "recipe/nnunet", "recipe/monai_brats", "recipe/monai_colon"]
     source.write_text("".join(f"#include <suture/{h}.hpp>\n" for h in headers) + "\n".join(lines))
-    done = subprocess.run([jit.host_compiler().path, "-std=c++20", "-fsyntax-only", f"-I{jit.include_directory()}", str(source)],
+    done = subprocess.run([compiler.host_compiler().path, "-std=c++20", "-fsyntax-only", f"-I{compiler.include_directory()}", str(source)],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:3000]
     shape = st.recipes.nnunet_shape(patch, spacing)

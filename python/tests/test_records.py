@@ -161,7 +161,7 @@ def mutated(rng):
         elif change == 3:
             parent[last] = {"name": "value", "expression": expression(rng), "parameters": {}}
         elif change == 4:
-            parent[last] = rng.choice(rng.choice(RECORDS)["roles"].get("image") or [None])
+            parent[last] = copy.deepcopy(rng.choice(rng.choice(RECORDS)["roles"].get("image") or [None]))
         else:
             parent[last] = anything(rng)
     return record

@@ -113,7 +113,7 @@ void macenko_tiles(const suture::cuda& exec, const settings& s, inputs<std::uint
 void move_annotations(const suture::cuda& exec, const settings& s, inputs<std::int16_t> in,
                       const ragged<point3>& points, std::span<located_point> moved_points, const ragged<box>& boxes,
                       std::span<box_result> moved_boxes, std::span<source_point> read_points,
-                      std::span<source_box> read_boxes) {
+                      std::span<box_in_source> read_boxes) {
   const auto planned = plan(ct, in, s);
   to_source(exec, planned, points, read_points);
   to_source(exec, planned, boxes, read_boxes);

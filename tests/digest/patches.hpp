@@ -109,9 +109,9 @@ inline std::uint64_t digest_of(const std::vector<source_point>& points) {
   return digest_of(words);
 }
 
-inline std::uint64_t digest_of(const std::vector<source_box>& boxes) {
+inline std::uint64_t digest_of(const std::vector<box_in_source>& boxes) {
   std::vector<double> words;
-  for (const source_box& b : boxes) {
+  for (const box_in_source& b : boxes) {
     for (const point3& p : {b.envelope.low, b.envelope.high})
       for (const double v : p.v) words.push_back(v);
     words.push_back(b.valid ? 1.0 : 0);
@@ -171,7 +171,7 @@ void print_all(Backend backend) {
   print("points", digest_of(backend.template moved<located_point>(moved, points, offsets)));
   print("source_points", digest_of(backend.template moved<source_point>(moved, points, offsets)));
   print("boxes", digest_of(backend.template moved<box_result>(moved, boxes, offsets)));
-  print("source_boxes", digest_of(backend.template moved<source_box>(moved, boxes, offsets)));
+  print("source_boxes", digest_of(backend.template moved<box_in_source>(moved, boxes, offsets)));
 
   // Images of two channels on the way back from the same plan, and from one without a deformation.
   const auto digest_of_images = [&](const auto& p) {

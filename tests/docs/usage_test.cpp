@@ -90,6 +90,38 @@ TEST(Execution, ViewsOfAnyLayout) {
   EXPECT_EQ(interleaved.stride, (suture::extent3{y * x * 3, x * 3, 3}));
 }
 
+TEST(Execution, Boxes) {
+  const scans s;
+  const auto& ct = s.ct;
+  const auto train = suture::random_affine{.rotate_deg = 15} | suture::random_crop{.size = {24, 32, 32}};
+  const auto whole = suture::plan(train, ct, {.seed = 42, .sample_ids = s.ids});
+  std::vector<float> memory(2 * 24 * 32 * 32), expected(memory.size());
+  suture::run(suture::cpu{}, whole, suture::image(ct, suture::batch_views(expected.data(), whole.output_grids())));
+  const auto read = [&](std::size_t i, const suture::voxel_box& box, std::int16_t* to) {
+    for (std::int64_t z = 0; z < box.size[0]; ++z)
+      for (std::int64_t y = 0; y < box.size[1]; ++y)
+        for (std::int64_t x = 0; x < box.size[2]; ++x)
+          *to++ =
+              ct[i]
+                  .data[(box.first[0] + z) * ct[i].stride[0] + (box.first[1] + y) * ct[i].stride[1] + box.first[2] + x];
+  };
+  const std::vector<suture::grid> grids = s.grids;
+  const auto& ids = s.ids;
+  // [boxes]
+  const auto plan = suture::plan(train, grids, {.seed = 42, .sample_ids = ids});  // the grids are enough
+  std::vector<std::vector<std::int16_t>> boxes(grids.size());
+  std::vector<suture::view<const std::int16_t>> in;
+  for (std::size_t i = 0; i < grids.size(); ++i) {
+    const suture::voxel_box box = suture::source_box(plan, i);
+    boxes[i].resize(static_cast<std::size_t>(box.voxels()));
+    read(i, box, boxes[i].data());
+    in.push_back(suture::partial_view<const std::int16_t>(boxes[i].data(), grids[i], box));
+  }
+  suture::run(suture::cpu{}, plan, suture::image(in, suture::batch_views(memory.data(), plan.output_grids())));
+  // [/boxes]
+  EXPECT_EQ(memory, expected);
+}
+
 TEST(Execution, WorkspaceAndEvaluator) {
   const scans data;
   const auto& [grids, voxels, labels, ct, seg, ids] = data;

@@ -44,10 +44,10 @@ struct move_values {
 using points_to_output = move_values<located_point, point3>;
 using points_to_source = move_values<source_point, point3>;
 using boxes_to_output = move_values<box_result, box>;
-using boxes_to_source = move_values<source_box, box>;
+using boxes_to_source = move_values<box_in_source, box>;
 
 // The caller has these structs as well.
 static_assert(sizeof(located_point) == 40 && sizeof(source_point) == 32 && sizeof(box) == 48 &&
-              sizeof(box_result) == 112 && sizeof(source_box) == 56);
+              sizeof(box_result) == 112 && sizeof(box_in_source) == 56);
 
 }  // namespace suture::abi

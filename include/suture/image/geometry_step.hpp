@@ -25,11 +25,8 @@ struct placed_grid {
   const affine_map& to_source;  // output continuous index -> source continuous index
 };
 
-// What one does that only picks voxels: a box of `size` of them from input index `first` on, which may leave the input,
-// or all of them, read backwards along some axes. Every voxel keeps its physical place.
-struct voxel_box {
-  extent3 first, size;
-};
+// An operation that only picks voxels gives a voxel_box, which may leave the input, or all voxels, read backwards along
+// some axes. Every voxel keeps its physical place.
 struct reversed_axes {
   vec3<bool> axes;
 };

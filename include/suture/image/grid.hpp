@@ -33,6 +33,18 @@ struct grid {
   affine_map physical_to_index() const { return inverse(index_to_physical()); }
 };
 
+// The voxels first .. first + size - 1 along z, y, x.
+struct voxel_box {
+  extent3 first, size;
+
+  std::int64_t voxels() const { return size[0] * size[1] * size[2]; }
+  bool contains(const voxel_box& inner) const {
+    for (int k = 0; k < 3; ++k)
+      if (inner.first[k] < first[k] || inner.first[k] + inner.size[k] > first[k] + size[k]) return false;
+    return true;
+  }
+};
+
 // The grid of an image given in ITK / DICOM order: origin, spacing and size as (x, y, z), direction row-major
 // with columns for the x, y, z index axes, positions in LPS.
 inline grid grid_from_itk(const std::int64_t (&size)[3], const double (&spacing)[3], const double (&origin)[3],

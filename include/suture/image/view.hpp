@@ -24,12 +24,38 @@ struct view {
   extent3 stride{0, 0, 0};
   std::int64_t channels = 1;
   std::int64_t channel_stride = 0;
+  // The voxels that lie in memory, where not all of the grid do: a box of size 0 says that all do. `data` is then the
+  // address that voxel (0, 0, 0) would have. A run reads such a view where its box holds source_box(plan, sample).
+  voxel_box box{};
 
   template <class U>
   requires(std::is_same_v<U, const T> && !std::is_const_v<T>) operator view<U>() const {
-    return {data, grid, stride, channels, channel_stride};
+    return {data, grid, stride, channels, channel_stride, box};
   }
 };
+
+// Whether only a box of the grid lies in memory.
+template <class T>
+bool is_partial(const view<T>& v) {
+  return v.box.size[0] != 0;
+}
+
+// The voxels of a view that lie in memory.
+template <class T>
+voxel_box box_in_memory(const view<T>& v) {
+  return is_partial(v) ? v.box : voxel_box{{0, 0, 0}, v.grid.extents};
+}
+
+namespace detail {
+// The address of the first voxel in memory, along each axis and of the first channel.
+template <class T>
+std::uintptr_t first_address(const view<T>& v) {
+  std::uint64_t elements = 0;
+  for (int k = 0; k < 3; ++k)
+    elements += static_cast<std::uint64_t>(v.box.first[k]) * static_cast<std::uint64_t>(v.stride[k]);
+  return reinterpret_cast<std::uintptr_t>(v.data) + static_cast<std::uintptr_t>(elements * sizeof(T));
+}
+}  // namespace detail
 
 namespace detail {
 // Strides of nonsensical extents or channels, which check() refuses, overflow without harm.
@@ -48,6 +74,22 @@ view<T> contiguous(T* data, const grid& geometry, std::int64_t channels = 1) {
   const extent3& n = geometry.extents;
   const std::int64_t plane = detail::stride_over(n[1], n[2]);
   return {data, geometry, {plane, n[2], 1}, channels, detail::stride_over(n[0], plane)};
+}
+
+// A box of an image, channels-first, x fastest, no padding: `data` is the address of its first voxel.
+template <class T>
+view<T> partial_view(T* data, const grid& whole, const voxel_box& box, std::int64_t channels = 1) {
+  const site where{"partial_view"};
+  for (int k = 0; k < 3; ++k)
+    require(box.size[k] > 0 && box.first[k] >= 0 && box.first[k] <= whole.extents[k] - box.size[k], where,
+            "box: ", "expected voxels within the extents ", whole.extents, ", got ", box.size, " voxels from ",
+            box.first);
+  const extent3& n = box.size;
+  const std::int64_t plane = detail::stride_over(n[1], n[2]);
+  view<T> v{data, whole, {plane, n[2], 1}, channels, detail::stride_over(n[0], plane), box};
+  const std::uintptr_t before = detail::first_address(v) - reinterpret_cast<std::uintptr_t>(data);
+  v.data = reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(data) - before);
+  return v;
 }
 
 // Channels-last (interleaved), no padding.
@@ -108,9 +150,10 @@ byte_range bytes(const view<T>& v) {
     const std::int64_t end = (count - 1) * stride;
     (end < 0 ? low : high) += end;
   };
-  for (int k = 0; k < 3; ++k) reach(v.grid.extents[k], v.stride[k]);
+  const extent3 extents = box_in_memory(v).size;
+  for (int k = 0; k < 3; ++k) reach(extents[k], v.stride[k]);
   reach(v.channels, v.channel_stride);
-  const auto base = reinterpret_cast<std::uintptr_t>(v.data);
+  const std::uintptr_t base = detail::first_address(v);
   const auto size = static_cast<std::int64_t>(sizeof(T));
   return {base + static_cast<std::uintptr_t>(low * size), base + static_cast<std::uintptr_t>((high + 1) * size)};
 }
@@ -125,9 +168,10 @@ struct lattice {
 };
 template <class T>
 lattice lattice_of(const view<T>& v) {
-  lattice l{reinterpret_cast<std::uintptr_t>(v.data), static_cast<std::int64_t>(sizeof(T)), {}, {}};
+  lattice l{first_address(v), static_cast<std::int64_t>(sizeof(T)), {}, {}};
+  const extent3 extents = box_in_memory(v).size;
   for (int k = 0; k < 4; ++k) {
-    l.count[k] = k < 3 ? v.grid.extents[k] : v.channels;
+    l.count[k] = k < 3 ? extents[k] : v.channels;
     l.stride[k] = (k < 3 ? v.stride[k] : v.channel_stride) * l.element;
   }
   return l;
@@ -187,10 +231,11 @@ inline bool share_memory(const lattice& a, const lattice& b) {
 
 }  // namespace detail
 
-// What a view that is read must be. `role` stands in messages, "output: " say, where a sample has several views.
+// Checks a view of which perhaps only a box lies in memory. `role` stands in messages, "output: " say, where a sample
+// has several views.
 template <class T>
-void check(const view<T>& v, const site& where, std::string_view role = "") {
-  require(v.data != nullptr, where, role, "null pointer");
+void check_partial(const view<T>& v, const site& where, std::string_view role = "") {
+  require(detail::first_address(v) != 0, where, role, "null pointer");
   require(reinterpret_cast<std::uintptr_t>(v.data) % alignof(T) == 0, where, role, "pointer ",
           static_cast<const void*>(v.data), " is not aligned to ", alignof(T), " bytes");
   check(v.grid, where);
@@ -206,6 +251,19 @@ void check(const view<T>& v, const site& where, std::string_view role = "") {
   };
   for (int k = 0; k < 3; ++k) extend(v.grid.extents[k], v.stride[k]);
   extend(v.channels, v.channel_stride);
+  if (!is_partial(v)) return;
+  for (int k = 0; k < 3; ++k)
+    require(v.box.size[k] > 0 && v.box.first[k] >= 0 && v.box.first[k] <= v.grid.extents[k] - v.box.size[k], where,
+            role, "box: expected voxels within the extents ", v.grid.extents, ", got ", v.box.size, " voxels from ",
+            v.box.first);
+}
+
+// Checks a view that is read as a whole.
+template <class T>
+void check(const view<T>& v, const site& where, std::string_view role = "") {
+  check_partial(v, where, role);
+  require(!is_partial(v), where, role, "expected the whole image in memory, got a box of ", v.box.size,
+          " voxels. Pass all of it; only run() of a plan reads boxes");
 }
 
 // What a view that is written must be besides: no two of its voxels or channels are one element, or else the one that

@@ -44,7 +44,7 @@ struct box_result {
 };
 
 // Where a box of the output lies in the source: what a batch of lists gives.
-struct source_box {
+struct box_in_source {
   box envelope;       // axis-aligned; it may leave the source
   bool valid = true;  // false: it could not be moved
 };
@@ -67,7 +67,7 @@ namespace detail {
 
 // The way that a result is of.
 template <class Result>
-inline constexpr bool goes_to_source = std::is_same_v<Result, source_point> || std::is_same_v<Result, source_box>;
+inline constexpr bool goes_to_source = std::is_same_v<Result, source_point> || std::is_same_v<Result, box_in_source>;
 
 // The counterpart of cell_of in double: cell and position in it, held at the rim outside the mesh.
 struct spline_cell {
@@ -251,7 +251,7 @@ struct point_map {
     a.converged = a.converged && b.converged;
     widen(a.unclipped, b.unclipped);
   }
-  SUTURE_HD static void join(source_box& a, const source_box& b) { widen(a.envelope, b.envelope); }
+  SUTURE_HD static void join(box_in_source& a, const box_in_source& b) { widen(a.envelope, b.envelope); }
 
   // What has every point of its surface: clipped in the output, left as it is in the source.
   SUTURE_HD void finish(box_result& r) const {
@@ -264,7 +264,7 @@ struct point_map {
     }
     r.visible = math::detail::divide(part, whole);
   }
-  SUTURE_HD void finish(source_box&) const {}
+  SUTURE_HD void finish(box_in_source&) const {}
 
 private:
   // An axis of a single voxel is sampled at the voxel's center alone, so a box moves there as its middle plane does.
@@ -279,7 +279,7 @@ private:
     }
   };
   SUTURE_HD static box& envelope_of(box_result& r) { return r.unclipped; }
-  SUTURE_HD static box& envelope_of(source_box& r) { return r.envelope; }
+  SUTURE_HD static box& envelope_of(box_in_source& r) { return r.envelope; }
   SUTURE_HD static void widen(box& b, const box& by) {
     for (int k = 0; k < 3; ++k) {
       b.low[k] = by.low[k] < b.low[k] ? by.low[k] : b.low[k];

@@ -198,7 +198,7 @@ void to_source_loaded(const cuda& exec, const planned<Chain>& plan, const ragged
 }
 template <class Chain>
 void to_source_loaded(const cuda& exec, const planned<Chain>& plan, const ragged<box>& boxes,
-                      std::span<source_box> results) {
+                      std::span<box_in_source> results) {
   detail::move_on_device(exec, plan, boxes, results);
 }
 template <class Chain>
@@ -219,7 +219,7 @@ void to_source(const cuda& exec, const planned<Chain>& plan, const ragged<point3
   detail::load_and_move(exec, plan, points, results);
 }
 template <class Chain>
-void to_source(const cuda& exec, const planned<Chain>& plan, const ragged<box>& boxes, std::span<source_box> results) {
+void to_source(const cuda& exec, const planned<Chain>& plan, const ragged<box>& boxes, std::span<box_in_source> results) {
   detail::load_and_move(exec, plan, boxes, results);
 }
 template <class Chain>

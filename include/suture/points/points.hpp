@@ -2,93 +2,21 @@
 // Points and boxes of a planned sample, moved through exactly the map its voxels are read by.
 #pragma once
 
-#include <array>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "../exec/cpu/readable.hpp"
+#include "../plan/displacement.hpp"
 #include "../plan/point_map.hpp"
 
 namespace suture {
 
 namespace detail {
-
-// u(y) of a deformation, control(component, z, y, x) giving its control values. Those of a cell are asked for once
-// and kept: neighboring points, and the iterations of one, mostly share a cell.
-template <class Control>
-class spline_displacement {
-public:
-  spline_displacement(const vec3<std::int32_t>& control_points, const affine_map& to_control, const Control& control)
-      : control_points_(control_points), to_control_(to_control), control_(control) {}
-
-  point3 operator()(const point3& y) {
-    const point3 q = to_control_(y);
-    vec3<std::int32_t> cell{};
-    double w[3][4];
-    for (int k = 0; k < 3; ++k) {
-      const spline_cell c = spline_cell_of(q[k], control_points_[k]);
-      cell[k] = c.index;
-      spline_weights(c.t, w[k]);
-    }
-    const controls& v = controls_of(cell);
-    point3 u{};
-    for (int k = 0; k < 3; ++k) {
-      const float* value = v[static_cast<std::size_t>(k)].data();
-      double sum = 0;
-      for (int a = 0; a < 4; ++a) {
-        double plane = 0;
-        for (int b = 0; b < 4; ++b) {
-          double row = 0;
-          for (int c = 0; c < 4; ++c) row = fma(w[2][c], static_cast<double>(*value++), row);
-          plane = fma(w[1][b], row, plane);
-        }
-        sum = fma(w[0][a], plane, sum);
-      }
-      u[k] = sum;
-    }
-    return u;
-  }
-
-private:
-  using controls = std::array<std::array<float, 64>, 3>;  // component, then the cell's control points, x fastest
-  static constexpr std::size_t most_cells = 4096;         // 3 MiB
-
-  const controls& controls_of(const vec3<std::int32_t>& cell) {
-    const std::int64_t cell_index =
-        (std::int64_t{cell[0]} * control_points_[1] + cell[1]) * control_points_[2] + cell[2];
-    if (cell_index == last_) return *last_controls_;
-    if (cells_.size() == most_cells && !cells_.contains(cell_index)) cells_.clear();
-    const auto [entry, is_new] = cells_.try_emplace(cell_index);
-    if (is_new)
-      for (std::int32_t k = 0; k < 3; ++k)
-        for (std::int32_t i = 0; i < 64; ++i)
-          entry->second[static_cast<std::size_t>(k)][static_cast<std::size_t>(i)] =
-              control_(k, cell[0] + (i >> 4), cell[1] + ((i >> 2) & 3), cell[2] + (i & 3));
-    last_ = cell_index;
-    last_controls_ = &entry->second;
-    return *last_controls_;
-  }
-
-  vec3<std::int32_t> control_points_;
-  affine_map to_control_;
-  Control control_;
-  std::unordered_map<std::int64_t, controls> cells_;
-  std::int64_t last_ = -1;
-  const controls* last_controls_ = nullptr;
-};
-
-struct drawn_control {
-  const deformation* drawn;
-  float operator()(std::int32_t component, std::int32_t z, std::int32_t y, std::int32_t x) const {
-    return control_value(*drawn, component, z, y, x);
-  }
-};
 
 // The map of one sample with the control values that were asked for.
 class sample_map {
@@ -202,12 +130,12 @@ void to_output(const planned<Chain>& plan, std::size_t sample, std::span<const p
 //   Give a box by its type, `suture::box{low, high}`: bare braces mean a point.
 // Errors: as to_output of a point, and a box that is empty along an axis.
 template <class Chain, std::same_as<box> Box>
-box_result to_output(const planned<Chain>& plan, std::size_t sample, const Box& source_box) {
+box_result to_output(const planned<Chain>& plan, std::size_t sample, const Box& box_in_source) {
   const site where{"to_output", static_cast<std::int64_t>(sample)};
   detail::sample_map map = detail::map_of(plan, sample, "to_output");
   map.invert(where);
-  detail::check_box(source_box, where);
-  return map.moved<box_result>(source_box);
+  detail::check_box(box_in_source, where);
+  return map.moved<box_result>(box_in_source);
 }
 
 template <class Chain>
@@ -228,7 +156,7 @@ template <class Chain, std::same_as<box> Box>
 box to_source(const planned<Chain>& plan, std::size_t sample, const Box& output_box) {
   detail::sample_map map = detail::map_of(plan, sample, "to_source");
   detail::check_box(output_box, {"to_source", static_cast<std::int64_t>(sample)});
-  return map.moved<source_box>(output_box).envelope;
+  return map.moved<box_in_source>(output_box).envelope;
 }
 
 template <class Chain>
@@ -236,7 +164,7 @@ void to_source(const planned<Chain>& plan, std::size_t sample, std::span<const b
                std::span<box> source_boxes) {
   detail::sample_map map = detail::map_of(plan, sample, "to_source");
   detail::move_each(output_boxes, source_boxes, {"to_source", static_cast<std::int64_t>(sample)}, detail::check_box,
-                    [&](const box& b) { return map.moved<source_box>(b).envelope; });
+                    [&](const box& b) { return map.moved<box_in_source>(b).envelope; });
 }
 
 // The points, or boxes, of every sample of a batch one list after the other: those of sample i are
@@ -309,7 +237,8 @@ void to_source(const cpu& exec, const planned<Chain>& plan, const ragged<point3>
 }
 
 template <class Chain>
-void to_source(const cpu& exec, const planned<Chain>& plan, const ragged<box>& boxes, std::span<source_box> results) {
+void to_source(const cpu& exec, const planned<Chain>& plan, const ragged<box>& boxes,
+               std::span<box_in_source> results) {
   detail::move_lists(exec, plan, boxes, results);
 }
 

@@ -31,7 +31,7 @@ class Pipeline:
 
     def __init__(self, *, layout: str | None = None, **roles: Any) -> None:
         if layout is not None:
-            if not isinstance(layout, str):
+            if not isinstance(layout, str) or len(layout) > 5:
                 raise Error(f"suture: Pipeline: layout: expected letters such as \"NHWC\", got {shown(layout)}")
             read_layout(layout)
         self.layout = layout

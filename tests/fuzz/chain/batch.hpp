@@ -81,6 +81,30 @@ private:
   std::vector<std::size_t> counts_;
 };
 
+// A box of a view of the host, alone in memory: place(std::vector<T>) gives the memory that an executor reads.
+template <class T, class Place>
+suture::view<const T> boxed(const suture::view<const T>& from, const suture::voxel_box& box, memory_layout layout,
+                            const Place& place) {
+  for (std::int64_t& gap : layout.gap) gap = 1;
+  suture::grid part = from.grid;
+  part.extents = box.size;
+  std::vector<T> values(static_cast<std::size_t>(box.voxels() * from.channels));
+  const suture::view<T> held = layout.view(values.data(), part, from.channels);
+  each_voxel(box.size, from.channels, [&](auto c, auto z, auto y, auto x) {
+    element(held, c, z, y, x) = element(from, c, box.first[0] + z, box.first[1] + y, box.first[2] + x);
+  });
+  const T* const placed = place(values);
+  std::int64_t first = held.data - values.data();
+  for (int k = 0; k < 3; ++k) first -= box.first[k] * held.stride[k];
+  return {reinterpret_cast<const T*>(reinterpret_cast<std::uintptr_t>(placed) +
+                                     static_cast<std::uintptr_t>(first) * sizeof(T)),
+          from.grid,
+          held.stride,
+          from.channels,
+          held.channel_stride,
+          box};
+}
+
 // Samples of a case in an order, in the memory of an executor.
 template <class Case, class Backend>
 struct batch {

@@ -5,6 +5,8 @@
 #include <numeric>
 
 #include "digest/host_backend.hpp"
+#include "support/guarded_memory.hpp"
+#include "suture/plan/source_box.hpp"
 #include "suture/replay/json.hpp"
 #include "verdict.hpp"
 
@@ -92,12 +94,35 @@ private:
       Batch b(own, numbers_, all_, turned);
       expect("another order", on(b, suture::plan(b.chain(), b.images, b.how), 1, dense, dense), turned);
     }
+    check_boxes(whole, plan, on, expect, order);
     check_replay(v, whole, chain, plan, on, expect, order);
     check_evaluator(v, whole, plan, first);
     if (!clean) v.failures.push_back("elements beside those of an output view were written");
     check_reference(v, whole, plan, first);
   }
 
+  // Of each image and label map the box that its sample reads, in memory that ends where the box does.
+  template <class Plan, class On, class Expect>
+  void check_boxes(Batch& whole, const Plan& plan, const On& on, const Expect& expect,
+                   const std::vector<std::size_t>& order) {
+    const auto images = whole.images;
+    const auto maps = whole.maps;
+    for (const bool at_end : {true, false}) {
+      std::vector<guarded_memory> memory;
+      const auto place = [&]<class T>(const std::vector<T>& values) {
+        memory.emplace_back(values.size() * sizeof(T), at_end);
+        return static_cast<T*>(std::memcpy(memory.back().data(), values.data(), values.size() * sizeof(T)));
+      };
+      for (std::size_t i = 0; i < plan.size(); ++i) {
+        const suture::voxel_box box = suture::source_box(plan, i);
+        whole.images[i] = boxed(images[i], box, all_.in_layout, place);
+        whole.maps[i] = boxed(maps[i], box, all_.label_layout, place);
+      }
+      expect("boxes of the sources alone", on(whole, plan, 2, all_.out_layout, memory_layout::dense()), order);
+      whole.images = images;
+      whole.maps = maps;
+    }
+  }
   template <class Chain, class Plan, class On, class Expect>
   void check_replay(verdict& v, Batch& whole, const Chain& chain, const Plan& plan, const On& on, const Expect& expect,
                     const std::vector<std::size_t>& order) {

@@ -330,7 +330,8 @@ inline void reference_of(sample_reference& r, const suture::elastic& o, const op
   }
   r.pulls.push_back([control, size = r.size(), margins](const point& p) {
     point q{};
-    for (std::size_t k = 0; k < 3; ++k) q[k] = reference::control_position(p[k], size[k], control[k].size[k], margins[k]);
+    for (std::size_t k = 0; k < 3; ++k)
+      q[k] = reference::control_position(p[k], size[k], control[k].size[k], margins[k]);
     const point u = displacement_at(control, q);
     return point{p[0] + u[0], p[1] + u[1], p[2] + u[2]};
   });

@@ -7,6 +7,7 @@
 
 #include "../../evaluate/evaluator.hpp"
 #include "../../plan/plan.hpp"
+#include "../../plan/source_box.hpp"
 
 namespace suture::detail {
 
@@ -60,6 +61,14 @@ void check_levels(const Binding& b, std::size_t i, const site& where) {
   }
 }
 
+// A box of the input has to hold every voxel that the sample may read.
+template <class Plan>
+void check_box(const Plan& plan, std::size_t i, const voxel_box& box, const site& where) {
+  const voxel_box needed = source_box(plan, i);
+  require(box.contains(needed), where, "input: box: expected to hold ", needed.size, " voxels from ", needed.first,
+          ", got ", box.size, " from ", box.first, ". Read source_box(plan, sample)");
+}
+
 template <class Plan, class Binding>
 void check_binding(const Plan& plan, const Binding& b) {
   constexpr std::string_view name = Binding::name;
@@ -77,7 +86,7 @@ void check_binding(const Plan& plan, const Binding& b) {
   for (std::size_t i = 0; i < plan.size(); ++i) {
     const site where{name, static_cast<std::int64_t>(i)};
     const auto in = b.source(i);
-    check(in, where, "input: ");
+    check_partial(in, where, "input: ");
     if constexpr (Plan::pipeline_type::is_color && !Binding::is_label)
       require(in.channels == 3, where, "operations on color take 3 channels (red, green, blue), the image has ",
               in.channels);
@@ -88,6 +97,7 @@ void check_binding(const Plan& plan, const Binding& b) {
       plan.check_image(in.channels, i);
     }
     check_geometry(in.grid, plan.source_grid(i), where);
+    if (is_partial(in)) check_box(plan, i, in.box, where);
     if constexpr (!std::is_same_v<typename Plan::pipeline_type::border_type, wrap>)
       for (int k = 0; k < 3; ++k)
         require(std::abs(in.stride[k]) < (std::int64_t{1} << 28) || in.grid.extents[k] == 1, where, "strides ",
@@ -194,7 +204,8 @@ void each_bound_pointer(const Visit& visit, const Bindings&... bindings) {
   };
   const auto of_binding = [&]<class B>(const B& b) {
     const auto at = [](std::size_t i) { return site{B::name, static_cast<std::int64_t>(i)}; };
-    for (std::size_t i = 0; i < b.samples(); ++i) of(b.source(i).data, at(i), "input: ");
+    for (std::size_t i = 0; i < b.samples(); ++i)
+      of(reinterpret_cast<const void*>(first_address(b.source(i))), at(i), "input: ");
     for (std::size_t i = 0; i < b.out.size(); ++i) of(b.out[i].data, at(i), "output: ");
     if constexpr (B::has_levels)
       for (std::size_t l = 0; l < b.levels.count; ++l)

@@ -33,7 +33,7 @@ coordinate along_axis(const sample_parameters<Pipeline>& sample, int axis, std::
 
 // A tap along x for every lane.
 struct lane_taps {
-  std::int64_t offset[strip_width];  // in elements; 0 outside
+  std::int64_t offset[strip_width];  // in elements; of the nearest voxel outside
   std::int32_t in[strip_width];
   bool all_in = true;
 
@@ -42,10 +42,9 @@ struct lane_taps {
            const First& first) {
     for (int l = 0; l < strip_width; ++l) {
       const std::int32_t i = first(along_axis(sample, 2, std::min(x0 + l, sample.extents[2] - 1)));
-      const std::int32_t index = Border::index(i, n);
       all_in = all_in && inside(i, n);
-      in[l] = index >= 0;
-      offset[l] = std::max(index, 0) * stride;
+      in[l] = Border::index(i, n) >= 0;
+      offset[l] = readable_index<Border>(i, n) * stride;
     }
   }
 };

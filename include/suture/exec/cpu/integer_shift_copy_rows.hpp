@@ -110,8 +110,10 @@ private:
     } else {
       std::int32_t at[strip_width];
       for (int l = 0; l < strip_width; ++l) {
-        at[l] = index(first + direction_ * std::min(l, count - 1), in.extents[2]);
-        v[l] = value(row.data[std::max(at[l], 0) * in.stride[2]]);
+        const std::int32_t x = first + direction_ * std::min(l, count - 1);
+        at[l] = index(x, in.extents[2]);
+        // The nearest voxel in place of one outside, which is dropped: it is in memory, also where only a box is.
+        v[l] = value(row.data[(at[l] < 0 ? std::clamp(x, 0, in.extents[2] - 1) : at[l]) * in.stride[2]]);
       }
       left(v);
       for (int l = 0; l < strip_width; ++l) v[l] = at[l] < 0 ? outside : v[l];

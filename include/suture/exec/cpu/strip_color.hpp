@@ -71,9 +71,9 @@ void sample_pixels(const strip<Pipeline>& s, const sample_parameters<Pipeline>& 
       float weights[I::taps];
       I::weights(s.fraction_of[k][l], weights);
       for (int j = 0; j < I::taps; ++j) {
-        const std::int32_t i = Planar && k == 0 ? 0 : B::index(first + j, extent);
-        inside[k][j][l] = i >= 0;
-        index[k][j][l] = std::max(i, 0);
+        const bool is_plane = Planar && k == 0;
+        inside[k][j][l] = is_plane || B::index(first + j, extent) >= 0;
+        index[k][j][l] = is_plane ? 0 : readable_index<B>(first + j, extent);
         w[k][j][l] = weights[j];
       }
     }

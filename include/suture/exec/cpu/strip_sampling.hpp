@@ -233,10 +233,9 @@ void sample_border(const strip<Pipeline>& s, const T* data, const std::int64_t (
       const auto step = static_cast<Offset>(stride[k]);
       const std::int32_t extent = n[k];
       for (int l = 0; l < strip_width; ++l) {
-        const std::int32_t index =
-            B::index(I::first({s.base[k][l], s.fraction_of[k][l]}) + Pipeline::padding + j, extent);
-        in[k][j][l] = index >= 0;
-        offset[k][j][l] = std::max(index, 0) * step;
+        const std::int32_t tap = I::first({s.base[k][l], s.fraction_of[k][l]}) + Pipeline::padding + j;
+        in[k][j][l] = B::index(tap, extent) >= 0;
+        offset[k][j][l] = readable_index<B>(tap, extent) * step;
       }
     }
   combine_lanes<I>(s.fraction_of, out, [&](int a, int b, float(&v)[I::taps][strip_width]) {
@@ -272,11 +271,12 @@ SUTURE_INLINE void take_labels(const strip<Pipeline>& s, const T* data, const st
   }
   std::int32_t in[strip_width];
   for (int l = 0; l < strip_width; ++l) {
-    const std::int32_t z = B::index(L::first({s.base[0][l], s.fraction_of[0][l]}), extent[0]);
-    const std::int32_t y = B::index(L::first({s.base[1][l], s.fraction_of[1][l]}), extent[1]);
-    const std::int32_t x = B::index(L::first({s.base[2][l], s.fraction_of[2][l]}), extent[2]);
-    in[l] = (z | y | x) >= 0;
-    offset[l] = std::max(z, 0) * step[0] + std::max(y, 0) * step[1] + std::max(x, 0) * step[2];
+    const std::int32_t z = L::first({s.base[0][l], s.fraction_of[0][l]});
+    const std::int32_t y = L::first({s.base[1][l], s.fraction_of[1][l]});
+    const std::int32_t x = L::first({s.base[2][l], s.fraction_of[2][l]});
+    in[l] = (B::index(z, extent[0]) | B::index(y, extent[1]) | B::index(x, extent[2])) >= 0;
+    offset[l] = readable_index<B>(z, extent[0]) * step[0] + readable_index<B>(y, extent[1]) * step[1] +
+                readable_index<B>(x, extent[2]) * step[2];
   }
   for (int l = 0; l < strip_width; ++l) out[l] = data[offset[l]];
   if constexpr (B::has_value)
@@ -399,9 +399,9 @@ SUTURE_INLINE void vote_labels(const strip<Pipeline>& s, const T* data, const st
       for (int j = 0; j < 2; ++j) {
         const std::int32_t extent = n[k];
         for (int l = 0; l < strip_width; ++l) {
-          const std::int32_t index = B::index(s.base[k][l] + j, extent);
-          in[k][j][l] = index >= 0;
-          offset[k][j][l] = std::max(index, 0) * step[k];
+          const std::int32_t tap = s.base[k][l] + j;
+          in[k][j][l] = B::index(tap, extent) >= 0;
+          offset[k][j][l] = readable_index<B>(tap, extent) * step[k];
         }
       }
     for (int row = 0; row < 4; ++row)
