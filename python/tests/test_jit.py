@@ -9,15 +9,20 @@ import time
 import pytest
 
 import suture as st
-from suture.backend import call as functions
 from suture.backend import compiler as compilers
 from suture.backend import jit
 
 
 def little(number=1):
     """A source that compiles in a moment."""
-    text = functions.source(f"if (v.d(0) == {number}) suture::fail({{\"little\"}}, \"no\");", [], "a little function").text
-    return jit.Source(text, "a little function")
+    return jit.Source(f'''#include <suture/abi/reader.hpp>
+struct little {{
+  static void call(const suture::abi::request& given) {{
+    if (suture::abi::reader(given, "little").number("number") == {number}) suture::fail({{"little"}}, "no");
+  }}
+}};
+SUTURE_ABI_FUNCTION(little)
+''', "a little function")
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of the library that are no chains: one typed function of abi/, compiled as chains are."""
+"""Functions of the library that are no chains: typed C++ functions of include/suture/abi, compiled as chains are."""
 from __future__ import annotations
 
 import ctypes
@@ -16,11 +16,8 @@ from ..arrays.memory import memory_like
 from ..errors import Error
 from .threads import threads_of
 
-
 _EXECUTORS = {False: "suture::cpu", True: "suture::cuda"}
 _FUNCTION = re.compile(r"suture::abi::[a-z0-9_]+(<[A-Za-z0-9_:<>, ]+>)?")
-
-
 IMAGES = ("int8", "uint8", "int16", "uint16", "int32", "float16", "bfloat16", "float32", "bool")
 LABELS = ("int8", "uint8", "int16", "uint16", "int32", "int64", "bool")
 
@@ -90,8 +87,8 @@ def call_function(made: jit.Source, *, numbers: Sequence[float] = (), lists: Seq
                   stream: int | None = None) -> None:
     """Runs what `function_source` made, where its arrays lie.
 
-    On a device the function is asked first how much memory it needs. That memory comes from the library of the first
-    array.
+    On a device the function is asked first how much memory it needs. That memory comes from the library of the
+    first array.
 
     Parameters
     ----------
@@ -118,7 +115,7 @@ def call_function(made: jit.Source, *, numbers: Sequence[float] = (), lists: Seq
     Error
         If arrays lie on different devices, or the function refuses its arguments.
     """
-    arrays = [*inputs, *changed]
+    arrays = [*changed, *inputs]
     _check_place(made, arrays)
     module = jit.load(made)
     run = module.function("suture_call", ctypes.c_void_p)

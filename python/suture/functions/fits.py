@@ -12,10 +12,9 @@ import numpy as np
 from ..arrays.batch import Items
 from ..arrays.dlpack import stream_of
 from ..backend.call import IMAGES, LABELS, call_function, element_type, executor_of, function_source
-from ..backend.encode import ReadByKernels
 from ..errors import Error
 from ..operations.results import (COLOR_SPACES, STAIN_BASIS_BYTES, ColorMomentsFit, IntensityRange, LandmarkMap, Moments,
-                                  Percentiles, Result, Sharpness, StainBasis, Tally, Threshold, results_from_json)
+                                  Percentiles, Sharpness, StainBasis, Tally, Threshold, results_from_json)
 
 _COUNTED = ("int8", "uint8", "int16", "uint16")
 _TILES = ("uint8", "float32", "float16", "bfloat16")
@@ -82,7 +81,7 @@ class _Selection:
     lists: tuple[np.ndarray, ...] = ()
 
 
-def _selection_of(where: Any, layout: str | None, stream: int) -> _Selection:
+def _selection_of(where: Any, layout: str | None, stream: int | None) -> _Selection:
     if where is None:
         return _Selection("suture::everything")
     if isinstance(where, str) and where == "nonzero":
@@ -118,12 +117,14 @@ def _fit(name: str, images: Any, unpack: Callable[[bytes], R], size: int, *, tem
     element = element_type(items, types)
     selection = _selection_of(where, layout, items.stream)
     count = items.count * (items.channels if pooled is False else 1)
-    rows = _run(name, items, [*template, element, selection.cpp], selection, [*numbers, *([] if pooled is None else [pooled])], count,
-                size)
+    if pooled is not None:
+        numbers = [*numbers, pooled]
+    rows = _run(name, items, [*template, element, selection.cpp], selection, numbers, count, size)
     return [unpack(row.tobytes()) for row in rows]
 
 
-def fit_moments(images: Any, *, ddof: int = 0, pooled: bool = False, where: Any = None, layout: str | None = None) -> list[Moments]:
+def fit_moments(images: Any, *, ddof: int = 0, pooled: bool = False, where: Any = None,
+                layout: str | None = None) -> list[Moments]:
     """Mean, standard deviation, minimum and maximum, computed exactly.
 
     Parameters
@@ -206,8 +207,8 @@ def fit_range(images: Any, *, lower: float = 0.0, upper: float = 100.0, pooled: 
     Error
         If a percentile is outside [0, 100], or `lower` is not below `upper`.
     """
-    return _fit("fit_range", images, IntensityRange.unpack, IntensityRange._format.size, numbers=[lower, upper], pooled=bool(pooled),
-                where=where, layout=layout)
+    return _fit("fit_range", images, IntensityRange.unpack, IntensityRange._format.size, numbers=[lower, upper],
+                pooled=bool(pooled), where=where, layout=layout)
 
 
 def fit_landmarks(images: Any, *, q: Sequence[float], target: Sequence[float], pooled: bool = False, where: Any = None,
@@ -270,8 +271,8 @@ def fit_otsu(images: Any, *, rule: str = "scikit_image", pooled: bool = False, w
     """
     if rule not in _OTSU_RULES:
         raise Error(f"suture: fit_otsu: rule {rule!r} is neither scikit_image nor opencv")
-    return _fit("fit_otsu", images, Threshold.unpack, Threshold._format.size, numbers=[_OTSU_RULES.index(rule)], pooled=bool(pooled),
-                where=where, layout=layout)
+    return _fit("fit_otsu", images, Threshold.unpack, Threshold._format.size, numbers=[_OTSU_RULES.index(rule)],
+                pooled=bool(pooled), where=where, layout=layout)
 
 
 def fit_sharpness(tiles: Any, *, layout: str | None = None) -> list[Sharpness]:
@@ -307,9 +308,9 @@ def _white_of(tiles: Any, items: Items, given: float | None, name: str, paramete
     found = [m for m in fit_moments(tiles, pooled=True, layout=layout) if m.status != "empty"]
     if not found or not 0 < max(m.maximum for m in found) <= 1:
         return 255.0
+    low, high = min(m.minimum for m in found), max(m.maximum for m in found)
     raise Error(f"suture: {name}: {parameter}: expected the value that means white, got none for {items.dtype} tiles with values "
-                f"in {min(m.minimum for m in found):.6g} .. {max(m.maximum for m in found):.6g}. Pass {parameter}=1 if white is 1, "
-                f"or {parameter}=255 if it is 255")
+                f"in {low:.6g} .. {high:.6g}. Pass {parameter}=1 if white is 1, or {parameter}=255 if it is 255")
 
 
 def fit_color_moments(tiles: Any, *, space: str = "lab", ddof: int = 0, white: float | None = None, where: Any = None,
@@ -358,7 +359,8 @@ def _check_color_selection(where: Any, name: str) -> None:
 _MACENKO = ("least_density", "luminosity", "centered", "alpha", "concentration_percentile", "concentrations_of_all", "penalty",
             "refinements", "sparsity", "least_pixels", "least_share", "single_stain_ratio", "single_stain_angle", "together",
             "full_scale")
-_MODES = ("standard", "torchstain", "torchstain_torch", "matlab", "henorm", "monai", "cucim", "staintools", "tiatoolbox", "vahadane")
+_MODES = ("standard", "torchstain", "torchstain_torch", "matlab", "henorm", "monai", "cucim", "staintools", "tiatoolbox",
+          "vahadane")
 
 
 def fit_macenko(tiles: Any, *, mode: str = "standard", layout: str | None = None, where: Any = None, **changed: float) -> Any:
@@ -434,27 +436,10 @@ def fit_histogram(images: Any, *, pooled: bool = False, where: Any = None, layou
     if items.dtype not in _COUNTED:
         raise Error(f"suture: fit_histogram: images of {items.dtype}; 8- and 16-bit integers are counted")
     bins = 1 << (8 if items.dtype.endswith("8") else 16)
-    return _fit("fit_histogram", images, lambda d: np.frombuffer(d, np.uint64)[:bins].copy(), 8 * (bins + 32), pooled=bool(pooled),
-                types=_COUNTED, where=where, layout=layout)
+    return _fit("fit_histogram", images, lambda d: np.frombuffer(d, np.uint64)[:bins].copy(), 8 * (bins + 32),
+                pooled=bool(pooled), types=_COUNTED, where=where, layout=layout)
 
 
-
-def packed(kind: str, value: Any, what: str) -> tuple[Any, int, str]:
-    """Results as C++ reads them, how many, and the argument of their template."""
-    values = list(value) if isinstance(value, (list, tuple)) else [value]
-    for each in values:
-        if not isinstance(each, Result) or each._cpp != kind:
-            raise Error(f"{what}: {each!r} is not what the fit leaves that the operation reads, {kind}")
-    data = np.frombuffer(b"".join(v.pack() for v in values), np.uint8).view(ReadByKernels)
-    return data, len(values), f"<{landmarks(value)}>" if kind == "landmark_map" else ""
-
-
-def landmarks(value: Any) -> int:
-    values = list(value) if isinstance(value, (list, tuple)) else [value]
-    counts = {len(v.source) for v in values}
-    if len(counts) != 1:
-        raise Error(f"suture: histogram_match: maps of {sorted(counts)} landmarks in one batch")
-    return int(counts.pop())
 
 __all__ = ["ColorMomentsFit", "IntensityRange", "LandmarkMap", "Moments", "Percentiles", "Sharpness", "StainBasis", "Tally",
            "Threshold", "above", "fit_color_moments", "fit_histogram", "fit_landmarks", "fit_macenko", "fit_moments", "fit_otsu",

@@ -11,15 +11,14 @@ import numpy as np
 
 from ..backend.call import IMAGES, LABELS, call_function, element_type, executor_of, function_source
 from ..arrays.batch import Items, output_bound
-from ..backend.encode import Encoder
 from ..arrays.dlpack import array_of, stream_of
 from ..arrays.memory import copy_of, empty_like_library
 from ..backend.plain import call_plain
 from ..errors import Error
-from .axes import voxels_zyx
-from ..operations.operation import Operation, canonical
+from ..operations.operation import Operation
 from ..operations.generated import crop, pad
 from ..arrays.volume import Volume
+from .axes import voxels_zyx
 
 
 @dataclass(frozen=True)
@@ -96,20 +95,23 @@ def _module(name: str, types: Sequence[str], cuda: bool) -> Any:
     return function_source("abi/mask", f"suture::abi::{name}<{', '.join([*types, executor_of(cuda)])}>", name, cuda)
 
 
-def _run(name: str, given: Any, out_dtype: str | None, numbers: Sequence[float], *, layout: str | None, result: tuple[Any, int] | None = None,
-         types: Sequence[str] = _VALUES) -> tuple[Any, np.ndarray]:
+def _run(name: str, given: Any, out_dtype: str | None, numbers: Sequence[float], *, layout: str | None,
+         result: tuple[Any, int] | None = None, types: Sequence[str] = _VALUES) -> tuple[Any, np.ndarray]:
     """What a function writes for each image, and what it finds: rows of so many elements of a type."""
     items = given if isinstance(given, Items) else Items(given, name, layout, stream_of(given))
-    template = [element_type(items, types)]
-    output, bound = (None, []) if out_dtype is None else _outputs(items, out_dtype)
+    element = element_type(items, types)
+    output, outputs = None, []
+    if out_dtype is not None:
+        output, bound = _outputs(items, out_dtype)
+        outputs.append(bound)
     kind, elements = result or (np.uint8, 0)
     found = np.zeros((items.count, elements), kind)
-    call_function(_module(name, [] if types == _ONLY_BYTES else template, items.first.on_cuda), numbers=numbers,
-                  results=[found] if result else [], inputs=[items], outputs=[bound] if bound else [], stream=items.stream)
+    call_function(_module(name, [] if types is _BYTES else [element], items.first.on_cuda), numbers=numbers,
+                  results=[found] if result else [], inputs=[items], outputs=outputs, stream=items.stream)
     return output, found
 
 
-_ONLY_BYTES = ("uint8",)  # functions without an element type among their template arguments
+_BYTES = ("uint8",)  # of functions that have no element type among their template arguments
 _LARGEST = (np.uint32, 2)
 
 
@@ -209,7 +211,8 @@ def crop_foreground(found: BoundingBox, extents: Sequence[int], *, margin: Any =
     steps: list[Operation] = []
     if any(before) or any(after):
         steps.append(pad(before=dict(zip(names, before)), after=dict(zip(names, after))))
-    return [*steps, crop(start=dict(zip(names, [s + b for s, b in zip(start.tolist(), before)])), size=dict(zip(names, size.tolist())))]
+    inside = [s + b for s, b in zip(start.tolist(), before)]
+    return [*steps, crop(start=dict(zip(names, inside)), size=dict(zip(names, size.tolist())))]
 
 
 def label_components(masks: Any, *, connectivity: str = "faces", layout: str | None = None) -> tuple[Any, list[int]]:
@@ -322,16 +325,15 @@ def fill_holes(masks: Any, *, enclosed: str = "volume", layout: str | None = Non
 
 def _element(name: str, shape: str, radius: Any) -> list[float]:
     """The numbers of a structuring element."""
-    what = f"suture: {name}"
-    r = Encoder("zyx", {}, 1).triple(canonical("extent3", radius, f"{what}: radius", False), "radius", what)
-    return [_choice(shape, SHAPES, f"{name}: shape"), *r]
+    return [_choice(shape, SHAPES, f"{name}: shape"), *voxels_zyx(radius, f"suture: {name}: radius", "radius")]
 
 
 def _morphology(name: str, masks: Any, shape: str, radius: Any, border_value: bool, layout: str | None) -> Any:
     return _run(name, masks, "uint8", [*_element(name, shape, radius), bool(border_value)], layout=layout)[0]
 
 
-def binary_erosion(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False, layout: str | None = None) -> Any:
+def binary_erosion(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False,
+                   layout: str | None = None) -> Any:
     """1 where every voxel of the structuring element is set.
 
     Parameters
@@ -360,7 +362,8 @@ def binary_erosion(masks: Any, *, shape: str = "cross", radius: Any = 1, border_
     return _morphology("binary_erosion", masks, shape, radius, border_value, layout)
 
 
-def binary_dilation(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False, layout: str | None = None) -> Any:
+def binary_dilation(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False,
+                    layout: str | None = None) -> Any:
     """1 where any voxel of the structuring element is set.
 
     Parameters
@@ -381,7 +384,8 @@ def binary_dilation(masks: Any, *, shape: str = "cross", radius: Any = 1, border
     return _morphology("binary_dilation", masks, shape, radius, border_value, layout)
 
 
-def binary_opening(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False, layout: str | None = None) -> Any:
+def binary_opening(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False,
+                   layout: str | None = None) -> Any:
     """Erosion, then dilation: removes what the structuring element does not fit into.
 
     Parameters
@@ -402,7 +406,8 @@ def binary_opening(masks: Any, *, shape: str = "cross", radius: Any = 1, border_
     return _morphology("binary_opening", masks, shape, radius, border_value, layout)
 
 
-def binary_closing(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False, layout: str | None = None) -> Any:
+def binary_closing(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False,
+                   layout: str | None = None) -> Any:
     """Dilation, then erosion: closes gaps that the structuring element does not fit into.
 
     Parameters
@@ -514,8 +519,8 @@ def tissue_mask(tiles: Any, *, rule: str = "gray", luminosity: float = 80.0, lea
     Error
         If tiles are not uint8 with three channels, or a parameter is out of range.
     """
-    masks, found = _run("tissue_mask", tiles, "uint8", [_choice(rule, _TISSUE, "tissue_mask: rule"), luminosity, least_size, dilation_radius],
-                        result=(np.int32, 3), layout=layout, types=_ONLY_BYTES)
+    numbers = [_choice(rule, _TISSUE, "tissue_mask: rule"), luminosity, least_size, dilation_radius]
+    masks, found = _run("tissue_mask", tiles, "uint8", numbers, result=(np.int32, 3), layout=layout, types=_BYTES)
     return masks, [TissueMask(bool(s), int(t), int(n)) for s, t, n in found]
 
 
@@ -563,11 +568,13 @@ def random_binary_operation(maps: Any, *, labels: Sequence[int], ids: Any, seed:
         If a label is 0, given twice or none of the element type, or a parameter is out of range.
     """
     smallest, largest = radius
-    return _disturb("random_binary_operation", maps, labels, [probability, label_probability, smallest, largest], seed, epoch, ids, layout)
+    return _disturb("random_binary_operation", maps, labels, [probability, label_probability, smallest, largest], seed, epoch,
+                    ids, layout)
 
 
-def random_component_removal(maps: Any, *, labels: Sequence[int], ids: Any, seed: int = 0, epoch: int = 0, probability: float = .2,
-                             label_probability: float = .5, largest_share: float = .15, layout: str | None = None) -> Any:
+def random_component_removal(maps: Any, *, labels: Sequence[int], ids: Any, seed: int = 0, epoch: int = 0,
+                             probability: float = .2, label_probability: float = .5, largest_share: float = .15,
+                             layout: str | None = None) -> Any:
     """Copies of label maps that miss a component of some labels by chance, as nnU-Net does for a cascade.
 
     Parameters
@@ -587,7 +594,8 @@ def random_component_removal(maps: Any, *, labels: Sequence[int], ids: Any, seed
     Error
         If a label is 0, given twice or none of the element type, or a parameter is out of range.
     """
-    return _disturb("random_component_removal", maps, labels, [probability, label_probability, largest_share], seed, epoch, ids, layout)
+    return _disturb("random_component_removal", maps, labels, [probability, label_probability, largest_share], seed, epoch,
+                    ids, layout)
 
 
 def mask_image(label_maps: Any, images: Any, *, below: int = 0, value: float = 0.0, channels: Sequence[int] = (),
@@ -624,8 +632,8 @@ def mask_image(label_maps: Any, images: Any, *, below: int = 0, value: float = 0
     given = Items(images, "mask_image: images", layout, stream)
     types = [element_type(maps, LABELS), element_type(given, IMAGES)]
     copies, items = _copied(given, "mask_image: images", layout)
-    call_function(_module("mask_image", types, items.first.on_cuda), numbers=[below, value], lists=[np.array(list(channels), np.int64)],
-                  inputs=[maps], changed=[items], stream=stream)
+    call_function(_module("mask_image", types, items.first.on_cuda), numbers=[below, value],
+                  lists=[np.array(list(channels), np.int64)], inputs=[maps], changed=[items], stream=stream)
     return copies
 
 

@@ -65,7 +65,8 @@ class Result:
         try:
             return layout.pack(*values) if isinstance(layout, struct.Struct) else struct.pack(layout, *values)
         except (struct.error, OverflowError) as problem:
-            raise Error(f"suture: {type(self).__name__}: expected numbers that C++ holds, got {_shown(self)}: {problem}") from None
+            what = f"suture: {type(self).__name__}"
+            raise Error(f"{what}: expected numbers that C++ holds, got {_shown(self)}: {problem}") from None
 
     def to_json(self) -> dict[str, Any]:
         """Returns the result as plain values that `results_from_json` reads back."""
@@ -111,8 +112,9 @@ def _text(value: Any, what: str) -> str:
 
 
 def _bytes(value: Any, what: str) -> bytes:
+    text = _text(value, what)
     try:
-        return bytes.fromhex(_text(value, what))
+        return bytes.fromhex(text)
     except ValueError:
         raise Error(f"{what}: expected bytes as hexadecimal digits, got {_shown(value)}") from None
 
@@ -214,7 +216,7 @@ class Moments(Result):
     def pack(self) -> bytes:
         scale = 1.0 if self.standard_deviation == 1 else _reciprocal(max(self.standard_deviation, 1e-8))
         return self._packed(self._format, self.mean, self.standard_deviation, self.minimum, self.maximum, *_tally(self.tally),
-                                 FIT_STATUS.index(self.status), self.ddof, self.mean, scale)
+                            FIT_STATUS.index(self.status), self.ddof, self.mean, scale)
 
     @classmethod
     def unpack(cls, data: bytes) -> Moments:
@@ -239,7 +241,8 @@ class IntensityRange(Result):
         extent = self.high - self.low
         most = float(np.finfo(np.float32).max)
         scale = 1.0 if extent == 1 else 0.0 if not extent > 0 else min(float(np.float32(min(1.0 / extent, most))), most)
-        return self._packed(self._format, self.low, self.high, *_tally(self.tally), FIT_STATUS.index(self.status), self.low, scale)
+        return self._packed(self._format, self.low, self.high, *_tally(self.tally), FIT_STATUS.index(self.status), self.low,
+                            scale)
 
     @classmethod
     def unpack(cls, data: bytes) -> IntensityRange:
@@ -349,8 +352,8 @@ class ColorMomentsFit(Result):
     def pack(self) -> bytes:
         back = [1.0 if d == 1 else _reciprocal(d) if r and d > 0 else 0.0
                 for d, r in zip(self.standard_deviation, self.resolved)]
-        return self._packed(self._format, *self.mean, *self.standard_deviation, *_tally(self.tally), FIT_STATUS.index(self.status),
-                                 self.ddof, *self.mean, *self.standard_deviation, *back)
+        return self._packed(self._format, *self.mean, *self.standard_deviation, *_tally(self.tally),
+                            FIT_STATUS.index(self.status), self.ddof, *self.mean, *self.standard_deviation, *back)
 
     @classmethod
     def unpack(cls, data: bytes, space: str = "lab") -> ColorMomentsFit:
