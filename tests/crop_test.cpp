@@ -62,6 +62,12 @@ TEST(Crop, RefusesWhatLeavesTheVolume) {
   EXPECT_REFUSED((suture::center_crop{.size = {96, 96, 96}}.step(g, here)), patch);
   EXPECT_REFUSED((suture::crop{.size = {96, 96, 96}}.step(g, here)), patch);
   EXPECT_REFUSED((suture::crop{}.step(g, here)), "patch (0, 0, 0) must be positive");
+  // What `.size = 8` compiles to.
+  const std::string number = "size (8, 0, 0): give three numbers, {8, 8, 8}, or {1, 8, 8} for a tile";
+  EXPECT_REFUSED((suture::random_crop{.size = {8, 0, 0}}.draw(random, g, here)), number);
+  EXPECT_REFUSED((suture::center_crop{.size = {8, 0, 0}}.step(g, here)), number);
+  EXPECT_REFUSED((suture::crop_or_pad{.size = {8, 0, 0}}.step(g, here)), number);
+  EXPECT_REFUSED((suture::crop{.size = {0, 8, 0}}.step(g, here)), "patch (0, 8, 0) must be positive");
   EXPECT_REFUSED((suture::center_crop{.size = {224, 224, 0}}.step(g, here)), "those of a tile (1, y, x)");
   EXPECT_REFUSED((suture::crop{.start = {1, 0, 0}, .size = {64, 1, 1}}.step(g, here)), "leaves the volume");
   EXPECT_REFUSED((suture::crop{.start = {0, -1, 0}, .size = {4, 4, 4}}.step(g, here)), "leaves the volume");

@@ -335,4 +335,45 @@ TEST_F(ct_preprocess, reads_files_and_names_what_is_none) {
   EXPECT_EQ(report_of("out")["left_out"].size(), 4U);
 }
 
+TEST_F(ct_preprocess, names_a_loop_of_links_and_a_name_that_is_not_utf8) {
+  add_good_cases();
+  fs::copy_file(folder / "seg/thin.nii.gz", folder / "seg/loop.nii");
+  fs::create_symlink("loop.nii", folder / "in/loop.nii");
+  const std::string latin = "caf\xe9.nii.gz";
+  fs::copy_file(folder / "in/thin.nii.gz", folder / "in" / latin);
+  fs::copy_file(folder / "seg/thin.nii.gz", folder / "seg" / latin);
+  fs::copy_file(folder / "in/thin.nii.gz", folder / "in/of_looping_labels.nii.gz");
+  fs::create_symlink("of_looping_labels.nii.gz", folder / "seg/of_looping_labels.nii.gz");
+
+  ASSERT_EQ(run(arguments("out", {"--spacing", "4"})), 3) << errors();
+  const report told = report_of("out");
+  EXPECT_EQ(told["made"], 3);
+  std::map<std::string, std::string> reasons;
+  for (const report& c : told["left_out"]) reasons[c.at("case")] = c.at("reason");
+  ASSERT_EQ(reasons.size(), 3U) << errors();
+  EXPECT_EQ(reasons["caf\xef\xbf\xbd"], "its name is not UTF-8");  // U+FFFD for the byte that is not
+  EXPECT_NE(reasons["loop"].find("loop.nii"), std::string::npos) << reasons["loop"];
+  EXPECT_NE(reasons["loop"].find("symbolic links"), std::string::npos) << reasons["loop"];
+  EXPECT_NE(reasons["of_looping_labels"].find("seg/of_looping_labels.nii.gz"), std::string::npos);
+  EXPECT_NE(errors().find("caf\xe9: its name is not UTF-8"), std::string::npos) << errors();
+  // Those that remain are as without them.
+  fs::remove(folder / "in/loop.nii");
+  fs::remove(folder / "in" / latin);
+  fs::remove(folder / "in/of_looping_labels.nii.gz");
+  ASSERT_EQ(run(arguments("clean", {"--spacing", "4"})), 0) << errors();
+  EXPECT_EQ(results("out"), results("clean"));
+}
+
+TEST_F(ct_preprocess, finishes_where_a_sentence_names_a_folder_that_is_not_utf8) {
+  add_good_cases();
+  fs::rename(folder / "seg", folder / "s\xe9g");
+  fs::remove(folder / "s\xe9g/thin.nii.gz");
+  ASSERT_EQ(run({"--in", (folder / "in").string(), "--labels", (folder / "s\xe9g").string(), "--out",
+                 (folder / "out").string(), "--opening", "0", "--spacing", "4"}),
+            3)
+      << errors();
+  EXPECT_EQ(report_of("out")["made"], 2);
+  EXPECT_EQ(report_of("out")["left_out"].size(), 1U);
+}
+
 }  // namespace

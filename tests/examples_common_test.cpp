@@ -328,6 +328,20 @@ TEST_F(reports, digests_are_sixteen_digits_and_a_report_is_one_line_and_a_file) 
   EXPECT_EQ(report::parse(file).at("a"), "two");
 }
 
+TEST_F(reports, bytes_that_are_not_utf8_are_replaced) {
+  const std::string latin = "caf\xe9", replaced = "caf\xef\xbf\xbd";  // U+FFFD
+  EXPECT_EQ(as_utf8("caf\xc3\xa9 \"\n"), "caf\xc3\xa9 \"\n");
+  EXPECT_EQ(as_utf8(latin), replaced);
+  testing::internal::CaptureStdout();
+  write_report(folder / "report.json", {{"name", latin}});
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "{\"name\":\"" + replaced + "\"}\n");
+  const page empty(100, 40, {0, 0, 0});
+  text(empty.drawing.get(), 5, 20, 12, latin, {1, 1, 1});
+  text_on_picture(empty.drawing.get(), 5, 30, 12, latin, {1, 1, 1});
+  EXPECT_GT(width_of(empty.drawing.get(), latin), 0);
+  EXPECT_EQ(cairo_status(empty.drawing.get()), CAIRO_STATUS_SUCCESS);
+}
+
 TEST_F(reports, unwritable_folder_is_named) {
   std::ofstream(folder / "file") << "x";
   require_writable_folder(folder / "new" / "deep");

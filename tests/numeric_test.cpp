@@ -78,6 +78,9 @@ TYPED_TEST(sixteen_bit_float, every_value_loads_exactly_and_returns) {
   for (unsigned bits = 0; bits < 65536; ++bits) {
     const unsigned magnitude = bits & 0x7fffu;
     const float loaded = storage<T>::load({static_cast<std::uint16_t>(bits)});
+    // What a caller's `float x = value` gives.
+    const float converted = T{static_cast<std::uint16_t>(bits)};
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(converted), std::bit_cast<std::uint32_t>(loaded)) << bits;
     const unsigned returned = storage<T>::store(loaded).bits;
     if (magnitude > infinity_bits) {
       ASSERT_TRUE(std::isnan(loaded)) << bits;
@@ -134,6 +137,18 @@ TEST(bfloat16, known_values) {
 }
 
 #if defined(__FLT16_MAX__)
+TEST(half, converts_as_the_compilers_own) {
+  for (unsigned bits = 0; bits <= 0xffffu; ++bits) {
+    const auto pattern = static_cast<std::uint16_t>(bits);
+    const auto expected = static_cast<float>(std::bit_cast<_Float16>(pattern));
+    const float converted = half{pattern};
+    if (std::isnan(expected))
+      ASSERT_TRUE(std::isnan(converted)) << bits;
+    else
+      ASSERT_EQ(std::bit_cast<std::uint32_t>(converted), std::bit_cast<std::uint32_t>(expected)) << bits;
+  }
+}
+
 TEST(half, agrees_with_the_compilers_own) {
   for_many_floats([](float x) {
     if (std::isnan(x)) return;

@@ -70,6 +70,23 @@ TEST_F(wsi_tiles, finishes_the_good_slide_beside_those_that_kill_openslide) {
     EXPECT_NE(told.find("skipped: " + reason), told.npos) << told;
   }
   EXPECT_EQ(run("--slide wide.svs long.svs"), 1);
+
+  // A name that is not UTF-8, a loop of links, and one where the stains of a slide would be kept.
+  const std::string latin = "g\xe9d.tif";
+  fs::copy_file(folder / "good.tif", folder / latin);
+  fs::copy_file(folder / "good.tif", folder / "kept.tif");
+  fs::create_symlink("loop.svs", folder / "loop.svs");
+  fs::create_directories(folder / "stains");
+  fs::create_symlink("kept.tif.json", folder / "stains/kept.tif.json");
+  ASSERT_EQ(run("--slide " + latin + " loop.svs kept.tif --stains stains"), 3) << text_of(folder / "stderr");
+  const nlohmann::json named = report();
+  EXPECT_EQ(named.at("image_digest"), alone.at("image_digest"));
+  EXPECT_EQ(named.at("slides")[0].at("name"),
+            "g\xef\xbf\xbd"
+            "d.tif");
+  ASSERT_EQ(named.at("skipped").size(), 2u);
+  EXPECT_EQ(named.at("skipped")[0].at("name"), "loop.svs");
+  EXPECT_EQ(named.at("skipped")[1].at("name"), "kept.tif");
 }
 
 #endif

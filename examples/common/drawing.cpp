@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "report.hpp"
 #include "whole_file.hpp"
 
 namespace suture::examples {
@@ -63,12 +64,12 @@ void text(cairo_t* c, double x, double y, double size, const std::string& words,
   set_font(c, size, bold);
   set_color(c, k);
   cairo_move_to(c, x, y);
-  cairo_show_text(c, words.c_str());
+  cairo_show_text(c, as_utf8(words).c_str());
 }
 
 double width_of(cairo_t* c, const std::string& words) {
   cairo_text_extents_t extents;
-  cairo_text_extents(c, words.c_str(), &extents);
+  cairo_text_extents(c, as_utf8(words).c_str(), &extents);
   return extents.x_advance;
 }
 
@@ -83,7 +84,7 @@ void stroke_rimmed(cairo_t* c, const color& k, double width) {
 void text_on_picture(cairo_t* c, double x, double y, double size, const std::string& words, const color& k) {
   set_font(c, size);
   cairo_move_to(c, x, y);
-  cairo_text_path(c, words.c_str());
+  cairo_text_path(c, as_utf8(words).c_str());
   stroke_rimmed(c, k, 0);
   cairo_fill(c);
 }

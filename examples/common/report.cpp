@@ -48,9 +48,14 @@ report read_report(const site& where, const fs::path& path) {
   return parse_json(file, site{named});
 }
 
+std::string as_utf8(const std::string& text) {
+  return report::parse(report(text).dump(-1, ' ', false, report::error_handler_t::replace));
+}
+
 void write_report(const fs::path& path, const report& result) {
-  write_whole(here, path, result.dump(2) + '\n');
-  std::cout << result.dump() << std::endl;
+  constexpr auto replace = report::error_handler_t::replace;  // a sentence may name a file
+  write_whole(here, path, result.dump(2, ' ', false, replace) + '\n');
+  std::cout << result.dump(-1, ' ', false, replace) << std::endl;
 }
 
 }  // namespace suture::examples

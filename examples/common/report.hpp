@@ -25,7 +25,10 @@ void require_writable_folder(const std::filesystem::path& folder);
 // A JSON file, of bounded depth. Throws suture::error naming the file if it cannot be read or is none.
 report read_report(const site& where, const std::filesystem::path& path);
 
-// Writes the file whole or not at all, then prints the report in one line on standard output.
+// A text in which each byte that is not UTF-8, as the name of a file may have, is U+FFFD.
+std::string as_utf8(const std::string& text);
+
+// Writes the file whole or not at all, then prints the report in one line on standard output, its texts as UTF-8.
 void write_report(const std::filesystem::path& path, const report& result);
 
 }  // namespace suture::examples

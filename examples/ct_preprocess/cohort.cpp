@@ -32,29 +32,6 @@ std::string case_of(const std::string& file_name) {
   return stem.size() > channel.size() && stem.ends_with(channel) ? stem.substr(0, stem.size() - channel.size()) : stem;
 }
 
-// A name with each byte that is no UTF-8 written as <ff>, so that reports can hold it.
-std::string printable(const std::string& name) {
-  std::string written;
-  for (std::size_t i = 0; i < name.size();) {
-    const auto first = static_cast<unsigned char>(name[i]);
-    const std::size_t length = first < 0x80                    ? 1
-                               : first >= 0xc2 && first < 0xe0 ? 2
-                               : first >= 0xe0 && first < 0xf0 ? 3
-                               : first >= 0xf0 && first < 0xf5 ? 4
-                                                               : 0;
-    const std::string_view part = std::string_view(name).substr(i, length);
-    if (length > 0 && report::accept("\"" + std::string(length == 1 ? "a" : part) + "\"")) {
-      written += part;
-      i += length;
-    } else {
-      constexpr std::string_view digits = "0123456789abcdef";
-      written += {'<', digits[first / 16], digits[first % 16], '>'};
-      ++i;
-    }
-  }
-  return written;
-}
-
 fs::path by_rule(const fs::path& folder, std::string rule, const std::string& name) {
   for (auto at = rule.find(placeholder); at != rule.npos; at = rule.find(placeholder, at + name.size()))
     rule.replace(at, placeholder.size(), name);
@@ -66,9 +43,11 @@ fs::path by_rule(const fs::path& folder, std::string rule, const std::string& na
 std::vector<case_files> find_cases(const fs::path& folder, const std::string& labels) {
   std::error_code status;
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(folder, status))
-    if (std::error_code unknown; !stem_of(entry.path().filename().string()).empty() && !entry.is_directory(unknown))
-      files.push_back(entry.path());  // one that cannot be looked at is a case that is left out
+  for (const auto& entry : fs::directory_iterator(folder, status)) {
+    std::error_code unknown;  // a loop of links is no folder; reading its case says what it is
+    if (!stem_of(entry.path().filename().string()).empty() && !entry.is_directory(unknown))
+      files.push_back(entry.path());
+  }
   require(!status, here, folder.string(), ": cannot be read: ", status.message());
   std::sort(files.begin(), files.end());
 
@@ -102,11 +81,7 @@ std::vector<case_files> find_cases(const fs::path& folder, const std::string& la
             !fs::exists(c.labels, status) && fs::exists(named, status))
           c.labels = named;
     }
-    if (const std::string written = printable(c.name); written != c.name) {
-      c.problem = "its name is not UTF-8";
-      c.name = written;
-      c.second = true;  // its results cannot have been made
-    }
+    if (c.problem.empty() && as_utf8(c.name) != c.name) c.problem = "its name is not UTF-8";
     for (const fs::path& read : {c.image, c.labels})
       if (const std::string other = other_than_file(read); c.problem.empty() && !other.empty())
         c.problem = read.string() + " is " + other + ", not a file";

@@ -17,7 +17,7 @@ struct case_files {
   bool second = false;           // another file has the name of the case, and its results
 };
 
-// The NIfTI files of a folder, sorted by name; what has such a name and is no file (a pipe, a device) has a problem.
+// The NIfTI files of a folder, sorted by name. A pipe, a device or a name that is not UTF-8 is the problem of its case.
 // `labels` is empty, or a folder with a file of the image's or the case's name, or a rule such as "{case}_seg.nii.gz",
 // relative to `folder`; files that are labels of a case are no cases. Throws suture::error if a folder cannot be read
 // or holds no case.

@@ -122,10 +122,9 @@ resampled resample_with(Machine& machine, const cpu& host, const view<const T>& 
   std::vector<intensity_range> ranges(parts.size());
   suture::fit(host, fit_range{}, parts, everything{}, std::span(ranges));
   const auto normalized = how.normalize.prepare(here);
-  for (intensity_range& r : ranges) {
-    r.low = static_cast<double>(normalized(static_cast<float>(r.low)));
-    r.high = static_cast<double>(normalized(static_cast<float>(r.high)));
-  }
+  const auto value_of = [&](double bound) { return static_cast<double>(normalized(static_cast<float>(bound))); };
+  for (intensity_range& r : ranges)
+    r = {.low = value_of(r.low), .high = value_of(r.high), .tally = r.tally, .status = r.status};
 
   const auto [images, label_maps] = copied(margin);
   run(make_pipeline(how.normalize, crop{margin, size}, extents, {machine.upload(ranges), ranges.size()}), images,

@@ -142,10 +142,10 @@ std::vector<listed_slide> open_slides(const options& o, backend& executor, std::
       listed_slide s = list_tiles(sources[i].open(), i, listing_of(o, !o.tiles.empty()));
       s.stains = stains_of(o, s, executor);
       slides.push_back(std::move(s));
-    } catch (const error& problem) {
-      left_out.push_back({sources[i].name, reason_of(problem)});
     } catch (const std::bad_alloc&) {
       left_out.push_back({sources[i].name, sources[i].name + ": not enough memory"});
+    } catch (const std::exception& problem) {
+      left_out.push_back({sources[i].name, reason_of(problem)});
     }
     bar.advance();
   }

@@ -177,7 +177,7 @@ private:
   template <std::size_t... I>
   void check_fitted(std::index_sequence<I...>) const {
     const auto one = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
-      if constexpr (pipeline_type::roles[J] == role::value)
+      if constexpr (pipeline_type::has_functor(J))
         for (std::size_t i = 0; i < size(); ++i)
           if (!detail::checks_fitted(slot<J>(samples_[i].parameters), site_of<operation_type<J>>(i))) return;
     };
@@ -339,7 +339,7 @@ private:
   void plan_values(walk& w, std::size_t first, std::size_t end, const Change& change, std::index_sequence<I...>) {
     const auto one = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
       const auto& op = get<J>(operations_.operations);
-      if constexpr (pipeline_type::roles[J] == role::value) {
+      if constexpr (pipeline_type::has_functor(J)) {
         if constexpr (random_operation<operation_type<J>>)
           draw_values<J>(op, w, first, end, change);
         else

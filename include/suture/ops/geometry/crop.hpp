@@ -18,7 +18,14 @@ inline geometry_step box_step(const grid& input, const voxel_box& box) {
   return result;
 }
 
+// A number in place of three, as in `.size = 8`, compiles: C++ makes it (8, 0, 0).
+inline void refuse_one_number(const extent3& size, const site& where) {
+  const std::int64_t n = size[0];
+  require(n <= 0 || size[1] != 0 || size[2] != 0, where, "size ", size, ": give three numbers, {", n, ", ", n, ", ", n,
+          "}, or {1, ", n, ", ", n, "} for a tile");
+}
 inline void check_size(const extent3& size, const site& where) {
+  refuse_one_number(size, where);
   for (int k = 0; k < 3; ++k)
     require(size[k] > 0, where, "patch ", size, " must be positive; sizes are (z, y, x), those of a tile (1, y, x)");
 }

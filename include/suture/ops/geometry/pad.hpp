@@ -75,6 +75,7 @@ struct crop_or_pad {
   static constexpr auto parameters = named("size", &crop_or_pad::size);
 
   geometry_step step(const grid& input, const site& where) const {
+    detail::refuse_one_number(size, where);
     extent3 start{};
     for (int k = 0; k < 3; ++k) {
       require(size[k] > 0, where, "size ", size, " must be positive");
