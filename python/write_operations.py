@@ -45,8 +45,8 @@ HINTS = {
 # Defaults that have a name in Python, by kind. python/tests compare their values.
 NAMED_DEFAULTS = {"channel_statistics": "IMAGENET", "stain_reference": "STAIN_REFERENCE",
                   "stain_matrix": "STAIN_REFERENCE.stains", "label_changes": "FrozenMap()"}
-# Template parameters that are fields of the class, and those that follow from other fields.
-TEMPLATES = {"Space": "space", "N": "landmarks"}
+# Template parameters that are fields of the class, and their kinds. Others follow from the values of fields.
+TEMPLATES = {"Space": ("space", "type:color_space")}
 
 
 class Mistake(Exception):
@@ -141,15 +141,16 @@ def class_of(op: dict[str, Any], enumerations: dict[str, list[str]]) -> str:
     name = op["name"]
     lines, fields = [], []
     given = [p for p in op["parameters"] if not p.get("left_out")]
-    templates = [TEMPLATES[t["name"]] for t in op["template"]]
-    for template, field in zip(op["template"], templates):
+    for template in op["template"]:
         if template["values"]:
+            field, kind = TEMPLATES[template["name"]]
+            fields.append((field, kind))
             lines.append(f"    {field}: Literal[" + ", ".join(f'"{v}"' for v in template["values"]) + "]")
     for parameter in given:
         field, kind = parameter["name"], parameter["kind"]
         if kind == "orientation":  # three letters of C++, a parameter for each axis in Python
             lines += [f'    {axis}: str = "{letter}"' for axis, letter in zip("xyz", parameter["default"])]
-            fields.append(("", kind))
+            fields += [(axis, "anatomical") for axis in "xyz"]
             continue
         fields.append((field, kind))
         default = "" if parameter.get("required") else f" = {default_of(kind, parameter['default'])}"
@@ -163,14 +164,11 @@ def class_of(op: dict[str, Any], enumerations: dict[str, list[str]]) -> str:
     multiplies = tuple(p["name"] for p in given if p.get("multiplies"))
     if multiplies:
         text += f"    _multiplies: ClassVar[tuple[str, ...]] = {multiplies!r}\n"
-    if templates:
-        text += f"    _template: ClassVar[tuple[str, ...]] = {tuple(templates)!r}\n"
     capacities = {p["name"]: p["capacity"] for p in given if "capacity" in p}
     if capacities:
         text += f"    _capacities: ClassVar[Mapping[str, int]] = {capacities!r}\n"
     if "gives_size" in op:
-        text += f'    _fixes_size: ClassVar[bool] = {op["gives_size"] == "fixed"}\n'
-        text += f'    _keeps_size: ClassVar[bool] = {op["gives_size"] == "alike"}\n'
+        text += f'    _gives_size: ClassVar[str] = "{op["gives_size"]}"\n'
     return text
 
 

@@ -53,6 +53,29 @@ TEST(Affine, MonaiValues) {
   });
 }
 
+// MONAI's matrix of an array (x, y, z): components, angles and shears in that order, read here as (z, y, x).
+TEST(Affine, MonaiValuesOfTheOtherOrder) {
+  support::for_each_oracle(support::calls("monai.transforms.Affine"), [](const support::oracle_case& c) {
+    const reference::volume x = load(c.input<double>("x"));
+    const nlohmann::json &r = c.params.at("rotate_params"), &h = c.params.at("shear_params"),
+                         &t = c.params.at("translate_params"), &k = c.params.at("scale_params");
+    const auto angle = [&](std::size_t i) { return r[i].get<double>() / degree; };
+    const geometry_step s = suture::affine{.rotate_deg = {angle(2), angle(1), angle(0)},
+                                           .scale = {k[2], k[1], k[0]},
+                                           .shear = {h[5], h[4], h[3], h[2], h[1], h[0]},
+                                           .translate = {t[2], t[1], t[0]},
+                                           .convention = affine_convention::monai_xyz}
+                                .step(plain_grid({x.size[2], x.size[1], x.size[0]}, {3, 2, 5}), here);
+    geometry_step seen{plain_grid({x.size[0], x.size[1], x.size[2]}), {}};
+    for (int i = 0; i < 3; ++i) {
+      seen.pull.offset[i] = s.pull.offset[2 - i];
+      for (int j = 0; j < 3; ++j) seen.pull.linear[i][j] = s.pull.linear[2 - i][2 - j];
+    }
+    expect_same(resampled(x, seen, {reference::interpolation::linear, reference::outside::clamp_coordinate, 0}),
+                load(c.output<double>("y")), 1e-5 * support::range_of(x.values), c.name);  // coordinates in float
+  });
+}
+
 TEST(Affine, NnunetNumbers) {
   const point3 degrees{0.1 / degree, 0.2 / degree, 0.3 / degree};
   const auto s =
@@ -219,8 +242,9 @@ TEST(Affine, DefaultMovesContentForwards) {
 
 TEST(Affine, NothingIsTheIdentity) {
   const grid g = oblique_grid({9, 12, 20});
-  for (const auto convention : {affine_convention::suture, affine_convention::itk, affine_convention::torchio,
-                                affine_convention::monai, affine_convention::nnunet, affine_convention::kornia})
+  for (const auto convention :
+       {affine_convention::suture, affine_convention::itk, affine_convention::torchio, affine_convention::monai,
+        affine_convention::nnunet, affine_convention::kornia, affine_convention::monai_xyz})
     for (const point3& p : corners(g))
       expect_near(suture::affine{.convention = convention}.step(g, here).pull(p), p, 1e-13);
   for (const point3& p : corners(g)) EXPECT_EQ(suture::affine{}.step(g, here).pull(p), p);

@@ -123,8 +123,9 @@ TEST(source_box, borders_that_fold_back_are_in_it) {
     return source_box(suture::plan(pad{.before = {0, 0, 6}} | crop{.start = {5, 5, 0}, .size = {4, 4, 10}} | rule, g),
                       0);
   };
-  EXPECT_EQ(box_of(sampling<linear, constant>{}).size[2], 4);
-  EXPECT_EQ(box_of(sampling<linear, edge>{}).size[2], 4);
+  EXPECT_EQ(box_of(sampling<nearest, constant>{}).size[2], 4);
+  EXPECT_EQ(box_of(sampling<linear, constant>{}).size[2], 5);
+  EXPECT_EQ(box_of(sampling<linear, edge>{}).size[2], 5);
   EXPECT_EQ(box_of(sampling<linear, mirror>{}).size[2], 7);   // voxel 6 stands for -6
   EXPECT_GE(box_of(sampling<linear, reflect>{}).size[2], 6);  // voxel 5 does
   EXPECT_EQ(box_of(sampling<linear, wrap>{}).size[2], 40);
@@ -141,7 +142,7 @@ TEST(source_box, a_box_that_is_too_small_is_refused) {
   const auto to = contiguous(out.data(), plan.output_grid(0));
   voxel_box box = source_box(plan, 0);
   EXPECT_EQ(box.first[2], 7);
-  EXPECT_EQ(box.size[2], 8);
+  EXPECT_EQ(box.size[2], 9);  // of two taps
   box.size[2] -= 1;
   const auto small = partial_view<const std::int16_t>(values.data(), g, box);
   expect_parts(message([&] { run(cpu{}, plan, image(small, to)); }),
@@ -150,7 +151,7 @@ TEST(source_box, a_box_that_is_too_small_is_refused) {
   expect_parts(message([&] { check(small, {"fit"}); }), {"whole image in memory"});
   // Memory between the boxes of an image is the caller's: an output may lie there.
   const auto far = partial_view<const std::int16_t>(values.data(), g, source_box(plan, 0));
-  EXPECT_EQ(bytes(far).last - bytes(far).first, 8u * 8 * 8 * 2);
+  EXPECT_EQ(bytes(far).last - bytes(far).first, 9u * 9 * 9 * 2);
 }
 
 }  // namespace

@@ -18,13 +18,26 @@ from .operations.operation import IMAGENET, STAIN_REFERENCE, ChannelStatistics, 
 from .operations.generated import *  # noqa: F403
 from .operations.generated import __all__ as _operations
 from .functions.patches import *  # noqa: F403
-from .pipeline.plan import Pipeline, Plan, boxes, labels, points
+from .pipeline.pipeline import Pipeline
+from .pipeline.plan import Plan
+from .pipeline.roles import boxes, labels, points
 from . import recipes
 from .recipes import nnunet_cut_out
 from .pipeline.replay import replay
 from .arrays.volume import Grid, Volume
+from .version import __version__
 
-__version__ = "0.1.0"
 __all__ = ["IMAGENET", "Augment", "STAIN_REFERENCE", "ChannelStatistics", "ColorMoments", "CompileError", "Error", "Grid", "Pipeline",
            "Plan", "StainReference", "Volume", "boxes", "cast", "digest", "labels", "nnunet_cut_out", "per_channel", "per_sample", "points", "recipes", "replay",
            "sample_id", "sampling", "value", "value_cpp", *_operations, *_fits.__all__, *_masks.__all__, *_patches.__all__, *_inference.__all__]
+
+
+def __getattr__(name: str) -> object:
+    """Says what is nearest where somebody asks for what is not there."""
+    import difflib
+
+    near = difflib.get_close_matches(name, __all__, 3, 0.5)
+    way = f". Nearest are {', '.join(near)}" if near else ". docs/operations.md has all operations"
+    if name in ("demo", "lightning", "monai", "nnunet", "torch"):
+        way = f". Import it: import suture.{name}"
+    raise AttributeError(f"suture: expected a name of the package, got {name!r}{way}")

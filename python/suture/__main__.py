@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""suture build RECIPE.py compiles ahead, suture build --recipes what is published; suture info tells what is found."""
+"""The command line: `suture build` compiles ahead, `suture info` says what is found, `suture cache` removes compiled modules."""
 from __future__ import annotations
 
 import argparse
 import runpy
 import sys
 
-from .backend import jit
-
-from . import __version__
+from .version import __version__
+from .backend import cache, compiler
 from .errors import CompileError, Error
-from .pipeline.plan import Pipeline
+from .pipeline.pipeline import Pipeline
 
 
 def _build(file: str, types: list[str], device: str, order: str) -> int:
@@ -26,31 +25,59 @@ def _build(file: str, types: list[str], device: str, order: str) -> int:
 
 
 def _build_recipes(device: str) -> int:
-    from .recipes_ahead import run_small
+    from .recipes_ahead import run_functions, run_small
 
     for name, _ in run_small(device):
         print(f"{name}: compiled for {device}", flush=True)
+    if device == "cpu":
+        for name, _ in run_functions():
+            print(f"{name}: compiled for {device}", flush=True)
     return 0
 
 
 def _info() -> int:
-    print(f"suture {__version__}, headers in {jit.include_directory()}")
-    for what, find in (("C++ compiler", jit.host_compiler), ("CUDA compiler", jit.cuda_compiler)):
+    print(f"suture {__version__}, headers in {compiler.include_directory()}")
+    for what, find in (("C++ compiler", compiler.host_compiler), ("CUDA compiler", compiler.cuda_compiler)):
         try:
-            compiler = find()
-            print(f"{what}: {compiler.path}, {compiler.version.splitlines()[0]}")
+            found = find()
+            print(f"{what}: {found.path}, {found.version.splitlines()[0]}")
         except CompileError as problem:
             print(f"{what}: none. {problem}")
-    print(f"processor: {jit.instruction_set() or 'no flags needed'}")
-    cache = jit.user_cache()
-    kept = list(cache.glob("*.so")) if cache.is_dir() else []
-    print(f"cache: {cache}, {len(kept)} compiled, {sum(f.stat().st_size for f in kept) / 1e6:.1f} MB")
-    for folder in jit.shared_caches():
-        if folder.is_dir():
-            print(f"shared cache: {folder}, {len(list(folder.glob('*.so')))} compiled")
+    print(f"processor: {compiler.instruction_set() or 'no flags needed'}")
+    try:
+        print(f"cache: {_described(cache.Folder(cache.user_folder()))}; at most {cache.most_bytes() / 1e6:.0f} MB are kept")
+    except CompileError as problem:
+        print(f"cache: none. {problem}")
+    try:
+        for path in cache.shared_folders():
+            if path.exists():
+                print(f"shared cache: {_described(cache.Folder(path, shared=True))}")
+    except CompileError as problem:
+        print(f"shared cache: none. {problem}")
     from .arrays import cuda
 
     print(f"GPU: {cuda.architecture() or 'none'}")
+    return 0
+
+
+def _described(folder: cache.Folder) -> str:
+    """Path, number of modules and size of a cache, and whether anything is loaded from it."""
+    if not folder.path.exists():
+        return f"{folder.path}, not made yet"
+    modules, total = folder.contents()
+    problem = folder.distrust()
+    return f"{folder.path}, {modules} compiled, {total / 1e6:.1f} MB, " + (f"not trusted: {problem}" if problem else "trusted")
+
+
+def _cache(what: str) -> int:
+    folder = cache.Folder(cache.user_folder())
+    if not folder.path.is_dir():
+        print(f"{folder.path}: there is no cache yet")
+        return 0
+    folder.make()  # refuses what is another user's
+    removed = folder.sweep(0 if what == "clear" else None)
+    modules, total = folder.contents()
+    print(f"{folder.path}: {removed} files removed; {modules} compiled and {total / 1e6:.1f} MB left")
     return 0
 
 
@@ -60,15 +87,19 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     build = commands.add_parser("build", help="compile every Pipeline that a file of Python defines")
     build.add_argument("file", nargs="?")
-    build.add_argument("--recipes", action="store_true", help="the published recipes, in place of a file")
+    build.add_argument("--recipes", action="store_true", help="the published recipes and common functions, in place of a file")
     build.add_argument("types", nargs="*", metavar="KEY=DTYPE", help="element types of the inputs: image=int16 seg=uint8")
     build.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     build.add_argument("--axes", choices=("zyx", "xyz", "yx", "xy"), default="zyx", help="order of the arrays' axes")
-    commands.add_parser("info", help="versions, compilers, cache, GPU")
+    commands.add_parser("info", help="versions, compilers, caches and whether they are trusted, GPU")
+    kept = commands.add_parser("cache", help="remove compiled modules from the user's cache")
+    kept.add_argument("what", choices=("sweep", "clear"), help="sweep: leftovers and what is beyond SUTURE_CACHE_SIZE; clear: all")
     given = parser.parse_args(arguments)
     try:
         if given.command == "info":
             return _info()
+        if given.command == "cache":
+            return _cache(given.what)
         if given.recipes == (given.file is not None):
             parser.error("build takes a file, or --recipes")
         return _build_recipes(given.device) if given.recipes else _build(given.file, given.types, given.device, given.axes)

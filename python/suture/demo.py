@@ -15,7 +15,8 @@ from .operations.templates import cast, sampling
 from .operations.operation import Operation
 from .operations.generated import (crop_or_pad, gaussian_noise, orient, random_affine, random_crop, random_elastic, random_flip, random_gamma,
                          random_hed_jitter, resample, window)
-from .pipeline.plan import Pipeline, labels
+from .pipeline.pipeline import Pipeline
+from .pipeline.roles import labels
 from .arrays.volume import Volume
 
 

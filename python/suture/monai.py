@@ -16,8 +16,9 @@ from .errors import Error
 from .pipeline.identity import sample_id
 from .operations.operation import Operation
 from .operations.generated import center_crop
-from .functions.patches import crop_by_class
-from .pipeline.plan import Pipeline, Plan, geometry_of
+from .operations.crop_by_class import crop_by_class
+from .pipeline.pipeline import Pipeline, geometry_of
+from .pipeline.plan import Plan
 from .torch import ragged_collate
 from .arrays.volume import Volume
 

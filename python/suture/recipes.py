@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .backend import call as functions
+from .backend.plain import call_plain
 from .errors import Error
 from .operations.templates import cast, per_channel, sampling
 from .operations.operation import Operation, per_sample
@@ -15,7 +15,8 @@ from .operations.generated import (center_crop, channel_normalize, clamp, crop_a
                          patch_z_score, random_affine, random_brightness, random_brightness_factor, random_crop, random_flip,
                          random_gaussian_blur, random_hed_jitter, random_low_resolution, random_patch_contrast,
                          random_patch_gamma, random_scale, regions, resample, scale_intensity)
-from .pipeline.plan import Pipeline, labels
+from .pipeline.pipeline import Pipeline
+from .pipeline.roles import labels
 from .arrays.volume import Volume
 
 BRATS_REGIONS_1_2_4 = regions(sets=((1, 4), (1, 2, 4), (4,)))
@@ -34,29 +35,39 @@ def _patch(patch: Mapping[str, int]) -> list[int]:
 
 
 def nnunet_shape(patch: Mapping[str, int], spacing_mm: Mapping[str, float]) -> dict[str, Any]:
-    """What training of nnU-Net follows from a patch and its spacing: the enlarged patch that is read, its margin, the
-    angles and axes of augmentation, and the scales of deep supervision."""
+    """Derives the shape of nnU-Net's training from a patch and its spacing.
+
+    Parameters
+    ----------
+    patch : mapping
+        Voxels along z, y and x; z=1 for the 2D configuration.
+    spacing_mm : mapping
+        Spacing of the patch along z, y and x.
+
+    Returns
+    -------
+    dict
+        "enlarged", the patch that is read, and "margin", how much larger it is, in voxels; "rotation", half widths of the
+        angles in degrees; "axes", which of them are augmented; all by the name of the axis. "levels" are the scales of deep
+        supervision, a tuple of such dicts.
+
+    Raises
+    ------
+    Error
+        If an axis is not named, or a value is not positive.
+    """
     size = _patch(patch)
-    out = np.zeros(3 + 3 + 3 + 3 + 1 + 3 * 16, np.float64)
-    body = """const suture::nnunet_shape shape{v.x(0)};
-    auto* out = const_cast<double*>(v.s<double>(0).data());
-    const auto scales = suture::nnunet_deep_supervision_scales(v.x(0), v.p(3));
-    const auto rotation = shape.rotation();
-    for (int k = 0; k < 3; ++k) {
-      out[k] = static_cast<double>(shape.enlarged()[k]);
-      out[3 + k] = static_cast<double>(shape.margin()[k]);
-      out[6 + k] = rotation[k].high;
-      out[9 + k] = shape.axes()[k];
-    }
-    out[12] = static_cast<double>(scales.size());
-    for (std::size_t i = 0; i < scales.size() && i < 16; ++i)
-      for (int k = 0; k < 3; ++k) out[13 + 3 * i + static_cast<std::size_t>(k)] = scales[i][k];"""
-    functions.call(functions.source(body, ["recipe/nnunet.hpp"], "nnunet_shape"),
-                   numbers=[*size, *(float(spacing_mm[k]) for k in "zyx")], lists=[(out, out.size)])
-    count = int(out[12])
-    return {"enlarged": _named([int(v) for v in out[:3]]), "margin": _named([int(v) for v in out[3:6]]),
-            "rotation": _named([float(v) for v in out[6:9]]), "axes": _named([bool(v) for v in out[9:12]]),
-            "levels": tuple(_named([float(v) for v in out[13 + 3 * i:16 + 3 * i]]) for i in range(count))}
+    if not isinstance(spacing_mm, Mapping) or set(spacing_mm) != set("zyx"):
+        raise Error(f"suture: nnunet: spacing_mm {spacing_mm!r} must name its axes, dict(z=..., y=..., x=...)")
+    numbers = [*size, *(float(spacing_mm[k]) for k in "zyx")]
+    enlarged, margin = np.zeros((1, 3), np.int64), np.zeros((1, 3), np.int64)
+    rotation, axes, count = np.zeros((1, 3)), np.zeros(3, np.uint8), np.zeros(1, np.int64)
+    results = [enlarged, margin, rotation, axes, count]
+    call_plain("nnunet_shape", numbers=numbers, results=results)  # how many scales there are
+    scales = np.zeros((count[0], 3))
+    call_plain("nnunet_shape", numbers=numbers, results=[*results, scales])
+    return {"enlarged": _named(enlarged[0].tolist()), "margin": _named(margin[0].tolist()), "rotation": _named(rotation[0].tolist()),
+            "axes": _named([bool(v) for v in axes]), "levels": tuple(_named(scale) for scale in scales.tolist())}
 
 
 def nnunet_chain(patch: Mapping[str, int], *, spacing_mm: Mapping[str, float], version: str = "2.8", starts: Any = None,

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The published recipes on a small batch each, so that what they need is compiled: `suture build --recipes`. Sizes,
-spacings and probabilities are numbers, which compile nothing more."""
+"""The published recipes and the functions around them on small arrays, so that what they need is compiled: `suture build
+--recipes`. Sizes, spacings and probabilities are numbers, which compile nothing more."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from .functions import patches
-
 from . import recipes
-from .pipeline.plan import Pipeline, labels
+from .arrays.batch import Items
+from .functions import fits, inference, masks, patches
+from .pipeline.class_index import Classes, indexes_of
+from .pipeline.pipeline import Pipeline
+from .pipeline.roles import labels
 from .arrays.volume import Volume
 
 IDS = ["case 1", "case 2"]
@@ -96,3 +99,66 @@ def run_small(device: str = "cpu") -> Iterator[tuple[str, Any]]:
         types = {k: str(v.dtype if flat else v[0].array.dtype) for k, v in batch.items() if k in ("image", "seg")}
         pipeline.build(device=device, order="yx" if flat else "zyx", **types)
         yield name, None
+
+
+# Functions that no element type changes: one module.
+
+_SLIDE = patches.SlideLayout((patches.SlideLevel(64, 96),), .5)
+_TISSUE = np.ones((16, 24), np.uint8)
+
+PLAIN: dict[str, Callable[[], Any]] = {
+    "crop_foreground": lambda: masks.crop_foreground(masks.BoundingBox(False, (1, 1, 1), (4, 4, 4)), (6, 7, 8)),
+    "dense_patch_grid": lambda: patches.dense_patch_grid((9, 9, 9), 4),
+    "grid_tiles": lambda: patches.grid_tiles(_SLIDE, _TISSUE, size=16, mpp=.5),
+    "nnunet_shape": lambda: recipes.nnunet_shape(SMALL, dict(z=1, y=1, x=1)),
+    "random_tiles": lambda: patches.random_tiles(_SLIDE, _TISSUE, slide_id="slide", count=2, size=16, mpp=.5),
+    "sliding_window": lambda: inference.sliding_window(lambda window: window, np.zeros((1, 9, 9, 9), np.float32), size=4),
+    "sliding_window_grid": lambda: patches.sliding_window_grid((9, 9, 9), 4),
+}
+
+
+def _functions() -> dict[str, Callable[[], Any]]:
+    """Functions of the element types that scans, tiles and label maps mostly have, each by name and type."""
+    made: dict[str, Callable[[], Any]] = {}
+
+    def add(function: Callable[..., Any], dtype: str, *given: Any, **settings: Any) -> None:
+        made[f"{function.__name__} {dtype}"] = lambda: function(*given, **settings)
+
+    for dtype in ("uint8", "int16", "float32"):
+        volume = (np.arange(9 * 9 * 9, dtype=np.int64) * 37 % 101).reshape(1, 9, 9, 9).astype(dtype)
+        grid = patches.PatchGrid((9, 9, 9), (9, 9, 9), ((0,), (0,), (0,)))
+        for fit in (fits.fit_moments, fits.fit_range):
+            add(fit, dtype, [volume])
+        add(fits.fit_percentiles, dtype, [volume], q=(1, 99))
+        add(masks.bounding_box, dtype, [volume])
+        add(patches.reassemble, dtype, grid, volume[None])
+        add(patches.average, dtype, volume[None], np.ones((1, 9, 9, 9), np.float32), outside=0)
+        if dtype != "uint8":
+            add(masks.body_mask, dtype, [volume])
+    for dtype in ("uint8", "int16"):
+        maps = _volumes(1, "float32")[1]
+        labels_of = [Volume(m.array.astype(dtype), axes="zyx") for m in maps]
+        for one in (masks.label_components, masks.keep_largest_component, masks.fill_holes, masks.binary_erosion, masks.binary_dilation,
+                    masks.binary_opening, masks.binary_closing):
+            add(one, dtype, labels_of)
+        add(masks.remove_small_components, dtype, labels_of, least=2)
+        add(patches.count_classes, dtype, labels_of, classes=3)
+        for rule in (patches.class_balanced_patch(size=8), patches.oversampled_patch(size=8)):
+            made[f"select_patches {type(rule).__name__} {dtype}"] = partial(patches.select_patches, labels_of, rule, classes=3, ids=IDS)
+        made[f"select_patches pos_neg_patch {dtype}"] = partial(patches.select_patches, labels_of, patches.pos_neg_patch(size=8), ids=IDS)
+        made[f"crop_by_class {dtype}"] = partial(indexes_of, Items(labels_of, "maps", None, None), Classes(3))
+    tile = (np.arange(16 * 16 * 3) * 29 % 256).astype(np.uint8).reshape(16, 16, 3)
+    add(masks.tissue_mask, "uint8", [tile], layout="HWC")
+    add(fits.fit_otsu, "uint8", [tile[..., :1]], layout="HWC")
+    add(fits.fit_macenko, "uint8", [tile], layout="HWC")
+    add(fits.fit_color_moments, "uint8", [tile], layout="HWC")
+    return made
+
+
+FUNCTIONS = _functions()
+
+
+def run_functions() -> Iterator[tuple[str, Any]]:
+    """Each function by its name, with what it returned, on the CPU."""
+    for name, function in {**PLAIN, **FUNCTIONS}.items():
+        yield name, function()

@@ -11,7 +11,7 @@ from torch.utils.data import Dataset
 
 from .pipeline import augment
 from .errors import Error
-from .pipeline.plan import Pipeline
+from .pipeline.pipeline import Pipeline
 from .arrays.volume import Volume
 
 _known: dict[int, augment.Augment] = {}
@@ -61,12 +61,12 @@ def _(images: list[torch.Tensor], maps: list[torch.Tensor], state: torch.Tensor,
     for key, image in zip(pipeline.images, images):
         channels = image.shape[letters.index("c")]
         made.append(image.new_empty(shape(image.shape[0], channels, size), dtype=getattr(torch, pipeline.output_dtype(key))))
-    from .pipeline.plan import _channels_of, _level_extents, _stored_label
+    from .pipeline.roles import level_extents, stored_label
 
     for role, labels in zip(pipeline.labels.values(), maps):
-        dtype = role.dtype or _stored_label(str(labels.dtype).removeprefix("torch."))
-        channels = _channels_of(role, labels.shape[letters.index("c")])
-        for extents in [size, *(_level_extents(size, s, "zyx") for s in role.levels)]:
+        dtype = role.dtype or stored_label(str(labels.dtype).removeprefix("torch."))
+        channels = role.channels(labels.shape[letters.index("c")])
+        for extents in [size, *(level_extents(size, s, "zyx") for s in role.levels)]:
             made.append(labels.new_empty(shape(labels.shape[0], channels, extents), dtype=getattr(torch, dtype)))
     return made
 
@@ -81,17 +81,25 @@ def _letters(layout: str) -> str:
 def fixed_extents(pipeline: Pipeline) -> tuple[int, ...]:
     """Along (z, y, x), what a pipeline of fixed size puts out."""
     from .backend.encode import Encoder
-    from .pipeline.plan import _FIXED
 
     order = "zyx" if pipeline.layout is None else "".join(c for c in _letters(pipeline.layout) if c in "zyx")
     size: tuple[int, ...] = ()
     for op in next(iter(pipeline.images.values())):
-        if op.name in _FIXED:
+        if op.fixes_size:
             size = Encoder(order, {}, 1).triple(op.size, "size", f"suture: {op.name}")  # type: ignore[attr-defined]
         elif op.name == "pad" and size:
             encoder = Encoder(order, {}, 1)
             before, after = encoder.triple(op.before, "before", "suture: pad"), encoder.triple(op.after, "after", "suture: pad")  # type: ignore[attr-defined]
             size = tuple(n + b + a for n, b, a in zip(size, before, after))
+        elif op.name == "permute" and size:
+            axes = [Encoder(order, {}, 1).axis(a, "suture: permute") for a in op.order]  # type: ignore[attr-defined]
+            size = tuple(size[a] for a in (axes[::-1] if order == "xyz" else axes))
+        elif op.name == "rot90" and size and op.quarter_turns % 2:  # type: ignore[attr-defined]
+            a, b = (Encoder(order, {}, 1).axis(a, "suture: rot90") for a in op.axes)  # type: ignore[attr-defined]
+            size = tuple(size[{a: b, b: a}.get(k, k)] for k in range(3))
+        elif op.name == "resize" and size:
+            wanted = Encoder(order, {}, 1).triple(op.extents, "extents", "suture: resize")  # type: ignore[attr-defined]
+            size = tuple(w or n for w, n in zip(wanted, size))
         elif op.name == "pad_to" and size:
             least = Encoder(order, {}, 1).triple(op.size, "size", "suture: pad_to")  # type: ignore[attr-defined]
             size = tuple(max(n, m) for n, m in zip(size, least))
@@ -118,8 +126,7 @@ class Augment(augment.Augment):
         if ids is not None:
             numbers = ids_of(ids, count)
         elif training:
-            first = (self.step * self.world + self.rank) * count
-            numbers = list(range(first, first + count))
+            numbers = self.places(count, self.step)
         signed = [v - (1 << 64) if v >= 1 << 63 else v for v in (self.seed, *numbers)]
         return torch.tensor([signed[0], self.epoch, int(training), *signed[1:]], dtype=torch.int64)
 

@@ -61,10 +61,10 @@ def _missing(name, least):
 def _no_cuda():
     from suture import CompileError
     from suture.arrays import cuda
-    from suture.backend import jit
+    from suture.backend import compiler
 
     try:
-        jit.cuda_compiler()
+        compiler.cuda_compiler()
     except CompileError:
         return "no nvcc"
     return None if cuda.device_count() else "no GPU, and no emulator on LD_LIBRARY_PATH"

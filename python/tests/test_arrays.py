@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import suture as st
-from suture.functions import patches
+from suture.pipeline import class_index
 from suture.arrays.dlpack import CPU, array_of, capsule_of, dense_strides
 from test_pipeline import BATCH, MAPS, SCANS, SMALL
 
@@ -91,8 +91,9 @@ def test_what_was_counted_of_a_foreign_array_is_kept(monkeypatch):
     pipeline = st.Pipeline(image=[st.crop_by_class(size=4, labels="seg", ratios=[1, 1])], seg=st.labels())
     batch = {"image": SCANS, "seg": [Foreign(m) for m in MAPS], **IDS}
     counted = []
-    count = patches._index_of
-    monkeypatch.setattr(patches, "_index_of", lambda items, i, *more: counted.append(i) or count(items, i, *more))
+    count = class_index._made
+    class_index._kept.clear()
+    monkeypatch.setattr(class_index, "_made", lambda items, samples, *more: counted.extend(samples) or count(items, samples, *more))
     for _ in range(2):
         pipeline(batch, seed=1)
     assert counted == list(range(len(MAPS)))
@@ -155,3 +156,16 @@ def test_cupy():
     out = SMALL({"image": [cupy.asarray(s) for s in SCANS], "seg": [cupy.asarray(m) for m in MAPS], **IDS}, seed=1)
     assert isinstance(out["image"], cupy.ndarray)
     assert bits({k: cupy.asnumpy(out[k]) for k in ("image", "seg")}) == expected()
+
+
+def test_an_array_without_a_channel_axis_says_how_to_add_it():
+    chain = st.Pipeline(layout="NHWC", rgb=[st.random_flip(axis_probability=dict(y=.5, x=.5))], mask=st.labels())
+    rgb, mask = np.zeros((2, 8, 8, 3), np.uint8), np.zeros((2, 8, 8), np.uint8)
+    with pytest.raises(st.Error, match=r"mask: layout: expected array with the axes \(N, H, W, C\), as layout 'NHWC' says, got shape "
+                                       r"\(2, 8, 8\)\. Add the channel axis, as array\[\.\.\., None\] does"):
+        chain({"rgb": rgb, "mask": mask, "id": [0, 1]}, seed=1, epoch=0)
+    assert np.asarray(chain({"rgb": rgb, "mask": mask[..., None], "id": [0, 1]}, seed=1, epoch=0)["mask"]).shape == (2, 8, 8, 1)
+    with pytest.raises(st.Error, match=r"\(C, H, W\).*Add the channel axis, as sample\[None\] does"):
+        st.fit_moments([mask[0]], layout="CHW")
+    with pytest.raises(st.Error, match="Say the layout that it has: letters of N, C, D, H and W"):
+        st.fit_moments([np.zeros((2, 2, 2, 2, 2), np.uint8)], layout="HW")

@@ -99,3 +99,151 @@ def test_a_record_is_replayed_and_what_differs_is_refused(tmp_path):
     edited["drawn"]["image"][0][1]["parameters"]["start"][0] += 1
     with pytest.raises(st.Error, match="drawn: image"):
         st.replay(edited, BATCH, verify=True)
+
+
+def test_ids_fit_what_a_collate_makes():
+    ids = [st.sample_id(key, draw=n) for key in ("a", "case 17", "é", 3) for n in range(40)]
+    assert len(set(ids)) == len(ids) and max(ids) < 1 << 63
+    assert np.array(ids).dtype == np.int64  # what every collate makes of them
+    # SHA-256 of "a" begins with ca978112ca1bbdca; its first 8 bytes, lowest first, without the highest bit.
+    assert st.sample_id("a") == 0xCABD1BCA128197CA & (1 << 63) - 1 and st.sample_id(2**64 - 1) == 2**64 - 1
+    pipeline = st.Pipeline(image=[st.gaussian_noise(sigma=1)])
+    images = [np.zeros((1, 4, 4, 4), np.float32)] * 2
+
+    def noise(given):
+        return np.stack(pipeline({"image": images, "id": given}, seed=1)["image"])
+
+    assert np.array_equal(noise(["a", "b"]), noise(np.array([st.sample_id("a"), st.sample_id("b")])))
+    for draw in (-1, 2**64):
+        with pytest.raises(st.Error, match=f"sample_id: draw: expected 0 .. 2.64 - 1, got {draw}"):
+            st.sample_id("a", draw=draw)
+
+
+@pytest.mark.torch
+def test_ids_are_collated():
+    from torch.utils.data import DataLoader
+
+    cases = [{"id": st.sample_id(f"case {i}", draw=n)} for i in range(8) for n in range(2)]
+    seen = [int(i) for batch in DataLoader(cases, batch_size=4) for i in batch["id"]]
+    assert seen == [case["id"] for case in cases]
+
+
+def _refused(aug, tell):
+    try:
+        tell.put(digests(aug(PLAIN)))
+    except st.Error as problem:
+        tell.put(str(problem))
+    tell.put(len(aug(PLAIN, training=False)["image"]))
+    tell.put(digests(aug(BATCH)))
+
+
+def test_workers_do_not_count_for_themselves():
+    context = multiprocessing.get_context("fork")
+    aug, tell = st.Augment(SMALL, seed=1), context.Queue()
+    here = digests(aug(BATCH))
+    worker = context.Process(target=_refused, args=(aug, tell), daemon=True)  # as the workers of a DataLoader are
+    worker.start()
+    said, evaluated, with_ids = (tell.get(timeout=60) for _ in range(3))
+    worker.join(60)
+    assert said.startswith("suture: Augment: id: expected ids in a worker process, got none") and evaluated == 3
+    assert with_ids == here
+
+
+@pytest.mark.torch
+def test_a_loader_whose_batches_have_no_ids_is_told_so():
+    import torch
+    from torch.utils.data import DataLoader
+
+    import suture.torch
+
+    aug = suture.torch.Augment(st.Pipeline(image=[st.random_crop(size=4)]), seed=7)
+    scans = [torch.zeros(1, 8, 8, 8)] * 4
+
+    def collate(items):
+        return aug({"image": torch.stack(items)})
+
+    assert len(list(DataLoader(scans, collate_fn=collate))) == 4 and aug.step == 4
+    with pytest.raises(st.Error, match="expected ids in a worker process"):
+        list(DataLoader(scans, collate_fn=collate, num_workers=2, multiprocessing_context="fork", timeout=60))
+
+
+def test_an_epoch_that_nobody_names_is_said_once():
+    import warnings
+
+    def warned(call):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            call()
+        return [str(w.message) for w in seen if "epoch" in str(w.message)]
+
+    def fresh(*more):
+        return st.Pipeline(image=[st.random_crop(size=4), *more], seg=st.labels())
+
+    pipeline = fresh()
+    first, second = ({key: BATCH[key][:1] for key in BATCH}, {key: BATCH[key][1:] for key in BATCH})
+    assert not warned(lambda: (pipeline(first), pipeline(second)))
+    # The next epoch, in another order; what is said once is not said again.
+    assert [w.split(". ")[1] for w in warned(lambda: [pipeline({**BATCH}) for _ in range(3)])] == [
+        "Pass epoch=, or use suture.Augment and its set_epoch"]
+    for settings in (dict(epoch=0), dict(training=False)):
+        pipeline = fresh()
+        assert not warned(lambda: [pipeline(BATCH, **settings) for _ in range(3)])
+    pipeline = fresh()
+    assert not warned(lambda: [pipeline(BATCH, seed=seed) for seed in range(3)])
+    plain = st.Pipeline(image=[st.center_crop(size=4)])
+    assert not warned(lambda: [plain({"image": BATCH["image"], "id": BATCH["id"]}) for _ in range(3)])
+    aug = st.Augment(fresh(), seed=1)
+    assert [w.split(". ")[1] for w in warned(lambda: [aug(BATCH) for _ in range(4)])] == ["Call set_epoch at the start of each epoch"]
+    aug = st.Augment(fresh(), seed=1)
+    aug.set_epoch(0)
+    assert not warned(lambda: [aug(BATCH) for _ in range(3)])
+    aug = pickle.loads(pickle.dumps(copy.deepcopy(st.Augment(fresh(), seed=1))))  # not set there either
+    assert len(warned(lambda: [aug(BATCH) for _ in range(4)])) == 1
+    assert not warned(lambda: [st.Augment(fresh(), seed=1)(PLAIN) for _ in range(3)])  # without ids steps are counted
+
+
+def test_a_step_that_failed_is_not_counted():
+    aug = st.Augment(SMALL, seed=1)
+    expected = digests(aug(PLAIN))
+    other = st.Augment(SMALL, seed=1)
+    with pytest.raises(st.Error):
+        other({**PLAIN, "seg": PLAIN["seg"][:1]})
+    assert other.step == 0 and digests(other(PLAIN)) == expected
+
+
+def test_eight_threads_count_every_step_once():
+    """Each of the steps is made by one thread, whichever, with the bits that it has alone."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    alone = st.Augment(SMALL, seed=1, threads=1)
+    expected = [digests(alone(PLAIN)) for _ in range(64)]
+    assert len(set(expected)) == 64
+    together = st.Augment(SMALL, seed=1, threads=1)
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(lambda _: digests(together(PLAIN)), range(64)))
+    assert sorted(made) == sorted(expected) and together.step == 64
+    with ThreadPoolExecutor(8) as pool:  # by ids
+        assert set(pool.map(lambda _: digests(together(BATCH)), range(32))) == {digests(alone(BATCH))}
+
+
+def test_eight_threads_read_arrays_of_many_shapes():
+    """What is kept of shapes, strides and types is shared by threads."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from suture.arrays import batch, dlpack
+
+    def records(n):
+        arrays = [np.zeros((1, n % 7 + 1, n % 11 + 1, n % 13 + 1), kind) for kind in (np.int16,) * 2]
+        items = batch.Items(arrays, "image", None, None)
+        grid = batch.unpack_grids(items.records, 2)[0]
+        return items.count, grid.extents, arrays[0].shape[1:]
+
+    kept = batch._MOST_KEPT
+    batch._MOST_KEPT = 16  # so that it is emptied all the time
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            for count, extents, shape in pool.map(records, range(4000)):
+                assert count == 2 and extents == shape
+    finally:
+        batch._MOST_KEPT = kept
+    assert len(batch._shapes) <= 16 + 8 and len(dlpack._steps) <= 4096 + 8

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import suture as st
-from suture.backend import jit
+from suture.backend import cache as folders
+from suture.backend import compiler, jit
 from suture.arrays.dlpack import CUDA, capsule_of, dense_strides
 from test_jit import little
 from test_pipeline import BATCH, MAPS, SCANS, SMALL
@@ -56,10 +57,10 @@ def without(key):
      "image: sample 1 has the axes 'xyz'"),
     # types
     ({**BATCH, "image": [s.astype(np.float64) for s in SCANS]}, "image: images of float64 are not read; float32, float16"),
-    ({**BATCH, "image": [s.astype(np.complex64) for s in SCANS]}, "image: the type complex64 is none that is read"),
+    ({**BATCH, "image": [s.astype(np.complex64) for s in SCANS]}, "float64, got complex64. Pass a.astype(numpy.float32)"),
     ({**BATCH, "image": [SCANS[0], SCANS[1].astype(np.uint8), SCANS[2]]}, "image: sample 1 is uint8, the first int16"),
     ({**BATCH, "seg": [m.astype(np.float32) + .5 for m in MAPS]}, "seg: sample 0: label "),
-    ({**BATCH, "image": [s.tolist() for s in SCANS]}, "list is no array: numpy arrays, torch tensors and what has __dlpack__ are"),
+    ({**BATCH, "image": [s.tolist() for s in SCANS]}, "image: expected a NumPy array, a torch tensor or an array with __dlpack__, got list. Pass"),
     # devices
     ({**BATCH, "image": [Elsewhere(s) for s in SCANS]}, "seg: on the CPU, image on cuda:0; one batch lies on one"),
     ({**BATCH, "image": [SCANS[0], Elsewhere(SCANS[1]), SCANS[2]]}, "image: sample 1 is on cuda:0, the first on the CPU"),
@@ -108,8 +109,8 @@ def test_tensors():
     assert "image: the tensor's memory was freed" in sentence_of(lambda: SMALL({**BATCH, "image": tensors}, seed=1))
     for made, words in ((torch.zeros(1, 9, 9, 9, requires_grad=True), "requires gradients and the operations are not differentiable"),
                         (torch.zeros(1, 9, 9, 9).to_sparse(), "has no strides; pass x.to_dense()"),
-                        (torch.zeros(1, 9, 9, 9, device="meta"), "a tensor on meta can be read neither by the CPU nor by CUDA"),
-                        (torch.zeros(1, 9, 9, 9, dtype=torch.complex64), "the type torch.complex64 is none that is read")):
+                        (torch.zeros(1, 9, 9, 9, device="meta"), "expected a tensor on the CPU or on CUDA, got one on meta"),
+                        (torch.zeros(1, 9, 9, 9, dtype=torch.complex64), "got torch.complex64. Pass torch.view_as_real(x)")):
         assert words in sentence_of(lambda: SMALL({"image": [made], "seg": [MAPS[0]], "id": [1]}, seed=1))
 
 
@@ -124,11 +125,11 @@ def test_no_compiler(cache, tmp_path, monkeypatch):
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "there is no C++ compiler: install one (apt-get install g++" in sentence_of(lambda: jit.build(little()), st.CompileError)
-    monkeypatch.setattr(jit.sys, "path", [])
+    monkeypatch.setattr(compiler.sys, "path", [])
     for variable in ("NVCC", "CUDA_HOME", "CUDA_PATH"):
         monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setattr(jit.shutil, "which", lambda name: None)
-    assert "there is no nvcc for tensors on a GPU: pip install 'suture[cuda]'" in sentence_of(jit.cuda_compiler, st.CompileError)
+    monkeypatch.setattr(compiler.shutil, "which", lambda name: None)
+    assert "there is no nvcc for tensors on a GPU: pip install 'suture[cuda]'" in sentence_of(compiler.cuda_compiler, st.CompileError)
 
 
 def test_a_compiler_that_is_none(cache, tmp_path, monkeypatch):
@@ -143,7 +144,7 @@ def test_a_full_disk(cache, monkeypatch):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(jit.tempfile, "TemporaryDirectory", full)
+    monkeypatch.setattr(folders.tempfile, "TemporaryDirectory", full)
     text = sentence_of(lambda: jit.build(little()), st.CompileError)
     assert text == f"suture: there is no room left in the cache {cache}; free some, or set SUTURE_CACHE to another disk"
 
@@ -152,7 +153,7 @@ def test_a_cache_that_cannot_be_written(cache, monkeypatch):
     def read_only(*_, **__):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
-    monkeypatch.setattr(jit.tempfile, "TemporaryDirectory", read_only)
+    monkeypatch.setattr(folders.tempfile, "TemporaryDirectory", read_only)
     assert sentence_of(lambda: jit.build(little()), st.CompileError) == (
         f"suture: the cache {cache} cannot be written: Read-only file system; set SUTURE_CACHE to a folder that can")
     monkeypatch.undo()
@@ -161,16 +162,10 @@ def test_a_cache_that_cannot_be_written(cache, monkeypatch):
         assert "cannot be written: Permission denied" in sentence_of(lambda: jit.build(little(5)), st.CompileError)
 
 
-def test_a_module_that_is_damaged(cache):
-    file = jit.build(little(6))
-    file.write_bytes(b"nothing")
-    assert f"{file} cannot be loaded" in sentence_of(lambda: jit.load(little(6)), st.CompileError)
-
-
 def test_windows_and_layouts():
     for call, words in ((lambda: st.Pipeline(), "there is no image; give the chain of one, image=[...]"),
                         (lambda: st.Pipeline(layout="NQ", image=[]), "layout 'NQ' is none"),
-                        (lambda: st.Pipeline(image=["flip"]), "'flip' is no operation"),
+                        (lambda: st.Pipeline(image=["flip"]), "expected an operation, got 'flip'"),
                         (lambda: st.Pipeline(image=[st.one_hot(classes=2)]), "one_hot converts labels: image=labels(convert=one_hot(...))"),
                         (lambda: st.Pipeline(image=[st.cast("float16"), st.invert()]), "cast is the last of a chain, behind it is invert"),
                         (lambda: st.Volume(SCANS[0], axes="zyx", spacing=(5, 1, 1)), "differs between axes: name them"),
@@ -179,3 +174,33 @@ def test_windows_and_layouts():
                         (lambda: st.labels(convert=st.invert()), "is none of remap, one_hot, regions"),
                         (lambda: st.boxes(format="zzz"), "format 'zzz' is none of")):
         assert words in sentence_of(call)
+
+
+def test_sentences_name_what_was_given():
+    """Ids as the batch has them, the layout that was read, the name that is nearest."""
+    large = st.Pipeline(image=[st.random_crop(size=96)])
+    batch = {"image": [SCANS[0], SCANS[0]], "id": ["case 17", "case 18"]}
+    assert "sample 0 (id 'case 17'): patch" in sentence_of(lambda: large(batch, seed=1))
+    assert "samples 0 and 1 have the same id 'b', so" in sentence_of(lambda: SMALL(
+        {"image": [SCANS[0]] * 2, "seg": [MAPS[0]] * 2, "id": np.array(["b", "b"])}, seed=1))
+    assert 'per sample: give them as batch["id"], strings or whole numbers' in sentence_of(lambda: large({"image": [SCANS[0]]}, seed=1))
+    tiles = st.Pipeline(layout="NHWC", rgb=[st.random_crop(size=(32, 32))])
+    assert sentence_of(lambda: tiles({"rgb": np.zeros((2, 3, 64, 64), np.uint8), "id": [0, 1]}, seed=1)).endswith(
+        "; rgb is read in the layout 'NHWC'")
+    assert "got the class random_flip. Call it, random_flip(...)" in sentence_of(lambda: st.Pipeline(image=[st.random_flip]))
+    assert "It stands alone: key=labels(...)" in sentence_of(lambda: st.Pipeline(image=[st.random_crop(size=3)], seg=[st.labels()]))
+    assert "expected one number, or one for each of 3 axes, got (1.0, 1.0)" in sentence_of(
+        lambda: st.Volume(SCANS[0], axes="zyx", spacing=(1, 1)))
+    with pytest.raises(AttributeError, match="got 'random_rotate'. Nearest are .*random_rot90"):
+        st.random_rotate
+    with pytest.raises(AttributeError, match="Import it: import suture.demo$"):
+        st.__getattr__("demo")
+    assert repr(SMALL.plan(BATCH, seed=3)).startswith("Plan of 3 samples, seed=3, epoch=0, training=True: image (int16, czyx)")
+
+
+@pytest.mark.parametrize(("settings", "words"), [
+    (dict(seed=3 + 2**64), f"plan: seed: expected 0 .. 2^64 - 1, got {3 + 2**64}"), (dict(seed=-1), "got -1. Take its rest"),
+    (dict(epoch=2**32), f"plan: epoch: expected 0 .. 2^32 - 1, got {2**32}"), (dict(epoch=-1), "epoch: expected"),
+])
+def test_draws_are_not_cut_to_those_of_others(settings, words):
+    assert words in sentence_of(lambda: SMALL(BATCH, **{"seed": 1, **settings}))

@@ -2,15 +2,17 @@
 """Fits, masks and what chooses patches, on arrays."""
 import json
 import re
+import struct
 import subprocess
 
 import numpy as np
 import pytest
 
 import suture as st
-from suture.functions import fits
-from suture.backend import call as functions
-from suture.backend import jit
+from suture.backend.call import call_function, function_source
+from suture.functions import fits, masks
+from suture.operations import results
+from suture.backend import compiler, jit
 from test_pipeline import BATCH, SMALL
 
 RNG = np.random.default_rng(3)
@@ -67,6 +69,46 @@ def test_windows_cover_and_are_put_together():
         st.reassemble(grid, patches[1:])
 
 
+# compute_steps_for_sliding_window of nnU-Net v2, as it stands there.
+def nnunet_steps(image, tile, step):
+    target = [i * step for i in tile]
+    counts = [int(np.ceil((i - k) / j)) + 1 for i, j, k in zip(image, target, tile)]
+    steps = []
+    for dim in range(len(tile)):
+        last = image[dim] - tile[dim]
+        actual = last / (counts[dim] - 1) if counts[dim] > 1 else 99999999999
+        steps.append([int(np.round(actual * i)) for i in range(counts[dim])])
+    return steps
+
+
+@pytest.mark.parametrize("image, size, step", [((600, 256, 256), (1, 256, 256), .5), ((5000, 8, 8), (1, 8, 8), .1),
+                                               ((40, 41, 42), (7, 8, 9), .3), ((3, 3, 3), (1, 1, 1), .01)])
+def test_every_window_is_listed_however_many_there_are(image, size, step):
+    """Where size * step is below a voxel there are more windows than voxels."""
+    grid = st.sliding_window_grid(image, size, step=step)
+    assert [list(along) for along in grid.starts] == nnunet_steps(image, size, step)
+
+
+def test_windows_that_repeat_are_put_together():
+    grid = st.sliding_window_grid((5, 4, 4), dict(z=1, y=4, x=4))
+    assert len(grid) == 9
+    volume = RNG.normal(size=(1, 5, 4, 4)).astype(np.float32)
+    made = st.reassemble(grid, np.stack([volume[:, z:z + 1] for z, _, _ in (grid[p] for p in range(len(grid)))]))
+    assert np.allclose(made, volume, atol=1e-6)
+
+
+def test_a_step_of_almost_nothing_is_refused():
+    with pytest.raises(st.Error, match="sliding_window_grid: step: expected at most 2.27 patches along an axis"):
+        st.sliding_window_grid((600, 8, 8), dict(z=1, y=8, x=8), step=1e-12)
+
+
+def test_a_grid_of_many_tiles_is_complete():
+    """More than the 4096 that were once made room for."""
+    slide = st.SlideLayout((st.SlideLevel(7000, 7000),), .5)
+    tiles = st.grid_tiles(slide, np.ones((70, 70)), size=70, mpp=.5, least_tissue=1)
+    assert [(t.y, t.x) for t in tiles] == [(y, x) for y in range(0, 7000, 70) for x in range(0, 7000, 70)]
+
+
 def test_tiles_of_a_slide():
     mask = np.zeros((50, 100), np.uint8)
     mask[:, :50] = 1
@@ -97,26 +139,141 @@ CALLS = [
 ]
 
 
+class Asked(Exception):
+    """In place of a module."""
+
+
 def test_every_other_function_compiles(monkeypatch, tmp_path):
     """All in one file; nothing is run."""
     sources = []
-    monkeypatch.setattr(functions, "call", lambda source, **_: sources.append(source))
+
+    def load(source):
+        sources.append(source)
+        raise Asked
+
+    monkeypatch.setattr(jit, "load", load)
     for call in CALLS:
-        before = len(sources)
-        try:
+        with pytest.raises(Asked):
             call()
-        except (IndexError, ValueError):
-            pass  # of what was not filled in
-        assert len(sources) > before
     includes, bodies = set(), []
-    for i, source in enumerate(sources):
+    for i, source in enumerate(dict.fromkeys(sources)):
         includes |= set(re.findall(r"#include <(.*?)>", source.text))
-        bodies.append(re.sub(r"#include.*\n|SUTURE_ABI const char\* suture_error.*\n", "", source.text).replace("suture_call", f"call_{i}"))
+        body = re.sub(r"#include.*\n|SUTURE_ABI const char\* suture_error.*\n", "", source.text).replace("suture_call", f"call_{i}")
+        bodies.append(re.sub(r"SUTURE_ABI_FUNCTION\((.*)\)", rf"void call_{i}(const suture::abi::request& r) {{ \1::call(r); }}", body))
     file = tmp_path / "functions.cpp"
     file.write_text("".join(f"#include <{i}>\n" for i in sorted(includes)) + "\n".join(bodies))
-    done = subprocess.run([jit.host_compiler().path, "-std=c++20", "-fsyntax-only", f"-I{jit.include_directory()}", str(file)],
+    done = subprocess.run([compiler.host_compiler().path, "-std=c++20", "-fsyntax-only", f"-I{compiler.include_directory()}", str(file)],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:4000]
+
+
+def offsets_of(layout):
+    """Bytes of a format, then where each of its values begins."""
+    found, at = [struct.calcsize(layout)], 0
+    for count, kind in re.findall(r"(\d*)([a-zA-Z])", layout):
+        for _ in range(int(count or 1)):
+            if kind != "x":
+                found.append(at)
+            at += struct.calcsize("<" + kind)
+    return found
+
+
+def test_results_are_laid_out_as_their_structs():
+    layouts = [results.Moments._format.format, results.IntensityRange._format.format, results.Threshold._format.format,
+               results.Percentiles.layout(3), results.LandmarkMap.layout(2), results.LandmarkMap.layout(3),
+               results.ColorMomentsFit._format.format, results.Sharpness._format.format,
+               f"{results.StainBasis._format.format}{results.STAIN_BASIS_BYTES - results.StainBasis._format.size}x"]
+    expected = [offsets_of(layout) for layout in layouts]
+    found = [np.zeros(len(e), np.int64) for e in expected]
+    call_function(function_source("abi/fit", "suture::abi::result_layouts", "layouts of results"), results=found)
+    assert [f.tolist() for f in found] == expected
+
+
+@pytest.mark.parametrize("header, name, names", [
+    ("abi/fit.hpp", "stain_library", fits._MODES), ("fit/histogram.hpp", "otsu_rule", fits._OTSU_RULES),
+    ("mask/components.hpp", "connectivity", masks.CONNECTIVITY), ("mask/structuring_element.hpp", "element_shape", masks.SHAPES),
+    ("mask/fill_holes.hpp", "hole_filling", masks._HOLES), ("mask/tissue_mask.hpp", "tissue_rule", masks._TISSUE),
+    ("stats/statistics.hpp", "fit_status", results.FIT_STATUS), ("stats/stain_basis.hpp", "stain_status", results.STAIN_STATUS)])
+def test_choices_are_the_enumerators_of_their_header(header, name, names):
+    text = (compiler.include_directory() / "suture" / header).read_text()
+    body = re.sub(r"//.*", "", re.search(rf"enum class {name}\b[^{{]*{{(.*?)}}", text, re.DOTALL)[1])
+    assert tuple(re.findall(r"(\w+)(?: = \d+)?\s*(?:,|$)", body.strip())) == tuple(names)
+
+
+def test_parameters_of_macenko_are_read_in_their_order():
+    text = (compiler.include_directory() / "suture/abi/fit.hpp").read_text()
+    assert tuple(re.findall(r'change\(how\.(\w+), "\1"\);', text)) == fits._MACENKO
+
+
+BASIS = results.StainBasis(bytes(results.STAIN_BASIS_BYTES))
+MOMENTS = st.Moments(mean=2.0).to_json()
+
+
+@pytest.mark.parametrize("record, sentence", [
+    ({**BASIS.to_json(), "raw": "00"}, "StainBasis: raw: expected 216 bytes, got 1"),
+    ({**BASIS.to_json(), "raw": BASIS.to_json()["raw"] + "00"}, "expected 216 bytes, got 217"),
+    ({**BASIS.to_json(), "raw": "zz"}, "StainBasis: raw: expected bytes as hexadecimal digits"),
+    ({**BASIS.to_json(), "raw": 12}, "StainBasis: raw: expected a string"),
+    ({"result": "StainBasis"}, "StainBasis: expected raw, got none"),
+    ({"result": "StainBasis", "raw": (b"\0" * 96 + b"\5" + b"\0" * 119).hex()}, "expected a status below 5, got 5"),
+    ({**MOMENTS, "result": "Result"}, "result: expected one of Moments, "), ({**MOMENTS, "result": ["Moments"]}, "expected one of"),
+    ("Moments", "expected an object for each result"), ([MOMENTS, 3], "expected an object for each result, got 3"),
+    ({**MOMENTS, "median": 1.0}, "Moments: expected members among mean, "), ({**MOMENTS, "mean": "2"}, "Moments: mean: expected a number"),
+    ({**MOMENTS, "mean": True}, "expected a number, got True"), ({**MOMENTS, "mean": 10 ** 400}, "a number within float64"),
+    ({**MOMENTS, "ddof": 2}, "ddof: expected 0 or 1, got 2"),
+    ({**MOMENTS, "status": "fine"}, "status: expected one of ok, constant, empty, stated, got 'fine'"),
+    ({**MOMENTS, "tally": {"count": -1}}, "tally: count: expected a whole number"), ({**MOMENTS, "tally": 3}, "tally: expected an object"),
+    ({**MOMENTS, "tally": {"counts": 1}}, "tally: expected members among count, "),
+    ({"result": "LandmarkMap", "source": [0, 1], "target": [0, 1, 2]}, "2 landmarks for 3 targets"),
+    ({"result": "LandmarkMap", "source": list(range(65)), "target": list(range(65))}, "two to 64"),
+    ({"result": "LandmarkMap", "source": [0, 1], "target": [0, 1], "slope": [1, 1]}, "slope: expected 1 slopes"),
+    ({"result": "ColorMomentsFit", "space": "lab>; system(0); //", "mean": [0, 0, 0], "standard_deviation": [1, 1, 1]},
+     "space: expected one of lab, ruderman, hed, hsv"),
+    ({"result": "ColorMomentsFit", "space": "lab", "mean": [0, 0], "standard_deviation": [1, 1, 1]}, "mean: expected a list of 3"),
+])
+def test_results_of_json_are_checked(record, sentence):
+    with pytest.raises(st.Error, match=re.escape(sentence)):
+        fits.results_from_json(record)
+
+
+def test_results_go_to_json_and_back():
+    all_of_them = [BASIS, st.Moments(mean=1.5, tally=st.Tally(count=3)), st.IntensityRange(low=-1.0, high=2.0), st.Threshold(value=.5),
+                   st.Percentiles(value=(1.0, 2.0)), st.LandmarkMap(source=(0.0, 1.0), target=(0.0, 2.0)),
+                   st.ColorMomentsFit(space="hed", mean=(1.0, 2.0, 3.0), standard_deviation=(1.0, 1.0, 1.0), resolved=(True, False, True)),
+                   st.Sharpness(laplacian_variance=1.0, mean=2.0, standard_deviation=3.0, pixels=4, status="ok")]
+    assert fits.results_from_json(json.loads(json.dumps([r.to_json() for r in all_of_them]))) == all_of_them
+
+
+def test_numbers_that_c_does_not_hold_get_a_sentence():
+    with pytest.raises(st.Error, match="suture: Moments: expected numbers that C\\+\\+ holds"):
+        st.Moments(mean=1e300).pack()
+
+
+def test_float_tiles_say_what_white_is():
+    light = (TILE / 255).astype(np.float32)
+    for fit, parameter in ((st.fit_macenko, "full_scale"), (st.fit_color_moments, "white")):
+        with pytest.raises(st.Error, match=rf"{parameter}: expected the value that means white, got none for float32 tiles with values "
+                                           rf"in 0 \.\. 1\. Pass {parameter}=1 if"):
+            fit([light], layout="HWC")
+        said, = fit([light], layout="HWC", **{parameter: 1.0})
+        assert said.status == fit([TILE], layout="HWC")[0].status
+        wide, = fit([TILE.astype(np.float32)], layout="HWC")  # values up to 255 say themselves what white is
+        assert wide.status == said.status
+
+
+def test_only_a_type_reaches_the_compiler():
+    for text in ("suture::abi::fit_moments<float>;", "suture::abi::fit_moments<float, sizeof(int)>", "system", "suture::abi::x<a>\n"):
+        with pytest.raises(st.Error, match="expected a type of suture::abi"):
+            function_source("abi/fit", text, "a function")
+
+
+def test_types_that_a_function_does_not_read_are_named():
+    with pytest.raises(st.Error, match="suture: images: expected elements of int8, .*, got int64. Convert them first"):
+        st.fit_moments([MASK.astype(np.int64)])
+    with pytest.raises(st.Error, match="fit_sharpness: tiles: expected elements of uint8, got float32"):
+        st.fit_sharpness([TILE.astype(np.float32)], layout="HWC")
+    with pytest.raises(st.Error, match="where: expected None, inside"):
+        st.fit_macenko([TILE], layout="HWC", where="nonzero")
 
 
 def test_mistakes_get_one_sentence():

@@ -121,3 +121,96 @@ def test_a_patch_that_labels_chose_is_not_brought_back():
         augment.inverse(made)
     back = augment.inverse(augment(item(), training=False))
     assert back["image"].shape == back["seg"].shape == (1, 14, 12, 10)
+
+
+DEGREES = {"about axis 0": (20., 0, 0), "about axis 1": (0, -35., 0), "about axis 2": (0, 0, 20.), "all three": (20., 10., -15.)}
+
+
+@pytest.mark.parametrize("degrees", DEGREES.values(), ids=DEGREES)
+@pytest.mark.parametrize("axes", ["zyx", "xyz"])
+def test_affine_is_that_of_affine_in_either_order_of_axes(axes, degrees):
+    """MONAI counts the axes of the array, so the same tuples mean the same for an array in either order."""
+    scale, shift, shear = (1.1, .9, 1.2), (1., -2., .5), (0, .2, 0, 0, 0, 0)  # MONAI 1.6 multiplies several shears
+    theirs = monai.transforms.Affine(rotate_params=[float(v) for v in np.radians(degrees)], scale_params=scale, translate_params=shift,
+                                     shear_params=shear, padding_mode="zeros", image_only=True)(torch.from_numpy(SCAN))[0].numpy()
+    pipeline = st.Pipeline(image=[st.affine(rotate_deg=degrees, scale=scale, translate=shift, shear=shear, convention="monai"),
+                                  st.sampling()])
+    ours = np.asarray(pipeline({"image": [st.Volume(SCAN[0], axes=axes)]})["image"][0].array)
+    assert np.abs(ours - theirs).max() < 2e-5 * np.abs(SCAN).max()  # coordinates in float there
+    drawn = st.Pipeline(image=[st.random_affine(rotate_deg=tuple((d, d) for d in degrees), scale=tuple((s, s) for s in scale),
+                                                isotropic_scale=False, translate=tuple((t, t) for t in shift), convention="monai"),
+                               st.sampling()])
+    plain = st.Pipeline(image=[st.affine(rotate_deg=degrees, scale=scale, translate=shift, convention="monai"), st.sampling()])
+    one, other = (np.asarray(p({"image": [st.Volume(SCAN[0], axes=axes)], "id": [1]}, seed=1)["image"][0].array) for p in (drawn, plain))
+    assert np.abs(one - other).max() < 1e-5  # ranges are float, numbers double
+
+
+def test_affine_in_a_plane_is_that_of_affine():
+    x = torch.from_numpy(SCAN[:, :, :, 0].copy())
+    theirs = monai.transforms.Affine(rotate_params=.4, padding_mode="zeros", image_only=True)(x)[0].numpy()
+    for axes in ("yx", "xy"):
+        pipeline = st.Pipeline(image=[st.affine(rotate_deg=dict(z=np.degrees(.4)), convention="monai"), st.sampling()])
+        ours = np.asarray(pipeline({"image": [st.Volume(x[0].numpy(), axes=axes)]})["image"][0].array)
+        assert np.abs(ours - theirs).max() < 2e-5 * np.abs(SCAN).max()
+
+
+def oblique(rounded):
+    """The affine of an oblique scan: orthogonal to the last bit that double has, or as a file of floats has it."""
+    from math import cos, sin
+
+    a, b = .2, -.3
+    turn = np.array([[1, 0, 0], [0, cos(a), -sin(a)], [0, sin(a), cos(a)]]) @ np.array([[cos(b), 0, sin(b)], [0, 1, 0], [-sin(b), 0, cos(b)]])
+    affine = np.eye(4)
+    affine[:3, :3], affine[:3, 3] = turn @ np.diag([.91, .91, 3.]), (-120, -112, -51)
+    return affine.astype(np.float32).astype(np.float64) if rounded else affine
+
+
+PIXDIM = (1.1, .8, 1.5)
+
+
+def spaced(affine):
+    from monai.data import MetaTensor
+
+    theirs = monai.transforms.Spacingd("image", PIXDIM, mode="bilinear", padding_mode="border", dtype=np.float64)(
+        {"image": MetaTensor(torch.from_numpy(SCAN), affine=torch.from_numpy(affine))})["image"]
+    chain = [st.resample(spacing_mm=dict(zip("xyz", PIXDIM)), map="origin_preserving"), st.sampling(border="edge")]
+    ours = st.Pipeline(image=chain)({"image": [st.Volume(SCAN, axes="xyz", affine_ras=affine)]})["image"][0]
+    return theirs, ours
+
+
+def test_spacing_of_an_oblique_scan_is_that_of_spacingd_where_its_affine_is_exact():
+    theirs, ours = spaced(oblique(rounded=False))
+    assert ours.array.shape == theirs.shape and np.allclose(ours.affine_ras, theirs.affine.numpy(), atol=1e-9)
+    assert np.abs(np.asarray(ours) - theirs.numpy()).max() < 2e-5
+
+
+def test_spacing_of_an_oblique_scan_whose_affine_is_rounded_stands_as_the_page_says():
+    """MONAI then lets the middles meet; suture keeps the first voxel where it stands. resample_to takes MONAI's grid."""
+    affine = oblique(rounded=True)
+    theirs, ours = spaced(affine)
+    assert ours.array.shape == theirs.shape
+    assert np.allclose(ours.affine_ras[:3, 3], affine[:3, 3], atol=1e-9)
+    made, seen = theirs.affine.numpy(), np.array(theirs.shape[1:])
+    # The index n / 2 of both grids is one place.
+    assert np.allclose(made @ [*(seen / 2), 1], affine @ [*(np.array(SCAN.shape[1:]) / 2), 1], atol=1e-4)
+    away = np.linalg.solve(made[:3, :3], ours.affine_ras[:3, 3] - made[:3, 3])
+    assert np.abs(away).max() > .1  # voxels
+    grid = st.Volume(np.zeros(theirs.shape[1:], np.uint8), axes="xyz", affine_ras=made).grid
+    back = st.Pipeline(image=[st.resample_to(target=grid), st.sampling(border="edge")])({"image": [st.Volume(SCAN, axes="xyz", affine_ras=affine)]})
+    assert np.abs(np.asarray(back["image"][0]) - theirs.numpy()).max() < 2e-5
+
+
+def test_a_window_stands_where_compose_has_it(root):
+    """docs/from-monai.md: behind the resampling; to the left of it rims are another picture."""
+    one = monai.transforms
+    theirs = one.Compose([one.Spacingd("image", (1.1, .8, 3), mode="bilinear", padding_mode="border", dtype=np.float64),
+                          one.ScaleIntensityRanged("image", a_min=-1, a_max=2, b_min=0, b_max=1, clip=True)])(item())["image"].numpy()
+    window = st.scale_intensity(a_min=-1, a_max=2, b_min=0, b_max=1, clip=True)
+    geometry = [st.resample(spacing_mm=dict(x=1.1, y=.8, z=3), map="origin_preserving"), st.sampling(border="edge")]
+    scan = st.Volume(SCAN, axes="xyz", affine_ras=AFFINE)
+    behind, before = (np.asarray(st.Pipeline(image=chain)({"image": [scan]})["image"][0]) for chain in ([*geometry, window], [window, *geometry]))
+    assert np.abs(behind - theirs).max() < 1e-5
+    assert np.abs(before - theirs).max() > .05
+    page = (root / "docs/from-monai.md").read_text()
+    ours = page.split("# suture\n")[1].split("```")[0]
+    assert ours.index("*geometry") < ours.index("st.scale_intensity")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every operation of the C++ library is there, with its fields, and is written as C++ that compiles."""
 import copy
+import ctypes
 import json
 import math
 import pickle
@@ -16,6 +17,8 @@ from suture.backend import jit
 from suture.operations import generated as operations
 from suture.functions import patches
 from suture.backend.encode import Encoder
+from suture.backend.request import Request
+from suture.operations.kinds import KINDS, Kind
 from suture.operations.templates import DTYPES
 from suture.operations.operation import Operation, operation_from_json
 
@@ -28,7 +31,7 @@ COLORS = fits.ColorMomentsFit(space="lab", mean=(1.0, 2.0, 3.0), standard_deviat
 FILL = {"float32": 1.5, "extent3": 2, "integer_interval": (1, 2), "holes": [((0, 0, 0), (1, 1, 1))], "grid": GRID,
         "results:moments": [MOMENTS], "results:intensity_range": [RANGE], "results:landmark_map": [LANDMARKS],
         "results:stain_basis": st.per_sample("stains"), "results:color_moments": [COLORS], "float_list": (0.0, 0.5, 1.0),
-        "color_target": st.ColorMoments(mean=(1.0, 2.0, 3.0)), "color_table": "crc_lab"}
+        "color_target": st.ColorMoments(mean=(1.0, 2.0, 3.0)), "color_table": "crc_lab", "type:color_space": "lab"}
 # What is named in tests/operations.txt and is not an operation of a chain: where it is in Python.
 OTHERS = {"per_channel": st, "cast": st, "sampling": st}
 
@@ -41,11 +44,7 @@ def listed(root):
 
 
 def example(cls):
-    given = {name: FILL[kind] for name, kind in cls._fields
-             if name and not hasattr(cls, name) and name not in ("",)}
-    if "space" in cls.__dataclass_fields__:
-        given["space"] = "lab"
-    return cls(**given)
+    return cls(**{name: FILL[kind] for name, kind in cls._fields if not hasattr(cls, name)})
 
 
 EXAMPLES = [example(getattr(st, name)) for name in operations.__all__]
@@ -78,27 +77,81 @@ def test_survives_pickle_json_and_copies(op):
         assert pickle.loads(pickle.dumps(op)) == op and copy.deepcopy(op) == op
 
 
-def test_compile_with_all_their_fields(tmp_path):
-    """One file with every operation, as its numbers come from an array; nothing is run."""
-    lines, headers = [], set()
-    ops = [op for op in EXAMPLES if "stain_basis" not in repr(op._fields)]
-    ops += [st.cast("float16"), st.sampling(interpolation="cubic_bspline", border="edge", labels="majority"),
-            st.sampling(border="default_value", rim="centers", value=3),
-            st.per_channel(st.random_gamma(), probability=.5)]
-    ops += [op for op in EXAMPLES if "stain_basis" in repr(op._fields)]
-    for order in ("zyx", "xyz"):
-        for i, op in enumerate(ops):
-            encoder = Encoder(order, {"stains": [fits.StainBasis(b"\0" * fits.STAIN_BASIS_BYTES)]}, 1)
-            lines.append(f"auto {order}{i}([[maybe_unused]] const suture::abi::numbers& v) {{ return {encoder.operation(op)}; }}")
-            headers.add(op._header)
-            assert all(np.isfinite(n) or op.name == "patch_z_score" for n in encoder.out.numbers)
-    source = tmp_path / "all.cpp"
-    includes = sorted({f"suture/{h}" for h in headers if h} | {"suture/abi/lists.hpp", "suture/abi/request.hpp",
-                                                               "suture/color/color_space.hpp", "suture/stats/stain_basis.hpp"})
-    source.write_text("".join(f"#include <{i}>\n" for i in includes) + "\n".join(lines))
-    done = subprocess.run([jit.host_compiler().path, "-std=c++20", "-fsyntax-only", f"-I{jit.include_directory()}", str(source)],
-                          capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[:4000]
+def test_cpp_reads_exactly_what_is_sent():
+    """One module that reads every operation, as its type and its request say, and refuses a request with anything left."""
+    ops = [*EXAMPLES, st.cast("float16"), st.sampling(interpolation="cubic_bspline", border="edge", labels="majority"),
+           st.sampling(border="default_value", rim="centers", value=3), st.sampling(value=math.nan),
+           st.per_channel(st.random_gamma(), probability=.5), st.value("where(x > a, 2 * x, x ** 2) + 1", a=3), st.value("x"),
+           st.crop_by_class(size=2, labels="seg", ratios=(0, 1)), st.crop_by_class(size=2, labels="seg", positive=1),
+           st.crop_by_class(size=2, labels="seg", oversample=.3, classes=3)]
+    stains = fits.StainBasis(raw=b"\0" * fits.STAIN_BASIS_BYTES)
+    encoders = [[Encoder(order, {"stains": [stains]}, 1) for order in ("zyx", "xyz")] for _ in ops]
+    types = [[op.encode(e) for e in both] for op, both in zip(ops, encoders)]
+    assert all(len(set(both)) == 1 for both in types)  # the order of axes compiles nothing
+    headers = sorted({f"suture/{h}" for both in encoders for e in both for h in e.out.headers} | {"suture/abi/chain.hpp"})
+    cases = "\n".join(f"    case {k}: read<{names[0]}>(*r); break;" for k, names in enumerate(types))
+    source = jit.Source("".join(f"#include <{h}>\n" for h in headers) + """SUTURE_ABI_MODULE
+template <class T> void read(const suture::abi::request& given) {
+  suture::abi::reader r(given, "test");
+  (void)r.next<T>("");
+  r.finish();
+}
+SUTURE_ABI int suture_read(int which, const suture::abi::request* r) {
+  return suture::abi::guarded([&] {
+    switch (which) {
+""" + cases + """
+    }
+  });
+}
+""", "every operation")
+    module = jit.load(source)
+    read = module.function("suture_read", ctypes.c_int, ctypes.c_void_p)
+    for k, both in enumerate(encoders):
+        for encoder in both:
+            numbers, lists = encoder.out.tables()
+            assert np.isfinite(numbers).all() or ops[k].name in ("patch_z_score", "sampling")
+            request = Request(numbers=numbers, lists=lists, samples=1)
+            module.check(read(k, request.address))
+            more = Request(numbers=[*numbers, 0.0], lists=lists, samples=1)
+            with pytest.raises(st.Error, match="test: request: expected"):
+                module.check(read(k, more.address))
+
+
+def test_a_field_without_a_kind_is_an_error():
+    with pytest.raises(TypeError, match="the fields"):
+        type("half_described", (Operation,), {"__annotations__": {"gain": float}, "_fields": ()})
+    with pytest.raises(TypeError, match="there is no kind 'float31'"):
+        type("of_no_kind", (Operation,), {"__annotations__": {"gain": float}, "_fields": (("gain", "float31"),)})
+    with pytest.raises(TypeError, match="there is no kind 'choice:nothing'"):
+        type("of_no_choice", (Operation,), {"__annotations__": {"gain": str}, "_fields": (("gain", "choice:nothing"),)})
+
+
+def test_every_kind_has_a_way_for_everything():
+    for name, kind in KINDS.items():
+        assert kind.docs or kind.annotation != "Any", name
+        for method in ("canonical", "encode", "to_json", "from_json"):
+            assert callable(getattr(kind, method)), name
+        assert type(kind).canonical is not Kind.canonical, name
+
+
+@pytest.mark.parametrize("make, sentence", [
+    (lambda: st.rot90(axes=("y", "x"), quarter_turns=2**32 + 1), "rot90: quarter_turns: expected a whole number from -2147483648 to"),
+    (lambda: st.sampling(label_outside=2**60), "sampling: label_outside: expected a whole number from"),
+    (lambda: st.crop(start=2**60, size=1), "crop: start: expected a whole number from -9007199254740992"),
+    (lambda: st.brightness(offset=1e300), "brightness: offset: expected a number within float32, got 1e+300"),
+    (lambda: st.brightness(offset=math.nan), "brightness: offset: expected a number, got nan"),
+    (lambda: st.brightness(offset="1"), "brightness: offset: '1' is not a number"),
+    (lambda: st.random_gamma(range=(.5, 1e39)), "random_gamma: range: expected a number within float32"),
+    (lambda: st.remap(table={1: 2**31}), "remap: table: expected a whole number from"),
+    (lambda: st.value("x * p", p=1e300), "value: parameters: p: expected a number within float32"),
+    (lambda: st.regions(sets=[[2**40]]), "regions: sets: expected a whole number from"),
+    (lambda: st.per_channel(st.per_channel(st.random_gamma())), "per_channel: operation: expected a random value operation"),
+    (lambda: st.orient(x="Q"), "orient: x: 'Q' is none of R, L, A, P, S, I"),
+])
+def test_numbers_that_do_not_fit_are_refused(make, sentence):
+    with pytest.raises(st.Error, match="^suture: ") as caught:
+        make()
+    assert sentence in str(caught.value)
 
 
 @pytest.mark.parametrize("make, sentence", [

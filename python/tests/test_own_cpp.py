@@ -37,9 +37,34 @@ def test_another_file_is_another_module(tmp_path):
     texts = {st.Pipeline(image=[st.value_cpp(f, knee=1)]).sources()[0].text for f in (FILE, changed)}
     assert len(texts) == 2
     op = st.value_cpp(changed, knee=1)
-    changed.write_text("")  # it was read
     assert pickle.loads(pickle.dumps(op)) == copy.deepcopy(op) == op
-    assert "x >= knee ?" in st.Pipeline(image=[op]).sources()[0].text
+    changed.write_text(FILE.read_text())
+    with pytest.raises(st.Error, match="soft_knee.hpp has changed since the operation was made; make it again"):
+        st.Pipeline(image=[op]).sources()
+
+
+def test_the_text_has_a_path_and_names_alone(tmp_path):
+    """The header is included where it lies; its path and the names are checked."""
+    text = st.Pipeline(image=[st.value_cpp(FILE, knee=1)]).sources()[0].text
+    assert f'#include "{FILE}"  // ' in text and "suture::abi::own<::soft_knee, &::soft_knee::knee>" in text
+    for name in ('a"b.hpp', "a\nb.hpp", "a\\b.hpp"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "soft_knee.hpp").write_text(FILE.read_text())
+        with pytest.raises(st.Error, match="path: expected one that #include can name"):
+            st.value_cpp(folder / "soft_knee.hpp")
+    with pytest.raises(st.Error, match="struct: expected the name of a struct"):
+        st.value_cpp(FILE, struct="soft_knee> evil<int")
+    with pytest.raises(st.Error, match="expected a name of at most 64"):
+        st.value_cpp(FILE, **{"knee, &::x": 1.0})
+
+
+def test_files_beside_the_header_are_found(tmp_path):
+    (tmp_path / "beside.hpp").write_text("inline float twice(float x) { return x + x; }\n")
+    (tmp_path / "uses.hpp").write_text('#include "beside.hpp"\nstruct uses {\n  static constexpr std::string_view name = "uses";\n'
+                                       "  float operator()(float x) const { return twice(x); }\n};\n")
+    out = st.Pipeline(image=[st.value_cpp(tmp_path / "uses.hpp")])([SCAN])[0]
+    assert np.array_equal(out, SCAN + SCAN)
 
 
 def test_records_bring_no_code_along():

@@ -13,7 +13,7 @@ import zipfile
 import pytest
 
 import suture as st
-from suture.backend import jit
+from suture.backend import compiler
 from test_pipeline import BATCH, SMALL, cpp_digests
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
@@ -82,8 +82,8 @@ import sys
 sys.path.insert(1, sys.argv[1])
 import suture, numpy
 assert "site-packages" in suture.__file__, suture.__file__
-from suture.backend import jit
-assert "site-packages" in str(jit.include_directory())
+from suture.backend import compiler
+assert "site-packages" in str(compiler.include_directory())
 from test_pipeline import example_digests
 print(*example_digests())
 """
@@ -136,15 +136,46 @@ def test_recipes_that_come_with_a_wheel_need_no_compiler(root, tmp_path):
     assert theirs == ours and not (tmp_path / "none").exists()
 
 
+FUNCTIONS = """
+import sys
+sys.path[:0] = sys.argv[1:2]
+from suture import recipes_ahead
+for name in sys.argv[2:]:
+    functions = getattr(recipes_ahead, name)
+    assert len(functions) > 6
+    for each, function in functions.items():
+        function()
+        print(each)
+"""
+
+
+@pytest.mark.parametrize("names", [["PLAIN"], pytest.param(["PLAIN", "FUNCTIONS"], marks=pytest.mark.long)], ids=["plain", "all"])
+def test_functions_that_were_compiled_ahead_need_no_compiler(names, root, tmp_path):
+    """Compiled into a cache that is shared, as the one of a wheel is; then called with an empty PATH."""
+    cache = tmp_path / "shared"
+    cache.mkdir(mode=0o700)
+    settings = {k: v for k, v in os.environ.items() if not k.startswith("SUTURE_")}
+    call = [sys.executable, "-c", FUNCTIONS, root / "python", *names]
+    ours = run(call, env={**settings, "SUTURE_CXXFLAGS": "-O0", "SUTURE_CACHE": str(cache)})
+    if names == ["PLAIN"]:
+        assert len(list(cache.glob("*.so"))) == 1, "one compile, not one for each"
+    del settings["PATH"]
+    settings.pop("CXX", None)
+    none = tmp_path / "none"
+    theirs = run(call, env={**settings, "PATH": str(none), "SUTURE_JIT": "never", "SUTURE_SHARED_CACHE": str(cache),
+                            "SUTURE_CACHE": str(none)})
+    assert theirs == ours and not none.exists()
+
+
 CUDA_PROGRAM = """
 import sys
 sys.path.insert(1, sys.argv[1])
 import suture as st
-from suture.backend import jit
+from suture.backend import compiler
 from suture.arrays.cuda import DeviceArray, synchronize
 from test_pipeline import BATCH, SMALL
-compiler = jit.cuda_compiler().path
-assert "site-packages" in compiler, compiler
+found = compiler.cuda_compiler().path
+assert "site-packages" in found, found
 out = SMALL({**BATCH, "image": [DeviceArray.of(s) for s in BATCH["image"]], "seg": [DeviceArray.of(m) for m in BATCH["seg"]]}, seed=1)
 synchronize()
 print(*(f"{st.digest(s):016x}" for key in ("image", "seg") for s in out[key].numpy()))

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import suture as st
-from suture.backend import jit
-from suture.functions import patches
+from suture.backend import compiler
+from suture.pipeline import class_index
 
 CT = [st.window(center=40, width=400), st.resample(spacing_mm=1), st.random_affine(rotate_deg=15, scale=(.85, 1.25)),
       st.random_crop(size=96), st.random_gamma(range=(.7, 1.5)), st.gaussian_noise(sigma=.02)]
@@ -42,7 +42,7 @@ def cpp_digests(root):
     """What examples/minimal prints."""
     with tempfile.TemporaryDirectory() as folder:
         program = f"{folder}/minimal"
-        subprocess.run([jit.host_compiler().path, "-std=c++20", "-O1", "-march=native", "-fopenmp", f"-I{root}/include",
+        subprocess.run([compiler.host_compiler().path, "-std=c++20", "-O1", "-march=native", "-fopenmp", f"-I{root}/include",
                         f"{root}/examples/minimal/main.cpp", "-o", program], check=True)
         said = subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines()
     return [line.rsplit(" ", 1)[1] for line in said]
@@ -198,7 +198,7 @@ def test_the_same_id_twice_is_taken_where_asked_for():
     batch = {"image": [np.zeros((1, 4, 5, 6), np.float32)] * 3, "id": ["a", "b", "a"]}
     with pytest.raises(st.Error) as caught:
         noise(batch, seed=1)
-    assert str(caught.value) == (f"suture: plan: samples 0 and 2 have the same id {st.sample_id('a')}, so they would get the same "
+    assert str(caught.value) == (f"suture: plan: samples 0 and 2 have the same id 'a', so they would get the same "
                                  "draws; give each an id of its own, or set same_ids")
     a, b, c = noise(batch, seed=1, same_ids=True)["image"]
     assert np.array_equal(a, c) and not np.array_equal(a, b)
@@ -262,11 +262,11 @@ def test_pipelines_are_copied_pickled_and_written():
     (dict(id=["a", "b"]), "2 ids for 3 samples"),
     (dict(image=SCANS[:2]), "seg: 3 samples, image has 2"),
     (dict(image=[s.astype(np.float64) for s in SCANS]), "images of float64 are not read"),
-    (dict(image=[s.astype(">i2") for s in SCANS]), "not in the byte order"),
+    (dict(image=[s.astype(">i2") for s in SCANS]), "expected the byte order of this machine"),
     (dict(image=[s[0] for s in SCANS]), "may be read in several ways; say layout="),
     (dict(image=[s[:, :4] for s in SCANS]), "random_crop: sample 0"),
     (dict(seg=[m[:, 1:] for m in MAPS]), "labels: sample 0"),
-    (dict(image=[object()] * 3), "object is no array"),
+    (dict(image=[object()] * 3), "got object. Pass numpy.asarray(a)"),
     (dict(image=[]), "the batch is empty"),
 ])
 def test_mistakes_get_one_sentence(change, sentence):
@@ -302,22 +302,111 @@ def test_crop_by_class_counts_selects_and_crops():
     assert middle["seg"].max() == 0
 
 
+@pytest.fixture
+def counted(monkeypatch):
+    """The samples of each call that were counted."""
+    calls, count = [], class_index._made
+    class_index._kept.clear()
+    monkeypatch.setattr(class_index, "_made", lambda items, samples, classes: calls.append(samples) or count(items, samples, classes))
+    return calls
+
+
 @pytest.mark.parametrize("rule", [{"ratios": [0, 1]}, {"positive": 1, "negative": 0}])
-def test_a_label_map_that_changes_where_it_lies_is_counted_again(rule, monkeypatch):
+def test_a_label_map_that_changes_where_it_lies_is_counted_again(rule, counted):
     pipeline = st.Pipeline(image=[st.crop_by_class(size=4, labels="seg", **rule)], seg=st.labels())
     seg = np.zeros((2, 1, 20, 20, 20), np.uint8)
     image = np.zeros(seg.shape, np.float32)
-    counted = []
-    count = patches._index_of
-    monkeypatch.setattr(patches, "_index_of", lambda items, i, *more: counted.append(i) or count(items, i, *more))
-    for at, first in (((3, 4, 5), 2), ((3, 4, 5), 0), ((16, 10, 2), 1), (None, 1), ((9, 9, 9), 1), ((9, 9, 9), 0)):
+    for at, again in (((3, 4, 5), [[0, 1]]), ((3, 4, 5), []), ((16, 10, 2), [[0]]), (None, [[0]]), ((9, 9, 9), [[0]]), ((9, 9, 9), [])):
         seg[:] = 0
         seg[1, 0, 5, 5, 5] = 1
         if at:
             seg[(0, 0, *at)] = 1
         del counted[:]
         out = pipeline({"image": image, "seg": seg, "id": [1, 2]}, seed=1)["seg"]
-        assert out.reshape(2, -1).max(1).tolist() == [int(at is not None), 1] and len(counted) == first
+        assert out.reshape(2, -1).max(1).tolist() == [int(at is not None), 1] and counted == again
+
+
+def test_a_map_that_is_refilled_between_its_first_and_last_voxel_is_counted_again():
+    """The first and last voxel of class 1 stay; class 2 comes between them."""
+    pipeline = st.Pipeline(image=[st.crop_by_class(size=3, labels="seg", ratios=[0, 0, 1])], seg=st.labels())
+    image, seg = np.zeros((1, 20, 20, 20), np.int16), np.zeros((1, 20, 20, 20), np.uint8)
+    seg[0, 2, 2, 2] = seg[0, 17, 17, 17] = 1
+    batch = {"image": [image], "seg": [seg], "id": ["a"]}
+    assert pipeline(batch, seed=1)["seg"].max() <= 1
+    seg[0, 8:12, 8:12, 8:12] = 2
+    assert pipeline(batch, seed=1)["seg"][0, 0, 1, 1, 1] == 2
+
+
+def test_maps_that_hold_the_same_are_counted_once(counted):
+    pipeline = st.Pipeline(image=[st.crop_by_class(size=3, labels="seg", ratios=[0, 1])], seg=st.labels())
+    seg = np.random.default_rng(1).integers(0, 2, (1, 9, 9, 9), dtype=np.uint8)
+    image = np.zeros(seg.shape, np.float32)
+    one = pipeline({"image": [image] * 3, "seg": [seg, seg, seg.copy()], "id": [1, 2, 3]}, seed=1)["seg"]
+    pipeline({"image": image[None], "seg": seg[None], "id": [1]}, seed=1)
+    assert counted == [[0]]
+    other = [np.asfortranarray(seg), seg.astype(np.int8)]  # these have an index of their own
+    assert np.array_equal(pipeline({"image": [image] * 2, "seg": [other[0]] * 2, "id": [1, 2]}, seed=1)["seg"], one[:2])
+    assert np.array_equal(pipeline({"image": [image], "seg": [other[1]], "id": [1]}, seed=1)["seg"], one[:1])
+    assert counted == [[0], [0], [0]]
+
+
+def centers(rule, convert, seg, count=300):
+    """The labels in the middle of many crops of one map, as they are stored; where channels, the set ones."""
+    pipeline = st.Pipeline(image=[st.crop_by_class(size=3, labels="seg", **rule)], seg=st.labels(convert=convert))
+    image = np.zeros(seg.shape, np.float32)
+    out = pipeline({"image": [image] * count, "seg": [seg] * count, "id": list(range(count))}, seed=1)["seg"]
+    return out[:, :, 1, 1, 1]
+
+
+def two_organs():
+    """A large organ 2 and a small one 3."""
+    seg = np.zeros((1, 16, 16, 16), np.uint8)
+    seg[0, 2:14, 2:8, 2:14] = 2
+    seg[0, 6:10, 10:13, 6:10] = 3
+    return seg
+
+
+def test_crops_are_chosen_by_the_labels_as_they_are_stored():
+    """Half of the crops show the foreground in the middle, within 5 standard deviations of a coin, and not the 5 % that
+    organ 3 has of what is labeled."""
+    half, seg = {"positive": 1, "negative": 1}, two_organs()
+    kidney = st.remap(table={3: 1}, others=0)
+    assert abs((centers(half, kidney, seg) == 1).mean() - .5) < 5 * .5 / 300**.5
+    assert (centers({**half, "choose": "given"}, kidney, seg) == 1).mean() < .2
+    assert (centers({"ratios": [0, 1]}, kidney, seg) == 1).all()
+    assert (centers({"ratios": [0, 0, 1]}, st.remap(table={3: 2, 2: 7}), seg) == 2).all()
+    sets = st.regions(sets=((3,), (3, 9)))
+    assert abs((centers(half, sets, seg).max(1) == 1).mean() - .5) < 5 * .5 / 300**.5
+    hot = centers({"ratios": [0, 0, 0, 1]}, st.one_hot(classes=4), seg)
+    assert (hot[:, 3] == 1).all()
+
+
+def test_regions_are_no_classes():
+    with pytest.raises(st.Error, match="choose: expected \"given\" with ratios"):
+        centers({"ratios": [1, 1]}, st.regions(sets=((2, 3), (3,))), two_organs(), 1)
+    assert centers({"ratios": [0, 0, 0, 1], "choose": "given"}, st.regions(sets=((2, 3), (3,))), two_organs(), 5).all()
+    with pytest.raises(st.Error, match="choose: .stored. is none of converted, given"):
+        st.crop_by_class(size=3, labels="seg", ratios=[1, 1], choose="stored")
+
+
+@pytest.mark.parametrize("dtype", ["int64", "bool", "float64"])
+def test_other_types_go_back_as_they_came(dtype):
+    pipeline = st.Pipeline(image=[st.flip(axes=dict(z=True, x=True)), st.crop(start=2, size=6)])
+    rng = np.random.default_rng(1)
+    scan = rng.normal(size=(1, 1, 9, 10, 11)).astype(np.float32)
+    plan = pipeline.plan({"image": scan, "id": [1]}, seed=1)
+    seen = (rng.integers(-9, 70000, (1, 1, 6, 6, 6)) % (2 if dtype == "bool" else 1 << 30)).astype(dtype)
+    back, = plan.inverse({"image": seen}, interpolation="nearest", outside=0)["image"]
+    expected = np.zeros(scan.shape[1:], dtype)
+    expected[:, ::-1, :, ::-1][:, 2:8, 2:8, 2:8] = seen[0]
+    assert back.dtype == dtype and np.array_equal(back, expected)
+
+
+def test_labels_that_float32_does_not_hold_do_not_go_back():
+    plan = st.Pipeline(image=[st.flip(axes=dict(z=True))]).plan({"image": np.zeros((1, 1, 4, 4, 4), np.float32), "id": [1]}, seed=1)
+    for dtype in (np.int32, np.int64):
+        with pytest.raises(st.Error, match="inverse: image: expected whole numbers within -16777216 to 16777216"):
+            plan.inverse({"image": np.full((1, 1, 4, 4, 4), (1 << 24) + 1, dtype)}, interpolation="nearest")
 
 
 def test_per_sample_starts():
@@ -353,7 +442,8 @@ def test_workers_give_the_bits_of_their_parent(method):
 
 def test_recipes_are_those_of_cpp(tmp_path):
     """The types, and with them the operations and what is chosen at compile time."""
-    from suture.backend.encode import Encoder
+    from suture.backend.encode import Encoder, chain_type
+    from suture.operations.operation import chain_of
 
     patch = dict(z=28, y=256, x=256)
     spacing = dict(z=5, y=.7, x=.7)
@@ -365,14 +455,14 @@ def test_recipes_are_those_of_cpp(tmp_path):
              (st.recipes.nnunet_preprocess_ct(st.ct_normalize(lower=0, upper=1, mean=0, standard_deviation=1), spacing_mm=spacing),
               "suture::nnunet_preprocess_ct({}, {})")]
     lines = []
-    for i, (chain, cpp) in enumerate(pairs):
-        code = Encoder("zyx", {}, 1).chain(chain)
-        lines.append(f"auto f{i}([[maybe_unused]] const suture::abi::numbers& v) {{ return {code}; }}\n"
-                     f"static_assert(std::is_same_v<decltype(f{i}(std::declval<const suture::abi::numbers&>())), decltype({cpp})>);")
+    for chain, cpp in pairs:
+        encoder = Encoder("zyx", {}, 1)
+        code = chain_type([op.encode(encoder) for op in chain_of(chain)])
+        lines.append(f"static_assert(std::is_same_v<{code}, decltype({cpp})>);")
     source = tmp_path / "recipes.cpp"
     headers = ["suture", "abi/request", "recipe/nnunet", "recipe/monai_brats", "recipe/monai_colon"]
     source.write_text("".join(f"#include <suture/{h}.hpp>\n" for h in headers) + "\n".join(lines))
-    done = subprocess.run([jit.host_compiler().path, "-std=c++20", "-fsyntax-only", f"-I{jit.include_directory()}", str(source)],
+    done = subprocess.run([compiler.host_compiler().path, "-std=c++20", "-fsyntax-only", f"-I{compiler.include_directory()}", str(source)],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:3000]
     shape = st.recipes.nnunet_shape(patch, spacing)

@@ -139,6 +139,12 @@ struct chain_codec<chain<Ops...>> {
   }
 };
 
+// run of the executor, which this header does not include.
+template <class Executor, class Plan, class... Bindings>
+void run_on(const Executor& exec, const Plan& plan, const Bindings&... bindings) {
+  run(exec, plan, bindings...);
+}
+
 }  // namespace detail
 
 // The functions of a module. executor_of(type, request) is found for the executor.
@@ -155,15 +161,14 @@ public:
     auto planned = std::make_unique<planned_chain>(r);
     *made = planned.release();
   }
-  static planned_chain& of(void* made) { return *static_cast<planned_chain*>(made); }
-  std::uint64_t workspace(const request& r) {
-    take(r);
-    return bound([](const auto& plan, const auto&... pairs) { return workspace_bytes(plan, pairs...); });
+  static const planned_chain& of(void* made) { return *static_cast<const planned_chain*>(made); }
+  // Threads may call these two at once: each call has slots of its own, and nothing else is written.
+  std::uint64_t workspace(const request& r) const {
+    return bound(taken(r), [](const auto& plan, const auto&... pairs) { return workspace_bytes(plan, pairs...); });
   }
-  void run(const request& r) {
-    take(r);
-    bound([&](const auto& plan, const auto&... pairs) {
-      suture::run(executor_of(static_cast<const Executor*>(nullptr), r), plan, pairs...);
+  void run(const request& r) const {
+    bound(taken(r), [&](const auto& plan, const auto&... pairs) {
+      detail::run_on(executor_of(static_cast<const Executor*>(nullptr), r), plan, pairs...);
     });
   }
   geometry maps() const {
@@ -181,7 +186,7 @@ private:
 
   planned<Chain> planned_of(reader& r) {
     const Chain operations = detail::chain_codec<Chain>::read(r);
-    each([&](auto& slot, std::size_t) {
+    each(slots_, [&](auto& slot, std::size_t) {
       r.begin("plan");
       slot.read(r);
     });
@@ -197,25 +202,27 @@ private:
             .same_ids = r.same_ids != 0};
   }
 
-  // Where the outputs are.
-  void take(const request& given) {
+  // The slots with the outputs of a request.
+  pack<Slots...> taken(const request& given) const {
     reader r(given, "run");
     const auto levels = r.template list<std::int64_t>("levels");
     require(levels.size() == sizeof...(Slots), r.where(), "levels: expected ", sizeof...(Slots), " numbers, got ",
             levels.size());
     require(static_cast<std::size_t>(given.samples) == plan_.size(), r.where(), "samples: expected ", plan_.size(),
             ", got ", given.samples);
-    each([&](auto& slot, std::size_t b) { slot.take(r, levels[b]); });
+    pack<Slots...> slots = slots_;
+    each(slots, [&](auto& slot, std::size_t b) { slot.take(r, levels[b]); });
     r.finish();
+    return slots;
   }
   template <class F>
-  auto bound(const F& f) const {
-    return [&]<std::size_t... I>(std::index_sequence<I...>) { return f(plan_, get<I>(slots_).bound()...); }
+  auto bound(const pack<Slots...>& slots, const F& f) const {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) { return f(plan_, get<I>(slots).bound()...); }
     (std::index_sequence_for<Slots...>{});
   }
   template <class F>
-  void each(const F& f) {
-    [&]<std::size_t... I>(std::index_sequence<I...>) { (f(get<I>(slots_), I), ...); }
+  static void each(pack<Slots...>& slots, const F& f) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) { (f(get<I>(slots), I), ...); }
     (std::index_sequence_for<Slots...>{});
   }
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Points and boxes through the maps of a plan that another module made, as rows of doubles.
+// Points and boxes through the maps of a plan that another module made, as typed functions of a request.
 #pragma once
-
-#include <span>
-#include <string_view>
 
 #include "../points/points.hpp"
 #include "geometry.hpp"
@@ -11,64 +8,46 @@
 
 namespace suture::abi {
 
-namespace detail {
-
-inline void write_row(const located_point& r, double* row) {
-  for (int k = 0; k < 3; ++k) row[k] = r.point[k];
-  row[3] = r.residual;
-  row[4] = r.converged ? 1 : 0;
-  row[5] = r.valid ? 1 : 0;
-}
-inline void write_row(const source_point& r, double* row) {
-  for (int k = 0; k < 3; ++k) row[k] = r.point[k];
-  row[3] = 0;
-  row[4] = row[5] = r.valid ? 1 : 0;
-}
-inline void write_row(const box_result& r, double* row) {
-  for (int k = 0; k < 3; ++k) {
-    row[k] = r.clipped.low[k];
-    row[3 + k] = r.clipped.high[k];
-    row[6 + k] = r.unclipped.low[k];
-    row[9 + k] = r.unclipped.high[k];
-  }
-  row[12] = r.visible;
-  row[13] = r.converged ? 1 : 0;
-  row[14] = r.valid ? 1 : 0;
-}
-inline void write_row(const box_in_source& r, double* row) {
-  for (int k = 0; k < 3; ++k) {
-    row[k] = row[6 + k] = r.envelope.low[k];
-    row[3 + k] = row[9 + k] = r.envelope.high[k];
-  }
-  row[12] = 1;
-  row[13] = row[14] = r.valid ? 1 : 0;
-}
-
-inline point3 read_row(const double* row, const point3*) { return {row[0], row[1], row[2]}; }
-inline box read_row(const double* row, const box*) { return {{row[0], row[1], row[2]}, {row[3], row[4], row[5]}}; }
-
-}  // namespace detail
-
-// Rows offsets[i] .. offsets[i + 1] - 1 belong to sample i. From is point3 or box.
+// Lists: the maps of the plan, points or boxes (From), and where those of each sample begin in them, one more than
+// there are samples. Result: what became of each.
 template <class Result, class From>
-void move_rows(const geometry& maps, std::span<const double> rows, std::span<const std::int64_t> offsets,
-               std::string_view name, double* out) {
-  constexpr std::size_t columns = sizeof(From) / sizeof(double);
-  constexpr std::size_t written = std::is_same_v<From, box> ? 15 : 6;
-  const auto plan = geometry_of(maps);
-  for (std::size_t i = 0; i < plan.size(); ++i) {
-    const site where{name, static_cast<std::int64_t>(i)};
-    suture::detail::sample_map map(cpu{}, plan[i], where);
-    if constexpr (!suture::detail::goes_to_source<Result>) map.invert(where);
-    for (auto k = static_cast<std::size_t>(offsets[i]); k < static_cast<std::size_t>(offsets[i + 1]); ++k) {
-      const From given = detail::read_row(rows.data() + k * columns, static_cast<const From*>(nullptr));
-      if constexpr (std::is_same_v<From, box>)
-        suture::detail::check_box(given, where);
-      else
-        suture::detail::check_point(given, where);
-      detail::write_row(map.template moved<Result>(given), out + k * written);
+struct move_values {
+  static void call(const request& given) {
+    constexpr bool backward = suture::detail::goes_to_source<Result>;
+    reader r(given, backward ? "to_source" : "to_output");
+    const auto maps = r.list<geometry>("plan");
+    require(maps.size() == 1, r.where(), "plan: expected one, got ", maps.size());
+    const auto plan = geometry_of(maps[0]);
+    const auto values = r.list<From>("values");
+    const auto offsets = r.list<std::int64_t>("offsets");
+    const auto results = r.result<Result>("results", static_cast<std::int64_t>(values.size()));
+    r.finish();
+    require(offsets.size() == plan.size() + 1 && offsets.front() == 0 &&
+                offsets.back() == static_cast<std::int64_t>(values.size()) &&
+                std::is_sorted(offsets.begin(), offsets.end()),
+            r.where(), "offsets: expected ", plan.size() + 1, " from 0 to ", values.size(), " in order");
+    for (std::size_t i = 0; i < plan.size(); ++i) {
+      const site where{backward ? "to_source" : "to_output", static_cast<std::int64_t>(i)};
+      suture::detail::sample_map map(cpu{}, plan[i], where);
+      if constexpr (!backward) map.invert(where);
+      for (auto k = static_cast<std::size_t>(offsets[i]); k < static_cast<std::size_t>(offsets[i + 1]); ++k) {
+        if constexpr (std::is_same_v<From, box>)
+          suture::detail::check_box(values[k], where);
+        else
+          suture::detail::check_point(values[k], where);
+        results[k] = map.template moved<Result>(values[k]);
+      }
     }
   }
-}
+};
+
+using points_to_output = move_values<located_point, point3>;
+using points_to_source = move_values<source_point, point3>;
+using boxes_to_output = move_values<box_result, box>;
+using boxes_to_source = move_values<box_in_source, box>;
+
+// The caller has these structs as well.
+static_assert(sizeof(located_point) == 40 && sizeof(source_point) == 32 && sizeof(box) == 48 &&
+              sizeof(box_result) == 112 && sizeof(box_in_source) == 56);
 
 }  // namespace suture::abi

@@ -19,6 +19,9 @@ namespace suture::abi {
 
 class reader;
 
+// OpenMP ends the process where it cannot start as many threads as it is asked for.
+inline constexpr std::int32_t most_threads = 1024;
+
 // How a type is read from the numbers and lists of a request: `static T read(reader&, std::string_view parameter)`.
 template <class T>
 struct codec;
@@ -32,6 +35,8 @@ public:
             ". Clear the cache of compiled chains, or install suture again");
     require(r.id_count == 0 || r.id_count == r.samples, where_, "ids: expected ", r.samples, ", got ", r.id_count);
     require(r.samples >= 0, where_, "samples: expected 0 or more, got ", r.samples);
+    require(r.threads >= 0 && r.threads <= most_threads, where_, "threads: expected 0, for all, to ", most_threads,
+            ", got ", r.threads);
   }
 
   // What messages name from here on.
@@ -91,6 +96,7 @@ public:
   }
   std::span<const std::uint64_t> ids() const { return {r_->sample_ids, static_cast<std::size_t>(r_->id_count)}; }
   std::int64_t inputs_left() const { return r_->input_count - input_; }
+  std::int64_t results_left() const { return r_->result_count - result_; }
 
   // Refuses a request of which something was not read.
   void finish() const {
@@ -104,8 +110,8 @@ public:
 private:
   template <class T>
   void check(const void* data, std::int64_t count, std::int64_t size, std::string_view parameter) const {
-    require(size == static_cast<std::int64_t>(sizeof(T)), where_, parameter, ": expected elements of ", sizeof(T),
-            " bytes, got ", size);
+    require(count == 0 || size == static_cast<std::int64_t>(sizeof(T)), where_, parameter, ": expected elements of ",
+            sizeof(T), " bytes, got ", size);
     require(count >= 0 && (count == 0 || data != nullptr), where_, parameter, ": expected memory for ", count,
             " elements, got none");
   }

@@ -4,11 +4,7 @@
 
 #include <cstdint>
 #include <exception>
-#include <optional>
-#include <span>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "../image/view.hpp"
 #if defined(__SSE__)
@@ -84,50 +80,6 @@ struct request {
 static_assert(sizeof(array) == 24 * 8 && sizeof(bound) == 24 && sizeof(list) == 24 && sizeof(result) == 24 &&
               sizeof(request) == 21 * 8);
 
-// The numbers of a request, read by the place where they stand.
-class numbers {
-public:
-  explicit numbers(const request& r) : r_(&r) {}
-
-  double d(int i) const { return r_->numbers[i]; }
-  float f(int i) const { return static_cast<float>(r_->numbers[i]); }
-  std::int64_t l(int i) const { return static_cast<std::int64_t>(r_->numbers[i]); }
-  std::int32_t i(int i) const { return static_cast<std::int32_t>(r_->numbers[i]); }
-  bool b(int i) const { return r_->numbers[i] != 0; }
-  template <class Enum>
-  Enum e(int i) const {
-    return static_cast<Enum>(this->i(i));
-  }
-  // Two numbers: whether there is one, and which.
-  std::optional<std::int32_t> o(int i) const {
-    return b(i) ? std::optional<std::int32_t>(this->i(i + 1)) : std::nullopt;
-  }
-  point3 p(int i) const { return {d(i), d(i + 1), d(i + 2)}; }
-  extent3 x(int i) const { return {l(i), l(i + 1), l(i + 2)}; }
-  matrix3 m(int i) const {
-    return {{{d(i), d(i + 1), d(i + 2)}, {d(i + 3), d(i + 4), d(i + 5)}, {d(i + 6), d(i + 7), d(i + 8)}}};
-  }
-  suture::grid g(int i) const { return {x(i), p(i + 3), p(i + 6), m(i + 9)}; }
-
-  template <class T>
-  std::span<const T> s(int i) const {
-    const list& l = r_->lists[i];
-    return {static_cast<const T*>(l.data), static_cast<std::size_t>(l.count)};
-  }
-  // The elements of a list in an array with room for more.
-  template <class Array, class T = typename Array::value_type>
-  Array a(int i, std::string_view operation) const {
-    const auto given = s<T>(i);
-    Array all{};
-    require(given.size() <= all.size(), {operation}, given.size(), " elements given, there is room for ", all.size());
-    for (std::size_t k = 0; k < given.size(); ++k) all[k] = given[k];
-    return all;
-  }
-
-private:
-  const request* r_;
-};
-
 inline suture::grid grid_of(const array& a) {
   suture::grid g;
   for (int i = 0; i < 3; ++i) {
@@ -145,24 +97,6 @@ inline void write_grid(const suture::grid& g, array& a) {
     a.origin[i] = g.origin[i];
     for (int j = 0; j < 3; ++j) a.direction[3 * i + j] = g.direction[i][j];
   }
-}
-
-// The views of bound thing `bound`.
-template <class T>
-std::vector<view<T>> views_of(const request& r, std::int64_t bound) {
-  std::vector<view<T>> views;
-  views.reserve(static_cast<std::size_t>(r.samples));
-  for (std::int64_t i = 0; i < r.samples; ++i) {
-    const abi::bound& all = bound < r.input_count ? r.inputs[bound] : r.outputs[bound - r.input_count];
-    const array& a = all.arrays[all.count == 1 ? 0 : i];
-    auto* const data = static_cast<char*>(a.data) + (all.count == 1 ? i * all.step : 0);
-    views.push_back({reinterpret_cast<T*>(data),
-                     grid_of(a),
-                     {a.stride[0], a.stride[1], a.stride[2]},
-                     a.channels,
-                     a.channel_stride});
-  }
-  return views;
 }
 
 // The sentence of the last call of this thread that failed.

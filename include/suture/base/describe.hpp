@@ -241,12 +241,13 @@ template <class... Members>
 auto initializers_of(const named_members<Members...>&) -> typename joined_initializers<
     initializers<>, typename initializers_of_member<typename notes_of_member<Members>::type>::type...>::type;
 
-template <class T, std::size_t I>
+template <class T, auto Member>
 constexpr bool parameter_has_kind() {
-  using member = std::decay_t<decltype(get<I>(T::parameters.members))>;
+  using member = std::remove_cvref_t<decltype(Member)>;
   if constexpr (!is_noted<member, note::left_out>)
     static_assert(!kind_of_parameter<member>().name.empty(),
-                  "suture: parameter I of T has a type that is not described: see kind_of_type in base/describe.hpp");
+                  "suture: the parameter Member of T has a type that is not described: see kind_of_type in "
+                  "base/describe.hpp");
   return true;
 }
 
@@ -263,7 +264,9 @@ constexpr bool check_described() {
   static_assert(!listed::template make_with_one_more<T>,
                 "suture: T has a member that T::parameters does not list: add it, with left_out() if nobody sets it");
 #endif
-  return []<std::size_t... I>(std::index_sequence<I...>) { return (detail::parameter_has_kind<T, I>() && ...); }
+  return []<std::size_t... I>(std::index_sequence<I...>) {
+    return (detail::parameter_has_kind<T, get<I>(T::parameters.members)>() && ...);
+  }
   (std::make_index_sequence<T::parameters.names.size()>{});
 }
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <span>
 
 #include "../evaluate/binding.hpp"
 
@@ -22,9 +23,11 @@ struct label_set {
   std::uint64_t members[4] = {};
   std::int32_t classes = 256;
 
-  label_set(std::initializer_list<int> labels, int declared = 256) : classes(declared) {
+  label_set(std::initializer_list<int> labels, int declared = 256)
+      : label_set(std::span<const std::int32_t>(labels.begin(), labels.size()), declared) {}
+  label_set(std::span<const std::int32_t> labels, int declared) : classes(declared) {
     require(declared >= 1 && declared <= 256, {"label_set"}, "classes ", declared, " must be in 1..256");
-    for (const int l : labels) {
+    for (const std::int32_t l : labels) {
       require(l >= 0 && l < declared, {"label_set"}, "label ", l, " is outside the declared classes 0..", declared - 1);
       members[l >> 6] |= std::uint64_t{1} << (l & 63);
     }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "../exec/cpu/run.hpp"
+#include "../ops/label/remap.hpp"
 #include "classes.hpp"
 
 namespace suture {
@@ -20,6 +21,25 @@ namespace detail {
 
 template <class Classes>
 class_index index_sample(int threads, const Classes& map, std::size_t i);
+
+template <class L>
+struct remapped_reader {
+  strided<L> labels;
+  std::int32_t classes;
+  bool foreground;
+  remap::functor change;
+
+  weighted_class operator()(std::int32_t z, std::int32_t y, std::int32_t x) const {
+    const L* label = labels.data + labels.offset(z, y, x);
+    if (!foreground) {
+      const std::int32_t c = change(static_cast<std::int32_t>(*label));
+      return {c >= 0 && c < classes ? c : classes, 1};
+    }
+    for (std::int32_t c = 0; c < labels.channels; ++c)
+      if (change(static_cast<std::int32_t>(label[c * labels.channel_stride])) > 0) return {1, 1};
+    return {0, 1};
+  }
+};
 
 // Voxels side by side in memory order (z, y, x with x fastest) that are of one class.
 struct class_run {
@@ -35,12 +55,11 @@ std::int32_t run_length(const Reader& reader, std::int32_t z, std::int32_t y, st
   return i - x;
 }
 
-// run_length of labels that lie side by side, many at a time.
+// How many labels from x on, before `end`, are that of voxel x: labels of one channel that lie side by side, many at a
+// time.
 template <class L>
-std::int32_t run_length(const label_reader<L>& reader, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t end,
-                        std::int32_t of_class) {
-  if (reader.labels.stride[2] != 1) return run_length<label_reader<L>>(reader, z, y, x, end, of_class);
-  const L* label = reader.labels.data + reader.labels.offset(z, y, 0);
+std::int32_t equal_labels(const strided<L>& labels, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t end) {
+  const L* label = labels.data + labels.offset(z, y, 0);
   constexpr std::int32_t together = 32;
   std::int32_t i = x + 1;
   for (; i + together <= end; i += together) {
@@ -50,6 +69,20 @@ std::int32_t run_length(const label_reader<L>& reader, std::int32_t z, std::int3
   }
   while (i < end && label[i] == label[x]) ++i;
   return i - x;
+}
+template <class L>
+std::int32_t run_length(const label_reader<L>& reader, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t end,
+                        std::int32_t of_class) {
+  if (reader.labels.stride[2] != 1) return run_length<label_reader<L>>(reader, z, y, x, end, of_class);
+  return equal_labels(reader.labels, z, y, x, end);
+}
+// Labels that become one class may differ; append() joins their runs.
+template <class L>
+std::int32_t run_length(const remapped_reader<L>& reader, std::int32_t z, std::int32_t y, std::int32_t x,
+                        std::int32_t end, std::int32_t of_class) {
+  if (reader.labels.stride[2] != 1 || reader.labels.channels != 1)
+    return run_length<remapped_reader<L>>(reader, z, y, x, end, of_class);
+  return equal_labels(reader.labels, z, y, x, end);
 }
 
 // A voxel more, or a run, of a class. Runs come in memory order.
@@ -80,6 +113,36 @@ void find_runs(const Reader& reader, const extent3& n, std::int64_t first, std::
 }
 
 }  // namespace detail
+
+// The classes of labels as labels(in, out, remap{...}) stores them; a voxel that becomes no class is never drawn.
+//   foreground  two classes instead: 1 where what is stored is above 0 in any channel, 0 elsewhere
+template <class L>
+struct remapped_class_map {
+  static constexpr std::string_view name = "remapped_classes";
+  std::vector<view<const L>> labels;
+  std::int32_t classes = 0;
+  remap change = {};
+  bool foreground = false;
+
+  std::size_t samples() const { return labels.size(); }
+  const suture::grid& grid(std::size_t i) const { return labels[i].grid; }
+  detail::remapped_reader<L> reader(std::size_t i) const {
+    return {detail::strided_of(labels[i]), classes, foreground,
+            change.prepare(detail::label_types_of<L, std::int32_t>(), {name, static_cast<std::int64_t>(i)})};
+  }
+  template <class F>
+  void for_each_range(const F& f) const {
+    for (const auto& v : labels) f(bytes(v));
+  }
+  void check() const {
+    require(classes >= 1 && classes <= max_classes, {name}, "classes ", classes, " must be in 1..", max_classes);
+    require(!foreground || classes == 2, {name}, "foreground and background are two classes, got ", classes);
+    detail::check_views(labels, name);
+    for (std::size_t i = 0; i < labels.size(); ++i)
+      require(foreground || labels[i].channels == 1, {name, static_cast<std::int64_t>(i)}, "labels have ",
+              labels[i].channels, " channels; one is needed");
+  }
+};
 
 // The voxels of each class of one volume, as index_classes found them: 8 bytes for each run of voxels of one class that
 // lie side by side, in the host's memory, and 16 for each class. It knows nothing of the labels it was made from, which
@@ -133,8 +196,8 @@ template <class Classes>
 void check_indexed(const Classes& map) {
   static_assert(
       requires { map.labels; },
-      "suture: index_classes takes label_classes or foreground_background; what is drawn by weight goes by "
-      "select_patches");
+      "suture: index_classes takes label_classes, foreground_background or remapped_class_map; what is drawn by weight "
+      "goes by select_patches");
   map.check();
   for (std::size_t i = 0; i < map.samples(); ++i)
     require(map.grid(i).voxels() <= std::numeric_limits<std::uint32_t>::max(),
@@ -181,7 +244,7 @@ class_index index_sample(int threads, const Classes& map, std::size_t i) {
 
 // index_classes: an index for each sample of a map, of labels in the host's memory. Once for a case, when it is read:
 // crop_by_class then needs no label map to choose from, on any executor.
-//   map: label_classes(...) or foreground_background(...).
+//   map: label_classes(...), foreground_background(...) or remapped_class_map{...}.
 // Errors: an empty batch, a view that cannot be read, extents that differ, more than 4294967295 voxels.
 template <class Classes>
 std::vector<class_index> index_classes(const cpu& exec, const Classes& map) {

@@ -16,7 +16,7 @@ namespace suture {
 struct patch_grid {
   extent3 image{0, 0, 0};
   extent3 size{0, 0, 0};
-  std::vector<std::int64_t> starts[3];  // ascending along z, y, x
+  std::vector<std::int64_t> starts[3];  // along z, y, x; none is below the one before
 
   std::int64_t along(int axis) const { return static_cast<std::int64_t>(starts[axis].size()); }
   std::int64_t count() const { return along(0) * along(1) * along(2); }
@@ -64,9 +64,11 @@ inline patch_grid dense_patch_grid(const extent3& image, const extent3& size, co
 }
 
 // The fewest patches no more than size * step apart, evenly spread: starts round(i last / (n - 1)), halves to even, for
-// i < n = ceil((N - size) / (size step)) + 1 and last = N - size.
+// i < n = ceil((N - size) / (size step)) + 1 and last = N - size. Where size * step is below one voxel, starts repeat,
+// as they do in nnU-Net.
 //   step  distance of neighboring patches, a share of the patch, in (0, 1]
-// Source: nnU-Net v2 compute_steps_for_sliding_window. Errors: a patch larger than the volume, a step outside (0, 1].
+// Source: nnU-Net v2 compute_steps_for_sliding_window. Errors: a patch larger than the volume, a step outside (0, 1], a
+// step so small that an axis has more than 2^27 patches.
 inline patch_grid sliding_window_grid(const extent3& image, const extent3& size, double step = 0.5) {
   const site where{"sliding_window_grid"};
   detail::check_patch_grid(image, size, where);
@@ -75,7 +77,10 @@ inline patch_grid sliding_window_grid(const extent3& image, const extent3& size,
   for (int k = 0; k < 3; ++k) {
     const auto last = static_cast<double>(image[k] - size[k]);
     const double apart = static_cast<double>(size[k]) * step;
-    const auto n = static_cast<std::int64_t>(std::ceil(last / apart)) + 1;
+    const double steps = std::ceil(last / apart);
+    require(steps < 0x1p27, where, "step: expected at most 2^27 patches along an axis, got ", step, " for patches of ",
+            size, " in ", image, ". Give a larger step");
+    const auto n = static_cast<std::int64_t>(steps) + 1;
     const double actual = n > 1 ? last / static_cast<double>(n - 1) : 0.0;
     for (std::int64_t i = 0; i < n; ++i)
       g.starts[k].push_back(static_cast<std::int64_t>(std::nearbyint(actual * static_cast<double>(i))));

@@ -67,7 +67,7 @@ void check_reassembly(const patch_grid& g, const patch_window& window, const pat
     require(!s.empty() && s.front() == 0 && s.back() == g.image[k] - g.size[k], where, "the patches along axis ", k,
             " do not cover the volume");
     for (std::size_t i = 1; i < s.size(); ++i)
-      require(s[i] > s[i - 1] && s[i] - s[i - 1] <= g.size[k], where, "the patches along axis ", k,
+      require(s[i] >= s[i - 1] && s[i] - s[i - 1] <= g.size[k], where, "the patches along axis ", k,
               " do not cover the volume");
     require(window.weight[k].size() == static_cast<std::size_t>(g.size[k]), where, "a window of ",
             window.weight[k].size(), " voxels along axis ", k, " for patches of ", g.size);

@@ -19,12 +19,15 @@ struct coordinate_range {
   point3 low, high;
 };
 
-// Offsets from floor(coordinate) to the first and the last tap of an interpolation. Labels are read with one or two
-// taps.
+// Offsets from floor(coordinate) to the first and the last tap of an interpolation, or of labels, which are read with
+// one or two. A tap of weight 0 may be loaded too, so that a copy reads its neighbors where there are several taps.
 template <class Interpolation>
 inline constexpr int first_tap = Interpolation::taps == 4 ? -1 : 0;
 template <class Interpolation>
 inline constexpr int last_tap = Interpolation::taps == 4 ? 2 : 1;
+template <class Interpolation, class Labels>
+inline constexpr bool has_one_tap = Interpolation::taps == 1 &&
+                                    (std::is_same_v<Labels, nearest> || std::is_same_v<Labels, nearest_half_even>);
 
 inline double magnitude_of_row(const matrix3& m, int row, const point3& weights) {
   double sum = 0;
@@ -43,13 +46,14 @@ inline coordinate_range affine_range(const affine_map& map, const extent3& exten
   return r;
 }
 
-// Whether a map takes voxels to voxels, axis by axis.
+// Whether a map takes neighbors to neighbors, axis by axis: voxels are copied, and nothing beside them is read.
 inline bool maps_voxels(const affine_map& map) {
   for (int i = 0; i < 3; ++i) {
     int axes = 0;
     for (int j = 0; j < 3; ++j) {
-      if (map.linear[i][j] != std::floor(map.linear[i][j])) return false;
-      axes += map.linear[i][j] != 0 ? 1 : 0;
+      const double step = std::abs(map.linear[i][j]);
+      if (step != 0 && step != 1) return false;
+      axes += step == 1 ? 1 : 0;
     }
     if (axes > 1 || map.offset[i] != std::floor(map.offset[i])) return false;
   }
@@ -163,14 +167,15 @@ voxel_box source_box(const planned<Chain>& plan, std::size_t i) {
   const bool copies = !g.deformed && !g.inverted && detail::maps_voxels(map);
   // Coordinates are rounded to 2^-40 a step, displacements to float32.
   const double rounding = copies ? 0 : g.deformed || g.inverted ? 1.0 / 256 : 1.0 / 4096;
+  const bool is_one_tap = copies && detail::has_one_tap<interpolation, typename pipeline::label_type>;
   const auto range = g.deformed || g.inverted ? detail::deformed_range(g) : detail::affine_range(map, g.output.extents);
   voxel_box b{};
   for (int k = 0; k < 3; ++k) {
     const auto low = static_cast<std::int64_t>(std::floor(range.low[k] - rounding));
     const auto high = static_cast<std::int64_t>(std::floor(range.high[k] + rounding));
     const auto in = detail::within<typename pipeline::border_type>(
-        copies ? low : low + detail::first_tap<interpolation>, copies ? high : high + detail::last_tap<interpolation>,
-        g.source.extents[k]);
+        copies ? low : low + detail::first_tap<interpolation>,
+        is_one_tap ? high : high + detail::last_tap<interpolation>, g.source.extents[k]);
     b.first[k] = in.low;
     b.size[k] = in.high - in.low + 1;
   }

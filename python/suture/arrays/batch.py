@@ -17,6 +17,7 @@ _POINTER, _SHAPE, _PLACE_OF = struct.Struct("<Q"), struct.Struct("<8q"), struct.
 _MOST_KEPT = 4096
 _PLACE = {"z": 0, "y": 1, "x": 2}
 _PLAIN = _PLACE_OF.pack(1, 1, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1)
+_NAMES = {"n": "N", "c": "C", "z": "D", "y": "H", "x": "W"}
 _LETTERS = {"D": "z", "H": "y", "W": "x", "Z": "z", "Y": "y", "X": "x", "C": "c", "N": "n"}
 
 
@@ -95,7 +96,7 @@ class Items:
         if "n" not in letters:
             letters = "n" + letters
         if len(a.shape) != len(letters):
-            raise Error(f"{what}: an array of shape {tuple(a.shape)} has not the layout {letters!r}")
+            raise _wrong_rank(what, "array", a.shape, letters)
         if a.shape[0] == 0:
             raise Error(f"{what}: the batch is empty")
         self.stacked, self.first, self.letters, self.count = True, a, letters[1:], a.shape[0]
@@ -125,12 +126,13 @@ class Items:
         rank = len(letters)
         if any([len(shape) != rank for shape in shapes]):
             i, shape = next((i, tuple(shape)) for i, shape in enumerate(shapes) if len(shape) != rank)
-            raise Error(f"{what}: sample {i} of shape {shape} has not the layout {letters!r}" if layout else
-                        f"{what}: sample {i} of shape {shape} may be read in several ways; say layout= (\"HWC\" or \"ZYX\", say), "
+            if layout:
+                raise _wrong_rank(what, f"sample {i}", shape, letters)
+            raise Error(f"{what}: sample {i} of shape {shape} may be read in several ways; say layout= (\"HWC\" or \"ZYX\", say), "
                         "give a Volume, or (channel, z, y, x)")
 
     def _read_each(self, plain: Sequence[Any], places: Sequence[bytes] | None) -> list[tuple[int, ...]]:
-        self._plain, self.count = plain, len(plain)
+        self._plain, self.count = tuple(plain), len(plain)  # held here, since the list of the batch may change
         self.first = array_of(plain[0], self.what, self.stream)
         self._known = {0: self.first}
         what, letters = self.what, self.letters
@@ -142,6 +144,19 @@ class Items:
                        for (pointer, shape, strides, kind), place in zip(found, places)]
         self.records = b"".join(records)
         return [each[1] for each in found]
+
+
+def _wrong_rank(what: str, given: str, shape: Sequence[int], letters: str) -> Error:
+    """The error for an array whose axes are not as many as its layout has letters."""
+    name = "".join(_NAMES[c] for c in letters)
+    c = letters.find("c")
+    if len(shape) == len(letters) - 1 and c >= 0:
+        index = "..., None" if c == len(letters) - 1 else ":, " * c + "None"
+        way = f"Add the channel axis, as {given.split()[0]}[{index}] does"
+    else:
+        way = "Say the layout that it has: letters of N, C, D, H and W, such as 'NCDHW', 'NHWC' or 'HW'"
+    return Error(f"{what}: layout: expected {given} with the axes ({', '.join(name)}), as layout {name!r} says, got shape "
+                 f"{tuple(shape)}. {way}")
 
 
 _shapes: dict[Any, bytes] = {}

@@ -2,10 +2,12 @@
 """Digests of samples, the numbers that the C++ library prints."""
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
 
+from .dlpack import as_numpy
 from ..errors import Error
 
 
@@ -17,10 +19,30 @@ def _mix(h: np.ndarray) -> np.ndarray:
 
 
 def digest(sample: Any) -> int:
-    """A 64-bit number of the bits of one sample in host memory, (channel, z, y, x) or (z, y, x): suture::digest."""
-    array = np.asarray(getattr(sample, "array", sample))
-    if array.itemsize not in (1, 2, 4, 8):
-        raise Error(f"suture: digest: elements of {array.itemsize} bytes are none of the library's")
+    """A number of 64 bits that depends on every bit of a sample, the one that suture::digest gives in C++.
+
+    Parameters
+    ----------
+    sample : array or Volume
+        One sample in host memory, (channel, z, y, x) or (z, y, x).
+
+    Returns
+    -------
+    int
+        Equal for equal bits in equal order, whatever the type of the elements.
+
+    Raises
+    ------
+    Error
+        If the array is none that is read.
+    """
+    given: Any = getattr(sample, "array", sample)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(given, torch.Tensor) and given.dtype == torch.bfloat16:
+        given = given.view(torch.int16)  # the same bits, of a type that NumPy has
+    array = as_numpy(given, "suture: digest")
+    if array.dtype.hasobject or array.itemsize not in (1, 2, 4, 8):
+        raise Error(f"suture: digest: expected elements of 1, 2, 4 or 8 bytes, got {array.dtype}. Pass a.astype(numpy.float32)")
     bits = np.ascontiguousarray(array).ravel().view(f"u{array.itemsize}").astype(np.uint64)
     total = np.uint64(0)
     with np.errstate(over="ignore"):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of other libraries, read and written where they lie: numpy by its own interface, torch by its, all others by DLPack."""
+"""Arrays of other libraries are read and written where they lie: NumPy's and torch's by their own interfaces, all others
+by DLPack. What is accepted is an allow-list, in docs/python.md."""
 from __future__ import annotations
 
 import atexit
@@ -14,6 +15,17 @@ import numpy as np
 from ..errors import Error
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
+# Device types of DLPack that are read, and the one that each counts as: pinned memory is read as the CPU's, managed memory as
+# CUDA's.
+_DEVICES = {CPU: CPU, CUDA_HOST: CPU, CUDA: CUDA, CUDA_MANAGED: CUDA}
+_DEVICE_NAMES = {4: "OpenCL", 7: "Vulkan", 8: "Metal", 9: "VPI", 10: "ROCm", 11: "ROCm's host", 14: "oneAPI", 15: "WebGPU",
+                 16: "Hexagon", 17: "MAIA", 18: "Trainium"}
+_DLPACK_MAJOR, _READ_ONLY = 1, 1
+# Libraries whose arrays never change, whatever their exports say.
+_IMMUTABLE = ("jax", "jaxlib", "tensorflow")
+# Classes of torch whose memory holds their values; other subclasses may keep them elsewhere or change what they mean.
+_TENSORS = {"torch.Tensor", "torch.nn.parameter.Parameter", "torch.nn.parameter.Buffer", "monai.data.meta_tensor.MetaTensor",
+            "torchvision.tv_tensors._image.Image", "torchvision.tv_tensors._mask.Mask", "torchvision.tv_tensors._video.Video"}
 
 _NUMPY_NAMES = {"bool": "bool", "int8": "int8", "uint8": "uint8", "int16": "int16", "uint16": "uint16", "int32": "int32",
                 "int64": "int64", "float16": "float16", "float32": "float32", "float64": "float64",
@@ -39,7 +51,7 @@ class Array:
 
     @property
     def on_cuda(self) -> bool:
-        return self.device[0] in (CUDA, CUDA_MANAGED)
+        return self.device[0] == CUDA
 
 
 class _Device(ctypes.Structure):
@@ -82,13 +94,52 @@ def _numpy_name(dtype: np.dtype[Any], what: str) -> str:
     name = _BY_DTYPE.get(dtype)
     if name is None:
         if not dtype.isnative:
-            raise Error(f"{what}: {dtype} is not in the byte order of this machine; pass a.astype(a.dtype.newbyteorder('='))")
+            raise Error(f"{what}: expected the byte order of this machine, got {dtype.str!r}. Pass "
+                        "a.astype(a.dtype.newbyteorder('='))")
         name = _NUMPY_NAMES.get(dtype.name)
         if name is None:
-            raise Error(f"{what}: the type {dtype} is none that is read; int8 to int32, uint8, uint16, float16, float32 "
-                        "and bfloat16 are, labels of int64 and bool too")
+            raise Error(f"{what}: expected {', '.join(SIZES)}, got {dtype}. Pass a.astype(numpy.float32)")
         _BY_DTYPE[dtype] = name
     return name
+
+
+def plain_numpy(x: np.ndarray[Any, Any], what: str) -> np.ndarray[Any, Any]:
+    """The array as NumPy's own class, where nothing is lost by that.
+
+    Parameters
+    ----------
+    x : numpy.ndarray
+        An array, a memory map, or a masked array in which nothing is masked.
+    what : str
+        How messages begin.
+
+    Returns
+    -------
+    numpy.ndarray
+        The same memory.
+
+    Raises
+    ------
+    Error
+        If values are masked, or the class is another, whose meaning would be dropped.
+    """
+    kind = type(x)
+    if kind is np.ndarray or kind is np.memmap:
+        return x
+    if isinstance(x, np.ma.MaskedArray):
+        masked = int(np.count_nonzero(np.ma.getmaskarray(x)))
+        if masked:
+            raise Error(f"{what}: expected an array without a mask, got a masked array with {masked} masked values. Pass "
+                        "a.filled(VALUE)")
+        return np.asarray(x)
+    raise Error(f"{what}: expected numpy.ndarray, got its subclass {kind.__module__}.{kind.__qualname__}, whose meaning would be "
+                "dropped. Pass numpy.asarray(a)")
+
+
+def check_aligned(pointer: int, name: str, what: str) -> None:
+    """Refuses elements that do not begin at a multiple of their size."""
+    if pointer % SIZES[name]:
+        raise Error(f"{what}: expected {name} at addresses that are multiples of {SIZES[name]}, got {pointer:#x}. Pass a.copy()")
 
 
 _HERE = (CPU, 0)
@@ -99,7 +150,7 @@ def steps_of(strides: tuple[int, ...], name: str, what: str) -> tuple[int, ...]:
     """In elements; kept, since arrays repeat their strides."""
     size = SIZES[name]
     if any(s % size for s in strides):
-        raise Error(f"{what}: strides of {strides} bytes are no whole elements of {name}; pass a.copy()")
+        raise Error(f"{what}: expected strides of whole elements of {name}, got {strides} bytes. Pass a.copy()")
     if len(_steps) >= 4096:
         _steps.clear()
     made = _steps[strides, name] = tuple([s // size for s in strides])
@@ -119,21 +170,51 @@ _address, _buffer = ctypes.addressof, ctypes.c_char.from_buffer
 
 
 def array_of(x: Any, what: str, stream: int | None = None) -> Array:
-    """What is known of x, which stays where it is. `stream`: the consumer's, for CUDA memory."""
+    """What is known of an array, which stays where it is.
+
+    Parameters
+    ----------
+    x : numpy.ndarray, torch.Tensor or an object with __dlpack__
+        The array. The result keeps it alive.
+    what : str
+        How messages begin.
+    stream : int, optional
+        The stream that reads memory of CUDA.
+
+    Returns
+    -------
+    Array
+        Where it lies, its shape, strides, type and device.
+
+    Raises
+    ------
+    Error
+        If its memory alone does not hold its values, or holds none that are read.
+    """
     if isinstance(x, np.ndarray):
+        if type(x) is not np.ndarray:
+            x = plain_numpy(x, what)
         name = _BY_DTYPE.get(x.dtype) or _numpy_name(x.dtype, what)
         at = x.strides, name
         steps = _steps.get(at)
         if steps is None:
             steps = steps_of(x.strides, name, what)
         pointer, readonly = _data_of(x)
+        if pointer % SIZES[name]:
+            check_aligned(pointer, name, what)
         return Array(pointer, x.shape, steps, name, _HERE, readonly, x, "numpy")
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(x, torch.Tensor):
         return _torch_array(x, what)
-    if not hasattr(x, "__dlpack__"):
-        raise Error(f"{what}: {type(x).__name__} is no array: numpy arrays, torch tensors and what has __dlpack__ are")
+    if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
+        raise Error(f"{what}: expected a NumPy array, a torch tensor or an array with __dlpack__, got {_class_name(x)}. Pass "
+                    "numpy.asarray(a)")
     return _dlpack_array(x, what, stream)
+
+
+def _class_name(x: Any) -> str:
+    kind = type(x)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def alike(arrays: Sequence[Any], known: dict[int, Array], what: str,
@@ -145,6 +226,7 @@ def alike(arrays: Sequence[Any], known: dict[int, Array], what: str,
     torch = sys.modules.get("torch")
     tensor, strided = (None, None) if torch is None else (torch.Tensor, torch.strided)
     on_cpu, name, kind = first.device == _HERE, first.dtype, getattr(arrays[0], "dtype", None)
+    size = SIZES[name]
     made = []
     for i, x in enumerate(arrays):
         # What batches mostly have, without an Array for each.
@@ -153,11 +235,14 @@ def alike(arrays: Sequence[Any], known: dict[int, Array], what: str,
                 pointer = _address(_buffer(x))  # type: ignore[arg-type]
             except (TypeError, ValueError, BufferError):
                 pointer = x.__array_interface__["data"][0]
+            if pointer % size:
+                check_aligned(pointer, name, what)
             made.append((pointer, x.shape, x.strides, name))
             continue
-        elif type(x) is tensor and x.dtype is kind and x.is_cpu and on_cpu and x.layout is strided and not x.requires_grad:
+        elif (type(x) is tensor and x.dtype is kind and x.is_cpu and on_cpu and x.layout is strided and not x.requires_grad
+                and not x.is_neg()):
             pointer = x.data_ptr()
-            if pointer:
+            if pointer and not pointer % size:
                 made.append((pointer, x.shape, x.stride(), ""))
                 continue
         if i not in known:
@@ -173,61 +258,103 @@ def alike(arrays: Sequence[Any], known: dict[int, Array], what: str,
 
 def device_name(device: tuple[int, int]) -> str:
     """Of a device as DLPack numbers it."""
-    return f"cuda:{device[1]}" if device[0] in (CUDA, CUDA_MANAGED) else "the CPU"
+    return f"cuda:{device[1]}" if device[0] == CUDA else "the CPU"
 
 
 _TORCH: dict[Any, str] = {}
 
 
 def _torch_array(x: Any, what: str) -> Array:
+    torch = sys.modules["torch"]
     if not _TORCH:
-        import torch
-
         _TORCH.update({getattr(torch, n): n for n in SIZES if hasattr(torch, n)})
+    if type(x) is not torch.Tensor and _class_name(x) not in _TENSORS:
+        raise Error(f"{what}: expected torch.Tensor, got its subclass {_class_name(x)}, which may mean other values than its "
+                    "memory has. Pass x.as_subclass(torch.Tensor) if it holds them")
+    if x.is_nested:
+        raise Error(f"{what}: expected a tensor of one shape, got a nested one. Pass a list, x.unbind()")
+    if x.layout is not torch.strided:
+        raise Error(f"{what}: a tensor of the layout {x.layout} has no strides; pass x.to_dense()")
     if x.requires_grad:
         raise Error(f"{what}: the tensor requires gradients and the operations are not differentiable; pass x.detach()")
     name = _TORCH.get(x.dtype)
     if name is None:
-        raise Error(f"{what}: the type {x.dtype} is none that is read")
-    if x.layout is not sys.modules["torch"].strided:
-        raise Error(f"{what}: a tensor of the layout {x.layout} has no strides; pass x.to_dense()")
+        way = "x.dequantize()" if x.is_quantized else "torch.view_as_real(x)" if x.is_complex() else "x.to(torch.float32)"
+        raise Error(f"{what}: expected {', '.join(SIZES)}, got {x.dtype}. Pass {way}")
+    if x.is_neg():
+        raise Error(f"{what}: expected a tensor whose memory has its values, got one that torch negates when it is read. Pass "
+                    "x.resolve_neg()")
     device = _HERE
     if not x.is_cpu:
-        if not x.is_cuda:
-            raise Error(f"{what}: a tensor on {x.device} can be read neither by the CPU nor by CUDA")
+        if not x.is_cuda or torch.version.hip:
+            raise Error(f"{what}: expected a tensor on the CPU or on CUDA, got one on {x.device}. "
+                        + ("It has no values" if x.is_meta else "Pass x.cpu()"))
         device = (CUDA, x.device.index or 0)
-    pointer = x.data_ptr()
+    try:
+        pointer = x.data_ptr()
+    except RuntimeError:  # a tensor of a functional transform, say, which has no storage
+        pointer = 0
     if pointer == 0 and x.numel() > 0:
-        raise Error(f"{what}: the tensor's memory was freed")
+        raise Error(f"{what}: the tensor's memory was freed, or it never had any; pass x.clone()")
+    check_aligned(pointer, name, what)
     return Array(pointer, tuple(x.shape), x.stride(), name, device, False, x, "torch")
 
 
 def _dlpack_array(x: Any, what: str, stream: int | None) -> Array:
-    kind, number = x.__dlpack_device__()
-    device = int(kind), int(number)
+    library = type(x).__module__.split(".")[0]
+    kind, number = (int(v) for v in x.__dlpack_device__())
+    if kind not in _DEVICES:
+        raise Error(f"{what}: expected an array on the CPU or on CUDA, got one on {_DEVICE_NAMES.get(kind, 'another device')} "
+                    f"(DLPack device {kind}). Pass a copy on the CPU")
+    device = (CUDA, number) if _DEVICES[kind] == CUDA else _HERE
     asked: dict[str, Any] = {}
-    if device[0] == CUDA and stream is not None:
+    if kind == CUDA and stream is not None:
         asked["stream"] = stream if stream != 0 else 1
     try:
-        capsule = x.__dlpack__(max_version=(1, 0), **asked)
-    except TypeError:
-        capsule = x.__dlpack__(**asked)
-    readonly = False
+        try:
+            capsule = x.__dlpack__(max_version=(_DLPACK_MAJOR, 0), **asked)
+        except TypeError:
+            capsule = x.__dlpack__(**asked)
+    except BufferError as problem:
+        raise Error(f"{what}: {_class_name(x)} does not hand over its memory: {problem}. Pass a copy") from None
+    readonly = library in _IMMUTABLE
+    # The capsule is not renamed, so it stays its producer's and frees itself with `owner`.
     if _api.PyCapsule_IsValid(capsule, b"dltensor_versioned"):
         versioned = _Versioned.from_address(_api.PyCapsule_GetPointer(capsule, b"dltensor_versioned"))
-        tensor, readonly = versioned.tensor, bool(versioned.flags & 1)
-    else:
+        if versioned.major != _DLPACK_MAJOR:  # what lies behind the version is unknown
+            raise Error(f"{what}: expected DLPack {_DLPACK_MAJOR}, got version {versioned.major}.{versioned.minor} of "
+                        f"{_class_name(x)}. Pass a NumPy array or a torch tensor")
+        tensor, readonly = versioned.tensor, readonly or bool(versioned.flags & _READ_ONLY)
+    elif _api.PyCapsule_IsValid(capsule, b"dltensor"):
         tensor = _Managed.from_address(_api.PyCapsule_GetPointer(capsule, b"dltensor")).tensor
-    if tensor.dtype.lanes != 1 or (tensor.dtype.code, tensor.dtype.bits) not in _CODES:
-        raise Error(f"{what}: elements of DLPack code {tensor.dtype.code}, {tensor.dtype.bits} bits are none that are read")
-    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
-    if tensor.strides:
-        strides = tuple(tensor.strides[i] for i in range(tensor.ndim))
     else:
-        strides = dense_strides(shape)
-    # The capsule stays with its producer: it is not renamed, so it frees itself with `owner`.
-    return Array((tensor.data or 0) + tensor.byte_offset, shape, strides, _CODES[tensor.dtype.code, tensor.dtype.bits],
-                 device, readonly, (x, capsule), type(x).__module__.split(".")[0])
+        raise Error(f"{what}: expected a DLPack capsule that nobody has taken yet, got {capsule!r} of {_class_name(x)}. Pass a copy")
+    return _tensor_array(tensor, what, device, readonly, (x, capsule), library)
+
+
+def _tensor_array(tensor: _Tensor, what: str, device: tuple[int, int], readonly: bool, owner: Any, library: str) -> Array:
+    """A DLTensor, each field of which is looked at before it is used."""
+    code = tensor.dtype.code, tensor.dtype.bits
+    if tensor.dtype.lanes != 1 or code not in _CODES:
+        raise Error(f"{what}: expected elements of {', '.join(SIZES)}, got DLPack code {code[0]} of {code[1]} bits and "
+                    f"{tensor.dtype.lanes} lanes. Pass a.astype(numpy.float32)")
+    if _DEVICES.get(tensor.device.type) != device[0]:
+        raise Error(f"{what}: __dlpack_device__ names another device than the tensor, {tensor.device.type}. Pass a copy on the CPU")
+    rank = tensor.ndim
+    if rank < 0 or (rank > 0 and not tensor.shape):
+        raise Error(f"{what}: the DLPack tensor has {rank} axes and no shape. Pass a NumPy array")
+    shape = tuple(tensor.shape[:rank]) if rank else ()
+    if any(n < 0 for n in shape):
+        raise Error(f"{what}: the DLPack tensor has the shape {shape}. Pass a NumPy array")
+    strides = dense_strides(shape)
+    if rank and tensor.strides:
+        strides = tuple(tensor.strides[:rank])
+    name = _CODES[code]
+    pointer = (tensor.data or 0) + tensor.byte_offset if tensor.data else 0
+    if pointer == 0 and 0 not in shape:
+        raise Error(f"{what}: the DLPack tensor of shape {shape} has no memory. Pass a copy")
+    check_aligned(pointer, name, what)
+    return Array(pointer, shape, strides, name, device, readonly, owner, library)
 
 
 def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -253,69 +380,64 @@ def stream_of(given: Any) -> int:
     return 0
 
 
-def empty_like_library(library: str, shape: tuple[int, ...], dtype: str, like: Array, what: str) -> Any:
-    """A dense array of the library that the input came from, on its device."""
-    if library == "torch":
-        import torch
-
-        owner = like.owner
-        return torch.empty(shape, dtype=getattr(torch, dtype), device=owner.device)
-    if like.on_cuda:
-        if library == "cupy":
-            import cupy
-
-            return cupy.empty(shape, dtype)
-        from .cuda import DeviceArray
-
-        return DeviceArray(shape, dtype, like.device[1])
-    if dtype == "bfloat16":
-        try:
-            import ml_dtypes
-        except ImportError:
-            raise Error(f"{what}: numpy has no bfloat16; install ml_dtypes, or pass torch tensors") from None
-        return np.empty(shape, ml_dtypes.bfloat16)
-    return np.empty(shape, dtype)
-
-
-def memory_like(like: Array, size: int, stream: int | None) -> tuple[Any, int]:
-    """Bytes of the library that an array came from, on its device: what holds them, and where they begin."""
-    what = "suture: workspace"
-    memory = empty_like_library(like.library, (max(size, 1),), "uint8", like, what)
-    return memory, array_of(memory, what, stream).pointer
-
-
-def copy_of(a: Array, what: str, stream: int | None) -> Any:
-    """A copy to be written to, of the library that an array came from, on its device."""
-    if a.library == "torch":
-        return a.owner.detach().clone()
-    if not a.on_cuda:
-        return np.array(a.owner if a.library == "numpy" else np.from_dlpack(a.owner[0]), copy=True)
-    if a.library == "cupy":
-        return a.owner[0].copy()
-    from .cuda import DeviceArray
-
-    if not _is_dense(a):
-        raise Error(f"{what}: strides {a.strides} of an array {a.shape} on a GPU are not dense; pass a copy")
-    return DeviceArray.copy(a, stream or 0)
-
-
 def dense(x: Any, dtype: str | None = None) -> Any:
     """NumPy's and torch's arrays without gaps, and as `dtype`; others as they are, for check_dense."""
-    if type(x).__module__.split(".")[0] == "torch":
-        import torch
-
-        return x.detach().to(x.dtype if dtype is None else getattr(torch, dtype)).contiguous()
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(x, torch.Tensor):
+        return x.detach().resolve_neg().to(x.dtype if dtype is None else getattr(torch, dtype)).contiguous()
     if hasattr(x, "__dlpack_device__") and x.__dlpack_device__()[0] != CPU:
         return x
-    return np.ascontiguousarray(x, dtype)
+    return np.ascontiguousarray(plain_numpy(x, "suture") if isinstance(x, np.ndarray) else x, dtype)
 
 
-def _is_dense(a: Array) -> bool:
+def as_numpy(x: Any, what: str) -> np.ndarray[Any, Any]:
+    """An array of the host as NumPy's, without a copy, of whatever type.
+
+    Parameters
+    ----------
+    x : numpy.ndarray, torch.Tensor or an object with __dlpack__
+        An array in host memory.
+    what : str
+        How messages begin.
+
+    Returns
+    -------
+    numpy.ndarray
+        The same values; those of bfloat16 need ml_dtypes.
+
+    Raises
+    ------
+    Error
+        If its memory alone does not hold its values, or lies on a GPU.
+    """
+    if isinstance(x, np.ndarray):
+        return plain_numpy(x, what)
+    known = array_of(x, what)
+    if known.on_cuda:
+        raise Error(f"{what}: expected an array in host memory, got one on {device_name(known.device)}. Pass a copy on the CPU")
+    if known.library != "torch":
+        return np.from_dlpack(x)
+    torch = sys.modules["torch"]
+    if x.dtype == torch.bfloat16:
+        return x.view(torch.int16).numpy().view(bfloat16(what))  # type: ignore[no-any-return]
+    return x.numpy()  # type: ignore[no-any-return]
+
+
+def bfloat16(what: str) -> Any:
+    """The type that NumPy itself has not."""
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise Error(f"{what}: numpy has no bfloat16; install ml_dtypes, or pass torch tensors") from None
+    return ml_dtypes.bfloat16
+
+
+def is_dense(a: Array) -> bool:
     return all(n == 1 or s == d for n, s, d in zip(a.shape, a.strides, dense_strides(a.shape)))
 
 
 def check_dense(a: Array, what: str, dtype: str | None = None) -> None:
-    if not _is_dense(a) or dtype not in (None, a.dtype):
+    if not is_dense(a) or dtype not in (None, a.dtype):
         raise Error(f"{what}: a dense array{f' of {dtype}' if dtype else ''} is needed; this is {a.dtype} of shape {a.shape} and "
                     f"strides {a.strides}")
 

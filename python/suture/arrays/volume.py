@@ -11,6 +11,7 @@ from typing import Any, Union
 
 import numpy as np
 
+from .dlpack import as_numpy, plain_numpy
 from ..errors import Error
 
 Spacing = Union[float, Sequence[float], Mapping[str, float]]
@@ -79,13 +80,16 @@ def _three(axes: str) -> str:
     return axes if len(axes) == 3 else "z" + axes
 
 
-def named_spacing(spacing: Spacing, what: str) -> tuple[float, float, float]:
-    """Along (z, y, x). One number for all axes, or unequal ones by name."""
+def named_spacing(spacing: Spacing, what: str, rank: int = 0) -> tuple[float, float, float]:
+    """Along (z, y, x). One number for all axes, or unequal ones by name; as many as axes, where their number is known."""
     if isinstance(spacing, Mapping):
         if set(spacing) - set("zyx"):
             raise Error(f"{what}: spacing names {sorted(set(spacing) - set('zyx'))}; axes are z, y and x")
         return float(spacing.get("z", 1)), float(spacing.get("y", 1)), float(spacing.get("x", 1))
     values = [float(v) for v in np.atleast_1d(np.asarray(spacing, np.float64))]
+    if len(values) not in (1, rank or len(values)):
+        raise Error(f"{what}: spacing: expected one number, or one for each of {rank} axes, got {tuple(values)}. Name them: "
+                    "dict(z=..., y=..., x=...)")
     if len(set(values)) == 1:
         return values[0], values[0], values[0]
     raise Error(f"{what}: spacing {tuple(values)} differs between axes: name them, dict(z=..., y=..., x=...), so that "
@@ -125,7 +129,7 @@ class Volume:
             self.grid = Grid.from_affine_ras(affine, spatial, axes)
         else:
             o = (0.0, 0.0, 0.0) if origin is None else tuple(float(origin.get(k, 0.0)) for k in "zyx")
-            self.grid = Grid(zyx, named_spacing(1.0 if spacing is None else spacing, "suture: Volume"),
+            self.grid = Grid(zyx, named_spacing(1.0 if spacing is None else spacing, "suture: Volume", len(axes)),
                              o)  # type: ignore[arg-type]
         if self.grid.extents != zyx:
             raise Error(f"suture: Volume: the array has extents {zyx}, the grid {self.grid.extents}")
@@ -154,7 +158,7 @@ class Volume:
         one that suture reads and scale to float32 where the file says so."""
         slope, inter = image.header.get_slope_inter() if hasattr(image.header, "get_slope_inter") else (None, None)
         scaled = (slope not in (None, 1.0)) or (inter not in (None, 0.0))
-        data = np.asanyarray(image.dataobj)
+        data = plain_numpy(np.asanyarray(image.dataobj), "suture: Volume")
         if scaled or data.dtype.kind == "f":
             data = np.asarray(data, np.float32)
         if data.ndim == 4:
@@ -165,12 +169,29 @@ class Volume:
 
     @staticmethod
     def from_itk(image: Any) -> Volume:
-        """Of an image of SimpleITK: axes "zyx", as GetArrayFromImage has them."""
+        """A Volume of an image of SimpleITK, with its spacing, origin and direction.
+
+        Parameters
+        ----------
+        image : SimpleITK.Image
+            An image of three dimensions, of one component or more.
+
+        Returns
+        -------
+        Volume
+            Axes "zyx", as GetArrayFromImage has them, components as channels. Its voxels are a copy: SimpleITK frees
+            those of an image with it, and may move them when the image is changed.
+
+        Raises
+        ------
+        Error
+            If the image does not have three dimensions.
+        """
         import SimpleITK
 
-        data = SimpleITK.GetArrayViewFromImage(image)
         if image.GetDimension() != 3:
             raise Error(f"suture: Volume: an image of {image.GetDimension()} dimensions is no volume")
+        data = SimpleITK.GetArrayFromImage(image)
         if image.GetNumberOfComponentsPerPixel() > 1:
             data = np.moveaxis(data, -1, 0)
         direction = np.array(image.GetDirection()).reshape(3, 3)[::-1, ::-1]
@@ -183,4 +204,6 @@ class Volume:
         return f"Volume({tuple(self.array.shape)}, axes={self.axes!r}, spacing={self.spacing})"
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        return np.asarray(self.array, dtype)
+        if copy:
+            return np.array(as_numpy(self.array, "suture: Volume"), dtype)
+        return np.asarray(as_numpy(self.array, "suture: Volume"), dtype)

@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A chain as a C++ expression whose numbers come from an array: the expression is a type, the numbers are not."""
+"""A chain as a C++ type and the numbers and lists that its operations read, in the order of their parameters."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import Error
-from ..operations.operation import Axes, Operation, PerSample
-from ..operations.generated import CHOICES
+from .request import Lists
 
 CPP_TYPES = {"int8": "std::int8_t", "uint8": "std::uint8_t", "int16": "std::int16_t", "uint16": "std::uint16_t",
              "int32": "std::int32_t", "int64": "std::int64_t", "float16": "suture::half", "bfloat16": "suture::bfloat16",
@@ -26,182 +24,67 @@ class ReadByKernels(np.ndarray[Any, Any]):
     """Memory that a list refers to and the executor reads when it runs: a GPU gets a copy of its own."""
 
 
-@dataclass
 class Encoded:
-    """An expression and what it reads."""
+    """The types of a chain and what its operations read."""
 
-    expression: str = ""
-    headers: set[str] = field(default_factory=set)
-    definitions: list[str] = field(default_factory=list)  # types that the expression is made of
-    files: list[str] = field(default_factory=list)  # C++ of users, ahead of all else
-    numbers: list[float] = field(default_factory=list)
-    lists: list[tuple[Any, int]] = field(default_factory=list)  # memory that is kept, and how many elements
-    kept: Any = None  # what else the lists refer to
-    array: Any = None  # the numbers, once they lie in memory
+    __slots__ = ("types", "conversions", "headers", "own_files", "numbers", "lists", "kept", "_numbers", "_lists")
+
+    def __init__(self) -> None:
+        self.types: list[str] = []  # of the operations, in order
+        self.conversions: list[str] = []  # of label maps, in the order of their slots
+        self.headers: set[str] = set()
+        self.own_files: list[tuple[str, str]] = []  # headers of users, with the hash of what they held
+        self.numbers: list[float] = []
+        self.lists: list[Any] = []  # arrays, whose rows are elements, or (memory, count)
+        self.kept: list[Any] = []  # what else the lists refer to
+        self._numbers: np.ndarray | None = None
+        self._lists: Lists | None = None
+
+    def tables(self) -> tuple[np.ndarray, Lists]:
+        """The numbers and lists as a request takes them, made once."""
+        if self._numbers is None or self._lists is None:
+            self._numbers, self._lists = np.array(self.numbers, np.float64), Lists(self.lists)
+        return self._numbers, self._lists
 
 
 class Encoder:
-    """Writes operations as C++ and collects their numbers.
+    """Collects what a chain reads.
 
     order   the order of the array's axes, by which tuples are read: "zyx", "xyz", "yx" or "xy"
     values  what comes with the batch, for per_sample; None where there is no batch yet
-    items   the arrays of the batch that crop_by_class may read; none in evaluation
+    indexes what has the class indexes, with handles, that crop_by_class draws from; None in evaluation
     """
 
     def __init__(self, order: str, values: Mapping[str, Any] | None, samples: int,
-                 items: Mapping[str, Any] | None = None) -> None:
-        self.order, self.values, self.samples, self.items = order, values or {}, samples, items or {}
+                 indexes: Callable[[Any], Sequence[Any]] | None = None) -> None:
+        self.order, self.values, self.samples, self.indexes = order, values or {}, samples, indexes
         self.ahead = values is None
         self.out = Encoded()
 
-    def number(self, *values: float) -> int:
-        at = len(self.out.numbers)
-        self.out.numbers.extend(float(v) for v in values)
-        return at
+    def number(self, *values: float) -> None:
+        self.out.numbers.extend(map(float, values))
 
-    def memory(self, data: Any, count: int) -> int:
-        self.out.lists.append((data, count))
-        return len(self.out.lists) - 1
+    def rows(self, rows: Any) -> None:
+        """A list whose elements are the rows of an array, or (memory, count)."""
+        self.out.lists.append(rows)
 
-    def chain(self, operations: Sequence[Operation]) -> str:
-        return " | ".join(self.operation(op) for op in operations) or "suture::identity{}"
+    def class_indexes(self, op: Any) -> None:
+        """A list of the pointers to the class indexes of the batch; of none in evaluation."""
+        made = [] if self.indexes is None else self.indexes(op)
+        self.out.kept.append(made)
+        self.rows(np.array([index.handle for index in made], np.uint64))
 
-    def operation(self, op: Operation) -> str:
-        special = getattr(self, "_write_" + op.name, None)
-        if special is not None:
-            return str(special(op))
-        return f"suture::{op.name}{{{self.members(op)}}}"
-
-    def members(self, op: Operation) -> str:
-        parts = []
-        for name, kind in op._fields:
-            if name:
-                parts += [f".{member} = {code}" for member, code in self.member(op, name, kind)]
-        return ", ".join(parts)
-
-    def member(self, op: Operation, name: str, kind: str) -> list[tuple[str, str]]:
-        value = getattr(op, name)
-        what = f"suture: {op.name}: {name}"
-        if kind in ("float32", "float64", "int32", "int64", "flag"):
-            letter = {"float32": "f", "float64": "d", "int32": "i", "int64": "l", "flag": "b"}[kind]
-            return [(name, f"v.{letter}({self.number(value)})")]
-        if kind.startswith("choice:"):
-            i = self.number(CHOICES[kind[7:]].index(value))
-            return [(name, f"v.e<suture::{kind[7:]}>({i})")]
-        if kind == "interval":
-            return [(name, "suture::interval(v.f({0}), v.f({1}))".format(*self.two(_ends(value, False))))]
-        if kind == "value_range":
-            return [(name, "suture::value_range(v.f({0}), v.f({1}))".format(*self.two(_ends(value, True))))]
-        if kind == "integer_interval":
-            return [(name, "suture::integer_interval(v.i({0}), v.i({1}))".format(*self.two(_ends(value, False))))]
-        if kind == "axis_ranges":
-            ends = self.ranges(value, name, what)
-            codes = ["suture::value_range(v.f({0}), v.f({1}))".format(*self.two(e)) for e in ends]
-            return [(name, f"suture::axis_ranges({', '.join(codes)})")]
-        if kind in ("point3", "extent3", "axis_values", "floats3", "flags3", "int3"):
-            i = self.number(*self.triple(value, name, what))
-            code = {"point3": f"v.p({i})", "extent3": f"v.x({i})",
-                    "axis_values": f"suture::axis_values(v.d({i}), v.d({i + 1}), v.d({i + 2}))",
-                    "floats3": f"{{v.f({i}), v.f({i + 1}), v.f({i + 2})}}",
-                    "flags3": f"{{v.b({i}), v.b({i + 1}), v.b({i + 2})}}",
-                    "int3": f"{{v.i({i}), v.i({i + 1}), v.i({i + 2})}}"}[kind]
-            return [(name, code)]
-        if kind in ("axis_order", "axis_pair"):
-            axes = [self.axis(a, what) for a in value]
-            if kind == "axis_order" and self.order == "xyz":
-                axes.reverse()
-            i = self.number(*axes)
-            return [(name, "{" + ", ".join(f"v.i({i + k})" for k in range(len(axes))) + "}")]
-        if kind.startswith("floats:"):
-            i = self.number(*value)
-            letter = "f"
-            return [(name, "{" + ", ".join(f"v.{letter}({i + k})" for k in range(len(value))) + "}")]
-        if kind == "shears":
-            i = self.number(*(reversed(value) if self.order == "xyz" else value))
-            return [(name, "{{" + ", ".join(f"v.d({i + k})" for k in range(6)) + "}}")]
-        if kind == "matrix3":
-            rows = np.array(value, np.float64)
-            if self.order == "xyz":
-                rows = rows[::-1, ::-1]
-            return [(name, f"v.m({self.number(*rows.ravel())})")]
-        if kind == "stain_matrix":
-            return [(name, self.stains(value))]
-        if kind == "stain_reference":
-            i = self.number(*value.max_concentration)
-            return [(name, f"{{{self.stains(value.stains)}, {{v.d({i}), v.d({i + 1})}}}}")]
-        if kind == "channel_statistics":
-            i = self.number(*value.mean, *value.standard_deviation)
-            return [(name, f"{{{{v.f({i}), v.f({i + 1}), v.f({i + 2})}}, {{v.f({i + 3}), v.f({i + 4}), v.f({i + 5})}}}}")]
-        if kind == "color_target":
-            i = self.number(*value.mean, *value.standard_deviation)
-            return [(name, f"{{.mean = {{v.d({i}), v.d({i + 1}), v.d({i + 2})}}, "
-                           f".standard_deviation = {{v.d({i + 3}), v.d({i + 4}), v.d({i + 5})}}}}")]
-        if kind == "color_table":
-            if value not in COLOR_TABLES:
-                raise Error(f"{what}: {value!r} is none of {', '.join(COLOR_TABLES)}")
-            return [(name, f"suture::{value}")]
-        if kind == "grid":
-            grid = getattr(value, "grid", value)
-            i = self.number(*grid.extents, *grid.spacing, *grid.origin, *grid.direction)
-            return [(name, f"v.g({i})")]
-        if kind == "optional_int":
-            i = self.number(0.0, 0.0) if value is None else self.number(1.0, value)
-            return [(name, f"v.o({i})")]
-        if kind == "given_floats":
-            floats = np.array(value, np.float32).view(ReadByKernels)
-            if len(value):
-                self.check_control_values(op, floats, what)
-            return [(name, f"v.s<float>({self.memory(floats, len(value))})")]
-        if kind == "float_list":
-            at = self.memory(np.array(value, np.float32), len(value))
-            array = {"floating": "decltype(suture::histogram_shift::floating)",
-                     "coefficients": "decltype(suture::bias_field::coefficients)"}[name]
-            members = [(name, f'v.a<{array}>({at}, "{op.name}")')]
-            if name == "floating":
-                members.append(("count", f"static_cast<std::int32_t>(v.s<float>({at}).size())"))
-            return members
-        if kind == "holes":
-            boxes = np.array([[*self.triple(start, "start", what), *self.triple(size, "size", what)]
-                              for start, size in value], np.int64).reshape(-1, 6)
-            at = self.memory(boxes, len(value))
-            return [(name, f'v.a<decltype(suture::{op.name}::{name})>({at}, "{op.name}")'),
-                    ("count", f"static_cast<std::int32_t>(v.s<std::int64_t>({at}).size())")]
-        if kind == "regions":
-            flat = [len(value), *(n for labels in value for n in (len(labels), *labels))]
-            return [(name, f"suture::abi::regions_of(v.s<std::int32_t>({self.memory(np.array(flat, np.int32), len(flat))}))")]
-        if kind == "label_changes":
-            flat = [n for change in value.items() for n in change]
-            at = self.memory(np.array(flat, np.int32), len(value))
-            return [(name, f"suture::abi::changes_of(v.s<suture::label_change>({at}))")]
-        if kind == "color_steps":
-            i = self.number(*(("brightness", "contrast", "saturation", "hue").index(s) for s in value))
-            return [(name, "{" + ", ".join(f"v.e<suture::color_step>({i + k})" for k in range(4)) + "}")]
-        if kind == "starts":
-            return [(name, f"v.s<suture::extent3>({self.starts(value, what)})")]
-        if kind.startswith("results:"):
-            return [(name, self.results(op, value, kind[8:], what))]
-        raise Error(f"{what}: parameters of the kind {kind} are not there yet")
-
-    def check_control_values(self, op: Any, values: np.ndarray, what: str) -> None:
-        """What lies beyond max_displacement_mm would be held to it without a word."""
-        if values.size % 3:
-            return  # C++ has a sentence for it
-        components = np.abs(values).reshape(3, -1)
-        for axis, most, bound in zip("zyx", np.nanmax(components, 1, initial=0.0),
-                                     self.triple(op.max_displacement_mm, "max_displacement_mm", what)):
-            if most > bound:
-                raise Error(f"{what}: {most:g} mm along {axis} is more than max_displacement_mm {bound:g}; state the largest "
-                            "magnitude there")
-
-    def two(self, ends: tuple[float, float]) -> tuple[int, int]:
-        i = self.number(*ends)
-        return i, i + 1
-
-    def stains(self, rows: Any) -> str:
-        i = self.number(*(v for row in rows for v in row))
-        return "{{" + ", ".join(f"{{v.d({i + 2 * r}), v.d({i + 2 * r + 1})}}" for r in range(3)) + "}}"
+    def given(self, key: str, what: str) -> Any:
+        """What the batch has for per_sample(key)."""
+        if self.ahead:
+            raise Error(f"{what}: what is compiled depends on what the batch has under {key!r}: run a batch instead of "
+                        "compiling ahead")
+        if key not in self.values:
+            raise Error(f"{what}: the batch has no {key!r}, which per_sample names")
+        return self.values[key]
 
     def axis(self, name: str | int, what: str) -> int:
+        """The place of an axis in (z, y, x)."""
         if isinstance(name, str):
             return "zyx".index(name)
         if len(self.order) != 3:
@@ -210,7 +93,7 @@ class Encoder:
 
     def triple(self, value: Any, name: str, what: str) -> tuple[Any, Any, Any]:
         """Along (z, y, x)."""
-        if isinstance(value, Axes):
+        if isinstance(value, Mapping):
             missing = _UNNAMED.get(name, 0)
             if len(self.order) == 2 and "z" not in value and name in _FLAT:
                 value = {**value, "z": _FLAT[name]}
@@ -232,104 +115,18 @@ class Encoder:
         if isinstance(value, tuple) and len(value) == 2 and not isinstance(value[0], tuple):
             return [value] * 3
         unnamed = (1.0, 1.0) if name == "scale" else 0.0
-        if isinstance(value, Axes):
-            return [_ends(value.get(k, unnamed), True) for k in "zyx"]
-        return [_ends(v, True) for v in self.triple(value, name, what)]
-
-    def starts(self, value: Any, what: str) -> int:
-        if isinstance(value, PerSample):
-            value = () if self.ahead else self.given(value, what)
-        rows = np.array(value if len(value) else np.zeros((0, 3)), np.int64).reshape(-1, 3)
-        if self.order == "xyz":
-            rows = rows[:, ::-1]
-        return self.memory(np.ascontiguousarray(rows), len(rows))
-
-    def given(self, value: PerSample, what: str) -> Any:
-        if self.ahead:
-            raise Error(f"{what}: what is compiled depends on what the batch has under {value.key!r}: run a batch instead of "
-                        "compiling ahead")
-        if value.key not in self.values:
-            raise Error(f"{what}: the batch has no {value.key!r}, which per_sample names")
-        return self.values[value.key]
-
-    def results(self, op: Operation, value: Any, kind: str, what: str) -> str:
-        from ..functions import fits
-
-        packed, count, shape = np.zeros(0, np.uint8), 0, ""
-        if not (isinstance(value, PerSample) and self.ahead and kind != "landmark_map"):
-            packed, count, shape = fits.packed(kind, self.given(value, what) if isinstance(value, PerSample) else value, what)
-        cpp = f"suture::{kind}{shape}"
-        if kind == "color_moments":
-            cpp = f"suture::color_moments<suture::{op.space}>"  # type: ignore[attr-defined]
-        return f"v.s<{cpp}>({self.memory(packed, count)})"
-
-    # Operations that are templates, or written otherwise.
-
-    def _write_cast(self, op: Any) -> str:
-        return f"suture::cast<{CPP_TYPES[op.to]}>{{}}"
-
-    def _write_sampling(self, op: Any) -> str:
-        border = f"suture::{op.border}"
-        value = "{}"
-        if op.border == "constant":
-            value = f"{{v.f({self.number(op.value)})}}"
-        elif op.border == "default_value":
-            i = self.number(op.value, RIMS.index(op.rim))
-            value = f"{{v.f({i}), v.e<suture::image_rim>({i + 1})}}"
-        return (f"suture::sampling<suture::{op.interpolation}, {border}, suture::{op.labels}>"
-                f"{{.border = {value}, .label_outside = v.i({self.number(op.label_outside)})}}")
-
-    def _write_per_channel(self, op: Any) -> str:
-        inner = self.operation(op.operation)
-        i = self.number(op.probability, op.synchronized)
-        return f"suture::per_channel({inner}, suture::channel_draws{{v.f({i}), v.b({i + 1})}})"
-
-    def _write_orient(self, op: Any) -> str:
-        letters = (op.x + op.y + op.z).encode()
-        at = self.memory(np.frombuffer(letters, np.uint8), len(letters))
-        return f"suture::orient{{.to = {{v.s<char>({at}).data(), v.s<char>({at}).size()}}}}"
-
-    def _write_reinhard(self, op: Any) -> str:
-        return f"suture::reinhard<suture::{op.space}>{{{self.members(op)}}}"
-
-    def _write_random_stain_na(self, op: Any) -> str:
-        return f"suture::random_stain_na<suture::{op.space}>{{{self.members(op)}}}"
-
-    def _write_histogram_match(self, op: Any) -> str:
-        from ..functions import fits
-
-        value = op.fitted
-        if isinstance(value, PerSample):
-            value = self.given(value, "suture: histogram_match: fitted")
-        n = fits.landmarks(value)
-        return f"suture::histogram_match<{n}>{{{self.members(op)}}}"
-
-    def _write_crop_by_class(self, op: Any) -> str:
-        from ..functions import patches
-
-        return patches.write_crop_by_class(self, op)
-
-    def _write_value(self, op: Any) -> str:
-        from ..operations import value as expressions
-
-        return expressions.write_value(self, op)
-
-    def _write_value_cpp(self, op: Any) -> str:
-        from ..operations import value_cpp as own_cpp
-
-        return own_cpp.write_value_cpp(self, op)
-
-    def _write_inverse_of(self, op: Any) -> str:
-        at = self.memory(op.geometry, 1)
-        name = "inverse_elastic" if op.elastic else "inverse_affine"
-        return f"suture::{name}{{suture::abi::geometry_of(v.s<suture::abi::geometry>({at})[0])}}"
+        if isinstance(value, Mapping):
+            return [interval_ends(value.get(k, unnamed), True) for k in "zyx"]
+        return [interval_ends(v, True) for v in self.triple(value, name, what)]
 
 
-COLOR_TABLES = ("crc_lab",)
-RIMS = ("faces", "centers")
-
-
-def _ends(value: Any, half_width: bool) -> tuple[float, float]:
+def interval_ends(value: Any, half_width: bool) -> tuple[float, float]:
+    """The ends of a range; one number is half a width about 0, or both ends."""
     if isinstance(value, tuple):
         return value
     return (-value, value) if half_width else (value, value)
+
+
+def chain_type(types: Sequence[str]) -> str:
+    """The C++ type of a chain of operations."""
+    return f"suture::chain<{', '.join(types or ['suture::identity'])}>"

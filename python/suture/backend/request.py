@@ -24,19 +24,22 @@ class CList(ctypes.Structure):
 
 
 class CRequest(ctypes.Structure):
-    """abi::request"""
+    """abi::request. A pointer keeps the table that it is set to."""
 
     _fields_ = [("version", ctypes.c_uint32), ("bytes", ctypes.c_uint32),
                 ("numbers", ctypes.c_void_p), ("number_count", ctypes.c_int64),
-                ("lists", ctypes.c_void_p), ("list_count", ctypes.c_int64),
-                ("inputs", ctypes.c_void_p), ("input_count", ctypes.c_int64),
-                ("outputs", ctypes.c_void_p), ("output_count", ctypes.c_int64),
-                ("results", ctypes.c_void_p), ("result_count", ctypes.c_int64),
-                ("samples", ctypes.c_int64), ("sample_ids", ctypes.c_void_p), ("id_count", ctypes.c_int64),
+                ("lists", ctypes.POINTER(CList)), ("list_count", ctypes.c_int64),
+                ("inputs", ctypes.POINTER(CArray)), ("input_count", ctypes.c_int64),
+                ("outputs", ctypes.POINTER(CArray)), ("output_count", ctypes.c_int64),
+                ("results", ctypes.POINTER(CList)), ("result_count", ctypes.c_int64),
+                ("samples", ctypes.c_int64), ("sample_ids", ctypes.POINTER(ctypes.c_uint64)), ("id_count", ctypes.c_int64),
                 ("seed", ctypes.c_uint64), ("epoch", ctypes.c_uint32), ("image", ctypes.c_uint32),
                 ("evaluation", ctypes.c_int32), ("threads", ctypes.c_int32), ("same_ids", ctypes.c_int32),
                 ("reserved", ctypes.c_int32), ("stream", ctypes.c_void_p), ("workspace", ctypes.c_void_p),
                 ("workspace_bytes", ctypes.c_uint64)]
+
+
+_BYTES = ctypes.sizeof(CRequest)
 
 
 def address_of(memory: Any) -> int:
@@ -54,46 +57,52 @@ def elements(memory: Any, count: int | None = None, size: int | None = None) -> 
         count = len(memory)
     if size is None:
         if isinstance(memory, np.ndarray):
-            size = memory.itemsize * int(np.prod(memory.shape[1:], dtype=np.int64))
+            size = memory.nbytes // len(memory) if len(memory) else memory.itemsize
         else:
             size = ctypes.sizeof(memory) // max(count, 1)
     return address_of(memory), count, size
+
+
+class Lists:
+    """A table of lists or results, made once for requests that share it."""
+
+    __slots__ = ("table", "count", "kept")
+
+    def __init__(self, rows: Sequence[Any]) -> None:
+        read = [elements(*each) if isinstance(each, tuple) else elements(each) for each in rows]
+        table: Any = CList * len(read)
+        self.table, self.count, self.kept = table(*read), len(read), rows
 
 
 class Request:
     """An abi::request together with the memory that it refers to, which lives as long as this.
 
     numbers   float64, in the order in which the function reads them
-    lists     what is read: NumPy arrays, or (memory, count, bytes of an element)
-    results   what is written: NumPy arrays
+    lists     what is read: NumPy arrays, or (memory, count, bytes of an element); or Lists of them
+    results   what is written, in the same forms
     inputs, outputs   as bound_of and output_bound of arrays.batch give them
     """
 
     __slots__ = ("c", "address", "_kept")
 
-    def __init__(self, *, numbers: Any = (), lists: Sequence[Any] = (), results: Sequence[Any] = (),
+    def __init__(self, *, numbers: Any = (), lists: Sequence[Any] | Lists = (), results: Sequence[Any] | Lists = (),
                  inputs: Sequence[tuple[Any, int, int]] = (), outputs: Sequence[tuple[Any, int, int]] = (), samples: int = 0,
                  ids: Any = None, seed: int = 0, epoch: int = 0, image: int = 0, evaluation: bool = False, threads: int = 0,
                  same_ids: bool = False, stream: int = 0, workspace: tuple[int, int] = (0, 0)) -> None:
-        kept: list[Any] = []
-        self._kept = kept
-        values = numbers if isinstance(numbers, np.ndarray) else np.array(numbers, np.float64)
+        values = numbers if type(numbers) is np.ndarray else np.array(numbers, np.float64)
+        read: Lists = lists if type(lists) is Lists else Lists(lists) if lists else _NONE  # type: ignore[arg-type]
+        written: Lists = results if type(results) is Lists else Lists(results) if results else _NONE  # type: ignore[arg-type]
         if ids is not None and not isinstance(ids, ctypes.Array):
             ids = (ctypes.c_uint64 * len(ids))(*ids)
-        kept += [values, ids, lists, results, inputs, outputs]
-
-        def table(cls: Any, rows: Any) -> int | None:
-            if not rows:
-                return None
-            made = (cls * len(rows))(*rows)
-            kept.append(made)
-            return ctypes.addressof(made)
-
-        read = [elements(*each) if isinstance(each, tuple) else elements(each) for each in lists]
-        written = [elements(*each) if isinstance(each, tuple) else elements(each) for each in results]
-        self.c = CRequest(VERSION, ctypes.sizeof(CRequest), address_of(values) if len(values) else None, len(values),
-                          table(CList, read), len(read), table(CArray, inputs), len(inputs), table(CArray, outputs), len(outputs),
-                          table(CList, written), len(written), samples, None if ids is None else ctypes.addressof(ids),
-                          0 if ids is None else len(ids), seed, epoch, image, evaluation, threads, same_ids, 0, stream or None,
-                          workspace[0] or None, workspace[1])
+        bound, places = len(inputs), len(outputs)
+        bounds: Any = CArray * bound
+        places_of: Any = CArray * places
+        self._kept = (values, read, written, inputs, outputs)
+        self.c = CRequest(VERSION, _BYTES, values.__array_interface__["data"][0] if values.size else None, values.size,
+                          read.table, read.count, bounds(*inputs), bound, places_of(*outputs), places,
+                          written.table, written.count, samples, ids, 0 if ids is None else len(ids), seed, epoch, image, evaluation,
+                          threads, same_ids, 0, stream or None, workspace[0] or None, workspace[1])
         self.address = ctypes.addressof(self.c)
+
+
+_NONE = Lists(())

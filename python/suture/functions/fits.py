@@ -1,312 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fits: what normalization needs to know of images, as frozen dataclasses that go to JSON and back."""
+"""Fits: what normalization needs to know of images. Their results are in operations.results."""
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 
-from ..backend import call as functions
 from ..arrays.batch import Items
-from ..backend.encode import CPP_TYPES, ReadByKernels
 from ..arrays.dlpack import stream_of
+from ..backend.call import IMAGES, LABELS, call_function, element_type, executor_of, function_source
 from ..errors import Error
-
-FIT_STATUS = ("ok", "constant", "empty", "stated", "not_fitted")
-STAIN_STATUS = ("ok", "too_little_tissue", "single_stain", "ill_conditioned", "not_fitted")
-STAIN_BASIS_BYTES = 216
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tally:
-    """Voxels that were looked at: selected and finite, selected and not finite, under labels outside the classes."""
-
-    count: int = 0
-    excluded: int = 0
-    undeclared: int = 0
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a fit leaves of one image or channel."""
-
-    _cpp: ClassVar[str] = ""
-
-    def pack(self) -> bytes:
-        """The bytes that C++ reads."""
-        raise NotImplementedError
-
-    def to_json(self) -> dict[str, Any]:
-        made: dict[str, Any] = {"result": type(self).__name__}
-        for f in fields(self):
-            value = getattr(self, f.name)
-            made[f.name] = (vars(value) if isinstance(value, Tally) else value.hex() if isinstance(value, bytes)
-                            else list(value) if isinstance(value, tuple) else value)
-        return made
-
-
-def results_from_json(record: Any) -> Any:
-    """What to_json of results wrote: one, or a list of them."""
-    if isinstance(record, list):
-        return [results_from_json(r) for r in record]
-    given = dict(record)
-    cls = _RESULTS[given.pop("result")]
-    for name, value in given.items():
-        if name == "tally":
-            given[name] = Tally(**value)
-        elif isinstance(value, list):
-            given[name] = tuple(value)
-        elif name == "raw":
-            given[name] = bytes.fromhex(value)
-    return cls(**given)
-
-
-def _tally(t: Tally) -> tuple[int, int, int]:
-    return t.count, t.excluded, t.undeclared
-
-
-def _reciprocal(value: float) -> float:
-    return float(np.float32(1.0 / value))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Moments(Result):
-    """Mean, standard deviation, minimum and maximum; stated where only they are given."""
-
-    mean: float = 0.0
-    standard_deviation: float = 1.0
-    minimum: float = 0.0
-    maximum: float = 0.0
-    tally: Tally = Tally()
-    status: str = "stated"
-    ddof: int = 0
-
-    _cpp: ClassVar[str] = "moments"
-    _format: ClassVar[struct.Struct] = struct.Struct("<4d3QIiff")
-
-    def pack(self) -> bytes:
-        scale = 1.0 if self.standard_deviation == 1 else _reciprocal(max(self.standard_deviation, 1e-8))
-        return self._format.pack(self.mean, self.standard_deviation, self.minimum, self.maximum, *_tally(self.tally),
-                                 FIT_STATUS.index(self.status), self.ddof, self.mean, scale)
-
-    @classmethod
-    def unpack(cls, data: bytes) -> Moments:
-        m, s, low, high, a, b, c, status, ddof, _, _ = cls._format.unpack(data)
-        return cls(mean=m, standard_deviation=s, minimum=low, maximum=high,
-                   tally=Tally(count=a, excluded=b, undeclared=c), status=FIT_STATUS[status], ddof=ddof)
-
-
-@dataclass(frozen=True, kw_only=True)
-class IntensityRange(Result):
-    """Two percentiles as an interval."""
-
-    low: float = 0.0
-    high: float = 1.0
-    tally: Tally = Tally()
-    status: str = "stated"
-
-    _cpp: ClassVar[str] = "intensity_range"
-    _format: ClassVar[struct.Struct] = struct.Struct("<2d3QIff4x")
-
-    def pack(self) -> bytes:
-        extent = self.high - self.low
-        most = float(np.finfo(np.float32).max)
-        scale = 1.0 if extent == 1 else 0.0 if not extent > 0 else min(float(np.float32(min(1.0 / extent, most))), most)
-        return self._format.pack(self.low, self.high, *_tally(self.tally), FIT_STATUS.index(self.status), self.low, scale)
-
-    @classmethod
-    def unpack(cls, data: bytes) -> IntensityRange:
-        low, high, a, b, c, status, _, _ = cls._format.unpack(data)
-        return cls(low=low, high=high, tally=Tally(count=a, excluded=b, undeclared=c), status=FIT_STATUS[status])
-
-
-@dataclass(frozen=True, kw_only=True)
-class Threshold(Result):
-    """A threshold between {<= value} and {> value}."""
-
-    value: float
-    tally: Tally = Tally()
-    status: str = "ok"
-
-    _cpp: ClassVar[str] = "threshold"
-    _format: ClassVar[struct.Struct] = struct.Struct("<d3QI4x")
-
-    @classmethod
-    def unpack(cls, data: bytes) -> Threshold:
-        value, a, b, c, status = cls._format.unpack(data)
-        return cls(value=value, tally=Tally(count=a, excluded=b, undeclared=c), status=FIT_STATUS[status])
-
-
-@dataclass(frozen=True, kw_only=True)
-class Percentiles(Result):
-    """Percentiles as numpy.percentile has them."""
-
-    value: tuple[float, ...]
-    tally: Tally = Tally()
-    status: str = "ok"
-
-    @classmethod
-    def unpack(cls, data: bytes) -> Percentiles:
-        n = (len(data) - 32) // 8
-        *value, a, b, c, status = struct.unpack(f"<{n}d3QI4x", data)
-        return cls(value=tuple(value), tally=Tally(count=a, excluded=b, undeclared=c), status=FIT_STATUS[status])
-
-
-@dataclass(frozen=True, kw_only=True)
-class LandmarkMap(Result):
-    """A piecewise linear map from `source` to `target` landmarks."""
-
-    source: tuple[float, ...]
-    target: tuple[float, ...]
-    slope: tuple[float, ...] = ()
-    tally: Tally = Tally()
-    status: str = "stated"
-
-    _cpp: ClassVar[str] = "landmark_map"
-
-    def __post_init__(self) -> None:
-        if len(self.source) != len(self.target) or len(self.source) < 2:
-            raise Error(f"suture: LandmarkMap: {len(self.source)} landmarks for {len(self.target)} targets; two or more are needed")
-
-    @staticmethod
-    def layout(n: int) -> str:
-        return f"<{n}f{n}f{n - 1}f{'4x' if n % 2 == 0 else ''}3QI4x"
-
-    def pack(self) -> bytes:
-        slope = self.slope
-        if not slope:
-            s, t = (np.array(values, np.float32).astype(np.float64) for values in (self.source, self.target))
-            run = np.diff(s)
-            lines = np.divide(np.diff(t), run, out=np.zeros(len(run)), where=run > 0)
-            slope = tuple(float(v) for v in np.minimum(lines, np.finfo(np.float32).max))
-        return struct.pack(self.layout(len(self.source)), *self.source, *self.target, *slope, *_tally(self.tally),
-                           FIT_STATUS.index(self.status))
-
-    @classmethod
-    def unpack(cls, data: bytes, n: int) -> LandmarkMap:
-        values = struct.unpack(cls.layout(n), data)
-        a, b, c, status = values[-4:]
-        return cls(source=values[:n], target=values[n:2 * n], slope=values[2 * n:3 * n - 1],
-                   tally=Tally(count=a, excluded=b, undeclared=c), status=FIT_STATUS[status])
-
-
-@dataclass(frozen=True, kw_only=True)
-class ColorMomentsFit(Result):
-    """Mean and standard deviation by channel of a color space."""
-
-    space: str
-    mean: tuple[float, float, float]
-    standard_deviation: tuple[float, float, float]
-    tally: Tally = Tally()
-    status: str = "stated"
-    ddof: int = 0
-    resolved: tuple[bool, ...] = (True, True, True)  # whether a deviation is above what the space resolves
-
-    _cpp: ClassVar[str] = "color_moments"
-    _format: ClassVar[struct.Struct] = struct.Struct("<3d3d3QIi9f4x")
-
-    def pack(self) -> bytes:
-        back = [1.0 if d == 1 else _reciprocal(d) if r and d > 0 else 0.0
-                for d, r in zip(self.standard_deviation, self.resolved)]
-        return self._format.pack(*self.mean, *self.standard_deviation, *_tally(self.tally), FIT_STATUS.index(self.status),
-                                 self.ddof, *self.mean, *self.standard_deviation, *back)
-
-    @classmethod
-    def unpack(cls, data: bytes, space: str = "lab") -> ColorMomentsFit:
-        v = cls._format.unpack(data)
-        return cls(space=space, mean=v[:3], standard_deviation=v[3:6], tally=Tally(count=v[6], excluded=v[7], undeclared=v[8]),
-                   status=FIT_STATUS[v[9]], ddof=v[10], resolved=tuple(r > 0 for r in v[17:20]))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sharpness(Result):
-    """How sharp a tile is."""
-
-    laplacian_variance: float
-    mean: float
-    standard_deviation: float
-    pixels: int
-    status: str
-
-    _cpp: ClassVar[str] = "sharpness"
-    _format: ClassVar[struct.Struct] = struct.Struct("<3dQI4x")
-
-    @classmethod
-    def unpack(cls, data: bytes) -> Sharpness:
-        v = cls._format.unpack(data)
-        return cls(laplacian_variance=v[0], mean=v[1], standard_deviation=v[2], pixels=v[3], status=FIT_STATUS[v[4]])
-
-    def quality(self, *, least_laplacian_variance: float = 30.0, least_deviation: float = 5.0) -> str:
-        """good, blank or blurred."""
-        if self.standard_deviation < least_deviation:
-            return "blank"
-        return "blurred" if self.laplacian_variance < least_laplacian_variance else "good"
-
-
-@dataclass(frozen=True)
-class StainBasis(Result):
-    """The two stains of a tile or a slide, and how much of each there is."""
-
-    raw: bytes = field(repr=False)
-
-    _cpp: ClassVar[str] = "stain_basis"
-
-    @property
-    def _head(self) -> tuple[Any, ...]:
-        return struct.unpack_from("<8d4Q2I", self.raw)
-
-    @property
-    def stains(self) -> tuple[tuple[float, float], ...]:
-        """Rows red, green, blue; columns hematoxylin, eosin."""
-        v = self._head
-        return (v[0], v[1]), (v[2], v[3]), (v[4], v[5])
-
-    @property
-    def max_concentration(self) -> tuple[float, float]:
-        return self._head[6], self._head[7]
-
-    @property
-    def status(self) -> str:
-        return STAIN_STATUS[self._head[12]]
-
-    @property
-    def pixels(self) -> int:
-        return int(self._head[11])
-
-    def pack(self) -> bytes:
-        return self.raw
-
-    @classmethod
-    def unpack(cls, data: bytes) -> StainBasis:
-        return cls(bytes(data[:-4]) + bytes(4))  # the structure ends four bytes before its size
-
-    def __repr__(self) -> str:
-        return f"StainBasis(stains={self.stains}, max_concentration={self.max_concentration}, status={self.status!r})"
-
-
-_RESULTS: dict[str, Any] = {c.__name__: c for c in (Moments, IntensityRange, Threshold, Percentiles, LandmarkMap,
-                                                    ColorMomentsFit, Sharpness, StainBasis)}
-
-
-def packed(kind: str, value: Any, what: str) -> tuple[Any, int, str]:
-    """Results as C++ reads them, how many, and the argument of their template."""
-    values = list(value) if isinstance(value, (list, tuple)) else [value]
-    for each in values:
-        if not isinstance(each, Result) or each._cpp != kind:
-            raise Error(f"{what}: {each!r} is not what the fit leaves that the operation reads, {kind}")
-    data = np.frombuffer(b"".join(v.pack() for v in values), np.uint8).view(ReadByKernels)
-    return data, len(values), f"<{landmarks(value)}>" if kind == "landmark_map" else ""
-
-
-def landmarks(value: Any) -> int:
-    values = list(value) if isinstance(value, (list, tuple)) else [value]
-    counts = {len(v.source) for v in values}
-    if len(counts) != 1:
-        raise Error(f"suture: histogram_match: maps of {sorted(counts)} landmarks in one batch")
-    return int(counts.pop())
+from ..operations.results import (COLOR_SPACES, STAIN_BASIS_BYTES, ColorMomentsFit, IntensityRange, LandmarkMap, Moments,
+                                  Percentiles, Sharpness, StainBasis, Tally, Threshold, results_from_json)
+
+_COUNTED = ("int8", "uint8", "int16", "uint16")
+_TILES = ("uint8", "float32", "float16", "bfloat16")
 
 
 # What a fit looks at.
@@ -314,21 +25,43 @@ def landmarks(value: Any) -> int:
 
 @dataclass(frozen=True)
 class above:
-    """Voxels above a threshold."""
+    """Selects voxels above a threshold.
+
+    Parameters
+    ----------
+    threshold : float
+        Values greater than this are selected.
+    """
 
     threshold: float
 
 
 @dataclass(frozen=True)
 class inside:
-    """Voxels where a mask is not 0; a mask for each image."""
+    """Selects voxels where a mask is not 0.
+
+    Parameters
+    ----------
+    masks : arrays
+        One mask for each image, of its extents and on its device.
+    """
 
     masks: Any
 
 
 @dataclass(frozen=True)
 class labeled:
-    """Voxels of some labels among the classes 0 .. classes - 1; a label map for each image."""
+    """Selects voxels of some labels.
+
+    Parameters
+    ----------
+    maps : arrays
+        One label map for each image, of its extents and on its device.
+    labels : sequence of int
+        Labels whose voxels are selected.
+    classes : int
+        Number of classes, at most 256; voxels with a label outside 0 .. classes - 1 are counted as undeclared.
+    """
 
     maps: Any
     labels: Sequence[int]
@@ -338,161 +71,374 @@ class labeled:
 R = TypeVar("R")
 
 
-def _selected(where: Any, layout: str | None, stream: int) -> tuple[str, list[Items], list[float], list[tuple[Any, int]]]:
-    """C++ of a selection, and what it reads: arrays from 1 on, list 1."""
+@dataclass(frozen=True)
+class _Selection:
+    """The C++ type of a selection and what it reads."""
+
+    cpp: str
+    maps: tuple[Items, ...] = ()
+    numbers: tuple[float, ...] = ()
+    lists: tuple[np.ndarray, ...] = ()
+
+
+def _selection_of(where: Any, layout: str | None, stream: int | None) -> _Selection:
     if where is None:
-        return "suture::everything{}", [], [], []
-    if where == "nonzero":
-        return "suture::nonzero{}", [], [], []
+        return _Selection("suture::everything")
+    if isinstance(where, str) and where == "nonzero":
+        return _Selection("suture::nonzero")
     if isinstance(where, above):
-        return "suture::above(v.f(0))", [], [where.threshold], []
+        return _Selection("suture::above", numbers=(where.threshold,))
     if isinstance(where, inside):
         maps = Items(where.masks, "inside", layout, stream)
-        return f"suture::inside(abi::views_of<const {CPP_TYPES[maps.dtype]}>(r, 1))", [maps], [], []
+        return _Selection(f"suture::inside_selection<{element_type(maps, LABELS)}>", (maps,))
     if isinstance(where, labeled):
         maps = Items(where.maps, "labeled", layout, stream)
-        code = (f"[&] {{ suture::label_set set({{}}, v.i(0)); for (const std::int32_t l : v.s<std::int32_t>(1)) {{ "
-                "suture::require(l >= 0 && l < set.classes, {\"label_set\"}, \"label \", l, \" is outside the declared classes "
-                "0..\", set.classes - 1); set.members[l >> 6] |= std::uint64_t{1} << (l & 63); } return "
-                f"suture::labeled(abi::views_of<const {CPP_TYPES[maps.dtype]}>(r, 1), set); }}()")
-        wanted = np.array(list(where.labels), np.int32)
-        return code, [maps], [float(where.classes)], [(wanted, len(wanted))]
+        return _Selection(f"suture::labeled_selection<{element_type(maps, LABELS)}>", (maps,), (where.classes,),
+                          (np.array(list(where.labels), np.int32),))
     raise Error(f'suture: {where!r} is none of None, "nonzero", above(...), inside(...), labeled(...)')
 
 
-_DEVICE_HEADERS = {"fit/color_moments.hpp": "fit/color_moments.cuh", "fit/macenko_modes.hpp": "fit/macenko.cuh",
-                   "fit/sharpness.hpp": "fit/sharpness.cuh"}
+def _run(name: str, items: Items, template: Sequence[str], selection: _Selection, numbers: Sequence[float], count: int,
+         size: int) -> np.ndarray:
+    """Rows of `size` bytes, one for each result that the fit `name` leaves."""
+    cuda = items.first.on_cuda
+    made = function_source("abi/fit", f"suture::abi::{name}<{', '.join([*template, executor_of(cuda)])}>", name, cuda)
+    out = np.zeros((count, size), np.uint8)
+    call_function(made, numbers=[*selection.numbers, *numbers], lists=selection.lists, results=[out],
+                  inputs=[items, *selection.maps], stream=items.stream)
+    return out
 
 
-def _fit(images: Any, code: str, result: str, header: str, size: int, count_of: Any, unpack: Any, *, where: Any = None,
-         layout: str | None = None, numbers: Sequence[float] = (), threads: int | None = None) -> list[Any]:
-    stream = stream_of(images)
-    items = Items(images, "images", layout, stream)
-    selection, maps, more, lists = _selected(where, layout, stream)
-    shift = len(more)
-    for k in range(len(numbers), 0, -1):
-        code = code.replace(f"@{k - 1}@", str(k - 1 + shift))
-    count = count_of(items)
-    out = np.zeros(count * size, np.uint8)
-    all_lists = [(out, count), *lists]
-    start = f"""static_assert(sizeof({result}) == {size});
-    const auto images = abi::views_of<const {CPP_TYPES[items.dtype]}>(r, 0);
-    const auto how = {code};"""
-    headers = [header, "fit/selection.hpp", "color/color_space.hpp", *(["fit/macenko.hpp"] if "macenko" in header else [])]
-    made = functions.executor_source(
-        "a fit of " + result.removeprefix("suture::"), f"suture::fit(exec, how, images, {selection}, results);", items.first.on_cuda,
-        host=headers, device=[_DEVICE_HEADERS.get(header, "fit/fit.cuh")], start=start, result=result,
-        workspace="suture::workspace_bytes(how, images)")
-    functions.call_there(made, numbers=[*more, *numbers], lists=all_lists, inputs=[items, *maps], threads=threads, stream=stream)
-    return [unpack(out[k * size:(k + 1) * size].tobytes()) for k in range(count)]
+def _fit(name: str, images: Any, unpack: Callable[[bytes], R], size: int, *, template: Sequence[str] = (),
+         types: Sequence[str] = IMAGES, numbers: Sequence[float] = (), pooled: bool | None = None, where: Any = None,
+         layout: str | None = None) -> list[R]:
+    """The results of a fit. `pooled` None: one for each image, and the fit takes no such parameter."""
+    items = images if isinstance(images, Items) else Items(images, "images", layout, stream_of(images))
+    element = element_type(items, types)
+    selection = _selection_of(where, layout, items.stream)
+    count = items.count * (items.channels if pooled is False else 1)
+    if pooled is not None:
+        numbers = [*numbers, pooled]
+    rows = _run(name, items, [*template, element, selection.cpp], selection, numbers, count, size)
+    return [unpack(row.tobytes()) for row in rows]
 
 
-def _by_channel(pooled: bool) -> Any:
-    return lambda items: items.count * (1 if pooled else items.channels)
+def fit_moments(images: Any, *, ddof: int = 0, pooled: bool = False, where: Any = None,
+                layout: str | None = None) -> list[Moments]:
+    """Mean, standard deviation, minimum and maximum, computed exactly.
 
+    Parameters
+    ----------
+    images : arrays
+        A list of arrays or volumes, or one stacked array.
+    ddof : int
+        0 or 1; the variance is divided by the number of voxels less this.
+    pooled : bool
+        Whether all channels of an image have one result together.
+    where : optional
+        Voxels that are looked at: None for all, "nonzero", `above`, `inside` or `labeled`.
+    layout : str, optional
+        Layout of the arrays, such as "NHWC".
 
-def fit_moments(images: Any, *, ddof: int = 0, pooled: bool = False, where: Any = None, layout: str | None = None) -> list[Moments]:
-    """Mean, standard deviation, minimum and maximum of each image and channel (or of each image, pooled), exact: channel
-    fastest. Errors: ddof not 0 or 1."""
-    return _fit(images, "suture::fit_moments{v.i(@0@), v.b(@1@)}", "suture::moments", "fit/one_pass.hpp", 72, _by_channel(pooled),
-                Moments.unpack, where=where, layout=layout, numbers=[ddof, pooled])
+    Returns
+    -------
+    list of Moments
+        One for each image and channel, channels fastest, or one for each image if pooled.
+
+    Raises
+    ------
+    Error
+        If `ddof` is neither 0 nor 1, or masks do not match the images.
+    """
+    return _fit("fit_moments", images, Moments.unpack, Moments._format.size, numbers=[ddof], pooled=bool(pooled), where=where,
+                layout=layout)
 
 
 def fit_percentiles(images: Any, *, q: Sequence[float], pooled: bool = False, where: Any = None,
                     layout: str | None = None) -> list[Percentiles]:
-    """The percentiles `q`, at most 32, exact. Errors: outside [0, 100]."""
+    """Exact percentiles, as numpy.percentile has them.
+
+    Parameters
+    ----------
+    images : arrays
+        A list of arrays or volumes, or one stacked array.
+    q : sequence of float
+        1 to 32 percentiles in [0, 100].
+    pooled, where, layout
+        As in `fit_moments`.
+
+    Returns
+    -------
+    list of Percentiles
+        One for each image and channel, channels fastest, or one for each image if pooled.
+
+    Raises
+    ------
+    Error
+        If there are more than 32 percentiles, or one is outside [0, 100].
+    """
     n = len(q)
     if not 1 <= n <= 32:
         raise Error(f"suture: fit_percentiles: {n} percentiles, 1 to 32 are possible")
-    code = f"suture::fit_percentiles<{n}>{{{{{', '.join(f'v.d(@{k}@)' for k in range(n))}}}, v.b(@{n}@)}}"
-    return _fit(images, code, f"suture::percentiles<{n}>", "fit/percentiles.hpp", 8 * n + 32, _by_channel(pooled),
-                Percentiles.unpack, where=where, layout=layout, numbers=[*q, pooled])
+    return _fit("fit_percentiles", images, lambda d: Percentiles.unpack(d, n), struct.calcsize(Percentiles.layout(n)),
+                template=[str(n)], numbers=q, pooled=bool(pooled), where=where, layout=layout)
 
 
 def fit_range(images: Any, *, lower: float = 0.0, upper: float = 100.0, pooled: bool = False, where: Any = None,
               layout: str | None = None) -> list[IntensityRange]:
-    """The interval between two percentiles. Errors: outside [0, 100], lower not below upper."""
-    return _fit(images, "suture::fit_range{v.d(@0@), v.d(@1@), v.b(@2@)}", "suture::intensity_range", "fit/percentiles.hpp", 56,
-                _by_channel(pooled), IntensityRange.unpack, where=where, layout=layout, numbers=[lower, upper, pooled])
+    """The interval between two percentiles.
+
+    Parameters
+    ----------
+    images : arrays
+        A list of arrays or volumes, or one stacked array.
+    lower, upper : float
+        Percentiles in [0, 100]; 0 and 100 are minimum and maximum.
+    pooled, where, layout
+        As in `fit_moments`.
+
+    Returns
+    -------
+    list of IntensityRange
+        One for each image and channel, channels fastest, or one for each image if pooled.
+
+    Raises
+    ------
+    Error
+        If a percentile is outside [0, 100], or `lower` is not below `upper`.
+    """
+    return _fit("fit_range", images, IntensityRange.unpack, IntensityRange._format.size, numbers=[lower, upper],
+                pooled=bool(pooled), where=where, layout=layout)
 
 
 def fit_landmarks(images: Any, *, q: Sequence[float], target: Sequence[float], pooled: bool = False, where: Any = None,
                   layout: str | None = None) -> list[LandmarkMap]:
-    """A piecewise linear map from the percentiles `q` to `target`. Errors: not increasing, of other lengths."""
+    """The piecewise linear map that takes percentiles to target values.
+
+    Parameters
+    ----------
+    images : arrays
+        A list of arrays or volumes, or one stacked array.
+    q : sequence of float
+        2 to 32 increasing percentiles in [0, 100].
+    target : sequence of float
+        As many increasing values.
+    pooled, where, layout
+        As in `fit_moments`.
+
+    Returns
+    -------
+    list of LandmarkMap
+        One for each image and channel, channels fastest, or one for each image if pooled.
+
+    Raises
+    ------
+    Error
+        If the two differ in length, or one does not increase.
+    """
     n = len(q)
     if n != len(target) or not 2 <= n <= 32:
         raise Error(f"suture: fit_landmarks: {n} percentiles for {len(target)} targets; 2 to 32 of each are needed")
-    code = (f"suture::fit_landmarks<{n}>{{{{{', '.join(f'v.d(@{k}@)' for k in range(n))}}}, "
-            f"{{{', '.join(f'v.d(@{n + k}@)' for k in range(n))}}}, v.b(@{2 * n}@)}}")
-    return _fit(images, code, f"suture::landmark_map<{n}>", "fit/percentiles.hpp", struct.calcsize(LandmarkMap.layout(n)),
-                _by_channel(pooled), lambda d: LandmarkMap.unpack(d, n), where=where, layout=layout, numbers=[*q, *target, pooled])
+    return _fit("fit_landmarks", images, lambda d: LandmarkMap.unpack(d, n), struct.calcsize(LandmarkMap.layout(n)),
+                template=[str(n)], numbers=[*q, *target], pooled=bool(pooled), where=where, layout=layout)
+
+
+_OTSU_RULES = ("scikit_image", "opencv")  # suture::otsu_rule
 
 
 def fit_otsu(images: Any, *, rule: str = "scikit_image", pooled: bool = False, where: Any = None,
              layout: str | None = None) -> list[Threshold]:
-    """Otsu's threshold; rule "scikit_image" or "opencv"."""
-    if rule not in ("scikit_image", "opencv"):
+    """Otsu's threshold.
+
+    Parameters
+    ----------
+    images : arrays
+        A list of arrays or volumes, or one stacked array.
+    rule : str
+        "scikit_image", or "opencv" for uint8 and uint16.
+    pooled, where, layout
+        As in `fit_moments`.
+
+    Returns
+    -------
+    list of Threshold
+        One for each image and channel, channels fastest, or one for each image if pooled.
+
+    Raises
+    ------
+    Error
+        If the rule does not exist, or is not defined for the type of the images.
+    """
+    if rule not in _OTSU_RULES:
         raise Error(f"suture: fit_otsu: rule {rule!r} is neither scikit_image nor opencv")
-    return _fit(images, f"suture::fit_otsu{{suture::otsu_rule::{rule}, v.b(@0@)}}", "suture::threshold", "fit/otsu.hpp", 40,
-                _by_channel(pooled), Threshold.unpack, where=where, layout=layout, numbers=[pooled])
+    return _fit("fit_otsu", images, Threshold.unpack, Threshold._format.size, numbers=[_OTSU_RULES.index(rule)],
+                pooled=bool(pooled), where=where, layout=layout)
 
 
 def fit_sharpness(tiles: Any, *, layout: str | None = None) -> list[Sharpness]:
-    """Variance of the Laplacian, mean and deviation of the gray level of uint8 tiles."""
-    return _fit(tiles, "suture::fit_sharpness{}", "suture::sharpness", "fit/sharpness.hpp", 40, lambda items: items.count,
-                Sharpness.unpack, layout=layout)
+    """Variance of the Laplacian, mean and standard deviation of the gray level.
+
+    Parameters
+    ----------
+    tiles : arrays
+        uint8 tiles of one or three channels.
+    layout : str, optional
+        Layout of the arrays, such as "NHWC".
+
+    Returns
+    -------
+    list of Sharpness
+        One for each tile.
+
+    Raises
+    ------
+    Error
+        If tiles are not uint8, or have another number of channels or several slices.
+    """
+    items = Items(tiles, "fit_sharpness: tiles", layout, stream_of(tiles))
+    element_type(items, ("uint8",))
+    rows = _run("fit_sharpness", items, [], _Selection(""), [], items.count, Sharpness._format.size)
+    return [Sharpness.unpack(row.tobytes()) for row in rows]
 
 
-def fit_color_moments(tiles: Any, *, space: str = "lab", ddof: int = 0, white: float = 255.0, where: Any = None,
+def _white_of(tiles: Any, items: Items, given: float | None, name: str, parameter: str, layout: str | None) -> float:
+    """The value that means white. Float tiles whose values end at 1 or below have to say it."""
+    if given is not None or not items.dtype.endswith(("float16", "float32")):
+        return 255.0 if given is None else given
+    found = [m for m in fit_moments(tiles, pooled=True, layout=layout) if m.status != "empty"]
+    if not found or not 0 < max(m.maximum for m in found) <= 1:
+        return 255.0
+    low, high = min(m.minimum for m in found), max(m.maximum for m in found)
+    raise Error(f"suture: {name}: {parameter}: expected the value that means white, got none for {items.dtype} tiles with values "
+                f"in {low:.6g} .. {high:.6g}. Pass {parameter}=1 if white is 1, or {parameter}=255 if it is 255")
+
+
+def fit_color_moments(tiles: Any, *, space: str = "lab", ddof: int = 0, white: float | None = None, where: Any = None,
                       layout: str | None = None) -> list[ColorMomentsFit]:
-    """Mean and deviation of colors in a space: lab, ruderman, hed, hsv."""
-    if space not in ("lab", "ruderman", "hed", "hsv"):
+    """Mean and standard deviation of colors, by channel of a color space.
+
+    Parameters
+    ----------
+    tiles : arrays
+        Tiles of three channels: red, green, blue.
+    space : str
+        "lab", "ruderman", "hed" or "hsv".
+    ddof : int
+        0 or 1; the variance is divided by the number of pixels less this.
+    white : float, optional
+        Value that means white, 255 if omitted. Float tiles whose values end at 1 or below need it.
+    where, layout
+        As in `fit_moments`; colors are selected by `inside` or `labeled`.
+
+    Returns
+    -------
+    list of ColorMomentsFit
+        One for each tile.
+
+    Raises
+    ------
+    Error
+        If the space does not exist, tiles have not three channels, or float tiles in 0 .. 1 come without `white`.
+    """
+    if space not in COLOR_SPACES:
         raise Error(f"suture: fit_color_moments: space {space!r} is none of lab, ruderman, hed, hsv")
-    return _fit(tiles, f"suture::fit_color_moments<suture::{space}>{{v.i(@0@), v.f(@1@)}}", f"suture::color_moments<suture::{space}>",
-                "fit/color_moments.hpp", 120, lambda items: items.count, lambda d: ColorMomentsFit.unpack(d, space), where=where,
-                layout=layout, numbers=[ddof, white])
+    _check_color_selection(where, "fit_color_moments")
+    items = Items(tiles, "fit_color_moments: tiles", layout, stream_of(tiles))
+    white = _white_of(tiles, items, white, "fit_color_moments", "white", layout)
+    return _fit("fit_color_moments", items, lambda d: ColorMomentsFit.unpack(d, space), ColorMomentsFit._format.size,
+                template=[f"suture::{space}"], numbers=[ddof, white], where=where, layout=layout)
 
 
-_DENSITIES = ("plus_one", "plus_one_clipped", "clipped", "positive")
-_MODES = ("standard", "torchstain", "torchstain_torch", "matlab", "henorm", "monai", "cucim", "staintools", "tiatoolbox", "vahadane")
-_MACENKO: Mapping[str, tuple[str, float]] = {
-    "least_density": ("f", .15), "luminosity": ("d", .8), "centered": ("b", 1), "alpha": ("d", 1),
-    "concentration_percentile": ("d", 99), "concentrations_of_all": ("b", 0), "penalty": ("d", 0), "refinements": ("i", 0),
-    "sparsity": ("d", .1), "least_pixels": ("l", 100), "least_share": ("d", .01), "single_stain_ratio": ("d", 1e-6),
-    "single_stain_angle": ("d", 1), "together": ("b", 0), "full_scale": ("f", 255)}
+def _check_color_selection(where: Any, name: str) -> None:
+    if where is not None and not isinstance(where, (inside, labeled)):
+        raise Error(f"suture: {name}: where: expected None, inside(...) or labeled(...), got {where!r}. Colors are selected by "
+                    "masks or labels")
+
+
+# The parameters of fit_macenko in the order in which abi::fit_macenko reads them, and the modes as abi::stain_library has them.
+_MACENKO = ("least_density", "luminosity", "centered", "alpha", "concentration_percentile", "concentrations_of_all", "penalty",
+            "refinements", "sparsity", "least_pixels", "least_share", "single_stain_ratio", "single_stain_angle", "together",
+            "full_scale")
+_MODES = ("standard", "torchstain", "torchstain_torch", "matlab", "henorm", "monai", "cucim", "staintools", "tiatoolbox",
+          "vahadane")
 
 
 def fit_macenko(tiles: Any, *, mode: str = "standard", layout: str | None = None, where: Any = None, **changed: float) -> Any:
-    """The stains of tiles of H&E (Macenko et al. 2009; mode "vahadane" factorizes). A list with a StainBasis for each
-    tile; with together=True one StainBasis for all of them, a slide.
+    """The stains of tiles of H&E (Macenko et al. 2009; mode "vahadane" factorizes).
 
-    mode     the arithmetic of a library: standard, torchstain, matlab, monai, cucim, staintools, tiatoolbox, vahadane, ...
-    changed  parameters of fit_macenko in C++: alpha, least_density, single_stain_angle, together, ...
+    Parameters
+    ----------
+    tiles : arrays
+        uint8 or float tiles of three channels: red, green, blue.
+    mode : str
+        Arithmetic of a library: "standard", "torchstain", "torchstain_torch", "matlab", "henorm", "monai", "cucim",
+        "staintools", "tiatoolbox" or "vahadane".
+    layout : str, optional
+        Layout of the arrays, such as "NHWC".
+    where : optional
+        Pixels that are looked at: None for all, `inside` or `labeled`.
+    **changed : float
+        Parameters of fit_macenko in C++ that differ from those of the mode: alpha, least_density, single_stain_angle,
+        full_scale, together, ... Float tiles whose values end at 1 or below need full_scale, the value that means white.
+
+    Returns
+    -------
+    list of StainBasis, or StainBasis
+        One for each tile; with together=True one for all of them, a slide.
+
+    Raises
+    ------
+    Error
+        If the mode or a parameter does not exist or is out of range, or float tiles in 0 .. 1 come without `full_scale`.
     """
     if mode not in _MODES:
         raise Error(f"suture: fit_macenko: mode {mode!r} is none of {', '.join(_MODES)}")
     for name in changed:
         if name not in _MACENKO:
             raise Error(f"suture: fit_macenko: there is no parameter {name!r}; it has {', '.join(_MACENKO)}")
+    _check_color_selection(where, "fit_macenko")
+    items = Items(tiles, "fit_macenko: tiles", layout, stream_of(tiles))
+    element = element_type(items, _TILES)
+    changed["full_scale"] = _white_of(tiles, items, changed.get("full_scale"), "fit_macenko", "full_scale", layout)
+    numbers: list[float] = [_MODES.index(mode)]
+    for name in _MACENKO:
+        numbers += [name in changed, changed.get(name, 0.0)]
+    selection = _selection_of(where, layout, items.stream)
     together = bool(changed.get("together", False))
-    lines = "".join(f"how.{name} = {'static_cast<std::uint64_t>(v.l(@%d@))' % k if name == 'least_pixels' else 'v.%s(@%d@)' % (_MACENKO[name][0], k)}; "
-                    for k, name in enumerate(changed))
-    code = f"[&] {{ suture::fit_macenko how = suture::macenko::{mode}.fit; {lines}return how; }}()"
-    fitted = _fit(tiles, code, "suture::stain_basis", "fit/macenko_modes.hpp", STAIN_BASIS_BYTES,
-                  lambda items: 1 if together else items.count, StainBasis.unpack, where=where, layout=layout,
-                  numbers=[float(v) for v in changed.values()])
+    rows = _run("fit_macenko", items, [element, selection.cpp], selection, numbers, 1 if together else items.count,
+                STAIN_BASIS_BYTES)
+    fitted = [StainBasis.unpack(row.tobytes()) for row in rows]
     return fitted[0] if together else fitted
 
 
 def fit_histogram(images: Any, *, pooled: bool = False, where: Any = None, layout: str | None = None) -> list[np.ndarray]:
-    """How often every value of an 8- or 16-bit image stands in it, from the least on: an array of uint64 for each."""
+    """How often every value of an 8- or 16-bit image occurs.
+
+    Parameters
+    ----------
+    images : arrays
+        Images of int8, uint8, int16 or uint16.
+    pooled, where, layout
+        As in `fit_moments`.
+
+    Returns
+    -------
+    list of numpy.ndarray
+        Counts of uint64, from the least value of the type on: one array for each image and channel, channels fastest, or one
+        for each image if pooled.
+
+    Raises
+    ------
+    Error
+        If images have another type.
+    """
     items = Items(images, "images", layout, None)
-    if items.dtype not in ("int8", "uint8", "int16", "uint16"):
+    if items.dtype not in _COUNTED:
         raise Error(f"suture: fit_histogram: images of {items.dtype}; 8- and 16-bit integers are counted")
     bins = 1 << (8 if items.dtype.endswith("8") else 16)
-    return _fit(images, "suture::fit_histogram<%s>{v.b(@0@)}" % CPP_TYPES[items.dtype],
-                f"suture::histogram_counts<{CPP_TYPES[items.dtype]}>", "fit/one_pass.hpp", 8 * (bins + 32), _by_channel(pooled),
-                lambda d: np.frombuffer(d, np.uint64)[:bins].copy(), where=where, layout=layout, numbers=[pooled])
+    return _fit("fit_histogram", images, lambda d: np.frombuffer(d, np.uint64)[:bins].copy(), 8 * (bins + 32),
+                pooled=bool(pooled), types=_COUNTED, where=where, layout=layout)
+
 
 
 __all__ = ["ColorMomentsFit", "IntensityRange", "LandmarkMap", "Moments", "Percentiles", "Sharpness", "StainBasis", "Tally",

@@ -8,46 +8,77 @@ from typing import Any
 
 import numpy as np
 
-from ..backend import call as functions
-from ..backend.encode import Encoder
-from ..errors import Error
-from ..operations.operation import AxisIntegers, canonical
-from .patches import WINDOWS, sliding_window_grid
 from ..arrays.volume import Volume
+from ..backend.plain import call_plain
+from ..errors import Error
+from ..operations.operation import AxisIntegers
+from .axes import voxels_zyx
+from .patches import sliding_window_grid, window_number
 
 
 def mirrors(axes: str = "zyx") -> tuple[str, ...]:
-    """All ways to mirror along some axes, as views of sliding_window: "", "z", "y", "zy", ... for "zyx", eight of them."""
+    """Lists all ways to mirror along some axes, as `views` of sliding_window takes them.
+
+    Parameters
+    ----------
+    axes : str
+        Names of the axes, each of z, y and x at most once.
+
+    Returns
+    -------
+    tuple of str
+        Axes of each view: "", "z", "y", "x", "zy", ... for "zyx", eight of them.
+
+    Raises
+    ------
+    Error
+        If axes has other letters, or one twice.
+    """
     if not axes or set(axes) - set("zyx") or len(set(axes)) != len(axes):
         raise Error(f'suture: mirrors: axes {axes!r} are not some of "zyx"')
     return tuple("".join(some) for n in range(len(axes) + 1) for some in itertools.combinations(axes, n))
 
 
-def _weights(window: str, size: Sequence[int]) -> np.ndarray:
+def _weights(window: int, size: Sequence[int]) -> np.ndarray:
     """How much each voxel of a window counts, as `reassemble` has it."""
-    out = np.zeros(sum(size) + 1, np.float32)
-    body = f"""const auto window = suture::{WINDOWS[window]}(v.x(0));
-    auto* out = const_cast<float*>(v.s<float>(0).data());
-    for (int k = 0; k < 3; ++k)
-      for (const float weight : window.weight[k]) *out++ = weight;
-    *out = window.least;"""
-    functions.call(functions.source(body, ["patch/patch_grid.hpp", "patch/reassemble.hpp"], f"{window} window"), numbers=list(size),
-                   lists=[(out, out.size)])
-    z, y, x = np.split(out[:-1], np.cumsum(size)[:-1])
-    weights: np.ndarray = np.maximum(z[:, None, None] * y[:, None] * x, out[-1])
+    along, least = [np.zeros(n, np.float32) for n in size], np.zeros(1, np.float32)
+    call_plain("window_weights", numbers=[window, *size], results=[*along, least])
+    z, y, x = along
+    weights: np.ndarray = np.maximum(z[:, None, None] * y[:, None] * x, least[0])
     return weights
 
 
 def sliding_window(net: Callable[[Any], Any], volume: Any, *, size: AxisIntegers, step: float = 0.5, batch: int = 1,
                    window: str = "gaussian", views: Sequence[str] = ("",)) -> Any:
-    """What a network says of a volume, by windows of `size` no more than size * step apart, as nnU-Net lays them.
+    """Runs a network on windows of a volume and puts the results together.
 
-    net      from (window, channel, axes of the volume) to (window, class, the same axes)
-    volume   a Volume with or without channels, or an array (channel, z, y, x); NumPy's or torch's, which then stays on its
-             device. Where it is smaller than a window it is filled up with 0
-    window   how windows are weighed where they overlap: "constant", "gaussian" (MONAI) or "nnunet"
-    views    what a window is mirrored along, and what comes out is mirrored back: mirrors("zyx") for the mean of all eight
-    Returns the weighted mean, (class, axes), float32: a Volume for a Volume.
+    Parameters
+    ----------
+    net : callable
+        From (window, channel, axes of the volume) to (window, class, the same axes).
+    volume : Volume or array
+        A Volume with or without channels, or an array (channel, z, y, x) of NumPy or torch, which stays on its device.
+        Where it is smaller than a window it is filled up with 0.
+    size : int or one for each axis
+        Voxels of a window.
+    step : float
+        Largest distance of neighboring windows as a share of the window, above 0 and at most 1; nnU-Net's grid.
+    batch : int
+        Number of windows that the network gets at once.
+    window : {"constant", "gaussian", "nnunet"}
+        Weights of the voxels of a window where windows overlap; "gaussian" is MONAI's.
+    views : sequence of str
+        Axes that each window is mirrored along; what the network makes is mirrored back. mirrors("zyx") is all eight.
+
+    Returns
+    -------
+    Volume or array
+        Weighted mean (class, axes) of float32: a Volume for a Volume.
+
+    Raises
+    ------
+    Error
+        If the volume has no three axes, a parameter is out of its range, or the network changes the shape of windows.
     """
     what = "suture: sliding_window"
     array, axes = (volume.array, volume.axes) if isinstance(volume, Volume) else (volume, "zyx")
@@ -57,18 +88,17 @@ def sliding_window(net: Callable[[Any], Any], volume: Any, *, size: AxisIntegers
         array = array[None]
     if len(array.shape) != 4:
         raise Error(f"{what}: an array of shape {tuple(array.shape)} is not (channel, z, y, x); give a Volume, or add channels")
-    if window not in WINDOWS:
-        raise Error(f"{what}: window {window!r} is none of {', '.join(WINDOWS)}")
+    kind = window_number(window, what)
     if batch < 1:
         raise Error(f"{what}: batch {batch} is below 1")
     if not views or any(set(view) - set("zyx") for view in views):
         raise Error(f"{what}: views {views!r} are not what mirrors() gives, names of axes")
-    in_zyx = Encoder(axes, {}, 1).triple(canonical("extent3", size, f"{what}: size", False), "size", f"{what}: size")
+    in_zyx = voxels_zyx(size, f"{what}: size", order=axes)
     sizes = [in_zyx["zyx".index(name)] for name in axes]
     extents = [int(n) for n in array.shape[1:]]
     array = _filled(array, [max(n, m) for n, m in zip(extents, sizes)])
     grid = sliding_window_grid([int(n) for n in array.shape[1:]], sizes, step=step)
-    weights = _like(_weights(window, grid.size), array)
+    weights = _like(_weights(kind, grid.size), array)
     flips = [[2 + axes.index(name) for name in view] for view in views]
     total: Any = None
     every = slice(None)

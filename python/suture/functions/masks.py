@@ -9,19 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from ..backend import call as functions
+from ..backend.call import IMAGES, LABELS, call_function, element_type, executor_of, function_source
 from ..arrays.batch import Items, output_bound
-from ..backend.encode import CPP_TYPES, Encoder
-from ..arrays.dlpack import array_of, copy_of, empty_like_library, stream_of
+from ..arrays.dlpack import array_of, stream_of
+from ..arrays.memory import copy_of, empty_like_library
+from ..backend.plain import call_plain
 from ..errors import Error
-from ..operations.operation import Operation, canonical
+from ..operations.operation import Operation
 from ..operations.generated import crop, pad
 from ..arrays.volume import Volume
+from .axes import voxels_zyx
 
 
 @dataclass(frozen=True)
 class LargestComponent:
-    """The largest component of a mask; `voxels` is 0 where the mask is empty."""
+    """The largest component of a mask: whether the mask is empty, and the voxels of the component (0 where it is)."""
 
     empty: bool
     voxels: int
@@ -45,8 +47,12 @@ class TissueMask:
     pixels: int
 
 
-CONNECTIVITY = ("faces", "edges", "corners")
+# The values of C++ enumerations, in their order.
+CONNECTIVITY = ("faces", "edges", "corners")  # from 1 on
 SHAPES = ("box", "cross", "ball")
+_HOLES = ("volume", "slices")
+_TISSUE = ("gray", "saturation", "luminosity")
+_VALUES = (*IMAGES, "int64")  # masks may come as indexes of 64 bits
 
 
 def _choice(value: str, names: Sequence[str], what: str) -> int:
@@ -84,231 +90,551 @@ def _copied(items: Items, name: str, layout: str | None) -> tuple[Any, Items]:
     return given, Items(given, name, layout, items.stream)
 
 
-def _needs(name: str) -> str:
-    """C++ of the bytes that an operation on masks works in."""
-    return f"suture::workspace_bytes(suture::mask_work::{name}{{}}, in)"
+def _module(name: str, types: Sequence[str], cuda: bool) -> Any:
+    """The module of abi::NAME<types..., executor>."""
+    return function_source("abi/mask", f"suture::abi::{name}<{', '.join([*types, executor_of(cuda)])}>", name, cuda)
 
 
-def _run(name: str, header: str, given: Any, code: str, out_dtype: str | None, result: tuple[str, Any, int] | None = None, *,
-         layout: str | None, numbers: Sequence[float] = (), start: str = "", workspace: str = "") -> tuple[Any, np.ndarray]:
-    """What is written of each image, and what is found: (C++ type, element type, elements of one)."""
+def _run(name: str, given: Any, out_dtype: str | None, numbers: Sequence[float], *, layout: str | None,
+         result: tuple[Any, int] | None = None, types: Sequence[str] = _VALUES) -> tuple[Any, np.ndarray]:
+    """What a function writes for each image, and what it finds: rows of so many elements of a type."""
     items = given if isinstance(given, Items) else Items(given, name, layout, stream_of(given))
-    output, bound = (None, []) if out_dtype is None else _outputs(items, out_dtype)
-    lines = [f"const auto in = abi::views_of<const {CPP_TYPES[items.dtype]}>(r, 0);"]
+    element = element_type(items, types)
+    output, outputs = None, []
     if out_dtype is not None:
-        lines.append(f"const auto out = abi::views_of<{CPP_TYPES[out_dtype]}>(r, 1);")
-    cpp, kind, elements = result or ("", np.uint8, 0)
+        output, bound = _outputs(items, out_dtype)
+        outputs.append(bound)
+    kind, elements = result or (np.uint8, 0)
     found = np.zeros((items.count, elements), kind)
-    made = functions.executor_source(name, code, items.first.on_cuda, host=[header], device=["mask/loops.cuh"],
-                                     start="\n    ".join([*lines, start]).rstrip(), result=cpp, workspace=workspace or _needs(name))
-    functions.call_there(made, numbers=numbers, lists=[(found, items.count)] if result else [], inputs=[items],
-                         outputs=[bound] if bound else [], stream=items.stream)
+    call_function(_module(name, [] if types is _BYTES else [element], items.first.on_cuda), numbers=numbers,
+                  results=[found] if result else [], inputs=[items], outputs=outputs, stream=items.stream)
     return output, found
 
 
-_LARGEST = ("suture::largest_component_result", np.uint32, 2)
+_BYTES = ("uint8",)  # of functions that have no element type among their template arguments
+_LARGEST = (np.uint32, 2)
 
 
 def body_mask(images: Any, *, threshold: float = -300.0, opening_radius: int = 0,
               layout: str | None = None) -> tuple[Any, list[LargestComponent]]:
-    """The patient in CT volumes, without air and, with an opening, without table: uint8 masks, and what was found."""
-    masks, found = _run("body_mask", "mask/body_mask.hpp", images,
-                        "suture::body_mask(exec, in, out, results, {.threshold = v.f(0), .opening_radius = v.l(1)});", "uint8",
-                        _LARGEST, layout=layout, numbers=[threshold, opening_radius])
+    """The patient in CT volumes, without air and, with an opening, without table.
+
+    Parameters
+    ----------
+    images : arrays
+        CT volumes of one channel, in HU.
+    threshold : float
+        Voxels above this are body.
+    opening_radius : int
+        Radius of an opening in voxels, 0 to 63; 0 means none.
+    layout : str, optional
+        Layout of the arrays, such as "ZYX".
+
+    Returns
+    -------
+    masks : arrays
+        uint8 masks of 0 and 1, of the library and on the device of the images.
+    found : list of LargestComponent
+        The component of each mask before its holes were filled.
+
+    Raises
+    ------
+    Error
+        If images have several channels, or a parameter is out of range.
+    """
+    masks, found = _run("body_mask", images, "uint8", [threshold, opening_radius], result=_LARGEST, layout=layout)
     return masks, [LargestComponent(bool(s), int(n)) for s, n in found]
 
 
 def bounding_box(images: Any, *, threshold: float = 0.0, layout: str | None = None) -> list[BoundingBox]:
-    """The smallest box of every voxel with any channel above a threshold."""
-    _, found = _run("bounding_box", "mask/bounding_box.hpp", images, "suture::bounding_box(exec, in, results, v.f(0));", None,
-                    ("suture::bounding_box_result", np.int32, 7), layout=layout, numbers=[threshold])
+    """The smallest box of every voxel with any channel above a threshold.
+
+    Parameters
+    ----------
+    images : arrays
+        Images of any number of channels.
+    threshold : float
+        Voxels above this are inside.
+    layout : str, optional
+        Layout of the arrays.
+
+    Returns
+    -------
+    list of BoundingBox
+        One for each image.
+
+    Raises
+    ------
+    Error
+        If the threshold is no number.
+    """
+    _, found = _run("bounding_box", images, None, [threshold], result=(np.int32, 7), layout=layout)
     return [BoundingBox(bool(f[0]), (int(f[1]), int(f[2]), int(f[3])), (int(f[4]), int(f[5]), int(f[6]))) for f in found]
 
 
 def crop_foreground(found: BoundingBox, extents: Sequence[int], *, margin: Any = 0, divisible_by: Any = 1,
                     allow_smaller: bool = True) -> list[Operation]:
-    """The geometry that crops an image of so many voxels along (z, y, x) to a bounding box: box_crop, which may leave it.
+    """The geometry that crops an image to a bounding box.
 
-    margin         voxels added on both sides
-    divisible_by   each size is raised to a multiple, half of what is added in front
-    allow_smaller  the box ends where the image does; without, it may leave the image
+    Parameters
+    ----------
+    found : BoundingBox
+        Box of the foreground; an empty one keeps the whole image.
+    extents : sequence of int
+        Voxels of the image along (z, y, x).
+    margin : int or axes
+        Voxels added on both sides.
+    divisible_by : int or axes
+        Each size is raised to a multiple of this, half of what is added in front.
+    allow_smaller : bool
+        Whether the box ends where the image does. Otherwise it may leave the image.
+
+    Returns
+    -------
+    list of Operation
+        A pad where the box leaves the image, then a crop.
+
+    Raises
+    ------
+    Error
+        If the box leaves the extents, or a margin or divisor is negative.
     """
-    out = np.zeros(6, np.int64)
-    encoder = Encoder("zyx", {}, 1)
-    m = encoder.triple(canonical("extent3", margin, "suture: crop_foreground: margin", False), "start", "suture: crop_foreground")
-    d = encoder.triple(canonical("extent3", divisible_by, "suture: crop_foreground: divisible_by", False), "start",
-                       "suture: crop_foreground")
-    body = """suture::grid g;
-    g.extents = v.x(0);
-    suture::bounding_box_result found{v.b(3) ? suture::mask_status::empty : suture::mask_status::ok, {}, {}};
-    for (int k = 0; k < 3; ++k) {
-      found.first[k] = v.i(4 + k);
-      found.last[k] = v.i(7 + k);
-    }
-    const auto box = suture::crop_foreground{.margin = v.x(10), .divisible_by = v.x(13), .allow_smaller = v.b(16)}.placed(found, g);
-    auto* out = const_cast<std::int64_t*>(v.s<std::int64_t>(0).data());
-    for (int k = 0; k < 3; ++k) {
-      out[k] = box.start[k];
-      out[3 + k] = box.size[k];
-    }"""
-    functions.call(functions.source(body, ["mask/bounding_box.hpp"], "crop_foreground"),
-                   numbers=[*extents, found.empty, *found.first, *found.last, *m, *d, allow_smaller], lists=[(out, 6)])
-    start, size = out[:3].tolist(), out[3:].tolist()
-    before = [max(-s, 0) for s in start]
-    after = [max(s + n - e, 0) for s, n, e in zip(start, size, extents)]
+    what = "suture: crop_foreground"
+    start, size = np.zeros(3, np.int64), np.zeros(3, np.int64)
+    call_plain("crop_foreground", numbers=[*extents, bool(found.empty), *found.first, *found.last,
+                                           *voxels_zyx(margin, f"{what}: margin", "start"),
+                                           *voxels_zyx(divisible_by, f"{what}: divisible_by", "start"), bool(allow_smaller)],
+               results=[start, size])
+    before = [max(-s, 0) for s in start.tolist()]
+    after = [max(s + n - e, 0) for s, n, e in zip(start.tolist(), size.tolist(), extents)]
     names = "zyx"
     steps: list[Operation] = []
     if any(before) or any(after):
         steps.append(pad(before=dict(zip(names, before)), after=dict(zip(names, after))))
-    return [*steps, crop(start=dict(zip(names, [s + b for s, b in zip(start, before)])), size=dict(zip(names, size)))]
+    inside = [s + b for s, b in zip(start.tolist(), before)]
+    return [*steps, crop(start=dict(zip(names, inside)), size=dict(zip(names, size.tolist())))]
 
 
 def label_components(masks: Any, *, connectivity: str = "faces", layout: str | None = None) -> tuple[Any, list[int]]:
-    """Connected components numbered 1, 2, ... in the order of their first voxels: int32 maps, and how many there are."""
+    """Connected components, numbered 1, 2, ... in the order of their first voxels.
+
+    Parameters
+    ----------
+    masks : arrays
+        Masks of one channel; a voxel is set where it is not 0.
+    connectivity : str
+        "faces", "edges" or "corners": the neighbors that belong together.
+    layout : str, optional
+        Layout of the arrays.
+
+    Returns
+    -------
+    maps : arrays
+        int32 label maps, of the library and on the device of the masks.
+    counts : list of int
+        Number of components of each mask.
+
+    Raises
+    ------
+    Error
+        If masks have several channels, or the connectivity does not exist.
+    """
     k = _choice(connectivity, CONNECTIVITY, "label_components: connectivity") + 1
-    maps, counts = _run("label_components", "mask/components.hpp", masks,
-                        "suture::label_components(exec, in, out, v.e<suture::connectivity>(0), results);", "int32",
-                        ("std::uint32_t", np.uint32, 1), layout=layout, numbers=[k])
+    maps, counts = _run("label_components", masks, "int32", [k], result=(np.uint32, 1), layout=layout)
     return maps, [int(n) for n, in counts]
 
 
 def keep_largest_component(masks: Any, *, connectivity: str = "faces",
                            layout: str | None = None) -> tuple[Any, list[LargestComponent]]:
-    """1 where the largest connected component is, else 0."""
+    """1 where the largest connected component is, else 0.
+
+    Parameters
+    ----------
+    masks, connectivity, layout
+        As in `label_components`.
+
+    Returns
+    -------
+    kept : arrays
+        uint8 masks of 0 and 1, of the library and on the device of the masks.
+    found : list of LargestComponent
+        The component of each mask.
+
+    Raises
+    ------
+    Error
+        If masks have several channels, or the connectivity does not exist.
+    """
     k = _choice(connectivity, CONNECTIVITY, "keep_largest_component: connectivity") + 1
-    kept, found = _run("keep_largest_component", "mask/components.hpp", masks,
-                       "suture::keep_largest_component(exec, in, out, v.e<suture::connectivity>(0), results);", "uint8", _LARGEST,
-                       layout=layout, numbers=[k])
+    kept, found = _run("keep_largest_component", masks, "uint8", [k], result=_LARGEST, layout=layout)
     return kept, [LargestComponent(bool(s), int(n)) for s, n in found]
 
 
 def remove_small_components(masks: Any, *, least: int, connectivity: str = "faces", layout: str | None = None) -> Any:
-    """Keeps the connected components of at least `least` voxels."""
+    """Keeps the connected components of at least so many voxels.
+
+    Parameters
+    ----------
+    masks, connectivity, layout
+        As in `label_components`.
+    least : int
+        Voxels of the smallest component that is kept.
+
+    Returns
+    -------
+    arrays
+        uint8 masks of 0 and 1, of the library and on the device of the masks.
+
+    Raises
+    ------
+    Error
+        If masks have several channels, the connectivity does not exist, or `least` is negative.
+    """
     k = _choice(connectivity, CONNECTIVITY, "remove_small_components: connectivity") + 1
-    return _run("remove_small_components", "mask/components.hpp", masks,
-                "suture::remove_small_components(exec, in, out, v.e<suture::connectivity>(0), v.l(1));", "uint8",
-                layout=layout, numbers=[k, least])[0]
+    return _run("remove_small_components", masks, "uint8", [k, least], layout=layout)[0]
 
 
 def fill_holes(masks: Any, *, enclosed: str = "volume", layout: str | None = None) -> Any:
-    """Fills background that is enclosed in all directions ("volume"), or within its slice across z ("slices")."""
+    """Fills background that is enclosed.
+
+    Parameters
+    ----------
+    masks : arrays
+        Masks of one channel; a voxel is set where it is not 0.
+    enclosed : str
+        "volume" for background enclosed in all directions, "slices" for background enclosed within its slice across z.
+    layout : str, optional
+        Layout of the arrays.
+
+    Returns
+    -------
+    arrays
+        uint8 masks of 0 and 1, of the library and on the device of the masks.
+
+    Raises
+    ------
+    Error
+        If masks have several channels, or slices are asked for and the first axis is not z.
+    """
     items = masks[0] if isinstance(masks, (list, tuple)) else masks
     if enclosed == "slices" and isinstance(items, Volume) and items.axes[0] != "z":
         raise Error(f"suture: fill_holes: slices are those along the first axis, and that of {items.axes!r} is not z; "
                     "pass arrays whose first axis is z")
-    k = _choice(enclosed, ("volume", "slices"), "fill_holes: enclosed")
-    return _run("fill_holes", "mask/fill_holes.hpp", masks, "suture::fill_holes(exec, in, out, v.e<suture::hole_filling>(0));",
-                "uint8", layout=layout, numbers=[k])[0]
+    return _run("fill_holes", masks, "uint8", [_choice(enclosed, _HOLES, "fill_holes: enclosed")], layout=layout)[0]
+
+
+def _element(name: str, shape: str, radius: Any) -> list[float]:
+    """The numbers of a structuring element."""
+    return [_choice(shape, SHAPES, f"{name}: shape"), *voxels_zyx(radius, f"suture: {name}: radius", "radius")]
 
 
 def _morphology(name: str, masks: Any, shape: str, radius: Any, border_value: bool, layout: str | None) -> Any:
-    r = Encoder("zyx", {}, 1).triple(canonical("extent3", radius, f"suture: {name}: radius", False), "radius", f"suture: {name}")
-    return _run(name, "mask/morphology.hpp", masks,
-                f"suture::{name}(exec, in, out, {{v.e<suture::element_shape>(0), v.x(1)}}, v.b(4));", "uint8", layout=layout,
-                numbers=[_choice(shape, SHAPES, f"{name}: shape"), *r, border_value])[0]
+    return _run(name, masks, "uint8", [*_element(name, shape, radius), bool(border_value)], layout=layout)[0]
 
 
-def binary_erosion(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False, layout: str | None = None) -> Any:
-    """1 where every voxel of the element is set; `radius` by the name of the axis where it differs."""
+def binary_erosion(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False,
+                   layout: str | None = None) -> Any:
+    """1 where every voxel of the structuring element is set.
+
+    Parameters
+    ----------
+    masks : arrays
+        Masks of one channel; a voxel is set where it is not 0.
+    shape : str
+        "box", "cross" or "ball".
+    radius : int or axes
+        Radius of the element in voxels, 0 to 63; by the name of the axis where it differs.
+    border_value : bool
+        Whether voxels outside the volume are set.
+    layout : str, optional
+        Layout of the arrays.
+
+    Returns
+    -------
+    arrays
+        uint8 masks of 0 and 1, of the library and on the device of the masks.
+
+    Raises
+    ------
+    Error
+        If masks have several channels, or the element does not exist.
+    """
     return _morphology("binary_erosion", masks, shape, radius, border_value, layout)
 
 
-def binary_dilation(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False, layout: str | None = None) -> Any:
-    """1 where any voxel of the element is set."""
+def binary_dilation(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False,
+                    layout: str | None = None) -> Any:
+    """1 where any voxel of the structuring element is set.
+
+    Parameters
+    ----------
+    masks, shape, radius, border_value, layout
+        As in `binary_erosion`.
+
+    Returns
+    -------
+    arrays
+        uint8 masks of 0 and 1, of the library and on the device of the masks.
+
+    Raises
+    ------
+    Error
+        If masks have several channels, or the element does not exist.
+    """
     return _morphology("binary_dilation", masks, shape, radius, border_value, layout)
 
 
-def binary_opening(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False, layout: str | None = None) -> Any:
-    """Erosion, then dilation."""
+def binary_opening(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False,
+                   layout: str | None = None) -> Any:
+    """Erosion, then dilation: removes what the structuring element does not fit into.
+
+    Parameters
+    ----------
+    masks, shape, radius, border_value, layout
+        As in `binary_erosion`.
+
+    Returns
+    -------
+    arrays
+        uint8 masks of 0 and 1, of the library and on the device of the masks.
+
+    Raises
+    ------
+    Error
+        If masks have several channels, or the element does not exist.
+    """
     return _morphology("binary_opening", masks, shape, radius, border_value, layout)
 
 
-def binary_closing(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False, layout: str | None = None) -> Any:
-    """Dilation, then erosion."""
+def binary_closing(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False,
+                   layout: str | None = None) -> Any:
+    """Dilation, then erosion: closes gaps that the structuring element does not fit into.
+
+    Parameters
+    ----------
+    masks, shape, radius, border_value, layout
+        As in `binary_erosion`.
+
+    Returns
+    -------
+    arrays
+        uint8 masks of 0 and 1, of the library and on the device of the masks.
+
+    Raises
+    ------
+    Error
+        If masks have several channels, or the element does not exist.
+    """
     return _morphology("binary_closing", masks, shape, radius, border_value, layout)
 
 
 def _gray(name: str, images: Any, shape: str, radius: Any, border_value: float | None, layout: str | None) -> Any:
     items = Items(images, name, layout, stream_of(images))
-    r = Encoder("zyx", {}, 1).triple(canonical("extent3", radius, f"suture: {name}: radius", False), "radius", f"suture: {name}")
     if items.channels != 1:
         raise Error(f"suture: {name}: images have {items.channels} channels; one is needed")
-    return _run(name, "mask/gray_morphology.hpp", items,
-                f"suture::{name}(exec, in, out, element, v.b(4) ? std::optional<double>(v.d(5)) : std::nullopt);", items.dtype,
-                start="const suture::structuring_element element{v.e<suture::element_shape>(0), v.x(1)};",
-                workspace=f"suture::workspace_bytes(suture::mask_work::{name}{{element}}, in)", layout=layout,
-                numbers=[_choice(shape, SHAPES, f"{name}: shape"), *r, border_value is not None, border_value or 0.0])[0]
+    border = [border_value is not None, 0.0 if border_value is None else border_value]
+    return _run(name, items, items.dtype, [*_element(name, shape, radius), *border], layout=layout, types=IMAGES)[0]
 
 
 def gray_erosion(images: Any, *, shape: str = "cross", radius: Any = 1, border_value: float | None = None,
                  layout: str | None = None) -> Any:
-    """The least value of the element; voxels outside are left out, or are `border_value`."""
+    """The least value within the structuring element.
+
+    Parameters
+    ----------
+    images : arrays
+        Images of one channel.
+    shape : str
+        "box", "cross" or "ball".
+    radius : int or axes
+        Radius of the element in voxels, 0 to 63; by the name of the axis where it differs.
+    border_value : float, optional
+        Value of voxels outside the volume. They are left out if omitted.
+    layout : str, optional
+        Layout of the arrays.
+
+    Returns
+    -------
+    arrays
+        Images of the same element type, library and device.
+
+    Raises
+    ------
+    Error
+        If images have several channels, the element does not exist, or their type does not hold the border value.
+    """
     return _gray("gray_erosion", images, shape, radius, border_value, layout)
 
 
 def gray_dilation(images: Any, *, shape: str = "cross", radius: Any = 1, border_value: float | None = None,
                   layout: str | None = None) -> Any:
-    """The greatest value of the element."""
+    """The greatest value within the structuring element.
+
+    Parameters
+    ----------
+    images, shape, radius, border_value, layout
+        As in `gray_erosion`.
+
+    Returns
+    -------
+    arrays
+        Images of the same element type, library and device.
+
+    Raises
+    ------
+    Error
+        If images have several channels, the element does not exist, or their type does not hold the border value.
+    """
     return _gray("gray_dilation", images, shape, radius, border_value, layout)
 
 
 def tissue_mask(tiles: Any, *, rule: str = "gray", luminosity: float = 80.0, least_size: int = 0, dilation_radius: int = 0,
                 layout: str | None = None) -> tuple[Any, list[TissueMask]]:
-    """Tissue on thumbnails of slides, uint8 RGB: masks, and how they came about."""
-    masks, found = _run("tissue_mask", "mask/tissue_mask.hpp", tiles,
-                        "suture::tissue_mask(exec, in, out, results, {.rule = v.e<suture::tissue_rule>(0), .luminosity = v.f(1), "
-                        ".least_size = v.l(2), .dilation_radius = v.l(3)});", "uint8",
-                        ("suture::tissue_mask_result", np.int32, 3), layout=layout,
-                        numbers=[_choice(rule, ("gray", "saturation", "luminosity"), "tissue_mask: rule"), luminosity, least_size,
-                                 dilation_radius])
+    """Tissue on thumbnails of slides.
+
+    Parameters
+    ----------
+    tiles : arrays
+        uint8 thumbnails of three channels: red, green, blue.
+    rule : str
+        "gray" or "saturation" with Otsu's threshold, or "luminosity".
+    luminosity : float
+        L* of CIE Lab below which the rule luminosity sees tissue.
+    least_size : int
+        Components of fewer pixels are dropped.
+    dilation_radius : int
+        Radius in pixels of a dilation of the rest, 0 to 63.
+    layout : str, optional
+        Layout of the arrays, such as "NHWC".
+
+    Returns
+    -------
+    masks : arrays
+        uint8 masks of 0 and 1, of the library and on the device of the tiles.
+    found : list of TissueMask
+        Threshold and number of pixels of each mask.
+
+    Raises
+    ------
+    Error
+        If tiles are not uint8 with three channels, or a parameter is out of range.
+    """
+    numbers = [_choice(rule, _TISSUE, "tissue_mask: rule"), luminosity, least_size, dilation_radius]
+    masks, found = _run("tissue_mask", tiles, "uint8", numbers, result=(np.int32, 3), layout=layout, types=_BYTES)
     return masks, [TissueMask(bool(s), int(t), int(n)) for s, t, n in found]
 
 
-def _disturb(name: str, members: str, maps: Any, labels: Sequence[int], numbers: Sequence[float], seed: int, epoch: int,
-             ids: Any, layout: str | None) -> Any:
+def _disturb(name: str, maps: Any, labels: Sequence[int], numbers: Sequence[float], seed: int, epoch: int, ids: Any,
+             layout: str | None) -> Any:
     from ..pipeline.identity import ids_of
 
-    given, items = _copied(Items(maps, name, layout, stream_of(maps)), name, layout)
-    wanted = np.array(list(labels), np.int32)
-    start = f"""const auto in = abi::views_of<{CPP_TYPES[items.dtype]}>(r, 0);
-    const suture::{name} rule{{.labels = v.s<std::int32_t>(0), {members}}};"""
-    body = """suture::disturb_labels(exec, rule, in, {.seed = r.seed, .epoch = r.epoch,
-        .sample_ids = {r.sample_ids, static_cast<std::size_t>(r.samples)}});"""
-    made = functions.executor_source(name, body, items.first.on_cuda, host=["mask/label_perturbation.hpp"], device=["mask/loops.cuh"],
-                                     start=start, workspace=_needs("disturb_labels"))
-    functions.call_there(made, numbers=numbers, lists=[(wanted, len(wanted))], inputs=[items], seed=seed, epoch=epoch,
-                         ids=ids_of(ids, items.count), stream=items.stream)
-    return given
+    given = Items(maps, name, layout, stream_of(maps))
+    element = element_type(given, LABELS)
+    copies, items = _copied(given, name, layout)
+    call_function(_module(name, [element], items.first.on_cuda), numbers=numbers, lists=[np.array(list(labels), np.int32)],
+                  changed=[items], seed=seed, epoch=epoch, ids=ids_of(ids, items.count), stream=items.stream)
+    return copies
 
 
 def random_binary_operation(maps: Any, *, labels: Sequence[int], ids: Any, seed: int = 0, epoch: int = 0, probability: float = .4,
                             label_probability: float = .5, radius: tuple[int, int] = (1, 8), layout: str | None = None) -> Any:
-    """Copies of label maps whose labels are grown, shrunk, closed or opened by chance, as nnU-Net does for a cascade."""
-    return _disturb("random_binary_operation", ".probability = v.f(0), .label_probability = v.f(1), .smallest_radius = v.l(2), "
-                    ".largest_radius = v.l(3)", maps, labels, [probability, label_probability, *radius], seed, epoch, ids, layout)
+    """Copies of label maps whose labels are grown, shrunk, closed or opened by chance, as nnU-Net does for a cascade.
+
+    Parameters
+    ----------
+    maps : arrays
+        Label maps of one channel.
+    labels : sequence of int
+        Labels that may change.
+    ids : sequence
+        Persistent ids of the samples, which the draws depend on.
+    seed, epoch : int
+        The draws depend on these, too.
+    probability, label_probability : float
+        Chance that a sample changes, and then that a label does.
+    radius : (int, int)
+        Least and greatest radius of the ball, within 1 to 63.
+    layout : str, optional
+        Layout of the arrays.
+
+    Returns
+    -------
+    arrays
+        Label maps of the same element type, library and device.
+
+    Raises
+    ------
+    Error
+        If a label is 0, given twice or none of the element type, or a parameter is out of range.
+    """
+    smallest, largest = radius
+    return _disturb("random_binary_operation", maps, labels, [probability, label_probability, smallest, largest], seed, epoch,
+                    ids, layout)
 
 
-def random_component_removal(maps: Any, *, labels: Sequence[int], ids: Any, seed: int = 0, epoch: int = 0, probability: float = .2,
-                             label_probability: float = .5, largest_share: float = .15, layout: str | None = None) -> Any:
-    """Copies of label maps that miss a component of some labels by chance."""
-    return _disturb("random_component_removal", ".probability = v.f(0), .label_probability = v.f(1), .largest_share = v.d(2)", maps,
-                    labels, [probability, label_probability, largest_share], seed, epoch, ids, layout)
+def random_component_removal(maps: Any, *, labels: Sequence[int], ids: Any, seed: int = 0, epoch: int = 0,
+                             probability: float = .2, label_probability: float = .5, largest_share: float = .15,
+                             layout: str | None = None) -> Any:
+    """Copies of label maps that miss a component of some labels by chance, as nnU-Net does for a cascade.
+
+    Parameters
+    ----------
+    maps, labels, ids, seed, epoch, probability, label_probability, layout
+        As in `random_binary_operation`.
+    largest_share : float
+        Only components of fewer voxels than this share of the volume are removed.
+
+    Returns
+    -------
+    arrays
+        Label maps of the same element type, library and device.
+
+    Raises
+    ------
+    Error
+        If a label is 0, given twice or none of the element type, or a parameter is out of range.
+    """
+    return _disturb("random_component_removal", maps, labels, [probability, label_probability, largest_share], seed, epoch,
+                    ids, layout)
 
 
 def mask_image(label_maps: Any, images: Any, *, below: int = 0, value: float = 0.0, channels: Sequence[int] = (),
                layout: str | None = None) -> Any:
-    """Copies of images that read `value` where the label is below `below`, in all channels or in some (nnU-Net)."""
+    """Copies of images that read a value where the label is below a limit, as nnU-Net masks its inputs.
+
+    Parameters
+    ----------
+    label_maps : arrays
+        Label maps of one channel, of the extents of the images.
+    images : arrays
+        Images.
+    below : int
+        Voxels with a label below this are masked.
+    value : float
+        Value that they get.
+    channels : sequence of int
+        Channels that are masked; all if empty.
+    layout : str, optional
+        Layout of the arrays.
+
+    Returns
+    -------
+    arrays
+        Images of the same element type, library and device.
+
+    Raises
+    ------
+    Error
+        If extents differ, or an image lacks a channel.
+    """
     stream = stream_of(images)
     maps = Items(label_maps, "mask_image: label maps", layout, stream)
-    given, items = _copied(Items(images, "mask_image: images", layout, stream), "mask_image: images", layout)
-    wanted = np.array(list(channels), np.int64)
-    start = f"""const auto images = abi::views_of<{CPP_TYPES[items.dtype]}>(r, 0);
-    const auto maps = abi::views_of<const {CPP_TYPES[maps.dtype]}>(r, 1);"""
-    body = """suture::mask_image(exec, maps, images, {.below = v.i(0), .value = v.f(1), .channels = v.s<std::int64_t>(0)});"""
-    made = functions.executor_source("mask_image", body, items.first.on_cuda, host=["mask/mask_image.hpp"], device=["mask/loops.cuh"],
-                                     start=start)
-    functions.call_there(made, numbers=[below, value], lists=[(wanted, len(wanted))], inputs=[items, maps], stream=stream)
-    return given
+    given = Items(images, "mask_image: images", layout, stream)
+    types = [element_type(maps, LABELS), element_type(given, IMAGES)]
+    copies, items = _copied(given, "mask_image: images", layout)
+    call_function(_module("mask_image", types, items.first.on_cuda), numbers=[below, value],
+                  lists=[np.array(list(channels), np.int64)], inputs=[maps], changed=[items], stream=stream)
+    return copies
 
 
 __all__ = ["BoundingBox", "LargestComponent", "TissueMask", "binary_closing", "binary_dilation", "binary_erosion",

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import Error
-from ..functions.geometry import boxes_to_source
 from ..operations.operation import per_sample
 from ..operations.generated import remap
-from ..pipeline.plan import Pipeline, Plan, boxes, labels
+from ..pipeline.geometry import boxes_to_source
+from ..pipeline.pipeline import Pipeline
+from ..pipeline.plan import Plan
+from ..pipeline.roles import boxes, labels
 from ..recipes import nnunet_chain, nnunet_shape
 
 # Voxels that are read around the box of a patch, beyond the two that are interpolated between.

@@ -12,7 +12,7 @@ from .operation import (IMAGENET, NAN, STAIN_REFERENCE, AxisFlags, AxisFloats, A
 from ..arrays.volume import Grid, Volume
 
 CHOICES: dict[str, tuple[str, ...]] = {
-    "affine_convention": ('suture', 'itk', 'torchio', 'monai', 'nnunet', 'kornia'),
+    "affine_convention": ('suture', 'itk', 'torchio', 'monai', 'nnunet', 'kornia', 'monai_xyz'),
     "bias_basis": ('legendre', 'monomial'),
     "blur_kernel": ('scipy', 'nnunet', 'monai'),
     "coarse_pick": ('nearest_exact', 'nearest_lower'),
@@ -318,8 +318,7 @@ class affine_matrix(Operation):
         ("translation", "point3"),
         ("about_center", "flag"),
     )
-    _fixes_size: ClassVar[bool] = False
-    _keeps_size: ClassVar[bool] = True
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -332,7 +331,7 @@ class affine(Operation):
     scale: AxisFloats = 1
     shear: Sequence[float] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     translate: AxisFloats = 0
-    convention: Literal["suture", "itk", "torchio", "monai", "nnunet", "kornia"] = 'suture'
+    convention: Literal["suture", "itk", "torchio", "monai", "nnunet", "kornia", "monai_xyz"] = 'suture'
 
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/geometry/affine.hpp"
@@ -343,8 +342,7 @@ class affine(Operation):
         ("translate", "point3"),
         ("convention", "choice:affine_convention"),
     )
-    _fixes_size: ClassVar[bool] = False
-    _keeps_size: ClassVar[bool] = True
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -361,7 +359,7 @@ class random_affine(Operation):
     shear: Range = 0
     translate: AxisRanges = 0
     isotropic_scale: bool = True
-    convention: Literal["suture", "itk", "torchio", "monai", "nnunet", "kornia"] = 'suture'
+    convention: Literal["suture", "itk", "torchio", "monai", "nnunet", "kornia", "monai_xyz"] = 'suture'
     probability: float = 1.0
 
     _random: ClassVar[bool] = True
@@ -376,8 +374,7 @@ class random_affine(Operation):
         ("probability", "float32"),
     )
     _multiplies: ClassVar[tuple[str, ...]] = ('scale',)
-    _fixes_size: ClassVar[bool] = False
-    _keeps_size: ClassVar[bool] = True
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -395,8 +392,7 @@ class crop(Operation):
         ("start", "extent3"),
         ("size", "extent3"),
     )
-    _fixes_size: ClassVar[bool] = True
-    _keeps_size: ClassVar[bool] = False
+    _gives_size: ClassVar[str] = "fixed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -411,8 +407,7 @@ class center_crop(Operation):
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("size", "extent3"),
     )
-    _fixes_size: ClassVar[bool] = True
-    _keeps_size: ClassVar[bool] = False
+    _gives_size: ClassVar[str] = "fixed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -429,8 +424,7 @@ class random_crop(Operation):
         ("size", "extent3"),
         ("probability", "float32"),
     )
-    _fixes_size: ClassVar[bool] = True
-    _keeps_size: ClassVar[bool] = False
+    _gives_size: ClassVar[str] = "fixed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -453,8 +447,7 @@ class crop_at(Operation):
         ("size", "extent3"),
         ("may_leave", "flag"),
     )
-    _fixes_size: ClassVar[bool] = True
-    _keeps_size: ClassVar[bool] = False
+    _gives_size: ClassVar[str] = "fixed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -501,8 +494,7 @@ class elastic(Operation):
         ("limit_to_safe", "flag"),
         ("control_values", "given_floats"),
     )
-    _fixes_size: ClassVar[bool] = False
-    _keeps_size: ClassVar[bool] = True
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -531,8 +523,7 @@ class random_elastic(Operation):
         ("limit_to_safe", "flag"),
         ("probability", "float32"),
     )
-    _fixes_size: ClassVar[bool] = False
-    _keeps_size: ClassVar[bool] = True
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -548,8 +539,7 @@ class flip(Operation):
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("axes", "flags3"),
     )
-    _fixes_size: ClassVar[bool] = False
-    _keeps_size: ClassVar[bool] = True
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -566,8 +556,7 @@ class random_flip(Operation):
         ("axis_probability", "floats3"),
         ("probability", "float32"),
     )
-    _fixes_size: ClassVar[bool] = False
-    _keeps_size: ClassVar[bool] = True
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -578,8 +567,7 @@ class identity(Operation):
     _header: ClassVar[str] = "ops/geometry/identity.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
     )
-    _fixes_size: ClassVar[bool] = False
-    _keeps_size: ClassVar[bool] = True
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -598,10 +586,11 @@ class orient(Operation):
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/geometry/orient.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("", "orientation"),
+        ("x", "anatomical"),
+        ("y", "anatomical"),
+        ("z", "anatomical"),
     )
-    _fixes_size: ClassVar[bool] = False
-    _keeps_size: ClassVar[bool] = False
+    _gives_size: ClassVar[str] = "varying"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -619,8 +608,7 @@ class pad(Operation):
         ("before", "extent3"),
         ("after", "extent3"),
     )
-    _fixes_size: ClassVar[bool] = False
-    _keeps_size: ClassVar[bool] = True
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -636,8 +624,7 @@ class pad_to(Operation):
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("size", "extent3"),
     )
-    _fixes_size: ClassVar[bool] = False
-    _keeps_size: ClassVar[bool] = True
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -652,8 +639,7 @@ class crop_or_pad(Operation):
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("size", "extent3"),
     )
-    _fixes_size: ClassVar[bool] = True
-    _keeps_size: ClassVar[bool] = False
+    _gives_size: ClassVar[str] = "fixed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -668,8 +654,7 @@ class permute(Operation):
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("order", "axis_order"),
     )
-    _fixes_size: ClassVar[bool] = False
-    _keeps_size: ClassVar[bool] = True
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -682,7 +667,7 @@ class random_scale(Operation):
     range: Range = (0.9, 1.1)
     law: Literal["uniform", "log_uniform", "mixture"] = 'uniform'
     axes: AxisFlags = True
-    convention: Literal["suture", "itk", "torchio", "monai", "nnunet", "kornia"] = 'suture'
+    convention: Literal["suture", "itk", "torchio", "monai", "nnunet", "kornia", "monai_xyz"] = 'suture'
     probability: float = 1.0
 
     _random: ClassVar[bool] = True
@@ -695,8 +680,7 @@ class random_scale(Operation):
         ("probability", "float32"),
     )
     _multiplies: ClassVar[tuple[str, ...]] = ('range',)
-    _fixes_size: ClassVar[bool] = False
-    _keeps_size: ClassVar[bool] = True
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -717,8 +701,7 @@ class resample(Operation):
         ("map", "choice:coordinate_map"),
         ("extents", "extent3"),
     )
-    _fixes_size: ClassVar[bool] = False
-    _keeps_size: ClassVar[bool] = False
+    _gives_size: ClassVar[str] = "varying"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -735,8 +718,7 @@ class resize(Operation):
         ("extents", "extent3"),
         ("map", "choice:coordinate_map"),
     )
-    _fixes_size: ClassVar[bool] = False
-    _keeps_size: ClassVar[bool] = True
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -751,8 +733,7 @@ class resample_to(Operation):
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
         ("target", "grid"),
     )
-    _fixes_size: ClassVar[bool] = True
-    _keeps_size: ClassVar[bool] = False
+    _gives_size: ClassVar[str] = "fixed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -770,8 +751,7 @@ class rot90(Operation):
         ("axes", "axis_pair"),
         ("quarter_turns", "int32"),
     )
-    _fixes_size: ClassVar[bool] = False
-    _keeps_size: ClassVar[bool] = True
+    _gives_size: ClassVar[str] = "alike"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -791,8 +771,7 @@ class random_rot90(Operation):
         ("max_quarter_turns", "int32"),
         ("probability", "float32"),
     )
-    _fixes_size: ClassVar[bool] = False
-    _keeps_size: ClassVar[bool] = False
+    _gives_size: ClassVar[str] = "varying"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1113,12 +1092,12 @@ class reinhard(Operation):
     _random: ClassVar[bool] = False
     _header: ClassVar[str] = "ops/stain/reinhard.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("space", "type:color_space"),
         ("fitted", "results:color_moments"),
         ("target", "color_target"),
         ("rule", "choice:reinhard_rule"),
         ("white", "float32"),
     )
-    _template: ClassVar[tuple[str, ...]] = ('space',)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1208,6 +1187,7 @@ class random_stain_na(Operation):
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/stain/stain_na.hpp"
     _fields: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("space", "type:color_space"),
         ("fitted", "results:color_moments"),
         ("table", "color_table"),
         ("law", "choice:stain_na_law"),
@@ -1215,7 +1195,6 @@ class random_stain_na(Operation):
         ("white", "float32"),
         ("probability", "float32"),
     )
-    _template: ClassVar[tuple[str, ...]] = ('space',)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1533,7 +1512,6 @@ class histogram_match(Operation):
         ("fitted", "results:landmark_map"),
         ("channels", "int32"),
     )
-    _template: ClassVar[tuple[str, ...]] = ('landmarks',)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1869,7 +1847,8 @@ class z_score(Operation):
     where `nonzero`, voxels of value 0 stay 0. Whichever executor runs, `fitted` lies in its memory: one result per
     sample of the batch and channel, channel fastest, or with channels = 1 one per sample (a pooled fit). It is read when
     the pipeline runs, so the fit may be queued ahead on the same stream. An empty fit leaves values as they are. NaN
-    stays NaN. Errors: no results for a sample, channels below 1 or not those of the image. Source: nnU-Net
+    stays NaN. Errors: no results for a sample, channels below 1 or not those of the image, results that were neither
+    fitted nor stated (on the CPU, when it runs; on a device they leave values as they are). Source: nnU-Net
     ZScoreNormalization, MONAI NormalizeIntensity."""
 
     fitted: Fitted

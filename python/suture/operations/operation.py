@@ -1,267 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operation is in Python: a frozen dataclass of its parameters, and how those may be written."""
+"""What an operation is in Python: a frozen dataclass whose fields each have a kind."""
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Union
+import sys
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, ClassVar, get_origin
 
+from ..backend.encode import Encoder
 from ..errors import Error
-
-Range = Union[float, tuple[float, float]]
-IntegerRange = Union[int, tuple[int, int]]
-AxisFloats = Union[float, Sequence[float], Mapping[str, float]]
-AxisIntegers = Union[int, Sequence[int], Mapping[str, int]]
-AxisFlags = Union[bool, Sequence[bool], Mapping[str, bool]]
-AxisRanges = Union[float, Sequence[Any], Mapping[str, Any]]
-AxisOrder = Sequence[Union[str, int]]
-AxisPair = tuple[Union[str, int], Union[str, int]]
-Matrix = Sequence[Sequence[float]]
-Holes = Sequence[Any]
-Starts = Any
-Fitted = Any
-NAN = math.nan
+from .kinds import (IMAGENET, KINDS, NAN, STAIN_REFERENCE, Axes, AxisFlags, AxisFloats, AxisIntegers, AxisOrder, AxisPair,
+                    AxisRanges, ChannelStatistics, Choice, ColorMoments, Fitted, FrozenMap, Holes, IntegerRange, Kind, Matrix,
+                    PerSample, Range, StainReference, Starts, canonical, members, per_sample, shown)
 
 # What the parameters are called elsewhere, and here.
 ELSEWHERE = {"p": "probability", "prob": "probability", "pixdim": "spacing_mm", "spacing": "spacing_mm",
              "roi_size": "size", "patch_size": "size", "degrees": "rotate_deg", "rotate_range": "rotate_deg",
              "mode": "sampling(interpolation=...) in the chain", "padding_mode": "sampling(border=...) in the chain",
              "axcodes": 'x, y and z, as in orient(x="L", y="P", z="S")', "std": "sigma or standard_deviation"}
-
-
-class Axes(Mapping[str, Any]):
-    """Values by the name of an axis: z, y and x. Hashable, and printed as dict(z=..., y=...)."""
-
-    __slots__ = ("_items",)
-
-    def __init__(self, items: Mapping[str, Any], what: str) -> None:
-        for name in items:
-            if name not in ("z", "y", "x"):
-                raise Error(f"{what}: axis {name!r} is none of z, y and x")
-        self._items = tuple((name, items[name]) for name in "zyx" if name in items)
-
-    def __getitem__(self, name: str) -> Any:
-        return dict(self._items)[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(name for name, _ in self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __hash__(self) -> int:
-        return hash(self._items)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Mapping) and dict(self._items) == dict(other)
-
-    def __repr__(self) -> str:
-        return "dict(" + ", ".join(f"{name}={value!r}" for name, value in self._items) + ")"
-
-    def __reduce__(self) -> Any:
-        return Axes, (dict(self._items), "")
-
-
-class FrozenMap(Mapping[Any, Any]):
-    """A mapping that can be hashed; nothing changes it once it is made."""
-
-    __slots__ = ("_items",)
-
-    def __init__(self, items: Mapping[Any, Any] | None = None) -> None:
-        self._items = dict(items or {})
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._items[key]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __hash__(self) -> int:
-        return hash(tuple(self._items.items()))
-
-    def __repr__(self) -> str:
-        return repr(self._items)
-
-
-@dataclass(frozen=True)
-class PerSample:
-    """Stands where a value is another for each sample: batch[key] has a list of them. Made by per_sample."""
-
-    key: str
-
-
-def per_sample(key: str) -> PerSample:
-    """The values of a parameter that come with each batch, as batch[key], one for each sample: results of fits, starts."""
-    return PerSample(key)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChannelStatistics:
-    """Mean and standard deviation of red, green and blue, of values in 0 .. 1."""
-
-    mean: tuple[float, float, float]
-    standard_deviation: tuple[float, float, float]
-
-
-IMAGENET = ChannelStatistics(mean=(0.485, 0.456, 0.406), standard_deviation=(0.229, 0.224, 0.225))
-
-
-@dataclass(frozen=True, kw_only=True)
-class StainReference:
-    """What tiles are normalized to: rows red, green, blue of hematoxylin and eosin, and the maximum concentrations."""
-
-    stains: tuple[tuple[float, float], ...] = ((0.5626, 0.2159), (0.7201, 0.8012), (0.4062, 0.5581))
-    max_concentration: tuple[float, float] = (1.9705, 1.0308)
-
-
-STAIN_REFERENCE = StainReference()
-
-
-@dataclass(frozen=True, kw_only=True)
-class ColorMoments:
-    """Mean and standard deviation of colors by channel of a color space, as a target."""
-
-    mean: tuple[float, float, float]
-    standard_deviation: tuple[float, float, float] = (1.0, 1.0, 1.0)
-
-
-def _floats(value: Any, count: int, what: str) -> tuple[float, ...]:
-    values = tuple(float(v) for v in value)
-    if len(values) != count:
-        raise Error(f"{what}: {len(values)} numbers given, {count} are needed")
-    return values
-
-
-def _number(value: Any, what: str, whole: bool) -> float | int:
-    if isinstance(value, bool) or not hasattr(value, "__float__"):
-        raise Error(f"{what}: {value!r} is not a number")
-    if whole:
-        if float(value) != int(value):
-            raise Error(f"{what}: {value!r} is not a whole number")
-        return int(value)
-    return float(value)
-
-
-def _pair(value: Any, what: str, whole: bool) -> Any:
-    if isinstance(value, (tuple, list)):
-        if len(value) != 2:
-            raise Error(f"{what}: {value!r} has {len(value)} ends; a range is (low, high)")
-        return tuple(_number(v, what, whole) for v in value)
-    return _number(value, what, whole)
-
-
-def _axes(value: Any, what: str, one: Any) -> Any:
-    """One value for all axes, a tuple in the order of array.shape, or values by the name of the axis."""
-    if isinstance(value, Mapping):
-        return Axes({name: one(v) for name, v in value.items()}, what)
-    if isinstance(value, (tuple, list)):
-        if len(value) not in (2, 3):
-            raise Error(f"{what}: {value!r} has {len(value)} values; give one for all axes, one for each, "
-                        "or dict(z=..., y=..., x=...)")
-        return tuple(one(v) for v in value)
-    return one(value)
-
-
-def canonical(kind: str, value: Any, what: str, multiplies: bool) -> Any:
-    """The value as it is kept: numbers as float or int, lists as tuples."""
-    if isinstance(value, PerSample):
-        if kind == "starts" or kind.startswith("results"):
-            return value
-        raise Error(f"{what}: per_sample is for results of fits and for starts")
-    if kind in ("float32", "float64"):
-        return _number(value, what, False)
-    if kind in ("int32", "int64"):
-        return _number(value, what, True)
-    if kind == "flag":
-        if not isinstance(value, bool):
-            raise Error(f"{what}: {value!r} is neither True nor False")
-        return value
-    if kind in ("interval", "value_range", "integer_interval"):
-        if multiplies and not isinstance(value, (tuple, list)):
-            raise Error(f"{what}: {value!r} alone may mean a factor or half a width; give both ends, (low, high)")
-        return _pair(value, what, kind == "integer_interval")
-    if kind == "axis_ranges":
-        if multiplies and not isinstance(value, (tuple, list, Mapping)):
-            raise Error(f"{what}: {value!r} alone may mean a factor or half a width; give both ends, (low, high)")
-        return _axes(value, what, lambda v: _pair(v, what, False))
-    if kind in ("point3", "axis_values", "floats3"):
-        return _axes(value, what, lambda v: _number(v, what, False))
-    if kind in ("extent3", "int3"):
-        return _axes(value, what, lambda v: _number(v, what, True))
-    if kind == "flags3":
-        return _axes(value, what, lambda v: canonical("flag", v, what, False))
-    if kind.startswith("floats:"):
-        return _floats(value, int(kind[7:]), what)
-    if kind == "shears":
-        return _floats(value, 6, what)
-    if kind in ("float_list", "given_floats"):
-        return tuple(float(v) for v in value)
-    if kind in ("axis_order", "axis_pair"):
-        names = tuple(value)
-        count = 2 if kind == "axis_pair" else 3
-        if len(names) != count or not (all(n in ("z", "y", "x") for n in names)
-                                       or all(isinstance(n, int) and 0 <= n < 3 for n in names)):
-            raise Error(f"{what}: {value!r} are not {count} axes: names of z, y, x, or numbers of array axes")
-        return names
-    if kind == "matrix3":
-        return tuple(_floats(row, 3, what) for row in value)
-    if kind == "stain_matrix":
-        return tuple(_floats(row, 2, what) for row in value)
-    if kind == "regions":
-        return tuple(tuple(int(v) for v in labels) for labels in value)
-    if kind == "label_changes":
-        return FrozenMap({int(k): int(v) for k, v in dict(value).items()})
-    if kind == "optional_int":
-        return None if value is None else int(value)
-    if kind == "holes":
-        return tuple((tuple(int(v) for v in start), tuple(int(v) for v in size)) for start, size in value)
-    if kind == "color_steps":
-        steps = tuple(value)
-        if sorted(steps) != ["brightness", "contrast", "hue", "saturation"]:
-            raise Error(f"{what}: {value!r} are not brightness, contrast, saturation and hue, each once")
-        return steps
-    if kind.startswith("results:") and isinstance(value, list):
-        return tuple(value)
-    if kind == "starts" and isinstance(value, (list, tuple)):
-        return tuple(tuple(int(v) for v in row) for row in value)
-    if kind.startswith("choice:"):
-        from .generated import CHOICES
-
-        names = CHOICES[kind[7:]]
-        if value not in names:
-            raise Error(f"{what}: {value!r} is none of {', '.join(names)}")
-        return value
-    return value
+MOST_INSIDE = 4  # operations inside one another, in a record
 
 
 @dataclass(frozen=True)
 class Operation:
-    """A step of a chain. Operations are joined in lists, or by |."""
+    """A step of a chain. Operations are joined in lists, or by |.
+
+    A subclass lists in `_fields` each of its fields with the name of its kind, in the order in which they are sent. A
+    field without a kind, or of a kind that does not exist, is a TypeError where the class is made.
+    """
 
     _role: ClassVar[str] = ""
     _random: ClassVar[bool] = False
+    _gives_size: ClassVar[str] = "alike"  # of geometry: fixed, alike (as large as what goes in) or varying
     _header: ClassVar[str] = ""
     _fields: ClassVar[tuple[tuple[str, str], ...]] = ()
     _multiplies: ClassVar[tuple[str, ...]] = ()
+    _capacities: ClassVar[Mapping[str, int]] = {}  # how many elements a list may have
+    _cpp_name: ClassVar[str] = ""  # of the type, where it is not that of the class
+    _kinds: ClassVar[tuple[tuple[str, Kind], ...]] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if cls._header.startswith("ops/") and "_role" not in cls.__dict__:
             cls._role = cls._header.split("/")[1]
+        cls._kinds = tuple((name, _kind_of(cls, name, kind)) for name, kind in cls._fields)
+        written = {n for n, hint in cls.__dict__.get("__annotations__", {}).items() if not _is_class_variable(hint)}
+        if written != {name for name, _ in cls._fields}:
+            raise TypeError(f"{cls.__name__}: the fields {sorted(written)} and the kinds of {[n for n, _ in cls._fields]} differ")
         _known[cls.__name__] = cls
 
     def __post_init__(self) -> None:
-        name = type(self).__name__
-        for field, kind in self._fields:
-            if field:
-                what = f"suture: {name}: {field}"
-                value = canonical(kind, getattr(self, field), what, field in self._multiplies)
-                object.__setattr__(self, field, value)
+        name = self.name
+        for field, kind in self._kinds:
+            value = kind.canonical(getattr(self, field), f"suture: {name}: {field}", field in self._multiplies)
+            if field in self._capacities and len(value) > self._capacities[field]:
+                raise Error(f"suture: {name}: {field}: expected at most {self._capacities[field]} elements, got {len(value)}")
+            object.__setattr__(self, field, value)
 
     def __or__(self, other: Any) -> tuple[Operation, ...]:
         return (self, *chain_of(other))
@@ -274,73 +69,120 @@ class Operation:
         """As C++ and records call it."""
         return type(self).__name__
 
+    @property
+    def varies(self) -> bool:
+        """Whether what is sent may differ from batch to batch."""
+        return any(kind.varies and isinstance(getattr(self, name), PerSample) for name, kind in self._kinds)
+
+    @property
+    def fixes_size(self) -> bool:
+        """Whether what comes out has the same size for every sample. What resample_to leaves is as large as its target, but it
+        keeps a grid for each sample."""
+        return self._gives_size == "fixed" and hasattr(self, "size")
+
+    def headers(self) -> set[str]:
+        """What its type needs, below suture/."""
+        made = {self._header} if self._header else set()
+        if any(kind is KINDS["type:color_space"] for _, kind in self._kinds):
+            made.add("color/color_space.hpp")
+        return made
+
+    def encode(self, encoder: Encoder) -> str:
+        """Appends what the operation reads. Returns its C++ type, made of names of closed tables."""
+        encoder.out.headers |= self.headers()
+        arguments = []
+        for name, kind in self._kinds:
+            value = getattr(self, name)
+            argument = kind.cpp(encoder, self, name, value)
+            if argument is not None:
+                arguments.append(argument)
+            if self._sends(name):
+                kind.encode(encoder, self, name, value)
+        cpp = f"suture::{self._cpp_name or type(self).__name__}"
+        return f"{cpp}<{', '.join(arguments)}>" if arguments else cpp
+
+    def _sends(self, name: str) -> bool:
+        """Whether a field is sent."""
+        return True
+
     def to_json(self) -> dict[str, Any]:
         """The operation by name and parameters, of what JSON has."""
-        return {"name": self.name, **{f.name: _plain(getattr(self, f.name)) for f in fields(self)}}
+        return {"name": self.name, **{name: kind.to_json(getattr(self, name)) for name, kind in self._kinds}}
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any], depth: int = 0) -> Operation:
+        """The operation out of its parameters, all of them, as to_json wrote them."""
+        what = f"suture: {cls.__name__}"
+        given = members(record, what, [name for name, _ in cls._kinds])
+        return cls(**{name: kind.from_json(given[name], f"{what}: {name}") if not isinstance(kind, Inner)
+                      else operation_from_json(given[name], depth + 1) for name, kind in cls._kinds})
 
 
 _known: dict[str, type[Operation]] = {}
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, Operation):
+def _is_class_variable(hint: Any) -> bool:
+    return hint.startswith("ClassVar") if isinstance(hint, str) else get_origin(hint) is ClassVar
+
+
+def _kind_of(cls: type[Operation], field: str, kind: str) -> Kind:
+    """The kind of that name: of the registry, or one of the names that CHOICES has for it in the module of the class."""
+    if kind not in KINDS:
+        names = vars(sys.modules[cls.__module__]).get("CHOICES", {}).get(kind.removeprefix("choice:"))
+        if names:
+            KINDS[kind] = Choice(names)
+    if kind not in KINDS:
+        raise TypeError(f"{cls.__name__}: {field}: there is no kind {kind!r}")
+    default = cls.__dict__.get(field)
+    if kind == "float32" and isinstance(default, float) and default != default:
+        return KINDS["float32_or_nan"]
+    return KINDS[kind]
+
+
+class Inner(Kind):
+    """An operation that another one runs."""
+
+    annotation, docs = "Operation", "A random value operation."
+
+    def canonical(self, value: Any, what: str, multiplies: bool = False) -> Any:
+        if not isinstance(value, Operation) or not value._random:
+            raise Error(f"{what.rsplit(':', 1)[0]}: {shown(value)} is no random operation")
+        if any(isinstance(kind, Inner) for _, kind in value._kinds):
+            raise Error(f"{what}: expected a random value operation, got {value.name}")
+        return value
+
+    def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
+        pass  # cpp does both
+
+    def cpp(self, encoder: Encoder, op: Any, name: str, value: Any) -> str:
+        return str(value.encode(encoder))
+
+    def to_json(self, value: Any) -> Any:
         return value.to_json()
-    if isinstance(value, PerSample):
-        return {"per_sample": value.key}
-    if type(value) is FrozenMap:
-        return [[k, v] for k, v in value.items()]
-    if isinstance(value, Mapping):
-        return {k: _plain(v) for k, v in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [_plain(v) for v in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"float": repr(value)}
-    if isinstance(value, (ChannelStatistics, StainReference, ColorMoments)):
-        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
-    for way in ("to_json", "tolist"):
-        if hasattr(value, way):
-            return getattr(value, way)()
-    return value
 
 
-_RECORDS: dict[str, Any] = {"channel_statistics": ChannelStatistics, "stain_reference": StainReference,
-                            "color_target": ColorMoments}
+KINDS["operation"] = Inner()
 
 
-def operation_from_json(record: Mapping[str, Any]) -> Operation:
-    """The operation that to_json wrote."""
-    made = dict(record)
-    name = made.pop("name")
-    if name not in _known:
-        raise Error(f"suture: there is no operation {name!r}")
-    if name == "value_cpp":
-        raise Error(f"suture: value_cpp: code is not taken from a record; make the pipeline with {made['path']!r}, and give it: "
-                    "replay(..., pipeline=...)")
-    if name == "value":
-        return _known[name](made["expression"], **made["parameters"])  # type: ignore[call-arg]
-    kind_of = dict(_known[name]._fields)
-    for field, value in made.items():
-        kind = kind_of.get(field, "")
-        if isinstance(value, dict) and "per_sample" in value:
-            made[field] = PerSample(value["per_sample"])
-        elif isinstance(value, dict) and "float" in value:
-            made[field] = float(value["float"])
-        elif kind == "label_changes":
-            made[field] = {k: v for k, v in value}
-        elif kind in _RECORDS:
-            made[field] = _RECORDS[kind](**{k: tuple(tuple(w) if isinstance(w, list) else w for w in v)
-                                            for k, v in value.items()})
-        elif kind == "grid":
-            from ..arrays.volume import Grid
+def operation_from_json(record: Any, depth: int = 0) -> Operation:
+    """The operation that to_json wrote.
 
-            made[field] = Grid.from_json(value)
-        elif kind.startswith("results:"):
-            from ..functions.fits import results_from_json
-
-            made[field] = results_from_json(value)
-        elif isinstance(value, dict) and "name" in value:
-            made[field] = operation_from_json(value)
-    return make(name, made)
+    Raises
+    ------
+    suture.Error
+        If there is no such operation, if a parameter is missing, unknown or of another type, or if operations are nested too
+        deeply. Nothing of a record reaches a compiler but numbers and names of closed tables.
+    """
+    if type(record) is not dict or type(record.get("name")) is not str:
+        raise Error(f"suture: an operation of a record is an object with a name, got {shown(record)}")
+    if depth > MOST_INSIDE:
+        raise Error(f"suture: a record: expected at most {MOST_INSIDE} operations inside one another, got more")
+    cls = _known.get(record["name"])
+    if cls is None:
+        raise Error(f"suture: there is no operation {shown(record['name'])}")
+    if not all(type(k) is str for k in record):
+        raise Error(f"suture: {cls.__name__}: expected names of parameters, got {shown(record)}")
+    return cls.from_json({k: v for k, v in record.items() if k != "name"}, depth)
 
 
 def make(name: str, parameters: Mapping[str, Any]) -> Operation:
@@ -358,7 +200,11 @@ def chain_of(given: Any) -> tuple[Operation, ...]:
         return (given,)
     if isinstance(given, (tuple, list)):
         return tuple(op for each in given for op in chain_of(each))
-    raise Error(f"suture: {given!r} is no operation")
+    if isinstance(given, type) and issubclass(given, Operation):
+        raise Error(f"suture: expected an operation, got the class {given.__name__}. Call it, {given.__name__}(...)")
+    if type(given).__name__ in ("labels", "boxes", "points"):
+        raise Error(f"suture: expected an operation, got {shown(given)} in a chain. It stands alone: key={type(given).__name__}(...)")
+    raise Error(f"suture: expected an operation, got {shown(given)}. Operations are in docs/operations.md")
 
 
 def name_mistakes(cls: type[Operation]) -> type[Operation]:
@@ -374,7 +220,7 @@ def name_mistakes(cls: type[Operation]) -> type[Operation]:
                 hint = ELSEWHERE.get(given)
                 hint = f"; here it is {hint}" if hint else f"; it has {', '.join(sorted(known)) or 'none'}"
                 raise Error(f"suture: {cls.__name__}: there is no parameter {given!r}{hint}")
-        missing = [f.name for f in fields(cls) if f.name not in parameters and not _has_default(f)]
+        missing = [f.name for f in fields(cls) if f.name not in parameters and f.default is MISSING and f.default_factory is MISSING]
         if missing:
             raise Error(f"suture: {cls.__name__}: {', '.join(missing)} must be given")
         plain(self, **parameters)
@@ -384,12 +230,12 @@ def name_mistakes(cls: type[Operation]) -> type[Operation]:
     return cls
 
 
-def _has_default(field: Any) -> bool:
-    from dataclasses import MISSING
-
-    return field.default is not MISSING or field.default_factory is not MISSING
-
-
 def dumps(record: Any) -> str:
     """JSON on one line."""
     return json.dumps(record, allow_nan=False)
+
+
+__all__ = ["IMAGENET", "NAN", "STAIN_REFERENCE", "Axes", "AxisFlags", "AxisFloats", "AxisIntegers", "AxisOrder", "AxisPair",
+           "AxisRanges", "ChannelStatistics", "ColorMoments", "Fitted", "FrozenMap", "Holes", "IntegerRange", "Matrix", "Operation",
+           "PerSample", "Range", "StainReference", "Starts", "canonical", "chain_of", "make", "name_mistakes",
+           "operation_from_json", "per_sample"]

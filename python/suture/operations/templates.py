@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from ..errors import Error
+from .kinds import KINDS, shown
 from .operation import Operation, name_mistakes
 
-DTYPES = ("int8", "uint8", "int16", "uint16", "int32", "float32", "float16", "bfloat16")
+DTYPES: tuple[str, ...] = KINDS["type:element"].names  # type: ignore[attr-defined]
 _ALSO = {"float": "float32", "half": "float16", "single": "float32"}
 
 
@@ -20,7 +21,7 @@ def dtype_name(value: Any, what: str, more: tuple[str, ...] = ()) -> str:
         name = getattr(value, "name", None) or getattr(value, "__name__", None) or str(value).removeprefix("torch.")
     name = _ALSO.get(name, name)
     if name not in (*DTYPES, *more):
-        raise Error(f"{what}: {value!r} is none of {', '.join((*DTYPES, *more))}")
+        raise Error(f"{what}: {shown(value)} is none of {', '.join((*DTYPES, *more))}")
     return str(name)
 
 
@@ -32,6 +33,7 @@ class cast(Operation):
     to: Any
 
     _header: ClassVar[str] = "ops/value/cast.hpp"
+    _fields: ClassVar[tuple[tuple[str, str], ...]] = (("to", "type:element"),)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "to", dtype_name(self.to, "suture: cast"))
@@ -57,17 +59,14 @@ class sampling(Operation):
 
     _role: ClassVar[str] = "sampling"
     _header: ClassVar[str] = "sample/majority.hpp"
-    _fields: ClassVar[tuple[tuple[str, str], ...]] = (("value", "float32"), ("label_outside", "int32"))
+    _fields: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("interpolation", "type:interpolation"), ("border", "type:border"), ("labels", "type:label_rule"),
+        ("value", "float32_or_nan"), ("rim", "choice:image_rim"), ("label_outside", "int32"))
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name, choices in (("interpolation", ("nearest", "nearest_half_even", "linear", "catmull_rom", "torch_cubic",
-                                                 "cubic_bspline")),
-                              ("border", ("constant", "default_value", "edge", "reflect", "mirror", "wrap")),
-                              ("rim", ("faces", "centers")),
-                              ("labels", ("nearest", "nearest_half_even", "vote", "majority"))):
-            if getattr(self, name) not in choices:
-                raise Error(f"suture: sampling: {name}: {getattr(self, name)!r} is none of {', '.join(choices)}")
+    def _sends(self, name: str) -> bool:
+        if name == "value":
+            return self.border in ("constant", "default_value")
+        return name != "rim" or self.border == "default_value"
 
 
 @dataclass(frozen=True)
@@ -81,12 +80,18 @@ class per_channel(Operation):
 
     _random: ClassVar[bool] = True
     _header: ClassVar[str] = "ops/value/per_channel.hpp"
-    _fields: ClassVar[tuple[tuple[str, str], ...]] = (("probability", "float32"), ("synchronized", "flag"))
+    _cpp_name: ClassVar[str] = "per_channel_operation"
+    _fields: ClassVar[tuple[tuple[str, str], ...]] = (("operation", "operation"), ("probability", "float32"),
+                                                      ("synchronized", "flag"))
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.operation, Operation) or not self.operation._random:
-            raise Error(f"suture: per_channel: {self.operation!r} is no random operation")
+    @property
+    def varies(self) -> bool:
+        """Whether what is sent may differ from batch to batch."""
+        return self.operation.varies
+
+    def headers(self) -> set[str]:
+        """What its type needs, below suture/."""
+        return super().headers() | self.operation.headers()
 
 
 name_mistakes(sampling)

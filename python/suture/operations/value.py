@@ -4,38 +4,81 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ..backend.encode import Encoder
 from ..errors import Error
-from .operation import FrozenMap, Operation
+from .kinds import KINDS, Kind, members, shown
+from .operation import Operation
 
-# By name: how many arguments, C++, NumPy. The C++ is the library's own arithmetic, so bits are the same everywhere.
+
+def _power(a: Any, b: Any) -> Any:
+    """NaN below 0, as in C++, whatever the exponent but 0."""
+    return np.where(np.less(a, 0) & np.not_equal(b, 0), np.float32(np.nan), np.power(a, b))
+
+
+def _whole_power(a: Any, exponent: int) -> Any:
+    """Products, in the order of expression::whole_power."""
+    product = np.ones_like(a)
+    for k, digit in enumerate(f"{abs(exponent):b}" if exponent else ""):
+        product = a if k == 0 else np.multiply(product, product)
+        if k > 0 and digit == "1":
+            product = np.multiply(product, a)
+    return np.divide(np.float32(1), product) if exponent < 0 else product
+
+
+# By name: how many arguments, the type in abi/expression.hpp, NumPy.
 _FUNCTIONS: dict[str, tuple[int, str, Callable[..., Any]]] = {
-    "abs": (1, "({0} < 0.0f ? -({0}) : ({0}))", np.abs), "sqrt": (1, "suture::math::sqrt({0})", np.sqrt),
-    "exp": (1, "suture::math::exp({0})", np.exp), "log": (1, "suture::math::log({0})", np.log),
-    "log2": (1, "suture::math::log2({0})", np.log2), "exp2": (1, "suture::math::exp2({0})", np.exp2),
-    "sin": (1, "suture::math::sin({0})", np.sin), "cos": (1, "suture::math::cos({0})", np.cos),
-    "erf": (1, "suture::math::erf({0})", np.vectorize(math.erf, otypes=[np.float32])),
-    "cbrt": (1, "suture::math::cbrt({0})", np.cbrt),
-    "pow": (2, "suture::math::pow({0}, {1})", np.power), "min": (2, "lesser({0}, {1})", np.minimum),
-    "max": (2, "greater({0}, {1})", np.maximum),
+    "abs": (1, "magnitude", np.abs), "sqrt": (1, "square_root", np.sqrt), "exp": (1, "exponential", np.exp),
+    "log": (1, "logarithm", np.log), "log2": (1, "logarithm2", np.log2), "exp2": (1, "exponential2", np.exp2),
+    "sin": (1, "sine", np.sin), "cos": (1, "cosine", np.cos),
+    "erf": (1, "error_function", np.vectorize(math.erf, otypes=[np.float32])), "cbrt": (1, "cube_root", np.cbrt),
+    "pow": (2, "power", _power), "min": (2, "lesser", lambda a, b: np.where(np.less(a, b), a, b)),
+    "max": (2, "greater", lambda a, b: np.where(np.greater(a, b), a, b)),
 }
-_BINARY = {ast.Add: ("{0} + {1}", np.add), ast.Sub: ("{0} - {1}", np.subtract),
-           ast.Mult: ("suture::fma({0}, {1}, 0.0f)", np.multiply), ast.Div: ("suture::math::detail::divide({0}, {1})", np.divide)}
-_COMPARE = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
-_MOST = 200  # nodes
+_BINARY: dict[type, tuple[str, Callable[..., Any]]] = {
+    ast.Add: ("plus", np.add), ast.Sub: ("minus", np.subtract), ast.Mult: ("times", np.multiply), ast.Div: ("over", np.divide),
+    ast.Pow: ("power", _power)}
+_COMPARE: dict[type, tuple[str, Callable[..., Any]]] = {
+    ast.Lt: ("less", np.less), ast.LtE: ("less_equal", np.less_equal), ast.Gt: ("more", np.greater),
+    ast.GtE: ("more_equal", np.greater_equal), ast.Eq: ("equal", np.equal), ast.NotEq: ("unequal", np.not_equal)}
+MOST_CHARACTERS, MOST_TERMS, MOST_DEPTH, MOST_EXPONENT = 4096, 256, 64, 64
+_NAMESPACE = "suture::abi::expression::"
+
+
+class Expression(Kind):
+    """An expression of x."""
+
+    annotation, docs = "str", "An expression of x, the value of a voxel."
+
+    def canonical(self, value: Any, what: str, multiplies: bool = False) -> str:
+        if not isinstance(value, str):
+            raise Error(f"{what}: expected a string, got {shown(value)}")
+        if len(value) > MOST_CHARACTERS:
+            raise Error(f"{what}: expected at most {MOST_CHARACTERS} characters, got {len(value)}. Write an operation in C++")
+        return value
+
+
+KINDS["expression"] = Expression()
 
 
 @dataclass(frozen=True)
 class value(Operation):
-    """What a voxel holds becomes an expression of x, its value: + - * /, ** as pow, comparisons with and, or, not inside
-    where(condition, then, otherwise), and abs, sqrt, exp, log, log2, exp2, sin, cos, erf, cbrt, pow, min, max. Other names
-    are parameters, numbers that may change without compiling. Arithmetic is that of the library, in float32, the same
-    bits everywhere; min and max take the second of their arguments where the first is NaN.
+    """What a voxel holds becomes an expression of x, its value.
+
+    It may use + - * /, ** and pow, comparisons with and, or, not inside where(condition, then, otherwise), and abs, sqrt,
+    exp, log, log2, exp2, sin, cos, erf, cbrt, min, max. Other names are parameters. Parameters and constants are numbers
+    that may change without compiling; the exponents of ** are part of what is compiled.
+
+    Arithmetic is that of the library, in float32, the same bits everywhere. min and max take the second of their arguments
+    where either is NaN. x ** n is a product where n is written as a whole number from -64 to 64, so it has a value below
+    0. Any other power, pow(x, y) among them, is NaN where x is below 0. An expression has at most 256 terms, at most 64 of
+    them inside one another.
 
     value("log(1 + max(x, 0) / knee)", knee=100)
     """
@@ -44,13 +87,26 @@ class value(Operation):
     parameters: Any = None
 
     _role: ClassVar[str] = "value"
+    _header: ClassVar[str] = "abi/expression.hpp"
+    _fields: ClassVar[tuple[tuple[str, str], ...]] = (("expression", "expression"), ("parameters", "parameters"))
 
     def __init__(self, expression: str, **parameters: float) -> None:
+        self._set(expression, parameters)
+
+    def _set(self, expression: Any, parameters: Any) -> None:
         object.__setattr__(self, "expression", expression)
-        if set(parameters) == {"parameters"} and isinstance(parameters["parameters"], dict):
-            parameters = parameters["parameters"]  # as JSON has them
-        object.__setattr__(self, "parameters", Numbers({k: float(v) for k, v in parameters.items()}))
-        _Writer(self)  # looks at it
+        object.__setattr__(self, "parameters", parameters)
+        self.__post_init__()  # checks the two by their kinds
+        self._parsed()
+
+    def _parsed(self) -> _Parsed:
+        return _parse(self.expression, tuple(self.parameters))
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any], depth: int = 0) -> value:
+        """The operation out of its expression and parameters, as to_json wrote them."""
+        given = members(record, "suture: value", ["expression", "parameters"])
+        return _again(given["expression"], KINDS["parameters"].from_json(given["parameters"], "suture: value: parameters"))
 
     def __reduce__(self) -> Any:
         return _again, (self.expression, dict(self.parameters))
@@ -58,134 +114,145 @@ class value(Operation):
     def __repr__(self) -> str:
         return f"value({', '.join([repr(self.expression), *(f'{k}={v!r}' for k, v in self.parameters.items())])})"
 
+    def encode(self, encoder: Encoder) -> str:
+        """Appends parameters, then constants in the order in which they are written. Returns the type of the expression."""
+        parsed = self._parsed()
+        encoder.out.headers |= self.headers()
+        encoder.number(*([*self.parameters.values(), *parsed.constants] or [0.0]))
+        return f"suture::abi::value<{parsed.cpp}>"
+
     def numpy(self, x: Any) -> np.ndarray:
         """The expression by NumPy, in float32: the reference, but for the last bits of functions."""
         with np.errstate(all="ignore"):
-            made = _Writer(self).evaluate(np.asarray(x, np.float32))
+            made = self._parsed().of(np.asarray(x, np.float32), [np.float32(v) for v in self.parameters.values()])
         return np.asarray(made, np.float32)
 
 
-class Numbers(FrozenMap):
-    """Parameters by name."""
+def _again(expression: Any, parameters: Any) -> value:
+    made = value.__new__(value)
+    made._set(expression, parameters)
+    return made
 
 
-def _again(expression: str, parameters: dict[str, float]) -> value:
-    return value(expression, **parameters)
+class _Parsed:
+    """An expression as a C++ type and as NumPy; whatever is not on the lists above is refused.
 
+    constants   numbers that are written in it, in the order of their indices, which follow those of the parameters
+    """
 
-class _Writer:
-    """Reads an expression; whatever is not on the lists above is refused."""
-
-    def __init__(self, op: value) -> None:
-        self.op = op
+    def __init__(self, text: str, names: tuple[str, ...]) -> None:
+        self.text, self.names = text, names
+        self.constants: list[float] = []
         try:
-            self.tree = ast.parse(op.expression, mode="eval").body
-        except (SyntaxError, ValueError) as problem:
-            raise Error(f"suture: value: {op.expression!r} is no expression: {problem.args[0]}") from None
-        if sum(1 for _ in ast.walk(self.tree)) > _MOST:
-            raise Error(f"suture: value: {op.expression!r} is longer than {_MOST} terms; write an operation in C++")
-        self.names = list(op.parameters)
-        self.used: set[str] = set()
-        self.code(self.tree)
-        unused = [n for n in self.names if n not in self.used]
+            tree = ast.parse(text, mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
+            raise Error(f"suture: value: {shown(text)} is no expression: {str(problem.args[0]) if problem.args else 'too deep'}") from None
+        self._bound(tree)
+        used: set[str] = set()
+        self._used = used
+        self.cpp, self._numpy = self._value(tree)
+        unused = [n for n in names if n not in used]
         if unused:
-            raise Error(f"suture: value: {op.expression!r} does not use {', '.join(unused)}")
+            raise Error(f"suture: value: {shown(text)} does not use {', '.join(unused)}")
 
-    def refuse(self, node: ast.AST) -> Error:
-        text = ast.get_source_segment(self.op.expression, node) or type(node).__name__
-        return Error(f"suture: value: {text!r} is not allowed in {self.op.expression!r}; x, parameters, numbers, + - * / **, "
+    def of(self, x: np.ndarray, parameters: Sequence[Any]) -> Any:
+        """The expression by NumPy."""
+        return self._numpy(x, parameters)
+
+    def _bound(self, tree: ast.AST) -> None:
+        """Refuses an expression of too many terms, or too deep, without recursion."""
+        waiting, terms, depth = [(tree, 1)], 0, 0
+        while waiting:
+            node, level = waiting.pop()
+            terms, depth = terms + 1, max(depth, level)
+            waiting += [(child, level + 1) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
+        if terms > MOST_TERMS or depth > MOST_DEPTH:
+            raise Error(f"suture: value: expression: expected at most {MOST_TERMS} terms and {MOST_DEPTH} inside one another, got "
+                        f"{terms} and {depth}. Write an operation in C++")
+
+    def _refuse(self, node: ast.AST) -> Error:
+        text = ast.get_source_segment(self.text, node) or type(node).__name__
+        return Error(f"suture: value: {shown(text)} is not allowed in {shown(self.text)}; x, parameters, numbers, + - * / **, "
                      f"comparisons, where, {', '.join(_FUNCTIONS)} are")
 
-    def number(self, node: ast.Constant) -> float:
-        if isinstance(node.value, bool) or not isinstance(node.value, (int, float)) or not abs(node.value) < 3.4e38:
-            raise self.refuse(node)
-        return float(np.float32(node.value))
+    def _constant(self, node: ast.Constant) -> float:
+        number: Any = node.value
+        if type(number) not in (int, float) or not abs(number) < 3.4e38:
+            raise self._refuse(node)
+        return float(np.float32(number))
 
-    def code(self, node: ast.AST) -> str:
-        """C++ of a float."""
+    def _call(self, function: str, of: Callable[..., Any], nodes: Sequence[ast.AST]) -> tuple[str, Callable[..., Any]]:
+        terms = [self._value(n) for n in nodes]
+        return (f"{_NAMESPACE}call<{_NAMESPACE}{function}, {', '.join(t for t, _ in terms)}>",
+                lambda x, p: of(*(f(x, p) for _, f in terms)))
+
+    def _value(self, node: ast.AST) -> tuple[str, Callable[..., Any]]:
+        """The C++ type of a term, and how NumPy computes it from x and the parameters."""
         if isinstance(node, ast.Constant):
-            return f"{self.number(node).hex()}f"
-        if isinstance(node, ast.Name):
-            if node.id == "x":
-                return "x"
-            if node.id in self.names:
-                self.used.add(node.id)
-                return f"p[{self.names.index(node.id)}]"
-            raise self.refuse(node)
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
-            return f"(-{self.code(node.operand)})" if isinstance(node.op, ast.USub) else self.code(node.operand)
-        if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
-            return "(" + _BINARY[type(node.op)][0].format(self.code(node.left), self.code(node.right)) + ")"
+            constant = np.float32(self._constant(node))
+            self.constants.append(float(constant))
+            return f"{_NAMESPACE}number<{len(self.names) + len(self.constants) - 1}>", lambda x, p: constant
+        if isinstance(node, ast.Name) and node.id == "x":
+            return f"{_NAMESPACE}x", lambda x, p: x
+        if isinstance(node, ast.Name) and node.id in self.names:
+            self._used.add(node.id)
+            at = self.names.index(node.id)
+            return f"{_NAMESPACE}number<{at}>", lambda x, p: p[at]
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.UAdd):
+            return self._value(node.operand)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return self._call("negative", np.negative, [node.operand])
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
-            return f"suture::math::pow({self.code(node.left)}, {self.code(node.right)})"
+            exponent = self._whole_exponent(node.right)
+            if exponent is not None:
+                term, of = self._value(node.left)
+                return f"{_NAMESPACE}whole_power<{term}, {exponent}>", lambda x, p: _whole_power(of(x, p), exponent)
+        if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
+            return self._call(*_BINARY[type(node.op)], [node.left, node.right])
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
             if node.func.id == "where" and len(node.args) == 3:
-                return f"({self.condition(node.args[0])} ? {self.code(node.args[1])} : {self.code(node.args[2])})"
+                condition, holds = self._condition(node.args[0])
+                (a, then), (b, otherwise) = self._value(node.args[1]), self._value(node.args[2])
+                return (f"{_NAMESPACE}where<{condition}, {a}, {b}>",
+                        lambda x, p: np.where(holds(x, p), then(x, p), otherwise(x, p)))
             known = _FUNCTIONS.get(node.func.id)
             if known and len(node.args) == known[0]:
-                return known[1].format(*(self.code(a) for a in node.args))
-        raise self.refuse(node)
+                return self._call(known[1], known[2], node.args)
+        raise self._refuse(node)
 
-    def condition(self, node: ast.AST) -> str:
-        """C++ of a truth."""
+    def _whole_exponent(self, node: ast.AST) -> int | None:
+        """An exponent that is written as a whole number and becomes products."""
+        sign = 1
+        while isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
+            sign, node = -sign if isinstance(node.op, ast.USub) else sign, node.operand
+        if isinstance(node, ast.Constant):
+            exponent = sign * self._constant(node)
+            if exponent == int(exponent) and abs(exponent) <= MOST_EXPONENT:
+                return int(exponent)
+        return None
+
+    def _condition(self, node: ast.AST) -> tuple[str, Callable[..., Any]]:
+        """The C++ type of a truth, and NumPy's."""
         if isinstance(node, ast.Compare) and all(type(o) in _COMPARE for o in node.ops):
-            values = [self.code(v) for v in (node.left, *node.comparators)]
-            return "(" + " && ".join(f"{a} {_COMPARE[type(o)]} {b}" for a, o, b in zip(values, node.ops, values[1:])) + ")"
+            parts = []
+            for a, o, b in zip((node.left, *node.comparators), node.ops, node.comparators):
+                (left, f), (right, g), (name, of) = self._value(a), self._value(b), _COMPARE[type(o)]
+                parts.append((f"{_NAMESPACE}compare<{_NAMESPACE}{name}, {left}, {right}>",
+                              lambda x, p, f=f, g=g, of=of: of(f(x, p), g(x, p))))
+            return parts[0] if len(parts) == 1 else self._joined("all_of", np.logical_and, parts)
         if isinstance(node, ast.BoolOp):
-            return "(" + (" && " if isinstance(node.op, ast.And) else " || ").join(self.condition(v) for v in node.values) + ")"
+            parts = [self._condition(v) for v in node.values]
+            both = isinstance(node.op, ast.And)
+            return self._joined("all_of" if both else "any_of", np.logical_and if both else np.logical_or, parts)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            return f"(!{self.condition(node.operand)})"
-        raise self.refuse(node)
+            condition, holds = self._condition(node.operand)
+            return f"{_NAMESPACE}not_of<{condition}>", lambda x, p: np.logical_not(holds(x, p))
+        raise self._refuse(node)
 
-    def evaluate(self, x: np.ndarray) -> Any:
-        """By NumPy."""
-        parameters = {k: np.float32(v) for k, v in self.op.parameters.items()}
-
-        def of(node: Any) -> Any:
-            if isinstance(node, ast.Constant):
-                return np.float32(self.number(node))
-            if isinstance(node, ast.Name):
-                return x if node.id == "x" else parameters[node.id]
-            if isinstance(node, ast.UnaryOp):
-                return np.logical_not(of(node.operand)) if isinstance(node.op, ast.Not) else (
-                    -of(node.operand) if isinstance(node.op, ast.USub) else of(node.operand))
-            if isinstance(node, ast.BinOp):
-                f: Any = np.power if isinstance(node.op, ast.Pow) else _BINARY[type(node.op)][1]
-                return f(of(node.left), of(node.right))
-            if isinstance(node, ast.Compare):
-                values = [of(v) for v in (node.left, *node.comparators)]
-                made: Any = True
-                for a, o, b in zip(values, node.ops, values[1:]):
-                    made = np.logical_and(made, {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
-                                                 "==": np.equal, "!=": np.not_equal}[_COMPARE[type(o)]](a, b))
-                return made
-            if isinstance(node, ast.BoolOp):
-                join = np.logical_and if isinstance(node.op, ast.And) else np.logical_or
-                made = of(node.values[0])
-                for v in node.values[1:]:
-                    made = join(made, of(v))
-                return made
-            arguments = [of(a) for a in node.args]
-            return np.where(*arguments) if node.func.id == "where" else _FUNCTIONS[node.func.id][2](*arguments)
-
-        return of(self.tree)
+    @staticmethod
+    def _joined(name: str, join: Any, parts: Sequence[tuple[str, Callable[..., Any]]]) -> tuple[str, Callable[..., Any]]:
+        return (f"{_NAMESPACE}{name}<{', '.join(t for t, _ in parts)}>",
+                lambda x, p: join.reduce(np.broadcast_arrays(*(f(x, p) for _, f in parts))))
 
 
-def write_value(encoder: Any, op: value) -> str:
-    """The operation as a struct of its own, and how it is made."""
-    writer = _Writer(op)
-    body = writer.code(writer.tree)
-    name = f"own_value_{len(encoder.out.definitions)}"
-    count = max(len(writer.names), 1)
-    encoder.out.definitions.append(f"""// {op.expression!r}
-struct {name} {{
-  static constexpr std::string_view name = "value";
-  static constexpr bool depends_on_grid_alone = true;
-  float p[{count}];
-  SUTURE_FN static float lesser(float a, float b) {{ return a < b ? a : b; }}
-  SUTURE_FN static float greater(float a, float b) {{ return a > b ? a : b; }}
-  SUTURE_FN float operator()(float x) const {{ return {body}; }}
-}};""")
-    encoder.out.headers |= {"math/elementary.hpp", "math/error_function.hpp", "math/cube_root.hpp"}
-    at = encoder.number(*op.parameters.values()) if op.parameters else encoder.number(0.0)
-    return f"{name}{{{{{', '.join(f'v.f({at + k})' for k in range(count))}}}}}"
+_parse = lru_cache(maxsize=256)(_Parsed)

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ..backend.encode import Encoder
 from ..errors import Error
-from .value import Numbers
+from .kinds import FrozenMap, shown
 from .operation import Operation
 
 
 @dataclass(frozen=True)
 class value_cpp(Operation):
-    """A value operation out of a C++ header, for what an expression of `value` cannot say. It defines a struct as
-    docs/writing-an-operation.md has it, at the top level of the file and named as the file is; other names by `struct`.
-    Parameters are its members of type float, numbers that may change without compiling. The file is read once, here; same
-    bits are its author's to keep: `suture::fma`, `suture::math`.
+    """A value operation out of a C++ header, for what an expression of `value` cannot say.
+
+    The header defines a struct as docs/writing-an-operation.md has it, at the top level of the file and named as the file
+    is; other names by `struct`. Parameters are its members of type float, numbers that may change without compiling. The
+    header is included where it lies. If it has changed since the operation was made, the operation is refused and has to be
+    made again. Same bits are its author's to keep: `suture::fma`, `suture::math`.
 
     value_cpp("soft_knee.hpp", knee=100)
     """
@@ -26,54 +30,74 @@ class value_cpp(Operation):
     path: str
     struct: str
     parameters: Any
-    code: str
+    sha256: str
 
     _role: ClassVar[str] = "value"
+    _header: ClassVar[str] = "abi/expression.hpp"
+    _fields: ClassVar[tuple[tuple[str, str], ...]] = (("path", "text"), ("struct", "text"), ("parameters", "parameters"),
+                                                      ("sha256", "text"))
 
     def __init__(self, path: Any, struct: str | None = None, **parameters: float) -> None:
         what = f"suture: value_cpp: {path}"
-        try:
-            code = Path(path).read_text()
-        except (OSError, UnicodeDecodeError) as problem:
-            raise Error(f"{what} cannot be read: {getattr(problem, 'strerror', None) or problem}") from None
+        code, digest = _read(str(path), what)
         name = struct or Path(path).stem
-        if not re.search(rf"\bstruct\s+{re.escape(name)}\b", code):
+        if not re.fullmatch(r"[A-Za-z_]\w*(::[A-Za-z_]\w*)*", name, re.ASCII):
+            raise Error(f"{what}: struct: expected the name of a struct, got {shown(name)}")
+        if re.search(r'["\\<>\x00-\x1f\x7f]', str(Path(path).resolve())):
+            raise Error(f"{what}: path: expected one that #include can name, without quotes, brackets, backslashes and line ends")
+        if not re.search(rf"\bstruct\s+{name.rsplit('::', 1)[-1]}\b", code):
             raise Error(f"{what} defines no struct {name}; name it as the file, or say struct=")
-        for parameter in parameters:
-            if not re.search(rf"\bfloat\s+{re.escape(parameter)}\b", code):
+        self._set(str(path), name, parameters, digest)
+        for parameter in self.parameters:
+            if not re.search(rf"\bfloat\s+{parameter}\b", code):
                 raise Error(f"{what}: {name} has no member float {parameter}")
-        self._set(str(path), name, {k: float(v) for k, v in parameters.items()}, code)
 
-    def _set(self, path: str, struct: str, parameters: dict[str, float], code: str) -> None:
-        object.__setattr__(self, "path", path)
-        object.__setattr__(self, "struct", struct)
-        object.__setattr__(self, "parameters", Numbers(parameters))
-        object.__setattr__(self, "code", code)
+    def _set(self, path: str, struct: str, parameters: Any, sha256: str) -> None:
+        for name, given in (("path", path), ("struct", struct), ("parameters", parameters), ("sha256", sha256)):
+            object.__setattr__(self, name, given)
+        self.__post_init__()  # checks them by their kinds
 
     def __reduce__(self) -> Any:
-        return _again, (self.path, self.struct, dict(self.parameters), self.code)
+        return _again, (self.path, self.struct, dict(self.parameters), self.sha256)
 
     def __repr__(self) -> str:
         return f"value_cpp({', '.join([repr(self.path), *(f'{k}={v!r}' for k, v in self.parameters.items())])})"
 
+    def encode(self, encoder: Encoder) -> str:
+        """Appends the parameters. Returns the type of the user's struct with the members that they are."""
+        _, now = _read(self.path, f"suture: value_cpp: {self.path}")
+        if now != self.sha256:
+            raise Error(f"suture: value_cpp: {self.path} has changed since the operation was made; make it again")
+        own = (str(Path(self.path).resolve()), self.sha256)
+        if own not in encoder.out.own_files:
+            encoder.out.own_files.append(own)
+        encoder.out.headers |= self.headers()
+        encoder.number(*self.parameters.values())
+        return f"suture::abi::own<{', '.join([f'::{self.struct}', *(f'&::{self.struct}::{name}' for name in self.parameters)])}>"
+
     def to_json(self) -> dict[str, Any]:
         """What it is, with the hash of the file in place of the file: a record must not bring code along."""
         return {"name": "value_cpp", "path": Path(self.path).name, "struct": self.struct, "parameters": dict(self.parameters),
-                "sha256": hashlib.sha256(self.code.encode()).hexdigest()}
+                "sha256": self.sha256}
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any], depth: int = 0) -> Operation:
+        """Refuses: code is not taken from a record."""
+        raise Error(f"suture: value_cpp: code is not taken from a record; make the pipeline with {shown(record.get('path'))}, and "
+                    "give it: replay(..., pipeline=...)")
 
 
-def _again(path: str, struct: str, parameters: dict[str, float], code: str) -> value_cpp:
+def _read(path: str, what: str) -> tuple[str, str]:
+    """The text of a header, and its hash."""
+    try:
+        data = Path(path).read_bytes()
+        return data.decode(), hashlib.sha256(data).hexdigest()
+    except (OSError, ValueError) as problem:
+        raise Error(f"{what} cannot be read: {getattr(problem, 'strerror', None) or problem}") from None
+
+
+def _again(path: str, struct: str, parameters: Mapping[str, float], sha256: str) -> value_cpp:
     """In another process, where the file may be another by now."""
     made = value_cpp.__new__(value_cpp)
-    made._set(path, struct, parameters, code)
+    made._set(path, struct, FrozenMap(parameters), sha256)
     return made
-
-
-def write_value_cpp(encoder: Any, op: value_cpp) -> str:
-    """How it is made; the file stands ahead of the chain, once."""
-    text = f'#line 1 "{Path(op.path).name}"\n{op.code.replace("#pragma once", "")}\n'
-    if text not in encoder.out.files:
-        encoder.out.files.append(text)
-    encoder.out.headers |= {"math/elementary.hpp", "base/error.hpp", "base/fields.hpp"}
-    at = encoder.number(*op.parameters.values()) if op.parameters else 0
-    return f"::{op.struct}{{{', '.join(f'.{name} = v.f({at + k})' for k, name in enumerate(op.parameters))}}}"

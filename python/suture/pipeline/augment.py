@@ -3,20 +3,58 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import threading
 from collections.abc import Mapping
 from typing import Any
 
 from ..errors import Error
-from .plan import Pipeline, Plan
+from .identity import Repeats
+from .pipeline import Pipeline
+from .plan import Plan
+
+
+_counting = threading.Lock()  # of the steps of every Augment, which is copied and pickled
+
+
+def _forget_lock() -> None:
+    """A child made by fork while another thread counted would wait for ever."""
+    global _counting
+    _counting = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_lock)
+
+_NEVER = -1  # the epoch that nobody has set; its draws are those of epoch 0
 
 
 class Augment:
-    """Calls a pipeline with the seed, epoch and ids of the step: a plain callable, without parameters or buffers.
+    """A pipeline with the seed, the epoch and the step of a training: a plain callable, without parameters or buffers.
 
-    ids   those of batch["id"]. Without them a sample is its place in the stream, (step * world + rank) * batch + i, so
-          draws depend on the step, the ranks and the size of batches
-    A call counts a step; aug(batch, training=False) is evaluation, counts none and leaves nothing switched off.
-    set_epoch reaches workers that live on, under fork and spawn, through memory that they share.
+    What is drawn for a sample depends on the seed, the epoch and its id, batch["id"]. Without ids a sample is its place in
+    the stream, (step * world + rank) * batch + i, so draws depend on the step, the ranks and the size of batches; worker
+    processes, each of which would count for itself, need ids.
+    A call counts a step, also among threads; aug(batch, training=False) is evaluation, counts none and leaves nothing
+    switched off. set_epoch reaches workers that live on, under fork and spawn, through memory that they share.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        What is run.
+    seed : int
+        Of all draws.
+    rank, world : int, optional
+        Which of how many processes of a training this is; what is drawn by ids does not depend on them.
+    threads : int, optional
+        Threads of a call, all of the processor by default and one in worker processes.
+    same_ids : bool, default False
+        Whether samples of a batch may have the same id, and so the same draws.
+
+    Raises
+    ------
+    Error
+        If the pipeline is none, or the rank is not below `world`.
     """
 
     def __init__(self, pipeline: Pipeline, *, seed: int, rank: int = 0, world: int = 1, threads: int | None = None,
@@ -28,41 +66,118 @@ class Augment:
         self.pipeline, self.seed, self.rank, self.world = pipeline, int(seed), rank, world
         self.threads, self.same_ids = threads, same_ids
         self.step = 0
-        self._epoch = multiprocessing.get_context("spawn").Value("q", 0, lock=False)
+        self._epoch = multiprocessing.get_context("spawn").Value("q", _NEVER, lock=False)
+        self._repeats = Repeats()
 
     @property
     def epoch(self) -> int:
-        return int(self._epoch.value)
+        return max(int(self._epoch.value), 0)
 
     def set_epoch(self, epoch: int) -> None:
-        """Of the draws from now on."""
+        """Names the epoch of the draws from now on.
+
+        Parameters
+        ----------
+        epoch : int
+            The epoch, in 0 .. 2^32 - 1.
+
+        Raises
+        ------
+        Error
+            If it is not in that range.
+        """
         if not 0 <= epoch < 1 << 32:
             raise Error(f"suture: Augment: epoch {epoch} is not in 0 .. 2^32 - 1")
         self._epoch.value = epoch
 
     def plan(self, batch: Any, *, training: bool = True) -> Plan:
-        """What a call would run; counts no step."""
+        """Draws and checks what a call would run, and counts no step.
+
+        Parameters
+        ----------
+        batch : dict, array or list
+            As Pipeline takes it.
+        training : bool, default True
+            Whether chance is switched on.
+
+        Returns
+        -------
+        Plan
+            What the next call would run.
+
+        Raises
+        ------
+        Error
+            If the batch does not fit the pipeline, or has no ids in a worker process.
+        """
+        return self._plan_at(self.step, batch, training)
+
+    def _plan_at(self, step: int, batch: Any, training: bool) -> Plan:
         has_ids = isinstance(batch, Mapping) and "id" in batch
-        ids = None
-        if training and not has_ids:
-            count = self._size(batch)
-            first = (self.step * self.world + self.rank) * count
-            ids = list(range(first, first + count))
-        return self.pipeline.plan(batch, seed=self.seed, epoch=self.epoch, ids=ids, training=training, threads=self.threads,
+        ids = self.places(self._size(batch), step) if training and not has_ids else None
+        plan = self.pipeline.plan(batch, seed=self.seed, epoch=self.epoch, ids=ids, training=training, threads=self.threads,
                                   same_ids=self.same_ids)
+        if training and has_ids and plan.ids and self._epoch.value == _NEVER and self.pipeline.is_random:
+            self._repeats.look(self.seed, plan.ids, "Call set_epoch at the start of each epoch")
+        return plan
+
+    def places(self, count: int, step: int) -> list[int]:
+        """The ids of a batch that has none: the places of its samples in the stream.
+
+        Parameters
+        ----------
+        count : int
+            How many samples the batch has.
+        step : int
+            The step of the batch.
+
+        Returns
+        -------
+        list of int
+            An id for each sample.
+
+        Raises
+        ------
+        Error
+            In a worker process, as those of a DataLoader are, since every worker counts steps for itself.
+        """
+        if multiprocessing.current_process().daemon:
+            raise Error("suture: Augment: id: expected ids in a worker process, got none. Give batch[\"id\"], which "
+                        "suture.torch.with_ids adds to a data set, or augment outside of the workers")
+        first = (step * self.world + self.rank) * count
+        return list(range(first, first + count))
 
     def _size(self, batch: Any) -> int:
         given = batch[next(iter(self.pipeline.images))] if isinstance(batch, Mapping) else batch
         return len(given) if isinstance(given, (list, tuple)) else int(given.shape[0])
 
     def __call__(self, batch: Any, *, training: bool = True, out: Any = None) -> Any:
-        made = self.plan(batch, training=training).run(out)
-        if training:
-            self.step += 1
-        return made
+        if not training:
+            return self._plan_at(0, batch, False).run(out)
+        with _counting:
+            step = self.step
+            self.step = step + 1
+        try:
+            return self._plan_at(step, batch, True).run(out)
+        except BaseException:
+            with _counting:
+                if self.step == step + 1:  # no other thread has gone on
+                    self.step = step
+            raise
 
     def position(self, i: int) -> int:
-        """The place in the stream of sample i of a batch, where every step has one use of a case: a draw of sample_id."""
+        """The place in the stream of a sample of a batch, where every step has one use of a case.
+
+        Parameters
+        ----------
+        i : int
+            The number of the sample in the batch.
+
+        Returns
+        -------
+        int
+            A draw for sample_id.
+        """
         return (self.step * self.world + self.rank) * (1 << 20) + i + 1
 
     def build(self, *, device: str = "cpu", order: str = "zyx", **dtypes: Any) -> None:
@@ -71,7 +186,8 @@ class Augment:
 
     def state_dict(self) -> dict[str, int]:
         """From here a run goes on to the same bits."""
-        return {"seed": self.seed, "epoch": self.epoch, "step": self.step}
+        with _counting:
+            return {"seed": self.seed, "epoch": self.epoch, "step": self.step}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
         """Goes on where state_dict was asked."""
@@ -84,20 +200,19 @@ class Augment:
         state = dict(self.__dict__)
         if _spawning():
             return state
-        state["_epoch"] = self.epoch
+        state["_epoch"] = int(self._epoch.value)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         if isinstance(self._epoch, int):
-            epoch = self._epoch
-            self._epoch = multiprocessing.get_context("spawn").Value("q", 0, lock=False)
-            self._epoch.value = epoch
+            self._epoch = multiprocessing.get_context("spawn").Value("q", self._epoch, lock=False)
 
     def __deepcopy__(self, memo: Any) -> Augment:
         made = type(self)(self.pipeline, seed=self.seed, rank=self.rank, world=self.world, threads=self.threads,
                           same_ids=self.same_ids)
         made.load_state_dict(self.state_dict())
+        made._epoch.value = self._epoch.value
         return made
 
     def __repr__(self) -> str:

@@ -1,35 +1,75 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What identifies a draw: a 64-bit id for each sample."""
+"""What identifies a draw: an id of 64 bits for each sample, a seed and an epoch."""
 from __future__ import annotations
 
 import hashlib
+import re
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from ..errors import Error
 
-_MASK = (1 << 64) - 1
+_IDS, _HASHES = 1 << 64, 1 << 63  # whole numbers go up to the former, hashes up to the latter, which int64 holds
 
 
 def sample_id(key: str | int, *, draw: int = 0) -> int:
-    """The id of a sample of a data set, and of its `draw`-th use in an epoch, where a case is used several times.
+    """The id of a sample of a data set, and of each of its uses in an epoch.
 
-    A string gets the first 64 bits of its SHA-256, a whole number from 0 on is the id itself; a draw above 0 gives
-    another id of either."""
+    Parameters
+    ----------
+    key : str or int
+        What identifies the sample. A whole number in 0 .. 2^64 - 1 is the id itself; a string gets the first 63 bits of its
+        SHA-256, so that a tensor of int64 holds it.
+    draw : int, default 0
+        The use, where a case is used several times; above 0 it gives another id, of 63 bits.
+
+    Returns
+    -------
+    int
+        The id.
+
+    Raises
+    ------
+    Error
+        If the key is neither a string nor a whole number that fits, or the draw does not fit.
+    """
     if isinstance(key, str):
-        plain = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little")
+        plain = _hashed(key.encode())
     elif hasattr(key, "__index__") and not isinstance(key, bool):
         plain = key.__index__()
-        if not 0 <= plain <= _MASK:
+        if not 0 <= plain < _IDS:
             raise Error(f"suture: sample_id: {plain} is not in 0 .. 2^64 - 1")
     else:
         raise Error(f"suture: sample_id: {key!r} is neither a string nor a whole number")
-    if draw < 0:
-        raise Error(f"suture: sample_id: draw {draw} is below 0")
-    if draw == 0:
-        return plain
-    text = plain.to_bytes(8, "little") + draw.to_bytes(8, "little")
-    return int.from_bytes(hashlib.sha256(text).digest()[:8], "little")
+    if not 0 <= draw < _IDS:
+        raise Error(f"suture: sample_id: draw: expected 0 .. 2^64 - 1, got {draw}. Number the uses of a case from 0 on")
+    return _hashed(plain.to_bytes(8, "little") + draw.to_bytes(8, "little")) if draw else plain
+
+
+def _hashed(text: bytes) -> int:
+    return int.from_bytes(hashlib.sha256(text).digest()[:8], "little") % _HASHES
+
+
+class Repeats:
+    """Says once when training comes back to a sample without having been given another epoch, so that its draws repeat.
+
+    It remembers one sample, the first that it sees, which every epoch comes back to."""
+
+    def __init__(self) -> None:
+        self._first: tuple[int, int] | None = None
+        self._said = False
+
+    def look(self, seed: int, ids: Sequence[int], way: str) -> None:
+        """Looks at a batch that was drawn for an epoch that nobody named."""
+        if self._said:
+            return
+        if self._first is None:
+            self._first = seed, ids[0]
+        elif self._first[0] == seed and self._first[1] in ids:
+            self._said = True
+            warnings.warn(f"suture: epoch: expected another one each time that a sample is used, got none, so its draws repeat. {way}",
+                          stacklevel=4)
 
 
 def _plain(key: Any) -> Any:
@@ -38,7 +78,7 @@ def _plain(key: Any) -> Any:
 
 
 def ids_of(given: Any, samples: int) -> list[int]:
-    """The ids of a batch, out of what the batch has under "id"."""
+    """The ids of a batch, out of what the batch has under "id": strings or whole numbers, or an array of those."""
     if isinstance(given, (str, int)):
         given = [given]
     device = getattr(given, "device", None)
@@ -48,10 +88,51 @@ def ids_of(given: Any, samples: int) -> list[int]:
     keys: Sequence[Any] = given.tolist() if hasattr(given, "tolist") else list(given)
     if len(keys) != samples:
         raise Error(f"suture: {len(keys)} ids for {samples} samples; each needs one")
+    if set(map(type, keys)) == {int} and min(keys) >= 0 and max(keys) < _IDS:
+        return list(keys)
     ids = []
     for key in keys:
         if getattr(key, "is_cuda", False):
             raise Error("suture: ids lie on a GPU and reading them would make it wait; keep them on the host")
-        known = type(key) is int and 0 <= key <= _MASK
+        known = type(key) is int and 0 <= key < _IDS
         ids.append(key if known else sample_id(_plain(key)))
     return ids
+
+
+def check_draws(seed: int, epoch: int) -> None:
+    """Refuses a seed or an epoch that does not fit, since it would be cut to one that does."""
+    for name, value in (("seed", seed), ("epoch", epoch)):
+        if type(value) is not int and not hasattr(value, "__index__"):
+            raise Error(f"suture: plan: {name}: expected a whole number, got {value!r}")
+    if not 0 <= seed < _IDS:
+        raise Error(f"suture: plan: seed: expected 0 .. 2^64 - 1, got {seed}. Take its rest, seed % 2**64")
+    if not 0 <= epoch < 1 << 32:
+        raise Error(f"suture: plan: epoch: expected 0 .. 2^32 - 1, got {epoch}. Count epochs from 0 on")
+
+
+def told(message: str, ids: Sequence[int] | None, given: Any, key: str, layout: str | None) -> str:
+    """A sentence of the library with ids as the batch has them, and with what Python alone knows.
+
+    Parameters
+    ----------
+    message : str
+        The sentence.
+    ids, given : sequence, optional
+        The ids as numbers and as the batch has them.
+    key, layout : str
+        The image of the plan, and the layout that was given for it.
+
+    Returns
+    -------
+    str
+        The sentence, "id 'case 17'" in place of the id's hash.
+    """
+    if ids is not None:
+        names = [given] if isinstance(given, (str, int)) else list(given)
+        known = {str(i): repr(_plain(name)) for i, name in zip(ids, names)}
+        message = re.sub(r"\bid (\d+)", lambda found: "id " + known.get(found[1], found[1]), message)
+    if "random operations need one persistent id per sample" in message:
+        message += ': give them as batch["id"], strings or whole numbers'
+    if layout is not None and "is larger than the volume" in message:
+        message += f"; {key} is read in the layout {layout!r}"
+    return message

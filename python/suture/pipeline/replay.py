@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A step on paper: everything that a plan holds, drawn or not, to be run again and compared."""
+"""A recorded step, run again and compared."""
 from __future__ import annotations
 
 import json
@@ -7,57 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from ..arrays.digests import digest
 from ..errors import Error
-from .plan import Pipeline, Plan
-
-FORMAT, VERSION = "suture step", 1
-
-
-def _digests(value: Any) -> list[str] | None:
-    """Of each sample, or None where they lie on a GPU."""
-    if isinstance(value, (list, tuple)) and value and isinstance(value[0], (list, tuple)):
-        return None
-    each = []
-    for sample in value:
-        array = getattr(sample, "array", sample)
-        if getattr(array, "is_cuda", False) or hasattr(array, "__cuda_array_interface__"):
-            return None
-        if type(array).__module__.startswith("torch"):
-            import torch
-
-            array = array.view(torch.int16).numpy() if array.dtype == torch.bfloat16 else array.numpy()
-        each.append(f"{digest(np.asarray(array)):016x}")
-    return each
-
-
-class Record(dict[str, Any]):
-    """What JSON has of a step."""
-
-    def save(self, path: Any) -> None:
-        """Writes it to a file."""
-        Path(path).write_text(json.dumps(self, indent=1, allow_nan=False))
-
-
-def record_of(plan: Plan, out: Any) -> Record:
-    """Every parameter, seed, epoch and ids, grids, what was drawn, types, and digests of what went in and came out."""
-    from .. import __version__
-
-    pipeline = plan.pipeline
-    results = out if isinstance(out, Mapping) else {next(iter(pipeline.images)): out}
-    sources = {}
-    for key, items in plan.items.items():
-        sources[key] = {"dtype": items.dtype, "layout": items.letters, "channels": items.channels,
-                        "grids": [g.to_json() for g in items.grids] if items.grids else None,
-                        "digests": _digests(plan._batch[key])}
-    return Record(format=FORMAT, format_version=VERSION, library_version=__version__, pipeline=pipeline.to_json(), seed=plan.seed,
-                  epoch=plan.epoch, training=plan.training, ids=plan.ids, sources=sources,
-                  outputs=[g.to_json() for g in plan.grids],
-                  drawn={key: plan.drawn(key) for key in pipeline.images},
-                  digests={key: _digests(results[key]) for key in plan.items if key in results})
-
+from ..operations.kinds import shown
+from ..version import __version__
+from .pipeline import Pipeline
+from .record import FORMAT, VERSION, digests_of
 
 def replay(record: Any, batch: Any, *, verify: bool = False, pipeline: Pipeline | None = None) -> Any:
     """Runs what was recorded, a Record or its file, on a batch.
@@ -65,14 +19,9 @@ def replay(record: Any, batch: Any, *, verify: bool = False, pipeline: Pipeline 
     verify    also compares: what is drawn, types, and digests of what goes in and comes out; refuses what differs
     pipeline  the one of today, which must be the recorded one to the last parameter
     """
-    from .. import __version__
-
     if isinstance(record, (str, Path)):
-        record = json.loads(Path(record).read_text())
-    if record.get("format") != FORMAT or record.get("format_version") != VERSION:
-        raise Error(f"suture: replay: format {record.get('format')!r} {record.get('format_version')!r} is not {FORMAT!r} {VERSION}")
-    if record["library_version"] != __version__:
-        raise Error(f"suture: replay: written by version {record['library_version']}, this is {__version__}")
+        record = _loaded(record)
+    record = _checked(record)
     if pipeline is not None and _plain(pipeline.to_json()) != _plain(record["pipeline"]):
         raise Error("suture: replay: another pipeline: " + _difference(_plain(pipeline.to_json()), _plain(record["pipeline"])))
     recorded = Pipeline.from_json(record["pipeline"]) if pipeline is None else pipeline
@@ -83,13 +32,46 @@ def replay(record: Any, batch: Any, *, verify: bool = False, pipeline: Pipeline 
         _same("outputs", [g.to_json() for g in plan.grids], record["outputs"])
         for key, source in record["sources"].items():
             _same(f"{key}: dtype", plan.items[key].dtype, source["dtype"])
-            _same(f"{key}: digests of what goes in", _digests(plan._batch[key]), source["digests"])
+            _same(f"{key}: digests of what goes in", digests_of(plan._batch[key]), source["digests"])
     out = plan.run()
     if verify:
         results = out if isinstance(out, Mapping) else {next(iter(recorded.images)): out}
         for key, digests in record["digests"].items():
-            _same(f"{key}: digests of what comes out", _digests(results[key]), digests)
+            _same(f"{key}: digests of what comes out", digests_of(results[key]), digests)
     return out
+
+
+def _loaded(path: Any) -> Any:
+    """The JSON of a file."""
+    try:
+        return json.loads(Path(path).read_text())
+    except (OSError, ValueError, RecursionError) as problem:
+        raise Error(f"suture: replay: {path}: expected a file that a record was saved to, got {str(problem)[:120]}") from None
+
+
+def _checked(record: Any) -> Mapping[str, Any]:
+    """A record with all its members, of their types."""
+    what = "suture: replay"
+    if not isinstance(record, dict):
+        raise Error(f"{what}: expected a record, got {shown(record)}")
+    if record.get("format") != FORMAT or record.get("format_version") != VERSION:
+        raise Error(f"{what}: format {shown(record.get('format'))} {shown(record.get('format_version'))} is not {FORMAT!r} {VERSION}")
+    if record.get("library_version") != __version__:
+        raise Error(f"{what}: written by version {shown(record.get('library_version'))}, this is {__version__}")
+    for name, types in _MEMBERS.items():
+        if name not in record:
+            raise Error(f"{what}: {name} must be given")
+        if type(record[name]) not in types:
+            raise Error(f"{what}: {name}: expected {' or '.join(t.__name__ for t in types)}, got {shown(record[name])}")
+    unknown = [name for name in record if name not in _MEMBERS]
+    if unknown:
+        raise Error(f"{what}: a record has no {shown(unknown[0])}")
+    return record
+
+
+_MEMBERS: dict[str, tuple[type, ...]] = {
+    "format": (str,), "format_version": (int,), "library_version": (str,), "pipeline": (dict,), "seed": (int,), "epoch": (int,),
+    "training": (bool,), "ids": (list, type(None)), "sources": (dict,), "outputs": (list,), "drawn": (dict,), "digests": (dict,)}
 
 
 def _same(what: str, here: Any, there: Any) -> None:

@@ -94,7 +94,7 @@ private:
       Batch b(own, numbers_, all_, turned);
       expect("another order", on(b, suture::plan(b.chain(), b.images, b.how), 1, dense, dense), turned);
     }
-    check_boxes(whole, plan, on, expect, order);
+    check_boxes(v, whole, plan, first, on, expect, order);
     check_replay(v, whole, chain, plan, on, expect, order);
     check_evaluator(v, whole, plan, first);
     if (!clean) v.failures.push_back("elements beside those of an output view were written");
@@ -102,8 +102,8 @@ private:
   }
 
   // Of each image and label map the box that its sample reads, in memory that ends where the box does.
-  template <class Plan, class On, class Expect>
-  void check_boxes(Batch& whole, const Plan& plan, const On& on, const Expect& expect,
+  template <class Plan, class Results, class On, class Expect>
+  void check_boxes(verdict& v, Batch& whole, const Plan& plan, const Results& first, const On& on, const Expect& expect,
                    const std::vector<std::size_t>& order) {
     const auto images = whole.images;
     const auto maps = whole.maps;
@@ -119,6 +119,7 @@ private:
         whole.maps[i] = boxed(maps[i], box, all_.label_layout, place);
       }
       expect("boxes of the sources alone", on(whole, plan, 2, all_.out_layout, memory_layout::dense()), order);
+      check_evaluator(v, whole, plan, first);
       whole.images = images;
       whole.maps = maps;
     }

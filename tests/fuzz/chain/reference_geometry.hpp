@@ -258,6 +258,12 @@ inline void reference_of(sample_reference& r, const suture::affine& o, const ope
                  reference::diagonal(in_order(r.grid.spacing))));
     case suture::affine_convention::monai:
       return move_content(r, reference::monai_affine(angles, shear, shift, scale));
+    case suture::affine_convention::monai_xyz: {
+      // MONAI's own matrix for components x, y, z, seen from z, y, x.
+      const std::array<double, 6> turned_shear = {shear[5], shear[4], shear[3], shear[2], shear[1], shear[0]};
+      return move_content(r, turned_about(reference::monai_affine(turned_about(angles), turned_shear,
+                                                                  turned_about(shift), turned_about(scale))));
+    }
     case suture::affine_convention::nnunet:
       return move_content(r, {reference::product(last_first, reference::diagonal(scale)), {0, 0, 0}});
     case suture::affine_convention::itk:

@@ -150,7 +150,7 @@ void patches(numbers& n) {
                                    .shear = range_of(n),
                                    .translate = n.real(),
                                    .isotropic_scale = n.flag(),
-                                   .convention = n.choice<affine_convention>(6)} |
+                                   .convention = n.choice<affine_convention>(7)} |
                      random_elastic{.control_spacing_mm = n.wide(),
                                     .max_displacement_mm = n.wide(),
                                     .locked_borders = n.byte() % 4,

@@ -25,16 +25,18 @@ namespace suture {
 //   torchio  patient (RAS signs), mm           forward p' = S (Rz Rx Ry (p - c) + t) + c           mm
 //   monai    array axes, voxels                pull    x' = R0 R1 R2 Sh T S (x - c) + c            voxels, inside R Sh
 //   nnunet   array axes, voxels                pull    x' = R2 R1 R0 S (x - c) + c                 -
+//   monai_xyz  array axes (x, y, z), voxels    as monai, of an array whose first axis is x
 //   kornia   array axes (x, y, z), voxels      forward x' = Rod(-r) S (x - c) + c + t              voxels
 //
 // Rz, Ry, Rx act in the (x, y, z) frame of the patient; Rod is the axis-angle (Rodrigues) rotation by the length of the
-// vector r. Scale above 1 enlarges objects in suture, torchio and kornia and shrinks them in monai and nnunet. A
+// vector r. Scale above 1 enlarges objects in suture, torchio and kornia and shrinks them in the others but itk. A
 // rotation in voxels shears the anatomy where voxels are anisotropic; the default, suture, rotates in millimeters.
-// All triples are given in (z, y, x) order, those of the patient frame too, and all angles in degrees. A parameter that
-// a convention lacks (shear outside suture and monai, scale in itk, translation in nnunet) must keep its default.
+// All triples are given in (z, y, x) order, those of the patient frame too, and all angles in degrees. In Python monai
+// means monai_xyz where the array's axes are xyz. A parameter that a convention lacks (shear outside suture and monai,
+// scale in itk, translation in nnunet) must keep its default.
 // Sources: MONAI Affine; batchgeneratorsv2 SpatialTransform (since 2026-07, the transpose before); TorchIO v1 Affine;
 // ITK Euler3DTransform; Kornia get_affine_matrix3d.
-enum class affine_convention { suture, itk, torchio, monai, nnunet, kornia };
+enum class affine_convention { suture, itk, torchio, monai, nnunet, kornia, monai_xyz };
 
 // Shear coefficients in the order (01, 02, 10, 12, 20, 21): entry ij adds component j to component i.
 struct shears {
@@ -205,7 +207,8 @@ private:
     if (convention == affine_convention::nnunet) good = good && translate == point3{0, 0, 0};
     if (!good) explain(where);
     if (!is_sheared()) return;
-    const bool can_shear = convention == affine_convention::suture || convention == affine_convention::monai;
+    const bool can_shear = convention == affine_convention::suture || convention == affine_convention::monai ||
+                           convention == affine_convention::monai_xyz;
     require(can_shear, where, "only the suture and monai conventions have a shear");
     const double d = determinant(detail::shear_matrix(shear));
     require(std::isfinite(d) && std::abs(d) > 1e-6, where, "shear with determinant ", d, " cannot be inverted");
@@ -262,6 +265,11 @@ private:
       }
       case affine_convention::monai: {
         const matrix3 r = rotation(0, rotate_deg[0]) * (rotation(1, rotate_deg[1]) * rotation(2, rotate_deg[2]));
+        return {r * (sh * s), (r * sh) * translate};
+      }
+      case affine_convention::monai_xyz: {
+        // The other order of the components reverses the sense of every rotation.
+        const matrix3 r = rotation(2, -rotate_deg[2]) * (rotation(1, -rotate_deg[1]) * rotation(0, -rotate_deg[0]));
         return {r * (sh * s), (r * sh) * translate};
       }
       case affine_convention::suture:

@@ -9,21 +9,35 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from ..backend import call as functions
 from ..arrays.batch import read_layout
-from ..errors import Error
-from ..operations.templates import cast, sampling
-from ..operations.operation import Operation
+from ..arrays.dlpack import array_of
 from ..arrays.volume import Grid, Volume
+from ..backend.encode import Encoder
+from ..backend.plain import call_plain
+from ..errors import Error
+from ..operations.operation import Operation
+from ..operations.templates import cast, sampling
 
 if TYPE_CHECKING:
-    from ..pipeline.plan import Plan, boxes, points
+    from .plan import Plan
+    from .roles import boxes, points
 
 
 class CGeometry(ctypes.Structure):
     """abi::geometry"""
 
     _fields_ = [("first", ctypes.c_void_p), ("bytes", ctypes.c_int64), ("samples", ctypes.c_int64)]
+
+
+# The structs of plan/point_map.hpp, whose sizes abi/points.hpp checks.
+_POINT = np.dtype((np.float64, 3))
+_BOX = np.dtype([("low", _POINT), ("high", _POINT)], align=True)
+_RESULTS = {
+    "points_to_output": np.dtype([("point", _POINT), ("residual", np.float64), ("converged", np.bool_), ("valid", np.bool_)], align=True),
+    "points_to_source": np.dtype([("point", _POINT), ("valid", np.bool_)], align=True),
+    "boxes_to_output": np.dtype([("clipped", _BOX), ("unclipped", _BOX), ("visible", np.float64), ("converged", np.bool_),
+                                 ("valid", np.bool_)], align=True),
+    "boxes_to_source": np.dtype([("envelope", _BOX), ("valid", np.bool_)], align=True)}
 
 
 def maps_of(plan: Plan) -> CGeometry:
@@ -67,14 +81,12 @@ def _rows(plan: Plan, given: Any, what: str, width: int) -> tuple[np.ndarray, np
 
 def _zyx(rows: np.ndarray, order: str) -> np.ndarray:
     """Columns named by `order`, once or twice, as (z, y, x)."""
-    flat = len(order) == 2
     corners = [rows[:, k:k + len(order)] for k in range(0, rows.shape[1], len(order))]
     made = []
     for n, corner in enumerate(corners):
         named = dict(zip(order, corner.T))
         z = named.get("z", np.full(len(rows), float(n) if len(corners) == 2 else 0.0))
         made += [z, named["y"], named["x"]]
-    del flat
     return np.ascontiguousarray(np.stack(made, 1)) if len(rows) else np.zeros((0, 3 * len(corners)))
 
 
@@ -83,18 +95,18 @@ def _named(rows: np.ndarray, order: str) -> np.ndarray:
     return rows[:, columns]
 
 
-def _move(plan: Plan, rows: np.ndarray, offsets: np.ndarray, result: str, given: str, width: int) -> np.ndarray:
+def _move(plan: Plan, name: str, rows: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Points (z, y, x), or boxes of a low and a high corner, through the maps of a plan."""
     if plan.on_cuda and any(getattr(op, "control_values", ()) for op in next(iter(plan.pipeline.images.values()))):
         raise Error("suture: elastic: points and boxes are moved on the host, and control_values of this plan lie on the GPU; "
                     "plan the batch on the CPU for them")
-    out = np.zeros((max(len(rows), 1), width))
-    name = "to_source" if result.startswith("source") else "to_output"
-    body = f"""abi::move_rows<suture::{result}, suture::{given}>(v.s<abi::geometry>(0)[0], v.s<double>(1), v.s<std::int64_t>(2),
-        "{name}", const_cast<double*>(v.s<double>(3).data()));"""
-    made = functions.source(body, ["abi/points.hpp"], f"{name} of {given}")
-    functions.call(made, lists=[(maps_of(plan), 1), (np.ascontiguousarray(rows), rows.size), (offsets, len(offsets)),
-                                (out, out.size)])
-    return out[:len(rows)]
+    out = np.zeros(len(rows), _RESULTS[name])
+    call_plain(name, lists=[(maps_of(plan), 1), np.ascontiguousarray(rows), offsets], results=[out])
+    return out
+
+
+def _corners(boxes_of: np.ndarray) -> np.ndarray:
+    return np.concatenate([boxes_of["low"], boxes_of["high"]], 1)
 
 
 def _in_index(grid: Grid, rows: np.ndarray) -> np.ndarray:
@@ -122,10 +134,10 @@ def _points(plan: Plan, given: Any, role: points, forward: bool) -> list[np.ndar
     grids = (_source_grids(plan) if forward else plan.grids) if role.unit == "mm" else []
     for grid, a, b in zip(grids, offsets[:-1], offsets[1:]):
         rows[a:b] = _in_index(grid, rows[a:b])
-    moved = _move(plan, rows, offsets, "located_point" if forward else "source_point", "point3", 6)
+    moved = _move(plan, "points_to_output" if forward else "points_to_source", rows, offsets)["point"]
     made = []
     for i, (a, b) in enumerate(zip(offsets[:-1], offsets[1:])):
-        part = moved[a:b, :3]
+        part = moved[a:b]
         if role.unit == "mm":
             part = _in_mm(plan.grids[i] if forward else _source_grids(plan)[i], part)
         made.append(_named(part, role.format))
@@ -146,15 +158,16 @@ def boxes_to_output(plan: Plan, given: Any, role: boxes) -> list[MovedBoxes]:
     """Where boxes of the source appear in the output, without those that are not seen enough of."""
     order = role.format[:len(role.format) // 2]
     rows, offsets = _rows(plan, given, "suture: boxes", len(role.format))
-    moved = _move(plan, _zyx(rows, order), offsets, "box_result", "box", 15)
+    moved = _move(plan, "boxes_to_output", _zyx(rows, order), offsets)
     made = []
     for a, b in zip(offsets[:-1], offsets[1:]):
         part = moved[a:b]
-        thickness = part[:, 3:6] - part[:, 0:3]
-        keep = (part[:, 12] > 0) & (part[:, 12] >= role.least_visible)
-        keep &= (thickness >= role.least_thickness - 2e-6).all(1)
+        clipped, visible = part["clipped"], part["visible"]
+        keep = (visible > 0) & (visible >= role.least_visible)
+        keep &= (clipped["high"] - clipped["low"] >= role.least_thickness - 2e-6).all(1)
         index = np.flatnonzero(keep)
-        made.append(MovedBoxes(_named(part[keep, :6], order), _named(part[keep, 6:12], order), part[keep, 12], index))
+        made.append(MovedBoxes(_named(_corners(clipped)[keep], order), _named(_corners(part["unclipped"])[keep], order),
+                               visible[keep], index))
     return made
 
 
@@ -162,8 +175,8 @@ def boxes_to_source(plan: Plan, given: Any, role: boxes) -> list[np.ndarray]:
     """The envelopes in the source of boxes of the output; they may leave it."""
     order = role.format[:len(role.format) // 2]
     rows, offsets = _rows(plan, given, "suture: boxes", len(role.format))
-    moved = _move(plan, _zyx(rows, order), offsets, "box_in_source", "box", 15)
-    return [_named(moved[a:b, :6], order) for a, b in zip(offsets[:-1], offsets[1:])]
+    moved = _corners(_move(plan, "boxes_to_source", _zyx(rows, order), offsets)["envelope"])
+    return [_named(moved[a:b], order) for a, b in zip(offsets[:-1], offsets[1:])]
 
 
 Back = Literal["linear", "nearest"]  # how voxels are brought back
@@ -177,53 +190,98 @@ class inverse_of(Operation):
     elastic: bool
 
     _role: ClassVar[str] = "geometry"
+    _gives_size: ClassVar[str] = "varying"
     _header: ClassVar[str] = "plan/inverse.hpp"
+    _fields: ClassVar[tuple[tuple[str, str], ...]] = (("geometry", "maps"), ("elastic", "flag"))
+
+    varies = True
+
+    def encode(self, encoder: Encoder) -> str:
+        """Appends one abi::geometry."""
+        encoder.out.headers |= self.headers()
+        encoder.rows((self.geometry, 1))
+        return f"suture::inverse_{'elastic' if self.elastic else 'affine'}"
 
 
 def inverse(plan: Plan, batch: Any, outside: float, coverage: bool, interpolation: Back = "linear") -> Any:
     """See Plan.inverse."""
-    from ..pipeline.plan import Pipeline
-
     bare = not isinstance(batch, Mapping)
     given: Mapping[str, Any] = {next(iter(plan.pipeline.images)): batch} if bare else batch
     elastic = any(op.name in ("elastic", "random_elastic") for op in next(iter(plan.pipeline.images.values())))
     results = {}
     for key, value in given.items():
-        values, covered = _brought_back(plan, Pipeline, key, value, outside, elastic, coverage, interpolation)
+        values, covered = _brought_back(plan, key, value, outside, elastic, coverage, interpolation)
         results[key] = (values, covered) if coverage else values
     return results[next(iter(results))] if bare else results
 
 
-def _brought_back(plan: Plan, make: Any, key: str, value: Any, outside: float, elastic: bool,
-                  coverage: bool, interpolation: Back) -> tuple[Any, Any]:
-    items = plan.items.get(key, next(iter(plan.items.values())))
-    each: Sequence[Any] = [getattr(v, "array", v) for v in value]
-    if len(each) != plan.size:
-        raise Error(f"suture: inverse: {key}: {len(each)} samples, the plan has {plan.size}")
+# Types that images are not read as: what they are brought back as. The result has the type that was given.
+_READ_AS = {"bool": "uint8", "int64": "int32", "float64": "float32"}
+_MOST_EXACT = 1 << 24  # float32, in which images are sampled, has every whole number up to this one
+
+
+def _as_type(array: Any, dtype: str, what: str) -> Any:
+    """A NumPy, torch or CuPy array as another type."""
+    if type(array).__module__.split(".")[0] == "torch":
+        import torch
+
+        return array.to(getattr(torch, dtype))
+    if not hasattr(array, "astype"):
+        raise Error(f"{what}: expected float32, float16 or integers of 32 bits or fewer from {type(array).__name__}, which "
+                    f"cannot be converted here. Convert it to {dtype}")
+    return array.astype(dtype)
+
+
+def _readable(array: Any, what: str) -> tuple[Any, str]:
+    """What is read in place of an array, and the type that the array has."""
+    dtype = array_of(array, what).dtype
+    if dtype in ("int32", "int64") and hasattr(array, "min") and 0 not in array.shape:
+        low, high = int(array.min()), int(array.max())
+        if max(-low, high) > _MOST_EXACT:
+            raise Error(f"{what}: expected whole numbers within {-_MOST_EXACT} to {_MOST_EXACT}, which float32 holds, got {low} to "
+                        f"{high}. Renumber the labels")
+    return (_as_type(array, _READ_AS[dtype], what) if dtype in _READ_AS else array), dtype
+
+
+def _brought_back(plan: Plan, key: str, value: Any, outside: float, elastic: bool, coverage: bool,
+                  interpolation: Back) -> tuple[Any, Any]:
+    items, what = plan.items.get(key, next(iter(plan.items.values()))), f"suture: inverse: {key}"
+    given = [_readable(getattr(v, "array", v), what) for v in value]
+    if len(given) != plan.size:
+        raise Error(f"{what}: {len(given)} samples, the plan has {plan.size}")
+    dtype = given[0][1]
+    if any(each != dtype for _, each in given):
+        raise Error(f"{what}: expected one type for all samples, got {', '.join(sorted({each for _, each in given}))}")
+    arrays = [array for array, _ in given]
     last = items.letters.endswith("c")
     order = plan.order
     layout = None
+    each: Sequence[Any] = arrays
     if last:
         layout = items.letters.upper()
         read_layout(layout)
     else:
         each = [Volume(a, axes=order, grid=_with_extents(plan.grids[i], a.shape[-len(order):], order))
-                for i, a in enumerate(each)]
+                for i, a in enumerate(arrays)]
 
-    def back(images: Any, fill: float, dtype: str) -> Any:
-        chain = [inverse_of(maps_of(plan), elastic), sampling(value=fill, interpolation=interpolation), cast(dtype)]
-        made = make(layout=layout, image=chain).plan({"image": images}, threads=plan.threads, stream=plan.stream).run()["image"]
+    def back(images: Any, fill: float, kept: str) -> Any:
+        read = _READ_AS.get(kept, kept)
+        chain = [inverse_of(maps_of(plan), elastic), sampling(value=fill, interpolation=interpolation), cast(read)]
+        made = type(plan.pipeline)(layout=layout, image=chain).plan({"image": images}, threads=plan.threads, stream=plan.stream)
+        out = [getattr(m, "array", m) for m in made.run()["image"]]
+        if kept != read:
+            out = [_as_type(m, kept, what) for m in out]
         if not items.volumes:
-            return [getattr(m, "array", m) for m in made]
-        return [Volume(m.array, axes=order, grid=g) for m, g in zip(made, items.grids or [])]
+            return out
+        return [Volume(m, axes=order, grid=g) for m, g in zip(out, items.grids or [])]
 
-    from ..arrays.dlpack import array_of
-
-    dtype = array_of(getattr(each[0], "array", each[0]), f"suture: inverse: {key}").dtype
     values = back(each, outside, dtype)
     if not coverage:
         return values, None
-    ones = [Volume(np.ones(v.array.shape[-len(order):], np.float32), axes=order, grid=v.grid) for v in each]
+    if last:
+        ones: list[Any] = [np.ones((*a.shape[:-1], 1), np.float32) for a in arrays]
+    else:
+        ones = [Volume(np.ones(v.array.shape[-len(order):], np.float32), axes=order, grid=v.grid) for v in each]
     return values, back(ones, 0.0, "float32")
 
 

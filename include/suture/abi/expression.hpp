@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Value operations that are written as expressions: the type is the expression, and its numbers are read from a
+// request.
+//   value<where<less<x, number<0>>, add<x, number<1>>, x>>    x < a ? x + b : x, with a and b numbers of the request
+// Every argument is evaluated once. Products are fma(a, b, 0), which no compiler joins to a sum, so the bits are the
+// same everywhere.
+#pragma once
+
+#include <string_view>
+
+#include "../base/config.hpp"
+#include "../math/cube_root.hpp"
+#include "../math/elementary.hpp"
+#include "../math/error_function.hpp"
+#include "reader.hpp"
+
+namespace suture::abi {
+
+namespace expression {
+
+// Terms: float at(float x, const float* numbers). `count` is how many numbers are read: one more than the largest
+// index.
+struct x {
+  static constexpr int count = 0;
+  SUTURE_FN static float at(float value, const float*) { return value; }
+};
+template <int Index>
+struct number {
+  static_assert(Index >= 0 && Index < 256);
+  static constexpr int count = Index + 1;
+  SUTURE_FN static float at(float, const float* numbers) { return numbers[Index]; }
+};
+
+template <class... Terms>
+constexpr int count_of() {
+  int most = 0;
+  ((most = Terms::count > most ? Terms::count : most), ...);
+  return most;
+}
+
+struct plus {
+  SUTURE_FN static float of(float a, float b) { return a + b; }
+};
+struct minus {
+  SUTURE_FN static float of(float a, float b) { return a - b; }
+};
+struct times {
+  SUTURE_FN static float of(float a, float b) { return suture::fma(a, b, 0.0f); }
+};
+struct over {
+  SUTURE_FN static float of(float a, float b) { return math::detail::divide(a, b); }
+};
+// The second where either is NaN.
+struct lesser {
+  SUTURE_FN static float of(float a, float b) { return a < b ? a : b; }
+};
+struct greater {
+  SUTURE_FN static float of(float a, float b) { return a > b ? a : b; }
+};
+// NaN where a is negative.
+struct power {
+  SUTURE_FN static float of(float a, float b) { return math::pow(a, b); }
+};
+struct negative {
+  SUTURE_FN static float of(float a) { return -a; }
+};
+struct magnitude {
+  SUTURE_FN static float of(float a) { return a < 0.0f ? -a : a; }
+};
+struct square_root {
+  SUTURE_FN static float of(float a) { return math::sqrt(a); }
+};
+struct cube_root {
+  SUTURE_FN static float of(float a) { return math::cbrt(a); }
+};
+struct exponential {
+  SUTURE_FN static float of(float a) { return math::exp(a); }
+};
+struct exponential2 {
+  SUTURE_FN static float of(float a) { return math::exp2(a); }
+};
+struct logarithm {
+  SUTURE_FN static float of(float a) { return math::log(a); }
+};
+struct logarithm2 {
+  SUTURE_FN static float of(float a) { return math::log2(a); }
+};
+struct sine {
+  SUTURE_FN static float of(float a) { return math::sin(a); }
+};
+struct cosine {
+  SUTURE_FN static float of(float a) { return math::cos(a); }
+};
+struct error_function {
+  SUTURE_FN static float of(float a) { return math::erf(a); }
+};
+
+// A function of one or two terms.
+template <class Function, class... Terms>
+struct call {
+  static constexpr int count = count_of<Terms...>();
+  SUTURE_FN static float at(float value, const float* numbers) { return Function::of(Terms::at(value, numbers)...); }
+};
+
+// a^Exponent for a whole number, by products: squared from the highest binary digit of the exponent down, multiplied by
+// a where a digit is 1. A negative exponent divides 1 by it.
+template <class Term, int Exponent>
+struct whole_power {
+  static_assert(Exponent >= -64 && Exponent <= 64);
+  static constexpr int count = Term::count;
+  SUTURE_FN static float at(float value, const float* numbers) {
+    const float a = Term::at(value, numbers);
+    constexpr int magnitude = Exponent < 0 ? -Exponent : Exponent;
+    if constexpr (magnitude == 0) {
+      return 1.0f;
+    } else {
+      const float product = of<magnitude>(a);
+      return Exponent < 0 ? math::detail::divide(1.0f, product) : product;
+    }
+  }
+
+private:
+  template <int N>
+  SUTURE_FN static float of(float a) {
+    if constexpr (N == 1) {
+      return a;
+    } else {
+      const float half = of<N / 2>(a);
+      const float square = times::of(half, half);
+      return N % 2 == 0 ? square : times::of(square, a);
+    }
+  }
+};
+
+// Conditions: bool at(float x, const float* numbers).
+struct less {
+  SUTURE_FN static bool of(float a, float b) { return a < b; }
+};
+struct less_equal {
+  SUTURE_FN static bool of(float a, float b) { return a <= b; }
+};
+struct more {
+  SUTURE_FN static bool of(float a, float b) { return a > b; }
+};
+struct more_equal {
+  SUTURE_FN static bool of(float a, float b) { return a >= b; }
+};
+struct equal {
+  SUTURE_FN static bool of(float a, float b) { return a == b; }
+};
+struct unequal {
+  SUTURE_FN static bool of(float a, float b) { return a != b; }
+};
+template <class Comparison, class A, class B>
+struct compare {
+  static constexpr int count = count_of<A, B>();
+  SUTURE_FN static bool at(float value, const float* numbers) {
+    return Comparison::of(A::at(value, numbers), B::at(value, numbers));
+  }
+};
+template <class... Conditions>
+struct all_of {
+  static constexpr int count = count_of<Conditions...>();
+  SUTURE_FN static bool at(float value, const float* numbers) { return (Conditions::at(value, numbers) && ...); }
+};
+template <class... Conditions>
+struct any_of {
+  static constexpr int count = count_of<Conditions...>();
+  SUTURE_FN static bool at(float value, const float* numbers) { return (Conditions::at(value, numbers) || ...); }
+};
+template <class Condition>
+struct not_of {
+  static constexpr int count = Condition::count;
+  SUTURE_FN static bool at(float value, const float* numbers) { return !Condition::at(value, numbers); }
+};
+
+template <class Condition, class Then, class Otherwise>
+struct where {
+  static constexpr int count = count_of<Condition, Then, Otherwise>();
+  SUTURE_FN static float at(float value, const float* numbers) {
+    return Condition::at(value, numbers) ? Then::at(value, numbers) : Otherwise::at(value, numbers);
+  }
+};
+
+}  // namespace expression
+
+// The operation. One number at least crosses, so that its array is never empty.
+template <class Term>
+struct value {
+  static constexpr std::string_view name = "value";
+  static constexpr bool depends_on_grid_alone = true;
+  static constexpr int count = Term::count > 0 ? Term::count : 1;
+
+  float numbers[count] = {};
+
+  SUTURE_FN float operator()(float x) const { return Term::at(x, numbers); }
+};
+
+template <class Term>
+struct codec<value<Term>> {
+  static value<Term> read(reader& r, std::string_view) {
+    value<Term> made;
+    for (float& number : made.numbers) number = r.next<float>("numbers");
+    return made;
+  }
+};
+
+// An operation of a user's header. Its parameters are members of type float; the others keep their defaults.
+template <class Operation, float Operation::*... Members>
+struct own : Operation {};
+template <class Operation, float Operation::*... Members>
+struct codec<own<Operation, Members...>> {
+  static own<Operation, Members...> read(reader& r, std::string_view) {
+    own<Operation, Members...> made{};
+    ((made.*Members = r.next<float>("parameters")), ...);
+    return made;
+  }
+};
+
+}  // namespace suture::abi

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+// Masks for other languages: each function of suture/mask by a request, on either executor (abi/mask.cuh for a device).
+//
+// Every struct reads its request in the order of its lines. T is the element type of what is read, one that views hold;
+// the element types of what is written are fixed. Results are whole numbers of 32 bits, as the layouts below say.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "../mask/body_mask.hpp"
+#include "../mask/bounding_box.hpp"
+#include "../mask/components.hpp"
+#include "../mask/fill_holes.hpp"
+#include "../mask/gray_morphology.hpp"
+#include "../mask/label_perturbation.hpp"
+#include "../mask/mask_image.hpp"
+#include "../mask/morphology.hpp"
+#include "../mask/tissue_mask.hpp"
+#include "executor.hpp"
+
+namespace suture::abi {
+
+// What a caller sees of a result: status, voxels.
+static_assert(sizeof(largest_component_result) == 2 * 4 && offsetof(largest_component_result, status) == 0 &&
+              offsetof(largest_component_result, voxels) == 4);
+// status, first, last
+static_assert(sizeof(bounding_box_result) == 7 * 4 && offsetof(bounding_box_result, status) == 0 &&
+              offsetof(bounding_box_result, first) == 4 && offsetof(bounding_box_result, last) == 16);
+// status, threshold, pixels
+static_assert(sizeof(tissue_mask_result) == 3 * 4 && offsetof(tissue_mask_result, status) == 0 &&
+              offsetof(tissue_mask_result, threshold) == 4 && offsetof(tissue_mask_result, pixels) == 8);
+
+template <>
+struct codec<structuring_element> {
+  static structuring_element read(reader& r, std::string_view) {
+    const auto shape = r.next<element_shape>("shape");
+    return {shape, r.next<extent3>("radius")};
+  }
+};
+
+template <class T, class Executor>
+struct body_mask {
+  static void call(const request& given) {
+    reader r(given, "body_mask");
+    const auto images = r.input<T>("images");
+    const auto masks = r.output<std::uint8_t>("masks");
+    const auto threshold = r.next<float>("threshold");
+    const auto opening_radius = r.next<std::int64_t>("opening_radius");
+    const auto found = r.result<largest_component_result>("found", given.samples);
+    place<Executor>::run(
+        r, workspace_bytes(mask_work::body_mask{}, images),
+        [&](const Executor& exec, std::span<largest_component_result> results) {
+          suture::body_mask(exec, images, masks, results, {.threshold = threshold, .opening_radius = opening_radius});
+        },
+        found);
+  }
+};
+
+template <class T, class Executor>
+struct bounding_box {
+  static void call(const request& given) {
+    reader r(given, "bounding_box");
+    const auto images = r.input<T>("images");
+    const auto threshold = r.next<float>("threshold");
+    const auto found = r.result<bounding_box_result>("found", given.samples);
+    place<Executor>::run(
+        r, workspace_bytes(mask_work::bounding_box{}, images),
+        [&](const Executor& exec, std::span<bounding_box_result> results) {
+          suture::bounding_box(exec, images, results, threshold);
+        },
+        found);
+  }
+};
+
+// Writes the start and the size of the box, along (z, y, x).
+struct crop_foreground {
+  static void call(const request& given) {
+    reader r(given, "crop_foreground");
+    grid image;
+    image.extents = r.next<extent3>("extents");
+    const bool empty = r.next<bool>("empty");
+    bounding_box_result found{empty ? mask_status::empty : mask_status::ok, {}, {}};
+    for (auto& k : found.first) k = r.next<std::int32_t>("first");
+    for (auto& k : found.last) k = r.next<std::int32_t>("last");
+    suture::crop_foreground how;
+    how.margin = r.next<extent3>("margin");
+    how.divisible_by = r.next<extent3>("divisible_by");
+    how.allow_smaller = r.next<bool>("allow_smaller");
+    const auto start = r.result<std::int64_t>("start", 3), size = r.result<std::int64_t>("size", 3);
+    r.finish();
+    const box_crop box = how.placed(found, image);
+    for (std::size_t k = 0; k < 3; ++k) {
+      start[k] = box.start[static_cast<int>(k)];
+      size[k] = box.size[static_cast<int>(k)];
+    }
+  }
+};
+
+template <class T, class Executor>
+struct label_components {
+  static void call(const request& given) {
+    reader r(given, "label_components");
+    const auto masks = r.input<T>("masks");
+    const auto labels = r.output<std::int32_t>("labels");
+    const auto touching = r.next<connectivity>("connectivity");
+    const auto counts = r.result<std::uint32_t>("counts", given.samples);
+    place<Executor>::run(
+        r, workspace_bytes(mask_work::label_components{}, masks),
+        [&](const Executor& exec, std::span<std::uint32_t> results) {
+          suture::label_components(exec, masks, labels, touching, results);
+        },
+        counts);
+  }
+};
+
+template <class T, class Executor>
+struct keep_largest_component {
+  static void call(const request& given) {
+    reader r(given, "keep_largest_component");
+    const auto masks = r.input<T>("masks");
+    const auto kept = r.output<std::uint8_t>("kept");
+    const auto touching = r.next<connectivity>("connectivity");
+    const auto found = r.result<largest_component_result>("found", given.samples);
+    place<Executor>::run(
+        r, workspace_bytes(mask_work::keep_largest_component{}, masks),
+        [&](const Executor& exec, std::span<largest_component_result> results) {
+          suture::keep_largest_component(exec, masks, kept, touching, results);
+        },
+        found);
+  }
+};
+
+template <class T, class Executor>
+struct remove_small_components {
+  static void call(const request& given) {
+    reader r(given, "remove_small_components");
+    const auto masks = r.input<T>("masks");
+    const auto kept = r.output<std::uint8_t>("kept");
+    const auto touching = r.next<connectivity>("connectivity");
+    const auto least = r.next<std::int64_t>("least");
+    place<Executor>::run(r, workspace_bytes(mask_work::remove_small_components{}, masks), [&](const Executor& exec) {
+      suture::remove_small_components(exec, masks, kept, touching, least);
+    });
+  }
+};
+
+template <class T, class Executor>
+struct fill_holes {
+  static void call(const request& given) {
+    reader r(given, "fill_holes");
+    const auto masks = r.input<T>("masks");
+    const auto filled = r.output<std::uint8_t>("filled");
+    const auto enclosed = r.next<hole_filling>("enclosed");
+    place<Executor>::run(r, workspace_bytes(mask_work::fill_holes{}, masks),
+                         [&](const Executor& exec) { suture::fill_holes(exec, masks, filled, enclosed); });
+  }
+};
+
+namespace detail {
+
+// f(executor, masks, results, element, border value) for the four operations on masks; all take the same memory.
+template <class T, class Executor, class F>
+void binary_morphology(const request& given, std::string_view name, const F& f) {
+  reader r(given, name);
+  const auto masks = r.input<T>("masks");
+  const auto written = r.output<std::uint8_t>("results");
+  const auto element = r.next<structuring_element>("element");
+  const bool border_value = r.next<bool>("border_value");
+  place<Executor>::run(r, workspace_bytes(mask_work::binary_erosion{}, masks),
+                       [&](const Executor& exec) { f(exec, masks, written, element, border_value); });
+}
+template <class T, class Executor, class F>
+void gray_morphology(const request& given, std::string_view name, const F& f) {
+  reader r(given, name);
+  const auto images = r.input<T>("images");
+  const auto written = r.output<T>("results");
+  const auto element = r.next<structuring_element>("element");
+  const auto border_value = r.next<std::optional<double>>("border_value");
+  place<Executor>::run(r, workspace_bytes(mask_work::gray_erosion{element}, images),
+                       [&](const Executor& exec) { f(exec, images, written, element, border_value); });
+}
+
+}  // namespace detail
+
+template <class T, class Executor>
+struct binary_erosion {
+  static void call(const request& given) {
+    detail::binary_morphology<T, Executor>(given, "binary_erosion",
+                                           [](const auto&... all) { suture::binary_erosion(all...); });
+  }
+};
+template <class T, class Executor>
+struct binary_dilation {
+  static void call(const request& given) {
+    detail::binary_morphology<T, Executor>(given, "binary_dilation",
+                                           [](const auto&... all) { suture::binary_dilation(all...); });
+  }
+};
+template <class T, class Executor>
+struct binary_opening {
+  static void call(const request& given) {
+    detail::binary_morphology<T, Executor>(given, "binary_opening",
+                                           [](const auto&... all) { suture::binary_opening(all...); });
+  }
+};
+template <class T, class Executor>
+struct binary_closing {
+  static void call(const request& given) {
+    detail::binary_morphology<T, Executor>(given, "binary_closing",
+                                           [](const auto&... all) { suture::binary_closing(all...); });
+  }
+};
+
+template <class T, class Executor>
+struct gray_erosion {
+  static void call(const request& given) {
+    detail::gray_morphology<T, Executor>(given, "gray_erosion",
+                                         [](const auto&... all) { suture::gray_erosion(all...); });
+  }
+};
+template <class T, class Executor>
+struct gray_dilation {
+  static void call(const request& given) {
+    detail::gray_morphology<T, Executor>(given, "gray_dilation",
+                                         [](const auto&... all) { suture::gray_dilation(all...); });
+  }
+};
+
+// Of uint8 RGB tiles.
+template <class Executor>
+struct tissue_mask {
+  static void call(const request& given) {
+    reader r(given, "tissue_mask");
+    const auto tiles = r.input<std::uint8_t>("tiles");
+    const auto masks = r.output<std::uint8_t>("masks");
+    tissue_mask_options how;
+    how.rule = r.next<tissue_rule>("rule");
+    how.luminosity = r.next<float>("luminosity");
+    how.least_size = r.next<std::int64_t>("least_size");
+    how.dilation_radius = r.next<std::int64_t>("dilation_radius");
+    const auto found = r.result<tissue_mask_result>("found", given.samples);
+    place<Executor>::run(
+        r, workspace_bytes(mask_work::tissue_mask{}, tiles),
+        [&](const Executor& exec, std::span<tissue_mask_result> results) {
+          suture::tissue_mask(exec, tiles, masks, results, how);
+        },
+        found);
+  }
+};
+
+// Label maps of the integer type T are changed where they lie.
+template <class T, class Executor>
+struct random_binary_operation {
+  static void call(const request& given) {
+    reader r(given, "random_binary_operation");
+    const auto maps = r.inout<T>("maps");
+    suture::random_binary_operation rule;
+    rule.labels = r.list<std::int32_t>("labels");
+    rule.probability = r.next<float>("probability");
+    rule.label_probability = r.next<float>("label_probability");
+    rule.smallest_radius = r.next<std::int64_t>("radius");
+    rule.largest_radius = r.next<std::int64_t>("radius");
+    place<Executor>::run(r, workspace_bytes(mask_work::disturb_labels{}, maps), [&](const Executor& exec) {
+      disturb_labels(exec, rule, maps, {.seed = given.seed, .epoch = given.epoch, .sample_ids = r.ids()});
+    });
+  }
+};
+template <class T, class Executor>
+struct random_component_removal {
+  static void call(const request& given) {
+    reader r(given, "random_component_removal");
+    const auto maps = r.inout<T>("maps");
+    suture::random_component_removal rule;
+    rule.labels = r.list<std::int32_t>("labels");
+    rule.probability = r.next<float>("probability");
+    rule.label_probability = r.next<float>("label_probability");
+    rule.largest_share = r.next<double>("largest_share");
+    place<Executor>::run(r, workspace_bytes(mask_work::disturb_labels{}, maps), [&](const Executor& exec) {
+      disturb_labels(exec, rule, maps, {.seed = given.seed, .epoch = given.epoch, .sample_ids = r.ids()});
+    });
+  }
+};
+
+// Images of element type T are changed where they lie, by label maps of the integer type L.
+template <class L, class T, class Executor>
+struct mask_image {
+  static void call(const request& given) {
+    reader r(given, "mask_image");
+    const auto maps = r.input<L>("label maps");
+    const auto images = r.inout<T>("images");
+    image_mask rule;
+    rule.below = r.next<std::int32_t>("below");
+    rule.value = r.next<float>("value");
+    rule.channels = r.list<std::int64_t>("channels");
+    place<Executor>::run(r, 0, [&](const Executor& exec) { suture::mask_image(exec, maps, images, rule); });
+  }
+};
+
+}  // namespace suture::abi

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// The typed functions of abi/patch.hpp on a CUDA device.
+#pragma once
+
+#include "../patch/average.cuh"
+#include "../patch/class_index.cuh"
+#include "../patch/reassemble.cuh"
+#include "../patch/select_patches.cuh"
+#include "executor.cuh"
+#include "patch.hpp"

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where patches are cut and what becomes of them, as typed functions of a request: one for each element type and
+// executor. abi/patch.cuh has those of a device.
+#pragma once
+
+#include <memory>
+
+#include "../patch/average.hpp"
+#include "../patch/class_index.hpp"
+#include "../patch/reassemble.hpp"
+#include "../patch/select_patches.hpp"
+#include "executor.hpp"
+#include "patch_grid.hpp"
+
+namespace suture::abi {
+
+static_assert(sizeof(patch_choice) == 40 && sizeof(slide_tile) == 48 && sizeof(slide_level) == 24);
+
+// How select_patches reads a rule, and the classes that it draws from: read(reader&), map<L, I>(reader&).
+template <class Rule>
+struct patch_rule_reader;
+
+namespace detail {
+
+template <class L>
+auto read_label_classes(reader& r) {
+  auto labels = r.input<L>("maps");
+  return label_class_map<L>{std::move(labels), r.next<std::int32_t>("classes")};
+}
+
+}  // namespace detail
+
+// Numbers: size, positive, negative; the threshold, where there are images.
+template <>
+struct patch_rule_reader<pos_neg_patch> {
+  static pos_neg_patch read(reader& r) {
+    pos_neg_patch rule;
+    rule.size = r.next<extent3>("size");
+    rule.positive = r.next<float>("positive");
+    rule.negative = r.next<float>("negative");
+    return rule;
+  }
+  template <class L, class I>
+  static auto map(reader& r, const pos_neg_patch&) {
+    auto labels = r.input<L>("maps");
+    if constexpr (std::is_void_v<I>) {
+      return foreground_class_map<L, float>{std::move(labels), {}, 0};
+    } else {
+      auto images = r.input<I>("images");
+      return foreground_class_map<L, I>{std::move(labels), std::move(images), r.next<float>("image_threshold")};
+    }
+  }
+};
+
+// Numbers: size; classes. List: ratios.
+template <>
+struct patch_rule_reader<class_balanced_patch> {
+  static class_balanced_patch read(reader& r) {
+    class_balanced_patch rule;
+    rule.size = r.next<extent3>("size");
+    rule.ratios = r.list<float>("ratios");
+    return rule;
+  }
+  template <class L, class I>
+  static auto map(reader& r, const class_balanced_patch&) {
+    static_assert(std::is_void_v<I>);
+    return detail::read_label_classes<L>(r);
+  }
+};
+
+// Numbers: size, margin, probability; classes.
+template <>
+struct patch_rule_reader<oversampled_patch> {
+  static oversampled_patch read(reader& r) {
+    oversampled_patch rule;
+    rule.size = r.next<extent3>("size");
+    rule.margin = r.next<extent3>("margin");
+    rule.probability = r.next<float>("probability");
+    return rule;
+  }
+  template <class L, class I>
+  static auto map(reader& r, const oversampled_patch&) {
+    static_assert(std::is_void_v<I>);
+    return detail::read_label_classes<L>(r);
+  }
+};
+
+// Numbers: size, which belongs to the map.
+template <>
+struct patch_rule_reader<weighted_patch> {
+  static weighted_patch read(reader&) { return {}; }
+  template <class L, class I>
+  static auto map(reader& r, const weighted_patch&) {
+    static_assert(std::is_void_v<I>);
+    const auto size = r.next<extent3>("size");
+    return weight_map(r.input<L>("maps"), size);
+  }
+};
+
+// Choices of the patches of each sample. L: labels or weights; I: images, or void for none.
+// Numbers: the rule's, then its map's, patches, ordinal. Lists: ratios of class_balanced_patch, forced flags.
+template <class Rule, class L, class I, class Executor>
+struct select_patches {
+  static void call(const request& given) {
+    reader r(given, "select_patches");
+    const Rule rule = patch_rule_reader<Rule>::read(r);
+    const auto map = patch_rule_reader<Rule>::template map<L, I>(r, rule);
+    patch_draws draws{.seed = given.seed, .epoch = given.epoch, .sample_ids = r.ids()};
+    draws.patches = r.next<std::int32_t>("patches");
+    draws.ordinal = r.next<std::uint16_t>("ordinal");
+    draws.forced = r.list<std::uint8_t>("forced");
+    const auto choices = r.result<patch_choice>("choices", given.samples * draws.patches);
+    place<Executor>::run_with_table(
+        r, class_counts_bytes(map),
+        [&](const Executor& exec, std::span<std::byte> table, std::span<patch_choice> chosen) {
+          suture::count_classes(exec, map, table);
+          suture::select_patches(exec, rule, map, table, draws, chosen);
+        },
+        choices);
+  }
+};
+
+// Voxels of each class of each sample. Number: classes. Result: samples * classes counts.
+template <class L, class Executor>
+struct count_classes {
+  static void call(const request& given) {
+    reader r(given, "count_classes");
+    const auto map = detail::read_label_classes<L>(r);
+    map.check();
+    const auto counts = r.result<std::uint64_t>("counts", given.samples * map.classes);
+    place<Executor>::run(r, 0, [&](const Executor& exec) {
+      auto* count = counts.data();
+      for (const class_index& index : suture::index_classes(exec, map))
+        count = std::copy_n(index.totals(), map.classes, count);
+    });
+  }
+};
+
+// An index for each sample, which the caller frees with free_class_index.
+// Numbers: classes, whether foreground and background are meant, whether labels are remapped; then the label that all
+// others become, if they do not stay. List, of a remap: its table. Result: a pointer for each sample.
+template <class L, class Executor>
+struct index_classes {
+  static void call(const request& given) {
+    reader r(given, "crop_by_class");
+    const auto labels = r.input<L>("labels");
+    const auto classes = r.next<std::int32_t>("classes");
+    const auto foreground = r.next<bool>("foreground");
+    remap change;
+    const auto remapped = r.next<bool>("remapped");
+    if (remapped) {
+      change.others = r.next<std::optional<std::int32_t>>("others");
+      change.table = decltype(remap::table)(r.list<label_change>("table"));
+    }
+    const auto handles = r.result<class_index*>("indexes", given.samples);
+    place<Executor>::run(r, 0, [&](const Executor& exec) {
+      std::vector<class_index> made;
+      if (remapped)
+        made = suture::index_classes(exec, remapped_class_map<L>{labels, classes, change, foreground});
+      else if (foreground)
+        made = suture::index_classes(exec, foreground_class_map<L, float>{labels, {}, 0});
+      else
+        made = suture::index_classes(exec, label_class_map<L>{labels, classes});
+      std::vector<std::unique_ptr<class_index>> kept;
+      for (class_index& index : made) kept.push_back(std::make_unique<class_index>(std::move(index)));
+      for (std::size_t i = 0; i < kept.size(); ++i) handles[i] = kept[i].release();
+    });
+  }
+};
+
+namespace detail {
+
+template <class T>
+const view<T>& one(const std::vector<view<T>>& views, const reader& r, std::string_view parameter) {
+  require(views.size() == 1, r.where(), parameter, ": expected one array, got ", views.size());
+  return views[0];
+}
+
+}  // namespace detail
+
+// A volume out of its patches. Numbers: extents, size, how many patches, the window, outside. Lists: the starts along
+// z, y and x. Inputs: the patches as one tensor; coverage, where they cover their voxels in part. Output: the volume.
+template <class T, bool Covered, class Executor>
+struct reassemble {
+  static void call(const request& given) {
+    reader r(given, "reassemble");
+    patch_grid grid{r.next<extent3>("image"), r.next<extent3>("size"), {}};
+    const auto count = r.next<std::int64_t>("patches");
+    const auto window = r.next<window_kind>("window");
+    const auto outside = r.next<float>("outside");
+    for (auto& along : grid.starts) {
+      const auto starts = r.list<std::int64_t>("starts");
+      along.assign(starts.begin(), starts.end());
+    }
+    const auto patches = r.input<T>("patches");
+    const view<const T>& from = detail::one(patches, r, "patches");
+    require(count == grid.count() && from.grid.extents == grid.size, r.where(), "patches: expected ", grid.count(),
+            " of ", grid.size, ", got ", count, " of ", from.grid.extents);
+    const patch_tensor<T> tensor{from.data, from.channels, 0, count};
+    patch_tensor<float> coverage;
+    if constexpr (Covered) coverage = {detail::one(r.input<float>("coverage"), r, "coverage").data, 1, 0, count};
+    const auto volumes = r.output<float>("volume");
+    const view<float> out = detail::one(volumes, r, "volume");
+    require(out.grid.extents == grid.image, r.where(), "volume: expected ", grid.image, ", got ", out.grid.extents);
+    place<Executor>::run(r, executor_bytes(grid), [&](const Executor& exec) {
+      if constexpr (Covered)
+        suture::reassemble(exec, grid, window_of(window, grid.size), tensor, coverage, out, 0, outside);
+      else
+        suture::reassemble(exec, grid, window_of(window, grid.size), tensor, out);
+    });
+  }
+
+private:
+  template <class Grid>
+  static std::size_t executor_bytes(const Grid& grid) {
+    if constexpr (std::is_same_v<Executor, cpu>)
+      return 0;
+    else
+      return workspace_bytes(grid);
+  }
+};
+
+// The mean of predictions of one volume. Numbers: how many predictions, least, outside. Inputs: the predictions as one
+// tensor, their coverages. Outputs: the mean, how far it is covered.
+template <class T, class Executor>
+struct average {
+  static void call(const request& given) {
+    reader r(given, "average");
+    const auto count = r.next<std::int64_t>("restored");
+    covered_mean rule;
+    rule.least = r.next<float>("least");
+    rule.outside = r.next<float>("outside");
+    const auto restored = r.input<T>("restored");
+    const auto coverage = r.input<float>("coverage");
+    const view<const T>& from = detail::one(restored, r, "restored");
+    const view<const float>& weights = detail::one(coverage, r, "coverage");
+    const auto means = r.output<float>("mean");
+    const auto covered = r.output<float>("covered");
+    const view<float>& out = detail::one(means, r, "mean");
+    require(weights.grid.extents == from.grid.extents && out.grid.extents == from.grid.extents, r.where(),
+            "mean: expected extents ", from.grid.extents, ", got ", out.grid.extents, " and coverages of ",
+            weights.grid.extents);
+    place<Executor>::run(r, 0, [&](const Executor& exec) {
+      suture::average(exec, patch_tensor<T>{from.data, from.channels, 0, count},
+                      patch_tensor<float>{weights.data, 1, 0, count}, out, rule, detail::one(covered, r, "covered"));
+    });
+  }
+};
+
+}  // namespace suture::abi

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Grids of patches, windows and tiles of slides, as typed functions of a request. How many starts or tiles there are is
+// known only when they are made: a request with the first result alone asks for the sizes, a second one for all.
+#pragma once
+
+#include "../patch/patch_grid.hpp"
+#include "../patch/tile_list.hpp"
+#include "reader.hpp"
+
+namespace suture::abi {
+
+namespace detail {
+
+// Results: three counts; then, unless the caller asks for sizes alone, the starts along z, y and x.
+inline void write_starts(reader& r, const patch_grid& grid) {
+  const auto counts = r.result<std::int64_t>("counts", 3);
+  const bool sizes_alone = r.results_left() == 0;
+  for (int k = 0; k < 3; ++k) {
+    counts[static_cast<std::size_t>(k)] = grid.along(k);
+    if (sizes_alone) continue;
+    const auto starts = r.result<std::int64_t>("starts", grid.along(k));
+    std::copy(grid.starts[k].begin(), grid.starts[k].end(), starts.begin());
+  }
+  r.finish();
+}
+
+}  // namespace detail
+
+// Numbers: extents, size, overlap.
+struct dense_patch_grid {
+  static void call(const request& given) {
+    reader r(given, "dense_patch_grid");
+    const auto image = r.next<extent3>("image");
+    const auto size = r.next<extent3>("size");
+    const auto overlap = r.next<point3>("overlap");
+    detail::write_starts(r, suture::dense_patch_grid(image, size, overlap));
+  }
+};
+
+// Numbers: extents, size, step.
+struct sliding_window_grid {
+  static void call(const request& given) {
+    reader r(given, "sliding_window_grid");
+    const auto image = r.next<extent3>("image");
+    const auto size = r.next<extent3>("size");
+    const auto step = r.next<double>("step");
+    detail::write_starts(r, suture::sliding_window_grid(image, size, step));
+  }
+};
+
+enum class window_kind { constant, gaussian, nnunet };
+
+inline patch_window window_of(window_kind kind, const extent3& size) {
+  switch (kind) {
+    case window_kind::gaussian:
+      return gaussian_window(size);
+    case window_kind::nnunet:
+      return sliding_window_gaussian(size);
+    default:
+      return constant_window(size);
+  }
+}
+
+// Numbers: the kind, the size. Results: the weights along z, y and x; the least weight.
+struct window_weights {
+  static void call(const request& given) {
+    reader r(given, "sliding_window");
+    const auto kind = r.next<window_kind>("window");
+    const auto size = r.next<extent3>("size");
+    for (int k = 0; k < 3; ++k)
+      require(size[k] > 0 && size[k] <= (std::int64_t{1} << 21), r.where(), "size: expected 1 to 2097152, got ", size);
+    const patch_window window = window_of(kind, size);
+    for (int k = 0; k < 3; ++k)
+      std::copy(window.weight[k].begin(), window.weight[k].end(), r.result<float>("weights", size[k]).begin());
+    r.result<float>("least", 1)[0] = window.least;
+    r.finish();
+  }
+};
+
+namespace detail {
+
+struct slide_and_mask {
+  slide_layout slide;
+  tile_options options;
+  mask_area tissue;
+};
+
+// Numbers: micrometers for a pixel, then the options. List: levels. Input: the mask.
+inline slide_and_mask read_slide(reader& r) {
+  slide_layout slide{{}, r.next<double>("mpp of the slide")};
+  const auto levels = r.list<slide_level>("levels");
+  slide.levels.assign(levels.begin(), levels.end());
+  tile_options options;
+  options.size = r.next<std::int64_t>("size");
+  options.stride = r.next<std::int64_t>("stride");
+  options.mpp = r.next<double>("mpp");
+  options.least_tissue = r.next<double>("least_tissue");
+  options.partial = r.next<bool>("partial");
+  const auto masks = r.input<std::uint8_t>("mask");
+  require(masks.size() == 1, r.where(), "mask: expected one, got ", masks.size());
+  mask_area tissue(slide, masks[0]);
+  return {std::move(slide), options, std::move(tissue)};
+}
+
+// Results: the count; then, unless the caller asks for it alone, the tiles.
+inline void write_tiles(reader& r, const std::vector<slide_tile>& tiles) {
+  const auto count = static_cast<std::int64_t>(tiles.size());
+  r.result<std::int64_t>("count", 1)[0] = count;
+  if (r.results_left() > 0) std::copy(tiles.begin(), tiles.end(), r.result<slide_tile>("tiles", count).begin());
+  r.finish();
+}
+
+}  // namespace detail
+
+struct grid_tiles {
+  static void call(const request& given) {
+    reader r(given, "grid_tiles");
+    const detail::slide_and_mask s = detail::read_slide(r);
+    detail::write_tiles(r, suture::grid_tiles(s.slide, s.tissue, s.options));
+  }
+};
+
+// One more number, how many tiles; the id is that of the slide.
+struct random_tiles {
+  static void call(const request& given) {
+    reader r(given, "random_tiles");
+    const detail::slide_and_mask s = detail::read_slide(r);
+    const auto count = r.next<std::int64_t>("count");
+    require(r.ids().size() == 1, r.where(), "slide_id: expected one, got ", r.ids().size());
+    detail::write_tiles(
+        r, suture::random_tiles(s.slide, s.tissue, s.options, {given.seed, given.epoch, r.ids()[0], count}));
+  }
+};
+
+}  // namespace suture::abi

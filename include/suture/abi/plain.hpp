@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions that no element type changes, in one module: it is compiled once, ahead, and serves every array.
+#pragma once
+
+#include "../patch/class_index.hpp"
+#include "../patch/content_hash.hpp"
+#include "mask.hpp"
+#include "patch_grid.hpp"
+#include "points.hpp"
+#include "recipe.hpp"
+
+namespace suture::abi {
+
+// Number: bytes of an element. Input: arrays of any type of that size. Result: a hash for each sample.
+struct content_hash {
+  static void call(const request& given) {
+    reader r(given, "content_hash");
+    switch (r.next<std::int32_t>("size")) {
+      case 1:
+        return hash<std::uint8_t>(r);
+      case 2:
+        return hash<std::uint16_t>(r);
+      case 4:
+        return hash<std::uint32_t>(r);
+      default:
+        fail(r.where(), "size: expected elements of 1, 2 or 4 bytes");
+    }
+  }
+
+private:
+  template <class T>
+  static void hash(reader& r) {
+    const auto views = r.input<T>("arrays");
+    const auto hashes = r.result<std::uint64_t>("hashes", r.request().samples);
+    r.finish();
+    for (std::size_t i = 0; i < views.size(); ++i)
+      hashes[i] = suture::content_hash(cpu{.threads = r.request().threads}, views[i],
+                                       {"content_hash", static_cast<std::int64_t>(i)});
+  }
+};
+
+// List: the indexes that index_classes made, none of which may be used after.
+struct free_class_indexes {
+  static void call(const request& given) {
+    reader r(given, "crop_by_class");
+    const auto indexes = r.list<class_index*>("indexes");
+    r.finish();
+    for (class_index* const index : indexes) delete index;
+  }
+};
+
+}  // namespace suture::abi
+
+#define SUTURE_ABI_PLAIN(name)                                         \
+  SUTURE_ABI int suture_##name(const suture::abi::request* r) {        \
+    return suture::abi::guarded([&] { suture::abi::name::call(*r); }); \
+  }
+
+// The module of all of them.
+#define SUTURE_ABI_PLAIN_MODULE         \
+  SUTURE_ABI_MODULE                     \
+  SUTURE_ABI_PLAIN(boxes_to_output)     \
+  SUTURE_ABI_PLAIN(boxes_to_source)     \
+  SUTURE_ABI_PLAIN(content_hash)        \
+  SUTURE_ABI_PLAIN(crop_foreground)     \
+  SUTURE_ABI_PLAIN(dense_patch_grid)    \
+  SUTURE_ABI_PLAIN(free_class_indexes)  \
+  SUTURE_ABI_PLAIN(grid_tiles)          \
+  SUTURE_ABI_PLAIN(nnunet_shape)        \
+  SUTURE_ABI_PLAIN(points_to_output)    \
+  SUTURE_ABI_PLAIN(points_to_source)    \
+  SUTURE_ABI_PLAIN(random_tiles)        \
+  SUTURE_ABI_PLAIN(sliding_window_grid) \
+  SUTURE_ABI_PLAIN(window_weights)

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""New arrays of the library that others came from, on their device."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import Error
+from .cuda import DeviceArray
+from .dlpack import Array, array_of, bfloat16, is_dense
+
+
+def empty_like_library(library: str, shape: tuple[int, ...], dtype: str, like: Array, what: str) -> Any:
+    """A dense array of the library that the input came from, on its device."""
+    if library == "torch":
+        import torch
+
+        owner = like.owner
+        return torch.empty(shape, dtype=getattr(torch, dtype), device=owner.device)
+    if like.on_cuda:
+        if library == "cupy":
+            import cupy
+
+            return cupy.empty(shape, dtype)
+        return DeviceArray(shape, dtype, like.device[1])
+    if dtype == "bfloat16":
+        return np.empty(shape, bfloat16(what))
+    return np.empty(shape, dtype)
+
+
+def memory_like(like: Array, size: int, stream: int | None) -> tuple[Any, int]:
+    """Bytes of the library that an array came from, on its device: what holds them, and where they begin."""
+    what = "suture: workspace"
+    memory = empty_like_library(like.library, (max(size, 1),), "uint8", like, what)
+    return memory, array_of(memory, what, stream).pointer
+
+
+def copy_of(a: Array, what: str, stream: int | None) -> Any:
+    """A copy to be written to, of the library that an array came from, on its device."""
+    if a.library == "torch":
+        return a.owner.detach().clone()
+    if not a.on_cuda:
+        return np.array(a.owner if a.library == "numpy" else np.from_dlpack(a.owner[0]), copy=True)
+    if a.library == "cupy":
+        return a.owner[0].copy()
+    if not is_dense(a):
+        raise Error(f"{what}: strides {a.strides} of an array {a.shape} on a GPU are not dense; pass a copy")
+    return DeviceArray.copy(a, stream or 0)

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compilers: where they are found, the flags that they get, and how they are run."""
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import platform
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from . import notice
+from ..errors import CompileError
+
+_HOST_FLAGS = ("-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-fvisibility=hidden")
+# What compilers read beside their command line. Each of them can change what is compiled.
+_VARIABLES = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH",
+              "CCC_OVERRIDE_OPTIONS", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN")
+
+
+def setting(name: str, advice: str) -> str | None:
+    """The value of an environment variable, None if it is not set.
+
+    Raises
+    ------
+    CompileError
+        If the variable is set to nothing, since it cannot be known what was meant.
+    """
+    value = os.environ.get(name)
+    if value is not None and not value.strip():
+        raise CompileError(f"suture: {name} is set but empty; unset it, or set it to {advice}")
+    return value
+
+
+@lru_cache(maxsize=None)
+def include_directory() -> Path:
+    """The folder of the headers: in the package, or beside it in a checkout."""
+    here = Path(__file__).resolve().parent.parent
+    for folder in (here / "include", here.parent.parent / "include"):
+        if (folder / "suture/suture.hpp").is_file():
+            return folder
+    raise CompileError("suture: the headers are missing from the package: install it again, pip install --force-reinstall suture")
+
+
+@lru_cache(maxsize=None)
+def header_hash() -> str:
+    """The hash of every header of the library, by name and content."""
+    digest = hashlib.sha256()
+    root = str(include_directory())
+    files = [os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names if name.endswith((".hpp", ".cuh"))]
+    for path in sorted(files):
+        with open(path, "rb", buffering=0) as file:
+            digest.update(path[len(root) + 1:].encode() + b"\0" + file.read() + b"\0")
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=None)
+def instruction_set() -> str:
+    """What -march gets on x86-64: SUTURE_MARCH, or the highest level that this processor has. Elsewhere nothing is needed."""
+    asked = os.environ.get("SUTURE_MARCH")
+    if asked is not None:
+        return asked
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return ""
+    flags: set[str] = set()
+    with contextlib.suppress(OSError), open("/proc/cpuinfo") as file:
+        for line in file:
+            if line.startswith("flags"):
+                flags = set(line.split())
+                break
+    third = {"avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"}
+    if flags >= third | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}:
+        return "x86-64-v4"
+    return "x86-64-v3" if flags >= third else "x86-64"
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A compiler that was found, and what it says it is."""
+
+    path: str
+    version: str
+
+
+def _version(path: str) -> str:
+    try:
+        out = subprocess.run([path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+    except OSError as problem:
+        raise CompileError(f"suture: {path} cannot be run: {problem.strerror}; set CXX to a C++20 compiler") from None
+    except subprocess.TimeoutExpired:
+        raise CompileError(f"suture: {path} --version gave no answer for a minute; set CXX to a C++20 compiler") from None
+    if out.returncode != 0:
+        raise CompileError(f"suture: {path} --version failed: {_text(out.stderr or out.stdout).strip().splitlines()[:1]}")
+    return _text(out.stdout).strip()
+
+
+def _text(output: bytes) -> str:
+    """What a compiler wrote, in whatever encoding."""
+    return output.decode("utf-8", "replace")
+
+
+@lru_cache(maxsize=None)
+def _compiler(path: str, changed: int, size: int) -> Compiler:
+    return Compiler(path, _version(path))
+
+
+def _found(path: str) -> Compiler:
+    known = os.stat(path)
+    return _compiler(path, known.st_mtime_ns, known.st_size)
+
+
+def host_compiler() -> Compiler:
+    """The compiler of CXX, or else g++, clang++ or c++ of PATH."""
+    asked = setting("CXX", "a C++20 compiler, g++ 12 or clang++ 14 or newer")
+    for name in [asked] if asked else ["g++", "clang++", "c++"]:
+        path = shutil.which(name)
+        if path:
+            return _found(path)
+    if asked:
+        raise CompileError(f"suture: CXX is {asked!r}, which is not found; set it to a C++20 compiler, g++ 12 or clang++ 14 or newer")
+    raise CompileError("suture: there is no C++ compiler: install one (apt-get install g++, conda install gxx, "
+                       "or pip install ziglang and CXX set to a script that calls it), or use a chain that was compiled before")
+
+
+def cuda_compiler() -> Compiler:
+    """The compiler of NVCC, CUDA_HOME, PATH, or of NVIDIA's wheels."""
+    places = [os.environ.get("NVCC"), *(os.path.join(os.environ[v], "bin/nvcc") for v in ("CUDA_HOME", "CUDA_PATH")
+                                        if v in os.environ), "nvcc"]
+    for folder in sys.path:
+        places += [os.path.join(folder, f"nvidia/{n}/bin/nvcc") for n in ("cu13", "cuda_nvcc")]
+    places.append("/usr/local/cuda/bin/nvcc")
+    for name in places:
+        path = shutil.which(name) if name else None
+        if path:
+            return _found(os.path.realpath(path))
+    raise CompileError("suture: there is no nvcc for tensors on a GPU: pip install 'suture[cuda]', or set NVCC or CUDA_HOME")
+
+
+def cuda_architecture() -> str:
+    """SUTURE_CUDA_ARCH, such as sm_90, or that of the first device, sm_80 where none says."""
+    asked = os.environ.get("SUTURE_CUDA_ARCH")
+    if asked:
+        return asked
+    from ..arrays import cuda
+
+    return cuda.architecture() or "sm_80"
+
+
+def target(cuda: bool) -> str:
+    """The instruction set or the architecture that is compiled for."""
+    return cuda_architecture() if cuda else instruction_set()
+
+
+def targets_served(cuda: bool) -> list[str]:
+    """Targets whose modules run here: this one, and AVX2 where the processor has AVX-512."""
+    here = target(cuda)
+    return [here, "x86-64-v3"] if here == "x86-64-v4" else [here]
+
+
+def given_flags() -> list[str] | None:
+    """The flags of SUTURE_CXXFLAGS, None if it is not set."""
+    given = setting("SUTURE_CXXFLAGS", "flags such as -O2")
+    try:
+        return None if given is None else shlex.split(given)
+    except ValueError as problem:
+        raise CompileError(f"suture: SUTURE_CXXFLAGS is {given!r}, which cannot be split into flags: "
+                           f"{str(problem).lower()}; close the quotes") from None
+
+
+def command_for(cuda: bool) -> tuple[Compiler, list[str]]:
+    """The compiler and its flags, without files."""
+    optimize = given_flags() or ["-O3"]
+    isa = instruction_set()
+    host = [*_HOST_FLAGS, *([f"-march={isa}"] if isa else [])]
+    if cuda:
+        flags = ["-std=c++20", "-shared", f"-arch={cuda_architecture()}", "-cudart", "none",
+                 "-Xcompiler=" + ",".join([*host, *optimize]), *[f for f in optimize if f.startswith("-O")]]
+        return cuda_compiler(), flags
+    return host_compiler(), ["-std=c++20", *optimize, *host, "-shared"]
+
+
+def variables() -> str:
+    """What compilers read of the environment, for the hash of what is compiled."""
+    return "\n".join(f"{name}={os.environ[name]}" for name in _VARIABLES if name in os.environ)
+
+
+def _toolkit(compiler: Compiler) -> Path:
+    return Path(compiler.path).parent.parent
+
+
+def _cuda_libraries(compiler: Compiler) -> list[str]:
+    """The runtime, by its name: torch has loaded one already, or the loader finds one."""
+    root = _toolkit(compiler)
+    for folder in (root / "lib64", root / "lib", root / "targets/x86_64-linux/lib", root.parent / "cuda_runtime/lib"):
+        for name in ("libcudart.so.13", "libcudart.so.12"):
+            if (folder / name).exists():
+                return [f"-L{folder}", "-Xlinker", f"-l:{name}"]
+    return ["-Xlinker", "-l:libcudart.so.13"]
+
+
+def compile_in(room: Path, text: str, what: str, cuda: bool) -> tuple[Path, list[str]]:
+    """Compiles C++ in an empty folder.
+
+    Parameters
+    ----------
+    room
+        A folder of its own, where the compiler may write whatever it likes.
+    text, what, cuda
+        The C++, what it is called in messages, and whether nvcc compiles it.
+
+    Returns
+    -------
+    tuple
+        The shared object, and the files that the compiler read beside the library's and the system's headers.
+
+    Raises
+    ------
+    CompileError
+        If the compiler fails or is killed.
+    """
+    compiler, flags = command_for(cuda)
+    code, made, read = room / ("module.cu" if cuda else "module.cpp"), room / "module.so", room / "module.d"
+    code.write_text(text, encoding="utf-8")
+    command = [compiler.path, *flags, f"-I{include_directory()}", "-MMD", "-MF", str(read), str(code), "-o", str(made),
+               *(_cuda_libraries(compiler) if cuda else [])]
+    notice.log.info("%s", shlex.join(command))
+    status, output = _run(command, what, room)
+    if status != 0 or not made.is_file():
+        raise CompileError(_failure(what, command, status, output))
+    ours = [os.path.realpath(folder) + os.sep for folder in (include_directory(), room, *([_toolkit(compiler)] if cuda else []))]
+    files = {os.path.abspath(name) for name in _dependencies(read) if os.path.exists(name)}  # nvcc adds the names of #line
+    return made, sorted(name for name in files if not os.path.realpath(name).startswith(tuple(ours)))
+
+
+# Runs its arguments. Once stdin ends, because Python closed it or is no more, the whole group is killed.
+_GUARDED = 'exec 3<&0 </dev/null; (read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & exec 3<&-; "$@"'
+
+
+def _run(command: list[str], what: str, room: Path) -> tuple[int, str]:
+    """The exit status and output of a compiler, which ends with this process, whatever ends it."""
+    name = os.path.basename(command[0])
+    wait = notice.Wait()
+    guard, alive = os.pipe()
+    try:
+        process = subprocess.Popen(["/bin/sh", "-c", _GUARDED, "sh", *command], stdin=guard, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, start_new_session=True,
+                                   env={**os.environ, "TMPDIR": str(room), "LC_ALL": "C.UTF-8"})
+    except BaseException:
+        os.close(alive)
+        raise
+    finally:
+        os.close(guard)
+    try:
+        while True:
+            try:
+                output, _ = process.communicate(timeout=wait.left())
+                return process.returncode, _text(output)
+            except subprocess.TimeoutExpired:
+                wait.tell(f"suture: compiling {what} with {name}; this is done once",
+                          f"suture: {name} is still compiling {what}: {shlex.join(command)}")
+    finally:
+        os.close(alive)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _dependencies(file: Path) -> list[str]:
+    """The files that a depfile of make names, none where the compiler wrote no depfile."""
+    try:
+        text = file.read_bytes().decode("utf-8", "surrogateescape")
+    except FileNotFoundError:
+        return []
+    named = text.replace("\\\n", " ").partition(": ")[2].partition("\n")[0]
+    return [re.sub(r"\\([ #\\])", r"\1", name).replace("$$", "$") for name in re.findall(r"(?:\\.|\S)+", named)]
+
+
+def _failure(what: str, command: list[str], status: int, output: str) -> str:
+    """The library's own sentence where there is one, or else the first error."""
+    if "No space left on device" in output:
+        return f"suture: there is no room left to compile {what}; free some, or set SUTURE_CACHE to another disk"
+    killed = re.search(r"Killed signal terminated|unable to execute command: Killed", output)
+    number = int(signal.SIGKILL) if killed else status - 128
+    if number in {int(known) for known in signal.Signals}:
+        advice = "mostly for lack of memory; free some, or compile on a machine that has more: suture build" \
+            if number == signal.SIGKILL else "try again, or set CXX to another compiler"
+        return (f"suture: {os.path.basename(command[0])} was killed by {signal.Signals(number).name} while compiling {what}, {advice}")
+    lines = output.splitlines()
+    own = next((line for line in lines if "suture: " in line and "error" in line), None)
+    first = own or next((line for line in lines if "error" in line), lines[0] if lines else f"no message, exit status {status}")
+    sentence = "suture: " + first.split("suture: ", 1)[1] if own else first.strip()
+    return f"{sentence}\nwhile compiling {what}: {shlex.join(command)}"

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lines that suture logs, and when a long wait is told of."""
+from __future__ import annotations
+
+import logging
+import time
+
+log = logging.getLogger("suture")
+FIRST, EVERY = 1.0, 60.0  # seconds until a wait is told of, and between two such lines
+_said: set[str] = set()
+
+
+def once(message: str) -> None:
+    """Logs a warning that this process has not logged before."""
+    if message not in _said:
+        _said.add(message)
+        log.warning("%s", message)
+
+
+class Wait:
+    """A wait that is told of after a second and then every minute.
+
+    The lines are warnings of the logger "suture". Python writes them to stderr where logging is not set up, so that one
+    line appears in a terminal, a notebook and the log of a job alike.
+    """
+
+    def __init__(self) -> None:
+        self._begin = time.monotonic()
+        self._told = 0
+        self._next = FIRST
+
+    def left(self) -> float:
+        """Seconds until the next line."""
+        return max(0.0, self._begin + self._next - time.monotonic())
+
+    def tell(self, first: str, later: str) -> None:
+        """Logs a line if one is due: `first` once, then `later` with the seconds that have passed."""
+        if self.left() > 0:
+            return
+        passed = time.monotonic() - self._begin
+        log.warning("%s", first if self._told == 0 else f"{later} ({passed:.0f} s)")
+        self._told += 1
+        self._next = passed + EVERY

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions that no element type changes: one module has all of them, so that one that was compiled ahead serves any array."""
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from . import jit
+from .request import Request
+
+SOURCE = jit.Source("#include <suture/abi/plain.hpp>\nSUTURE_ABI_PLAIN_MODULE\n", "functions that no element type changes")
+
+
+def function(name: str) -> Any:
+    """The function `name` of the module, which takes the address of a request."""
+    return jit.load(SOURCE).function("suture_" + name, ctypes.c_void_p)
+
+
+def call_plain(name: str, **parts: Any) -> None:
+    """Runs a function of the module.
+
+    Parameters
+    ----------
+    name : str
+        One of the names that SUTURE_ABI_PLAIN_MODULE of abi/plain.hpp lists.
+    **parts
+        Parts of the request, as `Request` takes them.
+
+    Raises
+    ------
+    Error
+        If the function refuses its arguments.
+    """
+    made = Request(**parts)  # held while the function reads it
+    jit.load(SOURCE).check(function(name)(made.address))

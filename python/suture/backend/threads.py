@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many threads a call may use."""
+from __future__ import annotations
+
+import multiprocessing
+import os
+
+from ..errors import Error
+
+MOST_THREADS = 1024  # abi::most_threads: OpenMP ends the process where it cannot start as many as it is asked for
+_MAIN = os.getpid()
+
+
+def default_threads() -> int:
+    """0, all of OpenMP, in the process that imported this; one in its workers, which share the processor."""
+    if os.getpid() != _MAIN or multiprocessing.parent_process() is not None:
+        return 1
+    return 0
+
+
+def threads_of(asked: int | None) -> int:
+    """The number of threads that was asked for, checked; 0: all of OpenMP.
+
+    Raises
+    ------
+    suture.Error
+        If it is no whole number from 0 to 1024.
+    """
+    if asked is None:
+        return default_threads()
+    if isinstance(asked, bool) or not hasattr(asked, "__index__") or not 0 <= asked.__index__() <= MOST_THREADS:
+        raise Error(f"suture: threads: expected a whole number from 0, for all, to {MOST_THREADS}, got {str(asked)[:40]}")
+    return asked.__index__()

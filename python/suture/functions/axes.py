@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameters of functions that have a value for each axis."""
+from __future__ import annotations
+
+from typing import Any
+
+from ..backend.encode import Encoder
+from ..operations.operation import canonical
+
+
+def voxels_zyx(value: Any, what: str, name: str = "size", order: str = "zyx") -> tuple[int, int, int]:
+    """Whole numbers along (z, y, x), from one for all axes, one for each in the given order, or by name."""
+    return Encoder(order, {}, 1).triple(canonical("extent3", value, what, False), name, what)
+
+
+def shares_zyx(value: Any, what: str, name: str) -> tuple[float, float, float]:
+    """Numbers along (z, y, x), from one for all axes, one for each, or by name."""
+    return Encoder("zyx", {}, 1).triple(canonical("point3", value, what, False), name, what)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A crop about a voxel of a class: the operation, without the label maps that it draws from."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from ..backend.encode import Encoder
+from ..errors import Error
+from .operation import AxisIntegers, Operation, name_mistakes
+
+CHOICES = {"chosen_labels": ("converted", "given")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class crop_by_class(Operation):
+    """Crops a box about a voxel of a class, which is drawn on the label map of the source and placed on the grid so far.
+
+    It counts, selects and crops. Where the voxels of each class lie is kept for each label map that was seen, and found
+    again by a hash of all its voxels, so an array that is filled with another case is counted again. A torch tensor on a
+    GPU is known by the count of changes that torch keeps, and other arrays on a GPU are counted each time.
+
+    Parameters
+    ----------
+    size : int or one for each axis
+        Voxels of the box.
+    labels : str
+        Key of the label map of the pipeline to draw from.
+    ratios : sequence of float
+        Weights of the classes 0, 1, ...; their number is the number of classes.
+    positive, negative : float, optional
+        Instead of ratios: weights of the foreground and of the background.
+    oversample : float, optional
+        Instead of ratios: probability of a box about a class, as nnU-Net draws it; anywhere otherwise. The box may leave
+        the volume.
+    margin : int or one for each axis
+        With oversample: how far the volume counts as padded.
+    classes : int
+        With oversample: the number of classes.
+    choose : {"converted", "given"}
+        Labels to draw by: as labels(convert=...) stores them, or as the batch has them. With regions the foreground is
+        what any region holds; ratios and oversample need "given", since regions may overlap. one_hot changes no label.
+
+    Notes
+    -----
+    Evaluation takes the middle of the volume.
+
+    Raises
+    ------
+    Error
+        If not exactly one rule is given. When the pipeline runs: if a volume is smaller than the box (pad_to first).
+    """
+
+    size: AxisIntegers
+    labels: str
+    ratios: Sequence[float] = ()
+    positive: float | None = None
+    negative: float | None = None
+    oversample: float | None = None
+    margin: AxisIntegers = 0
+    classes: int = 0
+    choose: Literal["converted", "given"] = "converted"
+
+    _role: ClassVar[str] = "geometry"
+    _random: ClassVar[bool] = True
+    _header: ClassVar[str] = "patch/crop_by_class.hpp"
+    _gives_size: ClassVar[str] = "fixed"
+    _fields: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("size", "extent3"), ("labels", "text"), ("ratios", "float_list"), ("positive", "optional_float"), ("negative", "optional_float"),
+        ("oversample", "optional_float"), ("margin", "extent3"), ("classes", "int32"), ("choose", "choice:chosen_labels"))
+
+    varies = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        rules = [bool(self.ratios), self.positive is not None or self.negative is not None, self.oversample is not None]
+        if sum(rules) != 1:
+            raise Error("suture: crop_by_class: give one of ratios, positive and negative, oversample")
+        if self.oversample is not None and self.classes < 1:
+            raise Error("suture: crop_by_class: classes must be given with oversample, how many there are")
+
+    def encode(self, encoder: Encoder) -> str:
+        """Appends the rule, by its place in the variant of the struct, then the class indexes and no forced flags."""
+        what = "suture: crop_by_class"
+        encoder.out.headers |= self.headers()
+        size = encoder.triple(self.size, "size", what)
+        if self.ratios:
+            encoder.number(0, *size)
+            encoder.rows(np.array(self.ratios, np.float32))
+        elif self.oversample is None:
+            encoder.number(1, *size, 1 if self.positive is None else self.positive, 1 if self.negative is None else self.negative)
+        else:
+            encoder.number(2, *size, *encoder.triple(self.margin, "start", what), self.oversample)
+        encoder.class_indexes(self)
+        encoder.rows(np.zeros(0, np.uint8))
+        return "suture::crop_by_class"
+
+    @property
+    def by_foreground(self) -> bool:
+        """Whether the rule knows foreground and background alone."""
+        return not self.ratios and self.oversample is None
+
+    @property
+    def class_count(self) -> int:
+        """The number of classes that are counted."""
+        return 2 if self.by_foreground else len(self.ratios) or self.classes
+
+
+name_mistakes(crop_by_class)

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pipelines: a chain for each image over one shared geometry, and what moves along: labels, boxes, points."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..arrays.batch import read_layout
+from ..backend import jit
+from ..backend.encode import CPP_TYPES, Encoded, Encoder
+from ..backend.request import Lists
+from ..errors import Error
+from ..operations.kinds import members, shown
+from ..operations.operation import Operation, chain_of
+from ..operations.templates import DTYPES, dtype_name
+from .identity import Repeats
+from .plan import Plan
+from .roles import boxes, labels, points, role_from_json, stored_label
+from .run import Compiled, module_text
+
+MOST_LETTERS = 200  # of a key in a record
+
+
+class Pipeline:
+    """Value operations of each image over one geometry, and the roles of everything else in a batch.
+
+    Pipeline(image=[window(center=40, width=400), random_crop(size=96)], seg=labels())
+
+    layout   of arrays, where shapes could be read in several ways: "NHWC", "NCHW", "ZYX"
+    A list is the chain of an image; labels(...), boxes(...) and points(...) move along.
+    """
+
+    def __init__(self, *, layout: str | None = None, **roles: Any) -> None:
+        if layout is not None:
+            if not isinstance(layout, str) or len(layout) > 5:
+                raise Error(f"suture: Pipeline: layout: expected letters such as \"NHWC\", got {shown(layout)}")
+            read_layout(layout)
+        self.layout = layout
+        self.images: dict[str, tuple[Operation, ...]] = {}
+        self.labels: dict[str, labels] = {}
+        self.boxes: dict[str, boxes] = {}
+        self.points: dict[str, points] = {}
+        for key, role in roles.items():
+            if isinstance(role, labels):
+                self.labels[key] = role
+            elif isinstance(role, boxes):
+                self.boxes[key] = role
+            elif isinstance(role, points):
+                self.points[key] = role
+            elif role is not None:
+                self.images[key] = chain_of(role)
+        self.keys = tuple(self.roles())
+        self._check()
+        self._compiled: dict[Any, Compiled] = {}
+        self._encoded: dict[Any, Encoded] = {}
+        self._varying = {key: any(op.varies for op in chain) for key, chain in self.images.items()}
+        self.levels = [Lists([np.array([0, *(len(role.levels) for role in self.labels.values())] if k == 0 else [0], np.int64)])
+                       for k in range(len(self.images))]  # of the slots of each image
+        self.is_random = any(op._random for chain in self.images.values() for op in chain)
+        self._repeats = Repeats()
+        self.fixed_size = gives_fixed_size(next(iter(self.images.values())))
+
+    def _check(self) -> None:
+        """Refuses chains that cannot be one batch."""
+        if not self.images:
+            raise Error("suture: Pipeline: there is no image; give the chain of one, image=[...]")
+        first, chain_of_first = next(iter(self.images.items()))
+        for key, chain in self.images.items():
+            for i, op in enumerate(chain):
+                if op._role == "label":
+                    raise Error(f"suture: Pipeline: {key}: {op.name} converts labels: {key}=labels(convert={op.name}(...))")
+                if op.name == "cast" and i + 1 < len(chain):
+                    raise Error(f"suture: Pipeline: {key}: cast is the last of a chain, behind it is {chain[i + 1].name}")
+            if geometry_of(chain) != geometry_of(chain_of_first):
+                raise Error(f"suture: Pipeline: {key} and {first} have different geometry, and one batch moves through "
+                            f"one: {[o.name for o in geometry_of(chain)]} and {[o.name for o in geometry_of(chain_of_first)]}")
+        for op in chain_of_first:
+            if op.name == "crop_by_class" and op.labels not in self.labels:  # type: ignore[attr-defined]
+                raise Error(f"suture: Pipeline: crop_by_class reads {op.labels!r}, "  # type: ignore[attr-defined]
+                            "which is no labels(...) of the pipeline")
+
+    # A pipeline is its roles: it is pickled, copied and compared by them.
+
+    def roles(self) -> dict[str, Any]:
+        return {**self.images, **self.labels, **self.boxes, **self.points}
+
+    def __reduce__(self) -> Any:
+        return _remade, (self.layout, self.roles())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Pipeline) and (self.layout, self.roles()) == (other.layout, other.roles())
+
+    def __hash__(self) -> int:
+        return hash((self.layout, tuple(self.images.items())))
+
+    def __repr__(self) -> str:
+        parts = [f"layout={self.layout!r}"] if self.layout else []
+        return f"Pipeline({', '.join([*parts, *(f'{k}={list(v) if isinstance(v, tuple) else v!r}' for k, v in self.roles().items())])})"
+
+    def plan(self, batch: Any, *, seed: int = 0, epoch: int | None = None, ids: Any = None, training: bool = True,
+             threads: int | None = None, same_ids: bool = False, stream: int | None = None) -> Plan:
+        """Draws and checks for a batch; run() of what it returns makes the voxels.
+
+        ids     of the samples, strings or whole numbers; those of batch["id"] where none are given
+        epoch   that of the draws, 0 by default; a warning says once when a sample comes back and no epoch was named
+        """
+        made = Plan(self, batch, seed, epoch or 0, ids, training, threads, same_ids, stream)
+        if epoch is None and training and made.ids and self.is_random:
+            self._repeats.look(made.seed, made.ids, "Pass epoch=, or use suture.Augment and its set_epoch")
+        return made
+
+    def __call__(self, batch: Any, *, out: Any = None, **settings: Any) -> Any:
+        """plan(batch, ...).run(out)"""
+        return self.plan(batch, **settings).run(out)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything that makes the pipeline, of what JSON has."""
+        roles = {key: [op.to_json() for op in role] if isinstance(role, tuple) else role.to_json() for key, role in self.roles().items()}
+        return {"layout": self.layout, "roles": roles}
+
+    @staticmethod
+    def from_json(record: Mapping[str, Any]) -> Pipeline:
+        """The pipeline that to_json wrote.
+
+        Raises
+        ------
+        suture.Error
+            If something is unknown, missing or of another type. Nothing of a record reaches a compiler but numbers and names
+            of closed tables.
+        """
+        made = members(record, "suture: Pipeline", ["layout", "roles"])
+        if type(made["roles"]) is not dict:
+            raise Error(f"suture: Pipeline: roles: expected an object of chains and labels by key, got {shown(made['roles'])}")
+        for key in made["roles"]:
+            if type(key) is not str or not key.isprintable() or len(key) > MOST_LETTERS or key in ("layout", "self"):
+                raise Error(f"suture: Pipeline: roles: expected keys of at most {MOST_LETTERS} letters, got {shown(key)}")
+        return Pipeline(layout=made["layout"], **{key: role_from_json(role, key) for key, role in made["roles"].items()})
+
+    def sources(self, *, device: str = "cpu", order: str = "zyx", **dtypes: str) -> list[jit.Source]:
+        """What is compiled for each image, for the types of its inputs: sources(image="int16", seg="uint8")."""
+        made = []
+        for k, key in enumerate(self.images):
+            types = [dtypes.get(key, "float32"), *(dtypes.get(n, "uint8") for n in (self.labels if k == 0 else ()))]
+            made.append(self._source(key, self.encode(key, order, types, None, 1), types, device != "cpu"))
+        return made
+
+    def build(self, *, device: str = "cpu", order: str = "zyx", **dtypes: str) -> None:
+        """Compiles ahead what a batch of these types needs: build(image="int16", seg="uint8", device="cuda")."""
+        unknown = set(dtypes) - set(self.images) - set(self.labels)
+        if unknown:
+            raise Error(f"suture: build: {', '.join(sorted(unknown))} are no images or labels of the pipeline")
+        for source in self.sources(device=device, order=order,
+                                   **{k: dtype_name(v, f"suture: build: {k}", ("int64", "bool")) for k, v in dtypes.items()}):
+            jit.build(source)
+
+    def encode(self, key: str, order: str, dtypes: Sequence[str], values: Mapping[str, Any] | None, samples: int,
+               indexes: Callable[[Any], Any] | None = None) -> Encoded:
+        """The chain of an image as types, numbers and lists; without values, as far as its types go.
+
+        dtypes    of the slots: the image, then, for the first image, the labels, whose conversions it carries
+        indexes   the class indexes that crop_by_class draws from
+        """
+        at = (key, order, *dtypes)
+        found = self._encoded.get(at)
+        if found is not None:
+            return found
+        encoder = Encoder(order, values, samples, indexes)
+        out = encoder.out
+        out.types = [op.encode(encoder) for op in self.images[key]]
+        for dtype, role in zip(dtypes[1:], self.labels.values()):
+            conversion = role.conversion(dtype)
+            out.conversions.append("" if conversion is None else conversion.encode(encoder))
+        if not self._varying[key]:
+            self._encoded[at] = out
+        return out
+
+    def output_dtype(self, key: str) -> str:
+        """The element type of an image that comes out."""
+        chain = self.images[key]
+        return chain[-1].to if chain and chain[-1].name == "cast" else "float32"  # type: ignore[attr-defined]
+
+    def compiled(self, key: str, encoded: Encoded, dtypes: Sequence[str], cuda: bool) -> Compiled:
+        """The module of an image for the types of its slots: the image, then the labels."""
+        at = (key, *encoded.types, *dtypes, cuda)
+        made = self._compiled.get(at)
+        if made is None:
+            made = self._compiled[at] = Compiled(self._source(key, encoded, dtypes, cuda))
+        return made
+
+    def _source(self, key: str, encoded: Encoded, dtypes: Sequence[str], cuda: bool) -> jit.Source:
+        dtype = dtypes[0]
+        if dtype not in DTYPES and dtype != "bool":
+            raise Error(f"suture: {key}: images of {dtype} are not read; float32, float16, bfloat16, int8 to int32, uint8, "
+                        "uint16 and bool are. Pass a.astype(numpy.float32)")
+        slots = [f"suture::abi::image_slot<{CPP_TYPES[dtype]}, {CPP_TYPES[self.output_dtype(key)]}>"]
+        for dtype, role, conversion in zip(dtypes[1:], self.labels.values(), encoded.conversions):
+            stored = stored_label(dtype)
+            types = [CPP_TYPES[stored], CPP_TYPES[role.dtype or stored], *([conversion] if conversion else [])]
+            slots.append(f"suture::abi::{'level' if role.levels else 'label'}_slot<{', '.join(types)}>")
+        return jit.Source(module_text(encoded, slots, cuda), f"{key}: " + " | ".join(op.name for op in self.images[key]), cuda)
+
+
+def _remade(layout: str | None, roles: dict[str, Any]) -> Pipeline:
+    return Pipeline(layout=layout, **roles)
+
+
+def geometry_of(chain: Sequence[Operation]) -> tuple[Operation, ...]:
+    """What of a chain moves voxels, and how they are sampled."""
+    return tuple(op for op in chain if op._role == "geometry" or op.name == "sampling")
+
+
+def gives_fixed_size(chain: Sequence[Operation]) -> bool:
+    """Whether all samples come out in one shape, whatever goes in: the result is then one array."""
+    fixed = False
+    for op in geometry_of(chain):
+        if op._gives_size != "alike":
+            fixed = op.fixes_size
+    return fixed

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A step on paper: everything that a plan holds, drawn or not."""
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..arrays.digests import digest
+from ..version import __version__
+
+if TYPE_CHECKING:
+    from .plan import Plan
+
+FORMAT, VERSION = "suture step", 1
+
+
+def digests_of(value: Any) -> list[str] | None:
+    """Of each sample, or None where they lie on a GPU."""
+    if isinstance(value, (list, tuple)) and value and isinstance(value[0], (list, tuple)):
+        return None
+    each = []
+    for sample in value:
+        array = getattr(sample, "array", sample)
+        if getattr(array, "is_cuda", False) or hasattr(array, "__cuda_array_interface__"):
+            return None
+        each.append(f"{digest(array):016x}")
+    return each
+
+
+class Record(dict[str, Any]):
+    """What JSON has of a step."""
+
+    def save(self, path: Any) -> None:
+        """Writes it to a file."""
+        Path(path).write_text(json.dumps(self, indent=1, allow_nan=False))
+
+
+def record_of(plan: Plan, out: Any) -> Record:
+    """Every parameter, seed, epoch and ids, grids, what was drawn, types, and digests of what went in and came out."""
+    pipeline = plan.pipeline
+    results = out if isinstance(out, Mapping) else {next(iter(pipeline.images)): out}
+    sources = {}
+    for key, items in plan.items.items():
+        sources[key] = {"dtype": items.dtype, "layout": items.letters, "channels": items.channels,
+                        "grids": [g.to_json() for g in items.grids] if items.grids else None,
+                        "digests": digests_of(plan._batch[key])}
+    return Record(format=FORMAT, format_version=VERSION, library_version=__version__, pipeline=pipeline.to_json(), seed=plan.seed,
+                  epoch=plan.epoch, training=plan.training, ids=plan.ids, sources=sources,
+                  outputs=[g.to_json() for g in plan.grids],
+                  drawn={key: plan.drawn(key) for key in pipeline.images},
+                  digests={key: digests_of(results[key]) for key in plan.items if key in results})

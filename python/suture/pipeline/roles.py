@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the keys of a batch are beside images: label maps, boxes and points that move along."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Union
+
+import numpy as np
+
+from ..arrays.volume import Grid
+from ..backend.encode import Encoder
+from ..errors import Error
+from ..operations.generated import remap
+from ..operations.kinds import KINDS, canonical, members, number, plain, shown
+from ..operations.operation import Operation, operation_from_json
+from ..operations.templates import dtype_name
+
+# What labels of a type are read as, where it is another.
+_STORED = {"bool": "uint8", "int64": "int32", "float32": "int32", "float64": "int32", "float16": "int32", "bfloat16": "int32"}
+
+
+def stored_label(dtype: str) -> str:
+    """The type that labels of a type are read as."""
+    return _STORED.get(dtype, dtype)
+
+
+@dataclass(frozen=True)
+class labels:
+    """A label map that moves along: integers, read by the rule `labels` of sampling.
+
+    dtype    what is stored: None keeps the type, "int64" is what cross entropy wants
+    convert  remap, one_hot or regions, applied as labels are stored
+    levels   scales of deep supervision, each one number or one for each axis; the result is a list, the full map first
+    assume_integral   float labels on a GPU are taken for whole numbers without looking
+    """
+
+    dtype: Any = None
+    convert: Operation | None = None
+    levels: tuple[Any, ...] = ()
+    assume_integral: bool = False
+
+    def __post_init__(self) -> None:
+        what = "suture: labels"
+        if self.dtype is not None:
+            object.__setattr__(self, "dtype", dtype_name(self.dtype, f"{what}: dtype", ("int64", "bool")))
+        if self.convert is not None and getattr(self.convert, "_role", "") != "label":
+            raise Error(f"{what}: convert {shown(self.convert)} is none of remap, one_hot, regions")
+        if not isinstance(self.levels, (tuple, list)):
+            raise Error(f"{what}: levels: expected a list of scales, got {shown(self.levels)}")
+        object.__setattr__(self, "levels", tuple(canonical("point3", s, f"{what}: levels", False) for s in self.levels))
+        object.__setattr__(self, "assume_integral", canonical("flag", self.assume_integral, f"{what}: assume_integral"))
+
+    def output_dtype(self, dtype: str) -> str:
+        """The type that labels of a type come out as."""
+        return self.dtype or ("bool" if dtype == "bool" and self.convert is None else stored_label(dtype))
+
+    def conversion(self, dtype: str) -> Operation | None:
+        """What converts labels of a type as they are stored; None where they are stored as they are."""
+        if self.convert is None and self.dtype not in (None, stored_label(dtype)):
+            return remap()  # of no label, into another type
+        return self.convert
+
+    def channels(self, given: int) -> int:
+        """How many channels come out."""
+        op: Any = self.convert
+        if op is None or op.name == "remap":
+            return given
+        extra = op.ignore is not None
+        if op.name == "one_hot":
+            return int(op.classes - (0 if op.background else 1) + extra)
+        return len(op.sets) + int(extra)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"labels": {"dtype": self.dtype, "convert": self.convert and self.convert.to_json(), "levels": plain(self.levels),
+                           "assume_integral": self.assume_integral}}
+
+    @staticmethod
+    def from_json(record: Any, what: str) -> labels:
+        made = dict(members(record, what, [f.name for f in fields(labels)]))
+        if made["dtype"] is not None and not isinstance(made["dtype"], str):
+            raise Error(f"{what}: dtype: expected a name, got {shown(made['dtype'])}")
+        made["convert"] = None if made["convert"] is None else operation_from_json(made["convert"])
+        made["levels"] = KINDS["point3"].from_json(made["levels"], f"{what}: levels")
+        return labels(**made)
+
+
+@dataclass(frozen=True)
+class boxes:
+    """Boxes that move along, edge coordinates: voxel i covers [i, i + 1). `format` names the columns, "zyxzyx": the low
+    corner, then the high one."""
+
+    format: str = "zyxzyx"
+    least_visible: float = 0.0
+    least_thickness: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.format not in ("zyxzyx", "xyzxyz", "yxyx", "xyxy"):
+            raise Error(f'suture: boxes: format {shown(self.format)} is none of "zyxzyx", "xyzxyz", "yxyx", "xyxy"')
+        for name in ("least_visible", "least_thickness"):
+            object.__setattr__(self, name, number(getattr(self, name), f"suture: boxes: {name}", single=False))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"boxes": plain(vars(self))}
+
+    @staticmethod
+    def from_json(record: Any, what: str) -> boxes:
+        return boxes(**members(record, what, [f.name for f in fields(boxes)]))
+
+
+@dataclass(frozen=True)
+class points:
+    """Points that move along: continuous indices in voxels (unit="index") or millimeters, LPS (unit="mm"), columns as
+    `format` names them."""
+
+    unit: str = "index"
+    format: str = "zyx"
+
+    def __post_init__(self) -> None:
+        if self.unit not in ("index", "mm"):
+            raise Error(f'suture: points: unit {shown(self.unit)} is neither "index" nor "mm"')
+        if self.format not in ("zyx", "xyz", "yx", "xy"):
+            raise Error(f'suture: points: format {shown(self.format)} is none of "zyx", "xyz", "yx", "xy"')
+
+    def to_json(self) -> dict[str, Any]:
+        return {"points": dict(vars(self))}
+
+    @staticmethod
+    def from_json(record: Any, what: str) -> points:
+        return points(**members(record, what, [f.name for f in fields(points)]))
+
+
+Role = Union[tuple[Operation, ...], labels, boxes, points]
+_MOVING: dict[str, Any] = {"labels": labels, "boxes": boxes, "points": points}
+
+
+def role_from_json(record: Any, key: str) -> Any:
+    """A chain, labels, boxes or points, as to_json of a pipeline wrote them."""
+    what = f"suture: Pipeline: {shown(key)}"
+    if type(record) is list:
+        return [operation_from_json(op) for op in record]
+    if type(record) is not dict or len(record) != 1 or next(iter(record)) not in _MOVING:
+        raise Error(f"{what}: expected a list of operations, or an object with labels, boxes or points alone, got {shown(record)}")
+    name = next(iter(record))
+    return _MOVING[name].from_json(record[name], f"{what}: {name}")
+
+
+def level_extents(full: Sequence[int], scale: Any, order: str) -> tuple[int, ...]:
+    """The size of a level of deep supervision; sizes are rounded half to even."""
+    s = Encoder(order, {}, 1).triple(scale, "scale", "suture: labels: levels")
+    extents = tuple(round(n * k) for n, k in zip(full, s))
+    if min(extents) < 1 or max(s) > 1:
+        raise Error(f"suture: labels: levels: scale {scale} of {tuple(full)} leaves {extents}")
+    return extents
+
+
+def level_grid(grid: Grid, scale: Any, order: str) -> Grid:
+    """A smaller grid over the same box."""
+    extents = level_extents(grid.extents, scale, order)
+    ratio = [n / e for n, e in zip(grid.extents, extents)]
+    direction = np.array(grid.direction).reshape(3, 3)
+    first = direction @ (np.array(grid.spacing) * [0.5 * r - 0.5 for r in ratio]) + np.array(grid.origin)
+    return Grid(extents, tuple(a * b for a, b in zip(grid.spacing, ratio)), tuple(float(v) for v in first),  # type: ignore
+                grid.direction)
+
+
+def batch_of(batch: Any, keys: Sequence[str], first: str) -> tuple[Mapping[str, Any], bool]:
+    """A batch as a dict with every key of a pipeline, and whether it was one array alone."""
+    if type(batch) is not dict and not isinstance(batch, Mapping):
+        if len(keys) > 1:
+            raise Error(f"suture: the batch is a {type(batch).__name__}, the pipeline has {', '.join(keys)}; give a dict")
+        return {first: batch}, True
+    for key in keys:
+        if key not in batch:
+            raise Error(f"suture: the batch has no {key!r}, which the pipeline has")
+    return batch, False

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules of compiled chains, the plans that they make, and the arrays that those write to."""
+from __future__ import annotations
+
+import ctypes
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..arrays.batch import VIEW_BYTES, Items, item_shape, output_bound
+from ..arrays.dlpack import Array, array_of, device_name
+from ..arrays.memory import empty_like_library, memory_like
+from ..arrays.volume import Grid, Volume
+from ..backend import jit
+from ..backend.encode import Encoded, chain_type
+from ..backend.request import Request
+from ..errors import Error
+
+
+def module_text(encoded: Encoded, slots: Sequence[str], cuda: bool) -> str:
+    """The text for the compiler: headers, and one type that is made of names of closed tables."""
+    names = {"abi/chain.cuh" if cuda else "abi/chain.hpp", "ops/geometry/identity.hpp", *encoded.headers}
+    lines = [f"#include <suture/{name}>" for name in sorted(names)]
+    lines += [f'#include "{path}"  // {digest}' for path, digest in encoded.own_files]
+    return "\n".join([*lines, f"SUTURE_ABI_CHAIN({', '.join([chain_type(encoded.types), *slots])})", ""])
+
+
+class Compiled:
+    """The functions of a module of a chain."""
+
+    __slots__ = ("module", "plan", "run", "workspace", "drawn", "geometry", "free")
+
+    def __init__(self, source: jit.Source) -> None:
+        self.module = module = jit.load(source)
+        p = ctypes.c_void_p
+        self.plan = module.function("suture_plan", p, p)
+        self.run = module.function("suture_run", p, p)
+        self.workspace = module.function("suture_workspace", p, p, p)
+        self.drawn = module.function("suture_drawn", p, p)
+        self.geometry = module.function("suture_geometry", p, p)
+        self.free = module.function("suture_free", p)
+        self.free.restype = self.geometry.restype = None
+
+
+@dataclass
+class Planned:
+    """A plan of one image in C++, freed with this. Threads may run it at once."""
+
+    compiled: Compiled
+    handle: int
+    grids: Any  # abi::array of each output
+    kept: list[Any] = field(default_factory=list)  # what the plan refers to
+    workspace: Any = None  # of the last run on a GPU
+
+    @staticmethod
+    def make(compiled: Compiled, samples: int, kept: list[Any], **parts: Any) -> Planned:
+        """Draws and checks, by the parts of a request."""
+        handle, grids = ctypes.c_void_p(), (ctypes.c_char * (samples * VIEW_BYTES))()
+        request = Request(results=[(grids, samples, VIEW_BYTES)], samples=samples, **parts)
+        compiled.module.check(compiled.plan(request.address, ctypes.addressof(handle)))
+        return Planned(compiled, handle.value or 0, grids, [request, *kept])
+
+    def run(self, like: Array, stream: int | None, **parts: Any) -> None:
+        """Makes the voxels. `lists` of the request has how many more grids each slot is stored to."""
+        parts["stream"] = stream or 0
+        if like.on_cuda:
+            need, asked = ctypes.c_uint64(), Request(**parts)
+            self.compiled.module.check(self.compiled.workspace(self.handle, asked.address, ctypes.addressof(need)))
+            workspace, pointer = memory_like(like, need.value, stream)
+            parts["workspace"] = (pointer, need.value)
+            self.workspace = workspace
+        made = Request(**parts)  # held while it is read
+        self.compiled.module.check(self.compiled.run(self.handle, made.address))
+
+    def drawn(self) -> list[list[dict[str, Any]]]:
+        """What was drawn, by sample."""
+        text = ctypes.c_char_p()
+        self.compiled.module.check(self.compiled.drawn(self.handle, ctypes.addressof(text)))
+        return json.loads(text.value or b"[]")  # type: ignore[no-any-return]
+
+    def __del__(self) -> None:
+        if self.handle:
+            self.compiled.free(self.handle)
+
+
+@dataclass
+class Output:
+    """What a key comes out as, and its memory for C++."""
+
+    value: Any
+    arrays: list[Array]
+    bound: tuple[bytes, int, int]
+
+
+@dataclass
+class OutputMaker:
+    """Makes the arrays that a plan writes to, or checks those that were given.
+
+    extents   of each sample, or of one where all have the same
+    stacked   whether all samples make one array
+    """
+
+    size: int
+    stream: int | None
+    stacked: bool
+
+    def make(self, items: Items, key: str, dtype: str, channels: int, extents: Sequence[Sequence[int]], given: Any,
+             grids: Sequence[Grid] | None) -> Output:
+        """For the items of a key; `grids` where Volumes come out."""
+        letters = items.letters
+        if "c" not in letters and (self.stacked or channels > 1):
+            letters = "c" + letters
+        what = f"suture: {key}: out"
+        if self.stacked:
+            value, arrays = self._stacked(items, what, dtype, (self.size, *item_shape(extents[0], channels, letters)), given)
+        else:
+            value, arrays = self._listed(items, what, dtype, [item_shape(e, channels, letters) for e in extents], given)
+            if grids is not None and given is None:
+                value = [Volume(a, axes=items.order, grid=g) for a, g in zip(value, grids)]
+        return Output(value, arrays, output_bound(arrays, letters, self.stacked))
+
+    def _stacked(self, items: Items, what: str, dtype: str, shape: tuple[int, ...], given: Any) -> tuple[Any, list[Array]]:
+        like = items.first
+        if given is not None:
+            return given, [self._checked(given, shape, dtype, like, what)]
+        value = empty_like_library(like.library, shape, dtype, like, what)
+        return value, [array_of(value, what, self.stream)]
+
+    def _listed(self, items: Items, what: str, dtype: str, shapes: Sequence[tuple[int, ...]], given: Any) -> tuple[Any, list[Array]]:
+        like = items.first
+        if given is None:
+            plain = [empty_like_library(like.library, s, dtype, like, what) for s in shapes]
+            return plain, [array_of(a, what, self.stream) for a in plain]
+        plain = list(given)
+        if len(plain) != self.size:
+            raise Error(f"{what}: {len(plain)} arrays for {self.size} samples")
+        return plain, [self._checked(getattr(a, "array", a), s, dtype, like, what) for a, s in zip(plain, shapes)]
+
+    def _checked(self, value: Any, shape: tuple[int, ...], dtype: str, like: Array, what: str) -> Array:
+        a = array_of(value, what, self.stream)
+        if a.shape != shape:
+            raise Error(f"{what}: shape {tuple(a.shape)}, {shape} is what comes out")
+        if a.dtype != dtype:
+            raise Error(f"{what}: {a.dtype}, {dtype} is what comes out")
+        if a.readonly:
+            raise Error(f"{what}: the array is read-only")
+        if a.device != like.device:
+            raise Error(f"{what}: on {device_name(a.device)}, the batch on {device_name(like.device)}")
+        return a

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Label maps of wide types, float or int64, as int32: converted once, and exactly."""
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..arrays.dlpack import array_of
+from ..arrays.volume import Volume
+from ..errors import Error
+from .roles import stored_label
+
+
+def whole_labels(given: Any, key: str, assume: bool) -> Any:
+    """The label maps of a batch with those of wide types as int32; the others as they are."""
+    first = given[0] if isinstance(given, (list, tuple)) and given else given
+    if not _is_wide(getattr(getattr(first, "array", first), "dtype", None)):
+        return given
+    if isinstance(given, (list, tuple)):
+        return [_whole(each, key, i, assume) for i, each in enumerate(given)]
+    return _whole(given, key, 0, assume)
+
+
+@lru_cache(maxsize=64)
+def _is_wide(dtype: Any) -> bool:
+    name = str(dtype).removeprefix("torch.")
+    return name != "int32" and stored_label(name) == "int32"
+
+
+def _whole(array: Any, key: str, i: int, assume: bool) -> Any:
+    what = f"suture: {key}: sample {i}"
+    if isinstance(array, Volume):
+        return Volume(_whole(array.array, key, i, assume), axes=array.axes, grid=array.grid)
+    known = array_of(array, what)
+    if not _is_wide(known.dtype):
+        return array
+    if known.library == "torch":
+        import torch
+
+        if known.on_cuda and not assume and known.dtype != "int64":
+            raise Error(f"{what}: labels are {known.dtype} on a GPU, and looking whether they are whole numbers would make it "
+                        "wait; pass integers, or labels(assume_integral=True)")
+        whole = array.to(torch.int32)
+        if not known.on_cuda and not torch.equal(whole.to(array.dtype), array):
+            bad = array[whole.to(array.dtype) != array].flatten()[0].item()
+            raise Error(f"{what}: label {bad} is no whole number of 32 bits")
+        return whole
+    if known.library == "numpy":
+        whole = np.empty(array.shape, np.int32)
+        with np.errstate(invalid="ignore"):
+            np.copyto(whole, array, casting="unsafe")
+        if not np.array_equal(whole, array):
+            raise Error(f"{what}: label {array[whole != array].flat[0]} is no whole number of 32 bits")
+        return whole
+    raise Error(f"{what}: labels of {known.dtype} are not read; pass integers of 32 bits or fewer")
