@@ -45,7 +45,8 @@ auto every_operation(float probability = .6f) {
          random_gibbs_ringing{.channel_probability = .7f, .probability = p} | random_kspace_spike{.probability = p};
 }
 
-const color_moments<lab> fitted[2]{{.mean = {60, 10, -10}, .standard_deviation = {10, 5, 5}}, {}};
+const color_moments<lab> fitted[2]{{.mean = {60, 10, -10}, .standard_deviation = {10, 5, 5}},
+                                   {.status = fit_status::stated}};
 
 auto every_color_operation() {
   return random_affine{.rotate_deg = 20} | random_hed_jitter{} | random_hsv_jitter{} |
