@@ -63,7 +63,7 @@ void check_levels(const Binding& b, std::size_t i, const site& where) {
 
 // A box of the input has to hold every voxel that the sample may read.
 template <class Plan>
-void check_box(const Plan& plan, std::size_t i, const voxel_box& box, const site& where) {
+void check_source_box(const Plan& plan, std::size_t i, const voxel_box& box, const site& where) {
   const voxel_box needed = source_box(plan, i);
   require(box.contains(needed), where, "input: box: expected to hold ", needed.size, " voxels from ", needed.first,
           ", got ", box.size, " from ", box.first, ". Read source_box(plan, sample)");
@@ -97,7 +97,7 @@ void check_binding(const Plan& plan, const Binding& b) {
       plan.check_image(in.channels, i);
     }
     check_geometry(in.grid, plan.source_grid(i), where);
-    if (is_partial(in)) check_box(plan, i, in.box, where);
+    if (is_partial(in)) check_source_box(plan, i, in.box, where);
     if constexpr (!std::is_same_v<typename Plan::pipeline_type::border_type, wrap>)
       for (int k = 0; k < 3; ++k)
         require(std::abs(in.stride[k]) < (std::int64_t{1} << 28) || in.grid.extents[k] == 1, where, "strides ",
