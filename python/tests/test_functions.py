@@ -221,7 +221,7 @@ MOMENTS = st.Moments(mean=2.0).to_json()
     ({**MOMENTS, "median": 1.0}, "Moments: expected members among mean, "), ({**MOMENTS, "mean": "2"}, "Moments: mean: expected a number"),
     ({**MOMENTS, "mean": True}, "expected a number, got True"), ({**MOMENTS, "mean": 10 ** 400}, "a number within float64"),
     ({**MOMENTS, "ddof": 2}, "ddof: expected 0 or 1, got 2"),
-    ({**MOMENTS, "status": "fine"}, "status: expected one of ok, constant, empty, stated, got 'fine'"),
+    ({**MOMENTS, "status": "fine"}, "status: expected one of ok, constant, empty, stated, not_fitted, got 'fine'"),
     ({**MOMENTS, "tally": {"count": -1}}, "tally: count: expected a whole number"), ({**MOMENTS, "tally": 3}, "tally: expected an object"),
     ({**MOMENTS, "tally": {"counts": 1}}, "tally: expected members among count, "),
     ({"result": "LandmarkMap", "source": [0, 1], "target": [0, 1, 2]}, "2 landmarks for 3 targets"),
