@@ -60,7 +60,9 @@ protected:
     EXPECT_EQ(run_here(name, arguments).status, status) << name << ": " << said();
     for (const std::string& word : says)
       EXPECT_NE(said().find(word), std::string::npos) << name << " does not say " << word << ": " << said();
-    EXPECT_EQ(said().find("suture:"), std::string::npos) << said();
+    // The reason is without the name of the library; the advice on a build without optimization has it.
+    for (std::size_t at = said().find("suture:"); at != std::string::npos; at = said().find("suture:", at + 1))
+      EXPECT_EQ(said().compare(at, 17, "suture: compiled "), 0) << said();
     EXPECT_EQ(left(), std::vector<std::string>{}) << name;
   }
 };
