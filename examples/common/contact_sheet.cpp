@@ -207,8 +207,8 @@ void outline(cairo_t* c, const label_volume& labels, const plane& p, std::int64_
     const outline_style& style = styles.of[static_cast<std::size_t>(label)];
     set_color(c, style.ink);
     cairo_set_dash(c, style.dashes.data(), static_cast<int>(style.dashes.size()), 0);
-    // A label in another has the thinner line: where both end together the wider one shows on both sides, by a whole pixel
-    // wherever the line falls between pixels.
+    // A label in another has the thinner line: where both end together the wider one shows on both sides, by a whole
+    // pixel wherever the line falls between pixels.
     cairo_set_line_width(c, styles.nested ? 1.4 + 2.2 * (styles.highest - label) : 1.2);
     for (const auto& line : borders(inside, rows, columns, row_step, column_step, styles.nested ? 0 : 0.6)) {
       cairo_move_to(c, line[0].x, line[0].y);
