@@ -341,7 +341,8 @@ struct pipeline<chain<Ops...>> {
   static constexpr std::size_t later_begin = std::max(fused_end, output_begin);
   // Whether operation i has a functor: a value operation that stands where one may stand.
   static constexpr bool has_functor(std::size_t i) {
-    const auto at = static_cast<std::ptrdiff_t>(i);  // signed, since nvcc warns of an unsigned number below a bound of 0
+    const auto at =
+        static_cast<std::ptrdiff_t>(i);  // signed, since nvcc warns of an unsigned number below a bound of 0
     return !is_spatial(i) && (at < std::ptrdiff_t{tap_count} || at >= std::ptrdiff_t{output_begin});
   }
   using taps = typename detail::functor_pack<chain<Ops...>, std::make_index_sequence<tap_count>, 0>::type;
