@@ -263,7 +263,8 @@ TYPED_TEST(Reinhard, TakesStatedMoments) {
                                          40, 41);
     };
     EXPECT_EQ(made(stated), made(found));
-    color_moments<TypeParam> changed;
+    EXPECT_SAYS(made(color_moments<TypeParam>{}), "reinhard: sample 0: fitted: expected the results of a fit");
+    color_moments<TypeParam> changed = found;
     changed.mean[1] = 5;
     EXPECT_SAYS(made(changed), "reinhard: sample 0: the moments of channel 1 were changed");
   }
