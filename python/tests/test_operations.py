@@ -190,7 +190,8 @@ def test_everything_else_that_is_named_is_somewhere(root):
     spaces = {"hed", "hsv", "lab", "ruderman"}
     # A class map and a round of a fit are arguments and parts of functions that are there.
     parts = {"label_classes": patches.count_classes, "foreground_background": patches.count_classes,
-             "weight_map": patches.select_patches, "fit_macenko_round": fits.fit_macenko}
+             "weight_map": patches.select_patches, "fit_macenko_round": fits.fit_macenko,
+             "remapped_classes": st.crop_by_class}
     names = {name for name, role in listed(root) if role == "other"}
     missing = [n for n in sorted(names - drawn - spaces - set(parts) - set(DTYPES) - {"int64"}) if not hasattr(st, n)]
     assert missing == []

@@ -174,7 +174,7 @@ voxel_box source_box(const planned<Chain>& plan, std::size_t i) {
     const auto low = static_cast<std::int64_t>(std::floor(range.low[k] - rounding));
     const auto high = static_cast<std::int64_t>(std::floor(range.high[k] + rounding));
     const auto in = detail::within<typename pipeline::border_type>(
-        copies ? low : low + detail::first_tap<interpolation>,
+        is_one_tap ? low : low + detail::first_tap<interpolation>,
         is_one_tap ? high : high + detail::last_tap<interpolation>, g.source.extents[k]);
     b.first[k] = in.low;
     b.size[k] = in.high - in.low + 1;
