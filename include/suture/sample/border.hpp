@@ -88,16 +88,14 @@ struct wrap {
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) { return inside(i, n) ? i : floor_modulo(i, n); }
 };
 
-// The voxel that a vector lane reads for index i. Where none stands for it, as outside of `constant`, it reads the nearest
-// and drops it: that one is in memory, also where only the box that a sample needs is.
+// The voxel that a vector lane reads for index i. Where none stands for it, as outside of `constant`, it reads the
+// nearest and drops it: that one is in memory, also where only the box that a sample needs is.
 template <class Border>
 SUTURE_FN std::int32_t readable_index(std::int32_t i, std::int32_t n) {
-  if constexpr (Border::has_value) {
-    const std::int32_t low = i < 0 ? 0 : i;
-    return low < n ? low : n - 1;
-  } else {
+  if constexpr (Border::has_value)
+    return edge::index(i, n);
+  else
     return Border::index(i, n);
-  }
 }
 
 // Where an image ends: at the faces of its outermost voxels, half a voxel beyond their centers, or at the centers.
