@@ -52,8 +52,8 @@ def random_chain(seed):
     """Geometry, a way of sampling, and values on both sides of it."""
     rng = random.Random(seed)
     ops = [st.window(center=40, width=400)]
-    pool = [st.random_affine(rotate_deg=25, scale=(.7, 1.3), shear=.1), st.random_flip(probability=.7), st.random_rot90(axes=("y", "x")),
-            st.resample(spacing_mm=1.1), st.orient(x="R", y="A", z="I"), st.random_translate(mm=9)]
+    pool = [st.random_affine(rotate_deg=25, scale=(.7, 1.3), shear=.1), st.random_flip(probability=.7), st.random_rot90(),
+            st.resample(spacing_mm=1.1), st.orient(x="R", y="A", z="I")]
     ops += rng.sample(pool, rng.randint(1, 3))
     if rng.random() < .5:
         ops.append(st.random_elastic(control_spacing_mm=16, max_displacement_mm=4))

@@ -59,7 +59,8 @@ class MemorySource:
 
     def read(self, low: Sequence[int], high: Sequence[int], out: np.ndarray) -> None:
         """Copies a box."""
-        np.copyto(out, self.array[(..., *(slice(a, b) for a, b in zip(low, high)))])
+        inside: Any = (..., *(slice(a, b) for a, b in zip(low, high)))
+        np.copyto(out, self.array[inside])
 
 
 def element_name(dtype: Any, what: str) -> str:

@@ -103,12 +103,11 @@ def _stored_of(source: Source, axes: str) -> bytes:
     """The runs of labels of a source in memory order, z slowest and x fastest, read a few planes at a time."""
     what = "suture: ClassIndex"
     shape = tuple(source.shape)
-    if len(shape) == len(axes) + 1 and shape[0] == 1:
-        shape, channel = shape[1:], (0,)
-    elif len(shape) == len(axes):
-        channel = ()
-    else:
-        raise Error(f"{what}: expected a label map of one channel with the axes {axes!r}, got shape {shape}. Index one channel")
+    channel: Any = (0,) if len(shape) == len(axes) + 1 and shape[0] == 1 else ()
+    shape = shape[len(channel):]
+    if len(shape) != len(axes):
+        raise Error(f"{what}: expected a label map of one channel with the axes {axes!r}, got shape {tuple(source.shape)}. "
+                    "Index one channel")
     named = dict(zip(axes, shape))
     extents = tuple(int(named.get(k, 1)) for k in "zyx")
     if not 0 < np.prod([float(n) for n in extents]) <= 0xffffffff:
