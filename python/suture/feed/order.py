@@ -1,0 +1,428 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The order of samples is a permutation that is computed, not stored: a function of (seed, epoch, position) alone.
+
+The permutation of 0 .. size - 1 is a Feistel network whose round function is Philox4x32-10. The network permutes the numbers
+of the fewest bits that hold size - 1. A value at or above size is permuted again until it is below (cycle walking), which
+takes less than two turns on average. Any rank computes any position at once, so ranks agree without speaking to each other.
+
+References: J. Salmon, M. Moraes, R. Dror and D. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011 (Philox);
+J. Black and P. Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002 (cycle walking); M. Luby and C. Rackoff, "How to
+construct pseudorandom permutations from pseudorandom functions", SIAM J. Comput. 17(2), 1988 (Feistel)."""
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import Error
+
+_WORD = 0xFFFFFFFF
+_PURPOSE = 0xFFFF  # of operation 0, in the last word of the counter; no operation draws with it, so no draw shares a counter with the order
+_LARGEST = 1 << 63
+
+
+def philox4x32(counter: tuple[Any, Any, Any, Any], key: tuple[int, int]) -> tuple[Any, Any, Any, Any]:
+    """Philox4x32-10, the random function of the library.
+
+    Parameters
+    ----------
+    counter : tuple of int or arrays of uint64
+        Four words of 32 bits. Arrays have one dimension or more and evaluate many counters at once.
+    key : tuple of int
+        Two words of 32 bits.
+
+    Returns
+    -------
+    tuple of int or arrays of uint64
+        Four words of 32 bits.
+
+    Examples
+    --------
+    >>> [hex(word) for word in philox4x32((0, 0, 0, 0), (0, 0))]
+    ['0x6627e8d5', '0xe169c58d', '0xbc57ac4c', '0x9b00dbd8']
+    """
+    c0, c1, c2, c3 = counter
+    k0, k1 = key
+    for _ in range(10):
+        a, b = c0 * 0xD2511F53, c2 * 0xCD9E8D57
+        c0, c1, c2, c3 = (b >> 32) ^ c1 ^ k0, b & _WORD, (a >> 32) ^ c3 ^ k1, a & _WORD
+        k0, k1 = (k0 + 0x9E3779B9) & _WORD, (k1 + 0xBB67AE85) & _WORD
+    return c0, c1, c2, c3
+
+
+class _Network:
+    """The Feistel network of one (seed, epoch) on the fewest bits, two at least, that hold size - 1."""
+
+    def __init__(self, seed: int, epoch: int, size: int) -> None:
+        self.size, self.epoch = size, epoch
+        self.key = seed & _WORD, seed >> 32
+        bits = max(2, (size - 1).bit_length())
+        self.low_bits = bits // 2
+        self.low, self.high = (1 << self.low_bits) - 1, (1 << (bits - self.low_bits)) - 1
+        # A round makes the bias of pairs smaller by 2^-low_bits, so that this leaves at most 2^-32 of it.
+        self.rounds = max(8, -(-32 // self.low_bits))
+
+    def _turn(self, x: Any, rounds: range) -> Any:
+        high, low = x >> self.low_bits, x & self.low
+        for k in rounds:
+            if k % 2:
+                low = low ^ (philox4x32((high, k, self.epoch, _PURPOSE), self.key)[0] & self.low)
+            else:
+                high = high ^ (philox4x32((low, k, self.epoch, _PURPOSE), self.key)[0] & self.high)
+        return high << self.low_bits | low
+
+    def forward(self, x: Any) -> Any:
+        return self._turn(x, range(self.rounds))
+
+    def backward(self, x: Any) -> Any:
+        return self._turn(x, range(self.rounds)[::-1])
+
+    def walk(self, turn: Callable[[Any], Any], x: int) -> int:
+        x = turn(x)
+        while x >= self.size:
+            x = turn(x)
+        return x
+
+    def walk_all(self, turn: Callable[[Any], Any], values: NDArray[np.uint64]) -> NDArray[np.int64]:
+        if not values.size:
+            return values.astype(np.int64)
+        out = turn(values)
+        while (outside := np.flatnonzero(out >= self.size)).size:
+            out[outside] = turn(out[outside])
+        return out.astype(np.int64)
+
+
+def _whole(value: Any, name: str, low: int, high: int, way: str) -> int:
+    """A whole number in low .. high - 1."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = low - 1
+    if isinstance(value, (bool, np.bool_)) or not low <= number < high:
+        bits = (high - 1).bit_length()
+        end = {1 << bits: f"2^{bits} - 1", (1 << (bits - 1)) + 1: f"2^{bits - 1}"}.get(high, str(high - 1)) if bits > 30 else str(high - 1)
+        raise Error(f"suture: order: {name}: expected a whole number in {low} .. {end}, got {value!r}. {way}")
+    return number
+
+
+def _network(seed: int, epoch: int, size: int) -> _Network:
+    return _Network(_whole(seed, "seed", 0, 1 << 64, "Take its rest, seed % 2**64"),
+                    _whole(epoch, "epoch", 0, 1 << 32, "Count epochs from 0 on"),
+                    _whole(size, "size", 1, _LARGEST + 1, "Give the number of samples, one at least"))
+
+
+def _all_below(values: ArrayLike, name: str, size: int) -> NDArray[np.uint64]:
+    given = np.asarray(values)
+    if given.size == 0:
+        return np.zeros(given.shape, np.uint64)
+    if given.dtype.kind not in "iu":
+        raise Error(f"suture: order: {name}: expected whole numbers, got {given.dtype}. Give an array of int64")
+    low, high = int(given.min()), int(given.max())
+    if low < 0 or high >= size:
+        raise Error(f"suture: order: {name}: expected 0 .. {size - 1}, got {low if low < 0 else high}. There are {size} samples")
+    return given.astype(np.uint64)
+
+
+def _many(seed: int, epoch: int, values: ArrayLike, size: int, name: str, backward: bool) -> NDArray[np.int64]:
+    network = _network(seed, epoch, size)
+    given = _all_below(values, name, network.size)
+    if network.size == 1:
+        return np.zeros(given.shape, np.int64)
+    return network.walk_all(network.backward if backward else network.forward, given.reshape(-1)).reshape(given.shape)
+
+
+def sample(seed: int, epoch: int, position: int, size: int) -> int:
+    """The sample at a position of a shuffled pass through the cohort.
+
+    Parameters
+    ----------
+    seed : int
+        The seed, 0 .. 2^64 - 1.
+    epoch : int
+        The number of the pass, 0 .. 2^32 - 1. Every pass has a permutation of its own.
+    position : int
+        The place in the pass, 0 .. size - 1.
+    size : int
+        The number of samples, 1 .. 2^63.
+
+    Returns
+    -------
+    int
+        The sample, 0 .. size - 1. Every sample has one position.
+
+    Raises
+    ------
+    Error
+        If a number is outside its range.
+
+    Examples
+    --------
+    >>> sorted(sample(42, 0, position, 5) for position in range(5))
+    [0, 1, 2, 3, 4]
+    """
+    network = _network(seed, epoch, size)
+    place = _whole(position, "position", 0, network.size, f"There are {network.size} samples")
+    return network.walk(network.forward, place) if network.size > 1 else 0
+
+
+def samples(seed: int, epoch: int, positions: ArrayLike, size: int) -> NDArray[np.int64]:
+    """The samples at many positions: `sample` for an array.
+
+    Parameters
+    ----------
+    seed, epoch, size : int
+        As `sample` has them.
+    positions : array of int
+        Places in the pass, in any shape.
+
+    Returns
+    -------
+    numpy.ndarray of int64
+        The samples, in the shape of positions.
+
+    Raises
+    ------
+    Error
+        If a number is outside its range.
+    """
+    return _many(seed, epoch, positions, size, "positions", False)
+
+
+def position(seed: int, epoch: int, sample: int, size: int) -> int:
+    """The position of a sample in a shuffled pass: the inverse of `sample`.
+
+    Parameters
+    ----------
+    seed, epoch, size : int
+        As `sample` has them.
+    sample : int
+        The sample, 0 .. size - 1.
+
+    Returns
+    -------
+    int
+        The position, 0 .. size - 1.
+
+    Raises
+    ------
+    Error
+        If a number is outside its range.
+    """
+    network = _network(seed, epoch, size)
+    known = _whole(sample, "sample", 0, network.size, f"There are {network.size} samples")
+    return network.walk(network.backward, known) if network.size > 1 else 0
+
+
+def positions(seed: int, epoch: int, samples: ArrayLike, size: int) -> NDArray[np.int64]:
+    """The positions of many samples: `position` for an array.
+
+    Parameters
+    ----------
+    seed, epoch, size : int
+        As `sample` has them.
+    samples : array of int
+        The samples, in any shape.
+
+    Returns
+    -------
+    numpy.ndarray of int64
+        The positions, in the shape of samples.
+
+    Raises
+    ------
+    Error
+        If a number is outside its range.
+    """
+    return _many(seed, epoch, samples, size, "samples", True)
+
+
+def share(batch: int, rank: int, world: int) -> range:
+    """The places of a global batch that a rank has to fill.
+
+    The shares of all ranks lie one after another and cover the batch. Their sizes differ by one at most, also where the world
+    does not divide the batch; with more ranks than places some shares are empty.
+
+    Parameters
+    ----------
+    batch : int
+        The size of the batch of all ranks together.
+    rank, world : int
+        The rank, 0 .. world - 1, and the number of ranks.
+
+    Returns
+    -------
+    range
+        Places in the batch.
+
+    Raises
+    ------
+    Error
+        If a number is outside its range.
+
+    Examples
+    --------
+    >>> [list(share(5, rank, 2)) for rank in range(2)]
+    [[0, 1], [2, 3, 4]]
+    """
+    batch = _whole(batch, "batch", 0, _LARGEST, "Give the batch of all ranks together")
+    world = _whole(world, "world", 1, 1 << 31, "Give the number of ranks")
+    rank = _whole(rank, "rank", 0, world, f"Ranks of a world of {world} go up to {world - 1}")
+    return range(batch * rank // world, batch * (rank + 1) // world)
+
+
+class Places(NamedTuple):
+    """What a rank loads for one step.
+
+    Attributes
+    ----------
+    epoch : int
+        The epoch, which the draws of the pipeline are made for.
+    samples : numpy.ndarray of int64
+        The samples, as places in the sorted cohort.
+    draws : numpy.ndarray of int64
+        The passes that begin in this epoch before each sample comes: `draw` of `suture.sample_id`. No sample comes twice in an
+        epoch with the same number.
+    """
+
+    epoch: int
+    samples: NDArray[np.int64]
+    draws: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Order:
+    """The order of all batches of a training run.
+
+    A step is counted from the beginning of the run and is all that resumption needs: nothing here depends on the world, so a
+    run goes on at any other number of ranks with the same batches.
+
+    Without `steps_per_epoch` an epoch is one pass through the cohort. Its last batch is what is left, by the rule `last`.
+    With `steps_per_epoch` the passes follow each other without a gap, whatever epochs begin and end in them: all batches are
+    full and no sample comes a second time more often than any other before all have come once more. Such an epoch may be
+    shorter or longer than the cohort. A batch may hold the end of a pass and the beginning of the next, and so a sample twice.
+
+    Parameters
+    ----------
+    size : int
+        The number of samples in the cohort.
+    batch : int
+        The batch of all ranks together.
+    seed : int, default 0
+        The seed.
+    steps_per_epoch : int, optional
+        The steps of an epoch; by default a pass through the cohort.
+    last : {"keep", "drop"}, default "keep"
+        What becomes of an epoch's last batch where `batch` does not divide the cohort: "keep" makes it smaller, so that every
+        sample comes once, and "drop" leaves those samples out of this epoch. Ranks may have nothing to do in a smaller batch.
+    shuffle : bool, default True
+        Whether passes are shuffled; otherwise they are in the order of the cohort.
+
+    Raises
+    ------
+    Error
+        If a number is outside its range, or no batch would be left.
+
+    Examples
+    --------
+    >>> order = Order(size=10, batch=4, seed=42)
+    >>> order.steps, [order.at(step).samples.size for step in range(4)]
+    (3, [4, 4, 2, 4])
+    """
+
+    size: int
+    batch: int
+    seed: int = 0
+    steps_per_epoch: int | None = None
+    last: Literal["keep", "drop"] = "keep"
+    shuffle: bool = True
+
+    def __post_init__(self) -> None:
+        _network(self.seed, 0, self.size)
+        _whole(self.batch, "batch", 1, 1 << 31, "Give the batch of all ranks together")
+        if self.last not in ("keep", "drop"):
+            raise Error(f"suture: order: last: expected 'keep' or 'drop', got {self.last!r}. 'keep' makes the last batch smaller")
+        if self.steps_per_epoch is not None:
+            _whole(self.steps_per_epoch, "steps_per_epoch", 1, 1 << 31, "Leave it out for one pass through the cohort")
+        elif self.steps == 0:
+            raise Error(f"suture: order: batch: expected at most the {self.size} samples of the cohort, got {self.batch}, and last='drop' "
+                        "leaves no batch. Take a smaller batch, or last='keep'")
+
+    @property
+    def steps(self) -> int:
+        """The number of steps in an epoch."""
+        if self.steps_per_epoch is not None:
+            return self.steps_per_epoch
+        return self.size // self.batch if self.last == "drop" else -(-self.size // self.batch)
+
+    def begin(self, step: int) -> tuple[int, int]:
+        """Where the batch of a step begins.
+
+        Parameters
+        ----------
+        step : int
+            The step, from the beginning of the run.
+
+        Returns
+        -------
+        tuple of int
+            The pass through the cohort, and the position in it.
+        """
+        step = _whole(step, "step", 0, _LARGEST, "Count steps from the beginning of the run")
+        if self.steps_per_epoch is not None:
+            return divmod(step * self.batch, self.size)
+        epoch, within = divmod(step, self.steps)
+        return epoch, within * self.batch
+
+    def count(self, step: int) -> int:
+        """The size of the global batch of a step.
+
+        Parameters
+        ----------
+        step : int
+            The step, from the beginning of the run.
+
+        Returns
+        -------
+        int
+            `batch`, but for an epoch's last batch that is kept.
+        """
+        return self.batch if self.steps_per_epoch is not None else min(self.batch, self.size - self.begin(step)[1])
+
+    def at(self, step: int, rank: int = 0, world: int = 1) -> Places:
+        """What a rank loads for a step.
+
+        Parameters
+        ----------
+        step : int
+            The step, from the beginning of the run.
+        rank, world : int
+            The rank and the number of ranks; the whole batch by default.
+
+        Returns
+        -------
+        Places
+            The epoch with the samples of this rank's share of the batch, and their draws.
+
+        Raises
+        ------
+        Error
+            If a number is outside its range.
+        """
+        turn, start = self.begin(step)
+        mine = share(self.count(step), rank, world)
+        epoch = step // self.steps
+        first = self.begin(epoch * self.steps)[0]
+        out, draws = np.empty(len(mine), np.int64), np.empty(len(mine), np.int64)
+        done = 0
+        while done < len(mine):  # a piece for each pass that the share touches
+            further, place = divmod(start + mine.start + done, self.size)
+            piece = min(len(mine) - done, self.size - place)
+            where = np.arange(place, place + piece, dtype=np.int64)
+            out[done:done + piece] = samples(self.seed, turn + further, where, self.size) if self.shuffle else where
+            draws[done:done + piece] = turn + further - first
+            done += piece
+        return Places(epoch, out, draws)
