@@ -537,6 +537,8 @@ std::vector<abi::array> arrays_of(const std::vector<view<T>>& views) {
                  v.channel_stride,
                  {},
                  {},
+                 {},
+                 {},
                  {}};
     abi::write_grid(v.grid, a);
     all.push_back(a);

@@ -29,7 +29,7 @@ abi::list list_of(const Values& values) {
 template <class T>
 abi::array array_of(std::vector<T>& data, const extent3& n, std::int64_t channels = 1) {
   const std::int64_t voxels = n[0] * n[1] * n[2];
-  return {data.data(), {n[0], n[1], n[2]}, {n[1] * n[2], n[2], 1},     channels, voxels,
+  return {data.data(), {n[0], n[1], n[2]}, {n[1] * n[2], n[2], 1},     channels, voxels, {}, {},
           {1, 1, 1},   {0, 0, 0},          {1, 0, 0, 0, 1, 0, 0, 0, 1}};
 }
 

@@ -5,6 +5,7 @@ from .functions import inference as _inference
 from .functions import masks as _masks
 from .functions import patches as _patches
 from .pipeline.augment import Augment
+from .pipeline.class_index import ClassIndex
 from .arrays.digests import digest
 from .errors import CompileError, Error
 from .operations.value import value
@@ -27,7 +28,7 @@ from .pipeline.replay import replay
 from .arrays.volume import Grid, Volume
 from .version import __version__
 
-__all__ = ["IMAGENET", "Augment", "STAIN_REFERENCE", "ChannelStatistics", "ColorMoments", "CompileError", "Error", "Grid", "Pipeline",
+__all__ = ["IMAGENET", "Augment", "STAIN_REFERENCE", "ChannelStatistics", "ClassIndex", "ColorMoments", "CompileError", "Error", "Grid", "Pipeline",
            "Plan", "StainReference", "Volume", "boxes", "cast", "digest", "labels", "nnunet_cut_out", "per_channel", "per_sample", "points", "recipes", "replay",
            "sample_id", "sampling", "value", "value_cpp", *_operations, *_fits.__all__, *_masks.__all__, *_patches.__all__, *_inference.__all__]
 

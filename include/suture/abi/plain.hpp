@@ -2,8 +2,12 @@
 // The functions that no element type changes, in one module: it is compiled once, ahead, and serves every array.
 #pragma once
 
+#include <memory>
+#include <optional>
+
 #include "../patch/class_index.hpp"
 #include "../patch/content_hash.hpp"
+#include "../patch/label_runs.hpp"
 #include "mask.hpp"
 #include "patch_grid.hpp"
 #include "points.hpp"
@@ -49,6 +53,30 @@ struct free_class_indexes {
   }
 };
 
+// A class index out of the runs of labels that are stored beside a map, which the caller frees as those of
+// index_classes. Numbers: as index_classes of abi/patch.hpp. Lists: the bytes; of a remap, its table. Results: a
+// pointer; the extents.
+struct index_from_runs {
+  static void call(const request& given) {
+    reader r(given, "crop_by_class");
+    const auto bytes = r.list<std::byte>("class_index");
+    const auto classes = r.next<std::int32_t>("classes");
+    const auto foreground = r.next<bool>("foreground");
+    remap change;
+    if (r.next<bool>("remapped")) {
+      change.others = r.next<std::optional<std::int32_t>>("others");
+      change.table = decltype(remap::table)(r.list<label_change>("table"));
+    }
+    const auto handle = r.result<class_index*>("indexes", 1);
+    const auto extents = r.result<std::int64_t>("extents", 3);
+    r.finish();
+    const label_runs runs = label_runs::from_bytes(bytes, r.where());
+    auto made = std::make_unique<class_index>(index_classes(runs, classes, change, foreground, r.where()));
+    for (int k = 0; k < 3; ++k) extents[static_cast<std::size_t>(k)] = runs.extents()[k];
+    handle[0] = made.release();
+  }
+};
+
 }  // namespace suture::abi
 
 #define SUTURE_ABI_PLAIN(name)                                         \
@@ -66,6 +94,7 @@ struct free_class_indexes {
   SUTURE_ABI_PLAIN(dense_patch_grid)    \
   SUTURE_ABI_PLAIN(free_class_indexes)  \
   SUTURE_ABI_PLAIN(grid_tiles)          \
+  SUTURE_ABI_PLAIN(index_from_runs)     \
   SUTURE_ABI_PLAIN(nnunet_shape)        \
   SUTURE_ABI_PLAIN(points_to_output)    \
   SUTURE_ABI_PLAIN(points_to_source)    \

@@ -12,6 +12,9 @@
 //   suture_plan(request, &plan)               draws and checks; results[0] takes the output grid of each sample
 //   suture_workspace(plan, request, &bytes)   the bytes that the run of `request` needs
 //   suture_run(plan, request)                 makes the voxels
+//   suture_source_boxes(plan, request)        results[0] takes the box of the source of each sample: 6 std::int64_t,
+//                                             where it begins and its size along z, y, x
+//   suture_whole_source(plan, &text)          why samples need their whole source, or an empty text
 //   suture_drawn(plan, &text)                 what was drawn, as JSON
 //   suture_geometry(plan, &geometry)          the maps of the plan, valid as long as it
 //   suture_free(plan)
@@ -22,7 +25,9 @@
 //                    of each the parameters that it lists in its header, in that order, but for those left out
 //   inputs           of each slot
 //   results          one: abi::array for each sample
-// Its lists and the memory of its inputs must outlive the plan. The request of suture_workspace and suture_run has
+// Its lists and the memory of its inputs must outlive the plan. The addresses of its inputs may be null: then each run
+// brings inputs of its own. The request of suture_workspace and suture_run has
+//   inputs           none, or in place of those of the plan: of each slot
 //   lists            one: for each slot the number of levels (std::int64_t), 0 for what is no level_slot
 //   outputs          of each slot the full grid, then its levels
 //
@@ -60,6 +65,7 @@
 // inverse_elastic: a list of one abi::geometry. cast: nothing.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -68,7 +74,7 @@
 #include <vector>
 
 #include "../evaluate/binding.hpp"
-#include "../plan/plan.hpp"
+#include "../plan/source_box.hpp"
 #include "parameters.hpp"
 #include "record.hpp"
 
@@ -80,7 +86,8 @@ struct image_slot {
   std::vector<view<const In>> in;
   std::vector<view<Out>> out;
 
-  void read(reader& r) { in = r.template input<In>("input"); }
+  void read(reader& r) { read_views(r); }
+  void read_views(reader& r) { in = r.template input<In>("input"); }
   void take(reader& r, std::int64_t levels) {
     require(levels == 0, r.where(), "levels: expected 0 for an image, got ", levels);
     out = r.template output<Out>("output");
@@ -95,8 +102,9 @@ struct label_slot {
   std::vector<view<const In>> in;
   std::vector<view<Out>> out;
 
+  void read_views(reader& r) { in = r.template input<In>("input"); }
   void read(reader& r) {
-    in = r.template input<In>("input");
+    read_views(r);
     if constexpr (!std::is_same_v<Conversion, as_finished>) {
       r.begin(name_of<Conversion>());
       conversion = r.template next<Conversion>("");
@@ -171,12 +179,23 @@ public:
       detail::run_on(executor_of(static_cast<const Executor*>(nullptr), r), plan, pairs...);
     });
   }
+  void source_boxes(const request& given) const {
+    reader r(given, "source_boxes");
+    const auto boxes = r.template result<box_row>("boxes", static_cast<std::int64_t>(plan_.size()));
+    r.finish();
+    for (std::size_t i = 0; i < plan_.size(); ++i) {
+      const voxel_box box = source_box(plan_, i);
+      boxes[i] = {box.first[0], box.first[1], box.first[2], box.size[0], box.size[1], box.size[2]};
+    }
+  }
   geometry maps() const {
     const auto maps = plan_.geometry();
     return {maps.first, static_cast<std::int64_t>(maps.step), static_cast<std::int64_t>(maps.size())};
   }
 
 private:
+  using box_row = std::array<std::int64_t, 6>;
+
   explicit planned_chain(reader&& r) : plan_(planned_of(r)) {
     r.begin("plan");
     const auto out = r.template result<array>("grids", static_cast<std::int64_t>(plan_.size()));
@@ -211,6 +230,7 @@ private:
     require(static_cast<std::size_t>(given.samples) == plan_.size(), r.where(), "samples: expected ", plan_.size(),
             ", got ", given.samples);
     pack<Slots...> slots = slots_;
+    if (given.input_count > 0) each(slots, [&](auto& slot, std::size_t) { slot.read_views(r); });
     each(slots, [&](auto& slot, std::size_t b) { slot.take(r, levels[b]); });
     r.finish();
     return slots;
@@ -246,6 +266,13 @@ private:
   }                                                                                                        \
   SUTURE_ABI int suture_run(void* made, const suture::abi::request* request) {                             \
     return suture::abi::guarded([&] { suture_planned_chain::of(made).run(*request); });                    \
+  }                                                                                                        \
+  SUTURE_ABI int suture_source_boxes(void* made, const suture::abi::request* request) {                    \
+    return suture::abi::guarded([&] { suture_planned_chain::of(made).source_boxes(*request); });           \
+  }                                                                                                        \
+  SUTURE_ABI int suture_whole_source(void* made, const char** text) {                                      \
+    return suture::abi::guarded(                                                                           \
+        [&] { *text = suture::needs_whole_source(suture_planned_chain::of(made).plan()).data(); });        \
   }                                                                                                        \
   SUTURE_ABI int suture_drawn(void* made, const char** text) {                                             \
     static thread_local std::string drawn;                                                                 \

@@ -125,11 +125,14 @@ private:
     for (std::int64_t i = 0; i < r_->samples; ++i) {
       const array& a = all.arrays[all.count == 1 ? 0 : i];
       auto* const data = static_cast<char*>(a.data) + (all.count == 1 ? i * all.step : 0);
-      made.push_back({reinterpret_cast<T*>(data),
-                      grid_of(a),
-                      {a.stride[0], a.stride[1], a.stride[2]},
-                      a.channels,
-                      a.channel_stride});
+      made.push_back(
+          {reinterpret_cast<T*>(data),
+           grid_of(a),
+           {a.stride[0], a.stride[1], a.stride[2]},
+           a.channels,
+           a.channel_stride,
+           {{a.box_first[0], a.box_first[1], a.box_first[2]}, {a.box_size[0], a.box_size[1], a.box_size[2]}}});
+      suture::detail::place_first_voxel(made.back(), reinterpret_cast<std::uintptr_t>(data));
     }
     return made;
   }

@@ -20,10 +20,13 @@
 
 namespace suture::abi {
 
-// A view without its element type, which the module that was compiled for it knows.
+// A view without its element type, which the module that was compiled for it knows. Where only a box of the voxels lies
+// in memory, box_size is above 0, and `data` and the strides are those of the box: data is the address of its first
+// voxel. A plan is made without voxels: data may be null, and a run then gets inputs of its own.
 struct array {
   void* data;
   std::int64_t extents[3], stride[3], channels, channel_stride;  // strides in elements, along (z, y, x)
+  std::int64_t box_first[3], box_size[3];                        // along (z, y, x); a size of 0: all voxels
   double spacing[3], origin[3], direction[9];
 };
 
@@ -47,7 +50,7 @@ struct result {
 };
 
 // The version of these structs. A module says which one it was compiled for, and a request which one it was made for.
-inline constexpr std::uint32_t version = 2;
+inline constexpr std::uint32_t version = 3;
 
 // The one argument of what a module offers. What is not asked for may be left 0.
 struct request {
@@ -77,7 +80,7 @@ struct request {
   std::uint64_t workspace_bytes;
 };
 
-static_assert(sizeof(array) == 24 * 8 && sizeof(bound) == 24 && sizeof(list) == 24 && sizeof(result) == 24 &&
+static_assert(sizeof(array) == 30 * 8 && sizeof(bound) == 24 && sizeof(list) == 24 && sizeof(result) == 24 &&
               sizeof(request) == 21 * 8);
 
 inline suture::grid grid_of(const array& a) {

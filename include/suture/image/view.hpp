@@ -55,6 +55,12 @@ std::uintptr_t first_address(const view<T>& v) {
     elements += static_cast<std::uint64_t>(v.box.first[k]) * static_cast<std::uint64_t>(v.stride[k]);
   return reinterpret_cast<std::uintptr_t>(v.data) + static_cast<std::uintptr_t>(elements * sizeof(T));
 }
+// Sets `data` so that the first voxel in memory has the given address.
+template <class T>
+void place_first_voxel(view<T>& v, std::uintptr_t address) {
+  v.data = nullptr;
+  v.data = reinterpret_cast<T*>(address - first_address(v));
+}
 }  // namespace detail
 
 namespace detail {
@@ -87,8 +93,7 @@ view<T> partial_view(T* data, const grid& whole, const voxel_box& box, std::int6
   const extent3& n = box.size;
   const std::int64_t plane = detail::stride_over(n[1], n[2]);
   view<T> v{data, whole, {plane, n[2], 1}, channels, detail::stride_over(n[0], plane), box};
-  const std::uintptr_t before = detail::first_address(v) - reinterpret_cast<std::uintptr_t>(data);
-  v.data = reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(data) - before);
+  detail::place_first_voxel(v, reinterpret_cast<std::uintptr_t>(data));
   return v;
 }
 

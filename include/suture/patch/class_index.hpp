@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "../exec/cpu/run.hpp"
@@ -15,12 +16,7 @@
 
 namespace suture {
 
-class class_index;
-
 namespace detail {
-
-template <class Classes>
-class_index index_sample(int threads, const Classes& map, std::size_t i);
 
 template <class L>
 struct remapped_reader {
@@ -150,6 +146,22 @@ struct remapped_class_map {
 class class_index {
 public:
   class_index() = default;
+  // Of the runs of each class in memory order, no two of which touch.
+  class_index(const extent3& extents, std::span<const std::vector<detail::class_run>> runs) : extents_(extents) {
+    for (const auto& of_class : runs) {
+      begins_.push_back(first_.size());
+      std::uint64_t total = 0;
+      for (const detail::class_run& run : of_class) {
+        first_.push_back(run.first);
+        before_.push_back(static_cast<std::uint32_t>(total));
+        total += run.length;
+      }
+      totals_.push_back(total);
+    }
+    begins_.push_back(first_.size());
+    first_.shrink_to_fit();
+    before_.shrink_to_fit();
+  }
 
   // Those of the label map.
   const extent3& extents() const { return extents_; }
@@ -180,9 +192,6 @@ public:
   }
 
 private:
-  template <class Classes>
-  friend class_index detail::index_sample(int threads, const Classes& map, std::size_t i);
-
   extent3 extents_{0, 0, 0};
   std::vector<std::uint32_t> first_;   // voxel of each run, all of class 0, then those of class 1, ...
   std::vector<std::uint32_t> before_;  // voxels of the class in the runs before it
@@ -218,26 +227,13 @@ class_index index_sample(int threads, const Classes& map, std::size_t i) {
     find_runs(reader, g.extents, rows * part / parts, rows * (part + 1) / parts, map.classes,
               found[static_cast<std::size_t>(part)]);
   });
-  class_index index;
-  index.extents_ = g.extents;
-  std::vector<class_run> runs;
-  for (std::size_t c = 0; c < static_cast<std::size_t>(map.classes); ++c) {
-    runs.clear();
-    for (const auto& part : found)
-      for (const class_run& run : part[c]) append(runs, run);
-    index.begins_.push_back(index.first_.size());
-    std::uint64_t total = 0;
-    for (const class_run& run : runs) {
-      index.first_.push_back(run.first);
-      index.before_.push_back(static_cast<std::uint32_t>(total));
-      total += run.length;
+  std::vector<std::vector<class_run>> runs(static_cast<std::size_t>(map.classes));
+  for (auto& part : found)
+    for (std::size_t c = 0; c < runs.size(); ++c) {
+      for (const class_run& run : part[c]) append(runs[c], run);
+      part[c] = {};
     }
-    index.totals_.push_back(total);
-  }
-  index.begins_.push_back(index.first_.size());
-  index.first_.shrink_to_fit();
-  index.before_.shrink_to_fit();
-  return index;
+  return class_index(g.extents, std::span<const std::vector<class_run>>(runs));
 }
 
 }  // namespace detail

@@ -9,6 +9,8 @@
 #include <bit>
 #include <concepts>
 #include <cstring>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <ranges>
 #include <vector>
@@ -126,6 +128,14 @@ public:
   }
   const detail::sample_geometry& geometry(std::size_t i) const { return samples_[i].geometry; }
   detail::geometry_list geometry() const { return {&samples_[0].geometry, sizeof(sample_plan), size()}; }
+
+  // The boxes that source_box makes, when somebody first asks for one; copies of a plan share them.
+  template <class Make>
+  const std::vector<voxel_box>& kept_boxes(const Make& make) const {
+    const std::lock_guard<std::mutex> alone(boxes_->guard);
+    if (boxes_->of_sample.empty()) boxes_->of_sample = make();
+    return boxes_->of_sample;
+  }
 
   // What it was planned with. Without ids every sample has the id 0.
   std::uint64_t seed() const { return settings_.seed; }
@@ -547,6 +557,11 @@ private:
   pack<typename detail::choices<Ops>::type...> chosen_;
   settings settings_;
   std::vector<std::uint64_t> ids_;
+  struct source_boxes {
+    std::mutex guard;
+    std::vector<voxel_box> of_sample;
+  };
+  std::shared_ptr<source_boxes> boxes_ = std::make_shared<source_boxes>();
 };
 
 // Plans a chain, or one operation, for a batch given as grids or as views, or for a single one of either.

@@ -141,6 +141,10 @@ index_range within(std::int64_t low, std::int64_t high, std::int64_t n) {
           low < 0 ? std::max(inside.high, -low) : inside.high};
 }
 
+// source_box, computed.
+template <class Chain>
+voxel_box box_of_sample(const planned<Chain>& plan, std::size_t i);
+
 }  // namespace detail
 
 // Why a sample of the plan needs its whole source, or an empty text.
@@ -149,16 +153,27 @@ std::string_view needs_whole_source(const planned<Chain>&) {
   if constexpr (planned<Chain>::pipeline_type::prefiltered)
     return "cubic_bspline computes its coefficients from all voxels";
   else
-    return {};
+    return "";
 }
 
 // The smallest box known to hold every voxel that sample i of a plan may read, of images and label maps alike: within
 // the source, of at least one voxel. What reads more, as cubic_bspline does, gets the whole source; needs_whole_source
 // says why. A border that folds back (reflect, mirror) adds what it folds onto; wrap adds the whole axis. An elastic
 // deformation is bounded by its displacement on a lattice and by its curvature, some .4 ms a sample; one with given
-// control values, and the way back of one, by the largest displacement.
+// control values, and the way back of one, by the largest displacement. The first call computes the boxes of all
+// samples, which the plan keeps: run checks the boxes that it gets by them.
 template <class Chain>
 voxel_box source_box(const planned<Chain>& plan, std::size_t i) {
+  return plan.kept_boxes([&] {
+    std::vector<voxel_box> boxes;
+    boxes.reserve(plan.size());
+    for (std::size_t j = 0; j < plan.size(); ++j) boxes.push_back(detail::box_of_sample(plan, j));
+    return boxes;
+  })[i];
+}
+
+template <class Chain>
+voxel_box detail::box_of_sample(const planned<Chain>& plan, std::size_t i) {
   using pipeline = typename planned<Chain>::pipeline_type;
   using interpolation = typename pipeline::interpolation_type;
   const detail::sample_geometry& g = plan.geometry(i);

@@ -9,11 +9,13 @@ from typing import Any
 
 from .dlpack import SIZES, Array, alike, array_of, device_name, steps_of
 from ..errors import Error
+from .lazy import MemorySource, Source, element_name, is_source, place
 from .volume import Grid, Volume
 
-_VIEW = struct.Struct("<Q8q15d")  # abi::array
+_VIEW = struct.Struct("<Q14q15d")  # abi::array
 VIEW_BYTES = _VIEW.size
-_POINTER, _SHAPE, _PLACE_OF = struct.Struct("<Q"), struct.Struct("<8q"), struct.Struct("<15d")
+_POINTER, _SHAPE, _PLACE_OF = struct.Struct("<Q"), struct.Struct("<14q"), struct.Struct("<15d")
+_EXTENTS_AT, _STEPS_AT, _BOX_AT, _PLACE_AT = 8, 32, 72, 120  # members of abi::array
 _MOST_KEPT = 4096
 _PLACE = {"z": 0, "y": 1, "x": 2}
 _PLAIN = _PLACE_OF.pack(1, 1, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1)
@@ -42,6 +44,7 @@ def spatial_order(letters: str) -> str:
 class Items:
     """What a batch has under one key.
 
+    sources   of each sample, where voxels are read box by box; the records then say where nothing lies
     letters   the layout of an item, "czyx" say
     records   abi::array of every sample, or of the first, as bytes
     step      from sample to sample, in bytes, where there is one record
@@ -49,10 +52,16 @@ class Items:
     """
 
     __slots__ = ("count", "letters", "dtype", "device", "library", "records", "first", "volumes", "stacked", "step",
-                 "grids", "channels", "order", "what", "_plain", "_known", "stream")
+                 "sources", "grids", "channels", "order", "what", "_plain", "_known", "stream")
 
-    def __init__(self, given: Any, key: str, layout: str | None, stream: int | None) -> None:
+    def __init__(self, given: Any, key: str, layout: str | None, stream: int | None, lazy: bool = False,
+                 device: Any = None) -> None:
+        """
+        lazy     whether Volumes of a Source are taken, whose voxels do not lie in memory
+        device   where their boxes will lie: None, NumPy arrays; or a device of torch
+        """
         what = f"suture: {key}"
+        self.sources: list[Source] | None = None
         self.what, self.stream = what, stream
         self.grids: list[Grid] | None = None
         self.volumes = self.stacked = False
@@ -64,7 +73,7 @@ class Items:
         elif not given:
             raise Error(f"{what}: the batch is empty")
         elif isinstance(given[0], Volume):
-            self._read_volumes(given)
+            self._read_volumes(given, lazy, device)
         else:
             self._read_arrays(given, layout)
         self.dtype, self.device, self.library = self.first.dtype, self.first.device, self.first.library
@@ -103,7 +112,7 @@ class Items:
         self.step = a.strides[0] * SIZES[a.dtype]
         self.records = _record(a.pointer, a.shape[1:], a.strides[1:], self.letters)
 
-    def _read_volumes(self, given: Sequence[Volume]) -> None:
+    def _read_volumes(self, given: Sequence[Volume], lazy: bool, device: Any) -> None:
         what, axes = self.what, given[0].axes
         rank = len(given[0].array.shape)
         self.letters = axes if rank == len(axes) else "c" + axes
@@ -114,7 +123,50 @@ class Items:
                 raise Error(f"{what}: sample {i} has the axes {volume.axes!r} and shape {tuple(volume.array.shape)}, "
                             f"the first {axes!r} and {tuple(given[0].array.shape)}")
         self.volumes, self.grids = True, [v.grid for v in given]
-        self._read_each([v.array for v in given], [g.place for g in self.grids])
+        if any([is_source(v.array) for v in given]):
+            if not lazy:
+                raise Error(f"{what}: expected voxels in memory, got a Volume that is read box by box. Pass "
+                            "Volume(numpy.asarray(v), axes=v.axes, grid=v.grid)")
+            self._read_sources([v.array for v in given], [g.place for g in self.grids], device)
+        else:
+            self._read_each([v.array for v in given], [g.place for g in self.grids])
+
+    def _read_sources(self, given: Sequence[Any], places: Sequence[bytes], device: Any) -> None:
+        """Arrays that are read box by box; those in memory among them are read so as well."""
+        what = self.what
+        self.sources = sources = [each if is_source(each) else MemorySource(each, what) for each in given]
+        dtype = element_name(sources[0].dtype, what)
+        for i, each in enumerate(sources):
+            if element_name(each.dtype, what) != dtype:
+                raise Error(f"{what}: sample {i} is {each.dtype}, the first {sources[0].dtype}")
+        self._plain, self.count = tuple(sources), len(sources)
+        self.first = place(tuple(sources[0].shape), dtype, device)
+        self._known = {0: self.first}
+        nothing = (0,) * len(self.letters)
+        self.records = b"".join(_record(0, tuple(each.shape), nothing, self.letters, place=at) for each, at in zip(sources, places))
+
+    def box_record(self, i: int, box: Any, low: Sequence[int], stream: int | None) -> bytes:
+        """abi::array of sample i of which a box lies in memory.
+
+        Parameters
+        ----------
+        box : array
+            The voxels, with the axes of the sample.
+        low : sequence of int
+            Where the box begins, along (z, y, x).
+        """
+        what = f"{self.what}: sample {i}: box"
+        a = array_of(box, what, stream)
+        if a.dtype != self.dtype:
+            raise Error(f"{what}: expected {self.dtype}, got {a.dtype}")
+        if a.device != self.device:
+            raise Error(f"{what}: expected it on {device_name(self.device)}, got it on {device_name(a.device)}")
+        if len(a.shape) != len(self.letters):
+            raise Error(f"{what}: expected the axes {self.letters!r}, got shape {tuple(a.shape)}")
+        there = _record(a.pointer, a.shape, a.strides, self.letters)
+        record = self.records if self.stacked else self.records[VIEW_BYTES * i:VIEW_BYTES * (i + 1)]
+        return (there[:_EXTENTS_AT] + record[_EXTENTS_AT:_STEPS_AT] + there[_STEPS_AT:_BOX_AT]
+                + _BOX.pack(*low, *first_extents(there)) + record[_PLACE_AT:])
 
     def _read_arrays(self, given: Sequence[Any], layout: str | None) -> None:
         what = self.what
@@ -180,7 +232,7 @@ def _record(pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], lett
                 extents[k], steps[k] = n, s
         if len(_shapes) >= _MOST_KEPT:
             _shapes.clear()
-        middle = _shapes[at] = _SHAPE.pack(*extents, *steps, channels, channel_step)
+        middle = _shapes[at] = _SHAPE.pack(*extents, *steps, channels, channel_step, 0, 0, 0, 0, 0, 0)
     return _POINTER.pack(pointer) + middle + place
 
 
@@ -204,15 +256,15 @@ def bound_of(items: Items) -> tuple[bytes, int, int]:
 
 def first_extents(buffer: Any) -> tuple[int, int, int]:
     """Of the first of abi::array records."""
-    return _EXTENTS.unpack_from(buffer, 8)
+    return _EXTENTS.unpack_from(buffer, _EXTENTS_AT)
 
 
-_EXTENTS = struct.Struct("<3q")
+_EXTENTS, _BOX = struct.Struct("<3q"), struct.Struct("<6q")
 
 
 def unpack_grids(buffer: Any, count: int) -> list[Grid]:
     """Grids out of abi::array records."""
     grids = []
     for values in _VIEW.iter_unpack(bytes(buffer)[: count * VIEW_BYTES]):
-        grids.append(Grid(values[1:4], values[9:12], values[12:15], values[15:24]))
+        grids.append(Grid(values[1:4], values[15:18], values[18:21], values[21:30]))
     return grids

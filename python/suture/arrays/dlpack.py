@@ -365,10 +365,15 @@ def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def stream_of(given: Any) -> int:
-    """The stream that the framework of an array, of Volumes or of a list works on; 0 on the CPU."""
+def stream_of(given: Any, device: Any = None) -> int:
+    """The stream that the framework of an array, of Volumes or of a list works on, or that of a device of torch where they
+    are brought; 0 on the CPU."""
     first: Any = given[0] if isinstance(given, (list, tuple)) and given else given
     first = getattr(first, "array", first)
+    if device is not None and str(device).startswith("cuda"):
+        import torch
+
+        return int(torch.cuda.current_stream(device).cuda_stream)
     if getattr(first, "is_cuda", False):
         import torch
 

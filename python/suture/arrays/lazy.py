@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+
+from ..errors import Error
+from .dlpack import CPU, CUDA, SIZES, Array, as_numpy, bfloat16
 
 
 @runtime_checkable
@@ -39,3 +42,88 @@ class Source(Protocol):
         Error
             If the voxels cannot be read, or are not those that were stored.
         """
+
+
+def is_source(x: Any) -> bool:
+    """Whether an object is read box by box."""
+    return hasattr(x, "read") and hasattr(x, "class_index")
+
+
+class MemorySource:
+    """An array of the host that is read as a Source."""
+
+    def __init__(self, array: Any, what: str) -> None:
+        self.array = as_numpy(array, what)
+        self.shape, self.dtype = self.array.shape, element_name(self.array.dtype, what)
+        self.class_index: bytes | None = None
+
+    def read(self, low: Sequence[int], high: Sequence[int], out: np.ndarray) -> None:
+        """Copies a box."""
+        inside: Any = (..., *(slice(a, b) for a, b in zip(low, high)))
+        np.copyto(out, self.array[inside])
+
+
+def element_name(dtype: Any, what: str) -> str:
+    """The name of an element type, checked."""
+    name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
+    if name not in SIZES:
+        raise Error(f"{what}: expected elements of {', '.join(SIZES)}, got {name}. Store them as another type")
+    return name
+
+
+def numpy_type(name: str, what: str) -> Any:
+    """NumPy's type of a name."""
+    return bfloat16(what) if name == "bfloat16" else np.dtype(name)
+
+
+def place(shape: tuple[int, ...], dtype: str, device: Any) -> Array:
+    """What is known of an array that does not lie anywhere yet: of NumPy, or on a device of torch."""
+    if device is None:
+        return Array(0, shape, (0,) * len(shape), dtype, (CPU, 0), True, None, "numpy")
+    import torch
+
+    nothing = torch.empty(0, device=device)
+    where = (CUDA, nothing.device.index or 0) if nothing.is_cuda else (CPU, 0)
+    return Array(0, shape, (0,) * len(shape), dtype, where, True, nothing, "torch")
+
+
+def read_box(source: Source, low: Sequence[int], high: Sequence[int], what: str, out: np.ndarray | None = None) -> np.ndarray:
+    """Reads a box along the spatial axes of a source, in the order of its shape.
+
+    Parameters
+    ----------
+    out : numpy.ndarray, optional
+        Memory of the box's shape that is written, instead of new memory.
+
+    Returns
+    -------
+    numpy.ndarray
+        The voxels, with the channels that the source has.
+    """
+    if out is None:
+        channels = tuple(source.shape[:len(source.shape) - len(low)])
+        out = np.empty((*channels, *(b - a for a, b in zip(low, high))), numpy_type(element_name(source.dtype, what), what))
+    source.read(tuple(low), tuple(high), out)
+    return out
+
+
+def read_whole(source: Source, axes: str, what: str) -> np.ndarray:
+    """Reads all voxels of a source."""
+    spatial = tuple(source.shape[-len(axes):])
+    return read_box(source, (0,) * len(spatial), spatial, what)
+
+
+def in_order(zyx: Sequence[int], order: str) -> tuple[int, ...]:
+    """Numbers along (z, y, x) in the order of an array's axes."""
+    return tuple(zyx["zyx".index(axis)] for axis in order)
+
+
+def on_device(box: np.ndarray, like: Array) -> Any:
+    """A box that was read, where the plan runs: as it is for NumPy, otherwise a tensor on the device of `like`."""
+    if like.library == "numpy":
+        return box
+    import torch
+
+    if like.dtype == "bfloat16":
+        return torch.from_numpy(box.view(np.int16)).view(torch.bfloat16).to(like.owner.device)
+    return torch.from_numpy(box).to(like.owner.device)

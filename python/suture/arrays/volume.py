@@ -12,6 +12,7 @@ from typing import Any, Union
 import numpy as np
 
 from .dlpack import as_numpy, plain_numpy
+from .lazy import is_source, read_whole
 from ..errors import Error
 
 Spacing = Union[float, Sequence[float], Mapping[str, float]]
@@ -99,7 +100,8 @@ def named_spacing(spacing: Spacing, what: str, rank: int = 0) -> tuple[float, fl
 class Volume:
     """An array and where it lies.
 
-    array    numpy array, torch tensor or anything with __dlpack__; (axes) or (channel, axes)
+    array    numpy array, torch tensor or anything with __dlpack__; (axes) or (channel, axes). Or a Source, whose voxels are
+             read box by box: a plan takes it and reads nothing until it runs
     axes     the order of its spatial axes, "zyx" or "xyz" ("yx" or "xy" in 2D)
     spacing  millimeters; unequal ones by name, dict(z=5, y=.7, x=.7)
     affine_ras, affine_lps   4 x 4, from the indices of the array in its own order to millimeters, instead of spacing
@@ -203,7 +205,14 @@ class Volume:
     def __repr__(self) -> str:
         return f"Volume({tuple(self.array.shape)}, axes={self.axes!r}, spacing={self.spacing})"
 
+    @property
+    def is_lazy(self) -> bool:
+        """Whether the voxels are read box by box. numpy.asarray(volume) reads them all."""
+        return is_source(self.array)
+
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        if is_source(self.array):
+            return np.asarray(read_whole(self.array, self.axes, "suture: Volume"), dtype)
         if copy:
             return np.array(as_numpy(self.array, "suture: Volume"), dtype)
         return np.asarray(as_numpy(self.array, "suture: Volume"), dtype)

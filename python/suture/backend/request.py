@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-VERSION = 2  # abi::version
+VERSION = 3  # abi::version
 
 
 class CArray(ctypes.Structure):

@@ -2,6 +2,7 @@
 """Where the voxels of each class of a label map lie: made once for a case, and found again by what the map holds."""
 from __future__ import annotations
 
+import struct
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ import numpy as np
 
 from ..arrays.batch import VIEW_BYTES, Items
 from ..arrays.dlpack import SIZES
+from ..arrays.lazy import MemorySource, Source, is_source, read_box
+from ..arrays.volume import Volume
 from ..backend import plain
 from ..backend.call import call_function, executor_of, function_source
 from ..backend.encode import CPP_TYPES
@@ -24,6 +27,120 @@ MOST_KEPT = 512
 
 
 class ClassIndex:
+    """Where the voxels of every label of a map lie: what crop_by_class draws from, without the map.
+
+    A store keeps its bytes beside the labels. Any rule of crop_by_class and any conversion of labels draws from it the same
+    voxels as from the map.
+
+    Examples
+    --------
+    >>> index = ClassIndex.of(Volume(np.zeros((2, 3, 4), np.uint8), axes="zyx"))
+    >>> ClassIndex.from_bytes(index.to_bytes()) == index
+    True
+    """
+
+    def __init__(self, stored: bytes) -> None:
+        self._stored = stored
+
+    @staticmethod
+    def of(labels: Any, *, axes: str = "zyx") -> ClassIndex:
+        """Looks at every voxel of a label map, slab by slab.
+
+        Parameters
+        ----------
+        labels : Volume, Source or array
+            Labels of one channel, whole numbers of 32 bits.
+        axes : str, default "zyx"
+            The order of the axes of a Source or an array.
+
+        Raises
+        ------
+        Error
+            If the map has several channels, more than 4294967295 voxels, more than 65536 labels, or labels that are no whole
+            numbers of 32 bits.
+        """
+        if isinstance(labels, Volume):
+            labels, axes = labels.array, labels.axes
+        return ClassIndex(_stored_of(labels if is_source(labels) else MemorySource(labels, "suture: ClassIndex"), axes))
+
+    def to_bytes(self) -> bytes:
+        """The bytes to be stored; include/suture/patch/label_runs.hpp describes them."""
+        return self._stored
+
+    @staticmethod
+    def from_bytes(stored: bytes) -> ClassIndex:
+        """The index of bytes that were stored.
+
+        Raises
+        ------
+        Error
+            If they are not those of an index.
+        """
+        made = ClassIndex(bytes(stored))
+        _index_from_runs(made._stored, Classes(1))
+        return made
+
+    def counts(self) -> dict[int, int]:
+        """How many voxels each label has."""
+        labels, runs = (_HEAD.unpack_from(self._stored)[k] for k in (2, 6))
+        at = _HEAD.size
+        values, lengths = np.frombuffer(self._stored, "<i4", labels, at), np.frombuffer(self._stored, "<u4", runs, at + 4 * labels)
+        places = np.frombuffer(self._stored, "<u2", runs, at + 4 * (labels + runs))
+        return dict(zip(values.tolist(), np.bincount(places, lengths, labels).astype(np.int64).tolist()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ClassIndex) and self._stored == other._stored
+
+    def __hash__(self) -> int:
+        return hash(self._stored)
+
+
+_HEAD = struct.Struct("<8sII3qQ")
+_LETTERS, _VERSION, _MOST_LABELS, _SLAB = b"sutureCI", 1, 65536, 1 << 24
+
+
+def _stored_of(source: Source, axes: str) -> bytes:
+    """The runs of labels of a source in memory order, z slowest and x fastest, read a few planes at a time."""
+    what = "suture: ClassIndex"
+    shape = tuple(source.shape)
+    channel: Any = (0,) if len(shape) == len(axes) + 1 and shape[0] == 1 else ()
+    shape = shape[len(channel):]
+    if len(shape) != len(axes):
+        raise Error(f"{what}: expected a label map of one channel with the axes {axes!r}, got shape {tuple(source.shape)}. "
+                    "Index one channel")
+    named = dict(zip(axes, shape))
+    extents = tuple(int(named.get(k, 1)) for k in "zyx")
+    if not 0 < np.prod([float(n) for n in extents]) <= 0xffffffff:
+        raise Error(f"{what}: expected 1 to 4294967295 voxels, got extents {extents}")
+    slowest = "z" if "z" in axes else "y"
+    order = tuple(axes.index(k) for k in "zyx" if k in axes)
+    planes = max(_SLAB // max(int(np.prod(shape)) // named[slowest], 1), 1)
+    values: list[np.ndarray] = []
+    lengths: list[np.ndarray] = []
+    for begin in range(0, named[slowest], planes):
+        end = min(begin + planes, named[slowest])
+        low = [begin if k == slowest else 0 for k in axes]
+        high = [end if k == slowest else n for k, n in zip(axes, shape)]
+        box = read_box(source, low, high, what)[channel].transpose(order)
+        flat = box.reshape(-1)
+        starts = np.concatenate([[0], np.flatnonzero(flat[1:] != flat[:-1]) + 1])
+        values.append(flat[starts])
+        lengths.append(np.diff(starts, append=flat.size))
+    value, length = np.concatenate(values), np.concatenate(lengths)
+    with np.errstate(invalid="ignore"):
+        label = value.astype(np.int32)
+    if not np.array_equal(label, value):
+        raise Error(f"{what}: label {value[label != value][0]} is no whole number of 32 bits")
+    first = np.concatenate([[0], np.flatnonzero(label[1:] != label[:-1]) + 1])  # runs that go on from slab to slab
+    label, length = label[first], np.add.reduceat(length, first)
+    labels, place = np.unique(label, return_inverse=True)
+    if len(labels) > _MOST_LABELS:
+        raise Error(f"{what}: expected at most {_MOST_LABELS} labels, got {len(labels)}")
+    return b"".join([_HEAD.pack(_LETTERS, _VERSION, len(labels), *extents, len(label)), labels.astype("<i4").tobytes(),
+                     length.astype("<u4").tobytes(), place.astype("<u2").tobytes()])
+
+
+class DrawnIndex:
     """A suture::class_index, freed with this."""
 
     def __init__(self, handle: int) -> None:
@@ -71,13 +188,15 @@ def classes_of(op: crop_by_class, convert: Operation | None) -> Classes:
     return Classes(2, True, tuple((label, 1) for label in sorted({n for labels in given.sets for n in labels})), 0)
 
 
-_kept: dict[Any, tuple[ClassIndex, Any]] = {}  # the one used last stands last
+_kept: dict[Any, tuple[DrawnIndex, Any]] = {}  # the one used last stands last
 
 
-def indexes_of(items: Items, classes: Classes, threads: int | None = None) -> list[ClassIndex]:
+def indexes_of(items: Items, classes: Classes, threads: int | None = None) -> list[DrawnIndex]:
     """The index of each sample; what was made before of a map that holds the same is used again."""
+    if items.sources is not None:
+        return [_of_source(items, i, classes) for i in range(items.count)]
     keys = _keys(items, classes, threads)
-    found: list[ClassIndex | None] = []
+    found: list[DrawnIndex | None] = []
     for key, owner in keys:
         known = None if key is None else _kept.pop(key, None)
         if known is not None and (owner is None or known[1]() is owner):
@@ -132,7 +251,7 @@ def record(items: Items, i: int) -> bytes:
     return bytes((items.first.pointer + i * items.step).to_bytes(8, "little") + items.records[8:])
 
 
-def _made(items: Items, samples: Sequence[int], classes: Classes) -> list[ClassIndex]:
+def _made(items: Items, samples: Sequence[int], classes: Classes) -> list[DrawnIndex]:
     """New indexes of some samples."""
     some = Items.__new__(Items)
     some.records, some.step, some.count = b"".join(record(items, i) for i in samples), 0, len(samples)
@@ -140,12 +259,62 @@ def _made(items: Items, samples: Sequence[int], classes: Classes) -> list[ClassI
     cuda = items.first.on_cuda
     made = function_source("abi/patch", f"suture::abi::index_classes<{CPP_TYPES[items.dtype]}, {executor_of(cuda)}>",
                            "index_classes", cuda)
-    numbers: list[float] = [classes.count, classes.foreground, classes.table is not None]
-    lists = []
-    if classes.table is not None:
-        numbers += [classes.others is not None, classes.others or 0]
-        lists.append(np.array(classes.table, np.int32).reshape(-1, 2))
+    numbers, lists = _rule(classes)
     handles = np.zeros(len(samples), np.uint64)
     call_function(made, numbers=numbers, lists=lists, results=[handles], inputs=[some], stream=items.stream)
-    return [ClassIndex(int(handle)) for handle in handles]
+    return [DrawnIndex(int(handle)) for handle in handles]
 
+
+
+def _rule(classes: Classes) -> tuple[list[float], list[np.ndarray]]:
+    """The numbers and lists that say what counts as a class."""
+    numbers: list[float] = [classes.count, classes.foreground, classes.table is not None]
+    if classes.table is None:
+        return numbers, []
+    return [*numbers, classes.others is not None, classes.others or 0], [np.array(classes.table, np.int32).reshape(-1, 2)]
+
+
+_read: dict[int, tuple[Any, bytes]] = {}  # of sources that came without an index: by id, with what tells that they still live
+
+
+def _of_source(items: Items, i: int, classes: Classes) -> DrawnIndex:
+    """The index of a map that is read box by box: of the index that is stored with it, or of all its voxels, read once."""
+    # A source lives as long as its case, so it is known by its identity.
+    assert items.sources is not None
+    source: Any = items.sources[i]
+    stored = source.class_index
+    if stored is None:
+        owner = getattr(source, "owner", source)
+        known = _read.get(id(owner))
+        if known is None or known[0]() is not owner:
+            known = (lambda: None), _stored_of(source, items.order)
+            try:
+                known = weakref.ref(owner), known[1]
+                weakref.finalize(owner, _read.pop, id(owner), None)
+                _read[id(owner)] = known
+            except TypeError:  # no object that can be watched: it is read again
+                pass
+        stored = known[1]
+    key = "stored", hash(stored), len(stored), classes
+    found = _kept.pop(key, None)
+    if found is None:
+        what = f"{items.what}: sample {i}: class index"
+        index, extents = _index_from_runs(stored, classes)
+        named = dict(zip(items.order, items.sources[i].shape[-len(items.order):]))
+        expected = tuple(named.get(k, 1) for k in "zyx")
+        if extents != expected:
+            raise Error(f"{what}: expected one of a map of the extents {expected}, got one of {extents}. Make it again from the "
+                        "label map")
+        found = index, None
+    _kept[key] = found
+    while len(_kept) > MOST_KEPT:
+        _kept.pop(next(iter(_kept)), None)
+    return found[0]
+
+
+def _index_from_runs(stored: bytes, classes: Classes) -> tuple[DrawnIndex, tuple[int, ...]]:
+    """The index for one rule, and the extents of its map, out of the runs of labels."""
+    numbers, lists = _rule(classes)
+    handle, extents = np.zeros(1, np.uint64), np.zeros(3, np.int64)
+    plain.call_plain("index_from_runs", numbers=numbers, lists=[np.frombuffer(stored, np.uint8), *lists], results=[handle, extents])
+    return DrawnIndex(int(handle[0])), tuple(extents.tolist())

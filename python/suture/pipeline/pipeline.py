@@ -100,13 +100,14 @@ class Pipeline:
         return f"Pipeline({', '.join([*parts, *(f'{k}={list(v) if isinstance(v, tuple) else v!r}' for k, v in self.roles().items())])})"
 
     def plan(self, batch: Any, *, seed: int = 0, epoch: int | None = None, ids: Any = None, training: bool = True,
-             threads: int | None = None, same_ids: bool = False, stream: int | None = None) -> Plan:
+             threads: int | None = None, same_ids: bool = False, stream: int | None = None, device: Any = None) -> Plan:
         """Draws and checks for a batch; run() of what it returns makes the voxels.
 
+        device  where Volumes that are read box by box are brought: None, NumPy arrays on the CPU; or a device of torch
         ids     of the samples, strings or whole numbers; those of batch["id"] where none are given
         epoch   that of the draws, 0 by default; a warning says once when a sample comes back and no epoch was named
         """
-        made = Plan(self, batch, seed, epoch or 0, ids, training, threads, same_ids, stream)
+        made = Plan(self, batch, seed, epoch or 0, ids, training, threads, same_ids, stream, device)
         if epoch is None and training and made.ids and self.is_random:
             self._repeats.look(made.seed, made.ids, "Pass epoch=, or use suture.Augment and its set_epoch")
         return made

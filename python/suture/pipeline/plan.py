@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..arrays.batch import Items, bound_of, first_extents, unpack_grids
 from ..arrays.cuda import DeviceArray
 from ..arrays.dlpack import device_name, stream_of
+from ..arrays.lazy import in_order, on_device, read_box
 from ..arrays.volume import Grid
 from ..backend.encode import Encoded, ReadByKernels
 from ..backend.request import Lists, elements
@@ -32,7 +33,7 @@ class Plan:
     at once."""
 
     def __init__(self, pipeline: Pipeline, batch: Any, seed: int, epoch: int, ids: Any, training: bool,
-                 threads: int | None, same_ids: bool, stream: int | None) -> None:
+                 threads: int | None, same_ids: bool, stream: int | None, device: Any = None) -> None:
         self.pipeline, self.training = pipeline, training
         check_draws(seed, epoch)
         self.seed, self.epoch = seed, epoch
@@ -40,7 +41,8 @@ class Plan:
         self._same_ids = same_ids
         self.first_key = next(iter(pipeline.images))
         self._batch, self._bare = batch_of(batch, pipeline.keys, self.first_key)
-        self.stream = stream if stream is not None else stream_of(self._batch[self.first_key])
+        self._device = device
+        self.stream = stream if stream is not None else stream_of(self._batch[self.first_key], device)
         self.items = self._read_items()
         self._check_alike()
         first = self.items[self.first_key]
@@ -54,9 +56,10 @@ class Plan:
     def _read_items(self) -> dict[str, Items]:
         """The arrays of images and labels."""
         layout, batch = self.pipeline.layout, self._batch
-        items = {key: Items(batch[key], key, layout, self.stream) for key in self.pipeline.images}
+        items = {key: Items(batch[key], key, layout, self.stream, True, self._device) for key in self.pipeline.images}
         for key, role in self.pipeline.labels.items():
-            items[key] = Items(whole_labels(batch[key], key, role.assume_integral), key, layout, self.stream)
+            given = whole_labels(batch[key], key, role.assume_integral)
+            items[key] = Items(given, key, layout, self.stream, True, self._device)
         return items
 
     def _check_alike(self) -> None:
@@ -107,12 +110,91 @@ class Plan:
             self._grids = unpack_grids(self._planned[self.first_key].grids.raw, self.size)
         return self._grids
 
-    def run(self, out: Any = None) -> Any:
-        """The voxels: a dict as the batch was, an array alone where it was one.
+    def source_boxes(self, key: str | None = None) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """The box of its source that each sample reads, of images and label maps alike.
 
-        out   arrays to write to, by key, instead of new ones
+        Parameters
+        ----------
+        key : str, optional
+            An image or a label map; the first image by default. All keys share a geometry, and so their boxes.
+
+        Returns
+        -------
+        list of (low, high)
+            The voxels from `low` up to, and without, `high`, both along (z, y, x) whatever the order of the array's axes.
+            A source that is needed as a whole has a box of all of it.
+
+        Raises
+        ------
+        Error
+            If the key is no image and no label map.
+        """
+        made = self._planned[self._image_of(key)].source_boxes(self.size)
+        low, high = made[:, :3].tolist(), (made[:, :3] + made[:, 3:]).tolist()
+        return [(tuple(a), tuple(b)) for a, b in zip(low, high)]
+
+    def needs_whole_source(self, key: str | None = None) -> str:
+        """Why samples need their whole source, in one sentence; an empty text where a box is enough."""
+        return self._planned[self._image_of(key)].whole_source()
+
+    def _image_of(self, key: str | None) -> str:
+        """The image whose plan carries a key."""
+        if key is None:
+            return self.first_key
+        if key not in self.items:
+            raise Error(f"suture: plan: key: expected one of {', '.join(self.items)}, got {shown(key)}")
+        return key if key in self.pipeline.images else self.first_key
+
+    def read_boxes(self, key: str) -> list[Any]:
+        """Reads the box of each sample of a key that is read box by box, into new memory."""
+        items = self.items[key]
+        assert items.sources is not None
+        made = []
+        for i, (source, (low, high)) in enumerate(zip(items.sources, self.source_boxes(key))):
+            box = read_box(source, in_order(low, self.order), in_order(high, self.order), f"{items.what}: sample {i}")
+            made.append(on_device(box, items.first))
+        return made
+
+    def _inputs(self, key: str, boxes: Mapping[str, Any]) -> tuple[tuple[bytes, int, int], list[Any]]:
+        """The records of a key for a run, and the boxes that they refer to."""
+        items = self.items[key]
+        given = boxes.get(key)
+        if given is None and items.sources is None:
+            return bound_of(items), []
+        given = self.read_boxes(key) if given is None else list(given)
+        if len(given) != self.size:
+            raise Error(f"suture: run: boxes: expected {self.size} of {key}, got {len(given)}")
+        records, kept = [], []
+        for i, (each, (low, _)) in enumerate(zip(given, self.source_boxes(key))):
+            box, low = each if isinstance(each, tuple) else (each, low)
+            kept.append(getattr(box, "array", box))
+            records.append(items.box_record(i, kept[-1], low, self.stream))
+        return (b"".join(records), self.size, 0), kept
+
+    def run(self, out: Any = None, *, boxes: Mapping[str, Any] | None = None) -> Any:
+        """Makes the voxels.
+
+        Parameters
+        ----------
+        out : dict of arrays, optional
+            Arrays to write to, by key, instead of new ones.
+        boxes : dict of lists, optional
+            By key the box of each sample that the caller has read, instead of the whole source: an array that begins at
+            source_boxes(key), or a pair of an array and where it begins along (z, y, x). Its axes are those of the sample,
+            and its type is that of `items`. Volumes that are read box by box are read now where no boxes are given.
+
+        Returns
+        -------
+        dict or array
+            A dict as the batch was, an array alone where it was one.
+
+        Raises
+        ------
+        Error
+            If a box does not hold what the sample reads, or a source cannot be read.
         """
         pipeline = self.pipeline
+        given = self._boxes_given(boxes)
         places = self._places(out)
         stacked = pipeline.fixed_size
         extents = [first_extents(self._planned[self.first_key].grids)] if stacked else [g.extents for g in self.grids]
@@ -128,13 +210,33 @@ class Plan:
                     each = self._label_outputs(maker, name, role, extents, places.get(name))
                     outputs += each
                     made[name] = [one.value for one in each] if role.levels else each[0].value
-            planned.run(items.first, self.stream, lists=pipeline.levels[k], outputs=[o.bound for o in outputs], image=k,
+            inputs, kept = self._run_inputs(k, key, given)
+            planned.run(items.first, self.stream, lists=pipeline.levels[k], inputs=inputs, outputs=[o.bound for o in outputs], image=k,
                         samples=self.size, **self._settings())
+            del kept  # the boxes lived until the run was queued
         for name, box in pipeline.boxes.items():
             made[name] = geometry.boxes_to_output(self, self._batch[name], box)
         for name, point in pipeline.points.items():
             made[name] = geometry.points_to_output(self, self._batch[name], point)
         return made[self.first_key] if self._bare else made
+
+    def _boxes_given(self, boxes: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        if boxes is None:
+            return {}
+        if not isinstance(boxes, Mapping):
+            raise Error(f"suture: run: boxes: expected a dict of lists by key, got {shown(boxes)}")
+        for key in boxes:
+            if key not in self.items:
+                raise Error(f"suture: run: boxes: expected keys among {', '.join(self.items)}, got {shown(key)}")
+        return boxes
+
+    def _run_inputs(self, k: int, key: str, boxes: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+        """What image k and its labels are read from, where that is not what the plan was made with; and its memory."""
+        keys = [key, *(self.pipeline.labels if k == 0 else ())]
+        if not any(n in boxes or self.items[n].sources is not None for n in keys):
+            return [], []
+        made = [self._inputs(n, boxes) for n in keys]
+        return [bound for bound, _ in made], [kept for _, kept in made]
 
     def _places(self, out: Any) -> Mapping[str, Any]:
         """The arrays of the caller by key, each of which has to be written."""

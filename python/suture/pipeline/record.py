@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..arrays.digests import digest
+from ..arrays.lazy import is_source
 from ..version import __version__
 
 if TYPE_CHECKING:
@@ -17,13 +18,13 @@ FORMAT, VERSION = "suture step", 1
 
 
 def digests_of(value: Any) -> list[str] | None:
-    """Of each sample, or None where they lie on a GPU."""
+    """Of each sample, or None where they lie on a GPU or are read box by box."""
     if isinstance(value, (list, tuple)) and value and isinstance(value[0], (list, tuple)):
         return None
     each = []
     for sample in value:
         array = getattr(sample, "array", sample)
-        if getattr(array, "is_cuda", False) or hasattr(array, "__cuda_array_interface__"):
+        if is_source(array) or getattr(array, "is_cuda", False) or hasattr(array, "__cuda_array_interface__"):
             return None
         each.append(f"{digest(array):016x}")
     return each

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from ..arrays.batch import VIEW_BYTES, Items, item_shape, output_bound
 from ..arrays.dlpack import Array, array_of, device_name
 from ..arrays.memory import empty_like_library, memory_like
@@ -29,7 +31,7 @@ def module_text(encoded: Encoded, slots: Sequence[str], cuda: bool) -> str:
 class Compiled:
     """The functions of a module of a chain."""
 
-    __slots__ = ("module", "plan", "run", "workspace", "drawn", "geometry", "free")
+    __slots__ = ("module", "plan", "run", "workspace", "drawn", "geometry", "source_boxes", "whole_source", "free")
 
     def __init__(self, source: jit.Source) -> None:
         self.module = module = jit.load(source)
@@ -39,6 +41,8 @@ class Compiled:
         self.workspace = module.function("suture_workspace", p, p, p)
         self.drawn = module.function("suture_drawn", p, p)
         self.geometry = module.function("suture_geometry", p, p)
+        self.source_boxes = module.function("suture_source_boxes", p, p)
+        self.whole_source = module.function("suture_whole_source", p, p)
         self.free = module.function("suture_free", p)
         self.free.restype = self.geometry.restype = None
 
@@ -72,6 +76,19 @@ class Planned:
             self.workspace = workspace
         made = Request(**parts)  # held while it is read
         self.compiled.module.check(self.compiled.run(self.handle, made.address))
+
+    def source_boxes(self, samples: int) -> np.ndarray:
+        """The box of the source of each sample: where it begins and its size, along (z, y, x)."""
+        boxes = np.zeros((samples, 6), np.int64)
+        request = Request(results=[boxes], samples=samples)
+        self.compiled.module.check(self.compiled.source_boxes(self.handle, request.address))
+        return boxes
+
+    def whole_source(self) -> str:
+        """Why samples need their whole source, or an empty text."""
+        text = ctypes.c_char_p()
+        self.compiled.module.check(self.compiled.whole_source(self.handle, ctypes.addressof(text)))
+        return (text.value or b"").decode()
 
     def drawn(self) -> list[list[dict[str, Any]]]:
         """What was drawn, by sample."""

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Label maps of wide types, float or int64, as int32: converted once, and exactly."""
+"""Label maps of wide types, float or int64, as int32: converted exactly, those that are read box by box as they are read."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from ..arrays.dlpack import array_of
+from ..arrays.lazy import Source, read_box
 from ..arrays.volume import Volume
 from ..errors import Error
 from .roles import stored_label
@@ -31,6 +33,8 @@ def _is_wide(dtype: Any) -> bool:
 
 def _whole(array: Any, key: str, i: int, assume: bool) -> Any:
     what = f"suture: {key}: sample {i}"
+    if isinstance(array, Volume) and array.is_lazy:
+        return Volume(WholeLabels(array.array, what), axes=array.axes, grid=array.grid)
     if isinstance(array, Volume):
         return Volume(_whole(array.array, key, i, assume), axes=array.axes, grid=array.grid)
     known = array_of(array, what)
@@ -49,9 +53,32 @@ def _whole(array: Any, key: str, i: int, assume: bool) -> Any:
         return whole
     if known.library == "numpy":
         whole = np.empty(array.shape, np.int32)
-        with np.errstate(invalid="ignore"):
-            np.copyto(whole, array, casting="unsafe")
-        if not np.array_equal(whole, array):
-            raise Error(f"{what}: label {array[whole != array].flat[0]} is no whole number of 32 bits")
+        _convert(array, whole, what)
         return whole
     raise Error(f"{what}: labels of {known.dtype} are not read; pass integers of 32 bits or fewer")
+
+
+def _convert(array: np.ndarray, whole: np.ndarray, what: str) -> None:
+    """Writes labels as int32."""
+    with np.errstate(invalid="ignore"):
+        np.copyto(whole, array, casting="unsafe")
+    if not np.array_equal(whole, array):
+        raise Error(f"{what}: label {array[whole != array].flat[0]} is no whole number of 32 bits")
+
+
+class WholeLabels:
+    """A Source of labels of a wide type, read as int32."""
+
+    def __init__(self, source: Source, what: str) -> None:
+        self.source, self.what = source, what
+        self.shape, self.dtype = tuple(source.shape), "int32"
+        self.owner = source  # whose voxels these are
+
+    @property
+    def class_index(self) -> bytes | None:
+        """That of the source: labels keep their numbers."""
+        return self.source.class_index
+
+    def read(self, low: Sequence[int], high: Sequence[int], out: np.ndarray) -> None:
+        """Reads and converts a box."""
+        _convert(read_box(self.source, low, high, self.what), out, self.what)
