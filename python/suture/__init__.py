@@ -39,6 +39,6 @@ def __getattr__(name: str) -> object:
 
     near = difflib.get_close_matches(name, __all__, 3, 0.5)
     way = f". Nearest are {', '.join(near)}" if near else ". docs/operations.md has all operations"
-    if name in ("demo", "lightning", "monai", "nnunet", "torch"):
+    if name in ("demo", "lightning", "monai", "nnunet", "store", "torch"):
         way = f". Import it: import suture.{name}"
     raise AttributeError(f"suture: expected a name of the package, got {name!r}{way}")

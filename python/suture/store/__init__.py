@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stores: the scans or slides of a cohort as chunks that are read box by box, each with its hash.
+
+`build` makes one of NIfTI files, DICOM series or slides, `open` opens it, or the files of others as they are. A store is Zarr v3 with
+the metadata of OME-Zarr 0.5, which other programs read. pip install 'suture[store]'
+"""
+from .arrays import LazyArray
+from .build import Report, build
+from .care import Repaired, info, repair, verify
+from .case import Case
+from .cohort import Cohort, open
+from .splits import set_split
+
+__all__ = ["Case", "Cohort", "LazyArray", "Repaired", "Report", "build", "info", "open", "repair", "set_split", "verify"]

@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays in Zarr that tensorstore writes and reads: sharded, compressed, read box by box into memory that is given."""
+from __future__ import annotations
+
+import functools
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..arrays.volume import Grid
+from ..errors import Error
+
+# Ordinary codecs of Zarr v3. Blosc's typesize is that of the elements.
+PROFILES = {"small": ("zstd", 3), "fast": ("lz4", 5)}
+DTYPES = ("int8", "uint8", "int16", "uint16", "int32", "float16", "float32")
+_REMOTE = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "fuse", "9p", "afs", "wekafs", "pvfs", "virtiofs")
+
+
+def _tensorstore() -> Any:
+    try:
+        import tensorstore
+    except ImportError:
+        raise Error("suture: store: expected tensorstore to be installed. pip install 'suture[store]'") from None
+    return tensorstore
+
+
+def file_system(path: Path) -> str:
+    """The type of the file system that holds a path, "ext4" say; "" where the system does not tell."""
+    place, found = os.path.realpath(path), ("", "")
+    try:
+        with open("/proc/self/mounts", encoding="utf-8", errors="replace") as mounts:
+            for line in mounts:
+                _, point, kind = line.split(" ")[:3]
+                point = point.replace("\\040", " ")
+                inside = place == point or place.startswith(point.rstrip("/") + "/")
+                if inside and len(point) >= len(found[0]):
+                    found = point, kind
+    except OSError:
+        pass
+    return found[1]
+
+
+def io_mode(path: Path, io: str) -> str:
+    """How the files below a path are read.
+
+    Parameters
+    ----------
+    path : Path
+        A store.
+    io : {"auto", "plain", "memmap", "direct"}
+        auto: memory maps on a file system of this machine, plain reads where a server may take a file away.
+
+    Returns
+    -------
+    str
+        "plain", "memmap" or "direct".
+
+    Raises
+    ------
+    Error
+        If io is none of these.
+    """
+    if io not in ("auto", "plain", "memmap", "direct"):
+        raise Error(f'suture: store: io: expected "auto", "plain", "memmap" or "direct", got {io!r}')
+    if io != "auto":
+        return io
+    kind = file_system(path)
+    return "plain" if not kind or any(kind.startswith(name) for name in _REMOTE) else "memmap"
+
+
+@functools.cache
+def context(mode: str, threads: int | None = None) -> Any:
+    """What tensorstore shares between arrays; threads bounds those that decode, None: as many as processors."""
+    spec: dict[str, Any] = {"cache_pool": {"total_bytes_limit": 0}, "file_io_mode": {"mode": "default" if mode == "plain" else mode}}
+    if threads is not None:
+        spec["data_copy_concurrency"] = {"limit": threads}
+    return _tensorstore().Context(spec)
+
+
+def chunks_of(shape: Sequence[int], chunk: int, axes: int) -> tuple[int, ...]:
+    """Extents of a chunk along the axes of an array; a channel is a chunk of its own for volumes, none for slides."""
+    channels = tuple(1 if axes == 3 else n for n in shape[:len(shape) - axes])
+    return (*channels, *(min(chunk, int(n)) for n in shape[len(shape) - axes:]))
+
+
+def create(path: Path, shape: Sequence[int], dtype: str, *, names: Sequence[str], chunk: Sequence[int], shard: Sequence[int],
+           profile: str, threads: int | None) -> Any:
+    """A new array of Zarr v3, sharded, opened for writing."""
+    codec, level = PROFILES[profile]
+    little = {"name": "bytes", "configuration": {"endian": "little"}}
+    size = np.dtype(dtype).itemsize
+    blosc = {"name": "blosc", "configuration": {"cname": codec, "clevel": level, "shuffle": "bitshuffle", "typesize": size, "blocksize": 0}}
+    sharding = {"name": "sharding_indexed", "configuration": {
+        "chunk_shape": list(chunk), "codecs": [little, blosc], "index_codecs": [little, {"name": "crc32c"}], "index_location": "end"}}
+    metadata = {"shape": list(shape), "data_type": dtype, "dimension_names": list(names), "fill_value": 0, "codecs": [sharding],
+                "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(shard)}}, "chunk_key_encoding": {"name": "default"}}
+    return _tensorstore().open({"driver": "zarr3", "kvstore": {"driver": "file", "path": str(path)}, "metadata": metadata},
+                               create=True, context=context("plain", threads)).result()
+
+
+def write(path: Path, data: np.ndarray, *, names: Sequence[str], chunk: Sequence[int], profile: str, threads: int | None = None) -> None:
+    """Writes an array as one shard, in one go: equal arrays give equal files."""
+    shard = [math.ceil(n / c) * c for n, c in zip(data.shape, chunk)]
+    array = create(path, data.shape, data.dtype.name, names=names, chunk=chunk, shard=shard, profile=profile, threads=threads)
+    with _tensorstore().Transaction() as transaction:
+        array.with_transaction(transaction)[...].write(data).result()
+
+
+def write_blocks(path: Path, shape: Sequence[int], dtype: str, block: Callable[[tuple[int, ...], tuple[int, ...]], np.ndarray], *,
+                 names: Sequence[str], chunk: Sequence[int], shard: Sequence[int], profile: str, threads: int | None = None) -> None:
+    """Writes an array shard by shard; block(low, high) gives the voxels of one."""
+    array = create(path, shape, dtype, names=names, chunk=chunk, shard=shard, profile=profile, threads=threads)
+    for place in np.ndindex(*(math.ceil(n / s) for n, s in zip(shape, shard))):
+        low = tuple(p * s for p, s in zip(place, shard))
+        high = tuple(min(a + s, n) for a, s, n in zip(low, shard, shape))
+        with _tensorstore().Transaction() as transaction:
+            array.with_transaction(transaction)[tuple(slice(a, b) for a, b in zip(low, high))].write(block(low, high)).result()
+
+
+class LazyArray:
+    """Voxels that stay where they are stored until a box of them is asked for. Threads may read at once.
+
+    shape         (axes) or (channel, axes)
+    dtype         name of the element type that is read
+    axes          "zyx" or "yx", the order of the spatial axes; files of others may have "xyz"
+    grid          where the voxels lie
+    class_index   where the voxels of each label lie, as ClassIndex.to_bytes gives it; None where nobody has counted them
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    axes: str
+    grid: Grid
+    class_index: bytes | None = None
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the whole array in memory."""
+        return self.size * np.dtype(self.dtype).itemsize
+
+    @property
+    def spacing(self) -> dict[str, float]:
+        """Millimeters, by axis."""
+        return dict(zip("zyx", self.grid.spacing))
+
+    @property
+    def affine_ras(self) -> np.ndarray:
+        """The 4 x 4 matrix from the indices of the array, in its own order, to RAS millimeters."""
+        return self.grid.affine_ras(self.axes)
+
+    def read(self, low: Sequence[int], high: Sequence[int], out: np.ndarray) -> None:
+        """Reads the voxels from `low` up to, and without, `high`, all channels of them.
+
+        Parameters
+        ----------
+        low, high : sequence of int
+            A box along the spatial axes, in the order of `shape`, within the array and not empty.
+        out : numpy.ndarray
+            Memory that is written: of this dtype, of the box's shape with the channels, if there are any, before it. Its
+            strides are any.
+
+        Raises
+        ------
+        Error
+            If the box leaves the array, `out` does not fit, or the voxels cannot be read or are not those that were stored.
+        """
+        box, channels = self._checked(low, high), self.shape[:len(self.shape) - len(self.axes)]
+        shape = (*channels, *(b - a for a, b in box))
+        if out.shape != shape or out.dtype != np.dtype(self.dtype):
+            raise Error(f"{self._what}: out: expected {self.dtype} of shape {shape}, got {out.dtype} of {out.shape}")
+        self._read((*((0, c) for c in channels), *box), out)
+
+    def _checked(self, low: Sequence[int], high: Sequence[int]) -> tuple[tuple[int, int], ...]:
+        spatial = self.shape[len(self.shape) - len(self.axes):]
+        box = tuple((int(a), int(b)) for a, b in zip(low, high))
+        if len(low) != len(spatial) or len(high) != len(spatial) or any(not 0 <= a < b <= n for (a, b), n in zip(box, spatial)):
+            raise Error(f"{self._what}: box: expected one within {spatial} and not empty, got {tuple(low)} to {tuple(high)}")
+        return box
+
+    @property
+    def _what(self) -> str:
+        return "suture: store"
+
+    def _read(self, box: Sequence[tuple[int, int]], out: np.ndarray) -> None:
+        """Reads a box along all axes, channels as well, within the array."""
+        raise NotImplementedError
+
+    def __getitem__(self, key: Any) -> np.ndarray:
+        """Reads what a basic index of NumPy names: whole numbers and slices, forward and with any step."""
+        keys = key if isinstance(key, tuple) else (key,)
+        if Ellipsis in keys:
+            at = keys.index(Ellipsis)
+            keys = (*keys[:at], *[slice(None)] * (self.ndim - len(keys) + 1), *keys[at + 1:])
+        if len(keys) > self.ndim:
+            raise IndexError(f"{self._what}: expected at most {self.ndim} indices, got {len(keys)}")
+        keys = (*keys, *[slice(None)] * (self.ndim - len(keys)))
+        box, after = [], []
+        for k, n in zip(keys, self.shape):
+            if isinstance(k, slice):
+                if (k.step or 1) < 1:
+                    raise IndexError(f"{self._what}: expected a positive step, got {k.step}")
+                a, b, step = k.indices(n)
+                box.append((a, max(a, b)))
+                after.append(slice(None, None, step))
+            else:
+                i = k.__index__()
+                if not -n <= i < n:
+                    raise IndexError(f"{self._what}: index {i} is not within {n}")
+                box.append((i % n, i % n + 1))
+                after.append(0)  # type: ignore[arg-type]
+        out = np.empty([b - a for a, b in box], self.dtype)
+        if out.size:
+            self._read(box, out)
+        return out[tuple(after)]
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.asarray(self[...], dtype)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return (self[k] for k in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.shape}, {self.dtype}, spacing={self.spacing})"
+
+
+class ZarrArray(LazyArray):
+    """An array in Zarr v2 or v3, as tensorstore reads it.
+
+    path      its folder
+    what      how messages begin, with the case's name
+    scaling   (slope, intercept) of stored whole numbers, whose values are then float32; None: values are as stored
+    check     called with a box along all axes before it is read, and raises where chunks are not those of the manifest
+    """
+
+    def __init__(self, path: Path, what: str, *, axes: str, grid: Grid, mode: str, threads: int | None = None,
+                 scaling: tuple[float, float] | None = None, check: Callable[[Sequence[tuple[int, int]]], None] | None = None) -> None:
+        self.path, self._said, self.axes, self.grid, self._scaling, self._check = path, what, axes, grid, scaling, check
+        self._context = context(mode, threads)
+        self._opened = opened(path, what, self._context)
+        self.shape = tuple(int(n) for n in self._opened.shape)
+        self.stored_dtype = self._opened.dtype.name
+        self.dtype = "float32" if scaling else self.stored_dtype
+
+    @property
+    def _what(self) -> str:
+        return self._said
+
+    @property
+    def scaling(self) -> tuple[float, float] | None:
+        """Slope and intercept of the stored whole numbers; None where values are as stored."""
+        return self._scaling
+
+    @property
+    def chunk(self) -> tuple[int, ...]:
+        """Extents of the parts that are decoded at once, along all axes."""
+        return tuple(int(n) for n in self._opened.chunk_layout.read_chunk.shape)
+
+    def read_stored(self, box: Sequence[tuple[int, int]], out: np.ndarray) -> None:
+        """Reads a box along all axes as it is stored, before slope and intercept."""
+        if self._check is not None:
+            self._check(box)
+        ts = _tensorstore()
+        try:
+            source = self._opened[tuple(slice(a, b) for a, b in box)]
+            ts.array(out, context=self._context).write(source).result()
+        except (ValueError, OSError, RuntimeError, NotImplementedError) as problem:
+            where = ", ".join(f"{a}:{b}" for a, b in box)
+            raise Error(f"{self._said}: expected readable chunks at [{where}], got {sentence(problem)}. "
+                        "suture store verify names what is damaged, suture store repair makes it again") from None
+
+    def _read(self, box: Sequence[tuple[int, int]], out: np.ndarray) -> None:
+        if self._scaling is None:
+            self.read_stored(box, out)
+            return
+        stored = np.empty(out.shape, self.stored_dtype)
+        self.read_stored(box, stored)
+        out[...] = scaled(stored, *self._scaling)
+
+
+def scaled(stored: np.ndarray, slope: float, intercept: float) -> np.ndarray:
+    """stored * slope + intercept, computed in float64, as float32."""
+    return (stored * np.float64(slope) + np.float64(intercept)).astype(np.float32)
+
+
+def opened(path: Path, what: str, context: Any) -> Any:
+    """An array of Zarr v2 or v3 that tensorstore has opened for reading."""
+    driver = "zarr3" if (path / "zarr.json").is_file() else "zarr"
+    try:
+        return _tensorstore().open({"driver": driver, "kvstore": {"driver": "file", "path": str(path)}}, open=True, read=True,
+                                   context=context, recheck_cached_metadata=False, recheck_cached_data=False).result()
+    except (ValueError, OSError, RuntimeError, NotImplementedError) as problem:
+        raise Error(f"{what}: expected an array of Zarr at {path}, got {sentence(problem)}") from None
+
+
+def sentence(problem: BaseException) -> str:
+    """What a library says, in one line without its own source positions and file contents."""
+    text = " ".join(str(problem).split(" [")[0].split())
+    return text[:300] or type(problem).__name__
+
+
+def attributes(path: Path) -> Mapping[str, Any]:
+    """The attributes of a group or an array of Zarr v3, or of v2; empty where there are none."""
+    import json
+
+    for name in ("zarr.json", ".zattrs"):
+        if (path / name).is_file():
+            record: dict[str, Any] = json.loads((path / name).read_bytes())
+            return record.get("attributes", {}) if name == "zarr.json" else record
+    return {}

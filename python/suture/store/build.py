@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds a store: all cases of a folder, by worker processes, by Dask, or by ranks."""
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Union
+
+from ..errors import Error
+from . import files
+from .find import find
+from .index import write_index
+from .settings import Settings, prepare
+from .task import Task
+from .worker import Process, run
+
+Answer = tuple[Task, dict[str, str]]
+_TRIES = 2  # of a case whose process ended
+
+
+@dataclass
+class Report:
+    """What became of the cases of a build.
+
+    built    names of those that were made
+    reused   names of those that were there already, of the same source
+    failed   a sentence for each that could not be made
+    skipped  files of the source that are of no format that is read
+    sha256   of the store as it is now
+    """
+
+    built: list[str] = field(default_factory=list)
+    reused: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    skipped: list[str] = field(default_factory=list)
+    sha256: str = ""
+
+
+def build(source: str | os.PathLike[str], labels: str | os.PathLike[str] | None = None, *, out: str | os.PathLike[str], chunk: int = 64,
+          workers: int = 1, mpp: float | Sequence[float] | None = None, assume_mpp: float | None = None, profile: str = "small",
+          rank: int | None = None, world: int | None = None, dask: Any = None,
+          progress: Union[bool, Callable[[str], None]] = False) -> Report:
+    """Makes a store of a folder of scans or slides, or completes one.
+
+    It can be ended at any moment and started again: a case is in the store as a whole or not at all, and those that are there are
+    not made again unless their source has changed. Equal sources give equal files, however many processes there are.
+
+    Parameters
+    ----------
+    source : path
+        A folder of NIfTI files (and other volumes of ITK), of DICOM series, which are found by what is in their files, or of slides;
+        or one such file. Files named case_0000, case_0001 and so on are channels of one case.
+    labels : path, optional
+        A folder of label maps that have the names of the cases.
+    out : path
+        The store: new, empty or built with the same settings.
+    chunk : int, default 64
+        Voxels along each axis that are compressed together. 64 suits boxes of 160, 32 those up to 128.
+    workers : int, default 1
+        Processes that make cases. 1 makes them in this one.
+    mpp : float or sequence of float, optional
+        Micrometers a pixel of the levels of slides. Without it the levels are those of the files.
+    assume_mpp : float, optional
+        Micrometers a pixel of slides that do not say theirs, which are refused without it.
+    profile : {"small", "fast"}
+        The codec: Blosc with zstd, or with lz4.
+    rank, world : int, optional
+        This process makes the share `rank` of `world`; all share `out`.
+    dask : str or distributed.Client, optional
+        The scheduler's address, or a client, of a cluster that makes the cases. It sees the same paths.
+    progress : bool or callable, default False
+        True prints cases, MB/s and the time left to stderr; a callable gets each such line.
+
+    Returns
+    -------
+    Report
+        What became of each case of this process.
+
+    Raises
+    ------
+    Error
+        If the source holds no case, an argument does not fit, or the store has other settings.
+
+    Examples
+    --------
+    >>> report = st.store.build("scans", labels="labels", out="cohort.zarr", workers=8)  # doctest: +SKIP
+    >>> report.failed  # doctest: +SKIP
+    {}
+    """
+    levels = () if mpp is None else tuple(float(m) for m in (mpp if isinstance(mpp, Sequence) else (mpp,)))
+    settings = Settings(chunk=chunk, profile=profile, mpp=levels, assume_mpp=assume_mpp)
+    first, step = _share(rank, world)
+    if type(workers) is not int or workers < 1:
+        raise Error(f"suture: store: workers: expected a whole number from 1 on, got {workers!r}")
+    found = find(source, labels)
+    store = Path(out)
+    try:
+        prepare(store, settings)
+        files.sweep(store)
+        tasks = [found.tasks[name] for name in sorted(found.tasks)][first::step]
+        report = Report(failed=dict(found.failed), skipped=found.skipped)
+        _make(store, tasks, settings, workers, dask, report, _Progress(tasks, progress))
+        report.sha256 = write_index(store)
+        files.sweep(store)
+    except OSError as problem:
+        raise Error(f"suture: store: expected to write {store}, got {problem.strerror or problem}. Free room, or name another folder") from None
+    report.built.sort()
+    report.reused.sort()
+    return report
+
+
+def _share(rank: int | None, world: int | None) -> tuple[int, int]:
+    if (rank is None) != (world is None):
+        raise Error("suture: store: expected rank and world together, got one of them")
+    if rank is None or world is None:
+        return 0, 1
+    if not 0 <= rank < world:
+        raise Error(f"suture: store: rank: expected 0 .. {world - 1}, got {rank}")
+    return rank, world
+
+
+def _make(store: Path, tasks: list[Task], settings: Settings, workers: int, dask: Any, report: Report, progress: _Progress) -> None:
+    """Makes cases and files their ends in a report."""
+    def record(task: Task) -> dict[str, Any]:
+        return {"store": str(store.resolve()), "task": task.to_json(), "settings": settings.to_json(),
+                "threads": None if workers == 1 and dask is None else 1}
+
+    if dask is not None:
+        answers = _by_dask(tasks, record, dask)
+    elif workers == 1:
+        answers = ((task, run(record(task))) for task in tasks)
+    else:
+        answers = _by_processes(tasks, record, workers)
+    for task, answer in answers:
+        if answer["state"] == "failed":
+            report.failed[task.name] = answer["sentence"]
+        else:
+            getattr(report, answer["state"]).append(task.name)
+        progress.ended(task, answer["state"])
+
+
+def _by_processes(tasks: list[Task], record: Callable[[Task], dict[str, Any]], workers: int) -> Iterator[Answer]:
+    """Each thread has a process of its own; one that ends is replaced, and its case is tried once more."""
+    processes, here = [], threading.local()
+
+    def one(task: Task) -> Answer:
+        if not hasattr(here, "process"):
+            here.process = Process()
+            processes.append(here.process)
+        for _ in range(_TRIES):
+            answer = here.process(record(task))
+            if answer is not None:
+                return task, answer
+        return task, _lost(task)
+
+    with concurrent.futures.ThreadPoolExecutor(min(workers, max(len(tasks), 1))) as pool:
+        try:
+            for future in concurrent.futures.as_completed([pool.submit(one, task) for task in tasks]):
+                yield future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+            for process in processes:
+                process.close()
+
+
+def _lost(task: Task) -> dict[str, str]:
+    return {"state": "failed", "sentence": f"{task.what}: expected its process to end by itself, but it was ended {_TRIES} times, as the system "
+            "does where memory is short. Use fewer workers"}
+
+
+def _by_dask(tasks: list[Task], record: Callable[[Task], dict[str, Any]], dask: Any) -> Iterator[Answer]:
+    """By a cluster, which tries a case again whose worker is lost."""
+    try:
+        import distributed
+    except ImportError:
+        raise Error("suture: store: dask: expected distributed to be installed. pip install distributed") from None
+    client = distributed.Client(dask) if isinstance(dask, str) else dask
+    try:
+        futures = {client.submit(run, record(task), key=f"suture store {task.name}", pure=False): task for task in tasks}
+        for future in distributed.as_completed(list(futures)):
+            task = futures.pop(future)
+            try:
+                yield task, future.result()
+            except distributed.scheduler.KilledWorker:
+                yield task, _lost(task)
+            future.release()
+    finally:
+        if client is not dask:
+            client.close()
+
+
+class _Progress:
+    """Cases, MB/s and the time left, a line at a time."""
+
+    def __init__(self, tasks: Sequence[Task], to: Union[bool, Callable[[str], None]]) -> None:
+        self._to = _print if to is True else to
+        self._cases, self._bytes = len(tasks), sum(task.bytes for task in tasks)
+        self._done = self._passed = self._made = self._failed = 0
+        self._begin = time.monotonic()
+        self._said = -1e9
+
+    def ended(self, task: Task, state: str) -> None:
+        """Counts a case, and says where things stand."""
+        self._done += 1
+        self._passed += task.bytes
+        self._made += task.bytes * (state == "built")
+        self._failed += state == "failed"
+        now = time.monotonic()
+        if self._to is False or (now - self._said < .5 and self._done < self._cases):
+            return
+        self._said = now
+        seconds = max(now - self._begin, 1e-9)
+        left = (self._bytes - self._passed) * seconds / max(self._made, 1) if self._made else 0.0
+        failed = f", {self._failed} failed" if self._failed else ""
+        self._to(f"{self._done} of {self._cases} cases{failed}, {self._made / seconds / 1e6:.1f} MB/s, {_time(left)} left")
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def _print(line: str) -> None:
+    """A line that replaces the one before on a terminal."""
+    end = "\r" if sys.stderr.isatty() and not line.endswith(" 0 s left") else "\n"
+    print(f"suture: store: {line}\033[K" if sys.stderr.isatty() else f"suture: store: {line}", end=end, file=sys.stderr, flush=True)

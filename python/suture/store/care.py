@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Care of a store: what is damaged, made again from its source, and what it holds."""
+from __future__ import annotations
+
+import concurrent.futures
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import Error
+from . import arrays, files, settings
+from .find import find
+from .index import cases_of, hash_of, write_index
+from .make import make_case
+from .manifest import Manifest
+
+
+def _store(path: str | os.PathLike[str]) -> tuple[Path, settings.Settings]:
+    store = Path(path)
+    found = settings.stored(store)
+    if found is None:
+        raise Error(f"suture: store: expected a store of suture, got {str(store)!r}. suture store build makes one")
+    return store, found
+
+
+def verify(path: str | os.PathLike[str], *, workers: int = 1, cases: Iterable[str] | None = None,
+           progress: Callable[[str], None] | None = None) -> dict[str, str]:
+    """Reads every byte of a store and compares it with the manifests.
+
+    Parameters
+    ----------
+    path : path
+        The store.
+    workers : int, default 1
+        Threads; hashing leaves Python's lock.
+    cases : iterable of str, optional
+        Only these.
+    progress : callable, optional
+        Gets the name of each case that was read.
+
+    Returns
+    -------
+    dict
+        A sentence for each case that is damaged, with the chunks that are; empty where all is as it was stored. Cohort.without
+        leaves these cases out, and repair makes them again.
+
+    Raises
+    ------
+    Error
+        If this is no store of suture, or one of another version.
+    """
+    store, _ = _store(path)
+    index = _index(store)
+    listed = {name[:-len(".json")] for name in os.listdir(files.manifests(store)) if name.endswith(".json")}
+    here = {e.name for e in os.scandir(store) if e.is_dir() and e.name != files.FOLDER}
+    names = sorted(listed | here | set(index) if cases is None else set(cases))
+
+    def look(name: str) -> tuple[str, str | None]:
+        begin = f"suture: store: case {name!r}: expected it as it was stored, but "
+        try:
+            manifest = Manifest(store, name)
+            if index.get(name, manifest.sha256) != manifest.sha256:
+                return name, begin + "its manifest has not the hash of the index"
+            found = manifest.damage()
+        except (Error, OSError) as problem:
+            return name, begin + str(problem).removeprefix(f"suture: store: case {name!r}: ") if isinstance(problem, Error) else f"{begin}{problem}"
+        return name, begin + " and ".join(found) + ". suture store repair makes it again" if found else None
+
+    damaged = {}
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        for name, sentence in pool.map(look, names):
+            if sentence is not None:
+                damaged[name] = sentence
+            if progress is not None:
+                progress(name)
+    return damaged
+
+
+def _index(store: Path) -> dict[str, str]:
+    import json
+
+    try:
+        found: dict[str, str] = json.loads((store / files.FOLDER / "cases.json").read_bytes())
+        return found
+    except (OSError, ValueError):
+        return {}
+
+
+@dataclass
+class Repaired:
+    """What became of damaged cases: names of those that were made again, and a sentence for each that could not be."""
+
+    repaired: list[str]
+    failed: dict[str, str]
+
+
+def repair(path: str | os.PathLike[str], source: str | os.PathLike[str], labels: str | os.PathLike[str] | None = None, *,
+           workers: int = 1) -> Repaired:
+    """Makes damaged cases again from their source. What a case was is known by its hash: a source that gives another is refused.
+
+    Parameters
+    ----------
+    path : path
+        The store.
+    source, labels : path
+        As `build` had them.
+    workers : int, default 1
+        Threads that look for damage.
+
+    Returns
+    -------
+    Repaired
+        What became of each damaged case.
+
+    Raises
+    ------
+    Error
+        If this is no store of suture, or the source is not there.
+    """
+    store, own = _store(path)
+    index = _index(store)
+    damaged = verify(store, workers=workers)
+    found = find(source, labels) if damaged else None
+    result = Repaired([], {})
+    for name, sentence in damaged.items():
+        assert found is not None
+        task = found.tasks.get(name)
+        if task is None:
+            result.failed[name] = found.failed.get(name, f"suture: store: case {name!r}: expected its source in {os.fspath(source)!r}, got none")
+            continue
+        try:
+            make_case(store, task, own, again=True, expected=index.get(name))
+            result.repaired.append(name)
+        except Error as problem:
+            result.failed[name] = str(problem)
+    write_index(store)
+    return result
+
+
+def info(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a store holds.
+
+    Parameters
+    ----------
+    path : path
+        The store.
+
+    Returns
+    -------
+    dict
+        "cases", "sha256", "settings", "bytes" of the store, "source_bytes" of its files, "labels" with the number of cases that hold
+        each, "spacings" and "dtypes" with the number of cases that have each, and "io", how its files are read.
+    """
+    store, own = _store(path)
+    hashes, total, before = {}, 0, 0
+    labels: dict[int, int] = {}
+    spacings: dict[str, int] = {}
+    kinds: dict[str, int] = {}
+    for name in cases_of(store):
+        manifest = Manifest(store, name)
+        hashes[name] = manifest.sha256
+        total += manifest.bytes
+        known = arrays.attributes(store / name)["suture"]
+        source = known["source"]
+        before += sum(f["bytes"] for f in [*source["files"], *([source["labels"]] if "labels" in source else [])])
+        for label in known.get("classes", {}):
+            labels[int(label)] = labels.get(int(label), 0) + 1
+        spacing = " x ".join(f"{v:.4g}" for v in known["grid"]["spacing"])
+        spacings[spacing] = spacings.get(spacing, 0) + 1
+        kind = str(known["fingerprint"].get("dtype", known["source"].get("dtype", "uint8")))
+        kinds[kind] = kinds.get(kind, 0) + 1
+    return {"cases": len(hashes), "sha256": hash_of(hashes), "settings": own.to_json(), "bytes": total, "source_bytes": before,
+            "labels": dict(sorted(labels.items())), "spacings": spacings, "dtypes": kinds, "io": arrays.io_mode(store, "auto")}

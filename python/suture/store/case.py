@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cases: their arrays, and what is known of them."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ..arrays.volume import Grid, Volume
+from ..errors import Error
+from . import arrays, settings
+from .arrays import LazyArray, ZarrArray
+from .manifest import Check, Manifest
+
+
+class Case:
+    """A case of a cohort: arrays that are read where they are asked for, and what is known of them.
+
+    name         of the case
+    image        its voxels
+    labels       its label map; None without
+    mask         where there is a body or tissue, on a coarser grid; None where nobody has looked
+    classes      how many voxels hold each label; None without labels
+    fingerprint  shape, spacing and statistics of intensities; empty where nobody has computed them
+    sha256       of its manifest; None for files of others
+    """
+
+    name: str
+    image: LazyArray
+    labels: LazyArray | None = None
+    mask: LazyArray | None = None
+    classes: Mapping[int, int] | None = None
+    fingerprint: Mapping[str, Any] = {}
+    sha256: str | None = None
+
+    def volume(self, which: str = "image") -> Volume:
+        """A Volume of an array of the case, that is read where a plan asks for it.
+
+        Parameters
+        ----------
+        which : {"image", "labels", "mask"}
+            The array.
+
+        Raises
+        ------
+        Error
+            If the case has no such array.
+        """
+        array = getattr(self, which) if which in ("image", "labels", "mask") else None
+        if array is None:
+            have = [name for name in ("image", "labels", "mask") if getattr(self, name) is not None]
+            raise Error(f"suture: store: case {self.name!r}: expected one of {', '.join(have)}, got {which!r}")
+        return Volume(array, axes=array.axes, grid=array.grid)
+
+    def __repr__(self) -> str:
+        return f"Case({self.name!r}, {self.image!r}{'' if self.labels is None else ', labels'})"
+
+
+class StoredCase(Case):
+    """A case of a store of suture."""
+
+    def __init__(self, store: Path, name: str, sha256: str, mode: str, threads: int | None, verify: bool) -> None:
+        self.name, self.sha256 = name, sha256
+        self._store, self._mode, self._threads, self._verify = store, mode, threads, verify
+
+    @property
+    def what(self) -> str:
+        """How messages about it begin."""
+        return f"suture: store: case {self.name!r}"
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """Its manifest, which is the one that the index names."""
+        manifest = Manifest(self._store, self.name)
+        if manifest.sha256 != self.sha256:
+            raise Error(f"{self.what}: expected the manifest {str(self.sha256)[:12]}, got {manifest.sha256[:12]}. Open the store again if it was built "
+                        "anew meanwhile; else run suture store repair")
+        return manifest
+
+    @cached_property
+    def attributes(self) -> Mapping[str, Any]:
+        """What the store recorded of it."""
+        try:
+            found: Mapping[str, Any] = arrays.attributes(self._store / self.name)["suture"]
+            version = found["store"]
+        except (OSError, ValueError, KeyError):
+            raise Error(f"{self.what}: expected its attributes, got none. Run suture store repair") from None
+        if version != settings.VERSION:
+            raise Error(f"{self.what}: expected version {settings.VERSION} of the store, got {version}. Build the store again")
+        return found
+
+    def _array(self, path: str, grid: Mapping[str, Any], axes: str, scaling: Any = None) -> ZarrArray:
+        problem = next(self.manifest.problems(path + "/"), None)
+        if problem is not None:
+            raise Error(f"{self.what}: expected the files of its manifest, but {problem}. suture store repair makes the case again")
+        check = Check(self.manifest, path) if self._verify else None
+        return ZarrArray(self._store / self.name / path, self.what, axes=axes, grid=Grid.from_json(grid), mode=self._mode,
+                         threads=self._threads, scaling=None if scaling is None else (scaling[0], scaling[1]), check=check)
+
+    @property
+    def _axes(self) -> str:
+        return "yx" if self.attributes["kind"] == "slide" else "zyx"
+
+    @cached_property
+    def image(self) -> LazyArray:  # type: ignore[override]
+        return self._array("0", self.attributes["grid"], self._axes, self.attributes.get("scaling"))
+
+    def _map(self, name: str) -> LazyArray | None:
+        known = self.attributes.get(name)
+        return None if known is None else self._array(known["path"] + "/0", known["grid"], self._axes)
+
+    @cached_property
+    def labels(self) -> LazyArray | None:  # type: ignore[override]
+        return self._map("labels")
+
+    @cached_property
+    def mask(self) -> LazyArray | None:  # type: ignore[override]
+        return self._map("mask")
+
+    @property
+    def classes(self) -> Mapping[int, int] | None:  # type: ignore[override]
+        counts = self.attributes.get("classes")
+        return None if counts is None else dict(sorted((int(label), int(count)) for label, count in counts.items()))
+
+    @property
+    def fingerprint(self) -> Mapping[str, Any]:  # type: ignore[override]
+        found: Mapping[str, Any] = self.attributes["fingerprint"]
+        return found

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line of stores: build, verify, repair, info."""
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+
+def add_to(commands: Any) -> None:
+    """Adds `suture store` to the subcommands of the command line."""
+    store = commands.add_parser("store", help="make, check and describe stores of scans and slides")
+    kinds = store.add_subparsers(dest="what", required=True)
+    build = kinds.add_parser("build", help="make a store of NIfTI files, DICOM series or slides, or complete one")
+    build.add_argument("source", help="a folder of scans or slides")
+    build.add_argument("--labels", help="a folder of label maps with the names of the cases")
+    build.add_argument("--out", required=True, help="the store")
+    build.add_argument("--chunk", type=int, default=64, help="voxels of a chunk along each axis (64)")
+    build.add_argument("--profile", choices=("small", "fast"), default="small", help="codec: zstd (small) or lz4 (fast)")
+    build.add_argument("--workers", type=int, default=1, help="processes that make cases (1)")
+    build.add_argument("--mpp", type=float, nargs="+", help="micrometers a pixel of the levels of slides")
+    build.add_argument("--assume-mpp", type=float, help="micrometers a pixel of slides that do not say theirs")
+    build.add_argument("--rank", type=int, help="which share of the cases this process makes")
+    build.add_argument("--world", type=int, help="how many shares there are")
+    build.add_argument("--dask", help="address of a scheduler of Dask, whose workers make the cases")
+    build.add_argument("--split", help="fraction of \"val\", or K/N for fold K of N, or a file of JSON: kept in the store")
+    verify = kinds.add_parser("verify", help="read every byte and compare it with the manifests")
+    verify.add_argument("store")
+    verify.add_argument("--workers", type=int, default=1, help="threads (1)")
+    repair = kinds.add_parser("repair", help="make damaged cases again from their source")
+    repair.add_argument("store")
+    repair.add_argument("--source", required=True)
+    repair.add_argument("--labels")
+    info = kinds.add_parser("info", help="what a store holds, its hash, and MB a case")
+    info.add_argument("store")
+    info.add_argument("--json", action="store_true", help="as JSON")
+
+
+def run(given: argparse.Namespace) -> int:
+    """Runs `suture store`; 1 where a case failed or is damaged."""
+    return {"build": _build, "verify": _verify, "repair": _repair, "info": _info}[given.what](given)
+
+
+def _rule(text: str) -> Any:
+    """A fraction, fold K of N, or a file."""
+    try:
+        if "/" in text:
+            fold, count = text.split("/")
+            return int(fold), int(count)
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _build(given: argparse.Namespace) -> int:
+    from .build import build
+    from .splits import set_split
+
+    report = build(given.source, given.labels, out=given.out, chunk=given.chunk, workers=given.workers, mpp=given.mpp, assume_mpp=given.assume_mpp,
+                   profile=given.profile, rank=given.rank, world=given.world, dask=given.dask, progress=True)
+    if given.split:
+        set_split(given.out, _rule(given.split))
+    for sentence in report.failed.values():
+        print(sentence, file=sys.stderr)
+    print(f"{given.out}: {len(report.built)} built, {len(report.reused)} reused, {len(report.failed)} failed, {len(report.skipped)} other files "
+          f"left out; sha256 {report.sha256}")
+    return 1 if report.failed else 0
+
+
+def _verify(given: argparse.Namespace) -> int:
+    from .care import verify
+
+    damaged = verify(given.store, workers=given.workers)
+    for sentence in damaged.values():
+        print(sentence)
+    if not damaged:
+        print(f"{given.store}: every chunk has the hash of its manifest")
+    return 1 if damaged else 0
+
+
+def _repair(given: argparse.Namespace) -> int:
+    from .care import repair
+
+    result = repair(given.store, given.source, given.labels)
+    for sentence in result.failed.values():
+        print(sentence, file=sys.stderr)
+    print(f"{given.store}: {len(result.repaired)} made again" + "".join(f" {name}" for name in result.repaired) + f", {len(result.failed)} failed")
+    return 1 if result.failed else 0
+
+
+def _info(given: argparse.Namespace) -> int:
+    from .care import info
+
+    found = info(given.store)
+    if given.json:
+        print(json.dumps(found, indent=1))
+        return 0
+    cases, own = found["cases"], found["settings"]
+    print(f"{given.store}: {cases} cases, sha256 {found['sha256']}")
+    print(f"size: {found['bytes'] / 1e6:.1f} MB, {found['bytes'] / 1e6 / max(cases, 1):.1f} MB a case; the source has {found['source_bytes'] / 1e6:.1f} MB")
+    print(f"chunks: {own['chunk']} voxels along each axis, profile {own['profile']}; files are read by {found['io']}")
+    for what, unit in (("spacings", "mm along (z, y, x)"), ("dtypes", "")):
+        print(f"{what}: " + ", ".join(f"{value} {unit}".rstrip() + f" ({count})" for value, count in sorted(found[what].items())[:12]))
+    if found["labels"]:
+        print("labels: " + ", ".join(f"{label} in {count}" for label, count in found["labels"].items()))
+    return 0

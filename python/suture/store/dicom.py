@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DICOM: series of slices by SimpleITK (GDCM), enhanced multi-frame files by highdicom, found by what is in the files."""
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..arrays.volume import Grid
+from ..errors import Error
+from . import scans
+from .arrays import sentence
+from .task import Task
+
+_TAGS = ["SOPClassUID", "SOPInstanceUID", "SeriesInstanceUID", "ImageOrientationPatient", "ImagePositionPatient", "PixelSpacing", "Rows", "Columns",
+         "RescaleSlope", "RescaleIntercept", "NumberOfFrames", "SamplesPerPixel", "Modality"]
+_NO_IMAGE = ("SEG", "RTSTRUCT", "SR", "PR", "KO", "REG", "RTPLAN", "RTDOSE", "DOC", "")
+_SPACING = .01  # of the distance of slices: what their positions may be away from even ones
+
+
+def _header(path: str) -> Any:
+    """The data elements of a file that tell where its pixels lie."""
+    import pydicom
+
+    return pydicom.dcmread(path, stop_before_pixels=True, specific_tags=_TAGS)
+
+
+def series(paths: Sequence[Path], base: Path, failed: dict[str, str]) -> list[Task]:
+    """The cases among DICOM files: one a series, and one an enhanced file.
+
+    A case has the name of the folder that holds its files, below the source, where no other series lies there; and else its
+    SeriesInstanceUID. Files without an image, DICOMDIR and structured reports say, are left out.
+    """
+    slices: dict[str, list[Path]] = defaultdict(list)
+    multi: dict[str, list[Path]] = defaultdict(list)
+    for path in paths:
+        try:
+            header = _header(str(path))
+            if str(header.get("Modality", "")) in _NO_IMAGE or "Rows" not in header:
+                continue
+            uid = str(header.SeriesInstanceUID)
+            (multi if int(header.get("NumberOfFrames") or 1) > 1 else slices)[uid].append(path)
+        except Exception as problem:  # pydicom raises errors of many kinds on what is no DICOM
+            shown = os.path.relpath(path, base).encode("utf-8", "backslashreplace").decode()
+            failed[shown] = f"suture: store: {shown}: expected a readable DICOM file, got {sentence(problem)}. Copy it again from where it came"
+    found = [(uid, "series", group) for uid, group in slices.items()]
+    found += [(f"{uid}.{k}" if len(group) > 1 else uid, "enhanced", [path]) for uid, group in multi.items() for k, path in enumerate(sorted(group))]
+    folders = {uid: {path.parent for path in group} for uid, _, group in found}
+    tasks = []
+    for uid, kind, group in found:
+        folder = next(iter(folders[uid]))
+        alone = len(folders[uid]) == 1 and folder != base and sum(folder in other for other in folders.values()) == 1
+        name = "_".join(folder.relative_to(base).parts) if alone else uid
+        tasks.append(Task(name, kind, tuple(sorted(map(str, group)))))
+    return tasks
+
+
+def read_series(paths: Sequence[str], what: str) -> scans.Scan:
+    """The volume of the slices of a series.
+
+    Raises
+    ------
+    Error
+        If they are not one volume: of several orientations, extents, spacings or slopes, unevenly spaced, or twice at one place.
+    """
+    import SimpleITK
+
+    headers = []
+    for path in paths:
+        try:
+            h = _header(path)
+            headers.append((path, np.array(h.ImageOrientationPatient, float), np.array(h.ImagePositionPatient, float), tuple(map(float, h.PixelSpacing)),
+                            (int(h.Rows), int(h.Columns)), float(h.get("RescaleSlope") or 1), float(h.get("RescaleIntercept") or 0)))
+        except (AttributeError, TypeError, ValueError) as problem:
+            raise Error(f"{what}: expected a slice with its place in {os.path.basename(path)}, got {sentence(problem)}. Leave out what is no slice") from None
+    orientation = headers[0][1]
+    for path, own, _, spacing, shape, slope, intercept in headers:
+        name = os.path.basename(path)
+        if np.abs(own - orientation).max() > 1e-4:
+            raise Error(f"{what}: expected one orientation, got {_row(orientation)} and, in {name}, {_row(own)}. Put them into series of their own")
+        if shape != headers[0][4]:
+            raise Error(f"{what}: expected slices of {headers[0][4]}, got {shape} in {name}. Put them into series of their own")
+        if np.abs(np.subtract(spacing, headers[0][3])).max() > 1e-4 * min(headers[0][3]):
+            raise Error(f"{what}: expected the pixel spacing {headers[0][3]}, got {spacing} in {name}. Put them into series of their own")
+        if (slope, intercept) != headers[0][5:]:
+            raise Error(f"{what}: expected one slope and intercept, got {headers[0][5:]} and, in {name}, {(slope, intercept)}. Convert the series "
+                        "to one of values first, to NIfTI in float32 say")
+    normal = np.cross(orientation[:3], orientation[3:])
+    places = np.array([h[2] @ normal for h in headers])
+    order = np.argsort(places, kind="stable")
+    _check_places(places[order], [os.path.basename(headers[i][0]) for i in order], what)
+    try:
+        reader = SimpleITK.ImageSeriesReader()
+        reader.SetFileNames([headers[i][0] for i in order])
+        image = reader.Execute()
+    except RuntimeError as problem:
+        raise Error(f"{what}: expected a readable DICOM series, got {scans.itk_sentence(problem)}. Copy it again from where it came") from None
+    scan = scans.of_itk(image, what)
+    if scan.data.ndim == 4:
+        raise Error(f"{what}: expected slices of one component, got {len(scan.data)}. Colour images are no volume")
+    steps = np.diff(places[order])
+    if len(steps):  # of all slices, where SimpleITK takes that of the first two
+        spacing = (float(steps.mean()) if abs(steps.mean() - scan.grid.spacing[0]) > 1e-3 * steps.mean() else scan.grid.spacing[0], *scan.grid.spacing[1:])
+        scan.grid = Grid(scan.grid.extents, spacing, scan.grid.origin, scan.grid.direction)
+        scan.affine = scan.grid.affine_ras("xyz")
+    return _stored(scan, headers[0][5], headers[0][6], what)
+
+
+def _row(orientation: np.ndarray) -> str:
+    return "(" + ", ".join(f"{v:g}" for v in orientation) + ")"
+
+
+def _check_places(places: np.ndarray, names: Sequence[str], what: str) -> None:
+    """Refuses slices that are not evenly spaced along their normal."""
+    if len(places) == 1:
+        return
+    steps = np.diff(places)
+    step = float(np.median(steps))
+    if step < 1e-6 or steps.min() < 1e-3 * step:
+        k = int(np.argmin(steps))
+        raise Error(f"{what}: expected one slice at a place, got {names[k]} and {names[k + 1]} at {places[k]:.3f} mm. Put phases into series of their own")
+    uneven = np.abs(steps - step) > max(_SPACING * step, 1e-3)
+    if uneven.any():
+        k = int(np.argmax(uneven))
+        gap = steps[k] / step
+        missing = f", as where {round(gap) - 1} of them {'are' if round(gap) > 2 else 'is'} missing" if abs(gap - round(gap)) < .05 and gap > 1.5 else ""
+        raise Error(f"{what}: expected slices {step:.3f} mm apart, got {steps[k]:.3f} mm between {names[k]} and {names[k + 1]}{missing}. "
+                    "Export the series again, or resample it to even slices")
+
+
+def _stored(scan: scans.Scan, slope: float, intercept: float, what: str) -> scans.Scan:
+    """Of values that a library has scaled: whole numbers again, with slope and intercept beside them where these are not whole."""
+    if scan.data.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            raw = np.rint((scan.data.astype(np.float64) - intercept) / slope)
+        if np.isfinite(raw).all() and np.abs(raw).max() < 2 ** 31 and np.array_equal((raw * slope + intercept).astype(scan.data.dtype), scan.data):
+            scan.data = raw.astype(np.int64)
+            return scans.kept(scan, slope, intercept, what)
+        return scans.kept(scan, 1, 0, what)
+    scan.source = {"slope": slope, "intercept": intercept}
+    scan.data = scan.data.astype(np.int64)
+    return scans.kept(scan, 1, 0, what)
+
+
+def read_enhanced(path: str, what: str) -> scans.Scan:
+    """The volume of an enhanced multi-frame file.
+
+    Raises
+    ------
+    Error
+        If its frames are not one volume.
+    """
+    try:
+        import highdicom
+    except ImportError:
+        raise Error(f"{what}: expected highdicom to be installed. pip install 'suture[store]'") from None
+    try:
+        image: Any = highdicom.imread(path)
+        slopes = _slopes(image)
+        volume: Any = image.get_volume(apply_real_world_transform=False, apply_modality_transform=False, apply_voi_transform=False,
+                                       apply_palette_color_lut=False)
+    except Exception as problem:  # highdicom and pydicom raise errors of many kinds
+        raise Error(f"{what}: expected an enhanced file whose frames are one volume, got {sentence(problem)}. Export it as series of slices") from None
+    if len(slopes) > 1:
+        raise Error(f"{what}: expected one slope and intercept, got {sorted(slopes)[:3]} in the frames of {os.path.basename(path)}. Convert it "
+                    "to one of values first, to NIfTI in float32 say")
+    array = np.asarray(volume.array)
+    if array.ndim != 3:
+        raise Error(f"{what}: expected frames of one component, got the shape {array.shape}. Colour images are no volume")
+    affine = np.array(volume.affine, np.float64)  # from (frame, row, column) to LPS
+    affine[:2] *= -1
+    grid = Grid.from_affine_ras(affine, array.shape, "zyx")
+    scan = scans.Scan(array, grid, affine[:, [2, 1, 0, 3]])
+    return scans.kept(scan, *next(iter(slopes), (1.0, 0.0)), what)
+
+
+def _slopes(image: Any) -> set[tuple[float, float]]:
+    """Slope and intercept of the frames of an enhanced file."""
+    groups = [*image.get("SharedFunctionalGroupsSequence", []), *image.get("PerFrameFunctionalGroupsSequence", [])]
+    found = {(float(t.RescaleSlope), float(t.RescaleIntercept)) for g in groups for t in g.get("PixelValueTransformationSequence", [])}
+    if not found and "RescaleSlope" in image:
+        found = {(float(image.RescaleSlope), float(image.RescaleIntercept))}
+    return found

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that are whole or not there: written under another name, flushed to the disk, renamed; and locks between processes."""
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+FOLDER = ".suture"  # what a store holds besides its cases
+
+
+def manifests(store: Path) -> Path:
+    """The folder of manifests of a store."""
+    return store / FOLDER / "manifests"
+
+
+def work(store: Path, name: str) -> Path:
+    """The folder in which the holder of a lock makes what becomes part of a store."""
+    return store / FOLDER / "work" / name
+
+
+def json_bytes(record: Any) -> bytes:
+    """JSON with sorted keys, the same bytes for equal records."""
+    return (json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def write(store: Path, name: str, path: Path, data: bytes) -> None:
+    """Writes a file of a store, which is then there as a whole; the lock `name` is held."""
+    temporary = work(store, name) / "file"
+    temporary.parent.mkdir(parents=True, exist_ok=True)
+    with open(temporary, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.replace(temporary, path)
+    sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Flushes a file, or the names in a folder, to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_tree(folder: Path) -> None:
+    """Flushes every file and folder below a folder to the disk."""
+    for root, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            sync(Path(root) / name)
+        sync(Path(root))
+
+
+def remove(path: Path) -> None:
+    """Removes a file or a folder, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def lock(store: Path, name: str, wait: bool = True) -> Iterator[bool]:
+    """Holds a lock of a store, which ends with the process that holds it, and the work folder of this name.
+
+    Parameters
+    ----------
+    store : Path
+        The store.
+    name : str
+        What is locked, a case say.
+    wait : bool, default True
+        False: does not wait for another process.
+
+    Yields
+    ------
+    bool
+        Whether the lock is held. Then the work folder is empty, and is removed at the end.
+    """
+    path = store / FOLDER / "locks" / name
+    handle = _locked(path, wait)
+    if handle is None:
+        yield False
+        return
+    folder = work(store, name)
+    try:
+        remove(folder)
+        yield True
+    finally:
+        with contextlib.suppress(OSError):
+            remove(folder)
+        path.unlink(missing_ok=True)  # while nobody else can hold it
+        os.close(handle)
+
+
+def _locked(path: Path, wait: bool) -> int | None:
+    """The descriptor of a locked file; None where another process holds it."""
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            if os.path.samestat(os.stat(path), os.fstat(handle)):
+                return handle
+        except BlockingIOError:
+            os.close(handle)
+            return None
+        except FileNotFoundError:  # its last holder removed it
+            pass
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
+
+
+def sweep(store: Path) -> None:
+    """Removes what killed processes left behind; what a living one makes stays."""
+    for kind in ("work", "locks"):
+        folder = store / FOLDER / kind
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in sorted(os.listdir(folder)):
+            with lock(store, name, wait=False):
+                pass

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One case: read from its source, written beside the store, hashed, and moved into it as a whole."""
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import Error
+from . import arrays, describe, files, ome, scans
+from .arrays import sentence
+from .manifest import Manifest, make
+from .settings import VERSION, Settings
+from .task import Task
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def make_case(store: Path, task: Task, settings: Settings, threads: int | None = None, *, again: bool = False,
+              expected: str | None = None) -> str:
+    """Makes a case, unless it is there and its source has not changed.
+
+    Parameters
+    ----------
+    store : Path
+        The store.
+    task : Task
+        The case.
+    settings : Settings
+        The layout of the store.
+    threads : int, optional
+        Threads that encode; None: as many as processors.
+    again : bool, default False
+        Makes it also where it is there.
+    expected : str, optional
+        SHA-256 of the manifest that it must have; otherwise nothing is changed.
+
+    Returns
+    -------
+    str
+        "built" or "reused".
+
+    Raises
+    ------
+    Error
+        If the source cannot be read, is not one volume, or the disk is full. The store is then as it was.
+    """
+    lock = f"case {task.name}"
+    try:
+        with files.lock(store, lock):
+            if not again and _there(store, task):
+                return "reused"
+            folder = files.work(store, lock) / "new"
+            folder.mkdir(parents=True)
+            _fill(folder, task, settings, threads)
+            files.sync_tree(folder)
+            manifest = files.json_bytes(make(folder, task.name))
+            if expected is not None and hashlib.sha256(manifest).hexdigest() != expected:
+                raise Error(f"{task.what}: expected the source to give the manifest {expected[:12]}, got another: the source has changed, or the "
+                            "libraries that read and compress it. Remove the case and run suture store build")
+            _move(store, task.name, folder, manifest, lock)
+            return "built"
+    except OSError as problem:
+        raise Error(_told(task.what, problem)) from None
+    except MemoryError:
+        raise Error(f"{task.what}: expected memory for the whole volume, got none. Use fewer workers") from None
+
+
+def _told(what: str, problem: OSError) -> str:
+    """A sentence about a failed call of the system."""
+    if problem.errno in _FULL:
+        return f"{what}: expected room on the disk, got {os.strerror(problem.errno or 0)!r}. Free some and run the same command again"
+    return f"{what}: expected readable and writable files, got {sentence(problem)}"
+
+
+def _move(store: Path, name: str, folder: Path, manifest: bytes, lock: str) -> None:
+    """Puts a case into the store: first its manifest, then itself, so that a case without a manifest is never there."""
+    files.write(store, lock, files.manifests(store) / f"{name}.json", manifest)
+    place, old = store / name, folder.with_name("old")
+    if place.exists():
+        os.rename(place, old)
+    os.rename(folder, place)
+    files.sync(store)
+    files.remove(old)
+
+
+def _there(store: Path, task: Task) -> bool:
+    """Whether a case is in the store as a whole, made from this source."""
+    path = files.manifests(store) / f"{task.name}.json"
+    try:
+        manifest = Manifest(store, task.name)
+        if next(manifest.problems(), None) is not None:
+            return False
+        root = (store / task.name / "zarr.json").read_bytes()
+        if hashlib.sha256(root).hexdigest() != manifest.files["zarr.json"]["sha256"]:
+            return False
+        source = json.loads(root)["attributes"]["suture"]["source"]
+        made = path.stat().st_mtime_ns
+    except (Error, OSError, ValueError, KeyError):
+        return False
+    given = [*task.files, *([task.labels] if task.labels else [])]
+    known = [*source["files"], *([source["labels"]] if source.get("labels") else [])]
+    if len(given) != len(known):
+        return False
+    for name, record in zip(given, known):
+        try:
+            status = os.stat(name)
+        except OSError:
+            return False
+        if status.st_size != record["bytes"]:
+            return False
+        if status.st_mtime_ns >= made and file_record(name)["sha256"] != record["sha256"]:
+            return False
+    return True
+
+
+def file_record(name: str) -> dict[str, Any]:
+    """Name, bytes and SHA-256 of a file of a source."""
+    with open(name, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return {"name": os.path.basename(name), "bytes": os.fstat(file.fileno()).st_size, "sha256": digest}
+
+
+def _fill(folder: Path, task: Task, settings: Settings, threads: int | None) -> None:
+    """Writes a case into a folder."""
+    source: dict[str, Any] = {"files": [file_record(name) for name in task.files]}
+    if task.labels:
+        source["labels"] = file_record(task.labels)
+    try:
+        if task.kind == "slide":
+            from .slides import write_slide
+
+            write_slide(folder, task, settings, source, threads)
+        else:
+            _write_volume(folder, task, settings, source, threads)
+    except (ValueError, RuntimeError) as problem:
+        if isinstance(problem, Error):
+            raise
+        full = next((n for n in _FULL if os.strerror(n) in str(problem)), None)  # tensorstore's errors are ValueErrors
+        if full is None:
+            raise Error(f"{task.what}: expected to write it, got {sentence(problem)}") from None
+        raise OSError(full, os.strerror(full)) from None
+
+
+def _read(task: Task) -> scans.Scan:
+    if task.kind == "scan":
+        return scans.channels(task.files, task.what)
+    from .dicom import read_enhanced, read_series
+
+    return read_enhanced(task.files[0], task.what) if task.kind == "enhanced" else read_series(task.files, task.what)
+
+
+def _write_volume(folder: Path, task: Task, settings: Settings, source: dict[str, Any], threads: int | None) -> None:
+    scan = _read(task)
+    labels = None if task.labels is None else scans.labels(task.labels, scan, task.what)
+    channels = scan.data.ndim == 4
+    names = ["c", "z", "y", "x"][0 if channels else 1:]
+    chunk = arrays.chunks_of(scan.data.shape, settings.chunk, 3)
+    arrays.write(folder / "0", scan.data, names=names, chunk=chunk, profile=settings.profile, threads=threads)
+    mask, coarse = describe.body_mask(scan)
+    maps = {"body": (mask, coarse)}
+    own = {
+        "store": VERSION, "kind": "volume", "source": {**source, **scan.source}, "grid": scan.grid.to_json(),
+        "affine_ras": scan.affine.tolist(), "scaling": scan.scaling,
+        "fingerprint": describe.fingerprint(scan, None if labels is None else labels.data),
+        "mask": {"path": "labels/body", "grid": coarse.to_json()},
+    }
+    if labels is not None:
+        own["classes"] = describe.classes(labels.data)
+        own["labels"] = {"path": "labels/labels", "grid": scan.grid.to_json()}
+        maps["labels"] = labels.data, scan.grid
+    write_maps(folder, maps, settings, threads, axes="zyx", chunk=settings.chunk)
+    ome.write_group(folder, {"ome": {"version": ome.VERSION, "multiscales": [ome.multiscales(task.name, [scan.grid], "zyx", channels=channels)]},
+                             "suture": own})
+
+
+def write_maps(folder: Path, maps: Mapping[str, tuple[np.ndarray, Any]], settings: Settings, threads: int | None, *, axes: str,
+               chunk: int, unit: str = "millimeter") -> None:
+    """Writes label maps as OME-Zarr has them, in the group "labels" of an image."""
+    ome.write_group(folder / "labels", {"ome": {"version": ome.VERSION, "labels": sorted(maps)}})
+    for name, (data, grid) in maps.items():
+        arrays.write(folder / "labels" / name / "0", data, names=list(axes), chunk=arrays.chunks_of(data.shape, chunk, len(axes)),
+                     profile=settings.profile, threads=threads)
+        ome.write_group(folder / "labels" / name, {"ome": {
+            "version": ome.VERSION, "multiscales": [ome.multiscales(name, [grid], axes, channels=False, unit=unit)],
+            "image-label": {"source": {"image": "../../"}}}})

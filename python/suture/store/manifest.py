@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Manifests: the SHA-256 of every file of a case and of every chunk within its shards."""
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import Error
+from . import files
+
+VERSION = 1
+_ABSENT = 0xFFFFFFFFFFFFFFFF
+
+
+def make(folder: Path, name: str) -> dict[str, Any]:
+    """The manifest of a case that lies in a folder.
+
+    Returns
+    -------
+    dict
+        "files": for each file, by its path within the case, "bytes" and "sha256"; a shard has besides "chunks", in the order of
+        its index, [offset, bytes, sha256] each or null where a chunk holds nothing but zeros. "zarr_checksum" is the digest of
+        the tree that the package zarr-checksum defines.
+    """
+    try:
+        from zarr_checksum.generators import ZarrArchiveFile
+        from zarr_checksum.tree import ZarrChecksumTree
+    except ImportError:
+        raise Error("suture: store: expected zarr-checksum to be installed. pip install 'suture[store]'") from None
+
+    tree, found = ZarrChecksumTree(), {}
+    for path in tree_of(folder):
+        file = folder / path
+        record, md5 = describe(file, shard_chunks(folder, path))
+        found[path] = record
+        tree.add_leaf(path=Path(path), size=record["bytes"], digest=md5)
+    return {"suture_store": VERSION, "case": name, "files": found, "zarr_checksum": str(tree.process())}
+
+
+def tree_of(folder: Path) -> list[str]:
+    """The paths of all files below a folder, in order."""
+    return sorted(os.path.relpath(os.path.join(root, name), folder) for root, _, names in os.walk(folder) for name in names)
+
+
+def shard_chunks(folder: Path, path: str) -> int:
+    """How many chunks the shard at a path of a case has; 0 where it is none."""
+    array = array_of(path)
+    if array is None:
+        return 0
+    return int(array_layout(folder / array)["chunks"])
+
+
+def array_of(path: str) -> str | None:
+    """The array that a file is a shard of, by its path within the case; None where it is none."""
+    head, found, _ = path.partition("/c/")
+    return head if found else None
+
+
+def array_layout(path: Path) -> dict[str, Any]:
+    """Shape, extents of shards and of chunks, and the number of chunks of a shard, of an array that the store wrote."""
+    record = json.loads((path / "zarr.json").read_bytes())
+    shard = record["chunk_grid"]["configuration"]["chunk_shape"]
+    chunk = record["codecs"][0]["configuration"]["chunk_shape"]
+    grid = [s // c for s, c in zip(shard, chunk)]
+    return {"shape": record["shape"], "shard": shard, "chunk": chunk, "grid": grid, "chunks": int(np.prod(grid))}
+
+
+def describe(file: Path, chunks: int) -> tuple[dict[str, Any], str]:
+    """The record of a file, and its MD5."""
+    with open(file, "rb") as handle:
+        size = os.fstat(handle.fileno()).st_size
+        record: dict[str, Any] = {"bytes": size}
+        if not size:
+            return {**record, "sha256": hashlib.sha256().hexdigest()}, hashlib.md5(usedforsecurity=False).hexdigest()
+        with mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as data, memoryview(data) as view:
+            record["sha256"] = hashlib.sha256(view).hexdigest()
+            md5 = hashlib.md5(view, usedforsecurity=False).hexdigest()
+            if chunks:
+                record["chunks"] = [None if place is None else [*place, hashlib.sha256(view[place[0]:place[0] + place[1]]).hexdigest()]
+                                    for place in shard_index(view, chunks)]
+    return record, md5
+
+
+def shard_index(data: Any, chunks: int) -> list[tuple[int, int] | None]:
+    """Offset and bytes of each chunk of a shard, whose index stands at its end with a CRC behind it."""
+    index = np.frombuffer(data[len(data) - 16 * chunks - 4:len(data) - 4], "<u8").reshape(-1, 2)
+    found: list[tuple[int, int] | None] = [None if int(offset) == _ABSENT else (int(offset), int(size)) for offset, size in index]
+    return found
+
+
+class Manifest:
+    """The manifest of a case, as it was read.
+
+    data      its bytes
+    sha256    their SHA-256, which identifies the case
+    """
+
+    def __init__(self, store: Path, name: str) -> None:
+        self.store, self.name = store, name
+        self.path = files.manifests(store) / f"{name}.json"
+        try:
+            self.data = self.path.read_bytes()
+        except FileNotFoundError:
+            raise Error(f"suture: store: case {name!r}: expected its manifest, got none. Run suture store build again") from None
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.data).hexdigest()
+
+    @cached_property
+    def record(self) -> Mapping[str, Any]:
+        """What the manifest says.
+
+        Raises
+        ------
+        Error
+            If it is none, or of another version.
+        """
+        try:
+            record = json.loads(self.data)
+            version, listed = record["suture_store"], record["files"]
+            if not isinstance(listed, dict) or record["case"] != self.name:
+                raise KeyError
+        except (ValueError, KeyError, TypeError):
+            raise Error(f"suture: store: case {self.name!r}: expected a manifest, got other text in {self.path}. "
+                        "Run suture store repair") from None
+        if version != VERSION:
+            raise Error(f"suture: store: case {self.name!r}: expected a manifest of version {VERSION}, got {version}. "
+                        "Build the store again, or use the version of suture that wrote it")
+        known: Mapping[str, Any] = record
+        return known
+
+    @property
+    def files(self) -> Mapping[str, Any]:
+        """The record of each file, by its path within the case."""
+        found: Mapping[str, Any] = self.record["files"]
+        return found
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all files of the case."""
+        return sum(record["bytes"] for record in self.files.values())
+
+    def problems(self, prefix: str = "") -> Iterator[str]:
+        """What is missing or of another size, without reading voxels, one phrase each."""
+        for path, record in self.files.items():
+            if path.startswith(prefix):
+                try:
+                    size = os.stat(self.store / self.name / path).st_size
+                except OSError:
+                    yield f"{'shard' if 'chunks' in record else 'file'} {path} is missing"
+                    continue
+                if size != record["bytes"]:
+                    yield f"{path} has {size} bytes in place of {record['bytes']}"
+
+    def damage(self) -> list[str]:
+        """What is not as it was stored, every byte read: a phrase each, chunks by their place."""
+        folder, found = self.store / self.name, []
+        for path, record in self.files.items():
+            try:
+                now, _ = describe(folder / path, 0)
+            except OSError:
+                found.append(f"{'shard' if 'chunks' in record else 'file'} {path} is missing")
+                continue
+            if now["sha256"] == record["sha256"]:
+                continue
+            where = []
+            for k, chunk in enumerate(record.get("chunks", ())):
+                if chunk is not None and not _same(folder / path, chunk):
+                    where.append(self.place(path, k))
+            if where:
+                found.append(f"chunk{'s' * (len(where) > 1)} {', '.join(where[:4])}{' and others' * (len(where) > 4)} of {path} "
+                             f"{'have' if len(where) > 1 else 'has'} not the hash of the manifest")
+            elif now["bytes"] != record["bytes"]:
+                found.append(f"{path} has {now['bytes']} bytes in place of {record['bytes']}")
+            else:
+                found.append(f"{path} has not the hash of the manifest")
+        listed = set(self.files)
+        found += [f"{path} is not in the manifest" for path in tree_of(folder) if path not in listed]
+        return found
+
+    def place(self, path: str, k: int) -> str:
+        """Where chunk k of a shard begins in its array, (z, y, x) say."""
+        array = array_of(path)
+        assert array is not None
+        layout = array_layout(self.store / self.name / array)
+        shard = [int(v) for v in path[len(array) + 3:].split("/")]
+        inner = np.unravel_index(k, layout["grid"])
+        return "(" + ", ".join(str(s * n + int(i) * c) for s, n, i, c in zip(shard, layout["shard"], inner, layout["chunk"])) + ")"
+
+
+def _same(file: Path, chunk: Sequence[Any]) -> bool:
+    """Whether a chunk of a shard has its hash."""
+    offset, size, sha256 = chunk
+    with open(file, "rb") as handle:
+        handle.seek(offset)
+        return hashlib.sha256(handle.read(size)).hexdigest() == str(sha256)
+
+
+class Check:
+    """Hashes the chunks that a box needs before they are decoded, each once in the life of this object.
+
+    manifest  of the case
+    array     path of the array within it
+    """
+
+    def __init__(self, manifest: Manifest, array: str) -> None:
+        self.manifest, self.array = manifest, array
+        self._layout = array_layout(manifest.store / manifest.name / array)
+        self._known: set[tuple[str, int]] = set()
+
+    def __call__(self, box: Sequence[tuple[int, int]]) -> None:
+        """Raises where a chunk of a box along all axes has another hash than in the manifest."""
+        layout = self._layout
+        first = [a // c for (a, _), c in zip(box, layout["chunk"])]
+        count = [(b - 1) // c + 1 - f for (_, b), c, f in zip(box, layout["chunk"], first)]
+        for step in np.ndindex(*count):
+            chunk = [f + s for f, s in zip(first, step)]
+            path = f"{self.array}/c/" + "/".join(str(c // g) for c, g in zip(chunk, layout["grid"]))
+            k = int(np.ravel_multi_index([c % g for c, g in zip(chunk, layout["grid"])], layout["grid"]))
+            if (path, k) not in self._known:
+                self._verify(path, k)
+                self._known.add((path, k))
+
+    def _verify(self, path: str, k: int) -> None:
+        record = self.manifest.files.get(path)
+        file = self.manifest.store / self.manifest.name / path
+        if record is None:  # a shard of zeros is not written
+            problem = f"shard {path} is not in the manifest" if file.exists() else ""
+        else:
+            chunk = record["chunks"][k]
+            try:
+                if chunk is not None:
+                    problem = "" if _same(file, chunk) else f"chunk {self.manifest.place(path, k)} of {path} has not the hash of the manifest"
+                else:
+                    with open(file, "rb") as handle:
+                        handle.seek(record["bytes"] - 16 * len(record["chunks"]) - 4 + 16 * k)
+                        absent = handle.read(16) == b"\xff" * 16
+                    problem = "" if absent else f"the index of {path} is not that of the manifest"
+            except OSError:
+                problem = f"shard {path} is missing"
+        if problem:
+            raise Error(f"suture: store: case {self.manifest.name!r}: expected chunks as they were stored, but {problem}. "
+                        "suture store repair makes the case again")

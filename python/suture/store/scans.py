@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Volumes of files: NIfTI by nibabel, other formats of ITK by SimpleITK, in the element types that a store keeps."""
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..arrays.volume import Grid, Volume
+from ..errors import Error
+from .arrays import DTYPES, scaled, sentence
+
+NIFTI = (".nii.gz", ".nii")
+ITK = (".nrrd", ".nhdr", ".mha", ".mhd")
+
+
+@dataclass
+class Scan:
+    """A volume as a store keeps it.
+
+    data      (z, y, x) or (channel, z, y, x), of a type that a store keeps
+    grid      where it lies
+    affine    4 x 4 from (x, y, z) indices to RAS millimeters, as the source has it
+    scaling   (slope, intercept) that whole numbers still need; None: values are as stored
+    source    what is recorded of the source: its element type, slope and intercept
+    """
+
+    data: np.ndarray
+    grid: Grid
+    affine: np.ndarray
+    scaling: tuple[float, float] | None = None
+    source: dict[str, Any] = field(default_factory=dict)
+
+
+def stem(name: str) -> str:
+    """The name of a file without its format's ending."""
+    return next((name[:-len(e)] for e in (*NIFTI, *ITK) if name.lower().endswith(e)), name)
+
+
+def is_scan(name: str) -> bool:
+    """Whether a file's ending is that of a volume in one file."""
+    return name.lower().endswith((*NIFTI, *ITK))
+
+
+def read(path: str | os.PathLike[str], what: str) -> Scan:
+    """A volume of a file.
+
+    Raises
+    ------
+    Error
+        If the file cannot be read, or is no volume.
+    """
+    name = os.fspath(path)
+    if not name.lower().endswith(NIFTI):
+        return _itk(name, what)
+    import nibabel
+
+    try:
+        image: Any = nibabel.load(name)
+        proxy = image.dataobj
+        raw, slope, intercept = np.asanyarray(proxy.get_unscaled()), float(proxy.slope), float(proxy.inter)
+    except Exception as problem:  # nibabel raises errors of its own, of zlib, gzip and NumPy
+        raise Error(f"{what}: expected a readable NIfTI file at {name}, got {sentence(problem)}. Copy it again from where it came") from None
+    if raw.ndim == 4:
+        raw = raw[..., 0] if raw.shape[3] == 1 else np.moveaxis(raw, -1, 0)
+    if raw.ndim not in (3, 4) or 0 in raw.shape:
+        raise Error(f"{what}: expected a volume of 3 axes, or of 4 with channels, got the extents {image.shape} in {name}")
+    if image.affine is None or not np.isfinite(image.affine).all():
+        raise Error(f"{what}: expected an affine of finite numbers, got {image.affine} in {name}. Write one into the file")
+    try:
+        grid = Grid.from_affine_ras(image.affine, raw.shape[-3:], "xyz")
+    except Error as problem:
+        raise Error(f"{what}: {str(problem).removeprefix('suture: Volume: ')} in {name}. Write one into the file") from None
+    data = raw.transpose(*range(raw.ndim - 3), *reversed(range(raw.ndim - 3, raw.ndim)))  # (x, y, z) lie as (z, y, x) on the disk
+    return kept(Scan(data, grid, np.asarray(image.affine, np.float64)), slope, intercept, f"{what}: {name}")
+
+
+def _itk(name: str, what: str) -> Scan:
+    import SimpleITK
+
+    try:
+        image = SimpleITK.ReadImage(name)
+    except RuntimeError as problem:
+        raise Error(f"{what}: expected a readable volume at {name}, got {itk_sentence(problem)}. Copy it again from where it came") from None
+    return kept(of_itk(image, f"{what}: {name}"), 1, 0, f"{what}: {name}")
+
+
+def itk_sentence(problem: BaseException) -> str:
+    """The last line of an exception of ITK, which says what is wrong."""
+    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    return lines[-1].rpartition("ERROR: ")[2][:300] if lines else "an unknown error"
+
+
+def of_itk(image: Any, what: str) -> Scan:
+    """A volume of an image of SimpleITK."""
+    if image.GetDimension() != 3:
+        raise Error(f"{what}: expected a volume of 3 axes, got {image.GetDimension()}")
+    volume = Volume.from_itk(image)
+    return Scan(np.asarray(volume.array), volume.grid, volume.grid.affine_ras("xyz"))
+
+
+def kept(scan: Scan, slope: float, intercept: float, what: str) -> Scan:
+    """A scan in a type that a store keeps: whole numbers stay whole, in the unit of the values where that is possible.
+
+    A slope of 1 and a whole intercept (Hounsfield units of raw values) are added at once. Another slope stays beside the
+    whole numbers, and float64 becomes float32.
+    """
+    data = scan.data
+    if data.dtype.names is not None or data.dtype.kind not in "biuf":
+        raise Error(f"{what}: expected numbers, got elements of the type {data.dtype}")
+    data = data.astype(data.dtype.newbyteorder("="), copy=False)
+    slope, intercept = (1.0 if not np.isfinite(slope) or slope == 0 else slope), (0.0 if not np.isfinite(intercept) else intercept)
+    source: dict[str, Any] = {"dtype": data.dtype.name, "slope": slope, "intercept": intercept}
+    scaling = None
+    if data.dtype.kind == "f":
+        if (slope, intercept) != (1, 0):
+            data = scaled(data, slope, intercept)
+        elif data.dtype.itemsize > 4:
+            data = data.astype(np.float32)
+    else:
+        if slope == 1 and intercept != 0 and float(intercept).is_integer() and abs(intercept) < 2 ** 31:
+            data = data.astype(np.int64) + int(intercept)
+        elif (slope, intercept) != (1, 0):
+            scaling = slope, intercept
+        data = narrowed(data, what, str(source["dtype"]))
+    return Scan(np.ascontiguousarray(data), scan.grid, scan.affine, scaling, {**source, **scan.source})
+
+
+def narrowed(data: np.ndarray, what: str, first: str = "", types: Sequence[str] = ("int16", "uint16", "int32")) -> np.ndarray:
+    """Whole numbers in the type that they had, or in the first of some types that holds them all."""
+    if data.dtype.kind == "b":
+        return data.astype(np.uint8)
+    if data.dtype.name in DTYPES and data.dtype.itemsize < 4:
+        return data
+    low, high = int(data.min()), int(data.max())
+    for name in (first, *types) if first in DTYPES else types:
+        limits = np.iinfo(name)
+        if limits.min <= low and high <= limits.max:
+            return data.astype(name, copy=False)
+    raise Error(f"{what}: expected whole numbers that 32 bits hold, got {low} to {high}")
+
+
+def labels(path: str | os.PathLike[str], image: Scan, what: str) -> Scan:
+    """The label map of a scan, on its grid.
+
+    Raises
+    ------
+    Error
+        If it cannot be read, holds other than whole numbers, or lies elsewhere than the scan.
+    """
+    scan = read(path, what)
+    if scan.scaling is not None:
+        scan.data, scan.scaling = scaled(scan.data, *scan.scaling), None
+    if scan.data.ndim != 3:
+        raise Error(f"{what}: labels: expected one channel, got the shape {scan.data.shape}. Write one label map a case")
+    check_place(scan.grid, image.grid, f"{what}: labels")
+    data = scan.data
+    if data.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            whole = np.rint(data).astype(np.int64)
+        if not np.array_equal(whole, data):
+            raise Error(f"{what}: labels: expected whole numbers, got others in {os.fspath(path)}. A soft map is an image")
+        data = whole
+    scan.data = np.ascontiguousarray(narrowed(data.astype(np.int64), f"{what}: labels", types=("uint8", "int16", "int32")))
+    return scan
+
+
+def check_place(given: Grid, grid: Grid, what: str) -> None:
+    """Refuses a grid that is not the other: of other extents, or a hundredth of a voxel away at a corner."""
+    if given.extents != grid.extents:
+        raise Error(f"{what}: expected the extents {grid.extents} of the image along (z, y, x), got {given.extents}. "
+                    "Resample them to the grid of the image, or match the right files")
+    corners = np.array([[x, y, z, 1] for z in (0, grid.extents[0] - 1) for y in (0, grid.extents[1] - 1) for x in (0, grid.extents[2] - 1)])
+    away = np.abs(corners @ (given.affine_ras("xyz") - grid.affine_ras("xyz")).T).max()
+    if not away <= 0.01 * min(grid.spacing):
+        raise Error(f"{what}: expected the affine of the image, got one that lies {away:.4g} mm away at a corner. "
+                    "Resample them to the grid of the image, or match the right files")
+
+
+def channels(paths: Sequence[str], what: str) -> Scan:
+    """A volume whose channels lie in files of their own, on one grid."""
+    scans = [read(path, what) for path in paths]
+    first = scans[0]
+    if len(scans) == 1:
+        return first
+    for path, scan in zip(paths, scans):
+        if scan.data.ndim != 3:
+            raise Error(f"{what}: expected one channel a file, got the shape {scan.data.shape} in {Path(path).name}")
+        check_place(scan.grid, first.grid, f"{what}: channel {Path(path).name}")
+    if len({scan.scaling for scan in scans}) > 1:
+        data = np.stack([scaled(s.data, *s.scaling) if s.scaling else s.data.astype(np.float32) for s in scans])
+        return Scan(data, first.grid, first.affine, None, first.source)
+    dtype = np.result_type(*(scan.data.dtype for scan in scans))
+    if dtype.name not in DTYPES:
+        dtype = np.dtype(np.float32)
+    return Scan(np.stack([scan.data.astype(dtype, copy=False) for scan in scans]), first.grid, first.affine, first.scaling, first.source)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a store is laid out, which stands in its root and is the same for all of its cases."""
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import Error
+from . import files
+from .arrays import PROFILES
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The layout of a store.
+
+    chunk       voxels of a chunk along each axis of a volume
+    tile        pixels of a chunk along each axis of a slide
+    profile     "small" or "fast", the codec
+    mpp         micrometers a pixel of the levels that slides get; none: the levels that they have
+    assume_mpp  micrometers a pixel of slides that do not say theirs; None: they are refused
+    """
+
+    chunk: int = 64
+    tile: int = 512
+    profile: str = "small"
+    mpp: tuple[float, ...] = ()
+    assume_mpp: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("chunk", "tile"):
+            value = getattr(self, name)
+            if type(value) is not int or not 8 <= value <= 1024:
+                raise Error(f"suture: store: {name}: expected a whole number from 8 to 1024, got {value!r}. 64 suits boxes of 160, 32 those "
+                            "up to 128")
+        if self.profile not in PROFILES:
+            raise Error(f'suture: store: profile: expected "small" or "fast", got {self.profile!r}')
+        if any(not m > 0 for m in self.mpp) or list(self.mpp) != sorted(set(self.mpp)):
+            raise Error(f"suture: store: mpp: expected increasing micrometers a pixel, got {self.mpp}")
+
+    @staticmethod
+    def from_json(record: Mapping[str, Any]) -> Settings:
+        return Settings(**{**record, "mpp": tuple(record["mpp"])})
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "mpp": list(self.mpp)}
+
+
+def stored(store: Path) -> Settings | None:
+    """The settings of a store; None where there is no store of suture.
+
+    Raises
+    ------
+    Error
+        If it is of another version.
+    """
+    if not (store / files.FOLDER).is_dir():
+        return None
+    try:
+        record = json.loads((store / "zarr.json").read_bytes())["attributes"]["suture"]
+        version = record["store"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise Error(f"suture: store: expected the root of a store in {store}, got none. Run suture store build again, which makes it") from None
+    if version != VERSION:
+        raise Error(f"suture: store: expected a store of version {VERSION}, got version {version} in {store}. "
+                    "Build it again, or use the version of suture that wrote it")
+    try:
+        return Settings.from_json(record["settings"])
+    except (KeyError, TypeError):
+        raise Error(f"suture: store: expected the settings of a store in {store}, got {record.get('settings')!r}. Build it again") from None
+
+
+def prepare(store: Path, settings: Settings) -> None:
+    """Makes the root of a store, or sees that the one that is there has these settings."""
+    if store.exists() and not store.is_dir():
+        raise Error(f"suture: store: out: expected a folder, got the file {store}")
+    if store.is_dir() and not (store / files.FOLDER).is_dir() and any(store.iterdir()):
+        raise Error(f"suture: store: out: expected a store or an empty folder, got other files in {store}. Name a new folder")
+    files.manifests(store).mkdir(parents=True, exist_ok=True)
+    with files.lock(store, "store"):
+        if (store / "zarr.json").is_file():
+            there = stored(store)
+            if there != settings:
+                raise Error(f"suture: store: expected the settings that {store} was built with, {there}, got {settings}. "
+                            "Give the same ones, or name a new folder")
+            return
+        root = {"zarr_format": 3, "node_type": "group", "attributes": {"suture": {"store": VERSION, "settings": settings.to_json()}}}
+        files.write(store, "store", store / "zarr.json", files.json_bytes(root))

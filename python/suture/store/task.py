@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is to be made of which files."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Task:
+    """A case that is to be made.
+
+    name    of the case
+    kind    "scan": files of volumes, one a channel; "series" or "enhanced": DICOM; "slide"
+    files   absolute paths of the source, in order
+    labels  the file of its label map, if it has one
+    bytes   of the files
+    """
+
+    name: str
+    kind: str
+    files: tuple[str, ...]
+    labels: str | None = None
+    bytes: int = 0
+
+    @property
+    def what(self) -> str:
+        """How messages about it begin."""
+        return f"suture: store: case {self.name!r}"
+
+    @staticmethod
+    def from_json(record: Mapping[str, Any]) -> Task:
+        return Task(**{**record, "files": tuple(record["files"])})
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
