@@ -105,8 +105,7 @@ void measure(benchmark::State& state, Backend& backend, const Chain& chain, cons
     });
   };
   if constexpr (Part == timed::loaded)
-    for (std::size_t k = 0; k < sets; ++k)
-      bind(views[k], [&](const auto&... b) { load(executor(k), plans[k], b...); });
+    for (std::size_t k = 0; k < sets; ++k) bind(views[k], [&](const auto&... b) { load(executor(k), plans[k], b...); });
 
   // A voxel that is never written keeps the poison: NaN, or a label that does not exist.
   image_memory.poison();

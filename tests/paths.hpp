@@ -97,8 +97,8 @@ void expect_the_same_bits_of_all() {
             random_elastic{.control_spacing_mm = 12, .max_displacement_mm = 2, .probability = .7f},
         0.0f);
   const auto outside = [](auto interpolation, auto labels, image_rim rim) {
-    return sampling<decltype(interpolation), default_value, decltype(labels)>{
-        .border = {.value = -1000, .rim = rim}, .label_outside = 7};
+    return sampling<decltype(interpolation), default_value, decltype(labels)>{.border = {.value = -1000, .rim = rim},
+                                                                              .label_outside = 7};
   };
   check("crop beyond a rim that is not blended", ct,
         pad_to{.size = {40, 56, 60}} | random_crop{.size = {33, 50, 55}} |

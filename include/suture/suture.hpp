@@ -2,8 +2,8 @@
 // Everything for the CPU. With nvcc, include suture/suture.cuh instead.
 #pragma once
 
-#include "color/color_space.hpp"
 #include "base/build_advice.hpp"
+#include "color/color_space.hpp"
 #include "exec/cpu/run.hpp"
 #include "fit/color_moments.hpp"
 #include "fit/fingerprint.hpp"

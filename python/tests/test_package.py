@@ -13,7 +13,6 @@ import zipfile
 import pytest
 
 import suture as st
-from suture.backend import compiler
 from test_pipeline import BATCH, SMALL, cpp_digests
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")

@@ -198,7 +198,7 @@ def test_the_same_id_twice_is_taken_where_asked_for():
     batch = {"image": [np.zeros((1, 4, 5, 6), np.float32)] * 3, "id": ["a", "b", "a"]}
     with pytest.raises(st.Error) as caught:
         noise(batch, seed=1)
-    assert str(caught.value) == (f"suture: plan: samples 0 and 2 have the same id 'a', so they would get the same "
+    assert str(caught.value) == ("suture: plan: samples 0 and 2 have the same id 'a', so they would get the same "
                                  "draws; give each an id of its own, or set same_ids")
     a, b, c = noise(batch, seed=1, same_ids=True)["image"]
     assert np.array_equal(a, c) and not np.array_equal(a, b)

@@ -6,9 +6,7 @@
 
 struct random_offset {
   float probability = 1;
-  suture::brightness draw(suture::draws& random, const suture::site&) const {
-    return {.offset = random.uniform(0, 1)};
-  }
+  suture::brightness draw(suture::draws& random, const suture::site&) const { return {.offset = random.uniform(0, 1)}; }
 };
 
 const std::vector<suture::grid> batch(1);

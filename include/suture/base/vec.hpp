@@ -52,7 +52,9 @@ SUTURE_FN double fma(double a, double b, double c) {
 
 // From first (t = 0) towards second (t = 1). At 0 it is first, bit for bit, whatever second is: on a GPU a multiply-add
 // under a predicate, which takes no instruction more.
-SUTURE_FN float between(float first, float second, float t) { return t != 0.0f ? fma(t, second - first, first) : first; }
+SUTURE_FN float between(float first, float second, float t) {
+  return t != 0.0f ? fma(t, second - first, first) : first;
+}
 
 // Row-major 3x3 matrix acting on column vectors.
 struct matrix3 {

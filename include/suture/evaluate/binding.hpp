@@ -42,7 +42,8 @@ auto as_source(In&& in) {
   if constexpr (std::is_same_v<std::remove_const_t<view_element_t<In>>, bool>) {
     std::vector<view<const std::uint8_t>> bytes;
     for (const auto& v : as_views(in))
-      bytes.push_back({reinterpret_cast<const std::uint8_t*>(v.data), v.grid, v.stride, v.channels, v.channel_stride, v.box});
+      bytes.push_back(
+          {reinterpret_cast<const std::uint8_t*>(v.data), v.grid, v.stride, v.channels, v.channel_stride, v.box});
     return given_views<const std::uint8_t>(std::move(bytes));
   } else {
     return as_given(std::forward<In>(in));

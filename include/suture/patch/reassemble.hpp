@@ -248,9 +248,8 @@ void reassemble(const cpu& exec, const patch_grid& g, const patch_window& window
 // w(v - s_p) k_p(v - s_p), and one that no patch covers is `outside`.
 //   patches    means: what average made. What a plan with inverse_of gave of a prediction is already multiplied by its
 //              coverage; average makes a mean of it, of one view as well
-//   coverage   k, (patch, z, y, x), dense, of the same patches: what average left in `covered`. Where it is 0, below,
-//   or
-//              NaN, the patch is not read; where it is 1 everywhere the result has the bits of that without it
+//   coverage   k, (patch, z, y, x), dense, of the same patches: what average left in `covered`. Where it is 0,
+//              below 0 or NaN, the patch is not read; where it is 1 everywhere the result has the bits of that without it
 // Errors: as above, and coverage of other patches or of more than one channel.
 template <class T, class Out>
 void reassemble(const cpu& exec, const patch_grid& g, const patch_window& window, const patch_tensor<T>& patches,

@@ -21,14 +21,16 @@
 #include <type_traits>
 #include <utility>
 
+#include "../base/chain.hpp"
+#include "../base/pixel.hpp"
+#include "../base/voxel.hpp"
+#include "../image/geometry_step.hpp"
+#include "../image/sample_geometry.hpp"
 #include "../rng/draw.hpp"
 #include "../sample/sampling.hpp"
-#include "../base/chain.hpp"
-#include "../image/geometry_step.hpp"
-#include "../base/pixel.hpp"
-#include "../image/sample_geometry.hpp"
-#include "../base/voxel.hpp"
 
+// clang-format 14 has no layout for concepts and requires-clauses.
+// clang-format off
 namespace suture {
 
 enum class role { value, geometry, deformation, sampling, none };

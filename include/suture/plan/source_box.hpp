@@ -61,8 +61,7 @@ inline bool maps_voxels(const affine_map& map) {
 }
 
 // The image of the output under to_source(y + u(y)), y = to_deformed(index). The displacement u of control values
-// within
-// +- amplitude is evaluated on a lattice a quarter of a control cell apart. Between its points a multilinear
+// within +- amplitude is evaluated on a lattice a quarter of a control cell apart. Between its points a multilinear
 // interpolation is off by at most c^2 / 8 max |u''| along each axis, where c control cells are crossed by a step and
 // |u''| is at most 4 times the amplitude; where the mesh ends, and u has a kink, by at most c / 2 max |u'|, |u'| at
 // most 2 amplitudes.

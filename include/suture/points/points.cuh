@@ -219,7 +219,8 @@ void to_source(const cuda& exec, const planned<Chain>& plan, const ragged<point3
   detail::load_and_move(exec, plan, points, results);
 }
 template <class Chain>
-void to_source(const cuda& exec, const planned<Chain>& plan, const ragged<box>& boxes, std::span<box_in_source> results) {
+void to_source(const cuda& exec, const planned<Chain>& plan, const ragged<box>& boxes,
+               std::span<box_in_source> results) {
   detail::load_and_move(exec, plan, boxes, results);
 }
 template <class Chain>

@@ -99,14 +99,15 @@ SUTURE_FN std::int64_t product(std::int32_t a, std::int32_t b) {
 }
 SUTURE_FN std::int64_t product(std::int32_t a, std::int64_t b) { return a * b; }
 
-// An offset that the compiler takes for new in every turn of a loop: it then leaves it in as few bits as it has.
-SUTURE_FN std::int32_t moments_of_changed(std::int32_t offset) {
+// The same offset, in an optimizer fence: the compiler takes it for a new value in every turn of a loop, and so keeps it
+// in 32 bits rather than widening it ahead of the loop.
+SUTURE_FN std::int32_t opaque_offset(std::int32_t offset) {
 #if defined(__CUDA_ARCH__)
   asm("" : "+r"(offset));
 #endif
   return offset;
 }
-SUTURE_FN std::int64_t moments_of_changed(std::int64_t offset) { return offset; }
+SUTURE_FN std::int64_t opaque_offset(std::int64_t offset) { return offset; }
 }  // namespace detail
 
 // The voxels about a continuous index in a volume of extents n at `data`: from first on, `Taps` along each axis.
@@ -211,7 +212,7 @@ public:
         for (std::int32_t channel = 0; channel < channels; ++channel, voxel += channel_stride) {
           // Of one address and offsets of 32 bits the addresses of the rows take an instruction each, which two of 64
           // bits would not.
-          z = detail::moments_of_changed(z), y = detail::moments_of_changed(y), both = detail::moments_of_changed(both);
+          z = detail::opaque_offset(z), y = detail::opaque_offset(y), both = detail::opaque_offset(both);
           use(detail::combine_taps<float, Interpolation>(
                   c_,
                   [&](int a, int b, int j) -> float {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import reprlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Callable, ClassVar, Union
+from typing import Any, ClassVar, Union
 
 import numpy as np
 
@@ -21,8 +21,8 @@ AxisFloats = Union[float, Sequence[float], Mapping[str, float]]
 AxisIntegers = Union[int, Sequence[int], Mapping[str, int]]
 AxisFlags = Union[bool, Sequence[bool], Mapping[str, bool]]
 AxisRanges = Union[float, Sequence[Any], Mapping[str, Any]]
-AxisOrder = Sequence[Union[str, int]]
-AxisPair = tuple[Union[str, int], Union[str, int]]
+AxisOrder = Sequence[str | int]
+AxisPair = tuple[str | int, str | int]
 Matrix = Sequence[Sequence[float]]
 Holes = Sequence[Any]
 Starts = Any

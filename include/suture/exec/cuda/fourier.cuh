@@ -24,9 +24,11 @@ SUTURE_HD constexpr std::int32_t lanes_of(std::int32_t n) {
 static_assert(longest_line * (4 * lane_pitch(1) + 2) <= line_room);
 
 // What a pass does to the lines of an axis; passes that a sample does not need return at once.
-//   mask   x there | y there | z there, weights, back | y back | x back       in a plane: x | y there, weights, back |
-//   x spike  x there | y there | z there, sums          | the spike added       in a plane: x | y there, sums | the
-//   spike
+//             pass 0   pass 1                  pass 2                  pass 3           pass 4
+//   mask      x there  y there                 z there, weights, back  y back           x back
+//     a plane x there  y there, weights, back  nothing                 nothing          x back
+//   spike     x there  y there                 z there, sums           the spike added
+//     a plane x there  y there, sums           nothing                 the spike added
 enum class fourier_work { nothing, there, about, back, add };
 struct fourier_pass {
   std::int32_t axis;

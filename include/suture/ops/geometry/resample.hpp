@@ -10,12 +10,12 @@
 namespace suture {
 
 // How output voxels are laid over input voxels along one axis; N voxels of spacing s, i input, o output.
-//   name               input index of output index x          output voxels                         output spacing
-//   half_pixel         (x + 1/2) N_i / N_o - 1/2              round(s_i / s_o * N_i)                N_i s_i / N_o
-//   align_corners      x (N_i - 1) / (N_o - 1)                round((N_i - 1) s_i / s_o + 1)        (N_i - 1) s_i /
-//   (N_o - 1) origin_preserving  x s_o / s_i                            round((N_i - 1) s_i / s_o + 1)        s_o
-//   center_preserving  (x - (N_o-1)/2) s_o/s_i + (N_i-1)/2    floor(N_i s_i / s_o), 1 stays 1       s_o
-//   physical           (x + 1/2) s_o / s_i - 1/2              round(s_i / s_o * N_i)                s_o
+//   name               input index of output index x        output voxels                    output spacing
+//   half_pixel         (x + 1/2) N_i / N_o - 1/2            round(s_i / s_o * N_i)           N_i s_i / N_o
+//   align_corners      x (N_i - 1) / (N_o - 1)              round((N_i - 1) s_i / s_o + 1)   (N_i - 1) s_i / (N_o - 1)
+//   origin_preserving  x s_o / s_i                          round((N_i - 1) s_i / s_o + 1)   s_o
+//   center_preserving  (x - (N_o-1)/2) s_o/s_i + (N_i-1)/2  floor(N_i s_i / s_o), 1 stays 1  s_o
+//   physical           (x + 1/2) s_o / s_i - 1/2            round(s_i / s_o * N_i)           s_o
 // round is half to even. half_pixel and physical keep the outer edge of voxel 0; half_pixel fits the last edge as well
 // and so changes the spacing by up to 1/(2 N_o), physical keeps the spacing asked for. align_corners keeps the centers
 // of the first and last voxel (an axis of one output voxel takes voxel 0 at the input's spacing).
