@@ -241,6 +241,11 @@ def item_shape(extents: Sequence[int], channels: int, letters: str) -> tuple[int
     return tuple([channels if c == "c" else extents[_PLACE[c]] for c in letters])
 
 
+def letters_out(letters: str, channels: int, stacked: bool) -> str:
+    """The layout that an item comes out in."""
+    return "c" + letters if "c" not in letters and (stacked or channels > 1) else letters
+
+
 def output_bound(arrays: list[Array], letters: str, stacked: bool) -> tuple[bytes, int, int]:
     """Records of outputs, how many there are, and the step between samples."""
     if stacked:

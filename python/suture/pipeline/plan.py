@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..arrays.batch import Items, bound_of, first_extents, unpack_grids
+from ..arrays.batch import Items, bound_of, first_extents, item_shape, letters_out, unpack_grids
 from ..arrays.cuda import DeviceArray
 from ..arrays.dlpack import device_name, stream_of
 from ..arrays.lazy import in_order, on_device, read_box
@@ -219,6 +219,17 @@ class Plan:
         for name, point in pipeline.points.items():
             made[name] = geometry.points_to_output(self, self._batch[name], point)
         return made[self.first_key] if self._bare else made
+
+    def shapes(self, key: str) -> tuple[list[list[tuple[int, ...]]], str]:
+        """The shapes that a key comes out in, the full map and then each level, of each sample; and its element type."""
+        pipeline, items = self.pipeline, self.items[key]
+        role = pipeline.labels.get(key)
+        dtype = pipeline.output_dtype(key) if role is None else role.output_dtype(items.dtype)
+        channels = items.channels if role is None else role.channels(items.channels)
+        letters = letters_out(items.letters, channels, pipeline.fixed_size)
+        scales: list[Any] = [None, *(role.levels if role is not None else ())]
+        extents = [g.extents for g in self.grids]
+        return [[item_shape(e if s is None else level_extents(e, s, self.order), channels, letters) for e in extents] for s in scales], dtype
 
     def _boxes_given(self, boxes: Mapping[str, Any] | None) -> Mapping[str, Any]:
         if boxes is None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.batch import VIEW_BYTES, Items, item_shape, output_bound
+from ..arrays.batch import VIEW_BYTES, Items, item_shape, letters_out, output_bound
 from ..arrays.dlpack import Array, array_of, device_name
 from ..arrays.memory import empty_like_library, memory_like
 from ..arrays.volume import Grid, Volume
@@ -125,9 +125,7 @@ class OutputMaker:
     def make(self, items: Items, key: str, dtype: str, channels: int, extents: Sequence[Sequence[int]], given: Any,
              grids: Sequence[Grid] | None) -> Output:
         """For the items of a key; `grids` where Volumes come out."""
-        letters = items.letters
-        if "c" not in letters and (self.stacked or channels > 1):
-            letters = "c" + letters
+        letters = letters_out(items.letters, channels, self.stacked)
         what = f"suture: {key}: out"
         if self.stacked:
             value, arrays = self._stacked(items, what, dtype, (self.size, *item_shape(extents[0], channels, letters)), given)

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cases of a cohort as the batches that a pipeline takes: of a store, or of a plain dict or list."""
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from ..arrays.lazy import MemorySource, is_source
+from ..arrays.volume import Volume
+from ..errors import Error
+from ..operations.kinds import PerSample, shown
+from ..pipeline.pipeline import Pipeline
+
+_MOST_OPEN = 256  # cases
+
+
+class Cases:
+    """The cases of a cohort by number, in the order of their names.
+
+    Parameters
+    ----------
+    cohort : Mapping or list
+        Cases by name, or a list of them. A case has volume(member), as those of a store, or is a dict of Volumes.
+    pipeline : Pipeline
+        What the cases are brought to.
+    keys : dict
+        The member of a case for a key of the pipeline, where it is not the one by default: the key itself in a dict that
+        has it, otherwise "labels" for a label map, "image" for the only image and the key itself for one of several.
+    extra : callable, optional
+        extra(name, case) returns a dict of what else the pipeline needs of a case, as per_sample names it.
+    """
+
+    def __init__(self, cohort: Any, pipeline: Pipeline, keys: Mapping[str, str], extra: Callable[[str, Any], Mapping[str, Any]] | None) -> None:
+        what = "suture: feed"
+        if isinstance(cohort, Mapping):
+            self.names = sorted(cohort)
+            self._at: Sequence[Any] = self.names
+        elif isinstance(cohort, (list, tuple)):
+            self.names, self._at = [_name_of(case, i) for i, case in enumerate(cohort)], range(len(cohort))
+            if len(set(self.names)) != len(self.names):
+                raise Error(f"{what}: cohort: expected cases of different names, got one twice. Name them apart")
+        else:
+            raise Error(f"{what}: cohort: expected a mapping of cases or a list of them, got {shown(cohort)}")
+        if not self.names:
+            raise Error(f"{what}: cohort: expected one case or more, got none")
+        for name in self.names:
+            if not isinstance(name, str):
+                raise Error(f"{what}: cohort: expected names of cases that are strings, got {shown(name)}")
+        arrays = (*pipeline.images, *pipeline.labels)
+        for key in keys:
+            if key not in arrays:
+                raise Error(f"{what}: keys: expected some of {', '.join(arrays)}, got {shown(key)}")
+        self._cohort, self._pipeline, self._extra = cohort, pipeline, extra
+        self._member = {key: keys.get(key) for key in arrays}
+        self._values = sorted({*_per_sample_of(pipeline), *pipeline.boxes, *pipeline.points})
+        self._open: OrderedDict[int, dict[str, Any]] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def sha256(self) -> str:
+        """That of the cohort; of one that has none the hash of its names."""
+        known = getattr(self._cohort, "sha256", None)
+        if isinstance(known, str):
+            return known
+        return hashlib.sha256("\0".join(self.names).encode()).hexdigest()
+
+    def batch(self, number: int) -> dict[str, Any]:
+        """A case as a batch of one sample, without its id. Nothing is read.
+
+        Raises
+        ------
+        Error
+            If the case lacks something that the pipeline needs.
+        """
+        with self._guard:
+            known = self._open.get(number)
+            if known is not None:
+                self._open.move_to_end(number)
+                return known
+        made = self._made(number)
+        with self._guard:
+            self._open[number] = made
+            while len(self._open) > _MOST_OPEN:
+                self._open.popitem(last=False)
+        return made
+
+    def _made(self, number: int) -> dict[str, Any]:
+        name, case = self.names[number], self._cohort[self._at[number]]
+        made: dict[str, Any] = {key: [self._volume(case, key)] for key in self._member}
+        if self._values:
+            extra = {} if self._extra is None else self._extra(name, case)
+            made.update({key: [self._value(case, key, extra)] for key in self._values})
+        return made
+
+    def _volume(self, case: Any, key: str) -> Volume:
+        member = self._member[key]
+        if isinstance(case, Mapping):
+            if member is None:
+                member = key if key in case else self._default(key)
+            if member not in case:
+                raise Error(f"suture: feed: {key}: expected the case to have {member!r}, got {', '.join(map(str, case))}. Say the "
+                            f"member of a case: keys={{{key!r}: ...}}")
+            volume = case[member]
+        else:
+            volume = case.volume(member or self._default(key))
+        if not isinstance(volume, Volume):
+            raise Error(f"suture: feed: {key}: expected a Volume, which says its axes, got {type(volume).__name__}. Pass "
+                        "suture.Volume(array, axes=..., spacing=...)")
+        if is_source(volume.array):
+            return volume
+        return Volume(MemorySource(volume.array, f"suture: feed: {key}"), axes=volume.axes, grid=volume.grid)
+
+    def _default(self, key: str) -> str:
+        if key in self._pipeline.labels:
+            return "labels"
+        return "image" if len(self._pipeline.images) == 1 else key
+
+    def _value(self, case: Any, key: str, extra: Mapping[str, Any]) -> Any:
+        """What per_sample(key) names of a case."""
+        if key in extra:
+            return extra[key]
+        places = [case] if isinstance(case, Mapping) else [getattr(case, "fingerprint", None), vars(case)]
+        for place in places:
+            if isinstance(place, Mapping) and key in place:
+                return place[key]
+        raise Error(f"suture: feed: {key}: expected the case to have it, as the pipeline names it, got none. Pass extra=, which "
+                    f"returns {{{key!r}: ...}} for a case")
+
+
+def _name_of(case: Any, i: int) -> str:
+    if isinstance(case, Mapping) and isinstance(case.get("id"), str):
+        return str(case["id"])
+    name = getattr(case, "name", None)
+    return name if isinstance(name, str) else str(i)
+
+
+def _per_sample_of(pipeline: Pipeline) -> set[str]:
+    """The keys of a batch that per_sample names in a pipeline."""
+    return {value.key for chain in pipeline.images.values() for op in chain for value in _values_of(op) if isinstance(value, PerSample)}
+
+
+def _values_of(op: Any) -> list[Any]:
+    found: list[Any] = []
+    for each in fields(op):
+        value = getattr(op, each.name)
+        found += [value, *(_values_of(value) if hasattr(value, "__dataclass_fields__") and not isinstance(value, PerSample) else [])]
+    return found

@@ -1,0 +1,466 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The feed: batches of a cohort for a training loop, by threads of this process, the same bits on any number of ranks."""
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from ..arrays.lazy import numpy_type
+from ..errors import CompileError, Error
+from ..operations.kinds import shown
+from ..pipeline.identity import sample_id
+from ..pipeline.pipeline import Pipeline
+from ..pipeline.plan import Plan
+from .cases import Cases
+from .loading import Loading, Pending, Sample, read_directly, told
+from .order import Order
+from .staging import Staging, bytes_of, pinned, plain
+from .statistics import Bar, Statistics, Step
+from .windows import Windows
+
+
+class Feed:
+    """Batches of a cohort for a training loop.
+
+    Threads of this process plan each sample on the grid of its whole case, read the box that it shows, and run the pipeline
+    on it. A batch is that of all ranks together, and each rank makes its share. What is in a batch, to the bit, follows from
+    the cohort, the pipeline, the seed and the step: not from the number of threads, ranks or epochs that went before.
+
+    Parameters
+    ----------
+    cohort : Mapping or list
+        Cases by name: a store, or a dict or list of dicts of Volumes, which may lie in memory.
+    pipeline : Pipeline
+        What the samples go through.
+    batch : int, default 1
+        Samples of a batch, of all ranks together.
+    seed : int, default 0
+        Of the order and of all draws.
+    device : str or torch.device, optional
+        Where batches are made. By default tensors of torch on the CPU where torch is installed, and NumPy arrays where it is
+        not; "numpy" asks for NumPy arrays.
+    threads : int, optional
+        Threads that make batches; by default as many as the process may use processors, at most 8.
+    memory : int or str, default "4 GB"
+        The most bytes of boxes, of batches that were made ahead, and of the cache, together.
+    steps_per_epoch : int, optional
+        Steps of an epoch; by default one pass through the cohort.
+    rank, world : int, optional
+        Which of how many ranks this is. By default those of torch.distributed where it is running, otherwise RANK and
+        WORLD_SIZE, or SLURM_PROCID and SLURM_NTASKS, of the environment.
+    training : bool, default True
+        False switches chance off, and brings the cases in the order of their names.
+    windows : callable, optional
+        With training=False: sliding_window_grid, say, which lays windows over each case. They take the place of the crop of
+        the chain, and each is a sample.
+    on_error : {"raise", "leave_out"}, default "raise"
+        What becomes of a case that cannot be read: its error comes up in the loop with its name, or the batch comes without
+        it and `statistics().left_out` counts it.
+    keys : dict, optional
+        The member of a case for a key of the pipeline, {"seg": "labels"}. By default label maps are "labels", and the only
+        image is "image"; a dict that has the key itself gives that.
+    extra : callable, optional
+        extra(name, case) returns a dict of what per_sample names, where the case and its fingerprint do not have it.
+    draws : int, default 1
+        Samples of each case in a pass through the cohort.
+    last : {"keep", "drop"}, default "keep"
+        What becomes of the last batch of a pass that the batch does not divide.
+    shuffle : bool, optional
+        Whether passes are shuffled; by default in training.
+    bar : bool, optional
+        Whether a line on the terminal follows the steps; by default where standard error is one.
+
+    Raises
+    ------
+    Error
+        If something does not fit, or is outside its range. In the loop: if a case cannot be read.
+
+    Examples
+    --------
+    >>> with Feed(cohort, pipeline, batch=16, seed=42, steps_per_epoch=250) as feed:    # doctest: +SKIP
+    ...     for epoch in feed.epochs(100):
+    ...         for batch in epoch:
+    ...             step(batch["image"], batch["seg"])
+    """
+
+    def __init__(self, cohort: Any, pipeline: Pipeline, *, batch: int = 1, seed: int = 0, device: Any = None, threads: int | None = None,
+                 memory: int | str = "4 GB", steps_per_epoch: int | None = None, rank: int | None = None, world: int | None = None,
+                 training: bool = True, windows: Callable[..., Any] | None = None, on_error: Literal["raise", "leave_out"] = "raise",
+                 keys: Mapping[str, str] | None = None, extra: Callable[[str, Any], Mapping[str, Any]] | None = None, draws: int = 1,
+                 last: Literal["keep", "drop"] = "keep", shuffle: bool | None = None, bar: bool | None = None) -> None:
+        what = "suture: feed"
+        if not isinstance(pipeline, Pipeline):
+            raise Error(f"{what}: pipeline: expected a Pipeline, got {shown(pipeline)}")
+        if on_error not in ("raise", "leave_out"):
+            raise Error(f"{what}: on_error: expected 'raise' or 'leave_out', got {shown(on_error)}")
+        if windows is not None and training:
+            raise Error(f"{what}: windows: expected none in training, got some. Pass training=False")
+        self.rank, self.world = _place_of(rank, world)
+        self.threads = _whole(threads, "threads", min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2, 8), 256)
+        self.draws = _whole(draws, "draws", 1, 1 << 31)
+        self.pipeline, self.seed, self.training, self.on_error = pipeline, seed, training, on_error
+        self._device = _device_of(device)
+        self._cuda = self._device not in (None, "cpu") and str(self._device).startswith("cuda")
+        laid = None if windows is None else Windows(pipeline, windows)
+        self._cases = Cases(cohort, pipeline if laid is None else laid.chain, keys or {}, extra)
+        self._windows = None if laid is None else laid.over(self._cases)
+        self.order = Order(self._size(), batch, seed, steps_per_epoch, last, training if shuffle is None else shuffle)
+        self.memory = bytes_of(memory, f"{what}: memory")
+        self._step = 0
+        self._statistics = Statistics()
+        self._bar = Bar(bar)
+        self._loading: Loading | None = None
+        self._process = os.getpid()
+        self._closed = False
+        self._worked = False  # whether any sample ever came out
+        self._guard = threading.Lock()
+        self._empty: dict[str, Any] | None = None
+
+    def _size(self) -> int:
+        return len(self._cases) * self.draws if self._windows is None else len(self._windows)
+
+    # What is iterated.
+
+    @property
+    def steps(self) -> int:
+        """The steps of an epoch."""
+        return self.order.steps
+
+    def __len__(self) -> int:
+        return self.order.steps
+
+    def epochs(self, count: int) -> Iterator[Epoch]:
+        """The epochs of a run, from where it stands up to `count` of them, counted from its beginning.
+
+        Parameters
+        ----------
+        count : int
+            How many epochs the whole run has.
+
+        Yields
+        ------
+        Epoch
+            Iterates its batches: dicts of the pipeline's keys and "id", the names of the cases; with windows also "start",
+            where each window begins along (z, y, x).
+        """
+        steps = self.order.steps
+        end = _whole(count, "epochs", 1, 1 << 32) * steps
+        try:
+            while self._step < end:
+                number = self._step // steps
+                yield Epoch(self, number, (number + 1) * steps, end)
+                if self._step < (number + 1) * steps:  # the loop left it early
+                    self._stop()
+                    self._step = (number + 1) * steps
+        finally:
+            self._stop()
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The batches of the epoch where the run stands."""
+        for epoch in self.epochs(self._step // self.order.steps + 1):
+            yield from epoch
+
+    def _batches(self, first: int, end: int) -> Iterator[Pending]:
+        """What is to be made, in order."""
+        for step in range(first, end):
+            places = self.order.at(step, self.rank, self.world)
+            samples = [self._sample(int(index), int(draw), places.epoch) for index, draw in zip(places.samples, places.draws)]
+            yield Pending(step, samples)
+
+    def _sample(self, index: int, draw: int, epoch: int) -> Sample:
+        if self._windows is not None:
+            number, start, in_axes = self._windows.at(index)
+            name = self._cases.names[number]
+            return Sample(name, sample_id(name), epoch, lambda: {**self._cases.batch(number), Windows.KEY: [in_axes]}, {"start": start})
+        number, use = divmod(index, self.draws)
+        name = self._cases.names[number]
+        return Sample(name, sample_id(name, draw=draw * self.draws + use), epoch, lambda: self._cases.batch(number))
+
+    # What the threads ask: see Maker.
+
+    def plan(self, samples: Sequence[Sample]) -> Plan:
+        """The plan of some samples, which reads nothing."""
+        parts = [sample.made() for sample in samples]
+        batch = {key: [part[key][0] for part in parts] for key in parts[0]}
+        stream = None
+        if self._cuda:
+            import torch
+
+            stream = torch.cuda.current_stream(self._device).cuda_stream
+        pipeline = self.pipeline if self._windows is None else self._windows.pipeline
+        return pipeline.plan(batch, seed=self.seed, epoch=samples[0].epoch, ids=[sample.id for sample in samples], training=self.training,
+                             threads=1, same_ids=True, device=self._device, stream=stream)
+
+    def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
+        """Memory of a batch."""
+        if self._device is None:
+            return np.empty(shape, numpy_type(dtype, "suture: feed"))
+        import torch
+
+        return torch.empty(shape, dtype=getattr(torch, dtype), device=self._device)
+
+    def together(self) -> bool:
+        """Whether the samples of a batch run together, as a GPU wants it."""
+        return bool(self._cuda)
+
+    # From the threads to the loop.
+
+    def _next(self, end: int, asked: float) -> dict[str, Any]:
+        """The batch of the step where the run stands."""
+        self._check_process()
+        if self._loading is None:
+            staging = Staging(self.memory, pinned if self._cuda else plain)
+            self._staging = staging
+            self._loading = Loading(self._batches(self._step, end), self, staging, self.threads, read_directly,
+                                    self._device if self._cuda else None)
+        before = time.perf_counter()
+        made = self._loading.next()
+        wait = time.perf_counter() - before
+        if made is None:
+            raise Error("suture: feed: the feed was closed while a batch was asked for")
+        try:
+            batch = self._finished(made)
+        finally:
+            self._loading.done(made)
+        self._step += 1
+        self._statistics.steps.append(Step(made.step, made.step // self.order.steps, len(batch["id"]), wait, time.perf_counter() - asked, made.times))
+        return batch
+
+    def _finished(self, made: Pending) -> dict[str, Any]:
+        """A batch as the loop gets it, without the samples that were left out."""
+        for k in sorted(made.failed):
+            problem = told(made.failed[k], made.samples[k].name)
+            hopeless = not self._worked and len(made.failed) == len(made.samples)
+            if self.on_error == "raise" or isinstance(problem, CompileError) or hopeless:
+                raise problem from made.failed[k]
+            self._statistics.left_out[made.samples[k].name] = str(problem)
+        kept = [k for k in range(len(made.samples)) if k not in made.failed]
+        self._worked = self._worked or bool(kept)
+        samples = [made.samples[k] for k in kept]
+        pipeline = self.pipeline
+        batch: dict[str, Any]
+        if not kept:
+            batch = self._without_samples()
+        elif pipeline.fixed_size:
+            assert made.outputs is not None
+            rows = list(range(len(made.samples))) if made.rows is None else made.rows
+            some = None if rows == kept else [j for j, k in enumerate(rows) if k not in made.failed]
+            levels = {key: each if some is None else [level[some] for level in each] for key, each in made.outputs.items()}
+            batch = {key: each if key in pipeline.labels and pipeline.labels[key].levels else each[0] for key, each in levels.items()}
+        else:
+            batch = {}
+            for key in (*pipeline.images, *pipeline.labels):
+                each = [part[key] for k in kept if (part := made.listed[k]) is not None]
+                has_levels = key in pipeline.labels and bool(pipeline.labels[key].levels)
+                batch[key] = [list(level) for level in zip(*each)] if has_levels else each
+        for key in (*pipeline.boxes, *pipeline.points, *(() if self._windows is None else ("start",))):
+            batch[key] = [sample.also[key] for sample in samples]
+        batch["id"] = [sample.name for sample in samples]
+        if made.ready is not None:
+            self._hand_over(batch, made.ready)
+        return batch
+
+    def _hand_over(self, batch: Mapping[str, Any], ready: Any) -> None:
+        """The stream of the loop waits for the batch, and its memory is not used again before that stream is done with it."""
+        import torch
+
+        stream = torch.cuda.current_stream(self._device)
+        stream.wait_event(ready)
+        for value in batch.values():
+            for each in value if isinstance(value, list) else [value]:
+                tensor = getattr(each, "array", each)
+                if isinstance(tensor, torch.Tensor):
+                    tensor.record_stream(stream)
+
+    def _without_samples(self) -> dict[str, Any]:
+        """A batch of none, for a rank without a share and where all samples were left out."""
+        if not self.pipeline.fixed_size:
+            return {key: [] for key in (*self.pipeline.images, *self.pipeline.labels)}
+        if self._empty is None:
+            plan = self.plan([self._sample(0, 0, 0)])
+            made = {}
+            for key in plan.items:
+                levels, dtype = plan.shapes(key)
+                each = [self.empty((0, *level[0]), dtype) for level in levels]
+                made[key] = each if key in self.pipeline.labels and self.pipeline.labels[key].levels else each[0]
+            self._empty = made
+        return dict(self._empty)
+
+    # State, ends and reports.
+
+    def state_dict(self) -> dict[str, Any]:
+        """From here a run goes on with the same samples and the same bits, at any number of ranks and threads.
+
+        Returns
+        -------
+        dict
+            seed, step (batches that the loop has got), and cohort, the hash of the cohort.
+        """
+        return {"seed": self.seed, "step": self._step, "cohort": self._cases.sha256}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on where `state_dict` was asked.
+
+        Raises
+        ------
+        Error
+            If the state is none, or is of another cohort.
+        """
+        what = "suture: feed: state"
+        if set(state) != {"seed", "step", "cohort"}:
+            raise Error(f"{what}: expected seed, step and cohort, got {', '.join(map(str, state))}")
+        if state["cohort"] != self._cases.sha256:
+            raise Error(f"{what}: expected that of the cohort {self._cases.sha256[:16]}, got that of {str(state['cohort'])[:16]}. Open the "
+                        "cohort that the run began with")
+        step = _whole(state["step"], "state: step", 0, 1 << 63, 0)
+        self._stop()
+        self.order = Order(self.order.size, self.order.batch, state["seed"], self.order.steps_per_epoch, self.order.last, self.order.shuffle)
+        self.seed, self._step = self.order.seed, step
+
+    def check_ranks(self) -> None:
+        """Compares with all ranks of torch.distributed what they read: every rank has to call it.
+
+        Raises
+        ------
+        Error
+            If a rank has another cohort, seed, step or batch.
+        """
+        import torch.distributed as distributed
+
+        mine = {**self.state_dict(), "batch": self.order.batch, "size": self.order.size, "world": self.world}
+        every: list[Any] = [None] * distributed.get_world_size()
+        distributed.all_gather_object(every, mine)
+        for rank, other in enumerate(every):
+            for name, value in mine.items():
+                if other[name] != value:
+                    raise Error(f"suture: feed: {name}: expected the same on all ranks, got {value} on rank {self.rank} and {other[name]} on "
+                                f"rank {rank}. Give every rank the same cohort and settings")
+
+    def statistics(self) -> Statistics:
+        """What the steps took so far."""
+        return self._statistics
+
+    def whole(self, name: str) -> Plan:
+        """With windows: the plan of a whole case, on whose grid the windows lie. Its `inverse` brings a volume that was put
+        together back to the case's own grid."""
+        if self._windows is None:
+            raise Error("suture: feed: whole: expected a feed with windows=, got one without")
+        return self._windows.whole(name)
+
+    def window_grid(self, name: str) -> Any:
+        """With windows: the grid of the windows of a case, as reassemble takes it."""
+        if self._windows is None:
+            raise Error("suture: feed: window_grid: expected a feed with windows=, got one without")
+        return self._windows.grid(name)
+
+    def _check_process(self) -> None:
+        if self._process != os.getpid():
+            raise Error("suture: feed: expected the process that made the feed, got one that was forked from it, where its threads are "
+                        "not. Make a feed in each process")
+        if self._closed:
+            raise Error("suture: feed: the feed is closed; make another one")
+
+    def _stop(self) -> None:
+        with self._guard:
+            loading, self._loading = self._loading, None
+        if loading is not None and self._process == os.getpid():
+            loading.close()
+
+    def close(self) -> None:
+        """Ends the threads and lets go of the memory. Closing twice does no harm."""
+        self._closed = True
+        self._stop()
+
+    def __enter__(self) -> Feed:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_loading", None) is not None:
+            self._stop()
+
+    def __repr__(self) -> str:
+        return (f"Feed({len(self._cases)} cases, batch={self.order.batch}, seed={self.seed}, rank {self.rank} of {self.world}, "
+                f"step {self._step}, {self.threads} threads)")
+
+
+class Epoch:
+    """The batches of one epoch that are left."""
+
+    def __init__(self, feed: Feed, number: int, end: int, last: int) -> None:
+        self.number = number
+        self._feed, self._end, self._last = feed, end, last
+
+    def __len__(self) -> int:
+        return max(self._end - self._feed._step, 0)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        feed, steps = self._feed, self._feed.order.steps
+        asked = time.perf_counter()
+        while feed._step < self._end:
+            batch = feed._next(self._last, asked)
+            asked = time.perf_counter()
+            done = feed._step - self.number * steps
+            feed._bar.show(self.number, done, steps, feed._statistics, done == steps)
+            yield batch
+
+
+def _whole(value: Any, name: str, least: int, most: int, default: int | None = None) -> int:
+    """A whole number in a range."""
+    if value is None:
+        return default if default is not None else least
+    if isinstance(value, bool) or not hasattr(value, "__index__") or not min(least, 1) <= value.__index__() <= most:
+        raise Error(f"suture: feed: {name}: expected a whole number from {min(least, 1)} to {most}, got {shown(value)}")
+    return int(value.__index__())
+
+
+def _place_of(rank: int | None, world: int | None) -> tuple[int, int]:
+    """Which of how many ranks this is."""
+    if (rank is None) != (world is None):
+        raise Error("suture: feed: rank: expected rank= and world= together, got one of them")
+    if rank is None or world is None:
+        distributed = sys.modules.get("torch.distributed")
+        if distributed is not None and distributed.is_available() and distributed.is_initialized():
+            return int(distributed.get_rank()), int(distributed.get_world_size())
+        for first, second in (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS")):
+            if first in os.environ and second in os.environ:
+                try:
+                    rank, world = int(os.environ[first]), int(os.environ[second])
+                except ValueError:
+                    raise Error(f"suture: feed: {first}, {second}: expected whole numbers in the environment, got {os.environ[first][:20]!r} and "
+                                f"{os.environ[second][:20]!r}") from None
+                break
+        else:
+            return 0, 1
+    if not 0 <= rank < world:
+        raise Error(f"suture: feed: rank: expected 0 .. {world - 1}, got {rank}")
+    return rank, world
+
+
+def _device_of(device: Any) -> Any:
+    """A device of torch, or None for NumPy."""
+    if device == "numpy" or (device is None and importlib.util.find_spec("torch") is None):
+        return None
+    try:
+        import torch
+    except ImportError:
+        raise Error(f"suture: feed: device: {shown(device)} needs torch, which is not installed: pip install torch. device=\"numpy\" gives "
+                    "NumPy arrays") from None
+    try:
+        made = torch.device("cpu" if device is None else device)
+    except (RuntimeError, TypeError):
+        raise Error(f"suture: feed: device: expected a device of torch or \"numpy\", got {shown(device)}") from None
+    if made.type not in ("cpu", "cuda"):
+        raise Error(f"suture: feed: device: expected \"cpu\", \"cuda\" or \"numpy\", got {shown(device)}")
+    if made.type == "cuda" and made.index is None:
+        made = torch.device("cuda", torch.cuda.current_device())
+    return made if made.type == "cuda" else "cpu"

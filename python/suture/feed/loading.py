@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Threads that make the batches of a feed: plan a sample, read its box, run it into its place in the batch."""
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..arrays.lazy import in_order, numpy_type, read_box
+from ..errors import CompileError, Error
+from ..pipeline.plan import Plan
+from .staging import Staging, Stopped
+from .statistics import Times
+
+_MOST_AHEAD = 64  # batches that are made before they are asked for, whatever memory there is
+
+
+@dataclass
+class Sample:
+    """One sample of a batch: the batch of one that a pipeline takes, and what identifies its draw."""
+
+    name: str
+    id: int
+    epoch: int
+    made: Callable[[], dict[str, Any]]
+    also: dict[str, Any] = field(default_factory=dict)  # what the batch tells of it besides
+
+
+class Maker(Protocol):
+    """What a feed tells its threads."""
+
+    def plan(self, samples: Sequence[Sample]) -> Plan: ...
+    def empty(self, shape: tuple[int, ...], dtype: str) -> Any: ...
+    def together(self) -> bool: ...
+
+
+@dataclass
+class Pending:
+    """A batch on its way."""
+
+    step: int
+    samples: Sequence[Sample]
+    left: int = 0  # units
+    outputs: dict[str, list[Any]] | None = None  # by key the full map, then each level: (sample, ...) where all have one shape
+    rows: list[int] | None = None  # the sample of each row of the outputs; None: all, in order
+    listed: list[dict[str, Any] | None] = field(default_factory=list)  # otherwise what each sample came out as
+    failed: dict[int, Exception] = field(default_factory=dict)
+    held: int = 0
+    times: Times = field(default_factory=Times)
+    ready: Any = None  # an event of CUDA
+
+
+@dataclass
+class _Unit:
+    ticket: int
+    batch: Pending
+    places: range
+
+
+class Loading:
+    """The threads that make batches ahead, in order. `close` ends them.
+
+    Parameters
+    ----------
+    batches : iterator of Pending
+        The batches in order; samples that are not read yet.
+    maker : Maker
+        What plans samples and allocates what they come out in.
+    staging : Staging
+        Memory for boxes.
+    threads : int
+        How many.
+    reader : callable
+        reader(source, low, high, out, times) reads a box.
+    device : torch device or None
+        Where batches are made, where that is CUDA.
+    """
+
+    def __init__(self, batches: Iterator[Pending], maker: Maker, staging: Staging, threads: int, reader: Any, device: Any = None) -> None:
+        self._maker, self._staging, self._reader, self._device = maker, staging, reader, device
+        self._units = self._cut(batches)
+        self._ahead: deque[Pending] = deque()
+        self._changed = threading.Condition()
+        self._taking = threading.Lock()
+        self._stopped = False
+        self._broken: BaseException | None = None  # of the order of the batches itself
+        self._threads = [threading.Thread(target=self._work, name=f"suture-feed-{k}", daemon=True) for k in range(threads)]
+        _running.add(self)
+        for thread in self._threads:
+            thread.start()
+
+    def next(self) -> Pending | None:
+        """The next batch, waited for; None behind the last. It is the caller's: `done` gives its memory back."""
+        with self._changed:
+            while True:
+                if self._ahead and self._ahead[0].left == 0:
+                    found = self._ahead.popleft()
+                    self._changed.notify_all()
+                    return found
+                if self._broken is not None:
+                    raise self._broken
+                if not self._ahead and not any(thread.is_alive() for thread in self._threads):
+                    return None
+                self._changed.wait(1)
+
+    def done(self, batch: Pending) -> None:
+        """The batch is with the training loop: its memory is counted no more."""
+        self._staging.release(batch.held)
+
+    def close(self) -> None:
+        """Ends the threads and waits for them."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+        self._staging.stop()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join()
+
+    # Of the threads.
+
+    def _cut(self, batches: Iterator[Pending]) -> Iterator[_Unit]:
+        """The units of all batches, in order: a sample each, or all samples of a batch where they run together."""
+        ticket = 0
+        for batch in batches:
+            count = len(batch.samples)
+            each = max(count, 1) if self._maker.together() else 1
+            places = [range(k, min(k + each, count)) for k in range(0, count, each)]
+            batch.left, batch.listed = len(places), [None] * count
+            with self._changed:
+                while len(self._ahead) >= _MOST_AHEAD and not self._stopped:
+                    self._changed.wait(1)
+                if self._stopped:
+                    return
+                self._ahead.append(batch)
+                self._changed.notify_all()
+            for some in places:
+                yield _Unit(ticket, batch, some)
+                ticket += 1
+
+    def _work(self) -> None:
+        stream = None
+        if self._device is not None:
+            import torch
+
+            stream = torch.cuda.Stream(self._device)
+        while not self._stopped:
+            try:
+                with self._taking:
+                    unit = next(self._units, None)
+            except BaseException as problem:
+                with self._changed:
+                    self._broken = problem
+                    self._changed.notify_all()
+                return
+            if unit is None:
+                break
+            try:
+                self._make(unit, stream)
+            except Stopped:
+                return
+            except Exception as problem:
+                for k in unit.places:
+                    unit.batch.failed[k] = problem
+            finally:
+                self._staging.skip(unit.ticket)
+                with self._changed:
+                    unit.batch.left -= 1
+                    self._changed.notify_all()
+        with self._changed:
+            self._changed.notify_all()
+
+    def _make(self, unit: _Unit, stream: Any) -> None:
+        if stream is None:
+            self._fill(unit, None)
+            return
+        import torch
+
+        with torch.cuda.stream(stream):
+            self._fill(unit, stream)
+            event = torch.cuda.Event()
+            event.record(stream)
+        event.synchronize()  # the buffers of the boxes are free, and the batch is whole, from here on
+        unit.batch.ready = event
+
+    def _planned(self, unit: _Unit) -> tuple[list[int], Plan | None]:
+        """The plan of a unit, without the samples that have none, which are noted as failed."""
+        batch, places = unit.batch, list(unit.places)
+        try:
+            return places, self._maker.plan([batch.samples[k] for k in places])
+        except Exception:
+            if len(places) == 1:
+                raise
+        sound = []
+        for k in places:
+            try:
+                self._maker.plan([batch.samples[k]])
+                sound.append(k)
+            except CompileError:
+                raise
+            except Exception as problem:
+                batch.failed[k] = problem
+        return sound, self._maker.plan([batch.samples[k] for k in sound]) if sound else None
+
+    def _fill(self, unit: _Unit, stream: Any) -> None:
+        batch, times = unit.batch, Times()
+        begin = time.perf_counter()
+        rows, plan = self._planned(unit)
+        if plan is None:
+            return
+        name = f"suture: feed: case {batch.samples[rows[0]].name!r}"
+        ends = plan.source_boxes()
+        places = {key: [_place(plan, key, i, ends[i]) for i in range(len(rows))] for key in plan.items}
+        shapes = {key: plan.shapes(key) for key in plan.items}
+        held = sum(int(np.prod(shape)) * numpy_type(dtype, name).itemsize for each, dtype in shapes.values() for level in each for shape in level)
+        times.plan += time.perf_counter() - begin
+        begin = time.perf_counter()
+        buffers = self._staging.grant(unit.ticket, [size for each in places.values() for _, size, _, _ in each], held, name)
+        times.memory += time.perf_counter() - begin
+        made = False
+        try:
+            boxes = self._read(batch, rows, plan, places, buffers, times)
+            self._run(unit, rows, plan, shapes, boxes, stream, times)
+            with self._changed:
+                batch.held += held
+                batch.times.add(times)
+            made = True
+        finally:
+            if stream is not None:
+                stream.synchronize()  # copies from the buffers are done
+            self._staging.give(buffers)
+            if not made:
+                self._staging.release(held)
+
+    def _read(self, batch: Pending, rows: Sequence[int], plan: Plan, places: dict[str, list[Any]], buffers: Sequence[Any],
+              times: Times) -> dict[str, list[np.ndarray]]:
+        made: dict[str, list[np.ndarray]] = {}
+        ready = iter(buffers)
+        for key, each in places.items():
+            items = plan.items[key]
+            assert items.sources is not None
+            made[key] = []
+            for k, source, (shape, size, low, high) in zip(rows, items.sources, each):
+                box = next(ready)[:size].view(numpy_type(items.dtype, key)).reshape(shape)
+                made[key].append(box)
+                begin = time.perf_counter()
+                try:
+                    self._reader(source, low, high, box, times)
+                except Exception as problem:
+                    if len(rows) == 1:
+                        raise
+                    batch.failed[k] = problem  # the others of the batch run on
+                    box.fill(0)
+                times.read += time.perf_counter() - begin
+                times.bytes += size
+        return made
+
+    def _run(self, unit: _Unit, rows: list[int], plan: Plan, shapes: Any, boxes: dict[str, Any], stream: Any, times: Times) -> None:
+        batch, pipeline = unit.batch, plan.pipeline
+        if stream is not None:
+            begin = time.perf_counter()
+            boxes = {key: [_tensor(box, plan.items[key].dtype).to(self._device, non_blocking=True) for box in each] for key, each in boxes.items()}
+            times.copy += time.perf_counter() - begin
+        begin = time.perf_counter()
+        out = None
+        if pipeline.fixed_size and not self._maker.together():
+            k = unit.places.start
+            views = {key: [level[k:k + 1] for level in each] for key, each in self._outputs(batch, shapes).items()}
+            out = {key: each if _has_levels(plan, key) else each[0] for key, each in views.items()}
+        made = plan.run(out, boxes=boxes)
+        if pipeline.fixed_size and self._maker.together():
+            batch.outputs = {key: list(made[key]) if _has_levels(plan, key) else [made[key]] for key in plan.items}
+            batch.rows = rows
+        for j, k in enumerate(rows):
+            if not pipeline.fixed_size:
+                batch.listed[k] = {key: [level[j] for level in made[key]] if _has_levels(plan, key) else made[key][j] for key in plan.items}
+            for key in (*pipeline.boxes, *pipeline.points):
+                batch.samples[k].also[key] = made[key][j]
+        times.compute += time.perf_counter() - begin
+
+    def _outputs(self, batch: Pending, shapes: Any) -> dict[str, list[Any]]:
+        """What the samples of a batch come out in, all of them together."""
+        with self._changed:
+            if batch.outputs is None:
+                count = len(batch.samples)
+                batch.outputs = {key: [self._maker.empty((count, *level[0]), dtype) for level in each] for key, (each, dtype) in shapes.items()}
+            for key, (each, _) in shapes.items():
+                for level, made in zip(each, batch.outputs[key]):
+                    if tuple(made.shape[1:]) != tuple(level[0]):
+                        raise Error(f"suture: feed: {key}: expected samples of one shape, {tuple(made.shape[1:])}, got {tuple(level[0])}. "
+                                    "End the geometry with a crop, or take batches of one")
+            return batch.outputs
+
+
+_running: weakref.WeakSet[Loading] = weakref.WeakSet()
+
+
+@atexit.register
+def _end() -> None:
+    """Threads that are still at work when the interpreter ends would meet what it has taken down."""
+    for loading in list(_running):
+        loading.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_running.clear)  # whose threads are not there
+
+
+def _place(plan: Plan, key: str, i: int, box: tuple[tuple[int, ...], tuple[int, ...]]) -> tuple[tuple[int, ...], int, Any, Any]:
+    """Shape, bytes, and ends of the box of a sample, in the order of its axes."""
+    items = plan.items[key]
+    assert items.sources is not None
+    source = items.sources[i]
+    low, high = in_order(box[0], items.order), in_order(box[1], items.order)
+    shape = (*source.shape[:len(source.shape) - len(low)], *(b - a for a, b in zip(low, high)))
+    return shape, int(np.prod(shape)) * numpy_type(items.dtype, key).itemsize, low, high
+
+
+def _has_levels(plan: Plan, key: str) -> bool:
+    """Whether a key comes out as a list, the full map and its levels."""
+    return bool(plan.pipeline.labels[key].levels) if key in plan.pipeline.labels else False
+
+
+def _tensor(box: np.ndarray, dtype: str) -> Any:
+    import torch
+
+    if dtype == "bfloat16":
+        return torch.from_numpy(box.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(box)
+
+
+def read_directly(source: Any, low: Any, high: Any, out: np.ndarray, times: Times) -> None:
+    """Reads a box as the source has it."""
+    read_box(source, low, high, "suture: feed", out)
+
+
+def told(problem: Exception, name: str) -> Exception:
+    """What went wrong with a case, with its name."""
+    if isinstance(problem, CompileError):
+        return problem
+    text = str(problem) or type(problem).__name__
+    if name in text:
+        return problem if isinstance(problem, Error) else Error(text)
+    kind = "" if isinstance(problem, Error) else f"{type(problem).__name__}: "
+    return Error(f"suture: feed: case {name!r}: {kind}{text.removeprefix('suture: ')}")

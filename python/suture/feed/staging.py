@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory for boxes on their way to a batch: bounded in bytes, used again, and granted in order."""
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import Error
+
+_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
+_LEAST = 1 << 16
+
+
+def bytes_of(given: Any, what: str) -> int:
+    """A number of bytes, given as one or as "4 GB"."""
+    if isinstance(given, int) and not isinstance(given, bool) and given > 0:
+        return given
+    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", given) if isinstance(given, str) else None
+    if found is None or found[2].lower() not in _UNITS or float(found[1]) <= 0:
+        raise Error(f'{what}: expected bytes, as 4000000000 or "4 GB", got {given!r}')
+    return int(float(found[1]) * _UNITS[found[2].lower()])
+
+
+def rounded(size: int) -> int:
+    """The size of the buffer that is kept for so many bytes: a quarter more at most, so that buffers serve again."""
+    step = max(1 << max((size - 1).bit_length() - 3, 0), _LEAST)
+    return -(-size // step) * step
+
+
+class Stopped(Exception):
+    """The feed was closed while somebody waited for memory."""
+
+
+class Staging:
+    """Buffers, and a count of what else is held, that together never exceed a number of bytes.
+
+    Every unit of work asks once, with a ticket of its own: the tickets 0, 1, 2, ... are served in that order. What comes first
+    therefore never waits for what comes later, and work that was granted its memory asks for no more: nothing can lock up.
+
+    Parameters
+    ----------
+    limit : int
+        The most bytes.
+    make : callable
+        make(size) returns memory of so many bytes as an array of uint8, pinned say.
+    """
+
+    def __init__(self, limit: int, make: Callable[[int], Any]) -> None:
+        self.limit, self._make = limit, make
+        self.used = self.most = 0  # bytes in use; the most that ever were, with what lay ready
+        self._idle: dict[int, list[Any]] = {}
+        self._idle_bytes = 0
+        self._next = 0
+        self._done: set[int] = set()  # tickets that were given up ahead of their turn
+        self._stopped = False
+        self._changed = threading.Condition()
+
+    def grant(self, ticket: int, sizes: Sequence[int], held: int, what: str) -> list[Any]:
+        """Waits for its turn and for memory.
+
+        Parameters
+        ----------
+        ticket : int
+            The number of the unit.
+        sizes : sequence of int
+            Bytes of each buffer.
+        held : int
+            Bytes that the unit takes besides, until `release(held)`.
+
+        Returns
+        -------
+        list of arrays
+            A buffer for each size, at least that large. `give` takes them back.
+
+        Raises
+        ------
+        Error
+            If the unit alone needs more than the limit.
+        Stopped
+            If `stop` is called meanwhile.
+        """
+        need = sum(map(rounded, sizes)) + held
+        if need > self.limit:
+            raise Error(f"{what}: memory: expected at least {-(-need // 10**6)} MB for it alone, got {self.limit // 10**6} MB for boxes and "
+                        "batches. Give the feed more memory=")
+        with self._changed:
+            while not self._stopped and (ticket != self._next or self.used + need > self.limit):
+                self._changed.wait()
+            if self._stopped:
+                raise Stopped
+            self.used += need
+            self._advance()
+            taken = [self._take(rounded(size)) for size in sizes]
+            self._trim()
+            self.most = max(self.most, self.used + self._idle_bytes)
+            self._changed.notify_all()
+        return [self._make(rounded(size)) if buffer is None else buffer for size, buffer in zip(sizes, taken)]
+
+    def _take(self, size: int) -> Any:
+        ready = self._idle.get(size)
+        if not ready:
+            return None
+        self._idle_bytes -= size
+        return ready.pop()
+
+    def _trim(self) -> None:
+        """Lets go of buffers that lie ready, as far as the limit asks."""
+        while self.used + self._idle_bytes > self.limit:
+            size = next(size for size, ready in self._idle.items() if ready)
+            self._take(size)
+
+    def _advance(self) -> None:
+        self._next += 1
+        while self._next in self._done:
+            self._done.discard(self._next)
+            self._next += 1
+
+    def skip(self, ticket: int) -> None:
+        """Gives up the turn of a unit that has not asked, since it failed."""
+        with self._changed:
+            if ticket == self._next:
+                self._advance()
+            elif ticket > self._next:
+                self._done.add(ticket)
+            self._changed.notify_all()
+
+    def give(self, buffers: Sequence[Any]) -> None:
+        """Takes buffers back."""
+        with self._changed:
+            for buffer in buffers:
+                size = int(buffer.size)
+                self.used -= size
+                self._idle.setdefault(size, []).append(buffer)
+                self._idle_bytes += size
+            self._changed.notify_all()
+
+    def release(self, held: int) -> None:
+        """What was held besides is free again."""
+        with self._changed:
+            self.used -= held
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Wakes everybody up, and grants nothing more."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+
+
+def plain(size: int) -> Any:
+    """Memory of the process."""
+    return np.empty(size, np.uint8)
+
+
+def pinned(size: int) -> Any:
+    """Memory that a GPU copies from while the processor goes on."""
+    import torch
+
+    return torch.empty(size, dtype=torch.uint8, pin_memory=True).numpy()

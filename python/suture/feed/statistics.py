@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a feed spends its time on, step by step: as text, JSON lines, and for TensorBoard and Weights & Biases."""
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import Error
+
+STAGES = ("plan", "memory", "read", "copy", "compute")
+
+
+@dataclass
+class Times:
+    """Seconds of all threads together, and bytes.
+
+    plan     drawing, and the boxes that are needed
+    memory   waiting for memory of boxes
+    read     reading and decoding of boxes
+    copy     to the device
+    compute  the run of the pipeline
+    bytes    of voxels that were read, as they are stored without compression
+    hits, misses   chunks that the cache had, and those that it had not
+    """
+
+    plan: float = 0
+    memory: float = 0
+    read: float = 0
+    copy: float = 0
+    compute: float = 0
+    bytes: int = 0
+    hits: int = 0
+    misses: int = 0
+
+    def add(self, other: Times) -> None:
+        """Adds the times of a part."""
+        for name in self.__dataclass_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: when it was asked for, how long that waited, and what its batch took."""
+
+    step: int
+    epoch: int
+    samples: int
+    wait: float  # seconds
+    between: float  # seconds from the step before to this
+    times: Times
+
+
+@dataclass
+class Statistics:
+    """What the steps of a feed took.
+
+    Attributes
+    ----------
+    steps : list of Step
+        Every step, in order.
+    left_out : dict of str
+        The cases that were left out, each with the sentence that says why.
+    """
+
+    steps: list[Step] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+    began: float = field(default_factory=time.time)
+
+    def summary(self) -> dict[str, Any]:
+        """Means over all steps.
+
+        Returns
+        -------
+        dict
+            steps, samples; ms a step of each stage, summed over threads (plan, memory, read, copy, compute), and of the loop
+            (wait, step); MB a step; MB_s, the rate of reading of one thread; hits, the share of chunks that the cache had;
+            waited, the share of the loop's time that it waited; left_out, how many cases were.
+        """
+        n = max(len(self.steps), 1)
+        total = Times()
+        for step in self.steps:
+            total.add(step.times)
+        wait, between = sum(s.wait for s in self.steps), sum(s.between for s in self.steps)
+        looked = total.hits + total.misses
+        return {"steps": len(self.steps), "samples": sum(s.samples for s in self.steps),
+                **{f"{name}_ms": 1e3 * getattr(total, name) / n for name in STAGES},
+                "wait_ms": 1e3 * wait / n, "step_ms": 1e3 * between / n, "MB": 1e-6 * total.bytes / n,
+                "MB_s": 1e-6 * total.bytes / total.read if total.read else 0.0,
+                "hits": total.hits / looked if looked else 0.0, "waited": wait / between if between else 0.0,
+                "left_out": len(self.left_out)}
+
+    def __str__(self) -> str:
+        s = self.summary()
+        stages = ", ".join(f"{name} {s[f'{name}_ms']:.1f}" for name in STAGES)
+        left = f"; {s['left_out']} cases left out: {', '.join(self.left_out)}" if self.left_out else ""
+        return (f"{s['steps']} steps of {s['step_ms']:.1f} ms, waited {100 * s['waited']:.1f} %; ms of all threads a step: {stages}; "
+                f"{s['MB']:.1f} MB a step read at {s['MB_s']:.0f} MB/s a thread, {100 * s['hits']:.0f} % of chunks from the cache{left}")
+
+    def records(self) -> list[dict[str, Any]]:
+        """Of each step what JSON has: its times in ms."""
+        return [{"step": s.step, "epoch": s.epoch, "samples": s.samples, "wait_ms": 1e3 * s.wait, "step_ms": 1e3 * s.between,
+                 **{f"{name}_ms": 1e3 * getattr(s.times, name) for name in STAGES}, "MB": 1e-6 * s.times.bytes, "hits": s.times.hits,
+                 "misses": s.times.misses} for s in self.steps]
+
+    def save(self, path: Any) -> None:
+        """Writes JSON lines: one for each step, and the summary with the cases left out at the end.
+
+        The file is written under another name first, so that it is never there in part.
+        """
+        lines = [*self.records(), {"summary": self.summary(), "left_out": self.left_out}]
+        target = Path(path)
+        partial = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            with partial.open("w") as file:
+                file.writelines(json.dumps(line) + "\n" for line in lines)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(target)
+        except OSError as problem:
+            partial.unlink(missing_ok=True)
+            raise Error(f"suture: feed: {target}: the statistics cannot be written: {problem.strerror}") from None
+
+    def to_tensorboard(self, writer: Any) -> None:
+        """Adds every step to a writer of TensorBoard.
+
+        Parameters
+        ----------
+        writer : SummaryWriter or path
+            A writer as torch.utils.tensorboard has them, or a folder for one.
+        """
+        own = not hasattr(writer, "add_scalar")
+        if own:
+            try:
+                from torch.utils.tensorboard import SummaryWriter
+            except ImportError:
+                raise Error("suture: feed: TensorBoard is not installed: pip install torch tensorboard") from None
+            writer = SummaryWriter(str(writer))
+        for record in self.records():
+            for name, value in record.items():
+                if name != "step":
+                    writer.add_scalar(f"feed/{name}", value, record["step"])
+        if own:
+            writer.close()
+
+    def to_wandb(self, run: Any = None, **settings: Any) -> None:
+        """Logs every step to a run of Weights & Biases, by default a new one in its offline mode: nothing leaves the machine.
+
+        Parameters
+        ----------
+        run : wandb run, optional
+            The run.
+        **settings
+            What wandb.init takes, for a new run.
+        """
+        own = run is None
+        if own:
+            try:
+                import wandb  # type: ignore[import-not-found,unused-ignore]
+            except ImportError:
+                raise Error("suture: feed: Weights & Biases is not installed: pip install wandb") from None
+            run = wandb.init(**{"mode": "offline", **settings})
+        for record in self.records():
+            run.log({f"feed/{name}": value for name, value in record.items() if name != "step"}, step=record["step"])
+        if own:
+            run.finish()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, of what JSON has."""
+        return {"steps": [asdict(s) for s in self.steps], "left_out": dict(self.left_out), "summary": self.summary()}
+
+
+class Bar:
+    """One line on a terminal that follows the steps, a few times a second."""
+
+    def __init__(self, shown: bool | None) -> None:
+        self.shown = sys.stderr.isatty() if shown is None else shown
+        self._last = 0.0
+
+    def show(self, epoch: int, step: int, steps: int, statistics: Statistics, last: bool = False) -> None:
+        """Says where the feed is."""
+        now = time.perf_counter()
+        if not self.shown or (now - self._last < .2 and not last):
+            return
+        self._last = now
+        recent = statistics.steps[-50:]
+        between, wait = sum(s.between for s in recent), sum(s.wait for s in recent)
+        rate = 1e-6 * sum(s.times.bytes for s in recent) / between if between else 0.0
+        filled = 20 * step // max(steps, 1)
+        sys.stderr.write(f"\repoch {epoch} [{'#' * filled}{'.' * (20 - filled)}] {step}/{steps}  {1e3 * between / max(len(recent), 1):.0f} ms a step, "
+                         f"{rate:.0f} MB/s, waited {100 * wait / between if between else 0:.0f} %  ")
+        if last:
+            sys.stderr.write("\n")
+        sys.stderr.flush()

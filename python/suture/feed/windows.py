@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Windows over whole cases, for evaluation by the path of training: each takes the place of the crop of a chain."""
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ..arrays.lazy import in_order
+from ..backend.encode import Encoder
+from ..errors import Error
+from ..operations.generated import crop_at, pad_to
+from ..operations.operation import Operation, per_sample
+from ..pipeline.pipeline import Pipeline
+from ..pipeline.plan import Plan
+
+if TYPE_CHECKING:
+    from .cases import Cases
+
+_CROPS = ("random_crop", "center_crop", "crop_by_class", "crop_at", "crop_or_pad")
+
+
+class Windows:
+    """Lays windows over the cases that a pipeline makes without its crop.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        A pipeline of training, whose last operation of a fixed size crops.
+    lay : callable
+        lay(extents, size) returns a PatchGrid, as sliding_window_grid does.
+    """
+
+    KEY: ClassVar[str] = "suture_window"  # of the batch, where windows begin
+
+    def __init__(self, pipeline: Pipeline, lay: Callable[..., Any]) -> None:
+        self._lay = lay
+        chain = next(iter(pipeline.images.values()))
+        at = [k for k, op in enumerate(chain) if op.name in _CROPS]
+        if not at:
+            raise Error("suture: feed: windows: expected a pipeline that crops, whose crop says how large a window is, got one without")
+        crop: Any = chain[at[-1]]
+        behind = [op.name for op in chain[at[-1] + 1:] if op._role == "geometry"]
+        if behind:
+            raise Error(f"suture: feed: windows: expected {crop.name} to be the last of the geometry, got {behind[0]} behind it")
+        self._size = size = crop.size
+        self.chain = self._with(pipeline, (pad_to(size=size),))
+        self.pipeline = self._with(pipeline, (pad_to(size=size), crop_at(size=size, starts=per_sample(self.KEY))))
+        self._cases: Any = None
+        self._grids: list[Any] = []
+        self._orders: list[str] = []  # of the axes of each case
+        self._before: list[int] = []
+
+    def _with(self, pipeline: Pipeline, instead: tuple[Operation, ...]) -> Pipeline:
+        """The pipeline with its crop replaced."""
+        roles = pipeline.roles()
+        for key, chain in pipeline.images.items():
+            at = max(k for k, op in enumerate(chain) if op.name in _CROPS)
+            roles[key] = [*chain[:at], *instead, *chain[at + 1:]]
+        return Pipeline(layout=pipeline.layout, **roles)
+
+    def over(self, cases: Cases) -> Windows:
+        """Lays the windows of all cases. Nothing is read but what cases say of themselves."""
+        self._cases = cases
+        counts = []
+        for number in range(len(cases)):
+            plan = self._plan(number)
+            size = tuple(int(n) for n in Encoder(plan.order, {}, 1).triple(self._size, "size", "suture: feed: windows"))
+            grid = self._lay(plan.grids[0].extents, size)
+            self._grids.append(grid)
+            self._orders.append(plan.order)
+            counts.append(len(grid))
+        self._before = [0, *itertools.accumulate(counts)]
+        return self
+
+    def _plan(self, number: int) -> Plan:
+        return self.chain.plan({**self._cases.batch(number), "id": [0]}, seed=0, epoch=0, training=False, threads=1)
+
+    def __len__(self) -> int:
+        return self._before[-1]
+
+    def at(self, index: int) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+        """The case of a window, and where it begins: along (z, y, x), and in the order of its axes."""
+        number = bisect.bisect_right(self._before, index) - 1
+        start = tuple(self._grids[number][index - self._before[number]])
+        return number, start, in_order(start, self._orders[number])
+
+    def _number(self, name: str) -> int:
+        if name not in self._cases.names:
+            raise Error(f"suture: feed: expected the name of a case, got {name!r}")
+        return int(self._cases.names.index(name))
+
+    def whole(self, name: str) -> Plan:
+        """The plan of a case without its crop."""
+        return self._plan(self._number(name))
+
+    def grid(self, name: str) -> Any:
+        """Where the windows of a case begin."""
+        return self._grids[self._number(name)]
