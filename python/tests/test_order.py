@@ -113,13 +113,13 @@ def test_pairs_are_equally_likely(size):
 
 def test_no_fixed_structure():
     """Fixed points of a random permutation are Poisson distributed with mean 1, and so are those that two epochs share."""
-    size, number = 1000, 300
+    size, number = 500, 300
     seeds, epochs = orders(range(number), [0], np.arange(size), size), orders([7], range(number), np.arange(size), size)
     fixed = (seeds == np.arange(size)).sum(1)
     shared = (seeds[1:] == seeds[:-1]).sum(1)
     again = (epochs[1:] == epochs[:-1]).sum(1)
-    mirrored = (seeds[:, ::-1] == size - 1 - seeds).sum(1)
-    for counts in (fixed, shared, again, mirrored):
+    turned = (seeds == np.arange(size)[::-1]).sum(1)
+    for counts in (fixed, shared, again, turned):
         assert abs(counts.mean() - 1) < 5 / np.sqrt(number)
         assert abs(counts.var() - 1) < 5 * np.sqrt(3 / number)  # the fourth central moment of Poisson(1) is 4
 
@@ -151,9 +151,9 @@ def test_shares_differ_by_one_at_most():
                                    dict(size=5, batch=16, steps_per_epoch=3), dict(size=1, batch=3, steps_per_epoch=2), dict(size=7, batch=20)])
 def test_ranks_together_have_the_batch(given):
     order = Order(seed=5, **given)
-    for step in range(3 * order.steps):
+    for step in range(2 * order.steps):
         whole = order.at(step)
-        for world in (1, 2, 3, 5, 8):
+        for world in (1, 3, 8):
             parts = [order.at(step, rank, world) for rank in range(world)]
             assert {part.epoch for part in parts} == {whole.epoch} == {step // order.steps}
             assert np.array_equal(np.concatenate([part.samples for part in parts]), whole.samples)
@@ -172,7 +172,7 @@ def test_an_epoch_is_one_pass():
         assert np.array_equal(again, np.concatenate(steps)[:96])
 
 
-@pytest.mark.parametrize("size, batch, steps", [(103, 16, 4), (5, 16, 3), (1, 3, 2), (64, 16, 4), (3, 2, 7)])
+@pytest.mark.parametrize("size, batch, steps", [(103, 16, 4), (5, 16, 2), (1, 3, 2), (64, 16, 4), (3, 2, 7)])
 def test_a_stream_has_no_gap(size, batch, steps):
     """Any stretch of steps has every sample equally often, but for one; batches are full, and no draw comes twice in an epoch."""
     order = Order(size, batch, 5, steps_per_epoch=steps)
@@ -207,11 +207,11 @@ def test_not_shuffled():
     (lambda: sample(0, 0, 0, 0), "suture: order: size: expected a whole number in 1 .. 2^63, got 0"),
     (lambda: sample(0, 0, 0, 2**63 + 1), "suture: order: size: expected a whole number in 1 .. 2^63, got"),
     (lambda: share(16, 2, 2), "suture: order: rank: expected a whole number in 0 .. 1, got 2"),
-    (lambda: share(16, 0, 0), "suture: order: world: expected a whole number in 1 .. 2147483647, got 0"),
-    (lambda: Order(5, 0), "suture: order: batch: expected a whole number in 1 .. 2147483647, got 0"),
+    (lambda: share(16, 0, 0), "suture: order: world: expected a whole number in 1 .. 2^31 - 1, got 0"),
+    (lambda: Order(5, 0), "suture: order: batch: expected a whole number in 1 .. 2^31 - 1, got 0"),
     (lambda: Order(5, 8, last="drop"), "suture: order: batch: expected at most the 5 samples of the cohort, got 8, and last='drop' leaves no batch"),
     (lambda: Order(5, 2, last="fill"), "suture: order: last: expected 'keep' or 'drop', got 'fill'"),
-    (lambda: Order(5, 2, steps_per_epoch=0), "suture: order: steps_per_epoch: expected a whole number in 1 .. 2147483647, got 0"),
+    (lambda: Order(5, 2, steps_per_epoch=0), "suture: order: steps_per_epoch: expected a whole number in 1 .. 2^31 - 1, got 0"),
     (lambda: Order(5, 2).at(-1), "suture: order: step: expected a whole number in 0")])
 def test_numbers_that_do_not_fit(call, sentence):
     with pytest.raises(suture.Error) as error:
