@@ -10,5 +10,6 @@ from .care import Repaired, info, repair, verify
 from .case import Case
 from .cohort import Cohort, open
 from .splits import set_split
+from .tiles import Box, Tile, Tiles
 
-__all__ = ["Case", "Cohort", "LazyArray", "Repaired", "Report", "build", "info", "open", "repair", "set_split", "verify"]
+__all__ = ["Box", "Case", "Cohort", "LazyArray", "Repaired", "Report", "Tile", "Tiles", "build", "info", "open", "repair", "set_split", "verify"]

@@ -197,6 +197,16 @@ class LazyArray:
         """Reads a box along all axes, channels as well, within the array."""
         raise NotImplementedError
 
+    def window(self, low: Sequence[int], high: Sequence[int]) -> LazyArray:
+        """A box of the array, along the spatial axes and with all channels, as an array of its own that lies where the box does.
+
+        Raises
+        ------
+        Error
+            If the box leaves the array.
+        """
+        return _Window(self, self._checked(low, high))
+
     def __getitem__(self, key: Any) -> np.ndarray:
         """Reads what a basic index of NumPy names: whole numbers and slices, forward and with any step."""
         keys = key if isinstance(key, tuple) else (key,)
@@ -236,6 +246,28 @@ class LazyArray:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.shape}, {self.dtype}, spacing={self.spacing})"
+
+
+class _Window(LazyArray):
+    """A box of another array."""
+
+    def __init__(self, whole: LazyArray, box: Sequence[tuple[int, int]]) -> None:
+        axes, channels = whole.axes, whole.shape[:len(whole.shape) - len(whole.axes)]
+        self._whole, self._low = whole, (*(0 for _ in channels), *(a for a, _ in box))
+        self.shape, self.dtype, self.axes = (*channels, *(b - a for a, b in box)), whole.dtype, axes
+        moved = dict(zip(axes, (a for a, _ in box)))
+        start, grid = np.array([moved.get(k, 0) for k in "zyx"]), whole.grid
+        extents = dict(zip(axes, self.shape[len(channels):]))
+        origin = np.array(grid.origin) + np.array(grid.direction).reshape(3, 3) @ (start * np.array(grid.spacing))
+        self.grid = Grid((extents.get("z", 1), extents["y"], extents["x"]), grid.spacing, (float(origin[0]), float(origin[1]), float(origin[2])),
+                         grid.direction)
+
+    @property
+    def _what(self) -> str:
+        return self._whole._what
+
+    def _read(self, box: Sequence[tuple[int, int]], out: np.ndarray) -> None:
+        self._whole._read([(a + s, b + s) for (a, b), s in zip(box, self._low)], out)
 
 
 class ZarrArray(LazyArray):

@@ -104,7 +104,18 @@ class StoredCase(Case):
 
     @cached_property
     def image(self) -> LazyArray:  # type: ignore[override]
-        return self._array("0", self.attributes["grid"], self._axes, self.attributes.get("scaling"))
+        return self.levels[0]
+
+    @cached_property
+    def levels(self) -> list[ZarrArray]:
+        """The levels of a slide, from the finest on; of a volume there is one."""
+        grids = self.attributes.get("levels", [self.attributes["grid"]])
+        return [self._array(str(k), grid, self._axes, self.attributes.get("scaling")) for k, grid in enumerate(grids)]
+
+    @property
+    def mpp(self) -> tuple[float, ...]:
+        """Micrometers a pixel of each level of a slide; () of a volume."""
+        return tuple(self.attributes.get("mpp", ()))
 
     def _map(self, name: str) -> LazyArray | None:
         known = self.attributes.get(name)

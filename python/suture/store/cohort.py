@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from ..errors import Error
 from . import arrays, foreign, settings, splits
 from .case import Case, StoredCase
 from .index import hash_of, read_index
+from .tiles import Tiles
 
 
 class Cohort(Mapping[str, Case]):
@@ -72,6 +73,37 @@ class Cohort(Mapping[str, Case]):
         """
         names = splits.part_of(list(self._whole), part, splits.stored(self.path) if rule is None else rule)
         return Cohort(self.path, {name: self._whole[name] for name in names}, self.io, self._whole)
+
+    def tiles(self, *, size: int, mpp: float | Sequence[float], least_tissue: float = .5, per_slide: int | None = None, step: int | None = None,
+              seed: int = 0) -> Tiles:
+        """Lists tiles of the slides: places with tissue, each at several magnifications.
+
+        Parameters
+        ----------
+        size : int
+            Pixels of a tile along each axis, at each magnification.
+        mpp : float or sequence of float
+            Micrometers a pixel; the store has levels of them. The tiles of one place have one center.
+        least_tissue : float, default 0.5
+            The part of the first magnification's tile that is tissue, at least.
+        per_slide : int, optional
+            At most so many of a slide, chosen by the hashes of their places; None: all.
+        step : int, optional
+            Pixels between the tiles of the first magnification; None: `size`, so that they do not overlap.
+        seed : int, default 0
+            Another one chooses others.
+
+        Returns
+        -------
+        Tiles
+            A sequence of tiles, which are all within their slides; Tiles.arrays gives the pixels of one.
+
+        Raises
+        ------
+        Error
+            If a case is no slide, or has no level of a magnification.
+        """
+        return Tiles(self._cases, size, mpp if isinstance(mpp, Sequence) else (mpp,), least_tissue, per_slide, step, seed)
 
     def without(self, names: Any) -> Cohort:
         """The cohort without some cases, those that verify names say."""

@@ -2,7 +2,9 @@
 """Files that others made, read as they are: Zarr v2 and v3, nnU-Net's preprocessed cases, folders of NIfTI files."""
 from __future__ import annotations
 
+import json
 import os
+import pickle
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +21,7 @@ from .arrays import LazyArray, ZarrArray
 from .case import Case
 
 _MOST_KEPT = 1 << 30  # bytes of whole volumes that are kept, of files that only are read as a whole
+_MILLIMETERS = {"millimeter": 1.0, "micrometer": 1e-3, "nanometer": 1e-6, "centimeter": 10.0, "meter": 1e3}
 
 
 class _Kept:
@@ -47,7 +50,7 @@ _kept = _Kept()
 class FileArray(LazyArray):
     """An array of a file that something else than tensorstore reads.
 
-    part    called for an array whose slices are read, once in each thread
+    part    gives an array whose slices are read
     """
 
     def __init__(self, what: str, shape: Sequence[int], dtype: str, axes: str, grid: Grid, part: Callable[[], Any]) -> None:
@@ -70,7 +73,7 @@ class FileArray(LazyArray):
 class FileCase(Case):
     """A case of files of others; what is asked for is opened when it is.
 
-    image, labels    called for the arrays
+    image, labels, fingerprint, classes    called for these
     """
 
     def __init__(self, name: str, image: Callable[[], LazyArray], labels: Callable[[], LazyArray] | None = None,
@@ -91,42 +94,283 @@ class FileCase(Case):
 
 
 def cases_of(root: Path, mode: str, threads: int | None) -> dict[str, Case]:
-    """The cases of a folder that is no store of suture.
+    """The cases of a folder that is no store of suture, or of one file or Zarr.
 
     Raises
     ------
     Error
-        If there is none.
+        If there is none, or two have one name.
     """
+    zarr = _zarr_cases(root, mode, threads) if root.is_dir() else {}
+    if zarr:
+        return zarr
     names = sorted(os.listdir(root)) if root.is_dir() else [root.name]
     base = root if root.is_dir() else root.parent
-    found: dict[str, Case] = {}
+    found: dict[str, list[Case]] = {}
+    packed = {name for name in names if name.endswith((".b2nd", ".npz"))}
+    for name in sorted(packed):
+        case, ending = os.path.splitext(name)
+        if not (case.endswith("_seg") and case[:-len("_seg")] + ending in packed):
+            made = _b2nd(base, case) if ending == ".b2nd" else _npz(base, case)
+            found.setdefault(case, []).append(made)
     for name in names:
         if scans.is_scan(name):
-            case = scans.stem(name)
-            if case in found:
-                raise Error(f"suture: store: case {case!r}: expected one of this name in {root}, got two. Rename one of them")
-            found[case] = _scan(base / name, case)
+            found.setdefault(scans.stem(name), []).append(_scan(base / name, scans.stem(name)))
+        elif (base / name).is_dir():
+            for inner, one in _zarr_cases(base / name, mode, threads).items():
+                found.setdefault(inner, []).append(one)
+    for case, made_of in found.items():
+        if len(made_of) > 1:
+            raise Error(f"suture: store: case {case!r}: expected one of this name in {root}, got {len(made_of)}. Rename one of them")
     if not found:
-        raise Error(f"suture: store: path: expected a store, or NIfTI, b2nd, npz or Zarr files, got none in {str(root)!r}")
-    return found
+        raise Error(f"suture: store: path: expected a store, or Zarr, NIfTI, b2nd or npz files, got none in {str(root)!r}")
+    return {case: made_of[0] for case, made_of in found.items()}
+
+
+# Volumes of files ---------------------------------------------------------------------------------------------------------------
 
 
 def _scan(path: Path, name: str) -> Case:
     """A volume of a file; of compressed ones the whole is read, and kept for a while."""
     what = f"suture: store: case {name!r}"
 
-    def image() -> LazyArray:
-        key = (os.path.realpath(path), os.stat(path).st_mtime_ns, os.stat(path).st_size)
+    def whole() -> scans.Scan:
         scan = scans.read(path, what)
         if scan.scaling is not None:
             scan.data = arrays.scaled(scan.data, *scan.scaling)
-        first, again = scan.data, lambda: _whole(path, what)
-        return FileArray(what, first.shape, first.dtype.name, "zyx", scan.grid, lambda: _kept(key, again))
+        return scan
+
+    def image() -> LazyArray:
+        scan, key = whole(), (os.path.realpath(path), os.stat(path).st_mtime_ns)
+        _kept(key, lambda: scan.data)
+        return FileArray(what, scan.data.shape, scan.data.dtype.name, "zyx", scan.grid, lambda: _kept(key, lambda: whole().data))
 
     return FileCase(name, image)
 
 
-def _whole(path: Path, what: str) -> np.ndarray:
-    scan = scans.read(path, what)
-    return scan.data if scan.scaling is None else arrays.scaled(scan.data, *scan.scaling)
+# nnU-Net ------------------------------------------------------------------------------------------------------------------------
+
+
+class _Plain(pickle.Unpickler):
+    """Reads pickles of numbers, texts, lists, dictionaries and NumPy arrays; anything else, and so all code, is refused."""
+
+    _KNOWN = {("numpy.core.multiarray", "_reconstruct"), ("numpy._core.multiarray", "_reconstruct"), ("numpy.core.multiarray", "scalar"),
+              ("numpy._core.multiarray", "scalar"), ("numpy", "ndarray"), ("numpy", "dtype"), ("numpy.core.numeric", "_frombuffer"),
+              ("numpy._core.numeric", "_frombuffer"), ("collections", "OrderedDict")}
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in self._KNOWN:
+            raise pickle.UnpicklingError(f"{module}.{name}, which is no number, text or array")
+        return super().find_class(module, name)
+
+
+def _properties(base: Path, name: str, what: str) -> Mapping[str, Any]:
+    """What nnU-Net wrote beside a case, as pickle or as JSON; empty where it wrote nothing."""
+    path = base / f"{name}.pkl"
+    try:
+        if path.is_file():
+            with open(path, "rb") as file:
+                found = _Plain(file).load()
+        elif (base / f"{name}.json").is_file():
+            found = json.loads((base / f"{name}.json").read_bytes())
+        else:
+            return {}
+    except Exception as problem:  # a pickle that is none raises errors of any kind
+        raise Error(f"{what}: expected nnU-Net's properties in {path.name}, got {arrays.sentence(problem)}. Preprocess the case again") from None
+    if not isinstance(found, dict):
+        raise Error(f"{what}: expected nnU-Net's properties in {path.name}, got a {type(found).__name__}. Preprocess the case again")
+    return found
+
+
+def _nnunet_spacing(base: Path, properties: Mapping[str, Any], what: str) -> tuple[float, float, float]:
+    """Spacing of a preprocessed case along (z, y, x): that of the configuration that its folder is named for, as the plans beside
+    have it; otherwise that of the case, which nnU-Net has not resampled then."""
+    plans_name, _, configuration = base.name.partition("_")
+    for path in sorted(base.parent.glob("*.json")):
+        if base.name.startswith(path.stem + "_") or path.stem == plans_name:
+            try:
+                known = json.loads(path.read_bytes())["configurations"]
+                configuration = next(c for c, v in known.items() if v.get("data_identifier") == base.name or f"{path.stem}_{c}" == base.name)
+                spacing = known[configuration]["spacing"]
+            except (ValueError, KeyError, TypeError, StopIteration):
+                continue
+            first = [float(properties.get("spacing", [1.0])[0])] if len(spacing) == 2 else []
+            return _three([*first, *spacing], what)
+    return _three(properties.get("spacing", (1.0, 1.0, 1.0)), what)
+
+
+def _three(values: Any, what: str) -> tuple[float, float, float]:
+    try:
+        z, y, x = (float(v) for v in values)
+    except (TypeError, ValueError):
+        raise Error(f"{what}: expected a spacing of three numbers, got {values!r}. Preprocess the case again") from None
+    return z, y, x
+
+
+def _nnunet(base: Path, name: str, part: Callable[[str], Callable[[], LazyArray]], labels: bool) -> Case:
+    """A case of nnU-Net: its arrays, and its spacing and statistics."""
+    what = f"suture: store: case {name!r}"
+
+    def fingerprint() -> Mapping[str, Any]:
+        properties = _properties(base, name, what)
+        return {key: properties[key] for key in ("spacing", "shape_before_cropping", "bbox_used_for_cropping") if key in properties}
+
+    return FileCase(name, part(""), part("_seg") if labels else None, fingerprint)
+
+
+def _b2nd(base: Path, name: str) -> Case:
+    """A case of nnU-Net in Blosc2, (channel, z, y, x); each thread has a reader of its own."""
+    what = f"suture: store: case {name!r}"
+
+    def part(suffix: str) -> Callable[[], LazyArray]:
+        path, here = base / f"{name}{suffix}.b2nd", threading.local()
+
+        def reader() -> Any:
+            if not hasattr(here, "array"):
+                try:
+                    import blosc2
+                except ImportError:
+                    raise Error(f"{what}: expected blosc2 to be installed. pip install 'suture[store]'") from None
+                try:
+                    here.array = blosc2.open(urlpath=str(path), mode="r", dparams={"nthreads": 1}, mmap_mode="r")
+                    here.array.shape
+                except Exception as problem:  # blosc2 raises errors of several kinds
+                    raise Error(f"{what}: expected a file of Blosc2 at {path}, got {arrays.sentence(problem)}. Preprocess the case again") from None
+            return here.array
+
+        def array() -> LazyArray:
+            opened = reader()
+            if len(opened.shape) != 4:
+                raise Error(f"{what}: expected (channel, z, y, x) in {path.name}, got the shape {tuple(opened.shape)}. Preprocess the case again")
+            spacing = _nnunet_spacing(base, _properties(base, name, what), what)
+            z, y, x = (int(n) for n in opened.shape[1:])
+            return FileArray(what, opened.shape, opened.dtype.name, "zyx", Grid((z, y, x), spacing), reader)
+
+        return array
+
+    return _nnunet(base, name, part, (base / f"{name}_seg.b2nd").is_file())
+
+
+def _npz(base: Path, name: str) -> Case:
+    """A case of nnU-Net in npz, of which the whole is read, or in the npy files that nnU-Net unpacks it to."""
+    what = f"suture: store: case {name!r}"
+    path = base / f"{name}.npz"
+
+    def whole(key: str) -> np.ndarray:
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                found: np.ndarray = file[key]
+                return found
+        except Exception as problem:  # zipfile, zlib and NumPy raise errors of their own
+            raise Error(f"{what}: expected {key!r} in {path}, got {arrays.sentence(problem)}. Preprocess the case again") from None
+
+    def part(suffix: str) -> Callable[[], LazyArray]:
+        key, flat = "seg" if suffix else "data", base / f"{name}{suffix}.npy"
+
+        def array() -> LazyArray:
+            if flat.is_file():
+                mapped = np.load(flat, mmap_mode="r", allow_pickle=False)
+                shape, dtype, read = mapped.shape, mapped.dtype.name, lambda: mapped
+            else:
+                first, stamp = whole(key), (os.path.realpath(path), key, os.stat(path).st_mtime_ns)
+                _kept(stamp, lambda: first)
+                shape, dtype, read = first.shape, first.dtype.name, lambda: _kept(stamp, lambda: whole(key))
+            if len(shape) != 4:
+                raise Error(f"{what}: expected (channel, z, y, x) in {path.name}, got the shape {tuple(shape)}. Preprocess the case again")
+            spacing = _nnunet_spacing(base, _properties(base, name, what), what)
+            return FileArray(what, shape, dtype, "zyx", Grid((shape[1], shape[2], shape[3]), spacing), read)
+
+        return array
+
+    return _nnunet(base, name, part, True)
+
+
+# Zarr ---------------------------------------------------------------------------------------------------------------------------
+
+
+def _node(path: Path) -> str:
+    """ "array" or "group" of a folder of Zarr v2 or v3, "" of another."""
+    if (path / "zarr.json").is_file():
+        try:
+            return str(json.loads((path / "zarr.json").read_bytes())["node_type"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return ""
+    return "array" if (path / ".zarray").is_file() else "group" if (path / ".zgroup").is_file() else ""
+
+
+def _zarr_cases(path: Path, mode: str, threads: int | None) -> dict[str, Case]:
+    """The cases of a folder of Zarr: itself, where it is an array or an image of OME-Zarr, otherwise what it holds."""
+    node, name = _node(path), path.name.removesuffix(".zarr").removesuffix(".ome")
+    if node == "array":
+        return {name: _zarr_array(path, name, mode, threads)}
+    if node != "group":
+        return {}
+    if _multiscales(path) is not None:
+        return {name: _ome(path, name, mode, threads)}
+    found: dict[str, Case] = {}
+    for inner in sorted(os.listdir(path)):
+        if (path / inner).is_dir():
+            found.update(_zarr_cases(path / inner, mode, threads))
+    return found
+
+
+def _multiscales(path: Path) -> Mapping[str, Any] | None:
+    """The first entry of "multiscales" of a group, of OME-Zarr 0.4 or 0.5."""
+    known = arrays.attributes(path)
+    listed = known.get("ome", known).get("multiscales")
+    return listed[0] if isinstance(listed, list) and listed and isinstance(listed[0], dict) else None
+
+
+def _plain_grid(shape: Sequence[int], what: str) -> tuple[str, Grid]:
+    """Axes and grid of an array that does not say where it lies: volumes and channels of them."""
+    if len(shape) not in (3, 4):
+        raise Error(f"{what}: expected (z, y, x) or (channel, z, y, x), got the shape {tuple(shape)}. Open the array that is a volume")
+    z, y, x = (int(n) for n in shape[-3:])
+    return "zyx", Grid((z, y, x))
+
+
+def _zarr_array(path: Path, name: str, mode: str, threads: int | None) -> Case:
+    what = f"suture: store: case {name!r}"
+
+    def image() -> LazyArray:
+        shape = arrays.opened(path, what, arrays.context(mode, threads)).shape
+        axes, grid = _plain_grid(shape, what)
+        return ZarrArray(path, what, axes=axes, grid=grid, mode=mode, threads=threads)
+
+    return FileCase(name, image)
+
+
+def _ome(path: Path, name: str, mode: str, threads: int | None) -> Case:
+    """An image of OME-Zarr, its finest level, and the first of its label maps."""
+    what = f"suture: store: case {name!r}"
+
+    def level(group: Path) -> Callable[[], LazyArray]:
+        def array() -> LazyArray:
+            entry = _multiscales(group)
+            try:
+                assert entry is not None
+                dataset = entry["datasets"][0]
+                axes = [a if isinstance(a, str) else a["name"] for a in entry["axes"]]
+                units = {a["name"]: a.get("unit") for a in entry["axes"] if isinstance(a, dict)}
+                steps = dataset.get("coordinateTransformations", [])
+                scale = next((t["scale"] for t in steps if t["type"] == "scale"), [1.0] * len(axes))
+                shift = next((t["translation"] for t in steps if t["type"] == "translation"), [0.0] * len(axes))
+                inside = group / dataset["path"]
+            except (AssertionError, KeyError, TypeError, IndexError):
+                raise Error(f"{what}: expected multiscales of OME-Zarr in {group}, got others. Open the array itself") from None
+            shape = arrays.opened(inside, what, arrays.context(mode, threads)).shape
+            spatial = "".join(a for a in axes if a in "zyx")
+            others = [n for a, n in zip(axes, shape) if a not in "zyx"]
+            if spatial not in ("zyx", "yx") or axes[-len(spatial):] != list(spatial) or len(others) > 1:
+                raise Error(f"{what}: expected an image of (z, y, x) or (y, x), with channels before them at most, got the axes {axes}. "
+                            "Open an array that is one")
+            mm = {a: _MILLIMETERS.get(str(units.get(a)), 1.0) for a in spatial}
+            place = {a: (int(n), float(s) * mm[a], float(t) * mm[a]) for a, n, s, t in zip(axes, shape, scale, shift) if a in spatial}
+            z, y, x = (place.get(a, (1, 1.0, 0.0)) for a in "zyx")
+            grid = Grid((z[0], y[0], x[0]), (z[1], y[1], x[1]), (z[2], y[2], x[2]))
+            return ZarrArray(inside, what, axes=spatial, grid=grid, mode=mode, threads=threads)
+
+        return array
+
+    maps = sorted(p for p in (path / "labels").iterdir() if _multiscales(p) is not None) if (path / "labels").is_dir() else []
+    return FileCase(name, level(path), level(maps[0]) if maps else None)

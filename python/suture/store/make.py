@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import Error
 from . import arrays, describe, files, ome, scans
 from .arrays import sentence
+from .make_maps import write_maps
 from .manifest import Manifest, make
 from .settings import VERSION, Settings
 from .task import Task
@@ -178,15 +179,3 @@ def _write_volume(folder: Path, task: Task, settings: Settings, source: dict[str
     write_maps(folder, maps, settings, threads, axes="zyx", chunk=settings.chunk)
     ome.write_group(folder, {"ome": {"version": ome.VERSION, "multiscales": [ome.multiscales(task.name, [scan.grid], "zyx", channels=channels)]},
                              "suture": own})
-
-
-def write_maps(folder: Path, maps: Mapping[str, tuple[np.ndarray, Any]], settings: Settings, threads: int | None, *, axes: str,
-               chunk: int, unit: str = "millimeter") -> None:
-    """Writes label maps as OME-Zarr has them, in the group "labels" of an image."""
-    ome.write_group(folder / "labels", {"ome": {"version": ome.VERSION, "labels": sorted(maps)}})
-    for name, (data, grid) in maps.items():
-        arrays.write(folder / "labels" / name / "0", data, names=list(axes), chunk=arrays.chunks_of(data.shape, chunk, len(axes)),
-                     profile=settings.profile, threads=threads)
-        ome.write_group(folder / "labels" / name, {"ome": {
-            "version": ome.VERSION, "multiscales": [ome.multiscales(name, [grid], axes, channels=False, unit=unit)],
-            "image-label": {"source": {"image": "../../"}}}})

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tiles of slides: one place at several magnifications, where there is tissue."""
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import Error
+from .arrays import LazyArray
+from .case import Case, StoredCase
+
+_NEAR = .02
+
+
+@dataclass(frozen=True)
+class Box:
+    """Pixels of a level of a slide, from `low` up to, and without, `high` along (y, x)."""
+
+    level: int
+    low: tuple[int, int]
+    high: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One place of a slide.
+
+    case    name of the slide
+    boxes   the same center at each magnification, in the order that was asked for
+    tissue  the part of the first box that is tissue
+    """
+
+    case: str
+    boxes: tuple[Box, ...]
+    tissue: float
+
+    @property
+    def id(self) -> str:
+        """What identifies its draws: the slide and the corner of the first box."""
+        first = self.boxes[0]
+        return f"{self.case}@{first.level}:{first.low[0]},{first.low[1]}"
+
+
+class Tiles(Sequence[Tile]):
+    """The tiles of the slides of a cohort, slide by slide, each row by row; the same ones wherever they are listed.
+
+    size   pixels along each axis
+    mpp    micrometers a pixel of each box of a tile
+    """
+
+    def __init__(self, cases: Mapping[str, Case], size: int, mpp: Sequence[float], least_tissue: float, per_slide: int | None,
+                 step: int | None, seed: int) -> None:
+        if type(size) is not int or size < 1:
+            raise Error(f"suture: store: tiles: size: expected a whole number from 1 on, got {size!r}")
+        if not mpp or not 0 <= least_tissue <= 1:
+            raise Error(f"suture: store: tiles: expected micrometers a pixel and a part of tissue from 0 to 1, got {tuple(mpp)} and {least_tissue}")
+        self._cases, self.size, self.mpp = cases, size, tuple(mpp)
+        self._tiles = [tile for name in cases for tile in self._of(name, least_tissue, per_slide, step or size, seed)]
+
+    def _slide(self, name: str) -> StoredCase:
+        case = self._cases[name]
+        if not isinstance(case, StoredCase) or not case.mpp:
+            raise Error(f"suture: store: case {name!r}: expected a slide of a store, got {case!r}. Build one of the slides")
+        return case
+
+    def _of(self, name: str, least: float, most: int | None, step: int, seed: int) -> list[Tile]:
+        """The tiles of a slide: boxes within it, on a grid of the first magnification, with enough tissue."""
+        case, size = self._slide(name), self.size
+        levels = [self._level(case, mpp) for mpp in self.mpp]
+        shapes = [case.levels[k].shape[1:] for k in levels]
+        ratios = [case.mpp[k] / case.mpp[levels[0]] for k in levels]
+        found = []
+        part = _Tissue(case)
+        for y in range(0, shapes[0][0] - size + 1, step):
+            for x in range(0, shapes[0][1] - size + 1, step):
+                boxes = []
+                for k, (height, width), ratio in zip(levels, shapes, ratios):
+                    low = tuple(round((v + size / 2) / ratio - size / 2) for v in (y, x))
+                    if min(low) < 0 or low[0] + size > height or low[1] + size > width:
+                        break
+                    boxes.append(Box(k, (low[0], low[1]), (low[0] + size, low[1] + size)))
+                if len(boxes) == len(levels) and (tissue := part(case.levels[levels[0]], boxes[0])) >= least:
+                    found.append(Tile(name, tuple(boxes), tissue))
+        if most is not None and len(found) > most:
+            kept = sorted(found, key=lambda tile: hashlib.sha256(f"{seed} {tile.id}".encode()).digest())[:most]
+            found = sorted(kept, key=lambda tile: tile.boxes[0].low)
+        return found
+
+    @staticmethod
+    def _level(case: StoredCase, mpp: float) -> int:
+        near = [k for k, m in enumerate(case.mpp) if abs(m / mpp - 1) <= _NEAR]
+        if not near:
+            have = ", ".join(f"{m:g}" for m in case.mpp)
+            raise Error(f"suture: store: tiles: mpp: expected levels of case {case.name!r}, which are of {have} micrometers a pixel, got {mpp:g}. "
+                        "Build the store with that mpp")
+        return near[0]
+
+    def arrays(self, tile: Tile) -> list[LazyArray]:
+        """The pixels of a tile, (3, y, x) of each magnification, read where they are asked for."""
+        case = self._slide(tile.case)
+        return [case.levels[box.level].window(box.low, box.high) for box in tile.boxes]
+
+    def __getitem__(self, i):  # type: ignore[no-untyped-def]  # int or slice
+        return self._tiles[i]
+
+    def __len__(self) -> int:
+        return len(self._tiles)
+
+    def __iter__(self) -> Iterator[Tile]:
+        return iter(self._tiles)
+
+    def __repr__(self) -> str:
+        return f"Tiles({len(self)} of {self.size} pixels at {', '.join(f'{m:g}' for m in self.mpp)} micrometers a pixel)"
+
+
+class _Tissue:
+    """The part of a box that is tissue, by sums over the mask."""
+
+    def __init__(self, case: StoredCase) -> None:
+        assert case.mask is not None
+        self._grid = case.mask.grid
+        self._sums = np.pad(np.asarray(case.mask[...], np.int64).cumsum(0).cumsum(1), ((1, 0), (1, 0)))
+
+    def __call__(self, level: LazyArray, box: Box) -> float:
+        lows, highs = [], []
+        for axis in (0, 1):
+            k = 1 + axis
+            scale, n = level.grid.spacing[k] / self._grid.spacing[k], self._grid.extents[k]
+            lows.append(min(max(round(box.low[axis] * scale), 0), n - 1))
+            highs.append(min(max(round(box.high[axis] * scale), lows[-1] + 1), n))
+        s = self._sums
+        inside = s[highs[0], highs[1]] - s[lows[0], highs[1]] - s[highs[0], lows[1]] + s[lows[0], lows[1]]
+        return float(inside / ((highs[0] - lows[0]) * (highs[1] - lows[1])))
