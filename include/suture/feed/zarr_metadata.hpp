@@ -211,10 +211,12 @@ std::optional<T> zarr_fill(const nlohmann::ordered_json& j) {
   if (j.is_boolean() && std::is_same_v<T, std::uint8_t>) return static_cast<T>(j.get<bool>() ? 1 : 0);
   if (j.is_string() && is_real) {
     const auto text = j.get<std::string>();
-    constexpr float infinity = std::numeric_limits<float>::infinity();
-    if (text == "NaN") return storage<T>::store(std::numeric_limits<float>::quiet_NaN());
-    if (text == "Infinity") return storage<T>::store(infinity);
-    if (text == "-Infinity") return storage<T>::store(-infinity);
+    // The format fixes the bits of NaN.
+    if (text == "NaN") return zarr_fill<T>(sizeof(T) == 4 ? "0x7fc00000" : "0x7e00");
+    if (text == "Infinity" || text == "-Infinity") {
+      const float infinity = std::numeric_limits<float>::infinity();
+      return storage<T>::store(text[0] == '-' ? -infinity : infinity);
+    }
     if (text.size() != 2 + 2 * sizeof(T) || !text.starts_with("0x") ||
         text.find_first_not_of("0123456789abcdefABCDEF", 2) != text.npos)
       return {};
