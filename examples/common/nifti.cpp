@@ -15,19 +15,12 @@
 #include <memory>
 #include <string>
 
-#include "nifti_header.hpp"
+#include "suture/feed/nifti.hpp"
 #include "whole_file.hpp"
 
 namespace suture::examples {
 namespace {
 
-constexpr std::size_t piece = std::size_t{1} << 24;
-// Deflate cannot expand by more than this.
-constexpr std::uint64_t largest_compression = 1032;
-
-struct close_file {
-  void operator()(gzFile_s* file) const { gzclose(file); }
-};
 struct free_image {
   void operator()(nifti_image* image) const { nifti_image_free(image); }
 };
@@ -37,87 +30,9 @@ template <class... Parts>
   fail(site{"nifti"}, path.string(), ": ", parts...);
 }
 
-// Returns the number of bytes read, less than `size` at the end of the file; damage is an error.
-std::size_t read_bytes(gzFile_s* file, void* to, std::size_t size, const std::filesystem::path& path) {
-  auto* bytes = static_cast<char*>(to);
-  std::size_t done = 0;
-  while (done < size) {
-    const int got = gzread(file, bytes + done, static_cast<unsigned>(std::min(size - done, piece)));
-    if (got < 0) {
-      int code = 0;
-      const char* text = gzerror(file, &code);
-      if (code == Z_BUF_ERROR) break;  // the compressed stream ends too early
-      if (code == Z_ERRNO) refuse(path, "cannot be read: ", std::strerror(errno));
-      refuse(path, "damaged compression: ", text);
-    }
-    if (got == 0) break;
-    done += static_cast<std::size_t>(got);
-  }
-  return done;
-}
-
-template <class T>
-void swap_bytes(std::vector<char>& bytes) {
-  for (std::size_t i = 0; i + sizeof(T) <= bytes.size(); i += sizeof(T))
-    std::reverse(bytes.data() + i, bytes.data() + i + sizeof(T));
-}
-
-struct raw_file {
-  nifti_header header;
-  std::vector<char> bytes;
-};
-
-// Reads a compressed file on to its end, which is what makes zlib compare the checksum of what was read.
-void check_rest(gzFile_s* file, const std::filesystem::path& path) {
-  if (gzdirect(file)) return;
-  std::vector<char> rest(std::size_t{1} << 16);
-  while (read_bytes(file, rest.data(), rest.size(), path) == rest.size()) {
-  }
-  int code = 0;
-  gzerror(file, &code);
-  if (code == Z_BUF_ERROR) refuse(path, "truncated: the compressed stream ends before its checksum");
-}
-
-raw_file read_raw(const std::filesystem::path& path) {
-  std::error_code status;
-  if (!std::filesystem::exists(path, status)) refuse(path, "no such file");
-  if (std::filesystem::is_directory(path, status)) refuse(path, "is a folder");
-  if (!std::filesystem::is_regular_file(path, status)) refuse(path, "is no regular file");
-  const std::uint64_t stored = std::filesystem::file_size(path, status);
-  if (status) refuse(path, status.message());
-  const std::unique_ptr<gzFile_s, close_file> file(gzopen(path.c_str(), "rb"));
-  if (!file) refuse(path, "cannot be opened: ", std::strerror(errno));
-
-  std::array<char, nifti_header_bytes> start;
-  if (read_bytes(file.get(), start.data(), start.size(), path) != start.size())
-    refuse(path, "shorter than a NIfTI header of ", start.size(), " bytes");
-  const std::uint64_t limit = gzdirect(file.get()) ? stored : stored * largest_compression;
-  raw_file raw{parse_nifti_header(path, start, limit), {}};
-
-  std::vector<char> skipped(static_cast<std::size_t>(std::min<std::uint64_t>(raw.header.offset - start.size(), piece)));
-  for (std::uint64_t left = raw.header.offset - start.size(); left > 0;) {
-    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(left, piece));
-    if (read_bytes(file.get(), skipped.data(), part, path) != part) refuse(path, "truncated before the first voxel");
-    left -= part;
-  }
-  // Grows as the bytes arrive: a header that lies about a compressed file costs no more than what the file holds.
-  const std::uint64_t size = static_cast<std::uint64_t>(raw.header.grid.voxels()) * raw.header.voxel_bytes;
-  while (raw.bytes.size() < size) {
-    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(size - raw.bytes.size(), piece));
-    const std::size_t before = raw.bytes.size();
-    raw.bytes.resize(before + part);
-    const std::size_t got = read_bytes(file.get(), raw.bytes.data() + before, part, path);
-    if (got != part) refuse(path, "truncated: ", before + got, " of ", size, " bytes of voxels");
-  }
-  check_rest(file.get(), path);
-  if (raw.header.swapped)
-    with_nifti_type(raw.header.datatype, [&](auto type) { swap_bytes<decltype(type)>(raw.bytes); });
-  return raw;
-}
-
 // Calls f(value) with every voxel, scaled; stops at the first false and returns its index, or the number of voxels.
 template <class F>
-std::size_t each_value(const raw_file& raw, F f) {
+std::size_t each_value(const nifti_voxels& raw, F f) {
   std::size_t index = 0;
   with_nifti_type(raw.header.datatype, [&](auto type) {
     using stored = decltype(type);
@@ -138,7 +53,7 @@ bool fits(double value) {
 }
 
 template <class T>
-volume<T> converted(const raw_file& raw) {
+volume<T> converted(const nifti_voxels& raw) {
   volume<T> result{raw.header.grid, {}};
   result.voxels.reserve(static_cast<std::size_t>(raw.header.grid.voxels()));
   each_value(raw, [&](double value) {
@@ -207,7 +122,8 @@ void write_file(const std::filesystem::path& path, const volume<T>& image, int d
     const auto put = [&](const void* from, std::size_t size) {
       const auto* bytes = static_cast<const char*>(from);
       for (std::size_t done = 0; done < size;) {
-        const int wrote = gzwrite(file, bytes + done, static_cast<unsigned>(std::min(size - done, piece)));
+        const int wrote =
+            gzwrite(file, bytes + done, static_cast<unsigned>(std::min(size - done, detail::nifti_piece)));
         if (wrote <= 0) return false;
         done += static_cast<std::size_t>(wrote);
       }
@@ -222,7 +138,7 @@ void write_file(const std::filesystem::path& path, const volume<T>& image, int d
 }  // namespace
 
 image_volume read_image(const std::filesystem::path& path) {
-  const raw_file raw = read_raw(path);
+  const nifti_voxels raw = read_nifti_voxels(path);
   bool whole = true;
   double bad = 0;
   const std::size_t stopped = each_value(raw, [&](double value) {
@@ -238,7 +154,7 @@ image_volume read_image(const std::filesystem::path& path) {
 }
 
 label_volume read_labels(const std::filesystem::path& path) {
-  const raw_file raw = read_raw(path);
+  const nifti_voxels raw = read_nifti_voxels(path);
   double bad = 0;
   const std::size_t stopped = each_value(raw, [&](double value) {
     bad = value;

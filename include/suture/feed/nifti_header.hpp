@@ -1,19 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nifti_header.hpp"
+// What the first 348 bytes of a NIfTI-1 file say about its voxels. Nothing is repaired: a header that says something
+// impossible where it matters is refused. Needs nifticlib (Debian:
+// libnifti-dev, whose headers lie in /usr/include/nifti).
+#pragma once
 
 #include <nifti1_io.h>
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <filesystem>
+#include <span>
 #include <string>
 
-#include "suture/base/error.hpp"
+#include "../base/error.hpp"
+#include "../image/grid.hpp"
 
-namespace suture::examples {
-namespace {
+namespace suture {
+
+constexpr std::size_t nifti_header_bytes = 348;
+
+struct nifti_header {
+  suture::grid grid{};
+  int datatype = 0;
+  std::uint64_t voxel_bytes = 0;    // of one voxel
+  std::uint64_t offset = 0;         // of the first voxel in the file
+  bool swapped = false;             // the file has the other byte order
+  double slope = 1, intercept = 0;  // what is stored times slope plus intercept is what is meant
+};
+
+// Calls f with a value of the C++ type of a NIfTI voxel type; false if the type is not a number that is read.
+template <class F>
+bool with_nifti_type(int datatype, F f) {
+  switch (datatype) {
+    case DT_UINT8:
+      f(std::uint8_t{});
+      return true;
+    case DT_INT8:
+      f(std::int8_t{});
+      return true;
+    case DT_INT16:
+      f(std::int16_t{});
+      return true;
+    case DT_UINT16:
+      f(std::uint16_t{});
+      return true;
+    case DT_INT32:
+      f(std::int32_t{});
+      return true;
+    case DT_UINT32:
+      f(std::uint32_t{});
+      return true;
+    case DT_INT64:
+      f(std::int64_t{});
+      return true;
+    case DT_UINT64:
+      f(std::uint64_t{});
+      return true;
+    case DT_FLOAT32:
+      f(float{});
+      return true;
+    case DT_FLOAT64:
+      f(double{});
+      return true;
+    default:
+      return false;
+  }
+}
+
+namespace detail {
 
 // The header in this machine's byte order, and the file that errors name.
-struct reader {
+struct nifti_header_reader {
   const std::filesystem::path& path;
   nifti_1_header h{};
 
@@ -45,7 +104,7 @@ struct reader {
 };
 
 // Whether the file has the other byte order.
-bool reader::parse_order(std::span<const char, nifti_header_bytes> bytes) {
+inline bool nifti_header_reader::parse_order(std::span<const char, nifti_header_bytes> bytes) {
   static_assert(sizeof h == nifti_header_bytes);
   std::memcpy(&h, bytes.data(), sizeof h);
   const int stored = h.sizeof_hdr;
@@ -56,7 +115,7 @@ bool reader::parse_order(std::span<const char, nifti_header_bytes> bytes) {
   refuse("sizeof_hdr is ", stored, ", not 348: not a NIfTI-1 file");
 }
 
-void reader::check_magic() const {
+inline void nifti_header_reader::check_magic() const {
   if (std::memcmp(h.magic, "n+1", 4) == 0) return;
   demand(std::memcmp(h.magic, "ni1", 4) != 0,
          "magic is ni1: header and voxels in two files (.hdr and .img) are not supported");
@@ -65,7 +124,7 @@ void reader::check_magic() const {
   refuse("magic is \"", shown, "\", not n+1: not a NIfTI-1 file");
 }
 
-std::uint64_t reader::count_voxels() const {
+inline std::uint64_t nifti_header_reader::count_voxels() const {
   demand(h.dim[0] >= 1 && h.dim[0] <= 7, "dim[0], the number of dimensions, is ", h.dim[0], ", must be 1 to 7");
   std::uint64_t voxels = 1;
   for (int k = 1; k <= h.dim[0]; ++k) {
@@ -77,7 +136,7 @@ std::uint64_t reader::count_voxels() const {
 }
 
 // Voxels that are tuples, and lists of numbers that are no picture of a place.
-void reader::check_intent() const {
+inline void nifti_header_reader::check_intent() const {
   const char* meant = nullptr;
   switch (h.intent_code) {
     case NIFTI_INTENT_GENMATRIX:
@@ -115,7 +174,7 @@ void reader::check_intent() const {
   refuse("intent_code is ", h.intent_code, ": its values are ", meant, ", not an image");
 }
 
-void reader::parse_type(nifti_header& result) const {
+inline void nifti_header_reader::parse_type(nifti_header& result) const {
   result.datatype = h.datatype;
   demand(with_nifti_type(h.datatype, [&](auto type) { result.voxel_bytes = sizeof type; }), "datatype is ", h.datatype,
          " (", nifti_datatype_string(h.datatype), "), not a voxel type that is read: one integer or real number of at ",
@@ -125,7 +184,8 @@ void reader::parse_type(nifti_header& result) const {
          nifti_datatype_string(h.datatype), ") have ", bits, " bits");
 }
 
-void reader::parse_offset(nifti_header& result, std::uint64_t voxels, std::uint64_t most_bytes) const {
+inline void nifti_header_reader::parse_offset(nifti_header& result, std::uint64_t voxels,
+                                              std::uint64_t most_bytes) const {
   const float offset = h.vox_offset;
   demand(offset >= 352, "vox_offset is ", offset, ", must be at least 352 where header and voxels share a file");
   demand(std::isfinite(offset) && offset == std::floor(offset), "vox_offset is ", offset, ", must be a whole number");
@@ -138,7 +198,7 @@ void reader::parse_offset(nifti_header& result, std::uint64_t voxels, std::uint6
 }
 
 // A slope that is 0 or not finite means that voxels are stored as they are.
-void reader::parse_scale(nifti_header& result) const {
+inline void nifti_header_reader::parse_scale(nifti_header& result) const {
   if (!std::isfinite(h.scl_slope) || h.scl_slope == 0) return;
   demand(std::isfinite(h.scl_inter), "scl_inter is ", h.scl_inter, " beside scl_slope ", h.scl_slope,
          ", must be finite");
@@ -146,7 +206,7 @@ void reader::parse_scale(nifti_header& result) const {
   result.intercept = static_cast<double>(h.scl_inter);
 }
 
-double reader::millimeters() const {
+inline double nifti_header_reader::millimeters() const {
   const int unit = XYZT_TO_SPACE(h.xyzt_units);
   switch (unit) {
     case NIFTI_UNITS_UNKNOWN:
@@ -162,7 +222,7 @@ double reader::millimeters() const {
 }
 
 // Of a voxel along axis 1, 2 or 3. An axis that the file does not have may leave its own open: 1.
-float reader::spacing_of(int axis) const {
+inline float nifti_header_reader::spacing_of(int axis) const {
   const float spacing = h.pixdim[axis];
   if (axis > h.dim[0] && spacing == 0) return 1;
   // Of a subnormal float little is left once it is turned.
@@ -171,7 +231,7 @@ float reader::spacing_of(int axis) const {
   return spacing;
 }
 
-mat44 reader::sform() const {
+inline mat44 nifti_header_reader::sform() const {
   constexpr const char* names[3] = {"srow_x[", "srow_y[", "srow_z["};
   const float* const rows[3] = {h.srow_x, h.srow_y, h.srow_z};
   mat44 result{};
@@ -186,7 +246,7 @@ mat44 reader::sform() const {
   return result;
 }
 
-mat44 reader::qform() const {
+inline mat44 nifti_header_reader::qform() const {
   const float b = h.quatern_b, c = h.quatern_c, d = h.quatern_d;
   demand_finite("quatern_b", b);
   demand_finite("quatern_c", c);
@@ -207,13 +267,13 @@ mat44 reader::qform() const {
                                 spacing_of(3), handedness < 0 ? -1.0f : 1.0f);
 }
 
-mat44 reader::spacing_alone() const {
+inline mat44 nifti_header_reader::spacing_alone() const {
   mat44 result{};
   for (int k = 0; k < 3; ++k) result.m[k][k] = spacing_of(k + 1);
   return result;
 }
 
-grid reader::place() const {
+inline grid nifti_header_reader::place() const {
   for (const auto& [field, code] : {std::pair{"sform_code", h.sform_code}, std::pair{"qform_code", h.qform_code}}) {
     demand(code >= NIFTI_XFORM_UNKNOWN && code <= NIFTI_XFORM_TEMPLATE_OTHER, field, " is ", code, ", must be 0 to ",
            NIFTI_XFORM_TEMPLATE_OTHER);
@@ -247,11 +307,13 @@ grid reader::place() const {
   return g;
 }
 
-}  // namespace
+}  // namespace detail
 
-nifti_header parse_nifti_header(const std::filesystem::path& path, std::span<const char, nifti_header_bytes> bytes,
-                                std::uint64_t most_bytes) {
-  reader header{path};
+// `most_bytes` is what the file can hold at most, uncompressed. Throws suture::error naming the file, the field and its
+// value.
+inline nifti_header parse_nifti_header(const std::filesystem::path& path,
+                                       std::span<const char, nifti_header_bytes> bytes, std::uint64_t most_bytes) {
+  detail::nifti_header_reader header{path};
   nifti_header result;
   result.swapped = header.parse_order(bytes);
   header.check_magic();
@@ -264,4 +326,4 @@ nifti_header parse_nifti_header(const std::filesystem::path& path, std::span<con
   return result;
 }
 
-}  // namespace suture::examples
+}  // namespace suture

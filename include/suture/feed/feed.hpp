@@ -1,0 +1,646 @@
+// SPDX-License-Identifier: Apache-2.0
+// A feed makes batches ahead of the training that takes them: it plans a batch, reads the boxes of its samples by
+// threads, runs the plan on them, and hands out the results in order. Not part of suture.hpp: it starts threads, for
+// which programs are linked with -pthread. For CUDA include feed.cuh.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <thread>
+#include <tuple>
+
+#include "../exec/cpu/run.hpp"
+#include "../plan/source_box.hpp"
+#include "reader.hpp"
+
+namespace suture {
+
+// How far ahead a feed works. Nothing here changes a bit of what it makes.
+struct feed_settings {
+  int depth = 3;    // batches that are held at once: the one that the caller has, and those in the making
+  int threads = 2;  // that read and decode
+  // Of all batches together: boxes, outputs and workspace, and for a device the pinned copies of the boxes.
+  std::size_t most_bytes = std::size_t{4} << 30;
+  std::size_t kept_times = 64;  // how many batches times() remembers
+};
+
+// A batch to make: the plan, and the case of the readers that each of its samples is cut from.
+template <class Plan>
+struct feed_request {
+  std::vector<std::size_t> cases;
+  Plan plan;
+};
+template <class Plan>
+feed_request(std::vector<std::size_t>, Plan) -> feed_request<Plan>;
+
+// An image or a label map of every sample, and what reads it. The reader must outlive the feed.
+template <box_reader Reader, bool IsLabel>
+struct feed_source {
+  using element = typename Reader::element;
+  static constexpr bool is_label = IsLabel;
+  const Reader* reader;
+
+  template <class Plan>
+  using output = std::conditional_t<IsLabel, element, typename Plan::pipeline_type::result_type>;
+};
+template <box_reader Reader>
+feed_source<Reader, false> image_source(const Reader& reader) {
+  return {&reader};
+}
+template <box_reader Reader>
+feed_source<Reader, true> label_source(const Reader& reader) {
+  return {&reader};
+}
+
+// When the work on a batch began and ended, in seconds since the feed began. Of a device, copy, run and release are as
+// its clock has them. On the CPU nothing is copied.
+struct feed_times {
+  std::size_t step = 0;
+  double plan_begin = 0, plan_end = 0;
+  double read_begin = 0, read_end = 0;  // of the first box to the last
+  double copy_begin = 0, copy_end = 0;
+  double run_begin = 0, run_end = 0;
+  double delivered = 0, released = 0;  // the caller had the batch in between
+  double waited = 0;                   // by the caller, or by its stream, until the batch was there
+  double reading = 0;                  // by all threads together
+  std::uint64_t bytes = 0;             // of voxels that were read, as they lie in memory
+};
+
+// Of the batches that were given back. The first one is always waited for, so the shares leave it out.
+struct feed_statistics {
+  std::size_t batches = 0;
+  std::uint64_t bytes = 0;
+  double reading = 0, copying = 0, running = 0, waited = 0;  // seconds; reading by all threads together
+  std::size_t most_held = 0;                                 // bytes of memory, at once
+  double to_first = 0, elapsed = 0;  // until the first batch was there, and from then until the last was given back
+
+  double waited_share() const { return elapsed > 0 ? waited / elapsed : 0; }
+  double bytes_per_second() const {
+    return to_first + elapsed > 0 ? static_cast<double>(bytes) / (to_first + elapsed) : 0;
+  }
+};
+
+// A batch that a feed hands out. The outputs of a source are views in the order of the samples, channels-first, in one
+// block of memory: a dense tensor where all samples have the same extents.
+template <class Plan, class... Sources>
+struct feed_batch {
+  std::size_t step = 0;
+  std::vector<std::size_t> cases;
+  std::optional<Plan> planned;
+  std::tuple<std::vector<view<typename Sources::template output<Plan>>>...> made;
+
+  const Plan& plan() const { return *planned; }
+  template <std::size_t K = 0>
+  const auto& outputs() const {
+    return std::get<K>(made);
+  }
+};
+
+namespace detail {
+
+// What the batches of a feed share of an executor, and the memory of one batch: `staged` bytes that readers fill, and
+// `others` for what is made of them. A CPU runs plans ahead on a thread of the feed, a device in next().
+template <class Executor>
+class feed_executor;
+template <class Executor>
+class feed_memory;
+
+template <>
+class feed_executor<cpu> {
+public:
+  static constexpr bool runs_ahead = true;
+  explicit feed_executor(const cpu& on) : on_(on) {
+    require(on.workspace.empty(), {"feed"}, "workspace: expected none, got ", on.workspace.size(),
+            " bytes. A feed holds its own");
+  }
+  void enter_thread() const {}
+  const cpu& executor() const { return on_; }
+
+private:
+  cpu on_;
+};
+
+template <>
+class feed_memory<cpu> {
+public:
+  explicit feed_memory(const feed_executor<cpu>&) {}
+  static std::size_t bytes_of(std::size_t staged, std::size_t others) { return staged + others; }
+  std::size_t capacity() const { return staged_ + others_; }
+
+  void reserve(std::size_t staged, std::size_t others) {
+    if (staged <= staged_ && others <= others_) return;
+    staged = std::max(staged, staged_);
+    others = std::max(others, others_);
+    drop();
+    memory_.reset(static_cast<std::byte*>(::operator new(staged + others, alignment)));
+    staged_ = staged;
+    others_ = others;
+  }
+  void drop() {
+    memory_.reset();
+    staged_ = others_ = 0;
+  }
+  std::byte* staging() const { return memory_.get(); }
+  std::byte* inputs() const { return memory_.get(); }
+  std::byte* others() const { return memory_.get() + staged_; }
+
+  void copy(std::size_t) {}
+  template <class Run>
+  void run(const Run& run_plan) {
+    run_plan();
+  }
+  void release() {}
+  void wait_until_released() {}
+  void fill(feed_times&, double&) const {}
+
+private:
+  static constexpr std::align_val_t alignment{256};
+  struct aligned_delete {
+    void operator()(std::byte* p) const { ::operator delete(p, alignment); }
+  };
+  std::unique_ptr<std::byte, aligned_delete> memory_;
+  std::size_t staged_ = 0, others_ = 0;
+};
+
+}  // namespace detail
+
+// feed(executor, plans, settings, sources...): plans(step) is called for step 0, 1, 2, ... on a thread of the feed and
+// returns an optional feed_request: nothing ends the feed. The bits are those of running each plan on whole volumes,
+// whatever the settings.
+//
+// next() is called by one thread. It gives back the batch it returned before, whose memory is used again. On a device
+// the outputs are there in the order of the executor's stream: what another stream does with them, that stream must
+// wait for before the next call. An exception of a reader comes out of next() in the place of its batch, with the name
+// of the case, and the call behind it goes on with the batch behind. One of plans(step) ends the feed.
+template <class Executor, class Plans, class... Sources>
+class feed {
+  static_assert(sizeof...(Sources) > 0, "suture: a feed has one image_source or label_source at least");
+
+public:
+  using plan_type = decltype(std::declval<Plans&>()(std::size_t{})->plan);
+  using batch_type = feed_batch<plan_type, Sources...>;
+
+  feed(const Executor& on, Plans plans, const feed_settings& s, Sources... sources)
+      : executor_(on), plans_(std::move(plans)), settings_(s), sources_(sources...) {
+    constexpr site where{"feed"};
+    require(s.depth >= 1 && s.depth <= 1024, where, "depth: expected 1 to 1024 batches, got ", s.depth);
+    require(s.threads >= 1 && s.threads <= 1024, where, "threads: expected 1 to 1024, got ", s.threads);
+    for (int i = 0; i < s.depth; ++i) slots_.push_back(std::make_unique<slot>(executor_));
+    try {
+      threads_.emplace_back([this] { plan_batches(); });
+      threads_.emplace_back([this] { finish_batches(); });
+      for (int i = 0; i < s.threads; ++i) threads_.emplace_back([this] { read_boxes(); });
+    } catch (...) {
+      stop();
+      throw;
+    }
+  }
+  feed(const feed&) = delete;
+  feed& operator=(const feed&) = delete;
+  ~feed() { stop(); }
+
+  // The next batch, or nullptr after the last.
+  const batch_type* next() {
+    release();
+    const double asked = now();
+    slot& s = *slots_[step_ % slots_.size()];
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return s.state == slot_state::ready || step_ >= end_; });
+      if (step_ >= end_) return nullptr;
+    }
+    ++step_;
+    try {
+      if (s.failure) std::rethrow_exception(s.failure);
+      if constexpr (!detail::feed_executor<Executor>::runs_ahead) s.memory.run([&] { run_plan(s, every_source()); });
+    } catch (...) {
+      s.memory.release();
+      give_back(s);
+      throw;
+    }
+    s.times.delivered = now();
+    s.times.waited = s.times.delivered - asked;
+    held_ = &s;
+    return &s.batch;
+  }
+
+  // Of a device they wait until it has passed the batches that were given back.
+  feed_statistics statistics() {
+    settle_all();
+    const std::lock_guard guard(settling_);
+    return statistics_;
+  }
+  // Of the last batches, in order.
+  std::vector<feed_times> times() {
+    settle_all();
+    const std::lock_guard guard(settling_);
+    return {kept_.begin(), kept_.end()};
+  }
+
+private:
+  enum class slot_state { free, reading, read, ready };
+  struct slot {
+    explicit slot(const detail::feed_executor<Executor>& on) : memory(on) {}
+    slot_state state = slot_state::free;
+    bool settled = true;
+    detail::feed_memory<Executor> memory;
+    batch_type batch;
+    std::vector<voxel_box> boxes;
+    std::tuple<std::vector<view<const typename Sources::element>>...> in;
+    std::array<std::vector<std::size_t>, sizeof...(Sources)> staged, made;  // where things begin, in bytes
+    std::size_t staged_bytes = 0, made_bytes = 0, workspace_bytes = 0;
+    std::size_t left = 0;                                          // boxes, or parts of them, that are not read yet
+    std::size_t failed = std::numeric_limits<std::size_t>::max();  // the first of them that could not be
+    std::exception_ptr failure;
+    feed_times times;
+  };
+  struct task {
+    slot* of;
+    std::size_t number, source, sample, part;
+  };
+  static constexpr auto every_source() { return std::index_sequence_for<Sources...>(); }
+
+  double now() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+  void stop() {
+    {
+      const std::lock_guard guard(mutex_);
+      stopped_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread& t : threads_) t.join();
+    threads_.clear();
+  }
+  // Waits with the lock held until something holds; false where the feed ends first.
+  template <class Holds>
+  bool wait(std::unique_lock<std::mutex>& lock, const Holds& holds) {
+    changed_.wait(lock, [&] { return stopped_ || holds(); });
+    return !stopped_;
+  }
+
+  // Gives the batch back that the caller has.
+  void release() {
+    if (held_ == nullptr) return;
+    slot& s = *held_;
+    held_ = nullptr;
+    s.times.released = now();
+    s.memory.release();
+    {
+      const std::lock_guard guard(mutex_);
+      s.settled = false;
+    }
+    if constexpr (detail::feed_executor<Executor>::runs_ahead) settle(s);
+    give_back(s);
+  }
+  void give_back(slot& s) {
+    {
+      const std::lock_guard guard(mutex_);
+      s.failure = nullptr;
+      s.state = slot_state::free;
+    }
+    changed_.notify_all();
+  }
+
+  // Counts what a batch that was given back took. Batches are settled in order, by whoever comes first.
+  void settle(slot& s) {
+    const std::lock_guard guard(settling_);
+    {
+      const std::lock_guard state(mutex_);
+      if (s.settled) return;
+      s.settled = true;
+    }
+    feed_times& t = s.times;
+    s.memory.fill(t, last_released_);
+    feed_statistics& all = statistics_;
+    if (all.batches++ == 0)
+      all.to_first = t.delivered;
+    else
+      all.waited += t.waited;
+    all.bytes += t.bytes;
+    all.reading += t.reading;
+    all.copying += t.copy_end - t.copy_begin;
+    all.running += t.run_end - t.run_begin;
+    all.elapsed = t.released - all.to_first;
+    kept_.push_back(t);
+    if (kept_.size() > settings_.kept_times) kept_.pop_front();
+  }
+  void settle_all() {
+    for (std::size_t back = slots_.size(); back > 0; --back)
+      if (step_ >= back) {
+        slot& s = *slots_[(step_ - back) % slots_.size()];
+        bool given_back;
+        {
+          const std::lock_guard guard(mutex_);
+          given_back = s.state == slot_state::free;
+        }
+        if (given_back) settle(s);
+      }
+  }
+
+  // The thread that plans.
+  void plan_batches() {
+    executor_.enter_thread();
+    for (std::size_t step = 0;; ++step) {
+      slot& s = *slots_[step % slots_.size()];
+      {
+        std::unique_lock lock(mutex_);
+        if (!wait(lock, [&] { return s.state == slot_state::free; })) return;
+      }
+      std::vector<task> tasks;
+      std::exception_ptr failure;
+      bool more = true;
+      try {
+        s.memory.wait_until_released();
+        settle(s);
+        more = plan_batch(s, step, tasks);
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      {
+        const std::lock_guard guard(mutex_);
+        if (!more || failure) end_ = more ? step + 1 : step;
+        if (failure) {
+          s.failure = failure;
+          s.state = slot_state::read;
+        } else if (more) {
+          s.state = slot_state::reading;
+          s.left = tasks.size();
+          tasks_.insert(tasks_.end(), tasks.begin(), tasks.end());
+        }
+      }
+      changed_.notify_all();
+      if (!more || failure) return;
+    }
+  }
+
+  // False where there is no further batch.
+  bool plan_batch(slot& s, std::size_t step, std::vector<task>& tasks) {
+    s.times = {};
+    s.times.step = step;
+    s.times.plan_begin = now();
+    auto request = plans_(step);
+    if (!request) return false;
+    s.batch.step = step;
+    s.batch.cases = std::move(request->cases);
+    s.batch.planned.emplace(std::move(request->plan));
+    s.failed = std::numeric_limits<std::size_t>::max();
+    const plan_type& plan = s.batch.plan();
+    const std::string text = "feed: batch " + std::to_string(step);
+    const site where{text};
+    require(s.batch.cases.size() == plan.size(), where, "cases: expected one for each of the ", plan.size(),
+            " samples of the plan, got ", s.batch.cases.size());
+    s.boxes.clear();
+    for (std::size_t i = 0; i < plan.size(); ++i) s.boxes.push_back(source_box(plan, i));
+    s.staged_bytes = s.made_bytes = 0;
+    lay_out(s, where, every_source());
+    place(s, nullptr, nullptr, every_source());
+    s.workspace_bytes = workspace_of(s, every_source());
+    if (!reserve(s, where)) return false;
+    place(s, s.memory.inputs(), s.memory.others(), every_source());
+    list_tasks(s, tasks, every_source());
+    s.times.plan_end = now();
+    s.times.read_begin = std::numeric_limits<double>::infinity();
+    return true;
+  }
+
+  template <std::size_t... K>
+  void lay_out(slot& s, const site& where, std::index_sequence<K...>) {
+    (lay_out_source<K>(s, where), ...);
+  }
+  template <std::size_t K>
+  void lay_out_source(slot& s, const site& where) {
+    using source = std::tuple_element_t<K, std::tuple<Sources...>>;
+    const auto& reader = *std::get<K>(sources_).reader;
+    const plan_type& plan = s.batch.plan();
+    s.staged[K].clear();
+    s.made[K].clear();
+    s.made_bytes = detail::aligned(s.made_bytes);
+    for (std::size_t i = 0; i < plan.size(); ++i) {
+      const std::size_t index = s.batch.cases[i];
+      require(index < reader.size(), where, "cases: expected one of the ", reader.size(), " of source ", K, ", got ",
+              index);
+      const grid g = reader.grid_of(index);
+      require(g.extents == plan.source_grid(i).extents, where, "case ", reader.name(index), ": extents: expected ",
+              plan.source_grid(i).extents, " as the plan has them, got ", g.extents, " from source ", K,
+              ". Plan with the grids of the reader, and resample label maps to their images");
+      const auto channels = static_cast<std::size_t>(reader.channels(index));
+      const std::size_t bytes =
+          channels * static_cast<std::size_t>(s.boxes[i].voxels()) * sizeof(typename source::element);
+      s.staged[K].push_back(s.staged_bytes);
+      s.staged_bytes += detail::aligned(bytes);
+      s.times.bytes += bytes;
+      s.made[K].push_back(s.made_bytes);
+      s.made_bytes += channels * static_cast<std::size_t>(plan.output_grid(i).voxels()) *
+                      sizeof(typename source::template output<plan_type>);
+    }
+  }
+
+  // Makes the views of a batch, of memory that begins at `in` and `out`.
+  template <std::size_t... K>
+  void place(slot& s, std::byte* in, std::byte* out, std::index_sequence<K...>) {
+    (place_source<K>(s, in, out), ...);
+  }
+  template <std::size_t K>
+  void place_source(slot& s, std::byte* in, std::byte* out) {
+    using source = std::tuple_element_t<K, std::tuple<Sources...>>;
+    using T = typename source::element;
+    using Out = typename source::template output<plan_type>;
+    const auto& reader = *std::get<K>(sources_).reader;
+    const plan_type& plan = s.batch.plan();
+    auto& from = std::get<K>(s.in);
+    auto& to = std::get<K>(s.batch.made);
+    from.clear();
+    to.clear();
+    for (std::size_t i = 0; i < plan.size(); ++i) {
+      const std::int64_t channels = reader.channels(s.batch.cases[i]);
+      const auto* data = in == nullptr ? nullptr : reinterpret_cast<const T*>(in + s.staged[K][i]);
+      from.push_back(partial_view<const T>(data, plan.source_grid(i), s.boxes[i], channels));
+      auto* made = out == nullptr ? nullptr : reinterpret_cast<Out*>(out + s.made[K][i]);
+      to.push_back(contiguous(made, plan.output_grid(i), channels));
+    }
+  }
+
+  template <std::size_t K>
+  auto bound(const slot& s) const {
+    using source = std::tuple_element_t<K, std::tuple<Sources...>>;
+    if constexpr (source::is_label)
+      return labels(std::get<K>(s.in), std::get<K>(s.batch.made));
+    else
+      return image(std::get<K>(s.in), std::get<K>(s.batch.made));
+  }
+  template <std::size_t... K>
+  std::size_t workspace_of(const slot& s, std::index_sequence<K...>) const {
+    return workspace_bytes(s.batch.plan(), bound<K>(s)...);
+  }
+
+  // Makes room for a batch within most_bytes: waits for batches that are given back, and drops the memory of those that
+  // wait for their turn. False where the feed ends.
+  bool reserve(slot& s, const site& where) {
+    const std::size_t others = detail::aligned(s.made_bytes) + detail::aligned(s.workspace_bytes);
+    const std::size_t needed = detail::feed_memory<Executor>::bytes_of(s.staged_bytes, others);
+    require(needed <= settings_.most_bytes, where, "most_bytes: expected at least ", needed, " for ",
+            s.batch.plan().size(), " samples, got ", settings_.most_bytes, ". Raise it, or make smaller batches");
+    {
+      std::unique_lock lock(mutex_);
+      const auto held = [&](bool busy_alone) {
+        std::size_t bytes = 0;
+        for (const auto& each : slots_)
+          if (each.get() != &s && (!busy_alone || each->state != slot_state::free)) bytes += each->memory.capacity();
+        return bytes;
+      };
+      if (!wait(lock, [&] { return held(true) + needed <= settings_.most_bytes; })) return false;
+      for (const auto& each : slots_)
+        if (each.get() != &s && each->state == slot_state::free &&
+            held(false) + std::max(needed, s.memory.capacity()) > settings_.most_bytes) {
+          each->memory.wait_until_released();
+          each->memory.drop();
+        }
+      // What it had for a larger batch.
+      if (held(false) + s.memory.capacity() + needed > settings_.most_bytes) s.memory.drop();
+    }
+    s.memory.reserve(s.staged_bytes, others);
+    std::size_t bytes = 0;
+    for (const auto& each : slots_) bytes += each->memory.capacity();
+    const std::lock_guard guard(settling_);
+    statistics_.most_held = std::max(statistics_.most_held, bytes);
+    return true;
+  }
+
+  template <std::size_t... K>
+  void list_tasks(slot& s, std::vector<task>& tasks, std::index_sequence<K...>) {
+    for (std::size_t i = 0; i < s.boxes.size(); ++i) (list_tasks_of<K>(s, i, tasks), ...);
+  }
+  template <std::size_t K>
+  void list_tasks_of(slot& s, std::size_t sample, std::vector<task>& tasks) {
+    const std::size_t parts = detail::parts_of(*std::get<K>(sources_).reader, s.batch.cases[sample], s.boxes[sample]);
+    for (std::size_t part = 0; part < parts; ++part) tasks.push_back({&s, tasks.size(), K, sample, part});
+  }
+
+  // The threads that read.
+  void read_boxes() {
+    executor_.enter_thread();
+    while (true) {
+      task t;
+      {
+        std::unique_lock lock(mutex_);
+        if (!wait(lock, [&] { return !tasks_.empty(); })) return;
+        t = tasks_.front();
+        tasks_.pop_front();
+      }
+      slot& s = *t.of;
+      const double begin = now();
+      const std::exception_ptr failure = read_box(t, every_source());
+      const double end = now();
+      bool last;
+      {
+        const std::lock_guard guard(mutex_);
+        s.times.reading += end - begin;
+        s.times.read_begin = std::min(s.times.read_begin, begin);
+        s.times.read_end = std::max(s.times.read_end, end);
+        if (failure && t.number < s.failed) {
+          s.failed = t.number;
+          s.failure = failure;
+        }
+        last = --s.left == 0;
+        if (last) s.state = slot_state::read;
+      }
+      if (last) changed_.notify_all();
+    }
+  }
+  template <std::size_t... K>
+  std::exception_ptr read_box(const task& t, std::index_sequence<K...>) {
+    std::exception_ptr failure;
+    ((t.source == K ? (failure = read_box_of<K>(t), 0) : 0), ...);
+    return failure;
+  }
+  template <std::size_t K>
+  std::exception_ptr read_box_of(const task& t) {
+    using T = typename std::tuple_element_t<K, std::tuple<Sources...>>::element;
+    const slot& s = *t.of;
+    const auto& reader = *std::get<K>(sources_).reader;
+    const std::size_t index = s.batch.cases[t.sample];
+    try {
+      auto* to = reinterpret_cast<T*>(s.memory.staging() + s.staged[K][t.sample]);
+      detail::read_part_of(reader, index, s.boxes[t.sample], t.part, to);
+      return {};
+    } catch (const std::exception& problem) {
+      std::string_view reason = problem.what();
+      if (reason.starts_with("suture: ")) reason.remove_prefix(8);
+      try {
+        fail({"feed"}, "batch ", s.batch.step, ": case ", reader.name(index), ": ", reason);
+      } catch (...) {
+        return std::current_exception();
+      }
+    } catch (...) {
+      return std::current_exception();
+    }
+  }
+
+  // The thread that has batches copied, or run on the CPU, once they are read.
+  void finish_batches() {
+    executor_.enter_thread();
+    for (std::size_t step = 0;; ++step) {
+      slot& s = *slots_[step % slots_.size()];
+      {
+        std::unique_lock lock(mutex_);
+        if (!wait(lock, [&] { return step >= end_ || s.state == slot_state::read; })) return;
+        if (step >= end_) return;
+      }
+      std::exception_ptr failure = s.failure;
+      if (!failure) try {
+          s.memory.copy(s.staged_bytes);
+          if constexpr (detail::feed_executor<Executor>::runs_ahead) {
+            s.times.run_begin = now();
+            s.memory.run([&] { run_plan(s, every_source()); });
+            s.times.run_end = now();
+          }
+        } catch (...) {
+          failure = std::current_exception();
+        }
+      {
+        const std::lock_guard guard(mutex_);
+        s.failure = failure;
+        s.state = slot_state::ready;
+      }
+      changed_.notify_all();
+    }
+  }
+  template <std::size_t... K>
+  void run_plan(slot& s, std::index_sequence<K...>) {
+    Executor on = executor_.executor();
+    on.workspace = {s.memory.others() + detail::aligned(s.made_bytes), s.workspace_bytes};
+    run(on, s.batch.plan(), bound<K>(s)...);
+  }
+
+  detail::feed_executor<Executor> executor_;
+  Plans plans_;
+  feed_settings settings_;
+  std::tuple<Sources...> sources_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::vector<std::unique_ptr<slot>> slots_;
+  std::size_t step_ = 0;  // of the batch that is handed out next
+  slot* held_ = nullptr;
+
+  std::mutex mutex_;  // of what follows, and of the states of batches
+  std::condition_variable changed_;
+  std::deque<task> tasks_;
+  std::size_t end_ = std::numeric_limits<std::size_t>::max();  // no batch from there on
+  bool stopped_ = false;
+
+  std::mutex settling_;
+  feed_statistics statistics_;
+  std::deque<feed_times> kept_;
+  double last_released_ = 0;
+
+  std::vector<std::thread> threads_;  // last: they use all of the above
+};
+
+}  // namespace suture
