@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # suture_digest_program(NAME SOURCE main.cpp [CUDA_SOURCE main.cu] [EVERY_SET] [LONG]): one program that prints digests,
 # compiled in every way that keeps IEEE arithmetic and run with several thread counts. All of them must print the same
-# text. LONG ones belong to tests/run --all.
+# text. LONG ones belong to tests/run --all, where the second compiler is left to tests/run --full if there is nvcc, whose
+# device code is optimized and contracted like the second compiler's.
 #   NAME.host    compilers, optimization levels, instruction sets, contraction, OMP_NUM_THREADS
 #   with EVERY_SET, instruction sets from the baseline to that of the machine
 #   NAME.device  CUDA_SOURCE on a GPU or under the emulator, against the host's text. With -fmad=true alone, since
@@ -51,6 +52,8 @@ function(suture_digest_program name)
   # What is tried all the time. The optimizer takes most of the time that digests cost.
   if(NOT SUTURE_TEST_ALL)
     list(FILTER variants INCLUDE REGEX "^O0")
+    set(other_variants "")
+  elseif(arg_LONG AND SUTURE_CUDA_FOUND AND NOT SUTURE_TEST_EVERY_FLAG)
     set(other_variants "")
   endif()
   set(programs "")
