@@ -40,14 +40,15 @@ set(SUTURE_TEST_ONLY "" CACHE STRING "Build these host tests alone; empty for al
 
 # What every host test reads is read once.
 set(suture_precompiled "")
-if(NOT SUTURE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+if(CMAKE_CXX_COMPILER_ID MATCHES "^(GNU|Clang)$" AND NOT SUTURE_FUZZ)
   set(suture_precompiled suture_precompiled_headers)
   set(CMAKE_PCH_WARN_INVALID OFF)  # sources with other options read the headers themselves
   file(CONFIGURE OUTPUT precompiled.cpp CONTENT "// What is precompiled is what counts.\n")
   add_library(suture_precompiled_headers OBJECT "${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp")
   target_link_libraries(suture_precompiled_headers PRIVATE suture::suture suture_development GTest::gtest_main)
   target_precompile_headers(suture_precompiled_headers PRIVATE <gtest/gtest.h> <suture/suture.hpp>)
-  target_compile_options(suture_precompiled_headers PRIVATE -fpch-preprocess)  # for ccache
+  set(suture_precompiled_options $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # for ccache
+  target_compile_options(suture_precompiled_headers PRIVATE ${suture_precompiled_options})
 endif()
 
 function(suture_test_program name)
@@ -55,17 +56,32 @@ function(suture_test_program name)
   target_link_libraries(${name} PRIVATE suture::suture suture_development GTest::gtest_main)
   if(suture_precompiled AND NOT "${ARGN}" MATCHES "\\.cu")
     target_precompile_headers(${name} REUSE_FROM ${suture_precompiled})
-    target_compile_options(${name} PRIVATE -fpch-preprocess)
+    target_compile_options(${name} PRIVATE ${suture_precompiled_options})
   endif()
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(${name} PRIVATE SUTURE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   set_property(GLOBAL APPEND PROPERTY suture_test_programs "$<TARGET_FILE:${name}>")
 endfunction()
 
+# tests/run --all runs the programs of the preset asan_core with sanitizers (variant.address_and_undefined), and does not
+# build them once more without.
+set(suture_sanitized_tests "")
+if(SUTURE_TEST_ALL AND NOT SUTURE_TEST_EVERY_FLAG AND NOT SUTURE_TEST_ONLY)
+  file(READ "${PROJECT_SOURCE_DIR}/CMakePresets.json" presets)
+  string(JSON count LENGTH "${presets}" configurePresets)
+  math(EXPR last "${count} - 1")
+  foreach(i RANGE ${last})
+    string(JSON name GET "${presets}" configurePresets ${i} name)
+    if(name STREQUAL "asan_core")
+      string(JSON suture_sanitized_tests GET "${presets}" configurePresets ${i} cacheVariables SUTURE_TEST_ONLY)
+    endif()
+  endforeach()
+endif()
+
 # suture_test(NAME [LONG] SOURCES file.cpp... [LIBRARIES target...]): host tests, one ctest entry per test case; LONG ones
 # where all tests are wanted, or this one is.
 function(suture_test name)
-  if(SUTURE_TEST_ONLY AND NOT name IN_LIST SUTURE_TEST_ONLY)
+  if((SUTURE_TEST_ONLY AND NOT name IN_LIST SUTURE_TEST_ONLY) OR name IN_LIST suture_sanitized_tests)
     return()
   endif()
   cmake_parse_arguments(PARSE_ARGV 1 arg "LONG" "" "SOURCES;LIBRARIES")
