@@ -71,8 +71,9 @@ private:
   template <class T>
   asked& bound(std::vector<abi::bound>& to, T* data, const extent3& n, std::int64_t channels) {
     const view<T> v = contiguous(data, grid_of(n), channels);
-    abi::array a{data, {n[0], n[1], n[2]}, {v.stride[0], v.stride[1], v.stride[2]}, channels, v.channel_stride, {}, {},
-                 {}, {}, {}};
+    abi::array a{
+        data, {n[0], n[1], n[2]}, {v.stride[0], v.stride[1], v.stride[2]}, channels, v.channel_stride, {}, {}, {}, {},
+        {}};
     abi::write_grid(v.grid, a);
     arrays_.push_back(a);
     to.push_back({&arrays_.back(), 1, 0});

@@ -91,7 +91,8 @@ TEST(abi_reader, another_version_is_refused) {
 
 TEST(abi_reader, arrays_are_as_many_as_samples) {
   std::array<float, 8> data{};
-  const abi::array one_view{data.data(), {1, 2, 2}, {4, 2, 1}, 1, 4, {}, {}, {1, 1, 1}, {0, 0, 0}, {1, 0, 0, 0, 1, 0, 0, 0, 1}};
+  const abi::array one_view{data.data(), {1, 2, 2}, {4, 2, 1}, 1,         4,
+                            {},          {},        {1, 1, 1}, {0, 0, 0}, {1, 0, 0, 0, 1, 0, 0, 0, 1}};
   filled f{.inputs = {{&one_view, 1, 16}}};
   f.r.samples = 2;
   const auto views = abi::reader(f.get(), "window").input<float>("images");

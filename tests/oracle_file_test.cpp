@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -34,7 +35,7 @@ fs::path named_file(const oracle_case& c, const char* argument) {
   if (support::own_oracles())
     ADD_FAILURE() << path << " is absent";
   else
-    std::cout << c.title() << ": " << path.string() << " is absent, set SUTURE_DATA_DIR\n";
+    support::leave_out(c, path.string() + " is absent, set SUTURE_DATA_DIR");
   return {};
 }
 
@@ -101,7 +102,11 @@ SUTURE_ORACLE_TEST(OracleFile, CountsGiveTheStatisticsOfNumpy,
 
 // Whole volumes to voxels of another size; ITK's results are rounded to integers.
 SUTURE_ORACLE_TEST(OracleFile, ResamplesWholeVolumesAsItk,
-                   support::calls("itk.ResampleImageFilter, identity transform, rounded to nearest")) {
+                   support::calls("itk.ResampleImageFilter, identity transform, rounded to nearest",
+                                  [](const oracle_case& c) {
+                                    return c.has("interpolator", "nn") || c.has("interpolator", "linear") ||
+                                           c.has("interpolator", "bspline");
+                                  })) {
   const fs::path path = named_file(c, "file");
   if (path.empty()) return;
   const grid in = support::grid_from_json(c.params, ""), target = support::grid_from_json(c.params, "out_");
@@ -116,16 +121,21 @@ SUTURE_ORACLE_TEST(OracleFile, ResamplesWholeVolumesAsItk,
     EXPECT_EQ(std::vector<float>(y.begin(), y.end()), expected);
     return;
   }
-  ASSERT_EQ(c.params.at("interpolator"), "linear");
+  const bool is_linear = c.has("interpolator", "linear");
   std::visit(
       [&](const auto& volume) {
         support::expect_same_grid(volume.grid, in, 1e-4, "input");
-        const auto y = support::image_result<float>(resample_to{target} | sampling<linear, edge>{}, volume.voxels, in);
+        const auto y =
+            is_linear ? support::image_result<float>(resample_to{target} | sampling<linear, edge>{}, volume.voxels, in)
+                      : support::image_result<float>(resample_to{target} | sampling<cubic_bspline, mirror>{},
+                                                     volume.voxels, in);
         ASSERT_EQ(y.size(), expected.size());
         double worst = 0;
         for (std::size_t i = 0; i < y.size(); ++i)
           worst = std::max(worst, std::abs(static_cast<double>(y[i]) - static_cast<double>(expected[i])));
-        EXPECT_LE(worst, .5 + 1e-5 * 4096);
+        const auto [low, high] = std::minmax_element(volume.voxels.begin(), volume.voxels.end());
+        const double range = static_cast<double>(*high) - static_cast<double>(*low);
+        EXPECT_LE(worst, .5 + (is_linear ? 1e-5 : 3e-5) * range);
       },
       read_image(path));
 }
@@ -185,7 +195,7 @@ SUTURE_ORACLE_TEST(OracleFile, NormalisesWholePicturesAsTorchstain,
   const std::vector in{source.view_of()};
   const std::vector out{channels_last(result.pixels.data(), in[0].grid, 3)};
   run(cpu{}, plan(mode.normalize({&from, 1}, reference_of(to)) | cast<std::uint8_t>{}, in), image(in, out));
-  std::size_t differ = 0;
+  std::size_t differ = 0, compared = 0;
   for (const auto& p : c.expected.at("pixels"))
     for (std::size_t k = 0; k < 3; ++k) {
       const std::int64_t y = p.at("y"), x = p.at("x");
@@ -193,8 +203,9 @@ SUTURE_ORACLE_TEST(OracleFile, NormalisesWholePicturesAsTorchstain,
       const int difference = std::abs(result.at(y, x)[k] - p.at("normalized").at(k).get<int>());
       EXPECT_LE(difference, 1);
       differ += difference != 0 ? 1 : 0;
+      ++compared;
     }
-  EXPECT_LE(differ, 1u);
+  EXPECT_LE(differ, 1 + compared / 1000);  // one of a list of few, one of a thousand of a long one
   for (std::size_t k = 0; k < 3; ++k) {
     double sum = 0, squares = 0;
     for (std::size_t i = k; i < result.pixels.size(); i += 3) sum += result.pixels[i];
@@ -217,8 +228,10 @@ SUTURE_ORACLE_TEST(OracleFile, SlidesAreDescribedAsOpenslideDescribesThem, suppo
     EXPECT_EQ(s->layout().levels[i].height, c.expected.at("level_dimensions")[i][1].get<std::int64_t>());
     EXPECT_EQ(s->layout().levels[i].downsample, c.expected.at("level_downsamples")[i].get<double>());
   }
-  EXPECT_EQ(s->layout().mpp, std::stod(c.expected.at("mpp")[0].get<std::string>()));
-  EXPECT_EQ(s->mpp_source(), "openslide.mpp-x");
+  if (c.expected.at("mpp")[0].is_string()) {
+    EXPECT_EQ(s->layout().mpp, std::stod(c.expected.at("mpp")[0].get<std::string>()));
+    EXPECT_EQ(s->mpp_source(), "openslide.mpp-x");
+  }
 }
 
 // Decoders of JPEG may differ by two levels.

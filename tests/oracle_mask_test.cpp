@@ -50,20 +50,16 @@ SUTURE_ORACLE_TEST(OracleMask, LargestComponent, support::calls("scipy.ndimage.l
 
 SUTURE_ORACLE_TEST(OracleMask, Morphology,
                    support::calls_one_of({"scipy.ndimage.binary_erosion", "scipy.ndimage.binary_dilation",
-                                          "scipy.ndimage.binary_opening", "scipy.ndimage.binary_closing"})) {
-  ASSERT_EQ(c.params.value("iterations", 1), 1);
-  ASSERT_EQ(c.params.value("border_value", 0), 0);
+                                          "scipy.ndimage.binary_opening", "scipy.ndimage.binary_closing"},
+                                         support::is_plain_morphology)) {
   suture::structuring_element e{};
   const auto& structure = c.params.at("structure");
   if (structure.is_string()) {  // skimage.morphology.ball(2)
     const std::string ball = structure;
-    ASSERT_TRUE(ball.starts_with("skimage.morphology.ball("));
     const std::int64_t radius = std::stoll(ball.substr(ball.find('(') + 1));
     e = {suture::element_shape::ball, {radius, radius, radius}};
   } else if (structure == 26) {
     e.shape = suture::element_shape::box;
-  } else {
-    ASSERT_EQ(structure, 6);
   }
   oracle_mask m(c);
   const suture::cpu cpu{1};

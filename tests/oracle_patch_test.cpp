@@ -34,14 +34,11 @@ SUTURE_ORACLE_TEST(OraclePatch, GaussianWindowIsMonaisImportanceMap,
   const patch_window w = gaussian_window({n.at(0), n.at(1), n.at(2)}, c.params.at("sigma_scale").get<double>());
   const auto y = c.output<float>("y").values;
   const std::size_t nx = w.weight[2].size(), ny = w.weight[1].size();
-  bool at_least = false;
   for (std::size_t i = 0; i < y.size(); ++i) {
     const float zy = detail::product(w.weight[0][i / nx / ny], w.weight[1][i / nx % ny]);
     const float got = detail::window_weight(zy, w.weight[2][i % nx], w.least);
     ASSERT_NEAR(got, y[i], 1e-6f * y[i]) << i;
-    at_least = at_least || got == 1e-3f;
   }
-  EXPECT_TRUE(at_least);
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ SUTURE_ORACLE_TEST(OracleTransform, RotatesAsMonai, support::calls("monai.transf
 }
 
 // MONAI interpolates to another size and brings the result to the old one, about its middle: padded with its edge, or
-// cut.
+// cut so that voxel Z//2 of the one becomes voxel N//2 of the other.
 SUTURE_ORACLE_TEST(OracleTransform, ZoomsAsMonai, support::calls("monai.transforms.Zoom", [](const oracle_case& c) {
                      return c.has("mode", "trilinear") && c.has("keep_size", true) && c.has("align_corners", false) &&
                             c.params.value("padding_mode", "edge") == "edge";
@@ -75,7 +75,7 @@ SUTURE_ORACLE_TEST(OracleTransform, ZoomsAsMonai, support::calls("monai.transfor
     const double factor = zoom.is_number() ? zoom.get<double>() : zoom.at(static_cast<std::size_t>(k)).get<double>();
     zoomed[k] = static_cast<std::int64_t>(std::floor(static_cast<double>(g.extents[k]) * factor));
     const std::int64_t missing = std::max<std::int64_t>(g.extents[k] - zoomed[k], 0);
-    start[k] = std::max<std::int64_t>(zoomed[k] - g.extents[k], 0) / 2;
+    start[k] = std::max<std::int64_t>(zoomed[k] / 2 - g.extents[k] / 2, 0);
     kept[k] = std::min(zoomed[k], g.extents[k]);
     before[k] = missing / 2;
     after[k] = missing - before[k];

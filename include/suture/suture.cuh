@@ -4,8 +4,9 @@
 
 #if !defined(__CUDACC__)
 #error "suture: suture.cuh is for nvcc; a C++ compiler takes suture/suture.hpp"
-#endif
-
+#else
+#include "base/config.hpp"
+#if !defined(SUTURE_REFUSED)
 #include "exec/cuda/architecture.cuh"
 
 #include "exec/cuda/resident_volume.cuh"
@@ -21,3 +22,5 @@
 #include "patch/select_patches.cuh"
 #include "points/points.cuh"
 #include "suture.hpp"
+#endif
+#endif

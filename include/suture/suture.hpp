@@ -2,6 +2,8 @@
 // Everything for the CPU. With nvcc, include suture/suture.cuh instead.
 #pragma once
 
+#include "base/error.hpp"
+#if !defined(SUTURE_REFUSED)
 #include "base/build_advice.hpp"
 #include "color/color_space.hpp"
 #include "exec/cpu/run.hpp"
@@ -89,3 +91,4 @@
 #include "plan/source_box.hpp"
 #include "points/points.hpp"
 #include "sample/majority.hpp"
+#endif

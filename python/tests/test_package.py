@@ -15,19 +15,18 @@ import pytest
 import suture as st
 from test_pipeline import BATCH, SMALL, cpp_digests
 
-PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14", "3.14t")  # t: without a global lock
 ROOM = pathlib.Path(__file__).parent
 
 
 def test_the_grammar_is_that_of_the_oldest_python(root):
-    """Of 3.10; and annotations, which are not evaluated there, stand behind `from __future__ import annotations`."""
+    """The grammar is that of 3.11, and newer names of the standard library are not imported."""
     files = sorted((root / "python/suture").rglob("*.py"))
     assert len(files) > 20
     for file in files:
         text = file.read_text()
-        ast.parse(text, str(file), feature_version=(3, 10))
-        assert "from __future__ import annotations" in text or not re.search(r"(: |-> )[\w\[\]., ]+ \| ", text), file
-        assert not re.search(r"import tomllib|typing import .*\b(Self|override|Unpack)\b|except\*|StrEnum|datetime\.UTC", text), file
+        ast.parse(text, str(file), feature_version=(3, 11))
+        assert not re.search(r"typing import .*\b(override|TypeIs|ReadOnly|TypeAliasType)\b|itertools import .*\bbatched\b", text), file
 
 
 def run(command, **settings):
@@ -38,9 +37,13 @@ def run(command, **settings):
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory):
+    """Made as a release is: a source archive of the checkout, and the wheel from that archive alone."""
     folder = tmp_path_factory.mktemp("wheel")
-    run([sys.executable, "-m", "pip", "wheel", "--no-deps", "-q", "-w", folder, ROOM.parent])
-    file, = folder.iterdir()
+    made = environment(sys.executable, folder / "build", "build==1.6.1")
+    run([made, "-m", "build", "--outdir", folder / "dist", ROOM.parent])
+    archive, = (folder / "dist").glob("*.tar.gz")
+    assert archive.name == f"suture-{st.__version__}.tar.gz"
+    file, = (folder / "dist").glob("*.whl")
     return file
 
 
@@ -58,7 +61,7 @@ def interpreter(version):
     if found and subprocess.run([found, "-c", ""], capture_output=True).returncode == 0:
         return found
     root = pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv")) / "versions"
-    known = sorted(root.glob(f"{version}.*/bin/python{version}")) if root.is_dir() else []
+    known = sorted(root.glob(f"{version.rstrip('t')}.*/bin/python{version}")) if root.is_dir() else []
     return known[-1] if known else None
 
 
@@ -73,7 +76,42 @@ def test_the_wheel_is_pure_and_has_headers_and_types(wheel, root):
     assert {f"suture/{f.relative_to(root / 'python/suture')}" for f in (root / "python/suture").rglob("*.py")} <= names
     assert not [n for n in names if n.endswith((".so", ".pyc")) or "tests" in n]
     needed = [line for line in metadata.splitlines() if line.startswith("Requires-Dist") and "extra ==" not in line]
-    assert needed == ["Requires-Dist: numpy>=1.23"]
+    assert needed == ["Requires-Dist: numpy>=1.23.2"]
+    assert "License-Expression: Apache-2.0" in metadata and any(name.endswith("licenses/LICENSE") for name in names)
+
+
+def test_the_version_stands_in_one_place(root):
+    """The header has it, in the form that CMake reads; the package and its metadata take it from there."""
+    header = (root / "include/suture/base/config.hpp").read_text()
+    numbers = [re.search(rf"^#define SUTURE_VERSION_{part} ([0-9]+)$", header, re.M)[1] for part in ("MAJOR", "MINOR", "PATCH")]
+    assert st.__version__ == ".".join(numbers)
+    project = (root / "python/pyproject.toml").read_text()
+    assert 'dynamic = ["version"]' in project and not re.search(r"^version *=", project, re.M)
+    assert "SUTURE_VERSION_(MAJOR|MINOR|PATCH)" in (root / "CMakeLists.txt").read_text()
+    assert not re.search(r"^version:", (root / "CITATION.cff").read_text(), re.M)
+
+
+README = """
+import sys
+import numpy as np
+import suture
+assert "site-packages" in suture.__file__, suture.__file__
+random = np.random.default_rng(7)
+ct = random.normal(0, 200, (70, 190, 200)).astype(np.int16)
+organs = random.integers(0, 4, ct.shape, np.uint8)
+exec(sys.stdin.read())
+image, seg = np.asarray(out["image"]), np.asarray(out["seg"])
+print(image.shape, image.dtype, seg.shape, seg.dtype, np.isfinite(image).all(), sorted(set(seg.ravel().tolist()))[-1] <= 3)
+"""
+
+
+@pytest.mark.long
+def test_the_lines_of_the_readme_run_from_the_wheel(wheel, tmp_path, root):
+    """In a fresh environment with NumPy alone, outside of the checkout."""
+    lines, = re.findall(r"^```python\n(.*?)^```$", (root / "README.md").read_text(), re.M | re.S)
+    made = environment(sys.executable, tmp_path / "fresh", wheel)
+    said = run([made, "-I", "-c", README], cwd=tmp_path, input=lines, env={**os.environ, "SUTURE_CACHE": str(tmp_path / "cache")})
+    assert said.split("\n")[-2] == "(1, 1, 96, 96, 96) float16 (1, 1, 96, 96, 96) int64 True True"
 
 
 PROGRAM = """
@@ -122,6 +160,7 @@ def test_recipes_that_come_with_a_wheel_need_no_compiler(root, tmp_path):
     source = tmp_path / "source"
     shutil.copytree(root / "python", source / "python", ignore=shutil.ignore_patterns("__pycache__", ".mypy_cache"))
     (source / "include").symlink_to(root / "include")
+    (source / "LICENSE").symlink_to(root / "LICENSE")
     kept = source / "python/suture/prebuilt"
     settings = {k: v for k, v in os.environ.items() if not k.startswith("SUTURE_")} | {"SUTURE_CXXFLAGS": "-O0"}
     ours = run([sys.executable, "-c", RECIPES, source / "python"], env={**settings, "SUTURE_CACHE": str(kept)})
@@ -218,12 +257,12 @@ def test_types_are_checked(checker, root, tmp_path):
     wrong.write_text(MISTAKEN)
     settings = dict(cwd=root / "python", env={**os.environ, "MYPYPATH": str(root / "python"), "PYTHONPATH": str(root / "python")})
     if checker == "mypy":
-        command = [sys.executable, "-m", "mypy", "--strict", "--python-version", "3.10", "--cache-dir", tmp_path / "mypy"]
+        command = [sys.executable, "-m", "mypy", "--strict", "--python-version", "3.11", "--cache-dir", tmp_path / "mypy"]
         package = ["suture"]
     else:  # what stands beside a framework sees the types of that one alone where it is installed
         alone = [f for f in (root / "python/suture").glob("*.py") if f.stem not in ("torch", "monai", "lightning")]
         config = tmp_path / "pyrightconfig.json"
-        config.write_text('{"typeCheckingMode": "standard", "pythonVersion": "3.10", "reportMissingImports": "none", '
+        config.write_text('{"typeCheckingMode": "standard", "pythonVersion": "3.11", "reportMissingImports": "none", '
                           f'"reportMissingModuleSource": "none", "extraPaths": ["{root / "python"}"], '
                           f'"include": {json.dumps([str(f) for f in (*alone, right, wrong)])}}}')
         command, package = [sys.executable, "-m", "basedpyright", "--level", "error", "-p", config], []

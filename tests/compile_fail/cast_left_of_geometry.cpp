@@ -1,5 +1,4 @@
 // expect: suture: cast left of the geometry: interpolation needs float; put cast at the end
-// errors: 1
 // SPDX-License-Identifier: Apache-2.0
 #include <suture/suture.hpp>
 

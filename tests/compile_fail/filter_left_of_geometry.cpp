@@ -1,5 +1,4 @@
 // expect: suture: a filter or an operation on patch statistics stands left of geometry
-// errors: 1
 // SPDX-License-Identifier: Apache-2.0
 #include <suture/suture.hpp>
 

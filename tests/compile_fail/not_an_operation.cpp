@@ -1,5 +1,4 @@
 // expect: suture: one side of | is not an operation
-// errors: 1
 // SPDX-License-Identifier: Apache-2.0
 #include <suture/suture.hpp>
 

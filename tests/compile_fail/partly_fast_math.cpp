@@ -1,4 +1,4 @@
 // expect: suture: -ffinite-math-only, -fassociative-math, -freciprocal-math and -fno-signed-zeros change results
 // flags: -ffinite-math-only
 // SPDX-License-Identifier: Apache-2.0
-#include <suture/base/config.hpp>
+#include <suture/suture.hpp>

@@ -1,5 +1,4 @@
 // expect: suture: plan takes settings, not a number
-// errors: 1
 // SPDX-License-Identifier: Apache-2.0
 #include <suture/suture.hpp>
 

@@ -1,5 +1,4 @@
 // expect: suture: a value operation stands between two geometry operations, which would mean interpolating twice
-// errors: 1
 // SPDX-License-Identifier: Apache-2.0
 #include <suture/suture.hpp>
 

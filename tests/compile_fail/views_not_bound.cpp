@@ -1,4 +1,4 @@
-// expect: suture: bind views with suture::image(in, out) or labels(in, out)
+// expect: suture: run: bind views with suture::image(in, out) or labels(in, out)
 // SPDX-License-Identifier: Apache-2.0
 #include <suture/suture.hpp>
 

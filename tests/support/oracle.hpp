@@ -23,6 +23,8 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
@@ -120,17 +122,39 @@ inline oracle_filter calls_one_of(std::vector<std::string> ops, oracle_filter al
   return [=](const oracle_case& c) { return std::ranges::count(ops, c.op) > 0 && (!also || also(c)); };
 }
 
-// Calls f for every case of the set that the filter accepts.
+// Cases that could not be compared, each with its reason: data of another set that are not there.
+inline std::map<std::string, std::string>& left_out() {
+  static std::map<std::string, std::string> cases;
+  return cases;
+}
+inline void leave_out(const oracle_case& c, const std::string& reason) { left_out()[c.title()] = reason; }
+
+// Binary morphology as the library has it: one iteration with zeros outside, by faces, boxes or balls.
+inline bool is_plain_morphology(const oracle_case& c) {
+  const nlohmann::json& structure = c.params.at("structure");
+  const bool known = structure.is_string() ? structure.get<std::string>().starts_with("skimage.morphology.ball(")
+                                           : structure == 6 || structure == 26;
+  return known && c.params.value("iterations", 1) == 1 && c.params.value("border_value", 0) == 0;
+}
+
+// Calls f for every case of the set that the filter accepts. Where no case could be compared the test is skipped.
 template <class F>
 void for_each_oracle(const oracle_filter& filter, const F& f) {
-  int seen = 0;
+  int seen = 0, without_data = 0;
   for (const oracle_case& c : all_oracles()) {
     if (!filter(c)) continue;
     SCOPED_TRACE(c.title());
+    left_out().erase(c.title());
     f(c);
-    ++seen;
+    if (const auto found = left_out().find(c.title()); found != left_out().end()) {
+      std::cout << found->first << " is not compared: " << found->second << '\n';
+      ++without_data;
+    } else {
+      ++seen;
+    }
   }
   if (seen > 0) return;
+  if (without_data > 0) GTEST_SKIP() << "the data of all " << without_data << " cases are absent";
   if (own_oracles()) {
     FAIL() << "no case of this call in " << oracle_folder().string();
   } else {

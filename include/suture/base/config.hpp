@@ -107,23 +107,28 @@
 #define SUTURE_KEEP_LOOP
 #endif
 
+// What may not be compiled gets one sentence: where SUTURE_REFUSED is defined, suture.hpp and suture.cuh read no further.
 #if __cplusplus < 202002L
 #error "suture: needs C++20; compile this file with -std=c++20"
+#define SUTURE_REFUSED
 #endif
 
 #if defined(min) || defined(max)
 #error "suture: min or max is a macro; #undef it before this header (Windows: define NOMINMAX)"
+#define SUTURE_REFUSED
 #endif
 
 // Same bits everywhere needs IEEE arithmetic: no reassociation, no flush to zero, no approximate division.
 #if defined(__FAST_MATH__) || defined(__USE_FAST_MATH__) || (defined(__CUDACC__) && defined(__CUDA_FTZ) && __CUDA_FTZ)
 #error "suture: -ffast-math / --use_fast_math changes results; compile this file without it"
-#endif
+#define SUTURE_REFUSED
 // Parts of it, as of -ffast-math -fno-finite-math-only; clang tells only of the first.
-#if (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__) || defined(__ASSOCIATIVE_MATH__) || \
+#elif (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__) || defined(__ASSOCIATIVE_MATH__) || \
     defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__)
 #error "suture: -ffinite-math-only, -fassociative-math, -freciprocal-math and -fno-signed-zeros change results"
+#define SUTURE_REFUSED
 #endif
 #if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0 && __FLT_EVAL_METHOD__ != 16
 #error "suture: floats are computed in another precision; compile this file without -mfpmath=387"
+#define SUTURE_REFUSED
 #endif

@@ -12,7 +12,8 @@
 
 #if !defined(__cpp_exceptions) && !defined(__CUDACC__)
 #error "suture: errors are exceptions; compile this file without -fno-exceptions"
-#endif
+#define SUTURE_REFUSED
+#else
 
 namespace suture {
 
@@ -47,3 +48,4 @@ SUTURE_INLINE void require(bool ok, const site& where, const Parts&... parts) {
 }
 
 }  // namespace suture
+#endif

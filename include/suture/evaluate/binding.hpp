@@ -120,8 +120,9 @@ auto bind_labels(given_views<In> in, given_views<Out> out, const Conversion& con
   if constexpr (!std::is_same_v<Levels, no_levels>) {
     static_assert(is_level_views_v<Levels>,
                   "suture: levels are bound with deep_supervision(views of the first level, ...)");
-    static_assert(std::is_same_v<typename Levels::output, Out>,
-                  "suture: the levels of a label map have the element type of its output");
+    if constexpr (is_level_views_v<Levels>)
+      static_assert(std::is_same_v<typename Levels::output, Out>,
+                    "suture: the levels of a label map have the element type of its output");
   }
   if constexpr (std::is_integral_v<In>) return bind<true>(std::move(in), std::move(out), conversion, std::move(levels));
 }

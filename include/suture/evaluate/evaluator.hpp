@@ -3,7 +3,7 @@
 //
 //   auto evaluate = suture::prepare(executor, plan, suture::image(in, out), suture::labels(seg, seg_out));
 //   half v = evaluate(sample, z, y, x);                 // first bound pair, channel 0
-//   std::uint8_t l = evaluate.template get<1>(item, z, y, x);
+//   std::uint8_t l = evaluate.template get<1>(sample, z, y, x);
 #pragma once
 
 #include "../sample/sampler.hpp"

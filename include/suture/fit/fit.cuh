@@ -119,12 +119,13 @@ requires(detail::is_fit<Fit>) std::size_t workspace_bytes(const Fit& how, const 
 template <class Fit, class Images, class Selection>
 void fit(const cuda& exec, const Fit& how, const Images& images, const Selection& selection,
          std::span<typename Fit::result> results) {
-  detail::require_selection<Selection>();
-  const auto views = detail::constant_views(images);
-  using T = std::remove_const_t<detail::view_element_t<Images>>;
-  how.check();
-  if constexpr (std::is_same_v<Fit, fit_otsu>) how.template check_type<T>();
-  detail::fit_on_device<T>(exec, how, std::span<const view<const T>>(views), selection, results);
+  if constexpr (detail::require_selection<Selection>()) {
+    const auto views = detail::constant_views(images);
+    using T = std::remove_const_t<detail::view_element_t<Images>>;
+    how.check();
+    if constexpr (std::is_same_v<Fit, fit_otsu>) how.template check_type<T>();
+    detail::fit_on_device<T>(exec, how, std::span<const view<const T>>(views), selection, results);
+  }
 }
 
 }  // namespace suture

@@ -128,10 +128,11 @@ void fit_on_cpu(const cpu& exec, const fit_histogram<T>& how, std::span<const vi
 template <class Fit, class Images, class Selection>
 void fit(const cpu& exec, const Fit& how, const Images& images, const Selection& selection,
          std::span<typename Fit::result> results) {
-  detail::require_selection<Selection>();
-  const auto views = detail::constant_views(images);
-  detail::each_fit_pointer(detail::memory_check(exec), Fit::name, std::span(views), selection, results);
-  fit_on_cpu(exec, how, std::span(views), selection, results);
+  if constexpr (detail::require_selection<Selection>()) {
+    const auto views = detail::constant_views(images);
+    detail::each_fit_pointer(detail::memory_check(exec), Fit::name, std::span(views), selection, results);
+    fit_on_cpu(exec, how, std::span(views), selection, results);
+  }
 }
 
 }  // namespace suture

@@ -67,32 +67,33 @@ template <class Fit, class Images, class Selection>
 requires(detail::has_partial<Fit>) void fit(const cuda& exec, const Fit& how, const Images& images,
                                             const Selection& selection, std::span<typename Fit::result> results) {
   using T = std::remove_const_t<detail::view_element_t<Images>>;
-  using Map = typename Selection::map_type;
-  detail::check_one_pass<Fit, T>();
-  detail::require_selection<Selection>();
-  const auto views = detail::constant_views(images);
-  const std::span<const view<const T>> all(views);
-  how.check();
-  const std::size_t groups = detail::check_fit(Fit::name, all, selection, how.pooled, results.size());
-  if (groups == 0) return;
-  require(results.data() != nullptr, {Fit::name}, "null pointer for the results");
-  detail::check_device_workspace(exec, workspace_bytes(how, images), site{Fit::name}, "workspace: ");
-  detail::each_fit_pointer(detail::memory_check(exec), Fit::name, all, selection, results);
-  const auto [list, blocks] = detail::fit_records(all, selection, how.pooled);
-  require(blocks <= 2147483647, {Fit::name}, blocks, " blocks exceed the grid of a kernel");
-  auto* const records = reinterpret_cast<detail::fit_record*>(exec.workspace.data());
-  detail::upload_list(exec, Fit::name, list, records);
-  auto* const states =
-      reinterpret_cast<detail::one_pass_state<Fit>*>(exec.workspace.data() + detail::record_bytes(all.size()));
-  const auto select = selection.select();
-  const detail::fit_launcher launcher{
-      exec, Fit::name, {records, static_cast<std::int32_t>(all[0].channels), how.pooled, 0}, blocks, groups};
-  launcher.over_groups([&](dim3 grid, const detail::fit_shape& shape) {
-    detail::one_pass_kernel<T, Map><<<grid, detail::fit_threads, 0, exec.stream>>>(shape, select, how, states);
-  });
-  detail::one_pass_finish_kernel<<<launcher.group_count(), detail::fit_threads, 0, exec.stream>>>(states, blocks, how,
-                                                                                                  results.data());
-  launcher.launched();
+  if constexpr (detail::require_selection<Selection>()) {
+    using Map = typename Selection::map_type;
+    detail::check_one_pass<Fit, T>();
+    const auto views = detail::constant_views(images);
+    const std::span<const view<const T>> all(views);
+    how.check();
+    const std::size_t groups = detail::check_fit(Fit::name, all, selection, how.pooled, results.size());
+    if (groups == 0) return;
+    require(results.data() != nullptr, {Fit::name}, "null pointer for the results");
+    detail::check_device_workspace(exec, workspace_bytes(how, images), site{Fit::name}, "workspace: ");
+    detail::each_fit_pointer(detail::memory_check(exec), Fit::name, all, selection, results);
+    const auto [list, blocks] = detail::fit_records(all, selection, how.pooled);
+    require(blocks <= 2147483647, {Fit::name}, blocks, " blocks exceed the grid of a kernel");
+    auto* const records = reinterpret_cast<detail::fit_record*>(exec.workspace.data());
+    detail::upload_list(exec, Fit::name, list, records);
+    auto* const states =
+        reinterpret_cast<detail::one_pass_state<Fit>*>(exec.workspace.data() + detail::record_bytes(all.size()));
+    const auto select = selection.select();
+    const detail::fit_launcher launcher{
+        exec, Fit::name, {records, static_cast<std::int32_t>(all[0].channels), how.pooled, 0}, blocks, groups};
+    launcher.over_groups([&](dim3 grid, const detail::fit_shape& shape) {
+      detail::one_pass_kernel<T, Map><<<grid, detail::fit_threads, 0, exec.stream>>>(shape, select, how, states);
+    });
+    detail::one_pass_finish_kernel<<<launcher.group_count(), detail::fit_threads, 0, exec.stream>>>(states, blocks, how,
+                                                                                                    results.data());
+    launcher.launched();
+  }
 }
 
 }  // namespace suture

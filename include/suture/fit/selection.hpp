@@ -64,11 +64,13 @@ struct plain_selection {
   static constexpr bool has_map = false;
 };
 
+// Whether a type is a selection. One that is not gets a sentence, and the caller goes no further.
 template <class Selection>
-constexpr void require_selection() {
-  static_assert(
-      requires { Selection::has_map; },
-      "suture: what a fit looks at is everything{} or a selection with maps, such as inside(masks)");
+constexpr bool require_selection() {
+  constexpr bool is_selection = requires { Selection::has_map; };
+  static_assert(is_selection,
+                "suture: what a fit looks at is everything{} or a selection with maps, such as inside(masks)");
+  return is_selection;
 }
 
 }  // namespace detail

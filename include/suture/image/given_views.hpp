@@ -37,12 +37,22 @@ private:
 
 namespace detail {
 
+// Instantiated once, so that two pointers in place of views get one sentence.
+template <class Nothing>
+void refuse_unbound() {
+  static_assert(!std::is_void_v<Nothing>,
+                "suture: bind a view, as suture::contiguous(pointer, grid) makes it, or a contiguous range of views");
+}
+
 template <class Range>
 auto as_views(const Range& r) {
-  static_assert(std::ranges::contiguous_range<const Range>,
-                "suture: bind a view, as suture::contiguous(pointer, grid) makes it, or a contiguous range of views");
-  using value = std::ranges::range_value_t<Range>;
-  return std::span<const value>(std::ranges::data(r), std::ranges::size(r));
+  if constexpr (std::ranges::contiguous_range<const Range>) {
+    using value = std::ranges::range_value_t<Range>;
+    return std::span<const value>(std::ranges::data(r), std::ranges::size(r));
+  } else {
+    refuse_unbound<void>();
+    return std::span<const view<float>>();
+  }
 }
 template <class T>
 auto as_views(const view<T>& v) {

@@ -191,12 +191,13 @@ constexpr auto operator|(const A& a, const B& b) {
 // An operation joined with something else gets a sentence instead of a list of candidates.
 template <class A, class B>
   requires(std::is_class_v<A> && std::is_class_v<B> && operation_or_chain<A> != operation_or_chain<B>)
-constexpr auto operator|(const A& a, const B&) {
+constexpr auto operator|(const A& a, const B& b) {
   static_assert(operation_or_chain<A> && operation_or_chain<B>,
                 "suture: one side of | is not an operation: give it prepare(site) or operator()(float or rgb[, voxel]) "
                 "for values, step(grid, site) for geometry, or draw(draws&, ...) with probability and kind for random "
                 "ones. Fits are no operations: suture::fit runs them ahead, and operations take what they leave");
-  return as_chain(a);
+  if constexpr (operation_or_chain<A>) return as_chain(a);
+  else return as_chain(b);
 }
 
 // Geometry that never mixes axes keeps the linear part of its map diagonal.

@@ -174,18 +174,40 @@ constexpr bool gives_value() {
   }
 }
 
+// Stands in place of a functor that is refused, so that the compiler prints the refusal alone.
+struct no_functor {
+  SUTURE_FN float operator()(float x) const { return x; }
+};
+
 template <class Op>
 struct functor {
-  using plain =
+  using prepared_type =
       decltype(prepared(std::declval<const drawn_t<Op>&>(), std::declval<const grid&>(), std::declval<const site&>()));
-  static_assert(std::is_trivially_copyable_v<plain>,
+  static constexpr bool travels = std::is_trivially_copyable_v<prepared_type>;
+  static constexpr bool has_form = applies<prepared_type, float> || applies<prepared_type, rgb> ||
+                                   filter_functor<prepared_type> || statistic_functor<prepared_type>;
+  static constexpr bool keeps_value = gives_value<prepared_type>();
+  static constexpr bool is_sound = travels && has_form && keeps_value;
+  using plain = std::conditional_t<is_sound, prepared_type, no_functor>;
+  using type = std::conditional_t<random_operation<Op>, switched<plain>, plain>;
+  // At the end, where clang++ has seen the members, and one at a time.
+  static_assert(travels,
                 "suture: the functor of a value operation must be trivially copyable, it travels to the device");
-  static_assert(applies<plain, float> || applies<plain, rgb> || filter_functor<plain> || statistic_functor<plain>,
+  static_assert(!travels || has_form,
                 "suture: what prepare() returns is no functor: it needs operator()(float or rgb[, voxel]) const for "
                 "values, and active(channel) const beside what makes it a filter or an operation on patch statistics");
-  static_assert(gives_value<plain>(), "suture: a value operation makes a float of a float, or rgb of rgb");
-  using type = std::conditional_t<random_operation<Op>, switched<plain>, plain>;
+  static_assert(!travels || !has_form || keeps_value,
+                "suture: a value operation makes a float of a float, or rgb of rgb");
 };
+
+// Whether the functor of a value operation, if it is one, is not refused.
+template <class Op>
+constexpr bool has_sound_functor() {
+  if constexpr (role_of<Op>() == role::value)
+    return functor<Op>::is_sound;
+  else
+    return true;
+}
 
 template <class Ops, class Indices, std::size_t First>
 struct functor_pack;
@@ -249,20 +271,11 @@ struct pipeline;
 
 template <class... Ops>
 struct pipeline<chain<Ops...>> {
-  static_assert(sizeof...(Ops) > 0, "suture: a pipeline needs at least one operation");
-  static_assert((operation<Ops> && ...),
-                "suture: not an operation: give it prepare(site) or operator()(float or rgb[, voxel]) for values, "
-                "step(grid, site) for geometry, or draw(draws&, ...) with probability and kind for random ones");
-  static_assert(((random_operation<Ops> || !(draws_alone<Ops> || draws_on_grid<Ops> || draws_in_source<Ops>)) && ...),
-                "suture: an operation with draw() is a random one: it needs `float probability` and `static constexpr "
-                "std::uint16_t kind`");
-  static_assert((!(geometry_operation<drawn_t<Ops>> && value_operation<drawn_t<Ops>>)&&...),
-                "suture: an operation has step() and works on values too; make two of it");
-
   using chain_type = chain<Ops...>;
   static constexpr std::size_t size = sizeof...(Ops);
   static constexpr std::array<role, size> roles{role_of<Ops>()...};
   static constexpr std::array<bool, size> axes_kept{keeps_axes<Ops>()...};
+  static constexpr std::array<bool, size> sound{detail::has_sound_functor<Ops>()...};
   static constexpr bool has_random = (random_operation<Ops> || ...);
 
   static constexpr std::size_t count(role r) {
@@ -318,10 +331,6 @@ struct pipeline<chain<Ops...>> {
     return true;
   }
   static constexpr bool has_geometry = count(role::geometry) + count(role::deformation) > 0;
-  static_assert(
-      has_geometry || count(role::sampling) == 0,
-      "suture: sampling stands in a pipeline without geometry, where nothing is sampled; leave it out, or put "
-      "identity{} beside it");
   static constexpr bool has_deformation = count(role::deformation) == 1;
   static constexpr bool inverts_deformation = (inverse_operation<Ops> || ...);
   static constexpr bool separable_deformation =
@@ -343,7 +352,7 @@ struct pipeline<chain<Ops...>> {
   static constexpr bool has_functor(std::size_t i) {
     const auto at =
         static_cast<std::ptrdiff_t>(i);  // signed, since nvcc warns of an unsigned number below a bound of 0
-    return !is_spatial(i) && (at < std::ptrdiff_t{tap_count} || at >= std::ptrdiff_t{output_begin});
+    return !is_spatial(i) && sound[i] && (at < std::ptrdiff_t{tap_count} || at >= std::ptrdiff_t{output_begin});
   }
   using taps = typename detail::functor_pack<chain<Ops...>, std::make_index_sequence<tap_count>, 0>::type;
   using outputs = typename detail::functor_pack<chain<Ops...>, std::make_index_sequence<later_begin - output_begin>,
@@ -357,24 +366,36 @@ struct pipeline<chain<Ops...>> {
   static constexpr bool is_color = detail::any_color<taps> || detail::any_color<outputs>;
   using value_type = std::conditional_t<is_color, rgb, float>;
 
-  static_assert(!detail::any_color<later>,
-                "suture: an operation on color stands right of a filter or of an operation on patch statistics; put it "
-                "left of them, or run two plans");
-
-  static_assert(detail::casts_last<value_type, 0, outputs>(), "suture: cast ends a chain; nothing can follow it");
   using tap_result = decltype(detail::apply(std::declval<const taps&>(), value_type{}, std::declval<const voxel&>()));
-  static_assert(std::is_same_v<tap_result, value_type>,
-                "suture: cast left of the geometry: interpolation needs float; put cast at the end");
   // The element type of what the fused part leaves, and of what the pipeline produces for images.
   using fused_type = typename detail::channel_of<decltype(detail::apply(std::declval<const outputs&>(), value_type{},
                                                                         std::declval<const voxel&>()))>::type;
-  static_assert(!is_staged || std::is_same_v<fused_type, float>, "suture: cast ends a chain; nothing can follow it");
   using result_type = std::conditional_t<is_staged, typename detail::later_result<later>::type, fused_type>;
 
   // Passes over the patch: B-spline coefficients, when the interpolation needs them, the fused part, and what follows.
   static constexpr int stages = (prefiltered ? 2 : 1) + schedule.stage_count;
 
   // Last, since clang leaves out what stands behind an assertion that fails, and would miss it.
+  static_assert(sizeof...(Ops) > 0, "suture: a pipeline needs at least one operation");
+  static_assert((operation<Ops> && ...),
+                "suture: not an operation: give it prepare(site) or operator()(float or rgb[, voxel]) for values, "
+                "step(grid, site) for geometry, or draw(draws&, ...) with probability and kind for random ones");
+  static_assert(((random_operation<Ops> || !(draws_alone<Ops> || draws_on_grid<Ops> || draws_in_source<Ops>)) && ...),
+                "suture: an operation with draw() is a random one: it needs `float probability` and `static constexpr "
+                "std::uint16_t kind`");
+  static_assert((!(geometry_operation<drawn_t<Ops>> && value_operation<drawn_t<Ops>>)&&...),
+                "suture: an operation has step() and works on values too; make two of it");
+  static_assert(
+      has_geometry || count(role::sampling) == 0,
+      "suture: sampling stands in a pipeline without geometry, where nothing is sampled; leave it out, or put "
+      "identity{} beside it");
+  static_assert(!detail::any_color<later>,
+                "suture: an operation on color stands right of a filter or of an operation on patch statistics; put it "
+                "left of them, or run two plans");
+  static_assert(detail::casts_last<value_type, 0, outputs>(), "suture: cast ends a chain; nothing can follow it");
+  static_assert(std::is_same_v<tap_result, value_type>,
+                "suture: cast left of the geometry: interpolation needs float; put cast at the end");
+  static_assert(!is_staged || std::is_same_v<fused_type, float>, "suture: cast ends a chain; nothing can follow it");
   static_assert(end <= fused_end || begin == size,
                 "suture: a filter or an operation on patch statistics stands left of geometry; put it right of all "
                 "geometry, or run two plans");

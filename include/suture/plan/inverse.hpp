@@ -100,7 +100,13 @@ auto inverse_of(const planned<Chain>& plan) {
   static_assert(!P::inverts_deformation, "suture: inverse_of takes the plan that went out, not one that comes back");
   return std::conditional_t<P::has_deformation, inverse_elastic, inverse_affine>{plan.geometry()};
 }
+// A temporary plan gets a sentence.
 template <class Chain>
-auto inverse_of(const planned<Chain>&& plan) = delete;  // it would not live long enough
+auto inverse_of(const planned<Chain>&& plan) {
+  static_assert(!is_chain<Chain>::value,
+                "suture: inverse_of: expected a plan with a name, got a temporary one, which is gone before the way "
+                "back is planned. Keep it: const auto out = suture::plan(...); then inverse_of(out)");
+  return inverse_of(plan);
+}
 
 }  // namespace suture

@@ -287,7 +287,10 @@ private:
       if constexpr (detail::is_sampling<Op>::value) {
         rule_ = op;
         // Weights of both signs make NaN of an infinite border, and a prefilter carries it through the volume.
-        if constexpr (Op::border_type::has_value && Op::interpolation_type::taps > 2)
+        if constexpr (requires {  // of a sampling that was refused already there is nothing to check
+                        requires Op::border_type::has_value;
+                        requires(Op::interpolation_type::taps > 2);
+                      })
           require(std::isfinite(op.border.value), {name_of<Op>()}, "border value ", op.border.value,
                   " must be finite where four voxels along an axis are weighed: catmull_rom, torch_cubic and "
                   "cubic_bspline; linear and nearest take any");
@@ -575,6 +578,7 @@ auto plan(const Pipeline& operations, const Batch& batch, const settings& s = {}
     return result(c, std::span(&batch.grid, 1), s);
   } else if constexpr (!std::ranges::range<Batch>) {
     static_assert(std::ranges::range<Batch>, "suture: plan takes grids or views, a range of them or a single one");
+    return result(c, std::span<const grid>(), s);
   } else if constexpr (std::is_same_v<std::ranges::range_value_t<Batch>, grid>) {
     return result(c, std::span<const grid>(batch), s);
   } else {

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from . import notice
 from ..errors import CompileError
+from ..version import header_folders
 
 _HOST_FLAGS = ("-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-fvisibility=hidden")
 # What compilers read beside their command line. Each of them can change what is compiled.
@@ -42,8 +43,7 @@ def setting(name: str, advice: str) -> str | None:
 @lru_cache(maxsize=None)
 def include_directory() -> Path:
     """The folder of the headers: in the package, or beside it in a checkout."""
-    here = Path(__file__).resolve().parent.parent
-    for folder in (here / "include", here.parent.parent / "include"):
+    for folder in header_folders():
         if (folder / "suture/suture.hpp").is_file():
             return folder
     raise CompileError("suture: the headers are missing from the package: install it again, pip install --force-reinstall suture")

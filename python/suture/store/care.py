@@ -124,7 +124,7 @@ def repair(path: str | os.PathLike[str], source: str | os.PathLike[str], labels:
     damaged = verify(store, workers=workers)
     found = find(source, labels) if damaged else None
     result = Repaired([], {})
-    for name, sentence in damaged.items():
+    for name in damaged:
         assert found is not None
         task = found.tasks.get(name)
         if task is None:

@@ -233,7 +233,7 @@ def _b2nd(base: Path, name: str) -> Case:
                     raise Error(f"{what}: expected blosc2 to be installed. pip install 'suture[store]'") from None
                 try:
                     here.array = blosc2.open(urlpath=str(path), mode="r", dparams={"nthreads": 1}, mmap_mode="r")
-                    here.array.shape
+                    here.array.shape  # noqa: B018 - the header is read when it is asked for
                 except Exception as problem:  # blosc2 raises errors of several kinds
                     raise Error(f"{what}: expected a file of Blosc2 at {path}, got {arrays.sentence(problem)}. Preprocess the case again") from None
             return here.array

@@ -6,11 +6,9 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 
 from ..errors import Error
 from . import arrays, describe, files, ome, scans

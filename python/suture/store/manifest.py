@@ -31,7 +31,6 @@ def make(folder: Path, name: str) -> dict[str, Any]:
         the tree that the package zarr-checksum defines.
     """
     try:
-        from zarr_checksum.generators import ZarrArchiveFile
         from zarr_checksum.tree import ZarrChecksumTree
     except ImportError:
         raise Error("suture: store: expected zarr-checksum to be installed. pip install 'suture[store]'") from None

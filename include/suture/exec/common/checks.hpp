@@ -181,11 +181,19 @@ void check_overlap(const Bindings&... bindings) {
     }
 }
 
-template <class... Bindings>
+// Whether a plan and its bindings are what they must be. What is not gets a sentence, and the caller goes no further.
+template <class Plan, class... Bindings>
 constexpr bool all_bound() {
-  static_assert(sizeof...(Bindings) > 0, "suture: bind at least one image or label map");
-  static_assert((is_binding_v<Bindings> && ...), "suture: bind views with suture::image(in, out) or labels(in, out)");
-  return true;
+  constexpr bool is_plan = requires { typename Plan::pipeline_type; };
+  constexpr bool any = sizeof...(Bindings) > 0, all = (is_binding_v<Bindings> && ...);
+  static_assert(is_plan,
+                "suture: run: expected a plan, got something else. Make one first: const auto p = suture::plan(chain, "
+                "views, settings), then run(exec, p, image(in, out))");
+  static_assert(!is_plan || any, "suture: bind at least one image or label map");
+  static_assert(!is_plan || all,
+                "suture: run: bind views with suture::image(in, out) or labels(in, out); seed, epoch and sample_ids "
+                "belong to the settings of suture::plan");
+  return is_plan && any && all;
 }
 
 template <class Plan, class... Bindings>

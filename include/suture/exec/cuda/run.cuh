@@ -239,7 +239,7 @@ auto checked(const cuda& exec, const workspace_layout& l, const Plan& plan, cons
 // the same stream. The workspace must stay until they are done.
 template <class Plan, class... Bindings>
 auto prepare(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
-  static_assert(detail::all_bound<Bindings...>());
+  static_cast<void>(detail::all_bound<Plan, Bindings...>());
   using P = typename Plan::pipeline_type;
   const workspace_layout l = detail::layout(plan, bindings...);
   const auto evaluate = detail::checked(exec, l, plan, bindings...);
@@ -272,8 +272,7 @@ void run_by(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
 // Queues a plan on a stream. Everything is checked first; when it throws, nothing has been launched.
 template <class Plan, class... Bindings>
 void run(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
-  static_assert(detail::all_bound<Bindings...>());
-  detail::run_by<detail::cuda_paths>(exec, plan, bindings...);
+  if constexpr (detail::all_bound<Plan, Bindings...>()) detail::run_by<detail::cuda_paths>(exec, plan, bindings...);
 }
 
 // What a run_loaded has queued, to be held against what is loaded for it.
@@ -358,7 +357,7 @@ void check_fits(const loaded_run<Evaluator>& queued, const Evaluator& e, const P
 // nothing.
 template <class Plan, class... Bindings>
 auto run_loaded(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
-  static_assert(detail::all_bound<Bindings...>());
+  static_cast<void>(detail::all_bound<Plan, Bindings...>());
   (detail::require_output(bindings), ...);
   using P = typename Plan::pipeline_type;
   const workspace_layout l = detail::layout(plan, bindings...);
@@ -371,14 +370,14 @@ auto run_loaded(const cuda& exec, const Plan& plan, const Bindings&... bindings)
 }
 template <class Plan, class... Bindings>
 void load(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
-  static_assert(detail::all_bound<Bindings...>());
+  static_cast<void>(detail::all_bound<Plan, Bindings...>());
   (detail::require_output(bindings), ...);
   const workspace_layout l = detail::layout(plan, bindings...);
   detail::upload(exec, detail::checked(exec, l, plan, bindings...), true, l, plan, bindings...);
 }
 template <class Evaluator, class Plan, class... Bindings>
 void load(const cuda& exec, const loaded_run<Evaluator>& queued, const Plan& plan, const Bindings&... bindings) {
-  static_assert(detail::all_bound<Bindings...>());
+  static_cast<void>(detail::all_bound<Plan, Bindings...>());
   static_assert(std::is_same_v<Evaluator, evaluator<typename Plan::pipeline_type, Bindings...>>,
                 "suture: load takes a plan of the pipeline that run_loaded was called with, and views of its types");
   (detail::require_output(bindings), ...);
