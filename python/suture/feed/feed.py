@@ -21,7 +21,7 @@ from ..pipeline.plan import Plan
 from .cases import Cases
 from .loading import Loading, Pending, Sample, read_directly, told
 from .order import Order
-from .staging import Staging, bytes_of, pinned, plain
+from .staging import MemoryShort, Staging, bytes_of, pinned, plain
 from .statistics import Bar, Statistics, Step
 from .windows import Windows
 
@@ -238,7 +238,7 @@ class Feed:
         for k in sorted(made.failed):
             problem = told(made.failed[k], made.samples[k].name)
             hopeless = not self._worked and len(made.failed) == len(made.samples)
-            if self.on_error == "raise" or isinstance(problem, CompileError) or hopeless:
+            if self.on_error == "raise" or isinstance(problem, (CompileError, MemoryShort)) or hopeless:
                 raise problem from made.failed[k]
             self._statistics.left_out[made.samples[k].name] = str(problem)
         kept = [k for k in range(len(made.samples)) if k not in made.failed]
