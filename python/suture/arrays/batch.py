@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from .dlpack import SIZES, Array, alike, array_of, steps_of
+from .dlpack import SIZES, Array, alike, array_of, device_name, steps_of
 from ..errors import Error
 from .lazy import MemorySource, Source, element_name, is_source, place
 from .volume import Grid, Volume

@@ -17,6 +17,7 @@ import numpy as np
 from ..arrays.lazy import in_order, numpy_type, read_box
 from ..errors import CompileError, Error
 from ..pipeline.plan import Plan
+from .cache import counted
 from .staging import MemoryShort, Staging, Stopped
 from .statistics import Times
 
@@ -262,6 +263,9 @@ class Loading:
                     box.fill(0)
                 times.read += time.perf_counter() - begin
                 times.bytes += size
+        hits, misses = counted()
+        times.hits += hits
+        times.misses += misses
         return made
 
     def _run(self, unit: _Unit, rows: list[int], plan: Plan, shapes: Any, boxes: dict[str, Any], stream: Any, times: Times) -> None:
