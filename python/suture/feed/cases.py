@@ -14,6 +14,7 @@ from ..arrays.volume import Volume
 from ..errors import Error
 from ..operations.kinds import PerSample, shown
 from ..pipeline.pipeline import Pipeline
+from .cache import Cache, CachedSource
 
 _MOST_OPEN = 256  # cases
 
@@ -59,6 +60,7 @@ class Cases:
         self._values = sorted({*_per_sample_of(pipeline), *pipeline.boxes, *pipeline.points})
         self._open: OrderedDict[int, dict[str, Any]] = OrderedDict()
         self._guard = threading.Lock()
+        self.cache: Cache | None = None  # of decoded chunks
 
     def __len__(self) -> int:
         return len(self.names)
@@ -70,6 +72,10 @@ class Cases:
         if isinstance(known, str):
             return known
         return hashlib.sha256("\0".join(self.names).encode()).hexdigest()
+
+    def may_be_cached(self) -> bool:
+        """Whether the first case says what its voxels are, so that they are known again."""
+        return isinstance(getattr(self._cohort[self._at[0]], "sha256", None), str)
 
     def batch(self, number: int) -> dict[str, Any]:
         """A case as a batch of one sample, without its id. Nothing is read.
@@ -114,8 +120,15 @@ class Cases:
             raise Error(f"suture: feed: {key}: expected a Volume, which says its axes, got {type(volume).__name__}. Pass "
                         "suture.Volume(array, axes=..., spacing=...)")
         if is_source(volume.array):
-            return volume
+            return self._cached(case, member or self._default(key), volume)
         return Volume(MemorySource(volume.array, f"suture: feed: {key}"), axes=volume.axes, grid=volume.grid)
+
+    def _cached(self, case: Any, member: str, volume: Volume) -> Volume:
+        """The Volume by way of the cache, where the case says what its voxels are and how they are chunked."""
+        source: Any = volume.array
+        if self.cache is None or not isinstance(getattr(case, "sha256", None), str) or not hasattr(source, "chunk"):
+            return volume
+        return Volume(CachedSource(source, f"{case.sha256} {member} {source.dtype}", self.cache), axes=volume.axes, grid=volume.grid)
 
     def _default(self, key: str) -> str:
         if key in self._pipeline.labels:

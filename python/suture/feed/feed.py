@@ -18,10 +18,11 @@ from ..operations.kinds import shown
 from ..pipeline.identity import sample_id
 from ..pipeline.pipeline import Pipeline
 from ..pipeline.plan import Plan
+from .cache import Cache
 from .cases import Cases
 from .loading import Loading, Pending, Sample, read_directly, told
 from .order import Order
-from .staging import Staging, bytes_of, pinned, plain
+from .staging import MemoryShort, Staging, bytes_of, pinned, plain
 from .statistics import Bar, Statistics, Step
 from .windows import Windows
 
@@ -50,6 +51,9 @@ class Feed:
         Threads that make batches; by default as many as the process may use processors, at most 8.
     memory : int or str, default "4 GB"
         The most bytes of boxes, of batches that were made ahead, and of the cache, together.
+    cache : int or str, optional
+        How much of the memory decoded chunks of a store may take, in the shared memory of the machine, where all its ranks
+        find them; by default half of it. 0 keeps none.
     steps_per_epoch : int, optional
         Steps of an epoch; by default one pass through the cohort.
     rank, world : int, optional
@@ -91,7 +95,7 @@ class Feed:
     """
 
     def __init__(self, cohort: Any, pipeline: Pipeline, *, batch: int = 1, seed: int = 0, device: Any = None, threads: int | None = None,
-                 memory: int | str = "4 GB", steps_per_epoch: int | None = None, rank: int | None = None, world: int | None = None,
+                 memory: int | str = "4 GB", cache: int | str | None = None, steps_per_epoch: int | None = None, rank: int | None = None, world: int | None = None,
                  training: bool = True, windows: Callable[..., Any] | None = None, on_error: Literal["raise", "leave_out"] = "raise",
                  keys: Mapping[str, str] | None = None, extra: Callable[[str, Any], Mapping[str, Any]] | None = None, draws: int = 1,
                  last: Literal["keep", "drop"] = "keep", shuffle: bool | None = None, bar: bool | None = None) -> None:
@@ -113,6 +117,13 @@ class Feed:
         self._windows = None if laid is None else laid.over(self._cases)
         self.order = Order(self._size(), batch, seed, steps_per_epoch, last, training if shuffle is None else shuffle)
         self.memory = bytes_of(memory, f"{what}: memory")
+        self._cache: Cache | None = None
+        if cache != 0 and self._cases.may_be_cached():
+            share = self.memory // 2 if cache is None else bytes_of(cache, f"{what}: cache")
+            if share >= self.memory:
+                raise Error(f"{what}: cache: expected less than memory, {self.memory}, got {share}. Boxes and batches need some of it")
+            self._cache = self._cases.cache = Cache(self._cases.sha256, share)
+            self.memory -= share
         self._step = 0
         self._statistics = Statistics()
         self._bar = Bar(bar)
@@ -238,7 +249,7 @@ class Feed:
         for k in sorted(made.failed):
             problem = told(made.failed[k], made.samples[k].name)
             hopeless = not self._worked and len(made.failed) == len(made.samples)
-            if self.on_error == "raise" or isinstance(problem, CompileError) or hopeless:
+            if self.on_error == "raise" or isinstance(problem, (CompileError, MemoryShort)) or hopeless:
                 raise problem from made.failed[k]
             self._statistics.left_out[made.samples[k].name] = str(problem)
         kept = [k for k in range(len(made.samples)) if k not in made.failed]
@@ -377,6 +388,8 @@ class Feed:
         """Ends the threads and lets go of the memory. Closing twice does no harm."""
         self._closed = True
         self._stop()
+        if self._cache is not None:
+            self._cache.close()
 
     def __enter__(self) -> Feed:
         return self
@@ -387,6 +400,8 @@ class Feed:
     def __del__(self) -> None:
         if getattr(self, "_loading", None) is not None:
             self._stop()
+        if getattr(self, "_cache", None) is not None:
+            self._cache.close()  # type: ignore[union-attr]
 
     def __repr__(self) -> str:
         return (f"Feed({len(self._cases)} cases, batch={self.order.batch}, seed={self.seed}, rank {self.rank} of {self.world}, "

@@ -17,7 +17,8 @@ import numpy as np
 from ..arrays.lazy import in_order, numpy_type, read_box
 from ..errors import CompileError, Error
 from ..pipeline.plan import Plan
-from .staging import Staging, Stopped
+from .cache import counted
+from .staging import MemoryShort, Staging, Stopped
 from .statistics import Times
 
 _MOST_AHEAD = 64  # batches that are made before they are asked for, whatever memory there is
@@ -223,7 +224,8 @@ class Loading:
         held = sum(int(np.prod(shape)) * numpy_type(dtype, name).itemsize for each, dtype in shapes.values() for level in each for shape in level)
         times.plan += time.perf_counter() - begin
         begin = time.perf_counter()
-        buffers = self._staging.grant(unit.ticket, [size for each in places.values() for _, size, _, _ in each], held, name)
+        buffers = self._staging.grant(unit.ticket, [size for each in places.values() for _, size, _, _ in each], held,
+                                      lambda: batch.held, name)
         times.memory += time.perf_counter() - begin
         made = False
         try:
@@ -261,6 +263,9 @@ class Loading:
                     box.fill(0)
                 times.read += time.perf_counter() - begin
                 times.bytes += size
+        hits, misses = counted()
+        times.hits += hits
+        times.misses += misses
         return made
 
     def _run(self, unit: _Unit, rows: list[int], plan: Plan, shapes: Any, boxes: dict[str, Any], stream: Any, times: Times) -> None:
@@ -344,7 +349,7 @@ def read_directly(source: Any, low: Any, high: Any, out: np.ndarray, times: Time
 
 def told(problem: Exception, name: str) -> Exception:
     """What went wrong with a case, with its name."""
-    if isinstance(problem, CompileError):
+    if isinstance(problem, (CompileError, MemoryShort)):
         return problem
     text = str(problem) or type(problem).__name__
     if name in text:

@@ -26,9 +26,13 @@ def bytes_of(given: Any, what: str) -> int:
 
 
 def rounded(size: int) -> int:
-    """The size of the buffer that is kept for so many bytes: a quarter more at most, so that buffers serve again."""
+    """The size of the buffer that is kept for so many bytes: a quarter more, or 64 kB, at most, so that buffers serve again."""
     step = max(1 << max((size - 1).bit_length() - 3, 0), _LEAST)
     return -(-size // step) * step
+
+
+class MemoryShort(Error):
+    """A sample or a batch needs more memory than the feed may use."""
 
 
 class Stopped(Exception):
@@ -59,7 +63,7 @@ class Staging:
         self._stopped = False
         self._changed = threading.Condition()
 
-    def grant(self, ticket: int, sizes: Sequence[int], held: int, what: str) -> list[Any]:
+    def grant(self, ticket: int, sizes: Sequence[int], held: int, done: Callable[[], int], what: str) -> list[Any]:
         """Waits for its turn and for memory.
 
         Parameters
@@ -70,6 +74,10 @@ class Staging:
             Bytes of each buffer.
         held : int
             Bytes that the unit takes besides, until `release(held)`.
+        done : callable
+            What the units of the same batch that are done hold until the batch is whole.
+        what : str
+            How messages begin.
 
         Returns
         -------
@@ -78,17 +86,18 @@ class Staging:
 
         Raises
         ------
-        Error
-            If the unit alone needs more than the limit.
+        MemoryShort
+            If the unit, with what its batch holds, needs more than the limit.
         Stopped
             If `stop` is called meanwhile.
         """
         need = sum(map(rounded, sizes)) + held
-        if need > self.limit:
-            raise Error(f"{what}: memory: expected at least {-(-need // 10**6)} MB for it alone, got {self.limit // 10**6} MB for boxes and "
-                        "batches. Give the feed more memory=")
         with self._changed:
             while not self._stopped and (ticket != self._next or self.used + need > self.limit):
+                if ticket == self._next and self.used <= done():  # nobody else will give anything back
+                    short = -(-(self.used + need) // 10**6)
+                    raise MemoryShort(f"{what}: memory: expected at least {short} MB for it and what its batch holds, got {self.limit // 10**6} "
+                                      "MB for boxes and batches. Give the feed more memory=, or take smaller batches")
                 self._changed.wait()
             if self._stopped:
                 raise Stopped
