@@ -21,7 +21,7 @@ bool keeps_axes(const sample_parameters<Pipeline>& sample) {
   if (strip<Pipeline>::deformed(sample)) return false;
   for (int k = 0; k < 3; ++k)
     for (int j = 0; j < 3; ++j)
-      if (j != k && sample.map.linear[k][j] != 0) return false;
+      if (loop_axes[sample.loops][j] != k && sample.map.linear[k][j] != 0) return false;
   return true;
 }
 
@@ -389,7 +389,7 @@ struct axis_aligned_rows {
 
   template <class Parameters>
   static bool serves(const Parameters& sample) {
-    return keeps_axes(sample);
+    return sample.loops == 0 && keeps_axes(sample);
   }
   template <class Parameters>
   static brick_shape shape(const Parameters&, std::int32_t depth) {
