@@ -46,7 +46,7 @@ struct sample_parameters {
       controls;
   std::int32_t extents[3];
   // The order in which an executor visits the axes of the output, see exec/common/loop_order.hpp; 0: z, y, x. The
-  // extents, and what the maps say of indices of the output, are in that order.
+  // extents, and the columns of the maps, are in that order.
   std::uint8_t loops;
   std::uint8_t planar;  // one plane in, one plane out, and the map stays in it: nothing to interpolate along z
   // See plane_column.hpp; found when the sample is run.

@@ -6,8 +6,10 @@
 #include <algorithm>
 
 #include "../../evaluate/column.hpp"
+#include "../common/lanes.hpp"
 #include "../common/loop_order.hpp"
 #include "displacement_lanes.hpp"
+#include "displacement_rows.hpp"
 #include "inverse_displacement_lanes.hpp"
 #include "tuning.hpp"
 
@@ -42,7 +44,7 @@ public:
       const control_grid& g = sample.controls;
       if (!g.on) return;
       if (sample.loops != 0) {
-        turned_.place(g, x_);
+        displaced_.place(g, lane_axis(), x_);
         return;
       }
       for (int l = 0; l < width; ++l) {
@@ -54,7 +56,7 @@ public:
         for (int j = 0; j < 4; ++j) weight_x_[j][l] = w[j];
       }
     } else if constexpr (turned_deformation) {
-      if (sample.controls.on) turned_.place(sample.controls, x_);
+      if (sample.controls.on) displaced_.place(sample.controls, x_);
     }
   }
 
@@ -154,11 +156,7 @@ private:
 
   int lane_axis() const { return loop_axes[sample_.loops][2]; }
   // Whether the source is walked upwards along axis k where the output is.
-  bool upwards(int k) const {
-    int j = 0;
-    while (loop_axes[sample_.loops][j] != k) ++j;
-    return whole(sample_.map.linear[k][j]) >= 0;
-  }
+  bool upwards(int k) const { return whole(sample_.map.linear[k][loop_along(sample_.loops, k)]) >= 0; }
 
   void place_lanes() {
     for (int l = 0; l < width; ++l) x_[l] = std::min(x0_ + l, sample_.extents[2] - 1);
@@ -223,7 +221,7 @@ private:
           }
       }
     } else if constexpr (Pipeline::separable_deformation) {
-      if (sample_.loops != 0) return displace_turned();
+      if (sample_.loops != 0) return displace_rows();
       const control_cell cz =
           cell_of(g.to_control.offset[0] + scaled(g.to_control.linear[0][0], z_), g.drawn.control_points[0]);
       if (cz.index != cell_z_) {
@@ -241,17 +239,17 @@ private:
         }
       }
     } else {
-      displace_turned();
+      displace_rows();
     }
   }
 
   // Where lanes run along no axis of the control points, or along another than x.
-  void displace_turned() {
+  void displace_rows() {
     locate_affine();
-    turned_.set(sample_.controls, z_, y_);
+    displaced_.set(sample_.controls, z_, y_);
     for (int k = 0; k < 3; ++k)
       for (int l = 0; l < width; ++l) {
-        const coordinate m = moved({base[k][l], fraction_of[k][l]}, turned_.u[k][l]);
+        const coordinate m = moved({base[k][l], fraction_of[k][l]}, displaced_.u[k][l]);
         base[k][l] = m.base;
         fraction_of[k][l] = m.fraction;
       }
@@ -303,7 +301,9 @@ private:
   std::int32_t cell_x_[Pipeline::separable_deformation ? width : 1];
   alignas(lane_alignment) float weight_x_[4][Pipeline::separable_deformation ? width : 1];
   alignas(lane_alignment) float cubic_[3][4][Pipeline::separable_deformation ? width : 1];
-  std::conditional_t<turned_deformation || Pipeline::separable_deformation, displacement_lanes<>, no_controls> turned_;
+  std::conditional_t<turned_deformation, displacement_lanes<>,
+                     std::conditional_t<Pipeline::separable_deformation, displacement_rows<>, no_controls>>
+      displaced_;
 };
 
 }  // namespace suture::detail
