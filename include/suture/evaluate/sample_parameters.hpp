@@ -38,12 +38,17 @@ struct no_controls {};
 
 template <class Pipeline>
 struct sample_parameters {
+  using pipeline_type = Pipeline;
+
   fixed_map map;  // output index -> source continuous index, without the displacement
   std::conditional_t<Pipeline::inverts_deformation, inverse_control_grid,
                      std::conditional_t<Pipeline::has_deformation, control_grid, no_controls>>
       controls;
   std::int32_t extents[3];
-  std::uint16_t planar;  // one plane in, one plane out, and the map stays in it: nothing to interpolate along z
+  // The order in which an executor visits the axes of the output, see exec/common/loop_order.hpp; 0: z, y, x. The
+  // extents, and the columns of the maps, are in that order.
+  std::uint8_t loops;
+  std::uint8_t planar;  // one plane in, one plane out, and the map stays in it: nothing to interpolate along z
   // See plane_column.hpp; found when the sample is run.
   std::uint8_t keeps_planes, stands_on_voxels;
   typename Pipeline::taps taps;

@@ -75,6 +75,7 @@ void set_geometry(sample_parameters<Pipeline>& out, const sample_geometry& geome
     const auto& z = geometry.to_source.linear[0];
     planar = planar && geometry.drawn.amplitude[0] == 0 && z[1] == 0 && z[2] == 0;
   }
+  out.loops = 0;
   out.planar = planar ? 1 : 0;
   if constexpr (Pipeline::has_deformation) {
     auto& c = out.controls;

@@ -70,7 +70,7 @@ struct along_x {
 // One functor of one channel over the lanes; place(l) is where lane l stands.
 template <class F, class T, class Place>
 SUTURE_INLINE void apply_to_lanes(const F& f, T (&v)[strip_width], const Place& place) {
-  if constexpr (applies_to_rows<F> && std::is_same_v<Place, along_x>)
+  if constexpr (applies_to_rows<F> && (std::is_same_v<Place, along_x> || !needs_voxel<F>))
     f.apply_row(v, place.first);
   else
     for (int l = 0; l < strip_width; ++l) v[l] = call(f, v[l], place(l));

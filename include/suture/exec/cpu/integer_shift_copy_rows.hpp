@@ -20,7 +20,14 @@ class integer_shift_brick {
 
 public:
   integer_shift_brick(const brick_work<Evaluator>& work, int direction)
-      : e_(work.evaluate), r_(work.r), direction_(direction), z0_(work.z0), z1_(work.z1), y0_(work.y0), y1_(work.y1) {}
+      : e_(work.evaluate),
+        r_(work.r),
+        direction_(direction),
+        axes_(loop_axes[work.r.sample.loops]),
+        z0_(work.z0),
+        z1_(work.z1),
+        y0_(work.y0),
+        y1_(work.y1) {}
 
   template <bool WithLabels, class Stages>
   void write(std::int32_t sample_index, Stages& stages) const {
@@ -60,10 +67,12 @@ private:
     const source_tensor& in = r_.in[B];
     std::int32_t at[3];
     for (int k = 0; k < 3; ++k) at[k] = whole(along(r_.sample.map, k, z, y, 0));
-    const std::int32_t iz = index(at[0], in.extents[0]), iy = index(at[1], in.extents[1]);
-    if ((iz | iy) < 0) return source_row<In>{nullptr, at[2]};
+    const int planes = axes_[0], rows = axes_[1], lanes = axes_[2];
+    const std::int32_t p = index(at[planes], in.extents[planes]), r = index(at[rows], in.extents[rows]);
+    if ((p | r) < 0) return source_row<In>{nullptr, at[lanes]};
     return source_row<In>{
-        static_cast<const In*>(in.data) + channel * in.channel_stride + iz * in.stride[0] + iy * in.stride[1], at[2]};
+        static_cast<const In*>(in.data) + channel * in.channel_stride + p * in.stride[planes] + r * in.stride[rows],
+        at[lanes]};
   }
 
   // Asks for the row of the brick that comes next which stands where this one does.
@@ -75,10 +84,10 @@ private:
     const source_tensor& in = r_.in[B];
     const std::int32_t last = next.first + direction_ * (r_.sample.extents[2] - 1);
     const std::int32_t begin = std::max(std::min(next.first, last), 0);
-    const std::int32_t end = std::min(std::max(next.first, last) + 1, in.extents[2]);
+    const std::int32_t end = std::min(std::max(next.first, last) + 1, in.extents[axes_[2]]);
     constexpr auto line = static_cast<std::int32_t>(64 / sizeof(*next.data));
     for (std::int32_t x = begin; x < end + line - 1; x += line)
-      __builtin_prefetch(next.data + std::min(x, end - 1) * in.stride[2], 0, 2);
+      __builtin_prefetch(next.data + std::min(x, end - 1) * in.stride[axes_[2]], 0, 2);
   }
 
   // `count` values from x0 on, as `left` leaves them, in the order of the output; the lanes behind repeat the last.
@@ -91,12 +100,13 @@ private:
       else
         return storage<In>::load(raw);
     };
+    const std::int32_t n = in.extents[axes_[2]];
+    const std::int64_t step = in.stride[axes_[2]];
     const std::int32_t first = row.first + direction_ * x0, last = first + direction_ * (strip_width - 1);
-    const bool is_outside = has_outside && (std::max(first, last) < 0 || std::min(first, last) >= in.extents[2]);
+    const bool is_outside = has_outside && (std::max(first, last) < 0 || std::min(first, last) >= n);
     if (row.data == nullptr || is_outside) {
       for (V& lane : v) lane = outside;
-    } else if (in.stride[2] == 1 && count == strip_width && inside(first, in.extents[2]) &&
-               inside(last, in.extents[2])) {
+    } else if (step == 1 && count == strip_width && inside(first, n) && inside(last, n)) {
       In raw[strip_width];
       if (direction_ > 0)
         copy_strip(raw, row.data + first);
@@ -111,9 +121,9 @@ private:
       std::int32_t at[strip_width];
       for (int l = 0; l < strip_width; ++l) {
         const std::int32_t x = first + direction_ * std::min(l, count - 1);
-        at[l] = index(x, in.extents[2]);
+        at[l] = index(x, n);
         // The nearest voxel in place of one outside, which is dropped: it is in memory, also where only a box is.
-        v[l] = value(row.data[(at[l] < 0 ? std::clamp(x, 0, in.extents[2] - 1) : at[l]) * in.stride[2]]);
+        v[l] = value(row.data[(at[l] < 0 ? std::clamp(x, 0, n - 1) : at[l]) * step]);
       }
       left(v);
       for (int l = 0; l < strip_width; ++l) v[l] = at[l] < 0 ? outside : v[l];
@@ -161,6 +171,7 @@ private:
   const Evaluator& e_;
   const record& r_;
   const int direction_;
+  const std::uint8_t (&axes_)[3];  // of the source, that planes, rows and lanes run along
   const std::int32_t z0_, z1_, y0_, y1_;
 };
 

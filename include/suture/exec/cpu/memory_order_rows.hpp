@@ -9,8 +9,9 @@
 
 namespace suture::detail {
 
-// 1 or -1 where a sample is read row by row in the order of memory or against it: it stands on voxels. Else 0, also
-// where interpolation has more than two taps: rows that keep their axes share the sums of those.
+// 1 or -1 where a sample is read row by row in the order of memory or against it: it stands on voxels, and lanes run
+// along the same axis in source and output. Else 0, also where interpolation has more than two taps: rows that keep
+// their axes share the sums of those.
 template <class P>
 int direction_in_memory(const sample_parameters<P>& sample) {
   if constexpr (P::interpolation_type::taps > 2)
@@ -20,8 +21,11 @@ int direction_in_memory(const sample_parameters<P>& sample) {
   const fixed_map& map = sample.map;
   std::uint64_t fractions = 0;
   for (int k = 0; k < 3; ++k) fractions |= map.offset[k] | map.linear[k][0] | map.linear[k][1];
-  if (fractions % one != 0 || map.linear[0][2] != 0 || map.linear[1][2] != 0) return 0;
-  return map.linear[2][2] == one ? 1 : map.linear[2][2] == 0 - one ? -1 : 0;
+  const int lanes = loop_axes[sample.loops][2];
+  for (int k = 0; k < 3; ++k)
+    if (k != lanes && map.linear[k][2] != 0) return 0;
+  if (fractions % one != 0) return 0;
+  return map.linear[lanes][2] == one ? 1 : map.linear[lanes][2] == 0 - one ? -1 : 0;
 }
 
 struct memory_order_rows {

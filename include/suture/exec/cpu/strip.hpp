@@ -7,7 +7,9 @@
 
 #include "../../evaluate/column.hpp"
 #include "../common/lanes.hpp"
+#include "../common/loop_order.hpp"
 #include "displacement_lanes.hpp"
+#include "displacement_rows.hpp"
 #include "inverse_displacement_lanes.hpp"
 #include "tuning.hpp"
 
@@ -41,6 +43,10 @@ public:
     if constexpr (Pipeline::separable_deformation) {
       const control_grid& g = sample.controls;
       if (!g.on) return;
+      if (sample.loops != 0) {
+        displaced_.place(g, lane_axis(), x_);
+        return;
+      }
       for (int l = 0; l < width; ++l) {
         const control_cell cx =
             cell_of(g.to_control.offset[2] + scaled(g.to_control.linear[2][2], x_[l]), g.drawn.control_points[2]);
@@ -50,7 +56,7 @@ public:
         for (int j = 0; j < 4; ++j) weight_x_[j][l] = w[j];
       }
     } else if constexpr (turned_deformation) {
-      if (sample.controls.on) turned_.place(sample.controls, x_);
+      if (sample.controls.on) displaced_.place(sample.controls, x_);
     }
   }
 
@@ -65,7 +71,7 @@ public:
   void locate(std::int32_t z, std::int32_t y) {
     if constexpr (Pipeline::separable_deformation) {
       const control_grid& g = sample_.controls;
-      if (g.on && y != y_) {
+      if (g.on && sample_.loops == 0 && y != y_) {
         cell_y_ = cell_of(g.to_control.offset[1] + scaled(g.to_control.linear[1][1], y), g.drawn.control_points[1]);
         cell_z_ = -1;
       }
@@ -101,7 +107,7 @@ public:
     const fixed_map& map = sample_.map;
     for (int k = 0; k < 3; ++k) {
       ahead_[k] = whole(scaled(map.linear[k][0], z) + scaled(map.linear[k][1], y) + scaled(map.linear[k][2], x) +
-                        (k < 2 && upwards(k) ? (std::uint64_t{1} << fixed_fraction_bits) - 1 : 0));
+                        (k != lane_axis() && upwards(k) ? (std::uint64_t{1} << fixed_fraction_bits) - 1 : 0));
     }
   }
   // Says which row of the output is worth fetching; rows[0] .. rows[1] - 1 are written plane by plane, y of them next.
@@ -121,7 +127,10 @@ public:
   // The corner of the 2 x 2 taps across rows that a walk upwards along z and y is the first to reach.
   std::int64_t leading_corner(const std::int64_t (&stride)[3]) const {
     std::int64_t offset = 0;
-    for (int k = 0; k < 2; ++k) offset += upwards(k) ? stride[k] : 0;
+    for (int j = 0; j < 2; ++j) {
+      const int k = loop_axes[sample_.loops][j];
+      offset += upwards(k) ? stride[k] : 0;
+    }
     return offset;
   }
 
@@ -145,8 +154,9 @@ private:
   static constexpr bool turned_deformation =
       Pipeline::has_deformation && !Pipeline::inverts_deformation && !Pipeline::separable_deformation;
 
+  int lane_axis() const { return loop_axes[sample_.loops][2]; }
   // Whether the source is walked upwards along axis k where the output is.
-  bool upwards(int k) const { return whole(sample_.map.linear[k][k]) >= 0; }
+  bool upwards(int k) const { return whole(sample_.map.linear[k][loop_along(sample_.loops, k)]) >= 0; }
 
   void place_lanes() {
     for (int l = 0; l < width; ++l) x_[l] = std::min(x0_ + l, sample_.extents[2] - 1);
@@ -211,6 +221,7 @@ private:
           }
       }
     } else if constexpr (Pipeline::separable_deformation) {
+      if (sample_.loops != 0) return displace_rows();
       const control_cell cz =
           cell_of(g.to_control.offset[0] + scaled(g.to_control.linear[0][0], z_), g.drawn.control_points[0]);
       if (cz.index != cell_z_) {
@@ -228,15 +239,20 @@ private:
         }
       }
     } else {
-      locate_affine();
-      turned_.set(g, z_, y_);
-      for (int k = 0; k < 3; ++k)
-        for (int l = 0; l < width; ++l) {
-          const coordinate m = moved({base[k][l], fraction_of[k][l]}, turned_.u[k][l]);
-          base[k][l] = m.base;
-          fraction_of[k][l] = m.fraction;
-        }
+      displace_rows();
     }
+  }
+
+  // Where lanes run along no axis of the control points, or along another than x.
+  void displace_rows() {
+    locate_affine();
+    displaced_.set(sample_.controls, z_, y_);
+    for (int k = 0; k < 3; ++k)
+      for (int l = 0; l < width; ++l) {
+        const coordinate m = moved({base[k][l], fraction_of[k][l]}, displaced_.u[k][l]);
+        base[k][l] = m.base;
+        fraction_of[k][l] = m.fraction;
+      }
   }
 
   // The cubics of sum_control_plane over the lanes, in runs that share a cell along x and so the control vectors. Runs
@@ -285,7 +301,9 @@ private:
   std::int32_t cell_x_[Pipeline::separable_deformation ? width : 1];
   alignas(lane_alignment) float weight_x_[4][Pipeline::separable_deformation ? width : 1];
   alignas(lane_alignment) float cubic_[3][4][Pipeline::separable_deformation ? width : 1];
-  std::conditional_t<turned_deformation, displacement_lanes<>, no_controls> turned_;
+  std::conditional_t<turned_deformation, displacement_lanes<>,
+                     std::conditional_t<Pipeline::separable_deformation, displacement_rows<>, no_controls>>
+      displaced_;
 };
 
 }  // namespace suture::detail

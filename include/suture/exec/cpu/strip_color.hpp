@@ -3,6 +3,7 @@
 // operations left of the geometry together, then each channel is interpolated by itself.
 #pragma once
 
+#include "lane_places.hpp"
 #include "strip_sampling.hpp"
 
 namespace suture::detail {

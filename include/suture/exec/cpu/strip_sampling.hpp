@@ -109,8 +109,19 @@ SUTURE_INLINE void gather_rows(const T* const (&p)[Rows], const Offset (&offsets
 #endif
 }
 
+// Neighbors along one axis in memory order, where that is y or z, to neighbors along x: of two pairs side by side along
+// x the first elements, and the second ones.
+template <class T>
+SUTURE_INLINE void cross_pairs(pair_of<T> p, pair_of<T> q, pair_of<T>& first, pair_of<T>& second) {
+  constexpr int bits = 8 * sizeof(T);
+  using pair = pair_of<T>;
+  constexpr auto low = static_cast<pair>(static_cast<bits_of<T>>(-1));
+  first = static_cast<pair>((p & low) | static_cast<pair>(q << bits));
+  second = static_cast<pair>(static_cast<pair>(p >> bits) | (q & static_cast<pair>(~low)));
+}
+
 // The taps of a strip, whose first voxels lie at data + offset: rows (z, y), (z, y + 1) and, of 2 x 2 x 2 taps,
-// (z + 1, y), (z + 1, y + 1).
+// (z + 1, y), (z + 1, y + 1). Two neighbors are one load along whichever axis is dense.
 template <class T, class Offset, std::size_t Rows>
 SUTURE_INLINE void load_pairs(const T* data, const Offset (&offset)[strip_width], const std::int64_t (&stride)[3],
                               pair_of<T> (&pairs)[Rows][strip_width]) {
@@ -118,6 +129,25 @@ SUTURE_INLINE void load_pairs(const T* data, const Offset (&offset)[strip_width]
   for (std::size_t row = 0; row < Rows; ++row)
     rows[row] = data + ((row & 1) != 0 ? stride[1] : 0) + (row > 1 ? stride[0] : 0);
   if (stride[2] == 1) return gather_rows<pair_of<T>>(rows, offset, pairs);
+  if (stride[1] == 1 || (Rows == 4 && stride[0] == 1)) {
+    // Rows of the other axis, then of x.
+    const bool along_y = stride[1] == 1;
+    for (std::size_t row = 0; row < Rows; ++row)
+      rows[row] = data + ((row & 1) != 0 ? stride[2] : 0) + (row > 1 ? stride[along_y ? 0 : 1] : 0);
+    gather_rows<pair_of<T>>(rows, offset, pairs);
+    if (along_y) {
+      for (std::size_t a = 0; a < Rows; a += 2)
+        for (int l = 0; l < strip_width; ++l)
+          cross_pairs<T>(pairs[a][l], pairs[a + 1][l], pairs[a][l], pairs[a + 1][l]);
+    } else if constexpr (Rows == 4) {
+      for (int l = 0; l < strip_width; ++l) {
+        pair_of<T> c[4];
+        for (int b = 0; b < 2; ++b) cross_pairs<T>(pairs[2 * b][l], pairs[2 * b + 1][l], c[b], c[2 + b]);
+        for (int row = 0; row < 4; ++row) pairs[row][l] = c[row];
+      }
+    }
+    return;
+  }
   for (int l = 0; l < strip_width; ++l)
     for (std::size_t row = 0; row < Rows; ++row)
       pairs[row][l] = make_pair_of(rows[row][offset[l]], rows[row][offset[l] + stride[2]]);

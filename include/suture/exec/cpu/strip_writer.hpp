@@ -158,16 +158,17 @@ SUTURE_INLINE void finish_values(const Evaluator&, const typename Evaluator::rec
                                  std::int32_t y, std::int32_t x0) {
   using P = typename Evaluator::pipeline_type;
   using Out = typename Evaluator::template pair<B>::Out;
-  const along_x place{voxel_at(r.sample.extents, {sample_index, channel, z, y, x0})};
-  apply_lanes(r.sample.outputs, v, place, [&]<class R>(R(&finished)[strip_width]) {
-    if constexpr (P::is_staged) {
-      stages.template take<B>(finished, channel, z, y, x0);
-    } else {
-      const target_tensor& out = r.out[B];
-      write_stored(static_cast<Out*>(out.data) + channel * out.channel_stride + z * out.stride[0] + y * out.stride[1] +
-                       x0 * out.stride[2],
-                   out.stride[2], finished, std::min(strip_width, r.sample.extents[2] - x0));
-    }
+  with_place(r.sample, {sample_index, channel, z, y, x0}, [&](const auto& place) {
+    apply_lanes(r.sample.outputs, v, place, [&]<class R>(R(&finished)[strip_width]) {
+      if constexpr (P::is_staged) {
+        stages.template take<B>(finished, channel, z, y, x0);
+      } else {
+        const target_tensor& out = r.out[B];
+        write_stored(static_cast<Out*>(out.data) + channel * out.channel_stride + z * out.stride[0] +
+                         y * out.stride[1] + x0 * out.stride[2],
+                     out.stride[2], finished, std::min(strip_width, r.sample.extents[2] - x0));
+      }
+    });
   });
 }
 
@@ -224,9 +225,10 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
         });
     }
     if (!by_lanes) pixels_of_strip<P, In>(s, r.sample, in, sample_index, e.rule.border, z, y, x0, v);
-    const along_x place{voxel_at(r.sample.extents, {sample_index, 0, z, y, x0})};
-    apply_pixel_lanes(r.sample.outputs, v, place, [&]<class R>(R(&finished)[3][strip_width]) {
-      write_pixels<B, Evaluator>(r, stages, finished, z, y, x0);
+    with_place(r.sample, {sample_index, 0, z, y, x0}, [&](const auto& place) {
+      apply_pixel_lanes(r.sample.outputs, v, place, [&]<class R>(R(&finished)[3][strip_width]) {
+        write_pixels<B, Evaluator>(r, stages, finished, z, y, x0);
+      });
     });
   } else {
     for (std::int32_t channel = 0; channel < in.channels; ++channel, to += out.channel_stride) {

@@ -5,6 +5,7 @@
 #include "column_walk.cuh"
 #include "ieee.cuh"
 #include "integer_shift_copy_tile.cuh"
+#include "loop_order.cuh"
 #include "plane_walk.cuh"
 #include "records.cuh"
 #include "rgb_vectors.cuh"
@@ -67,7 +68,7 @@ std::int32_t image_channels(const binding<In, Out, IsLabel, Rest...>& bound, std
   return IsLabel ? 0 : static_cast<std::int32_t>(bound.source(sample).channels);
 }
 
-template <class Evaluator, class Paths, class Plan, class... Bindings>
+template <class Evaluator, class Paths, bool ToOutput, class Plan, class... Bindings>
 tile_counts count_tiles(const Plan& plan, const Bindings&... bindings) {
   using shape = shape_of<Evaluator, Paths>;
   tile_counts tiles;
@@ -84,7 +85,11 @@ tile_counts count_tiles(const Plan& plan, const Bindings&... bindings) {
     tiles.depth = turns >> tiles.channel_shift;
     tiles.parts = ((channels - 1) >> tiles.channel_shift) + 1;
   }
-  for (std::size_t i = 0; i < plan.size(); ++i) shape::count(tiles, plan.output_grid(i).extents, i);
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    const extent3& n = plan.output_grid(i).extents;
+    const auto& axes = loop_axes[ToOutput ? loops_of_sample<Evaluator>(plan, i, bindings...) : 0];
+    shape::count(tiles, {n[axes[0]], n[axes[1]], n[axes[2]]}, i);
+  }
   if constexpr (shape::deepens)
     while (tiles.depth < deepest_tile && tiles.all() * static_cast<std::int64_t>(plan.size()) >= 2 * many_tiles) {
       tiles.depth *= 2;

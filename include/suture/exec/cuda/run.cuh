@@ -16,6 +16,7 @@
 #include "coefficients.cuh"
 #include "fused.cuh"
 #include "levels.cuh"
+#include "loop_order.cuh"
 #include "records.cuh"
 #include "stages.cuh"
 
@@ -137,7 +138,8 @@ void upload(const cuda& exec, const Plan& plan, bool to_output, const workspace_
     const std::size_t n = std::min<std::size_t>(chunk_type::capacity, plan.size() - first);
     chunk_type chunk;
     for (std::size_t i = 0; i < n; ++i)
-      chunk.records[i] = make_record(plan, first + i, to_output, l, exec.workspace.data(), used, bindings...);
+      chunk.records[i] = make_fused_record<evaluator<typename Plan::pipeline_type, Bindings...>>(
+          plan, first + i, to_output, l, exec.workspace.data(), used, bindings...);
     upload_kernel<Record, Bytes><<<static_cast<unsigned>(n), upload_threads, 0, exec.stream>>>(chunk, records + first);
     check_cuda(cudaGetLastError(), "upload", exec.at);
   }
@@ -170,7 +172,7 @@ void by_channels(const Plan& plan, const Launch& launch, const Bindings&... bind
 template <bool WithLabels, class Paths, class Evaluator, class Carried, class Plan, class... Bindings>
 void launch_fused(const cuda& exec, const Evaluator& e, const Carried& carried, const Plan& plan,
                   const Bindings&... bindings) {
-  const tile_counts tiles = count_tiles<Evaluator, Paths>(plan, bindings...);
+  const tile_counts tiles = count_tiles<Evaluator, Paths, WithLabels>(plan, bindings...);
   by_channels<Evaluator>(
       plan,
       [&](auto one_channel) {
@@ -201,7 +203,8 @@ void upload_and_run_fused(const cuda& exec, const Evaluator& e, const workspace_
       carried.to = reinterpret_cast<typename Evaluator::record_type*>(exec.workspace.data());
       workspace_cursor used;
       for (std::size_t i = 0; i < plan.size(); ++i)
-        carried.records[i] = make_record(plan, i, WithLabels, l, exec.workspace.data(), used, bindings...);
+        carried.records[i] =
+            make_fused_record<Evaluator>(plan, i, WithLabels, l, exec.workspace.data(), used, bindings...);
       launch_fused<WithLabels, Paths>(exec, e, carried, plan, bindings...);
       return;
     }

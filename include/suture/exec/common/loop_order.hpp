@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order in which an executor visits the axes of an output. Lanes run along the axis that lies densest in memory,
+// whichever that is. Coordinates of the source keep their axes, so that every voxel keeps its arithmetic and its bits.
+#pragma once
+
+#include <utility>
+
+#include "../../evaluate/sample_parameters.hpp"
+
+namespace suture::detail {
+
+// The axes (0 is z, 1 is y, 2 is x) that planes, rows and lanes run along, by sample_parameters::loops. Where lanes run
+// along x, planes are those of z.
+inline constexpr std::uint8_t loop_axes[5][3] = {{0, 1, 2}, {0, 2, 1}, {2, 0, 1}, {1, 2, 0}, {2, 1, 0}};
+
+// The index in loop_axes that visits an output of these strides as it lies in memory. Axes of one voxel count as the
+// outermost. Equal strides keep the order z, y, x.
+inline std::uint8_t loops_in_memory(const std::int64_t (&stride)[3], const std::int64_t (&n)[3]) {
+  const auto apart = [&](int k) {
+    const std::uint64_t s = static_cast<std::uint64_t>(stride[k]);
+    return n[k] == 1 ? ~std::uint64_t{0} : stride[k] < 0 ? 0 - s : s;
+  };
+  int axes[3] = {0, 1, 2};
+  for (const auto& [i, j] : {std::pair{0, 1}, std::pair{1, 2}, std::pair{0, 1}})
+    if (apart(axes[i]) < apart(axes[j])) std::swap(axes[i], axes[j]);
+  std::uint8_t order = 0;
+  if (axes[2] == 2) return order;
+  while (loop_axes[order][0] != axes[0] || loop_axes[order][1] != axes[1]) ++order;
+  return order;
+}
+
+template <class T>
+void reorder(T (&by_axis)[3], std::uint8_t loops) {
+  const T old[3] = {by_axis[0], by_axis[1], by_axis[2]};
+  for (int j = 0; j < 3; ++j) by_axis[j] = old[loop_axes[loops][j]];
+}
+
+// The index in loop_axes for sample i of a run: by the memory of the first output.
+template <class Plan, class Binding, class... Others>
+std::uint8_t loops_of_output(const Plan& plan, std::size_t i, const Binding& first, const Others&...) {
+  const extent3& n = plan.output_grid(i).extents;
+  const extent3& stride = first.out[i].stride;
+  return loops_in_memory({stride[0], stride[1], stride[2]}, {n[0], n[1], n[2]});
+}
+
+// Turns a record whose loops are z, y, x into one that an executor visits in another order.
+template <class Record>
+void set_loops(Record& r, std::uint8_t loops) {
+  if (loops == 0) return;
+  auto& sample = r.sample;
+  using P = typename std::remove_cvref_t<decltype(sample)>::pipeline_type;
+  sample.loops = loops;
+  reorder(sample.extents, loops);
+  for (auto& row : sample.map.linear) reorder(row, loops);
+  if constexpr (P::has_deformation)
+    for (auto& row : sample.controls.to_control.linear) reorder(row, loops);
+  for (target_tensor& out : r.out) reorder(out.stride, loops);
+  if constexpr (!P::has_geometry)
+    for (source_tensor& in : r.in) {
+      reorder(in.stride, loops);
+      reorder(in.extents, loops);
+    }
+  if constexpr (requires { r.levels; })
+    for (level_list& list : r.levels)
+      for (std::int32_t l = 0; l < list.count; ++l) {
+        reorder(list.levels[l].to.stride, loops);
+        reorder(list.levels[l].extents, loops);
+      }
+}
+
+// Which of planes, rows and lanes (0, 1, 2) run along an axis.
+inline int loop_along(std::uint8_t loops, int axis) {
+  int j = 0;
+  while (loop_axes[loops][j] != axis) ++j;
+  return j;
+}
+
+}  // namespace suture::detail

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the lanes of a strip stand that runs along any axis of the output, for functors that ask.
+#pragma once
+
+#include "../common/lanes.hpp"
+#include "../common/loop_order.hpp"
+
+namespace suture::detail {
+
+// The voxel of the output at (plane, row, lane) of the loops.
+template <class Pipeline>
+voxel voxel_of_loops(const sample_parameters<Pipeline>& sample, const voxel_index& i) {
+  const std::uint8_t(&axes)[3] = loop_axes[sample.loops];
+  std::int32_t at[3], n[3];
+  for (int j = 0; j < 3; ++j) n[axes[j]] = sample.extents[j];
+  at[axes[0]] = i.z;
+  at[axes[1]] = i.y;
+  at[axes[2]] = i.x;
+  return voxel_at(n, {i.sample, i.channel, at[0], at[1], at[2]});
+}
+
+// Where lanes stand that run along any axis.
+struct along_loops {
+  voxel first;
+  std::int32_t step[3];
+  std::uint64_t element_step;
+
+  template <class Pipeline>
+  along_loops(const sample_parameters<Pipeline>& sample, const voxel_index& i) : first(voxel_of_loops(sample, i)) {
+    const voxel next = voxel_of_loops(sample, {i.sample, i.channel, i.z, i.y, i.x + 1});
+    step[0] = next.z - first.z;
+    step[1] = next.y - first.y;
+    step[2] = next.x - first.x;
+    element_step = next.element - first.element;
+  }
+
+  SUTURE_INLINE voxel operator()(int l) const {
+    voxel at = first;
+    at.z += l * step[0];
+    at.y += l * step[1];
+    at.x += l * step[2];
+    at.element += static_cast<std::uint64_t>(l) * element_step;
+    return at;
+  }
+  SUTURE_INLINE along_loops in_channel(std::int32_t channel) const {
+    along_loops other = *this;
+    other.first = suture::in_channel(first, channel);
+    return other;
+  }
+};
+
+// Calls use(place) with where the lanes at (plane, row, first lane) of the loops stand.
+template <class Pipeline, class Use>
+SUTURE_INLINE void with_place(const sample_parameters<Pipeline>& sample, const voxel_index& i, const Use& use) {
+  if constexpr (any_needs_voxel<typename Pipeline::outputs>)
+    if (sample.loops != 0) {
+      use(along_loops(sample, i));
+      return;
+    }
+  use(along_x{voxel_at(sample.extents, i)});
+}
+
+}  // namespace suture::detail

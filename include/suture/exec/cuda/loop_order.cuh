@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of the axes that the fused kernel visits: the lanes of a warp run along the densest axis of the output.
+#pragma once
+
+#include "../common/loop_order.hpp"
+#include "../common/records.hpp"
+
+namespace suture::detail {
+
+// Kernels that visit axes in an order other than z, y, x: those whose functors and displacements do not ask where a
+// voxel stands in the output.
+template <class Evaluator>
+inline constexpr bool orders_loops = [] {
+  using P = typename Evaluator::pipeline_type;
+  return !P::is_staged && !P::is_color && !P::has_deformation && !Evaluator::has_levels &&
+         !any_needs_voxel<typename P::taps> && !any_needs_voxel<typename P::outputs>;
+}();
+
+// The order for sample i.
+template <class Evaluator, class Plan, class... Bindings>
+std::uint8_t loops_of_sample(const Plan& plan, std::size_t i, const Bindings&... bindings) {
+  if constexpr (orders_loops<Evaluator>)
+    return loops_of_output(plan, i, bindings...);
+  else
+    return 0;
+}
+
+// Where voxels are copied no tap is weighed, so that the source can be visited in the order of the output as well.
+template <class Record>
+void set_loops_of_source(Record& r, std::uint8_t loops) {
+  fixed_map& map = r.sample.map;
+  const fixed_map old = map;
+  for (int k = 0; k < 3; ++k) {
+    const int axis = loop_axes[loops][k];
+    map.offset[k] = old.offset[axis];
+    for (int j = 0; j < 3; ++j) map.linear[k][j] = old.linear[axis][j];
+  }
+  for (source_tensor& in : r.in) {
+    reorder(in.stride, loops);
+    reorder(in.extents, loops);
+    count_pairs(in.stride, in.extents, in.pairs);
+  }
+}
+
+// The record of sample i for the fused kernel.
+template <class Evaluator, class Plan, class... Bindings>
+auto make_fused_record(const Plan& plan, std::size_t i, bool to_output, const workspace_layout& l, std::byte* workspace,
+                       workspace_cursor& used, const Bindings&... bindings) {
+  auto r = make_record(plan, i, to_output, l, workspace, used, bindings...);
+  if constexpr (orders_loops<Evaluator>) {
+    using P = typename Evaluator::pipeline_type;
+    const std::uint8_t loops = to_output ? loops_of_output(plan, i, bindings...) : std::uint8_t{0};
+    if (loops == 0) return r;
+    set_loops(r, loops);
+    if constexpr (P::has_geometry) {
+      if constexpr (P::interpolation_type::taps <= 2 && !ends_at_rim<typename P::border_type>)
+        if (r.sample.stands_on_voxels != 0 && r.sample.planar == 0) set_loops_of_source(r, loops);
+      r.sample.keeps_planes = keeps_planes(r.sample) ? 1 : 0;
+      r.sample.stands_on_voxels = stands_on_voxels(r.sample) ? 1 : 0;
+    }
+  }
+  return r;
+}
+
+}  // namespace suture::detail

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inputs and outputs in every order of axes on CUDA, with channels first and last: the bits of the CPU's arrays
+// (z, y, x), whose voxels memory_order_test.cpp holds against lone ones.
+#include <gtest/gtest.h>
+#include <suture/suture.cuh>
+
+#include <cstring>
+
+#include "support/executors.cuh"
+
+namespace {
+
+using namespace suture;
+
+constexpr int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+
+struct layout {
+  int order[3];
+  bool channels_last;
+};
+
+// A view whose axes lie in memory in this order, the last one densest, with channels before or behind all of them.
+template <class T>
+view<T> in_order(T* data, const grid& g, std::int64_t channels, const layout& l) {
+  view<T> v{data, g, {}, channels, 1};
+  std::int64_t step = l.channels_last ? channels : 1;
+  for (int j = 2; j >= 0; --j) {
+    v.stride[l.order[j]] = step;
+    step *= g.extents[l.order[j]];
+  }
+  if (!l.channels_last) v.channel_stride = step;
+  return v;
+}
+
+// The elements of one layout in another.
+template <class T>
+std::vector<T> laid_out(const std::vector<T>& from, const grid& g, std::int64_t channels, const layout& of,
+                        const layout& as) {
+  std::vector<T> to(from.size());
+  const auto a = in_order(from.data(), g, channels, of);
+  const auto b = in_order(to.data(), g, channels, as);
+  for (std::int64_t c = 0; c < channels; ++c)
+    for (std::int64_t z = 0; z < g.extents[0]; ++z)
+      for (std::int64_t y = 0; y < g.extents[1]; ++y)
+        for (std::int64_t x = 0; x < g.extents[2]; ++x)
+          b.data[c * b.channel_stride + z * b.stride[0] + y * b.stride[1] + x * b.stride[2]] =
+              a.data[c * a.channel_stride + z * a.stride[0] + y * a.stride[1] + x * a.stride[2]];
+  return to;
+}
+
+constexpr layout plain{{0, 1, 2}, false};
+const grid volume{.extents = {19, 38, 43}};
+
+// An image and its labels, both as (z, y, x) when they come and go.
+template <class Executor, class T, class Pipeline>
+std::pair<std::vector<float>, std::vector<std::uint8_t>> through(const Pipeline& pipeline, std::int64_t channels,
+                                                                 const layout& in_layout, const layout& out_layout,
+                                                                 const layout& seg_layout) {
+  const auto n = static_cast<std::size_t>(volume.voxels());
+  std::vector<T> values(n * static_cast<std::size_t>(channels));
+  std::vector<std::uint8_t> classes(n);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = storage<T>::store(static_cast<float>(mix64(i) % 1000) - 500);
+  for (std::size_t i = 0; i < n; ++i) classes[i] = static_cast<std::uint8_t>(mix64(i / 3) % 4);
+  const std::uint64_t id = 5;
+  const auto p = plan(pipeline, std::span(&volume, 1), {.seed = 3, .sample_ids = {&id, 1}});
+  const grid& to = p.output_grid(0);
+  const auto m = static_cast<std::size_t>(to.voxels());
+  typename Executor::template buffer<T> in(laid_out(values, volume, channels, plain, in_layout));
+  typename Executor::template buffer<std::uint8_t> seg(laid_out(classes, volume, 1, plain, seg_layout));
+  typename Executor::template buffer<float> out(std::vector<float>(m * static_cast<std::size_t>(channels), -1));
+  typename Executor::template buffer<std::uint8_t> seg_out(std::vector<std::uint8_t>(m, 0xab));
+  Executor::run(
+      p,
+      image(in_order<const T>(in.data(), volume, channels, in_layout), in_order(out.data(), to, channels, out_layout)),
+      labels(in_order<const std::uint8_t>(seg.data(), volume, 1, seg_layout),
+             in_order(seg_out.data(), to, 1, seg_layout)));
+  return {laid_out(out.values(), to, channels, out_layout, plain),
+          laid_out(seg_out.values(), to, 1, seg_layout, plain)};
+}
+
+template <class T, class Pipeline>
+void expect_the_bits_of_the_cpu(const Pipeline& pipeline, std::int64_t channels) {
+  const auto host = through<support::host_executor, T>(pipeline, channels, plain, plain, plain);
+  const auto check = [&](const layout& in, const layout& out, const layout& seg) {
+    SCOPED_TRACE(testing::Message() << "in " << in.order[0] << in.order[1] << in.order[2] << " out " << out.order[0]
+                                    << out.order[1] << out.order[2] << " labels " << seg.order[0] << seg.order[1]
+                                    << seg.order[2]);
+    const auto device = through<support::device_executor, T>(pipeline, channels, in, out, seg);
+    EXPECT_EQ(std::memcmp(device.first.data(), host.first.data(), host.first.size() * sizeof(float)), 0) << "image";
+    EXPECT_TRUE(device.second == host.second) << "labels";
+  };
+  for (int i = 0; i < 6; ++i)
+    for (const bool last : {false, true}) {
+      if (last && channels == 1) continue;
+      const auto as = [&](int k) {
+        const int(&o)[3] = orders[(i + k) % 6];
+        return layout{{o[0], o[1], o[2]}, last};
+      };
+      const layout map{{orders[i][0], orders[i][1], orders[i][2]}, false};
+      check(as(0), as(0), map);
+      check(as(1), as(0), {{orders[(i + 5) % 6][0], orders[(i + 5) % 6][1], orders[(i + 5) % 6][2]}, false});
+    }
+}
+
+TEST(MemoryOrderOnDevice, PointwiseOperations) {
+  expect_the_bits_of_the_cpu<std::int16_t>(brightness{1.5f} | contrast{1.2f}, 2);
+  expect_the_bits_of_the_cpu<std::int16_t>(brightness{1.5f} | gaussian_noise{.sigma = 3}, 1);
+}
+
+TEST(MemoryOrderOnDevice, CropsAndFlips) {
+  const auto moves = random_crop{.size = {17, 33, 35}} | random_flip{.axis_probability = {1, 0, 1}};
+  expect_the_bits_of_the_cpu<std::int16_t>(window{.center = 0, .width = 400} | moves, 1);
+  expect_the_bits_of_the_cpu<float>(moves | gaussian_noise{.sigma = 3}, 2);
+  expect_the_bits_of_the_cpu<float>(pad_to{.size = {30, 50, 60}} | random_crop{.size = {28, 45, 55}} |
+                                        sampling<linear, constant, nearest>{.border = {.value = -5}},
+                                    1);
+  expect_the_bits_of_the_cpu<float>(moves | sampling<catmull_rom, mirror, vote>{}, 1);
+}
+
+TEST(MemoryOrderOnDevice, Moves) {
+  const auto rule = sampling<linear, constant, vote>{.border = {.value = 7}};
+  expect_the_bits_of_the_cpu<std::int16_t>(resample{.spacing_mm = {1.3, .8, 1.1}} | rule, 1);
+  expect_the_bits_of_the_cpu<std::uint8_t>(random_affine{.rotate_deg = 25} | rule, 2);
+  expect_the_bits_of_the_cpu<float>(random_elastic{.control_spacing_mm = 16, .max_displacement_mm = 5}, 1);
+}
+
+}  // namespace

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// One launch over arrays in one order of axes, for tests/memory_order_sectors, which counts what its warps ask for.
+//   memory_order_sectors CHAIN ORDER, CHAIN of window, crop, resample, turn; ORDER of zyx, zxy, yzx, yxz, xzy, xyz
+#include <suture/suture.cuh>
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+template <class T>
+void set_order(suture::view<T>& v, std::string_view order) {
+  std::int64_t step = 1;
+  for (int j = 2; j >= 0; --j) {
+    const auto axis = std::string_view("zyx").find(order[static_cast<std::size_t>(j)]);
+    v.stride[static_cast<int>(axis)] = step;
+    step *= v.grid.extents[static_cast<int>(axis)];
+  }
+}
+
+template <class Chain>
+int launch(const Chain& chain, std::string_view order) {
+  const suture::grid g{.extents = {80, 80, 80}};
+  std::vector<std::int16_t> host(static_cast<std::size_t>(g.voxels()));
+  for (std::size_t i = 0; i < host.size(); ++i) host[i] = static_cast<std::int16_t>((i * 2654435761u) >> 20);
+  std::int16_t* in = nullptr;
+  cudaMalloc(&in, host.size() * sizeof host[0]);
+  cudaMemcpy(in, host.data(), host.size() * sizeof host[0], cudaMemcpyHostToDevice);
+  std::vector images{suture::contiguous<const std::int16_t>(in, g)};
+  set_order(images[0], order);
+  const std::uint64_t ids[] = {1};
+  const auto plan = suture::plan(chain, images, {.seed = 1, .sample_ids = ids});
+  suture::half* out = nullptr;
+  cudaMalloc(&out, static_cast<std::size_t>(plan.output_grid(0).voxels()) * sizeof(suture::half));
+  auto outputs = suture::batch_views(out, plan.output_grids());
+  set_order(outputs[0], order);
+  const auto bound = suture::image(images, outputs);
+  const suture::cuda_workspace workspace(suture::workspace_bytes(plan, bound));
+  suture::run(suture::cuda{nullptr, workspace}, plan, bound);
+  const cudaError_t status = cudaDeviceSynchronize();
+  if (status != cudaSuccess) std::fprintf(stderr, "%s\n", cudaGetErrorString(status));
+  return status == cudaSuccess ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  const std::string chain = argv[1], order = argv[2];
+  const suture::window window{.center = 40, .width = 400};
+  const suture::random_crop crop{.size = {64, 64, 64}};
+  const suture::cast<suture::half> cast{};
+  if (chain == "window") return launch(window | cast, order);
+  if (chain == "crop") return launch(window | crop | cast, order);
+  if (chain == "resample") return launch(window | suture::resample{.spacing_mm = 1.25} | cast, order);
+  if (chain == "turn") return launch(window | suture::random_affine{.rotate_deg = 15} | crop | cast, order);
+  return 2;
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inputs and outputs in every order of axes, with channels first and last: a run leaves the bits that the evaluator
+// gives voxel by voxel, and touches no other memory.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+
+#include "support/aligned_memory.hpp"
+#include "suture/suture.hpp"
+
+namespace {
+
+using namespace suture;
+
+constexpr int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+
+// A view whose axes lie in memory in this order, the last one densest, with channels before or behind all of them.
+template <class T>
+view<T> in_order(T* data, const grid& g, const int (&order)[3], std::int64_t channels, bool channels_last) {
+  view<T> v{data, g, {}, channels, 1};
+  std::int64_t step = channels_last ? channels : 1;
+  for (int j = 2; j >= 0; --j) {
+    v.stride[order[j]] = step;
+    step *= g.extents[order[j]];
+  }
+  if (!channels_last) v.channel_stride = step;
+  return v;
+}
+
+template <class T>
+struct filled {
+  std::vector<T> memory;
+  view<const T> of;
+
+  filled(const grid& g, const int (&order)[3], std::int64_t channels, bool channels_last, int levels)
+      : memory(static_cast<std::size_t>(g.voxels() * channels)) {
+    const view<T> v = in_order(memory.data(), g, order, channels, channels_last);
+    std::uint64_t state = 5;
+    for (std::int64_t c = 0; c < channels; ++c)
+      for (std::int64_t z = 0; z < g.extents[0]; ++z)
+        for (std::int64_t y = 0; y < g.extents[1]; ++y)
+          for (std::int64_t x = 0; x < g.extents[2]; ++x) {
+            state = state * 6364136223846793005u + 1442695040888963407u;
+            v.data[c * v.channel_stride + z * v.stride[0] + y * v.stride[1] + x * v.stride[2]] =
+                storage<T>::store(static_cast<float>((state >> 40) % static_cast<std::uint64_t>(levels)));
+          }
+    of = v;
+  }
+};
+
+struct orders_of {
+  const int (&in)[3];
+  const int (&out)[3];
+  const int (&seg_out)[3];
+  bool in_last, out_last;
+};
+
+template <class Image, class Label, class Pipeline>
+void expect_lone_voxels(const Pipeline& pipeline, const extent3& extents, std::int64_t channels, const orders_of& o) {
+  SCOPED_TRACE(testing::Message() << "in " << o.in[0] << o.in[1] << o.in[2] << (o.in_last ? "c" : "") << " out "
+                                  << o.out[0] << o.out[1] << o.out[2] << (o.out_last ? "c" : "") << " labels "
+                                  << o.seg_out[0] << o.seg_out[1] << o.seg_out[2]);
+  grid g;
+  g.extents = extents;
+  const filled<Image> images(g, o.in, channels, o.in_last, 4000);
+  const filled<Label> maps(g, o.in, 1, false, 3);
+  const std::vector in{images.of};
+  const std::vector seg{maps.of};
+  const std::uint64_t ids[] = {3};
+  const auto p = plan(pipeline, in, {.seed = 2, .sample_ids = ids});
+  const grid& to = p.output_grid(0);
+  const auto voxels = static_cast<std::size_t>(to.voxels());
+  std::vector<float> out(voxels * static_cast<std::size_t>(channels));
+  std::vector<Label> seg_out(voxels);
+  const std::vector out_views{in_order(out.data(), to, o.out, channels, o.out_last)};
+  const std::vector seg_views{in_order(seg_out.data(), to, o.seg_out, 1, false)};
+  const auto image_pair = image(in, out_views);
+  const auto label_pair = labels(seg, seg_views);
+  run(cpu{}, p, image_pair, label_pair);
+  const support::aligned_memory workspace(workspace_bytes(p, image_pair, label_pair));
+  const auto evaluate = prepare(cpu{.workspace = workspace.span()}, p, image_pair, label_pair);
+  const auto at = [](const auto& v, std::int64_t c, std::int32_t z, std::int32_t y, std::int32_t x) {
+    return v.data[c * v.channel_stride + z * v.stride[0] + y * v.stride[1] + x * v.stride[2]];
+  };
+  for (std::int32_t z = 0; z < to.extents[0]; ++z)
+    for (std::int32_t y = 0; y < to.extents[1]; ++y)
+      for (std::int32_t x = 0; x < to.extents[2]; ++x) {
+        for (std::int32_t c = 0; c < channels; ++c) {
+          const float expected = [&] {
+            const auto v = evaluate(0, z, y, x, c);
+            if constexpr (requires { v.c[0]; })
+              return v.c[c];
+            else
+              return v;
+          }();
+          const float got = at(out_views[0], c, z, y, x);
+          ASSERT_EQ(std::memcmp(&expected, &got, sizeof got), 0)
+              << c << " " << z << " " << y << " " << x << ": " << got << " instead of " << expected;
+        }
+        ASSERT_EQ(at(seg_views[0], 0, z, y, x), evaluate.template get<1>(0, z, y, x)) << z << " " << y << " " << x;
+      }
+}
+
+// All orders of the output with the input in the same and in another one, and label maps in their own.
+template <class Image, class Label, class Pipeline>
+void expect_all_orders(const Pipeline& pipeline, const extent3& extents, std::int64_t channels = 1) {
+  for (int i = 0; i < 6; ++i)
+    for (const bool last : {false, true}) {
+      if (last && channels == 1) continue;
+      expect_lone_voxels<Image, Label>(pipeline, extents, channels, {orders[i], orders[i], orders[i], last, last});
+      expect_lone_voxels<Image, Label>(pipeline, extents, channels,
+                                       {orders[(i + 1) % 6], orders[i], orders[(i + 5) % 6], last, !last});
+      if (channels == 1)
+        expect_lone_voxels<Image, Label>(pipeline, extents, channels, {orders[0], orders[i], orders[i], false, false});
+    }
+}
+
+const extent3 odd = {41, 37, 70};
+
+TEST(MemoryOrder, PointwiseOperations) {
+  expect_all_orders<std::int16_t, std::uint8_t>(brightness{1.5f} | contrast{1.2f}, odd, 2);
+  expect_all_orders<float, std::uint16_t>(brightness{1.5f} | gaussian_noise{.sigma = 3}, odd, 2);
+}
+
+TEST(MemoryOrder, CropsAndFlips) {
+  const auto moves = random_crop{.size = {33, 34, 35}} | random_flip{.axis_probability = {1, 0, 1}};
+  expect_all_orders<std::int16_t, std::uint8_t>(window{.center = 2000, .width = 400} | moves, odd);
+  expect_all_orders<float, std::int32_t>(moves | gaussian_noise{.sigma = 3} | random_gamma{}, odd, 2);
+  expect_all_orders<half, std::uint8_t>(pad_to{.size = {50, 50, 80}} | random_crop{.size = {45, 44, 70}} |
+                                            sampling<linear, constant, nearest>{.border = {.value = -5}},
+                                        odd);
+}
+
+TEST(MemoryOrder, KeptAxes) {
+  const auto resampled = resample{.spacing_mm = {1.3, .8, 1.1}};
+  expect_all_orders<std::int16_t, std::uint8_t>(window{.center = 2000, .width = 400} | resampled, odd);
+  expect_all_orders<float, std::uint16_t>(resampled | sampling<linear, edge, vote>{} | gaussian_noise{.sigma = 3}, odd,
+                                          2);
+  expect_all_orders<std::uint8_t, std::uint8_t>(resampled | sampling<catmull_rom, mirror, nearest>{}, odd);
+  expect_all_orders<half, std::int32_t>(resampled | sampling<cubic_bspline, mirror, nearest>{}, odd);
+}
+
+TEST(MemoryOrder, Turns) {
+  const auto turned = random_affine{.rotate_deg = 25, .scale = {.8f, 1.3f}} | random_crop{.size = {33, 30, 40}};
+  expect_all_orders<std::int16_t, std::uint8_t>(window{.center = 2000, .width = 400} | turned, odd);
+  expect_all_orders<float, std::uint16_t>(turned | sampling<linear, constant, vote>{.border = {.value = 7}} |
+                                              gaussian_noise{.sigma = 3} | random_bias_field{},
+                                          odd, 2);
+  expect_all_orders<std::uint8_t, std::uint8_t>(turned | sampling<catmull_rom, mirror, nearest>{}, odd);
+}
+
+TEST(MemoryOrder, Displacements) {
+  const auto elastic = random_elastic{.control_spacing_mm = 16, .max_displacement_mm = 5};
+  expect_all_orders<std::int16_t, std::uint8_t>(elastic | random_crop{.size = {33, 30, 40}}, odd);
+  expect_all_orders<float, std::uint16_t>(random_affine{.rotate_deg = 25} | elastic, odd, 2);
+  expect_all_orders<float, std::uint16_t>(elastic | random_affine{.rotate_deg = 25}, odd);
+}
+
+}  // namespace
