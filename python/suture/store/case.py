@@ -57,6 +57,16 @@ class Case:
         return f"Case({self.name!r}, {self.image!r}{'' if self.labels is None else ', labels'})"
 
 
+class _Labels(ZarrArray):
+    """A label map with the index of its labels beside it."""
+
+    index: ZarrArray
+
+    @cached_property
+    def class_index(self) -> bytes | None:  # type: ignore[override]
+        return self.index[...].tobytes()
+
+
 class StoredCase(Case):
     """A case of a store of suture."""
 
@@ -90,12 +100,12 @@ class StoredCase(Case):
             raise Error(f"{self.what}: expected version {settings.VERSION} of the store, got {version}. Build the store again")
         return found
 
-    def _array(self, path: str, grid: Mapping[str, Any], axes: str, scaling: Any = None) -> ZarrArray:
+    def _array(self, path: str, grid: Mapping[str, Any], axes: str, scaling: Any = None, kind: type[ZarrArray] = ZarrArray) -> ZarrArray:
         problem = next(self.manifest.problems(path + "/"), None)
         if problem is not None:
             raise Error(f"{self.what}: expected the files of its manifest, but {problem}. suture store repair makes the case again")
         check = Check(self.manifest, path) if self._verify else None
-        return ZarrArray(self._store / self.name / path, self.what, axes=axes, grid=Grid.from_json(grid), mode=self._mode,
+        return kind(self._store / self.name / path, self.what, axes=axes, grid=Grid.from_json(grid), mode=self._mode,
                          threads=self._threads, scaling=None if scaling is None else (scaling[0], scaling[1]), check=check)
 
     @property
@@ -123,7 +133,13 @@ class StoredCase(Case):
 
     @cached_property
     def labels(self) -> LazyArray | None:  # type: ignore[override]
-        return self._map("labels")
+        known = self.attributes.get("labels")
+        if known is None:
+            return None
+        labels = self._array(known["path"] + "/0", known["grid"], self._axes, kind=_Labels)
+        assert isinstance(labels, _Labels)
+        labels.index = self._array(settings.CLASS_INDEX, Grid().to_json(), "x")
+        return labels
 
     @cached_property
     def mask(self) -> LazyArray | None:  # type: ignore[override]

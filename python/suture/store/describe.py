@@ -98,7 +98,8 @@ def fingerprint(scan: Scan, labels: np.ndarray | None) -> dict[str, Any]:
 
 
 def body_mask(scan: Scan) -> tuple[np.ndarray, Grid]:
-    """Where the body is, on every k-th voxel, about 4 mm apart: the largest component above a threshold, with its holes filled.
+    """Where the body is, on every k-th voxel, about 4 mm apart: the largest component above a threshold, its holes filled
+    plane by plane along the first axis, since the lungs may reach the end of a scan.
 
     The threshold is -300 where air lies below -500, as in CT, and Otsu's elsewhere.
     """
@@ -118,6 +119,7 @@ def body_mask(scan: Scan) -> tuple[np.ndarray, Grid]:
     else:
         mask = sitk.OtsuThreshold(image, 0, 1)
     parts = sitk.RelabelComponent(sitk.ConnectedComponent(mask), sortByObjectSize=True)
-    mask = sitk.GetArrayFromImage(sitk.BinaryFillhole(parts == 1))
+    body = sitk.GetArrayFromImage(parts == 1)
+    mask = np.stack([sitk.GetArrayFromImage(sitk.BinaryFillhole(sitk.GetImageFromArray(plane))) for plane in body])
     coarse = Grid(mask.shape, tuple(s * k for s, k in zip(grid.spacing, step)), grid.origin, grid.direction)  # type: ignore[arg-type]
     return np.ascontiguousarray(mask.astype(np.uint8)), coarse

@@ -11,11 +11,12 @@ from typing import Any
 
 
 from ..errors import Error
+from ..pipeline.class_index import ClassIndex
 from . import arrays, describe, files, ome, scans
 from .arrays import sentence
 from .make_maps import write_maps
 from .manifest import Manifest, make
-from .settings import VERSION, Settings
+from .settings import CLASS_INDEX, VERSION, Settings
 from .task import Task
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -173,6 +174,8 @@ def _write_volume(folder: Path, task: Task, settings: Settings, source: dict[str
     if labels is not None:
         own["classes"] = describe.classes(labels.data)
         own["labels"] = {"path": "labels/labels", "grid": scan.grid.to_json()}
+        index = np.frombuffer(ClassIndex.of(labels.data).to_bytes(), np.uint8)
+        arrays.write(folder / CLASS_INDEX, index, names=["byte"], chunk=[min(len(index), 1 << 20)], profile=settings.profile, threads=threads)
         maps["labels"] = labels.data, scan.grid
     write_maps(folder, maps, settings, threads, axes="zyx", chunk=settings.chunk)
     ome.write_group(folder, {"ome": {"version": ome.VERSION, "multiscales": [ome.multiscales(task.name, [scan.grid], "zyx", channels=channels)]},

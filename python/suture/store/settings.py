@@ -13,6 +13,7 @@ from . import files
 from .arrays import PROFILES
 
 VERSION = 1
+CLASS_INDEX = "class_index"  # the array of a case that holds the bytes of its ClassIndex
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def part_of(names: Sequence[str], part: str, rule: Any) -> list[str]:
         ranked = sorted(names, key=lambda n: (_hash(n), n))
         parts = {"train": sorted(n for i, n in enumerate(ranked) if i % count != fold), "val": sorted(ranked[fold::count])}
     else:
-        parts = _of_file(names, rule)
+        parts = _parts(names, rule, None, "the store") if isinstance(rule, dict) else _of_file(names, rule)
     if part not in parts:
         raise Error(f"suture: store: split: expected one of {', '.join(sorted(parts))}, got {part!r}")
     if not parts[part]:
@@ -110,6 +110,6 @@ def stored(store: Path) -> Any:
         return DEFAULT
     try:
         record = json.loads(path.read_bytes())
-        return record["rule"] if "rule" in record else path
-    except (ValueError, TypeError):
+        return record["rule"] if "rule" in record else dict(record["parts"])
+    except (ValueError, TypeError, KeyError):
         raise Error(f"suture: store: split: expected a rule in {path}, got other text. Set it again") from None

@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stores of scans: what is read back, what other programs read, and the same files however they were made."""
+import hashlib
+import json
+import os
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import library
+from store_data import DATA, OBLIQUE, ROOT, command, phantoms, real, tree
+
+pytestmark = pytest.mark.store
+library("tensorstore")
+nibabel = pytest.importorskip("nibabel")
+
+import suture as st  # noqa: E402
+import suture.store  # noqa: E402
+from suture.arrays.lazy import Source  # noqa: E402
+from suture.pipeline.class_index import ClassIndex  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def cohort(tmp_path_factory):
+    folder = real(tmp_path_factory.mktemp("real"))
+    report = st.store.build(folder / "scans", labels=folder / "labels", out=folder / "cohort.zarr", chunk=32)
+    assert report.built == ["ct", "mr"] and not report.failed
+    return st.store.open(folder / "cohort.zarr")
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """Phantoms and the store that one process made of them."""
+    folder = phantoms(tmp_path_factory.mktemp("small"))
+    report = st.store.build(folder / "scans", labels=folder / "labels", out=folder / "one.zarr", chunk=16)
+    assert len(report.built) == 6 and not report.failed
+    return folder
+
+
+def sources(name):
+    folder = {"ct": "ct", "mr": "mri"}[name]
+    return DATA / folder / f"abdomen_{name}.nii.gz", DATA / folder / f"abdomen_{name}_labels.nii.gz"
+
+
+@pytest.mark.parametrize("name", ["ct", "mr"])
+def test_voxels_are_those_that_nibabel_reads(cohort, name):
+    image, labels = (nibabel.load(path) for path in sources(name))
+    case = cohort[name]
+    assert case.image.dtype == image.get_data_dtype().name and case.image.dtype in ("int16", "uint16")
+    assert np.array_equal(case.image[...], np.asarray(image.dataobj).T)
+    assert np.array_equal(case.labels[...], np.asarray(labels.dataobj).T)
+    assert np.allclose(case.image.affine_ras[:, [2, 1, 0, 3]], image.affine, rtol=0, atol=1e-5)
+    assert case.image.grid == st.Volume.from_nibabel(image).grid
+    each, counts = np.unique(np.asarray(labels.dataobj), return_counts=True)
+    assert case.classes == dict(zip(each.tolist(), counts.tolist()))
+    assert ClassIndex.from_bytes(case.labels.class_index) == ClassIndex.of(st.Volume.from_nibabel(labels)) or name == "mr"
+    assert ClassIndex.from_bytes(case.labels.class_index).counts() == case.classes
+
+
+def test_places_are_those_of_simpleitk(cohort):
+    SimpleITK = pytest.importorskip("SimpleITK")
+    image = SimpleITK.ReadImage(str(sources("ct")[0]))
+    case = cohort["ct"]
+    assert np.array_equal(case.image[...], SimpleITK.GetArrayFromImage(image))
+    affine = case.volume("image").affine_lps
+    for index in ((0, 0, 0), (5, 40, 100), (121, 100, 111)):
+        assert np.allclose(affine @ [*index[::-1], 1], [*image.TransformIndexToPhysicalPoint(index), 1], atol=1e-4)
+    assert case.image.spacing == pytest.approx(dict(zip("xyz", image.GetSpacing())))
+
+
+def test_boxes_are_read_into_memory_that_is_given(cohort):
+    whole = np.asarray(nibabel.load(sources("ct")[0]).dataobj).T
+    image = cohort["ct"].image
+    assert isinstance(image, Source) and image.class_index is None
+    draw = random.Random(3)
+    for _ in range(40):
+        low = [draw.randrange(n) for n in whole.shape]
+        high = [draw.randrange(a, n) + 1 for a, n in zip(low, whole.shape)]
+        shape = [b - a for a, b in zip(low, high)]
+        around = np.full([2 * n + 1 for n in shape], 77, np.int16)
+        out = around[1::2, ::-2, :shape[2]][:shape[0], :shape[1]]
+        image.read(low, high, out)
+        assert np.array_equal(out, whole[tuple(slice(a, b) for a, b in zip(low, high))])
+        out[...] = 77
+        assert (around == 77).all()
+
+
+@pytest.mark.parametrize("key", [np.s_[5], np.s_[..., 3], np.s_[2:50:3, -1], np.s_[-5:, 4:4], np.s_[:, 1:9, ::7], np.s_[111, 100, 121]])
+def test_indexing_is_numpys(cohort, key):
+    whole = np.asarray(nibabel.load(sources("ct")[0]).dataobj).T
+    assert np.array_equal(cohort["ct"].image[key], whole[key])
+
+
+def test_a_box_that_does_not_fit_is_refused(cohort):
+    image = cohort["ct"].image
+    for low, high, out in (((0, 0, 0), (113, 1, 1), np.empty((113, 1, 1), np.int16)), ((0, 0, 0), (0, 1, 1), np.empty((0, 1, 1), np.int16)),
+                           ((0, 0, 0), (2, 2, 2), np.empty((2, 2, 2), np.int32)), ((0, 0, 0), (2, 2, 2), np.empty((2, 2, 3), np.int16))):
+        with pytest.raises(st.Error, match="suture: store: case 'ct': (box|out): expected"):
+            image.read(low, high, out)
+
+
+def test_zarr_python_reads_it(cohort):
+    zarr = pytest.importorskip("zarr")
+    group = zarr.open_group(cohort.path, mode="r")
+    for name in cohort:
+        assert np.array_equal(group[f"{name}/0"][...], np.asarray(nibabel.load(sources(name)[0]).dataobj).T)
+        assert np.array_equal(group[f"{name}/labels/labels/0"][...], np.asarray(nibabel.load(sources(name)[1]).dataobj).T)
+    assert group["ct/0"].chunks == (32, 32, 32) and group["ct/0"].shards == (128, 128, 128)
+    assert len(list((cohort.path / "ct/0/c").rglob("*"))) == 3  # one shard, in two folders
+
+
+def test_it_is_ome_zarr(cohort):
+    ngff = pytest.importorskip("ngff_zarr")
+    pytest.importorskip("jsonschema")
+    from ngff_zarr.validate import validate
+
+    for name in cohort:
+        for path, model in ((name, "image"), (f"{name}/labels/labels", "label"), (f"{name}/labels/body", "label"), (f"{name}/labels/labels", "image")):
+            attributes = json.loads((cohort.path / path / "zarr.json").read_bytes())["attributes"]
+            validate(attributes, version="0.5", model=model)
+
+
+def test_ngff_zarr_reads_scale_place_and_orientation(cohort):
+    ngff = pytest.importorskip("ngff_zarr")
+    image = ngff.from_ngff_zarr(str(cohort.path / "ct")).images[0]
+    source = nibabel.load(sources("ct")[0])
+    assert list(image.dims) == ["z", "y", "x"] and image.scale == pytest.approx(dict(zip("xyz", source.header.get_zooms())))
+    origin = source.affine[:3, 3] * [-1, -1, 1]
+    assert image.translation == pytest.approx(dict(zip("xyz", origin)), abs=1e-4)
+    assert np.array_equal(np.asarray(image.data), np.asarray(source.dataobj).T)
+    letters = {"L": "right-to-left", "R": "left-to-right", "P": "anterior-to-posterior", "A": "posterior-to-anterior", "S": "inferior-to-superior",
+               "I": "superior-to-inferior"}
+    axes = json.loads((cohort.path / "ct/zarr.json").read_bytes())["attributes"]["ome"]["multiscales"][0]["axes"]
+    assert [a["orientation"]["value"] for a in axes] == [letters[c] for c in nibabel.aff2axcodes(source.affine)[::-1]]
+
+
+def test_hashes_are_those_of_other_programs(cohort):
+    checksum = pytest.importorskip("zarr_checksum")
+    from zarr_checksum.generators import yield_files_local
+
+    lines = b""
+    for name, case in cohort.items():
+        path = cohort.path / f".suture/manifests/{name}.json"
+        assert case.sha256 == subprocess.run(["sha256sum", path], capture_output=True, text=True, check=True).stdout.split()[0]
+        manifest = json.loads(path.read_bytes())
+        assert manifest["zarr_checksum"] == str(checksum.compute_zarr_checksum(yield_files_local(cohort.path / name)))
+        on_disk = {str(p.relative_to(cohort.path / name)) for p in (cohort.path / name).rglob("*") if p.is_file()}
+        assert set(manifest["files"]) == on_disk
+        for file, record in manifest["files"].items():
+            data = (cohort.path / name / file).read_bytes()
+            assert (len(data), hashlib.sha256(data).hexdigest()) == (record["bytes"], record["sha256"])
+            for offset, size, sha256 in filter(None, record.get("chunks", ())):
+                assert hashlib.sha256(data[offset:offset + size]).hexdigest() == sha256
+        chunks = [c for c in manifest["files"]["0/c/0/0/0"]["chunks"] if c]
+        assert len(chunks) == int(np.prod([-(-n // 32) for n in case.image.shape]))
+        lines += f"{name} {case.sha256}\n".encode()
+    assert cohort.sha256 == hashlib.sha256(lines).hexdigest()
+
+
+def test_statistics_are_numpys_and_nnunets(cohort):
+    for name, case in cohort.items():
+        image, labels = (np.asarray(nibabel.load(path).dataobj).T for path in sources(name))
+        found, = case.fingerprint["intensities"]
+        wide = image.astype(np.float64)
+        wanted = dict(count=image.size, mean=wide.mean(), std=wide.std(), min=wide.min(), max=wide.max(), median=np.median(wide),
+                      percentile_00_5=np.percentile(wide, .5), percentile_99_5=np.percentile(wide, 99.5))
+        assert found == pytest.approx(wanted, rel=1e-12)
+        extractor = pytest.importorskip("nnunetv2.experiment_planning.dataset_fingerprint.fingerprint_extractor")
+        _, (theirs,) = extractor.DatasetFingerprintExtractor.collect_foreground_intensities(labels[None], image[None])
+        ours, = case.fingerprint["foreground_intensities"]
+        assert {k: ours[k] for k in theirs} == pytest.approx({k: float(v) for k, v in theirs.items()}, rel=1e-6)
+
+
+def test_the_body_is_where_the_labels_are(cohort):
+    case = cohort["ct"]
+    mask = case.mask[...]
+    step = [round(case.mask.spacing[k] / case.image.spacing[k]) for k in "zyx"]
+    labels = case.labels[...][tuple(slice(None, None, k) for k in step)]
+    assert mask.shape == labels.shape and (mask[labels > 0] > 0).mean() > .99
+    air = case.image[...][tuple(slice(None, None, k) for k in step)] < -900
+    assert .2 < mask.mean() < .9 and (mask[air] > 0).mean() < .15  # lungs and bowel hold air within the body
+
+
+@pytest.mark.parametrize("dtype, slope, intercept, kept", [
+    ("int16", None, None, "int16"), ("uint16", 1, -1024, "int16"), ("int16", 2.5, -3, "float32"), ("uint8", 1, 100, "int16"), ("int16", 1, .5, "float32"),
+    (">i2", None, None, "int16"), ("uint32", None, None, "int16"), ("int32", None, None, "int32"), ("float32", None, None, "float32"),
+    ("float64", None, None, "float32"), ("uint8", None, None, "uint8"), ("float32", 2, 1, "float32")])
+def test_types_and_scaling(tmp_path, dtype, slope, intercept, kept):
+    draw = np.random.default_rng(4)
+    data = draw.integers(0, 200, (7, 6, 5)).astype(dtype)
+    if dtype == "int32":
+        data[0, 0, 0] = 100000
+    image = nibabel.Nifti1Image(data, OBLIQUE)
+    if slope is not None:
+        image.header.set_slope_inter(slope, intercept)
+    nibabel.save(image, tmp_path / "a.nii.gz")
+    raw = nibabel.load(tmp_path / "a.nii.gz")
+    if slope is not None:  # nibabel divides what it saves: the file's own bytes are set here
+        raw_data = np.asarray(raw.dataobj.get_unscaled())
+    case = st.store.open(tmp_path / "s", verify=True)["a"] if st.store.build(tmp_path / "a.nii.gz", out=tmp_path / "s").built else None
+    assert case.image.dtype == kept
+    assert np.array_equal(case.image[...], raw.get_fdata().astype(np.float32).T)
+    if kept == "float32" and np.dtype(dtype).kind in "iu":
+        assert case.image.stored_dtype == "int16" and case.image.scaling == (slope, intercept)
+        assert np.array_equal(st.store.open(tmp_path / "s")["a"].image[2:4, 1:5, 3], raw.get_fdata().astype(np.float32).T[2:4, 1:5, 3])
+        stored = np.empty((5, 6, 7), np.int16)
+        case.image.read_stored([(0, n) for n in stored.shape], stored)
+        assert np.array_equal(stored, raw_data.T)
+
+
+def test_channels_are_those_of_nnunets_names(tmp_path):
+    draw = np.random.default_rng(5)
+    data = draw.integers(0, 999, (2, 3, 9, 8, 7)).astype(np.int16)
+    for case in range(2):
+        for channel in range(3):
+            nibabel.save(nibabel.Nifti1Image(data[case, channel], OBLIQUE), tmp_path / f"p{case}_{channel:04d}.nii.gz")
+    st.store.build(tmp_path, out=tmp_path / "s")
+    cohort = st.store.open(tmp_path / "s")
+    assert list(cohort) == ["p0", "p1"]
+    assert np.array_equal(cohort["p1"].image[...], data[1].transpose(0, 3, 2, 1)) and len(cohort["p1"].fingerprint["intensities"]) == 3
+    assert cohort["p1"].volume().spacing == pytest.approx(dict(zip("xyz", nibabel.affines.voxel_sizes(OBLIQUE))))
+
+
+def test_a_plan_takes_a_case(small):
+    cohort = st.store.open(small / "one.zarr")
+    pipeline = st.Pipeline(image=[st.window(center=100, width=900), st.cast("float32")], seg=st.labels())
+    lazy = {"image": [c.volume("image") for c in cohort.values()], "seg": [c.volume("labels") for c in cohort.values()], "id": list(cohort)}
+    whole = {"image": [st.Volume(c.image[...], axes="zyx", grid=c.image.grid) for c in cohort.values()],
+             "seg": [st.Volume(c.labels[...], axes="zyx", grid=c.labels.grid) for c in cohort.values()], "id": list(cohort)}
+    for ours, theirs in zip(pipeline(lazy, seed=1)["image"], pipeline(whole, seed=1)["image"]):
+        assert st.digest(ours) == st.digest(theirs)
+
+
+# The same files, however they were made ------------------------------------------------------------------------------------------
+
+
+def test_processes_make_the_same_files(small):
+    report = st.store.build(small / "scans", labels=small / "labels", out=small / "workers.zarr", chunk=16, workers=3)
+    assert len(report.built) == 6 and tree(small / "workers.zarr") == tree(small / "one.zarr")
+    assert report.sha256 == st.store.open(small / "one.zarr").sha256
+
+
+def test_ranks_make_the_same_files(small):
+    for rank in (1, 0):
+        report = st.store.build(small / "scans", labels=small / "labels", out=small / "ranks.zarr", chunk=16, rank=rank, world=2)
+        assert len(report.built) == 3
+    assert tree(small / "ranks.zarr") == tree(small / "one.zarr")
+
+
+def test_ranks_at_once_make_the_same_files(small):
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    line = [sys.executable, "-m", "suture", "store", "build", small / "scans", "--labels", small / "labels", "--out", small / "at_once.zarr", "--chunk",
+            "16", "--world", "2", "--rank"]
+    children = [subprocess.Popen([*line, str(rank)], env=env, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) for rank in (0, 1, 1)]
+    assert [child.wait(300) for child in children] == [0, 0, 0]
+    assert tree(small / "at_once.zarr") == tree(small / "one.zarr")
+
+
+def test_dask_makes_the_same_files(small):
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
+                                  env={"PYTHONPATH": str(ROOT / "python")}) as cluster:
+        report = st.store.build(small / "scans", labels=small / "labels", out=small / "dask.zarr", chunk=16, dask=cluster.scheduler_address)
+    assert len(report.built) == 6 and not report.failed and tree(small / "dask.zarr") == tree(small / "one.zarr")
+
+
+def test_what_is_there_is_used_again(small, tmp_path):
+    folder = phantoms(tmp_path, count=3)
+    store = folder / "s"
+    st.store.build(folder / "scans", labels=folder / "labels", out=store, chunk=16)
+    before = tree(store)
+    report = st.store.build(folder / "scans", labels=folder / "labels", out=store, chunk=16)
+    assert report.reused == ["case_00", "case_01", "case_02"] and not report.built and tree(store) == before
+    changed = nibabel.Nifti1Image(np.zeros((20, 18, 16), np.int16), OBLIQUE)
+    nibabel.save(changed, folder / "scans/case_01.nii.gz")
+    report = st.store.build(folder / "scans", labels=folder / "labels", out=store, chunk=16)
+    assert report.built == ["case_01"] and report.reused == ["case_00", "case_02"]
+    assert not st.store.open(store)["case_01"].image[...].any() and not st.store.verify(store)
+    with pytest.raises(st.Error, match="suture: store: expected the settings that .* was built with"):
+        st.store.build(folder / "scans", labels=folder / "labels", out=store, chunk=32)
+
+
+def test_progress_says_rate_and_time_left(small, tmp_path):
+    lines = []
+    st.store.build(small / "scans", out=tmp_path / "s", progress=lines.append)
+    assert lines[-1].startswith("6 of 6 cases, ") and lines[-1].endswith("MB/s, 0 s left")
+
+
+# Parts ---------------------------------------------------------------------------------------------------------------------------
+
+
+def test_parts_of_a_cohort(small, tmp_path):
+    cohort = st.store.open(small / "one.zarr")
+    folds = [cohort.split("val", (k, 3)) for k in range(3)]
+    assert sorted(n for fold in folds for n in fold) == list(cohort) and {len(f) for f in folds} == {2}
+    for k, fold in enumerate(folds):
+        assert sorted([*fold, *cohort.split("train", (k, 3))]) == list(cohort)
+    wanted = [n for n in cohort if int.from_bytes(hashlib.sha256(n.encode()).digest()[:8], "big") / 2 ** 64 < .5]
+    assert list(cohort.split("val", .5)) == wanted and 0 < len(wanted) < 6
+    assert list(folds[0].split("train", (0, 3))) == list(cohort.split("train", (0, 3)))
+    (tmp_path / "splits_final.json").write_text(json.dumps([{"train": ["case_00", "case_01"], "val": ["case_05"]}]))
+    assert list(st.store.open(small / "one.zarr", split="val", rule=(tmp_path / "splits_final.json", 0))) == ["case_05"]
+    hashes = cohort.split("val", (0, 3)).sha256
+    assert hashes == hashlib.sha256("".join(f"{n} {cohort[n].sha256}\n" for n in sorted(folds[0])).encode()).hexdigest() != cohort.sha256
+
+
+def test_a_split_is_kept_in_the_store(tmp_path):
+    folder = phantoms(tmp_path, count=3)
+    st.store.build(folder / "scans", out=folder / "s")
+    before = st.store.open(folder / "s").sha256
+    (tmp_path / "parts.json").write_text(json.dumps({"train": ["case_02"], "val": ["case_00", "case_01"]}))
+    st.store.set_split(folder / "s", tmp_path / "parts.json")
+    (tmp_path / "parts.json").unlink()
+    assert list(st.store.open(folder / "s", split="train")) == ["case_02"] and st.store.open(folder / "s").sha256 == before
+    st.store.set_split(folder / "s", (1, 3))
+    assert len(st.store.open(folder / "s", split="val")) == 1
+    for rule, sentence in (((3, 3), "a fold in 0 .. 2"), (1.5, "a fraction between 0 and 1"), (tmp_path / "none.json", "a file of JSON")):
+        with pytest.raises(st.Error, match=f"suture: store: split: expected {sentence}"):
+            st.store.set_split(folder / "s", rule)
+    with pytest.raises(st.Error, match="expected one of train, val, got 'test'"):
+        st.store.open(folder / "s", split="test")
+
+
+# The command line ----------------------------------------------------------------------------------------------------------------
+
+
+def test_the_command_line(small, tmp_path):
+    built = command("build", small / "scans", "--labels", small / "labels", "--out", tmp_path / "s", "--chunk", 16, "--split", "0/3")
+    assert built.returncode == 0 and "6 built, 0 reused, 0 failed" in built.stdout and "6 of 6 cases" in built.stderr
+    assert len(st.store.open(tmp_path / "s", split="val")) == 2
+    told = command("info", tmp_path / "s").stdout
+    assert st.store.open(small / "one.zarr").sha256 in told and "MB a case" in told
+    assert json.loads(command("info", tmp_path / "s", "--json").stdout)["cases"] == 6
+    assert command("verify", tmp_path / "s").returncode == 0
+    wrong = command("info", tmp_path / "nowhere")
+    assert wrong.returncode == 1 and wrong.stderr.startswith("suture: store: expected a store of suture, got") and wrong.stderr.count("\n") == 1
+
+
+def test_one_import_reads_nothing_else():
+    code = "import sys, suture, suture.store; sys.exit(any(m in sys.modules for m in ('tensorstore', 'nibabel', 'SimpleITK', 'ngff_zarr', 'zarr')))"
+    assert subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT / "python")}).returncode == 0
