@@ -19,7 +19,8 @@ const std::string ct = sample("ct/abdomen_ct.nii.gz"), organs = sample("ct/abdom
                   mr_organs = sample("mri/abdomen_mr_labels.nii.gz"),
                   slide_file = sample("histology/CMU-1-Small-Region.svs"), breast_a = sample("histology/breast_a.png"),
                   breast_b = sample("histology/breast_b.png"), head_and_neck = sample("histology/headneck_tcga.png"),
-                  lesions = sample("mri/ms19_lesions.nii.gz");
+                  lesions = sample("mri/ms19_lesions.nii.gz"),
+                  zarr = std::string(SUTURE_SOURCE_DIR) + "/tests/zarr/arrays/sharded_end";
 
 words brain(const std::string& option = "--images") {
   words all{option};
@@ -67,7 +68,7 @@ protected:
   }
 };
 
-const words sheet{"contact_sheet.png", "report.json"};
+const words sheet{"contact_sheet.png", "report.json"}, timeline{"timeline.png", "report.json"};
 words in(const std::string& folder, words files) {
   for (std::string& file : files) file = folder + "/" + file;
   return files;
@@ -83,11 +84,12 @@ TEST_F(example_forms, without_arguments) {
                                         "images/lung_ct.nii.gz", "sheets/abdomen_ct.png", "sheets/lung_ct.png"}));
   expect_works("wsi_tiles", {}, in("wsi_tiles.out", sheet + words{"overview_0.png"}));
   expect_works("patch_embedding", {}, {"patch_embedding.out/report.json"});
+  expect_works("feed", {}, in("feed.out", timeline));
 }
 
 TEST_F(example_forms, help) {
   for (const char* name :
-       {"ct_patches", "brats_patches", "nnunet_batch", "ct_preprocess", "wsi_tiles", "patch_embedding"}) {
+       {"ct_patches", "brats_patches", "nnunet_batch", "ct_preprocess", "wsi_tiles", "patch_embedding", "feed"}) {
     expect_works(name, {"--help"}, {});
     EXPECT_NE(said().find("--out"), std::string::npos) << said();
     EXPECT_EQ(left(), std::vector<std::string>{}) << name;
@@ -149,11 +151,21 @@ TEST_F(example_forms, patch_embedding_of_own_files) {
                {"patch_embedding.out/report.json"});
 }
 
+TEST_F(example_forms, feed_of_own_files) {
+  const words few{"--count", "4", "--step-ms", "5"};
+  expect_works("feed", words{"--image", ct, lung} + few, in("feed.out", timeline));
+  expect_works("feed", words{"--image", ct, "--label", organs, "--eval", "--out", "named"} + few,
+               in("named", timeline));
+  expect_works("feed", words{"--image", zarr, ct, "--patch", "6", "--depth", "1", "--readers", "3"} + few,
+               in("feed.out", timeline));
+  expect_works("feed", words{"--sample", "phantom", "--patch", "24", "--spacing", "4"} + few, in("feed.out", timeline));
+}
+
 TEST_F(example_forms, mistakes_name_the_option_and_leave_nothing) {
   for (const char* name :
-       {"ct_patches", "brats_patches", "nnunet_batch", "ct_preprocess", "wsi_tiles", "patch_embedding"})
+       {"ct_patches", "brats_patches", "nnunet_batch", "ct_preprocess", "wsi_tiles", "patch_embedding", "feed"})
     expect_refused(name, {"--no-such-option"}, 2, {name, "--no-such-option", "--help"});
-  for (const char* name : {"ct_patches", "brats_patches", "nnunet_batch", "patch_embedding"})
+  for (const char* name : {"ct_patches", "brats_patches", "nnunet_batch", "patch_embedding", "feed"})
     expect_refused(name, {"--patch", "16", "16"}, 2, {"--patch: takes one number or three"});
   expect_refused("brats_patches", {"--patch", "96"}, 1, {"--patch: ", "larger than the volume", "44 x 159 x 140"});
   expect_refused("brats_patches", brain() + words{"--label", "none.nii.gz"}, 1, {"none.nii.gz: no such file"});
@@ -166,6 +178,11 @@ TEST_F(example_forms, mistakes_name_the_option_and_leave_nothing) {
   expect_refused("ct_preprocess", {"--in", "none"}, 1, {"--in: none: cannot be read"});
   expect_refused("wsi_tiles", {"--slide", "none.svs"}, 1,
                  {"none.svs: cannot be opened: there is no such file", "--slide"});
+  expect_refused("feed", {"--memory-mb", "1"}, 1, {"--memory-mb: ", "batch 0"});
+  expect_refused("feed", {"--image", ct, "--memory-mb", "1"}, 1,
+                 {"--memory-mb: ", "abdomen_ct.nii.gz", "is compressed"});
+  expect_refused("feed", {"--image", ct, "--label", lesions}, 1, {"ms19_lesions", "differ", "resample"});
+  expect_refused("feed", {"--image", "."}, 1, {"expected an array of Zarr v3"});
   expect_refused("wsi_tiles", {"--tile", "4096", "--mpp", "2"}, 1, {"--tile: ", "does not fit the slide"});
 }
 

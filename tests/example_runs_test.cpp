@@ -25,8 +25,8 @@ protected:
   }
 };
 
-const char* const names[] = {"ct_patches",   "ct_preprocess", "brats_patches",
-                             "nnunet_batch", "wsi_tiles",     "patch_embedding"};
+const char* const names[] = {"ct_patches", "ct_preprocess",   "brats_patches", "nnunet_batch",
+                             "wsi_tiles",  "patch_embedding", "feed"};
 
 TEST_F(examples, one_run_at_a_time_in_a_folder) {
   fs::create_directories(folder / "out");

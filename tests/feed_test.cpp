@@ -195,7 +195,32 @@ TEST(feed, ends_before_its_batches_are_taken) {
   }
 }
 
-// A chain of readers that are chosen when the program runs, one of them in parts.
+// What docs/feed-cpp.md shows.
+TEST(feed, is_as_documented) {
+  const feed_cohort cohort;
+  const auto& [scans, maps] = std::tie(cohort.scans, cohort.maps);
+  const std::size_t steps = 3;
+  const auto cases_of = [](std::size_t at) { return feed_cohort::cases_of(at); };
+  const auto ids_of = [](std::size_t at) { return std::vector<std::uint64_t>{2 * at, 2 * at + 1}; };
+  std::size_t taken = 0;
+  const auto step = [&](const auto& images, const auto& labels_of) { taken += images.size() + labels_of.size(); };
+  // [feed]
+  const auto train = suture::random_crop{.size = {9, 13, 17}} | suture::cast<suture::half>{};
+  const auto plans = [&](std::size_t at) {
+    const std::vector<std::size_t> cases = cases_of(at);  // of which this batch is made
+    const std::vector<std::uint64_t> ids = ids_of(at);
+    auto plan = suture::plan(train, suture::grids(scans, cases), {.seed = 42, .sample_ids = ids});
+    using request = suture::feed_request<decltype(plan)>;
+    return at < steps ? std::optional<request>(request{cases, std::move(plan)}) : std::nullopt;
+  };
+  suture::feed batches(suture::cpu{.threads = 1}, plans, {.depth = 3, .threads = 2}, suture::image_source(scans),
+                       suture::label_source(maps));
+  while (const auto* batch = batches.next()) step(batch->outputs<0>(), batch->outputs<1>());
+  // [/feed]
+  EXPECT_EQ(taken, 4 * steps);
+}
+
+// Readers that are chosen when the program runs, one of them in parts.
 struct divided {
   using element = std::int16_t;
   const memory_reader<std::int16_t>& whole;

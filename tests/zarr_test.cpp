@@ -172,7 +172,7 @@ TEST_F(damaged_zarr, damaged_chunks_are_named) {
     return [from_end](std::string& bytes) { bytes[bytes.size() - from_end] ^= 16; };
   };
   expect_parts(with_bytes("plain", "c/1/0/1", cut),
-               {"plain/c/1/0/1: chunk : expected 120 bytes of voxels, got 111. Restore it"});
+               {"plain/c/1/0/1: chunk: expected 120 bytes of voxels, got 111. Restore it"});
   for (const char* name : {"blosc_lz4_bitshuffle", "blosc_zstd_shuffle"})
     expect_parts(with_bytes(name, "c/0/0/0", cut), {name, "c/0/0/0: chunk", "blosc"});
   expect_parts(with_bytes("sharded_end", "c/0/0/0", cut), {"c/0/0/0: index: its crc32c differs"});

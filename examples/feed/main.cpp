@@ -95,6 +95,19 @@ report make_report(const options& o, const feed_job& j, const cohort& from, cons
   return result;
 }
 
+// Does something; where the limit of memory is in the way, an error names the option that sets it.
+template <class F>
+auto within_memory(const F& f) {
+  try {
+    return f();
+  } catch (const error& problem) {
+    const std::string reason = reason_of(problem);
+    const bool is_limit = reason.find("most_bytes") != reason.npos || reason.find("most_inflated_bytes") != reason.npos;
+    require(!is_limit, site{"--memory-mb"}, reason);
+    throw;
+  }
+}
+
 std::string percent(double share) {
   return std::to_string(static_cast<int>(share * 1000 + .5) / 10.).substr(0, 4) + " %";
 }
@@ -137,7 +150,7 @@ int run_program(int argc, char** argv) {
   o.backend = chosen_backend(o.backend, why_no_cuda());
   const output_folder folder(o.out);
   const auto most_bytes = static_cast<std::uint64_t>(o.memory_mb) << 20;
-  const cohort from = open_cohort(o, most_bytes);
+  const cohort from = within_memory([&] { return open_cohort(o, most_bytes); });
   constexpr std::size_t drawn = 16;  // batches in the timeline
   const feed_job j{.images = case_list<std::int16_t>(from.image_readers),
                    .labels = case_list<std::uint8_t>(from.label_readers),
@@ -152,14 +165,8 @@ int run_program(int argc, char** argv) {
                    .evaluation = o.evaluation};
   progress bar("patches", o.count);
   const auto advance = [&](std::int64_t patches) { bar.advance(patches); };
-  feed_result made;
-  try {
-    made = o.backend == "cuda" ? feed_on_cuda(j, advance) : feed_on_cpu(j, advance);
-  } catch (const error& problem) {
-    const std::string reason = reason_of(problem);
-    require(reason.find("most_bytes") == reason.npos, site{"--memory-mb"}, reason);
-    throw;
-  }
+  const feed_result made =
+      within_memory([&] { return o.backend == "cuda" ? feed_on_cuda(j, advance) : feed_on_cpu(j, advance); });
   bar.finish();
 
   const report result = make_report(o, j, from, made);

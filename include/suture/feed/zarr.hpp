@@ -211,7 +211,7 @@ private:
     std::string problem;
     const detail::byte_span decoded = detail::decode(m.codecs, read, bytes, problem);
     if (!problem.empty())
-      file.refuse("chunk ", m.sharded ? std::to_string(place) + " of the shard: " : std::string(": "), problem,
+      file.refuse("chunk", m.sharded ? ' ' + std::to_string(place) + " of the shard: " : std::string(": "), problem,
                   ". Restore it, or build the array again");
     return decoded;
   }
