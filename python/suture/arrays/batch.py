@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from .dlpack import SIZES, Array, alike, array_of, device_name, steps_of
 from ..errors import Error
-from .volume import Grid, Volume
+from .files import is_image
+from .volume import Grid, Volume, channels_last
 
 _VIEW = struct.Struct("<Q8q15d")  # abi::array
 VIEW_BYTES = _VIEW.size
@@ -39,6 +42,21 @@ def spatial_order(letters: str) -> str:
     return "".join(c for c in letters if c in "zyx")
 
 
+KNOWN: set[type] = {np.ndarray, Volume}  # classes that were looked at and are no images of a library
+
+
+_LISTS = (list, tuple)
+
+
+def read_images(given: Any) -> Any:
+    """What a batch has under a key, with paths and images of nibabel and SimpleITK read as Volumes; all else as it is."""
+    first = given[0] if isinstance(given, (list, tuple)) and given else given
+    if is_image(first):
+        return [Volume.of(each) for each in given] if first is not given else [Volume.of(given)]
+    KNOWN.add(type(first))
+    return given
+
+
 class Items:
     """What a batch has under one key.
 
@@ -51,26 +69,40 @@ class Items:
     __slots__ = ("count", "letters", "dtype", "device", "library", "records", "first", "volumes", "stacked", "step",
                  "grids", "channels", "order", "what", "_plain", "_known", "stream")
 
-    def __init__(self, given: Any, key: str, layout: str | None, stream: int | None) -> None:
+    def __init__(self, given: Any, key: str, layout: str | None, stream: int | None, one_channel: bool = False) -> None:
+        """`one_channel`: arrays may leave the channel axis out, as label maps do."""
         what = f"suture: {key}"
         self.what, self.stream = what, stream
         self.grids: list[Grid] | None = None
         self.volumes = self.stacked = False
         self.step = 0
+        if type(given[0] if type(given) in _LISTS and given else given) not in KNOWN:
+            given = read_images(given)
         if isinstance(given, Volume):
             given = [given]
         if not isinstance(given, (list, tuple)):
-            self._read_stacked(given, layout)
+            self._read_stacked(given, layout, one_channel)
         elif not given:
             raise Error(f"{what}: the batch is empty")
         elif isinstance(given[0], Volume):
             self._read_volumes(given)
         else:
-            self._read_arrays(given, layout)
+            self._read_arrays(given, layout, one_channel)
         self.dtype, self.device, self.library = self.first.dtype, self.first.device, self.first.library
         self.order = spatial_order(self.letters)
         c = self.letters.find("c")
         self.channels = self.first.shape[-len(self.letters):][c] if c >= 0 else 1
+        if self.channels >= 8 and not self.volumes:
+            self._check_channels(c)
+
+    def _check_channels(self, c: int) -> None:
+        """Refuses many channels of a few voxels along the axis at the other end: the layout is another one."""
+        letters, shape = self.letters, self.first.shape[-len(self.letters):]
+        if channels_last(shape if c == 0 else shape[::-1]) and c in (0, len(letters) - 1):
+            turned = letters[1:] + "c" if c == 0 else "c" + letters[:-1]
+            names, other = "".join(_NAMES[x] for x in letters), "".join(_NAMES[x] for x in turned)
+            raise Error(f"{self.what}: layout: expected samples with the axes ({', '.join(names)}), got shape {tuple(shape)}, "
+                        f"{self.channels} channels of a few voxels. Say layout={'N' + other!r} if it has the axes ({', '.join(other)})")
 
     @property
     def arrays(self) -> list[Array]:
@@ -85,9 +117,13 @@ class Items:
             return self.first
         return self._known.get(i) or array_of(self._plain[i], self.what, self.stream)
 
-    def _read_stacked(self, given: Any, layout: str | None) -> None:
+    def _read_stacked(self, given: Any, layout: str | None, one_channel: bool) -> None:
         what, a = self.what, array_of(given, self.what, self.stream)
         letters = read_layout(layout) if layout else None
+        if one_channel and len(a.shape) != 5:
+            axes = "nczyx" if letters is None else letters if "n" in letters else "n" + letters
+            if len(a.shape) == len(axes) - 1 and "c" in axes:
+                a = array_of(_with_channel(given, axes.index("c")), what, self.stream)
         if letters is None:
             if len(a.shape) != 5:
                 raise Error(f"{what}: an array of shape {tuple(a.shape)} may be read in several ways; say layout= "
@@ -116,12 +152,15 @@ class Items:
         self.volumes, self.grids = True, [v.grid for v in given]
         self._read_each([v.array for v in given], [g.place for g in self.grids])
 
-    def _read_arrays(self, given: Sequence[Any], layout: str | None) -> None:
+    def _read_arrays(self, given: Sequence[Any], layout: str | None, one_channel: bool) -> None:
         what = self.what
         self.letters = letters = read_layout(layout).removeprefix("n") if layout else "czyx"
         for i, each in enumerate(given):
             if type(each) is Volume:
                 raise Error(f"{what}: sample {i} is a Volume, the first is not")
+        c = letters.find("c") if one_channel else -1
+        if c >= 0 and all(len(getattr(each, "shape", ())) == len(letters) - 1 for each in given):
+            given = [_with_channel(each, c) for each in given]
         shapes = self._read_each(given, None)
         rank = len(letters)
         if any([len(shape) != rank for shape in shapes]):
@@ -144,6 +183,11 @@ class Items:
                        for (pointer, shape, strides, kind), place in zip(found, places)]
         self.records = b"".join(records)
         return [each[1] for each in found]
+
+
+def _with_channel(array: Any, place: int) -> Any:
+    """An array with a channel axis of one element at a place, over the same memory."""
+    return array[(slice(None),) * place + (None,)]
 
 
 def _wrong_rank(what: str, given: str, shape: Sequence[int], letters: str) -> Error:

@@ -21,6 +21,7 @@ from .roles import boxes, labels, points, role_from_json, stored_label
 from .run import Compiled, module_text
 
 MOST_LETTERS = 200  # of a key in a record
+IN_MILLIMETERS = ("resample", "resample_to")  # operations that mean nothing without the spacing of the source
 
 
 class Pipeline:
@@ -61,6 +62,8 @@ class Pipeline:
         self.is_random = any(op._random for chain in self.images.values() for op in chain)
         self._repeats = Repeats()
         self.fixed_size = gives_fixed_size(next(iter(self.images.values())))
+        self.arrays = (*self.images, *self.labels)
+        self.resamples = next((op.name for op in next(iter(self.images.values())) if op.name in IN_MILLIMETERS), None)
 
     def _check(self) -> None:
         """Refuses chains that cannot be one batch."""
