@@ -22,14 +22,15 @@ from .pipeline.pipeline import Pipeline
 from .pipeline.plan import Plan
 from .pipeline.roles import boxes, labels, points
 from . import recipes
+from .contact_sheet import Sheet, show
 from .recipes import nnunet_cut_out
 from .pipeline.replay import replay
 from .arrays.volume import Grid, Volume
 from .version import __version__
 
 __all__ = ["IMAGENET", "Augment", "STAIN_REFERENCE", "ChannelStatistics", "ColorMoments", "CompileError", "Error", "Grid", "Pipeline",
-           "Plan", "StainReference", "Volume", "boxes", "cast", "digest", "labels", "nnunet_cut_out", "per_channel", "per_sample", "points", "recipes", "replay",
-           "sample_id", "sampling", "value", "value_cpp", *_operations, *_fits.__all__, *_masks.__all__, *_patches.__all__, *_inference.__all__]
+           "Plan", "Sheet", "StainReference", "Volume", "boxes", "cast", "digest", "labels", "nnunet_cut_out", "per_channel", "per_sample", "points", "recipes", "replay",
+           "sample_id", "sampling", "show", "value", "value_cpp", *_operations, *_fits.__all__, *_masks.__all__, *_patches.__all__, *_inference.__all__]
 
 
 def __getattr__(name: str) -> object:

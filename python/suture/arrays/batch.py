@@ -63,18 +63,19 @@ class Items:
     letters   the layout of an item, "czyx" say
     records   abi::array of every sample, or of the first, as bytes
     step      from sample to sample, in bytes, where there is one record
+    placed    whether they are Volumes whose spacing is known
     first     what is known of the first array, which all others share but for shapes, strides and where they lie
     """
 
     __slots__ = ("count", "letters", "dtype", "device", "library", "records", "first", "volumes", "stacked", "step",
-                 "grids", "channels", "order", "what", "_plain", "_known", "stream")
+                 "grids", "channels", "order", "placed", "what", "_plain", "_known", "stream")
 
     def __init__(self, given: Any, key: str, layout: str | None, stream: int | None, one_channel: bool = False) -> None:
         """`one_channel`: arrays may leave the channel axis out, as label maps do."""
         what = f"suture: {key}"
         self.what, self.stream = what, stream
         self.grids: list[Grid] | None = None
-        self.volumes = self.stacked = False
+        self.volumes = self.stacked = self.placed = False
         self.step = 0
         if type(given[0] if type(given) in _LISTS and given else given) not in KNOWN:
             given = read_images(given)
@@ -149,7 +150,7 @@ class Items:
             if volume.axes != axes or len(volume.array.shape) != rank:
                 raise Error(f"{what}: sample {i} has the axes {volume.axes!r} and shape {tuple(volume.array.shape)}, "
                             f"the first {axes!r} and {tuple(given[0].array.shape)}")
-        self.volumes, self.grids = True, [v.grid for v in given]
+        self.volumes, self.grids, self.placed = True, [v.grid for v in given], all([v.placed for v in given])
         self._read_each([v.array for v in given], [g.place for g in self.grids])
 
     def _read_arrays(self, given: Sequence[Any], layout: str | None, one_channel: bool) -> None:

@@ -26,40 +26,44 @@ class Batch(dict[str, Any]):
     >>> out["image"].shape, out.grids["image"][0].spacing
     """
 
-    __slots__ = ("_source", "_places")
-
-    _source: tuple[Any, int, str, Pipeline] | None
-    _places: dict[str, Any]
+    _source: tuple[Any, int, str, Pipeline] | None = None
+    _places: dict[str, Any] = {}
+    images: tuple[str, ...] = ()  # the keys of images and of label maps
+    labels: tuple[str, ...] = ()
+    layout: str | None = None  # of arrays
+    placed: bool = False  # whether the spacing of what went in is known
 
     @staticmethod
-    def of(made: dict[str, Any], buffer: Any, count: int, order: str, pipeline: Pipeline) -> Batch:
+    def of(made: dict[str, Any], buffer: Any, count: int, order: str, pipeline: Pipeline, placed: bool) -> Batch:
         """Outputs with the abi::array records of the first image, which are read when grids are asked for."""
         batch = Batch(made)
         batch._source = buffer, count, order, pipeline
+        batch.images, batch.labels, batch.layout, batch.placed = *pipeline.array_keys, pipeline.layout, placed
         return batch
 
     @property
     def grids(self) -> dict[str, Any]:
         """A list of Grid by key; for label maps with levels a list of such lists, the full map first."""
-        source = getattr(self, "_source", None)
-        if source is not None:
-            self._places = _places_of(*source)
+        if self._source is not None:
+            self._places = _places_of(*self._source)
             self._source = None
-        places = getattr(self, "_places", {})
-        return {key: grids for key, grids in places.items() if key in self and _fits(self[key], grids)}
+        return {key: grids for key, grids in self._places.items() if key in self and _fits(self[key], grids)}
 
     def __reduce__(self) -> Any:
-        return _remade, (dict(self), self.grids)
+        return _remade, (dict(self), self.grids, self.images, self.labels, self.layout, self.placed)
 
     def __copy__(self) -> Batch:
-        return _remade(dict(self), self.grids)
+        return _remade(dict(self), self.grids, self.images, self.labels, self.layout, self.placed)
 
-    copy = __copy__
+    def copy(self) -> Batch:
+        """A batch with the same values."""
+        return self.__copy__()
 
 
-def _remade(values: dict[str, Any], grids: dict[str, Any]) -> Batch:
+def _remade(values: dict[str, Any], grids: dict[str, Any], *known: Any) -> Batch:
     batch = Batch(values)
     batch._places = grids
+    batch.images, batch.labels, batch.layout, batch.placed = known
     return batch
 
 

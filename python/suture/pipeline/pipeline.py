@@ -62,6 +62,7 @@ class Pipeline:
         self.is_random = any(op._random for chain in self.images.values() for op in chain)
         self._repeats = Repeats()
         self.fixed_size = gives_fixed_size(next(iter(self.images.values())))
+        self.array_keys = tuple(self.images), tuple(self.labels)
         self.arrays = (*self.images, *self.labels)
         self.resamples = next((op.name for op in next(iter(self.images.values())) if op.name in IN_MILLIMETERS), None)
 

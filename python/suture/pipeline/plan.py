@@ -173,7 +173,8 @@ class Plan:
             made[name] = geometry.points_to_output(self, self._batch[name], point)
         if self._bare:
             return made[self.first_key]
-        return Batch.of(made, self._planned[self.first_key].grids, self.size, self.order, pipeline)
+        return Batch.of(made, self._planned[self.first_key].grids, self.size, self.order, pipeline,
+                        self.items[self.first_key].placed)
 
     def _places(self, out: Any) -> Mapping[str, Any]:
         """The arrays of the caller by key, each of which has to be written."""
