@@ -33,12 +33,22 @@ __all__ = ["IMAGENET", "Augment", "STAIN_REFERENCE", "ChannelStatistics", "Color
            "sample_id", "sampling", "show", "value", "value_cpp", *_operations, *_fits.__all__, *_masks.__all__, *_patches.__all__, *_inference.__all__]
 
 
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
+
+
 def __getattr__(name: str) -> object:
-    """Says what is nearest where somebody asks for what is not there."""
+    """Says what is nearest where somebody asks for what is not there, and what it is called here where others have it."""
     import difflib
 
-    near = difflib.get_close_matches(name, __all__, 3, 0.5)
-    way = f". Nearest are {', '.join(near)}" if near else ". docs/operations.md has all operations"
+    from .operations.operation import elsewhere
+
+    here = elsewhere(name)
     if name in ("demo", "lightning", "monai", "nnunet", "torch"):
-        way = f". Import it: import suture.{name}"
-    raise AttributeError(f"suture: expected a name of the package, got {name!r}{way}")
+        way = f"Import it: import suture.{name}"
+    elif here:
+        way = f"Here it is {here}"
+    else:
+        near = difflib.get_close_matches(name, __all__, 3, 0.5)
+        way = f"Nearest are {', '.join(near)}" if near else "docs/operations.md has all operations"
+    raise AttributeError(f"suture: expected a name of the package, got {name!r}. {way}")

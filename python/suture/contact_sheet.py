@@ -252,8 +252,9 @@ def _samples(batch: Mapping[str, Any], key: str, maps: Sequence[str], count: int
             if each.shape[1:] != images[i].shape[1:]:
                 raise Error(f"{what}: {name}: expected the extents {images[i].shape[1:]} of {key}, got {each.shape[1:]} (sample {i})")
             regions[i] += _maps_of(each)
-    ids = batch.get("id")
-    names = [str(v) for v in (ids.tolist() if hasattr(ids, "tolist") else ids)] if isinstance(ids, (list, tuple)) or hasattr(ids, "tolist") else []
+    ids: Any = batch.get("id")
+    ids = ids.tolist() if hasattr(ids, "tolist") else ids
+    names = [str(each) for each in ids] if isinstance(ids, (list, tuple)) else []
     made = []
     for i, array in enumerate(images):
         grid = grids[i] if grids else None
@@ -282,7 +283,7 @@ def _oriented(sample: _Sample) -> _Sample:
     def turned(volume: np.ndarray) -> np.ndarray:
         first = volume.ndim - 3
         made = volume.transpose([*range(first), *(first + a for a in order)])
-        return np.flip(made, [first + k for k in flips]) if flips else made
+        return np.flip(made, tuple(first + k for k in flips)) if flips else made
 
     grid = sample.grid
     columns = direction[:, order].copy()
@@ -305,7 +306,7 @@ def _nearest(direction: np.ndarray) -> list[int]:
 
 def _is_rgb(image: np.ndarray) -> bool:
     """Whether it is a picture of red, green and blue."""
-    return image.shape[0] == 3 and image.shape[1] == 1
+    return image.shape[:2] == (3, 1)
 
 
 def _window_of(window: Any, key: str, what: str) -> tuple[float, float] | None:

@@ -34,7 +34,7 @@ def gray(plane: Any, low: float, high: float) -> np.ndarray:
 def color_of(label: int) -> np.ndarray:
     """The color of a label, (3,) of uint8. The first eight are set; others are spread over the hues, dark and light in turn."""
     if label <= len(_COLORS):
-        return _COLORS[label % len(_COLORS)].astype(np.uint8)
+        return np.asarray(_COLORS[label % len(_COLORS)], np.uint8)
     hue = (label * 0.618034) % 1 * 6
     ramp = np.clip([abs(hue - 3) - 1, 2 - abs(hue - 2), 2 - abs(hue - 4)], 0, 1)
     return np.asarray((ramp if label % 2 else .35 + .65 * ramp) * 255, np.uint8)
@@ -42,14 +42,15 @@ def color_of(label: int) -> np.ndarray:
 
 def text(line: str, ink: Any = _INK, scale: int = 1) -> np.ndarray:
     """A line of letters on black, (rows, columns, 3) of uint8; letters that are not drawn are question marks."""
-    made = np.zeros((LETTER_HEIGHT, max(len(line), 1) * LETTER_WIDTH, 3), np.uint8)
+    made: np.ndarray = np.zeros((LETTER_HEIGHT, max(len(line), 1) * LETTER_WIDTH, 3), np.uint8)
     for k, letter in enumerate(line.upper()):
         for row, digit in enumerate(_LETTERS.get(letter, _LETTERS["?"])):
             bits = int(digit, 32)
             for column in range(5):
                 if bits >> (4 - column) & 1:
                     made[row, k * LETTER_WIDTH + column] = ink
-    return made.repeat(scale, 0).repeat(scale, 1)
+    large: np.ndarray = made.repeat(scale, 0).repeat(scale, 1)
+    return large
 
 
 def outlined(picture: np.ndarray, labels: Any) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ..errors import Error
 from ..operations.kinds import members, shown
 from ..operations.operation import Operation, chain_of
 from ..operations.templates import DTYPES, dtype_name
+from .batch import Batch
 from .identity import Repeats
 from .plan import Plan
 from .roles import boxes, labels, points, role_from_json, stored_label
@@ -50,8 +51,11 @@ class Pipeline:
                 self.boxes[key] = role
             elif isinstance(role, points):
                 self.points[key] = role
+            elif role in (labels, boxes, points):
+                raise Error(f"suture: Pipeline: {key}: expected {role.__name__}(...), got the class {role.__name__}. Call it, "
+                            f"{key}={role.__name__}()")
             elif role is not None:
-                self.images[key] = chain_of(role)
+                self.images[key] = _chain(key, role)
         self.keys = tuple(self.roles())
         self._check()
         self._compiled: dict[Any, Compiled] = {}
@@ -101,7 +105,18 @@ class Pipeline:
 
     def __repr__(self) -> str:
         parts = [f"layout={self.layout!r}"] if self.layout else []
-        return f"Pipeline({', '.join([*parts, *(f'{k}={list(v) if isinstance(v, tuple) else v!r}' for k, v in self.roles().items())])})"
+        for key, role in self.roles().items():
+            parts.append(f"{key}=[{', '.join(op.name for op in role)}]" if isinstance(role, tuple) else f"{key}={role!r}")
+        return f"Pipeline({', '.join(parts)})"
+
+    def __add__(self, more: Any) -> Pipeline:
+        """The pipeline with operations behind those it has: of every image, or of some, p + {"ct": [window(...)]}."""
+        added = more if isinstance(more, Mapping) else {key: more for key in self.images}
+        for key in added:
+            if key not in self.images:
+                raise Error(f"suture: Pipeline: +: expected images of the pipeline, {', '.join(self.images)}, got {shown(key)}")
+        chains = {key: [*chain, *chain_of(added.get(key))] for key, chain in self.images.items()}
+        return Pipeline(layout=self.layout, **{**self.roles(), **chains})
 
     def plan(self, batch: Any, *, seed: int = 0, epoch: int | None = None, ids: Any = None, training: bool = True,
              threads: int | None = None, same_ids: bool = False, stream: int | None = None) -> Plan:
@@ -115,9 +130,18 @@ class Pipeline:
             self._repeats.look(made.seed, made.ids, "Pass epoch=, or use suture.Augment and its set_epoch")
         return made
 
-    def __call__(self, batch: Any, *, out: Any = None, **settings: Any) -> Any:
-        """plan(batch, ...).run(out)"""
-        return self.plan(batch, **settings).run(out)
+    @overload
+    def __call__(self, batch: Mapping[str, Any], *, out: Any = None, stack: bool = True, seed: int = 0, epoch: int | None = None,
+                 ids: Any = None, training: bool = True, threads: int | None = None, same_ids: bool = False,
+                 stream: int | None = None) -> Batch: ...
+    @overload
+    def __call__(self, batch: Any, *, out: Any = None, stack: bool = True, seed: int = 0, epoch: int | None = None,
+                 ids: Any = None, training: bool = True, threads: int | None = None, same_ids: bool = False,
+                 stream: int | None = None) -> Any: ...
+
+    def __call__(self, batch: Any, *, out: Any = None, stack: bool = True, **settings: Any) -> Any:
+        """plan(batch, ...).run(out, stack=stack)"""
+        return self.plan(batch, **settings).run(out, stack=stack)
 
     def to_json(self) -> dict[str, Any]:
         """Everything that makes the pipeline, of what JSON has."""
@@ -204,6 +228,17 @@ class Pipeline:
             types = [CPP_TYPES[stored], CPP_TYPES[role.dtype or stored], *([conversion] if conversion else [])]
             slots.append(f"suture::abi::{'level' if role.levels else 'label'}_slot<{', '.join(types)}>")
         return jit.Source(module_text(encoded, slots, cuda), f"{key}: " + " | ".join(op.name for op in self.images[key]), cuda)
+
+
+def _chain(key: str, role: Any) -> tuple[Operation, ...]:
+    """The chain of an image; what is wrong with it is told with its key."""
+    if isinstance(role, (list, tuple)) and len(role) == 1 and isinstance(role[0], (labels, boxes, points)):
+        raise Error(f"suture: Pipeline: {key}: expected {type(role[0]).__name__}(...) alone, got it in a list. Pass "
+                    f"{key}={role[0]!r}")
+    try:
+        return chain_of(role)
+    except Error as problem:
+        raise Error(f"suture: Pipeline: {key}: {str(problem).removeprefix('suture: ')}") from None
 
 
 def _remade(layout: str | None, roles: dict[str, Any]) -> Pipeline:
