@@ -134,7 +134,21 @@ def comment_of(header: str, name: str) -> str:
     if not found[0].strip():
         raise Mistake(f"{header}: struct {name} has no comment directly above it, which is the docstring of its class")
     words = [re.sub(r"^// ?", "", c).replace("\\", "\\\\") for c in found[0].strip().split("\n")]
-    return "\n".join("    " + w if w else "" for w in words).strip()
+    return in_python("\n".join("    " + w if w else "" for w in words).strip())
+
+
+def in_python(text: str) -> str:
+    """A comment with what it says of C++ as Python writes it: name{.a = .5f} as name(a=.5), kind::name as "name"."""
+    text = re.sub(r"\bremap\{\{\{(-?\d+), (-?\d+)\}\}\}", r"remap(table=<\1: \2>)", text)
+    text = re.sub(r"labels\(in, out, (\w+)\{([^}]*)\}\)", r"labels(convert=\1{\2})", text)
+    text = re.sub(r"\b[a-z_]+::([a-z_0-9]+)\b(?!\()", r'"\1"', text)
+    text = re.sub(r"(?<![\w.])(\d*\.?\d+)f\b", r"\1", text)
+    text = re.sub(r"\{[^{}]*\}", lambda found: found[0].replace("true", "True").replace("false", "False"), text)
+    text = re.sub(r"(?<![\w.])\.([a-z]\w*) = ", r"\1=", text)
+    text = re.sub(r"(?<![\w.])\.([a-z]\w*) =\n", r"\1 =\n", text)
+    text = re.sub(r"\bexclude\{(\d+)\}", r"exclude(value=\1)", text)
+    text = text.replace("{", "(").replace("}", ")")
+    return text.replace("<-1: 0>", "{-1: 0}")
 
 
 def class_of(op: dict[str, Any], enumerations: dict[str, list[str]]) -> str:

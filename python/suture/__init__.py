@@ -23,22 +23,33 @@ from .pipeline.pipeline import Pipeline
 from .pipeline.plan import Plan
 from .pipeline.roles import boxes, labels, points
 from . import recipes
+from .contact_sheet import Sheet, show
 from .recipes import nnunet_cut_out
 from .pipeline.replay import replay
 from .arrays.volume import Grid, Volume
 from .version import __version__
 
 __all__ = ["IMAGENET", "Augment", "STAIN_REFERENCE", "ChannelStatistics", "ClassIndex", "ColorMoments", "CompileError", "Error", "Grid", "Pipeline",
-           "Plan", "StainReference", "Volume", "boxes", "cast", "digest", "labels", "nnunet_cut_out", "per_channel", "per_sample", "points", "recipes", "replay",
-           "sample_id", "sampling", "value", "value_cpp", *_operations, *_fits.__all__, *_masks.__all__, *_patches.__all__, *_inference.__all__]
+           "Plan", "Sheet", "StainReference", "Volume", "boxes", "cast", "digest", "labels", "nnunet_cut_out", "per_channel", "per_sample", "points", "recipes", "replay",
+           "sample_id", "sampling", "show", "value", "value_cpp", *_operations, *_fits.__all__, *_masks.__all__, *_patches.__all__, *_inference.__all__]
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
 
 
 def __getattr__(name: str) -> object:
-    """Says what is nearest where somebody asks for what is not there."""
+    """Says what is nearest where somebody asks for what is not there, and what it is called here where others have it."""
     import difflib
 
-    near = difflib.get_close_matches(name, __all__, 3, 0.5)
-    way = f". Nearest are {', '.join(near)}" if near else ". docs/operations.md has all operations"
-    if name in ("demo", "lightning", "monai", "nnunet", "store", "torch"):
-        way = f". Import it: import suture.{name}"
-    raise AttributeError(f"suture: expected a name of the package, got {name!r}{way}")
+    from .operations.operation import elsewhere
+
+    here = elsewhere(name)
+    if name in ("demo", "feed", "lightning", "monai", "nnunet", "store", "torch"):
+        way = f"Import it: import suture.{name}"
+    elif here:
+        way = f"Here it is {here}"
+    else:
+        near = difflib.get_close_matches(name, __all__, 3, 0.5)
+        way = f"Nearest are {', '.join(near)}" if near else "docs/operations.md has all operations"
+    raise AttributeError(f"suture: expected a name of the package, got {name!r}. {way}")

@@ -27,21 +27,26 @@ class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: i
     """A pipeline on a dictionary, of one sample or, after ragged_collate, of a batch. Images are MONAI's, (channel, x, y, z)
     with an affine in RAS; without one spacing is 1. Label maps of float are converted once and have to be whole numbers.
 
-    id_key   what identifies a case, a string or a whole number; draws depend on it, the seed and the epoch alone
+    id_key     what identifies a case, a string or a whole number; draws depend on it, the seed and the epoch alone
+    training   whether chance is switched on, where a call does not say so; False for validation
     CacheDataset does not cache what it does, and workers do not seed it anew. Invertd takes what was made of one sample, or
     of the items of a batch, back to where the scan lies; not after crop_by_class in training, which chose by labels.
     """
 
-    def __init__(self, pipeline: Pipeline, *, seed: int, id_key: str, allow_missing_keys: bool = False) -> None:
+    def __init__(self, pipeline: Pipeline, *, seed: int, id_key: str, training: bool = True, allow_missing_keys: bool = False) -> None:
         MapTransform.__init__(self, [*pipeline.images, *pipeline.labels], allow_missing_keys)
         self.augment = augment.Augment(pipeline, seed=seed)
-        self.pipeline, self.id_key = pipeline, id_key
+        self.pipeline, self.id_key, self.training = pipeline, id_key, training
 
     def set_epoch(self, epoch: int) -> None:
         """Of the draws from now on, in workers that live on too."""
         self.augment.set_epoch(epoch)
 
-    def __call__(self, data: Mapping[str, Any], *, training: bool = True) -> dict[str, Any]:
+    def __call__(self, data: Mapping[str, Any], *, training: bool | None = None) -> dict[str, Any]:
+        training = self.training if training is None else training
+        for name, key in (("keys", next(iter(self.pipeline.images))), ("id_key", self.id_key)):
+            if key not in data:
+                raise Error(f"suture: Augmentd: {name}: expected a key of the data, {', '.join(map(str, data))}, got {key!r}")
         first = data[next(iter(self.pipeline.images))]
         alone = not isinstance(first, (list, tuple))
         batch: dict[str, Any] = {}

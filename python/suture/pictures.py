@@ -9,9 +9,17 @@ from typing import Any
 
 import numpy as np
 
-# Rows of five pixels, for the sides that radiologists mark: right, left, anterior, posterior, head, foot.
-_LETTERS = {"R": (30, 17, 17, 30, 20, 18, 17), "L": (16, 16, 16, 16, 16, 16, 31), "A": (4, 10, 17, 17, 31, 17, 17),
-            "P": (30, 17, 17, 30, 16, 16, 16), "H": (17, 17, 17, 31, 17, 17, 17), "F": (31, 16, 16, 30, 16, 16, 16)}
+# Letters of 5 x 7 pixels: a digit of base 32 for each row. Small letters are drawn as capital ones.
+_LETTERS = {
+    " ": "0000000", "A": "EHHVHHH", "B": "UHHUHHU", "C": "EHGGGHE", "D": "UHHHHHU", "E": "VGGUGGV", "F": "VGGUGGG", "G": "EHGNHHE",
+    "H": "HHHVHHH", "I": "E44444E", "J": "72222IC", "K": "HIKOKIH", "L": "GGGGGGV", "M": "HRLLHHH", "N": "HPLJHHH", "O": "EHHHHHE",
+    "P": "UHHUGGG", "Q": "EHHHLID", "R": "UHHUKIH", "S": "FGGE11U", "T": "V444444", "U": "HHHHHHE", "V": "HHHHHA4", "W": "HHHLLLA",
+    "X": "HHA4AHH", "Y": "HHA4444", "Z": "V1248GV", "0": "EHJLPHE", "1": "4C4444E", "2": "EH1248V", "3": "V2421HE", "4": "26AIV22",
+    "5": "VGU11HE", "6": "68GUHHE", "7": "V124888", "8": "EHHEHHE", "9": "EHHF12C", ".": "00000CC", ",": "0000C48", ":": "0CC0CC0",
+    "-": "000E000", "+": "044V440", "/": "11248GG", "(": "2488842", ")": "8422248", "=": "00V0V00", "_": "000000V", "%": "OP248J3",
+    "?": "EH12404", "#": "AAVAVAA", "'": "C480000", "*": "04LEL40", "[": "E88888E", "]": "E22222E", "<": "248G842", ">": "8421248"}
+LETTER_HEIGHT, LETTER_WIDTH = 7, 6
+_INK = np.array((255, 220, 60), np.uint8)
 _COLORS = np.array([(230, 60, 50), (60, 180, 75), (70, 120, 255), (255, 200, 40), (180, 70, 220), (60, 210, 220), (245, 130, 40),
                     (240, 90, 190)], np.float32)
 
@@ -21,6 +29,28 @@ def gray(plane: Any, low: float, high: float) -> np.ndarray:
     values = np.asarray(plane, np.float32)
     scaled = np.clip((np.nan_to_num(values) - low) / max(high - low, 1e-6), 0, 1)
     return np.repeat((scaled * 255 + .5).astype(np.uint8)[..., None], 3, -1)
+
+
+def color_of(label: int) -> np.ndarray:
+    """The color of a label, (3,) of uint8. The first eight are set; others are spread over the hues, dark and light in turn."""
+    if label <= len(_COLORS):
+        return np.asarray(_COLORS[label % len(_COLORS)], np.uint8)
+    hue = (label * 0.618034) % 1 * 6
+    ramp = np.clip([abs(hue - 3) - 1, 2 - abs(hue - 2), 2 - abs(hue - 4)], 0, 1)
+    return np.asarray((ramp if label % 2 else .35 + .65 * ramp) * 255, np.uint8)
+
+
+def text(line: str, ink: Any = _INK, scale: int = 1) -> np.ndarray:
+    """A line of letters on black, (rows, columns, 3) of uint8; letters that are not drawn are question marks."""
+    made: np.ndarray = np.zeros((LETTER_HEIGHT, max(len(line), 1) * LETTER_WIDTH, 3), np.uint8)
+    for k, letter in enumerate(line.upper()):
+        for row, digit in enumerate(_LETTERS.get(letter, _LETTERS["?"])):
+            bits = int(digit, 32)
+            for column in range(5):
+                if bits >> (4 - column) & 1:
+                    made[row, k * LETTER_WIDTH + column] = ink
+    large: np.ndarray = made.repeat(scale, 0).repeat(scale, 1)
+    return large
 
 
 def outlined(picture: np.ndarray, labels: Any) -> np.ndarray:
@@ -36,7 +66,8 @@ def outlined(picture: np.ndarray, labels: Any) -> np.ndarray:
         rim[tuple(tail)] |= differs
     rim &= a > 0
     made: np.ndarray = picture.copy()
-    made[rim] = _COLORS[a[rim] % len(_COLORS)].astype(np.uint8)
+    for label in np.unique(a[rim]):
+        made[rim & (a == label)] = color_of(int(label))
     return made
 
 
@@ -52,10 +83,10 @@ def marked(picture: np.ndarray, left: str = "", top: str = "") -> np.ndarray:
     """The picture with the letters of the sides of the patient that are on its left and top."""
     made: np.ndarray = picture.copy()
     for letter, (row, column) in ((left, (made.shape[0] // 2 - 3, 3)), (top, (3, made.shape[1] // 2 - 2))):
-        for dy, bits in enumerate(_LETTERS.get(letter, ())):
-            for dx in range(5):
-                if bits >> (4 - dx) & 1 and row + dy < made.shape[0] and column + dx < made.shape[1]:
-                    made[row + dy, column + dx] = (255, 220, 60)
+        if letter:
+            inked = text(letter)[:made.shape[0] - row, :max(made.shape[1] - column, 0)]
+            there = made[row:row + inked.shape[0], column:column + inked.shape[1]]
+            np.copyto(there, inked, where=inked.any(-1, keepdims=True))
     return made
 
 

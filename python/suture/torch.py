@@ -65,7 +65,8 @@ def _(images: list[torch.Tensor], maps: list[torch.Tensor], state: torch.Tensor,
 
     for role, labels in zip(pipeline.labels.values(), maps):
         dtype = role.dtype or stored_label(str(labels.dtype).removeprefix("torch."))
-        channels = role.channels(labels.shape[letters.index("c")])
+        lacks = labels.dim() == len(letters) - 1  # the channel axis, as label maps may
+        channels = role.channels(1 if lacks else labels.shape[letters.index("c")])
         for extents in [size, *(level_extents(size, s, "zyx") for s in role.levels)]:
             made.append(labels.new_empty(shape(labels.shape[0], channels, extents), dtype=getattr(torch, dtype)))
     return made
@@ -110,8 +111,9 @@ class Augment(augment.Augment):
     """suture.Augment for tensors, on the CPU or on the current stream of a GPU. Batches of stacked tensors with a fixed
     size go through one operator, which torch.compile takes whole."""
 
-    def __init__(self, pipeline: Pipeline, **settings: Any) -> None:
-        super().__init__(pipeline, **settings)
+    def __init__(self, pipeline: Pipeline, *, seed: int, rank: int = 0, world: int = 1, threads: int | None = None,
+                 same_ids: bool = False) -> None:
+        super().__init__(pipeline, seed=seed, rank=rank, world=world, threads=threads, same_ids=same_ids)
         self._number = _register(self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -155,6 +157,8 @@ class _WithIds(Dataset[Any]):
 
     def __getitem__(self, i: int) -> Any:
         item = dict(self.cases[i])
+        if self.key and self.key not in item:
+            raise Error(f"suture: with_ids: key: expected one of {', '.join(map(str, item))}, got {self.key!r} (item {i})")
         item["id"] = str(item[self.key]) if self.key else item.get("id", f"{i}")
         return item
 

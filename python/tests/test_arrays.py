@@ -161,11 +161,22 @@ def test_cupy():
 def test_an_array_without_a_channel_axis_says_how_to_add_it():
     chain = st.Pipeline(layout="NHWC", rgb=[st.random_flip(axis_probability=dict(y=.5, x=.5))], mask=st.labels())
     rgb, mask = np.zeros((2, 8, 8, 3), np.uint8), np.zeros((2, 8, 8), np.uint8)
-    with pytest.raises(st.Error, match=r"mask: layout: expected array with the axes \(N, H, W, C\), as layout 'NHWC' says, got shape "
+    with pytest.raises(st.Error, match=r"rgb: layout: expected array with the axes \(N, H, W, C\), as layout 'NHWC' says, got shape "
                                        r"\(2, 8, 8\)\. Add the channel axis, as array\[\.\.\., None\] does"):
-        chain({"rgb": rgb, "mask": mask, "id": [0, 1]}, seed=1, epoch=0)
-    assert np.asarray(chain({"rgb": rgb, "mask": mask[..., None], "id": [0, 1]}, seed=1, epoch=0)["mask"]).shape == (2, 8, 8, 1)
+        chain({"rgb": rgb[..., 0], "mask": mask, "id": [0, 1]}, seed=1, epoch=0)
     with pytest.raises(st.Error, match=r"\(C, H, W\).*Add the channel axis, as sample\[None\] does"):
         st.fit_moments([mask[0]], layout="CHW")
     with pytest.raises(st.Error, match="Say the layout that it has: letters of N, C, D, H and W"):
         st.fit_moments([np.zeros((2, 2, 2, 2, 2), np.uint8)], layout="HW")
+
+
+@pytest.mark.parametrize(("layout", "shape"), [("NHWC", (2, 9, 8)), ("NCHW", (2, 9, 8)), (None, (2, 5, 9, 8))])
+@pytest.mark.parametrize("listed", [False, True])
+def test_masks_may_leave_the_channel_axis_out(layout, shape, listed):
+    chain = st.Pipeline(layout=layout, image=[st.flip(axes=dict(y=True))], mask=st.labels(convert=st.one_hot(classes=3)))
+    place = 3 if layout == "NHWC" else 1
+    mask = np.random.default_rng(0).integers(0, 3, shape, dtype=np.uint8)
+    image = np.expand_dims(mask, place)
+    out = chain({"image": list(image) if listed else image, "mask": list(mask) if listed else mask})["mask"]
+    turned = np.flip(mask, -2)
+    assert np.array_equal(np.moveaxis(np.stack(out), place, -1), turned[..., None] == np.arange(3))

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from .dlpack import SIZES, Array, alike, array_of, device_name, steps_of
 from ..errors import Error
+from .files import is_image
 from .lazy import MemorySource, Source, element_name, is_source, place
-from .volume import Grid, Volume
+from .volume import Grid, Volume, channels_last
 
 _VIEW = struct.Struct("<Q14q15d")  # abi::array
 VIEW_BYTES = _VIEW.size
@@ -41,6 +44,21 @@ def spatial_order(letters: str) -> str:
     return "".join(c for c in letters if c in "zyx")
 
 
+KNOWN: set[type] = {np.ndarray, Volume}  # classes that were looked at and are no images of a library
+
+
+_LISTS = (list, tuple)
+
+
+def read_images(given: Any) -> Any:
+    """What a batch has under a key, with paths and images of nibabel and SimpleITK read as Volumes; all else as it is."""
+    first = given[0] if isinstance(given, (list, tuple)) and given else given
+    if is_image(first):
+        return [Volume.of(each) for each in given] if first is not given else [Volume.of(given)]
+    KNOWN.add(type(first))
+    return given
+
+
 class Items:
     """What a batch has under one key.
 
@@ -48,38 +66,53 @@ class Items:
     letters   the layout of an item, "czyx" say
     records   abi::array of every sample, or of the first, as bytes
     step      from sample to sample, in bytes, where there is one record
+    placed    whether they are Volumes whose spacing is known
     first     what is known of the first array, which all others share but for shapes, strides and where they lie
     """
 
     __slots__ = ("count", "letters", "dtype", "device", "library", "records", "first", "volumes", "stacked", "step",
-                 "sources", "grids", "channels", "order", "what", "_plain", "_known", "stream")
+                 "sources", "grids", "channels", "order", "placed", "what", "_plain", "_known", "stream")
 
     def __init__(self, given: Any, key: str, layout: str | None, stream: int | None, lazy: bool = False,
-                 device: Any = None) -> None:
+                 device: Any = None, one_channel: bool = False) -> None:
         """
-        lazy     whether Volumes of a Source are taken, whose voxels do not lie in memory
-        device   where their boxes will lie: None, NumPy arrays; or a device of torch
+        lazy         whether Volumes of a Source are taken, whose voxels do not lie in memory
+        device       where their boxes will lie: None, NumPy arrays; or a device of torch
+        one_channel  whether arrays may leave the channel axis out, as label maps do
         """
         what = f"suture: {key}"
         self.sources: list[Source] | None = None
         self.what, self.stream = what, stream
         self.grids: list[Grid] | None = None
-        self.volumes = self.stacked = False
+        self.volumes = self.stacked = self.placed = False
         self.step = 0
+        if type(given[0] if type(given) in _LISTS and given else given) not in KNOWN:
+            given = read_images(given)
         if isinstance(given, Volume):
             given = [given]
         if not isinstance(given, (list, tuple)):
-            self._read_stacked(given, layout)
+            self._read_stacked(given, layout, one_channel)
         elif not given:
             raise Error(f"{what}: the batch is empty")
         elif isinstance(given[0], Volume):
             self._read_volumes(given, lazy, device)
         else:
-            self._read_arrays(given, layout)
+            self._read_arrays(given, layout, one_channel)
         self.dtype, self.device, self.library = self.first.dtype, self.first.device, self.first.library
         self.order = spatial_order(self.letters)
         c = self.letters.find("c")
         self.channels = self.first.shape[-len(self.letters):][c] if c >= 0 else 1
+        if self.channels >= 8 and not self.volumes:
+            self._check_channels(c)
+
+    def _check_channels(self, c: int) -> None:
+        """Refuses many channels of a few voxels along the axis at the other end: the layout is another one."""
+        letters, shape = self.letters, self.first.shape[-len(self.letters):]
+        if channels_last(shape if c == 0 else shape[::-1]) and c in (0, len(letters) - 1):
+            turned = letters[1:] + "c" if c == 0 else "c" + letters[:-1]
+            names, other = "".join(_NAMES[x] for x in letters), "".join(_NAMES[x] for x in turned)
+            raise Error(f"{self.what}: layout: expected samples with the axes ({', '.join(names)}), got shape {tuple(shape)}, "
+                        f"{self.channels} channels of a few voxels. Say layout={'N' + other!r} if it has the axes ({', '.join(other)})")
 
     @property
     def arrays(self) -> list[Array]:
@@ -94,9 +127,13 @@ class Items:
             return self.first
         return self._known.get(i) or array_of(self._plain[i], self.what, self.stream)
 
-    def _read_stacked(self, given: Any, layout: str | None) -> None:
+    def _read_stacked(self, given: Any, layout: str | None, one_channel: bool) -> None:
         what, a = self.what, array_of(given, self.what, self.stream)
         letters = read_layout(layout) if layout else None
+        if one_channel and len(a.shape) != 5:
+            axes = "nczyx" if letters is None else letters if "n" in letters else "n" + letters
+            if len(a.shape) == len(axes) - 1 and "c" in axes:
+                a = array_of(_with_channel(given, axes.index("c")), what, self.stream)
         if letters is None:
             if len(a.shape) != 5:
                 raise Error(f"{what}: an array of shape {tuple(a.shape)} may be read in several ways; say layout= "
@@ -122,7 +159,7 @@ class Items:
             if volume.axes != axes or len(volume.array.shape) != rank:
                 raise Error(f"{what}: sample {i} has the axes {volume.axes!r} and shape {tuple(volume.array.shape)}, "
                             f"the first {axes!r} and {tuple(given[0].array.shape)}")
-        self.volumes, self.grids = True, [v.grid for v in given]
+        self.volumes, self.grids, self.placed = True, [v.grid for v in given], all([v.placed for v in given])
         if any([is_source(v.array) for v in given]):
             if not lazy:
                 raise Error(f"{what}: expected voxels in memory, got a Volume that is read box by box. Pass "
@@ -168,12 +205,15 @@ class Items:
         return (there[:_EXTENTS_AT] + record[_EXTENTS_AT:_STEPS_AT] + there[_STEPS_AT:_BOX_AT]
                 + _BOX.pack(*low, *first_extents(there)) + record[_PLACE_AT:])
 
-    def _read_arrays(self, given: Sequence[Any], layout: str | None) -> None:
+    def _read_arrays(self, given: Sequence[Any], layout: str | None, one_channel: bool) -> None:
         what = self.what
         self.letters = letters = read_layout(layout).removeprefix("n") if layout else "czyx"
         for i, each in enumerate(given):
             if type(each) is Volume:
                 raise Error(f"{what}: sample {i} is a Volume, the first is not")
+        c = letters.find("c") if one_channel else -1
+        if c >= 0 and all(len(getattr(each, "shape", ())) == len(letters) - 1 for each in given):
+            given = [_with_channel(each, c) for each in given]
         shapes = self._read_each(given, None)
         rank = len(letters)
         if any([len(shape) != rank for shape in shapes]):
@@ -196,6 +236,11 @@ class Items:
                        for (pointer, shape, strides, kind), place in zip(found, places)]
         self.records = b"".join(records)
         return [each[1] for each in found]
+
+
+def _with_channel(array: Any, place: int) -> Any:
+    """An array with a channel axis of one element at a place, over the same memory."""
+    return array[(slice(None),) * place + (None,)]
 
 
 def _wrong_rank(what: str, given: str, shape: Sequence[int], letters: str) -> Error:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+import os
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Union
 
 import numpy as np
 
+from . import files
 from .dlpack import as_numpy, plain_numpy
 from .lazy import is_source, read_whole
 from ..errors import Error
@@ -81,6 +84,12 @@ def _three(axes: str) -> str:
     return axes if len(axes) == 3 else "z" + axes
 
 
+def channels_last(shape: Sequence[int]) -> bool:
+    """Whether a shape that is read with its channels first seems to have them last: many channels of a few voxels along the
+    last axis."""
+    return shape[0] >= 8 and shape[-1] <= 4 and min(shape[1:-1], default=0) >= 16
+
+
 def named_spacing(spacing: Spacing, what: str, rank: int = 0) -> tuple[float, float, float]:
     """Along (z, y, x). One number for all axes, or unequal ones by name; as many as axes, where their number is known."""
     if isinstance(spacing, Mapping):
@@ -105,9 +114,11 @@ class Volume:
     axes     the order of its spatial axes, "zyx" or "xyz" ("yx" or "xy" in 2D)
     spacing  millimeters; unequal ones by name, dict(z=5, y=.7, x=.7)
     affine_ras, affine_lps   4 x 4, from the indices of the array in its own order to millimeters, instead of spacing
+    placed   whether its spacing is known; without spacing, affine and grid it is taken as 1 mm, and chains that resample
+             refuse the volume
     """
 
-    __slots__ = ("array", "axes", "grid", "_record")
+    __slots__ = ("array", "axes", "grid", "placed", "_record")
 
     def __init__(self, array: Any, *, axes: str, spacing: Spacing | None = None, affine_ras: Any = None,
                  affine_lps: Any = None, origin: Mapping[str, float] | None = None, grid: Grid | None = None) -> None:
@@ -120,6 +131,10 @@ class Volume:
         spatial = shape[-len(axes):]
         if sum(given is not None for given in (spacing, affine_ras, affine_lps, grid)) > 1:
             raise Error("suture: Volume: give one of spacing, affine_ras, affine_lps")
+        if grid is None and len(shape) > len(axes) and channels_last(shape):
+            names = ", ".join(("channel", *axes))
+            raise Error(f"suture: Volume: array: expected the axes ({names}), got shape {shape}, which seems to have its channels "
+                        "last. Pass numpy.moveaxis(a, -1, 0)")
         extents = dict(zip(axes, spatial))
         zyx = (extents.get("z", 1), extents["y"], extents["x"])
         if grid is not None:
@@ -136,6 +151,7 @@ class Volume:
         if self.grid.extents != zyx:
             raise Error(f"suture: Volume: the array has extents {zyx}, the grid {self.grid.extents}")
         self.array, self.axes = array, axes
+        self.placed = not (spacing is None and affine_ras is None and affine_lps is None and grid is None)
         self._record: bytes | None = None
 
     @property
@@ -155,12 +171,100 @@ class Volume:
         return m
 
     @staticmethod
+    def load(path: str | os.PathLike[str], *, series: str | None = None) -> Volume:
+        """Reads a Volume from a file, or from a folder with a DICOM series.
+
+        Parameters
+        ----------
+        path : path
+            NIfTI (.nii, .nii.gz) and FreeSurfer's .mgz are read by nibabel; NRRD, MetaImage, folders of DICOM files and what
+            else SimpleITK knows are read by SimpleITK.
+        series : str, optional
+            UID of the series to read, where a folder has several.
+
+        Returns
+        -------
+        Volume
+            With the spacing, origin and direction of the file: axes "xyz" from nibabel, "zyx" from SimpleITK. Images and
+            label maps of one batch need the same order.
+
+        Raises
+        ------
+        Error
+            If the file is missing or cannot be read, if it is no volume, if the slices of a series do not lie at equal
+            distances, or if the library that reads it is not installed.
+
+        Examples
+        --------
+        >>> scan = st.Volume.load("case_17.nii.gz")
+        >>> batch = {"image": [scan], "seg": [st.Volume.load("case_17_labels.nii.gz")], "id": ["case 17"]}
+        """
+        return Volume.of(files.read_image(path, series))
+
+    @staticmethod
+    def of(image: Any) -> Volume:
+        """A Volume of an image of nibabel or SimpleITK, of a path, or of a Volume, which stays as it is.
+
+        Raises
+        ------
+        Error
+            If it is none of these, or as from_nibabel, from_itk and load.
+        """
+        if isinstance(image, Volume):
+            return image
+        if isinstance(image, (str, os.PathLike)):
+            return Volume.load(image)
+        kind = files.kind_of(image)
+        if kind is None:
+            raise Error(f"suture: Volume: expected an image of nibabel or SimpleITK, or a path, got a {type(image).__name__}. Pass "
+                        "Volume(array, axes=..., spacing=...)")
+        return Volume.from_nibabel(image) if kind == "nibabel" else Volume.from_itk(image)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the volume to a file, whole or not at all.
+
+        Parameters
+        ----------
+        path : path
+            Its ending says the format: .nii and .nii.gz are written by nibabel, .nrrd and .mha by SimpleITK. A file that is
+            there already is replaced once the new one is complete.
+
+        Raises
+        ------
+        Error
+            If the ending is another, the file cannot be written, or the library that writes it is not installed.
+
+        Examples
+        --------
+        >>> out = plan.inverse({"image": [prediction]}, interpolation="nearest")["image"]
+        >>> out[0].save("case_17_prediction.nii.gz")
+        """
+        kind = "nibabel" if files.ending_of(Path(path), "suture: Volume.save").lower().startswith(".nii") else "SimpleITK"
+        files.write_image(self.to_nibabel() if kind == "nibabel" else self.to_itk(), path, kind)
+
+    @staticmethod
     def from_nibabel(image: Any) -> Volume:
-        """Of an image of nibabel: axes "xyz", its affine. A fourth axis are channels. Data keep their type where it is
-        one that suture reads and scale to float32 where the file says so."""
+        """A Volume of an image of nibabel, with its affine.
+
+        Parameters
+        ----------
+        image : nibabel image
+            An image of three axes, or of four, the last of which are channels.
+
+        Returns
+        -------
+        Volume
+            Axes "xyz". Voxels keep their type where suture reads it, and are float32 where the file scales them or has
+            float64.
+
+        Raises
+        ------
+        Error
+            If the image has another number of axes, or voxels that are no numbers.
+        """
         slope, inter = image.header.get_slope_inter() if hasattr(image.header, "get_slope_inter") else (None, None)
         scaled = (slope not in (None, 1.0)) or (inter not in (None, 0.0))
-        data = plain_numpy(np.asanyarray(image.dataobj), "suture: Volume")
+        data = files.readable(plain_numpy(np.asanyarray(image.dataobj), "suture: Volume"), "suture: Volume")
         if scaled or data.dtype.kind == "f":
             data = np.asarray(data, np.float32)
         if data.ndim == 4:
@@ -168,6 +272,28 @@ class Volume:
         if data.ndim not in (3, 4):
             raise Error(f"suture: Volume: an image of {data.ndim} axes is no volume")
         return Volume(data, axes="xyz", affine_ras=image.affine)
+
+    def to_nibabel(self) -> Any:
+        """The volume as an image of nibabel.
+
+        Returns
+        -------
+        nibabel.Nifti1Image
+            Axes x, y, z as nibabel has them, then channels; the affine in RAS and millimeters. bool is stored as uint8,
+            half floats as float32.
+
+        Raises
+        ------
+        Error
+            If the voxels lie on a GPU, or nibabel is not installed.
+        """
+        nibabel = files.library("nibabel", "nibabel", "suture: Volume.to_nibabel")
+        data = self._in_order("xyz")
+        if data.ndim == 4:
+            data = np.moveaxis(data, 0, -1)
+        image = nibabel.Nifti1Image(data, self.grid.affine_ras("xyz"), dtype=data.dtype)
+        image.header.set_xyzt_units("mm")
+        return image
 
     @staticmethod
     def from_itk(image: Any) -> Volume:
@@ -182,18 +308,17 @@ class Volume:
         -------
         Volume
             Axes "zyx", as GetArrayFromImage has them, components as channels. Its voxels are a copy: SimpleITK frees
-            those of an image with it, and may move them when the image is changed.
+            those of an image with it, and may move them when the image is changed. float64 becomes float32.
 
         Raises
         ------
         Error
-            If the image does not have three dimensions.
+            If the image does not have three dimensions, or voxels that are no numbers.
         """
-        import SimpleITK
-
+        itk = files.library("SimpleITK", "SimpleITK", "suture: Volume.from_itk")
         if image.GetDimension() != 3:
             raise Error(f"suture: Volume: an image of {image.GetDimension()} dimensions is no volume")
-        data = SimpleITK.GetArrayFromImage(image)
+        data = files.readable(itk.GetArrayFromImage(image), "suture: Volume")
         if image.GetNumberOfComponentsPerPixel() > 1:
             data = np.moveaxis(data, -1, 0)
         direction = np.array(image.GetDirection()).reshape(3, 3)[::-1, ::-1]
@@ -201,6 +326,74 @@ class Volume:
         grid = Grid(tuple(int(k) for k in n), tuple(image.GetSpacing()[::-1]),  # type: ignore[arg-type]
                     tuple(image.GetOrigin()[::-1]), tuple(float(v) for v in direction.ravel()))
         return Volume(data, axes="zyx", grid=grid)
+
+    def to_itk(self) -> Any:
+        """The volume as an image of SimpleITK.
+
+        Returns
+        -------
+        SimpleITK.Image
+            Of three dimensions, with spacing, origin and direction; channels are components. bool is stored as uint8, half
+            floats as float32.
+
+        Raises
+        ------
+        Error
+            If the voxels lie on a GPU, or SimpleITK is not installed.
+        """
+        itk = files.library("SimpleITK", "SimpleITK", "suture: Volume.to_itk")
+        data = self._in_order("zyx")
+        channels = data.ndim == 4
+        image = itk.GetImageFromArray(np.moveaxis(data, 0, -1) if channels else data, isVector=channels)
+        image.SetSpacing([float(v) for v in self.grid.spacing[::-1]])
+        image.SetOrigin([float(v) for v in self.grid.origin[::-1]])
+        image.SetDirection([float(v) for v in np.array(self.grid.direction).reshape(3, 3)[::-1, ::-1].ravel()])
+        return image
+
+    def with_axes(self, axes: str) -> Volume:
+        """The same voxels in the same place with their axes in another order; nothing is copied.
+
+        Parameters
+        ----------
+        axes : {"zyx", "xyz", "yx", "xy"}
+            The order, of as many axes as the volume has.
+
+        Returns
+        -------
+        Volume
+            A view of this one.
+
+        Raises
+        ------
+        Error
+            If the volume has another number of axes, or its array cannot be transposed without a copy.
+        """
+        if sorted(axes) != sorted(self.axes):
+            raise Error(f"suture: Volume: with_axes: expected {self.axes!r} or {self.axes[::-1]!r}, got {axes!r}")
+        first = len(self.array.shape) - len(axes)
+        order = [*range(first), *(first + self.axes.index(name) for name in axes)]
+        turn = getattr(self.array, "permute", None) or getattr(self.array, "transpose", None)
+        if turn is None:
+            raise Error(f"suture: Volume: with_axes: expected an array of NumPy or torch, got {type(self.array).__name__}. Pass a NumPy "
+                        "array")
+        made = Volume(turn(*order), axes=axes, grid=self.grid)
+        made.placed = self.placed
+        return made
+
+    def _in_order(self, axes: str) -> np.ndarray:
+        """The voxels as NumPy has them, all three axes in an order, channels first if there are any, in a type of files."""
+        data = as_numpy(self.array, "suture: Volume")
+        if data.dtype.kind == "b":
+            data = data.astype(np.uint8)
+        elif data.dtype.itemsize == 2 and data.dtype.kind not in "iu":
+            data = data.astype(np.float32)
+        own = self.axes
+        if len(own) == 2:
+            z_first = own[0] == "y"
+            data = np.expand_dims(data, data.ndim - 2 if z_first else data.ndim)
+            own = "zyx" if z_first else "xyz"
+        first = data.ndim - 3
+        return data.transpose([*range(first), *(first + own.index(name) for name in axes)])
 
     def __repr__(self) -> str:
         return f"Volume({tuple(self.array.shape)}, axes={self.axes!r}, spacing={self.spacing})"

@@ -96,7 +96,7 @@ class gaussian_blur(Operation):
 class random_gaussian_blur(Operation):
     """gaussian_blur of some channels, each with probability channel_probability, by a sigma drawn uniformly from `sigma`
     for each axis, channel or sample.
-    nnU-Net v2: {.sigma = {.5f, 1}, .kernel = blur_kernel::nnunet, .channel_probability = .5f, .probability = .2f}.
+    nnU-Net v2: (sigma=(.5, 1), kernel="nnunet", channel_probability=.5, probability=.2).
     Errors: sigma not from low to high, channel_probability not in [0, 1]; those of gaussian_blur."""
 
     sigma: Range = (0.5, 1)
@@ -210,8 +210,8 @@ class random_low_resolution(Operation):
     """Some channels, each with probability channel_probability, shown as if acquired with fewer voxels: taken down to
     round(n zoom) voxels along each axis (ties to even) by `pick`, and back up linearly (torch interpolate, align_corners
     = False). The zoom is drawn uniformly from `zoom` for every channel, the same along the axes in `axes`; others keep
-    their resolution. nnU-Net v2: {.zoom = {.5f, 1}, .channel_probability = .5f, .probability = .25f}; dummy 2D: .axes =
-    {false, true, true}. Errors: zoom not from low to high or not in (0, 1], channel_probability not in [0, 1], a patch
+    their resolution. nnU-Net v2: (zoom=(.5, 1), channel_probability=.5, probability=.25); dummy 2D: axes =
+    (False, True, True). Errors: zoom not from low to high or not in (0, 1], channel_probability not in [0, 1], a patch
     of more than 16384 voxels along an axis. Source: batchgeneratorsv2 SimulateLowResolutionTransform."""
 
     zoom: Range = (0.5, 1)
@@ -261,8 +261,8 @@ class random_median_filter(Operation):
 @dataclass(frozen=True, kw_only=True)
 class sharpen(Operation):
     """y = x + amount (x - G(sigma) x), G the blur of gaussian_blur; sigma in voxels of the patch (z, y, x).
-    MONAI GaussianSharpen(sigma1, sigma2, alpha) is gaussian_blur{.sigma = sigma1, .kernel = blur_kernel::monai} |
-    sharpen{.sigma = sigma2, .amount = alpha, .kernel = blur_kernel::monai}.
+    MONAI GaussianSharpen(sigma1, sigma2, alpha) is gaussian_blur(sigma=sigma1, kernel="monai") |
+    sharpen(sigma=sigma2, amount=alpha, kernel="monai").
     Errors: an amount that is not finite; those of gaussian_blur. Source: skimage.filters.unsharp_mask."""
 
     sigma: AxisFloats = 1
@@ -349,7 +349,7 @@ class affine(Operation):
 class random_affine(Operation):
     """random_affine: an affine whose parameters are uniform in the ranges given (fifteen slots: three angles, three scales,
       six shears, three translations; drawn whatever the ranges are). isotropic_scale takes one scale for all axes.
-      Ranges read as `axis_ranges` says: `.rotate_deg = 15`, `.scale = {.85f, 1.25f}`, `.translate = {0, 10, 10}`.
+      Ranges read as `axis_ranges` says: `rotate_deg=15`, `scale=(.85, 1.25)`, `translate=(0, 10, 10)`.
       A 2D image (an axis of a single voxel) stays in its plane: angles, shears and translations that would take it out
       are 0. The itk and torchio conventions turn about axes of the patient and are not held back.
     Errors: an empty or infinite range, a scale range that reaches 0, different scale ranges where isotropic; as affine."""
@@ -776,7 +776,7 @@ class random_rot90(Operation):
 
 @dataclass(frozen=True, kw_only=True)
 class one_hot(Operation):
-    """one_hot: for labels(in, out, one_hot{.classes = n}): channel k of the output is 1 where the label is k and 0
+    """one_hot: for labels(convert=one_hot(classes=n)): channel k of the output is 1 where the label is k and 0
       elsewhere, k = 0 .. n - 1; without `background` the channels are the labels 1 .. n - 1. One channel in, any element
       type out (targets of a loss). A label outside 0 .. n - 1, an ignore label too, is 0 in every channel; such voxels
       are not counted here (label_classes and count_classes do).
@@ -798,7 +798,7 @@ class one_hot(Operation):
 
 @dataclass(frozen=True, kw_only=True)
 class regions(Operation):
-    """regions: for labels(in, out, regions{...}): channel k of the output is 1 where the label is in sets[k] and 0
+    """regions: for labels(convert=regions(...)): channel k of the output is 1 where the label is in sets[k] and 0
       elsewhere. One channel in, as many out as there are sets; any element type (targets of a loss).
       ignore: where set, one channel more, the last, 1 where the label is `ignore` (nnU-Net); the regions are 0 there.
         Where not set, an ignore label is in no region, so 0 in all.
@@ -819,8 +819,8 @@ class regions(Operation):
 
 @dataclass(frozen=True, kw_only=True)
 class remap(Operation):
-    """remap: for labels(in, out, remap{...}): a label named in the table is stored as its `to`, any other as `others`, or
-      as itself where `others` is not set.  remap{{{-1, 0}}} stores -1 as 0 (nnU-Net RemoveLabel).
+    """remap: for labels(convert=remap(...)): a label named in the table is stored as its `to`, any other as `others`, or
+      as itself where `others` is not set.  remap(table={-1: 0}) stores -1 as 0 (nnU-Net RemoveLabel).
       The output may have another element type. An ignore label is a label like any other: kept unless the table or
       `others` says otherwise.
     Errors: more than 64 changes, a label twice in the table or not of the input's type, a `to` or `others` that the
@@ -895,7 +895,7 @@ class color_jitter(Operation):
 @dataclass(frozen=True, kw_only=True)
 class random_color_jitter(Operation):
     """color_jitter with each parameter drawn uniformly from its range; where `random_order`, in one of the 24 orders, each
-    as likely, as torchvision's ColorJitter does. Torchvision's brightness b is {1 - b, 1 + b} here, its hue h {-h, h}.
+    as likely, as torchvision's ColorJitter does. Torchvision's brightness b is (1 - b, 1 + b) here, its hue h (-h, h).
     Errors: a range not from low to high; those of color_jitter."""
 
     brightness: Range = (0.8, 1.2)
@@ -978,7 +978,7 @@ class hed_jitter(Operation):
 @dataclass(frozen=True, kw_only=True)
 class random_hed_jitter(Operation):
     """hed_jitter with alpha and beta drawn uniformly, for each stain on its own. Published strengths are in units of
-    tellez_plus2: light is alpha {.95, 1.05} and beta {-.05, .05}, strong {.8, 1.2} and {-.2, .2}; in modern units a beta
+    tellez_plus2: light is alpha (.95, 1.05) and beta (-.05, .05), strong (.8, 1.2) and (-.2, .2); in modern units a beta
     of .05 is .7 of optical density. The limits on a patch's mean brightness of some implementations are left out.
     Errors: a range not from low to high; those of hed_jitter. Source: Tellez et al. 2018, 2019."""
 
@@ -1228,7 +1228,7 @@ class bias_field(Operation):
 @dataclass(frozen=True, kw_only=True)
 class random_bias_field(Operation):
     """bias_field over the grid it stands on, one for all channels, each coefficient drawn uniformly from `coefficients`.
-    `{.coefficients = {-.5f, .5f}, .basis = bias_basis::monomial}` is TorchIO's.
+    `(coefficients=(-.5, .5), basis="monomial")` is TorchIO's.
     Errors: coefficients not from low to high; those of bias_field, whatever was drawn."""
 
     coefficients: Range = (0, 0.1)
@@ -1327,7 +1327,7 @@ class clamp(Operation):
 
 @dataclass(frozen=True, kw_only=True)
 class coarse_dropout(Operation):
-    """Voxels in any of `count` boxes read `fill`: one value, or {low, high} for one drawn uniformly per voxel and channel
+    """Voxels in any of `count` boxes read `fill`: one value, or (low, high) for one drawn uniformly per voxel and channel
     from `field`. With `keep_holes` it is the voxels outside all of them. Boxes are voxels of the grid the operation
     stands on and may reach beyond it.
     Errors: a count outside 0 .. 32, a negative size, fill not from low to high, a number that is not finite."""
@@ -1478,7 +1478,7 @@ class random_gamma(Operation):
 @dataclass(frozen=True, kw_only=True)
 class gaussian_noise(Operation):
     """Adds noise of standard deviation `sigma`, in the units of the image: one number, or an interval to draw it from
-    uniformly for each sample. `= {0, .1f}` is nnU-Net's (its "noise variance" is a standard deviation) and MONAI's
+    uniformly for each sample. `= (0, .1)` is nnU-Net's (its "noise variance" is a standard deviation) and MONAI's
     RandGaussianNoise(std = .1).
     Errors: sigma below 0 or not from low to high, a number that is not finite."""
 
@@ -1590,7 +1590,7 @@ class limit_to_range(Operation):
 @dataclass(frozen=True, kw_only=True)
 class random_patch_contrast(Operation):
     """Contrast about the mean by a factor drawn from `range`, for each channel or, with one_factor, for all.
-    nnU-Net v2: {.law = interval_law::mixture, .probability = .15f}.
+    nnU-Net v2: (law="mixture", probability=.15).
     Errors: range not from low to high, or unfit for its law. Source: batchgeneratorsv2 ContrastTransform."""
 
     range: Range = (0.75, 1.25)
@@ -1614,8 +1614,8 @@ class random_patch_contrast(Operation):
 @dataclass(frozen=True, kw_only=True)
 class random_patch_gamma(Operation):
     """Such a curve by an exponent drawn from `range`, for each channel or, with one_exponent, for all.
-    nnU-Net v2: {.law = interval_law::mixture, .invert = true, .probability = .1f}, then once more without invert and
-    with .probability = .3f. Errors: range not positive or not from low to high, or unfit for its law. Source:
+    nnU-Net v2: (law="mixture", invert=True, probability=.1), then once more without invert and
+    with probability=.3. Errors: range not positive or not from low to high, or unfit for its law. Source:
     batchgeneratorsv2 GammaTransform."""
 
     range: Range = (0.7, 1.5)
@@ -1643,7 +1643,7 @@ class patch_z_score(Operation):
     """y = (x - mean) / deviation by the mean and deviation (ddof 0) of each channel of the patch as it is at this point of
     the chain; a deviation of 0 divides by 1, one below 2^-127 by that. NaN, which is not counted, becomes `nan`, or
     stays where that is not set:
-      exclude{0} | patch_z_score{.nan = 0}
+      exclude(value=0) | patch_z_score(nan=0)
     is MONAI NormalizeIntensity(nonzero = True, channel_wise = True)."""
 
     nan: float = NAN

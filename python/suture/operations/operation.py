@@ -19,11 +19,49 @@ ELSEWHERE = {"p": "probability", "prob": "probability", "pixdim": "spacing_mm", 
              "roi_size": "size", "patch_size": "size", "degrees": "rotate_deg", "rotate_range": "rotate_deg",
              "mode": "sampling(interpolation=...) in the chain", "padding_mode": "sampling(border=...) in the chain",
              "axcodes": 'x, y and z, as in orient(x="L", y="P", z="S")', "std": "sigma or standard_deviation"}
+# What operations are called in MONAI, TorchIO, torchvision, Kornia and Albumentations, and here; keys are in small letters
+# without underscores.
+OPERATIONS_ELSEWHERE = {
+    # MONAI
+    "spacing": "resample(spacing_mm=...)", "orientation": 'orient(x="R", y="A", z="S")', "scaleintensityrange": "scale_intensity(a_min=..., a_max=...)",
+    "scaleintensity": "scale_intensity(...)", "normalizeintensity": "z_score(...)", "randflip": "random_flip(...)",
+    "randaxisflip": "random_flip(...)", "randrotate90": "random_rot90(...)", "rotate90": "rot90(...)", "randrotate": "random_affine(rotate_deg=...)",
+    "rotate": "affine(rotate_deg=...)", "randzoom": "random_affine(scale=...)", "zoom": "affine(scale=...)", "randaffine": "random_affine(...)",
+    "rand3delastic": "random_elastic(...)", "rand2delastic": "random_elastic(...)", "randspatialcrop": "random_crop(size=...)",
+    "randcropbyposneglabel": "crop_by_class(positive=..., negative=...)", "randcropbylabelclasses": "crop_by_class(ratios=...)",
+    "centerspatialcrop": "center_crop(size=...)", "spatialpad": "pad_to(size=...)", "resizewithpadorcrop": "crop_or_pad(size=...)",
+    "cropforeground": "crop_foreground(bounding_box(...), ...)", "randgaussiannoise": "gaussian_noise(...)", "randricianoise": "rician_noise(...)",
+    "randgaussiansmooth": "random_gaussian_blur(...)", "gaussiansmooth": "gaussian_blur(...)", "randscaleintensity": "random_brightness_factor(...)",
+    "randshiftintensity": "random_brightness(...)", "randadjustcontrast": "random_gamma(...)", "adjustcontrast": "gamma(...)",
+    "randbiasfield": "random_bias_field(...)", "asdiscrete": "labels(convert=one_hot(...))", "loadimage": "Volume.load(path)",
+    "ensurechannelfirst": "Volume(array, axes=...)", "totensor": "nothing, since tensors go in and come out", "compose": "Pipeline(image=[...])",
+    # TorchIO
+    "tocanonical": 'orient(x="R", y="A", z="S")', "resampletransform": "resample(spacing_mm=...)", "rescaleintensity": "scale_intensity(...)",
+    "znormalization": "z_score(...)", "croporpad": "crop_or_pad(size=...)", "randomelasticdeformation": "random_elastic(...)",
+    "randombiasfield": "random_bias_field(...)", "randomblur": "random_gaussian_blur(...)", "randomnoise": "gaussian_noise(...)",
+    "randomspike": "random_kspace_spike(...)", "randomanisotropy": "random_low_resolution(...)",
+    "histogramstandardization": "histogram_match(fitted=fit_landmarks(...))", "onehot": "labels(convert=one_hot(...))", "scalarimage": "Volume.load(path)",
+    "labelmap": "Volume.load(path), and labels() in the pipeline", "subject": "a dict: {\"image\": [...], \"seg\": [...], \"id\": [...]}",
+    # torchvision, Kornia, Albumentations
+    "randomhorizontalflip": "random_flip(axis_probability=dict(x=.5))",
+    "randomverticalflip": "random_flip(axis_probability=dict(y=.5))", "horizontalflip": "random_flip(axis_probability=dict(x=.5))",
+    "verticalflip": "random_flip(axis_probability=dict(y=.5))", "randomrotation": "random_affine(rotate_deg=...)",
+    "randomrotate": "random_affine(rotate_deg=...)", "randomresizedcrop": "random_affine(scale=...), then random_crop(size=...)",
+    "centercrop": "center_crop(size=...)", "normalize": "channel_normalize(...)", "colorjitter": "random_color_jitter(...)",
+    "gaussianblur": "random_gaussian_blur(...)", "randomrotate90": "random_rot90(...)", "elastictransform": "random_elastic(...)",
+    "shiftscalerotate": "random_affine(...)", "randomerasing": "random_coarse_dropout(...)", "coarsedropout": "random_coarse_dropout(...)"}
 MOST_INSIDE = 4  # operations inside one another, in a record
 
 
+class _Listed(type):
+    """Lists what users of an operation need, and so what help() shows: its parameters, its name and its JSON."""
+
+    def __dir__(cls) -> list[str]:
+        return ["__or__", "name", "from_json", "to_json", *(name for name, _ in getattr(cls, "_fields", ()))]
+
+
 @dataclass(frozen=True)
-class Operation:
+class Operation(metaclass=_Listed):
     """A step of a chain. Operations are joined in lists, or by |.
 
     A subclass lists in `_fields` each of its fields with the name of its kind, in the order in which they are sent. A
@@ -42,6 +80,7 @@ class Operation:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        cls.__repr__ = Operation.__repr__  # type: ignore[method-assign]  # else a dataclass writes one
         if cls._header.startswith("ops/") and "_role" not in cls.__dict__:
             cls._role = cls._header.split("/")[1]
         cls._kinds = tuple((name, _kind_of(cls, name, kind)) for name, kind in cls._fields)
@@ -58,7 +97,12 @@ class Operation:
                 raise Error(f"suture: {name}: {field}: expected at most {self._capacities[field]} elements, got {len(value)}")
             object.__setattr__(self, field, value)
 
+    def __repr__(self) -> str:
+        """As it is written: what has its default is left out."""
+        return written(self)
+
     def __or__(self, other: Any) -> tuple[Operation, ...]:
+        """A chain of this operation and what follows."""
         return (self, *chain_of(other))
 
     def __ror__(self, other: Any) -> tuple[Operation, ...]:
@@ -116,6 +160,17 @@ class Operation:
         given = members(record, what, [name for name, _ in cls._kinds])
         return cls(**{name: kind.from_json(given[name], f"{what}: {name}") if not isinstance(kind, Inner)
                       else operation_from_json(given[name], depth + 1) for name, kind in cls._kinds})
+
+
+def written(op: Any) -> str:
+    """The call that makes a dataclass, without the parameters that have their defaults."""
+    parts: list[str] = []
+    for field in fields(op):
+        value, default = getattr(op, field.name), field.default
+        same = type(value) in (bool, int, float, str, tuple, type(None)) and (value == default or (value != value and default != default))
+        if not same or field.default is MISSING:
+            parts.append(f"{field.name}={shown(value)}" if field.kw_only or field.default is not MISSING else shown(value))
+    return f"{type(op).__name__}({', '.join(parts)})"
 
 
 _known: dict[str, type[Operation]] = {}
@@ -185,6 +240,14 @@ def operation_from_json(record: Any, depth: int = 0) -> Operation:
     return cls.from_json({k: v for k, v in record.items() if k != "name"}, depth)
 
 
+def elsewhere(name: str) -> str:
+    """What an operation of MONAI, TorchIO, torchvision, Kornia or Albumentations is called here, or nothing."""
+    key = name.lower().replace("_", "")
+    if key not in OPERATIONS_ELSEWHERE and key.endswith("d"):
+        key = key[:-1]  # of dictionaries, in MONAI
+    return OPERATIONS_ELSEWHERE.get(key, "")
+
+
 def make(name: str, parameters: Mapping[str, Any]) -> Operation:
     """An operation by its name; the parameters that others call something else are named."""
     if name not in _known:
@@ -202,9 +265,17 @@ def chain_of(given: Any) -> tuple[Operation, ...]:
         return tuple(op for each in given for op in chain_of(each))
     if isinstance(given, type) and issubclass(given, Operation):
         raise Error(f"suture: expected an operation, got the class {given.__name__}. Call it, {given.__name__}(...)")
-    if type(given).__name__ in ("labels", "boxes", "points"):
-        raise Error(f"suture: expected an operation, got {shown(given)} in a chain. It stands alone: key={type(given).__name__}(...)")
-    raise Error(f"suture: expected an operation, got {shown(given)}. Operations are in docs/operations.md")
+    role = given if isinstance(given, type) else type(given)
+    if role.__name__ in ("labels", "boxes", "points") and role.__module__.startswith("suture."):
+        raise Error(f"suture: expected an operation, got {role.__name__} in a chain. It stands alone: key={role.__name__}(...)")
+    if isinstance(given, Mapping):
+        raise Error(f"suture: expected an operation, got a dict in a chain. Each key is a parameter: Pipeline(image=[...], seg=labels())")
+    name = given if isinstance(given, str) else role.__name__
+    way = elsewhere(name) if role.__module__.split(".")[0] != "builtins" or isinstance(given, str) else ""
+    if isinstance(given, str) and given in _known:
+        way = f"{given}(...)"
+    raise Error(f"suture: expected an operation, got {shown(given)}. " + (f"Here it is {way}" if way else "Operations are in "
+                                                                         "docs/operations.md; value(...) makes one of an expression"))
 
 
 def name_mistakes(cls: type[Operation]) -> type[Operation]:

@@ -6,9 +6,11 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, overload
 
 from ..errors import Error
+from ..operations.kinds import shown
+from .batch import Batch
 from .identity import Repeats
 from .pipeline import Pipeline
 from .plan import Plan
@@ -60,7 +62,7 @@ class Augment:
     def __init__(self, pipeline: Pipeline, *, seed: int, rank: int = 0, world: int = 1, threads: int | None = None,
                  same_ids: bool = False) -> None:
         if not isinstance(pipeline, Pipeline):
-            raise Error(f"suture: Augment: {pipeline!r} is no Pipeline")
+            raise Error(f"suture: Augment: pipeline: expected a Pipeline, got {shown(pipeline)}. Pass Pipeline(image=[...])")
         if not 0 <= rank < world:
             raise Error(f"suture: Augment: rank {rank} is not in 0 .. {world - 1}")
         self.pipeline, self.seed, self.rank, self.world = pipeline, int(seed), rank, world
@@ -151,14 +153,19 @@ class Augment:
         given = batch[next(iter(self.pipeline.images))] if isinstance(batch, Mapping) else batch
         return len(given) if isinstance(given, (list, tuple)) else int(given.shape[0])
 
-    def __call__(self, batch: Any, *, training: bool = True, out: Any = None) -> Any:
+    @overload
+    def __call__(self, batch: Mapping[str, Any], *, training: bool = True, out: Any = None, stack: bool = True) -> Batch: ...
+    @overload
+    def __call__(self, batch: Any, *, training: bool = True, out: Any = None, stack: bool = True) -> Any: ...
+
+    def __call__(self, batch: Any, *, training: bool = True, out: Any = None, stack: bool = True) -> Any:
         if not training:
-            return self._plan_at(0, batch, False).run(out)
+            return self._plan_at(0, batch, False).run(out, stack=stack)
         with _counting:
             step = self.step
             self.step = step + 1
         try:
-            return self._plan_at(step, batch, True).run(out)
+            return self._plan_at(step, batch, True).run(out, stack=stack)
         except BaseException:
             with _counting:
                 if self.step == step + 1:  # no other thread has gone on

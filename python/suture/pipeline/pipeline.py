@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -15,12 +15,14 @@ from ..errors import Error
 from ..operations.kinds import members, shown
 from ..operations.operation import Operation, chain_of
 from ..operations.templates import DTYPES, dtype_name
+from .batch import Batch
 from .identity import Repeats
 from .plan import Plan
 from .roles import boxes, labels, points, role_from_json, stored_label
 from .run import Compiled, module_text
 
 MOST_LETTERS = 200  # of a key in a record
+IN_MILLIMETERS = ("resample", "resample_to")  # operations that mean nothing without the spacing of the source
 
 
 class Pipeline:
@@ -49,8 +51,11 @@ class Pipeline:
                 self.boxes[key] = role
             elif isinstance(role, points):
                 self.points[key] = role
+            elif role in (labels, boxes, points):
+                raise Error(f"suture: Pipeline: {key}: expected {role.__name__}(...), got the class {role.__name__}. Call it, "
+                            f"{key}={role.__name__}()")
             elif role is not None:
-                self.images[key] = chain_of(role)
+                self.images[key] = _chain(key, role)
         self.keys = tuple(self.roles())
         self._check()
         self._compiled: dict[Any, Compiled] = {}
@@ -61,6 +66,9 @@ class Pipeline:
         self.is_random = any(op._random for chain in self.images.values() for op in chain)
         self._repeats = Repeats()
         self.fixed_size = gives_fixed_size(next(iter(self.images.values())))
+        self.array_keys = tuple(self.images), tuple(self.labels)
+        self.arrays = (*self.images, *self.labels)
+        self.resamples = next((op.name for op in next(iter(self.images.values())) if op.name in IN_MILLIMETERS), None)
 
     def _check(self) -> None:
         """Refuses chains that cannot be one batch."""
@@ -97,7 +105,18 @@ class Pipeline:
 
     def __repr__(self) -> str:
         parts = [f"layout={self.layout!r}"] if self.layout else []
-        return f"Pipeline({', '.join([*parts, *(f'{k}={list(v) if isinstance(v, tuple) else v!r}' for k, v in self.roles().items())])})"
+        for key, role in self.roles().items():
+            parts.append(f"{key}=[{', '.join(op.name for op in role)}]" if isinstance(role, tuple) else f"{key}={role!r}")
+        return f"Pipeline({', '.join(parts)})"
+
+    def __add__(self, more: Any) -> Pipeline:
+        """The pipeline with operations behind those it has: of every image, or of some, p + {"ct": [window(...)]}."""
+        added = more if isinstance(more, Mapping) else {key: more for key in self.images}
+        for key in added:
+            if key not in self.images:
+                raise Error(f"suture: Pipeline: +: expected images of the pipeline, {', '.join(self.images)}, got {shown(key)}")
+        chains = {key: [*chain, *chain_of(added.get(key))] for key, chain in self.images.items()}
+        return Pipeline(layout=self.layout, **{**self.roles(), **chains})
 
     def plan(self, batch: Any, *, seed: int = 0, epoch: int | None = None, ids: Any = None, training: bool = True,
              threads: int | None = None, same_ids: bool = False, stream: int | None = None, device: Any = None) -> Plan:
@@ -112,9 +131,18 @@ class Pipeline:
             self._repeats.look(made.seed, made.ids, "Pass epoch=, or use suture.Augment and its set_epoch")
         return made
 
-    def __call__(self, batch: Any, *, out: Any = None, **settings: Any) -> Any:
-        """plan(batch, ...).run(out)"""
-        return self.plan(batch, **settings).run(out)
+    @overload
+    def __call__(self, batch: Mapping[str, Any], *, out: Any = None, stack: bool = True, seed: int = 0, epoch: int | None = None,
+                 ids: Any = None, training: bool = True, threads: int | None = None, same_ids: bool = False,
+                 stream: int | None = None) -> Batch: ...
+    @overload
+    def __call__(self, batch: Any, *, out: Any = None, stack: bool = True, seed: int = 0, epoch: int | None = None,
+                 ids: Any = None, training: bool = True, threads: int | None = None, same_ids: bool = False,
+                 stream: int | None = None) -> Any: ...
+
+    def __call__(self, batch: Any, *, out: Any = None, stack: bool = True, **settings: Any) -> Any:
+        """plan(batch, ...).run(out, stack=stack)"""
+        return self.plan(batch, **settings).run(out, stack=stack)
 
     def to_json(self) -> dict[str, Any]:
         """Everything that makes the pipeline, of what JSON has."""
@@ -201,6 +229,17 @@ class Pipeline:
             types = [CPP_TYPES[stored], CPP_TYPES[role.dtype or stored], *([conversion] if conversion else [])]
             slots.append(f"suture::abi::{'level' if role.levels else 'label'}_slot<{', '.join(types)}>")
         return jit.Source(module_text(encoded, slots, cuda), f"{key}: " + " | ".join(op.name for op in self.images[key]), cuda)
+
+
+def _chain(key: str, role: Any) -> tuple[Operation, ...]:
+    """The chain of an image; what is wrong with it is told with its key."""
+    if isinstance(role, (list, tuple)) and len(role) == 1 and isinstance(role[0], (labels, boxes, points)):
+        raise Error(f"suture: Pipeline: {key}: expected {type(role[0]).__name__}(...) alone, got it in a list. Pass "
+                    f"{key}={role[0]!r}")
+    try:
+        return chain_of(role)
+    except Error as problem:
+        raise Error(f"suture: Pipeline: {key}: {str(problem).removeprefix('suture: ')}") from None
 
 
 def _remade(layout: str | None, roles: dict[str, Any]) -> Pipeline:

@@ -6,17 +6,18 @@ import ctypes
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..arrays.batch import Items, bound_of, first_extents, item_shape, letters_out, unpack_grids
+from ..arrays.batch import KNOWN, Items, bound_of, first_extents, item_shape, letters_out, read_images, unpack_grids
 from ..arrays.cuda import DeviceArray
 from ..arrays.dlpack import device_name, stream_of
 from ..arrays.lazy import in_order, on_device, read_box
-from ..arrays.volume import Grid
+from ..arrays.volume import Grid, Volume
 from ..backend.encode import Encoded, ReadByKernels
 from ..backend.request import Lists, elements
 from ..backend.threads import threads_of
 from ..errors import Error
 from ..operations.kinds import shown
 from . import geometry
+from .batch import Batch
 from .class_index import classes_of, indexes_of
 from .identity import check_draws, ids_of, told
 from .record import record_of
@@ -40,7 +41,12 @@ class Plan:
         self.threads = threads_of(threads)
         self._same_ids = same_ids
         self.first_key = next(iter(pipeline.images))
-        self._batch, self._bare = batch_of(batch, pipeline.keys, self.first_key)
+        given, self._bare = batch_of(batch, pipeline.keys, self.first_key)
+        for key in pipeline.arrays:
+            value = given[key]
+            if type(value[0] if type(value) in (list, tuple) and value else value) not in KNOWN:
+                given = {**given, key: read_images(value)}
+        self._batch = given
         self._device = device
         self.stream = stream if stream is not None else stream_of(self._batch[self.first_key], device)
         self.items = self._read_items()
@@ -58,9 +64,23 @@ class Plan:
         layout, batch = self.pipeline.layout, self._batch
         items = {key: Items(batch[key], key, layout, self.stream, True, self._device) for key in self.pipeline.images}
         for key, role in self.pipeline.labels.items():
-            given = whole_labels(batch[key], key, role.assume_integral)
-            items[key] = Items(given, key, layout, self.stream, True, self._device)
+            whole = whole_labels(batch[key], key, role.assume_integral)
+            items[key] = Items(whole, key, layout, self.stream, True, self._device, one_channel=True)
+        if self.pipeline.resamples is not None:
+            for key in self.pipeline.images:
+                self._check_placed(key)
         return items
+
+    def _check_placed(self, key: str) -> None:
+        """Refuses images whose spacing nobody said, where the chain resamples them to one in millimeters."""
+        given = self._batch[key]
+        volumes = [given] if isinstance(given, Volume) else given if isinstance(given, (list, tuple)) else []
+        i = next((i for i, each in enumerate(volumes) if not getattr(each, "placed", False)), None if volumes else 0)
+        if i is not None:
+            name = self.pipeline.resamples
+            found = "a Volume without one" if i < len(volumes) and isinstance(volumes[i], Volume) else "an array, which has none"
+            raise Error(f"suture: {name}: spacing: expected the spacing of {key} in millimeters, got {found} (sample {i}). Pass "
+                        "Volume(array, axes=\"zyx\", spacing=dict(z=..., y=..., x=...)) or Volume.load(path)")
 
     def _check_alike(self) -> None:
         """All keys have as many samples, on one device, with one order of axes."""
@@ -100,8 +120,9 @@ class Plan:
                 "same_ids": self._same_ids}
 
     def __repr__(self) -> str:
-        return (f"Plan of {self.size} samples, seed={self.seed}, epoch={self.epoch}, training={self.training}: "
-                + ", ".join(f"{key} ({items.dtype}, {items.letters})" for key, items in self.items.items()))
+        draws = f"seed={self.seed}, epoch={self.epoch}" if self.training else "training=False"
+        arrays = ", ".join(f"{key}: {items.dtype}" for key, items in self.items.items())
+        return f"<Plan of {self.size} {'sample' if self.size == 1 else 'samples'}, {draws}; {arrays}>"
 
     @property
     def grids(self) -> list[Grid]:
@@ -171,7 +192,7 @@ class Plan:
             records.append(items.box_record(i, kept[-1], low, self.stream))
         return (b"".join(records), self.size, 0), kept
 
-    def run(self, out: Any = None, *, boxes: Mapping[str, Any] | None = None) -> Any:
+    def run(self, out: Any = None, *, boxes: Mapping[str, Any] | None = None, stack: bool = True) -> Any:
         """Makes the voxels.
 
         Parameters
@@ -183,20 +204,24 @@ class Plan:
             source_boxes(key), or a pair of an array and where it begins along (z, y, x). Its axes are those of the sample,
             and its type is that of `items`. Volumes that are read box by box are read now where no boxes are given.
 
+        stack : bool, default True
+            Whether samples of one shape come out as one array. Otherwise, and where shapes differ, they come out as a list:
+            Volumes for Volumes, arrays for arrays.
+
         Returns
         -------
-        dict or array
-            A dict as the batch was, an array alone where it was one.
+        Batch or array
+            A dict as the batch was, with `grids`; an array or list alone where the batch was one.
 
         Raises
         ------
         Error
-            If a box does not hold what the sample reads, or a source cannot be read.
+            If `out` does not fit what comes out, a box does not hold what the sample reads, or a source cannot be read.
         """
         pipeline = self.pipeline
         given = self._boxes_given(boxes)
         places = self._places(out)
-        stacked = pipeline.fixed_size
+        stacked = pipeline.fixed_size and stack
         extents = [first_extents(self._planned[self.first_key].grids)] if stacked else [g.extents for g in self.grids]
         maker = OutputMaker(self.size, self.stream, stacked)
         made: dict[str, Any] = dict(self._batch)
@@ -218,7 +243,10 @@ class Plan:
             made[name] = geometry.boxes_to_output(self, self._batch[name], box)
         for name, point in pipeline.points.items():
             made[name] = geometry.points_to_output(self, self._batch[name], point)
-        return made[self.first_key] if self._bare else made
+        if self._bare:
+            return made[self.first_key]
+        return Batch.of(made, self._planned[self.first_key].grids, self.size, self.order, pipeline,
+                        self.items[self.first_key].placed)
 
     def shapes(self, key: str) -> tuple[list[list[tuple[int, ...]]], str]:
         """The shapes that a key comes out in, the full map and then each level, of each sample; and its element type."""

@@ -13,7 +13,7 @@ from ..backend.encode import Encoder
 from ..errors import Error
 from ..operations.generated import remap
 from ..operations.kinds import KINDS, canonical, members, number, plain, shown
-from ..operations.operation import Operation, operation_from_json
+from ..operations.operation import Operation, operation_from_json, written
 from ..operations.templates import dtype_name
 
 # What labels of a type are read as, where it is another.
@@ -50,6 +50,8 @@ class labels:
             raise Error(f"{what}: levels: expected a list of scales, got {shown(self.levels)}")
         object.__setattr__(self, "levels", tuple(canonical("point3", s, f"{what}: levels", False) for s in self.levels))
         object.__setattr__(self, "assume_integral", canonical("flag", self.assume_integral, f"{what}: assume_integral"))
+
+    __repr__ = written
 
     def output_dtype(self, dtype: str) -> str:
         """The type that labels of a type come out as."""
@@ -94,6 +96,8 @@ class boxes:
     least_visible: float = 0.0
     least_thickness: float = 1.0
 
+    __repr__ = written
+
     def __post_init__(self) -> None:
         if self.format not in ("zyxzyx", "xyzxyz", "yxyx", "xyxy"):
             raise Error(f'suture: boxes: format {shown(self.format)} is none of "zyxzyx", "xyzxyz", "yxyx", "xyxy"')
@@ -115,6 +119,8 @@ class points:
 
     unit: str = "index"
     format: str = "zyx"
+
+    __repr__ = written
 
     def __post_init__(self) -> None:
         if self.unit not in ("index", "mm"):

@@ -133,6 +133,9 @@ class OutputMaker:
             value, arrays = self._listed(items, what, dtype, [item_shape(e, channels, letters) for e in extents], given)
             if grids is not None and given is None:
                 value = [Volume(a, axes=items.order, grid=g) for a, g in zip(value, grids)]
+                if not items.placed:  # its outputs are no more placed than it was
+                    for volume in value:
+                        volume.placed = False
         return Output(value, arrays, output_bound(arrays, letters, self.stacked))
 
     def _stacked(self, items: Items, what: str, dtype: str, shape: tuple[int, ...], given: Any) -> tuple[Any, list[Array]]:

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images in files: NIfTI by nibabel, everything else by SimpleITK. What is read here is an image of one of the two."""
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import Error
+
+# Formats of one file each that are written, by ending.
+WRITTEN = (".nii.gz", ".nii", ".nrrd", ".mha")
+_NIBABEL = (".nii", ".nii.gz", ".mgz", ".mgh", ".hdr", ".img")
+_EVEN = 1e-2  # of the distance of slices: how far one may lie from its place
+
+
+def library(name: str, package: str, what: str) -> Any:
+    """An optional library.
+
+    Raises
+    ------
+    Error
+        If it is not installed; the sentence has the command that installs it.
+    """
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise Error(f"{what}: expected {name} to be installed, got no such module. Run: pip install {package}") from None
+
+
+def is_image(x: Any) -> bool:
+    """Whether it is a path, or an image of nibabel or SimpleITK."""
+    return isinstance(x, (str, os.PathLike)) or kind_of(x) is not None
+
+
+def kind_of(x: Any) -> str | None:
+    """"nibabel" or "SimpleITK" of an image of theirs, also of a class that a program derived from one."""
+    for each in type(x).__mro__:
+        library_of, _, rest = each.__module__.partition(".")
+        if library_of == "nibabel" and hasattr(x, "dataobj"):
+            return "nibabel"
+        if library_of == "SimpleITK" and each.__name__ == "Image":
+            return "SimpleITK"
+    return None
+
+
+def read_image(path: str | os.PathLike[str], series: str | None = None) -> Any:
+    """An image of nibabel or SimpleITK of a file, or of a folder with a DICOM series.
+
+    Parameters
+    ----------
+    path : path
+        The file or folder.
+    series : str, optional
+        UID of the series, where a folder has several.
+
+    Raises
+    ------
+    Error
+        If it is not there, cannot be read, or the slices of a series do not lie at equal distances.
+    """
+    what, where = "suture: Volume.load", Path(path)
+    if where.is_dir():
+        return _dicom(where, series, what)
+    if series is not None:
+        raise Error(f"{what}: series: expected a folder with DICOM files, got {str(path)!r}. Leave series out")
+    if not where.is_file():
+        raise Error(f"{what}: path: expected a file or a folder, got {str(path)!r}, which is not there. Check the path, which is "
+                    f"relative to {os.getcwd()}")
+    try:
+        if where.name.lower().endswith(_NIBABEL):
+            return library("nibabel", "nibabel", what).load(str(where))
+        return library("SimpleITK", "SimpleITK", what).ReadImage(str(where))
+    except Error:
+        raise
+    except Exception as problem:  # whatever a reader raises
+        raise Error(f"{what}: path: expected an image that nibabel or SimpleITK reads, got {str(path)!r}: "
+                    f"{_reason(problem)}") from None
+
+
+def _reason(problem: Exception) -> str:
+    """The last line of a reader's message, which says what is wrong; those before it say where in the reader."""
+    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    return (lines[-1] if lines else type(problem).__name__)[:200]
+
+
+def _dicom(folder: Path, series: str | None, what: str) -> Any:
+    """The image of a DICOM series in a folder."""
+    itk = library("SimpleITK", "SimpleITK", what)
+    found = list(itk.ImageSeriesReader.GetGDCMSeriesIDs(str(folder)))
+    if not found:
+        raise Error(f"{what}: path: expected a folder with a DICOM series, got {str(folder)!r}, which has none. Pass the folder that "
+                    "holds the files themselves")
+    if series is None and len(found) > 1:
+        raise Error(f"{what}: series: expected the UID of one of {len(found)} series in {str(folder)!r}, got none. Pass series= one of "
+                    f"{', '.join(found[:8])}{', ...' if len(found) > 8 else ''}")
+    if series is not None and series not in found:
+        raise Error(f"{what}: series: expected one of {', '.join(found[:8])}{', ...' if len(found) > 8 else ''}, got {series!r}")
+    files = itk.ImageSeriesReader.GetGDCMSeriesFileNames(str(folder), found[0] if series is None else series)
+    _check_slices([_position(itk, f) for f in files], files, what)
+    reader = itk.ImageSeriesReader()
+    reader.SetFileNames(files)
+    try:
+        return reader.Execute()
+    except RuntimeError as problem:
+        raise Error(f"{what}: path: expected slices that make one volume, got those of {str(folder)!r}: {_reason(problem)}") from None
+
+
+def _position(itk: Any, file: str) -> tuple[np.ndarray, np.ndarray]:
+    """Where a slice lies: its origin and the normal of its plane, LPS."""
+    reader = itk.ImageFileReader()
+    reader.SetFileName(file)
+    reader.ReadImageInformation()
+    direction = np.array(reader.GetDirection()).reshape(reader.GetDimension(), -1)[:3, :3]
+    return np.array(reader.GetOrigin()[:3]), np.cross(direction[:, 0], direction[:, 1])
+
+
+def _check_slices(places: Sequence[tuple[np.ndarray, np.ndarray]], files: Sequence[str], what: str) -> None:
+    """Refuses slices that are no grid: one is missing or there twice, or the gantry was tilted."""
+    if len(places) < 3:
+        return
+    origins, normal = np.array([origin for origin, _ in places]), places[0][1]
+    along = (origins - origins[0]) @ normal
+    gaps = np.diff(along)
+    step = float(np.median(gaps))
+    k = int(np.argmax(np.abs(gaps - step)))
+    if abs(gaps[k] - step) > _EVEN * abs(step) or step == 0:
+        raise Error(f"{what}: expected slices at equal distances of {step:.4g} mm, got {gaps[k]:.4g} mm between {Path(files[k]).name} and "
+                    f"{Path(files[k + 1]).name}. Complete the series, or remove slices that are there twice")
+    aside = np.linalg.norm(origins - origins[0] - np.outer(along, normal), axis=1)
+    if aside.max() > max(_EVEN * abs(step), 1e-2) * len(places) ** .5:
+        raise Error(f"{what}: expected slices that lie straight behind each other, got some {aside.max():.4g} mm aside, as a tilted "
+                    "gantry leaves them. Correct the tilt first, with dcm2niix say")
+
+
+def write_image(image: Any, path: str | os.PathLike[str], kind: str) -> None:
+    """Writes an image of nibabel or SimpleITK whole or not at all: beside its place first, then renamed.
+
+    Parameters
+    ----------
+    image : image
+        Of the library `kind`.
+    path : path
+        Where it goes; its ending is one of WRITTEN.
+    kind : {"nibabel", "SimpleITK"}
+        The library that writes it.
+
+    Raises
+    ------
+    Error
+        If it cannot be written. What stood there stays then.
+    """
+    what, where = "suture: Volume.save", Path(path)
+    ending = ending_of(where, what)
+    if not where.parent.is_dir():
+        raise Error(f"{what}: path: expected a file in a folder that exists, got {str(path)!r}. Make the folder first")
+    try:
+        handle, beside = tempfile.mkstemp(ending, f".{where.name.removesuffix(ending)}.", where.parent)
+        os.close(handle)
+    except OSError as problem:
+        raise Error(f"{what}: path: expected a folder that can be written to, got {str(where.parent)!r}: {problem.strerror}") from None
+    try:
+        if kind == "nibabel":
+            image.to_filename(beside)
+        else:
+            library("SimpleITK", "SimpleITK", what).WriteImage(image, beside, True)
+        written = os.open(beside, os.O_RDONLY)
+        try:
+            os.fsync(written)
+        finally:
+            os.close(written)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(beside, 0o666 & ~mask)  # as any file that is made; mkstemp's are the user's alone
+        os.replace(beside, where)
+    except (OSError, RuntimeError) as problem:
+        raise Error(f"{what}: path: expected a file that can be written, got {str(path)!r}: {_reason(problem)}") from None
+    finally:
+        if os.path.exists(beside):
+            os.unlink(beside)
+
+
+def ending_of(path: Path, what: str) -> str:
+    """The ending of a file that is written."""
+    for ending in WRITTEN:
+        if path.name.lower().endswith(ending):
+            return path.name[-len(ending):]
+    raise Error(f"{what}: path: expected a name that ends with {', '.join(WRITTEN)}, got {str(path)!r}")
+
+
+def readable(data: np.ndarray, what: str) -> np.ndarray:
+    """Voxels of a file in a type that is read here: float64 as float32, and unsigned types of 32 and 64 bits as signed ones.
+
+    Raises
+    ------
+    Error
+        If they are no numbers, or whole numbers that the signed type does not hold.
+    """
+    if data.dtype.kind == "f" and data.dtype.itemsize > 4:
+        return data.astype(np.float32)
+    if data.dtype.kind == "u" and data.dtype.itemsize > 2:
+        most = int(data.max(initial=0))
+        if most < 1 << 31:
+            return data.astype(np.int32)
+        if most < 1 << 63:
+            return data.astype(np.int64)
+        raise Error(f"{what}: expected whole numbers below 2^63, got {most}. Renumber the labels")
+    if data.dtype.kind not in "biuf":
+        raise Error(f"{what}: expected voxels that are numbers, got {data.dtype}. Store each component as a channel")
+    return data

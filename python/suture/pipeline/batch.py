@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run returns: a dict as the batch was, which knows where its samples lie."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..arrays.batch import unpack_grids
+from ..arrays.volume import Grid
+from ..errors import Error
+from .roles import level_grid
+
+if TYPE_CHECKING:
+    from .pipeline import Pipeline
+
+
+class Batch(dict[str, Any]):
+    """The outputs of a pipeline by key, and everything else that the batch had.
+
+    It is a dict. `grids` says where each sample of an image or label map lies, also where samples are stacked into one array
+    that cannot say so itself. A key whose value is replaced by one of another shape has no grids any more.
+
+    Examples
+    --------
+    >>> out = train(batch, seed=42)
+    >>> out["image"].shape, out.grids["image"][0].spacing
+    """
+
+    _source: tuple[Any, int, str, Pipeline] | None = None
+    _places: dict[str, Any] = {}
+    images: tuple[str, ...] = ()  # the keys of images and of label maps
+    labels: tuple[str, ...] = ()
+    layout: str | None = None  # of arrays
+    placed: bool = False  # whether the spacing of what went in is known
+
+    @staticmethod
+    def of(made: dict[str, Any], buffer: Any, count: int, order: str, pipeline: Pipeline, placed: bool) -> Batch:
+        """Outputs with the abi::array records of the first image, which are read when grids are asked for."""
+        batch = Batch(made)
+        batch._source = buffer, count, order, pipeline
+        batch.images, batch.labels, batch.layout, batch.placed = *pipeline.array_keys, pipeline.layout, placed
+        return batch
+
+    @property
+    def grids(self) -> dict[str, Any]:
+        """A list of Grid by key; for label maps with levels a list of such lists, the full map first."""
+        if self._source is not None:
+            self._places = _places_of(*self._source)
+            self._source = None
+        return {key: grids for key, grids in self._places.items() if key in self and _fits(self[key], grids)}
+
+    def __reduce__(self) -> Any:
+        return _remade, (dict(self), self.grids, self.images, self.labels, self.layout, self.placed)
+
+    def __copy__(self) -> Batch:
+        return _remade(dict(self), self.grids, self.images, self.labels, self.layout, self.placed)
+
+    def copy(self) -> Batch:
+        """A batch with the same values."""
+        return self.__copy__()
+
+
+def _remade(values: dict[str, Any], grids: dict[str, Any], *known: Any) -> Batch:
+    batch = Batch(values)
+    batch._places = grids
+    batch.images, batch.labels, batch.layout, batch.placed = known
+    return batch
+
+
+def _places_of(buffer: Any, count: int, order: str, pipeline: Pipeline) -> dict[str, Any]:
+    grids = unpack_grids(buffer.raw, count)
+    places: dict[str, Any] = {key: grids for key in (*pipeline.images, *pipeline.labels)}
+    for key, role in pipeline.labels.items():
+        if role.levels:
+            places[key] = [grids, *([level_grid(g, s, order) for g in grids] for s in role.levels)]
+    return places
+
+
+def _fits(value: Any, grids: Sequence[Any]) -> bool:
+    """Whether a value still has the samples that grids are of: as many, of as many voxels."""
+    if not isinstance(value, (list, tuple)) and len(getattr(value, "shape", ())) == 0:
+        return False
+    if len(value) != len(grids):
+        return False
+    if grids and not isinstance(grids[0], Grid):
+        return all(_fits(level, places) for level, places in zip(value, grids))
+    for sample, grid in zip(value, grids):
+        shape = list(getattr(getattr(sample, "array", sample), "shape", ()))
+        for n in grid.extents:  # in any order, with channels before or behind them
+            if n in shape:
+                shape.remove(n)
+            elif n != 1:
+                return False
+        if len(shape) > 1:
+            return False
+    return True
+
+
+def grids_of(batch: Any, key: str) -> list[Grid] | None:
+    """Where the samples of a key lie: of Volumes, or of a Batch; None where nothing says so.
+
+    Raises
+    ------
+    Error
+        If the key is missing.
+    """
+    if key not in batch:
+        raise Error(f"suture: the batch has no {key!r}")
+    value = batch[key]
+    if isinstance(value, (list, tuple)) and value and hasattr(value[0], "grid"):
+        return [each.grid for each in value]
+    found = batch.grids.get(key) if isinstance(batch, Batch) else None
+    if found and not isinstance(found[0], Grid):
+        found = found[0]
+    return found
+
+
+__all__ = ["Batch", "grids_of"]
