@@ -31,9 +31,8 @@ def _build_recipes(device: str) -> int:
 
     for name, _ in run_small(device):
         print(f"{name}: compiled for {device}", flush=True)
-    if device == "cpu":
-        for name, _ in run_functions():
-            print(f"{name}: compiled for {device}", flush=True)
+    for name, _ in run_functions(device):
+        print(f"{name}: compiled for {device}", flush=True)
     return 0
 
 
@@ -89,7 +88,8 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     build = commands.add_parser("build", help="compile every Pipeline that a file of Python defines")
     build.add_argument("file", nargs="?")
-    build.add_argument("--recipes", action="store_true", help="the published recipes and common functions, in place of a file")
+    build.add_argument("--recipes", action="store_true", help="the published recipes and common functions, in place of a file; with --device cuda "
+                       "the functions are compiled for the CPU as well")
     build.add_argument("types", nargs="*", metavar="KEY=DTYPE", help="element types of the inputs: image=int16 seg=uint8")
     build.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     build.add_argument("--axes", choices=("zyx", "xyz", "yx", "xy"), default="zyx", help="order of the arrays' axes")

@@ -11,6 +11,7 @@ import numpy as np
 
 from . import recipes
 from .arrays.batch import Items
+from .backend import call, jit
 from .functions import fits, inference, masks, patches
 from .pipeline.class_index import Classes, indexes_of
 from .pipeline.pipeline import Pipeline
@@ -158,7 +159,18 @@ def _functions() -> dict[str, Callable[[], Any]]:
 FUNCTIONS = _functions()
 
 
-def run_functions() -> Iterator[tuple[str, Any]]:
-    """Each function by its name, with what it returned, on the CPU."""
+def run_functions(device: str = "cpu") -> Iterator[tuple[str, Any]]:
+    """Each function by its name, with what it returned on the CPU; for a device its modules are compiled as well.
+
+    Parameters
+    ----------
+    device : str
+        "cpu" or "cuda". What a function compiles is seen where it runs, so that it runs on the CPU for a device too.
+    """
     for name, function in {**PLAIN, **FUNCTIONS}.items():
-        yield name, function()
+        with jit.loads() as seen:
+            made = function()
+        if device != "cpu":
+            for source in filter(call.runs_where_arrays_lie, seen):
+                jit.build(call.device_source(source))
+        yield name, made

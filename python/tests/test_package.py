@@ -10,6 +10,7 @@ import subprocess
 import sys
 import zipfile
 
+import numpy as np
 import pytest
 
 import suture as st
@@ -203,6 +204,23 @@ def test_functions_that_were_compiled_ahead_need_no_compiler(names, root, tmp_pa
     theirs = run(call, env={**settings, "PATH": str(none), "SUTURE_JIT": "never", "SUTURE_SHARED_CACHE": str(cache),
                             "SUTURE_CACHE": str(none)})
     assert theirs == ours and not none.exists()
+
+
+def test_functions_are_compiled_ahead_for_a_device_too(monkeypatch):
+    """Each function that takes arrays is, by the header and the executor of the device; those of plain numbers are not."""
+    from suture import recipes_ahead
+    from suture.backend import jit
+
+    built = []
+    monkeypatch.setattr(jit, "build", built.append)
+    one = np.arange(2 * 9 * 9 * 9).reshape(2, 9, 9, 9).astype(np.int16)
+    monkeypatch.setattr(recipes_ahead, "FUNCTIONS", {"bounding_box": lambda: st.bounding_box([one[:1]])})
+    assert [name for name, _ in recipes_ahead.run_functions("cuda")] == [*recipes_ahead.PLAIN, "bounding_box"]
+    assert [made.text for made in built] == [
+        "#include <suture/abi/mask.cuh>\nSUTURE_ABI_FUNCTION(suture::abi::bounding_box<std::int16_t, suture::cuda>)\n"]
+    assert built[0].cuda
+    built.clear()
+    assert len(list(recipes_ahead.run_functions())) == len(recipes_ahead.PLAIN) + 1 and not built
 
 
 CUDA_PROGRAM = """

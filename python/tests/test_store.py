@@ -112,7 +112,7 @@ def test_zarr_python_reads_it(cohort):
 
 
 def test_it_is_ome_zarr(cohort):
-    ngff = pytest.importorskip("ngff_zarr")
+    pytest.importorskip("ngff_zarr")
     pytest.importorskip("jsonschema")
     from ngff_zarr.validate import validate
 

@@ -117,7 +117,8 @@ std::vector<view<T>> views_of_batch(std::string_view name, T* data, std::span<co
     const site where{name, static_cast<std::int64_t>(views.size())};
     check(g, where, views.empty() ? nullptr : &grids.front());
     require(g.extents == grids.front().extents, where, "extents ", g.extents, " differ from ", grids.front().extents,
-            " of the first sample");
+            " of the first sample, and one tensor has samples of one size. End the geometry with a crop, or bind a "
+            "view for each");
     views.push_back(make(data + static_cast<std::int64_t>(views.size()) * channels * g.voxels(), g, channels));
   }
   return views;

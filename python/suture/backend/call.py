@@ -72,6 +72,22 @@ def function_source(header: str, function: str, what: str, cuda: bool = False) -
     return jit.Source(f"#include <suture/{header}.{'cuh' if cuda else 'hpp'}>\nSUTURE_ABI_FUNCTION({function})\n", what, cuda)
 
 
+def device_source(made: jit.Source) -> jit.Source:
+    """The module of the same function for a CUDA device.
+
+    Parameters
+    ----------
+    made : Source
+        A function of arrays, for the CPU.
+    """
+    return jit.Source(made.text.replace(".hpp>", ".cuh>").replace(_EXECUTORS[False], _EXECUTORS[True]), made.what, True)
+
+
+def runs_where_arrays_lie(made: jit.Source) -> bool:
+    """Whether a function is compiled for the place of its arrays; those of plain numbers run on the CPU alone."""
+    return _EXECUTORS[made.cuda] in made.text
+
+
 def _check_place(made: jit.Source, arrays: Sequence[Items]) -> None:
     """Refuses arrays that lie on different devices, or where the function does not run."""
     for items in arrays:

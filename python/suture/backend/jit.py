@@ -9,6 +9,9 @@ import platform
 import re
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -195,11 +198,27 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_lock)
 
 
+_seen: ContextVar[list[Source] | None] = ContextVar("_seen", default=None)
+
+
+@contextmanager
+def loads() -> Iterator[list[Source]]:
+    """Collects the sources whose modules are asked for within a `with` block."""
+    seen: list[Source] = []
+    before = _seen.set(seen)
+    try:
+        yield seen
+    finally:
+        _seen.reset(before)
+
+
 def load(source: Source) -> Module:
     """The module of a source, compiled, loaded, and kept for this process.
 
     It is looked up again if files that it was compiled from have changed.
     """
+    if (seen := _seen.get()) is not None:
+        seen.append(source)
     module = _modules.get(source)
     if module is None or (module.entry.used and not module.entry.is_current()):
         with _guard:
