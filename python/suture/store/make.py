@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 
 from ..errors import Error
 from ..pipeline.class_index import ClassIndex
