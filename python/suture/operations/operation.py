@@ -269,7 +269,7 @@ def chain_of(given: Any) -> tuple[Operation, ...]:
     if role.__name__ in ("labels", "boxes", "points") and role.__module__.startswith("suture."):
         raise Error(f"suture: expected an operation, got {role.__name__} in a chain. It stands alone: key={role.__name__}(...)")
     if isinstance(given, Mapping):
-        raise Error(f"suture: expected an operation, got a dict in a chain. Each key is a parameter: Pipeline(image=[...], seg=labels())")
+        raise Error("suture: expected an operation, got a dict in a chain. Each key is a parameter: Pipeline(image=[...], seg=labels())")
     name = given if isinstance(given, str) else role.__name__
     way = elsewhere(name) if role.__module__.split(".")[0] != "builtins" or isinstance(given, str) else ""
     if isinstance(given, str) and given in _known:
