@@ -19,13 +19,16 @@ from torch's generator, which every process seeds alike, as MONAI's set_determin
 bench/results/resume_peers.json."""
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import pathlib
+import signal
 import socket
-import subprocess
 import sys
 import tempfile
+import time
+import traceback
 from importlib import metadata
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -44,7 +47,6 @@ def scans():
 # What each loader is: a loader gives (ids, images) for each step of this rank, and its state where it has one.
 
 def of_suture(folder, rank, world, state):
-    sys.path.insert(0, str(ROOT / "python"))
     import suture as st
     from suture.feed.feed import Feed
 
@@ -139,6 +141,22 @@ def rank_of(loader, folder, stop, resume):
     os._exit(0)  # workers of a loader that was left in mid-epoch need not be waited for
 
 
+def _forked(loader, folder, stop, resume, rank, environment):
+    """A rank in a process of its own, forked after the imports, which take longest."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        os.environ.update(environment)
+        told = os.open(folder / f"told-{rank}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(told, 1)
+        os.dup2(told, 2)
+        rank_of(loader, folder, stop, resume)
+    except BaseException:
+        traceback.print_exc()
+    os._exit(1)
+
+
 def run(loader, folder, world, stop=0, resume=False):
     """The global batches of a run, or one sentence that says why there are none."""
     with socket.socket() as free:
@@ -148,18 +166,25 @@ def run(loader, folder, world, stop=0, resume=False):
         old.unlink()
     common = {**os.environ, "WORLD_SIZE": str(world), "LOCAL_WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
               "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-    ranks = [subprocess.Popen([sys.executable, __file__, "rank", loader, str(folder), str(stop), str(int(resume))], text=True, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.PIPE, env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in range(world)]
-    told = []
-    for rank in ranks:
-        try:
-            told.append(rank.communicate(timeout=240)[1])
-        except subprocess.TimeoutExpired:
-            rank.kill()
-            told.append("did not end within 240 s\n" + rank.communicate()[1])
-    if any(rank.returncode for rank in ranks):
-        lines = [text.strip().splitlines()[-1] if text.strip() else "no word" for rank, text in zip(ranks, told) if rank.returncode]
-        return f"failed: {lines[0][:200]}"
+    common = {"WORLD_SIZE": str(world), "LOCAL_WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
+              "GLOO_SOCKET_IFNAME": "lo"}
+    ranks = [_forked(loader, folder, stop, resume, rank, {**common, "RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in range(world)]
+    end, left = time.monotonic() + 300, dict(enumerate(ranks))
+    failed = {}
+    while left and time.monotonic() < end and not failed:
+        for rank, pid in list(left.items()):
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                del left[rank]
+                if status:
+                    failed[rank] = ((folder / f"told-{rank}").read_text().strip() or f"ended with status {status}").splitlines()[-1]
+        time.sleep(.01)
+    for rank, pid in left.items():
+        failed.setdefault(rank, "did not end within 300 s")
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    if failed:
+        return f"failed: {failed[min(failed)][:200]}"
     parts = [json.loads((folder / f"rank-{rank}.json").read_text()) for rank in range(world)]
     return [[sample for part in parts if step < len(part) for sample in part[step]] for step in range(max(map(len, parts)))]
 
@@ -177,13 +202,15 @@ def compared(found, alone):
 
 
 def test(loader):
+    importlib.import_module("torch").set_num_threads(1)
+    importlib.import_module("suture.feed.feed" if loader == "suture" else loader)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         if f"prepare_{loader}" in globals():
             globals()[f"prepare_{loader}"](folder)
         alone = run(loader, folder, 1)
         if isinstance(alone, str):
-            return {"1 rank": alone}
+            return {"1 rank": {"ran": alone}}
         assert sorted(k for step in alone for k, _ in step) == list(range(CASES))
         out = {"the same again": compared(run(loader, folder, 1), alone)}
         for world in (2, 3, 4, 5):
@@ -207,14 +234,11 @@ def test(loader):
 
 
 def main():
-    if sys.argv[1:2] == ["rank"]:
-        rank_of(sys.argv[2], pathlib.Path(sys.argv[3]), int(sys.argv[4]), sys.argv[5] == "1")
-        return
-    known = json.loads(RESULT.read_text()) if RESULT.is_file() else {}
+    sys.path.insert(0, str(ROOT / "python"))
     for loader in sys.argv[1:] or list(PACKAGES):
-        version = "this checkout" if loader == "suture" else metadata.version(PACKAGES[loader])
-        known[loader] = {"version": version, **test(loader)}
-        print(loader, json.dumps(known[loader], indent=1), flush=True)
+        found = {"version": "this checkout" if loader == "suture" else metadata.version(PACKAGES[loader]), **test(loader)}
+        print(loader, json.dumps(found, indent=1), flush=True)
+        known = {**(json.loads(RESULT.read_text()) if RESULT.is_file() else {}), loader: found}
         RESULT.parent.mkdir(parents=True, exist_ok=True)
         RESULT.write_text(json.dumps(known, indent=1) + "\n")
 
