@@ -69,7 +69,7 @@ struct feed_times {
   double copy_begin = 0, copy_end = 0;
   double run_begin = 0, run_end = 0;
   double delivered = 0, released = 0;  // the caller had the batch in between
-  double waited = 0;                   // by the caller, or by its stream, until the batch was there
+  double waited = 0;                   // by the caller until it was there, or by its stream until it could be run
   double reading = 0;                  // by all threads together
   std::uint64_t bytes = 0;             // of voxels that were read, as they lie in memory
 };
