@@ -156,7 +156,7 @@ TEST_F(example_forms, feed_of_own_files) {
   expect_works("feed", words{"--image", ct, lung} + few, in("feed.out", timeline));
   expect_works("feed", words{"--image", ct, "--label", organs, "--eval", "--out", "named"} + few,
                in("named", timeline));
-  expect_works("feed", words{"--image", zarr, ct, "--patch", "6", "--depth", "1", "--readers", "3"} + few,
+  expect_works("feed", words{"--image", zarr, ct, "--patch", "6", "--eval", "--depth", "1", "--readers", "3"} + few,
                in("feed.out", timeline));
   expect_works("feed", words{"--sample", "phantom", "--patch", "24", "--spacing", "4"} + few, in("feed.out", timeline));
 }

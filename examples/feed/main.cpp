@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trains nothing: a feed reads boxes of CT scans, makes patches of them and hands them to a step that only takes time.
 // A timeline shows who waited for whom, and a report carries the digests, which are those of ct_patches.
+#include <cstdio>
 #include <iostream>
 
 #include "common/nifti.hpp"
@@ -109,7 +110,9 @@ auto within_memory(const F& f) {
 }
 
 std::string percent(double share) {
-  return std::to_string(static_cast<int>(share * 1000 + .5) / 10.).substr(0, 4) + " %";
+  char text[16];
+  std::snprintf(text, sizeof text, "%.1f %%", 100 * share);
+  return text;
 }
 
 int run_program(int argc, char** argv) {

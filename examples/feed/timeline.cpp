@@ -71,8 +71,10 @@ void write_timeline(const std::filesystem::path& path, const std::string& title,
       set_font(c, 11);
       if (wide > width_of(c, number) + 4) text(c, from + 3, y + bar / 2 + 4, 11, number, ink);
       if (shown[l].begin == &feed_times::delivered && t.waited * scale >= .5) {
+        // A device computes in the stream of the step, which waits ahead of that.
+        const double waited_until = copies ? t.run_begin : t.delivered;
         set_color(c, alarm);
-        cairo_rectangle(c, left + (t.delivered - t.waited) * scale, y + bar / 2 - 3, t.waited * scale, 6);
+        cairo_rectangle(c, left + (waited_until - t.waited) * scale, y + bar / 2 - 3, t.waited * scale, 6);
         cairo_fill(c);
       }
     }

@@ -69,7 +69,7 @@ struct feed_times {
   double copy_begin = 0, copy_end = 0;
   double run_begin = 0, run_end = 0;
   double delivered = 0, released = 0;  // the caller had the batch in between
-  double waited = 0;                   // by the caller, or by its stream, until the batch was there
+  double waited = 0;                   // by the caller until it was there, or by its stream until it could be run
   double reading = 0;                  // by all threads together
   std::uint64_t bytes = 0;             // of voxels that were read, as they lie in memory
 };
@@ -364,11 +364,12 @@ private:
       } catch (...) {
         failure = std::current_exception();
       }
+      const bool ends = !more || failure;
       {
         const std::lock_guard guard(mutex_);
-        if (!more || failure) end_ = more ? step + 1 : step;
+        if (ends) end_ = more ? step + 1 : step;
         if (failure) {
-          s.failure = failure;
+          s.failure = std::move(failure);
           s.state = slot_state::read;
         } else if (more) {
           s.state = slot_state::reading;
@@ -377,7 +378,7 @@ private:
         }
       }
       changed_.notify_all();
-      if (!more || failure) return;
+      if (ends) return;
     }
   }
 
@@ -537,7 +538,7 @@ private:
       }
       slot& s = *t.of;
       const double begin = now();
-      const std::exception_ptr failure = read_box(t, every_source());
+      std::exception_ptr failure = read_box(t, every_source());
       const double end = now();
       bool last;
       {
@@ -547,7 +548,7 @@ private:
         s.times.read_end = std::max(s.times.read_end, end);
         if (failure && t.number < s.failed) {
           s.failed = t.number;
-          s.failure = failure;
+          s.failure = std::move(failure);
         }
         last = --s.left == 0;
         if (last) s.state = slot_state::read;
@@ -594,7 +595,7 @@ private:
         if (!wait(lock, [&] { return step >= end_ || s.state == slot_state::read; })) return;
         if (step >= end_) return;
       }
-      std::exception_ptr failure = s.failure;
+      std::exception_ptr failure = std::move(s.failure);
       if (!failure) try {
           s.memory.copy(s.staged_bytes);
           if constexpr (detail::feed_executor<Executor>::runs_ahead) {
@@ -607,7 +608,7 @@ private:
         }
       {
         const std::lock_guard guard(mutex_);
-        s.failure = failure;
+        s.failure = std::move(failure);
         s.state = slot_state::ready;
       }
       changed_.notify_all();
