@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One launch over arrays in one order of axes, for tests/memory_order_sectors, which counts what its warps ask for.
-//   memory_order_sectors CHAIN ORDER, CHAIN of window, crop, resample, turn; ORDER of zyx, zxy, yzx, yxz, xzy, xyz
+//   memory_order_sectors CHAIN ORDER, CHAIN of window, crop, turn, resample; ORDER of zyx, zxy, yzx, yxz, xzy, xyz
 #include <suture/suture.cuh>
 
 #include <cstdio>
@@ -22,20 +22,24 @@ void set_order(suture::view<T>& v, std::string_view order) {
 
 template <class Chain>
 int launch(const Chain& chain, std::string_view order) {
-  const suture::grid g{.extents = {80, 80, 80}};
-  std::vector<std::int16_t> host(static_cast<std::size_t>(g.voxels()));
-  for (std::size_t i = 0; i < host.size(); ++i) host[i] = static_cast<std::int16_t>((i * 2654435761u) >> 20);
+  const suture::grid g{.extents = {56, 56, 56}};
+  const auto voxels = static_cast<std::size_t>(g.voxels());
+  std::vector<std::int16_t> host(voxels);
+  for (std::size_t i = 0; i < voxels; ++i) host[i] = static_cast<std::int16_t>((i * 2654435761u) >> 20);
   std::int16_t* in = nullptr;
-  cudaMalloc(&in, host.size() * sizeof host[0]);
-  cudaMemcpy(in, host.data(), host.size() * sizeof host[0], cudaMemcpyHostToDevice);
-  std::vector images{suture::contiguous<const std::int16_t>(in, g)};
-  set_order(images[0], order);
-  const std::uint64_t ids[] = {1};
+  cudaMalloc(&in, voxels * sizeof host[0]);
+  cudaMemcpy(in, host.data(), voxels * sizeof host[0], cudaMemcpyHostToDevice);
+  // Many draws, since a turn about one axis costs more than a turn about another.
+  std::vector<std::uint64_t> ids(32);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = i;
+  std::vector images(ids.size(), suture::contiguous<const std::int16_t>(in, g));
+  for (auto& image : images) set_order(image, order);
   const auto plan = suture::plan(chain, images, {.seed = 1, .sample_ids = ids});
   suture::half* out = nullptr;
-  cudaMalloc(&out, static_cast<std::size_t>(plan.output_grid(0).voxels()) * sizeof(suture::half));
+  const auto out_voxels = static_cast<std::size_t>(plan.output_grid(0).voxels()) * ids.size();
+  cudaMalloc(&out, out_voxels * sizeof(suture::half));
   auto outputs = suture::batch_views(out, plan.output_grids());
-  set_order(outputs[0], order);
+  for (auto& output : outputs) set_order(output, order);
   const auto bound = suture::image(images, outputs);
   const suture::cuda_workspace workspace(suture::workspace_bytes(plan, bound));
   suture::run(suture::cuda{nullptr, workspace}, plan, bound);
@@ -50,7 +54,7 @@ int main(int argc, char** argv) {
   if (argc != 3) return 2;
   const std::string chain = argv[1], order = argv[2];
   const suture::window window{.center = 40, .width = 400};
-  const suture::random_crop crop{.size = {64, 64, 64}};
+  const suture::random_crop crop{.size = {40, 40, 40}};
   const suture::cast<suture::half> cast{};
   if (chain == "window") return launch(window | cast, order);
   if (chain == "crop") return launch(window | crop | cast, order);

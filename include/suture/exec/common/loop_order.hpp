@@ -9,9 +9,8 @@
 
 namespace suture::detail {
 
-// The axes (0 is z, 1 is y, 2 is x) that planes, rows and lanes run along, by sample_parameters::loops. Where lanes run
-// along x, planes are those of z.
-inline constexpr std::uint8_t loop_axes[5][3] = {{0, 1, 2}, {0, 2, 1}, {2, 0, 1}, {1, 2, 0}, {2, 1, 0}};
+// The axes (0 is z, 1 is y, 2 is x) that planes, rows and lanes run along, by sample_parameters::loops.
+inline constexpr std::uint8_t loop_axes[6][3] = {{0, 1, 2}, {0, 2, 1}, {2, 0, 1}, {1, 2, 0}, {2, 1, 0}, {1, 0, 2}};
 
 // The index in loop_axes that visits an output of these strides as it lies in memory. Axes of one voxel count as the
 // outermost. Equal strides keep the order z, y, x.
@@ -24,7 +23,6 @@ inline std::uint8_t loops_in_memory(const std::int64_t (&stride)[3], const std::
   for (const auto& [i, j] : {std::pair{0, 1}, std::pair{1, 2}, std::pair{0, 1}})
     if (apart(axes[i]) < apart(axes[j])) std::swap(axes[i], axes[j]);
   std::uint8_t order = 0;
-  if (axes[2] == 2) return order;
   while (loop_axes[order][0] != axes[0] || loop_axes[order][1] != axes[1]) ++order;
   return order;
 }
@@ -35,12 +33,14 @@ void reorder(T (&by_axis)[3], std::uint8_t loops) {
   for (int j = 0; j < 3; ++j) by_axis[j] = old[loop_axes[loops][j]];
 }
 
-// The index in loop_axes for sample i of a run: by the memory of the first output.
+// The index in loop_axes for sample i of a run: by the memory of the first output. Where voxels are moved and lanes run
+// along x, planes are those of z: what planes share is kept from one to the next.
 template <class Plan, class Binding, class... Others>
 std::uint8_t loops_of_output(const Plan& plan, std::size_t i, const Binding& first, const Others&...) {
   const extent3& n = plan.output_grid(i).extents;
   const extent3& stride = first.out[i].stride;
-  return loops_in_memory({stride[0], stride[1], stride[2]}, {n[0], n[1], n[2]});
+  const std::uint8_t loops = loops_in_memory({stride[0], stride[1], stride[2]}, {n[0], n[1], n[2]});
+  return Plan::pipeline_type::has_geometry && loop_axes[loops][2] == 2 ? std::uint8_t{0} : loops;
 }
 
 // Turns a record whose loops are z, y, x into one that an executor visits in another order.

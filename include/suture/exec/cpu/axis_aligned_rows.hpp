@@ -185,173 +185,6 @@ private:
   alignas(lane_alignment) float planes_[taps][Rows][strip_width];
 };
 
-// One column of strips of one channel of an image whose lanes run along z or y, in rows from y0 on. Taps along x are
-// the first to be combined: that is done for all voxels of the source that the lanes stand between, which are neighbors
-// in memory. What that gives, and along y as well where lanes run along y, is kept for the rows or planes that need it
-// again.
-template <class Pipeline, class T, int Rows>
-class crossed_values {
-  using I = typename Pipeline::interpolation_type;
-  using B = typename Pipeline::border_type;
-  static constexpr int taps = I::taps;
-  static_assert((taps & (taps - 1)) == 0);
-  static constexpr std::int32_t none = std::numeric_limits<std::int32_t>::min();
-
-public:
-  crossed_values(const sample_parameters<Pipeline>& sample, const source_tensor& in, std::int32_t channel,
-                 const B& border, std::int32_t y0, std::int32_t x0)
-      : sample_(sample),
-        border_(border),
-        lanes_(loop_axes[sample.loops][2]),
-        in_(in),
-        step_(in.stride[lanes_]),
-        y0_(y0) {
-    const std::int32_t n = in.extents[lanes_];
-    std::int32_t low = n, high = -1;
-    const auto lane = [&](int l) { return along_axis(sample, lanes_, std::min(x0 + l, sample.extents[2] - 1)); };
-    for (int l = 0; l < strip_width; ++l)
-      for (int j = 0; j < taps; ++j) {
-        const std::int32_t i = B::index(first_tap(lane(l)) + j, n);
-        if (i < 0) continue;
-        low = std::min(low, i);
-        high = std::max(high, i);
-      }
-    count_ = std::max(high - low + 1, 0);
-    for (int l = 0; l < strip_width; ++l) {
-      const coordinate c = lane(l);
-      float w[taps];
-      I::weights(c.fraction, w);
-      for (int j = 0; j < taps; ++j) {
-        const std::int32_t i = B::index(first_tap(c) + j, n);
-        weights_[j][l] = w[j];
-        offset_[j][l] = i < 0 ? longest : i - low;
-      }
-    }
-    data_ = static_cast<const T*>(in.data) + channel * in.channel_stride + (count_ > 0 ? low : 0) * step_;
-    for (auto& row : held_)
-      for (auto& one : row) one = {none, none};
-  }
-
-  // Whether there is room for the voxels that the lanes stand between.
-  bool fits() const { return count_ <= longest; }
-
-  // The interpolated values of row (z, y) of the loops.
-  void row(std::int32_t z, std::int32_t y, float (&v)[strip_width]) {
-    const bool rows_along_x = loop_axes[sample_.loops][1] == 2;
-    const std::int32_t x = rows_along_x ? y : z;
-    const int r = rows_along_x ? y - y0_ : 0;
-    const coordinate c = along_axis(sample_, 1 - lanes_, rows_along_x ? z : y);
-    const std::int32_t first = first_tap(c);
-    for (int a = 0; a < taps; ++a) {
-      const std::int32_t i = first + a;
-      held& at = held_[r][place_of(i)];
-      if (at.i != i || at.x != x) {
-        make(x, i, kept_[r][place_of(i)]);
-        at = {i, x};
-      }
-    }
-    float w[taps];
-    I::weights(c.fraction, w);
-    const float* from[taps];
-    for (int a = 0; a < taps; ++a) from[a] = kept_[r][place_of(first + a)];
-    if (lanes_ == 1) {
-      combine(from, w, strip_width, v);
-    } else {
-      alignas(lane_alignment) float between[longest + 1];
-      combine(from, w, count_, between);
-      combine_outside(from, w, between);
-      across(between, v);
-    }
-  }
-
-private:
-  static constexpr int longest = 4 * strip_width;  // and a place for what is outside
-  struct held {
-    std::int32_t i, x;
-  };
-  static constexpr std::int32_t place_of(std::int32_t i) { return i & (taps - 1); }
-  static std::int32_t first_tap(const coordinate& c) { return I::first(c) + Pipeline::padding; }
-
-  static void combine(const float* const (&from)[taps], const float (&w)[taps], int count, float* out) {
-    for (int i = 0; i < count; ++i) {
-      float v[taps];
-      SUTURE_UNROLL
-      for (int j = 0; j < taps; ++j) v[j] = from[j][i];
-      out[i] = I::combine(v, w);
-    }
-  }
-  static void combine_outside(const float* const (&from)[taps], const float (&w)[taps], float* out) {
-    if constexpr (B::has_value) {
-      float v[taps];
-      for (int j = 0; j < taps; ++j) v[j] = from[j][longest];
-      out[longest] = I::combine(v, w);
-    }
-  }
-  // From voxels of the source to lanes.
-  void across(const float* from, float (&out)[strip_width]) const {
-    alignas(lane_alignment) float v[taps][strip_width];
-    for (int j = 0; j < taps; ++j)
-      gather_rows<std::uint32_t>({from}, offset_[j], reinterpret_cast<float(&)[1][strip_width]>(v[j]));
-    combine_axis<I>(v, weights_, out);
-  }
-
-  // What row or plane i of the source gives at x of the output: combined along x, and along y where lanes run along it.
-  void make(std::int32_t x, std::int32_t i, float* out) const {
-    const coordinate c = along_axis(sample_, 2, x);
-    const std::int32_t first = first_tap(c);
-    float w[taps];
-    I::weights(c.fraction, w);
-    alignas(lane_alignment) float v[taps][longest + strip_width];
-    const float* from[taps];
-    for (int j = 0; j < taps; ++j) {
-      load(i, first + j, v[j]);
-      from[j] = v[j];
-    }
-    if (lanes_ == 0) {
-      combine(from, w, count_, out);
-      combine_outside(from, w, out);
-    } else {
-      alignas(lane_alignment) float row[longest + 1];
-      combine(from, w, count_, row);
-      combine_outside(from, w, row);
-      float values[strip_width];
-      across(row, values);
-      copy_strip(out, values);
-    }
-  }
-
-  // The voxels between the lanes at x of the source, and i along the other axis.
-  void load(std::int32_t i, std::int32_t x, float (&v)[longest + strip_width]) const {
-    const int other = 1 - lanes_;
-    const std::int32_t at = B::index(i, in_.extents[other]), at_x = B::index(x, in_.extents[2]);
-    if ((at | at_x) >= 0) {
-      const T* const p = data_ + (at * in_.stride[other] + at_x * in_.stride[2]);
-      for (std::int32_t first = 0; first < count_; first += strip_width) {
-        float(&strip)[strip_width] = reinterpret_cast<float(&)[strip_width]>(v[first]);
-        load_strip(p + first * step_, step_, std::min(strip_width, count_ - first), strip);
-        if constexpr (!Pipeline::prefiltered)  // coefficients have passed the value operations
-          apply_lanes(sample_.taps, strip, nowhere{}, [](const float(&)[strip_width]) {});
-      }
-      if constexpr (B::has_value) v[longest] = border_.value;
-    } else if constexpr (B::has_value) {
-      for (float& value : v) value = border_.value;
-    }
-  }
-
-  const sample_parameters<Pipeline>& sample_;
-  const B& border_;
-  const int lanes_;  // the axis that they run along
-  const source_tensor& in_;
-  const std::int64_t step_;
-  const std::int32_t y0_;
-  std::int32_t count_;
-  const T* data_;
-  alignas(lane_alignment) std::int32_t offset_[taps][strip_width];
-  alignas(lane_alignment) float weights_[taps][strip_width];
-  held held_[Rows][taps];
-  alignas(lane_alignment) float kept_[Rows][taps][longest + strip_width];
-};
-
 // Rows of a label map, by a one-tap interpolation L.
 template <class L, class Pipeline, class T>
 class aligned_labels {
@@ -531,28 +364,21 @@ void write_aligned_column(const Evaluator& e, const typename Evaluator::record_t
       }
     } else if constexpr (!Binding::is_label && !P::is_color && P::interpolation_type::taps > 1 &&
                          (P::prefiltered || !any_needs_voxel<typename P::taps>)) {
+      // Rows and planes share sums where lanes run along x, the first axis that is combined.
+      if (r.sample.loops != 0) return strip_by_strip();
       using T = std::conditional_t<P::prefiltered, float, In>;
       using Out = typename Evaluator::template pair<B>::unit;
       const target_tensor& out = r.out[B];
       for (std::int32_t channel = 0; channel < in.channels; ++channel) {
         const Out* const to = static_cast<const Out*>(out.data) + channel * out.channel_stride + x0 * out.stride[2];
-        const auto write = [&](auto& values) {
-          each([&](std::int32_t iz, std::int32_t iy) {
-            alignas(lane_alignment) float v[strip_width];
-            s.expect_output(iy, y);
-            prefetch_output(s, to + iz * out.stride[0] + iy * out.stride[1], out.stride);
-            values.row(iz, iy, v);
-            finish_values<B>(e, r, sample_index, stages, v, channel, iz, iy, x0);
-          });
-        };
-        if (r.sample.loops == 0) {
-          aligned_values<P, T, Rows> values(r.sample, in, channel, e.rule.border, y[0], y[1], x0);
-          write(values);
-        } else {
-          crossed_values<P, T, Rows> values(r.sample, in, channel, e.rule.border, y[0], x0);
-          if (!values.fits()) return strip_by_strip();
-          write(values);
-        }
+        aligned_values<P, T, Rows> values(r.sample, in, channel, e.rule.border, y[0], y[1], x0);
+        each([&](std::int32_t iz, std::int32_t iy) {
+          alignas(lane_alignment) float v[strip_width];
+          s.expect_output(iy, y);
+          prefetch_output(s, to + iz * out.stride[0] + iy * out.stride[1], out.stride);
+          values.row(iz, iy, v);
+          finish_values<B>(e, r, sample_index, stages, v, channel, iz, iy, x0);
+        });
       }
     } else {
       strip_by_strip();
