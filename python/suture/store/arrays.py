@@ -342,7 +342,7 @@ def opened(path: Path, what: str, context: Any) -> Any:
 def sentence(problem: BaseException) -> str:
     """What a library says, in one line without its own source positions and file contents."""
     text = " ".join(str(problem).split(" [")[0].split())
-    return text[:300] or type(problem).__name__
+    return text[:300].rstrip(" .") or type(problem).__name__
 
 
 def attributes(path: Path) -> Mapping[str, Any]:

@@ -14,10 +14,11 @@ from ..arrays.volume import Grid
 from ..errors import Error
 from . import scans
 from .arrays import sentence
-from .task import Task
+from .task import Task, printable
 
 _TAGS = ["SOPClassUID", "SOPInstanceUID", "SeriesInstanceUID", "ImageOrientationPatient", "ImagePositionPatient", "PixelSpacing", "Rows", "Columns",
          "RescaleSlope", "RescaleIntercept", "NumberOfFrames", "SamplesPerPixel", "Modality"]
+_PLACE = ("ImageOrientationPatient", "ImagePositionPatient", "PixelSpacing", "Rows", "Columns")
 _NO_IMAGE = ("SEG", "RTSTRUCT", "SR", "PR", "KO", "REG", "RTPLAN", "RTDOSE", "DOC", "")
 _SPACING = .01  # of the distance of slices: what their positions may be away from even ones
 
@@ -45,7 +46,7 @@ def series(paths: Sequence[Path], base: Path, failed: dict[str, str]) -> list[Ta
             uid = str(header.SeriesInstanceUID)
             (multi if int(header.get("NumberOfFrames") or 1) > 1 else slices)[uid].append(path)
         except Exception as problem:  # pydicom raises errors of many kinds on what is no DICOM
-            shown = os.path.relpath(path, base).encode("utf-8", "backslashreplace").decode()
+            shown = printable(os.path.relpath(path, base))
             failed[shown] = f"suture: store: {shown}: expected a readable DICOM file, got {sentence(problem)}. Copy it again from where it came"
     found = [(uid, "series", group) for uid, group in slices.items()]
     found += [(f"{uid}.{k}" if len(group) > 1 else uid, "enhanced", [path]) for uid, group in multi.items() for k, path in enumerate(sorted(group))]
@@ -73,6 +74,9 @@ def read_series(paths: Sequence[str], what: str) -> scans.Scan:
     for path in paths:
         try:
             h = _header(path)
+            lacking = [tag for tag in _PLACE if tag not in h]
+            if lacking:
+                raise ValueError(f"no {lacking[0]}")
             headers.append((path, np.array(h.ImageOrientationPatient, float), np.array(h.ImagePositionPatient, float), tuple(map(float, h.PixelSpacing)),
                             (int(h.Rows), int(h.Columns)), float(h.get("RescaleSlope") or 1), float(h.get("RescaleIntercept") or 0)))
         except (AttributeError, TypeError, ValueError) as problem:
@@ -161,8 +165,10 @@ def read_enhanced(path: str, what: str) -> scans.Scan:
     try:
         image: Any = highdicom.imread(path)
         slopes = _slopes(image)
-        volume: Any = image.get_volume(apply_real_world_transform=False, apply_modality_transform=False, apply_voi_transform=False,
-                                       apply_palette_color_lut=False)
+        stored = np.dtype(f"{'int' if int(image.PixelRepresentation) else 'uint'}{int(image.BitsAllocated)}")
+        volume: Any = image.get_volume(dtype=stored, apply_real_world_transform=False, apply_modality_transform=False,
+                                       apply_voi_transform=False, apply_presentation_lut=False, apply_palette_color_lut=False,
+                                       apply_icc_profile=False)
     except Exception as problem:  # highdicom and pydicom raise errors of many kinds
         raise Error(f"{what}: expected an enhanced file whose frames are one volume, got {sentence(problem)}. Export it as series of slices") from None
     if len(slopes) > 1:

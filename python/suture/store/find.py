@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..errors import Error
 from . import scans
-from .task import Task
+from .task import Task, printable
 
 _CHANNEL = re.compile(r"(.+)_(\d{4})")
 
@@ -77,7 +77,7 @@ def find(source: str | os.PathLike[str], labels: str | os.PathLike[str] | None) 
 
 def _shown(path: Path, base: Path) -> str:
     """A path below the source that can be printed, whatever its bytes are."""
-    return os.path.relpath(path, base).encode("utf-8", "backslashreplace").decode()
+    return printable(os.path.relpath(path, base))
 
 
 def _files(root: Path, found: Found) -> Iterator[Path]:
@@ -149,9 +149,9 @@ def _channels(one: dict[str, list[Path]]) -> dict[str, list[list[Path]]]:
 
 def _add(found: Found, name: str, tasks: list[Task]) -> None:
     """Adds a case, or says why it cannot be one."""
-    shown = name.encode("utf-8", "backslashreplace").decode()
+    shown = printable(name)
     if len(tasks) > 1:
-        places = " and ".join(sorted(_printed(task.files[0]) for task in tasks)[:3])
+        places = " and ".join(sorted(printable(task.files[0]) for task in tasks)[:3])
         found.failed[shown] = f"suture: store: case {shown!r}: expected one of this name, got {places}. Rename one of them"
     elif shown != name:
         found.failed[shown] = f"suture: store: case {shown!r}: expected a name in UTF-8, got other bytes. Rename the file"
@@ -161,10 +161,6 @@ def _add(found: Found, name: str, tasks: list[Task]) -> None:
     else:
         task = tasks[0]
         found.tasks[name] = replace(task, bytes=sum(os.path.getsize(file) for file in task.files))
-
-
-def _printed(path: str) -> str:
-    return path.encode("utf-8", "backslashreplace").decode()
 
 
 def _match(found: Found, labels: Path) -> None:

@@ -157,7 +157,8 @@ class Level:
 
 
 def level_for(slide: Pyramid, mpp: float, what: str) -> Level:
-    """The level that has so many micrometers a pixel: one of the slide, or the next finer one reduced.
+    """The level that has so many micrometers a pixel, within 2 %: one of the slide, or the next finer one reduced, by a whole number
+    where that is near enough.
 
     Raises
     ------
@@ -173,12 +174,15 @@ def level_for(slide: Pyramid, mpp: float, what: str) -> Level:
         raise Error(f"{what}: expected at least {mpp:g} micrometers a pixel, got {slide.mpp[1]:g} at its finest. Leave that level out, or the slide")
     source = max(finer, key=lambda k: slide.scales[k])
     ratio = scale / slide.scales[source]
+    if abs(round(ratio) / ratio - 1) <= _NEAR:  # means of whole pixels
+        ratio = float(round(ratio))
+        scale, mpp = ratio * slide.scales[source], slide.mpp[1] * ratio * slide.scales[source]
     height, width = (max(1, int(n / ratio + 1e-6)) for n in slide.extents[source])
     return Level(source, ratio, (height, width), scale, mpp)
 
 
 def pixels(slide: Pyramid, level: Level, low: Sequence[int], high: Sequence[int]) -> np.ndarray:
-    """The pixels (y, x, 3) of a box of a level; reduced ones are averages of the areas that they cover."""
+    """The pixels (y, x, 3) of a box of a level; reduced ones are means, by the box filter of Pillow."""
     if level.ratio == 1:
         return slide.region(level.source, low[0], low[1], high[0] - low[0], high[1] - low[1])
     from PIL import Image

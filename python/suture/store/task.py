@@ -2,6 +2,7 @@
 """What is to be made of which files."""
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -35,3 +36,8 @@ class Task:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def printable(name: str) -> str:
+    """A name of a file that can be printed, whatever its bytes are."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")

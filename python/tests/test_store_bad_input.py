@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bad input of stores: one sentence each, the other cases whole, nothing half written."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import library
+from store_data import OBLIQUE, ROOT, command, flip, phantoms, tree
+
+pytestmark = pytest.mark.store
+library("tensorstore")
+nibabel = pytest.importorskip("nibabel")
+
+import suture as st  # noqa: E402
+import suture.store  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = phantoms(tmp_path_factory.mktemp("made"), count=3)
+    report = st.store.build(folder / "scans", labels=folder / "labels", out=folder / "s", chunk=8)
+    assert len(report.built) == 3
+    return folder
+
+
+@pytest.fixture
+def store(made, tmp_path):
+    shutil.copytree(made / "s", tmp_path / "s")
+    return tmp_path / "s"
+
+
+def one_sentence(text, pattern):
+    assert text.startswith("suture: store: ") and "\n" not in text and re.search(pattern, text), text
+
+
+def save(path, data=None, affine=OBLIQUE):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nibabel.save(nibabel.Nifti1Image(np.zeros((6, 7, 8), np.int16) if data is None else data, affine), path)
+
+
+def chunk_of(store, case="case_01", path="0/c/0/0/0", k=4):
+    import json
+
+    offset, size, _ = json.loads((store / f".suture/manifests/{case}.json").read_bytes())["files"][path]["chunks"][k]
+    return offset, size
+
+
+# Damage --------------------------------------------------------------------------------------------------------------------------
+
+
+def damaged_shard(store):
+    offset, size = chunk_of(store)
+    flip(store / "case_01/0/c/0/0/0", offset + size // 2)
+
+
+def test_a_chunk_of_another_hash_is_named(store, made):
+    damaged_shard(store)
+    found = st.store.verify(store, workers=2)
+    assert list(found) == ["case_01"]
+    one_sentence(found["case_01"], r"chunk \(0, 8, 8\) of 0/c/0/0/0 has not the hash")  # the fifth of 2 x 3 x 3
+    told = command("verify", store)
+    assert told.returncode == 1 and told.stdout.strip() == found["case_01"]
+    careful = st.store.open(store, verify=True)["case_01"].image
+    assert np.array_equal(careful[:8, :8, :8], st.store.open(made / "s")["case_01"].image[:8, :8, :8])
+    with pytest.raises(st.Error) as problem:
+        careful[6:10, 6:10, 6:10]
+    one_sentence(str(problem.value), r"case 'case_01'.*chunk \(0, 8, 8\) of 0/c/0/0/0")
+    assert list(st.store.open(store).without(found)) == ["case_00", "case_02"]
+
+
+def test_a_damaged_case_is_made_again(store, made):
+    damaged_shard(store)
+    (store / "case_00/labels/labels/0/c/0/0/0").unlink()
+    (store / "case_02/zarr.json").write_text("{}")
+    result = st.store.repair(store, made / "scans", made / "labels")
+    assert result.repaired == ["case_00", "case_01", "case_02"] and not result.failed and tree(store) == tree(made / "s")
+
+
+def test_a_source_that_has_changed_repairs_nothing(store, made, tmp_path):
+    damaged_shard(store)
+    shutil.copytree(made / "scans", tmp_path / "scans")
+    save(tmp_path / "scans/case_01.nii.gz", np.ones((20, 18, 16), np.int16))
+    before = tree(store)
+    result = st.store.repair(store, tmp_path / "scans", made / "labels")
+    one_sentence(result.failed["case_01"], "expected the source to give the manifest .* the source has changed")
+    assert not result.repaired and tree(store) == before
+
+
+def test_a_truncated_chunk(store):
+    shard = store / "case_01/0/c/0/0/0"
+    shard.write_bytes(shard.read_bytes()[:-100])
+    with pytest.raises(st.Error) as problem:
+        st.store.open(store)["case_01"].image
+    one_sentence(str(problem.value), r"case 'case_01'.*0/c/0/0/0 has \d+ bytes in place of \d+")
+    data = shard.read_bytes()
+    shard.write_bytes(data + bytes(100))  # of the old length, and no index at its end
+    with pytest.raises(st.Error) as problem:
+        st.store.open(store)["case_01"].image[...]
+    one_sentence(str(problem.value), "case 'case_01': expected readable chunks at")
+    one_sentence(st.store.verify(store)["case_01"], "0/c/0/0/0 has not the hash")
+
+
+def test_a_missing_shard(store):
+    (store / "case_01/0/c/0/0/0").unlink()
+    with pytest.raises(st.Error) as problem:
+        st.store.open(store)["case_01"].image
+    one_sentence(str(problem.value), "case 'case_01'.*shard 0/c/0/0/0 is missing")
+    assert "shard 0/c/0/0/0 is missing" in st.store.verify(store)["case_01"]
+
+
+def test_a_shard_that_goes_while_it_is_read(store):
+    image = st.store.open(store, verify=True)["case_01"].image
+    (store / "case_01/0/c/0/0/0").unlink()
+    with pytest.raises(st.Error, match="shard 0/c/0/0/0 is missing"):
+        image[0]
+
+
+def test_a_manifest_that_was_changed(store):
+    path = store / ".suture/manifests/case_01.json"
+    path.write_bytes(path.read_bytes().replace(b"case_01", b"case_99"))
+    one_sentence(st.store.verify(store)["case_01"], "its manifest has not the hash of the index")
+    with pytest.raises(st.Error, match="expected the manifest"):
+        st.store.open(store)["case_01"].image
+
+
+def test_what_the_manifest_does_not_name(store):
+    (store / "case_01/0/extra").write_text("x")
+    one_sentence(st.store.verify(store)["case_01"], "0/extra is not in the manifest")
+
+
+def test_a_case_that_is_gone(store):
+    shutil.rmtree(store / "case_01")
+    one_sentence(st.store.verify(store)["case_01"], "is missing")
+    assert list(st.store.open(store)) == ["case_00", "case_02"]
+
+
+def test_a_store_of_another_version(store, made):
+    path = store / "zarr.json"
+    path.write_bytes(path.read_bytes().replace(b'"store":1', b'"store":2'))
+    before = tree(store)
+    for use in (lambda: st.store.open(store), lambda: st.store.verify(store), lambda: st.store.build(made / "scans", out=store, chunk=8)):
+        with pytest.raises(st.Error) as problem:
+            use()
+        one_sentence(str(problem.value), "expected a store of version 1, got version 2")
+    assert tree(store) == before
+
+
+# Sources -------------------------------------------------------------------------------------------------------------------------
+
+
+def test_labels_of_other_extents_or_place(tmp_path):
+    moved, turned = OBLIQUE.copy(), OBLIQUE.copy()
+    moved[2, 3] += .1
+    turned[:3, 0] *= -1
+    for name in ("good", "extents", "moved", "turned", "soft", "none"):
+        save(tmp_path / f"scans/{name}.nii.gz")
+    labels = tmp_path / "labels"
+    save(labels / "good.nii.gz", np.ones((6, 7, 8), np.float32))
+    save(labels / "extents.nii.gz", np.ones((6, 7, 9), np.uint8))
+    save(labels / "moved.nii.gz", np.ones((6, 7, 8), np.uint8), moved)
+    save(labels / "turned.nii.gz", np.ones((6, 7, 8), np.uint8), turned)
+    save(labels / "soft.nii.gz", np.full((6, 7, 8), .5, np.float32))
+    report = st.store.build(tmp_path / "scans", labels=labels, out=tmp_path / "s")
+    assert report.built == ["good"] and st.store.open(tmp_path / "s")["good"].labels.dtype == "uint8"
+    for name, pattern in (("extents", r"labels: expected the extents \(8, 7, 6\) of the image along \(z, y, x\), got \(9, 7, 6\)"),
+                          ("moved", "labels: expected the affine of the image, got one that lies 0.1 mm away"), ("turned", "expected the affine"),
+                          ("soft", "labels: expected whole numbers"), ("none", "expected one label map of its name in .* got none")):
+        one_sentence(report.failed[name], f"case '{name}'.*{pattern}")
+    assert sorted(p.name for p in (tmp_path / "s").iterdir()) == [".suture", "good", "zarr.json"]
+    assert not any((tmp_path / "s/.suture/work").iterdir())
+
+
+def test_channels_of_mixed_spacings(tmp_path):
+    wide = OBLIQUE @ np.diag([1, 1, 2, 1])
+    save(tmp_path / "scans/p_0000.nii.gz")
+    save(tmp_path / "scans/p_0001.nii.gz", affine=wide)
+    report = st.store.build(tmp_path / "scans", out=tmp_path / "s")
+    one_sentence(report.failed["p"], r"case 'p': channel p_0001.nii.gz: expected the affine of the image")
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    scans = tmp_path / "scans"
+    save(scans / "good.nii.gz")
+    save(scans / "cut.nii.gz", np.random.default_rng(1).integers(0, 999, (30, 30, 30)).astype(np.int16))
+    (scans / "cut.nii.gz").write_bytes((scans / "cut.nii.gz").read_bytes()[:9000])
+    (scans / "text.nii.gz").write_text("no scan")
+    (scans / "empty.nii").write_bytes(b"")
+    (scans / "text.mha").write_text("no scan")
+    (scans / "readme.txt").write_text("no scan")
+    save(scans / "five.nii.gz", np.zeros((3, 3, 3, 1, 2), np.int16))
+    save(scans / "complex.nii.gz", np.zeros((3, 3, 3), np.complex64))
+    os.rename(scans / "text.mha", scans / "itk.mha")
+    report = st.store.build(scans, out=tmp_path / "s")
+    assert report.built == ["good"] and report.skipped == ["readme.txt"] and sorted(report.failed) == ["complex", "cut", "empty", "five", "itk", "text"]
+    for name, sentence in report.failed.items():
+        one_sentence(sentence, f"case '{name}': .*expected")
+
+
+def test_names_that_do_not_serve(tmp_path):
+    scans = tmp_path / "scans"
+    save(scans / "good.nii.gz")
+    save(scans / "a/same.nii.gz")
+    save(scans / "b/same.nii")
+    save(scans / "__x.nii.gz")
+    save(scans / ("n" * 220 + ".nii"))
+    os.rename(scans / "__x.nii.gz", os.fsencode(scans) + b"/sc\xe4n.nii.gz")
+    save(scans / "__x.nii.gz")
+    report = st.store.build(scans, out=tmp_path / "s")
+    assert report.built == ["good"] and len(report.failed) == 4
+    one_sentence(report.failed["same"], r"case 'same': expected one of this name, got .*a/same.nii.gz and .*b/same.nii")
+    one_sentence(report.failed["sc\\xe4n"], "expected a name in UTF-8")
+    one_sentence(report.failed["__x"], "which Zarr reserves")
+    told = command("build", scans, "--out", tmp_path / "t")
+    assert told.returncode == 1 and len([line for line in told.stderr.splitlines() if " expected " in line]) == 4
+
+
+def test_links_that_loop(tmp_path):
+    scans = tmp_path / "scans"
+    save(scans / "inner/good.nii.gz")
+    os.symlink(scans, scans / "inner/loop")
+    os.symlink("self.nii.gz", scans / "self.nii.gz")
+    os.symlink("nowhere.nii.gz", scans / "broken.nii.gz")
+    os.symlink(scans / "inner", scans / "twice")
+    report = st.store.build(scans, out=tmp_path / "s")
+    assert report.built == ["good"] and sorted(report.failed) == ["broken.nii.gz", "inner/loop", "self.nii.gz"]
+    one_sentence(report.failed["inner/loop"], "a link that leads back to a folder above it")
+    one_sentence(report.failed["self.nii.gz"], "Too many levels of symbolic links")
+
+
+def test_what_is_not_there(tmp_path):
+    save(tmp_path / "scans/a.nii.gz")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/letter.txt").write_text("mine")
+    for use, pattern in ((lambda: st.store.build(tmp_path / "nowhere", out=tmp_path / "s"), "which is not there"),
+                         (lambda: st.store.build(tmp_path / "empty", out=tmp_path / "s"), "expected NIfTI files, DICOM series or slides, got none"),
+                         (lambda: st.store.build(tmp_path / "scans", labels=tmp_path / "nowhere", out=tmp_path / "s"), "labels: expected a folder"),
+                         (lambda: st.store.build(tmp_path / "scans", out=tmp_path / "other"), "got other files in"),
+                         (lambda: st.store.build(tmp_path / "scans", out=tmp_path / "s", chunk=4), "chunk: expected a whole number from 8"),
+                         (lambda: st.store.build(tmp_path / "scans", out=tmp_path / "s", profile="big"), 'profile: expected "small" or "fast"'),
+                         (lambda: st.store.build(tmp_path / "scans", out=tmp_path / "s", rank=2, world=2), r"rank: expected 0 \.\. 1"),
+                         (lambda: st.store.build(tmp_path / "scans", out=tmp_path / "s", rank=0), "rank and world together"),
+                         (lambda: st.store.open(tmp_path / "nowhere"), "which is not there"), (lambda: st.store.open(tmp_path / "other"), "got none in"),
+                         (lambda: st.store.open(tmp_path / "scans", verify=True), "which has hashes"),
+                         (lambda: st.store.open(tmp_path / "scans", io="fast"), "io: expected"),
+                         (lambda: st.store.open(tmp_path / "scans").sha256, "sha256: expected a store of suture")):
+        with pytest.raises(st.Error) as problem:
+            use()
+        one_sentence(str(problem.value), pattern)
+    assert (tmp_path / "other/letter.txt").read_text() == "mine" and not (tmp_path / "s").exists()
+
+
+# A disk that is full --------------------------------------------------------------------------------------------------------------
+
+FULL = """
+import resource, sys, suture as st, suture.store
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
+report = st.store.build(sys.argv[1], out=sys.argv[2], chunk=8)
+print(*report.failed.values(), sep="\\n")
+"""
+
+
+def test_a_full_disk(made, tmp_path):
+    """Files cannot grow beyond a limit, so that writing ends as on a full disk; afterwards the same command completes the store."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    child = subprocess.run([sys.executable, "-c", FULL, made / "scans", tmp_path / "s", "6000"], env=env, text=True, capture_output=True)
+    sentences = child.stdout.strip().split("\n")
+    assert child.returncode == 0 and len(sentences) == 3, child.stderr
+    for sentence in sentences:
+        one_sentence(sentence, "expected room on the disk, got 'File too large'")
+    assert sorted(p.name for p in (tmp_path / "s").iterdir()) == [".suture", "zarr.json"] and not any((tmp_path / "s/.suture/work").iterdir())
+    assert st.store.build(made / "scans", out=tmp_path / "s", chunk=8).built == ["case_00", "case_01", "case_02"]
+    st.store.build(made / "scans", out=tmp_path / "t", chunk=8)
+    assert tree(tmp_path / "s") == tree(tmp_path / "t")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
+def test_a_full_file_system(made, tmp_path):
+    (tmp_path / "small").mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", tmp_path / "small"], capture_output=True).returncode:
+        pytest.skip("mounting is not allowed")
+    try:
+        report = st.store.build(made / "scans", out=tmp_path / "small/s", chunk=8)
+        failed = report.failed
+        assert failed and all("expected room on the disk, got 'No space left on device'" in sentence for sentence in failed.values())
+        assert set(report.built) | set(failed) == {"case_00", "case_01", "case_02"} and not st.store.verify(tmp_path / "small/s")
+    finally:
+        subprocess.run(["umount", tmp_path / "small"], check=True)

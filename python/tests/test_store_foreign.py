@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that others made are read as they are: Zarr v2 and v3, nnU-Net's preprocessed cases, folders of NIfTI files."""
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from conftest import library
+from store_data import DATA, OBLIQUE
+
+pytestmark = pytest.mark.store
+library("tensorstore")
+nibabel = pytest.importorskip("nibabel")
+zarr = pytest.importorskip("zarr")
+
+import suture as st  # noqa: E402
+import suture.store  # noqa: E402
+
+VOXELS = np.random.default_rng(1).integers(-900, 1200, (2, 30, 28, 26)).astype(np.float32)
+LABELS = np.random.default_rng(2).integers(-1, 3, (1, 30, 28, 26)).astype(np.int8)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("codec", ["blosc", "zstd", "plain", "sharded"])
+def test_zarr_of_zarr_python(tmp_path, version, codec):
+    if version == 2 and codec == "sharded":
+        return  # v2 has no shards
+    if version == 2:
+        import numcodecs
+
+        compressors = {"blosc": numcodecs.Blosc("lz4"), "zstd": numcodecs.Zstd(3), "plain": None}[codec]
+    else:
+        compressors = {"blosc": zarr.codecs.BloscCodec(), "zstd": zarr.codecs.ZstdCodec(), "plain": None, "sharded": zarr.codecs.ZstdCodec()}[codec]
+    data = VOXELS[0].astype(np.int16)
+    array = zarr.create_array(str(tmp_path / "one.zarr"), shape=data.shape, dtype=data.dtype, chunks=(8, 8, 8), compressors=compressors,
+                              shards=(32, 32, 32) if codec == "sharded" else None, zarr_format=version)
+    array[...] = data
+    for path in (tmp_path, tmp_path / "one.zarr"):
+        case = st.store.open(path)["one"]
+        assert case.image.dtype == "int16" and case.labels is None and case.sha256 is None
+        assert np.array_equal(case.image[...], data) and np.array_equal(case.image[3:20, 5, -7:], data[3:20, 5, -7:])
+
+
+def test_ome_zarr_of_ngff_zarr(tmp_path):
+    ngff = pytest.importorskip("ngff_zarr")
+    data = VOXELS[0].astype(np.int16)
+    for version in ("0.4", "0.5"):
+        image = ngff.to_ngff_image(data, dims=["z", "y", "x"], scale=dict(z=2.5, y=.8, x=.7), translation=dict(z=1, y=2, x=3),
+                                   axes_units={k: "millimeter" for k in "zyx"})
+        ngff.to_ngff_zarr(str(tmp_path / f"v{version}.ome.zarr"), ngff.to_multiscales(image, scale_factors=[]), version=version)
+    cohort = st.store.open(tmp_path)
+    assert list(cohort) == ["v0.4", "v0.5"]
+    for case in cohort.values():
+        assert np.array_equal(case.image[...], data) and case.image.spacing == pytest.approx(dict(z=2.5, y=.8, x=.7))
+        assert case.image.grid.origin == pytest.approx((1, 2, 3))
+
+
+def test_a_folder_of_nifti_files(tmp_path):
+    source = DATA / "ct/abdomen_ct.nii.gz"
+    image = nibabel.load(source)
+    (tmp_path / "ct.nii.gz").symlink_to(source)
+    scaled = nibabel.Nifti1Image(VOXELS[0].astype(np.int16), OBLIQUE)
+    scaled.header.set_slope_inter(.5, 3)
+    nibabel.save(scaled, tmp_path / "scaled.nii")
+    cohort = st.store.open(tmp_path)
+    assert np.array_equal(cohort["ct"].image[10:20, :, 5], np.asarray(image.dataobj).T[10:20, :, 5])
+    assert cohort["ct"].image.grid == st.Volume.from_nibabel(image).grid
+    assert np.array_equal(cohort["scaled"].image[...], nibabel.load(tmp_path / "scaled.nii").get_fdata().astype(np.float32).T)
+
+
+def nnunet_folder(tmp_path, writer, ending):
+    folder = tmp_path / "Dataset003_X/nnUNetPlans_3d_fullres"
+    folder.mkdir(parents=True)
+    plans = {"configurations": {"3d_fullres": {"data_identifier": "nnUNetPlans_3d_fullres", "spacing": [2.0, .75, .5]}}}
+    import json
+
+    (folder.parent / "nnUNetPlans.json").write_text(json.dumps(plans))
+    properties = {"spacing": [2.5, .8, .8], "shape_before_cropping": (31, 30, 29), "class_locations": {1: np.argwhere(LABELS == 1)[:9]},
+                  "bbox_used_for_cropping": [[0, 30], [1, 29], [0, 26]], "sitk_stuff": {"spacing": (.8, .8, 2.5), "score": np.float64(.5)}}
+    for name in ("case_a", "case_b"):
+        writer.save_case(VOXELS, LABELS, properties, str(folder / name))
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["Blosc2", "Numpy"])
+def test_cases_that_nnunet_preprocessed(tmp_path, kind):
+    datasets = pytest.importorskip("nnunetv2.training.dataloading.nnunet_dataset")
+    folder = nnunet_folder(tmp_path, getattr(datasets, f"nnUNetDataset{kind}"), kind)
+    cohort = st.store.open(folder)
+    assert list(cohort) == ["case_a", "case_b"]
+    case = cohort["case_a"]
+    assert (case.image.dtype, case.labels.dtype) == ("float32", "int8") and case.image.shape == VOXELS.shape
+    assert np.array_equal(case.image[...], VOXELS) and np.array_equal(case.labels[...], LABELS)
+    assert case.volume().spacing == dict(z=2.0, y=.75, x=.5) and case.fingerprint["spacing"] == [2.5, .8, .8]
+    wrong = []
+
+    def read(seed):
+        draw = np.random.default_rng(seed)
+        for _ in range(20):
+            low = [int(draw.integers(0, n - 4)) for n in VOXELS.shape[1:]]
+            out = np.empty((2, 4, 4, 4), np.float32)
+            case.image.read(low, [v + 4 for v in low], out)
+            if not np.array_equal(out, VOXELS[:, low[0]:low[0] + 4, low[1]:low[1] + 4, low[2]:low[2] + 4]):
+                wrong.append(low)
+
+    threads = [threading.Thread(target=read, args=(k,)) for k in range(6)]
+    [t.start() for t in threads], [t.join() for t in threads]
+    assert not wrong
+
+
+def test_a_pickle_runs_no_code(tmp_path):
+    datasets = pytest.importorskip("nnunetv2.training.dataloading.nnunet_dataset")
+    folder = nnunet_folder(tmp_path, datasets.nnUNetDatasetNumpy, "Numpy")
+    (folder.parent / "nnUNetPlans.json").unlink()
+
+    class Harm:
+        def __reduce__(self):
+            return (open, (str(tmp_path / "harm"), "w"))
+
+    (folder / "case_a.pkl").write_bytes(pickle.dumps({"spacing": Harm()}))
+    (folder / "case_b.pkl").write_bytes(b"no pickle")
+    for name, part in (("case_a", "which is no number, text or array"), ("case_b", "")):
+        with pytest.raises(st.Error, match=f"suture: store: case '{name}': expected nnU-Net's properties in {name}.pkl, got .*{part}"):
+            st.store.open(folder)[name].image
+    assert not (tmp_path / "harm").exists()
+
+
+def test_npz_holds_no_objects(tmp_path):
+    np.savez(tmp_path / "a.npz", data=np.array([{"x": 1}], object), seg=LABELS)
+    with pytest.raises(st.Error, match="suture: store: case 'a': expected 'data' in .*a.npz, got"):
+        st.store.open(tmp_path)["a"].image
+
+
+def test_files_that_are_damaged(tmp_path):
+    (tmp_path / "a.b2nd").write_bytes(b"no blosc")
+    (tmp_path / "b.npz").write_bytes(b"no zip")
+    (tmp_path / "c.nii.gz").write_bytes(b"no gzip")
+    array = zarr.create_array(str(tmp_path / "d.zarr"), shape=(8, 8, 8), dtype="int16", chunks=(8, 8, 8), compressors=zarr.codecs.ZstdCodec())
+    array[...] = VOXELS[0, :8, :8, :8].astype(np.int16)
+    (tmp_path / "d.zarr/c/0/0/0").write_bytes(b"no zstd")
+    cohort = st.store.open(tmp_path)
+    assert list(cohort) == list("abcd")
+    for name in cohort:
+        with pytest.raises(st.Error, match=f"suture: store: case '{name}': expected") as problem:
+            cohort[name].image[...]
+        assert "\n" not in str(problem.value)
