@@ -41,8 +41,8 @@ def pipelines(size: int) -> tuple[st.Pipeline, st.Pipeline]:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="examples/run train", description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("train.out"), help="folder for everything that is made (train.out)")
-    parser.add_argument("--epochs", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=32, help="steps of an epoch (32)")
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--steps", type=int, default=40, help="steps of an epoch (40)")
     parser.add_argument("--size", type=int, default=40, help="voxels of a patch along each axis (40)")
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--threads", type=int, default=2)
@@ -80,7 +80,7 @@ def main() -> int:
     if not given.once:
         print("both runs gave the same bits" if same else "the runs differ")
     print(json.dumps({"example": "train", "cases": len(cases), "cohort": store.sha256, "runs": len(results), "same": same,
-                      "seconds": round(time.perf_counter() - started, 1), "feed": run.statistics, **results[0]}, default=float))
+                      "seconds": round(time.perf_counter() - started, 1), "feed": run.statistics, **results[0]}))
     return 0 if same else 1
 
 

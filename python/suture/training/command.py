@@ -7,24 +7,35 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ..errors import Error
 from .config import Config, versions
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `suture train`."""
+def add_to(commands: Any) -> None:
+    """Adds the command to the command line."""
+    parser = commands.add_parser("train", help="do a training run again from its run.json, and compare the results bit for bit")
     parser.add_argument("--config", type=Path, required=True, help="run.json of the run")
     parser.add_argument("--store", type=Path, required=True, help="the store, whose hash has to be that of run.json")
-    parser.add_argument("--out", type=Path, required=True, help="folder for checkpoint, predictions and run.json; training goes on "
-                        "from a checkpoint that lies there")
+    parser.add_argument("--out", type=Path, required=True, help="folder for checkpoint, predictions and run.json; a training whose "
+                        "checkpoint lies there is continued")
     parser.add_argument("--device", default="cpu", help="cpu, or a CUDA device")
 
 
 def run(given: argparse.Namespace) -> int:
-    """Trains as run.json says. The last line is the report as JSON; 2 is returned where results differ from run.json's."""
+    """Trains as run.json says, and prints the report as JSON in its last line.
+
+    Returns
+    -------
+    int
+        The exit status: 2 where the results differ from those in run.json.
+    """
     from ..store import open as open_store
     from .segmentation import Run
 
     config = Config.load(given.config)
+    if given.config.resolve().parent == given.out.resolve():
+        raise Error(f"suture: train: --out: expected another folder than that of {given.config}, got the same. The record would be "
+                    "replaced by the new one")
     made = Run(config, open_store(given.store), given.out, device=given.device)
     made.train()
     results = made.results(made.evaluate())
@@ -46,4 +57,4 @@ def compare(config: Config, results: dict[str, Any]) -> list[str]:
     return different
 
 
-__all__ = ["add_arguments", "compare", "run"]
+__all__ = ["add_to", "compare", "run"]

@@ -100,7 +100,7 @@ class Run:
                 recent = self.losses[-c.steps_per_epoch:]
                 self.say(f"epoch {len(self.losses) // c.steps_per_epoch} of {c.epochs}: loss {sum(recent) / max(1, len(recent)):.4f}, "
                          f"{time.perf_counter() - started:.1f} s")
-            self.statistics = feed.statistics()
+            self.statistics = feed.statistics().summary()
 
     def _step(self, batch: Mapping[str, Any]) -> None:
         image, seg = (torch.as_tensor(batch[key]) for key in ("image", "seg"))
