@@ -212,7 +212,7 @@ def write_nifti(volume: Volume, path: Path) -> None:
     if volume.axes == "zyx":
         array, affine = array.transpose(2, 1, 0), affine[:, [2, 1, 0, 3]]
     unfinished = path.with_name("unfinished." + path.name)
-    nibabel.save(nibabel.Nifti1Image(np.ascontiguousarray(array), affine), unfinished)  # type: ignore[no-untyped-call]
+    nibabel.save(nibabel.Nifti1Image(np.ascontiguousarray(array), affine), unfinished)
     unfinished.replace(path)
 
 
