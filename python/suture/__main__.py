@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line: `suture build` compiles ahead, `suture info` says what is found, `suture cache` removes compiled modules,
-`suture store` makes and checks stores of scans."""
+`suture store` makes and checks stores of scans, `suture train` repeats a training run."""
 from __future__ import annotations
 
 import argparse
@@ -12,6 +12,7 @@ from .backend import cache, compiler
 from .errors import CompileError, Error
 from .pipeline.pipeline import Pipeline
 from .store import command as store_command
+from .training import command as training_command
 
 
 def _build(file: str, types: list[str], device: str, order: str) -> int:
@@ -97,10 +98,13 @@ def main(arguments: list[str] | None = None) -> int:
     kept = commands.add_parser("cache", help="remove compiled modules from the user's cache")
     kept.add_argument("what", choices=("sweep", "clear"), help="sweep: leftovers and what is beyond SUTURE_CACHE_SIZE; clear: all")
     store_command.add_to(commands)
+    training_command.add_to(commands)
     given = parser.parse_args(arguments)
     try:
         if given.command == "store":
             return store_command.run(given)
+        if given.command == "train":
+            return training_command.run(given)
         if given.command == "info":
             return _info()
         if given.command == "cache":

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `suture train`: does a run again, from its run.json, and compares what comes out."""
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from ..errors import Error
+from .config import Config, versions
+
+
+def add_to(commands: Any) -> None:
+    """Adds the command to the command line."""
+    parser = commands.add_parser("train", help="do a training run again from its run.json, and compare the results bit for bit")
+    parser.add_argument("--config", type=Path, required=True, help="run.json of the run")
+    parser.add_argument("--store", type=Path, required=True, help="the store, whose hash has to be that of run.json")
+    parser.add_argument("--out", type=Path, required=True, help="folder for checkpoint, predictions and run.json; a training whose "
+                        "checkpoint lies there is continued")
+    parser.add_argument("--device", default="cpu", help="cpu, or a CUDA device")
+
+
+def run(given: argparse.Namespace) -> int:
+    """Trains as run.json says, and prints the report as JSON in its last line.
+
+    Returns
+    -------
+    int
+        The exit status: 2 where the results differ from those in run.json.
+    """
+    from ..store import open as open_store
+    from .segmentation import Run
+
+    config = Config.load(given.config)
+    if given.config.resolve().parent == given.out.resolve():
+        raise Error(f"suture: train: --out: expected another folder than that of {given.config}, got the same. The record would be "
+                    "replaced by the new one")
+    made = Run(config, open_store(given.store), given.out, device=given.device)
+    made.train()
+    results = made.results(made.evaluate())
+    config.with_results(results).save(given.out / "run.json")
+    different = compare(config, results)
+    print(json.dumps({"same": not different, "different": different, **results}))
+    return 2 if different else 0
+
+
+def compare(config: Config, results: dict[str, Any]) -> list[str]:
+    """Names of the results that differ from those of the record; versions that differ come with them, since they explain it."""
+    if not config.results:
+        return []
+    different = [name for name in ("batches", "losses", "weights", "metrics") if results[name] != config.results.get(name)]
+    if different:
+        now = versions()
+        different += [f"version of {name}: {config.versions.get(name)} then, {now.get(name)} now"
+                      for name in sorted(set(now) | set(config.versions)) if now.get(name) != config.versions.get(name)]
+    return different
+
+
+__all__ = ["add_to", "compare", "run"]

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a training run is made from, as run.json holds it."""
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from ..errors import Error
+from ..operations.kinds import shown
+from ..pipeline.pipeline import Pipeline
+from ..version import __version__
+
+FORMAT = 1
+_LIBRARIES = ("torch", "monai", "numpy", "tensorstore", "nibabel")
+
+
+def versions() -> dict[str, str]:
+    """Versions of everything that the numbers of a run depend on."""
+    found = {"suture": __version__, "python": platform.python_version()}
+    for name in _LIBRARIES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+@dataclass(frozen=True)
+class Config:
+    """A training run.
+
+    Parameters
+    ----------
+    task : {"segmentation", "tiles"}
+        What is trained: a 3D U-Net on volumes with label maps, or a grader of tiles.
+    cohort : str
+        The hash of the store, `suture.store.open(path).sha256`. A store with another hash is refused.
+    pipeline : dict
+        The training pipeline, as Pipeline.to_json gives it.
+    whole : dict
+        The pipeline that evaluation and prediction run on whole scans: the same without chance and without the crop.
+    classes : list of str
+        Names of the labels from 0 on; the first is the background.
+    lesion : int, optional
+        The class whose connected components are counted as lesions.
+    window : list of int
+        Voxels of a sliding window along (z, y, x).
+    seed, batch, steps_per_epoch, epochs, learning_rate, channels, threads
+        Settings of the training. Results depend on all of them, `threads` included, since PyTorch's sums do.
+    val : float
+        The fraction of cases, chosen by the hash of their names, that training does not see; or the names themselves.
+    versions : dict
+        Versions of the libraries that made the results.
+    results : dict
+        Digests and losses of the run that wrote this record; empty before a run.
+    """
+
+    task: str
+    cohort: str
+    pipeline: dict[str, Any]
+    whole: dict[str, Any]
+    classes: list[str]
+    window: list[int]
+    lesion: int | None = None
+    seed: int = 42
+    batch: int = 4
+    steps_per_epoch: int = 30
+    epochs: int = 5
+    learning_rate: float = 8e-3
+    channels: list[int] = field(default_factory=lambda: [8, 16, 32])
+    threads: int = 2
+    val: list[str] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=versions)
+    results: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.task != "segmentation":
+            raise Error(f'suture: train: task: expected "segmentation", got {shown(self.task)}')
+        for name in ("batch", "steps_per_epoch", "epochs", "threads"):
+            if type(getattr(self, name)) is not int or getattr(self, name) < 1:
+                raise Error(f"suture: train: {name}: expected a whole number above 0, got {shown(getattr(self, name))}")
+        if not self.learning_rate > 0:
+            raise Error(f"suture: train: learning_rate: expected a number above 0, got {shown(self.learning_rate)}")
+        if len(self.window) != 3 or any(type(n) is not int or n < 1 for n in self.window):
+            raise Error(f"suture: train: window: expected three whole numbers above 0, got {shown(self.window)}")
+        if self.lesion is not None and not 0 < self.lesion < len(self.classes):
+            raise Error(f"suture: train: lesion: expected a class in 1 .. {len(self.classes) - 1}, got {shown(self.lesion)}")
+
+    def pipelines(self) -> tuple[Pipeline, Pipeline]:
+        """The training pipeline, and the one for whole scans."""
+        return Pipeline.from_json(self.pipeline), Pipeline.from_json(self.whole)
+
+    def with_results(self, results: Mapping[str, Any]) -> Config:
+        """The same run with what it gave."""
+        return replace(self, results=dict(results), versions=versions())
+
+    def save(self, path: Path) -> None:
+        """Writes run.json, whole or not at all."""
+        text = json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n"
+        unfinished = path.with_name(path.name + ".unfinished")
+        unfinished.write_text(text)
+        unfinished.replace(path)
+
+    @staticmethod
+    def load(path: Path) -> Config:
+        """Reads run.json.
+
+        Raises
+        ------
+        suture.Error
+            If the file cannot be read, is of another format, or a member is missing or unknown.
+        """
+        try:
+            record = json.loads(path.read_text())
+        except (OSError, ValueError) as problem:
+            raise Error(f"suture: train: {path}: expected a run.json, got {problem}") from None
+        if not isinstance(record, dict) or record.pop("format", None) != FORMAT:
+            raise Error(f"suture: train: {path}: expected a record of format {FORMAT}, got another. Write it anew by examples/run train")
+        known = {one.name for one in fields(Config)}
+        if set(record) != known:
+            raise Error(f"suture: train: {path}: expected the members {sorted(known)}, got {sorted(record)}")
+        return Config(**record)
+
+
+__all__ = ["Config", "versions"]

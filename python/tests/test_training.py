@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training runs: records, metrics beside SciPy's, the same bits twice and after a kill."""
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import suture as st
+from suture.training.config import Config
+from suture.training.metrics import dice, lesions
+
+PIPELINE = st.Pipeline(image=[st.window(center=0, width=10), st.crop_by_class(size=8, labels="seg", ratios=[1, 1, 1])], seg=st.labels())
+WHOLE = st.Pipeline(image=[st.window(center=0, width=10)])
+
+
+def config(**changes):
+    made = Config("segmentation", "0" * 64, PIPELINE.to_json(), WHOLE.to_json(), ["background", "liver", "lesion"], [8, 8, 8])
+    return replace(made, **changes)
+
+
+def test_a_record_comes_back_as_it_was(tmp_path):
+    one = config(lesion=2, val=["a"], results={"losses": [.5]})
+    one.save(tmp_path / "run.json")
+    assert Config.load(tmp_path / "run.json") == one
+    assert [p.name for p in tmp_path.iterdir()] == ["run.json"]
+    assert one.pipelines() == (PIPELINE, WHOLE)
+
+
+@pytest.mark.parametrize("change, says", [
+    (dict(epochs=0), "epochs: expected a whole number above 0, got 0"),
+    (dict(batch=2.5), "batch: expected a whole number above 0, got 2.5"),
+    (dict(window=[8, 8]), "window: expected three whole numbers above 0"),
+    (dict(lesion=3), "lesion: expected a class in 1 .. 2, got 3"),
+    (dict(task="grade"), "task: expected"),
+    (dict(learning_rate=0.0), "learning_rate: expected a number above 0")])
+def test_settings_are_refused(change, says):
+    with pytest.raises(st.Error, match=says):
+        config(**change)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}', '{"format": 1, "task": "segmentation"}'])
+def test_other_files_are_no_record(tmp_path, text):
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(st.Error, match="suture: train: .*run.json"):
+        Config.load(tmp_path / "run.json")
+
+
+def test_an_unknown_member_is_named(tmp_path):
+    config().save(tmp_path / "run.json")
+    record = json.loads((tmp_path / "run.json").read_text())
+    (tmp_path / "run.json").write_text(json.dumps({**record, "__class__": "os.system"}))
+    with pytest.raises(st.Error, match="__class__"):
+        Config.load(tmp_path / "run.json")
+
+
+def test_dice_by_hand():
+    a, b = np.zeros((1, 2, 4), np.uint8), np.zeros((1, 2, 4), np.uint8)
+    a[0, 0, :3] = 1
+    b[0, 0, 1:] = 1
+    assert dice(a, b, 1) == 2 * 2 / 6
+    assert dice(a, b, 2) is None
+    assert dice(a, np.zeros_like(a), 1) == 0
+
+
+def test_lesions_beside_scipy():
+    ndimage = pytest.importorskip("scipy.ndimage")
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        p, t = ((ndimage.gaussian_filter(rng.normal(size=(12, 14, 16)), 1.2) > .25).astype(np.uint8) for _ in range(2))
+        (pn, np_), (tn, nt) = ndimage.label(p), ndimage.label(t)
+        large_p = {k for k in range(1, np_ + 1) if (pn == k).sum() >= 2}
+        large_t = {k for k in range(1, nt + 1) if (tn == k).sum() >= 2}
+        got = lesions(p, t, 1)
+        assert got.true == len(large_t) and got.predicted == len(large_p)
+        assert got.found == sum(bool(p[tn == k].any()) for k in large_t)
+        assert got.false == sum(not t[pn == k].any() for k in large_p)
+        assert got.true > got.found or got.predicted > got.false  # the comparison is about something
+
+
+def test_no_lesion_is_none():
+    empty = np.zeros((4, 4, 4), np.uint8)
+    assert lesions(empty, empty, 2).to_json() == {"true": 0, "found": 0, "predicted": 0, "false": 0}
+
+
+class Cohort(dict):
+    """Cases in memory with a hash, as a store has them."""
+
+    sha256 = "0" * 64
+
+
+class Case:
+    def __init__(self, image, labels):
+        self.members = {"image": image, "labels": labels}
+        self.sha256 = st.digest(np.asarray(image))
+
+    def volume(self, name):
+        return self.members[name]
+
+
+def cohort():
+    """Balls in noise, one of them bright."""
+    made = Cohort()
+    z, y, x = np.mgrid[:20, :22, :24]
+    for k in range(4):
+        rng = np.random.default_rng(k)
+        seg = np.zeros(z.shape, np.uint8)
+        for label, radius in ((1, 7), (2, 3)):
+            c = rng.uniform(8, 13, 3)
+            seg[(z - c[0]) ** 2 + (y - c[1]) ** 2 + (x - c[2]) ** 2 < radius ** 2] = label
+        image = (np.array([0, 4, 9])[seg] + rng.normal(0, 1, z.shape)).astype(np.float32)
+        spacing = dict(z=2.0, y=1.0, x=1.0)
+        made[f"case_{k}"] = Case(st.Volume(image, axes="zyx", spacing=spacing), st.Volume(seg, axes="zyx", spacing=spacing))
+    return made
+
+
+SMALL = dict(batch=2, steps_per_epoch=3, epochs=3, channels=[4, 8], threads=1, val=["case_3"], lesion=2, window=[8, 8, 8])
+
+
+def trained(folder, made):
+    run = made(config(**SMALL), cohort(), folder, say=lambda line: None)
+    run.train()
+    return run, run.results(run.evaluate())
+
+
+@pytest.mark.monai
+def test_the_same_bits_twice_and_after_a_break(tmp_path):
+    pytest.importorskip("monai")
+    import nibabel
+    from suture.training.segmentation import Run
+
+    class Broken(Run):
+        def _step(self, batch):
+            if len(self.losses) == 4:
+                raise KeyboardInterrupt
+            super()._step(batch)
+
+    _, first = trained(tmp_path / "a", Run)
+    _, second = trained(tmp_path / "b", Run)
+    assert first == second and len(first["losses"]) == 9 and len(set(first["losses"])) == 9
+    with pytest.raises(KeyboardInterrupt):
+        trained(tmp_path / "c", Broken)
+    run, resumed = trained(tmp_path / "c", Run)
+    assert resumed == first
+    other = Run(config(**{**SMALL, "seed": 43}), cohort(), tmp_path / "d", say=lambda line: None)
+    other.train()
+    assert other.batches != run.batches
+    written = nibabel.load(tmp_path / "c" / "predicted" / "case_3.nii.gz")
+    assert written.shape == (24, 22, 20) and np.allclose(written.header.get_zooms(), (1, 1, 2))
+    assert np.array_equal(np.asarray(written.dataobj).transpose(2, 1, 0), np.asarray(run.predictions["case_3"]))
+    assert set(first["metrics"]["cases"]["case_3"]["dice"]) == {"liver", "lesion"}
+
+
+@pytest.mark.monai
+def test_another_store_and_missing_cases_are_refused(tmp_path):
+    pytest.importorskip("monai")
+    from suture.training.segmentation import Run
+
+    with pytest.raises(st.Error, match="train: cohort: expected the store of hash 1"):
+        Run(config(cohort="1" * 64), cohort(), tmp_path)
+    with pytest.raises(st.Error, match="train: val: expected cases of the store, got case_9"):
+        Run(config(val=["case_9"]), cohort(), tmp_path)
+
+
+def test_what_differs_is_named():
+    from suture.training.command import compare
+
+    before = {"batches": "a", "weights": "b", "losses": [1.0], "metrics": {}}
+    assert compare(config(results=before), dict(before)) == []
+    assert compare(config(), dict(before)) == []
+    changed = replace(config(results=before), versions={"torch": "0"})
+    assert compare(changed, {**before, "weights": "c"})[0] == "weights"
+    assert any(line.startswith("version of torch: 0 then") for line in compare(changed, {**before, "weights": "c"}))
