@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import hashlib
 import itertools
+import math
 import mmap
 import os
 import shutil
@@ -102,7 +103,7 @@ class Cache:
         except OSError:
             return None
         try:
-            size = int(np.prod(shape)) * dtype.itemsize
+            size = math.prod(shape) * dtype.itemsize
             if os.fstat(file).st_size != size:
                 return None
             return np.frombuffer(mmap.mmap(file, size, access=mmap.ACCESS_READ), dtype).reshape(shape)

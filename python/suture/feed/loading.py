@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import math
 import os
 import threading
 import time
@@ -221,7 +222,7 @@ class Loading:
         ends = plan.source_boxes()
         places = {key: [_place(plan, key, i, ends[i]) for i in range(len(rows))] for key in plan.items}
         shapes = {key: plan.shapes(key) for key in plan.items}
-        held = sum(int(np.prod(shape)) * numpy_type(dtype, name).itemsize for each, dtype in shapes.values() for level in each for shape in level)
+        held = sum(math.prod(shape) * numpy_type(dtype, name).itemsize for each, dtype in shapes.values() for level in each for shape in level)
         times.plan += time.perf_counter() - begin
         begin = time.perf_counter()
         buffers = self._staging.grant(unit.ticket, [size for each in places.values() for _, size, _, _ in each], held,
@@ -326,7 +327,7 @@ def _place(plan: Plan, key: str, i: int, box: tuple[tuple[int, ...], tuple[int, 
     source = items.sources[i]
     low, high = in_order(box[0], items.order), in_order(box[1], items.order)
     shape = (*source.shape[:len(source.shape) - len(low)], *(b - a for a, b in zip(low, high)))
-    return shape, int(np.prod(shape)) * numpy_type(items.dtype, key).itemsize, low, high
+    return shape, math.prod(shape) * numpy_type(items.dtype, key).itemsize, low, high
 
 
 def _has_levels(plan: Plan, key: str) -> bool:

@@ -57,6 +57,7 @@ class Plan:
         self.ids = None if self._given_ids is None else ids_of(self._given_ids, self.size)
         self._ids = None if self.ids is None else (ctypes.c_uint64 * self.size)(*self.ids)
         self._grids: list[Grid] | None = None
+        self._boxes: dict[str, list[tuple[tuple[int, ...], tuple[int, ...]]]] = {}
         self._planned = {key: self._plan_image(k, key) for k, key in enumerate(pipeline.images)}
 
     def _read_items(self) -> dict[str, Items]:
@@ -150,9 +151,13 @@ class Plan:
         Error
             If the key is no image and no label map.
         """
-        made = self._planned[self._image_of(key)].source_boxes(self.size)
-        low, high = made[:, :3].tolist(), (made[:, :3] + made[:, 3:]).tolist()
-        return [(tuple(a), tuple(b)) for a, b in zip(low, high)]
+        image = self._image_of(key)
+        known = self._boxes.get(image)
+        if known is None:
+            made = self._planned[image].source_boxes(self.size)
+            low, high = made[:, :3].tolist(), (made[:, :3] + made[:, 3:]).tolist()
+            known = self._boxes[image] = [(tuple(a), tuple(b)) for a, b in zip(low, high)]
+        return list(known)
 
     def needs_whole_source(self, key: str | None = None) -> str:
         """Why samples need their whole source, in one sentence; an empty text where a box is enough."""
