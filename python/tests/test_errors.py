@@ -185,7 +185,8 @@ def test_sentences_name_what_was_given():
         {"image": [SCANS[0]] * 2, "seg": [MAPS[0]] * 2, "id": np.array(["b", "b"])}, seed=1))
     assert 'per sample: give them as batch["id"], strings or whole numbers' in sentence_of(lambda: large({"image": [SCANS[0]]}, seed=1))
     tiles = st.Pipeline(layout="NHWC", rgb=[st.random_crop(size=(32, 32))])
-    assert sentence_of(lambda: tiles({"rgb": np.zeros((2, 3, 64, 64), np.uint8), "id": [0, 1]}, seed=1)).endswith(
+    assert "Say layout='NCHW'" in sentence_of(lambda: tiles({"rgb": np.zeros((2, 3, 64, 64), np.uint8), "id": [0, 1]}, seed=1))
+    assert sentence_of(lambda: tiles({"rgb": np.zeros((2, 30, 64, 3), np.uint8), "id": [0, 1]}, seed=1)).endswith(
         "; rgb is read in the layout 'NHWC'")
     assert "got the class random_flip. Call it, random_flip(...)" in sentence_of(lambda: st.Pipeline(image=[st.random_flip]))
     assert "It stands alone: key=labels(...)" in sentence_of(lambda: st.Pipeline(image=[st.random_crop(size=3)], seg=[st.labels()]))
