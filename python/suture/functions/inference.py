@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.dlpack import as_numpy
 from ..arrays.files import is_image
 from ..arrays.volume import Volume
 from ..backend.plain import call_plain
@@ -99,6 +100,8 @@ def sliding_window(net: Callable[[Any], Any], volume: Any, *, size: AxisIntegers
     array, axes = (volume.array, volume.axes) if isinstance(volume, Volume) else (volume, "zyx")
     if len(axes) != 3:
         raise Error(f"{what}: a volume of the axes {axes!r} has no windows of three")
+    if not _is_torch(array):
+        array = as_numpy(array, what)
     if len(array.shape) == 3 and isinstance(volume, Volume):
         array = array[None]
     if len(array.shape) != 4:
@@ -204,7 +207,7 @@ def _stacked(arrays: Sequence[Any]) -> Any:
 
 def _float32(array: Any) -> Any:
     """For sums, whatever a network makes."""
-    return array.detach().float() if _is_torch(array) else np.asarray(array, np.float32)
+    return array.detach().float() if _is_torch(array) else np.asarray(as_numpy(array, "suture: sliding_window: result of the network"), np.float32)
 
 
 def _flipped(array: Any, axes: Sequence[int]) -> Any:
