@@ -200,7 +200,7 @@ def test_sentences_name_what_was_given():
         st.random_rotate9
     with pytest.raises(AttributeError, match="Import it: import suture.demo$"):
         st.__getattr__("demo")
-    assert repr(SMALL.plan(BATCH, seed=3)).startswith("Plan of 3 samples, seed=3, epoch=0, training=True: image (int16, czyx)")
+    assert repr(SMALL.plan(BATCH, seed=3)).startswith("<Plan of 3 samples, seed=3, epoch=0; image: int16")
 
 
 @pytest.mark.parametrize(("settings", "words"), [
