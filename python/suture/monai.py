@@ -25,7 +25,7 @@ from .arrays.volume import Volume
 
 class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: ignore[misc]
     """A pipeline on a dictionary, of one sample or, after ragged_collate, of a batch. Images are MONAI's, (channel, x, y, z)
-    with an affine in RAS; without one spacing is 1. Label maps of float are converted once and have to be whole numbers.
+    with an affine in RAS; without one a pipeline that resamples refuses them. Label maps of float are converted once and have to be whole numbers.
 
     id_key     what identifies a case, a string or a whole number; draws depend on it, the seed and the epoch alone
     training   whether chance is switched on, where a call does not say so; False for validation

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import suture as st
+from suture.operations.operation import Operation
 
 RNG = np.random.default_rng(2)
 PAGES = {"from-monai": "xyz", "from-torchio": "xyz", "from-kornia": "yx", "from-nnunet": "zyx"}  # and the axes of their arrays
@@ -55,7 +56,7 @@ def test_lines_of_ours_run(page, root):
     for line in found:
         made = eval(line, dict(known))
         assert made is not None, line
-        operations = [op for op in (made if isinstance(made, list) else [made]) if isinstance(op, st.operation.Operation)]
+        operations = [op for op in (made if isinstance(made, list) else [made]) if isinstance(op, Operation)]
         if operations:  # and can be written as C++
             st.Pipeline(image=operations, seg=st.labels()).sources(order=PAGES[page])
 
@@ -85,7 +86,33 @@ def test_the_page_of_python_runs(page, root):
     assert known["out"]["image"].shape == (1, 1, 96, 96, 96) and known["out"]["seg"].dtype == np.int64
 
 
+@pytest.mark.torch
+def test_the_first_steps_run(root, tmp_path, monkeypatch):
+    """The program of docs/first-steps.md, on scans of which the foreground is brighter than the rest."""
+    torch, nibabel = pytest.importorskip("torch"), pytest.importorskip("nibabel")
+    affine = np.diag([-1.5, -1.5, 3, 1])  # to the right and the back, as many scanners store
+    (tmp_path / "data").mkdir()
+    for k in range(3):
+        seg = np.zeros((40, 44, 12), np.uint8)
+        seg[8 + k:28, 10:30, 3:9] = 1
+        image = np.where(seg > 0, 150, -100).astype(np.int16)
+        nibabel.save(nibabel.Nifti1Image(image, affine), tmp_path / f"data/case_{k}.nii.gz")
+        nibabel.save(nibabel.Nifti1Image(seg, affine), tmp_path / f"data/case_{k}_seg.nii.gz")
+    monkeypatch.chdir(tmp_path)
+    program = "".join(re.findall(r"```python\n(.*?)```", (root / "docs/first-steps.md").read_text(), re.S))
+    script = tmp_path / "first_steps.py"
+    script.write_text(program)
+    known = {"__name__": "first_steps"}
+    exec(compile(script.read_text(), str(script), "exec"), known)
+    assert known["batch"]["image"].shape == (2, 1, 64, 64, 16) and known["batch"]["seg"].max() == 1
+    assert known["batch"].grids["image"][0].spacing == (3.0, 1.5, 1.5)
+    assert (tmp_path / "batch.png").read_bytes().startswith(b"\x89PNG") and (tmp_path / "checkpoint.pt").exists()
+    written = nibabel.load(tmp_path / "prediction.nii.gz")
+    assert written.shape == (40, 44, 12) and np.allclose(written.affine, affine, atol=1e-5)
+    assert torch.isfinite(known["loss"])
+
+
 def test_the_pages_are_linked(root):
     index = (root / "README.md").read_text() + (root / "docs/python.md").read_text()
-    for page in PAGES:
+    for page in (*PAGES, "first-steps"):
         assert f"{page}.md" in index

@@ -2,6 +2,8 @@
 """Whatever goes wrong is told in one sentence that says what to do, or which operation, sample and value it is about."""
 import errno
 import os
+import pydoc
+import re
 import stat
 
 import numpy as np
@@ -185,17 +187,20 @@ def test_sentences_name_what_was_given():
         {"image": [SCANS[0]] * 2, "seg": [MAPS[0]] * 2, "id": np.array(["b", "b"])}, seed=1))
     assert 'per sample: give them as batch["id"], strings or whole numbers' in sentence_of(lambda: large({"image": [SCANS[0]]}, seed=1))
     tiles = st.Pipeline(layout="NHWC", rgb=[st.random_crop(size=(32, 32))])
-    assert sentence_of(lambda: tiles({"rgb": np.zeros((2, 3, 64, 64), np.uint8), "id": [0, 1]}, seed=1)).endswith(
+    assert "Say layout='NCHW'" in sentence_of(lambda: tiles({"rgb": np.zeros((2, 3, 64, 64), np.uint8), "id": [0, 1]}, seed=1))
+    assert sentence_of(lambda: tiles({"rgb": np.zeros((2, 30, 64, 3), np.uint8), "id": [0, 1]}, seed=1)).endswith(
         "; rgb is read in the layout 'NHWC'")
     assert "got the class random_flip. Call it, random_flip(...)" in sentence_of(lambda: st.Pipeline(image=[st.random_flip]))
-    assert "It stands alone: key=labels(...)" in sentence_of(lambda: st.Pipeline(image=[st.random_crop(size=3)], seg=[st.labels()]))
+    assert sentence_of(lambda: st.Pipeline(image=[st.random_crop(size=3)], seg=[st.labels()])).endswith("Pass seg=labels()")
+    assert "It stands alone: key=labels(...)" in sentence_of(lambda: st.Pipeline(image=[st.random_crop(size=3), st.labels()]))
+    assert sentence_of(lambda: st.Pipeline(image=[st.random_crop(size=3)], seg=st.labels)).endswith("Call it, seg=labels()")
     assert "expected one number, or one for each of 3 axes, got (1.0, 1.0)" in sentence_of(
         lambda: st.Volume(SCANS[0], axes="zyx", spacing=(1, 1)))
-    with pytest.raises(AttributeError, match="got 'random_rotate'. Nearest are .*random_rot90"):
-        st.random_rotate
+    with pytest.raises(AttributeError, match="got 'random_rotate9'. Nearest are .*random_rot90"):
+        st.random_rotate9
     with pytest.raises(AttributeError, match="Import it: import suture.demo$"):
         st.__getattr__("demo")
-    assert repr(SMALL.plan(BATCH, seed=3)).startswith("Plan of 3 samples, seed=3, epoch=0, training=True: image (int16, czyx)")
+    assert repr(SMALL.plan(BATCH, seed=3)).startswith("<Plan of 3 samples, seed=3, epoch=0; image: int16")
 
 
 @pytest.mark.parametrize(("settings", "words"), [
@@ -204,3 +209,53 @@ def test_sentences_name_what_was_given():
 ])
 def test_draws_are_not_cut_to_those_of_others(settings, words):
     assert words in sentence_of(lambda: SMALL(BATCH, **{"seed": 1, **settings}))
+
+
+class RandFlipd:
+    """As an operation of another library is called."""
+
+
+@pytest.mark.parametrize(("name", "here"), [
+    ("RandFlipd", "random_flip"), ("Spacingd", "resample"), ("RandSpatialCropd", "random_crop"), ("RandCropByPosNegLabeld", "crop_by_class"),
+    ("ZNormalization", "z_score"), ("RandomElasticDeformation", "random_elastic"), ("ToCanonical", "orient"),
+    ("RandomHorizontalFlip", "random_flip"), ("ColorJitter", "random_color_jitter"), ("random_rotate", "random_affine"), ("random_flipp", "random_flip")])
+def test_names_of_others_say_what_is_here(name, here):
+    with pytest.raises(AttributeError, match=f"got '{name}'. .*{here}"):
+        getattr(st, name)
+
+
+def test_every_name_that_is_offered_is_there():
+    from suture.operations.operation import OPERATIONS_ELSEWHERE
+
+    known = {*st.__all__, "dict", "load"}
+    for name, here in OPERATIONS_ELSEWHERE.items():
+        assert name == name.lower().replace("_", "")
+        for called in re.findall(r"\b(\w+)\(", here):
+            assert called in known, (name, called)
+
+
+def test_an_operation_of_another_library_in_a_chain():
+    with pytest.raises(st.Error, match=r"image: expected an operation, got .*RandFlipd.*Here it is random_flip"):
+        st.Pipeline(image=[RandFlipd()])
+    with pytest.raises(st.Error, match=r"got 'random_flip'. Here it is random_flip\(...\)"):
+        st.Pipeline(image=["random_flip"])
+
+
+def test_public_names_and_help():
+    assert set(dir(st)) == {*st.__all__, "__version__"}
+    text = pydoc.render_doc(st.random_low_resolution, renderer=pydoc.plaintext)
+    assert "zoom=(.5, 1)" in text and "probability = 1.0" in text
+    assert "__dataclass" not in text and "_kinds" not in text and "{." not in text and "::" not in text
+
+
+def test_reprs_are_short_and_chains_grow():
+    train = st.Pipeline(layout="NHWC", rgb=[st.random_flip(axis_probability=.5), st.window(center=40, width=400)], mask=st.labels(dtype="int64"))
+    assert repr(train) == "Pipeline(layout='NHWC', rgb=[random_flip, window], mask=labels(dtype='int64'))"
+    assert repr(train.images["rgb"]) == "(random_flip(), window(center=40.0, width=400.0))"
+    longer = train + [st.cast("uint8")]
+    assert longer == st.Pipeline(layout="NHWC", rgb=[*train.images["rgb"], st.cast("uint8")], mask=st.labels(dtype="int64"))
+    assert train + {"rgb": st.cast("uint8")} == longer
+    with pytest.raises(st.Error, match="expected images of the pipeline, rgb, got 'mask'"):
+        train + {"mask": []}
+    plan = train.plan({"rgb": np.zeros((2, 8, 8, 3), np.uint8), "mask": np.zeros((2, 8, 8), np.uint8), "id": [1, 2]}, seed=3)
+    assert repr(plan) == "<Plan of 2 samples, seed=3, epoch=0; rgb: uint8, mask: uint8>"

@@ -111,3 +111,24 @@ def test_mistakes_get_one_sentence(change, sentence):
     with pytest.raises(st.Error, match=sentence) as caught:
         st.sliding_window(given.pop("net"), given.pop("volume"), **given)
     assert "\n" not in str(caught.value)
+
+
+def test_progress_is_told_window_by_window(capsys):
+    volume = RNG.normal(size=(1, 9, 10, 11)).astype(np.float32)
+    told = []
+    st.sliding_window(lambda x: x, volume, size=5, batch=4, progress=lambda done, every: told.append((done, every)))
+    count = len(st.sliding_window_grid((9, 10, 11), (5, 5, 5)))
+    assert told == [(min(done, count), count) for done in range(4, count + 4, 4)]
+    st.sliding_window(lambda x: x, volume, size=5, progress=True)
+    assert capsys.readouterr().err.endswith(f"{count}/{count}\n")
+
+
+@pytest.mark.torch
+def test_the_result_lies_where_it_is_wanted():
+    """Windows of the device "meta", which has no values, and a network whose results have them."""
+    torch = pytest.importorskip("torch")
+    volume = torch.zeros((1, 9, 10, 11), device="meta")
+    made = st.sliding_window(lambda x: torch.ones(x.shape), volume, size=5, device="cpu")
+    assert made.device.type == "cpu" and torch.equal(made, torch.ones(1, 9, 10, 11))
+    with pytest.raises(st.Error, match="device: expected a torch tensor"):
+        st.sliding_window(lambda x: x, np.zeros((1, 9, 10, 11), np.float32), size=5, device="cpu")

@@ -214,3 +214,12 @@ def test_a_window_stands_where_compose_has_it(root):
     page = (root / "docs/from-monai.md").read_text()
     ours = page.split("# suture\n")[1].split("```")[0]
     assert ours.index("*geometry") < ours.index("st.scale_intensity")
+
+
+def test_validation_has_no_chance_and_a_wrong_key_is_named():
+    pipeline = st.Pipeline(image=[st.random_crop(size=4)], seg=st.labels())
+    validate = suture.monai.Augmentd(pipeline, seed=1, id_key="case", training=False)
+    assert torch.equal(monai.transforms.Compose([validate])(item())["image"].as_tensor(),
+                       suture.monai.Augmentd(pipeline, seed=7, id_key="case")(item("b"), training=False)["image"].as_tensor())
+    with pytest.raises(st.Error, match="Augmentd: id_key: expected a key of the data, image, seg, case, got 'name'"):
+        suture.monai.Augmentd(pipeline, seed=1, id_key="name")(item())

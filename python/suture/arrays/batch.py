@@ -48,6 +48,7 @@ KNOWN: set[type] = {np.ndarray, Volume}  # classes that were looked at and are n
 
 
 _LISTS = (list, tuple)
+IN_MEMORY: set[type] = {np.ndarray}  # classes of arrays that were looked at and are not read box by box
 
 
 def read_images(given: Any) -> Any:
@@ -160,13 +161,17 @@ class Items:
                 raise Error(f"{what}: sample {i} has the axes {volume.axes!r} and shape {tuple(volume.array.shape)}, "
                             f"the first {axes!r} and {tuple(given[0].array.shape)}")
         self.volumes, self.grids, self.placed = True, [v.grid for v in given], all([v.placed for v in given])
-        if any([is_source(v.array) for v in given]):
+        arrays = [v.array for v in given]
+        kinds = set(map(type, arrays))
+        if not kinds <= IN_MEMORY:
+            IN_MEMORY.update(type(a) for a in arrays if not is_source(a))
+        if not kinds <= IN_MEMORY:
             if not lazy:
                 raise Error(f"{what}: expected voxels in memory, got a Volume that is read box by box. Pass "
                             "Volume(numpy.asarray(v), axes=v.axes, grid=v.grid)")
-            self._read_sources([v.array for v in given], [g.place for g in self.grids], device)
+            self._read_sources(arrays, [g.place for g in self.grids], device)
         else:
-            self._read_each([v.array for v in given], [g.place for g in self.grids])
+            self._read_each(arrays, [g.place for g in self.grids])
 
     def _read_sources(self, given: Sequence[Any], places: Sequence[bytes], device: Any) -> None:
         """Arrays that are read box by box; those in memory among them are read so as well."""

@@ -428,6 +428,11 @@ def as_numpy(x: Any, what: str) -> np.ndarray[Any, Any]:
     return x.numpy()  # type: ignore[no-any-return]
 
 
+def numbers_of(x: Any, what: str, dtype: Any) -> np.ndarray[Any, Any]:
+    """Numbers of a list, or of an array of the host that as_numpy takes, as NumPy's array of a type."""
+    return np.asarray(x if isinstance(x, (list, tuple, int, float)) else as_numpy(x, what), dtype)
+
+
 def bfloat16(what: str) -> Any:
     """The type that NumPy itself has not."""
     try:

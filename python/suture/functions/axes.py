@@ -2,9 +2,13 @@
 """Parameters of functions that have a value for each axis."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..backend.encode import Encoder
+from ..operations.kinds import sequence, whole
 from ..operations.operation import canonical
 
 
@@ -16,3 +20,9 @@ def voxels_zyx(value: Any, what: str, name: str = "size", order: str = "zyx") ->
 def shares_zyx(value: Any, what: str, name: str) -> tuple[float, float, float]:
     """Numbers along (z, y, x), from one for all axes, one for each, or by name."""
     return Encoder("zyx", {}, 1).triple(canonical("point3", value, what, False), name, what)
+
+
+def whole_numbers(values: Sequence[int], what: str, dtype: Any) -> np.ndarray:
+    """Whole numbers that a type holds, each of them looked at, since NumPy would cut them."""
+    bounds = np.iinfo(dtype)
+    return np.array([whole(v, what, int(bounds.min), int(bounds.max)) for v in sequence(values, what)], dtype)

@@ -15,6 +15,7 @@ from ..backend.call import IMAGES, LABELS, call_function, element_type, executor
 from ..errors import Error
 from ..operations.results import (COLOR_SPACES, STAIN_BASIS_BYTES, ColorMomentsFit, IntensityRange, LandmarkMap, Moments,
                                   Percentiles, Sharpness, StainBasis, Tally, Threshold, results_from_json)
+from .axes import whole_numbers
 
 _COUNTED = ("int8", "uint8", "int16", "uint16")
 _TILES = ("uint8", "float32", "float16", "bfloat16")
@@ -94,7 +95,7 @@ def _selection_of(where: Any, layout: str | None, stream: int | None) -> _Select
     if isinstance(where, labeled):
         maps = Items(where.maps, "labeled", layout, stream)
         return _Selection(f"suture::labeled_selection<{element_type(maps, LABELS)}>", (maps,), (where.classes,),
-                          (np.array(list(where.labels), np.int32),))
+                          (whole_numbers(where.labels, "suture: labeled: labels", np.int32),))
     raise Error(f'suture: {where!r} is none of None, "nonzero", above(...), inside(...), labeled(...)')
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..arrays.dlpack import as_numpy
+from ..arrays.files import is_image
 from ..arrays.volume import Volume
 from ..backend.plain import call_plain
 from ..errors import Error
@@ -49,7 +52,7 @@ def _weights(window: int, size: Sequence[int]) -> np.ndarray:
 
 
 def sliding_window(net: Callable[[Any], Any], volume: Any, *, size: AxisIntegers, step: float = 0.5, batch: int = 1,
-                   window: str = "gaussian", views: Sequence[str] = ("",)) -> Any:
+                   window: str = "gaussian", views: Sequence[str] = ("",), device: Any = None, progress: Any = False) -> Any:
     """Runs a network on windows of a volume and puts the results together.
 
     Parameters
@@ -69,6 +72,13 @@ def sliding_window(net: Callable[[Any], Any], volume: Any, *, size: AxisIntegers
         Weights of the voxels of a window where windows overlap; "gaussian" is MONAI's.
     views : sequence of str
         Axes that each window is mirrored along; what the network makes is mirrored back. mirrors("zyx") is all eight.
+    device : torch device or str, optional
+        Where the result is put together, "cpu" say: windows go to the network on the device of the volume, and what it makes is
+        brought to this one, so that the result may be larger than the memory of the GPU. For tensors; without it the
+        device of the volume.
+    progress : bool or callable
+        True writes a bar to stderr. A callable is called with the number of windows that are done and that of all, after
+        each batch: progress=lambda done, all: bar.update(done).
 
     Returns
     -------
@@ -79,11 +89,19 @@ def sliding_window(net: Callable[[Any], Any], volume: Any, *, size: AxisIntegers
     ------
     Error
         If the volume has no three axes, a parameter is out of its range, or the network changes the shape of windows.
+
+    Examples
+    --------
+    >>> with torch.no_grad():
+    ...     logits = st.sliding_window(net, scan, size=96, batch=4, device="cpu", progress=True)
     """
     what = "suture: sliding_window"
+    volume = _volume(volume)
     array, axes = (volume.array, volume.axes) if isinstance(volume, Volume) else (volume, "zyx")
     if len(axes) != 3:
         raise Error(f"{what}: a volume of the axes {axes!r} has no windows of three")
+    if not _is_torch(array):
+        array = as_numpy(array, what)
     if len(array.shape) == 3 and isinstance(volume, Volume):
         array = array[None]
     if len(array.shape) != 4:
@@ -98,11 +116,16 @@ def sliding_window(net: Callable[[Any], Any], volume: Any, *, size: AxisIntegers
     extents = [int(n) for n in array.shape[1:]]
     array = _filled(array, [max(n, m) for n, m in zip(extents, sizes)])
     grid = sliding_window_grid([int(n) for n in array.shape[1:]], sizes, step=step)
-    weights = _like(_weights(kind, grid.size), array)
+    if device is not None and not _is_torch(array):
+        raise Error(f"{what}: device: expected a torch tensor to be put together elsewhere, got {type(array).__name__}. Pass a tensor, or "
+                    "leave device out")
+    home = _home(array, device)
+    weights = _like(_weights(kind, grid.size), home)
     flips = [[2 + axes.index(name) for name in view] for view in views]
     total: Any = None
     every = slice(None)
-    covered = _like(np.zeros(grid.image, np.float32), array)
+    covered = _like(np.zeros(grid.image, np.float32), home)
+    report = _bar if progress is True else progress or None
     for first in range(0, len(grid), batch):
         places = [tuple(slice(s, s + n) for s, n in zip(grid[p], grid.size)) for p in range(first, min(first + batch, len(grid)))]
         given = _stacked([array[(every,) + place] for place in places])
@@ -113,14 +136,41 @@ def sliding_window(net: Callable[[Any], Any], volume: Any, *, size: AxisIntegers
                 raise Error(f"{what}: the network makes {tuple(made.shape)} of {tuple(given.shape)}; ({len(places)}, classes, "
                             f"*{grid.size}) is needed")
             seen = seen + _flipped(_float32(made), flip) / len(flips)
+        seen = _at(seen, home)
         if total is None:
-            total = _like(np.zeros((int(seen.shape[1]), *grid.image), np.float32), array)
+            total = _like(np.zeros((int(seen.shape[1]), *grid.image), np.float32), home)
         for one, place in zip(seen, places):
             total[(every,) + place] += one * weights
             covered[place] += weights
+        if report is not None:
+            report(first + len(places), len(grid))
     total /= covered
     total = total[(every,) + tuple(slice(n) for n in extents)]
     return Volume(total, axes=axes, grid=volume.grid) if isinstance(volume, Volume) else total
+
+
+def _volume(given: Any) -> Any:
+    """Paths and images of nibabel and SimpleITK as Volumes; all else as it is."""
+    return Volume.of(given) if is_image(given) else given
+
+
+def _bar(done: int, all_of_them: int) -> None:
+    """Draws how many windows are done on a line of stderr."""
+    width = 40
+    full = width * done // all_of_them
+    end = "\n" if done == all_of_them else ""
+    sys.stderr.write(f"\rwindows [{'#' * full}{'.' * (width - full)}] {done}/{all_of_them}{end}")
+    sys.stderr.flush()
+
+
+def _home(array: Any, device: Any) -> Any:
+    """An array of the library and on the device where results are put together."""
+    return array if device is None else array[:0].to(device)
+
+
+def _at(array: Any, home: Any) -> Any:
+    """What a network made, where results are put together."""
+    return array.to(home.device) if _is_torch(array) and _is_torch(home) else array
 
 
 def _is_torch(array: Any) -> bool:
@@ -157,7 +207,7 @@ def _stacked(arrays: Sequence[Any]) -> Any:
 
 def _float32(array: Any) -> Any:
     """For sums, whatever a network makes."""
-    return array.detach().float() if _is_torch(array) else np.asarray(array, np.float32)
+    return array.detach().float() if _is_torch(array) else np.asarray(as_numpy(array, "suture: sliding_window: result of the network"), np.float32)
 
 
 def _flipped(array: Any, axes: Sequence[int]) -> Any:

@@ -18,7 +18,7 @@ from ..errors import Error
 from ..operations.operation import Operation
 from ..operations.generated import crop, pad
 from ..arrays.volume import Volume
-from .axes import voxels_zyx
+from .axes import voxels_zyx, whole_numbers
 
 
 @dataclass(frozen=True)
@@ -531,7 +531,7 @@ def _disturb(name: str, maps: Any, labels: Sequence[int], numbers: Sequence[floa
     given = Items(maps, name, layout, stream_of(maps))
     element = element_type(given, LABELS)
     copies, items = _copied(given, name, layout)
-    call_function(_module(name, [element], items.first.on_cuda), numbers=numbers, lists=[np.array(list(labels), np.int32)],
+    call_function(_module(name, [element], items.first.on_cuda), numbers=numbers, lists=[whole_numbers(labels, f"suture: {name}: labels", np.int32)],
                   changed=[items], seed=seed, epoch=epoch, ids=ids_of(ids, items.count), stream=items.stream)
     return copies
 
@@ -633,7 +633,7 @@ def mask_image(label_maps: Any, images: Any, *, below: int = 0, value: float = 0
     types = [element_type(maps, LABELS), element_type(given, IMAGES)]
     copies, items = _copied(given, "mask_image: images", layout)
     call_function(_module("mask_image", types, items.first.on_cuda), numbers=[below, value],
-                  lists=[np.array(list(channels), np.int64)], inputs=[maps], changed=[items], stream=stream)
+                  lists=[whole_numbers(channels, "suture: mask_image: channels", np.int64)], inputs=[maps], changed=[items], stream=stream)
     return copies
 
 

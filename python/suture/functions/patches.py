@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.batch import Items, output_bound
-from ..arrays.dlpack import array_of, check_dense, dense, stream_of
+from ..arrays.dlpack import array_of, as_numpy, check_dense, dense, stream_of
 from ..arrays.memory import empty_like_library
 from ..backend.call import IMAGES, call_function, element_type, executor_of, function_source
 from ..backend.plain import call_plain
@@ -420,7 +420,8 @@ _TILE = np.dtype([("y", np.int64), ("x", np.int64), ("level", np.int32), ("size"
 
 
 def _tiles(name: str, slide: SlideLayout, mask: Any, numbers: Sequence[float], **draws: Any) -> list[Tile]:
-    tissue = np.ascontiguousarray(mask, np.uint8)
+    plain = mask if isinstance(mask, (list, tuple)) else as_numpy(mask, f"suture: {name}: mask")
+    tissue = np.ascontiguousarray(np.asarray(plain) != 0, np.uint8)
     if tissue.ndim != 2:
         raise Error(f"suture: {name}: a mask of shape {tissue.shape}; (y, x) is needed")
     items = Items([tissue], "mask", "HW", None)

@@ -650,7 +650,7 @@ class StartsKind(Kind):
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
         if isinstance(value, PerSample):
             what = f"suture: {op.name}: {name}"
-            value = () if encoder.ahead else encoder.given(value.key, what)
+            value = () if encoder.ahead else self.canonical(encoder.given(value.key, what), what)
         rows = np.array(value if len(value) else np.zeros((0, 3)), np.int64).reshape(-1, 3)
         encoder.rows(np.ascontiguousarray(rows[:, ::-1] if encoder.order == "xyz" else rows))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from ..arrays.batch import read_layout
-from ..arrays.dlpack import array_of
+from ..arrays.dlpack import array_of, numbers_of
 from ..arrays.volume import Grid, Volume
 from ..backend.encode import Encoder
 from ..backend.plain import call_plain
@@ -69,7 +69,7 @@ def _rows(plan: Plan, given: Any, what: str, width: int) -> tuple[np.ndarray, np
         raise Error(f"{what}: lists of {len(given)} samples, the batch has {plan.size}")
     rows, offsets = [], [0]
     for i, each in enumerate(given):
-        a = np.asarray(each, np.float64)
+        a = numbers_of(each, what, np.float64)
         if a.size == 0:
             a = a.reshape(0, width)
         if a.ndim != 2 or a.shape[1] != width:
