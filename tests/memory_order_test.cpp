@@ -118,15 +118,25 @@ void expect_all_orders(const Pipeline& pipeline, const extent3& extents, std::in
 
 const extent3 odd = {41, 37, 70};
 
+// Adds a number that every voxel of every channel has for itself.
+struct by_place {
+  static constexpr std::string_view name = "by_place";
+  float operator()(float value, const voxel& at) const {
+    return value + static_cast<float>(at.z * 10007 + at.y * 101 + at.x + static_cast<std::int32_t>(at.element % 13));
+  }
+};
+
 TEST(MemoryOrder, PointwiseOperations) {
   expect_all_orders<std::int16_t, std::uint8_t>(brightness{1.5f} | contrast{1.2f}, odd, 2);
   expect_all_orders<float, std::uint16_t>(brightness{1.5f} | gaussian_noise{.sigma = 3}, odd, 2);
+  expect_all_orders<float, std::uint16_t>(brightness{1.5f} | by_place{}, odd, 2);
 }
 
 TEST(MemoryOrder, CropsAndFlips) {
   const auto moves = random_crop{.size = {33, 34, 35}} | random_flip{.axis_probability = {1, 0, 1}};
   expect_all_orders<std::int16_t, std::uint8_t>(window{.center = 2000, .width = 400} | moves, odd);
   expect_all_orders<float, std::int32_t>(moves | gaussian_noise{.sigma = 3} | random_gamma{}, odd, 2);
+  expect_all_orders<float, std::int32_t>(moves | by_place{} | random_gamma{}, odd, 2);
   expect_all_orders<half, std::uint8_t>(pad_to{.size = {50, 50, 80}} | random_crop{.size = {45, 44, 70}} |
                                             sampling<linear, constant, nearest>{.border = {.value = -5}},
                                         odd);
@@ -155,6 +165,40 @@ TEST(MemoryOrder, Displacements) {
   expect_all_orders<std::int16_t, std::uint8_t>(elastic | random_crop{.size = {33, 30, 40}}, odd);
   expect_all_orders<float, std::uint16_t>(random_affine{.rotate_deg = 25} | elastic, odd, 2);
   expect_all_orders<float, std::uint16_t>(elastic | random_affine{.rotate_deg = 25}, odd);
+}
+
+TEST(MemoryOrder, Colors) {
+  const extent3 tile = {1, 18, 35};
+  const auto jitter = random_color_jitter{.brightness = {.8f, 1.2f}, .hue = {-.05f, .05f}};
+  expect_all_orders<std::uint8_t, std::uint8_t>(jitter | brightness{1.5f}, tile, 3);
+  expect_all_orders<std::uint8_t, std::uint8_t>(random_flip{} | jitter, tile, 3);
+  expect_all_orders<std::uint8_t, std::uint8_t>(jitter | random_affine{.rotate_deg = {25, 0, 0}}, tile, 3);
+}
+
+TEST(MemoryOrder, Levels) {
+  grid g;
+  g.extents = odd;
+  const filled<std::uint8_t> map(g, orders[0], 1, false, 5);
+  const std::vector seg{map.of};
+  const std::uint64_t ids[] = {3};
+  const auto p = plan(random_affine{.rotate_deg = 25}, seg, {.seed = 2, .sample_ids = ids});
+  const grid half = level_grid(g, level_extents(g.extents, {.5, .5, .5}));
+  std::vector<std::uint8_t> expected;
+  for (const auto& order : orders) {
+    std::vector<std::uint8_t> full(static_cast<std::size_t>(g.voxels())),
+        level(static_cast<std::size_t>(half.voxels()));
+    const std::vector to{in_order(full.data(), g, order, 1, false)};
+    const std::vector level_to{in_order(level.data(), half, order, 1, false)};
+    run(cpu{}, p, labels(seg, to, deep_supervision(level_to)));
+    std::vector<std::uint8_t> got;
+    const auto& v = level_to[0];
+    for (std::int64_t z = 0; z < half.extents[0]; ++z)
+      for (std::int64_t y = 0; y < half.extents[1]; ++y)
+        for (std::int64_t x = 0; x < half.extents[2]; ++x)
+          got.push_back(v.data[z * v.stride[0] + y * v.stride[1] + x * v.stride[2]]);
+    if (expected.empty()) expected = got;  // label_test.cpp holds (z, y, x)
+    EXPECT_TRUE(got == expected) << order[0] << order[1] << order[2];
+  }
 }
 
 }  // namespace

@@ -7,6 +7,14 @@
 
 namespace suture::detail {
 
+// Whether a functor of a pack treats rows along x at once and asks where they stand, as noise does, whose random blocks
+// span four voxels along x. Such a row takes a fraction of the time of as many lone voxels, so that lanes stay along x.
+template <class Pack>
+inline constexpr bool any_asks_along_x = false;
+template <class... Fs>
+inline constexpr bool any_asks_along_x<pack<Fs...>> =
+    ((needs_voxel<typename unswitched<Fs>::type> && applies_to_rows<typename unswitched<Fs>::type>) || ...);
+
 // The voxel of the output at (plane, row, lane) of the loops.
 template <class Pipeline>
 voxel voxel_of_loops(const sample_parameters<Pipeline>& sample, const voxel_index& i) {

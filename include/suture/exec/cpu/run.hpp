@@ -64,7 +64,7 @@ auto fill_workspace(const cpu& exec, bool to_output, const Plan& plan, const Bin
   for (std::size_t i = 0; i < plan.size(); ++i) {
     auto& r = *new (records + i)
                   typename E::record_type(make_record(plan, i, to_output, l, exec.workspace.data(), used, bindings...));
-    if constexpr (!P::is_staged)
+    if constexpr (!P::is_staged && !any_asks_along_x<typename P::outputs>)
       if (to_output) set_loops(r, loops_of_output(plan, i, bindings...));
     if constexpr (P::has_deformation) {
       const control_grid& g = r.sample.controls;
