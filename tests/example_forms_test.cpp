@@ -20,7 +20,7 @@ const std::string ct = sample("ct/abdomen_ct.nii.gz"), organs = sample("ct/abdom
                   slide_file = sample("histology/CMU-1-Small-Region.svs"), breast_a = sample("histology/breast_a.png"),
                   breast_b = sample("histology/breast_b.png"), head_and_neck = sample("histology/headneck_tcga.png"),
                   lesions = sample("mri/ms19_lesions.nii.gz"),
-                  zarr = std::string(SUTURE_SOURCE_DIR) + "/tests/zarr/arrays/sharded_end";
+                  zarr = std::string(SUTURE_SOURCE_DIR) + "/tests/zarr/arrays/case";
 
 words brain(const std::string& option = "--images") {
   words all{option};
@@ -156,8 +156,10 @@ TEST_F(example_forms, feed_of_own_files) {
   expect_works("feed", words{"--image", ct, lung} + few, in("feed.out", timeline));
   expect_works("feed", words{"--image", ct, "--label", organs, "--eval", "--out", "named"} + few,
                in("named", timeline));
-  expect_works("feed", words{"--image", zarr, ct, "--patch", "6", "--eval", "--depth", "1", "--readers", "3"} + few,
-               in("feed.out", timeline));
+  expect_works(
+      "feed",
+      words{"--image", zarr, ct, "--label", zarr, organs, "--patch", "24", "--depth", "1", "--readers", "3"} + few,
+      in("feed.out", timeline));
   expect_works("feed", words{"--sample", "phantom", "--patch", "24", "--spacing", "4"} + few, in("feed.out", timeline));
 }
 

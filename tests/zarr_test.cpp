@@ -90,6 +90,24 @@ TEST(zarr, parts_are_the_chunks_that_a_box_meets) {
   EXPECT_SAYS(reader.channels(1), "zarr_reader: index: expected a case below 1, got 1");
 }
 
+TEST(zarr, a_case_of_a_store_has_its_grid) {
+  const zarr_store_case found = read_store_case(arrays / "case");
+  EXPECT_EQ(found.image.name, "case");
+  ASSERT_TRUE(found.labels.has_value());
+  const zarr_reader<std::int16_t> image({found.image});
+  const zarr_reader<std::uint8_t> labels({*found.labels});
+  const grid g = image.grid_of(0);
+  EXPECT_TRUE(identical(g, labels.grid_of(0)));
+  EXPECT_EQ(g.extents, shape);
+  EXPECT_EQ(g.spacing, (point3{20, 10, 10}));
+  EXPECT_EQ(g.origin, (point3{-7, 8, 9.5}));
+  EXPECT_EQ(g.direction[1][2], -1);
+  EXPECT_EQ(read(image, boxes[1])[0], value<std::int16_t>(0, 5, 6, 9));
+  EXPECT_EQ(read(labels, boxes[1])[0], value<std::uint8_t>(0, 5, 6, 9));
+  EXPECT_SAYS(read_store_case(arrays / "plain"), "plain: expected a case of a store, got another group");
+  EXPECT_SAYS(read_store_case(arrays), "expected the zarr.json of a case, got none");
+}
+
 class damaged_zarr : public support::scratch_folder {
 protected:
   fs::path copy(const std::string& name) const {

@@ -119,7 +119,8 @@ int run_program(int argc, char** argv) {
   options o;
   CLI::App app{"Feeds batches to a step that only takes time, and shows how long the step waited for them."};
   app.option_defaults()->always_capture_default();
-  app.add_option("--image", o.images, "CT volumes in HU: .nii, .nii.gz, or folders of Zarr v3 arrays")
+  app.add_option("--image", o.images,
+                 "CT volumes in HU: .nii, .nii.gz, cases of a store, or Zarr v3 arrays, whose voxels count as 1 mm")
       ->type_name("FILE...")
       ->default_str("");
   app.add_option("--label", o.labels, "their label maps, in the same order")->type_name("FILE...")->default_str("");

@@ -27,7 +27,13 @@ struct zeros {
 template <class T>
 any_reader<T> open_zarr([[maybe_unused]] const std::string& name, const fs::path& path) {
 #if defined(SUTURE_EXAMPLE_ZARR)
-  return zarr_reader<T>({{name, path}});
+  std::error_code status;
+  const bool is_array = !fs::exists(path / "0/zarr.json", status);
+  if (is_array) return zarr_reader<T>({{name, path}});
+  const zarr_store_case found = read_store_case(path);
+  if constexpr (std::is_same_v<T, std::int16_t>) return zarr_reader<T>({found.image});
+  require(found.labels.has_value(), site{"--label"}, path.string(), ": the case of the store has no labels");
+  return zarr_reader<T>({*found.labels});
 #else
   fail(site{"zarr"}, path.string(),
        ": is a folder, but this program was built without c-blosc and zstd (Debian: libblosc-dev libzstd-dev)");

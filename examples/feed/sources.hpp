@@ -30,7 +30,7 @@ private:
   std::vector<any_reader<T>> cases_;
 };
 
-// One case: a folder is an array of Zarr v3, anything else a NIfTI file. A compressed file is kept in memory, of at
+// One case: a folder is a case of a store, or an array of Zarr v3, whose voxels count as 1 mm; anything else is a NIfTI file. A compressed file is kept in memory, of at
 // most this many bytes. Throws suture::error naming the file.
 template <class T>
 any_reader<T> open_case(const std::string& path, std::uint64_t most_inflated_bytes);

@@ -68,6 +68,12 @@ def main(folder: Path) -> None:
             "chunk_shape": CHUNKS, "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}],
             "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "zstd", "configuration": {"level": 3}}]}}],
         shards=(6, 8, 10))
+    # A case as suture.store lays it out: a group with the grid, the image and its label map.
+    case = zarr.create_group(folder / "case", zarr_format=3)
+    grid = {"extents": SHAPE, "spacing": [20, 10, 10], "origin": [-7, 8, 9.5], "direction": [1, 0, 0, 0, 0, -1, 0, 1, 0]}
+    case.attrs["suture"] = {"store": 1, "kind": "volume", "grid": grid, "labels": {"path": "labels/labels", "grid": grid}}
+    by_zarr(folder / "case/0", "int16", chunks=SHAPE, compressors=ZstdCodec(level=3))
+    by_zarr(folder / "case/labels/labels/0", "uint8", chunks=SHAPE, compressors=ZstdCodec(level=3))
 
 
 if __name__ == "__main__":

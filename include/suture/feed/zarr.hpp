@@ -18,6 +18,54 @@ struct zarr_case {
   suture::grid grid{};
 };
 
+// A case of a store that `suture store build` made.
+struct zarr_store_case {
+  zarr_case image;
+  std::optional<zarr_case> labels;  // where it has any
+};
+inline constexpr int zarr_store_version = 1;
+
+namespace detail {
+inline grid grid_of_json(const nlohmann::ordered_json& j, const site& where) {
+  grid g;
+  try {
+    for (std::size_t k = 0; k < 3; ++k) {
+      const int axis = static_cast<int>(k);
+      g.extents[axis] = j.at("extents").at(k).get<std::int64_t>();
+      g.spacing[axis] = j.at("spacing").at(k).get<double>();
+      g.origin[axis] = j.at("origin").at(k).get<double>();
+      for (std::size_t l = 0; l < 3; ++l)
+        g.direction[axis][static_cast<int>(l)] = j.at("direction").at(3 * k + l).get<double>();
+    }
+  } catch (const nlohmann::json::exception& problem) {
+    fail(where, "grid: expected extents, spacing, origin and direction, got another: ", problem.what());
+  }
+  check(g, where);
+  return g;
+}
+}  // namespace detail
+
+// The arrays of a case of a store, with the grids that the store has. The name of the case is that of its folder.
+inline zarr_store_case read_store_case(const std::filesystem::path& folder) {
+  const std::string where = "read_store_case: " + folder.string();
+  const std::optional<std::string> text = detail::read_zarr_json(folder);
+  require(text.has_value(), {where},
+          "expected the zarr.json of a case, got none. Name the folder of a case of a store");
+  const nlohmann::ordered_json group = parse_json(*text, site{where});
+  const auto pointer = nlohmann::ordered_json::json_pointer("/attributes/suture");
+  require(group.is_object() && group.contains(pointer) && group[pointer].is_object(), {where},
+          "expected a case of a store, got another group. Name an array, its first level 0 say");
+  const nlohmann::ordered_json& own = group[pointer];
+  require(own.contains("store") && own["store"] == zarr_store_version, {where}, "store: expected version ",
+          zarr_store_version, ", got another. Build it with the version of suture that reads it");
+  require(own.contains("grid"), {where}, "grid: expected one, got none. Name a case that is a volume");
+  const std::string name = folder.filename().string();
+  zarr_store_case found{{name, folder / "0", detail::grid_of_json(own["grid"], {where})}, {}};
+  if (own.contains("labels") && own["labels"].is_object() && own["labels"].contains("grid"))
+    found.labels = zarr_case{name, folder / "labels/labels/0", detail::grid_of_json(own["labels"]["grid"], {where})};
+  return found;
+}
+
 // What a chunk that is in no file stands for. Writers leave out chunks that hold the fill value alone, as the format
 // allows; where they do not, a chunk that is missing has been lost.
 enum class missing_chunks { are_fill_values, are_errors };
@@ -85,20 +133,15 @@ private:
   static constexpr std::size_t most_known_chunks = std::size_t{1} << 20;  // 16 MiB of them
 
   static array open(zarr_case item) {
-    const std::filesystem::path path = item.array / "zarr.json";
-    const detail::input_file file("zarr_reader", path, true);
-    if (!file.is_open()) {
+    const std::optional<std::string> text = detail::read_zarr_json(item.array);
+    if (!text) {
       std::error_code status;
       const bool is_v2 = std::filesystem::exists(item.array / ".zarray", status);
       fail({"zarr_reader"}, item.array.string(), ": expected an array of Zarr v3 with its zarr.json, got ",
            is_v2 ? "one of Zarr v2 (.zarray). Convert it, with `zarr migrate v3` say"
                  : "none. Name the folder of an array");
     }
-    if (file.size() > detail::most_zarr_json_bytes)
-      file.refuse("expected at most ", detail::most_zarr_json_bytes, " bytes, got ", file.size());
-    std::string text(static_cast<std::size_t>(file.size()), '\0');
-    file.read(0, text.data(), text.size());
-    array a{{}, detail::zarr_metadata_parser(item.array).parse(text, sizeof(T)), {}};
+    array a{{}, detail::zarr_metadata_parser(item.array).parse(*text, sizeof(T)), {}};
     const std::string shown = item.array.string();
     const std::string_view expected = detail::zarr_name<T>();
     const bool is_mask = std::is_same_v<T, std::uint8_t> && a.data.data_type == "bool";

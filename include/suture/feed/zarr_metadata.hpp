@@ -191,6 +191,17 @@ private:
   std::string name_;
 };
 
+// The text of a zarr.json; nothing where there is no such file.
+inline std::optional<std::string> read_zarr_json(const std::filesystem::path& folder) {
+  const input_file file("zarr_reader", folder / "zarr.json", true);
+  if (!file.is_open()) return {};
+  if (file.size() > most_zarr_json_bytes)
+    file.refuse("expected at most ", most_zarr_json_bytes, " bytes, got ", file.size());
+  std::string text(static_cast<std::size_t>(file.size()), '\0');
+  file.read(0, text.data(), text.size());
+  return text;
+}
+
 // The name that Zarr v3 has for an element type.
 template <class T>
 std::string_view zarr_name() {
