@@ -165,7 +165,11 @@ def _bar(done: int, all_of_them: int) -> None:
 
 def _home(array: Any, device: Any) -> Any:
     """An array of the library and on the device where results are put together."""
-    return array if device is None else array[:0].to(device)
+    if device is None:
+        return array
+    import torch
+
+    return torch.empty(0, device=device)
 
 
 def _at(array: Any, home: Any) -> Any:
