@@ -93,7 +93,8 @@ class _Network:
         out = turn(values)
         while (outside := np.flatnonzero(out >= self.size)).size:
             out[outside] = turn(out[outside])
-        return out.astype(np.int64)
+        made: NDArray[np.int64] = out.astype(np.int64)
+        return made
 
 
 def _whole(value: Any, name: str, low: int, high: int, way: str) -> int:
