@@ -198,7 +198,8 @@ TEST(feed, ends_before_its_batches_are_taken) {
 // What docs/feed-cpp.md shows.
 TEST(feed, is_as_documented) {
   const feed_cohort cohort;
-  const auto& [scans, maps] = std::tie(cohort.scans, cohort.maps);
+  const auto& scans = cohort.scans;
+  const auto& maps = cohort.maps;
   const std::size_t steps = 3;
   const auto cases_of = [](std::size_t at) { return feed_cohort::cases_of(at); };
   const auto ids_of = [](std::size_t at) { return std::vector<std::uint64_t>{2 * at, 2 * at + 1}; };
