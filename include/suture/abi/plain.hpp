@@ -71,7 +71,7 @@ struct index_from_runs {
     const auto extents = r.result<std::int64_t>("extents", 3);
     r.finish();
     const label_runs runs = label_runs::from_bytes(bytes, r.where());
-    auto made = std::make_unique<class_index>(index_classes(runs, classes, change, foreground, r.where()));
+    auto made = std::make_unique<class_index>(suture::index_classes(runs, classes, change, foreground, r.where()));
     for (int k = 0; k < 3; ++k) extents[static_cast<std::size_t>(k)] = runs.extents()[k];
     handle[0] = made.release();
   }

@@ -4,9 +4,12 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -15,6 +15,7 @@ from ..errors import Error
 from ..operations.kinds import PerSample, shown
 from ..pipeline.pipeline import Pipeline
 from .cache import Cache, CachedSource
+from .tiles import TileCases, is_tiles
 
 _MOST_OPEN = 256  # cases
 
@@ -40,6 +41,9 @@ class Cases:
         if isinstance(cohort, Mapping):
             self.names = sorted(cohort)
             self._at: Sequence[Any] = self.names
+        elif is_tiles(cohort):
+            cohort = TileCases(cohort, list(pipeline.images))
+            self.names, self._at = cohort.names, range(len(cohort.names))
         elif isinstance(cohort, (list, tuple)):
             self.names, self._at = [_name_of(case, i) for i, case in enumerate(cohort)], range(len(cohort))
             if len(set(self.names)) != len(self.names):

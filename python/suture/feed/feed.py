@@ -24,6 +24,7 @@ from .loading import Loading, Pending, Sample, read_directly, told
 from .order import Order
 from .staging import MemoryShort, Staging, bytes_of, pinned, plain
 from .statistics import Bar, Statistics, Step
+from .tiles import for_magnifications
 from .windows import Windows
 
 
@@ -109,6 +110,7 @@ class Feed:
         self.rank, self.world = _place_of(rank, world)
         self.threads = _whole(threads, "threads", min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2, 8), 256)
         self.draws = _whole(draws, "draws", 1, 1 << 31)
+        pipeline = for_magnifications(pipeline, cohort)
         self.pipeline, self.seed, self.training, self.on_error = pipeline, seed, training, on_error
         self._device = _device_of(device)
         self._cuda = self._device not in (None, "cpu") and str(self._device).startswith("cuda")
@@ -209,13 +211,25 @@ class Feed:
         return pipeline.plan(batch, seed=self.seed, epoch=samples[0].epoch, ids=[sample.id for sample in samples], training=self.training,
                              threads=1, same_ids=True, device=self._device, stream=stream)
 
-    def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
-        """Memory of a batch."""
+    def empty(self, shape: tuple[int, ...], dtype: str, key: str) -> Any:
+        """Memory of a batch of that shape, with the channels last where the layout of the pipeline has them so."""
+        if self._has_channels_last(shape):
+            shape = (shape[0], *shape[2:], shape[1])
         if self._device is None:
             return np.empty(shape, numpy_type(dtype, "suture: feed"))
         import torch
 
         return torch.empty(shape, dtype=getattr(torch, dtype), device=self._device)
+
+    def as_run(self, made: Any, key: str) -> Any:
+        """The memory of a batch in the order of axes that a run writes: (sample, channel, axes)."""
+        if not self._has_channels_last(made.shape):
+            return made
+        return np.moveaxis(made, -1, 1) if self._device is None else made.movedim(-1, 1)
+
+    def _has_channels_last(self, shape: Sequence[int]) -> bool:
+        layout = self.pipeline.layout
+        return layout is not None and layout.upper().endswith("C") and len(shape) >= 4
 
     def together(self) -> bool:
         """Whether the samples of a batch run together, as a GPU wants it."""
@@ -299,7 +313,7 @@ class Feed:
             made = {}
             for key in plan.items:
                 levels, dtype = plan.shapes(key)
-                each = [self.empty((0, *level[0]), dtype) for level in levels]
+                each = [self.empty((0, *level[0]), dtype, key) for level in levels]
                 made[key] = each if key in self.pipeline.labels and self.pipeline.labels[key].levels else each[0]
             self._empty = made
         return dict(self._empty)

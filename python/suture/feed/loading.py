@@ -40,7 +40,8 @@ class Maker(Protocol):
     """What a feed tells its threads."""
 
     def plan(self, samples: Sequence[Sample]) -> Plan: ...
-    def empty(self, shape: tuple[int, ...], dtype: str) -> Any: ...
+    def empty(self, shape: tuple[int, ...], dtype: str, key: str) -> Any: ...
+    def as_run(self, made: Any, key: str) -> Any: ...
     def together(self) -> bool: ...
 
 
@@ -277,14 +278,15 @@ class Loading:
             times.copy += time.perf_counter() - begin
         begin = time.perf_counter()
         out = None
-        if pipeline.fixed_size and not self._maker.together():
-            k = unit.places.start
-            views = {key: [level[k:k + 1] for level in each] for key, each in self._outputs(batch, shapes).items()}
+        if pipeline.fixed_size:
+            together = self._maker.together()
+            if together:
+                batch.rows = rows
+            k, n = (0, len(rows)) if together else (unit.places.start, len(batch.samples))
+            outputs = self._outputs(batch, shapes, n)
+            views = {key: [self._maker.as_run(level, key)[k:k + len(rows)] for level in each] for key, each in outputs.items()}
             out = {key: each if _has_levels(plan, key) else each[0] for key, each in views.items()}
         made = plan.run(out, boxes=boxes)
-        if pipeline.fixed_size and self._maker.together():
-            batch.outputs = {key: list(made[key]) if _has_levels(plan, key) else [made[key]] for key in plan.items}
-            batch.rows = rows
         for j, k in enumerate(rows):
             if not pipeline.fixed_size:
                 batch.listed[k] = {key: [level[j] for level in made[key]] if _has_levels(plan, key) else made[key][j] for key in plan.items}
@@ -292,17 +294,12 @@ class Loading:
                 batch.samples[k].also[key] = made[key][j]
         times.compute += time.perf_counter() - begin
 
-    def _outputs(self, batch: Pending, shapes: Any) -> dict[str, list[Any]]:
+    def _outputs(self, batch: Pending, shapes: Any, count: int) -> dict[str, list[Any]]:
         """What the samples of a batch come out in, all of them together."""
         with self._changed:
             if batch.outputs is None:
-                count = len(batch.samples)
-                batch.outputs = {key: [self._maker.empty((count, *level[0]), dtype) for level in each] for key, (each, dtype) in shapes.items()}
-            for key, (each, _) in shapes.items():
-                for level, made in zip(each, batch.outputs[key]):
-                    if tuple(made.shape[1:]) != tuple(level[0]):
-                        raise Error(f"suture: feed: {key}: expected samples of one shape, {tuple(made.shape[1:])}, got {tuple(level[0])}. "
-                                    "End the geometry with a crop, or take batches of one")
+                batch.outputs = {key: [self._maker.empty((count, *level[0]), dtype, key) for level in each]
+                                 for key, (each, dtype) in shapes.items()}
             return batch.outputs
 
 

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tiles of slides as cases: one place at several magnifications, each an image of the pipeline."""
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..arrays.volume import Volume
+from ..errors import Error
+from ..pipeline.pipeline import Pipeline
+
+
+def is_tiles(cohort: Any) -> bool:
+    """Whether a cohort is a sequence of tiles, as the store lists them."""
+    return isinstance(cohort, Sequence) and hasattr(cohort, "arrays") and hasattr(cohort, "mpp")
+
+
+def for_magnifications(pipeline: Pipeline, cohort: Any) -> Pipeline:
+    """The pipeline with an image for each magnification of tiles: that of the only key stands for all, as "rgb_0.5", "rgb_1"
+    where the key is "rgb". Tiles are of one size, so that a batch of them is one array. Other cohorts change nothing."""
+    if not is_tiles(cohort):
+        return pipeline
+    roles = pipeline.roles()
+    if len(pipeline.images) != len(cohort.mpp):
+        if len(pipeline.images) != 1:
+            raise Error(f"suture: feed: expected a pipeline of one image, or of one for each of {len(cohort.mpp)} magnifications, got "
+                        f"{len(pipeline.images)}")
+        (key, chain), = pipeline.images.items()
+        del roles[key]
+        roles = {**{f"{key}_{mpp:g}": list(chain) for mpp in cohort.mpp}, **roles}
+    made = Pipeline(layout=pipeline.layout, **roles)
+    made.fixed_size = True
+    return made
+
+
+class TileCase:
+    """A tile as a case: its images are the magnifications, in their order.
+
+    name         of the tile: the slide and the place
+    slide        the case of the slide
+    tile         the place
+    fingerprint  that of the slide
+    """
+
+    def __init__(self, tiles: Any, tile: Any, slide: Any, keys: Sequence[str]) -> None:
+        self.name, self.tile, self.slide = tile.id, tile, slide
+        self.fingerprint: Mapping[str, Any] = getattr(slide, "fingerprint", None) or {}
+        self._tiles, self._keys = tiles, keys
+
+    def volume(self, member: str) -> Volume:
+        """The image of a key of the pipeline."""
+        keys = list(self._keys)
+        if member == "image" and len(keys) == 1:
+            member = keys[0]
+        if member not in keys:
+            raise Error(f"suture: feed: {member}: expected one of the images of a tile, {', '.join(keys)}. Tiles have no label maps")
+        array = self._tiles.arrays(self.tile)[keys.index(member)]
+        return Volume(array, axes=array.axes, grid=array.grid)
+
+
+class TileCases:
+    """The tiles of a cohort by number."""
+
+    def __init__(self, tiles: Any, keys: Sequence[str]) -> None:
+        self._tiles, self._keys = tiles, keys
+        self._slides: Mapping[str, Any] = tiles._cases
+        self.names = [tile.id for tile in tiles]
+        known = {name: str(getattr(self._slides[name], "sha256", "")) for name in sorted({tile.case for tile in tiles})}
+        self.sha256 = hashlib.sha256("\0".join([*(f"{n} {s}" for n, s in known.items()), *self.names]).encode()).hexdigest()
+
+    def __getitem__(self, number: int) -> TileCase:
+        tile = self._tiles[number]
+        return TileCase(self._tiles, tile, self._slides[tile.case], self._keys)
