@@ -62,7 +62,8 @@ def readers(folder: pathlib.Path, data: np.ndarray) -> dict[str, Read]:
     import zarr
 
     found: dict[str, Read] = {}
-    for name, io, verify in (("small64", "memmap", False), ("small64", "plain", False), ("small64", "memmap", True), ("small32", "memmap", False),
+    for name, io, verify in (("small64", "memmap", False), ("small64", "plain", False), ("small64", "memmap", True),
+                             ("small32", "memmap", False),
                              ("fast64", "memmap", False)):
         image = st.store.open(folder / name, io=io, verify=verify, threads=1)["scan"].image
         found[f"suture.store, {name[:-2]} {name[-2:]}^3, {io}{', verified' * verify}"] = image.read
@@ -73,8 +74,10 @@ def readers(folder: pathlib.Path, data: np.ndarray) -> dict[str, Read]:
 
     found["zarr-python, the same files"] = by_zarr
     blosc2.set_nthreads(1)
-    packed = blosc2.asarray(np.ascontiguousarray(data[None]), urlpath=str(folder / "scan.b2nd"), chunks=(1, 144, 144, 144), blocks=(1, 36, 36, 36),
-                            cparams={"codec": blosc2.Codec.ZSTD, "clevel": 3, "filters": [blosc2.Filter.BITSHUFFLE], "nthreads": 1})
+    packed = blosc2.asarray(np.ascontiguousarray(data[None]), urlpath=str(folder / "scan.b2nd"), chunks=(1, 144, 144, 144),
+                            blocks=(1, 36, 36, 36),
+                            cparams={"codec": blosc2.Codec.ZSTD, "clevel": 3, "filters": [blosc2.Filter.BITSHUFFLE],
+                                     "nthreads": 1})
     packed = blosc2.open(urlpath=str(folder / "scan.b2nd"), mode="r", dparams={"nthreads": 1}, mmap_mode="r")
 
     def by_blosc2(low: list[int], high: list[int], out: np.ndarray) -> None:
@@ -109,18 +112,24 @@ def measure(given: argparse.Namespace) -> str:
                     assert np.array_equal(out, data[tuple(slice(v, v + size) for v in boxes[-1])])
             mb = out.nbytes * len(boxes) / 1e6
             for reader in by:
-                lines.append(f"| {reader} | {size}^3 | {mb / statistics.median(clock[reader]):.0f} | {mb / statistics.median(busy[reader]):.0f} | "
+                lines.append(f"| {reader} | {size}^3 | {mb / statistics.median(clock[reader]):.0f} | "
+                             f"{mb / statistics.median(busy[reader]):.0f} | "
                              f"{statistics.median(busy[reader]) / len(boxes) * 1e3:.1f} |")
-        sizes = {p.name: sum(f.stat().st_size for f in (p / "scan/0").rglob("*") if f.is_file()) for p in sorted(folder.iterdir()) if p.is_dir() and p.name != "in"}
+        sizes = {p.name: sum(f.stat().st_size for f in (p / "scan/0").rglob("*") if f.is_file())
+                 for p in sorted(folder.iterdir()) if p.is_dir() and p.name != "in"}
         raw = data.nbytes
     versions = ", ".join(f"{p} {importlib.metadata.version(p)}" for p in ("tensorstore", "zarr", "blosc2", "numpy"))
     load = os.getloadavg()
     head = [f"# Boxes of a store, {datetime.date.today().isoformat()}", "",
-            f"`python/bench/store.py`: {given.boxes} random boxes of a {' x '.join(map(str, given.shape))} int16 CT, one core, warm, median of "
-            f"{given.rounds} rounds in turns; {versions}. The machine was loaded by other programs (load average {load[0]:.0f} on {os.cpu_count()} "
-            "processors), so MB/s of the clock are low; those of the processor's time are what one core alone would give, less what it loses "
+            f"`python/bench/store.py`: {given.boxes} random boxes of a {' x '.join(map(str, given.shape))} int16 CT, one "
+            "core, warm, median of "
+            f"{given.rounds} rounds in turns; {versions}. The machine was loaded by other programs (load average "
+            f"{load[0]:.0f} on {os.cpu_count()} "
+            "processors), so MB/s of the clock are low; those of the processor's time are what one core alone would give, "
+            "less what it loses "
             "by sharing caches.", "",
-            "Compressed: " + ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in sizes.items()) + f"; {raw / 1e6:.1f} MB in memory.", "",
+            "Compressed: " + ", ".join(f"{name} {size / 1e6:.1f} MB" for name,
+                                       size in sizes.items()) + f"; {raw / 1e6:.1f} MB in memory.", "",
             "| reader | box | MB/s, clock | MB/s, processor | ms of processor a box |", "|---|---|---|---|---|"]
     return "\n".join([*head, *lines]) + "\n"
 

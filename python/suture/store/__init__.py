@@ -12,4 +12,5 @@ from .cohort import Cohort, open
 from .splits import set_split
 from .tiles import Box, Tile, Tiles
 
-__all__ = ["Box", "Case", "Cohort", "LazyArray", "Repaired", "Report", "Tile", "Tiles", "build", "info", "open", "repair", "set_split", "verify"]
+__all__ = ["Box", "Case", "Cohort", "LazyArray", "Repaired", "Report", "Tile", "Tiles", "build", "info", "open", "repair",
+           "set_split", "verify"]

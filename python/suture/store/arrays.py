@@ -75,7 +75,8 @@ def io_mode(path: Path, io: str) -> str:
 @functools.cache
 def context(mode: str, threads: int | None = None) -> Any:
     """What tensorstore shares between arrays; threads bounds those that decode, None: as many as processors."""
-    spec: dict[str, Any] = {"cache_pool": {"total_bytes_limit": 0}, "file_io_mode": {"mode": "default" if mode == "plain" else mode}}
+    spec: dict[str, Any] = {"cache_pool": {"total_bytes_limit": 0},
+                            "file_io_mode": {"mode": "default" if mode == "plain" else mode}}
     if threads is not None:
         spec["data_copy_concurrency"] = {"limit": threads}
     return _tensorstore().Context(spec)
@@ -93,16 +94,20 @@ def create(path: Path, shape: Sequence[int], dtype: str, *, names: Sequence[str]
     codec, level = PROFILES[profile]
     little = {"name": "bytes", "configuration": {"endian": "little"}}
     size = np.dtype(dtype).itemsize
-    blosc = {"name": "blosc", "configuration": {"cname": codec, "clevel": level, "shuffle": "bitshuffle", "typesize": size, "blocksize": 0}}
+    blosc = {"name": "blosc", "configuration": {"cname": codec, "clevel": level, "shuffle": "bitshuffle", "typesize": size,
+                                                "blocksize": 0}}
     sharding = {"name": "sharding_indexed", "configuration": {
-        "chunk_shape": list(chunk), "codecs": [little, blosc], "index_codecs": [little, {"name": "crc32c"}], "index_location": "end"}}
+        "chunk_shape": list(chunk), "codecs": [little, blosc], "index_codecs": [little, {"name": "crc32c"}],
+        "index_location": "end"}}
     metadata = {"shape": list(shape), "data_type": dtype, "dimension_names": list(names), "fill_value": 0, "codecs": [sharding],
-                "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(shard)}}, "chunk_key_encoding": {"name": "default"}}
+                "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(shard)}},
+                "chunk_key_encoding": {"name": "default"}}
     return _tensorstore().open({"driver": "zarr3", "kvstore": {"driver": "file", "path": str(path)}, "metadata": metadata},
                                create=True, context=context("plain", threads)).result()
 
 
-def write(path: Path, data: np.ndarray, *, names: Sequence[str], chunk: Sequence[int], profile: str, threads: int | None = None) -> None:
+def write(path: Path, data: np.ndarray, *, names: Sequence[str], chunk: Sequence[int], profile: str,
+          threads: int | None = None) -> None:
     """Writes an array as one shard, in one go: equal arrays give equal files."""
     shard = [math.ceil(n / c) * c for n, c in zip(data.shape, chunk)]
     array = create(path, data.shape, data.dtype.name, names=names, chunk=chunk, shard=shard, profile=profile, threads=threads)
@@ -111,7 +116,8 @@ def write(path: Path, data: np.ndarray, *, names: Sequence[str], chunk: Sequence
 
 
 def write_blocks(path: Path, shape: Sequence[int], dtype: str, block: Callable[[tuple[int, ...], tuple[int, ...]], np.ndarray], *,
-                 names: Sequence[str], chunk: Sequence[int], shard: Sequence[int], profile: str, threads: int | None = None) -> None:
+                 names: Sequence[str], chunk: Sequence[int], shard: Sequence[int], profile: str,
+                 threads: int | None = None) -> None:
     """Writes an array shard by shard; block(low, high) gives the voxels of one."""
     array = create(path, shape, dtype, names=names, chunk=chunk, shard=shard, profile=profile, threads=threads)
     for place in np.ndindex(*(math.ceil(n / s) for n, s in zip(shape, shard))):
@@ -259,7 +265,8 @@ class _Window(LazyArray):
         start, grid = np.array([moved.get(k, 0) for k in "zyx"]), whole.grid
         extents = dict(zip(axes, self.shape[len(channels):]))
         origin = np.array(grid.origin) + np.array(grid.direction).reshape(3, 3) @ (start * np.array(grid.spacing))
-        self.grid = Grid((extents.get("z", 1), extents["y"], extents["x"]), grid.spacing, (float(origin[0]), float(origin[1]), float(origin[2])),
+        self.grid = Grid((extents.get("z", 1), extents["y"], extents["x"]), grid.spacing,
+                         (float(origin[0]), float(origin[1]), float(origin[2])),
                          grid.direction)
 
     @property
@@ -280,7 +287,8 @@ class ZarrArray(LazyArray):
     """
 
     def __init__(self, path: Path, what: str, *, axes: str, grid: Grid, mode: str, threads: int | None = None,
-                 scaling: tuple[float, float] | None = None, check: Callable[[Sequence[tuple[int, int]]], None] | None = None) -> None:
+                 scaling: tuple[float, float] | None = None,
+                 check: Callable[[Sequence[tuple[int, int]]], None] | None = None) -> None:
         self.path, self._said, self.axes, self.grid, self._scaling, self._check = path, what, axes, grid, scaling, check
         self._context = context(mode, threads)
         self._opened = opened(path, what, self._context)

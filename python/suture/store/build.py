@@ -42,7 +42,8 @@ class Report:
     sha256: str = ""
 
 
-def build(source: str | os.PathLike[str], labels: str | os.PathLike[str] | None = None, *, out: str | os.PathLike[str], chunk: int = 64,
+def build(source: str | os.PathLike[str], labels: str | os.PathLike[str] | None = None, *, out: str | os.PathLike[str],
+          chunk: int = 64,
           workers: int = 1, mpp: float | Sequence[float] | None = None, assume_mpp: float | None = None, profile: str = "small",
           rank: int | None = None, world: int | None = None, dask: Any = None,
           progress: Union[bool, Callable[[str], None]] = False) -> Report:
@@ -109,7 +110,8 @@ def build(source: str | os.PathLike[str], labels: str | os.PathLike[str] | None 
         report.sha256 = write_index(store)
         files.sweep(store)
     except OSError as problem:
-        raise Error(f"suture: store: expected to write {store}, got {problem.strerror or problem}. Free room, or name another folder") from None
+        raise Error(f"suture: store: expected to write {store}, got {problem.strerror or problem}. Free room, or name "
+                    "another folder") from None
     report.built.sort()
     report.reused.sort()
     return report
@@ -125,7 +127,8 @@ def _share(rank: int | None, world: int | None) -> tuple[int, int]:
     return rank, world
 
 
-def _make(store: Path, tasks: list[Task], settings: Settings, workers: int, dask: Any, report: Report, progress: _Progress) -> None:
+def _make(store: Path, tasks: list[Task], settings: Settings, workers: int, dask: Any, report: Report,
+          progress: _Progress) -> None:
     """Makes cases and files their ends in a report."""
     def record(task: Task) -> dict[str, Any]:
         return {"store": str(store.resolve()), "task": task.to_json(), "settings": settings.to_json(),
@@ -170,8 +173,8 @@ def _by_processes(tasks: list[Task], record: Callable[[Task], dict[str, Any]], w
 
 
 def _lost(task: Task) -> dict[str, str]:
-    return {"state": "failed", "sentence": f"{task.what}: expected its process to end by itself, but it was ended {_TRIES} times, as the system "
-            "does where memory is short. Use fewer workers"}
+    return {"state": "failed", "sentence": f"{task.what}: expected its process to end by itself, but it was ended {_TRIES} "
+            "times, as the system does where memory is short. Use fewer workers"}
 
 
 def _by_dask(tasks: list[Task], record: Callable[[Task], dict[str, Any]], dask: Any) -> Iterator[Answer]:
@@ -228,4 +231,5 @@ def _time(seconds: float) -> str:
 def _print(line: str) -> None:
     """A line that replaces the one before on a terminal."""
     end = "\r" if sys.stderr.isatty() and not line.endswith(" 0 s left") else "\n"
-    print(f"suture: store: {line}\033[K" if sys.stderr.isatty() else f"suture: store: {line}", end=end, file=sys.stderr, flush=True)
+    print(f"suture: store: {line}\033[K" if sys.stderr.isatty() else f"suture: store: {line}", end=end, file=sys.stderr,
+          flush=True)

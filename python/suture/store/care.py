@@ -65,7 +65,7 @@ def verify(path: str | os.PathLike[str], *, workers: int = 1, cases: Iterable[st
                 return name, begin + "its manifest has not the hash of the index"
             found = manifest.damage()
         except (Error, OSError) as problem:
-            return name, begin + str(problem).removeprefix(f"suture: store: case {name!r}: ") if isinstance(problem, Error) else f"{begin}{problem}"
+            return name, begin + str(problem).removeprefix(f"suture: store: case {name!r}: ")
         return name, begin + " and ".join(found) + ". suture store repair makes it again" if found else None
 
     damaged = {}
@@ -128,7 +128,8 @@ def repair(path: str | os.PathLike[str], source: str | os.PathLike[str], labels:
         assert found is not None
         task = found.tasks.get(name)
         if task is None:
-            result.failed[name] = found.failed.get(name, f"suture: store: case {name!r}: expected its source in {os.fspath(source)!r}, got none")
+            result.failed[name] = found.failed.get(name, f"suture: store: case {name!r}: expected its source in "
+                                                         f"{os.fspath(source)!r}, got none")
             continue
         try:
             make_case(store, task, own, again=True, expected=index.get(name))

@@ -84,7 +84,8 @@ class StoredCase(Case):
         """Its manifest, which is the one that the index names."""
         manifest = Manifest(self._store, self.name)
         if manifest.sha256 != self.sha256:
-            raise Error(f"{self.what}: expected the manifest {str(self.sha256)[:12]}, got {manifest.sha256[:12]}. Open the store again if it was built "
+            raise Error(f"{self.what}: expected the manifest {str(self.sha256)[:12]}, got {manifest.sha256[:12]}. Open the "
+                        "store again if it was built "
                         "anew meanwhile; else run suture store repair")
         return manifest
 
@@ -100,10 +101,12 @@ class StoredCase(Case):
             raise Error(f"{self.what}: expected version {settings.VERSION} of the store, got {version}. Build the store again")
         return found
 
-    def _array(self, path: str, grid: Mapping[str, Any], axes: str, scaling: Any = None, kind: type[ZarrArray] = ZarrArray) -> ZarrArray:
+    def _array(self, path: str, grid: Mapping[str, Any], axes: str, scaling: Any = None,
+               kind: type[ZarrArray] = ZarrArray) -> ZarrArray:
         problem = next(self.manifest.problems(path + "/"), None)
         if problem is not None:
-            raise Error(f"{self.what}: expected the files of its manifest, but {problem}. suture store repair makes the case again")
+            raise Error(f"{self.what}: expected the files of its manifest, but {problem}. suture store repair makes the case "
+                        "again")
         check = Check(self.manifest, path) if self._verify else None
         return kind(self._store / self.name / path, self.what, axes=axes, grid=Grid.from_json(grid), mode=self._mode,
                          threads=self._threads, scaling=None if scaling is None else (scaling[0], scaling[1]), check=check)

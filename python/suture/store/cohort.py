@@ -33,7 +33,8 @@ class Cohort(Mapping[str, Case]):
             import difflib
 
             near = difflib.get_close_matches(str(name), self._cases, 3, .5)
-            raise KeyError(f"suture: store: expected a case of {self.path}, got {name!r}" + (f". Nearest are {', '.join(near)}" if near else "")) from None
+            nearest = f". Nearest are {', '.join(near)}" if near else ""
+            raise KeyError(f"suture: store: expected a case of {self.path}, got {name!r}{nearest}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._cases)
@@ -52,7 +53,8 @@ class Cohort(Mapping[str, Case]):
         """
         hashes = {name: case.sha256 for name, case in self._cases.items()}
         if any(value is None for value in hashes.values()):
-            raise Error(f"suture: store: sha256: expected a store of suture, got files of others in {self.path}. suture store build makes one of them")
+            raise Error(f"suture: store: sha256: expected a store of suture, got files of others in {self.path}. suture "
+                        "store build makes one of them")
         return hash_of(hashes)  # type: ignore[arg-type]
 
     def split(self, part: str, rule: splits.Rule | None = None) -> Cohort:
@@ -74,7 +76,8 @@ class Cohort(Mapping[str, Case]):
         names = splits.part_of(list(self._whole), part, splits.stored(self.path) if rule is None else rule)
         return Cohort(self.path, {name: self._whole[name] for name in names}, self.io, self._whole)
 
-    def tiles(self, *, size: int, mpp: float | Sequence[float], least_tissue: float = .5, per_slide: int | None = None, step: int | None = None,
+    def tiles(self, *, size: int, mpp: float | Sequence[float], least_tissue: float = .5, per_slide: int | None = None,
+              step: int | None = None,
               seed: int = 0) -> Tiles:
         """Lists tiles of the slides: places with tissue, each at several magnifications.
 
@@ -115,7 +118,8 @@ class Cohort(Mapping[str, Case]):
         return f"Cohort({str(self.path)!r}, {len(self)} cases)"
 
 
-def open(path: str | os.PathLike[str], split: str | None = None, *, rule: splits.Rule | None = None, verify: bool = False, io: str = "auto",
+def open(path: str | os.PathLike[str], split: str | None = None, *, rule: splits.Rule | None = None, verify: bool = False,
+         io: str = "auto",
          threads: int | None = None) -> Cohort:
     """Opens a store, or files of others, for reading; nothing is read but the index.
 
@@ -155,7 +159,8 @@ def open(path: str | os.PathLike[str], split: str | None = None, *, rule: splits
         raise Error(f"suture: store: path: expected a store or a folder of cases, got {str(root)!r}, which is not there")
     mode = arrays.io_mode(root, io)
     if settings.stored(root) is not None:
-        cases: dict[str, Case] = {name: StoredCase(root, name, sha256, mode, threads, verify) for name, sha256 in read_index(root).items()}
+        cases: dict[str, Case] = {name: StoredCase(root, name, sha256, mode, threads, verify) for name,
+                                  sha256 in read_index(root).items()}
     else:
         if verify:
             raise Error(f"suture: store: verify: expected a store of suture, which has hashes, got files of others in {root}")

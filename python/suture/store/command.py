@@ -85,7 +85,7 @@ def _repair(given: argparse.Namespace) -> int:
     result = repair(given.store, given.source, given.labels)
     for sentence in result.failed.values():
         print(sentence, file=sys.stderr)
-    print(f"{given.store}: {len(result.repaired)} made again" + "".join(f" {name}" for name in result.repaired) + f", {len(result.failed)} failed")
+    print(f"{given.store}: {len(result.repaired)} made again, {len(result.failed)} failed", *result.repaired)
     return 1 if result.failed else 0
 
 
@@ -101,7 +101,8 @@ def _info(given: argparse.Namespace) -> int:
     print(f"size: {found['bytes'] / 1e6:.1f} MB, {found['bytes'] / 1e6 / max(cases, 1):.1f} MB a case; the source has {found['source_bytes'] / 1e6:.1f} MB")
     print(f"chunks: {own['chunk']} voxels along each axis, profile {own['profile']}; files are read by {found['io']}")
     for what, unit in (("spacings", "mm along (z, y, x)"), ("dtypes", "")):
-        print(f"{what}: " + ", ".join(f"{value} {unit}".rstrip() + f" ({count})" for value, count in sorted(found[what].items())[:12]))
+        listed = [f"{value} {unit}".rstrip() + f" ({count})" for value, count in sorted(found[what].items())[:12]]
+        print(f"{what}: {', '.join(listed)}")
     if found["labels"]:
         print("labels: " + ", ".join(f"{label} in {count}" for label, count in found["labels"].items()))
     return 0

@@ -56,8 +56,10 @@ def intensities(values: np.ndarray, scaling: tuple[float, float] | None) -> dict
     slope, intercept = scaling or (1.0, 0.0)
     if slope < 0:
         low, p05, p995, high = high, p995, p05, low
-    return {**found, "mean": mean * slope + intercept, "std": std * abs(slope), "min": low * slope + intercept, "max": high * slope + intercept,
-            "median": median * slope + intercept, "percentile_00_5": p05 * slope + intercept, "percentile_99_5": p995 * slope + intercept}
+    return {**found, "mean": mean * slope + intercept, "std": std * abs(slope), "min": low * slope + intercept,
+            "max": high * slope + intercept,
+            "median": median * slope + intercept, "percentile_00_5": p05 * slope + intercept,
+            "percentile_99_5": p995 * slope + intercept}
 
 
 def _counted(values: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray]:
@@ -121,5 +123,6 @@ def body_mask(scan: Scan) -> tuple[np.ndarray, Grid]:
     parts = sitk.RelabelComponent(sitk.ConnectedComponent(mask), sortByObjectSize=True)
     body = sitk.GetArrayFromImage(parts == 1)
     mask = np.stack([sitk.GetArrayFromImage(sitk.BinaryFillhole(sitk.GetImageFromArray(plane))) for plane in body])
-    coarse = Grid(mask.shape, tuple(s * k for s, k in zip(grid.spacing, step)), grid.origin, grid.direction)  # type: ignore[arg-type]
+    spacing = tuple(s * k for s, k in zip(grid.spacing, step))
+    coarse = Grid(mask.shape, spacing, grid.origin, grid.direction)  # type: ignore[arg-type]
     return np.ascontiguousarray(mask.astype(np.uint8)), coarse

@@ -16,7 +16,8 @@ from . import scans
 from .arrays import sentence
 from .task import Task, printable
 
-_TAGS = ["SOPClassUID", "SOPInstanceUID", "SeriesInstanceUID", "ImageOrientationPatient", "ImagePositionPatient", "PixelSpacing", "Rows", "Columns",
+_TAGS = ["SOPClassUID", "SOPInstanceUID", "SeriesInstanceUID", "ImageOrientationPatient", "ImagePositionPatient",
+         "PixelSpacing", "Rows", "Columns",
          "RescaleSlope", "RescaleIntercept", "NumberOfFrames", "SamplesPerPixel", "Modality"]
 _PLACE = ("ImageOrientationPatient", "ImagePositionPatient", "PixelSpacing", "Rows", "Columns")
 _NO_IMAGE = ("SEG", "RTSTRUCT", "SR", "PR", "KO", "REG", "RTPLAN", "RTDOSE", "DOC", "")
@@ -49,7 +50,8 @@ def series(paths: Sequence[Path], base: Path, failed: dict[str, str]) -> list[Ta
             shown = printable(os.path.relpath(path, base))
             failed[shown] = f"suture: store: {shown}: expected a readable DICOM file, got {sentence(problem)}. Copy it again from where it came"
     found = [(uid, "series", group) for uid, group in slices.items()]
-    found += [(f"{uid}.{k}" if len(group) > 1 else uid, "enhanced", [path]) for uid, group in multi.items() for k, path in enumerate(sorted(group))]
+    found += [(f"{uid}.{k}" if len(group) > 1 else uid, "enhanced", [path])
+              for uid, group in multi.items() for k, path in enumerate(sorted(group))]
     folders = {uid: {path.parent for path in group} for uid, _, group in found}
     tasks = []
     for uid, kind, group in found:
@@ -77,21 +79,27 @@ def read_series(paths: Sequence[str], what: str) -> scans.Scan:
             lacking = [tag for tag in _PLACE if tag not in h]
             if lacking:
                 raise ValueError(f"no {lacking[0]}")
-            headers.append((path, np.array(h.ImageOrientationPatient, float), np.array(h.ImagePositionPatient, float), tuple(map(float, h.PixelSpacing)),
-                            (int(h.Rows), int(h.Columns)), float(h.get("RescaleSlope") or 1), float(h.get("RescaleIntercept") or 0)))
+            headers.append((path, np.array(h.ImageOrientationPatient, float), np.array(h.ImagePositionPatient, float),
+                            tuple(map(float, h.PixelSpacing)),
+                            (int(h.Rows), int(h.Columns)), float(h.get("RescaleSlope") or 1),
+                            float(h.get("RescaleIntercept") or 0)))
         except (AttributeError, TypeError, ValueError) as problem:
-            raise Error(f"{what}: expected a slice with its place in {os.path.basename(path)}, got {sentence(problem)}. Leave out what is no slice") from None
+            raise Error(f"{what}: expected a slice with its place in {os.path.basename(path)}, got {sentence(problem)}. "
+                        "Leave out what is no slice") from None
     orientation = headers[0][1]
     for path, own, _, spacing, shape, slope, intercept in headers:
         name = os.path.basename(path)
         if np.abs(own - orientation).max() > 1e-4:
-            raise Error(f"{what}: expected one orientation, got {_row(orientation)} and, in {name}, {_row(own)}. Put them into series of their own")
+            raise Error(f"{what}: expected one orientation, got {_row(orientation)} and, in {name}, {_row(own)}. Put them "
+                        "into series of their own")
         if shape != headers[0][4]:
             raise Error(f"{what}: expected slices of {headers[0][4]}, got {shape} in {name}. Put them into series of their own")
         if np.abs(np.subtract(spacing, headers[0][3])).max() > 1e-4 * min(headers[0][3]):
-            raise Error(f"{what}: expected the pixel spacing {headers[0][3]}, got {spacing} in {name}. Put them into series of their own")
+            raise Error(f"{what}: expected the pixel spacing {headers[0][3]}, got {spacing} in {name}. Put them into series "
+                        "of their own")
         if (slope, intercept) != headers[0][5:]:
-            raise Error(f"{what}: expected one slope and intercept, got {headers[0][5:]} and, in {name}, {(slope, intercept)}. Convert the series "
+            raise Error(f"{what}: expected one slope and intercept, got {headers[0][5:]} and, in {name}, "
+                        f"{(slope, intercept)}. Convert the series "
                         "to one of values first, to NIfTI in float32 say")
     normal = np.cross(orientation[:3], orientation[3:])
     places = np.array([h[2] @ normal for h in headers])
@@ -102,13 +110,15 @@ def read_series(paths: Sequence[str], what: str) -> scans.Scan:
         reader.SetFileNames([headers[i][0] for i in order])
         image = reader.Execute()
     except RuntimeError as problem:
-        raise Error(f"{what}: expected a readable DICOM series, got {scans.itk_sentence(problem)}. Copy it again from where it came") from None
+        raise Error(f"{what}: expected a readable DICOM series, got {scans.itk_sentence(problem)}. Copy it again from where "
+                    "it came") from None
     scan = scans.of_itk(image, what)
     if scan.data.ndim == 4:
         raise Error(f"{what}: expected slices of one component, got {len(scan.data)}. Colour images are no volume")
     steps = np.diff(places[order])
     if len(steps):  # of all slices, where SimpleITK takes that of the first two
-        spacing = (float(steps.mean()) if abs(steps.mean() - scan.grid.spacing[0]) > 1e-3 * steps.mean() else scan.grid.spacing[0], *scan.grid.spacing[1:])
+        spacing = (float(steps.mean()) if abs(steps.mean() - scan.grid.spacing[0]) > 1e-3 * steps.mean()
+                   else scan.grid.spacing[0], *scan.grid.spacing[1:])
         scan.grid = Grid(scan.grid.extents, spacing, scan.grid.origin, scan.grid.direction)
         scan.affine = scan.grid.affine_ras("xyz")
     return _stored(scan, headers[0][5], headers[0][6], what)
@@ -126,13 +136,15 @@ def _check_places(places: np.ndarray, names: Sequence[str], what: str) -> None:
     step = float(np.median(steps))
     if step < 1e-6 or steps.min() < 1e-3 * step:
         k = int(np.argmin(steps))
-        raise Error(f"{what}: expected one slice at a place, got {names[k]} and {names[k + 1]} at {places[k]:.3f} mm. Put phases into series of their own")
+        raise Error(f"{what}: expected one slice at a place, got {names[k]} and {names[k + 1]} at {places[k]:.3f} mm. Put "
+                    "phases into series of their own")
     uneven = np.abs(steps - step) > max(_SPACING * step, 1e-3)
     if uneven.any():
         k = int(np.argmax(uneven))
         gap = steps[k] / step
         missing = f", as where {round(gap) - 1} of them {'are' if round(gap) > 2 else 'is'} missing" if abs(gap - round(gap)) < .05 and gap > 1.5 else ""
-        raise Error(f"{what}: expected slices {step:.3f} mm apart, got {steps[k]:.3f} mm between {names[k]} and {names[k + 1]}{missing}. "
+        raise Error(f"{what}: expected slices {step:.3f} mm apart, got {steps[k]:.3f} mm between {names[k]} and "
+                    f"{names[k + 1]}{missing}. "
                     "Export the series again, or resample it to even slices")
 
 
@@ -170,9 +182,11 @@ def read_enhanced(path: str, what: str) -> scans.Scan:
                                        apply_voi_transform=False, apply_presentation_lut=False, apply_palette_color_lut=False,
                                        apply_icc_profile=False)
     except Exception as problem:  # highdicom and pydicom raise errors of many kinds
-        raise Error(f"{what}: expected an enhanced file whose frames are one volume, got {sentence(problem)}. Export it as series of slices") from None
+        raise Error(f"{what}: expected an enhanced file whose frames are one volume, got {sentence(problem)}. Export it as "
+                    "series of slices") from None
     if len(slopes) > 1:
-        raise Error(f"{what}: expected one slope and intercept, got {sorted(slopes)[:3]} in the frames of {os.path.basename(path)}. Convert it "
+        raise Error(f"{what}: expected one slope and intercept, got {sorted(slopes)[:3]} in the frames of "
+                    f"{os.path.basename(path)}. Convert it "
                     "to one of values first, to NIfTI in float32 say")
     array = np.asarray(volume.array)
     if array.ndim != 3:
@@ -187,7 +201,8 @@ def read_enhanced(path: str, what: str) -> scans.Scan:
 def _slopes(image: Any) -> set[tuple[float, float]]:
     """Slope and intercept of the frames of an enhanced file."""
     groups = [*image.get("SharedFunctionalGroupsSequence", []), *image.get("PerFrameFunctionalGroupsSequence", [])]
-    found = {(float(t.RescaleSlope), float(t.RescaleIntercept)) for g in groups for t in g.get("PixelValueTransformationSequence", [])}
+    found = {(float(t.RescaleSlope), float(t.RescaleIntercept)) for g in groups
+             for t in g.get("PixelValueTransformationSequence", [])}
     if not found and "RescaleSlope" in image:
         found = {(float(image.RescaleSlope), float(image.RescaleIntercept))}
     return found

@@ -99,11 +99,13 @@ def _files(root: Path, found: Found) -> Iterator[Path]:
                     continue
                 own = _identity(path)
             except OSError as problem:
-                found.failed[_shown(path, root)] = (f"suture: store: {_shown(path, root)}: expected a readable file, got {problem.strerror}. "
+                found.failed[_shown(path, root)] = (f"suture: store: {_shown(path, root)}: expected a readable file, got "
+                                                    f"{problem.strerror}. "
                                                     "Repair or remove it")
                 continue
             if own in above:
-                found.failed[_shown(path, root)] = (f"suture: store: {_shown(path, root)}: expected a folder, got a link that leads back to a "
+                found.failed[_shown(path, root)] = (f"suture: store: {_shown(path, root)}: expected a folder, got a link "
+                                                    "that leads back to a "
                                                     "folder above it. Remove the link")
             elif own not in seen:
                 seen.add(own)
@@ -156,7 +158,8 @@ def _add(found: Found, name: str, tasks: list[Task]) -> None:
     elif shown != name:
         found.failed[shown] = f"suture: store: case {shown!r}: expected a name in UTF-8, got other bytes. Rename the file"
     elif name.startswith((".", "__")) or name == "zarr.json" or any(ord(c) < 32 for c in name) or len(name.encode()) > 200:
-        found.failed[shown] = (f"suture: store: case {shown!r}: expected a name of at most 200 bytes, without control characters, that does not begin "
+        found.failed[shown] = (f"suture: store: case {shown!r}: expected a name of at most 200 bytes, without control "
+                               "characters, that does not begin "
                                "with \".\" or \"__\", which Zarr reserves. Rename the file")
     else:
         task = tasks[0]

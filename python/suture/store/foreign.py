@@ -67,7 +67,8 @@ class FileArray(LazyArray):
         except (OSError, ValueError, RuntimeError, EOFError) as problem:
             if isinstance(problem, Error):
                 raise
-            raise Error(f"{self._said}: expected readable voxels, got {arrays.sentence(problem)}. Copy the file again from where it came") from None
+            raise Error(f"{self._said}: expected readable voxels, got {arrays.sentence(problem)}. Copy the file again from "
+                        "where it came") from None
 
 
 class FileCase(Case):
@@ -121,7 +122,8 @@ def cases_of(root: Path, mode: str, threads: int | None) -> dict[str, Case]:
                 found.setdefault(inner, []).append(one)
     for case, made_of in found.items():
         if len(made_of) > 1:
-            raise Error(f"suture: store: case {case!r}: expected one of this name in {root}, got {len(made_of)}. Rename one of them")
+            raise Error(f"suture: store: case {case!r}: expected one of this name in {root}, got {len(made_of)}. Rename one "
+                        "of them")
     if not found:
         raise Error(f"suture: store: path: expected a store, or Zarr, NIfTI, b2nd or npz files, got none in {str(root)!r}")
     return {case: made_of[0] for case, made_of in found.items()}
@@ -154,8 +156,10 @@ def _scan(path: Path, name: str) -> Case:
 class _Plain(pickle.Unpickler):
     """Reads pickles of numbers, texts, lists, dictionaries and NumPy arrays; anything else, and so all code, is refused."""
 
-    _KNOWN = {("numpy.core.multiarray", "_reconstruct"), ("numpy._core.multiarray", "_reconstruct"), ("numpy.core.multiarray", "scalar"),
-              ("numpy._core.multiarray", "scalar"), ("numpy", "ndarray"), ("numpy", "dtype"), ("numpy.core.numeric", "_frombuffer"),
+    _KNOWN = {("numpy.core.multiarray", "_reconstruct"), ("numpy._core.multiarray", "_reconstruct"),
+              ("numpy.core.multiarray", "scalar"),
+              ("numpy._core.multiarray", "scalar"), ("numpy", "ndarray"), ("numpy", "dtype"),
+              ("numpy.core.numeric", "_frombuffer"),
               ("numpy._core.numeric", "_frombuffer"), ("collections", "OrderedDict")}
 
     def find_class(self, module: str, name: str) -> Any:
@@ -176,9 +180,11 @@ def _properties(base: Path, name: str, what: str) -> Mapping[str, Any]:
         else:
             return {}
     except Exception as problem:  # a pickle that is none raises errors of any kind
-        raise Error(f"{what}: expected nnU-Net's properties in {path.name}, got {arrays.sentence(problem)}. Preprocess the case again") from None
+        raise Error(f"{what}: expected nnU-Net's properties in {path.name}, got {arrays.sentence(problem)}. Preprocess the "
+                    "case again") from None
     if not isinstance(found, dict):
-        raise Error(f"{what}: expected nnU-Net's properties in {path.name}, got a {type(found).__name__}. Preprocess the case again")
+        raise Error(f"{what}: expected nnU-Net's properties in {path.name}, got a {type(found).__name__}. Preprocess the "
+                    "case again")
     return found
 
 
@@ -190,7 +196,8 @@ def _nnunet_spacing(base: Path, properties: Mapping[str, Any], what: str) -> tup
         if base.name.startswith(path.stem + "_") or path.stem == plans_name:
             try:
                 known = json.loads(path.read_bytes())["configurations"]
-                configuration = next(c for c, v in known.items() if v.get("data_identifier") == base.name or f"{path.stem}_{c}" == base.name)
+                configuration = next(c for c, v in known.items() if v.get("data_identifier") == base.name
+                                     or f"{path.stem}_{c}" == base.name)
                 spacing = known[configuration]["spacing"]
             except (ValueError, KeyError, TypeError, StopIteration):
                 continue
@@ -213,7 +220,8 @@ def _nnunet(base: Path, name: str, part: Callable[[str], Callable[[], LazyArray]
 
     def fingerprint() -> Mapping[str, Any]:
         properties = _properties(base, name, what)
-        return {key: properties[key] for key in ("spacing", "shape_before_cropping", "bbox_used_for_cropping") if key in properties}
+        return {key: properties[key] for key in ("spacing", "shape_before_cropping", "bbox_used_for_cropping")
+                if key in properties}
 
     return FileCase(name, part(""), part("_seg") if labels else None, fingerprint)
 
@@ -235,13 +243,15 @@ def _b2nd(base: Path, name: str) -> Case:
                     here.array = blosc2.open(urlpath=str(path), mode="r", dparams={"nthreads": 1}, mmap_mode="r")
                     here.array.shape  # noqa: B018 - the header is read when it is asked for
                 except Exception as problem:  # blosc2 raises errors of several kinds
-                    raise Error(f"{what}: expected a file of Blosc2 at {path}, got {arrays.sentence(problem)}. Preprocess the case again") from None
+                    raise Error(f"{what}: expected a file of Blosc2 at {path}, got {arrays.sentence(problem)}. Preprocess "
+                                "the case again") from None
             return here.array
 
         def array() -> LazyArray:
             opened = reader()
             if len(opened.shape) != 4:
-                raise Error(f"{what}: expected (channel, z, y, x) in {path.name}, got the shape {tuple(opened.shape)}. Preprocess the case again")
+                raise Error(f"{what}: expected (channel, z, y, x) in {path.name}, got the shape {tuple(opened.shape)}. "
+                            "Preprocess the case again")
             spacing = _nnunet_spacing(base, _properties(base, name, what), what)
             z, y, x = (int(n) for n in opened.shape[1:])
             return FileArray(what, opened.shape, opened.dtype.name, "zyx", Grid((z, y, x), spacing), reader)
@@ -276,7 +286,8 @@ def _npz(base: Path, name: str) -> Case:
                 _kept(stamp, lambda: first)
                 shape, dtype, read = first.shape, first.dtype.name, lambda: _kept(stamp, lambda: whole(key))
             if len(shape) != 4:
-                raise Error(f"{what}: expected (channel, z, y, x) in {path.name}, got the shape {tuple(shape)}. Preprocess the case again")
+                raise Error(f"{what}: expected (channel, z, y, x) in {path.name}, got the shape {tuple(shape)}. Preprocess "
+                            "the case again")
             spacing = _nnunet_spacing(base, _properties(base, name, what), what)
             return FileArray(what, shape, dtype, "zyx", Grid((shape[1], shape[2], shape[3]), spacing), read)
 
@@ -324,7 +335,8 @@ def _multiscales(path: Path) -> Mapping[str, Any] | None:
 def _plain_grid(shape: Sequence[int], what: str) -> tuple[str, Grid]:
     """Axes and grid of an array that does not say where it lies: volumes and channels of them."""
     if len(shape) not in (3, 4):
-        raise Error(f"{what}: expected (z, y, x) or (channel, z, y, x), got the shape {tuple(shape)}. Open the array that is a volume")
+        raise Error(f"{what}: expected (z, y, x) or (channel, z, y, x), got the shape {tuple(shape)}. Open the array that is "
+                    "a volume")
     z, y, x = (int(n) for n in shape[-3:])
     return "zyx", Grid((z, y, x))
 
@@ -362,10 +374,12 @@ def _ome(path: Path, name: str, mode: str, threads: int | None) -> Case:
             spatial = "".join(a for a in axes if a in "zyx")
             others = [n for a, n in zip(axes, shape) if a not in "zyx"]
             if spatial not in ("zyx", "yx") or axes[-len(spatial):] != list(spatial) or len(others) > 1:
-                raise Error(f"{what}: expected an image of (z, y, x) or (y, x), with channels before them at most, got the axes {axes}. "
+                raise Error(f"{what}: expected an image of (z, y, x) or (y, x), with channels before them at most, got the "
+                            f"axes {axes}. "
                             "Open an array that is one")
             mm = {a: _MILLIMETERS.get(str(units.get(a)), 1.0) for a in spatial}
-            place = {a: (int(n), float(s) * mm[a], float(t) * mm[a]) for a, n, s, t in zip(axes, shape, scale, shift) if a in spatial}
+            place = {a: (int(n), float(s) * mm[a], float(t) * mm[a]) for a, n, s, t in zip(axes, shape, scale, shift)
+                     if a in spatial}
             z, y, x = (place.get(a, (1, 1.0, 0.0)) for a in "zyx")
             grid = Grid((z[0], y[0], x[0]), (z[1], y[1], x[1]), (z[2], y[2], x[2]))
             return ZarrArray(inside, what, axes=spatial, grid=grid, mode=mode, threads=threads)

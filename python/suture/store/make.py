@@ -63,7 +63,8 @@ def make_case(store: Path, task: Task, settings: Settings, threads: int | None =
             files.sync_tree(folder)
             manifest = files.json_bytes(make(folder, task.name))
             if expected is not None and hashlib.sha256(manifest).hexdigest() != expected:
-                raise Error(f"{task.what}: expected the source to give the manifest {expected[:12]}, got another: the source has changed, or the "
+                raise Error(f"{task.what}: expected the source to give the manifest {expected[:12]}, got another: the source "
+                            "has changed, or the "
                             "libraries that read and compress it. Remove the case and run suture store build")
             _move(store, task.name, folder, manifest, lock)
             return "built"
@@ -176,7 +177,8 @@ def _write_volume(folder: Path, task: Task, settings: Settings, source: dict[str
         own["classes"] = describe.classes(labels.data)
         own["labels"] = {"path": "labels/labels", "grid": scan.grid.to_json()}
         index = np.frombuffer(ClassIndex.of(labels.data).to_bytes(), np.uint8)
-        arrays.write(folder / CLASS_INDEX, index, names=["byte"], chunk=[min(len(index), 1 << 20)], profile=settings.profile, threads=threads)
+        arrays.write(folder / CLASS_INDEX, index, names=["byte"], chunk=[min(len(index), 1 << 20)], profile=settings.profile,
+                     threads=threads)
         maps["labels"] = labels.data, scan.grid
     write_maps(folder, maps, settings, threads, axes="zyx", chunk=settings.chunk)
     ome.write_group(folder, {"ome": {"version": ome.VERSION, "multiscales": [ome.multiscales(task.name, [scan.grid], "zyx", channels=channels)]},

@@ -83,7 +83,8 @@ def describe(file: Path, chunks: int) -> tuple[dict[str, Any], str]:
             record["sha256"] = hashlib.sha256(view).hexdigest()
             md5 = hashlib.md5(view, usedforsecurity=False).hexdigest()
             if chunks:
-                record["chunks"] = [None if place is None else [*place, hashlib.sha256(view[place[0]:place[0] + place[1]]).hexdigest()]
+                record["chunks"] = [None if place is None else [*place,
+                                                                hashlib.sha256(view[place[0]:place[0] + place[1]]).hexdigest()]
                                     for place in shard_index(view, chunks)]
     return record, md5
 
@@ -193,7 +194,8 @@ class Manifest:
         layout = array_layout(self.store / self.name / array)
         shard = [int(v) for v in path[len(array) + 3:].split("/")]
         inner = np.unravel_index(k, layout["grid"])
-        return "(" + ", ".join(str(s * n + int(i) * c) for s, n, i, c in zip(shard, layout["shard"], inner, layout["chunk"])) + ")"
+        return "(" + ", ".join(str(s * n + int(i) * c) for s, n, i,
+                               c in zip(shard, layout["shard"], inner, layout["chunk"])) + ")"
 
 
 def _same(file: Path, chunk: Sequence[Any]) -> bool:

@@ -55,7 +55,8 @@ def multiscales(name: str, grids: Sequence[Grid], axes: str, *, channels: bool, 
     for level, grid in enumerate(grids):
         scale = [*[1.0] * channels, *(v * factor for v in grid.spacing[first:])]
         translation = [*[0.0] * channels, *(v * factor for v in grid.origin[first:])]
-        datasets.append(Dataset(path=str(level), coordinateTransformations=[Scale(scale=scale), Translation(translation=translation)]))
+        datasets.append(Dataset(path=str(level), coordinateTransformations=[Scale(scale=scale),
+                                                                            Translation(translation=translation)]))
     metadata = Metadata(axes=own, datasets=datasets, coordinateTransformations=None, name=name)
     validate_structural(metadata, version=VERSION)
     record: dict[str, Any] = _present(asdict(metadata))

@@ -64,7 +64,8 @@ def read(path: str | os.PathLike[str], what: str) -> Scan:
         proxy = image.dataobj
         raw, slope, intercept = np.asanyarray(proxy.get_unscaled()), float(proxy.slope), float(proxy.inter)
     except Exception as problem:  # nibabel raises errors of its own, of zlib, gzip and NumPy
-        raise Error(f"{what}: expected a readable NIfTI file at {name}, got {sentence(problem)}. Copy it again from where it came") from None
+        raise Error(f"{what}: expected a readable NIfTI file at {name}, got {sentence(problem)}. Copy it again from where it "
+                    "came") from None
     if raw.ndim == 4:
         raw = raw[..., 0] if raw.shape[3] == 1 else np.moveaxis(raw, -1, 0)
     if raw.ndim not in (3, 4) or 0 in raw.shape:
@@ -85,7 +86,8 @@ def _itk(name: str, what: str) -> Scan:
     try:
         image = SimpleITK.ReadImage(name)
     except RuntimeError as problem:
-        raise Error(f"{what}: expected a readable volume at {name}, got {itk_sentence(problem)}. Copy it again from where it came") from None
+        raise Error(f"{what}: expected a readable volume at {name}, got {itk_sentence(problem)}. Copy it again from where it "
+                    "came") from None
     return kept(of_itk(image, f"{what}: {name}"), 1, 0, f"{what}: {name}")
 
 
@@ -113,7 +115,8 @@ def kept(scan: Scan, slope: float, intercept: float, what: str) -> Scan:
     if data.dtype.names is not None or data.dtype.kind not in "biuf":
         raise Error(f"{what}: expected numbers, got elements of the type {data.dtype}")
     data = data.astype(data.dtype.newbyteorder("="), copy=False)
-    slope, intercept = (1.0 if not np.isfinite(slope) or slope == 0 else slope), (0.0 if not np.isfinite(intercept) else intercept)
+    slope, intercept = (1.0 if not np.isfinite(slope) or slope == 0 else slope), (0.0 if not np.isfinite(intercept)
+                                                                                  else intercept)
     source: dict[str, Any] = {"dtype": data.dtype.name, "slope": slope, "intercept": intercept}
     scaling = None
     if data.dtype.kind == "f":
@@ -174,7 +177,8 @@ def check_place(given: Grid, grid: Grid, what: str) -> None:
     if given.extents != grid.extents:
         raise Error(f"{what}: expected the extents {grid.extents} of the image along (z, y, x), got {given.extents}. "
                     "Resample them to the grid of the image, or match the right files")
-    corners = np.array([[x, y, z, 1] for z in (0, grid.extents[0] - 1) for y in (0, grid.extents[1] - 1) for x in (0, grid.extents[2] - 1)])
+    corners = np.array([[x, y, z, 1] for z in (0, grid.extents[0] - 1) for y in (0, grid.extents[1] - 1)
+                        for x in (0, grid.extents[2] - 1)])
     away = np.abs(corners @ (given.affine_ras("xyz") - grid.affine_ras("xyz")).T).max()
     if not away <= 0.01 * min(grid.spacing):
         raise Error(f"{what}: expected the affine of the image, got one that lies {away:.4g} mm away at a corner. "
@@ -197,4 +201,5 @@ def channels(paths: Sequence[str], what: str) -> Scan:
     dtype = np.result_type(*(scan.data.dtype for scan in scans))
     if dtype.name not in DTYPES:
         dtype = np.dtype(np.float32)
-    return Scan(np.stack([scan.data.astype(dtype, copy=False) for scan in scans]), first.grid, first.affine, first.scaling, first.source)
+    return Scan(np.stack([scan.data.astype(dtype, copy=False) for scan in scans]), first.grid, first.affine, first.scaling,
+                first.source)

@@ -37,7 +37,8 @@ class Settings:
         for name in ("chunk", "tile"):
             value = getattr(self, name)
             if type(value) is not int or not 8 <= value <= 1024:
-                raise Error(f"suture: store: {name}: expected a whole number from 8 to 1024, got {value!r}. 64 suits boxes of 160, 32 those "
+                raise Error(f"suture: store: {name}: expected a whole number from 8 to 1024, got {value!r}. 64 suits boxes "
+                            "of 160, 32 those "
                             "up to 128")
         if self.profile not in PROFILES:
             raise Error(f'suture: store: profile: expected "small" or "fast", got {self.profile!r}')
@@ -66,14 +67,16 @@ def stored(store: Path) -> Settings | None:
         record = json.loads((store / "zarr.json").read_bytes())["attributes"]["suture"]
         version = record["store"]
     except (OSError, ValueError, KeyError, TypeError):
-        raise Error(f"suture: store: expected the root of a store in {store}, got none. Run suture store build again, which makes it") from None
+        raise Error(f"suture: store: expected the root of a store in {store}, got none. Run suture store build again, which "
+                    "makes it") from None
     if version != VERSION:
         raise Error(f"suture: store: expected a store of version {VERSION}, got version {version} in {store}. "
                     "Build it again, or use the version of suture that wrote it")
     try:
         return Settings.from_json(record["settings"])
     except (KeyError, TypeError):
-        raise Error(f"suture: store: expected the settings of a store in {store}, got {record.get('settings')!r}. Build it again") from None
+        raise Error(f"suture: store: expected the settings of a store in {store}, got {record.get('settings')!r}. Build it "
+                    "again") from None
 
 
 def prepare(store: Path, settings: Settings) -> None:
@@ -90,5 +93,6 @@ def prepare(store: Path, settings: Settings) -> None:
                 raise Error(f"suture: store: expected the settings that {store} was built with, {there}, got {settings}. "
                             "Give the same ones, or name a new folder")
             return
-        root = {"zarr_format": 3, "node_type": "group", "attributes": {"suture": {"store": VERSION, "settings": settings.to_json()}}}
+        root = {"zarr_format": 3, "node_type": "group", "attributes": {"suture": {"store": VERSION,
+                                                                                  "settings": settings.to_json()}}}
         files.write(store, "store", store / "zarr.json", files.json_bytes(root))

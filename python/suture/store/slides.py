@@ -19,7 +19,8 @@ from .make_maps import write_maps
 from .settings import VERSION, Settings
 from .task import Task
 
-_ENDINGS = (".svs", ".ndpi", ".scn", ".mrxs", ".vms", ".vmu", ".bif", ".svslide", ".tif", ".tiff", ".btf", ".qptiff", ".zvi", ".czi")
+_ENDINGS = (".svs", ".ndpi", ".scn", ".mrxs", ".vms", ".vmu", ".bif", ".svslide", ".tif", ".tiff", ".btf", ".qptiff", ".zvi",
+            ".czi")
 _TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _NEAR = .02  # of a magnification: a level that is so near is kept as it is
 _MASK_UM = 8.0  # micrometers a pixel of tissue masks
@@ -79,11 +80,13 @@ def pyramid(path: str, what: str, assume_mpp: float | None = None) -> Iterator[P
             try:
                 found: np.ndarray = np.asarray(slide.read_region((round(x * scale), round(y * scale)), level, (width, height)))
             except openslide.OpenSlideError as problem:
-                raise Error(f"{what}: expected readable pixels in {path}, got {sentence(problem)}. Copy it again from where it came") from None
+                raise Error(f"{what}: expected readable pixels in {path}, got {sentence(problem)}. Copy it again from where "
+                            "it came") from None
             alpha = found[..., 3]
             if alpha.min() == 255:
                 return found[..., :3]
-            over: np.ndarray = (found[..., :3].astype(np.uint16) * alpha[..., None] + color * (255 - alpha[..., None].astype(np.uint16)) + 127) // 255
+            weight = alpha[..., None].astype(np.uint16)
+            over: np.ndarray = (found[..., :3].astype(np.uint16) * weight + color * (255 - weight) + 127) // 255
             return np.asarray(over, np.uint8)
 
         yield Pyramid(mpp, [(h, w) for w, h in slide.level_dimensions], [float(s) for s in slide.level_downsamples], region)
@@ -97,10 +100,12 @@ def _resolution(y: Any, x: Any, path: str, what: str, assume: float | None) -> t
         mpp = 0.0, 0.0
     if all(math.isfinite(v) and v > 0 for v in mpp):
         if abs(mpp[0] / mpp[1] - 1) > _NEAR:
-            raise Error(f"{what}: expected square pixels, got {mpp[0]:g} x {mpp[1]:g} micrometers along (y, x). Resample the slide")
+            raise Error(f"{what}: expected square pixels, got {mpp[0]:g} x {mpp[1]:g} micrometers along (y, x). Resample the "
+                        "slide")
         return mpp
     if assume is None:
-        raise Error(f"{what}: expected micrometers a pixel in {path}, got none. Say them with assume_mpp (--assume-mpp), for all slides that do not")
+        raise Error(f"{what}: expected micrometers a pixel in {path}, got none. Say them with assume_mpp (--assume-mpp), for "
+                    "all slides that do not")
     return assume, assume
 
 
@@ -122,7 +127,8 @@ def _tiff(path: str, what: str, assume_mpp: float | None) -> Pyramid:
     def region(level: int, y: int, x: int, height: int, width: int) -> np.ndarray:
         return pixels[level][y:y + height, x:x + width]
 
-    return Pyramid(_resolution(mpp[0], mpp[1], path, what, assume_mpp), [p.shape[:2] for p in pixels], [pixels[0].shape[0] / p.shape[0] for p in pixels], region)
+    return Pyramid(_resolution(mpp[0], mpp[1], path, what, assume_mpp), [p.shape[:2] for p in pixels],
+                   [pixels[0].shape[0] / p.shape[0] for p in pixels], region)
 
 
 def _rgb(pixels: np.ndarray, axes: str, what: str) -> np.ndarray:
@@ -171,7 +177,8 @@ def level_for(slide: Pyramid, mpp: float, what: str) -> Level:
         return Level(near[0], 1.0, slide.extents[near[0]], slide.scales[near[0]], slide.mpp[1] * slide.scales[near[0]])
     finer = [k for k, s in enumerate(slide.scales) if s < scale]
     if not finer:
-        raise Error(f"{what}: expected at least {mpp:g} micrometers a pixel, got {slide.mpp[1]:g} at its finest. Leave that level out, or the slide")
+        raise Error(f"{what}: expected at least {mpp:g} micrometers a pixel, got {slide.mpp[1]:g} at its finest. Leave that "
+                    "level out, or the slide")
     source = max(finer, key=lambda k: slide.scales[k])
     ratio = scale / slide.scales[source]
     if abs(round(ratio) / ratio - 1) <= _NEAR:  # means of whole pixels
@@ -245,7 +252,8 @@ def write_slide(folder: Path, task: Task, settings: Settings, source: dict[str, 
             def block(low: tuple[int, ...], high: tuple[int, ...], level: Level = level) -> np.ndarray:
                 return np.moveaxis(pixels(slide, level, low[1:], high[1:]), -1, 0)
 
-            arrays.write_blocks(folder / str(k), shape, "uint8", block, names=["c", "y", "x"], chunk=chunk, shard=shard, profile=settings.profile,
+            arrays.write_blocks(folder / str(k), shape, "uint8", block, names=["c", "y", "x"], chunk=chunk, shard=shard,
+                                profile=settings.profile,
                                 threads=threads)
         mask, coarse = tissue_mask(slide, task.what)
         grids, mpps = [grid_of(slide, level) for level in levels], [level.mpp for level in levels]

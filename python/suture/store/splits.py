@@ -30,7 +30,8 @@ def part_of(names: Sequence[str], part: str, rule: Any) -> list[str]:
         If there is no such part, it is empty, or the rule is none.
     """
     if isinstance(rule, float) and 0 < rule < 1:
-        parts = {"train": [n for n in names if _hash(n) >= rule * 2 ** 64], "val": [n for n in names if _hash(n) < rule * 2 ** 64]}
+        parts = {"train": [n for n in names if _hash(n) >= rule * 2 ** 64],
+                 "val": [n for n in names if _hash(n) < rule * 2 ** 64]}
     elif isinstance(rule, Sequence) and len(rule) == 2 and all(type(v) is int for v in rule):
         fold, count = rule
         if not 0 <= fold < count:
@@ -61,15 +62,18 @@ def _of_file(names: Sequence[str], rule: Any) -> dict[str, list[str]]:
 def _parts(names: Sequence[str], record: Any, fold: Any, path: str) -> dict[str, list[str]]:
     if isinstance(record, list):
         if type(fold) is not int or not 0 <= fold < len(record):
-            raise Error(f"suture: store: split: expected (file, fold) with a fold in 0 .. {len(record) - 1}, got {fold!r} of {path}")
+            raise Error(f"suture: store: split: expected (file, fold) with a fold in 0 .. {len(record) - 1}, got {fold!r} of "
+                        f"{path}")
         record = record[fold]
-    if not isinstance(record, dict) or not all(isinstance(v, list) and all(isinstance(n, str) for n in v) for v in record.values()):
+    if not isinstance(record, dict) or not all(isinstance(v, list) and all(isinstance(n, str) for n in v)
+                                               for v in record.values()):
         raise Error(f"suture: store: split: expected lists of names by part in {path}, got other JSON")
     known = set(names)
     for part, listed in record.items():
         missing = [n for n in listed if n not in known]
         if missing:
-            raise Error(f"suture: store: split: expected cases of the store in {part!r} of {path}, got {missing[0]!r} and {len(missing) - 1} others")
+            raise Error(f"suture: store: split: expected cases of the store in {part!r} of {path}, got {missing[0]!r} and "
+                        f"{len(missing) - 1} others")
     twice = [n for n in known if sum(n in listed for listed in record.values()) > 1]
     if twice:
         raise Error(f"suture: store: split: expected each case in one part of {path}, got {sorted(twice)[0]!r} in several")
@@ -94,7 +98,8 @@ def set_split(path: str | os.PathLike[str], rule: Rule) -> None:
     from .index import read_index
 
     store, names = Path(path), list(read_index(Path(path)))
-    if isinstance(rule, float) or (isinstance(rule, Sequence) and not isinstance(rule, str) and all(type(v) is int for v in rule)):
+    if isinstance(rule, float) or (isinstance(rule, Sequence) and not isinstance(rule, str)
+                                   and all(type(v) is int for v in rule)):
         part_of(names, "train", rule)
         record: Any = {"rule": rule}
     else:

@@ -56,7 +56,8 @@ class Tiles(Sequence[Tile]):
         if type(size) is not int or size < 1:
             raise Error(f"suture: store: tiles: size: expected a whole number from 1 on, got {size!r}")
         if not mpp or not 0 <= least_tissue <= 1:
-            raise Error(f"suture: store: tiles: expected micrometers a pixel and a part of tissue from 0 to 1, got {tuple(mpp)} and {least_tissue}")
+            raise Error(f"suture: store: tiles: expected micrometers a pixel and a part of tissue from 0 to 1, got "
+                        f"{tuple(mpp)} and {least_tissue}")
         self._cases, self.size, self.mpp = cases, size, tuple(mpp)
         self._tiles = [tile for name in cases for tile in self._of(name, least_tissue, per_slide, step or size, seed)]
 
@@ -94,7 +95,8 @@ class Tiles(Sequence[Tile]):
         near = [k for k, m in enumerate(case.mpp) if abs(m / mpp - 1) <= _NEAR]
         if not near:
             have = ", ".join(f"{m:g}" for m in case.mpp)
-            raise Error(f"suture: store: tiles: mpp: expected levels of case {case.name!r}, which are of {have} micrometers a pixel, got {mpp:g}. "
+            raise Error(f"suture: store: tiles: mpp: expected levels of case {case.name!r}, which are of {have} micrometers "
+                        f"a pixel, got {mpp:g}. "
                         "Build the store with that mpp")
         return near[0]
 

@@ -36,7 +36,8 @@ def run(record: Mapping[str, Any]) -> dict[str, str]:
     except Error as problem:
         return {"state": "failed", "sentence": str(problem)}
     except Exception as problem:  # one case must not end the others
-        return {"state": "failed", "sentence": f"{task.what}: expected to make it, got {type(problem).__name__}: {' '.join(str(problem).split())[:300]}"}
+        return {"state": "failed", "sentence": f"{task.what}: expected to make it, got {type(problem).__name__}: "
+                                               f"{' '.join(str(problem).split())[:300]}"}
 
 
 class Process:
@@ -50,7 +51,8 @@ class Process:
         if self._child is None:
             package = str(Path(__file__).resolve().parents[2])
             path = os.pathsep.join(p for p in (package, os.environ.get("PYTHONPATH", "")) if p)
-            self._child = subprocess.Popen([sys.executable, "-m", "suture.store.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            self._child = subprocess.Popen([sys.executable, "-m", "suture.store.worker"], stdin=subprocess.PIPE,
+                                           stdout=subprocess.PIPE,
                                            text=True, env={**os.environ, "PYTHONPATH": path})
         assert self._child.stdin is not None and self._child.stdout is not None
         try:
