@@ -294,3 +294,15 @@ def test_python_writes_no_cpp(root):
             if re.search(r"suture::|SUTURE_ABI|#include|std::", text) and CPP.search(plain.replace("std::uint64_t", "")):
                 found.append(f"{path.relative_to(root)}:{line}: {plain[:80]!r}")
     assert found == []
+
+
+def test_a_request_is_held_while_it_is_read(root):
+    """The address of a temporary would outlive the memory it names before the call reads it."""
+    import ast
+
+    wrong = []
+    for path in sorted((root / "python/suture").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute) and node.attr == "address" and isinstance(node.value, ast.Call):
+                wrong.append(f"{path.name}:{node.lineno}")
+    assert not wrong

@@ -149,7 +149,8 @@ class DrawnIndex:
 
 
 def _free(function: Any, handle: int) -> None:
-    function(Request(lists=[np.array([handle], np.uint64)]).address)
+    request = Request(lists=[np.array([handle], np.uint64)])  # held while it is read
+    function(request.address)
 
 
 @dataclass(frozen=True)
