@@ -109,7 +109,8 @@ const std::vector<exception>& exceptions() {
 
 // Whether a case of whole images names one that is not there.
 bool names_absent_data(const oracle_case& c) {
-  for (const char* argument : {"file", "slide", "source", "target"})
+  const bool of_pictures = c.op == "torchstain.numpy Macenko, whole images";
+  for (const char* argument : {"file", "slide", of_pictures ? "source" : "file", of_pictures ? "target" : "file"})
     if (c.params.contains(argument) && c.params.at(argument).is_string() &&
         !std::filesystem::exists(support::data_folder() / c.params.at(argument).get<std::string>()))
       return true;

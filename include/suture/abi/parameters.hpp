@@ -149,11 +149,14 @@ void read_parameters(reader& r, T& value) {
 // An operation, a label conversion, a rule of patches: whatever lists its parameters.
 template <described T>
 struct codec<T> {
-  static_assert(check_described<T>());
   static T read(reader& r, std::string_view) {
-    T made = with_defaults<T>();
-    detail::read_parameters(r, made);
-    return made;
+    if constexpr (check_described<T>()) {
+      T made = with_defaults<T>();
+      detail::read_parameters(r, made);
+      return made;
+    } else {  // it was refused, and nothing is read
+      return T{};
+    }
   }
 };
 

@@ -244,11 +244,15 @@ auto initializers_of(const named_members<Members...>&) -> typename joined_initia
 template <class T, auto Member>
 constexpr bool parameter_has_kind() {
   using member = std::remove_cvref_t<decltype(Member)>;
-  if constexpr (!is_noted<member, note::left_out>)
-    static_assert(!kind_of_parameter<member>().name.empty(),
+  if constexpr (!is_noted<member, note::left_out>) {
+    constexpr bool is_described = !kind_of_parameter<member>().name.empty();
+    static_assert(is_described,
                   "suture: the parameter Member of T has a type that is not described: see kind_of_type in "
                   "base/describe.hpp");
-  return true;
+    return is_described;
+  } else {
+    return true;
+  }
 }
 
 }  // namespace detail

@@ -200,11 +200,16 @@ struct functor {
                 "suture: a value operation makes a float of a float, or rgb of rgb");
 };
 
+// Whether an operation with draw() has all that makes it a random one.
+template <class Op>
+inline constexpr bool draws_as_random_ones_do =
+    random_operation<Op> || !(draws_alone<Op> || draws_on_grid<Op> || draws_in_source<Op>);
+
 // Whether the functor of a value operation, if it is one, is not refused.
 template <class Op>
 constexpr bool has_sound_functor() {
   if constexpr (role_of<Op>() == role::value)
-    return functor<Op>::is_sound;
+    return functor<Op>::is_sound && draws_as_random_ones_do<Op>;
   else
     return true;
 }
@@ -380,7 +385,7 @@ struct pipeline<chain<Ops...>> {
   static_assert((operation<Ops> && ...),
                 "suture: not an operation: give it prepare(site) or operator()(float or rgb[, voxel]) for values, "
                 "step(grid, site) for geometry, or draw(draws&, ...) with probability and kind for random ones");
-  static_assert(((random_operation<Ops> || !(draws_alone<Ops> || draws_on_grid<Ops> || draws_in_source<Ops>)) && ...),
+  static_assert((detail::draws_as_random_ones_do<Ops> && ...),
                 "suture: an operation with draw() is a random one: it needs `float probability` and `static constexpr "
                 "std::uint16_t kind`");
   static_assert((!(geometry_operation<drawn_t<Ops>> && value_operation<drawn_t<Ops>>)&&...),

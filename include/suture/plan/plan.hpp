@@ -284,7 +284,7 @@ private:
   template <std::size_t... I>
   void read_rule(std::index_sequence<I...>) {
     const auto one = [&]<class Op>(const Op& op) {
-      if constexpr (detail::is_sampling<Op>::value) {
+      if constexpr (std::is_same_v<Op, typename pipeline_type::sampling_type>) {
         rule_ = op;
         // Weights of both signs make NaN of an infinite border, and a prefilter carries it through the volume.
         if constexpr (requires {  // of a sampling that was refused already there is nothing to check
