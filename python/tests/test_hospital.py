@@ -20,15 +20,19 @@ pytest.importorskip("suture.training")
 ISOLATED = ["unshare", "--map-root-user", "--net"]
 pytestmark = [pytest.mark.torch, pytest.mark.long]
 
-# Runs in every Python process: notes each name that is looked up and each address that is connected to.
+# Runs in every Python process: notes each name that is looked up and each address that is connected or sent to, or listened at
+# from outside. urllib3 binds a socket to ::1 when it is imported, to see whether there is IPv6; that reaches nobody.
 HOOK = """
 import os, sys
 def note(text):
     with open(os.environ["SUTURE_TEST_CALLS"], "a") as file:
         file.write(text + "\\n")
 def watch(event, arguments):
-    if event in ("socket.connect", "socket.sendto", "socket.bind") and isinstance(arguments[1], tuple) or event in ("socket.getaddrinfo", "socket.gethostbyname"):
-        note(f"{event} {arguments[1] if event[7:11] in ('conn', 'send', 'bind') else arguments[0]!r}")
+    if event in ("socket.getaddrinfo", "socket.gethostbyname"):
+        note(f"{event} {arguments[0]!r}")
+    elif event in ("socket.connect", "socket.sendto", "socket.bind") and isinstance(arguments[1], tuple):
+        if event != "socket.bind" or arguments[1][0] not in ("::1", "127.0.0.1"):
+            note(f"{event} {arguments[1]}")
 sys.addaudithook(watch)
 note("watched")
 """
