@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training runs: records, metrics beside SciPy's, the same bits twice and after a kill."""
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import suture as st
+from suture.__main__ import main
 from suture.training.config import Config
 from suture.training.metrics import dice, lesions
 
@@ -170,3 +174,38 @@ def test_what_differs_is_named():
     changed = replace(config(results=before), versions={"torch": "0"})
     assert compare(changed, {**before, "weights": "c"})[0] == "weights"
     assert any(line.startswith("version of torch: 0 then") for line in compare(changed, {**before, "weights": "c"}))
+
+
+def example(root, out, *options):
+    """Runs examples/train, and returns its report, which is the last line."""
+    env = {**os.environ, "PYTHONPATH": str(root / "python")}
+    run = subprocess.run([sys.executable, str(root / "examples/train/main.py"), "--out", str(out), *options], env=env, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+@pytest.mark.monai
+def test_the_example_leaves_what_it_names(root, tmp_path):
+    pytest.importorskip("monai")
+    pytest.importorskip("tensorstore")
+    report = example(root, tmp_path, "--epochs", "1", "--steps", "2", "--size", "16", "--threads", "1")
+    assert report["same"] and report["runs"] == 2 and len(report["losses"]) == 2
+    for name in ("loss.png", "sheet.png", "cohort.zarr/zarr.json", "run_1/run.json", "run_2/checkpoint.pt", "run_1/predicted/scan_4.nii.gz"):
+        assert (tmp_path / name).stat().st_size > 0, name
+    assert not [path for path in tmp_path.rglob("*unfinished*")]
+    again = main(["train", "--config", str(tmp_path / "run_1/run.json"), "--store", str(tmp_path / "cohort.zarr"), "--out", str(tmp_path / "again")])
+    assert again == 0
+    same_place = ["train", "--config", str(tmp_path / "run_1/run.json"), "--store", str(tmp_path / "cohort.zarr"), "--out", str(tmp_path / "run_1")]
+    assert main(same_place) == 1
+
+
+@pytest.mark.monai
+@pytest.mark.long
+def test_the_example_learns(root, tmp_path):
+    """The default form. Liver is found by any network that learned something; a third of it is no chance."""
+    pytest.importorskip("monai")
+    report = example(root, tmp_path)
+    assert report["same"]
+    losses = report["losses"]
+    assert np.mean(losses[-40:]) < .75 * np.mean(losses[:40])
+    assert report["metrics"]["cohort"]["dice"]["liver"] > .7
