@@ -196,7 +196,7 @@ struct becomes_anything {
   operator T() const;
 };
 
-// What initializes a member in a list: an array takes one initializer for each element.
+// Stands for the initializers of a member: an array takes one initializer for each element.
 template <class... Ts>
 struct initializers {
   template <class T>

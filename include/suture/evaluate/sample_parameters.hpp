@@ -117,8 +117,8 @@ struct moments;
 struct patch_sums;
 struct spectral_sums;
 
-// Where an image lies between stages: dense (channel, z, y, x), in one place or the other, with a third where a filter
-// blends or a transform has two parts, and the moments of each channel after each stage.
+// An image between stages is dense (channel, z, y, x) and lies in one of two buffers, with a third where a filter
+// blends or a transform has two parts; the moments of each channel after each stage lie beside it.
 struct staged_tensor {
   float* data[3];
   target_tensor out;  // of the last stage
@@ -160,7 +160,7 @@ struct record : level_lists<L> {
   source_tensor in[N];
   target_tensor out[N];  // of the fused part, see pair_evaluator::unit
   std::conditional_t<Pipeline::is_staged, staged_tensor, no_stages> staged[N];
-  // What B-spline coefficients are made from, where `in` is where those are.
+  // `raw` holds the voxels that B-spline coefficients are computed from; `in` holds the coefficients.
   std::conditional_t<Pipeline::prefiltered, source_tensor, no_raw_source> raw[N];
   // Tells kernels that a record was written here, and one of this kind: memory that nobody has written yet, or a batch
   // of another pipeline has, holds none for them.

@@ -20,7 +20,7 @@
 
 namespace suture {
 
-// How a mask operation ended, per sample.
+// Outcome of a mask operation, per sample.
 //   empty: the input has no voxel that counts. Masks are then all 0, a bounding box has size 0.
 enum class mask_status : std::uint32_t { ok, empty };
 
@@ -29,7 +29,7 @@ namespace detail::masks {
 using detail::as_views;
 using detail::view_element_t;
 
-// What kernels see of a view.
+// View as kernels see it.
 template <class T>
 struct strided {
   T* data;
@@ -68,7 +68,7 @@ struct is_above {
   }
 };
 
-// As is_above, for any of the channels.
+// Works as is_above, for any of the channels.
 template <class T>
 struct any_above {
   is_above<T> one;

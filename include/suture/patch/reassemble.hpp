@@ -23,7 +23,7 @@ struct patch_tensor {
 
 namespace detail {
 
-// What is read along one axis.
+// Arguments of a reassembly along one axis.
 struct reassembly_axis {
   const float* weight;         // of a patch
   const std::int32_t* starts;  // of the patches

@@ -32,7 +32,7 @@ struct moments;
 // The channels that an operation with parameters per channel can tell apart.
 inline constexpr int most_channels = 8;
 
-// Whose parameters a channel has: those beyond the last are treated as it.
+// Returns the channel whose parameters a channel uses: channels beyond the last parameter use the last one.
 SUTURE_FN std::int32_t parameter_channel(std::int32_t channel) {
   return channel < most_channels ? channel : most_channels - 1;
 }

@@ -18,8 +18,8 @@ struct settings {
   std::span<const std::uint64_t> sample_ids = {};
   // Same pipeline, random operations switched off.
   bool evaluation = false;
-  // Which image of the samples this is, where several with plans of their own share one geometry (CT and PET): geometry
-  // draws the same for all, value operations and filters, noise among them, their own for each.
+  // Number of this image, where several with plans of their own share one geometry (CT and PET): geometry draws the
+  // same for all, value operations and filters, noise among them, their own for each.
   std::uint32_t image = 0;
   // Samples may have the same id, and then the same draws. Where not, two of one id are a mistake: a case that stands
   // in a batch twice would be augmented twice alike.

@@ -27,7 +27,7 @@ voxel voxel_of_loops(const sample_parameters<Pipeline>& sample, const voxel_inde
   return voxel_at(n, {i.sample, i.channel, at[0], at[1], at[2]});
 }
 
-// Where lanes stand that run along any axis.
+// Positions of lanes that run along any axis.
 struct along_loops {
   voxel first;
   std::int32_t step[3];

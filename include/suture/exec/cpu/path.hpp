@@ -21,8 +21,8 @@ struct brick_shape {
   std::int32_t planes, rows;
 };
 
-// What a path is given: rows y0 .. y1 - 1 of planes z0 .. z1 - 1 of one sample. `depth` is that asked for, of which the
-// last brick of a sample may have fewer planes.
+// Work of a path: rows y0 .. y1 - 1 of planes z0 .. z1 - 1 of one sample. `depth` is that asked for, of which the last
+// brick of a sample may have fewer planes.
 template <class Evaluator>
 struct brick_work {
   const Evaluator& evaluate;

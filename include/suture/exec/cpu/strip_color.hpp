@@ -8,7 +8,7 @@
 
 namespace suture::detail {
 
-// Where the taps of the lanes stand in the source.
+// Source positions of the taps of the lanes.
 struct at_taps {
   const std::int32_t (&extents)[3];
   std::int32_t sample_index;

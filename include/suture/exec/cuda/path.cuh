@@ -20,7 +20,7 @@
 
 namespace suture::detail {
 
-// What a block is given. `ahead` are the normals made ahead for it, if any.
+// Work of a block. `ahead` are the normals made ahead for it, if any.
 template <class Evaluator>
 struct block_work {
   const Evaluator& evaluate;

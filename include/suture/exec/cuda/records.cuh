@@ -33,7 +33,7 @@ struct carried_records<Pipeline, Record, false> {
   static constexpr bool possible = false;
 };
 
-// By all threads of a block.
+// All threads of a block call this.
 __device__ __forceinline__ void clear_sums(const staged_tensor& t) {
   auto* const words = reinterpret_cast<std::uint32_t*>(t.sums);
   const auto count = static_cast<std::uint32_t>(t.moments_per_channel * t.channels) * sizeof(patch_sums) / 4;
@@ -44,7 +44,7 @@ __device__ __forceinline__ void clear_sums(const staged_tensor& t) {
 }
 __device__ __forceinline__ void clear_sums(const no_stages&) {}
 
-// By all threads of a block.
+// All threads of a block call this.
 template <class Record>
 __device__ __forceinline__ void copy_record(const Record& record, Record* place) {
   static_assert(sizeof(Record) % 4 == 0);

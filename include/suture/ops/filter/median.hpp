@@ -54,7 +54,8 @@ struct median_functor {
       nan = v == v ? nan : v;
       return v;
     };
-    // Of 15 values neither the least nor the greatest is the median of 27: they make room for the others one by one.
+    // The median of 27 values is neither the least nor the greatest of any 15 of them: those two make room for the
+    // others one by one.
     float v[15];
     fill(v, voxel, std::make_index_sequence<15>{});
     narrow<0>(v, voxel);

@@ -12,7 +12,7 @@
 
 namespace suture {
 
-// How the mean and the deviation of a channel spread over the tiles of a data set, in the units of the space.
+// Spread of the mean and the deviation of a channel over the tiles of a data set, in the units of the space.
 template <class Space>
 struct color_table {
   struct spread {
