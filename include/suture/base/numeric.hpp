@@ -53,7 +53,7 @@ namespace detail {
 // The host side selects by masks rather than by ?: wherever a float operation is at stake: under the default
 // -ftrapping-math a compiler may not evaluate one ahead of a branch, and the loop around it would stay scalar.
 
-// All ones if a < b, both below 2^31.
+// Returns all ones if a < b, else 0; both are below 2^31.
 SUTURE_FN std::uint32_t mask_less(std::uint32_t a, std::uint32_t b) { return 0u - ((a - b) >> 31); }
 SUTURE_FN std::uint32_t blend(std::uint32_t mask, std::uint32_t a, std::uint32_t b) { return (a & mask) | (b & ~mask); }
 SUTURE_FN std::uint32_t smaller(std::uint32_t a, std::uint32_t b) { return a < b ? a : b; }

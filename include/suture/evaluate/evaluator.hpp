@@ -215,7 +215,7 @@ struct evaluator {
     return get<0>(sample_index, z, y, x, channel);
   }
 
-  // One voxel of what the fused part leaves.
+  // Result of the fused part at one voxel.
   template <std::size_t B>
   SUTURE_FN auto fused(const record_type& r, const voxel_index& i) const {
     coordinate c[3] = {};

@@ -31,7 +31,7 @@ struct inverse_control_grid : control_grid {
 // A displacement is solved for until it moves by less along every axis: this many voxels of the deformed grid, but no
 // less than this many cells, which float resolves.
 inline constexpr double inverse_tolerance_voxels = 1e-4, inverse_tolerance_cells = 4e-7;
-// It contracts, so that far fewer do.
+// The iteration contracts, so that far fewer steps suffice.
 inline constexpr int most_inverse_iterations = 4096;
 
 struct no_controls {};

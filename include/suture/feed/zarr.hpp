@@ -244,7 +244,7 @@ private:
       length = found[1];
       if (offset == ~std::uint64_t{0} && length == ~std::uint64_t{0}) return missing(from, key);
     }
-    // No codec makes what it stores this much longer.
+    // No codec stores data that is longer than this.
     const std::size_t bytes = m.chunk_elements() * sizeof(T);
     if (length > 2 * bytes + (std::size_t{1} << 20))
       file.refuse("chunk ", place, ": expected at most ", bytes, " bytes of voxels, got ", length, " compressed ones");

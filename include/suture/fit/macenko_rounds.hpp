@@ -353,7 +353,7 @@ struct macenko_solver {
     use(r.how.fallback_stains, r.fallback_unmixing);
     round = no_round;
   }
-  // These stains, whatever the pixels show.
+  // Uses the given stains, whatever the pixels show.
   SUTURE_HD void use(const stain_reference& given, const stain_unmixing& unmixing_of_given) {
     stains = given.stains;
     unmixing = unmixing_of_given;
@@ -396,7 +396,7 @@ struct macenko_solver {
     round = coarse_angles;
   }
 
-  // One pass of block coordinate descent over the stains, for the concentrations of the pixels.
+  // Takes one pass of block coordinate descent over the stains, for the concentrations of the pixels.
   SUTURE_HD void take_refinement(const macenko_rules& r, const macenko_totals& c) {
     const double codes[2][2] = {{to_double(whole(c, 0)), to_double(whole(c, 1))},
                                 {to_double(whole(c, 1)), to_double(whole(c, 2))}};
@@ -440,7 +440,7 @@ struct macenko_solver {
     }
   }
 
-  // Both at once, by the keys themselves.
+  // Takes both ranks at once, by the keys themselves.
   void take_keys(const macenko_rules& r, const std::uint32_t (&keys)[4]) {
     for (int k = 0; k < 4; ++k) prefix[k] = keys[k];
     ++round;

@@ -208,7 +208,7 @@ inline void check_rule(const patch_rule& rule, const site& where) {
   require(rule.probability >= 0 && rule.probability <= 1, where, "probability ", rule.probability, " is not in [0, 1]");
 }
 
-// Everything about a selection but the place it runs in.
+// Selection of patches, apart from the executor that it runs on.
 struct selection {
   count_layout layout;
   patch_rule rule;

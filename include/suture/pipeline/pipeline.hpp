@@ -13,7 +13,7 @@
 SUTURE_REFUSE_HOST_CALLS
 namespace suture {
 
-// Two names of one stored type, such as half and __half.
+// Tests whether two names stand for one stored type, such as half and __half.
 template <class A, class B>
 inline constexpr bool same_storage_v = storage_name<A>() == storage_name<B>();
 

@@ -77,7 +77,7 @@ concept separable_filter = requires(const F& f, float* weights) {
   { f.index(0, 1) } -> std::same_as<std::int32_t>;
   { f.active(0) } -> std::same_as<bool>;
 };
-// One that makes its result of the voxel itself and the sums.
+// Filter that makes its result of the voxel itself and the sums.
 template <class F>
 concept blending_filter = separable_filter<F> && requires(const F& f) {
   { f.blend(0.0f, 0.0f, 0) } -> std::same_as<float>;  // voxel, sums, channel

@@ -130,12 +130,12 @@ public:
       ++slot_;
       return a;
     }
-    // Two branches that are hardly ever taken: what is drawn need not wait for them.
+    // Both branches are hardly ever taken, so that the result need not wait for them.
     const float value = blend(a, b, unit_half_open(next()));
     return value < a ? a : value < b ? value : float_below(b);
   }
 
-  // One slot that nothing is drawn from.
+  // Skips one slot.
   SUTURE_HD constexpr void skip() { ++slot_; }
 
   // The numbers of the next N slots in [0, 1), multiples of 2^-24, made side by side: for many draws at once.

@@ -67,7 +67,7 @@ struct along_x {
   SUTURE_INLINE along_x in_channel(std::int32_t channel) const { return {suture::in_channel(first, channel)}; }
 };
 
-// One functor of one channel over the lanes; place(l) is where lane l stands.
+// Applies one functor of one channel to the lanes; place(l) is the position of lane l.
 template <class F, class T, class Place>
 SUTURE_INLINE void apply_to_lanes(const F& f, T (&v)[strip_width], const Place& place) {
   if constexpr (applies_to_rows<F> && (std::is_same_v<Place, along_x> || !needs_voxel<F>))

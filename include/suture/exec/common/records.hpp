@@ -145,7 +145,7 @@ auto make_evaluator(const typename evaluator<typename Plan::pipeline_type, Bindi
       records, plan.rule(), {{{prepared_conversion_of(bindings)}...}}, mark_of<typename evaluator_type::record_type>()};
 }
 
-// One control vector of a deformation, turned into source voxels.
+// Returns one control vector of a deformation in source voxels.
 SUTURE_FN control_vector expanded(const control_grid& g, std::int32_t z, std::int32_t y, std::int32_t x) {
   float u[3];
   SUTURE_UNROLL

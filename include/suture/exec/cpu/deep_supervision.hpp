@@ -17,7 +17,7 @@ inline std::vector<std::int64_t> picked_offsets(std::int32_t level, std::int32_t
   return offsets;
 }
 
-// One level of `channels` channels.
+// Stores one level of `channels` channels.
 template <class T>
 void write_level(const cpu& exec, const level_tensor& level, const target_tensor& full,
                  const std::int32_t (&extents)[3], std::int32_t channels) {

@@ -467,7 +467,7 @@ public:
     std::vector<strip_sums> sums_[Evaluator::pairs];
   };
 
-  // All that comes behind the fused part.
+  // Runs everything that follows the fused part.
   void run(const cpu& exec) {
     each_pair([&]<std::size_t B>(auto& list) {
       for (auto& stages : list) {

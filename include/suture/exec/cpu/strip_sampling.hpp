@@ -15,7 +15,7 @@ struct nowhere {
   SUTURE_INLINE nowhere in_channel(std::int32_t) const { return {}; }
 };
 
-// One axis of an interpolation: the taps v with their weights w, lane by lane.
+// Interpolates along one axis: the taps v with their weights w, lane by lane.
 template <class I>
 SUTURE_INLINE void combine_axis(const float (&v)[I::taps][strip_width], const float (&w)[I::taps][strip_width],
                                 float (&out)[strip_width]) {

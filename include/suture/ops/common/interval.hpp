@@ -76,12 +76,12 @@ inline void check_channel_probability(float probability, const site& where) {
   require(probability >= 0 && probability <= 1, where, "channel_probability ", probability, " is not in [0, 1]");
 }
 
-// One slot.
+// Draws from the range; takes one slot.
 inline std::int32_t draw_from(const integer_interval& range, draws& random) {
   return range.low + static_cast<std::int32_t>(random.integer(std::int64_t{range.high} - range.low + 1));
 }
 
-// Two slots whatever the law, so that choosing one shifts nothing else.
+// Draws from the range; takes two slots whatever the law, so that choosing a law shifts no other draw.
 inline float draw_from(const interval& range, interval_law law, draws& random) {
   if (law == interval_law::mixture) return random.mixture(range.low, range.high);
   const float value =

@@ -73,7 +73,7 @@ struct macenko_normalize {
       SUTURE_FN float density(float x) const { return map.density(fma(x, to_255, 0.0f)); }
       SUTURE_FN float kept(float x) const { return how->left.on() ? as_power(x, how->left) : x; }
 
-      // All of it.
+      // Applies the whole operation.
       template <int N>
       SUTURE_FN void apply(float (&v)[3][N]) const {
         if (unchanged != 0) {

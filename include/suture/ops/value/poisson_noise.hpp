@@ -18,7 +18,7 @@ namespace detail {
 
 // Below this many expected counts the distribution function is inverted, from here on it is expanded about the normal.
 inline constexpr float few_counts = 12.0f;
-// No count above this many is drawn below that: the chance is under 2^-25.
+// Limit of the counts that are drawn for means below that bound: a larger count has a chance under 2^-25.
 inline constexpr int most_few_counts = 36;
 
 // Step k = 1, 2, ... of the search for the Poisson number n of the uniform value u in [0, 1), the least with
