@@ -42,7 +42,7 @@ class AugmentedData:
     trainer: Any
 
     def transfer_batch_to_device(self, batch: Any, device: Any, dataloader_idx: int) -> Any:
-        """As Lightning does, and Volumes too."""
+        """Moves a batch as Lightning does, and Volumes too."""
         given = move(batch, device) if isinstance(batch, Mapping) else batch
         return super().transfer_batch_to_device(given, device, dataloader_idx)  # type: ignore[misc]
 

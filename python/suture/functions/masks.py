@@ -40,7 +40,7 @@ class BoundingBox:
 
 @dataclass(frozen=True)
 class TissueMask:
-    """How a tissue mask came about: the level of Otsu, -1 for the rule luminosity, and its pixels."""
+    """Statistics of a tissue mask: the level of Otsu, -1 for the rule luminosity, and its pixels."""
 
     empty: bool
     threshold: int

@@ -284,7 +284,7 @@ class Kind:
         return plain(value)
 
     def from_json(self, record: Any, what: str) -> Any:
-        """What to_json wrote, for `canonical` to check."""
+        """Reads what to_json wrote, for `canonical` to check."""
         return given(record, what)
 
 
@@ -625,7 +625,7 @@ class ColorSteps(Kind):
 
 
 class Anatomical(Choice):
-    """Where an axis increases towards. The three of an operation make one list."""
+    """The anatomical direction in which an axis increases. The three of an operation make one list."""
 
     annotation, docs = "str", "R or L, A or P, S or I."
 
@@ -709,7 +709,7 @@ class Results(Kind):
 
 
 class LandmarkResults(Results):
-    """Of histogram_match<N>: N landmarks are part of the type."""
+    """Landmarks of histogram_match<N>: N is part of the type."""
 
     def __init__(self) -> None:
         super().__init__("landmark_map")

@@ -90,7 +90,7 @@ class per_channel(Operation):
         return self.operation.varies
 
     def headers(self) -> set[str]:
-        """What its type needs, below suture/."""
+        """Returns the headers that its type needs, below suture/."""
         return super().headers() | self.operation.headers()
 
 

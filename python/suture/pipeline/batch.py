@@ -97,7 +97,7 @@ def _fits(value: Any, grids: Sequence[Any]) -> bool:
 
 
 def grids_of(batch: Any, key: str) -> list[Grid] | None:
-    """Where the samples of a key lie: of Volumes, or of a Batch; None where nothing says so.
+    """Returns the grids of a key's samples, of Volumes or of a Batch; None if it has none.
 
     Raises
     ------

@@ -81,7 +81,7 @@ class ClassIndex:
         return made
 
     def counts(self) -> dict[int, int]:
-        """How many voxels each label has."""
+        """Returns the number of voxels of each label."""
         labels, runs = (_HEAD.unpack_from(self._stored)[k] for k in (2, 6))
         at = _HEAD.size
         values, lengths = np.frombuffer(self._stored, "<i4", labels, at), np.frombuffer(self._stored, "<u4", runs, at + 4 * labels)

@@ -247,7 +247,7 @@ def _remade(layout: str | None, roles: dict[str, Any]) -> Pipeline:
 
 
 def geometry_of(chain: Sequence[Operation]) -> tuple[Operation, ...]:
-    """What of a chain moves voxels, and how they are sampled."""
+    """Returns the operations of a chain that move voxels, and how they are sampled."""
     return tuple(op for op in chain if op._role == "geometry" or op.name == "sampling")
 
 

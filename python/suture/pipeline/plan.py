@@ -305,7 +305,7 @@ class Plan:
                            given, self._output_grids(items, s, maker.stacked)) for s, given in zip(scales, places)]
 
     def _output_grids(self, items: Items, scale: Any, stacked: bool) -> list[Grid] | None:
-        """Where Volumes that come out lie."""
+        """Returns the grids of the output Volumes."""
         if stacked or not items.volumes:
             return None
         return self.grids if scale is None else [level_grid(g, scale, self.order) for g in self.grids]

@@ -64,7 +64,7 @@ class labels:
         return self.convert
 
     def channels(self, given: int) -> int:
-        """How many channels come out."""
+        """Returns the number of output channels."""
         op: Any = self.convert
         if op is None or op.name == "remap":
             return given
