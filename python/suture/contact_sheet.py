@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A contact sheet of the batch at hand: planes of its images with the outlines of their labels, as one picture."""
+"""A contact sheet of a batch: planes of its images with the outlines of their labels, as one picture."""
 from __future__ import annotations
 
 import os

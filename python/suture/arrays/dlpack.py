@@ -220,8 +220,8 @@ def _class_name(x: Any) -> str:
 
 def alike(arrays: Sequence[Any], known: dict[int, Array], what: str,
           stream: int | None) -> list[tuple[int, tuple[int, ...], tuple[int, ...], str]]:
-    """Where each of the arrays lies, its shape and strides, in elements or in bytes of the type that is named; all have
-    the type and the device of the first, known[0].
+    """Returns the address, shape and strides of each array, in elements or in bytes of the type that is named; all have the
+    type and the device of the first, known[0].
     `known` keeps what another library has exported: once, and as long as it is read."""
     first = known[0]
     torch = sys.modules.get("torch")

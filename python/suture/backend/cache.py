@@ -106,7 +106,8 @@ def _distrust(path: str, state: os.stat_result, parent: bool = False) -> str | N
 
 
 def _distrust_folder(folder: str) -> str | None:
-    """As StrictModes of OpenSSH: the folder and those above it, up to the home folder or else the root of the file system.
+    """Checks owners and modes as StrictModes of OpenSSH does: the folder and those above it, up to the home folder or else the
+    root of the file system.
     The package's own folder ends it too, since who may write above that may change the package itself."""
     ends = {os.path.realpath(_home() or "/"), str(_package())}
     at = folder

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where patches are cut, and what becomes of them: by class, on grids, put together again; tiles of slides."""
+"""Patches: choosing them by class or on grids, reassembling them, and tiles of slides."""
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -135,7 +135,8 @@ IMAGENET = ChannelStatistics(mean=(0.485, 0.456, 0.406), standard_deviation=(0.2
 
 @dataclass(frozen=True, kw_only=True)
 class StainReference:
-    """What tiles are normalized to: rows red, green, blue of hematoxylin and eosin, and the maximum concentrations."""
+    """The target of the normalization of tiles: rows red, green, blue of hematoxylin and eosin, and the maximum
+    concentrations."""
 
     stains: tuple[tuple[float, float], ...] = ((0.5626, 0.2159), (0.7201, 0.8012), (0.4062, 0.5581))
     max_concentration: tuple[float, float] = (1.9705, 1.0308)
@@ -227,7 +228,7 @@ def plain(value: Any) -> Any:
 
 
 def given(record: Any, what: str, depth: int = 4) -> Any:
-    """What `plain` wrote: numbers, texts, lists and objects, `depth` of them inside one another at most."""
+    """Checks a value that `plain` wrote: numbers, texts, lists and objects, `depth` of them inside one another at most."""
     if record is None or type(record) in (bool, int, float, str):
         return record
     if depth == 0:
@@ -257,7 +258,7 @@ def members(record: Any, what: str, names: Sequence[str]) -> dict[str, Any]:
 
 
 class Kind:
-    """How values of a parameter are written, checked, sent to C++ and stored.
+    """Rules by which values of a parameter are written, checked, sent to C++ and stored.
 
     annotation   what the parameter is written as in a signature
     docs         one sentence on what it takes
@@ -664,7 +665,7 @@ class StartsKind(Kind):
 
 
 class Results(Kind):
-    """What a fit left of each sample: objects with `_cpp`, pack() and to_json()."""
+    """Results of a fit for each sample: objects with `_cpp`, pack() and to_json()."""
 
     annotation, docs, varies = "Fitted", "Results of a fit, one for each sample, or per_sample(key).", True
 

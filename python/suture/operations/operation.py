@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operation is in Python: a frozen dataclass whose fields each have a kind."""
+"""The base class of operations: a frozen dataclass whose fields each have a kind."""
 from __future__ import annotations
 
 import json

@@ -41,7 +41,7 @@ class cast(Operation):
 
 @dataclass(frozen=True, kw_only=True)
 class sampling(Operation):
-    """How the source is read.
+    """Says how the source is read.
 
     interpolation  of images
     border         what lies outside: constant, default_value (then `value`), edge, reflect, mirror, wrap

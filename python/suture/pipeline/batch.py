@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run returns: a dict as the batch was, which knows where its samples lie."""
+"""The result of a run: a dict like the batch, which knows the grids of its samples."""
 from __future__ import annotations
 
 from collections.abc import Sequence

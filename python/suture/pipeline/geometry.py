@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What moves by the maps of a plan beside images: points and boxes, there and back, and images on the way back."""
+"""Points and boxes moved by the maps of a plan, forward and back, and images moved back."""
 from __future__ import annotations
 
 import ctypes

@@ -31,7 +31,7 @@ def digests_of(value: Any) -> list[str] | None:
 
 
 class Record(dict[str, Any]):
-    """What JSON has of a step."""
+    """A step as JSON stores it."""
 
     def save(self, path: Any) -> None:
         """Writes it to a file."""

@@ -103,7 +103,7 @@ class Planned:
 
 @dataclass
 class Output:
-    """What a key comes out as, and its memory for C++."""
+    """The output of a key, and its memory for C++."""
 
     value: Any
     arrays: list[Array]

@@ -59,8 +59,8 @@ __device__ __forceinline__ void put_record(const Record& record, Record* place) 
   for (const auto& image : record.staged) clear_sums(image);
 }
 
-// A record at hand for every thread of a block: what all of them read, and read for each voxel anew, costs the least
-// from shared memory.
+// Copy of a record in the shared memory of a block: all threads read it, for each voxel anew, which costs the least from
+// there.
 template <class Record>
 struct record_at_hand {
   alignas(16) unsigned char bytes[sizeof(Record)];

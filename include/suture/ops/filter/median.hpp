@@ -67,7 +67,7 @@ private:
   SUTURE_FN static void fill(float (&v)[15], const Voxel& voxel, std::index_sequence<I...>) {
     ((v[I] = voxel(static_cast<int>(I))), ...);
   }
-  // The median of the 15 - Round values at hand and the 12 - Round that follow, to v[1].
+  // Writes the median of the first 15 - Round values of v and the 12 - Round that follow to v[1].
   template <int Round, class Voxel>
   SUTURE_FN static void narrow(float (&v)[15], const Voxel& voxel) {
     detail::spread_ends(v, std::make_index_sequence<static_cast<std::size_t>(13 - Round)>{});
