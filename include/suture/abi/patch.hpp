@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where patches are cut and what becomes of them, as typed functions of a request: one for each element type and
-// executor. abi/patch.cuh has those of a device.
+// Cutting and reassembling patches, as typed functions of a request: one for each element type and executor.
+// abi/patch.cuh has those of a device.
 #pragma once
 
 #include <memory>

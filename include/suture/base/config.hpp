@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every other header rests on: the version, the host/device markers, and the refusal of compiler modes that
-// would silently change results.
+// Basis of every other header: the version, the host/device markers, and the refusal of compiler modes that would
+// silently change results.
 #pragma once
 
 #define SUTURE_VERSION_MAJOR 0

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a value stands: the context a value operation may ask for.
+// Position of a value: the context a value operation may ask for.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one sample is at run time: trivially copyable records the executors read, on host and device alike.
+// One sample at run time: trivially copyable records the executors read, on host and device alike.
 #pragma once
 
 #include "../base/coordinate.hpp"

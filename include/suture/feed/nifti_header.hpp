@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the first 348 bytes of a NIfTI-1 file say about its voxels. Nothing is repaired: a header that says something
-// impossible where it matters is refused. Needs nifticlib (Debian:
-// libnifti-dev, whose headers lie in /usr/include/nifti).
+// Reads from the first 348 bytes of a NIfTI-1 file how its voxels are stored. Nothing is repaired: a header that says
+// something impossible where it matters is refused. Needs nifticlib (Debian: libnifti-dev, whose headers lie in
+// /usr/include/nifti).
 #pragma once
 
 #include <nifti1_io.h>

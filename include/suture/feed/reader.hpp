@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a feed reads from: boxes of the cases of a cohort.
+// Sources of a feed: boxes of the cases of a cohort.
 #pragma once
 
 #include <concepts>

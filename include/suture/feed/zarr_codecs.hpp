@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the chunks of a Zarr array are decoded: blosc, zstd, gzip and crc32c. Needs c-blosc, zstd and zlib.
+// Decodes the chunks of a Zarr array: blosc, zstd, gzip and crc32c. Needs c-blosc, zstd and zlib.
 #pragma once
 
 #include <blosc.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a Macenko fit on a CUDA device finds the keys at a percentile of an 8-bit tile without counting all of them, as
-// on the CPU (percentile_window.hpp): a sample says between which keys most of them lie, one pass over the tile, four
-// pixels at a time, leaves those out, and the rounds count the few others. Where the ranks do not lie among them, the
-// rounds count all pixels.
+// Finds, for a Macenko fit on a CUDA device, the keys at a percentile of an 8-bit tile without counting all of them,
+// as on the CPU (percentile_window.hpp): a sample says between which keys most of them lie, one pass over the tile,
+// four pixels at a time, leaves those out, and the rounds count the few others. Where the ranks do not lie among them,
+// the rounds count all pixels.
 #pragma once
 
 #include "macenko_count.cuh"

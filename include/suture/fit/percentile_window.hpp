@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a Macenko fit on the CPU finds the keys at a percentile without counting all of them. Its first round keeps the
-// densities of every pixel, rounded to 16 bits. By a sample of pixels the wanted keys are likely to lie in a window;
-// the rounded densities say of most pixels on which side of it they are, and only of the others the key is worked out.
+// Finds, for a Macenko fit on the CPU, the keys at a percentile without counting all of them. Its first round keeps
+// the densities of every pixel, rounded to 16 bits. By a sample of pixels the wanted keys are likely to lie in a
+// window; the rounded densities say of most pixels on which side of it they are, and only of the others the key is
+// worked out.
 #pragma once
 
 #include <algorithm>

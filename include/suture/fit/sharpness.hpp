@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How sharp a tile of a slide is, to leave out tiles that are blank or out of focus.
+// Measures the sharpness of a tile of a slide, to leave out tiles that are blank or out of focus.
 #pragma once
 
 #include <atomic>

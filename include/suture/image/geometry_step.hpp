@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a geometry operation does to a grid.
+// Effect of a geometry operation on a grid.
 #pragma once
 
 #include "grid.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a label after it has been sampled: labels(in, out, conversion).
+// Conversions of a label after it has been sampled: labels(in, out, conversion).
 //
 // A conversion is a trivially copyable functor from a label to what is stored, on host and device alike:
 //   std::int32_t operator()(std::int32_t label) const     one value for every channel of the label map (or float)

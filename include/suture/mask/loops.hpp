@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How mask operations run: an operation is a sequence of loops over the words or voxels of a sample, and the executor
+// Runs mask operations: an operation is a sequence of loops over the words or voxels of a sample, and the executor
 // says how a loop is done. Here for the CPU; loops.cuh has the same for CUDA. What a loop does is written once, as a
 // functor on integers, so both leave the same bits.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many voxels of each class lie in each block of a volume: the small table from which voxels are drawn, in place of
-// lists of their indices.
+// Counts of the voxels of each class in each block of a volume: the small table from which voxels are drawn, in place
+// of lists of their indices.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the voxels of each class of a volume lie, as runs in host memory: made once for a case, after which a voxel of
+// Index of the voxels of each class of a volume, as runs in host memory: made once for a case, after which a voxel of
 // a class is found without its labels, wherever they are.
 #pragma once
 

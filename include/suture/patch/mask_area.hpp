@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of a rectangle of a slide lies under a mask made on its thumbnail, exactly: pixels of the mask that the
-// rectangle cuts count by the part inside.
+// Share of a rectangle of a slide under a mask made on its thumbnail, exactly: pixels of the mask that the rectangle
+// cuts count by the part inside.
 #pragma once
 
 #include <vector>

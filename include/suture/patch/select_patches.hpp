@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the patches of a batch begin: about a voxel of a class drawn by ratio, about a voxel drawn by weight, or
-// anywhere. A voxel is drawn as a rank among its class and found by walking the block counts, then its block.
+// Chooses where the patches of a batch begin: about a voxel of a class drawn by ratio, about a voxel drawn by weight,
+// or anywhere. A voxel is drawn as a rank among its class and found by walking the block counts, then its block.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a chain is, known at compile time: value operations on taps, then geometry, then value operations on outputs.
+// Type of a chain, known at compile time: value operations on taps, then geometry, then value operations on outputs.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows the fused part of a pipeline: operations that need more than one voxel of the patch (filters) or numbers
-// about the whole of it (operations on patch statistics), and the value operations among and after them. They are cut,
-// at compile time, into the fewest stages; between two stages the patch lies in the workspace, as float.
+// Stages that follow the fused part of a pipeline: operations that need more than one voxel of the patch (filters) or
+// numbers about the whole of it (operations on patch statistics), and the value operations among and after them. They
+// are cut, at compile time, into the fewest stages; between two stages the patch lies in the workspace, as float.
 //
 //   value      any value operation on one channel
 //   filter     reads a neighborhood, or works in k-space: see point_filter, pair_filter, separable_filter and

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What moves a point or a box of one planned sample, the same code on host and device. Where the displacement of a
+// Moves a point or a box of one planned sample, the same code on host and device. Where the displacement of a
 // deformation comes from is the caller's: a functor u(y).
 #pragma once
 

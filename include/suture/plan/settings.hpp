@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a batch is planned with besides its grids: seed, epoch, the ids of its samples.
+// Settings that a batch is planned with besides its grids: seed, epoch, the ids of its samples.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a fit of colors leaves: mean and standard deviation by channel of a color space.
+// Result of a fit of colors: mean and standard deviation by channel of a color space.
 #pragma once
 
 #include "../base/fields.hpp"

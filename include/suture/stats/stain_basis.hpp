@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What fits of stains leave behind: the colors of two stains and how much of each there is.
+// Result of a fit of stains: the colors of two stains and how much of each there is.
 #pragma once
 
 #include <span>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What fits leave behind: one small POD per sample and channel (or per sample, pooled), read by the operations that
-// apply them, on the host or on the device.
+// Results of fits: one small POD per sample and channel (or per sample, pooled), read by the operations that apply
+// them, on the host or on the device.
 #pragma once
 
 #include <string_view>

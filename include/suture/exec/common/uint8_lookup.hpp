@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the 256 levels of 8-bit images stand for, looked up for the three channels of pixels side by side.
+// Table of the 256 levels of 8-bit images, looked up for the three channels of pixels side by side.
 #pragma once
 
 #include <concepts>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run keeps in the workspace, where each thing lies there, and how many bytes that takes.
+// Layout of the workspace of a run: its parts, their offsets, and how many bytes that takes.
 #pragma once
 
 #include <cstddef>

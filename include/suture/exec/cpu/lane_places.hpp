@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the lanes of a strip stand that runs along any axis of the output, for functors that ask.
+// Positions of the lanes of a strip that runs along any axis of the output, for functors that ask.
 #pragma once
 
 #include "../common/lanes.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the paths of the CPU executor have in common. A path is one way to make the voxels of a brick:
+// Common parts of the paths of the CPU executor. A path is one way to make the voxels of a brick:
 //   name                  what tests and benches call it
 //   possible<Evaluator>   whether it can be compiled for these operations and element types
 //   serves_all            whether it takes every sample; if not, serves(parameters) says whether it takes this one

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a strip reads from its source where operations work on color: all three channels of a tap pass through the
-// operations left of the geometry together, then each channel is interpolated by itself.
+// Reads the source for a strip where operations work on color: all three channels of a tap pass through the operations
+// left of the geometry together, then each channel is interpolated by itself.
 #pragma once
 
 #include "lane_places.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a strip reads from its source: interpolated values of one channel, and labels.
+// Reads the source for a strip: interpolated values of one channel, and labels.
 #pragma once
 
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the blocks of the fused kernel divide the output, and which voxels of its tile a thread makes.
+// Division of the output among the blocks of the fused kernel, and which voxels of its tile a thread makes.
 #pragma once
 
 #include "../../base/divisor.hpp"
