@@ -39,7 +39,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> object:
-    """Says what is nearest where somebody asks for what is not there, and what it is called here where others have it."""
+    """Suggests the nearest name, or the name here for one of another library, when an attribute is missing."""
     import difflib
 
     from .operations.operation import elsewhere

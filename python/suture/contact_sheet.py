@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A contact sheet of the batch at hand: planes of its images with the outlines of their labels, as one picture."""
+"""A contact sheet of a batch: planes of its images with the outlines of their labels, as one picture."""
 from __future__ import annotations
 
 import os
@@ -178,7 +178,7 @@ def _first(value: Any) -> Any:
 
 
 def _rank(value: Any) -> int:
-    """How many axes the array of a key has; 2 for paths and images of other libraries, 0 for what is none."""
+    """Returns the number of axes of a key's array; 2 for paths and images of other libraries, 0 for anything else."""
     first = _first(value)
     if isinstance(first, str) and not first.lower().endswith((".nii", ".nii.gz", ".mgz", ".nrrd", ".mha", ".mhd")):
         return 0
@@ -298,7 +298,7 @@ def _oriented(sample: _Sample) -> _Sample:
 
 
 def _nearest(direction: np.ndarray) -> list[int]:
-    """For each axis of the patient (z, y, x) the array axis that lies along it most."""
+    """Returns for each axis of the patient (z, y, x) the array axis that lies along it most."""
     import itertools
 
     return list(max(itertools.permutations(range(3)), key=lambda p: sum(abs(direction[k, a]) for k, a in enumerate(p))))
@@ -320,7 +320,7 @@ def _window_of(window: Any, key: str, what: str) -> tuple[float, float] | None:
 
 
 def _limits(values: np.ndarray, rgb: bool, given: tuple[float, float] | None) -> tuple[float, float, str]:
-    """What is black and what is white, and how to call that."""
+    """Returns the values drawn black and white, and their description."""
     if given is not None:
         return (*given, f"{given[0]:.4g} to {given[1]:.4g}")
     if rgb and values.dtype == np.uint8:
@@ -377,7 +377,8 @@ def _colors(values: np.ndarray, across: int, k: int, low: float, high: float, rg
 
 
 def _center(labels: Sequence[np.ndarray], extents: Sequence[int]) -> list[int]:
-    """Along each axis the slice through the middle of the labels, the nearest one that has any, or the middle of the image."""
+    """Returns along each axis the slice through the middle of the labels, the nearest one that has any, or the middle of the
+    image."""
     at = [n // 2 for n in extents]
     if not any(m.any() for m in labels):
         return at

@@ -73,7 +73,7 @@ def read(path: str) -> Any:
 
 
 def _limits(volume: Volume) -> tuple[float, float]:
-    """What is black and white: the soft tissue window for CT, percentiles for all else."""
+    """Returns the values drawn black and white: the soft tissue window for CT, percentiles for all else."""
     values = np.asarray(volume.array, np.float32)
     if volume.array.dtype.kind in "if" and values.min() < -500:
         return -160.0, 240.0

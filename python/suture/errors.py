@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What suture raises. Every message is one sentence that says what to do, or which operation, sample and value it is about."""
+"""The exceptions that suture raises. Every message is one sentence that says what to do, or which operation, sample and value
+it is about."""
 from __future__ import annotations
 
 

@@ -30,8 +30,8 @@ else:
 
 
 class AugmentedData:
-    """Beside LightningDataModule, or LightningModule, and before it: batches of training are augmented on the device that
-    they were moved to. What is validated, tested or predicted is not, nor is the check before training.
+    """Base class that stands beside and before LightningDataModule or LightningModule: batches of training are augmented on the
+    device that they were moved to. What is validated, tested or predicted is not, nor is the check before training.
 
     augment    a suture.torch.Augment; None leaves every batch alone
     evaluated  whether all other batches go through the same pipeline with chance switched off, instead of being left alone
@@ -42,7 +42,7 @@ class AugmentedData:
     trainer: Any
 
     def transfer_batch_to_device(self, batch: Any, device: Any, dataloader_idx: int) -> Any:
-        """As Lightning does, and Volumes too."""
+        """Moves a batch as Lightning does, and Volumes too."""
         given = move(batch, device) if isinstance(batch, Mapping) else batch
         return super().transfer_batch_to_device(given, device, dataloader_idx)  # type: ignore[misc]
 

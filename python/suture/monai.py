@@ -39,7 +39,7 @@ class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: i
         self.pipeline, self.id_key, self.training = pipeline, id_key, training
 
     def set_epoch(self, epoch: int) -> None:
-        """Of the draws from now on, in workers that live on too."""
+        """Sets the epoch that random draws depend on, in workers that live on too."""
         self.augment.set_epoch(epoch)
 
     def __call__(self, data: Mapping[str, Any], *, training: bool | None = None) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: i
 
     @staticmethod
     def _known(op: Operation, training: bool) -> Operation:
-        """What an operation of the geometry did, without the labels that it read."""
+        """Returns what an operation of the geometry did, without the labels that it read."""
         if not isinstance(op, crop_by_class):
             return op
         if training:

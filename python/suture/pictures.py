@@ -115,7 +115,7 @@ def png(picture: np.ndarray) -> bytes:
 
 
 def show(picture: np.ndarray) -> None:
-    """In a notebook, the picture; elsewhere its size."""
+    """Shows the picture in a notebook; elsewhere its size."""
     try:
         from IPython import display
     except ImportError:

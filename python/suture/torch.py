@@ -80,7 +80,7 @@ def _letters(layout: str) -> str:
 
 
 def fixed_extents(pipeline: Pipeline) -> tuple[int, ...]:
-    """Along (z, y, x), what a pipeline of fixed size puts out."""
+    """Returns the output extents of a pipeline of fixed size, along (z, y, x)."""
     from .backend.encode import Encoder
 
     order = "zyx" if pipeline.layout is None else "".join(c for c in _letters(pipeline.layout) if c in "zyx")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def header_folders() -> tuple[Path, Path]:
-    """Where headers may lie.
+    """Returns the folders where headers may lie.
 
     Returns
     -------

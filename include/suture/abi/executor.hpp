@@ -28,7 +28,7 @@
 
 namespace suture::abi {
 
-// How a request names its executor. Every place<Executor> has
+// `place<Executor>` says how a request names its executor. Every specialization has
 //   run(r, workspace, f, results...)         calls f(executor, results...); the executor's workspace has `workspace`
 //                                            bytes, where the executor needs one (cuda)
 //   run_with_table(r, bytes, f, results...)  calls f(executor, table, results...); the table has `bytes` bytes, aligned

@@ -146,7 +146,7 @@ struct fit_histogram {
   }
 };
 
-// Of uint8 tiles.
+// Runs fit_sharpness on uint8 tiles.
 template <class Executor>
 struct fit_sharpness {
   static void call(const request& given) {
@@ -248,7 +248,8 @@ inline auto layout_of_percentiles() {
   return layout_of(p, p.value[0], p.value[1], p.value[2], p.tally.count, p.tally.excluded, p.tally.undeclared,
                    p.status);
 }
-// Of an even and an odd number of landmarks, which differ in what lies between slopes and counts.
+// Layout of landmark_map; one with an even and one with an odd number of landmarks are described, since their padding
+// differs between slopes and counts.
 inline auto layout_of_two_landmarks() {
   const landmark_map<2> l;
   return layout_of(l, l.source[0], l.source[1], l.target[0], l.target[1], l.slope[0], l.tally.count, l.tally.excluded,
@@ -270,7 +271,7 @@ inline auto layout_of_sharpness() {
   const sharpness s;
   return layout_of(s, s.laplacian_variance, s.mean, s.standard_deviation, s.pixels, s.status);
 }
-// What callers look at; the rest is of the operations that apply it.
+// Lists the members that callers read; the other members are for the operations that apply the fit.
 inline auto layout_of_stains() {
   const stain_basis b;
   return layout_of(b, b.stains[0][0], b.stains[0][1], b.stains[1][0], b.stains[1][1], b.stains[2][0], b.stains[2][1],

@@ -21,7 +21,7 @@
 
 namespace suture::abi {
 
-// What a caller sees of a result: status, voxels.
+// The caller sees these members of a result: status, voxels.
 static_assert(sizeof(largest_component_result) == 2 * 4 && offsetof(largest_component_result, status) == 0 &&
               offsetof(largest_component_result, voxels) == 4);
 // status, first, last
@@ -227,7 +227,7 @@ struct gray_dilation {
   }
 };
 
-// Of uint8 RGB tiles.
+// Runs tissue_mask on uint8 RGB tiles.
 template <class Executor>
 struct tissue_mask {
   static void call(const request& given) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where patches are cut and what becomes of them, as typed functions of a request: one for each element type and
-// executor. abi/patch.cuh has those of a device.
+// Cutting and reassembling patches, as typed functions of a request: one for each element type and executor.
+// abi/patch.cuh has those of a device.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ namespace suture::abi {
 
 static_assert(sizeof(patch_choice) == 40 && sizeof(slide_tile) == 48 && sizeof(slide_level) == 24);
 
-// How select_patches reads a rule, and the classes that it draws from: read(reader&), map<L, I>(reader&).
+// Reads the rule of select_patches and the classes that it draws from: read(reader&), map<L, I>(reader&).
 template <class Rule>
 struct patch_rule_reader;
 

@@ -120,7 +120,7 @@ struct grid_tiles {
   }
 };
 
-// One more number, how many tiles; the id is that of the slide.
+// The request has one more number, the count of tiles; the id is that of the slide.
 struct random_tiles {
   static void call(const request& given) {
     reader r(given, "random_tiles");

@@ -22,7 +22,7 @@ class reader;
 // OpenMP ends the process where it cannot start as many threads as it is asked for.
 inline constexpr std::int32_t most_threads = 1024;
 
-// How a type is read from the numbers and lists of a request: `static T read(reader&, std::string_view parameter)`.
+// Reads a type from the numbers and lists of a request: `static T read(reader&, std::string_view parameter)`.
 template <class T>
 struct codec;
 
@@ -39,7 +39,7 @@ public:
             ", got ", r.threads);
   }
 
-  // What messages name from here on.
+  // Sets the operation that the following error messages name.
   void begin(std::string_view operation) { where_ = {operation}; }
 
   const abi::request& request() const { return *r_; }
@@ -84,7 +84,7 @@ public:
     require(input_ < r_->input_count, where_, parameter, ": expected more than ", r_->input_count, " inputs");
     return views<const T>(r_->inputs[input_++], parameter);
   }
-  // Of the next input, to be changed where it lies: arrays that the caller made for this.
+  // Returns the views of the next input, an array that the caller made to be changed in place.
   template <class T>
   std::vector<view<T>> inout(std::string_view parameter) {
     require(output_ < r_->output_count, where_, parameter, ": expected more than ", r_->output_count, " outputs");
@@ -200,7 +200,7 @@ struct codec<std::optional<T>> {
     return is_there ? std::optional<T>(r.next<T>(parameter)) : std::nullopt;
   }
 };
-// Along (z, y, x).
+// Reads three values in the order (z, y, x).
 template <class T>
 struct codec<vec3<T>> {
   static vec3<T> read(reader& r, std::string_view parameter) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What recipes derive from a patch, as typed functions of a request.
+// Values that recipes derive from a patch, as typed functions of a request.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan drew, as JSON text, without a library for JSON.
+// The draws of a plan as JSON text, without a library for JSON.
 #pragma once
 
 #include <charconv>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What crosses the C ABI of a compiled chain or function: plain structs that any language can fill, and no exception.
+// Structs that cross the C ABI of a compiled chain or function: plain structs that any language can fill, and no
+// exception.
 #pragma once
 
 #include <cstdint>

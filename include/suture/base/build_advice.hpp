@@ -8,8 +8,8 @@
 
 namespace suture {
 
-// What slows down runs on the CPU in the file that calls this, a sentence a line, and the flags that are missing; empty
-// when all is well. Of a function of its own in each file, for each may be compiled in another way.
+// Lists what slows down CPU runs in the calling file, one sentence a line, with the missing compiler flags; empty when
+// nothing does. The function is static because each file may be compiled with other flags.
 static inline std::string build_advice() {
   std::string advice;
   [[maybe_unused]] const auto add = [&](const char* sentence) {

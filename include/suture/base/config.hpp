@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every other header rests on: the version, the host/device markers, and the refusal of compiler modes that
-// would silently change results.
+// Basis of every other header: the version, the host/device markers, and the refusal of compiler modes that would
+// silently change results.
 #pragma once
 
 #define SUTURE_VERSION_MAJOR 0
@@ -56,8 +56,8 @@
 #define SUTURE_NO_EXEC_CHECK
 #endif
 
-// Between these two nvcc refuses a call in device code of what is compiled for the host alone, as of a functor without
-// SUTURE_FN. It would only warn, and the kernel would write anything.
+// Between these two macros nvcc refuses device code that calls a function compiled for the host alone, such as a
+// functor without SUTURE_FN. Without them it would only warn, and the kernel would write arbitrary values.
 #if defined(__NVCC__)
 #define SUTURE_REFUSE_HOST_CALLS _Pragma("nv_diagnostic push") _Pragma("nv_diag_error 20011")
 #define SUTURE_ALLOW_HOST_CALLS _Pragma("nv_diagnostic pop")
@@ -107,7 +107,8 @@
 #define SUTURE_KEEP_LOOP
 #endif
 
-// What may not be compiled gets one sentence: where SUTURE_REFUSED is defined, suture.hpp and suture.cuh read no further.
+// Unsupported compilers and settings get one sentence: where SUTURE_REFUSED is defined, suture.hpp and suture.cuh read
+// no further.
 #if __cplusplus < 202002L
 #error "suture: needs C++20; compile this file with -std=c++20"
 #define SUTURE_REFUSED

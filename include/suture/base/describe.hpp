@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an operation's list of parameters says to other languages: the kind of each, derived from its C++ type, and its
+// Description of an operation's parameters for other languages: the kind of each, derived from its C++ type, and its
 // default. The list itself stands in the struct (see fields.hpp); check_described compares it with the struct.
 #pragma once
 
@@ -196,7 +196,7 @@ struct becomes_anything {
   operator T() const;
 };
 
-// What initializes a member in a list: an array takes one initializer for each element.
+// Stands for the initializers of a member: an array takes one initializer for each element.
 template <class... Ts>
 struct initializers {
   template <class T>

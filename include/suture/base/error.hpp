@@ -24,7 +24,7 @@ public:
   using std::runtime_error::runtime_error;
 };
 
-// Where a check stands: the operation's name and the sample it looked at (-1: not about one sample).
+// Location of a failed check: the operation's name and the sample it looked at (-1: not about one sample).
 struct site {
   std::string_view operation;
   std::int64_t sample = -1;

@@ -39,7 +39,7 @@ SUTURE_FN float float_from_bits(std::uint32_t bits) {
 #endif
 }
 
-// How T is read and written.
+// `storage<T>` reads and writes values of type T.
 //   load   the value as float; exact, except int32 beyond 2^24, which rounds to nearest even.
 //   store  rounds to nearest, ties to even. Integers saturate and NaN becomes 0; half and bfloat16 keep subnormals and
 //          overflow to infinity. A NaN is stored as the one a GPU writes, all bits set but the sign (0x7fff,
@@ -53,7 +53,7 @@ namespace detail {
 // The host side selects by masks rather than by ?: wherever a float operation is at stake: under the default
 // -ftrapping-math a compiler may not evaluate one ahead of a branch, and the loop around it would stay scalar.
 
-// All ones if a < b, both below 2^31.
+// Returns all ones if a < b, else 0; both are below 2^31.
 SUTURE_FN std::uint32_t mask_less(std::uint32_t a, std::uint32_t b) { return 0u - ((a - b) >> 31); }
 SUTURE_FN std::uint32_t blend(std::uint32_t mask, std::uint32_t a, std::uint32_t b) { return (a & mask) | (b & ~mask); }
 SUTURE_FN std::uint32_t smaller(std::uint32_t a, std::uint32_t b) { return a < b ? a : b; }
@@ -67,7 +67,7 @@ SUTURE_FN std::int32_t nearest_int32(float x) {
   const std::uint32_t magnitude = bits & 0x7fffffffu;
   const std::int32_t sign = static_cast<std::int32_t>(bits) >> 31;
   const std::uint32_t inside = smaller(magnitude, 0x4effffffu);  // the largest float below 2^31
-  // In [2^23, 2^24) a float's last bit counts ones; from 2^23 on floats are integers.
+  // Floats in [2^23, 2^24) have a last bit that counts ones; from 2^23 on all floats are integers.
   const float shift = float_from_bits(0x4b000000u & mask_less(inside, 0x4b000000u));
   const float rounded = (float_from_bits(inside) + shift) - shift;
   const std::int32_t nearest = (static_cast<std::int32_t>(rounded) ^ sign) - sign;
@@ -128,7 +128,7 @@ SUTURE_FN std::uint16_t float_to_half(float x) {
   const std::uint32_t bits = float_bits(x);
   const std::uint32_t magnitude = bits & 0x7fffffffu;
   const std::uint32_t sign = (bits >> 16) & 0x8000u;
-  // In [1/2, 1) a float's last bit counts 2^-24, the last bit of a subnormal half.
+  // Floats in [1/2, 1) have a last bit that counts 2^-24, the last bit of a subnormal half.
   const std::uint32_t subnormal = float_bits(float_from_bits(magnitude) + 0.5f) - 0x3f000000u;
   const std::uint32_t normal = (magnitude - (112u << 23) + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
   const std::uint32_t finite = blend(mask_less(magnitude, 113u << 23), subnormal, normal);
@@ -210,14 +210,14 @@ struct storage<std::int64_t> {
   SUTURE_FN static std::int64_t store(float x) { return detail::nearest_int32(x); }
 };
 
-// What images and label maps are read from and stored as.
+// Storage types of images and label maps.
 template <class T>
 inline constexpr bool is_storage_v = requires {
   sizeof(storage<T>);
 };
 template <>
 inline constexpr bool is_storage_v<std::int64_t> = false;
-// What label maps are stored as.
+// Storage types of label maps.
 template <class T>
 inline constexpr bool is_label_storage_v = is_storage_v<T> || std::is_same_v<T, std::int64_t>;
 

@@ -145,7 +145,7 @@ SUTURE_INLINE void eight_lower(std::uint32_t* to, const integers* v) {
 }
 #endif
 inline constexpr int lanes_64 = sizeof(integers) / 8, lanes_32 = sizeof(integers) / 4;
-// Of the 64-bit lanes of two registers: words_of<upper_words>, words_of<lower_words>. They take turns by 16 bytes;
+// Selects 64-bit lanes of two registers: words_of<upper_words>, words_of<lower_words>. They take turns by 16 bytes;
 // lane_of_word says which of the 64-bit lanes word i comes from.
 inline constexpr int upper_words = 0xdd, lower_words = 0x88;
 constexpr int lane_of_word(int i) {

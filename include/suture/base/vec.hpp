@@ -50,8 +50,8 @@ SUTURE_FN double fma(double a, double b, double c) {
 #endif
 }
 
-// From first (t = 0) towards second (t = 1). At 0 it is first, bit for bit, whatever second is: on a GPU a multiply-add
-// under a predicate, which takes no instruction more.
+// Interpolates from first (t = 0) towards second (t = 1). At 0 it is first, bit for bit, whatever second is: on a GPU a
+// multiply-add under a predicate, which takes no instruction more.
 SUTURE_FN float between(float first, float second, float t) {
   return t != 0.0f ? fma(t, second - first, first) : first;
 }
@@ -126,7 +126,7 @@ SUTURE_HD inline affine_map operator*(const affine_map& outer, const affine_map&
   return {outer.linear * inner.linear, outer(inner.offset)};
 }
 
-// By the bits of what is beside the diagonal, signs of zeros aside.
+// Tests whether all elements off the diagonal are zero, of either sign, by their bits.
 inline bool is_diagonal(const matrix3& a) {
   std::uint64_t beside = 0;
   for (int i = 0; i < 3; ++i)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a value stands: the context a value operation may ask for.
+// Position of a value: the context a value operation may ask for.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct voxel_index {
   std::int32_t sample, channel, z, y, x;
 };
 
-// That voxel of a grid of these extents.
+// Returns the voxel at index i of a grid of these extents.
 SUTURE_FN voxel voxel_at(const std::int32_t (&extents)[3], const voxel_index& i) {
   const std::int64_t row = (i.channel * static_cast<std::int64_t>(extents[0]) + i.z) * extents[1] + i.y;
   const std::int64_t voxels = static_cast<std::int64_t>(extents[0]) * extents[1] * extents[2];

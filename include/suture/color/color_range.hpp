@@ -9,8 +9,8 @@
 
 namespace suture::detail {
 
-// Into [0, 1], where color spaces live, and back out. A value outside of [0, white] is brought to the nearer end, NaN
-// to 0, so that nothing behind has to expect either.
+// Maps values into [0, 1], the range of color spaces, and back. A value outside of [0, white] is brought to the nearer
+// end, NaN to 0, so that nothing behind has to expect either.
 struct color_range {
   float white, inverse;
 

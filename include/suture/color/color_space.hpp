@@ -103,7 +103,7 @@ SUTURE_FN rgb combine_stains(const rgb& stains, const color_matrix& mix) {
 // Hematoxylin, eosin, DAB. Source: scikit-image (0.18 and later) rgb2hed, hed2rgb.
 struct hed {
   static constexpr std::string_view name = "hed";
-  // For statistics: the bits after the point of the numbers that are summed, and the deviation below which a channel
+  // These constants serve statistics: the fraction bits of the summed numbers, and the deviation below which a channel
   // shows rounding alone.
   static constexpr int fraction_bits = 24;
   static constexpr double resolution = 1e-6;
@@ -206,7 +206,7 @@ struct ruderman {
   static constexpr double resolution = 1e-5;
 
   SUTURE_FN static rgb from_rgb(const rgb& v) {
-    // Of responses in [0, 1]: the logarithm of 255 is added to l alone.
+    // The responses are in [0, 1]: the logarithm of 255 is added to l alone.
     const rgb cones = detail::log_of_normal(
         detail::limit({{detail::weigh(v, 0.3811f, 0.5783f, 0.0402f), detail::weigh(v, 0.1967f, 0.7244f, 0.0782f),
                         detail::weigh(v, 0.0241f, 0.1288f, 0.8444f)}},

@@ -49,7 +49,7 @@ struct density_map {
   float inverse_white = 0, white = 0, added = 0, low = 0, high = 0, floor = 0;  // low, high: of intensity + added
   bool operator==(const density_map&) const = default;
 
-  // Not a number stays.
+  // NaN stays NaN.
   SUTURE_FN float density(float intensity) const { return density_of_bounded(bounded(intensity)); }
   SUTURE_FN float bounded(float intensity) const {
     const float sum = intensity + added;

@@ -181,7 +181,7 @@ auto deep_supervision(First&& first, Others&&... others) {
   }
 }
 
-// Without a place to write to: for an evaluator that hands its values, of type Out, to the caller's own code.
+// Binds an image without an output, for an evaluator that passes its values, of type Out, to the caller's own code.
 template <class Out, class In>
 auto image(In&& in) {
   return detail::bind<false>(detail::as_source(std::forward<In>(in)), given_views<Out>{});
@@ -204,7 +204,7 @@ template <class In, class Out, bool L, class C, class V>
 constexpr bool is_binding_v<binding<In, Out, L, C, V>> = true;
 
 namespace detail {
-// What error messages call a conversion.
+// Name of a conversion in error messages.
 template <class Binding>
 constexpr std::string_view conversion_name() {
   if constexpr (requires { Binding::conversion_type::name; })

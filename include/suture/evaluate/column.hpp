@@ -116,7 +116,8 @@ SUTURE_FN void displacement_at(const control_grid& g, const coordinate (&place)[
   }
 }
 
-// What undoes a deformation at one voxel, in source voxels: -u(v), v + u(v) = x, found by v <- x - u(v).
+// Computes the displacement that inverts a deformation at one voxel, in source voxels: -u(v), v + u(v) = x, found by
+// the iteration v <- x - u(v).
 SUTURE_FN void undo_displacement(const inverse_control_grid& g, std::int32_t z, std::int32_t y, std::int32_t x,
                                  float (&displacement)[3]) {
   coordinate start[3], place[3];

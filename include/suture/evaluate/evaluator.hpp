@@ -23,8 +23,8 @@ SUTURE_FN T read(const source_tensor& s, std::int32_t channel, std::int32_t z, s
   return p[x * s.stride[2]];
 }
 
-// What the fused part leaves at one voxel of a bound pair: an element of one channel, or the pixel of a color
-// pipeline.
+// Evaluates the fused part at one voxel of a bound pair: the result is an element of one channel, or the pixel of a
+// color pipeline.
 template <class Pipeline, class Binding>
 struct pair_evaluator {
   using In = typename Binding::input;
@@ -32,8 +32,8 @@ struct pair_evaluator {
   using value = typename Pipeline::value_type;
   static constexpr bool is_color = Pipeline::is_color && !Binding::is_label;
   using result = std::conditional_t<is_color, pixel<Out>, Out>;
-  // Of an image that stages follow, the fused part stores floats between them or, where none of them does anything,
-  // the elements of the output. Either way places are counted in these.
+  // The fused part of a staged image stores floats between stages or, where no stage acts, the elements of the output.
+  // Positions in either are counted in this unit.
   static constexpr bool may_finish = Pipeline::is_staged && !Binding::is_label && !Pipeline::is_color;
   using unit = std::conditional_t<may_finish, typename Binding::output, Out>;
 
@@ -215,7 +215,7 @@ struct evaluator {
     return get<0>(sample_index, z, y, x, channel);
   }
 
-  // One voxel of what the fused part leaves.
+  // Result of the fused part at one voxel.
   template <std::size_t B>
   SUTURE_FN auto fused(const record_type& r, const voxel_index& i) const {
     coordinate c[3] = {};
@@ -243,14 +243,14 @@ struct evaluator {
     return r.in[image].channels;
   }
 
-  // What the fused part reads and writes for the voxels of one column: where the first of the channels starts in the
-  // source, and where the result at the voxel goes, of every pair.
+  // Addresses that the fused part uses for the voxels of one column: for each pair, the start of the first channel in
+  // the source, and the position of the result.
   class places {
   public:
     SUTURE_FN places(const record_type& r, std::int32_t z, std::int32_t y, std::int32_t x,
                      const detail::shared_normals* ahead)
         : places(r, z, y, x, ahead, std::make_index_sequence<pairs>{}) {}
-    // To the voxel that follows along z.
+    // Moves to the next voxel along z.
     template <bool Keep>
     SUTURE_FN void step(const record_type& r) {
       [&]<std::size_t... B>(std::index_sequence<B...>) {
@@ -396,7 +396,7 @@ private:
           store<B>(r, to, pair<B>::finished(r.sample, value, {sample_index, first + channel, z, y, x}, ahead));
           to += step;
         };
-        // Not in kernels of deformations, which need all registers for those.
+        // This is left out of kernels with deformations, which need all registers for those.
         if constexpr (taps.template takes_four<typename binding_type<B>::input> && !Pipeline::has_deformation) {
           if (s.side_by_side != 0 && (ahead == nullptr || end - first == 4)) {
             taps.four_channels(from, tap, use);

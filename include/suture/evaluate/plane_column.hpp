@@ -32,11 +32,11 @@ SUTURE_FN bool stands_on_voxels(const sample_parameters<Pipeline>& sample) {
   return fractions == 0;
 }
 
-// What two neighboring planes of the source give.
+// Holds the results of two neighboring planes of the source.
 template <class Plane>
 class held_planes {
 public:
-  // Those from `first` on; make(i) is what plane i gives.
+  // Holds the two planes that begin at `first`; make(i) returns the result of plane i.
   template <class Make>
   SUTURE_FN void hold(std::int32_t first, const Make& make) {
     if (first == first_) return;
@@ -94,7 +94,7 @@ public:
       const auto along = [&](int axis, std::int32_t i) {
         return product(i, static_cast<tap_offset<Border>>(s.stride[axis]));
       };
-      // From rows_.first on, which counts neighbors along x as side by side.
+      // The offsets count from rows_.first, which takes neighbors along x as side by side.
       return tap(reinterpret_cast<const T*>(rows_.first)[along(0, iz) + along(1, iy[b] - y) + along(2, ix[j]) - x]);
     });
   }
@@ -200,7 +200,7 @@ public:
 
   SUTURE_FN T at(const coordinate (&c)[3]) {
     const auto itself = [](T label) { return label; };
-    // At the center of a voxel it has all the weight.
+    // A sample at the center of a voxel gives that voxel all the weight.
     if ((c[0].fraction == 0.0f) & (c[1].fraction == 0.0f) & (c[2].fraction == 0.0f))
       return cell_.plane(c[0].base, itself, outside_, [](const auto& at) { return at(0, 0); });
     planes_.hold(c[0].base, [&](std::int32_t z) {

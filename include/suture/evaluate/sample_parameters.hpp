@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one sample is at run time: trivially copyable records the executors read, on host and device alike.
+// One sample at run time: trivially copyable records the executors read, on host and device alike.
 #pragma once
 
 #include "../base/coordinate.hpp"
@@ -31,7 +31,7 @@ struct inverse_control_grid : control_grid {
 // A displacement is solved for until it moves by less along every axis: this many voxels of the deformed grid, but no
 // less than this many cells, which float resolves.
 inline constexpr double inverse_tolerance_voxels = 1e-4, inverse_tolerance_cells = 4e-7;
-// It contracts, so that far fewer do.
+// The iteration contracts, so that far fewer steps suffice.
 inline constexpr int most_inverse_iterations = 4096;
 
 struct no_controls {};
@@ -117,8 +117,8 @@ struct moments;
 struct patch_sums;
 struct spectral_sums;
 
-// Where an image lies between stages: dense (channel, z, y, x), in one place or the other, with a third where a filter
-// blends or a transform has two parts, and the moments of each channel after each stage.
+// An image between stages is dense (channel, z, y, x) and lies in one of two buffers, with a third where a filter
+// blends or a transform has two parts; the moments of each channel after each stage lie beside it.
 struct staged_tensor {
   float* data[3];
   target_tensor out;  // of the last stage
@@ -160,7 +160,7 @@ struct record : level_lists<L> {
   source_tensor in[N];
   target_tensor out[N];  // of the fused part, see pair_evaluator::unit
   std::conditional_t<Pipeline::is_staged, staged_tensor, no_stages> staged[N];
-  // What B-spline coefficients are made from, where `in` is where those are.
+  // `raw` holds the voxels that B-spline coefficients are computed from; `in` holds the coefficients.
   std::conditional_t<Pipeline::prefiltered, source_tensor, no_raw_source> raw[N];
   // Tells kernels that a record was written here, and one of this kind: memory that nobody has written yet, or a batch
   // of another pipeline has, holds none for them.

@@ -21,7 +21,7 @@ struct patch_sums {
   std::uint32_t parts, unused;               // how many have been added
 };
 
-// What a spike of a channel rests on; all zero to begin with.
+// Per-channel sums of the spectrum that scale a spike; all zero at the start.
 struct spectral_sums {
   std::int64_t logarithms;    // of the magnitudes, in units of 2^-24
   math::complex at_location;  // the transform there
@@ -37,8 +37,8 @@ SUTURE_FN std::int64_t log_magnitude(const math::complex& x) {
   return logarithm < 1e3f ? static_cast<std::int64_t>(fma(logarithm, 0x1p24f, 0.0f)) : 0;
 }
 
-// What a spike adds at frequency `spike.at`, by voxel: the difference to the magnitude that is there, in its phase. A
-// frequency that is not there has phase 0; log-magnitudes above 80 count as 80.
+// Returns what a spike adds at frequency `spike.at`, divided by the number of voxels: the difference to the present
+// magnitude, in the present phase. A frequency that is not there has phase 0; log-magnitudes above 80 count as 80.
 SUTURE_FN math::complex spike_of(const spike_of_channel& spike, const spectral_sums& sums, double voxels) {
   const math::complex& x = sums.at_location;
   const double a = static_cast<double>(x.real), b = static_cast<double>(x.imaginary);
@@ -53,7 +53,7 @@ SUTURE_FN math::complex spike_of(const spike_of_channel& spike, const spectral_s
   return {static_cast<float>(fma(by_magnitude, a, 0.0)), static_cast<float>(fma(by_magnitude, b, 0.0))};
 }
 
-// Where array index i of a transform stands when its middle is in front, and back.
+// Converts array index i of a transform from the order with the zero frequency first to the centered order, and back.
 SUTURE_FN std::int32_t centered(std::int32_t i, std::int32_t n) { return i < n - n / 2 ? i + n / 2 : i - (n - n / 2); }
 SUTURE_FN std::int32_t uncentered(std::int32_t i, std::int32_t n) { return i < n / 2 ? i + (n - n / 2) : i - n / 2; }
 
@@ -77,7 +77,7 @@ SUTURE_FN std::int64_t log_magnitudes(const math::complex& v, std::int32_t x, st
   return x == opposite(x, n) ? own : 2 * own;
 }
 
-// Where the frequency of a spike, or its opposite, is among those held.
+// Position of a spike's frequency, or of its opposite, in the stored half of the spectrum.
 struct held_frequency {
   std::int32_t at[3];
   bool is_opposite;
@@ -157,7 +157,7 @@ struct staging {
     return step_at(s + 2).kind == step_kind::statistic ? s + 2 : -1;
   }
 
-  // Of stage K: its steps, its filter (end if there is none), whether it can be asked for moments.
+  // Properties of stage K: its steps, its filter (end if there is none), whether it can be asked for moments.
   template <int K>
   static constexpr int begin = stage_at(K).begin;
   template <int K>
@@ -168,8 +168,8 @@ struct staging {
   static constexpr bool leaves_moments = stage_at(K).emits;
   template <int K>
   static constexpr bool filters = filter<K> < end<K>;
-  // Of step S: its operation, what it is, its stage, and the statistic right after the restore that follows it, or -1:
-  // that one lives on what is known of this.
+  // Properties of step S: its operation, its kind, its stage, and its follower: the statistic directly after the restore
+  // that follows it, which is derived from what is known of this one; -1 if there is none.
   template <int S>
   static constexpr std::size_t slot_of = static_cast<std::size_t>(step_at(S).slot);
   template <int S>
@@ -232,7 +232,7 @@ struct staging {
       return is_on(slot<S>(sample));
   }
 
-  // In which of the two places the channel lies before stage K.
+  // Returns which of the two buffers holds the channel before stage K.
   template <int K>
   SUTURE_FN static int side(const parameters_type& sample, std::int32_t channel) {
     if constexpr (K == 0) {
@@ -383,7 +383,8 @@ struct staging {
     using bound_pack = pack<decltype(bound<Begin + static_cast<int>(I)>(sample, t, channel))...>;
     return bound_pack{{{bound<Begin + static_cast<int>(I)>(sample, t, channel)}...}};
   }
-  // What stage K does to the voxels it reads, and to what its filter makes of them.
+  // Returns the value operations that stage K applies to the voxels it reads, and those it applies to the result of its
+  // filter.
   template <int K>
   SUTURE_FN static auto taps(const parameters_type& sample, const staged_tensor& t, std::int32_t channel) {
     constexpr int last = filters<K> ? filter<K> : begin<K>;
@@ -447,7 +448,7 @@ SUTURE_FN float filtered(const F& filter, const Read& read, const std::int32_t (
   return volume;
 }
 
-// What a filter leaves of the sums about a voxel; center() is the voxel.
+// Blends the sums around a voxel with the voxel itself as the filter asks; center() is the voxel.
 template <class F, class Center>
 SUTURE_FN float blended(const F& filter, const Center& center, float sums, std::int32_t channel) {
   if constexpr (blending_filter<F>)

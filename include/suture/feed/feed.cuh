@@ -112,7 +112,7 @@ public:
     run_plan();
     run_end_.record(stream);
   }
-  // Everything that the caller has queued comes before the memory is used again.
+  // Reuses the memory after everything that the caller has queued.
   void release() {
     released_.record(on_.executor().stream);
     was_released_ = true;

@@ -23,11 +23,12 @@
 
 namespace suture {
 
-// How far ahead a feed works. Nothing here changes a bit of what it makes.
+// Limits of how far a feed works in advance. Nothing here changes a bit of what it makes.
 struct feed_settings {
   int depth = 3;    // batches that are held at once: the one that the caller has, and those in the making
   int threads = 2;  // that read and decode
-  // Of all batches together: boxes, outputs and workspace, and for a device the pinned copies of the boxes.
+  // Limit of the memory of all batches together: boxes, outputs and workspace, and for a device the pinned copies of
+  // the boxes.
   std::size_t most_bytes = std::size_t{4} << 30;
   std::size_t kept_times = 64;  // how many batches times() remembers
 };
@@ -60,8 +61,8 @@ feed_source<Reader, true> label_source(const Reader& reader) {
   return {&reader};
 }
 
-// When the work on a batch began and ended, in seconds since the feed began. Of a device, copy, run and release are as
-// its clock has them. On the CPU nothing is copied.
+// Start and end of the work on a batch, in seconds since the feed began. For a device, copy, run and release are
+// measured by its clock. On the CPU nothing is copied.
 struct feed_times {
   std::size_t step = 0;
   double plan_begin = 0, plan_end = 0;
@@ -74,7 +75,7 @@ struct feed_times {
   std::uint64_t bytes = 0;             // of voxels that were read, as they lie in memory
 };
 
-// Of the batches that were given back. The first one is always waited for, so the shares leave it out.
+// Statistics of the batches that were released. The first one is always waited for, so the shares leave it out.
 struct feed_statistics {
   std::size_t batches = 0;
   std::uint64_t bytes = 0;
@@ -106,8 +107,8 @@ struct feed_batch {
 
 namespace detail {
 
-// What the batches of a feed share of an executor, and the memory of one batch: `staged` bytes that readers fill, and
-// `others` for what is made of them. A CPU runs plans ahead on a thread of the feed, a device in next().
+// State of an executor that the batches of a feed share, and the memory of one batch: `staged` bytes that readers fill,
+// and `others` for the outputs. A CPU runs plans ahead on a thread of the feed, a device in next().
 template <class Executor>
 class feed_executor;
 template <class Executor>
@@ -232,13 +233,13 @@ public:
     return &s.batch;
   }
 
-  // Of a device they wait until it has passed the batches that were given back.
+  // Returns the statistics. On a device this waits until the released batches are done.
   feed_statistics statistics() {
     settle_all();
     const std::lock_guard guard(settling_);
     return statistics_;
   }
-  // Of the last batches, in order.
+  // Returns the times of the last batches, in order.
   std::vector<feed_times> times() {
     settle_all();
     const std::lock_guard guard(settling_);
@@ -504,7 +505,7 @@ private:
           each->memory.wait_until_released();
           each->memory.drop();
         }
-      // What it had for a larger batch.
+      // Drops the memory that it held for a larger batch.
       if (held(false) + s.memory.capacity() + needed > settings_.most_bytes) s.memory.drop();
     }
     s.memory.reserve(s.staged_bytes, others);

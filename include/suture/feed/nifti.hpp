@@ -96,7 +96,7 @@ inline open_nifti open_nifti_file(const std::filesystem::path& path) {
   return {std::move(file), header, compressed};
 }
 
-// Of an open file whose header has been read.
+// Reads the voxels of an open file whose header has been read.
 inline nifti_voxels read_nifti_voxels(const open_nifti& opened, const std::filesystem::path& path) {
   gzFile_s* const file = opened.file.get();
   nifti_voxels raw{opened.header, {}};

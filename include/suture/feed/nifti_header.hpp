@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the first 348 bytes of a NIfTI-1 file say about its voxels. Nothing is repaired: a header that says something
-// impossible where it matters is refused. Needs nifticlib (Debian:
-// libnifti-dev, whose headers lie in /usr/include/nifti).
+// Reads from the first 348 bytes of a NIfTI-1 file how its voxels are stored. Nothing is repaired: a header that says
+// something impossible where it matters is refused. Needs nifticlib (Debian: libnifti-dev, whose headers lie in
+// /usr/include/nifti).
 #pragma once
 
 #include <nifti1_io.h>
@@ -221,11 +221,11 @@ inline double nifti_header_reader::millimeters() const {
   }
 }
 
-// Of a voxel along axis 1, 2 or 3. An axis that the file does not have may leave its own open: 1.
+// Returns the spacing of a voxel along axis 1, 2 or 3. An axis that the file does not have may leave its own open: 1.
 inline float nifti_header_reader::spacing_of(int axis) const {
   const float spacing = h.pixdim[axis];
   if (axis > h.dim[0] && spacing == 0) return 1;
-  // Of a subnormal float little is left once it is turned.
+  // A subnormal spacing would lose most of its digits when the axes are rotated.
   demand(std::isnormal(spacing) && spacing > 0, "pixdim[", axis, "], the spacing of axis ", axis, ", is ", spacing,
          ", must be positive, finite and no subnormal float");
   return spacing;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a feed reads from: boxes of the cases of a cohort.
+// Sources of a feed: boxes of the cases of a cohort.
 #pragma once
 
 #include <concepts>
@@ -53,7 +53,7 @@ void read_part_of(const R& r, std::size_t index, const voxel_box& box, std::size
     r.read(index, box, to);
 }
 
-// What a reader is asked for must be a case that it has, and voxels that the case has.
+// Checks that the case exists and that the requested voxels lie in it.
 inline void check_case(std::string_view reader, std::size_t index, std::size_t cases) {
   require(index < cases, {reader}, "index: expected a case below ", cases, ", got ", index);
 }

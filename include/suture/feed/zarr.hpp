@@ -66,8 +66,8 @@ inline zarr_store_case read_store_case(const std::filesystem::path& folder) {
   return found;
 }
 
-// What a chunk that is in no file stands for. Writers leave out chunks that hold the fill value alone, as the format
-// allows; where they do not, a chunk that is missing has been lost.
+// Meaning of a chunk that has no file. Writers leave out chunks that hold the fill value alone, as the format allows;
+// where they do not, a chunk that is missing has been lost.
 enum class missing_chunks { are_fill_values, are_errors };
 
 // Reads arrays (z, y, x) or (channel, z, y, x) of elements T: a regular grid of chunks or of shards, each chunk stored
@@ -123,7 +123,7 @@ private:
   struct chunk_range {
     extents first, count;
   };
-  // Where chunks lie in a shard: offset and bytes, both all ones for a chunk that is missing.
+  // Chunks of a shard: offset and bytes, both all ones for a chunk that is missing.
   using shard_index = std::vector<std::array<std::uint64_t, 2>>;
   struct index_cache {
     std::mutex mutex;
@@ -244,7 +244,7 @@ private:
       length = found[1];
       if (offset == ~std::uint64_t{0} && length == ~std::uint64_t{0}) return missing(from, key);
     }
-    // No codec makes what it stores this much longer.
+    // No codec stores data that is longer than this.
     const std::size_t bytes = m.chunk_elements() * sizeof(T);
     if (length > 2 * bytes + (std::size_t{1} << 20))
       file.refuse("chunk ", place, ": expected at most ", bytes, " bytes of voxels, got ", length, " compressed ones");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the chunks of a Zarr array are decoded: blosc, zstd, gzip and crc32c. Needs c-blosc, zstd and zlib.
+// Decodes the chunks of a Zarr array: blosc, zstd, gzip and crc32c. Needs c-blosc, zstd and zlib.
 #pragma once
 
 #include <blosc.h>
@@ -116,7 +116,7 @@ inline byte_span decode(std::span<const zarr_codec> codecs, byte_span from, std:
       if (!without_crc32c(from)) return problem = "its crc32c differs from that of its bytes", byte_span{};
       continue;
     }
-    // What is compressed or summed up twice may be a little longer in between.
+    // Data that is compressed or checksummed twice may be a little longer between the two steps.
     const std::span<std::uint8_t> to = scratch[turn++ % 2].of(i == 0 ? bytes : bytes + bytes / 2 + 65536);
     const std::size_t got = codecs[i] == zarr_codec::blosc  ? decode_blosc(from, to, problem)
                             : codecs[i] == zarr_codec::zstd ? decode_zstd(from, to, problem)

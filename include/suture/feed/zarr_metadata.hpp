@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the zarr.json of a Zarr v3 array says about its chunks. Needs nlohmann/json 3, c-blosc, zstd and zlib.
+// Reads from the zarr.json of a Zarr v3 array how its chunks are stored. Needs nlohmann/json 3, c-blosc, zstd and
+// zlib.
 #pragma once
 
 #include <cmath>

@@ -103,7 +103,7 @@ private:
     tally.undeclared += other.tally.undeclared;
   }
 
-  // What one thread gathers.
+  // Sums of one thread.
   struct rows {
     detail::color_range range;
     std::int64_t channel_stride;
@@ -198,7 +198,7 @@ void check_color_fit(std::string_view name, std::span<const view<const T>> image
 
 }  // namespace detail
 
-// What fit does, found by the type of the fit.
+// Runs the fit on the CPU; `fit` finds this overload by the type of the fit.
 template <class Space, class T, class Selection>
 void fit_on_cpu(const cpu& exec, const fit_color_moments<Space>& how, std::span<const view<const T>> images,
                 const Selection& selection, std::span<color_moments<Space>> results) {

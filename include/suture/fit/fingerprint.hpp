@@ -9,7 +9,7 @@
 
 namespace suture {
 
-// How often each value occurs, sorted by value: the mergeable state of statistics over many volumes, small for stored
+// Counts of each value, sorted by value: the mergeable state of statistics over many volumes, small for stored
 // integers. Values are finite floats, -0 counts as 0.
 class value_counts {
 public:
@@ -198,7 +198,7 @@ public:
     one.counts_ = std::move(counts);
     merge(one);
   }
-  // From what cases() and counts() gave, such as after reading a file.
+  // Rebuilds a fingerprint from the results of cases() and counts(), for example after reading a file.
   static cohort_fingerprint from(std::vector<case_geometry> cases, std::vector<value_counts> counts) {
     const std::vector<value_counts> none(counts.size());
     cohort_fingerprint f;

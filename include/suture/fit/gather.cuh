@@ -37,7 +37,7 @@ fit_record record_of(const view<const T>& image) {
 inline constexpr int fit_threads = 256;
 inline constexpr std::int32_t voxels_per_block = 65536;
 
-// Where the groups of a fit lie: group = sample * groups_per_sample + channel, or one per sample with all channels.
+// Layout of the groups of a fit: group = sample * groups_per_sample + channel, or one per sample with all channels.
 struct fit_shape {
   const fit_record* records;
   std::int32_t channels;

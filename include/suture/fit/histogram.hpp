@@ -10,7 +10,7 @@
 
 namespace suture {
 
-// How the threshold of Otsu (1979) is chosen; both take the first of equal maxima.
+// Rule that chooses the threshold of Otsu (1979); both take the first of equal maxima.
 //   scikit_image  skimage.filters.threshold_otsu: integers by one bin per value; floats by 256 bins between minimum and
 //                 maximum, the threshold being the center of a bin
 //   opencv        cv::threshold with THRESH_OTSU, uint8 and uint16 alone: splits that leave a class less than
@@ -43,7 +43,7 @@ std::int64_t otsu_bin(const Count& count_of, std::int64_t first, std::int64_t la
 
 }  // namespace detail
 
-// What fit_histogram leaves, on either executor: bin i counts the values least + i.
+// Result of fit_histogram on either executor: bin i counts the values least + i.
 template <class T>
 struct histogram_counts {
   static_assert(counted<T>::by_histogram, "suture: histograms count 8- and 16-bit integers");
@@ -64,7 +64,7 @@ public:
   static constexpr std::int64_t least = counted<T>::least;  // the value of bin 0
 
   histogram() : counts_(static_cast<std::size_t>(bins)) {}
-  // From counters made elsewhere, such as those a device left: `bins` of them.
+  // Makes a histogram from `bins` counters made elsewhere, such as those copied from a device.
   histogram(std::span<const std::uint64_t> counts, std::uint64_t undeclared)
       : counts_(counts.begin(), counts.end()), undeclared_(undeclared) {
     require(counts.size() == static_cast<std::size_t>(bins), {"histogram"}, counts.size(), " counters given, ", bins,

@@ -69,7 +69,7 @@ __device__ __forceinline__ void give_counts(const macenko_block& b, macenko_coun
     count_up(to.bin + i, static_cast<std::uint64_t>(b.bin[i]));
 }
 
-// What the kernels of images together share.
+// State that the kernels of several images share.
 struct macenko_group {
   macenko_solver solver;
   macenko_counts counts;

@@ -115,9 +115,9 @@ public:
   const detail::macenko_rules& rules() const { return rules_; }
   const detail::macenko_solver& solver() const { return solver_; }
 
-  // What add and advance do, for an image that is the only one and was checked; but where its densities can be kept, a
-  // coarse round and the fine one behind it are one. A sample of the pixels says between which keys the wanted ones are
-  // likely to lie. Those between are found, and where the ranks do lie there they are those of the rounds.
+  // Does the same as add and advance for a single checked image; where its densities can be kept, a coarse round and
+  // the following fine one are done in one pass. A sample of the pixels says between which keys the wanted ones are
+  // likely to lie. The keys in between are found; where the ranks do lie there, they equal those of the rounds.
   template <class T, class Selection>
   void advance_alone(const cpu& exec, const view<const T>& image, const Selection& selection, std::size_t sample) {
     constexpr std::int64_t most_strips = std::int64_t{1} << 15;  // of 768 bytes
@@ -256,7 +256,7 @@ private:
   std::unique_ptr<detail::rounded_strip[]> kept_;
 };
 
-// What fit does for fit_macenko: one result per image, or one for all of them.
+// Runs fit_macenko on the CPU: one result per image, or one for all of them.
 template <class T, class Selection>
 void fit_on_cpu(const cpu& exec, const fit_macenko& how, std::span<const view<const T>> images,
                 const Selection& selection, std::span<stain_basis> results) {

@@ -15,7 +15,7 @@ struct macenko_block {
   macenko_solver solver;
   macenko_totals totals;
   std::uint32_t bin[macenko_counts::bins];
-  // What 8-bit levels become: optical densities, the same in fixed point, linear light.
+  // Tables of the 8-bit levels: optical densities, the same in fixed point, linear light.
   float density[256];
   std::int32_t fixed[256];
   std::uint16_t light[256];
@@ -35,12 +35,12 @@ __device__ __forceinline__ void clear_counts(macenko_block& b) {
   for (unsigned i = threadIdx.x; i < macenko_counts::bins; i += stain_threads) b.bin[i] = 0;
 }
 
-// What a thread holds of the first round.
+// Sums of one thread in the first round.
 struct partial_totals {
   std::int64_t sum[3] = {}, product[9] = {};
   std::uint32_t stained = 0, pixels = 0, excluded = 0, undeclared = 0;
 
-  // By whole warps.
+  // Whole warps call this.
   __device__ __forceinline__ void give(macenko_totals& to) {
     const bool first = threadIdx.x % 32 == 0;
     const auto add = [&](auto* where, std::int64_t amount) {

@@ -13,7 +13,7 @@
 
 namespace suture::detail {
 
-// What the levels of 8-bit images become: optical densities; the same twice in fixed point, plus 1 where the rule for
+// Tables of the levels of 8-bit images: optical densities; the same twice in fixed point, plus 1 where the rule for
 // stained pixels calls it dense; linear light.
 struct stain_tables {
   float density[256];
@@ -121,7 +121,7 @@ struct macenko_pass {
     if (solver.counts_bins()) bin.resize(macenko_counts::bins);
   }
 
-  // In the round of sums `kept`, where it is given, receives the pixels.
+  // `kept`, if given, receives the pixels in the round of sums.
   template <class Map, class Selector>
   void row(const T* values, std::int64_t channel_stride, std::int64_t stride, const Map* map, std::int64_t map_stride,
            std::int64_t count, const Selector& select, rounded_strip* kept = nullptr) {

@@ -9,7 +9,7 @@
 
 namespace suture {
 
-// Which pixels are stained.
+// Rule that says which pixels are stained.
 enum class stained_rule : std::int32_t {
   all_at_least,          // every optical density at least `least_density`
   all_above,             // every one above
@@ -25,7 +25,7 @@ enum class percentile_rule : std::int32_t {
   hazen,    // q n / 100 - 1/2 within 0 .. n - 1, interpolated (MATLAB prctile)
 };
 
-// What becomes of a tile that cannot be fitted.
+// Result for a tile that cannot be fitted.
 enum class stain_fallback : std::int32_t {
   unchanged,  // it is left as it is
   given,      // `fallback_stains` stand in: a group's, or the reference
@@ -136,8 +136,8 @@ struct macenko_counts {
 
 namespace detail {
 
-// Where a fit stands. Keys of angles and of concentrations have 23 bits: a coarse round counts the upper 12, a fine one
-// the lower 11 of those that share the upper ones with a wanted rank.
+// State of a fit. Keys of angles and of concentrations have 23 bits: a coarse round counts the upper 12, a fine one the
+// lower 11 of those that share the upper ones with a wanted rank.
 enum macenko_round : std::int32_t {
   stretch_round,
   sums_round,
@@ -205,7 +205,7 @@ SUTURE_FN float pseudo_angle(float x, float y) {
   const float behind = math::detail::select(y >= 0, 2.0f, -2.0f) - ratio;
   return math::detail::select(x >= 0, ratio, behind);
 }
-// Where the key of a pseudo angle points.
+// Returns the direction that the key of a pseudo angle stands for.
 SUTURE_HD inline void direction_of_key(std::uint32_t key, float& x, float& y) {
   const float t = fma(key_as_float(key) - 0x1.8p23f, 0x1p-21f, 0.0f);
   const bool behind = t > 1 || t < -1;
@@ -265,7 +265,7 @@ struct macenko_solver {
     const float y = fma(plane[1][0], red, fma(plane[1][1], green, fma(plane[1][2], blue, 0.0f)));
     return macenko_key(pseudo_angle(x, y), 0x1p21f);
   }
-  // Whose keys a search orders.
+  // Returns the number of keys that a search orders.
   SUTURE_HD std::uint64_t searched(const macenko_rules& r) const {
     return round >= coarse_concentrations && r.how.concentrations_of_all ? pixels : tally.count;
   }
@@ -277,7 +277,7 @@ struct macenko_solver {
     return bin;
   }
 
-  // Where rank r is to be looked for: counters first .. first + n - 1.
+  // Counters that are searched for rank r: counters first .. first + n - 1.
   struct range {
     std::int32_t first, n;
   };
@@ -353,7 +353,7 @@ struct macenko_solver {
     use(r.how.fallback_stains, r.fallback_unmixing);
     round = no_round;
   }
-  // These stains, whatever the pixels show.
+  // Uses the given stains, whatever the pixels show.
   SUTURE_HD void use(const stain_reference& given, const stain_unmixing& unmixing_of_given) {
     stains = given.stains;
     unmixing = unmixing_of_given;
@@ -396,7 +396,7 @@ struct macenko_solver {
     round = coarse_angles;
   }
 
-  // One pass of block coordinate descent over the stains, for the concentrations of the pixels.
+  // Takes one pass of block coordinate descent over the stains, for the concentrations of the pixels.
   SUTURE_HD void take_refinement(const macenko_rules& r, const macenko_totals& c) {
     const double codes[2][2] = {{to_double(whole(c, 0)), to_double(whole(c, 1))},
                                 {to_double(whole(c, 1)), to_double(whole(c, 2))}};
@@ -440,7 +440,7 @@ struct macenko_solver {
     }
   }
 
-  // Both at once, by the keys themselves.
+  // Takes both ranks at once, by the keys themselves.
   void take_keys(const macenko_rules& r, const std::uint32_t (&keys)[4]) {
     for (int k = 0; k < 4; ++k) prefix[k] = keys[k];
     ++round;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a Macenko fit on a CUDA device finds the keys at a percentile of an 8-bit tile without counting all of them, as
-// on the CPU (percentile_window.hpp): a sample says between which keys most of them lie, one pass over the tile, four
-// pixels at a time, leaves those out, and the rounds count the few others. Where the ranks do not lie among them, the
-// rounds count all pixels.
+// Finds, for a Macenko fit on a CUDA device, the keys at a percentile of an 8-bit tile without counting all of them,
+// as on the CPU (percentile_window.hpp): a sample says between which keys most of them lie, one pass over the tile,
+// four pixels at a time, leaves those out, and the rounds count the few others. Where the ranks do not lie among them,
+// the rounds count all pixels.
 #pragma once
 
 #include "macenko_count.cuh"
@@ -24,7 +24,7 @@ struct four_pixels {
   }
 };
 
-// How four pixels are read: by whole words where every row consists of them.
+// Memory layout by which four pixels are read: by whole words where every row consists of them.
 enum class four_layout { interleaved, planar, other };
 
 __device__ __forceinline__ four_layout layout_of_vec4(const fit_record& r) {
@@ -131,7 +131,8 @@ struct sifting {
   __device__ __forceinline__ void start(const macenko_rules& rules, const fit_record& image, std::uint32_t* to,
                                         std::uint32_t most) {
     rows = in_long_rows(image);
-    // Where stained pixels are dense in every channel, and sums of products, of up to 2^17 pixels a thread, below 2^63.
+    // The fast path is on if stained pixels are dense in every channel, and sums of products of up to 2^17 pixels a
+    // thread stay below 2^63.
     on = rules.how.stained <= stained_rule::all_above && rules.how.least_density >= 0 && rules.fits_rounded() &&
          std::int64_t{rows.extents[0]} * rows.extents[1] * (rows.extents[2] / 128 + 1) <= 1 << 19;
     list = to;
@@ -156,7 +157,7 @@ struct sifting {
               .extents = {1, 1, static_cast<std::int32_t>(kept)}};
     }
   }
-  // What the round looks at that follows on `ended`.
+  // Chooses what the round that follows `ended` looks at.
   __device__ __forceinline__ void turn_to(const macenko_solver& solver, std::int32_t ended, const fit_record& image) {
     if (!on) return;
     const bool fine = solver.round == fine_angles || solver.round == fine_concentrations;
@@ -182,7 +183,7 @@ struct sifting {
   }
 };
 
-// Of tiles that are not 8-bit.
+// Stands for sifting where tiles are not 8-bit.
 struct no_sifting {
   __device__ __forceinline__ void start(const macenko_rules&, const fit_record&, const std::uint32_t*, std::uint32_t) {}
   __device__ __forceinline__ void turn_to(const macenko_solver&, std::int32_t, const fit_record&) {}
@@ -283,7 +284,8 @@ __device__ __forceinline__ void fill_list(const Selector& select, sifting& s) {
   });
 }
 
-// By the counts of a sample: beyond which coarse bin either percentile lies, and how many pixels with it. By two warps.
+// Finds from the counts of a sample the coarse bins beyond which the percentiles lie, and how many pixels lie there.
+// Two warps call this.
 __device__ __forceinline__ void find_limits(const macenko_rules& rules, const macenko_block& b, sifting& s) {
   const int k = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   if (k >= 2) return;

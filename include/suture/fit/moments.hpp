@@ -103,7 +103,7 @@ void fit_in_one_pass(const cpu& exec, const Fit& how, std::span<const view<const
 
 }  // namespace detail
 
-// What fit does, found by the type of the fit.
+// Runs the fit on the CPU; `fit` finds this overload by the type of the fit.
 template <class T, class Selection>
 void fit_on_cpu(const cpu& exec, const fit_moments& how, std::span<const view<const T>> images,
                 const Selection& selection, std::span<moments> results) {

@@ -42,7 +42,7 @@ concept one_pass_fit = detail::has_partial<Fit> && std::is_trivially_copyable_v<
 
 namespace detail {
 
-// What a thread has counted.
+// Counts of one thread.
 template <class Fit>
 struct one_pass_state {
   typename Fit::partial partial{};
@@ -82,7 +82,7 @@ constexpr void check_one_pass() {
 
 }  // namespace detail
 
-// What fit does, found by the type of the fit.
+// Runs the fit on the CPU; `fit` finds this overload by the type of the fit.
 template <class T, class Fit, class Selection>
 requires(detail::has_partial<Fit>) void fit_on_cpu(const cpu& exec, const Fit& how,
                                                    std::span<const view<const T>> images, const Selection& selection,

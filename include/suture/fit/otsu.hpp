@@ -73,7 +73,7 @@ struct fit_otsu {
   using state = histogram<T>;
 };
 
-// What fit does, found by the type of the fit.
+// Runs the fit on the CPU; `fit` finds this overload by the type of the fit.
 template <class T, class Selection>
 void fit_on_cpu(const cpu& exec, const fit_otsu& how, std::span<const view<const T>> images, const Selection& selection,
                 std::span<threshold> results) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a Macenko fit on the CPU finds the keys at a percentile without counting all of them. Its first round keeps the
-// densities of every pixel, rounded to 16 bits. By a sample of pixels the wanted keys are likely to lie in a window;
-// the rounded densities say of most pixels on which side of it they are, and only of the others the key is worked out.
+// Finds, for a Macenko fit on the CPU, the keys at a percentile without counting all of them. Its first round keeps
+// the densities of every pixel, rounded to 16 bits. By a sample of pixels the wanted keys are likely to lie in a
+// window; the rounded densities say of most pixels on which side of it they are, and only of the others the key is
+// worked out.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +23,7 @@ struct rounded_strip {
 };
 inline constexpr float rounded_unit = 0x1p-12f, rounded_error = 0x1p-11f;
 
-// Between which ranks of a sample a rank among `count` keys should lie, give or take what chance may do.
+// Ranks of a sample between which a rank among `count` keys is very likely to lie.
 struct likely_ranks {
   std::uint64_t first, last;
 
@@ -49,7 +50,7 @@ struct stain_planes {
     const float rounding = fma(0x1p-14f, static_cast<float>(r.most_density), 0.0f);
     if (s.round == coarse_angles) {
       least[0] = least[1] = rounding;
-      // Between two directions lies what is in front of both planes through the origin and one of them.
+      // A point lies between two directions if it is in front of both planes through the origin and one of them.
       if (first >= second) return;
       float x[2], y[2];
       direction_of_key(first, x[0], y[0]);
@@ -76,13 +77,13 @@ private:
   SUTURE_FN static float magnitude(float x) { return x < 0 ? -x : x; }
 };
 
-// Where two neighboring ranks are looked for: keys from low to high are kept, others are counted.
+// Window of keys in which two neighboring ranks are searched: keys from low to high are kept, others are counted.
 struct key_window {
   std::uint32_t low = 0, high = 0;
   std::uint64_t below = 0, above = 0;
   std::vector<std::uint32_t> inside;
 
-  // By the coarse bins of a sample: where the rank among `count` keys should lie.
+  // Aims at the rank among `count` keys by the coarse bins of a sample.
   bool aim(const std::uint32_t* bin, std::uint64_t rank, std::uint64_t count) {
     std::uint64_t sampled = 0;
     for (int i = 0; i < coarse_bins; ++i) sampled += bin[i];
@@ -125,7 +126,7 @@ struct key_window {
   }
 };
 
-// What says of a pixel by its rounded densities alone that its key cannot be in a window.
+// Rejects pixels whose rounded densities alone show that their key cannot be in a window.
 class stain_sieve {
 public:
   stain_sieve(const macenko_rules& r, const macenko_solver& s, const key_window (&window)[2])

@@ -14,8 +14,8 @@ struct positions {
   double q[N];
 };
 
-// Where a search for the ranks of N percentiles stands. After round r the first 11, 22, 32 bits of the keys at those
-// ranks are known; the values that share a prefix with one of them are counted next, a slot for each prefix.
+// State of a search for the ranks of N percentiles. After round r the first 11, 22, 32 bits of the keys at those ranks
+// are known; the values that share a prefix with one of them are counted next, a slot for each prefix.
 template <int N>
 struct search {
   static_assert(N >= 1 && N <= 32, "suture: at most 32 percentiles in one fit");
@@ -252,7 +252,7 @@ concept percentile_fit = requires(const Fit& f) {
 
 }  // namespace detail
 
-// What fit does, found by the type of the fit.
+// Runs the fit on the CPU; `fit` finds this overload by the type of the fit.
 template <class T, detail::percentile_fit Fit, class Selection>
 void fit_on_cpu(const cpu& exec, const Fit& how, std::span<const view<const T>> images, const Selection& selection,
                 std::span<typename Fit::result> results) {

@@ -32,7 +32,7 @@ struct label_set {
       members[l >> 6] |= std::uint64_t{1} << (l & 63);
     }
   }
-  // Every class but the background, 0.
+  // Selects every class but the background, 0.
   static label_set foreground(int declared = 256) {
     label_set s({}, declared);
     for (int l = 1; l < declared; ++l) s.members[l >> 6] |= std::uint64_t{1} << (l & 63);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How sharp a tile of a slide is, to leave out tiles that are blank or out of focus.
+// Measures the sharpness of a tile of a slide, to leave out tiles that are blank or out of focus.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace suture {
 
-// Of the gray levels of one tile, all in gray levels of 0 .. 255.
+// Sharpness of one tile, in gray levels of 0 .. 255.
 //   laplacian_variance  variance of the Laplacian: low where the tile is out of focus or blank
 //   mean, standard_deviation  of the gray level: glass is bright and even
 //   status  constant: one gray level alone, all variances 0; otherwise ok (empty: nothing was fitted yet)
@@ -53,7 +53,7 @@ inline tile_quality quality_of(const sharpness& s, const tile_quality_limits& li
 
 namespace detail {
 
-// At most 2^40 pixels of at most 1020^2: a sum of squares stays below 2^60.
+// Sums over at most 2^40 pixels of at most 1020^2 each: a sum of squares stays below 2^60.
 struct gray_sums {
   std::int64_t laplacian, laplacian_squares, gray, gray_squares;
 };
@@ -152,8 +152,8 @@ inline gray_sums sum_rows(const view<const std::uint8_t>& tile, std::int32_t fir
 
 }  // namespace detail
 
-// What fit does, found by the type of the fit: fit(exec, fit_sharpness{}, tiles, everything{}, results), one result
-// per tile.
+// Runs the fit on the CPU; `fit` finds this overload by the type of the fit: fit(exec, fit_sharpness{}, tiles,
+// everything{}, results), one result per tile.
 inline void fit_on_cpu(const cpu& exec, const fit_sharpness&, std::span<const view<const std::uint8_t>> tiles,
                        const everything&, std::span<sharpness> results) {
   detail::check_sharpness(tiles, results.size());

@@ -19,7 +19,7 @@ class value_counter {
 public:
   std::uint64_t undeclared = 0;
 
-  // At most `most` voxels between two moves to 64-bit counters.
+  // Takes at most `most` voxels between two moves to 64-bit counters.
   explicit value_counter(std::int64_t most = 0xffffffff) : most_(most) {}
   value_counter(const value_counter& other) : most_(other.most_) { merge(other); }
   value_counter& operator=(const value_counter&) = delete;

@@ -16,7 +16,7 @@ namespace suture {
 inline constexpr std::size_t most_levels = 8;
 inline constexpr std::int64_t longest_axis_with_levels = 32768;
 
-// Where the levels go: for each the views, one per sample.
+// Outputs of the levels: for each the views, one per sample.
 template <class Out>
 struct level_views {
   using output = Out;

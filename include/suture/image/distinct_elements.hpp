@@ -71,7 +71,7 @@ inline bool repeats_elements(const std::int64_t (&count)[4], const std::int64_t 
     reach += a->stride * a->most;
   }
   if (nested) return false;
-  // More elements than places for them.
+  // Reports views with more elements than addresses for them.
   wide_integer elements = 1;
   for (auto a = axes.begin(); a != end; ++a) elements *= a->most + 1;
   if (elements > static_cast<wide_integer>(reach) + 1) return true;

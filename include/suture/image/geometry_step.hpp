@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a geometry operation does to a grid.
+// Effect of a geometry operation on a grid.
 #pragma once
 
 #include "grid.hpp"
 
 namespace suture {
 
-// What the extents of the output of a geometry operation depend on. Every operation of the library says it:
+// Dependence of the output extents of a geometry operation. Every operation of the library declares it:
 //   static constexpr auto gives_size = output_size::fixed;
 //   fixed    on its parameters alone: every sample comes out in one size, whatever goes in
 //   alike    on its parameters and the extents of the input: samples of one size come out in one size

@@ -61,7 +61,7 @@ inline grid grid_from_itk(const std::int64_t (&size)[3], const double (&spacing)
 
 namespace detail {
 
-// In one, since hardly any grid is not.
+// One combined test: almost every grid is valid, so the common path has one branch.
 inline bool sound(const extent3& extents) {
   constexpr auto most = std::uint64_t{1} << 21;
   bool good = true;
@@ -79,7 +79,7 @@ inline bool sound(const grid& g) {
          finite(g.origin);
 }
 
-// What is wrong with a grid, if anything is.
+// Reports each fault of a grid by its own message.
 SUTURE_NOINLINE inline void check_apart(const grid& g, const site& where) {
   std::int64_t voxels = 1;
   for (int k = 0; k < 3; ++k) {
@@ -107,7 +107,8 @@ SUTURE_NOINLINE inline void check_apart(const grid& g, const site& where) {
     }
 }
 
-// But for the sense of whole axes. By bits, and without a branch: chance may have turned an axis.
+// Compares axes up to the sense of whole axes. The test uses bits and has no branch, since an axis may have been
+// flipped at random.
 inline bool same_axes(const matrix3& a, const matrix3& b) {
   std::uint64_t difference = 0;
   for (int j = 0; j < 3; ++j) {

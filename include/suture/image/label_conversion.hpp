@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a label after it has been sampled: labels(in, out, conversion).
+// Conversions of a label after it has been sampled: labels(in, out, conversion).
 //
 // A conversion is a trivially copyable functor from a label to what is stored, on host and device alike:
 //   std::int32_t operator()(std::int32_t label) const     one value for every channel of the label map (or float)
@@ -90,7 +90,7 @@ constexpr label_types label_types_of() {
           held_integers<Out>::highest, storage<Out>::name};
 }
 
-// As an element of the output: integers saturate, floating-point types round to nearest even.
+// Converts to an element of the output: integers saturate, floating-point types round to nearest even.
 template <class Out, stored_number R>
 SUTURE_FN Out stored_as(R value) {
   if constexpr (std::is_same_v<Out, std::int64_t> && std::is_integral_v<R>) {
@@ -104,7 +104,7 @@ SUTURE_FN Out stored_as(R value) {
   }
 }
 
-// What one channel of the output gets of a converted label.
+// Returns one output channel of a converted label.
 template <class Out, class R>
 SUTURE_FN Out stored_channel(const R& converted, std::int32_t channel) {
   if constexpr (stored_number<R>)

@@ -24,7 +24,7 @@ struct sample_geometry {
   bool inverted = false;
 };
 
-// Those of a plan, which lie apart in memory.
+// Geometries of the samples of a plan, which lie apart in memory.
 struct geometry_list {
   static constexpr std::string_view described_as = "geometry";
 

@@ -166,7 +166,7 @@ byte_range bytes(const view<T>& v) {
 
 namespace detail {
 
-// Where the elements of a view lie, in bytes: along z, y, x and from channel to channel.
+// Byte addresses of the elements of a view: along z, y, x and from channel to channel.
 struct lattice {
   std::uintptr_t first;
   std::int64_t element;
@@ -272,8 +272,8 @@ void check(const view<T>& v, const site& where, std::string_view role = "") {
           " voxels. Pass all of it; only run() of a plan reads boxes");
 }
 
-// What a view that is written must be besides: no two of its voxels or channels are one element, or else the one that
-// is written last would stay, which is up to chance.
+// Checks that no two voxels or channels of a written view are the same element; otherwise the stored value would depend
+// on the order of writes.
 template <class T>
 void check_writable(const view<T>& v, const site& where, std::string_view role = "") {
   check(v, where, role);

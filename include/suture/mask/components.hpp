@@ -6,7 +6,8 @@
 
 namespace suture {
 
-// Which voxels touch. In an image of one slice `faces` is 4-connectivity, the other two are 8-connectivity.
+// Neighborhood of voxels that count as connected. In an image of one slice `faces` is 4-connectivity, the other two are
+// 8-connectivity.
 enum class connectivity : std::int32_t {
   faces = 1,    // 6 neighbors
   edges = 2,    // 18 neighbors
@@ -173,7 +174,7 @@ struct unite_runs {
   }
 };
 
-// After this find(slot) is the root of the component of a run.
+// Builds the forest; afterwards find(slot) is the root of the component of a run.
 template <class Loops>
 void grow_forest(Loops& loops, const run_forest& forest, connectivity touching, std::uint32_t* sizes = nullptr) {
   loops.words(forest.bits, plant_runs{forest, sizes});
@@ -272,7 +273,7 @@ void large_of(Loops& loops, const component_layout& l, const bit_volume& a, cons
 // Numbering. Words are counted in chunks, chunks in groups; the totals before each give every root its number.
 inline constexpr std::int64_t chunk_words = 256, group_chunks = 256;
 
-// After this parent[slot] is the root.
+// Flattens the forest; afterwards parent[slot] is the root.
 struct flatten_runs {
   run_forest forest;
   SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {

@@ -54,7 +54,7 @@ struct fill_layout {
 
 }  // namespace detail::masks
 
-// What a hole is enclosed in.
+// Directions in which a hole must be enclosed.
 enum class hole_filling : std::int32_t {
   volume,  // background enclosed in all directions
   slices,  // background enclosed within its axial slice

@@ -169,7 +169,7 @@ void gray_morphology(const Executor& exec, const In& inputs, const Out& outputs,
 }  // namespace detail::masks
 
 namespace mask_work {
-// Nothing, or for a box up to two copies of the samples.
+// Workspace: none, or for a box up to two copies of the samples.
 struct gray_erosion {
   structuring_element element{};
   template <class T>

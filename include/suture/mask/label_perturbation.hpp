@@ -48,7 +48,7 @@ struct random_component_removal {
 
 namespace detail::masks {
 
-// What was drawn for one label of a sample.
+// Values drawn for one label of a sample.
 struct label_change_draw {
   std::int32_t label;
   float place;  // labels are changed in ascending order of it
@@ -73,7 +73,7 @@ std::vector<label_change_draw> drawn_changes(const Rule& rule, const settings& s
     if (!(label_draw(field, label, 0) < rule.label_probability)) continue;
     label_change_draw change{label, label_draw(field, label, 1), binary_operation::dilation, 0};
     if constexpr (requires { rule.largest_radius; }) {
-      // In double, which holds these products.
+      // Products are computed in double, which holds them.
       const double radii = static_cast<double>(rule.largest_radius - rule.smallest_radius + 1);
       change.operation = static_cast<binary_operation>(static_cast<int>(4 * double{label_draw(field, label, 2)}));
       change.radius = rule.smallest_radius + static_cast<std::int64_t>(radii * double{label_draw(field, label, 3)});
@@ -128,7 +128,7 @@ struct put_label {
   }
 };
 
-// Of the components below the limit the one with the largest number drawn for its first run.
+// Draws, of the components below the limit, the one with the largest number drawn for its first run.
 struct draw_component {
   run_forest forest;
   const std::uint32_t* sizes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How mask operations run on CUDA: a loop is a kernel on the caller's stream, and the same loop of all samples of a
-// batch is one kernel. The samples' parameters travel by value in its arguments.
+// Runs mask operations on CUDA: a loop is a kernel on the caller's stream, and the same loop of all samples of a batch
+// is one kernel. The samples' parameters travel by value in its arguments.
 #pragma once
 
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How mask operations run: an operation is a sequence of loops over the words or voxels of a sample, and the executor
+// Runs mask operations: an operation is a sequence of loops over the words or voxels of a sample, and the executor
 // says how a loop is done. Here for the CPU; loops.cuh has the same for CUDA. What a loop does is written once, as a
 // functor on integers, so both leave the same bits.
 #pragma once
@@ -20,7 +20,7 @@
 
 namespace suture {
 
-// How a mask operation ended, per sample.
+// Outcome of a mask operation, per sample.
 //   empty: the input has no voxel that counts. Masks are then all 0, a bounding box has size 0.
 enum class mask_status : std::uint32_t { ok, empty };
 
@@ -29,7 +29,7 @@ namespace detail::masks {
 using detail::as_views;
 using detail::view_element_t;
 
-// What kernels see of a view.
+// View as kernels see it.
 template <class T>
 struct strided {
   T* data;
@@ -68,7 +68,7 @@ struct is_above {
   }
 };
 
-// As is_above, for any of the channels.
+// Works as is_above, for any of the channels.
 template <class T>
 struct any_above {
   is_above<T> one;

@@ -51,7 +51,7 @@ struct rgb_level {
   }
 };
 
-// What Otsu leaves: tissue has a level in low .. high.
+// Result of Otsu's method: tissue has a level in low .. high.
 struct tissue_levels {
   std::int32_t low, high, threshold;
   std::uint32_t pixels;

@@ -165,7 +165,8 @@ SUTURE_FN float power_of_fraction(float x, float y) {
 inline constexpr std::uint32_t largest_fraction = 0x3f800010u;  // the bits of 1 + 2^-19
 inline constexpr float largest_exponent = 0x1p20f;
 
-// What colors take, of which 2^-22 is a sixteenth of the last bit of a half: two thirds of the work.
+// Colors use the short versions that follow, which take two thirds of the work: an error of 2^-22 is a sixteenth of
+// the last bit of a half.
 
 // log2 x for positive normal x, to an absolute error of 2^-24 (2 + |log2 x|); log2 1 is 0.
 SUTURE_FN float short_log2(float x) {

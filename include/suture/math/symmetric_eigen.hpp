@@ -44,7 +44,7 @@ SUTURE_HD inline void rotate(matrix3& a, matrix3& v, int p, int q) {
 
 }  // namespace detail
 
-// Of the symmetric matrix with the upper triangle of `matrix`; finite elements of moderate size (below 1e100).
+// Decomposes the symmetric matrix with the upper triangle of `matrix`; finite elements of moderate size (below 1e100).
 SUTURE_HD inline symmetric_eigen eigen_of_symmetric(matrix3 matrix) {
   for (int i = 1; i < 3; ++i)
     for (int j = 0; j < i; ++j) matrix[i][j] = matrix[j][i];

@@ -61,7 +61,7 @@ SUTURE_FN sine_cosine<float> sincospi_small(float x) {
 SUTURE_FN sine_cosine<float> sincospi(float x) {
   const std::uint32_t sign = bit_cast<std::uint32_t>(x) & 0x80000000u;
   const float magnitude = bit_cast<float>(bit_cast<std::uint32_t>(x) ^ sign);
-  // From 2^24 on every float is an even integer.
+  // Every float of 2^24 or more is an even integer.
   const float beyond = magnitude < detail::infinity ? 0.0f : detail::not_a_number;
   const float a = magnitude < 0x1p24f ? magnitude : beyond;
   const float turns = fma(a, 0.5f, 0x1p23f) - 0x1p23f;

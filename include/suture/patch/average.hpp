@@ -9,7 +9,7 @@
 
 namespace suture {
 
-// Where the coverages add up to less than `least`, the mean is `outside`.
+// Mean over overlapping patches; it is `outside` where the coverages add up to less than `least`.
 struct covered_mean {
   float least = 1e-3f;
   float outside = 0;
@@ -120,7 +120,8 @@ void average(const cpu& exec, const patch_tensor<T>& restored, const patch_tenso
   });
 }
 
-// Without a rule nobody has said what becomes of voxels that no volume covers; as 0 they would count like any other.
+// This overload refuses a call without a rule for voxels that no volume covers; a default of 0 would count like any
+// other value.
 template <class Executor, class T, class Out>
 void average(const Executor&, const patch_tensor<T>&, const patch_tensor<float>&, const view<Out>&) {
   static_assert(sizeof(T) == 0,

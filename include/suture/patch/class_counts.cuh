@@ -9,7 +9,7 @@ namespace suture {
 
 namespace detail {
 
-// What the kernels need of one sample.
+// Arguments of the kernels for one sample.
 template <class Reader>
 struct count_record {
   Reader reader;

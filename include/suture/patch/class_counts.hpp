@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many voxels of each class lie in each block of a volume: the small table from which voxels are drawn, in place of
-// lists of their indices.
+// Counts of the voxels of each class in each block of a volume: the small table from which voxels are drawn, in place
+// of lists of their indices.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,7 @@ struct class_counts {
 
 namespace detail {
 
-// Where the tables of a batch lie: all totals, then the counts by sample. A function of extents and classes alone, so
+// Layout of the tables of a batch: all totals, then the counts by sample. It depends on extents and classes alone, so
 // that a table copied from device to host reads the same.
 struct count_layout {
   std::vector<std::size_t> counts;  // byte offset of each sample's counts
@@ -66,7 +66,7 @@ inline void check_counts_memory(std::span<const std::byte> memory, const count_l
           static_cast<const void*>(memory.data()), " are not aligned to ", alignof(std::uint64_t), " bytes");
 }
 
-// What is written must not overlap what is read.
+// Checks that the output does not overlap the input.
 template <class Classes>
 void check_apart(const Classes& map, const void* data, std::size_t size, std::string_view operation,
                  std::string_view what) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the voxels of each class of a volume lie, as runs in host memory: made once for a case, after which a voxel of
+// Index of the voxels of each class of a volume, as runs in host memory: made once for a case, after which a voxel of
 // a class is found without its labels, wherever they are.
 #pragma once
 
@@ -42,7 +42,7 @@ struct class_run {
   std::uint32_t first, length;
 };
 
-// How many voxels from x on, before `end`, are of the class of voxel x.
+// Returns the number of voxels from x on, before `end`, that have the class of voxel x.
 template <class Reader>
 std::int32_t run_length(const Reader& reader, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t end,
                         std::int32_t of_class) {
@@ -51,8 +51,8 @@ std::int32_t run_length(const Reader& reader, std::int32_t z, std::int32_t y, st
   return i - x;
 }
 
-// How many labels from x on, before `end`, are that of voxel x: labels of one channel that lie side by side, many at a
-// time.
+// Returns the number of labels from x on, before `end`, that equal that of voxel x: labels of one channel that lie side
+// by side, many at a time.
 template <class L>
 std::int32_t equal_labels(const strided<L>& labels, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t end) {
   const L* label = labels.data + labels.offset(z, y, 0);
@@ -146,7 +146,7 @@ struct remapped_class_map {
 class class_index {
 public:
   class_index() = default;
-  // Of the runs of each class in memory order, no two of which touch.
+  // Builds the index from the runs of each class in memory order, no two of which touch.
   class_index(const extent3& extents, std::span<const std::vector<detail::class_run>> runs) : extents_(extents) {
     for (const auto& of_class : runs) {
       begins_.push_back(first_.size());
@@ -163,7 +163,7 @@ public:
     before_.shrink_to_fit();
   }
 
-  // Those of the label map.
+  // Returns the extents of the label map.
   const extent3& extents() const { return extents_; }
   std::int32_t classes() const { return static_cast<std::int32_t>(totals_.size()); }
   // Voxels of a class.
@@ -180,7 +180,7 @@ public:
     return static_cast<std::int64_t>(first_[at]) + static_cast<std::int64_t>(rank - *run);
   }
 
-  // What it takes of memory.
+  // Returns its size in memory.
   std::size_t bytes() const {
     return (first_.size() + before_.size()) * sizeof(std::uint32_t) +
            (begins_.size() + totals_.size()) * sizeof(std::uint64_t);
@@ -220,7 +220,8 @@ class_index index_sample(int threads, const Classes& map, std::size_t i) {
   const grid& g = map.grid(i);
   const auto reader = map.reader(i);
   const std::int64_t rows = g.extents[0] * g.extents[1];
-  // As many parts as keep some threads at work; runs that go on from one to the next are joined.
+  // The rows are split into enough parts to keep the threads busy; runs that continue from one part to the next are
+  // joined.
   const std::int64_t parts = std::min<std::int64_t>(rows, 64);
   std::vector<std::vector<std::vector<class_run>>> found(static_cast<std::size_t>(parts));
   parallel_for(threads, parts, [&](std::int64_t part) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the voxels of a batch are drawn by: the class of every voxel, or its weight, read from label maps, images and
-// weight maps where they lie. Nothing is stored per voxel.
+// Rule by which the voxels of a batch are drawn: the class of every voxel, or its weight, read from label maps, images
+// and weight maps where they lie. Nothing is stored per voxel.
 #pragma once
 
 #include <cstdint>

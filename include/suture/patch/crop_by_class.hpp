@@ -14,7 +14,7 @@
 
 namespace suture {
 
-// What crop_by_class is for one sample: the box it crops, and why there.
+// Crop of one sample by crop_by_class: the box, and the reason for its position.
 struct class_crop {
   static constexpr std::string_view name = "class_crop";
   static constexpr bool keeps_axes = true;

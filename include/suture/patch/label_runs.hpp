@@ -26,7 +26,7 @@ public:
   static constexpr char letters[9] = "sutureCI";
   static constexpr std::uint32_t version = 1;
 
-  // Of the bytes that were stored. Everything is checked: the runs fill the volume, and each label has voxels.
+  // Reads the runs from stored bytes. Everything is checked: the runs fill the volume, and each label has voxels.
   static label_runs from_bytes(std::span<const std::byte> bytes, const site& where) {
     static_assert(std::endian::native == std::endian::little, "suture: label runs are stored little-endian");
     constexpr std::size_t head = 48;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of a rectangle of a slide lies under a mask made on its thumbnail, exactly: pixels of the mask that the
-// rectangle cuts count by the part inside.
+// Share of a rectangle of a slide under a mask made on its thumbnail, exactly: pixels of the mask that the rectangle
+// cuts count by the part inside.
 #pragma once
 
 #include <vector>
@@ -65,7 +65,7 @@ public:
   double share(std::int64_t y, std::int64_t x, std::int64_t size_y, std::int64_t size_x) const {
     require(size_y > 0 && size_x > 0, {"mask_area"}, "rectangle of ", size_y, " by ", size_x, " pixels");
     const int128 area = below(y + size_y, x + size_x) - below(y, x + size_x) - below(y + size_y, x) + below(y, x);
-    // In units of 1 / (h w) level-0 pixels.
+    // The area is counted in units of 1 / (h w) level-0 pixels.
     const int128 whole = static_cast<int128>(size_y) * size_x * (height_ * width_);
     return static_cast<double>(area) / static_cast<double>(whole);
   }

@@ -88,7 +88,7 @@ inline patch_grid sliding_window_grid(const extent3& image, const extent3& size,
   return g;
 }
 
-// How much a voxel of a patch counts where patches overlap: max(z[i] y[j] x[k], least).
+// Weight of a voxel of a patch where patches overlap: max(z[i] y[j] x[k], least).
 struct patch_window {
   std::vector<float> weight[3];  // along z, y, x
   float least = 0;

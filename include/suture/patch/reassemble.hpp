@@ -23,7 +23,7 @@ struct patch_tensor {
 
 namespace detail {
 
-// What is read along one axis.
+// Arguments of a reassembly along one axis.
 struct reassembly_axis {
   const float* weight;         // of a patch
   const std::int32_t* starts;  // of the patches
@@ -166,7 +166,7 @@ SUTURE_INLINE void add_covered_row(const T* row, const float* coverage, float pl
   }
 }
 
-// Everything is checked. Coverage is null unless Covered.
+// Reassembles after all checks. Coverage is null unless Covered.
 template <bool Covered, class T, class Out>
 void put_together(const cpu& exec, const patch_grid& g, const patch_window& window, const patch_tensor<T>& patches,
                   const float* coverage, const view<Out>& out, std::int64_t first_plane, float outside) {

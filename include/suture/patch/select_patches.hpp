@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the patches of a batch begin: about a voxel of a class drawn by ratio, about a voxel drawn by weight, or
-// anywhere. A voxel is drawn as a rank among its class and found by walking the block counts, then its block.
+// Chooses where the patches of a batch begin: about a voxel of a class drawn by ratio, about a voxel drawn by weight,
+// or anywhere. A voxel is drawn as a rank among its class and found by walking the block counts, then its block.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ enum class patch_status : std::int32_t {
   empty = 3,         // no class with a ratio above 0 has a voxel: the start is the rule's fallback
 };
 
-// Where a patch begins, and why there.
+// Start of a patch, and the reason for its position.
 struct patch_choice {
   extent3 start;          // index of its first voxel; may lie outside the volume under oversampled_patch alone
   std::int64_t voxel;     // linear index of the voxel it is about, in the volume of the labels; -1 if none
@@ -82,7 +82,7 @@ SUTURE_FN std::uint64_t high_product(std::uint64_t a, std::uint64_t b) {
 #endif
 }
 
-// What the draws of one patch say, before any voxel is looked at.
+// Draws of one patch, before any voxel is looked at.
 struct patch_draw {
   std::int32_t of_class;  // -1: no voxel
   std::uint64_t rank;     // 0-based, among the voxels (or the weight) of the class
@@ -151,7 +151,7 @@ SUTURE_FN extent3 index_of(std::int64_t voxel, const extent3& n) {
   return {voxel / n[2] / n[1], voxel / n[2] % n[1], voxel % n[2]};
 }
 
-// Where a patch about index `at` of a volume of n voxels begins.
+// Returns the start of a patch around index `at` of a volume of n voxels.
 SUTURE_FN extent3 start_about(const patch_rule& rule, const extent3& n, const extent3& at) {
   extent3 start{};
   for (int k = 0; k < 3; ++k) {
@@ -208,7 +208,7 @@ inline void check_rule(const patch_rule& rule, const site& where) {
   require(rule.probability >= 0 && rule.probability <= 1, where, "probability ", rule.probability, " is not in [0, 1]");
 }
 
-// Everything about a selection but the place it runs in.
+// Selection of patches, apart from the executor that it runs on.
 struct selection {
   count_layout layout;
   patch_rule rule;

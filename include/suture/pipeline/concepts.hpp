@@ -52,7 +52,7 @@ template <class Op>
 concept geometry_operation = requires(const Op& op, const grid& g, const site& where) {
   { op.step(g, where) } -> std::same_as<geometry_step>;
 };
-// Its step is that of the voxels it picks.
+// Operation that picks voxels; its step is that of the voxels it picks.
 template <class Op>
 concept picks_voxels = geometry_operation<Op> && requires(const Op& op, grid& g, affine_map& map, const site& where) {
   detail::pick(op.picked(g, where), g, g, map);
@@ -93,14 +93,14 @@ concept chosen_operation = requires(const Op& op, std::size_t i, const site& whe
   op.check_samples(i, where);
   { op.unchosen() } -> std::same_as<decltype(op.chosen(i))>;
 } && geometry_operation<decltype(std::declval<const Op&>().unchosen())>;
-// What it is given is looked at once for a plan, and not with each draw.
+// Operation whose parameters are checked once for a plan, and not with each draw.
 template <class Op>
 concept checks_recipe = random_operation<Op> && requires(const Op& op, const site& where) { op.check(where); };
-// What it is given for each sample is looked at for all of them, also for those that nothing is drawn for.
+// Operation whose per-sample parameters are checked for all samples, also for those that nothing is drawn for.
 template <class Op>
 concept checks_each_sample =
     random_operation<Op> && requires(const Op& op, const site& where) { op.check_sample(where); };
-// What it is given for a batch is counted once for a plan, but not in evaluation or a replay.
+// Operation whose per-batch parameters are counted once for a plan, but not in evaluation or a replay.
 template <class Op>
 concept counts_samples =
     random_operation<Op> && requires(const Op& op, std::size_t n, const site& where) { op.check_samples(n, where); };
@@ -145,7 +145,7 @@ struct drawn<Op> {
 template <class Op>
 using drawn_t = typename detail::drawn<Op>::type;
 
-// What a random operation drew, and whether it acts.
+// Values that a random operation drew, and whether it acts.
 template <class Drawn>
 struct drawing {
   Drawn parameters;

@@ -27,7 +27,7 @@ constexpr std::uint16_t operation_id() {
   return static_cast<std::uint16_t>(kinds[I] * 16 + ordinal);
 }
 
-// How many of the first I are true.
+// Counts the true values among the first I.
 template <std::size_t I, bool... Is>
 inline constexpr std::size_t count_before = [] {
   constexpr std::array<bool, sizeof...(Is)> all{Is...};
@@ -36,7 +36,7 @@ inline constexpr std::size_t count_before = [] {
   return n;
 }();
 
-// At most 16 random operations of a kind, kinds below 4096: then ids are distinct.
+// Tests that ids are distinct: at most 16 random operations of a kind, and kinds below 4096.
 template <class... Ops>
 constexpr bool operation_ids_distinct() {
   constexpr std::array<int, sizeof...(Ops)> kinds{kind_of<Ops>()...};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a chain is, known at compile time: value operations on taps, then geometry, then value operations on outputs.
+// Type of a chain, known at compile time: value operations on taps, then geometry, then value operations on outputs.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 SUTURE_REFUSE_HOST_CALLS
 namespace suture {
 
-// Two names of one stored type, such as half and __half.
+// Tests whether two names stand for one stored type, such as half and __half.
 template <class A, class B>
 inline constexpr bool same_storage_v = storage_name<A>() == storage_name<B>();
 
@@ -146,7 +146,7 @@ struct channel_of<pixel<T>> {
   using type = T;
 };
 
-// On the grid so far.
+// Prepares the operation for the grid so far.
 template <class D>
 auto prepared(const D& op, const grid& g, const site& where) {
   if constexpr (prepares_on_grid<D>) {
@@ -190,7 +190,7 @@ struct functor {
   static constexpr bool is_sound = travels && has_form && keeps_value;
   using plain = std::conditional_t<is_sound, prepared_type, no_functor>;
   using type = std::conditional_t<random_operation<Op>, switched<plain>, plain>;
-  // At the end, where clang++ has seen the members, and one at a time.
+  // This check stands at the end, where clang++ has seen the members, and looks at one functor at a time.
   static_assert(travels,
                 "suture: the functor of a value operation must be trivially copyable, it travels to the device");
   static_assert(!travels || has_form,
@@ -239,7 +239,7 @@ struct schedule_of<pack<Fs...>> {
   using type = stage_schedule<typename unswitched<Fs>::type...>;
 };
 
-// What the operations after the fused part leave of a float.
+// Result that the operations after the fused part make of a float.
 template <class Pack>
 struct later_result {
   using type = float;
@@ -366,8 +366,8 @@ struct pipeline<chain<Ops...>> {
       typename detail::functor_pack<chain<Ops...>, std::make_index_sequence<size - later_begin>, later_begin>::type;
   static constexpr typename detail::schedule_of<later>::type schedule{};
 
-  // What passes through the chain: the channels of an image one by one, or, where an operation works on color, all
-  // three of a voxel together.
+  // Type of the values that pass through the chain: the channels of an image one by one, or, where an operation works
+  // on color, all three of a voxel together.
   static constexpr bool is_color = detail::any_color<taps> || detail::any_color<outputs>;
   using value_type = std::conditional_t<is_color, rgb, float>;
 

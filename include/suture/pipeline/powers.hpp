@@ -7,8 +7,8 @@
 
 namespace suture::detail {
 
-// To all functors of a pack, where both are on: f.leave_powers(range) says whether f does from now on, g.takes_powers()
-// what range the next wants.
+// Passes powers between neighboring functors of a pack, where both are on: f.leave_powers(range) says whether f leaves
+// powers from now on, g.takes_powers() what range the next wants.
 template <std::size_t I = 0, class... Fs>
 void hand_on_powers(pack<Fs...>& functors) {
   if constexpr (I + 1 < sizeof...(Fs)) {

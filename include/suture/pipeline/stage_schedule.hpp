@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows the fused part of a pipeline: operations that need more than one voxel of the patch (filters) or numbers
-// about the whole of it (operations on patch statistics), and the value operations among and after them. They are cut,
-// at compile time, into the fewest stages; between two stages the patch lies in the workspace, as float.
+// Stages that follow the fused part of a pipeline: operations that need more than one voxel of the patch (filters) or
+// numbers about the whole of it (operations on patch statistics), and the value operations among and after them. They
+// are cut, at compile time, into the fewest stages; between two stages the patch lies in the workspace, as float.
 //
 //   value      any value operation on one channel
 //   filter     reads a neighborhood, or works in k-space: see point_filter, pair_filter, separable_filter and
@@ -32,7 +32,7 @@ struct moments;
 // The channels that an operation with parameters per channel can tell apart.
 inline constexpr int most_channels = 8;
 
-// Whose parameters a channel has: those beyond the last are treated as it.
+// Returns the channel whose parameters a channel uses: channels beyond the last parameter use the last one.
 SUTURE_FN std::int32_t parameter_channel(std::int32_t channel) {
   return channel < most_channels ? channel : most_channels - 1;
 }
@@ -77,7 +77,7 @@ concept separable_filter = requires(const F& f, float* weights) {
   { f.index(0, 1) } -> std::same_as<std::int32_t>;
   { f.active(0) } -> std::same_as<bool>;
 };
-// One that makes its result of the voxel itself and the sums.
+// Filter that makes its result of the voxel itself and the sums.
 template <class F>
 concept blending_filter = separable_filter<F> && requires(const F& f) {
   { f.blend(0.0f, 0.0f, 0) } -> std::same_as<float>;  // voxel, sums, channel

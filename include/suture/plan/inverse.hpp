@@ -40,7 +40,7 @@ inline double contraction(const deformation& d) {
 
 }  // namespace detail
 
-// What inverse_of gives for a plan without elastic deformation.
+// Result of `inverse_of` for a plan without an elastic deformation.
 struct inverse_affine {
   static constexpr std::string_view name = "inverse_of";
   static constexpr auto gives_size = output_size::varying;
@@ -56,7 +56,7 @@ struct inverse_affine {
   }
 };
 
-// What inverse_of gives for a plan with an elastic deformation.
+// Result of `inverse_of` for a plan with an elastic deformation.
 struct inverse_elastic {
   static constexpr std::string_view name = "inverse_of";
   static constexpr auto gives_size = output_size::varying;

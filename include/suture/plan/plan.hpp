@@ -34,7 +34,7 @@ std::vector<grid> grids(const Views& views) {
 
 namespace detail {
 
-// What a plan keeps of what was drawn: what somebody changed. The rest is drawn again when somebody asks.
+// Draws that a plan stores: those that a caller changed. The others are drawn again on request.
 struct nothing_kept {};
 template <class Op>
 struct changed_drawing {
@@ -45,7 +45,7 @@ struct changed_drawing<Op> {
   using type = std::optional<drawing<drawn_t<Op>>>;
 };
 
-// What was chosen, by sample.
+// Choices, by sample.
 template <class Op>
 struct choices {
   using type = nothing_kept;
@@ -137,13 +137,13 @@ public:
     return boxes_->of_sample;
   }
 
-  // What it was planned with. Without ids every sample has the id 0.
+  // Seed and epoch of the plan. Without ids every sample has the id 0.
   std::uint64_t seed() const { return settings_.seed; }
   std::uint32_t epoch() const { return settings_.epoch; }
   bool evaluation() const { return settings_.evaluation; }
   std::uint32_t image() const { return settings_.image; }
   std::uint64_t sample_id(std::size_t i) const { return ids_.empty() ? 0 : ids_[i]; }
-  // What operation I, a random one, drew for sample i, whether it acts or not. Of a chosen one, what was chosen.
+  // Returns what random operation I drew for sample i, whether it acts or not; for a chosen operation, the choice.
   template <std::size_t I>
   auto drawn(std::size_t i) const {
     if constexpr (chosen_operation<operation_type<I>>)
@@ -152,7 +152,7 @@ public:
       return drawn_at_random<I>(i);
   }
 
-  // What operations read of the memory of the executor, where that is the host's: functors that have
+  // Checks the memory that operations read, where the executor's memory is that of the host: functors that have
   // `check_fitted(site)` look at it.
   void check_fitted() const { check_fitted(std::index_sequence_for<Ops...>{}); }
 
@@ -273,7 +273,7 @@ private:
       }
     };
     (one(std::integral_constant<std::size_t, I>{}), ...);
-    // What is sure to fire makes its streams when it draws.
+    // An operation that always fires makes its streams when it draws.
     for (stream_row& row : rows)
       if (row.probability != 1) row.streams.make_streams();
     for (stream_row& row : rows)
@@ -381,7 +381,7 @@ private:
       return D{op.draw(random, where), acts};
   }
 
-  // What operation I drew for sample i, once more.
+  // Draws again what operation I drew for sample i.
   template <std::size_t I>
   auto drawn_on(std::size_t i, const grid& on, const detail::sample_geometry& so_far) const {
     const auto& op = get<I>(operations_.operations);
@@ -407,7 +407,7 @@ private:
     }
   }
 
-  // What is random tells of its mistakes with the first sample, whatever chance has in store.
+  // Validates parameters with the first sample, even if the operation does not fire on it.
   template <class Op>
   static void check_random(const Op& op, const site& where) {
     require(op.probability >= 0 && op.probability <= 1, where, "probability ", op.probability, " is not in [0, 1]");
@@ -488,7 +488,7 @@ private:
     }
   }
 
-  // With its id while the plan is made.
+  // Error context of sample i; ids exist only during construction.
   site at(std::string_view name, std::size_t i) const {
     return {name, static_cast<std::int64_t>(i), settings_.sample_ids.data()};
   }
@@ -541,7 +541,7 @@ private:
     }
   }
 
-  // Where the functor of operation I lies.
+  // Slot of the functor of operation I.
   template <std::size_t I, class Item>
   static auto& slot(Item& sample) {
     if constexpr (I < pipeline_type::tap_count)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What moves a point or a box of one planned sample, the same code on host and device. Where the displacement of a
+// Moves a point or a box of one planned sample, the same code on host and device. Where the displacement of a
 // deformation comes from is the caller's: a functor u(y).
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace suture {
 
-// Where a point of the source lies in the output.
+// Position of a source point in the output.
 struct located_point {
   point3 point;       // continuous output index; it may lie outside the output
   double residual;    // distance, in source voxels, between the point asked for and what the output reads at `point`
@@ -22,7 +22,7 @@ struct located_point {
   bool valid = true;  // false in a batch where what was given is no position or is in no list; all else is 0 then
 };
 
-// Where a position of the output is read in the source: what a batch of lists gives.
+// Source position of an output point, as batches of lists return it.
 struct source_point {
   point3 point;       // continuous source index; it may lie outside the source
   bool valid = true;  // false: it could not be moved
@@ -34,7 +34,7 @@ struct box {
   point3 low, high;
 };
 
-// Where a box of the source lies in the output.
+// Position of a source box in the output.
 struct box_result {
   box clipped;        // the part within the output; of no volume where nothing is
   box unclipped;      // the axis-aligned envelope of the moved box
@@ -43,7 +43,7 @@ struct box_result {
   bool valid = true;  // false in a batch where what was given is no box or is in no list; all else is 0 then
 };
 
-// Where a box of the output lies in the source: what a batch of lists gives.
+// Source position of an output box, as batches of lists return it.
 struct box_in_source {
   box envelope;       // axis-aligned; it may leave the source
   bool valid = true;  // false: it could not be moved
@@ -253,7 +253,8 @@ struct point_map {
   }
   SUTURE_HD static void join(box_in_source& a, const box_in_source& b) { widen(a.envelope, b.envelope); }
 
-  // What has every point of its surface: clipped in the output, left as it is in the source.
+  // Computes the values that are known once every point of the surface is there: clipped in the output, left as it is
+  // in the source.
   SUTURE_HD void finish(box_result& r) const {
     double part = 1, whole = 1;
     for (int k = 0; k < 3; ++k) {
@@ -297,7 +298,7 @@ inline bool invertible(const matrix3& a) {
   return std::isfinite(d) && d > 1e-12 * bound;
 }
 
-// Without the inverses, which not every map has.
+// Makes the map without the inverses, which not every map has.
 inline point_map forward_map(const sample_geometry& g, const site& where) {
   require(!(g.deformed && g.inverted), where,
           "the plan undoes a deformation; move points the other way, by the plan that is undone");

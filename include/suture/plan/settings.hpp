@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a batch is planned with besides its grids: seed, epoch, the ids of its samples.
+// Settings that a batch is planned with besides its grids: seed, epoch, the ids of its samples.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +16,10 @@ struct settings {
   std::uint32_t epoch = 0;
   // One persistent id per sample (a dataset index, never the batch position). Required when anything is random.
   std::span<const std::uint64_t> sample_ids = {};
-  // Same pipeline, random operations switched off.
+  // Runs the same pipeline with its random operations off.
   bool evaluation = false;
-  // Which image of the samples this is, where several with plans of their own share one geometry (CT and PET): geometry
-  // draws the same for all, value operations and filters, noise among them, their own for each.
+  // Number of this image, where several with plans of their own share one geometry (CT and PET): geometry draws the
+  // same for all, value operations and filters, noise among them, their own for each.
   std::uint32_t image = 0;
   // Samples may have the same id, and then the same draws. Where not, two of one id are a mistake: a case that stands
   // in a batch twice would be augmented twice alike.

@@ -28,17 +28,17 @@
 
 namespace suture {
 
-// What a training patch is cut from the volume with.
+// Shape and starts by which a training patch is cut from the volume.
 struct nnunet_training {
   nnunet_shape shape;
-  // Where the enlarged patch of each sample begins, as select_patches leaves it for oversampled_patch{.size =
+  // Start of the enlarged patch of each sample, as select_patches returns it for oversampled_patch{.size =
   // shape.enlarged(), .margin = shape.margin()}. It may leave the volume.
   std::span<const extent3> starts = {};
   // Labels beyond the volume: -1, which the loss ignores until they are mapped to 0. Before v2.7 they were 0.
   std::int32_t label_outside = -1;
 };
 
-// What nnunet_cut_out leaves: views of the volumes' own memory, and where the enlarged patches begin in them.
+// Result of nnunet_cut_out: views of the volumes' own memory, and the starts of the enlarged patches in them.
 template <class T>
 struct nnunet_cut_outs {
   std::vector<view<T>> views;
@@ -118,9 +118,9 @@ inline auto nnunet_v2_3(const nnunet_training& t) {
          random_patch_gamma{.law = mixture, .probability = .3f};
 }
 
-// For data with channels of use_mask_for_norm: labels(in, out, nnunet_masked_target{}) stores two channels of one
-// sampling, 0 the target, where -1 has become 0 (RemoveLabel), and 1 the label as it was sampled, by which mask_image
-// masks (MaskImage, which comes before).
+// This target is for data with channels of use_mask_for_norm: labels(in, out, nnunet_masked_target{}) stores two
+// channels of one sampling, 0 the target, where -1 has become 0 (RemoveLabel), and 1 the label as it was sampled, by
+// which mask_image masks (MaskImage, which comes before).
 struct nnunet_masked_target {
   struct channels_of {
     std::int32_t label;
@@ -156,7 +156,7 @@ inline auto nnunet_preprocess_ct(const ct_normalize& cohort, const point3& targe
          clamp{.low = (cohort.lower - cohort.mean) / divisor, .high = (cohort.upper - cohort.mean) / divisor};
 }
 
-// For volumes with a slice axis, in two runs: every slice in its plane, then to the nearest slice.
+// Preprocesses volumes with a slice axis in two runs: every slice in its plane, then to the nearest slice.
 inline auto nnunet_preprocess_ct_in_plane(const ct_normalize& cohort, point3 target, int slice_axis) {
   target[slice_axis] = 0;
   return nnunet_preprocess_ct(cohort, target);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nnU-Net v2 derives from the patch of training: the enlarged patch, angles, axes, scales of deep supervision.
+// Values that nnU-Net v2 derives from the patch of training: the enlarged patch, angles, axes, scales of deep
+// supervision.
 #pragma once
 
 #include <algorithm>

@@ -24,7 +24,7 @@ inline std::string library_version() {
          std::to_string(SUTURE_VERSION_PATCH);
 }
 
-// Of every operation its name, and its kind where it is random.
+// Lists the name of every operation, and the kind of random ones.
 template <class Op>
 json signature_of() {
   json j;
@@ -37,7 +37,7 @@ json signature(const chain<Ops...>*) {
   return json::array({signature_of<Ops>()...});
 }
 
-// How many operations that are recorded, each in a step, stand before operation I.
+// Counts the recorded operations, each in a step, before operation I.
 template <std::size_t I, class... Ops>
 constexpr std::size_t recorded_before(const chain<Ops...>*) {
   return count_before<I, recorded<Ops>...>;
@@ -80,7 +80,7 @@ inline void check_signature(const json& j, const json& own, const site& where) {
           " here");
 }
 
-// What operation I drew, or what was chosen for it, is what the JSON says; the random fields stay as seed and sample id
+// Reads what operation I drew, or what was chosen for it, from the JSON; the random fields stay as seed and sample id
 // make them.
 template <class Chain>
 struct read_drawing {

@@ -129,7 +129,7 @@ void read_number(const json& j, T& value, const site& where, const std::string& 
 template <class T>
 void read(const json& j, T& value, const site& where, const std::string& path);
 
-// As many elements as there is room for, unless fewer are allowed; returns how many.
+// Reads as many elements as there is room for, unless fewer are allowed; returns how many.
 template <class Array>
 std::size_t read_list(const json& j, Array& values, bool fewer, const site& where, const std::string& path) {
   const std::size_t room = std::size(values);

@@ -30,7 +30,7 @@ SUTURE_FN float float_below(float x) {
 // a (1 - u) + b u. Not a + (b - a) u: a bound that is a product would leave the compiler b - a to contract.
 SUTURE_FN float blend(float a, float b, float u) { return fma(b, u, fma(-a, u, a)); }
 
-// What u in [0, 1) is in [a, b), a where a == b: blend(a, b, u), held there. For many draws at once: no branch.
+// Maps u in [0, 1) to [a, b), and to a where a == b: blend(a, b, u), clamped. It has no branch, for many draws at once.
 class uniform_between {
 public:
   SUTURE_FN uniform_between(float a, float b) : a_(a), b_(b), last_(a < b ? float_below(b) : a) {}

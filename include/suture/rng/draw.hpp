@@ -19,7 +19,7 @@ public:
   SUTURE_FN explicit constexpr random_field(const stream_id& id) : stream_(id) {}
   explicit random_field(const stream& known) : stream_(known) {}
 
-  // In [0, 1), a multiple of 2^-24.
+  // Returns a multiple of 2^-24 in [0, 1).
   SUTURE_FN float uniform(std::uint64_t element) const {
     return unit_half_open(stream_.block(element >> 2)[static_cast<std::uint32_t>(element)]);
   }
@@ -119,7 +119,7 @@ public:
   SUTURE_HD constexpr draws(std::uint64_t seed, std::uint32_t epoch, std::uint64_t sample, std::uint16_t operation)
       : id_{seed, epoch, sample, operation, 0}, stream_(id_) {}
 
-  // From slot 1 on, of a lane of streams that know their first blocks.
+  // Draws from slot 1 on, for a lane of streams that know their first blocks.
   SUTURE_INLINE draws(planned_streams& known, int lane) : known_(&known), lane_(lane), slot_(1) {
     if (known.made()) take_first();
   }
@@ -130,12 +130,12 @@ public:
       ++slot_;
       return a;
     }
-    // Two branches that are hardly ever taken: what is drawn need not wait for them.
+    // Both branches are hardly ever taken, so that the result need not wait for them.
     const float value = blend(a, b, unit_half_open(next()));
     return value < a ? a : value < b ? value : float_below(b);
   }
 
-  // One slot that nothing is drawn from.
+  // Skips one slot.
   SUTURE_HD constexpr void skip() { ++slot_; }
 
   // The numbers of the next N slots in [0, 1), multiples of 2^-24, made side by side: for many draws at once.
@@ -143,7 +143,7 @@ public:
   void units(float (&u)[N]) {
     constexpr int lanes = ((N + 3) / 4 + 7) / 8 * 8;
     float all[4 + 4 * lanes];
-    // What is left of the block at hand, if anything is, and whole blocks.
+    // The rest of the current block is used first, then whole blocks.
     const std::uint32_t used = slot_ % 4;
     if (used != 0) {
       if (slot_ >= end_) look_ahead();
@@ -162,7 +162,7 @@ public:
   // True with probability p rounded up to a multiple of 2^-24: never for 0, always for 1. One slot.
   SUTURE_HD bool bernoulli(float p) { return unit_half_open(next()) < p; }
 
-  // In [0, n), 1 <= n <= 2^32. One slot.
+  // Draws an integer in [0, n), 1 <= n <= 2^32. One slot.
   SUTURE_HD std::int64_t integer(std::int64_t n) { return integer_below(next(), n); }
 
   // |x - mean| <= 5.77 deviation. Two slots.

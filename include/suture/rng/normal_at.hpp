@@ -10,7 +10,7 @@ namespace suture {
 
 namespace detail {
 
-// How many normals a functor takes at every voxel: what it says as `normals`.
+// Number of normals that a functor takes at every voxel: its `normals`.
 template <class F>
 inline constexpr int normals_of = 0;
 template <class F>

@@ -38,7 +38,7 @@ SUTURE_FN constexpr philox_key next_key(philox_key key) {
   return {{key.word[0] + 0x9E3779B9u, key.word[1] + 0xBB67AE85u}};
 }
 
-// For a fixed key a bijection of the counter, so distinct counters give distinct blocks.
+// The map is a bijection of the counter for a fixed key, so distinct counters give distinct blocks.
 template <int Rounds = 10>
 SUTURE_FN constexpr philox_block philox4x32(philox_block counter, philox_key key) {
   if constexpr (Rounds == 0)

@@ -12,9 +12,9 @@
 
 namespace suture {
 
-// What a stream is for. `sample` is the persistent id of the sample in its data set, never its place in a batch;
-// `operation` stays the same when other operations are inserted before it. Purpose 0 holds scalar parameters, 1 and
-// above are random fields.
+// Identifies the use of a random stream. `sample` is the persistent id of the sample in its data set, never its place
+// in a batch; `operation` stays the same when other operations are inserted before it. Purpose 0 holds scalar
+// parameters, 1 and above are random fields.
 struct stream_id {
   std::uint64_t seed = 0;
   std::uint32_t epoch = 0;
@@ -77,7 +77,7 @@ public:
     made_ = false;
     further_purpose_ = all_but_sample.purpose;
   }
-  // In two steps: one of several operations in turn need not wait for each other.
+  // The work is done in two steps, so that several operations in turn need not wait for each other.
   void make_streams() { make_states(id_, samples_, state_); }
   void make_first_blocks() {
     for (int l = 0; l < Lanes; l += 8)  // in the pieces they were just written in
@@ -142,7 +142,7 @@ private:
   std::uint32_t further_[4][Lanes];
 };
 
-// As a plan makes them.
+// Stream row of the size that a plan uses.
 using planned_streams = stream_row<16>;
 
 }  // namespace suture

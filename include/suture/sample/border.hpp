@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lies outside an image. index(i, n) gives the voxel that stands for index i, or -1 for the constant.
+// Values outside an image. index(i, n) gives the voxel that stands for index i, or -1 for the constant.
 //
 //   border    (n = 4)            SciPy          NumPy pad    PyTorch
 //   constant  v v | 0 1 2 3 | v  grid-constant  constant     zeros (value 0)
@@ -98,7 +98,7 @@ SUTURE_FN std::int32_t readable_index(std::int32_t i, std::int32_t n) {
     return Border::index(i, n);
 }
 
-// Where an image ends: at the faces of its outermost voxels, half a voxel beyond their centers, or at the centers.
+// Rim of an image: the faces of its outermost voxels, half a voxel beyond their centers, or the centers.
 enum class image_rim : std::int32_t { faces, centers };
 
 // A sample whose coordinate lies beyond the rim along any axis is the value; any other is made of voxels alone.
@@ -140,8 +140,8 @@ concept ends_at_rim = requires(const Border& b, const coordinate (&c)[3], const 
   b.is_beyond(c, n);
 };
 
-// Where a sample that is not beyond the rim is read: with one or two taps at the outermost centers if it lies outside
-// of them.
+// Moves a sample that is not beyond the rim to a position that can be read: with one or two taps it is held at the
+// outermost centers if it lies outside of them.
 template <class Interpolation>
 SUTURE_FN void hold_inside(const coordinate (&c)[3], const std::int32_t (&n)[3], coordinate (&held)[3]) {
   SUTURE_UNROLL

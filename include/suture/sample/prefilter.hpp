@@ -19,7 +19,7 @@ inline constexpr std::int32_t bspline_horizon = 24;
 template <class Border>
 constexpr bool reflect_prefilter = std::is_same_v<Border, reflect> || std::is_same_v<Border, edge>;
 
-// In place along Lanes neighboring lines of n samples each: samples stand `stride` elements apart, lines one apart.
+// Filters Lanes neighboring lines of n samples each in place: samples stand `stride` elements apart, lines one apart.
 // The arithmetic of a line does not depend on how many are filtered side by side.
 template <class Border, int Lanes = 1>
 SUTURE_FN void prefilter_line(float* line, std::int64_t stride, std::int32_t n) {

@@ -144,7 +144,7 @@ struct neighborhood {
 };
 
 namespace detail {
-// How many places there are along each axis from which two taps lie inside, in rows of neighbors.
+// Counts along each axis the positions from which two taps lie inside, in rows of neighbors.
 SUTURE_FN void count_pairs(const std::int64_t (&stride)[3], const std::int32_t (&n)[3], std::int32_t (&pairs)[3]) {
   for (int k = 0; k < 3; ++k) pairs[k] = stride[2] == 1 ? n[k] - 1 : 0;
 }
@@ -210,8 +210,8 @@ public:
         offset z = static_cast<offset>(stride_[0]), y = static_cast<offset>(stride_[1]), both = z + y;
         SUTURE_NO_UNROLL
         for (std::int32_t channel = 0; channel < channels; ++channel, voxel += channel_stride) {
-          // Of one address and offsets of 32 bits the addresses of the rows take an instruction each, which two of 64
-          // bits would not.
+          // Row addresses from one base and 32-bit offsets take one instruction each; two 64-bit addresses would take
+          // more.
           z = detail::opaque_offset(z), y = detail::opaque_offset(y), both = detail::opaque_offset(both);
           use(detail::combine_taps<float, Interpolation>(
                   c_,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a pipeline reads its source: interpolation and border of images, interpolation of label maps. Stands in a
-// chain among the geometry operations, at most once; without it images are linear, labels nearest, outside is 0.
+// Rule by which a pipeline reads its source: interpolation and border of images, interpolation of label maps. Stands
+// in a chain among the geometry operations, at most once; without it images are linear, labels nearest, outside is 0.
 //
 //   suture::sampling<suture::cubic_bspline, suture::mirror, suture::vote>{}
 //   suture::sampling<suture::linear, suture::constant>{.border = {.value = -1}, .label_outside = 255}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a fit of colors leaves: mean and standard deviation by channel of a color space.
+// Result of a fit of colors: mean and standard deviation by channel of a color space.
 #pragma once
 
 #include "../base/fields.hpp"
@@ -13,7 +13,7 @@ SUTURE_HD constexpr bool all_of(const double (&values)[3], double one) {
 }
 }  // namespace detail
 
-// Per channel of the space, in its units: the mean and sqrt(sum((x - mean)^2) / (count - ddof)).
+// Moments per channel of the color space, in its units: the mean and sqrt(sum((x - mean)^2) / (count - ddof)).
 //   tally    pixels; `excluded` are those with a channel that is NaN or infinite
 //   status   constant: a deviation is 0, or below what the conversion resolves (Space::resolution); empty: mean 0,
 //            deviation 1
@@ -26,7 +26,7 @@ struct color_moments {
   fit_tally tally{};
   fit_status status = detail::stated_unless(detail::all_of(mean, 0) && detail::all_of(standard_deviation, 1));
   std::int32_t ddof = 0;
-  // Of reinhard; the reciprocal of no deviation is 0.
+  // Constants of reinhard; the reciprocal of a zero deviation is 0.
   float center[3] = {static_cast<float>(mean[0]), static_cast<float>(mean[1]), static_cast<float>(mean[2])};
   float deviation[3] = {static_cast<float>(standard_deviation[0]), static_cast<float>(standard_deviation[1]),
                         static_cast<float>(standard_deviation[2])};
@@ -46,7 +46,7 @@ struct color_moments {
 
 namespace detail {
 
-// As for moments.
+// Checks color moments as those of moments.
 template <class Space>
 void check_fitted(const color_moments<Space>& m, const site& where) {
   check_fitted(m.status, where, "fit_color_moments",

@@ -46,7 +46,7 @@ SUTURE_HD inline double limbs_to_double(const std::uint32_t* limbs, int count, i
 
 }  // namespace detail
 
-// How the values of a storage type are counted:
+// `counted<T>` says how the values of a storage type are counted:
 //   key     order-preserving: key(a) < key(b) iff a < b; -0 is +0
 //   finite  false for NaN and infinity, which no statistic takes in
 // and how many bits the key has. 8- and 16-bit integers are counted one by one; everything else goes by exact sums and
@@ -94,7 +94,7 @@ struct counted<std::int16_t> : detail::counted_integer<std::int16_t, 16, -32768>
 template <>
 struct counted<std::int32_t> : detail::counted_integer<std::int32_t, 32, -2147483648ll> {};
 
-// What a thread holds of a sum before it reaches the wide one: values whose lowest bit lies in the same 32-bit limb.
+// Partial sum of a thread before it is added to the wide one: values whose lowest bit lies in the same 32-bit limb.
 struct partial_sums {
   int128 sum = 0;
   uint128 square = 0;
@@ -135,7 +135,7 @@ struct exact_sums {
   }
 
 private:
-  // On the device many threads add to the same sums.
+  // Many device threads add to the same sums.
   SUTURE_FN static void add(std::int64_t& limb, std::int64_t amount) {
 #if defined(__CUDA_ARCH__)
     if (amount != 0) atomicAdd(reinterpret_cast<unsigned long long*>(&limb), static_cast<unsigned long long>(amount));

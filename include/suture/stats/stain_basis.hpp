@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What fits of stains leave behind: the colors of two stains and how much of each there is.
+// Result of a fit of stains: the colors of two stains and how much of each there is.
 #pragma once
 
 #include <span>
@@ -35,7 +35,7 @@ struct stain_matrix {
   bool operator==(const stain_matrix&) const = default;
 };
 
-// What tiles are normalized to. The default is that of the MATLAB original, torchstain, MONAI and cuCIM.
+// Target of the normalization of tiles. The default is that of the MATLAB original, torchstain, MONAI and cuCIM.
 struct stain_reference {
   stain_matrix stains = {{{.5626, .2159}, {.7201, .8012}, {.4062, .5581}}};
   double max_concentration[2] = {1.9705, 1.0308};
@@ -84,7 +84,7 @@ struct stain_unmixing {
     pair p{{fma(row[0][0], red, fma(row[0][1], green, fma(row[0][2], blue, -offset[0]))),
             fma(row[1][0], red, fma(row[1][1], green, fma(row[1][2], blue, -offset[1])))}};
     if constexpr (!Penalized) return p;
-    // Where one is negative the minimum lies where it is 0.
+    // A negative concentration means that the minimum lies where it is 0.
     const float h = fma(alone[0][0], red, fma(alone[0][1], green, fma(alone[0][2], blue, -alone_offset[0])));
     const float e = fma(alone[1][0], red, fma(alone[1][1], green, fma(alone[1][2], blue, -alone_offset[1])));
     const bool first = p.c[0] >= 0, second = p.c[1] >= 0;
@@ -147,7 +147,7 @@ struct stain_basis {
   bool operator==(const stain_basis&) const = default;
 
   SUTURE_HD suture::stain_reference reference() const { return {stains, {max_concentration[0], max_concentration[1]}}; }
-  // Between the vectors, in degrees: 20 or so in H&E. One of a few degrees is that of noise about one stain.
+  // Returns the angle between the vectors, in degrees: about 20 in H&E. A few degrees mean noise around one stain.
   double angle() const {
     double he = 0;
     for (int c = 0; c < 3; ++c) he = fma(stains[c][0], stains[c][1], he);
@@ -164,7 +164,7 @@ struct stain_basis {
 };
 
 namespace detail {
-// Of what an operation is about to read, in host memory.
+// Checks a basis that an operation is about to read, in host memory.
 inline void check_fitted(const stain_basis& b, const site& where) {
   require(b.status != stain_status::not_fitted, where,
           "the stains were never fitted (status not_fitted): run fit_macenko before, or take basis_of stored ones");

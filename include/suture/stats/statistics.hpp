@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What fits leave behind: one small POD per sample and channel (or per sample, pooled), read by the operations that
-// apply them, on the host or on the device.
+// Results of fits: one small POD per sample and channel (or per sample, pooled), read by the operations that apply
+// them, on the host or on the device.
 #pragma once
 
 #include <string_view>
@@ -25,7 +25,7 @@ constexpr std::string_view status_name(fit_status s) {
                                      : "not_fitted";
 }
 
-// What was looked at, in voxels.
+// Numbers of voxels that were looked at.
 //   count       selected and finite: what the statistic is of
 //   excluded    selected, but NaN or infinite
 //   undeclared  under a label outside the declared classes; never selected
@@ -38,7 +38,7 @@ namespace detail {
 
 inline constexpr double smallest_deviation = 1e-8, largest_float = 3.402823466e38;
 
-// What operations read of a statistic: where one is stated, these follow from it as they do where it is fitted.
+// Derived values that operations read of a statistic: a stated statistic derives them in the same way as a fitted one.
 SUTURE_HD inline float reciprocal_of_deviation(double deviation) {
   const double divisor = deviation > smallest_deviation ? deviation : smallest_deviation;
   return static_cast<float>(math::detail::divide(1.0, divisor));
@@ -57,7 +57,7 @@ SUTURE_HD constexpr fit_status stated_unless(bool is_default) {
   return is_default ? fit_status::not_fitted : fit_status::stated;
 }
 
-// Of the lines between N landmarks.
+// Slopes of the lines between N landmarks.
 template <int N>
 struct slopes {
   float of[N - 1];
@@ -91,7 +91,7 @@ struct moments {
   fit_tally tally{};
   fit_status status = detail::stated_unless(mean == 0 && standard_deviation == 1 && minimum == 0 && maximum == 0);
   std::int32_t ddof = 0;
-  // Of z_score: the mean, and 1 / max(standard_deviation, 1e-8).
+  // Constants of z_score: the mean, and 1 / max(standard_deviation, 1e-8).
   float center = static_cast<float>(mean);
   float reciprocal = standard_deviation == 1 ? 1 : detail::reciprocal_of_deviation(standard_deviation);
   bool operator==(const moments&) const = default;
@@ -107,8 +107,8 @@ struct percentiles {
 };
 
 namespace detail {
-// Of what an operation is about to read, in host memory: a mean or a deviation that was assigned later has left what
-// follows from it behind.
+// Checks a statistic that an operation is about to read, in host memory: assigning a mean or a deviation later leaves
+// the derived values out of date.
 inline void check_fitted(fit_status status, const site& where, std::string_view fit, std::string_view stated) {
   require(status != fit_status::not_fitted, where,
           "fitted: expected the results of a fit, got the status not_fitted. Run ", fit,
@@ -128,7 +128,7 @@ struct intensity_range {
   double low = 0, high = 1;
   fit_tally tally{};
   fit_status status = detail::stated_unless(low == 0 && high == 1);
-  // Of percentile_scale: low, and 1 / (high - low), 0 if they are the same.
+  // Constants of percentile_scale: low, and 1 / (high - low), 0 if they are the same.
   float origin = static_cast<float>(low);
   float reciprocal = high - low == 1 ? 1 : detail::reciprocal_of_range(low, high);
   bool operator==(const intensity_range&) const = default;
@@ -170,7 +170,7 @@ void check_fitted(const landmark_map<N>& m, const site& where) {
   check_fitted(m.status, where, "fit_landmarks", "landmark_map<3>{.source = {0, 40, 100}, .target = {0, 50, 100}}");
 }
 
-// From settled sums. `least` and `greatest` are meaningless where nothing was counted.
+// Computes moments from settled sums. `least` and `greatest` are meaningless where nothing was counted.
 SUTURE_HD inline moments make_moments(const exact_sums& sums, const fit_tally& tally, double least, double greatest,
                                       bool is_integer, std::int32_t ddof) {
   moments m;
@@ -206,7 +206,7 @@ SUTURE_FN double rounded_product(double a, double b) {
 #endif
 }
 
-// Where the percentile q of `count` sorted values lies: between ranks lower and lower + 1, `fraction` of the way.
+// Position of percentile q among `count` sorted values: between ranks lower and lower + 1, `fraction` of the way.
 struct percentile_place {
   std::uint64_t lower;
   double fraction;
@@ -259,8 +259,8 @@ SUTURE_HD landmark_map<N> make_landmark_map(const percentiles<N>& p, const doubl
   return m;
 }
 
-// Between-class variance of a split times the square of the number of voxels: (n1 S - n s1)^2 / (n1 (n - n1)), with n1
-// values that sum to s1 below the split and n values that sum to S in all.
+// Score of a split: the between-class variance times the square of the number of voxels, (n1 S - n s1)^2 / (n1 (n -
+// n1)), with n1 values that sum to s1 below the split and n values that sum to S in all.
 SUTURE_HD inline double otsu_score(std::uint64_t below, std::int64_t sum_below, std::uint64_t count, std::int64_t sum) {
   const int128 d = static_cast<int128>(below) * sum - static_cast<int128>(count) * sum_below;
   const uint128 magnitude = d < 0 ? static_cast<uint128>(-d) : static_cast<uint128>(d);

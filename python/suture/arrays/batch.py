@@ -52,7 +52,8 @@ IN_MEMORY: set[type] = {np.ndarray}  # classes of arrays that were looked at and
 
 
 def read_images(given: Any) -> Any:
-    """What a batch has under a key, with paths and images of nibabel and SimpleITK read as Volumes; all else as it is."""
+    """Returns what a batch has under a key, with paths and images of nibabel and SimpleITK read as Volumes; all else as it
+    is."""
     first = given[0] if isinstance(given, (list, tuple)) and given else given
     if is_image(first):
         return [Volume.of(each) for each in given] if first is not given else [Volume.of(given)]
@@ -61,7 +62,7 @@ def read_images(given: Any) -> Any:
 
 
 class Items:
-    """What a batch has under one key.
+    """The arrays that a batch has under one key.
 
     sources   of each sample, where voxels are read box by box; the records then say where nothing lies
     letters   the layout of an item, "czyx" say
@@ -117,13 +118,13 @@ class Items:
 
     @property
     def arrays(self) -> list[Array]:
-        """Of each sample, or the one with all of them."""
+        """Arrays of all samples, or the one array that holds them all."""
         if self.stacked:
             return [self.first]
         return [self.array(i) for i in range(self.count)]
 
     def array(self, i: int) -> Array:
-        """Of sample i, or the one with all of them."""
+        """Returns the array of sample i, or the one array that holds all samples."""
         if self.stacked:
             return self.first
         return self._known.get(i) or array_of(self._plain[i], self.what, self.stream)
@@ -310,7 +311,7 @@ def bound_of(items: Items) -> tuple[bytes, int, int]:
 
 
 def first_extents(buffer: Any) -> tuple[int, int, int]:
-    """Of the first of abi::array records."""
+    """Returns the extents of the first of abi::array records."""
     return _EXTENTS.unpack_from(buffer, _EXTENTS_AT)
 
 

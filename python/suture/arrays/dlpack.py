@@ -40,7 +40,7 @@ _CODE_OF = {name: code for code, name in _CODES.items()}
 
 
 class Array:
-    """What is known of an array: where it lies, its shape, strides in elements, type and device. Keeps it alive."""
+    """An array's address, shape, strides in elements, type and device. It keeps the array alive."""
 
     __slots__ = ("pointer", "shape", "strides", "dtype", "device", "readonly", "owner", "library")
 
@@ -147,7 +147,7 @@ _steps: dict[Any, tuple[int, ...]] = {}
 
 
 def steps_of(strides: tuple[int, ...], name: str, what: str) -> tuple[int, ...]:
-    """In elements; kept, since arrays repeat their strides."""
+    """Returns strides in elements; they are cached, since arrays repeat their strides."""
     size = SIZES[name]
     if any(s % size for s in strides):
         raise Error(f"{what}: expected strides of whole elements of {name}, got {strides} bytes. Pass a.copy()")
@@ -158,7 +158,8 @@ def steps_of(strides: tuple[int, ...], name: str, what: str) -> tuple[int, ...]:
 
 
 def _data_of(x: np.ndarray[Any, Any]) -> tuple[int, bool]:
-    """Where it begins, and whether it may not be written. NumPy's own way makes a dict, which takes thrice as long."""
+    """Returns the address of an array, and whether it is read-only. NumPy's own way makes a dict, which takes thrice as
+    long."""
     try:
         return _address(_buffer(x)), False  # type: ignore[arg-type]  # an array is a buffer
     except (TypeError, ValueError, BufferError):  # read-only, strided or empty
@@ -170,7 +171,7 @@ _address, _buffer = ctypes.addressof, ctypes.c_char.from_buffer
 
 
 def array_of(x: Any, what: str, stream: int | None = None) -> Array:
-    """What is known of an array, which stays where it is.
+    """Describes an array, which stays where it is.
 
     Parameters
     ----------
@@ -219,8 +220,8 @@ def _class_name(x: Any) -> str:
 
 def alike(arrays: Sequence[Any], known: dict[int, Array], what: str,
           stream: int | None) -> list[tuple[int, tuple[int, ...], tuple[int, ...], str]]:
-    """Where each of the arrays lies, its shape and strides, in elements or in bytes of the type that is named; all have
-    the type and the device of the first, known[0].
+    """Returns the address, shape and strides of each array, in elements or in bytes of the type that is named; all have the
+    type and the device of the first, known[0].
     `known` keeps what another library has exported: once, and as long as it is read."""
     first = known[0]
     torch = sys.modules.get("torch")
@@ -257,7 +258,7 @@ def alike(arrays: Sequence[Any], known: dict[int, Array], what: str,
 
 
 def device_name(device: tuple[int, int]) -> str:
-    """Of a device as DLPack numbers it."""
+    """Returns the name of a device that DLPack numbers."""
     return f"cuda:{device[1]}" if device[0] == CUDA else "the CPU"
 
 
@@ -454,7 +455,7 @@ def check_dense(a: Array, what: str, dtype: str | None = None) -> None:
 
 @dataclass
 class _Held:
-    """What an exported capsule keeps alive until its consumer is done."""
+    """The owner that keeps an exported capsule's memory alive until its consumer is done."""
 
     managed: _Managed
     shape: Any
@@ -504,7 +505,7 @@ def capsule_of(pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], d
 
 @atexit.register
 def _leave() -> None:
-    """What others still hold when the interpreter ends they keep, since nothing of Python can be called after it."""
+    """Keeps exported memory when the interpreter ends, since nothing of Python can be called after it."""
     for capsule in _capsules:
         _set_destructor(capsule, None)
     for held in _held.values():

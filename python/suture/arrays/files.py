@@ -113,7 +113,7 @@ def _dicom(folder: Path, series: str | None, what: str) -> Any:
 
 
 def _position(itk: Any, file: str) -> tuple[np.ndarray, np.ndarray]:
-    """Where a slice lies: its origin and the normal of its plane, LPS."""
+    """Returns the position of a slice: its origin and the normal of its plane, LPS."""
     reader = itk.ImageFileReader()
     reader.SetFileName(file)
     reader.ReadImageInformation()

@@ -77,7 +77,7 @@ def numpy_type(name: str, what: str) -> Any:
 
 
 def place(shape: tuple[int, ...], dtype: str, device: Any) -> Array:
-    """What is known of an array that does not lie anywhere yet: of NumPy, or on a device of torch."""
+    """Describes an array that does not exist yet: of NumPy, or on a device of torch."""
     if device is None:
         return Array(0, shape, (0,) * len(shape), dtype, (CPU, 0), True, None, "numpy")
     import torch

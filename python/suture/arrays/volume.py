@@ -24,7 +24,7 @@ _IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 @dataclass(frozen=True)
 class Grid:
-    """Where voxels lie: all along (z, y, x), millimeters, origin and direction LPS with components (z, y, x)."""
+    """The position of voxels in space: all along (z, y, x), millimeters, origin and direction LPS with components (z, y, x)."""
 
     extents: tuple[int, int, int] = (1, 1, 1)
     spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
@@ -49,7 +49,7 @@ class Grid:
 
     @staticmethod
     def from_affine_ras(affine: Any, shape: Sequence[int], axes: str) -> Grid:
-        """Of an affine whose columns stand in the order of `axes`, as the array's indices do."""
+        """Makes the grid of an affine whose columns stand in the order of `axes`, as the array's indices do."""
         m = np.asarray(affine, np.float64)
         if m.shape != (4, 4):
             raise Error(f"suture: Volume: the affine has the shape {m.shape}, not (4, 4)")
@@ -91,7 +91,8 @@ def channels_last(shape: Sequence[int]) -> bool:
 
 
 def named_spacing(spacing: Spacing, what: str, rank: int = 0) -> tuple[float, float, float]:
-    """Along (z, y, x). One number for all axes, or unequal ones by name; as many as axes, where their number is known."""
+    """Returns the spacing along (z, y, x). One number for all axes, or unequal ones by name; as many as axes, where their
+    number is known."""
     if isinstance(spacing, Mapping):
         if set(spacing) - set("zyx"):
             raise Error(f"{what}: spacing names {sorted(set(spacing) - set('zyx'))}; axes are z, y and x")
@@ -161,7 +162,7 @@ class Volume:
 
     @property
     def affine_ras(self) -> np.ndarray:
-        """From the indices of the array, in its own order, to RAS millimeters."""
+        """The matrix from the indices of the array, in its own order, to RAS millimeters."""
         return self.grid.affine_ras(self.axes)
 
     @property

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What turns a chain into compiled code and calls it."""
+"""The code that compiles a chain and calls it."""

@@ -106,7 +106,8 @@ def _distrust(path: str, state: os.stat_result, parent: bool = False) -> str | N
 
 
 def _distrust_folder(folder: str) -> str | None:
-    """As StrictModes of OpenSSH: the folder and those above it, up to the home folder or else the root of the file system.
+    """Checks owners and modes as StrictModes of OpenSSH does: the folder and those above it, up to the home folder or else the
+    root of the file system.
     The package's own folder ends it too, since who may write above that may change the package itself."""
     ends = {os.path.realpath(_home() or "/"), str(_package())}
     at = folder
@@ -164,16 +165,16 @@ class Entry:
 
 
 class _Damaged(Exception):
-    """What a record or module lacks."""
+    """Raised for a record or module that is damaged; says what it lacks."""
 
 
 class _Distrusted(Exception):
-    """Why a record or module is not read, and what to do."""
+    """Raised for a record or module that is not trusted; says why, and what to do."""
 
 
 @dataclass(frozen=True)
 class _Record:
-    """What is known of a module: which file it is, of how many bytes, what it does, and what it was compiled from."""
+    """The record of a module: its file and size, its function, and the files that it was compiled from."""
 
     module: str
     size: int
@@ -393,7 +394,7 @@ class Folder:
             os.close(descriptor)
 
     def contents(self) -> tuple[int, int]:
-        """How many modules there are, and the bytes of all files."""
+        """Returns the number of modules, and the bytes of all files."""
         modules = total = 0
         with contextlib.suppress(OSError), os.scandir(self.path) as files:
             for file in files:
@@ -498,7 +499,7 @@ def _unlock(lock: int, path: Path) -> None:
 
 
 def _holder(path: Path) -> str | None:
-    """Who compiles, as the lock says; None where it says nothing."""
+    """Returns who compiles, as the lock says; None where it says nothing."""
     try:
         made = json.loads(path.read_bytes())
         where = "" if made["host"] == socket.gethostname() else f" on {made['host']}"

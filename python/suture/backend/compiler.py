@@ -63,7 +63,8 @@ def header_hash() -> str:
 
 @lru_cache(maxsize=None)
 def instruction_set() -> str:
-    """What -march gets on x86-64: SUTURE_MARCH, or the highest level that this processor has. Elsewhere nothing is needed."""
+    """Returns the value of -march on x86-64: SUTURE_MARCH, or the highest level that this processor has. Elsewhere nothing is
+    needed."""
     asked = os.environ.get("SUTURE_MARCH")
     if asked is not None:
         return asked
@@ -102,7 +103,7 @@ def _version(path: str) -> str:
 
 
 def _text(output: bytes) -> str:
-    """What a compiler wrote, in whatever encoding."""
+    """Decodes the output of a compiler, in whatever encoding."""
     return output.decode("utf-8", "replace")
 
 
@@ -187,7 +188,7 @@ def command_for(cuda: bool) -> tuple[Compiler, list[str]]:
 
 
 def variables() -> str:
-    """What compilers read of the environment, for the hash of what is compiled."""
+    """Returns the environment variables that compilers read, for the hash of what is compiled."""
     return "\n".join(f"{name}={os.environ[name]}" for name in _VARIABLES if name in os.environ)
 
 

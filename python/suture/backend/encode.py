@@ -75,7 +75,7 @@ class Encoder:
         self.rows(np.array([index.handle for index in made], np.uint64))
 
     def given(self, key: str, what: str) -> Any:
-        """What the batch has for per_sample(key)."""
+        """Returns the batch's values for per_sample(key)."""
         if self.ahead:
             raise Error(f"{what}: what is compiled depends on what the batch has under {key!r}: run a batch instead of "
                         "compiling ahead")
@@ -92,7 +92,7 @@ class Encoder:
         return "zyx".index(self.order[name])
 
     def triple(self, value: Any, name: str, what: str) -> tuple[Any, Any, Any]:
-        """Along (z, y, x)."""
+        """Returns three values along (z, y, x)."""
         if isinstance(value, Mapping):
             missing = _UNNAMED.get(name, 0)
             if len(self.order) == 2 and "z" not in value and name in _FLAT:

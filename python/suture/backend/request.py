@@ -43,7 +43,7 @@ _BYTES = ctypes.sizeof(CRequest)
 
 
 def address_of(memory: Any) -> int:
-    """Where a NumPy array, device memory or a ctypes object begins."""
+    """Returns the address of a NumPy array, device memory or a ctypes object."""
     if isinstance(memory, np.ndarray):
         return int(memory.__array_interface__["data"][0])
     if hasattr(memory, "pointer"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many threads a call may use."""
+"""The number of threads that a call may use."""
 from __future__ import annotations
 
 import multiprocessing

@@ -413,7 +413,7 @@ def fit_macenko(tiles: Any, *, mode: str = "standard", layout: str | None = None
 
 
 def fit_histogram(images: Any, *, pooled: bool = False, where: Any = None, layout: str | None = None) -> list[np.ndarray]:
-    """How often every value of an 8- or 16-bit image occurs.
+    """Counts every value of an 8- or 16-bit image.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ def mirrors(axes: str = "zyx") -> tuple[str, ...]:
 
 
 def _weights(window: int, size: Sequence[int]) -> np.ndarray:
-    """How much each voxel of a window counts, as `reassemble` has it."""
+    """Returns the weight of each voxel of a window, as `reassemble` has it."""
     along, least = [np.zeros(n, np.float32) for n in size], np.zeros(1, np.float32)
     call_plain("window_weights", numbers=[window, *size], results=[*along, least])
     z, y, x = along
@@ -173,7 +173,7 @@ def _home(array: Any, device: Any) -> Any:
 
 
 def _at(array: Any, home: Any) -> Any:
-    """What a network made, where results are put together."""
+    """Moves the output of a network to the device where results are put together."""
     return array.to(home.device) if _is_torch(array) and _is_torch(home) else array
 
 
@@ -182,7 +182,7 @@ def _is_torch(array: Any) -> bool:
 
 
 def _like(host: np.ndarray, array: Any) -> Any:
-    """In the library of `array`, on its device."""
+    """Converts an array to the library and device of `array`."""
     if not _is_torch(array):
         return host
     import torch
@@ -210,7 +210,7 @@ def _stacked(arrays: Sequence[Any]) -> Any:
 
 
 def _float32(array: Any) -> Any:
-    """For sums, whatever a network makes."""
+    """Converts to float32, in which the outputs of a network are summed."""
     return array.detach().float() if _is_torch(array) else np.asarray(as_numpy(array, "suture: sliding_window: result of the network"), np.float32)
 
 

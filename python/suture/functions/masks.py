@@ -40,7 +40,7 @@ class BoundingBox:
 
 @dataclass(frozen=True)
 class TissueMask:
-    """How a tissue mask came about: the level of Otsu, -1 for the rule luminosity, and its pixels."""
+    """Statistics of a tissue mask: the level of Otsu, -1 for the rule luminosity, and its pixels."""
 
     empty: bool
     threshold: int
@@ -97,7 +97,7 @@ def _module(name: str, types: Sequence[str], cuda: bool) -> Any:
 
 def _run(name: str, given: Any, out_dtype: str | None, numbers: Sequence[float], *, layout: str | None,
          result: tuple[Any, int] | None = None, types: Sequence[str] = _VALUES) -> tuple[Any, np.ndarray]:
-    """What a function writes for each image, and what it finds: rows of so many elements of a type."""
+    """Runs a function; returns what it writes for each image, and what it finds: rows of so many elements of a type."""
     items = given if isinstance(given, Items) else Items(given, name, layout, stream_of(given))
     element = element_type(items, types)
     output, outputs = None, []

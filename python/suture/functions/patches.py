@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where patches are cut, and what becomes of them: by class, on grids, put together again; tiles of slides."""
+"""Patches: choosing them by class or on grids, reassembling them, and tiles of slides."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ _CHOICE = np.dtype([("start", np.int64, 3), ("voxel", np.int64), ("of_class", np
 
 @dataclass(frozen=True)
 class Choice:
-    """Where a patch begins along (z, y, x), which voxel it is about (-1: none), of which class, and why."""
+    """The start of a patch along (z, y, x), the voxel it is about (-1: none), its class, and the reason."""
 
     start: tuple[int, int, int]
     voxel: int
@@ -205,7 +205,7 @@ class PatchGrid:
         return len(self.starts[0]) * len(self.starts[1]) * len(self.starts[2])
 
     def __getitem__(self, p: int) -> tuple[int, int, int]:
-        """Where patch p begins."""
+        """Returns the start of patch p."""
         if not 0 <= p < len(self):
             raise IndexError(p)
         y, x = len(self.starts[1]), len(self.starts[2])

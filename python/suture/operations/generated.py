@@ -1613,9 +1613,9 @@ class random_patch_contrast(Operation):
 
 @dataclass(frozen=True, kw_only=True)
 class random_patch_gamma(Operation):
-    """Such a curve by an exponent drawn from `range`, for each channel or, with one_exponent, for all.
-    nnU-Net v2: (law="mixture", invert=True, probability=.1), then once more without invert and
-    with probability=.3. Errors: range not positive or not from low to high, or unfit for its law. Source:
+    """Applies the curve of patch_gamma with an exponent drawn from `range`, for each channel or, with one_exponent, for
+    all. nnU-Net v2: (law="mixture", invert=True, probability=.1), then once more without invert
+    and with probability=.3. Errors: range not positive or not from low to high, or unfit for its law. Source:
     batchgeneratorsv2 GammaTransform."""
 
     range: Range = (0.7, 1.5)

@@ -135,7 +135,8 @@ IMAGENET = ChannelStatistics(mean=(0.485, 0.456, 0.406), standard_deviation=(0.2
 
 @dataclass(frozen=True, kw_only=True)
 class StainReference:
-    """What tiles are normalized to: rows red, green, blue of hematoxylin and eosin, and the maximum concentrations."""
+    """The target of the normalization of tiles: rows red, green, blue of hematoxylin and eosin, and the maximum
+    concentrations."""
 
     stains: tuple[tuple[float, float], ...] = ((0.5626, 0.2159), (0.7201, 0.8012), (0.4062, 0.5581))
     max_concentration: tuple[float, float] = (1.9705, 1.0308)
@@ -227,7 +228,7 @@ def plain(value: Any) -> Any:
 
 
 def given(record: Any, what: str, depth: int = 4) -> Any:
-    """What `plain` wrote: numbers, texts, lists and objects, `depth` of them inside one another at most."""
+    """Checks a value that `plain` wrote: numbers, texts, lists and objects, `depth` of them inside one another at most."""
     if record is None or type(record) in (bool, int, float, str):
         return record
     if depth == 0:
@@ -257,7 +258,7 @@ def members(record: Any, what: str, names: Sequence[str]) -> dict[str, Any]:
 
 
 class Kind:
-    """How values of a parameter are written, checked, sent to C++ and stored.
+    """Rules by which values of a parameter are written, checked, sent to C++ and stored.
 
     annotation   what the parameter is written as in a signature
     docs         one sentence on what it takes
@@ -284,7 +285,7 @@ class Kind:
         return plain(value)
 
     def from_json(self, record: Any, what: str) -> Any:
-        """What to_json wrote, for `canonical` to check."""
+        """Reads what to_json wrote, for `canonical` to check."""
         return given(record, what)
 
 
@@ -625,7 +626,7 @@ class ColorSteps(Kind):
 
 
 class Anatomical(Choice):
-    """Where an axis increases towards. The three of an operation make one list."""
+    """The anatomical direction in which an axis increases. The three of an operation make one list."""
 
     annotation, docs = "str", "R or L, A or P, S or I."
 
@@ -664,7 +665,7 @@ class StartsKind(Kind):
 
 
 class Results(Kind):
-    """What a fit left of each sample: objects with `_cpp`, pack() and to_json()."""
+    """Results of a fit for each sample: objects with `_cpp`, pack() and to_json()."""
 
     annotation, docs, varies = "Fitted", "Results of a fit, one for each sample, or per_sample(key).", True
 
@@ -709,7 +710,7 @@ class Results(Kind):
 
 
 class LandmarkResults(Results):
-    """Of histogram_match<N>: N landmarks are part of the type."""
+    """Landmarks of histogram_match<N>: N is part of the type."""
 
     def __init__(self) -> None:
         super().__init__("landmark_map")

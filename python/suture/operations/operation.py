@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operation is in Python: a frozen dataclass whose fields each have a kind."""
+"""The base class of operations: a frozen dataclass whose fields each have a kind."""
 from __future__ import annotations
 
 import json
@@ -98,7 +98,7 @@ class Operation(metaclass=_Listed):
             object.__setattr__(self, field, value)
 
     def __repr__(self) -> str:
-        """As it is written: what has its default is left out."""
+        """Writes the operation as a call; parameters with their default are left out."""
         return written(self)
 
     def __or__(self, other: Any) -> tuple[Operation, ...]:
@@ -110,7 +110,7 @@ class Operation(metaclass=_Listed):
 
     @property
     def name(self) -> str:
-        """As C++ and records call it."""
+        """The name in C++ and in records."""
         return type(self).__name__
 
     @property
@@ -125,7 +125,7 @@ class Operation(metaclass=_Listed):
         return self._gives_size == "fixed" and hasattr(self, "size")
 
     def headers(self) -> set[str]:
-        """What its type needs, below suture/."""
+        """Returns the headers that its type needs, below suture/."""
         made = {self._header} if self._header else set()
         if any(kind is KINDS["type:color_space"] for _, kind in self._kinds):
             made.add("color/color_space.hpp")
@@ -241,7 +241,7 @@ def operation_from_json(record: Any, depth: int = 0) -> Operation:
 
 
 def elsewhere(name: str) -> str:
-    """What an operation of MONAI, TorchIO, torchvision, Kornia or Albumentations is called here, or nothing."""
+    """Returns the name here of an operation of MONAI, TorchIO, torchvision, Kornia or Albumentations, or nothing."""
     key = name.lower().replace("_", "")
     if key not in OPERATIONS_ELSEWHERE and key.endswith("d"):
         key = key[:-1]  # of dictionaries, in MONAI

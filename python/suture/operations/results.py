@@ -46,7 +46,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Result:
-    """What a fit leaves of one image or channel."""
+    """The result of a fit for one image or channel."""
 
     _cpp: ClassVar[str] = ""
     _statuses: ClassVar[tuple[str, ...]] = FIT_STATUS
@@ -364,7 +364,7 @@ class ColorMomentsFit(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Sharpness(Result):
-    """How sharp a tile is."""
+    """The sharpness of a tile."""
 
     laplacian_variance: float
     mean: float

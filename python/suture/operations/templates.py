@@ -41,7 +41,7 @@ class cast(Operation):
 
 @dataclass(frozen=True, kw_only=True)
 class sampling(Operation):
-    """How the source is read.
+    """Says how the source is read.
 
     interpolation  of images
     border         what lies outside: constant, default_value (then `value`), edge, reflect, mirror, wrap
@@ -90,7 +90,7 @@ class per_channel(Operation):
         return self.operation.varies
 
     def headers(self) -> set[str]:
-        """What its type needs, below suture/."""
+        """Returns the headers that its type needs, below suture/."""
         return super().headers() | self.operation.headers()
 
 

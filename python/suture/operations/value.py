@@ -69,7 +69,7 @@ KINDS["expression"] = Expression()
 
 @dataclass(frozen=True)
 class value(Operation):
-    """What a voxel holds becomes an expression of x, its value.
+    """Replaces each voxel by an expression of x, its value.
 
     It may use + - * /, ** and pow, comparisons with and, or, not inside where(condition, then, otherwise), and abs, sqrt,
     exp, log, log2, exp2, sin, cos, erf, cbrt, min, max. Other names are parameters. Parameters and constants are numbers

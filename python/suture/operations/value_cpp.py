@@ -76,7 +76,7 @@ class value_cpp(Operation):
         return f"suture::abi::own<{', '.join([f'::{self.struct}', *(f'&::{self.struct}::{name}' for name in self.parameters)])}>"
 
     def to_json(self) -> dict[str, Any]:
-        """What it is, with the hash of the file in place of the file: a record must not bring code along."""
+        """Returns its record, with the hash of the file in place of the file: a record must not bring code along."""
         return {"name": "value_cpp", "path": Path(self.path).name, "struct": self.struct, "parameters": dict(self.parameters),
                 "sha256": self.sha256}
 

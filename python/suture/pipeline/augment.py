@@ -192,7 +192,7 @@ class Augment:
         self.pipeline.build(device=device, order=order, **dtypes)
 
     def state_dict(self) -> dict[str, int]:
-        """From here a run goes on to the same bits."""
+        """Returns what is needed to resume with bit-identical results."""
         with _counting:
             return {"seed": self.seed, "epoch": self.epoch, "step": self.step}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run returns: a dict as the batch was, which knows where its samples lie."""
+"""The result of a run: a dict like the batch, which knows the grids of its samples."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -97,7 +97,7 @@ def _fits(value: Any, grids: Sequence[Any]) -> bool:
 
 
 def grids_of(batch: Any, key: str) -> list[Grid] | None:
-    """Where the samples of a key lie: of Volumes, or of a Batch; None where nothing says so.
+    """Returns the grids of a key's samples, of Volumes or of a Batch; None if it has none.
 
     Raises
     ------

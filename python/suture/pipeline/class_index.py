@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the voxels of each class of a label map lie: made once for a case, and found again by what the map holds."""
+"""The voxels of each class of a label map: indexed once for a case, and found again by the content of the map."""
 from __future__ import annotations
 
 import struct
@@ -27,7 +27,7 @@ MOST_KEPT = 512
 
 
 class ClassIndex:
-    """Where the voxels of every label of a map lie: what crop_by_class draws from, without the map.
+    """The voxels of every label of a map: crop_by_class draws from it, without the map.
 
     A store keeps its bytes beside the labels. Any rule of crop_by_class and any conversion of labels draws from it the same
     voxels as from the map.
@@ -81,7 +81,7 @@ class ClassIndex:
         return made
 
     def counts(self) -> dict[int, int]:
-        """How many voxels each label has."""
+        """Returns the number of voxels of each label."""
         labels, runs = (_HEAD.unpack_from(self._stored)[k] for k in (2, 6))
         at = _HEAD.size
         values, lengths = np.frombuffer(self._stored, "<i4", labels, at), np.frombuffer(self._stored, "<u4", runs, at + 4 * labels)
@@ -155,7 +155,7 @@ def _free(function: Any, handle: int) -> None:
 
 @dataclass(frozen=True)
 class Classes:
-    """What counts as a class of a label map.
+    """The classes of a label map.
 
     count       how many classes there are: 2 with foreground
     foreground  class 1 is every label above 0, class 0 the rest
@@ -170,7 +170,7 @@ class Classes:
 
 
 def classes_of(op: crop_by_class, convert: Operation | None) -> Classes:
-    """What crop_by_class counts in a label map that labels(convert=...) stores.
+    """Returns the classes that crop_by_class counts in a label map that labels(convert=...) stores.
 
     Raises
     ------
@@ -222,7 +222,7 @@ def indexes_of(items: Items, classes: Classes, threads: int | None = None) -> li
 
 
 def _keys(items: Items, classes: Classes, threads: int | None) -> list[tuple[Any, Any]]:
-    """What each label map is known by, and the object that a GPU's belongs to; None: it is not known again."""
+    """Returns the key of each label map, and the object that owns one on a GPU; None: its index is not reused."""
     if items.first.on_cuda:
         return [_counted(items, i, classes) for i in range(items.count)]
     records = [record(items, i) for i in range(items.count)]
@@ -235,7 +235,7 @@ def _keys(items: Items, classes: Classes, threads: int | None) -> list[tuple[Any
 
 
 def _counted(items: Items, i: int, classes: Classes) -> tuple[Any, Any]:
-    """Of memory on a GPU: torch counts what is written to a tensor."""
+    """Returns the version of memory on a GPU: torch counts what is written to a tensor."""
     a = items.array(i)
     try:
         version = a.owner._version

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What moves by the maps of a plan beside images: points and boxes, there and back, and images on the way back."""
+"""Points and boxes moved by the maps of a plan, forward and back, and images moved back."""
 from __future__ import annotations
 
 import ctypes
@@ -41,7 +41,7 @@ _RESULTS = {
 
 
 def maps_of(plan: Plan) -> CGeometry:
-    """Where the maps of a plan lie; they live as long as it does."""
+    """Returns the addresses of a plan's maps, which live as long as the plan."""
     planned = next(iter(plan._planned.values()))
     maps = CGeometry()
     planned.compiled.geometry(planned.handle, ctypes.addressof(maps))
@@ -145,17 +145,17 @@ def _points(plan: Plan, given: Any, role: points, forward: bool) -> list[np.ndar
 
 
 def points_to_output(plan: Plan, given: Any, role: points) -> list[np.ndarray]:
-    """Where points of the source appear in the output: an array for each sample."""
+    """Maps points of the source into the output: an array for each sample."""
     return _points(plan, given, role, True)
 
 
 def points_to_source(plan: Plan, given: Any, role: points) -> list[np.ndarray]:
-    """Where points of the output are read in the source."""
+    """Maps points of the output into the source."""
     return _points(plan, given, role, False)
 
 
 def boxes_to_output(plan: Plan, given: Any, role: boxes) -> list[MovedBoxes]:
-    """Where boxes of the source appear in the output, without those that are not seen enough of."""
+    """Maps boxes of the source into the output, without those that are not seen enough of."""
     order = role.format[:len(role.format) // 2]
     rows, offsets = _rows(plan, given, "suture: boxes", len(role.format))
     moved = _move(plan, "boxes_to_output", _zyx(rows, order), offsets)
@@ -233,7 +233,7 @@ def _as_type(array: Any, dtype: str, what: str) -> Any:
 
 
 def _readable(array: Any, what: str) -> tuple[Any, str]:
-    """What is read in place of an array, and the type that the array has."""
+    """Returns an array that can be read in place of the given one, and the type of the given one."""
     dtype = array_of(array, what).dtype
     if dtype in ("int32", "int64") and hasattr(array, "min") and 0 not in array.shape:
         low, high = int(array.min()), int(array.max())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What identifies a draw: an id of 64 bits for each sample, a seed and an epoch."""
+"""The identity of a draw: an id of 64 bits for each sample, a seed and an epoch."""
 from __future__ import annotations
 
 import hashlib

@@ -168,7 +168,8 @@ class Pipeline:
         return Pipeline(layout=made["layout"], **{key: role_from_json(role, key) for key, role in made["roles"].items()})
 
     def sources(self, *, device: str = "cpu", order: str = "zyx", **dtypes: str) -> list[jit.Source]:
-        """What is compiled for each image, for the types of its inputs: sources(image="int16", seg="uint8")."""
+        """Returns the source that is compiled for each image, for the types of its inputs: sources(image="int16",
+        seg="uint8")."""
         made = []
         for k, key in enumerate(self.images):
             types = [dtypes.get(key, "float32"), *(dtypes.get(n, "uint8") for n in (self.labels if k == 0 else ()))]
@@ -247,7 +248,7 @@ def _remade(layout: str | None, roles: dict[str, Any]) -> Pipeline:
 
 
 def geometry_of(chain: Sequence[Operation]) -> tuple[Operation, ...]:
-    """What of a chain moves voxels, and how they are sampled."""
+    """Returns the operations of a chain that move voxels, and how they are sampled."""
     return tuple(op for op in chain if op._role == "geometry" or op.name == "sampling")
 
 

@@ -112,7 +112,7 @@ class Plan:
             raise Error(told(str(problem), self.ids, self._given_ids, key, pipeline.layout)) from None
 
     def _indexes(self, op: Any) -> Sequence[Any]:
-        """Where the classes lie that crop_by_class draws from, for each sample."""
+        """Returns the class indexes that crop_by_class draws from, for each sample."""
         classes = classes_of(op, self.pipeline.labels[op.labels].convert)
         return indexes_of(self.items[op.labels], classes, self.threads)
 
@@ -127,7 +127,7 @@ class Plan:
 
     @property
     def grids(self) -> list[Grid]:
-        """What comes out of each sample, and where it lies."""
+        """The output grid of each sample."""
         if self._grids is None:
             self._grids = unpack_grids(self._planned[self.first_key].grids.raw, self.size)
         return self._grids
@@ -275,7 +275,7 @@ class Plan:
         return boxes
 
     def _run_inputs(self, k: int, key: str, boxes: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
-        """What image k and its labels are read from, where that is not what the plan was made with; and its memory."""
+        """Returns the inputs of image k and its labels if they differ from those the plan was made with, and their memory."""
         keys = [key, *(self.pipeline.labels if k == 0 else ())]
         if not any(n in boxes or self.items[n].sources is not None for n in keys):
             return [], []
@@ -305,7 +305,7 @@ class Plan:
                            given, self._output_grids(items, s, maker.stacked)) for s, given in zip(scales, places)]
 
     def _output_grids(self, items: Items, scale: Any, stacked: bool) -> list[Grid] | None:
-        """Where Volumes that come out lie."""
+        """Returns the grids of the output Volumes."""
         if stacked or not items.volumes:
             return None
         return self.grids if scale is None else [level_grid(g, scale, self.order) for g in self.grids]
@@ -325,7 +325,7 @@ class Plan:
         return geometry.inverse(self, batch, outside, coverage, interpolation)
 
     def record(self, out: Any) -> Any:
-        """What was drawn and made, to be stored and replayed: see replay."""
+        """Returns what was drawn and made, to be stored and replayed: see replay."""
         return record_of(self, out)
 
 

@@ -18,7 +18,7 @@ FORMAT, VERSION = "suture step", 1
 
 
 def digests_of(value: Any) -> list[str] | None:
-    """Of each sample, or None where they lie on a GPU or are read box by box."""
+    """Returns the digest of each sample, or None where they lie on a GPU or are read box by box."""
     if isinstance(value, (list, tuple)) and value and isinstance(value[0], (list, tuple)):
         return None
     each = []
@@ -31,7 +31,7 @@ def digests_of(value: Any) -> list[str] | None:
 
 
 class Record(dict[str, Any]):
-    """What JSON has of a step."""
+    """A step as JSON stores it."""
 
     def save(self, path: Any) -> None:
         """Writes it to a file."""

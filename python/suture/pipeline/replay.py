@@ -81,12 +81,12 @@ def _same(what: str, here: Any, there: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON gives it back: tuples are lists."""
+    """Converts a value to the form that JSON gives back: tuples are lists."""
     return json.loads(json.dumps(value))
 
 
 def _difference(here: Any, there: Any, path: str = "") -> str:
-    """Where two JSON values first differ."""
+    """Returns the first place where two JSON values differ."""
     if isinstance(here, dict) and isinstance(there, dict) and set(here) == set(there):
         for key in here:
             if here[key] != there[key]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the keys of a batch are beside images: label maps, boxes and points that move along."""
+"""Roles of the keys of a batch other than images: label maps, boxes and points that move along."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -58,13 +58,13 @@ class labels:
         return self.dtype or ("bool" if dtype == "bool" and self.convert is None else stored_label(dtype))
 
     def conversion(self, dtype: str) -> Operation | None:
-        """What converts labels of a type as they are stored; None where they are stored as they are."""
+        """Returns the conversion of labels of a type; None where they are stored as they are."""
         if self.convert is None and self.dtype not in (None, stored_label(dtype)):
             return remap()  # of no label, into another type
         return self.convert
 
     def channels(self, given: int) -> int:
-        """How many channels come out."""
+        """Returns the number of output channels."""
         op: Any = self.convert
         if op is None or op.name == "remap":
             return given

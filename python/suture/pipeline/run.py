@@ -91,7 +91,7 @@ class Planned:
         return (text.value or b"").decode()
 
     def drawn(self) -> list[list[dict[str, Any]]]:
-        """What was drawn, by sample."""
+        """Returns the drawn values, by sample."""
         text = ctypes.c_char_p()
         self.compiled.module.check(self.compiled.drawn(self.handle, ctypes.addressof(text)))
         return json.loads(text.value or b"[]")  # type: ignore[no-any-return]
@@ -103,7 +103,7 @@ class Planned:
 
 @dataclass
 class Output:
-    """What a key comes out as, and its memory for C++."""
+    """The output of a key, and its memory for C++."""
 
     value: Any
     arrays: list[Array]
@@ -124,7 +124,7 @@ class OutputMaker:
 
     def make(self, items: Items, key: str, dtype: str, channels: int, extents: Sequence[Sequence[int]], given: Any,
              grids: Sequence[Grid] | None) -> Output:
-        """For the items of a key; `grids` where Volumes come out."""
+        """Makes the outputs of the items of a key; `grids` where Volumes come out."""
         letters = letters_out(items.letters, channels, self.stacked)
         what = f"suture: {key}: out"
         if self.stacked:

@@ -76,7 +76,7 @@ class WholeLabels:
 
     @property
     def class_index(self) -> bytes | None:
-        """That of the source: labels keep their numbers."""
+        """The class index of the source: labels keep their numbers."""
         return self.source.class_index
 
     def read(self, low: Sequence[int], high: Sequence[int], out: np.ndarray) -> None:

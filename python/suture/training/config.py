@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a training run is made from, as run.json holds it."""
+"""The configuration of a training run, as run.json holds it."""
 from __future__ import annotations
 
 import importlib.metadata

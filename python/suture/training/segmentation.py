@@ -180,7 +180,7 @@ class Run:
         return digest.hexdigest()
 
     def results(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
-        """What a second run of the same configuration has to give."""
+        """Returns what a second run of the same configuration has to reproduce."""
         return {"batches": self.batches, "weights": self.weights_digest(), "losses": self.losses,
                 "metrics": json.loads(json.dumps(metrics))}
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is refused ahead of a run: views that do not fit the plan or the operations, outputs that overlap.
+// Checks before a run, which refuse: views that do not fit the plan or the operations, outputs that overlap.
 #pragma once
 
 #include <algorithm>

@@ -18,7 +18,7 @@ inline constexpr int lanes_by_turns = 16;
 #else
 inline constexpr int lanes_by_turns = 8;
 #endif
-// Of arrays that whole registers are read from: none of those lies across two lines of the cache.
+// Alignment of arrays that are read by whole registers: no register lies across two cache lines.
 inline constexpr std::size_t lane_alignment = 64;
 
 // A whole strip, in whole registers.
@@ -55,7 +55,7 @@ concept converts_rows = requires(const F& f, const float (&values)[strip_width],
   f.convert_row(values, out);
 };
 
-// Where the lanes stand: side by side along x.
+// Positions of lanes that lie side by side along x.
 struct along_x {
   voxel first;
   SUTURE_INLINE voxel operator()(int l) const {
@@ -67,7 +67,7 @@ struct along_x {
   SUTURE_INLINE along_x in_channel(std::int32_t channel) const { return {suture::in_channel(first, channel)}; }
 };
 
-// One functor of one channel over the lanes; place(l) is where lane l stands.
+// Applies one functor of one channel to the lanes; place(l) is the position of lane l.
 template <class F, class T, class Place>
 SUTURE_INLINE void apply_to_lanes(const F& f, T (&v)[strip_width], const Place& place) {
   if constexpr (applies_to_rows<F> && (std::is_same_v<Place, along_x> || !needs_voxel<F>))

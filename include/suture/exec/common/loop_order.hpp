@@ -68,7 +68,7 @@ void set_loops(Record& r, std::uint8_t loops) {
       }
 }
 
-// Which of planes, rows and lanes (0, 1, 2) run along an axis.
+// Returns the loop (0 planes, 1 rows, 2 lanes) that runs along an axis.
 inline int loop_along(std::uint8_t loops, int axis) {
   int j = 0;
   while (loop_axes[loops][j] != axis) ++j;

@@ -48,8 +48,8 @@ void place_between(staged_tensor& t, const grid& g, std::int64_t channels, const
   used.spectra += spectra_per_image<Pipeline>(channels);
 }
 
-// Where the fused part writes an image that has its place between stages: there or, if a run stores to the output and
-// no stage changes any channel, to the output.
+// Returns where the fused part writes a staged image: to the buffer between stages or, if a run stores to the output
+// and no stage changes any channel, to the output.
 template <class Pair, class Pipeline>
 target_tensor fused_target(staged_tensor& t, const sample_parameters<Pipeline>& sample, const grid& g, bool to_output) {
   if constexpr (Pair::may_finish) {
@@ -145,7 +145,7 @@ auto make_evaluator(const typename evaluator<typename Plan::pipeline_type, Bindi
       records, plan.rule(), {{{prepared_conversion_of(bindings)}...}}, mark_of<typename evaluator_type::record_type>()};
 }
 
-// One control vector of a deformation, turned into source voxels.
+// Returns one control vector of a deformation in source voxels.
 SUTURE_FN control_vector expanded(const control_grid& g, std::int32_t z, std::int32_t y, std::int32_t x) {
   float u[3];
   SUTURE_UNROLL

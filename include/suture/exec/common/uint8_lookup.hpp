@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the 256 levels of 8-bit images stand for, looked up for the three channels of pixels side by side.
+// Table of the 256 levels of 8-bit images, looked up for the three channels of pixels side by side.
 #pragma once
 
 #include <concepts>
@@ -30,7 +30,7 @@ constexpr bool first_begins_with_uint8_lookup() {
     return false;
 }
 
-// Of the first n of N pixels; of the others nothing.
+// Looks up the first n of N pixels and leaves the others alone.
 template <class V, int N>
 SUTURE_INLINE void look_up(const V (&table)[256], V (&to)[3][N], const std::uint8_t* from, std::int64_t channel_stride,
                            std::int64_t stride, int n) {

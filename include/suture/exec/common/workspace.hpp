@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run keeps in the workspace, where each thing lies there, and how many bytes that takes.
+// Layout of the workspace of a run: its parts, their offsets, and how many bytes that takes.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,8 @@
 
 namespace suture {
 
-// Where things lie in the workspace, as byte offsets.
-// Records come first, then what depends on the number of samples and channels alone: a graph holds its place, whatever
-// the extents of the volumes.
+// Byte offsets of the parts of the workspace. Records come first, then what depends on the number of samples and
+// channels alone: a graph holds its place, whatever the extents of the volumes.
 struct workspace_layout {
   std::size_t sums = 0;          // of the moments between stages
   std::size_t statistics = 0;    // those moments
@@ -22,7 +21,7 @@ struct workspace_layout {
   std::size_t bytes = 0;
 };
 
-// What has been handed out so far.
+// Amounts handed out so far.
 struct workspace_cursor {
   std::size_t coefficients = 0, statistics = 0, spectra = 0, between = 0;  // in elements
 };

@@ -25,7 +25,7 @@ bool keeps_axes(const sample_parameters<Pipeline>& sample) {
   return true;
 }
 
-// Where index i of an axis of the output stands in the source, axes kept.
+// Returns the source position along one axis for output index i, where the axes are kept.
 template <class Pipeline>
 coordinate along_axis(const sample_parameters<Pipeline>& sample, int axis, std::int32_t i) {
   return split(sample.map.offset[axis] + scaled(sample.map.linear[axis][loop_along(sample.loops, axis)], i));
@@ -58,7 +58,7 @@ class aligned_values {
   static constexpr int taps = I::taps;
   static_assert((taps & (taps - 1)) == 0);
   static constexpr std::int32_t none = std::numeric_limits<std::int32_t>::min();
-  // What the last `taps` rows and planes gave, each in a place that its number says.
+  // Slot of a row or plane in the ring that holds the last `taps` of them.
   static constexpr std::int32_t place_of(std::int32_t i) { return i & (taps - 1); }
 
 public:

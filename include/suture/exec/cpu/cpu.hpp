@@ -54,7 +54,7 @@ inline bool threads_are_lost() { return forks.lost_threads; }
 inline bool threads_are_lost() { return false; }
 #endif
 
-// How many threads `threads` stands for.
+// Returns the number of threads that the setting `threads` stands for.
 inline int thread_count(int threads) {
 #if defined(_OPENMP)
   if (threads_are_lost()) return 1;

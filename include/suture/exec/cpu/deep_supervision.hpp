@@ -17,7 +17,7 @@ inline std::vector<std::int64_t> picked_offsets(std::int32_t level, std::int32_t
   return offsets;
 }
 
-// One level of `channels` channels.
+// Stores one level of `channels` channels.
 template <class T>
 void write_level(const cpu& exec, const level_tensor& level, const target_tensor& full,
                  const std::int32_t (&extents)[3], std::int32_t channels) {
@@ -30,7 +30,7 @@ void write_level(const cpu& exec, const level_tensor& level, const target_tensor
       const T* const row = static_cast<const T*>(full.data) + channel * full.channel_stride +
                            from[0][static_cast<std::size_t>(z)] + from[1][static_cast<std::size_t>(y)];
       T* const out = static_cast<T*>(to.data) + channel * to.channel_stride + z * to.stride[0] + y * to.stride[1];
-      // In variables that no store can change.
+      // Local copies, which no store can change.
       const std::int64_t* const picked = from[2].data();
       const std::int64_t step = to.stride[2];
       const std::int32_t width = level.extents[2];

@@ -55,7 +55,7 @@ public:
   }
 
 private:
-  // Of the lanes from `first` on, those from begin to end.
+  // Sums the displacements of lanes begin to end, counted from lane `first`.
   void sum(const control_vector* row, const vec3<std::int32_t>& n, int first, int begin, int end) {
     float c[3][4][Lanes];
     control_polynomials(

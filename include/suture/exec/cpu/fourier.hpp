@@ -20,7 +20,7 @@ inline std::vector<math::complex> roots_of_unity(std::int32_t n) {
   return roots;
 }
 
-// So many lines of n values, value i of lane l at 16 i + l.
+// Holds the given number of lines of n values, value i of lane l at 16 i + l.
 class line_block {
 public:
   explicit line_block(const std::vector<math::complex>& roots)
@@ -31,7 +31,8 @@ public:
   std::int32_t size() const { return n_; }
   float* real(std::int32_t i = 0) { return parts_[0] + i * line_lanes; }
   float* imaginary(std::int32_t i = 0) { return parts_[1] + i * line_lanes; }
-  // Between transforms these make the second the inverse of the first, n times as large.
+  // Swaps the real and imaginary parts. Between transforms these swaps make the second the inverse of the first, n
+  // times as large.
   void swap_parts() { std::swap(parts_[0], parts_[1]); }
 
   void transform() {
@@ -140,7 +141,7 @@ public:
   // The axis whose lines are transformed last on the way there.
   int last_axis() const { return n_[0] > 1 ? 0 : 1; }
 
-  // Along x, from rows that load(z, y, row) gives; a row has room for another 16 values.
+  // Transforms along x the rows that load(z, y, row) fills; a row has room for another 16 values.
   template <class Load>
   void rows_from(const Load& load) {
     each_block(2, [&](line_block& b, std::int64_t first, int count) {
@@ -157,7 +158,7 @@ public:
       put(b, 2, held_, first, count, true);
     });
   }
-  // Along y, there or back.
+  // Transforms along y, forward or back.
   void columns(bool back) {
     each_block(1, [&](line_block& b, std::int64_t first, int count) {
       get(b, 1, first, count);
@@ -167,7 +168,7 @@ public:
       put(b, 1, n_[1], first, count, true);
     });
   }
-  // Along the last axis there and, where `back`, from there: change(block, first line, lines) comes between.
+  // Transforms along the last axis and, if `back`, inverts it; change(block, first line, lines) runs between the two.
   template <class Change>
   void turn_about(bool back, const Change& change) {
     const int axis = last_axis();
@@ -182,7 +183,7 @@ public:
       put(b, axis, n_[axis], first, count, true);
     });
   }
-  // Along x and back, where lines are real.
+  // Inverts the transform along x, where lines are real.
   void rows_back() {
     each_block(2, [&](line_block& b, std::int64_t first, int count) {
       get(b, 2, first, count);
@@ -227,7 +228,7 @@ private:
     });
   }
 
-  // Where a line begins, how far its values and the lines beside it are apart.
+  // Layout of a line: its first value, the distance between its values, and the distance to the next line.
   std::int64_t begin_of(int axis, std::int64_t line) const {
     if (axis == 2) return line * n_[2];
     return line / held_ * (axis == 0 ? n_[2] : std::int64_t{n_[1]} * n_[2]) + line % held_;

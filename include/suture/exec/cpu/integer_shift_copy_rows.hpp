@@ -11,7 +11,7 @@
 
 namespace suture::detail {
 
-// Such a brick.
+// Brick of a copy shifted by whole voxels.
 template <class Evaluator>
 class integer_shift_brick {
   using P = typename Evaluator::pipeline_type;
@@ -47,7 +47,7 @@ public:
 private:
   static constexpr bool has_outside = border::has_value || ends_at_rim<border>;
 
-  // Where voxel i of an axis of n is read, negative outside.
+  // Returns the source index of output voxel i on an axis of n voxels; negative means outside.
   static std::int32_t index(std::int32_t i, std::int32_t n) {
     if constexpr (ends_at_rim<border>)
       return inside(i, n) ? i : -1;

@@ -79,7 +79,7 @@ private:
     }
   }
 
-  // Of lanes begin to end, which share their control vectors.
+  // Sums the displacements of lanes begin to end, which share their control vectors.
   void sum(const control_vector* row, const float (&w)[3][4][width], int begin, int end,
            float (&next)[3][width]) const {
     const vec3<std::int32_t>& n = grid.drawn.control_points;

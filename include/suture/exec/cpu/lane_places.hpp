@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the lanes of a strip stand that runs along any axis of the output, for functors that ask.
+// Positions of the lanes of a strip that runs along any axis of the output, for functors that ask.
 #pragma once
 
 #include "../common/lanes.hpp"
@@ -27,7 +27,7 @@ voxel voxel_of_loops(const sample_parameters<Pipeline>& sample, const voxel_inde
   return voxel_at(n, {i.sample, i.channel, at[0], at[1], at[2]});
 }
 
-// Where lanes stand that run along any axis.
+// Positions of lanes that run along any axis.
 struct along_loops {
   voxel first;
   std::int32_t step[3];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the paths of the CPU executor have in common. A path is one way to make the voxels of a brick:
+// Common parts of the paths of the CPU executor. A path is one way to make the voxels of a brick:
 //   name                  what tests and benches call it
 //   possible<Evaluator>   whether it can be compiled for these operations and element types
 //   serves_all            whether it takes every sample; if not, serves(parameters) says whether it takes this one
@@ -21,8 +21,8 @@ struct brick_shape {
   std::int32_t planes, rows;
 };
 
-// What a path is given: rows y0 .. y1 - 1 of planes z0 .. z1 - 1 of one sample. `depth` is that asked for, of which the
-// last brick of a sample may have fewer planes.
+// Work of a path: rows y0 .. y1 - 1 of planes z0 .. z1 - 1 of one sample. `depth` is that asked for, of which the last
+// brick of a sample may have fewer planes.
 template <class Evaluator>
 struct brick_work {
   const Evaluator& evaluate;

@@ -91,7 +91,7 @@ auto fill_workspace(const cpu& exec, bool to_output, const Plan& plan, const Bin
   return detail::make_evaluator(records, plan, bindings...);
 }
 
-// In order of preference; the last serves every sample.
+// The paths stand in order of preference; the last one serves every sample.
 using cpu_paths = path_list<pointwise_rows, integer_shift_copy_rows, memory_order_rows, axis_aligned_rows,
                             displaced_strips, turned_strips>;
 

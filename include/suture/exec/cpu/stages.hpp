@@ -24,7 +24,8 @@ class channel_stages {
   using every_stage = std::make_integer_sequence<int, count>;
 
 public:
-  // Without the last stage the results stay where that stage expects them.
+  // Prepares the stages of a channel. With `with_last` false the last stage is not run and its input stays in the
+  // buffer that it reads.
   channel_stages(const sample_parameters<Pipeline>& sample, const staged_tensor& t, std::int32_t sample_index,
                  std::int32_t channel, bool with_last)
       : sample_(sample),
@@ -89,7 +90,7 @@ private:
     active_[K] = S::template changes_at<K>(sample_, channel_);
   }
 
-  // Of stages [first, end) and those that join them.
+  // Begins a pass over stages [first, end) and the stages that join them.
   void begin_pass(int first, int end) {
     while (joins_[end]) ++end;
     end_ = end;
@@ -229,8 +230,8 @@ private:
     return static_cast<std::size_t>((n_[2] + strip_width - 1) / strip_width) * strip_width;
   }
 
-  // Between two voxels along x, then y, then z, for few rows at a time, so that what is between the axes stays in the
-  // cache. A row or plane that two neighbors need is made once: `held` says which ones the two places hold.
+  // Applies the filter between neighbors along x, then y, then z, for few rows at a time, so that the intermediate rows
+  // stay in the cache. A row or plane that two neighbors need is made once: `held` says which ones the two places hold.
   template <int K, class Filter>
   void run_pairs(const cpu& exec, const Filter& filter) {
     constexpr std::int32_t rows = 8;
@@ -296,7 +297,7 @@ private:
     });
   }
 
-  // Into the other place; nothing of the stage follows.
+  // Applies the filter into the other buffer; no other step of the stage follows.
   template <int K, class Filter>
   void run_spectral(const cpu& exec, const Filter& filter) {
     const auto load_row = [&](std::int32_t z, std::int32_t y, float* row) { read_row<K>(z, y, row); };
@@ -306,7 +307,7 @@ private:
       add_spike(exec, filter, n_, channel_, load_row, to_, place_[2]);
   }
 
-  // Along x into the other place and along y back, plane by plane, then along z and on.
+  // Filters along x into the other buffer and along y back, plane by plane, then along z.
   template <int K, class Filter>
   void run_separable(const cpu& exec, const Filter& filter) {
     float w[3][2 * largest_radius + 1];
@@ -407,8 +408,8 @@ private:
   const int last_;  // behind the last stage to be done
   float* place_[3];
   float *from_, *to_;  // where the pass reads and where it keeps its results
-  // By stage: filters, lets nothing join it, must leave the moments of its results, does anything, joins the pass
-  // before.
+  // Flags of each stage: filters, lets nothing join it, must leave the moments of its results, does anything, joins the
+  // pass before.
   bool filters_[count], closes_[count], asked_[count], active_[count], joins_[count + 1] = {};
   int end_ = 0;  // behind the last stage of the pass
   bool emits_ = false;
@@ -439,7 +440,7 @@ public:
     });
   }
 
-  // What a part of the fused work on one sample leaves its strips to.
+  // Part of the fused work on one sample, which it splits into strips.
   class part {
   public:
     part(batch_stages& all, std::size_t sample) : all_(all), sample_(sample) {
@@ -466,7 +467,7 @@ public:
     std::vector<strip_sums> sums_[Evaluator::pairs];
   };
 
-  // All that comes behind the fused part.
+  // Runs everything that follows the fused part.
   void run(const cpu& exec) {
     each_pair([&]<std::size_t B>(auto& list) {
       for (auto& stages : list) {
@@ -491,7 +492,7 @@ private:
   std::vector<std::size_t> first_[Evaluator::pairs];  // of each sample in the lists
 };
 
-// Of pipelines without stages.
+// Stages of a pipeline that has none.
 struct no_batch_stages {
   struct part {
     part(no_batch_stages&, std::size_t) {}

@@ -15,9 +15,9 @@
 
 namespace suture::detail {
 
-// In what order a strip keeps the offsets of its lanes, for the registers they are read to. It is part of the type:
-// files of one program that are compiled for different processors then share no function of a strip, and none finds
-// lanes that another has placed.
+// Order in which a strip keeps the offsets of its lanes, chosen for the registers that read them. It is part of the
+// type: files of one program that are compiled for different processors then share no function of a strip, so that no
+// function reads lanes in an order that another wrote.
 #if defined(SUTURE_HAS_SIMD)
 inline constexpr int lane_order = simd::lanes_32;
 #else
@@ -67,7 +67,7 @@ public:
       return false;
   }
 
-  // To another row. Along z a deformation keeps what it has worked out.
+  // Moves to another row. Along z a deformation keeps what it has worked out.
   void locate(std::int32_t z, std::int32_t y) {
     if constexpr (Pipeline::separable_deformation) {
       const control_grid& g = sample_.controls;
@@ -119,7 +119,8 @@ public:
   std::int64_t output_ahead(const std::int64_t (&stride)[3]) const {
     return output_ahead_[0] * stride[0] + output_ahead_[1] * stride[1];
   }
-  // From the voxels of this one to about those, in elements of the source.
+  // Returns the offset, in elements of the source, from the voxels of this strip to roughly those of the strip that is
+  // prefetched.
   std::int64_t ahead(const std::int64_t (&stride)[3]) const {
     return ahead_[0] * stride[0] + ahead_[1] * stride[1] + ahead_[2] * stride[2];
   }
@@ -243,7 +244,7 @@ private:
     }
   }
 
-  // Where lanes run along no axis of the control points, or along another than x.
+  // Handles lanes that run along no axis of the control points, or along another than x.
   void displace_rows() {
     locate_affine();
     displaced_.set(sample_.controls, z_, y_);

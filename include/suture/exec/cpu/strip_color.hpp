@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a strip reads from its source where operations work on color: all three channels of a tap pass through the
-// operations left of the geometry together, then each channel is interpolated by itself.
+// Reads the source for a strip where operations work on color: all three channels of a tap pass through the operations
+// left of the geometry together, then each channel is interpolated by itself.
 #pragma once
 
 #include "lane_places.hpp"
@@ -8,7 +8,7 @@
 
 namespace suture::detail {
 
-// Where the taps of the lanes stand in the source.
+// Source positions of the taps of the lanes.
 struct at_taps {
   const std::int32_t (&extents)[3];
   std::int32_t sample_index;

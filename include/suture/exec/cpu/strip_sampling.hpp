@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a strip reads from its source: interpolated values of one channel, and labels.
+// Reads the source for a strip: interpolated values of one channel, and labels.
 #pragma once
 
 #include <cstring>
@@ -9,13 +9,13 @@
 
 namespace suture::detail {
 
-// For functors that do not ask where a value stands.
+// Stands for positions where functors do not use them.
 struct nowhere {
   SUTURE_INLINE voxel operator()(int) const { return {}; }
   SUTURE_INLINE nowhere in_channel(std::int32_t) const { return {}; }
 };
 
-// One axis of an interpolation: the taps v with their weights w, lane by lane.
+// Interpolates along one axis: the taps v with their weights w, lane by lane.
 template <class I>
 SUTURE_INLINE void combine_axis(const float (&v)[I::taps][strip_width], const float (&w)[I::taps][strip_width],
                                 float (&out)[strip_width]) {
@@ -415,7 +415,7 @@ SUTURE_INLINE void vote_labels(const strip<Pipeline>& s, const T* data, const st
     prefetch_ahead<4>(s, data, offset, stride);
     load_pairs(data, offset, stride, pairs);
   } else if (s.within_plane(n)) {
-    // What is beyond the plane has no weight: the same labels again have none either.
+    // Labels beyond the plane have no weight; the same labels again have none either.
     Offset offset[strip_width];
     for (int l = 0; l < strip_width; ++l) offset[l] = s.base[1][l] * step[1] + s.base[2][l] * step[2];
     pair_of<T> rows[2][strip_width];

@@ -24,7 +24,7 @@ struct turned_strips {
     const std::int32_t width = work.r.sample.extents[2];
     for (std::int32_t x0 = 0; x0 < width; x0 += strip_width) {
       strip<typename Evaluator::pipeline_type> walk(work.r.sample, x0);
-      // What is read two planes later: in this column of strips, or in the one behind it.
+      // Prefetches the block that is read two planes later, in this column of strips or in the next one.
       const bool has_next = x0 + strip_width < width;
       const std::int32_t next_y = has_next ? 0 : brick_rows, next_x = has_next ? strip_width : -x0;
       for (std::int32_t z = work.z0; z < work.z1; ++z) {

@@ -19,7 +19,8 @@ struct column_walk {
 
   template <class Evaluator>
   static constexpr bool possible = true;
-  // Where colors are worked on at each tap, what a block does once is little, and takes registers.
+  // Tile shape where colors are computed at each tap: a block then has little work of its own, and such work takes
+  // registers.
   template <class Evaluator>
   using shape = tile_shape<Evaluator, 1, warp_x,
                            Evaluator::pipeline_type::is_color &&
@@ -43,7 +44,7 @@ private:
   template <bool WithLabels, bool OneChannel, class Evaluator>
   __device__ __forceinline__ static void make_column(const block_work<Evaluator>& work, const column_of_thread& at) {
     using P = typename Evaluator::pipeline_type;
-    // Where there is a loop over channels registers are scarce; with a deformation other things wait in memory.
+    // A loop over channels makes registers scarce; a deformation waits for other memory.
     constexpr bool keeps_steps =
         OneChannel || !has_one_channel_kernel<Evaluator> || P::has_deformation || P::inverts_deformation;
     const auto& r = work.r;

@@ -23,7 +23,7 @@ SUTURE_HD constexpr std::int32_t lanes_of(std::int32_t n) {
 }
 static_assert(longest_line * (4 * lane_pitch(1) + 2) <= line_room);
 
-// What a pass does to the lines of an axis; passes that a sample does not need return at once.
+// Work of each pass on the lines of an axis; passes that a sample does not need return at once.
 //             pass 0   pass 1                  pass 2                  pass 3           pass 4
 //   mask      x there  y there                 z there, weights, back  y back           x back
 //     a plane x there  y there, weights, back  nothing                 nothing          x back
@@ -99,7 +99,7 @@ struct shared_lines {
     parts[1][i * pitch + lane] = v.imaginary;
   }
 
-  // By all threads of the block; the values are there for all of them before and after.
+  // All threads of the block call this; the values are visible to all of them before and after.
   __device__ __forceinline__ void transform() {
     SUTURE_NO_UNROLL
     for (std::int32_t done = 1, rest = n; rest > 1;) {

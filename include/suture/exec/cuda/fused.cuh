@@ -14,7 +14,7 @@
 
 namespace suture::detail {
 
-// In order of preference; the last serves every sample.
+// The paths stand in order of preference; the last one serves every sample.
 using cuda_paths = path_list<vector_runs, rgb_vectors, integer_shift_copy_tile, plane_walk, column_walk>;
 
 template <bool WithLabels, bool OneChannel, class Paths, class Evaluator>

@@ -9,7 +9,7 @@
 
 namespace suture::detail {
 
-// Where such a sample stands in the source.
+// Source position of a sample that is shifted by whole voxels.
 struct integer_shift {
   // Whether the tile of a column lies in the source.
   template <class Pipeline>
@@ -55,7 +55,7 @@ __device__ __forceinline__ void each_in_column(const T* p, std::int64_t step, st
 struct integer_shift_copy_tile {
   static constexpr std::string_view name = "integer_shift_copy_tile";
 
-  // Not in kernels of deformations, which need all registers for those.
+  // This path is not compiled into kernels with deformations, which need all registers for those.
   template <class Evaluator>
   static constexpr bool possible = plane_walk::possible<Evaluator> && !Evaluator::pipeline_type::has_deformation;
   template <class Evaluator>

@@ -25,7 +25,8 @@ std::uint8_t loops_of_sample(const Plan& plan, std::size_t i, const Bindings&...
     return 0;
 }
 
-// Where voxels are copied no tap is weighed, so that the source can be visited in the order of the output as well.
+// Sets the loop order to that of the source. A copy weighs no taps, so that the source can be visited in the order of
+// the output as well.
 template <class Record>
 void set_loops_of_source(Record& r, std::uint8_t loops) {
   fixed_map& map = r.sample.map;

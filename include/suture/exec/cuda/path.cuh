@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the paths of the fused kernel have in common. A path is one way to make the voxels of a block:
+// Common parts of the paths of the fused kernel. A path is one way to make the voxels of a block:
 //   name                  what tests and benches call it
 //   possible<Evaluator>   whether it can be compiled for these operations and element types
 //   shape<Evaluator>      how its blocks divide the output, and how many of them a multiprocessor is to hold
@@ -20,7 +20,7 @@
 
 namespace suture::detail {
 
-// What a block is given. `ahead` are the normals made ahead for it, if any.
+// Work of a block. `ahead` are the normals made ahead for it, if any.
 template <class Evaluator>
 struct block_work {
   const Evaluator& evaluate;

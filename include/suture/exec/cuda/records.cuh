@@ -33,7 +33,7 @@ struct carried_records<Pipeline, Record, false> {
   static constexpr bool possible = false;
 };
 
-// By all threads of a block.
+// All threads of a block call this.
 __device__ __forceinline__ void clear_sums(const staged_tensor& t) {
   auto* const words = reinterpret_cast<std::uint32_t*>(t.sums);
   const auto count = static_cast<std::uint32_t>(t.moments_per_channel * t.channels) * sizeof(patch_sums) / 4;
@@ -44,7 +44,7 @@ __device__ __forceinline__ void clear_sums(const staged_tensor& t) {
 }
 __device__ __forceinline__ void clear_sums(const no_stages&) {}
 
-// By all threads of a block.
+// All threads of a block call this.
 template <class Record>
 __device__ __forceinline__ void copy_record(const Record& record, Record* place) {
   static_assert(sizeof(Record) % 4 == 0);
@@ -59,8 +59,8 @@ __device__ __forceinline__ void put_record(const Record& record, Record* place) 
   for (const auto& image : record.staged) clear_sums(image);
 }
 
-// A record at hand for every thread of a block: what all of them read, and read for each voxel anew, costs the least
-// from shared memory.
+// Copy of a record in the shared memory of a block: all threads read it, for each voxel anew, which costs the least from
+// there.
 template <class Record>
 struct record_at_hand {
   alignas(16) unsigned char bytes[sizeof(Record)];

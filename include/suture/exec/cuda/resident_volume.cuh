@@ -64,7 +64,7 @@ public:
     if (view_.data != nullptr) cudaFree(const_cast<T*>(view_.data));
   }
 
-  // What to give to plan, image and labels.
+  // Returns the view to pass to plan, image and labels.
   const suture::view<const T>& view() const { return view_; }
   std::size_t bytes() const { return bytes_; }
 

@@ -84,7 +84,7 @@ __device__ __forceinline__ void pixels_inside(const source_tensor& s, std::int32
   x = (x & fractions) << place_shift;
   step_y <<= place_shift;
   step_x <<= place_shift;
-  // With all pixels at once the code of the loads is there four times.
+  // Unrolling over all pixels would repeat the code of the loads four times.
   SUTURE_NO_UNROLL
   for (int i = 0; i < N; ++i, y += step_y, x += step_x) {
     const auto of = [](std::uint64_t place) -> coordinate {

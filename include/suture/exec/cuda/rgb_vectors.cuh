@@ -18,7 +18,7 @@ template <class... Fs>
 inline constexpr bool any_channel_needs_voxel<pack<Fs...>> =
     (applies_with_voxel<typename unswitched<Fs>::type, float> || ...);
 
-// As many elements as a run has.
+// Vector with as many elements as a run has.
 template <class T>
 struct run_of {
   static constexpr int size = pixels_at_once;
@@ -189,7 +189,7 @@ __device__ __forceinline__ void apply_to_run(const Pack& functors, T (&v)[3][N],
   }
 }
 
-// What all threads of a block make of one pair: each the runs at x of `rows` rows, `step` apart from y on, of planes
+// All threads of a block compute one pair: each makes the runs at x of `rows` rows, `step` apart from y on, of planes
 // z0 .. z1 - 1.
 template <std::size_t B, class Evaluator>
 __device__ __forceinline__ void make_pixel_vectors(const Evaluator& evaluate, const typename Evaluator::record_type& r,

@@ -100,7 +100,7 @@ inline auto memory_check(const cuda& exec) {
   return [&exec](const void* p, const site& where, std::string_view role) { check_memory(exec, p, where, role); };
 }
 
-// What a call on a device takes beside its views.
+// Checks the workspace and device that a call needs in addition to its views.
 inline void check_device_workspace(const cuda& exec, std::size_t needed, const site& where = {"workspace"},
                                    std::string_view role = "") {
   check_for_earlier_error(exec);
@@ -278,7 +278,7 @@ void run(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
   if constexpr (detail::all_bound<Plan, Bindings...>()) detail::run_by<detail::cuda_paths>(exec, plan, bindings...);
 }
 
-// What a run_loaded has queued, to be held against what is loaded for it.
+// Describes the work that run_loaded has queued, to be compared with what is loaded for it.
 template <class Evaluator>
 struct loaded_run {
   Evaluator evaluate;
@@ -308,7 +308,7 @@ loaded_run<Evaluator> loaded_run_of(const Evaluator& e, const Plan& plan, const 
   return queued;
 }
 
-// Of what the kernels of a run_loaded hold in their arguments, all that can be compared.
+// Checks everything comparable that the kernels of a run_loaded hold in their arguments.
 template <class Evaluator, class Plan, class... Bindings>
 void check_fits(const loaded_run<Evaluator>& queued, const Evaluator& e, const Plan& plan,
                 const Bindings&... bindings) {

@@ -21,14 +21,14 @@ struct room_for_normals {
 
   __device__ __forceinline__ shared_normals ahead() const { return {&normal[0][0][0], &channels, turns, threads + 1}; }
 
-  // By all threads of a block, ahead of anything else.
+  // All threads of a block call this before anything else.
   __device__ __forceinline__ void set(const shared_normals::range& of) {
     if (threadIdx.x == 0) channels = of;
     __syncthreads();
   }
 
-  // By all lanes of a warp, for the functors that are on: normals of some channels of voxel (z, y, x) and those that
-  // follow along z. Lanes beyond the grid help with those of their neighbors.
+  // All lanes of a warp call this; for each active functor it makes the normals of some channels of voxel (z, y, x) and
+  // of the voxels that follow along z. Lanes beyond the grid help with the normals of their neighbors.
   template <class... Fs>
   __device__ __forceinline__ void make(const pack<Fs...>& functors, const std::int32_t (&extents)[3], std::int32_t z,
                                        std::int32_t y, std::int32_t x) {

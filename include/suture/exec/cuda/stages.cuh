@@ -266,7 +266,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
     bool filters = false;
     if constexpr (S::template filters<K> && !spectral_stage<K, P>)
       filters = S::template on<S::template filter<K>>(sample, channel);
-    // Where the results go, counted in elements of the output, between stages as well.
+    // The output is addressed in units of its elements, between stages as well.
     constexpr std::int64_t units = sizeof(float) / sizeof(Out);
     const target_tensor& out = t.out;
     Out* to = finishes ? static_cast<Out*>(out.data) + channel * out.channel_stride + z0 * out.stride[0] +
@@ -361,7 +361,7 @@ void run_stage(const Exec& exec, const Evaluator& e, bool to_output, const Plan&
   }
   require(tiles <= 2147483647, {"run"}, tiles, " tiles exceed the grid of a kernel");
   const dim3 blocks(static_cast<unsigned>(tiles), static_cast<unsigned>(plan.size()), static_cast<unsigned>(channels));
-  // Beside a filter of k-space only value operations left of it are to be done, for those that did not draw it.
+  // Samples that did not draw the k-space filter need only the value operations left of it.
   if constexpr (spectral_stage<K, P>) run_fourier<K, B>(exec, e, plan, channels);
   if constexpr (!spectral_stage<K, P> || staging<P>::template begin<K> < staging<P>::template filter<K>) {
     later_stage_kernel<K, B, Evaluator><<<blocks, stage_threads, 0, exec.stream>>>(e, to_output);

@@ -9,7 +9,7 @@
 
 namespace suture::detail {
 
-// What a thread has seen of the values it left, at most `most` of them.
+// Moments of the values that a thread has stored, at most `most` of them.
 //
 // Under a limit 2^e a value is high 2^23 + low units of 2^(e - 45), two integers of 23 bits that additions of floats
 // leave, so that 32 bits hold their sums and 64 those of their products. A value that is larger or has bits below the
@@ -61,7 +61,7 @@ public:
     }
   }
 
-  // What the threads of the block have seen, added to its sums; the count is left alone. By whole warps.
+  // Adds the sums of the block's threads to the block; the count is left alone. By whole warps.
   __device__ __forceinline__ void give(patch_sums& block) const {
     constexpr unsigned all = 0xffffffffu;
     // The threads of one limit after the other.
@@ -95,7 +95,7 @@ private:
   __device__ __forceinline__ static float rounds_rest(std::uint32_t exponent) {
     return float_from_bits(((exponent - 22) << 23) + 0x400000u);
   }
-  // Of the unit, from the least subnormal.
+  // Exponent of the unit, counted from the least subnormal.
   __device__ __forceinline__ static std::int32_t place_under(float limit) {
     return static_cast<std::int32_t>(float_bits(limit) >> 23) - 23;
   }
@@ -215,8 +215,8 @@ __device__ SUTURE_DEVICE_NOINLINE void finish_moments(patch_sums* sums, moments*
   *result = moments_of(*sums);
 }
 
-// What a block has seen of `voxels` added to the sums of the channel by its first warp; that of the last of `parts`
-// blocks leaves the moments, from a copy at hand.
+// The first warp adds the sums of a block over `voxels` to those of the channel; the last of `parts` blocks also writes
+// the moments, from its own copy of the sums.
 __device__ inline void leave_moments(const thread_moments& mine, std::int32_t voxels, patch_sums& block,
                                      patch_sums& total, std::uint32_t parts, moments& result) {
   mine.give(block);

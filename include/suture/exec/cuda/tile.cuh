@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the blocks of the fused kernel divide the output, and which voxels of its tile a thread makes.
+// Division of the output among the blocks of the fused kernel, and which voxels of its tile a thread makes.
 #pragma once
 
 #include "../../base/divisor.hpp"
@@ -11,15 +11,15 @@ struct tile_counts {
   std::int32_t x = 1, y = 1, z = 1;  // in runs x alone
   std::int32_t rows = 1;             // of tiles that a block makes
   std::int32_t depth = tile_z;       // of a tile
-  // Where normals are made ahead: 2^channel_shift channels for a block, and how many parts these make.
+  // Normals made by a block: 2^channel_shift channels for a block, and how many parts these make.
   std::int32_t channel_shift = 0, parts = 1;
-  // By x and by y.
+  // Precomputed fast division by `x` and by `y`.
   divisor by_x{}, by_y{};
 
   std::int64_t all() const { return static_cast<std::int64_t>(x) * y * z; }
 };
 
-// What a thread makes of a tile: voxels (z0 .. z1 - 1, y, x), if there are any.
+// Voxels of a tile that a thread computes: (z0 .. z1 - 1, y, x), if there are any.
 struct column_of_thread {
   std::int32_t z0, z1, y, x;
   bool inside;

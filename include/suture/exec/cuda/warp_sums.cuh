@@ -6,14 +6,14 @@
 
 namespace suture::detail {
 
-// Of all lanes, to each.
+// Warp sum, returned to every lane.
 template <class T>
 __device__ __forceinline__ T warp_sum(T value) {
   for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(0xffffffffu, value, step);
   return value;
 }
 
-// Of the lanes up to each.
+// Inclusive prefix sum over the lanes of a warp.
 template <class T>
 __device__ __forceinline__ T warp_inclusive_sum(T value) {
   const int lane = static_cast<int>(threadIdx.x) % 32;

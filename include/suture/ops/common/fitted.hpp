@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operations that take results of fits ask of their number, before anything runs.
+// Checks of the number of fitted results that an operation takes, before anything runs.
 #pragma once
 
 #include <cstdint>

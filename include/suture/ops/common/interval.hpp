@@ -38,7 +38,7 @@ struct integer_interval {
   }
 };
 
-// How a parameter is spread over [low, high]:
+// Distribution of a parameter over [low, high]:
 //   uniform      every value alike
 //   log_uniform  every ratio alike: 1/2 as often as 2; needs low > 0
 //   mixture      below 1 in half of the cases, above 1 in the other half, uniform in each: a reduction as often as an
@@ -66,8 +66,8 @@ inline void check_interval(const integer_interval& range, std::string_view what,
           " must go from low to high within ", least, " .. ", most);
 }
 
-// What is added to values or taken from them: so that finite ones stay finite and never meet as two infinities. From
-// 2^103 on a sum with the largest float would not be finite.
+// Checks a shift that is added to values or subtracted from them: finite values must stay finite, and two infinities
+// must never meet. From 2^103 on a sum with the largest float would not be finite.
 inline void check_shift(float shift, std::string_view what, const site& where) {
   require(std::abs(shift) <= 1e30f, where, what, " ", shift, " must be finite, and at most 1e30 in magnitude");
 }
@@ -76,12 +76,12 @@ inline void check_channel_probability(float probability, const site& where) {
   require(probability >= 0 && probability <= 1, where, "channel_probability ", probability, " is not in [0, 1]");
 }
 
-// One slot.
+// Draws from the range; takes one slot.
 inline std::int32_t draw_from(const integer_interval& range, draws& random) {
   return range.low + static_cast<std::int32_t>(random.integer(std::int64_t{range.high} - range.low + 1));
 }
 
-// Two slots whatever the law, so that choosing one shifts nothing else.
+// Draws from the range; takes two slots whatever the law, so that choosing a law shifts no other draw.
 inline float draw_from(const interval& range, interval_law law, draws& random) {
   if (law == interval_law::mixture) return random.mixture(range.low, range.high);
   const float value =

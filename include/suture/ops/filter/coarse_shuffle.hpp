@@ -22,8 +22,8 @@ SUTURE_FN std::uint32_t scrambled(std::uint32_t x) {
   return static_cast<std::uint32_t>(b >> 32) ^ static_cast<std::uint32_t>(b);
 }
 
-// Where element i of a permutation of 0 .. n - 1 comes from, n <= 2^31: a Feistel network over the least power of two
-// that holds n, walked on until it is back among the n. No table, and for every key a bijection.
+// Returns the source of element i of a permutation of 0 .. n - 1, n <= 2^31: a Feistel network over the least power of
+// two that holds n, walked on until it is back among the n. No table, and for every key a bijection.
 SUTURE_FN std::uint32_t permuted(std::uint32_t i, std::uint32_t n, const philox_block& key) {
   std::uint32_t bits = 0;
   while (bits < 31 && (std::uint32_t{1} << bits) < n) ++bits;
@@ -80,7 +80,7 @@ struct coarse_shuffle {
       return coarse_dropout::functor::within(box, axis, index);
     }
 
-    // Where box b took the voxel from.
+    // Moves `at` to the voxel that box b copied from.
     SUTURE_FN void step_back(std::int32_t b, const std::int32_t (&n)[3], std::int32_t (&at)[3],
                              std::int32_t channel) const {
       std::uint32_t start[3], size[3];

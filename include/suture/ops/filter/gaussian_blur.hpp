@@ -21,7 +21,7 @@
 
 namespace suture {
 
-// What a Gaussian of a given sigma is, in voxels:
+// Weights of a Gaussian of a given sigma, in voxels:
 //   scipy    w_k ~ exp(-k^2 / 2 sigma^2), |k| <= int(4 sigma + 1/2), sum 1; the patch continues by reflection about
 //            its faces (border reflect). scipy.ndimage.gaussian_filter, batchgenerators v1.
 //   nnunet   the same weights for |k| <= int(3 sigma + 1/4), by reflection about the outermost voxels (border mirror).
@@ -33,7 +33,7 @@ enum class blur_kernel { scipy, nnunet, monai };
 
 namespace detail {
 
-// How far a sigma reaches: the whole part of sigma factor + rest, at least `least`.
+// Reach of a sigma: the whole part of sigma factor + rest, at least `least`.
 struct blur_reach {
   double factor = 4, rest = 0.5;
   std::int32_t least = 0;
@@ -164,7 +164,7 @@ struct gaussian_blur {
   }
 };
 
-// What a sigma is drawn for: every channel and axis by itself, every channel, or the sample.
+// Scope of a drawn sigma: every channel and axis by itself, every channel, or the sample.
 enum class sigma_of { axis, channel, sample };
 
 // gaussian_blur of some channels, each with probability channel_probability, by a sigma drawn uniformly from `sigma`

@@ -14,8 +14,8 @@
 
 namespace suture {
 
-// What is kept of k-space, by channel: array indices i whose squared distance from the middle of the array, in half
-// voxels, is at most `limit`.
+// Part of k-space that is kept, by channel: array indices i whose squared distance from the middle of the array, in
+// half voxels, is at most `limit`.
 struct gibbs_mask {
   std::int32_t limit[most_channels];  // -1: nothing is kept
   std::uint32_t channels;             // bit c: channel c; those beyond the last as it

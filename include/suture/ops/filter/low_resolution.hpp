@@ -17,7 +17,7 @@
 
 namespace suture {
 
-// Which voxel of N a coarse one of n picks, j = 0 .. n - 1:
+// Rule by which coarse voxel j = 0 .. n - 1 picks one of N voxels:
 //   nearest_exact   floor((j + 1/2) N / n): the voxel whose center is nearest. torch nearest-exact; batchgeneratorsv2.
 //   nearest_lower   floor(j N / n), half a coarse voxel too low. torch nearest; MONAI RandSimulateLowResolution.
 enum class coarse_pick { nearest_exact, nearest_lower };

@@ -54,7 +54,8 @@ struct median_functor {
       nan = v == v ? nan : v;
       return v;
     };
-    // Of 15 values neither the least nor the greatest is the median of 27: they make room for the others one by one.
+    // The median of 27 values is neither the least nor the greatest of any 15 of them: those two make room for the
+    // others one by one.
     float v[15];
     fill(v, voxel, std::make_index_sequence<15>{});
     narrow<0>(v, voxel);
@@ -66,7 +67,7 @@ private:
   SUTURE_FN static void fill(float (&v)[15], const Voxel& voxel, std::index_sequence<I...>) {
     ((v[I] = voxel(static_cast<int>(I))), ...);
   }
-  // The median of the 15 - Round values at hand and the 12 - Round that follow, to v[1].
+  // Writes the median of the first 15 - Round values of v and the 12 - Round that follow to v[1].
   template <int Round, class Voxel>
   SUTURE_FN static void narrow(float (&v)[15], const Voxel& voxel) {
     detail::spread_ends(v, std::make_index_sequence<static_cast<std::size_t>(13 - Round)>{});

@@ -14,9 +14,9 @@
 
 namespace suture {
 
-// What the numbers of `affine` mean. c is the image center, index (N - 1) / 2; R0, R1, R2 rotate about components 0, 1,
-// 2 of the frame named, from component k + 1 towards k + 2; S = diag(scale); Sh is the identity plus the shears, in the
-// order (01, 02, 10, 12, 20, 21); t is the translation. A `pull` takes output positions to input positions, a
+// Meaning of the numbers of `affine`. c is the image center, index (N - 1) / 2; R0, R1, R2 rotate about components 0,
+// 1, 2 of the frame named, from component k + 1 towards k + 2; S = diag(scale); Sh is the identity plus the shears, in
+// the order (01, 02, 10, 12, 20, 21); t is the translation. A `pull` takes output positions to input positions, a
 // `forward` moves the objects and is inverted.
 //
 //   name     frame                             map                                                translate
@@ -117,7 +117,7 @@ inline matrix3 rodrigues(const point3& r) {
   return result;
 }
 
-// By value, so that a matrix whose address nobody takes can stay in registers.
+// The arguments are passed by value, so that a matrix whose address nobody takes can stay in registers.
 SUTURE_NOINLINE inline matrix3 product(matrix3 a, matrix3 b) { return a * b; }
 
 inline matrix3 shear_matrix(const shears& s) {
@@ -258,7 +258,7 @@ private:
       case affine_convention::itk:
         return in_voxels({detail::euler_zxy(rotate_deg), translate}, input.direction, input.spacing);
       case affine_convention::torchio: {
-        // From RAS to LPS the first two axes of the patient, x and y, change sign.
+        // The first two axes of the patient, x and y, change sign from RAS to LPS.
         const matrix3 r = detail::euler_zxy({rotate_deg[0], -rotate_deg[1], -rotate_deg[2]});
         const point3 t{scale[0] * translate[0], -scale[1] * translate[1], -scale[2] * translate[2]};
         return in_voxels(inverse({s * r, t}), input.direction, input.spacing);

@@ -10,7 +10,7 @@
 
 namespace suture {
 
-// What crop_at is for one sample.
+// Crop of one sample by crop_at.
 struct crop_from {
   static constexpr std::string_view name = "crop_from";
   static constexpr bool keeps_axes = true;

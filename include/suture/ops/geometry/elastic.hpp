@@ -14,7 +14,7 @@
 
 namespace suture {
 
-// What the mesh of control points spans along each axis; outside of it the displacement of its rim goes on.
+// Extent of the mesh of control points along each axis; outside of it the displacement of its rim continues.
 //   faces    the image, from face to face of its outermost voxels
 //   centers  from center to center of its outermost voxels: ITK, with physical dimensions of spacing * (size - 1)
 //   itk      1/8 voxel more than the image on each side: ITK's BSplineTransformInitializer

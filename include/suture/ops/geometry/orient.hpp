@@ -49,7 +49,7 @@ struct orient {
   }
 
 private:
-  // For each array axis the patient axis it runs along; the axis with the clearest match chooses first.
+  // Returns for each array axis the patient axis it runs along; the axis with the clearest match chooses first.
   static vec3<int> nearest_patient_axes(const matrix3& direction) {
     const auto largest = [&](int axis) {
       return std::fmax(std::abs(direction[0][axis]),

@@ -9,7 +9,7 @@
 
 namespace suture {
 
-// How output voxels are laid over input voxels along one axis; N voxels of spacing s, i input, o output.
+// Alignment of output voxels with input voxels along one axis; N voxels of spacing s, i input, o output.
 //   name               input index of output index x        output voxels                    output spacing
 //   half_pixel         (x + 1/2) N_i / N_o - 1/2            round(s_i / s_o * N_i)           N_i s_i / N_o
 //   align_corners      x (N_i - 1) / (N_o - 1)              round((N_i - 1) s_i / s_o + 1)   (N_i - 1) s_i / (N_o - 1)

@@ -36,8 +36,8 @@ inline int separate_axis(const point3& spacing, const point3& target, double thr
   return -1;
 }
 
-// For each of `to` slices laid over `from` slices (the map half_pixel) the nearest one: floor((k + 1/2) from / to),
-// ties to the later. Errors: numbers that are not positive or above 2^21.
+// Returns for each of `to` slices laid over `from` slices (the map half_pixel) the nearest one: floor((k + 1/2) from /
+// to), ties to the later. Errors: numbers that are not positive or above 2^21.
 inline std::vector<std::int64_t> nearest_slices(std::int64_t from, std::int64_t to) {
   for (const std::int64_t n : {from, to})
     require(n > 0 && n <= (std::int64_t{1} << 21), {"nearest_slices"}, n, " slices are not in 1..2^21");

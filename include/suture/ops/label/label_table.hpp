@@ -57,8 +57,8 @@ struct label_table {
     labels[count] = label;
     values[count++] = value;
   }
-  // After the last was added: labels between those named are added with what they would be without, if they are no
-  // more than those, and all are put in order.
+  // Completes the table after the last entry: labels between those named are added with their default result, if there
+  // are no more of them than of those named, and all entries are sorted.
   template <class Otherwise>
   void close(const Otherwise& otherwise) {
     if (count == 0) return;

@@ -19,7 +19,7 @@ struct channel_statistics {
       named("mean", &channel_statistics::mean, "standard_deviation", &channel_statistics::standard_deviation);
 };
 
-// Of the ImageNet training set, which most pretrained networks were fed with.
+// Statistics of the ImageNet training set, which most pretrained networks were trained with.
 inline constexpr channel_statistics imagenet{{.485f, .456f, .406f}, {.229f, .224f, .225f}};
 
 // y = (x / white - mean) / standard_deviation, channel by channel. Linear: no value is limited; NaN stays NaN.

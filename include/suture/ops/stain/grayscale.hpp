@@ -11,7 +11,7 @@
 
 namespace suture {
 
-// How red, green and blue make gray.
+// Weights of red, green and blue in gray.
 //   itu601   .299, .587, .114                                      OpenCV, torchvision to four digits
 //   itu709   .2125, .7154, .0721                                   scikit-image rgb2gray
 //   pillow   (19595 R + 38470 G + 7471 B + 32768) >> 16            Pillow convert("L"); whole values 0 .. 255

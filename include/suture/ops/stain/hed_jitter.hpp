@@ -12,7 +12,7 @@
 
 namespace suture {
 
-// What concentrations are counted in.
+// Unit of concentrations.
 //   modern        scikit-image 0.18 and later: six decades of optical density, typically up to .2, not below 0
 //   tellez_plus2  before, and in published strengths: -ln(v + 2) unmixed, of either sign
 enum class hed_units { modern, tellez_plus2 };

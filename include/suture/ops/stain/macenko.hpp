@@ -13,7 +13,7 @@
 
 namespace suture {
 
-// How the new color is written.
+// Rounding of the new color.
 //   unrounded  as it is, at most 255; images of integers round to nearest
 //   nearest    rounded to an integer, ties to even
 //   truncated  cut off to an integer; a value within 1/4096 below one counts as that one
@@ -49,14 +49,14 @@ struct macenko_normalize {
     float most[2];
     detail::power_range left{};  // to the next operation in place of colors, where it is on
 
-    // That this is asked for, of an operation that ends with an exponential as it is.
+    // Asks this operation to leave its result as powers, which it can where it ends with a plain exponential.
     bool leave_powers(const detail::power_range& range) {
       left = rounding == stain_rounding::unrounded && over == 255 ? range : detail::power_range{};
       return left.on();
     }
 
-    // What the pixels of a tile share: `level` does what a channel takes alone, `finish` the rest and `apply` all of
-    // it, of pixels side by side.
+    // State that the pixels of a tile share: `level` computes what depends on one channel, `finish` the rest, and
+    // `apply` all of it for pixels side by side.
     struct tile {
       const functor* how;
       const stain_basis* basis;
@@ -68,12 +68,12 @@ struct macenko_normalize {
 
       float white_power, least_power, most_power;  // of white light, and the range of all
 
-      // Not a number stays.
+      // NaN stays NaN.
       SUTURE_FN float level(float x) const { return unchanged != 0 ? kept(x) : density(x); }
       SUTURE_FN float density(float x) const { return map.density(fma(x, to_255, 0.0f)); }
       SUTURE_FN float kept(float x) const { return how->left.on() ? as_power(x, how->left) : x; }
 
-      // All of it.
+      // Applies the whole operation.
       template <int N>
       SUTURE_FN void apply(float (&v)[3][N]) const {
         if (unchanged != 0) {
@@ -153,7 +153,7 @@ struct macenko_normalize {
           SUTURE_LANES
           for (int l = 0; l < N; ++l) v[c][l] = math::detail::select(v[c][l] > 255.0f, above_255, v[c][l]);
         }
-        // Of x in 0 .. 255, to the nearest integer or to that of a little less than a half below.
+        // Rounds x in 0 .. 255 to the nearest integer, or to that of a little less than a half below.
         if (way != stain_rounding::unrounded) {
           const float shift = way == stain_rounding::truncated ? 0x1p-12f - 0.5f : 0.0f;
           for (auto& channel : v) {

@@ -108,7 +108,7 @@ struct reinhard {
       f.mean[k] = static_cast<float>(target.mean[k]);
       f.deviation[k] = static_cast<float>(target.standard_deviation[k]);
     }
-    // Without a deviation of the target q is not positive.
+    // A target without deviation makes q zero or negative.
     f.inverse_first = f.deviation[0] > FLT_MIN ? 1 / f.deviation[0] : FLT_MAX;
     return f;
   }

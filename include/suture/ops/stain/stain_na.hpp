@@ -12,7 +12,7 @@
 
 namespace suture {
 
-// How the mean and the deviation of a channel spread over the tiles of a data set, in the units of the space.
+// Spread of the mean and the deviation of a channel over the tiles of a data set, in the units of the space.
 template <class Space>
 struct color_table {
   struct spread {
@@ -78,7 +78,7 @@ struct random_stain_na {
   }
 
 private:
-  // Two slots whatever the law.
+  // Draws from the table; takes two slots whatever the law.
   double draw_from(const typename color_table<Space>::spread& of, draws& random, const site& where) const {
     require(std::abs(of.mean) <= 1e5, where, "mean ", of.mean, " of the table must be within 1e5");
     require(of.standard_deviation >= 0 && of.standard_deviation <= 1e2, where, "standard deviation ",

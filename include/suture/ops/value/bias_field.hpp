@@ -54,7 +54,7 @@ struct bias_functor {
 private:
   static constexpr int any = 0;  // a degree known at run time
 
-  // Where the loops are unrolled the whole quadruple is read, once.
+  // Unrolled loops read the whole quadruple once.
   template <int Degree>
   SUTURE_FN float term(int term_index) const {
     if constexpr (Degree == any) return terms[term_index / 4].c[term_index % 4];

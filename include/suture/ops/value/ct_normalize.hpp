@@ -32,7 +32,7 @@ struct ct_normalize {
 
   struct functor {
     float lower, upper, mean, reciprocal;
-    // Not a bare product, which would leave the interpolation of taps something to contract.
+    // The fma replaces a plain product, which the compiler could contract with the interpolation of taps.
     SUTURE_FN float operator()(float x) const { return fma(detail::limit(x, lower, upper) - mean, reciprocal, 0.0f); }
   };
 

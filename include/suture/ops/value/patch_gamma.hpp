@@ -15,7 +15,7 @@
 
 namespace suture {
 
-// With m the minimum and r the range of each channel of the patch as it is at this point of the chain:
+// Applies a gamma curve to each channel of a patch; m is its minimum and r its range at this point of the chain:
 //   y = ((x - m) / max(r, 1e-7))^exponent r + m, or the same of -x, negated back, where `invert`;
 // where retain_statistics, y is then scaled and shifted back to the mean and deviation that x had, which takes a pass
 // over the patch. A constant patch stays as it is.
@@ -23,8 +23,8 @@ struct patch_gamma_functor {
   float exponent[most_channels];
   bool invert, retain_statistics;
 
-  // From the end that stays in place, `end`, over `range`: the minimum and the range, or the maximum and minus the
-  // range.
+  // Applies the curve over `range` from the end that stays in place, `end`: the minimum and the range, or the maximum
+  // and minus the range.
   struct with_moments {
     float end, range, inverse, exponent;
     // The part of the range between `end` and x: never below 0 but for the sign of a zero.
@@ -34,7 +34,7 @@ struct patch_gamma_functor {
     SUTURE_FN float operator()(float x) const {
       const std::uint32_t part = bits_of_part(x);
       const float n = bit_cast<float>(part);
-      // What is not finite is no part and stays what it is.
+      // A value that is not finite is not part of the curve and stays as it is.
       return fma(part <= math::detail::largest_fraction ? math::detail::power_of_fraction(n, exponent) : n, range, end);
     }
 
@@ -84,9 +84,9 @@ struct patch_gamma_functor {
   }
 };
 
-// Such a curve by an exponent drawn from `range`, for each channel or, with one_exponent, for all.
-// nnU-Net v2: {.law = interval_law::mixture, .invert = true, .probability = .1f}, then once more without invert and
-// with .probability = .3f. Errors: range not positive or not from low to high, or unfit for its law. Source:
+// Applies the curve of patch_gamma with an exponent drawn from `range`, for each channel or, with one_exponent, for
+// all. nnU-Net v2: {.law = interval_law::mixture, .invert = true, .probability = .1f}, then once more without invert
+// and with .probability = .3f. Errors: range not positive or not from low to high, or unfit for its law. Source:
 // batchgeneratorsv2 GammaTransform.
 struct random_patch_gamma {
   interval range = {.7f, 1.5f};

@@ -40,7 +40,7 @@ struct channel_functors {
   }
 };
 
-// What a random operation drew for each channel.
+// Parameters that a random operation drew for each channel.
 template <class Operation>
 struct drawn_channels {
   using drawn = drawn_t<Operation>;
@@ -65,8 +65,8 @@ private:
 
 }  // namespace detail
 
-// How per_channel draws: `probability` is that of each channel on a sample where the operation fired; `synchronized`
-// takes one set of parameters for all channels, so that chance decides on each channel alone.
+// Draws of per_channel: `probability` is that of each channel on a sample where the operation fired; `synchronized`
+// takes one set of parameters for all channels, so that only whether a channel is changed is drawn per channel.
 struct channel_draws {
   float probability = 1;
   bool synchronized = false;

@@ -18,7 +18,7 @@ namespace detail {
 
 // Below this many expected counts the distribution function is inverted, from here on it is expanded about the normal.
 inline constexpr float few_counts = 12.0f;
-// No count above this many is drawn below that: the chance is under 2^-25.
+// Limit of the counts that are drawn for means below that bound: a larger count has a chance under 2^-25.
 inline constexpr int most_few_counts = 36;
 
 // Step k = 1, 2, ... of the search for the Poisson number n of the uniform value u in [0, 1), the least with
@@ -34,7 +34,7 @@ SUTURE_FN bool poisson_step(float mean, float u, int k, float& term, float& sum,
   return above;
 }
 
-// That number; 0 <= mean < 12.
+// Draws a Poisson number for a small mean; 0 <= mean < 12.
 SUTURE_FN float poisson_few(float mean, float u) {
   float term = math::exp(-mean), sum = term, n = 0;
   for (int k = 1; k <= most_few_counts && poisson_step(mean, u, k, term, sum, n); ++k) {
@@ -67,7 +67,7 @@ SUTURE_FN float poisson_many(float mean, float w) {
   const float third = fma(square, fma(square, 1.0f / 270.0f, 7.0f / 810.0f), -8.0f / 405.0f);
   const float correction = fma(inverse, fma(inverse, third, w * second), first);
   const float n = mean + fma(deviation, w, correction);
-  // From 2^23 on floats are integers.
+  // Every float of 2^23 or more is an integer.
   const auto whole = static_cast<float>(static_cast<std::int32_t>(math::detail::clamp_number(n, 0.0f, 0x1p23f)));
   return math::detail::select(n < 0x1p23f, whole, n);
 }

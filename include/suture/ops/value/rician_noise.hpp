@@ -39,7 +39,7 @@ struct magnitude_noise {
     const float square = fma(real, real, imaginary * imaginary);
     return square <= FLT_MAX ? math::sqrt(square) : magnitude_of_large(real, imaginary);
   }
-  // Where the squares overflow.
+  // Computes the magnitude where the squares overflow.
   SUTURE_FN static float magnitude_of_large(float real, float imaginary) {
     const float a = fma(real, 0x1p-64f, 0.0f), b = fma(imaginary, 0x1p-64f, 0.0f);
     return fma(math::sqrt(fma(a, a, b * b)), 0x1p64f, 0.0f);
