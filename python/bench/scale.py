@@ -323,13 +323,13 @@ def picture(result, path):
     simulated = result["simulated"]
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
     busy = simulated["busy_share_of_8_gpus"]
-    for name, what, color in (("feed", "suture's feed, augmentation on the GPU", "#1b6ca8"), ("stock", "stock loader of nnU-Net", "#c1440e")):
+    for name, what, color in (("feed", "feed", "#1b6ca8"), ("stock", "stock loader", "#c1440e")):
         left.plot(busy["cores"], [100 * v for v in busy[name]], "o-", label=what, color=color)
     left.axhline(90, color="gray", lw=.8, ls="--")
     left.set(xscale="log", xlabel="processor cores for 8 GPUs", ylabel="time that the GPUs compute, %", ylim=(0, 103), title="8 GPUs, steps of 131 ms (simulated)")
     left.set_xticks([1, 2, 4, 8, 16, 32, 64, 128], [1, 2, 4, 8, 16, 32, 64, 128])
     left.minorticks_off()
-    left.legend(loc=(.15, .68), fontsize=8)
+    left.legend(loc=(.35, .55), fontsize=8)
     nodes = [int(name.split()[0]) for name in simulated["brats"] if name.endswith("nodes")]
     for name, what, color in (("feed_epoch_s", "suture's feed", "#1b6ca8"), ("stock_epoch_s", "stock loader of nnU-Net", "#c1440e")):
         right.plot(nodes, [simulated["brats"][f"{n} nodes"][name] for n in nodes], "o-", label=what, color=color)
