@@ -63,6 +63,16 @@ class Part:
             channel += array.shape[0]
 
 
+class with_channel:  # noqa: N801 - used as a function
+    """An array of (z, y, x), what the previous stage of a cascade predicted say, as one of one channel."""
+
+    def __init__(self, array: Any) -> None:
+        self.array, self.shape = array, (1, *array.shape)
+
+    def __getitem__(self, at: tuple[slice, ...]) -> Any:
+        return self.array[at[1:]][None]
+
+
 class Patches:
     """Makes batches of training patches.
 
@@ -137,4 +147,4 @@ class Patches:
         return tuple(extents), tuple(start), tuple(first)
 
 
-__all__ = ["Cut", "Part", "Patches"]
+__all__ = ["Cut", "Part", "Patches", "with_channel"]
