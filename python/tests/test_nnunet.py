@@ -316,7 +316,8 @@ class TinyDeterministic(Short, nnUNetTrainerSutureDeterministic):
 
 
 class TinyFeed(Short, nnUNetTrainerSutureFeed, nnUNetTrainerSutureDeterministic):
-    pass
+    def perform_actual_validation(self, save_probabilities=False):
+        pass
 
 
 class TinyEfficient(Short, nnUNetTrainerSutureEfficient):
