@@ -17,7 +17,7 @@ torch = library("torch")
 library("nnunetv2")
 
 import suture as st  # noqa: E402
-from suture.nnunet import trainer_folder  # noqa: E402
+from suture.nnunet import TRAINERS, trainer_folder  # noqa: E402
 from suture.nnunet.patches import Cut, Patches  # noqa: E402
 
 PACKAGE = pathlib.Path(__file__).resolve().parent.parent
@@ -72,28 +72,35 @@ def test_enlarged_patches_are_nnunets_own():
         assert list(Patches(patch).enlarged) == expected
 
 
-def test_what_lies_beside_the_box_that_is_read_is_never_looked_at(patches, monkeypatch):
+def test_patches_of_boxes_are_those_of_whole_arrays(patches):
+    """A batch whose enlarged patches lie in memory as a whole has the same bits; less is read than that."""
     ids = list(range(40, 44))
-    read = []
+    all_of_it, read, held = [], 0, 0
+
+    class Counted:
+        def __init__(self, array):
+            self.array, self.shape = array, array.shape
+
+        def __getitem__(self, at):
+            nonlocal read
+            read += self.array[at].size
+            return self.array[at]
+
+    image, seg = Counted(IMAGE), Counted(LABELS)
     for epoch in range(12):
-        few = patches(cuts(), ids, seed=3, epoch=epoch)
-        few = few[0].copy(), [t.copy() for t in few[1]]
-
-        def whole(plan, cuts, firsts, images, maps):
-            for cut, first, image, labelled in zip(cuts, firsts, images, maps):
-                at = tuple(slice(f, f + n) for f, n in zip(first, image.shape[1:]))
-                image[...], labelled[...] = cut.image[(slice(None), *at)], cut.maps[0][(slice(None), *at)]
-
-        for memory in (*patches._images, *patches._maps):
-            memory.fill(np.nan if memory.dtype == np.float32 else 77)
-        again = patches(cuts(), ids, seed=3, epoch=epoch)
-        with monkeypatch.context() as patched:
-            patched.setattr(patches, "_read", whole)
-            all_of_it = patches(cuts(), ids, seed=3, epoch=epoch)
-        for one in (few, again):
-            assert np.array_equal(one[0], all_of_it[0]) and all(np.array_equal(a, b) for a, b in zip(one[1], all_of_it[1]))
-        read.append(all_of_it[0].copy())
-    assert not any(np.array_equal(a, b) for a, b in zip(read, read[1:]))
+        few = patches([Cut(image, [seg], start) for start in STARTS], ids, seed=3, epoch=epoch)
+        batch = {"image": [], "seg": [], "starts": [], "id": ids}
+        for start in STARTS:
+            low = [max(s, 0) for s in start]
+            at = (slice(None), *(slice(a, max(s + n, 0)) for a, s, n in zip(low, start, patches.enlarged)))
+            batch["image"].append(np.ascontiguousarray(IMAGE[at]))
+            batch["seg"].append(LABELS[at].astype(np.int16))
+            batch["starts"].append(tuple(s - a for s, a in zip(start, low)))
+            held += IMAGE[at].size + LABELS[at].size
+        made = patches.pipeline.plan(batch, seed=3, epoch=epoch, threads=1).run()
+        assert np.array_equal(few[0], made["image"]) and all(np.array_equal(a, b) for a, b in zip(few[1], made["seg"], strict=True))
+        all_of_it.append(few[0])
+    assert not any(np.array_equal(a, b) for a, b in zip(all_of_it, all_of_it[1:])) and read < .8 * held
 
 
 def test_two_dimensional_patches_and_masks_left_for_later():
@@ -158,9 +165,9 @@ def test_of_each_batch_the_share_that_nnunet_wants_has_foreground(patches):
     """With half of two samples forced, the second one: its patch has the center that a voxel of a class drew."""
     batches = loader(patches)
     for place, forced in ((0, False), (1, True)):
-        assert batches._with_foreground(place) == batches.get_do_oversample(place) == forced
+        assert batches.with_foreground(place) == batches.get_do_oversample(place) == forced
     alone = loader(patches, places=(1,))
-    assert alone._with_foreground(1) and not alone._with_foreground(0)
+    assert alone.with_foreground(1) and not alone.with_foreground(0)
 
 
 def test_a_cascade_gets_both_maps_and_what_nnunet_does_afterwards():
@@ -191,6 +198,83 @@ def test_validation_is_nnunets_own_and_comes_in_the_same_order(patches):
     assert not torch.equal(pairs[0][0]["data"], pairs[1][0]["data"])
 
 
+def feed(patches, threads=2, first=0, places=(0, 1), name="training", data=None, transforms=None, store=None):
+    from suture.nnunet.feed import PatchFeed
+
+    chooser = loader(patches, 0, first, places, name, data)
+    return PatchFeed(chooser, patches, device="cpu", threads=threads, training=name == "training", transforms=transforms, store=store)
+
+
+def test_threads_of_the_process_make_the_batches_of_workers(patches):
+    workers = loader(patches)
+    expected = [next(workers) for _ in range(6)]
+    state = np.random.get_state()[1].copy()
+    for threads in (1, 3):
+        with feed(patches, threads) as inside:
+            assert all(same(batch, next(inside)) for batch in expected)
+    with feed(patches, first=3) as later, feed(patches, places=(1,)) as rank:
+        assert all(same(batch, next(later)) for batch in expected[3:])
+        for batch in expected[:3]:
+            part = next(rank)
+            assert part["keys"] == batch["keys"][1:] and torch.equal(part["data"], batch["data"][1:])
+    assert np.array_equal(np.random.get_state()[1], state)
+
+
+def test_the_feed_validates_on_patches_as_nnunet_cuts_them(patches):
+    from acvl_utils.cropping_and_padding.bounding_boxes import crop_and_pad_nd
+
+    with feed(patches, name="validation") as inside:
+        chooser, boxes = loader(patches, name="validation"), []
+        for number in range(4):
+            batch = next(inside)
+            for place in range(2):
+                from suture.nnunet.loader import drawing
+
+                with drawing(5, "validation", 2 * number + place):
+                    key = str(np.random.choice(chooser.indices))
+                    data, labels, _, properties = Scans().load_case(key)
+                    low, high = chooser.get_bbox(data.shape[1:], place == 1, properties["class_locations"])
+                box = [[a, b] for a, b in zip(low, high)]
+                boxes.append(box)
+                assert batch["keys"][place] == key
+                assert np.array_equal(batch["data"][place].numpy(), crop_and_pad_nd(data, box, 0))
+                assert np.array_equal(batch["target"][0][place].numpy(), np.maximum(crop_and_pad_nd(labels, box, -1), 0))
+    assert len({str(box) for box in boxes}) > 4
+
+
+def test_the_feed_does_what_nnunet_does_afterwards_and_reads_stores(patches):
+    from types import SimpleNamespace
+
+    from batchgeneratorsv2.transforms.nnunet.seg_to_onehot import MoveSegAsOneHotToDataTransform
+    from batchgeneratorsv2.transforms.utils.compose import ComposeTransforms
+    from batchgeneratorsv2.transforms.utils.remove_label import RemoveLabelTansform
+
+    class Cascade(Scans):
+        def load_case(self, key):
+            image, labels, _, properties = super().load_case(key)
+            labels = np.maximum(labels, 0)
+            return image, labels, labels[0], properties
+
+    later = Patches(PATCH, outside=-1)
+    after = ComposeTransforms([RemoveLabelTansform(-1, 0), MoveSegAsOneHotToDataTransform(1, [1, 2], True)])
+    expected = next(loader(later, data=Cascade(), transforms=after))
+    with feed(later, data=Cascade(), transforms=after) as inside:
+        made = next(inside)
+    assert torch.equal(made["data"], expected["data"]) and torch.equal(made["target"], expected["target"])
+    stored = {}
+    for key in Scans.identifiers:
+        image, labels, _, _ = Scans().load_case(key)
+        stored[key] = SimpleNamespace(image=-image, labels=labels[0])
+    with feed(patches, name="validation", store=stored) as inside, feed(patches, name="validation") as files:
+        one, other = next(inside), next(files)
+        assert torch.equal(one["data"], -other["data"]) and torch.equal(one["target"][0], other["target"][0])
+    with pytest.raises(st.Error, match="store: expected the preprocessed cases, got none of b"):
+        feed(patches, store={k: v for k, v in stored.items() if k != "b"})
+    stored["b"] = stored["a"] = stored["c"] = SimpleNamespace(image=image[:, 1:], labels=labels)
+    with feed(patches, store=stored) as inside, pytest.raises(st.Error, match=r"store: expected image of the shape .* of case '[abc]'"):
+        next(inside)
+
+
 # A data set of parts of one scan.
 
 TINY = """
@@ -200,7 +284,8 @@ import sys
 import numpy as np
 import torch
 from nnunetv2.training.nnUNetTrainer.nnUNetTrainer import nnUNetTrainer
-from suture.nnunet.trainer import nnUNetTrainerSutureDeterministic
+from suture.nnunet.efficient import nnUNetTrainerSutureEfficient
+from suture.nnunet.trainer import nnUNetTrainerSutureDeterministic, nnUNetTrainerSutureFeed
 
 
 class Short:
@@ -228,6 +313,19 @@ class TinyStock(Short, nnUNetTrainer):
 
 class TinyDeterministic(Short, nnUNetTrainerSutureDeterministic):
     pass
+
+
+class TinyFeed(Short, nnUNetTrainerSutureFeed, nnUNetTrainerSutureDeterministic):
+    def perform_actual_validation(self, save_probabilities=False):
+        pass
+
+
+class TinyEfficient(Short, nnUNetTrainerSutureEfficient):
+    patience, least_gain, most_batch = 1, 10, 4
+    memory = os.environ.get("MEMORY")
+
+    def perform_actual_validation(self, save_probabilities=False):
+        pass
 """
 
 
@@ -307,6 +405,56 @@ def test_whole_trainings_with_it_and_without(data_set, tmp_path):
     straight, continued = (torch.load(folder / "checkpoint_final.pth", weights_only=False)["network_weights"]
                            for folder in (tmp_path / "straight", results))
     assert all(torch.equal(straight[name], continued[name]) for name in straight)
+    results = train(data_set, "TinyFeed")
+    fed = torch.load(results / "checkpoint_final.pth", weights_only=False)["network_weights"]
+    assert all(torch.equal(straight[name], fed[name]) for name in straight)
+    assert "threads of this process make batches on cpu" in next(results.glob("training_log*")).read_text()
+
+
+def test_the_largest_batch_is_the_last_that_fits():
+    from suture.nnunet.efficient import largest
+
+    for limit in range(110, 900, 7):
+        tried = []
+
+        def measure(batch):
+            tried.append(batch)
+            return 100 + 10 * batch  # noqa: B023 - called within this turn
+        assert largest(measure, limit, 64) == min((limit - 100) // 10, 64)
+        assert max(100 + 10 * batch for batch in tried[2:] or [0]) <= limit  # after two, what is too much is not tried
+    assert largest(lambda batch: None if batch > 11 else 5, 10, 64) == 11  # a GPU says so by an error
+    assert largest(lambda batch: batch, 100, 6) == 6
+    with pytest.raises(st.Error, match="memory: expected enough for a batch of 1"):
+        largest(lambda batch: 8, 7, 64)
+
+
+def test_a_dice_that_stands_still_is_counted_from_its_last_gain():
+    from suture.nnunet.efficient import since_best
+
+    assert [since_best(v, .01) for v in ([.5], [.5, .505], [.5, .505, .512], [.5, .4, .3], [.5, .6, .601, .59])] == [0, 1, 0, 2, 2]
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_steps_on_the_cpu_are_of_bfloat16_where_that_is_asked_for(asked):
+    from types import SimpleNamespace
+
+    from suture.nnunet.efficient import nnUNetTrainerSutureEfficient
+
+    with nnUNetTrainerSutureEfficient._precision(SimpleNamespace(bfloat16=asked, device=torch.device("cpu"))):
+        assert torch.mm(torch.ones(2, 2), torch.ones(2, 2)).dtype == (torch.bfloat16 if asked else torch.float32)
+
+
+def test_an_efficient_training_finds_its_batch_ends_by_itself_and_goes_on(data_set):
+    """The batch is found once: a training that goes on has no memory to look for another one, and keeps it."""
+    results = train(data_set, "TinyEfficient", status=1, MEMORY="100 GB", STOP_BEFORE="1")
+    said = next(results.glob("training_log*")).read_text()
+    assert "batch 4 instead of the planned 2, the largest that fits 100.00 GB of memory; learning rate 0.01414 instead of 0.01000; 10 iterations" in said
+    before = set(results.glob("training_log*"))
+    train(data_set, "TinyEfficient", "--c", MEMORY="1 MB")
+    (log,) = set(results.glob("training_log*")) - before
+    assert "batch 4 instead of the planned 2" in log.read_text() and "the training ends after 2 epochs of 3" in log.read_text()
+    final = torch.load(results / "checkpoint_final.pth", weights_only=False)
+    assert final["current_epoch"] == 2 and len(final["logging"]["ema_fg_dice"]) == 2
 
 
 def test_the_folder_is_printed_and_the_trainers_are_found():
@@ -317,4 +465,5 @@ def test_the_folder_is_printed_and_the_trainers_are_found():
         os.environ["nnUNet_extTrainer"] = said.stdout.strip()
         from nnunetv2.utilities.find_objects import recursive_find_trainer_class_by_name
 
-        assert recursive_find_trainer_class_by_name("nnUNetTrainerSuture").__module__ == "suture.nnunet.trainer"
+        found = [recursive_find_trainer_class_by_name(name) for name in TRAINERS]
+        assert [one.__name__ for one in found] == list(TRAINERS) and all(one.__module__.startswith("suture.nnunet.") for one in found)

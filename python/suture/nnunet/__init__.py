@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-TRAINERS = ("nnUNetTrainerSuture", "nnUNetTrainerSutureDeterministic")
+TRAINERS = ("nnUNetTrainerSuture", "nnUNetTrainerSutureDeterministic", "nnUNetTrainerSutureFeed",
+            "nnUNetTrainerSutureEfficient")
 
 
 def trainer_folder() -> Path:

@@ -13,11 +13,11 @@ _COMMANDS = {"train": ("nnunetv2.run.run_training", "run_training_entry"),
 
 def make_known() -> None:
     """Has nnU-Net find the trainers where it finds its own: before 2.8 it looks nowhere else."""
-    from suture.nnunet import trainer
+    from suture.nnunet import efficient
 
     own = importlib.import_module("nnunetv2.training.nnUNetTrainer.nnUNetTrainer")
     for name in TRAINERS:
-        setattr(own, name, getattr(trainer, name))
+        setattr(own, name, getattr(efficient, name))
 
 
 def main(arguments: list[str]) -> int:

@@ -14,7 +14,7 @@ from nnunetv2.training.dataloading.data_loader import nnUNetDataLoader
 from threadpoolctl import threadpool_limits
 
 from ..pipeline.identity import sample_id
-from .patches import Cut, Patches
+from .patches import Cut, Patches, with_channel
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,15 @@ class Order:
     name: str
 
 
+def seed_of(*key: Any) -> int:
+    """A seed of NumPy's and torch's generators that follows from a key."""
+    return int.from_bytes(hashlib.sha256(repr(key).encode()).digest()[:4], "little")
+
+
 @contextlib.contextmanager
 def drawing(*key: Any) -> Iterator[None]:
     """NumPy's and torch's generators, which nnU-Net draws from, seeded by a key and afterwards as they were."""
-    seed = int.from_bytes(hashlib.sha256(repr(key).encode()).digest()[:4], "little")
+    seed = seed_of(*key)
     before, before_torch = np.random.get_state(), torch.random.get_rng_state()
     np.random.seed(seed)
     torch.random.default_generator.manual_seed(seed)
@@ -49,16 +54,6 @@ def drawing(*key: Any) -> Iterator[None]:
     finally:
         np.random.set_state(before)
         torch.random.set_rng_state(before_torch)
-
-
-class _WithChannel:
-    """What the previous stage of a cascade predicted, (z, y, x), as a map of one channel."""
-
-    def __init__(self, array: Any) -> None:
-        self.array, self.shape = array, (1, *array.shape)
-
-    def __getitem__(self, at: tuple[slice, ...]) -> Any:
-        return self.array[at[1:]][None]
 
 
 class SutureLoader(nnUNetDataLoader):  # type: ignore[misc]
@@ -73,7 +68,7 @@ class SutureLoader(nnUNetDataLoader):  # type: ignore[misc]
     def __init__(self, *given: Any, order: Order, patches: Patches | None, oversample: float, workers: int, **named: Any) -> None:
         super().__init__(*given, oversample_foreground_percent=oversample, **named)
         self.order, self.patches, self.oversample = order, patches, oversample
-        self.number_of_threads_in_multithreaded = max(workers, 1)
+        self.workers, self.number_of_threads_in_multithreaded = workers, max(workers, 1)
         self._made = 0
 
     def generate_train_batch(self) -> dict[str, Any]:
@@ -99,23 +94,26 @@ class SutureLoader(nnUNetDataLoader):  # type: ignore[misc]
         if self.transforms is not None:
             draws = drawing(self.order.seed, "transforms", number, tuple(self.order.places))
             with torch.no_grad(), threadpool_limits(limits=1, user_api=None), draws:
-                data, target = self._finished(data, target[0])
+                data, target = self.finished(self.transforms, data, target[0])
         return {"data": data, "target": target if len(target) > 1 else target[0], "keys": keys}
 
     def _chosen(self, place: int) -> tuple[str, Cut]:
         """A case and where its enlarged patch begins, as nnU-Net draws them."""
         key = str(np.random.choice(self.indices, p=self.sampling_probabilities))
         data, labels, previous, properties = self._data.load_case(key)
-        start, _ = self.get_bbox(data.shape[1:], self._with_foreground(place), properties["class_locations"])
-        return key, Cut(data, [labels] if previous is None else [labels, _WithChannel(previous)], start)
+        start, _ = self.get_bbox(data.shape[1:], self.with_foreground(place), properties["class_locations"])
+        return key, Cut(data, [labels] if previous is None else [labels, with_channel(previous)], start)
 
-    def _with_foreground(self, place: int) -> bool:
+    def with_foreground(self, place: int, draws: Any = np.random) -> bool:
+        """Whether a sample has to show foreground: by its place in the batch of all processes, or as it draws."""
         if self.get_do_oversample == self._probabilistic_oversampling:
-            return bool(self._probabilistic_oversampling(place))
+            return bool(draws.uniform() < self.oversample)
         return not place < round(self.order.total * (1 - self.oversample))
 
-    def _finished(self, data: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
-        made = [self.transforms(image=image, segmentation=labels) for image, labels in zip(data, target)]
+    @staticmethod
+    def finished(transforms: Any, data: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        """A batch after what nnU-Net does with each sample, with the label maps of all levels."""
+        made = [transforms(image=image, segmentation=labels) for image, labels in zip(data, target)]
         levels = [m["segmentation"] if isinstance(m["segmentation"], list) else [m["segmentation"]] for m in made]
         return torch.stack([m["image"] for m in made]), [torch.stack(list(level)) for level in zip(*levels)]
 

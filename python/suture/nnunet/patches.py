@@ -2,24 +2,19 @@
 """Training patches of nnU-Net's default augmentation, of which only what they show is read."""
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..arrays.volume import Volume
 from ..errors import Error
-from ..operations.operation import per_sample
 from ..operations.generated import remap
-from ..pipeline.geometry import boxes_to_source
+from ..operations.operation import per_sample
 from ..pipeline.pipeline import Pipeline
-from ..pipeline.plan import Plan
-from ..pipeline.roles import boxes, labels
+from ..pipeline.roles import labels
 from ..recipes import nnunet_chain, nnunet_shape
-
-# Voxels that are read around the box of a patch, beyond the two that are interpolated between.
-_RIM = 2
 
 
 @dataclass(frozen=True)
@@ -34,6 +29,48 @@ class Cut:
     image: Any
     maps: Sequence[Any]
     start: Sequence[int]
+
+
+class Part:
+    """The part of arrays that lies within an enlarged patch, read box by box: a Source.
+
+    What nnU-Net pads an enlarged patch with lies outside this array.
+
+    Parameters
+    ----------
+    arrays : sequence of arrays
+        (channel, z, y, x) each, of the same extents; their channels stand one after the other.
+    first : sequence of int
+        Where the part begins.
+    extents : sequence of int
+        Its voxels along (z, y, x).
+    dtype : str
+        Name of the element type that is read.
+    """
+
+    class_index = None
+
+    def __init__(self, arrays: Sequence[Any], first: Sequence[int], extents: Sequence[int], dtype: str) -> None:
+        self.arrays, self.first, self.dtype = arrays, first, dtype
+        self.shape = (sum(a.shape[0] for a in arrays), *extents)
+
+    def read(self, low: Sequence[int], high: Sequence[int], out: np.ndarray) -> None:
+        """Reads a box of all channels."""
+        at = tuple(slice(f + a, f + b) for f, a, b in zip(self.first, low, high))
+        channel = 0
+        for array in self.arrays:
+            out[channel:channel + array.shape[0]] = array[(slice(None), *at)]
+            channel += array.shape[0]
+
+
+class with_channel:  # noqa: N801 - used as a function
+    """An array of (z, y, x), what the previous stage of a cascade predicted say, as one of one channel."""
+
+    def __init__(self, array: Any) -> None:
+        self.array, self.shape = array, (1, *array.shape)
+
+    def __getitem__(self, at: tuple[slice, ...]) -> Any:
+        return self.array[at[1:]][None]
 
 
 class Patches:
@@ -58,78 +95,56 @@ class Patches:
                              label_outside=-1 if outside is None else outside)
         convert = remap(table={-1: 0}) if outside is None else None
         self.pipeline = Pipeline(image=chain, seg=labels(dtype="int16", convert=convert, levels=scales))
-        self._whole = [[0, 0, 0, *self.patch]]
-        self._images: list[np.ndarray] = []
-        self._maps: list[np.ndarray] = []
 
     def _named(self, values: Sequence[Any], flat: Any) -> dict[str, Any]:
         return dict(zip("zyx", (flat, *values) if self.flat else values))
 
-    def build(self) -> None:
+    def build(self, device: str = "cpu") -> None:
         """Compiles what batches need, so that the workers of a loader find it."""
-        self.pipeline.build(image="float32", seg="int16")
+        self.pipeline.build(device=device, image="float32", seg="int16")
+
+    def sample(self, cut: Cut) -> dict[str, Any]:
+        """The batch of one sample that the pipeline takes, without its id. Nothing is read."""
+        extents, start, first = self._inside(cut)
+        return {"image": [Volume(Part([cut.image], first, extents, "float32"), axes="zyx")],
+                "seg": [Volume(Part(cut.maps, first, extents, "int16"), axes="zyx")], "starts": [start]}
+
+    def targets(self, made: Any) -> list[Any]:
+        """The label maps of a batch, the full one and then each level, as nnU-Net has them."""
+        levels = made["seg"] if isinstance(made["seg"], list) else [made["seg"]]
+        return [self.image(level) for level in levels]
+
+    def image(self, array: Any) -> Any:
+        """Images as nnU-Net has them: without z in the 2D configuration."""
+        return array[:, :, 0] if self.flat else array
 
     def __call__(self, cuts: Sequence[Cut], ids: Sequence[int], *, seed: int, epoch: int,
                  training: bool = True) -> tuple[np.ndarray, list[np.ndarray]]:
         """Images, float32 of (sample, channel, *patch), and label maps, int16 of the same and then of each level; without
         chance where this is no training. On one thread: there are as many workers as there are cores."""
-        images, maps, starts, firsts = [], [], [], []
+        samples = []
         for j, cut in enumerate(cuts):
-            extents, start, first = self._inside(cut, j)
-            images.append(_scratch(self._images, j, (cut.image.shape[0], *extents), np.float32))
-            maps.append(_scratch(self._maps, j, (sum(m.shape[0] for m in cut.maps), *extents), np.int16))
-            starts.append(start)
-            firsts.append(first)
-        batch = {"image": images, "seg": maps, "starts": starts, "id": list(ids)}
-        plan = self.pipeline.plan(batch, seed=seed, epoch=epoch, threads=1, training=training)
-        self._read(plan, cuts, firsts, images, maps)
-        out = plan.run()
-        targets = out["seg"] if isinstance(out["seg"], list) else [out["seg"]]
-        if self.flat:
-            return out["image"][:, :, 0], [t[:, :, 0] for t in targets]
-        return out["image"], targets
+            try:
+                samples.append(self.sample(cut))
+            except Error as problem:
+                raise Error(str(problem).replace("nnunet: ", f"nnunet: sample {j}: ", 1)) from None
+        batch = {key: [sample[key][0] for sample in samples] for key in ("image", "seg", "starts")}
+        made = self.pipeline.plan({**batch, "id": list(ids)}, seed=seed, epoch=epoch, threads=1, training=training).run()
+        return self.image(made["image"]), self.targets(made)
 
-    def _inside(self, cut: Cut, j: int) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    def _inside(self, cut: Cut) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         """Extents of the part of the enlarged patch within the image, where the patch begins in it, and where it begins
-        in the image. What nnU-Net pads a patch with is then outside."""
+        in the image."""
         extents, start, first = [], [], []
         for n, size, s in zip(cut.image.shape[1:], self.enlarged, cut.start):
             low, high = max(int(s), 0), min(int(s) + size, n)
             if low >= high:
-                raise Error(f"suture: nnunet: sample {j}: the enlarged patch of {self.enlarged} from {tuple(cut.start)} lies "
+                raise Error(f"suture: nnunet: the enlarged patch of {self.enlarged} from {tuple(cut.start)} lies "
                             f"outside the image of {tuple(cut.image.shape[1:])}")
             extents.append(high - low)
             start.append(int(s) - low)
             first.append(low)
         return tuple(extents), tuple(start), tuple(first)
 
-    def _read(self, plan: Plan, cuts: Sequence[Cut], firsts: Sequence[Sequence[int]], images: Sequence[np.ndarray],
-              maps: Sequence[np.ndarray]) -> None:
-        """Of each sample the box that its patch shows. What lies beside it stays as it was: nothing looks at it."""
-        envelopes = boxes_to_source(plan, [self._whole] * len(cuts), boxes())
-        for cut, first, image, labelled, box in zip(cuts, firsts, images, maps, envelopes):
-            here, there = [], []
-            for k in range(3):
-                low = max(math.floor(box[0][k]) - _RIM, 0)
-                high = min(math.ceil(box[0][3 + k]) + _RIM, image.shape[1 + k])
-                here.append(slice(low, max(high, low)))
-                there.append(slice(first[k] + low, first[k] + max(high, low)))
-            patch, case = (slice(None), *here), (slice(None), *there)
-            image[patch] = cut.image[case]
-            channel = 0
-            for m in cut.maps:
-                labelled[channel:channel + m.shape[0]][patch] = m[case]
-                channel += m.shape[0]
 
-
-def _scratch(kept: list[np.ndarray], j: int, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """Memory of sample j that is used again for every batch."""
-    count = math.prod(shape)
-    while len(kept) <= j:
-        kept.append(np.zeros(0, dtype))
-    if kept[j].size < count:
-        kept[j] = np.zeros(count, dtype)
-    return kept[j][:count].reshape(shape)
-
-
-__all__ = ["Cut", "Patches"]
+__all__ = ["Cut", "Part", "Patches", "with_channel"]

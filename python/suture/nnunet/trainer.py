@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trainers for nnU-Net v2 (2.7 and 2.8): its default augmentation by suture, in its own workers, on patches of which only
-what they show is read. Everything else is nnU-Net's own."""
+"""Trainers for nnU-Net v2 (2.7 and 2.8): its default augmentation by suture, on patches of which only what they show is read.
+Everything else is nnU-Net's own."""
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import torch
@@ -18,6 +19,8 @@ from nnunetv2.utilities.default_n_proc_DA import get_allowed_n_proc_DA
 from torch import distributed
 
 from ..errors import Error
+from ..store import open as open_store
+from .feed import PatchFeed
 from .loader import Order, SutureLoader
 from .patches import Patches
 
@@ -54,19 +57,31 @@ class nnUNetTrainerSuture(nnUNetTrainer):  # type: ignore[misc]
         patches.build()
         training, validation = self.get_tr_and_val_datasets()
         workers = get_allowed_n_proc_DA()
-        return (self._loader(training, enlarged, patches, None if fused else ComposeTransforms(rest), workers),
-                self._loader(validation, patch, None, self.get_validation_transforms(scales, **roles), (workers + 1) // 2))
+        validated = self.get_validation_transforms(scales, **roles)
+        return self._loaders(self._loader(training, enlarged, patches, None if fused else ComposeTransforms(rest), workers),
+                             self._loader(validation, patch, None, validated, (workers + 1) // 2), patches, fused)
 
-    def _loader(self, data: Any, cut: Any, patches: Patches | None, transforms: Any, workers: int) -> Any:
+    def _loaders(self, training: SutureLoader, validation: SutureLoader, patches: Patches, fused: bool) -> tuple[Any, Any]:
+        """What the training iterates.
+
+        patches   makes the patches of training
+        fused     whether its label maps come out as nnU-Net wants them, with nothing left to do
+        """
+        return self._in_workers(training), self._in_workers(validation)
+
+    def _loader(self, data: Any, cut: Any, patches: Patches | None, transforms: Any, workers: int) -> SutureLoader:
         sizes = self._samples_of_ranks()
         low = sum(sizes[:self.local_rank])
         batches = self.num_iterations_per_epoch if patches else self.num_val_iterations_per_epoch
         order = Order(self.seed, batches, self.current_epoch * batches, range(low, low + self.batch_size), sum(sizes),
                       "training" if patches else "validation")
         oversample = self.oversample_of_batch if patches else self.oversample_foreground_percent
-        loader = SutureLoader(data, self.batch_size, cut, self.configuration_manager.patch_size, self.label_manager, order=order,
-                              patches=patches, oversample=oversample, workers=workers, transforms=transforms,
-                              probabilistic_oversampling=self.probabilistic_oversampling)
+        return SutureLoader(data, self.batch_size, cut, self.configuration_manager.patch_size, self.label_manager, order=order,
+                            patches=patches, oversample=oversample, workers=workers, transforms=transforms,
+                            probabilistic_oversampling=self.probabilistic_oversampling)
+
+    def _in_workers(self, loader: SutureLoader) -> Any:
+        workers = loader.workers
         if workers == 0:
             return SingleThreadedAugmenter(loader, None)
         # Queues that are asked in turn: batches come in their order.
@@ -80,8 +95,53 @@ class nnUNetTrainerSuture(nnUNetTrainer):  # type: ignore[misc]
         return [whole // world + (1 if rank < whole % world else 0) for rank in range(world)]
 
 
+class nnUNetTrainerSutureFeed(nnUNetTrainerSuture):
+    """The same batches by threads of the training process: no worker that can be lost, and on a GPU patches are made there.
+
+    Subclasses may change
+    threads   that make batches; None: as many as nnU-Net's workers for augmentation, at most the processors of the process
+    store     a path or an opened `suture.store` with the preprocessed cases; None: nnU-Net's own files, as they lie
+    """
+
+    threads: int | None = None
+    store: Any = None
+
+    def _loaders(self, training: SutureLoader, validation: SutureLoader, patches: Patches, fused: bool) -> tuple[Any, Any]:
+        store = open_store(self.store) if isinstance(self.store, (str, os.PathLike)) else self.store
+        threads = self.threads or max(1, min(training.workers, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 8))
+        if self.device.type == "cuda":
+            patches.build("cuda")
+        feeds = (PatchFeed(training, patches, device=self.device, threads=threads, training=True, store=store, transforms=training.transforms),
+                 PatchFeed(validation, patches, device=self.device, threads=max(1, threads // 2), training=False, store=store,
+                           transforms=None if fused else validation.transforms))
+        self.print_to_log_file(f"suture: {threads} threads of this process make batches on {self.device.type}, from "
+                               + ("nnU-Net's preprocessed files" if self.store is None else str(self.store)))
+        return feeds
+
+    def run_training(self) -> None:
+        try:
+            super().run_training()
+        finally:
+            self._close()
+
+    def on_train_epoch_end(self, train_outputs: Any) -> None:
+        super().on_train_epoch_end(train_outputs)
+        recent = self.dataloader_train.statistics().steps[-self.num_iterations_per_epoch:]
+        waited, whole = sum(s.wait for s in recent), sum(s.between for s in recent)
+        self.print_to_log_file(f"suture: waited for batches {waited:.1f} s of {whole:.1f} s")
+
+    def on_train_end(self) -> None:
+        super().on_train_end()
+        self._close()
+
+    def _close(self) -> None:
+        for feed in (self.dataloader_train, self.dataloader_val):
+            if isinstance(feed, PatchFeed):
+                feed.close()
+
+
 class nnUNetTrainerSutureDeterministic(nnUNetTrainerSuture):
-    """The same with weights that begin the same, and with torch's deterministic operations where it has them: on one kind
+    """The same as nnUNetTrainerSuture with weights that begin the same, and with torch's deterministic operations where it has them: on one kind
     of machine a training ends with the same weights."""
 
     def initialize(self) -> None:
@@ -104,4 +164,4 @@ def _after_augmentation(transforms: Any) -> list[Any]:
     return each[last[-1] + 1:]
 
 
-__all__ = ["nnUNetTrainerSuture", "nnUNetTrainerSutureDeterministic"]
+__all__ = ["nnUNetTrainerSuture", "nnUNetTrainerSutureDeterministic", "nnUNetTrainerSutureFeed"]

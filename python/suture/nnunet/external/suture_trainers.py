@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What nnU-Net finds in the folder that nnUNet_extTrainer names."""
-from suture.nnunet.trainer import nnUNetTrainerSuture, nnUNetTrainerSutureDeterministic
+from suture.nnunet.efficient import nnUNetTrainerSutureEfficient
+from suture.nnunet.trainer import nnUNetTrainerSuture, nnUNetTrainerSutureDeterministic, nnUNetTrainerSutureFeed
 
-__all__ = ["nnUNetTrainerSuture", "nnUNetTrainerSutureDeterministic"]
+__all__ = ["nnUNetTrainerSuture", "nnUNetTrainerSutureDeterministic", "nnUNetTrainerSutureEfficient", "nnUNetTrainerSutureFeed"]

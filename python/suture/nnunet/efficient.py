@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A trainer for nnU-Net v2 that uses the memory there is, and ends once the validation Dice stands still."""
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import distributed
+from torch._dynamo import OptimizedModule
+
+from ..errors import Error
+from ..feed.staging import bytes_of
+from .trainer import nnUNetTrainerSuture, nnUNetTrainerSutureDeterministic, nnUNetTrainerSutureFeed
+
+_MARGIN = .9  # of a GPU's memory, the rest is for batches that are made ahead
+
+
+class _StandsStill(Exception):
+    """The validation Dice has not risen for long enough."""
+
+
+class nnUNetTrainerSutureEfficient(nnUNetTrainerSutureFeed):
+    """nnUNetTrainerSutureFeed with the largest batch that fits the memory and a training that ends by itself.
+
+    An epoch keeps its number of samples: with a batch k times as large it has 1 / k of the iterations. The learning rate at the
+    beginning grows with the square root of k, with which the variance of a step stays the same (A. Krizhevsky, "One weird trick
+    for parallelizing convolutional neural networks", 2014). What was found is in the log and in checkpoints, and a training
+    that goes on from one keeps it. Mixed precision is nnU-Net's on CUDA.
+
+    Subclasses may change
+    patience    epochs without a new best smoothed Dice of validation after which the training ends
+    least_gain  by how much a new best has to be better
+    memory      the most memory on the CPU, "8 GB" say, of the whole process; None: half of what is free now
+    most_batch  the largest batch that is tried, of one process
+    bfloat16    mixed precision on the CPU, where it is off by default
+    """
+
+    patience = 60
+    least_gain = 1e-3
+    memory: int | str | None = None
+    most_batch = 64
+    bfloat16 = False
+    found: dict[str, Any] | None = None
+
+    initial_lr: float
+    num_iterations_per_epoch: int
+    num_val_iterations_per_epoch: int
+
+    def initialize(self) -> None:
+        super().initialize()
+        planned = self.configuration_manager.batch_size
+        if self.found is None:
+            batch, why = self._largest_batch()
+            world = distributed.get_world_size() if self.is_ddp else 1
+            if self.is_ddp:
+                every: list[Any] = [None] * world
+                distributed.all_gather_object(every, batch)
+                batch = min(every)
+            self.found = {"batch": batch * world, "why": why}
+        whole = int(self.found["batch"])
+        ratio = whole / planned
+        self.configuration_manager.configuration["batch_size"] = whole
+        self.oversample_foreground_percent = self.oversample_of_batch
+        self._set_batch_size_and_oversample()
+        self.num_iterations_per_epoch = max(1, math.ceil(self.num_iterations_per_epoch / ratio))
+        self.num_val_iterations_per_epoch = max(1, math.ceil(self.num_val_iterations_per_epoch / ratio))
+        before, self.initial_lr = self.initial_lr, self.initial_lr * math.sqrt(ratio)
+        self.optimizer, self.lr_scheduler = self.configure_optimizers()
+        self.my_init_kwargs["suture_found"] = self.found
+        self.print_to_log_file(f"suture: batch {whole} instead of the planned {planned}, {self.found['why']}; learning rate {self.initial_lr:.5f} "
+                               f"instead of {before:.5f}; {self.num_iterations_per_epoch} iterations of training and "
+                               f"{self.num_val_iterations_per_epoch} of validation an epoch")
+
+    def load_checkpoint(self, filename_or_checkpoint: Any) -> None:
+        if not self.was_initialized:
+            checkpoint = filename_or_checkpoint
+            if isinstance(checkpoint, (str, os.PathLike)):
+                checkpoint = torch.load(checkpoint, map_location="cpu", weights_only=False)
+            self.found = checkpoint["init_args"].get("suture_found")
+        super().load_checkpoint(filename_or_checkpoint)
+        self.my_init_kwargs["suture_found"] = self.found
+
+    def _largest_batch(self) -> tuple[int, str]:
+        """The largest batch of this process, and how it was found."""
+        if self.device.type == "cuda":
+            whole = torch.cuda.get_device_properties(self.device).total_memory
+            limit = int(_MARGIN * whole)
+            return largest(self._try_on_cuda, limit, self.most_batch), f"the largest that fits {limit / 1e9:.1f} GB of the GPU"
+        if self.device.type != "cpu":
+            return self.batch_size, f"as planned, since {self.device.type} does not say its memory"
+        limit = bytes_of(self.memory, "suture: nnunet: memory") if self.memory is not None else resident("VmRSS") + available() // 2
+        return largest(self._try_on_cpu, limit, self.most_batch), f"the largest that fits {limit / 1e9:.2f} GB of memory"
+
+    def _try_on_cuda(self, batch: int) -> int | None:
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(self.device)
+        try:
+            self._try(batch)
+            return int(torch.cuda.max_memory_reserved(self.device)) + self._momentum()
+        except torch.cuda.OutOfMemoryError:
+            return None
+        finally:
+            self.optimizer.zero_grad(set_to_none=True)
+            torch.cuda.empty_cache()
+
+    def _try_on_cpu(self, batch: int) -> int | None:
+        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew: proc(5)
+        self._try(batch)
+        return resident("VmHWM") + self._momentum()
+
+    def _momentum(self) -> int:
+        """Bytes that the optimizer takes once it has made a step."""
+        return int(sum(p.numel() * p.element_size() for p in self.network.parameters()))
+
+    def _try(self, batch: int) -> None:
+        """Forward and backward of a batch of zeros. Weights, buffers and random numbers are afterwards as they were."""
+        network = self.network.module if self.is_ddp else self.network
+        network = network._orig_mod if isinstance(network, OptimizedModule) else network
+        buffers = {name: value.clone() for name, value in network.named_buffers()}
+        patch = self.configuration_manager.patch_size
+        manager = self.label_manager
+        channels = manager.num_segmentation_heads + manager.has_ignore_label if manager.has_regions else 1
+        network.train()
+        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
+            with torch.autocast("cuda") if self.device.type == "cuda" else self._precision():
+                made = network(torch.zeros((batch, self.num_input_channels, *patch), device=self.device))
+                outputs = made if isinstance(made, (list, tuple)) else [made]
+                targets = [torch.zeros((batch, channels, *o.shape[2:]), dtype=torch.int16, device=self.device) for o in outputs]
+                loss = self.loss(made, targets if isinstance(made, (list, tuple)) else targets[0])
+            loss.backward()
+        self.optimizer.zero_grad(set_to_none=True)
+        for name, value in network.named_buffers():
+            value.copy_(buffers[name])
+
+    @contextlib.contextmanager
+    def _precision(self) -> Iterator[None]:
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.bfloat16 and self.device.type == "cpu"):
+            yield
+
+    def train_step(self, batch: Any) -> Any:
+        if self.device.type != "cpu":
+            return super().train_step(batch)
+        with self._precision():
+            return super().train_step(batch)
+
+    def validation_step(self, batch: Any) -> Any:
+        if self.device.type != "cpu":
+            return super().validation_step(batch)
+        with self._precision():
+            return super().validation_step(batch)
+
+    def on_epoch_end(self) -> None:
+        super().on_epoch_end()
+        known = self.logger
+        smoothed = known.get_value("ema_fg_dice", step=None) if hasattr(known, "get_value") else known.my_fantastic_logging["ema_fg_dice"]  # 2.7
+        still = since_best(smoothed, self.least_gain)
+        if still >= self.patience and self.current_epoch < self.num_epochs:
+            self.print_to_log_file(f"suture: the smoothed Dice of validation stands still at {max(smoothed):.4f}, {still} epochs without "
+                                   f"{self.least_gain:g} more: the training ends after {self.current_epoch} epochs of {self.num_epochs}")
+            raise _StandsStill
+
+    def run_training(self) -> None:
+        try:
+            super().run_training()
+        except _StandsStill:
+            self.on_train_end()
+
+
+def since_best(values: Any, least_gain: float) -> int:
+    """Epochs since the last value that was better by so much than the best before it."""
+    best, at = -math.inf, -1
+    for k, value in enumerate(values):
+        if value > best + least_gain or at < 0:
+            best, at = value, k
+    return len(values) - 1 - at
+
+
+def largest(measure: Callable[[int], int | None], limit: int, most: int) -> int:
+    """The largest batch whose measured bytes do not exceed a limit.
+
+    Parameters
+    ----------
+    measure : callable
+        measure(batch) runs a batch and returns the most bytes that it took, None where there was not enough memory.
+    limit : int
+        The most bytes.
+    most : int
+        The largest batch that is tried.
+
+    Raises
+    ------
+    Error
+        If not even a batch of one fits.
+    """
+    known: dict[int, int] = {}
+
+    def fits(batch: int) -> bool:
+        if len(known) > 1:  # what would be far too much is not tried: a process on the CPU would be ended for it
+            (a, least), (b, more) = sorted(known.items())[-2:]
+            if more + (more - least) / (b - a) * (batch - b) > limit:
+                return False
+        took = measure(batch)
+        if took is None or took > limit:
+            return False
+        known[batch] = took
+        return True
+
+    if not fits(1):
+        raise Error(f"suture: nnunet: memory: expected enough for a batch of 1, got a limit of {limit / 1e9:.2f} GB. Plan a smaller patch, or "
+                    "give more memory")
+    low, high = 1, 2
+    while high <= most and fits(high):
+        low, high = high, 2 * high
+    high = min(high, most + 1)
+    while high - low > 1:  # low fits, high does not
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def resident(name: str) -> int:
+    """Bytes of memory of this process: VmRSS now, VmHWM at most."""
+    return _kilobytes("/proc/self/status", name)
+
+
+def available() -> int:
+    """Bytes of memory that this machine has free."""
+    return _kilobytes("/proc/meminfo", "MemAvailable")
+
+
+def _kilobytes(path: str, name: str) -> int:
+    try:
+        found = re.search(rf"^{name}:\s+(\d+) kB", Path(path).read_text(), re.MULTILINE)
+    except OSError:
+        found = None
+    if found is None:
+        raise Error(f"suture: nnunet: memory: expected {name} in {path}, got none. Train with nnUNetTrainerSutureFeed on this system")
+    return 1024 * int(found[1])
+
+
+__all__ = ["nnUNetTrainerSuture", "nnUNetTrainerSutureDeterministic", "nnUNetTrainerSutureEfficient", "nnUNetTrainerSutureFeed"]
