@@ -2,7 +2,6 @@
 """nnU-Net's patches by threads of the training process: the feed, with nnU-Net's choice of cases and patches."""
 from __future__ import annotations
 
-import hashlib
 import math
 import time
 from collections.abc import Iterator, Sequence
