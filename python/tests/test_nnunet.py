@@ -444,6 +444,7 @@ def test_steps_on_the_cpu_are_of_bfloat16_where_that_is_asked_for(asked):
         assert torch.mm(torch.ones(2, 2), torch.ones(2, 2)).dtype == (torch.bfloat16 if asked else torch.float32)
 
 
+@pytest.mark.long
 def test_an_efficient_training_finds_its_batch_ends_by_itself_and_goes_on(data_set):
     """The batch is found once: a training that goes on has no memory to look for another one, and keeps it."""
     results = train(data_set, "TinyEfficient", status=1, MEMORY="100 GB", STOP_BEFORE="1")
