@@ -7,7 +7,9 @@ All read the same cases of examples/train, and give batches of 4 patches of 40 v
 CacheDataset and DataLoader with 2 workers: scans are windowed and resampled once and lie in memory, as its documentation advises.
 nnU-Net has its data loader with 2 workers on its files of Blosc2 at 3 mm, with its own, longer augmentation. suture's feed reads
 the store at its own spacing, resamples while it augments, and has 2 threads; it is timed on the scans at 3 mm as well. The loaders
-take turns, an epoch each, and an epoch is timed with the steps of the network and without them."""
+take turns. In its turn a loader is started, gives a few batches, is timed for an epoch, and is stopped again, so that none works
+while another one is timed. An epoch is timed with the steps of the network and without them. What a loader has made ahead when
+its epoch begins counts for it, so an epoch should be long: of 80 steps by default."""
 from __future__ import annotations
 
 import argparse
@@ -58,9 +60,10 @@ def of_suture(cohort: Any, resampled: bool, steps: int) -> Batches:
                st.crop_by_class(size=SIZE, labels="seg", ratios=[1, 1, 2]), st.random_gamma(range=(.8, 1.25)), st.gaussian_noise(sigma=.02)],
         seg=st.labels())
     feed = Feed(cohort, pipeline, batch=BATCH, seed=1, threads=WORKERS, steps_per_epoch=steps, device="cpu", bar=False)
-    for epoch in feed.epochs(1 << 20):
-        for batch in epoch:
-            yield batch["image"], batch["seg"]
+    with feed:
+        for epoch in feed.epochs(1 << 20):
+            for batch in epoch:
+                yield batch["image"], batch["seg"]
 
 
 def of_monai(cases: dict[str, dict[str, Any]], steps: int) -> Batches:
@@ -94,10 +97,12 @@ def of_nnunet(cases: dict[str, dict[str, Any]], folder: Path) -> Batches:
     from nnunetv2.training.dataloading.nnunet_dataset import nnUNetDatasetBlosc2, comp_blosc2_params
     from nnunetv2.training.nnUNetTrainer.nnUNetTrainer import nnUNetTrainer
 
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     for name, case in cases.items():
         image, seg = (np.ascontiguousarray(np.asarray(case[key]).reshape(1, *np.asarray(case[key]).shape[-3:]), dtype)
                       for key, dtype in (("image", np.float32), ("labels", np.int8)))
+        if (folder / f"{name}.b2nd").exists():
+            continue
         places = {k: np.argwhere(seg == k)[:10000] for k in (1, 2)}
         blocks, chunks = comp_blosc2_params(image.shape, (SIZE,) * 3)
         nnUNetDatasetBlosc2.save_case(image, seg, {"class_locations": places}, str(folder / name), chunks=chunks, blocks=blocks)
@@ -136,7 +141,7 @@ def network() -> Callable[[Any, Any], None]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--steps", type=int, default=80)
     parser.add_argument("--out", type=Path, default=REPOSITORY / "bench/results/loaders.json")
     given = parser.parse_args()
     processors = sorted(os.sched_getaffinity(0))[:2]
@@ -150,34 +155,34 @@ def main() -> None:
         suture.store.build(folder / "files/images", labels=folder / "files/labels", out=folder / "cohort.zarr", chunk=32)
         store = suture.store.open(folder / "cohort.zarr")
         cases = at_3_mm(store)
-        loaders: dict[str, Batches] = {"suture, from the store": of_suture(store, False, given.steps),
-                                       "suture, scans at 3 mm in memory": of_suture(cases, True, given.steps),
-                                       "MONAI, CacheDataset and DataLoader": of_monai(cases, given.steps),
-                                       "nnU-Net, its data loader": of_nnunet(cases, folder / "nnunet")}
+        loaders: dict[str, Callable[[], Batches]] = {"suture, from the store": lambda: of_suture(store, False, given.steps),
+                                       "suture, scans at 3 mm in memory": lambda: of_suture(cases, True, given.steps),
+                                       "MONAI, CacheDataset and DataLoader": lambda: of_monai(cases, given.steps),
+                                       "nnU-Net, its data loader": lambda: of_nnunet(cases, folder / "nnunet")}
         step = network()
-        for batches in loaders.values():  # compiles, starts workers, fills caches
-            for _ in range(4):
-                image, seg = next(batches)
-                assert image.shape == seg.shape == (BATCH, 1, SIZE, SIZE, SIZE), (image.shape, seg.shape)
-                step(image, seg)
         seconds: dict[str, dict[str, list[float]]] = {name: {"with": [], "without": []} for name in loaders}
         network_alone = []
-        for _ in range(given.rounds):
-            began = time.perf_counter()
-            for _ in range(given.steps):
-                step(image, seg)
-            network_alone.append(time.perf_counter() - began)
+        for number in range(given.rounds + 1):  # the first one compiles and fills caches
             for kind in ("with", "without"):
-                for name, batches in loaders.items():
-                    time.sleep(1)  # what is made ahead is there for each of them
+                for name, start in loaders.items():
+                    batches = start()
+                    for _ in range(4):
+                        image, seg = next(batches)
+                        assert image.shape == seg.shape == (BATCH, 1, SIZE, SIZE, SIZE), (image.shape, seg.shape)
+                        step(image, seg)
                     began = time.perf_counter()
                     for _ in range(given.steps):
                         one, two = next(batches)
                         if kind == "with":
                             step(one, two)
-                    seconds[name][kind].append(time.perf_counter() - began)
-        for batches in loaders.values():
-            batches.close()  # type: ignore[attr-defined]
+                    if number:
+                        seconds[name][kind].append(time.perf_counter() - began)
+                    batches.close()  # type: ignore[attr-defined]
+            began = time.perf_counter()
+            for _ in range(given.steps):
+                step(image, seg)
+            if number:
+                network_alone.append(time.perf_counter() - began)
     rows = [{"loader": name, "seconds_an_epoch": round(statistics.median(found["with"]), 2),
              "seconds_without_network": round(statistics.median(found["without"]), 2),
              "times_the_network_alone": round(statistics.median(a / b for a, b in zip(found["with"], network_alone)), 2)}
