@@ -193,8 +193,10 @@ def test_the_example_leaves_what_it_names(root, tmp_path):
     for name in ("loss.png", "sheet.png", "cohort.zarr/zarr.json", "run_1/run.json", "run_2/checkpoint.pt", "run_1/predicted/scan_4.nii.gz"):
         assert (tmp_path / name).stat().st_size > 0, name
     assert not [path for path in tmp_path.rglob("*unfinished*")]
-    again = main(["train", "--config", str(tmp_path / "run_1/run.json"), "--store", str(tmp_path / "cohort.zarr"), "--out", str(tmp_path / "again")])
-    assert again == 0
+    env = {**os.environ, "PYTHONPATH": str(root / "python")}
+    arguments = ["--config", "run_1/run.json", "--store", "cohort.zarr", "--out", "again"]
+    again = subprocess.run([sys.executable, "-m", "suture", "train", *arguments], env=env, cwd=tmp_path, capture_output=True, text=True)
+    assert again.returncode == 0 and json.loads(again.stdout.splitlines()[-1])["same"], again.stdout + again.stderr
     same_place = ["train", "--config", str(tmp_path / "run_1/run.json"), "--store", str(tmp_path / "cohort.zarr"), "--out", str(tmp_path / "run_1")]
     assert main(same_place) == 1
 
