@@ -226,8 +226,8 @@ std::optional<T> zarr_fill(const nlohmann::ordered_json& j) {
     // The format fixes the bits of NaN.
     if (text == "NaN") return zarr_fill<T>(sizeof(T) == 4 ? "0x7fc00000" : "0x7e00");
     if (text == "Infinity" || text == "-Infinity") {
-      const float infinity = std::numeric_limits<float>::infinity();
-      return storage<T>::store(text[0] == '-' ? -infinity : infinity);
+      using limits = std::numeric_limits<float>;
+      return storage<T>::store(text[0] == '-' ? -limits::infinity() : limits::infinity());
     }
     if (text.size() != 2 + 2 * sizeof(T) || !text.starts_with("0x") ||
         text.find_first_not_of("0123456789abcdefABCDEF", 2) != text.npos)
