@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import nibabel
 import numpy as np
 import suture as st
 from suture.demo import phantom
@@ -73,8 +72,7 @@ def make(sample: Path, out: Path, *, scans: int = 6, phantoms: int = 2, seed: in
     list of str
         The names of the cases.
     """
-    real = (st.Volume.from_nibabel(nibabel.load(sample / "abdomen_ct.nii.gz")),
-            st.Volume.from_nibabel(nibabel.load(sample / "abdomen_ct_labels.nii.gz")), LIVER_OF_SAMPLE)
+    real = st.Volume.load(sample / "abdomen_ct.nii.gz"), st.Volume.load(sample / "abdomen_ct_labels.nii.gz"), LIVER_OF_SAMPLE
     made = [(f"scan_{k}", *real) for k in range(scans)] + [(f"phantom_{k}", *phantom(), LIVER_OF_PHANTOM) for k in range(phantoms)]
     for folder in ("images", "labels"):
         (out / folder).mkdir(parents=True, exist_ok=True)
@@ -82,9 +80,6 @@ def make(sample: Path, out: Path, *, scans: int = 6, phantoms: int = 2, seed: in
         image, seg, where = _vary(case, scan, organs, liver, seed)
         spacing = np.array([where.spacing[name] for name in where.axes])
         _add_lesions(image, seg, spacing, np.random.default_rng([seed, number]))
-        affine, turn = where.affine_ras, (lambda a: a if where.axes == "xyz" else np.ascontiguousarray(a.transpose(2, 1, 0)))
-        if where.axes == "zyx":
-            affine = affine[:, [2, 1, 0, 3]]
         for folder, array in (("images", image), ("labels", seg.astype(np.uint8))):
-            nibabel.save(nibabel.Nifti1Image(turn(array), affine), out / folder / f"{case}.nii.gz")
+            st.Volume(array, axes=where.axes, grid=where.grid).save(out / folder / f"{case}.nii.gz")
     return [case for case, *_ in made]

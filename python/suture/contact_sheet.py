@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from . import pictures
 from .arrays.batch import read_images, read_layout
 from .arrays.dlpack import as_numpy
 from .arrays.volume import Grid, Volume
+from .arrays.whole_file import whole_file
 from .errors import Error
 from .pipeline.batch import Batch, grids_of
 
@@ -43,22 +43,11 @@ class Sheet:
         what, where = "suture: Sheet.save: path", Path(path)
         if where.suffix.lower() != ".png":
             raise Error(f"{what}: expected a name that ends with .png, got {str(path)!r}")
-        beside = ""
         try:
-            handle, beside = tempfile.mkstemp(".png", f".{where.stem}.", where.parent)
-            with os.fdopen(handle, "wb") as file:
-                file.write(pictures.png(self.array))
-                file.flush()
-                os.fsync(file.fileno())
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(beside, 0o666 & ~mask)
-            os.replace(beside, where)
+            with whole_file(where) as beside:
+                Path(beside).write_bytes(pictures.png(self.array))
         except OSError as problem:
             raise Error(f"{what}: expected a file that can be written, got {str(path)!r}: {problem.strerror}") from None
-        finally:
-            if beside and os.path.exists(beside):
-                os.unlink(beside)
 
     def _repr_png_(self) -> bytes:
         return pictures.png(self.array)

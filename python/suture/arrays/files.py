@@ -2,8 +2,8 @@
 """Images in files: NIfTI by nibabel, everything else by SimpleITK. What is read here is an image of one of the two."""
 from __future__ import annotations
 
+import contextlib
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import Error
+from .whole_file import whole_file
 
 # Formats of one file each that are written, by ending.
 WRITTEN = (".nii.gz", ".nii", ".nrrd", ".mha")
@@ -161,29 +162,17 @@ def write_image(image: Any, path: str | os.PathLike[str], kind: str) -> None:
     if not where.parent.is_dir():
         raise Error(f"{what}: path: expected a file in a folder that exists, got {str(path)!r}. Make the folder first")
     try:
-        handle, beside = tempfile.mkstemp(ending, f".{where.name.removesuffix(ending)}.", where.parent)
-        os.close(handle)
-    except OSError as problem:
-        raise Error(f"{what}: path: expected a folder that can be written to, got {str(where.parent)!r}: {problem.strerror}") from None
-    try:
-        if kind == "nibabel":
-            image.to_filename(beside)
-        else:
-            library("SimpleITK", "SimpleITK", what).WriteImage(image, beside, True)
-        written = os.open(beside, os.O_RDONLY)
-        try:
-            os.fsync(written)
-        finally:
-            os.close(written)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(beside, 0o666 & ~mask)  # as any file that is made; mkstemp's are the user's alone
-        os.replace(beside, where)
+        with contextlib.ExitStack() as stack:
+            try:
+                beside = stack.enter_context(whole_file(where, ending))
+            except OSError as problem:
+                raise Error(f"{what}: path: expected a folder that can be written to, got {str(where.parent)!r}: {problem.strerror}") from None
+            if kind == "nibabel":
+                image.to_filename(beside)
+            else:
+                library("SimpleITK", "SimpleITK", what).WriteImage(image, beside, True)
     except (OSError, RuntimeError) as problem:
         raise Error(f"{what}: path: expected a file that can be written, got {str(path)!r}: {_reason(problem)}") from None
-    finally:
-        if os.path.exists(beside):
-            os.unlink(beside)
 
 
 def ending_of(path: Path, what: str) -> str:

@@ -118,12 +118,15 @@ def in_order(zyx: Sequence[int], order: str) -> tuple[int, ...]:
     return tuple(zyx["zyx".index(axis)] for axis in order)
 
 
+def as_tensor(box: np.ndarray, dtype: str) -> Any:
+    """A tensor of torch over the memory of a box that was read."""
+    import torch
+
+    return torch.from_numpy(box.view(np.int16)).view(torch.bfloat16) if dtype == "bfloat16" else torch.from_numpy(box)
+
+
 def on_device(box: np.ndarray, like: Array) -> Any:
     """A box that was read, where the plan runs: as it is for NumPy, otherwise a tensor on the device of `like`."""
     if like.library == "numpy":
         return box
-    import torch
-
-    if like.dtype == "bfloat16":
-        return torch.from_numpy(box.view(np.int16)).view(torch.bfloat16).to(like.owner.device)
-    return torch.from_numpy(box).to(like.owner.device)
+    return as_tensor(box, like.dtype).to(like.owner.device)

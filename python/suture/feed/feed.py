@@ -211,7 +211,7 @@ class Feed:
         return pipeline.plan(batch, seed=self.seed, epoch=samples[0].epoch, ids=[sample.id for sample in samples], training=self.training,
                              threads=1, same_ids=True, device=self._device, stream=stream)
 
-    def empty(self, shape: tuple[int, ...], dtype: str, key: str) -> Any:
+    def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
         """Memory of a batch of that shape, with the channels last where the layout of the pipeline has them so."""
         if self._has_channels_last(shape):
             shape = (shape[0], *shape[2:], shape[1])
@@ -221,7 +221,7 @@ class Feed:
 
         return torch.empty(shape, dtype=getattr(torch, dtype), device=self._device)
 
-    def as_run(self, made: Any, key: str) -> Any:
+    def as_run(self, made: Any) -> Any:
         """The memory of a batch in the order of axes that a run writes: (sample, channel, axes)."""
         if not self._has_channels_last(made.shape):
             return made
@@ -278,13 +278,12 @@ class Feed:
             rows = list(range(len(made.samples))) if made.rows is None else made.rows
             some = None if rows == kept else [j for j, k in enumerate(rows) if k not in made.failed]
             levels = {key: each if some is None else [level[some] for level in each] for key, each in made.outputs.items()}
-            batch = {key: each if key in pipeline.labels and pipeline.labels[key].levels else each[0] for key, each in levels.items()}
+            batch = {key: each if pipeline.has_levels(key) else each[0] for key, each in levels.items()}
         else:
             batch = {}
             for key in (*pipeline.images, *pipeline.labels):
                 each = [part[key] for k in kept if (part := made.listed[k]) is not None]
-                has_levels = key in pipeline.labels and bool(pipeline.labels[key].levels)
-                batch[key] = [list(level) for level in zip(*each)] if has_levels else each
+                batch[key] = [list(level) for level in zip(*each)] if pipeline.has_levels(key) else each
         for key in (*pipeline.boxes, *pipeline.points, *(() if self._windows is None else ("start",))):
             batch[key] = [sample.also[key] for sample in samples]
         batch["id"] = [sample.name for sample in samples]
@@ -313,8 +312,8 @@ class Feed:
             made = {}
             for key in plan.items:
                 levels, dtype = plan.shapes(key)
-                each = [self.empty((0, *level[0]), dtype, key) for level in levels]
-                made[key] = each if key in self.pipeline.labels and self.pipeline.labels[key].levels else each[0]
+                each = [self.empty((0, *level[0]), dtype) for level in levels]
+                made[key] = each if self.pipeline.has_levels(key) else each[0]
             self._empty = made
         return dict(self._empty)
 

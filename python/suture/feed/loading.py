@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..arrays.lazy import in_order, numpy_type, read_box
+from ..arrays.lazy import as_tensor, in_order, numpy_type, read_box
 from ..errors import CompileError, Error
 from ..pipeline.plan import Plan
 from .cache import counted
@@ -40,8 +40,8 @@ class Maker(Protocol):
     """What a feed tells its threads."""
 
     def plan(self, samples: Sequence[Sample]) -> Plan: ...
-    def empty(self, shape: tuple[int, ...], dtype: str, key: str) -> Any: ...
-    def as_run(self, made: Any, key: str) -> Any: ...
+    def empty(self, shape: tuple[int, ...], dtype: str) -> Any: ...
+    def as_run(self, made: Any) -> Any: ...
     def together(self) -> bool: ...
 
 
@@ -274,7 +274,7 @@ class Loading:
         batch, pipeline = unit.batch, plan.pipeline
         if stream is not None:
             begin = time.perf_counter()
-            boxes = {key: [_tensor(box, plan.items[key].dtype).to(self._device, non_blocking=True) for box in each] for key, each in boxes.items()}
+            boxes = {key: [as_tensor(box, plan.items[key].dtype).to(self._device, non_blocking=True) for box in each] for key, each in boxes.items()}
             times.copy += time.perf_counter() - begin
         begin = time.perf_counter()
         out = None
@@ -284,12 +284,12 @@ class Loading:
                 batch.rows = rows
             k, n = (0, len(rows)) if together else (unit.places.start, len(batch.samples))
             outputs = self._outputs(batch, shapes, n)
-            views = {key: [self._maker.as_run(level, key)[k:k + len(rows)] for level in each] for key, each in outputs.items()}
-            out = {key: each if _has_levels(plan, key) else each[0] for key, each in views.items()}
+            views = {key: [self._maker.as_run(level)[k:k + len(rows)] for level in each] for key, each in outputs.items()}
+            out = {key: each if pipeline.has_levels(key) else each[0] for key, each in views.items()}
         made = plan.run(out, boxes=boxes)
         for j, k in enumerate(rows):
             if not pipeline.fixed_size:
-                batch.listed[k] = {key: [level[j] for level in made[key]] if _has_levels(plan, key) else made[key][j] for key in plan.items}
+                batch.listed[k] = {key: [level[j] for level in made[key]] if pipeline.has_levels(key) else made[key][j] for key in plan.items}
             for key in (*pipeline.boxes, *pipeline.points):
                 batch.samples[k].also[key] = made[key][j]
         times.compute += time.perf_counter() - begin
@@ -298,7 +298,7 @@ class Loading:
         """What the samples of a batch come out in, all of them together."""
         with self._changed:
             if batch.outputs is None:
-                batch.outputs = {key: [self._maker.empty((count, *level[0]), dtype, key) for level in each]
+                batch.outputs = {key: [self._maker.empty((count, *level[0]), dtype) for level in each]
                                  for key, (each, dtype) in shapes.items()}
             return batch.outputs
 
@@ -325,19 +325,6 @@ def _place(plan: Plan, key: str, i: int, box: tuple[tuple[int, ...], tuple[int, 
     low, high = in_order(box[0], items.order), in_order(box[1], items.order)
     shape = (*source.shape[:len(source.shape) - len(low)], *(b - a for a, b in zip(low, high)))
     return shape, math.prod(shape) * numpy_type(items.dtype, key).itemsize, low, high
-
-
-def _has_levels(plan: Plan, key: str) -> bool:
-    """Whether a key comes out as a list, the full map and its levels."""
-    return bool(plan.pipeline.labels[key].levels) if key in plan.pipeline.labels else False
-
-
-def _tensor(box: np.ndarray, dtype: str) -> Any:
-    import torch
-
-    if dtype == "bfloat16":
-        return torch.from_numpy(box.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(box)
 
 
 def read_directly(source: Any, low: Any, high: Any, out: np.ndarray, times: Times) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
+from ..arrays.whole_file import whole_file
 from ..errors import Error
 
 STAGES = ("plan", "memory", "read", "copy", "compute")
@@ -108,22 +107,13 @@ class Statistics:
                  "misses": s.times.misses} for s in self.steps]
 
     def save(self, path: Any) -> None:
-        """Writes JSON lines: one for each step, and the summary with the cases left out at the end.
-
-        The file is written under another name first, so that it is never there in part.
-        """
+        """Writes JSON lines, whole or not at all: one for each step, and the summary with the cases left out at the end."""
         lines = [*self.records(), {"summary": self.summary(), "left_out": self.left_out}]
-        target = Path(path)
-        partial = target.with_name(f".{target.name}.{os.getpid()}")
         try:
-            with partial.open("w") as file:
+            with whole_file(path) as beside, open(beside, "w") as file:
                 file.writelines(json.dumps(line) + "\n" for line in lines)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(target)
         except OSError as problem:
-            partial.unlink(missing_ok=True)
-            raise Error(f"suture: feed: {target}: the statistics cannot be written: {problem.strerror}") from None
+            raise Error(f"suture: feed: {path}: the statistics cannot be written: {problem.strerror}") from None
 
     def to_tensorboard(self, writer: Any) -> None:
         """Adds every step to a writer of TensorBoard.

@@ -211,6 +211,10 @@ class Pipeline:
         chain = self.images[key]
         return chain[-1].to if chain and chain[-1].name == "cast" else "float32"  # type: ignore[attr-defined]
 
+    def has_levels(self, key: str) -> bool:
+        """Whether a key comes out as a list, the full map and then its levels."""
+        return key in self.labels and bool(self.labels[key].levels)
+
     def compiled(self, key: str, encoded: Encoded, dtypes: Sequence[str], cuda: bool) -> Compiled:
         """The module of an image for the types of its slots: the image, then the labels."""
         at = (key, *encoded.types, *dtypes, cuda)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..arrays.digests import digest
 from ..arrays.lazy import is_source
+from ..arrays.whole_file import whole_file
 from ..version import __version__
 
 if TYPE_CHECKING:
@@ -34,8 +35,10 @@ class Record(dict[str, Any]):
     """A step as JSON stores it."""
 
     def save(self, path: Any) -> None:
-        """Writes it to a file."""
-        Path(path).write_text(json.dumps(self, indent=1, allow_nan=False))
+        """Writes it to a file, whole or not at all."""
+        text = json.dumps(self, indent=1, allow_nan=False)
+        with whole_file(path) as beside:
+            Path(beside).write_text(text)
 
 
 def record_of(plan: Plan, out: Any) -> Record:

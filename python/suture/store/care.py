@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import Error
 from . import arrays, files, settings
 from .find import find
-from .index import cases_of, hash_of, write_index
+from .index import cases_of, hash_of, listed, write_index, written_index
 from .make import make_case
 from .manifest import Manifest
 
@@ -52,10 +52,9 @@ def verify(path: str | os.PathLike[str], *, workers: int = 1, cases: Iterable[st
         If this is no store of suture, or one of another version.
     """
     store, _ = _store(path)
-    index = _index(store)
-    listed = {name[:-len(".json")] for name in os.listdir(files.manifests(store)) if name.endswith(".json")}
+    index = written_index(store)
     here = {e.name for e in os.scandir(store) if e.is_dir() and e.name != files.FOLDER}
-    names = sorted(listed | here | set(index) if cases is None else set(cases))
+    names = sorted(listed(store) | here | set(index) if cases is None else set(cases))
 
     def look(name: str) -> tuple[str, str | None]:
         begin = f"suture: store: case {name!r}: expected it as it was stored, but "
@@ -76,16 +75,6 @@ def verify(path: str | os.PathLike[str], *, workers: int = 1, cases: Iterable[st
             if progress is not None:
                 progress(name)
     return damaged
-
-
-def _index(store: Path) -> dict[str, str]:
-    import json
-
-    try:
-        found: dict[str, str] = json.loads((store / files.FOLDER / "cases.json").read_bytes())
-        return found
-    except (OSError, ValueError):
-        return {}
 
 
 @dataclass
@@ -120,7 +109,7 @@ def repair(path: str | os.PathLike[str], source: str | os.PathLike[str], labels:
         If this is no store of suture, or the source is not there.
     """
     store, own = _store(path)
-    index = _index(store)
+    index = written_index(store)
     damaged = verify(store, workers=workers)
     found = find(source, labels) if damaged else None
     result = Repaired([], {})

@@ -12,10 +12,14 @@ from . import files
 from .manifest import Manifest
 
 
+def listed(store: Path) -> set[str]:
+    """The names of the cases that have a manifest."""
+    return {name[:-len(".json")] for name in os.listdir(files.manifests(store)) if name.endswith(".json")}
+
+
 def cases_of(store: Path) -> list[str]:
     """The names of the cases that are in a store as a whole."""
-    listed = {name[:-len(".json")] for name in os.listdir(files.manifests(store)) if name.endswith(".json")}
-    return sorted(listed & set(os.listdir(store)))
+    return sorted(listed(store) & set(os.listdir(store)))
 
 
 def hash_of(hashes: Mapping[str, str]) -> str:
@@ -31,13 +35,18 @@ def write_index(store: Path) -> str:
     return hash_of(hashes)
 
 
-def read_index(store: Path) -> dict[str, str]:
-    """The hash of the manifest of each case of a store."""
-    names = cases_of(store)
+def written_index(store: Path) -> dict[str, str]:
+    """The index as it was written last; empty where it cannot be read."""
     try:
         hashes: dict[str, str] = json.loads((store / files.FOLDER / "cases.json").read_bytes())
+        return hashes
     except (OSError, ValueError):
-        hashes = {}
+        return {}
+
+
+def read_index(store: Path) -> dict[str, str]:
+    """The hash of the manifest of each case of a store."""
+    names, hashes = cases_of(store), written_index(store)
     if sorted(hashes) != names:  # a build that was ended
         hashes = {name: Manifest(store, name).sha256 for name in names}
     return hashes

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from ..arrays.whole_file import whole_file
 from ..errors import Error
 from ..operations.kinds import shown
 from ..pipeline.pipeline import Pipeline
@@ -102,9 +103,8 @@ class Config:
     def save(self, path: Path) -> None:
         """Writes run.json, whole or not at all."""
         text = json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n"
-        unfinished = path.with_name(path.name + ".unfinished")
-        unfinished.write_text(text)
-        unfinished.replace(path)
+        with whole_file(path) as beside:
+            Path(beside).write_text(text)
 
     @staticmethod
     def load(path: Path) -> Config:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.volume import Volume
+from ..arrays.whole_file import whole_file
 from ..errors import Error
 from ..feed import Feed
 from ..functions.inference import sliding_window
@@ -116,15 +116,11 @@ class Run:
         self.losses.append(float(made.detach()))
 
     def _save(self, feed: Any) -> None:
-        """Writes the checkpoint under another name first, so that a kill leaves the last one."""
+        """Writes the checkpoint, whole or not at all: a kill leaves the last one."""
         state = {"net": self.net.state_dict(), "optimizer": self.optimizer.state_dict(), "schedule": self.schedule.state_dict(),
                  "feed": feed.state_dict(), "losses": self.losses, "batches": self.batches}
-        unfinished = self.checkpoint.with_name("checkpoint.unfinished")
-        with open(unfinished, "wb") as file:
-            torch.save(state, file)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(self.checkpoint)
+        with whole_file(self.checkpoint) as beside:
+            torch.save(state, beside)
 
     def _load(self, feed: Any) -> None:
         state = torch.load(self.checkpoint, map_location=self.device, weights_only=True)
@@ -164,7 +160,7 @@ class Run:
             case = self.cohort[name]
             scan, labels = loaded(case.volume("image")), loaded(case.volume("labels"))
             predicted = self.predictions[name] = self.predict(scan, name)
-            write_nifti(predicted, folder / f"{name}.nii.gz")
+            predicted.save(folder / f"{name}.nii.gz")
             p, t = np.asarray(predicted), np.asarray(labels)
             made[name] = {"dice": {label: dice(p, t, k) for k, label in enumerate(self.config.classes) if k}}
             if self.config.lesion is not None:
@@ -204,16 +200,4 @@ def loaded(volume: Volume) -> Volume:
     return Volume(np.asarray(volume), axes=volume.axes, grid=volume.grid)
 
 
-def write_nifti(volume: Volume, path: Path) -> None:
-    """Writes a Volume as NIfTI, whole or not at all."""
-    import nibabel
-
-    array, affine = np.asarray(volume), volume.affine_ras
-    if volume.axes == "zyx":
-        array, affine = array.transpose(2, 1, 0), affine[:, [2, 1, 0, 3]]
-    unfinished = path.with_name("unfinished." + path.name)
-    nibabel.save(nibabel.Nifti1Image(np.ascontiguousarray(array), affine), unfinished)
-    unfinished.replace(path)
-
-
-__all__ = ["Run", "network", "write_nifti"]
+__all__ = ["Run", "network"]

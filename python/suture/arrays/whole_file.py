@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that are whole or not there: written under another name beside their place, flushed to the disk, then renamed."""
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def whole_file(path: str | os.PathLike[str], ending: str = "") -> Iterator[str]:
+    """Gives the name of a file to write, which stands at `path` once the block has ended.
+
+    Parameters
+    ----------
+    path : path
+        Where the file goes. What stands there is replaced by a whole file, or stays where the block fails.
+    ending : str, optional
+        The ending of the name that is given, for libraries that choose a format by it.
+
+    Yields
+    ------
+    str
+        The name, of an empty file in the folder of `path`. It is gone afterwards.
+
+    Raises
+    ------
+    OSError
+        If the folder cannot be written to, or the disk is full.
+    """
+    where = Path(path)
+    handle, beside = tempfile.mkstemp(ending, f".{where.name.removesuffix(ending)}.", where.parent)
+    os.close(handle)
+    try:
+        yield beside
+        written = os.open(beside, os.O_RDONLY)
+        try:
+            os.fsync(written)
+        finally:
+            os.close(written)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(beside, 0o666 & ~mask)  # as any file that is made; mkstemp's are the user's alone
+        os.replace(beside, where)
+    finally:
+        if os.path.exists(beside):
+            os.unlink(beside)
