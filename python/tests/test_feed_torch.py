@@ -73,8 +73,8 @@ class Noted:
         monkeypatch.setattr(module, "pinned", plain)
         monkeypatch.setattr(Staging, "give", noting("give", Staging.give))
         monkeypatch.setattr(st.Plan, "run", noting("run", st.Plan.run))
-        original = loading._tensor
-        monkeypatch.setattr(loading, "_tensor", noting("copy", original))
+        original = loading.as_tensor
+        monkeypatch.setattr(loading, "as_tensor", noting("copy", original))
 
 
 def as_on_a_gpu(**settings):
