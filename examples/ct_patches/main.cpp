@@ -13,6 +13,7 @@
 #include "common/program.hpp"
 #include "common/progress.hpp"
 #include "common/sample_data.hpp"
+#include "options.hpp"
 
 namespace suture::examples {
 namespace {
@@ -226,28 +227,12 @@ int run_program(int argc, char** argv) {
   options o;
   CLI::App app{"Makes augmented training patches from CT volumes with labels."};
   app.option_defaults()->always_capture_default();
-  app.add_option("--image", o.images, "CT volumes in HU, .nii or .nii.gz")->type_name("FILE...")->default_str("");
-  app.add_option("--label", o.labels, "their label maps, in the same order")->type_name("FILE...")->default_str("");
-  add_ct_sample_option(app, o.sample);
-  add_backend_option(app, o.backend);
-  add_job_options(app, o, 1000000);
-  app.add_option("--patch", o.patch, "size of a patch in voxels, one number or z y x")
-      ->expected(1, 3)
-      ->check(CLI::Range(1, 2048));
-  app.add_option("--spacing", o.spacing, "distance of voxels in the patches in mm, one number or z y x")
-      ->expected(1, 3)
-      ->check(CLI::Range(0.01, 100.0));
-  app.add_flag("--eval", o.evaluation, "as for evaluation: nothing random, the middle of every scan");
+  add_scan_options(app, o, "CT volumes in HU, .nii or .nii.gz");
+  add_patch_options(app, o);
   app.add_option("--out", o.out, "folder for contact_sheet.png and report.json");
   app.add_flag("--save-nifti", o.save_nifti, "also write every patch and its labels as .nii.gz");
   recipe r;
-  const auto done = parse_options(app, argc, argv, [&] {
-    r = {triple<std::int64_t>(o.patch, "--patch"), triple<double>(o.spacing, "--spacing")};
-    if (!o.images.empty() && !o.sample.empty()) throw CLI::ValidationError("--sample", "excludes --image");
-    if (!o.labels.empty() && o.labels.size() != o.images.size())
-      throw CLI::ValidationError(
-          "--label", std::to_string(o.labels.size()) + " files for " + std::to_string(o.images.size()) + " of --image");
-  });
+  const auto done = parse_options(app, argc, argv, [&] { r = recipe_of(o); });
   if (done) return *done;
 
   o.backend = chosen_backend(o.backend, why_no_cuda());

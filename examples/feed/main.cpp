@@ -10,6 +10,7 @@
 #include "common/program.hpp"
 #include "common/progress.hpp"
 #include "common/sample_data.hpp"
+#include "ct_patches/options.hpp"
 #include "job.hpp"
 #include "sources.hpp"
 #include "timeline.hpp"
@@ -119,36 +120,18 @@ int run_program(int argc, char** argv) {
   options o;
   CLI::App app{"Feeds batches to a step that only takes time, and shows how long the step waited for them."};
   app.option_defaults()->always_capture_default();
-  app.add_option("--image", o.images,
-                 "CT volumes in HU: .nii, .nii.gz, cases of a store, or Zarr v3 arrays, whose voxels count as 1 mm")
-      ->type_name("FILE...")
-      ->default_str("");
-  app.add_option("--label", o.labels, "their label maps, in the same order")->type_name("FILE...")->default_str("");
-  add_ct_sample_option(app, o.sample);
-  add_backend_option(app, o.backend);
-  add_job_options(app, o, 1000000);
+  add_scan_options(app, o,
+                   "CT volumes in HU: .nii, .nii.gz, cases of a store, or Zarr v3 arrays, whose voxels count as 1 mm");
   app.add_option("--step-ms", o.step_ms, "milliseconds that a step takes")->check(CLI::Range(0.0, 60000.0));
   app.add_option("--depth", o.depth, "batches that are held at once")->check(CLI::Range(1, 1024));
   app.add_option("--readers", o.readers, "threads that read and decode")->check(CLI::Range(1, 1024));
   app.add_option("--memory-mb", o.memory_mb,
                  "memory of all batches together, and of all files that have to be inflated")
       ->check(CLI::Range(1, 1 << 24));
-  app.add_option("--patch", o.patch, "size of a patch in voxels, one number or z y x")
-      ->expected(1, 3)
-      ->check(CLI::Range(1, 2048));
-  app.add_option("--spacing", o.spacing, "distance of voxels in the patches in mm, one number or z y x")
-      ->expected(1, 3)
-      ->check(CLI::Range(0.01, 100.0));
-  app.add_flag("--eval", o.evaluation, "as for evaluation: nothing random, the middle of every scan");
+  add_patch_options(app, o);
   app.add_option("--out", o.out, "folder for timeline.png and report.json");
   recipe r;
-  const auto done = parse_options(app, argc, argv, [&] {
-    r = {triple<std::int64_t>(o.patch, "--patch"), triple<double>(o.spacing, "--spacing")};
-    if (!o.images.empty() && !o.sample.empty()) throw CLI::ValidationError("--sample", "excludes --image");
-    if (!o.labels.empty() && o.labels.size() != o.images.size())
-      throw CLI::ValidationError(
-          "--label", std::to_string(o.labels.size()) + " files for " + std::to_string(o.images.size()) + " of --image");
-  });
+  const auto done = parse_options(app, argc, argv, [&] { r = recipe_of(o); });
   if (done) return *done;
 
   o.backend = chosen_backend(o.backend, why_no_cuda());
