@@ -18,6 +18,16 @@ namespace suture {
 
 namespace detail {
 
+// The class of a label after its conversion; `classes` where it is none, so that it is never drawn.
+inline std::int32_t class_of_converted(std::int32_t converted, std::int32_t classes) {
+  return converted >= 0 && converted < classes ? converted : classes;
+}
+
+inline void check_converted_classes(std::int32_t classes, bool foreground, const site& where) {
+  require(classes >= 1 && classes <= max_classes, where, "classes ", classes, " must be in 1..", max_classes);
+  require(!foreground || classes == 2, where, "foreground and background are two classes, got ", classes);
+}
+
 template <class L>
 struct remapped_reader {
   strided<L> labels;
@@ -27,10 +37,7 @@ struct remapped_reader {
 
   weighted_class operator()(std::int32_t z, std::int32_t y, std::int32_t x) const {
     const L* label = labels.data + labels.offset(z, y, x);
-    if (!foreground) {
-      const std::int32_t c = change(static_cast<std::int32_t>(*label));
-      return {c >= 0 && c < classes ? c : classes, 1};
-    }
+    if (!foreground) return {class_of_converted(change(static_cast<std::int32_t>(*label)), classes), 1};
     for (std::int32_t c = 0; c < labels.channels; ++c)
       if (change(static_cast<std::int32_t>(label[c * labels.channel_stride])) > 0) return {1, 1};
     return {0, 1};
@@ -131,8 +138,7 @@ struct remapped_class_map {
     for (const auto& v : labels) f(bytes(v));
   }
   void check() const {
-    require(classes >= 1 && classes <= max_classes, {name}, "classes ", classes, " must be in 1..", max_classes);
-    require(!foreground || classes == 2, {name}, "foreground and background are two classes, got ", classes);
+    detail::check_converted_classes(classes, foreground, {name});
     detail::check_views(labels, name);
     for (std::size_t i = 0; i < labels.size(); ++i)
       require(foreground || labels[i].channels == 1, {name, static_cast<std::int64_t>(i)}, "labels have ",

@@ -111,13 +111,11 @@ private:
 // The index of remapped_class_map{...}, without a map.
 inline class_index index_classes(const label_runs& runs, std::int32_t classes, const remap& change, bool foreground,
                                  const site& where) {
-  require(classes >= 1 && classes <= max_classes, where, "classes ", classes, " must be in 1..", max_classes);
-  require(!foreground || classes == 2, where, "foreground and background are two classes, got ", classes);
+  detail::check_converted_classes(classes, foreground, where);
   const auto changed = change.prepare(detail::label_types_of<std::int32_t, std::int32_t>(), where);
   return runs.index(classes, [&](std::int32_t label) {
     const std::int32_t c = changed(label);
-    if (foreground) return c > 0 ? 1 : 0;
-    return c >= 0 && c < classes ? c : classes;
+    return foreground ? (c > 0 ? 1 : 0) : detail::class_of_converted(c, classes);
   });
 }
 
