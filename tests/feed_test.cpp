@@ -195,7 +195,7 @@ TEST(feed, ends_before_its_batches_are_taken) {
   }
 }
 
-// What docs/feed-cpp.md shows.
+// This is the example of docs/feed-cpp.md.
 TEST(feed, is_as_documented) {
   const feed_cohort cohort;
   const auto& scans = cohort.scans;

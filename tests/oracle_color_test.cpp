@@ -194,7 +194,7 @@ std::vector<float> normalized(const oracle_case& c, reinhard_rule rule) {
           reinhard<Space>{.fitted = {&source, 1}, .target = moments_of<Space>(c, "target"), .rule = rule});
 }
 
-// By how much a normalization enlarges what is rounded ahead of it: the largest ratio of two deviations, at least 1.
+// Returns the factor by which a normalization enlarges rounding ahead of it: the largest ratio of two deviations, at least 1.
 double growth(const oracle_case& c) {
   const auto source = moments_of<lab>(c, "source"), target = moments_of<lab>(c, "target");
   double most = 1;

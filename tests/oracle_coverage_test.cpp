@@ -107,7 +107,7 @@ const std::vector<exception>& exceptions() {
   return list;
 }
 
-// Whether a case of whole images names one that is not there.
+// Tells whether a case of whole images names one that is not there.
 bool names_absent_data(const oracle_case& c) {
   const bool of_pictures = c.op == "torchstain.numpy Macenko, whole images";
   for (const char* argument : {"file", "slide", of_pictures ? "source" : "file", of_pictures ? "target" : "file"})

@@ -122,7 +122,7 @@ protected:
   static void write(const fs::path& path, const std::string& text) {
     std::ofstream(path, std::ios::binary).write(text.data(), static_cast<std::streamsize>(text.size()));
   }
-  // What reading says of the array with a text in zarr.json replaced by another.
+  // Returns the error of reading the array after a text in zarr.json was replaced by another.
   template <class T = std::int16_t>
   std::string with(const std::string& name, const std::string& from, const std::string& to) const {
     const fs::path array = copy(name);
@@ -133,7 +133,7 @@ protected:
     write(array / "zarr.json", text.replace(at, from.size(), to));
     return message([&] { read(zarr_reader<T>({{"case", array}}), boxes[0]); });
   }
-  // What reading says where the bytes of a chunk are changed.
+  // Returns the error of reading after the bytes of a chunk were changed.
   template <class Change>
   std::string with_bytes(const std::string& name, const std::string& chunk, const Change& change) const {
     const fs::path array = copy(name);

@@ -33,7 +33,7 @@ struct options {
   bool evaluation = false;
 };
 
-// What the readers of a job read: memory that stays, or files.
+// The cases that the readers of a job read: memory that stays, or files.
 struct cohort {
   std::vector<std::string> names;
   volume<std::int16_t> image;

@@ -45,7 +45,7 @@ def scans():
     return [random.normal(0, 1, SHAPE).astype(np.float32) for _ in range(CASES)]
 
 
-# What each loader is: a loader gives (ids, images) for each step of this rank, and its state where it has one.
+# Each loader gives (ids, images) for each step of this rank, and its state where it has one.
 
 def of_suture(folder, rank, world, state):
     import suture as st

@@ -74,7 +74,7 @@ def test_large_sizes(size):
     assert out.min() >= 0 and int(out.max()) < size and np.unique(out).size == at.size
     assert np.array_equal(positions(123, 45, out, size), at)
     assert [sample(123, 45, int(k), size) for k in at[::400]] == out[::400].tolist()
-    # Where they come to lie, in 16 parts, and how far apart neighbors come to lie.
+    # This counts where they come to lie, in 16 parts, and how far apart neighbors come to lie.
     parts = np.bincount((out.astype(float) / size * 16).astype(int).clip(0, 15), minlength=16)
     near = samples(123, 45, np.arange(20000), size).astype(float) / size
     assert abs(chi_square(parts)) < 4.5
@@ -130,7 +130,7 @@ def test_seed_and_epoch_use_every_bit():
     assert len(seen) == 97
 
 
-# By hand: floor(batch * rank / world).
+# These were computed by hand: floor(batch * rank / world).
 @pytest.mark.parametrize("batch, world, sizes", [(16, 1, [16]), (16, 2, [8, 8]), (16, 3, [5, 5, 6]), (16, 5, [3, 3, 3, 3, 4]),
                                                  (16, 8, [2] * 8), (2, 3, [0, 1, 1]), (0, 2, [0, 0])])
 def test_shares(batch, world, sizes):

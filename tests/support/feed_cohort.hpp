@@ -77,7 +77,7 @@ struct feed_digests {
   }
 };
 
-// What whole volumes give.
+// Returns the results of whole volumes.
 inline feed_digests of_whole_volumes(const feed_cohort& cohort, std::size_t batches) {
   feed_digests all;
   for (std::size_t step = 0; step < batches; ++step) {

@@ -64,7 +64,7 @@ struct plain_selection {
   static constexpr bool has_map = false;
 };
 
-// Whether a type is a selection. One that is not gets a sentence, and the caller goes no further.
+// Tells whether a type is a selection. Others get a sentence, and the caller stops there.
 template <class Selection>
 constexpr bool require_selection() {
   constexpr bool is_selection = requires { Selection::has_map; };

@@ -200,12 +200,12 @@ struct functor {
                 "suture: a value operation makes a float of a float, or rgb of rgb");
 };
 
-// Whether an operation with draw() has all that makes it a random one.
+// Tells whether an operation with draw() has all that makes it a random one.
 template <class Op>
 inline constexpr bool draws_as_random_ones_do =
     random_operation<Op> || !(draws_alone<Op> || draws_on_grid<Op> || draws_in_source<Op>);
 
-// Whether the functor of a value operation, if it is one, is not refused.
+// Tells whether the functor of an operation, if it works on values, is accepted.
 template <class Op>
 constexpr bool has_sound_functor() {
   if constexpr (role_of<Op>() == role::value)

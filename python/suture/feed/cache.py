@@ -225,7 +225,7 @@ class CachedSource:
 
 
 def _copy(chunk: np.ndarray, first: Sequence[int], last: Sequence[int], low: Sequence[int], high: Sequence[int], out: np.ndarray) -> None:
-    """What a chunk and a box share."""
+    """Returns the part that a chunk and a box share."""
     begin = [max(a, b) for a, b in zip(first, low)]
     end = [min(a, b) for a, b in zip(last, high)]
     to: Any = (..., *(slice(a - o, b - o) for a, b, o in zip(begin, end, low)))

@@ -140,7 +140,7 @@ class Cases:
         return "image" if len(self._pipeline.images) == 1 else key
 
     def _value(self, case: Any, key: str, extra: Mapping[str, Any]) -> Any:
-        """What per_sample(key) names of a case."""
+        """Returns the value of a case that per_sample(key) names."""
         if key in extra:
             return extra[key]
         places = [case] if isinstance(case, Mapping) else [getattr(case, "fingerprint", None), vars(case)]

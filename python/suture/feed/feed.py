@@ -139,7 +139,7 @@ class Feed:
     def _size(self) -> int:
         return len(self._cases) * self.draws if self._windows is None else len(self._windows)
 
-    # What is iterated.
+    # These methods are what the loop iterates.
 
     @property
     def steps(self) -> int:
@@ -181,7 +181,7 @@ class Feed:
             yield from epoch
 
     def _batches(self, first: int, end: int) -> Iterator[Pending]:
-        """What is to be made, in order."""
+        """Yields the batches to make, in order."""
         for step in range(first, end):
             places = self.order.at(step, self.rank, self.world)
             samples = [self._sample(int(index), int(draw), places.epoch) for index, draw in zip(places.samples, places.draws)]
@@ -196,7 +196,7 @@ class Feed:
         name = self._cases.names[number]
         return Sample(name, sample_id(name, draw=draw * self.draws + use), epoch, lambda: self._cases.batch(number))
 
-    # What the threads ask: see Maker.
+    # The threads call these methods: see Maker.
 
     def plan(self, samples: Sequence[Sample]) -> Plan:
         """The plan of some samples, which reads nothing."""
@@ -235,7 +235,7 @@ class Feed:
         """Whether the samples of a batch run together, as a GPU wants it."""
         return bool(self._cuda)
 
-    # From the threads to the loop.
+    # These methods bring batches from the threads to the loop.
 
     def _next(self, end: int, asked: float) -> dict[str, Any]:
         """The batch of the step where the run stands."""
@@ -320,7 +320,7 @@ class Feed:
     # State, ends and reports.
 
     def state_dict(self) -> dict[str, Any]:
-        """From here a run goes on with the same samples and the same bits, at any number of ranks and threads.
+        """Returns what resumes the run with the same samples and the same bits, at any number of ranks and threads.
 
         Returns
         -------
@@ -368,18 +368,18 @@ class Feed:
                                 f"rank {rank}. Give every rank the same cohort and settings")
 
     def statistics(self) -> Statistics:
-        """What the steps took so far."""
+        """Returns the times of all steps so far."""
         return self._statistics
 
     def whole(self, name: str) -> Plan:
-        """With windows: the plan of a whole case, on whose grid the windows lie. Its `inverse` brings a volume that was put
+        """Returns the plan of a whole case, on whose grid its windows lie. Its `inverse` brings a volume that was put
         together back to the case's own grid."""
         if self._windows is None:
             raise Error("suture: feed: whole: expected a feed with windows=, got one without")
         return self._windows.whole(name)
 
     def window_grid(self, name: str) -> Any:
-        """With windows: the grid of the windows of a case, as reassemble takes it."""
+        """Returns the grid of the windows of a case, as reassemble takes it."""
         if self._windows is None:
             raise Error("suture: feed: window_grid: expected a feed with windows=, got one without")
         return self._windows.grid(name)

@@ -37,7 +37,7 @@ class Sample:
 
 
 class Maker(Protocol):
-    """What a feed tells its threads."""
+    """The part of a feed that its threads call."""
 
     def plan(self, samples: Sequence[Sample]) -> Plan: ...
     def empty(self, shape: tuple[int, ...], dtype: str) -> Any: ...
@@ -128,7 +128,7 @@ class Loading:
             if thread is not threading.current_thread():
                 thread.join()
 
-    # Of the threads.
+    # The threads run these methods.
 
     def _cut(self, batches: Iterator[Pending]) -> Iterator[_Unit]:
         """The units of all batches, in order: a sample each, or all samples of a batch where they run together."""
@@ -295,7 +295,7 @@ class Loading:
         times.compute += time.perf_counter() - begin
 
     def _outputs(self, batch: Pending, shapes: Any, count: int) -> dict[str, list[Any]]:
-        """What the samples of a batch come out in, all of them together."""
+        """Returns the memory that all samples of a batch are written to."""
         with self._changed:
             if batch.outputs is None:
                 batch.outputs = {key: [self._maker.empty((count, *level[0]), dtype) for level in each]
@@ -333,7 +333,7 @@ def read_directly(source: Any, low: Any, high: Any, out: np.ndarray, times: Time
 
 
 def told(problem: Exception, name: str) -> Exception:
-    """What went wrong with a case, with its name."""
+    """Returns the error of a case with the name of the case."""
     if isinstance(problem, (CompileError, MemoryShort)):
         return problem
     text = str(problem) or type(problem).__name__

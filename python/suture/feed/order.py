@@ -276,7 +276,7 @@ def share(batch: int, rank: int, world: int) -> range:
 
 
 class Places(NamedTuple):
-    """What a rank loads for one step.
+    """The samples that a rank loads for one step.
 
     Attributes
     ----------
@@ -360,7 +360,7 @@ class Order:
         return self.size // self.batch if self.last == "drop" else -(-self.size // self.batch)
 
     def begin(self, step: int) -> tuple[int, int]:
-        """Where the batch of a step begins.
+        """Returns the position where the batch of a step begins.
 
         Parameters
         ----------
@@ -394,7 +394,7 @@ class Order:
         return self.batch if self.steps_per_epoch is not None else min(self.batch, self.size - self.begin(step)[1])
 
     def at(self, step: int, rank: int = 0, world: int = 1) -> Places:
-        """What a rank loads for a step.
+        """Returns the samples that a rank loads for a step.
 
         Parameters
         ----------

@@ -148,7 +148,7 @@ class Staging:
             self._changed.notify_all()
 
     def release(self, held: int) -> None:
-        """What was held besides is free again."""
+        """Frees bytes that were held besides buffers."""
         with self._changed:
             self.used -= held
             self._changed.notify_all()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a feed spends its time on, step by step: as text, JSON lines, and for TensorBoard and Weights & Biases."""
+"""Statistics of a feed record where the time of each step goes: as text, JSON lines, and for TensorBoard and Weights & Biases."""
 from __future__ import annotations
 
 import json
@@ -56,7 +56,7 @@ class Step:
 
 @dataclass
 class Statistics:
-    """What the steps of a feed took.
+    """The times of the steps of a feed.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Statistics:
                 f"{s['MB']:.1f} MB a step read at {s['MB_s']:.0f} MB/s a thread, {100 * s['hits']:.0f} % of chunks from the cache{left}")
 
     def records(self) -> list[dict[str, Any]]:
-        """Of each step what JSON has: its times in ms."""
+        """Returns a record of JSON for each step, with its times in ms."""
         return [{"step": s.step, "epoch": s.epoch, "samples": s.samples, "wait_ms": 1e3 * s.wait, "step_ms": 1e3 * s.between,
                  **{f"{name}_ms": 1e3 * getattr(s.times, name) for name in STAGES}, "MB": 1e-6 * s.times.bytes, "hits": s.times.hits,
                  "misses": s.times.misses} for s in self.steps]

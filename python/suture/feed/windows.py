@@ -95,5 +95,5 @@ class Windows:
         return self._plan(self._number(name))
 
     def grid(self, name: str) -> Any:
-        """Where the windows of a case begin."""
+        """Returns the grid of the windows of a case."""
         return self._grids[self._number(name)]

@@ -15,7 +15,7 @@ TRAINERS = ("nnUNetTrainerSuture", "nnUNetTrainerSutureDeterministic", "nnUNetTr
 
 
 def trainer_folder() -> Path:
-    """What the environment variable nnUNet_extTrainer names."""
+    """Returns the folder that the environment variable nnUNet_extTrainer has to name."""
     return Path(__file__).resolve().parent / "external"
 
 

@@ -100,7 +100,7 @@ class PatchFeed(Feed):
         return Sample(name, sample_id(name, draw=position + 1), step // loader.order.batches, made)
 
     def _cut(self, name: str, place: int, draws: np.random.RandomState) -> Cut:
-        """Where the enlarged patch of a sample begins, as nnU-Net draws it. In validation it lies around the patch that nnU-Net draws."""
+        """Returns the enlarged patch of a sample, whose place nnU-Net's rules draw. In validation it lies around the patch that nnU-Net draws."""
         loader, patches = self._loader, self._patches
         image, labels, previous, properties = loader._data.load_case(name)
         if self._store is not None:

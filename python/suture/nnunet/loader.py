@@ -19,7 +19,7 @@ from .patches import Cut, Patches, with_channel
 
 @dataclass(frozen=True)
 class Order:
-    """What decides which samples a process reads, and what they draw.
+    """The numbers that decide which samples a process reads, and what they draw.
 
     seed     of the run
     batches  of an epoch
@@ -57,8 +57,8 @@ def drawing(*key: Any) -> Iterator[None]:
 
 
 class SutureLoader(nnUNetDataLoader):  # type: ignore[misc]
-    """Batches in the order of an Order, by any number of workers of a MultiThreadedAugmenter, each of which makes every
-    so-manieth.
+    """Batches in the order of an Order, by any number n of workers of a MultiThreadedAugmenter, each of which makes every
+    n-th batch.
 
     patches   makes the patches; None: as nnU-Net does, with `transforms`
     oversample  nnU-Net's share of samples with foreground, of a whole batch

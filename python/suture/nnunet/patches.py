@@ -19,7 +19,7 @@ from ..recipes import nnunet_chain, nnunet_shape
 
 @dataclass(frozen=True)
 class Cut:
-    """Where a training patch comes from.
+    """The place that a training patch is cut from.
 
     image   (channel, z, y, x), anything that slices make a NumPy array of: a file of Blosc2 say
     maps    label maps of the same extents, (channel, z, y, x) each; their channels stand one after the other

@@ -62,7 +62,7 @@ class nnUNetTrainerSuture(nnUNetTrainer):  # type: ignore[misc]
                              self._loader(validation, patch, None, validated, (workers + 1) // 2), patches, fused)
 
     def _loaders(self, training: SutureLoader, validation: SutureLoader, patches: Patches, fused: bool) -> tuple[Any, Any]:
-        """What the training iterates.
+        """Returns the two loaders that the training iterates.
 
         patches   makes the patches of training
         fused     whether its label maps come out as nnU-Net wants them, with nothing left to do
@@ -155,7 +155,7 @@ class nnUNetTrainerSutureDeterministic(nnUNetTrainerSuture):
 
 
 def _after_augmentation(transforms: Any) -> list[Any]:
-    """Of nnU-Net's transforms of training those that follow augmentation, of which mirroring is the last."""
+    """Returns the transforms of training behind nnU-Net's augmentation, of which mirroring is the last."""
     each = list(transforms.transforms)
     last = [i for i, t in enumerate(each) if isinstance(t, MirrorTransform)]
     if not last:

@@ -19,7 +19,7 @@ ELSEWHERE = {"p": "probability", "prob": "probability", "pixdim": "spacing_mm", 
              "roi_size": "size", "patch_size": "size", "degrees": "rotate_deg", "rotate_range": "rotate_deg",
              "mode": "sampling(interpolation=...) in the chain", "padding_mode": "sampling(border=...) in the chain",
              "axcodes": 'x, y and z, as in orient(x="L", y="P", z="S")', "std": "sigma or standard_deviation"}
-# What operations are called in MONAI, TorchIO, torchvision, Kornia and Albumentations, and here; keys are in small letters
+# The names of operations in MONAI, TorchIO, torchvision, Kornia and Albumentations, and here; keys are in small letters
 # without underscores.
 OPERATIONS_ELSEWHERE = {
     # MONAI

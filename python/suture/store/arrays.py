@@ -45,7 +45,7 @@ def file_system(path: Path) -> str:
 
 
 def io_mode(path: Path, io: str) -> str:
-    """How the files below a path are read.
+    """Returns how the files below a path are read.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def io_mode(path: Path, io: str) -> str:
 
 @functools.cache
 def context(mode: str, threads: int | None = None) -> Any:
-    """What tensorstore shares between arrays; threads bounds those that decode, None: as many as processors."""
+    """Returns the context of tensorstore that arrays share; `threads` bounds those that decode, None: as many as processors."""
     spec: dict[str, Any] = {"cache_pool": {"total_bytes_limit": 0},
                             "file_io_mode": {"mode": "default" if mode == "plain" else mode}}
     if threads is not None:
@@ -348,7 +348,7 @@ def opened(path: Path, what: str, context: Any) -> Any:
 
 
 def sentence(problem: BaseException) -> str:
-    """What a library says, in one line without its own source positions and file contents."""
+    """Returns the message of a library in one line, without its source positions and file contents."""
     text = " ".join(str(problem).split(" [")[0].split())
     return text[:300].rstrip(" .") or type(problem).__name__
 

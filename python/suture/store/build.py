@@ -26,7 +26,7 @@ _TRIES = 2  # of a case whose process ended
 
 @dataclass
 class Report:
-    """What became of the cases of a build.
+    """The result of a build, by case.
 
     built    names of those that were made
     reused   names of those that were there already, of the same source
@@ -178,7 +178,7 @@ def _lost(task: Task) -> dict[str, str]:
 
 
 def _by_dask(tasks: list[Task], record: Callable[[Task], dict[str, Any]], dask: Any) -> Iterator[Answer]:
-    """By a cluster, which tries a case again whose worker is lost."""
+    """Makes cases by a cluster, which tries a case again whose worker is lost."""
     try:
         import distributed
     except ImportError:

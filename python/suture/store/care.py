@@ -79,7 +79,7 @@ def verify(path: str | os.PathLike[str], *, workers: int = 1, cases: Iterable[st
 
 @dataclass
 class Repaired:
-    """What became of damaged cases: names of those that were made again, and a sentence for each that could not be."""
+    """The result of a repair: names of the cases that were made again, and a sentence for each that could not be."""
 
     repaired: list[str]
     failed: dict[str, str]
@@ -130,7 +130,7 @@ def repair(path: str | os.PathLike[str], source: str | os.PathLike[str], labels:
 
 
 def info(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a store holds.
+    """Describes the contents of a store.
 
     Parameters
     ----------

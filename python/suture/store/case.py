@@ -76,7 +76,7 @@ class StoredCase(Case):
 
     @property
     def what(self) -> str:
-        """How messages about it begin."""
+        """Returns the text that messages about the case begin with."""
         return f"suture: store: case {self.name!r}"
 
     @cached_property
@@ -91,7 +91,7 @@ class StoredCase(Case):
 
     @cached_property
     def attributes(self) -> Mapping[str, Any]:
-        """What the store recorded of it."""
+        """Returns what the store recorded of the case."""
         try:
             found: Mapping[str, Any] = arrays.attributes(self._store / self.name)["suture"]
             version = found["store"]

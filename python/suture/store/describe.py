@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of a case before training: intensities, how often each label stands, and where there is a body or tissue."""
+"""Descriptions of a case that are made before training: intensities, the number of voxels of each label, and the mask of the body."""
 from __future__ import annotations
 
 import math
@@ -82,13 +82,13 @@ def _percentile(each: np.ndarray, cumulated: np.ndarray, n: int, p: float) -> fl
 
 
 def classes(labels: np.ndarray) -> dict[str, int]:
-    """How many voxels hold each label."""
+    """Counts the voxels of each label."""
     each, counts = _counted(labels.ravel(), int(labels.min()))
     return {str(int(label)): int(count) for label, count in zip(each, counts)}
 
 
 def fingerprint(scan: Scan, labels: np.ndarray | None) -> dict[str, Any]:
-    """What plans are made of, as nnU-Net's fingerprint of a case has it: shape, spacing, and intensities of each channel, of
+    """Returns the numbers that plans are made of, as nnU-Net's fingerprint of a case has them: shape, spacing, and intensities of each channel, of
     all voxels and of those that a label above 0 marks."""
     channels = scan.data if scan.data.ndim == 4 else scan.data[None]
     found: dict[str, Any] = {"shape": list(scan.data.shape), "spacing": list(scan.grid.spacing),
@@ -100,7 +100,7 @@ def fingerprint(scan: Scan, labels: np.ndarray | None) -> dict[str, Any]:
 
 
 def body_mask(scan: Scan) -> tuple[np.ndarray, Grid]:
-    """Where the body is, on every k-th voxel, about 4 mm apart: the largest component above a threshold, its holes filled
+    """Returns the mask of the body on every k-th voxel, about 4 mm apart: the largest component above a threshold, its holes filled
     plane by plane along the first axis, since the lungs may reach the end of a scan.
 
     The threshold is -300 where air lies below -500, as in CT, and Otsu's elsewhere.

@@ -149,7 +149,7 @@ def _check_places(places: np.ndarray, names: Sequence[str], what: str) -> None:
 
 
 def _stored(scan: scans.Scan, slope: float, intercept: float, what: str) -> scans.Scan:
-    """Of values that a library has scaled: whole numbers again, with slope and intercept beside them where these are not whole."""
+    """Turns values that a library has scaled into whole numbers again, with slope and intercept beside them where these are not whole."""
     if scan.data.dtype.kind == "f":
         with np.errstate(invalid="ignore"):
             raw = np.rint((scan.data.astype(np.float64) - intercept) / slope)

@@ -18,7 +18,7 @@ _CHANNEL = re.compile(r"(.+)_(\d{4})")
 
 @dataclass
 class Found:
-    """What a folder holds.
+    """The cases that a folder holds.
 
     tasks    the cases, by name
     failed   what cannot become a case, with a sentence each

@@ -169,7 +169,7 @@ class _Plain(pickle.Unpickler):
 
 
 def _properties(base: Path, name: str, what: str) -> Mapping[str, Any]:
-    """What nnU-Net wrote beside a case, as pickle or as JSON; empty where it wrote nothing."""
+    """Reads what nnU-Net wrote beside a case, as pickle or as JSON; empty where it wrote nothing."""
     path = base / f"{name}.pkl"
     try:
         if path.is_file():

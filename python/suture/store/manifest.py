@@ -50,7 +50,7 @@ def tree_of(folder: Path) -> list[str]:
 
 
 def shard_chunks(folder: Path, path: str) -> int:
-    """How many chunks the shard at a path of a case has; 0 where it is none."""
+    """Returns the number of chunks of the shard at a path of a case; 0 where it is none."""
     array = array_of(path)
     if array is None:
         return 0
@@ -117,7 +117,7 @@ class Manifest:
 
     @cached_property
     def record(self) -> Mapping[str, Any]:
-        """What the manifest says.
+        """Returns the contents of the manifest.
 
         Raises
         ------
@@ -150,7 +150,7 @@ class Manifest:
         return sum(record["bytes"] for record in self.files.values())
 
     def problems(self, prefix: str = "") -> Iterator[str]:
-        """What is missing or of another size, without reading voxels, one phrase each."""
+        """Yields a phrase for each file that is missing or has another size; no voxels are read."""
         for path, record in self.files.items():
             if path.startswith(prefix):
                 try:
@@ -162,7 +162,7 @@ class Manifest:
                     yield f"{path} has {size} bytes in place of {record['bytes']}"
 
     def damage(self) -> list[str]:
-        """What is not as it was stored, every byte read: a phrase each, chunks by their place."""
+        """Reads every byte and returns a phrase for all that is not as it was stored, chunks by their place."""
         folder, found = self.store / self.name, []
         for path, record in self.files.items():
             try:
@@ -188,7 +188,7 @@ class Manifest:
         return found
 
     def place(self, path: str, k: int) -> str:
-        """Where chunk k of a shard begins in its array, (z, y, x) say."""
+        """Returns the first voxel of chunk k of a shard in its array, (z, y, x) say."""
         array = array_of(path)
         assert array is not None
         layout = array_layout(self.store / self.name / array)

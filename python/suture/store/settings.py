@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a store is laid out, which stands in its root and is the same for all of its cases."""
+"""Settings describe the layout of a store. They stand in its root and are the same for all of its cases."""
 from __future__ import annotations
 
 import json

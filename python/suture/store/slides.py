@@ -209,7 +209,7 @@ def pixels(slide: Pyramid, level: Level, low: Sequence[int], high: Sequence[int]
 
 
 def tissue_mask(slide: Pyramid, what: str) -> tuple[np.ndarray, Grid]:
-    """Where there is tissue, at about 8 micrometers a pixel: where the difference of the largest and the smallest of red, green
+    """Returns the mask of tissue at about 8 micrometers a pixel, where the difference of the largest and the smallest of red, green
     and blue is above Otsu's threshold, and above that of glass."""
     level = level_for(slide, max(_MASK_UM, slide.mpp[1]), what)
     chroma = np.empty(level.extents, np.uint8)
@@ -231,7 +231,7 @@ def _otsu(counts: np.ndarray) -> int:
 
 
 def grid_of(slide: Pyramid, level: Level) -> Grid:
-    """Where the pixels of a level lie, in millimeters from the center of the first pixel of level 0."""
+    """Returns the grid of a level, in millimeters from the center of the first pixel of level 0."""
     spacing = tuple(m * level.scale / 1000 for m in slide.mpp)
     origin = tuple(m * (level.scale - 1) / 2000 for m in slide.mpp)
     return Grid((1, *level.extents), (1.0, *spacing), (0.0, *origin))  # type: ignore[arg-type]

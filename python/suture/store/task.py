@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is to be made of which files."""
+"""A task names a case and the files that it is made of."""
 from __future__ import annotations
 
 import os
@@ -27,7 +27,7 @@ class Task:
 
     @property
     def what(self) -> str:
-        """How messages about it begin."""
+        """Returns the text that messages about the case begin with."""
         return f"suture: store: case {self.name!r}"
 
     @staticmethod

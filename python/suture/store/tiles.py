@@ -39,7 +39,7 @@ class Tile:
 
     @property
     def id(self) -> str:
-        """What identifies its draws: the slide and the corner of the first box."""
+        """Returns what identifies the draws of the tile: the slide and the corner of the first box."""
         first = self.boxes[0]
         return f"{self.case}@{first.level}:{first.low[0]},{first.low[1]}"
 

@@ -47,7 +47,7 @@ class Process:
         self._child: subprocess.Popen[str] | None = None
 
     def __call__(self, record: Mapping[str, Any]) -> dict[str, str] | None:
-        """What `run` gives; None where the process ended before it answered."""
+        """Returns what `run` gives; None where the process ended before it answered."""
         if self._child is None:
             package = str(Path(__file__).resolve().parents[2])
             path = os.pathsep.join(p for p in (package, os.environ.get("PYTHONPATH", "")) if p)

@@ -181,7 +181,7 @@ void check_overlap(const Bindings&... bindings) {
     }
 }
 
-// Whether a plan and its bindings are what they must be. What is not gets a sentence, and the caller goes no further.
+// Tells whether a plan and its bindings are of the right types. Others get a sentence, and the caller stops there.
 template <class Plan, class... Bindings>
 constexpr bool all_bound() {
   constexpr bool is_plan = requires { typename Plan::pipeline_type; };

@@ -7,7 +7,7 @@
 
 namespace suture::detail {
 
-// Whether a functor of a pack treats rows along x at once and asks where they stand, as noise does, whose random blocks
+// Tells whether a functor of a pack treats rows along x at once and asks where they stand, as noise does, whose random blocks
 // span four voxels along x. Such a row takes a fraction of the time of as many lone voxels, so that lanes stay along x.
 template <class Pack>
 inline constexpr bool any_asks_along_x = false;

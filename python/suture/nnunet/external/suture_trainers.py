@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nnU-Net finds in the folder that nnUNet_extTrainer names."""
+"""nnU-Net finds these trainers in the folder that nnUNet_extTrainer names."""
 from suture.nnunet.efficient import nnUNetTrainerSutureEfficient
 from suture.nnunet.trainer import nnUNetTrainerSuture, nnUNetTrainerSutureDeterministic, nnUNetTrainerSutureFeed
 
