@@ -701,9 +701,9 @@ def test_a_file_system_without_programs(cache, monkeypatch, said, tmp_path):
 # Versions
 
 @pytest.mark.parametrize("version, macro, words", [
-    ("return 2;", True, None), ("return 2;", False, None), (None, False, None),
-    ("return 3;", False, "expected a module for version 2 of the interface, got version 3"),
-    (None, True, "expected a module for version 2 of the interface, got no version")])
+    ("return 3;", True, None), ("return 3;", False, None), (None, False, None),
+    ("return 2;", False, "expected a module for version 3 of the interface, got version 2"),
+    (None, True, "expected a module for version 3 of the interface, got no version")])
 def test_a_module_of_another_version_is_not_called(tmp_path, monkeypatch, version, macro, words):
     monkeypatch.setenv("SUTURE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(jit, "_modules", {})
