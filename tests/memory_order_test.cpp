@@ -142,6 +142,18 @@ TEST(MemoryOrder, CropsAndFlips) {
                                         odd);
 }
 
+// Row functors ahead of a geometry get rows of taps, which have no positions.
+TEST(MemoryOrder, RowsOfTaps) {
+  const extent3 small = {11, 9, 37};
+  const auto gamma = random_gamma{.range = {.7f, 1.5f}, .value_range = {0, 4000}};
+  const auto turned = random_affine{.rotate_deg = 25} | random_crop{.size = {10, 9, 35}};
+  expect_all_orders<std::uint8_t, std::uint8_t>(gamma | random_crop{.size = {9, 8, 33}}, small);
+  expect_all_orders<std::uint8_t, std::uint8_t>(
+      gamma | resample{.spacing_mm = {1.3, .8, 1.1}} | sampling<catmull_rom, mirror, nearest>{}, small);
+  expect_all_orders<std::uint8_t, std::uint8_t>(
+      gamma | turned | sampling<catmull_rom, constant, nearest>{.border = {.value = 7}}, small);
+}
+
 TEST(MemoryOrder, KeptAxes) {
   const auto resampled = resample{.spacing_mm = {1.3, .8, 1.1}};
   expect_all_orders<std::int16_t, std::uint8_t>(window{.center = 2000, .width = 400} | resampled, odd);
