@@ -220,7 +220,8 @@ template <class T>
 std::optional<T> zarr_fill(const nlohmann::ordered_json& j) {
   constexpr bool is_real = !std::is_integral_v<T>;
   T value{};
-  if (j.is_boolean() && std::is_same_v<T, std::uint8_t>) return static_cast<T>(j.get<bool>() ? 1 : 0);
+  if constexpr (std::is_same_v<T, std::uint8_t>)
+    if (j.is_boolean()) return static_cast<T>(j.get<bool>() ? 1 : 0);
   if (j.is_string() && is_real) {
     const auto text = j.get<std::string>();
     // The format fixes the bits of NaN.
