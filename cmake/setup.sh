@@ -7,8 +7,10 @@ suture_root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 # Where the CUDA toolkit installs itself.
 if [[ -d /usr/local/cuda/bin ]]; then PATH=$PATH:/usr/local/cuda/bin; fi
 
-# ccache takes precompiled headers for what they are made of.
+# ccache compares precompiled headers by their sources, and paths relative to the clone: another clone finds what this one
+# compiled.
 export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$suture_root} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-true}
 
 say() { echo "suture: $*" >&2; }
 fail() {

@@ -51,15 +51,24 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "^(GNU|Clang)$" AND NOT SUTURE_FUZZ)
   target_compile_options(suture_precompiled_headers PRIVATE ${suture_precompiled_options})
 endif()
 
+# tests/support/source_directory.hpp
+file(CONFIGURE OUTPUT source_directory.cpp @ONLY CONTENT [[
+#include "support/source_directory.hpp"
+std::filesystem::path support::source_directory() { return "@PROJECT_SOURCE_DIR@"; }
+]])
+add_library(suture_source_directory STATIC "${CMAKE_CURRENT_BINARY_DIR}/source_directory.cpp")
+target_link_libraries(suture_source_directory PRIVATE suture_development)
+target_include_directories(suture_source_directory PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+target_compile_features(suture_source_directory PRIVATE cxx_std_20)
+
 function(suture_test_program name)
   add_executable(${name} ${ARGN})
-  target_link_libraries(${name} PRIVATE suture::suture suture_development GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE suture::suture suture_development suture_source_directory GTest::gtest_main)
   if(suture_precompiled AND NOT "${ARGN}" MATCHES "\\.cu")
     target_precompile_headers(${name} REUSE_FROM ${suture_precompiled})
     target_compile_options(${name} PRIVATE ${suture_precompiled_options})
   endif()
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
-  target_compile_definitions(${name} PRIVATE SUTURE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   set_property(GLOBAL APPEND PROPERTY suture_test_programs "$<TARGET_FILE:${name}>")
 endfunction()
 

@@ -14,6 +14,7 @@
 
 #include "support/abi_request.hpp"
 #include "support/expect_says.hpp"
+#include "support/source_directory.hpp"
 #include "suture/abi/chain.hpp"
 #include "suture/patch/crop_by_class.hpp"
 #include "suture/suture.hpp"
@@ -120,7 +121,7 @@ void expect_decoded(const T& by_hand, std::vector<double> numbers, std::vector<a
 
 // As many as the lines of tests/operations.txt that take part in a chain.
 std::set<std::string> names_of_operations() {
-  std::ifstream file(SUTURE_SOURCE_DIR "/tests/operations.txt");
+  std::ifstream file(support::source_directory() / "tests/operations.txt");
   std::set<std::string> names;
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);

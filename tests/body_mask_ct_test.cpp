@@ -4,6 +4,7 @@
 
 #include "common/nifti.hpp"
 #include "ref/mask.hpp"
+#include "support/source_directory.hpp"
 #include "suture/mask/body_mask.hpp"
 #include "suture/mask/bounding_box.hpp"
 
@@ -13,7 +14,7 @@ using reference::size3;
 using bytes = std::vector<std::uint8_t>;
 
 void check_volume(const std::string& file, double least_fraction, double most_fraction) {
-  const std::filesystem::path path = std::filesystem::path(SUTURE_SOURCE_DIR) / "examples/data/ct" / file;
+  const std::filesystem::path path = support::source_directory() / "examples/data/ct" / file;
   ASSERT_TRUE(std::filesystem::exists(path)) << path;
   const auto image = suture::examples::read_image(path);
   const auto& ct = std::get<suture::examples::volume<std::int16_t>>(image);

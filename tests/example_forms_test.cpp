@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "support/example_program.hpp"
+#include "support/source_directory.hpp"
 
 namespace {
 
@@ -20,7 +21,7 @@ const std::string ct = sample("ct/abdomen_ct.nii.gz"), organs = sample("ct/abdom
                   slide_file = sample("histology/CMU-1-Small-Region.svs"), breast_a = sample("histology/breast_a.png"),
                   breast_b = sample("histology/breast_b.png"), head_and_neck = sample("histology/headneck_tcga.png"),
                   lesions = sample("mri/ms19_lesions.nii.gz"),
-                  zarr = std::string(SUTURE_SOURCE_DIR) + "/tests/zarr/arrays/case";
+                  zarr = (support::source_directory() / "tests/zarr/arrays/case").string();
 
 words brain(const std::string& option = "--images") {
   words all{option};

@@ -14,6 +14,7 @@
 #include "common/slide.hpp"
 #include "support/expect_says.hpp"
 #include "support/scratch_folder.hpp"
+#include "support/source_directory.hpp"
 #include "support/tiff_files.hpp"
 #include "suture/image/digest.hpp"
 
@@ -37,7 +38,7 @@ void write(const fs::path& path, const std::vector<char>& bytes) {
 }
 
 [[maybe_unused]] const fs::path& real_slide() {
-  static const fs::path path = fs::path(SUTURE_SOURCE_DIR) / "examples/data/histology/CMU-1-Small-Region.svs";
+  static const fs::path path = support::source_directory() / "examples/data/histology/CMU-1-Small-Region.svs";
   return path;
 }
 

@@ -9,13 +9,14 @@
 
 #include "support/expect_says.hpp"
 #include "support/scratch_folder.hpp"
+#include "support/source_directory.hpp"
 
 namespace {
 
 namespace fs = std::filesystem;
 using namespace suture;
 
-const fs::path arrays = fs::path(SUTURE_SOURCE_DIR) / "tests/zarr/arrays";
+const fs::path arrays = support::source_directory() / "tests/zarr/arrays";
 constexpr extent3 shape{6, 7, 10};
 
 template <class T>

@@ -31,10 +31,7 @@
 #include <vector>
 
 #include "npy.hpp"
-
-#if !defined(SUTURE_SOURCE_DIR)
-#define SUTURE_SOURCE_DIR "."
-#endif
+#include "source_directory.hpp"
 
 namespace support {
 
@@ -47,7 +44,7 @@ inline std::string environment(const char* variable) {
 inline bool own_oracles() { return environment("SUTURE_ORACLES").empty(); }
 
 inline std::filesystem::path oracle_folder() {
-  return own_oracles() ? std::filesystem::path(SUTURE_SOURCE_DIR) / "tests" / "oracles"
+  return own_oracles() ? source_directory() / "tests" / "oracles"
                        : std::filesystem::path(environment("SUTURE_ORACLES"));
 }
 
@@ -55,7 +52,7 @@ inline std::filesystem::path data_folder() {
   if (const std::string set = environment("SUTURE_DATA_DIR"); !set.empty()) return set;
   if (!own_oracles())
     if (const auto beside = oracle_folder() / ".." / "data"; std::filesystem::exists(beside)) return beside;
-  return std::filesystem::path(SUTURE_SOURCE_DIR) / "examples" / "data";
+  return source_directory() / "examples" / "data";
 }
 
 // One call of a third-party library: its arguments, and the files of its inputs and outputs by role.
