@@ -61,6 +61,15 @@ target_link_libraries(suture_source_directory PRIVATE suture_development)
 target_include_directories(suture_source_directory PRIVATE "${PROJECT_SOURCE_DIR}/tests")
 target_compile_features(suture_source_directory PRIVATE cxx_std_20)
 
+# The source that a test's name promises; nothing where it has others alone.
+function(suture_own_source result source)
+  if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${source}")
+    set(${result} "${source}" PARENT_SCOPE)
+  else()
+    set(${result} "" PARENT_SCOPE)
+  endif()
+endfunction()
+
 function(suture_test_program name)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE suture::suture suture_development suture_source_directory GTest::gtest_main)
@@ -87,34 +96,39 @@ if(SUTURE_TEST_ALL AND NOT SUTURE_TEST_EVERY_FLAG AND NOT SUTURE_TEST_ONLY)
   endforeach()
 endif()
 
-# suture_test(NAME [LONG] SOURCES file.cpp... [LIBRARIES target...]): host tests, one ctest entry per test case; LONG ones
-# where all tests are wanted, or this one is.
+# suture_test(NAME FLOOR folder [LABELS long] [SOURCES file.cpp...] [LIBRARIES target...]): host tests, one ctest entry per
+# test case. Their source is FLOOR/NAME.cpp, and more where SOURCES names them. Those labeled long are built where all tests
+# are wanted, or this one is.
 function(suture_test name)
   if((SUTURE_TEST_ONLY AND NOT name IN_LIST SUTURE_TEST_ONLY) OR name IN_LIST suture_sanitized_tests)
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 arg "LONG" "" "SOURCES;LIBRARIES")
-  if(arg_LONG AND NOT SUTURE_TEST_ALL AND NOT SUTURE_TEST_ONLY)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "FLOOR" "LABELS;SOURCES;LIBRARIES")
+  if("long" IN_LIST arg_LABELS AND NOT SUTURE_TEST_ALL AND NOT SUTURE_TEST_ONLY)
     return()
   endif()
-  suture_test_program(${name} ${arg_SOURCES})
+  suture_own_source(own ${arg_FLOOR}/${name}.cpp)
+  suture_test_program(${name} ${own} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES})
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                       PROPERTIES TIMEOUT 600 LABELS host)
+                       PROPERTIES TIMEOUT 600 LABELS host.${arg_FLOOR})
 endfunction()
 
-# suture_device_test(NAME [LONG | FULL] SOURCES file.cu... [LIBRARIES target...]): one ctest entry per test case, and one for
-# the whole program in strict mode.
-# LONG ones belong to tests/run --all, FULL ones to --full: they compile the same loops for every corner.
+# suture_device_test(NAME FLOOR folder [LABELS long|full] [SOURCES file.cu...] [LIBRARIES target...]): one ctest entry per
+# test case, and one for the whole program in strict mode. Tests labeled long belong to tests/run --all, those labeled full
+# to --full: they compile the same loops for every corner.
 set(SUTURE_WITHOUT_DEVICE_TESTS "" CACHE STRING "Device tests that are left out, of a bundle that is to be small")
 function(suture_device_test name)
   if(name IN_LIST SUTURE_WITHOUT_DEVICE_TESTS)
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 arg "LONG;FULL" "" "SOURCES;LIBRARIES")
-  if(NOT SUTURE_BUNDLE AND ((arg_LONG AND NOT SUTURE_TEST_ALL) OR (arg_FULL AND NOT SUTURE_TEST_EVERY_FLAG)))
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "FLOOR" "LABELS;SOURCES;LIBRARIES")
+  if(NOT SUTURE_BUNDLE AND (("long" IN_LIST arg_LABELS AND NOT SUTURE_TEST_ALL) OR
+                            ("full" IN_LIST arg_LABELS AND NOT SUTURE_TEST_EVERY_FLAG)))
     return()
   endif()
+  suture_own_source(own ${arg_FLOOR}/${name}.cu)
+  list(PREPEND arg_SOURCES ${own})
   if(NOT SUTURE_CUDA_FOUND)
     # It cannot be built, but it is counted.
     set(cases 0)
@@ -136,7 +150,7 @@ function(suture_device_test name)
   suture_device_launcher(plain launcher)
   set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR "${launcher}")
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                       PROPERTIES TIMEOUT 600 LABELS device SKIP_RETURN_CODE 77)
+                       PROPERTIES TIMEOUT 600 LABELS device.${arg_FLOOR} SKIP_RETURN_CODE 77)
   if(NOT SUTURE_TEST_ALL)
     return()
   endif()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the arrays of tests/zarr_test.cpp with zarr-python and tensorstore, each of them about a kB.
+"""Writes the arrays of tests/feed/zarr_test.cpp with zarr-python and tensorstore, each of them about a kB.
 
     python3 write.py FOLDER
 

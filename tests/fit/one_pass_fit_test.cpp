@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A fit of a user's own on the CPU, beside a loop over the voxels.
-#include "one_pass_fit.hpp"
+#include "fit/one_pass_fit.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "one_pass_fit.hpp"
+#include "fit/one_pass_fit.hpp"
 #include "support/device_array.cuh"
 #include "support/expect_says.hpp"
 #include "suture/fit/one_pass.cuh"

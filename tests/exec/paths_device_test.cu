@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The paths of the fused kernel beside the plain loop over the evaluator.
-#include "paths.hpp"
+#include "exec/paths.hpp"
 #include "support/device_array.cuh"
 #include "suture/suture.cuh"
 

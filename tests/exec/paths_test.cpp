@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The paths of the CPU executor beside the lone voxel.
-#include "paths.hpp"
+#include "exec/paths.hpp"
 #include "support/voxel_walk.hpp"
 
 namespace {
