@@ -89,7 +89,6 @@ TEST(Conventions, OpencvWarpAffine) {
 TEST(Conventions, TorchAffineGrid) {
   const suture::grid g{.extents = {4, 5, 6}};
   const double theta[3][4] = {{.9, .1, 0, .2}, {-.1, 1.1, .05, 0}, {0, .2, 1, -.1}};
-  // [torch]
   // grid_sample(image, affine_grid(theta, image.shape, align_corners=False), align_corners=False), zeros outside.
   // theta acts on (x, y, z) in [-1, 1]; a normalized coordinate is (2 i + 1) / N - 1, so half an extent scales each
   // axis.
@@ -100,7 +99,6 @@ TEST(Conventions, TorchAffineGrid) {
       same.linear[i][j] = theta[2 - i][2 - j] * half / (0.5 * static_cast<double>(g.extents[j]));
     same.translation[i] = theta[2 - i][3] * half;
   }
-  // [/torch]
   const suture::point3 at{1, 2, 3};
   const suture::point3 p = suture::plan(same, std::vector{g}).geometry(0).to_source(at);
   for (int i = 0; i < 3; ++i) {  // torch's formulas as they stand
