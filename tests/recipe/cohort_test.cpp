@@ -8,7 +8,6 @@
 
 namespace {
 
-// [case]
 // A case in memory: four channels, labels 0, 1, 2 and 4, and what is found of them once.
 struct patient {
   suture::grid grid;
@@ -28,7 +27,6 @@ struct patient {
     suture::count_classes(suture::cpu{}, classes(), std::as_writable_bytes(std::span(counts)));
   }
 };
-// [/case]
 
 patient made_up(const suture::extent3& extents, std::uint32_t salt) {
   patient p{.grid = {.extents = extents, .spacing = {3, .5, .5}, .origin = {-20, 4, 9}},
@@ -109,7 +107,6 @@ TEST(Cohort, RanksAndResumptionChangeNoPatch) {
 TEST(Cohort, NeighboringSlicesAreChannels) {
   const patient p = made_up({7, 12, 10}, 1);
   const auto mri = suture::contiguous(p.voxels.data(), p.grid);
-  // [slices]
   // Every slice with two neighbors on each side as five channels. The volume is padded once, then nothing is copied.
   const auto pad = suture::plan(
       suture::pad{.before = {2, 0, 0}, .after = {2, 0, 0}} | suture::sampling<suture::linear, suture::edge>{}, mri);
@@ -128,7 +125,6 @@ TEST(Cohort, NeighboringSlicesAreChannels) {
                       .channels = 5,
                       .channel_stride = plane});
   }
-  // [/slices]
   const auto plan = suture::plan(suture::identity{}, stacks);
   std::vector<float> out(7 * 5 * 120);
   suture::run(suture::cpu{}, plan, suture::image(stacks, suture::batch_views(out.data(), plan.output_grids(), 5)));
@@ -156,7 +152,7 @@ TEST(Cohort, PredictionsComeBackToTheGridOfTheScan) {
     probabilities.insert(probabilities.end(), patches.begin(), patches.end());
   };
 
-  // [windows]
+  // Windows of the prepared volume are cut out, predicted and reassembled.
   const suture::extent3 size{12, 16, 16};
   const auto preprocess = suture::orient{.to = "RAS"} | suture::resample{.spacing_mm = {1.5, 1, 1}} |
                           suture::pad_to{.size = size} | suture::sampling<suture::linear, suture::edge>{};
@@ -180,6 +176,7 @@ TEST(Cohort, PredictionsComeBackToTheGridOfTheScan) {
                      suture::patch_tensor<float>{probabilities.data(), classes, 0, windows.count()},
                      suture::contiguous(whole.data(), g1, classes));
 
+  // [back]
   const auto back = suture::plan(suture::inverse_of(there) | suture::sampling<suture::linear, suture::edge>{}, g1);
   std::vector<float> on_scan(
       static_cast<std::size_t>(classes * g.voxels()));  // back.output_grid(0) is that of the scan
@@ -187,7 +184,7 @@ TEST(Cohort, PredictionsComeBackToTheGridOfTheScan) {
               suture::image(suture::contiguous<const float>(whole.data(), g1, classes),
                             suture::contiguous(on_scan.data(), back.output_grid(0), classes)));
   const suture::point3 landmark = suture::to_source(there, 0, {5, 8, 6});  // found at (5, 8, 6) of the prepared volume
-  // [/windows]
+  // [/back]
 
   EXPECT_EQ(back.output_grid(0).extents, g.extents);
   for (int k = 0; k < 3; ++k) EXPECT_NEAR(back.output_grid(0).origin[k], g.origin[k], 1e-9);
