@@ -355,14 +355,12 @@ TEST(WritingAnOperation, PatchStatistics) {
 
 TEST(Operations, FiltersAndPatchStatistics) {
   // clang-format off
-  // [filters]
   const auto augment = suture::random_affine{.rotate_deg = 15} | suture::center_crop{{16, 24, 24}}
                        | suture::gaussian_noise{.sigma = {0, .1f}, .probability = .1f}
                        | suture::random_gaussian_blur{.sigma = {.5f, 1}, .channel_probability = .5f, .probability = .2f}
                        | suture::random_patch_contrast{.probability = .15f}
                        | suture::random_low_resolution{.channel_probability = .5f, .probability = .25f}
                        | suture::random_patch_gamma{.probability = .3f} | suture::cast<suture::half>{};
-  // [/filters]
   // clang-format on
   const suture::grid g{.extents = {20, 30, 30}};
   const std::vector<suture::grid> grids{g};

@@ -291,12 +291,10 @@ TEST(ReinhardSnippets, AreAsDocumented) {
     return out;
   };
   {
-    // [augment]
     const auto train = suture::random_affine{.rotate_deg = {180, 0, 0}} |
                        suture::sampling<suture::linear, suture::reflect>{} | suture::random_hed_jitter{} |
                        suture::random_color_jitter{.hue = {-.04f, .04f}, .probability = .5f} |
                        suture::channel_normalize{} | suture::cast<suture::half>{};
-    // [/augment]
     EXPECT_EQ(results(train).size(), 4u * 3 * 16 * 20);
   }
   // [reinhard]
@@ -308,11 +306,9 @@ TEST(ReinhardSnippets, AreAsDocumented) {
   // [/reinhard]
   const auto alone = results(pipeline);
   const std::size_t scanner_of[] = {0, 1, 1, 0};
-  // [scanners]
   std::vector<suture::color_sums<suture::lab>> scanners(2);
   for (std::size_t i = 0; i < tiles.size(); ++i) scanners[scanner_of[i]].add(suture::cpu{}, tiles[i]);
   for (std::size_t i = 0; i < tiles.size(); ++i) fitted[i] = scanners[scanner_of[i]].moments();
-  // [/scanners]
   EXPECT_EQ(fitted[0], fitted[3]);
   EXPECT_EQ(fitted[0].tally.count, 2u * 16 * 20);
   EXPECT_NE(results(pipeline), alone);

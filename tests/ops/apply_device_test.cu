@@ -98,13 +98,13 @@ TEST(apply_device, fits_and_applies_in_one_stream) {
   // `mris` and `fitted` are in device memory, four results for each image.
   const suture::cuda_workspace fit_memory(suture::workspace_bytes(suture::fit_moments{}, mris));
   suture::fit(suture::cuda{stream, fit_memory}, suture::fit_moments{}, mris, suture::nonzero{}, fitted);
+  // [/fit]
 
   const auto pipeline = suture::z_score{.fitted = fitted, .channels = 4, .nonzero = true};
   const auto plan = suture::plan(pipeline, mris);
   const auto pair = suture::image(mris, normalized);
   const suture::cuda_workspace memory(suture::workspace_bytes(plan, pair));
   suture::run(suture::cuda{stream, memory}, plan, pair);  // in the same stream, behind the fit
-  // [/fit]
   check_cuda(cudaStreamSynchronize(stream), "stream");
   const std::vector host{contiguous(static_cast<const float*>(values.data()), g, 4)};
   std::vector<moments> on_host(4);

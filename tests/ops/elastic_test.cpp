@@ -228,11 +228,11 @@ TEST(Elastic, TakesParametersOfItk) {
   const std::size_t points = 6 * 8 * 7;
   std::vector<double> parameters;
   for (std::size_t i = 0; i < 3 * points; ++i) parameters.push_back(static_cast<double>(i) / 128);
-  // [given_control_values]
   // `parameters` of an itk::BSplineTransform with a mesh of 4 x 5 x 3 cells, of an image along the axes of the patient.
   std::vector<float> values;
   for (const std::size_t axis : {2, 1, 0})  // z, y, x
     for (std::size_t i = 0; i < points; ++i) values.push_back(static_cast<float>(parameters[axis * points + i]));
+  // [given_control_values]
   const suture::elastic deformed{.max_displacement_mm = 12,
                                  .locked_borders = 0,
                                  .allow_folding = true,

@@ -55,10 +55,8 @@ TEST(MacenkoNormalize, IntoTheStatisticsOfImageNet) {
   for (std::size_t i = 0; i < 2; ++i) tiles.push_back(channels_last<const std::uint8_t>(pixels[i].data(), grids[i], 3));
   std::vector<stain_basis> fitted(tiles.size());
   fit(cpu{}, fit_macenko{}, tiles, everything{}, std::span(fitted));
-  // [imagenet]
   const auto train = suture::macenko_normalize{.fitted = fitted} | suture::random_hed_jitter{} | suture::random_flip{} |
                      suture::channel_normalize{} | suture::cast<suture::half>{};
-  // [/imagenet]
   const std::vector<std::uint64_t> ids{4, 5};
   const auto made = [&](const auto& chain) {
     std::vector<std::vector<half>> results(2, std::vector<half>(pixels[0].size()));

@@ -305,7 +305,6 @@ TEST(Inverse, AsThePageSays) {
         probabilities[(2 * i + 1) * voxels + v] = 1 - seen[i * voxels + v];
       }
   };
-  // [augmentation]
   // Four augmented views of one scan, predicted, and each prediction brought back to where the scan lies.
   const auto out = suture::plan(augment, ct, {.seed = 42, .sample_ids = ids});
   const std::vector<suture::grid> grids = out.output_grids();
@@ -313,6 +312,7 @@ TEST(Inverse, AsThePageSays) {
   suture::run(suture::cpu{}, out, suture::image(ct, views));
   predict();  // from `seen` the probabilities of two classes
 
+  // [augmentation]
   const auto back = suture::plan(suture::inverse_of(out), grids);
   const std::vector<suture::grid> scans = back.output_grids();
   const std::vector<float> ones(4 * voxels, 1);

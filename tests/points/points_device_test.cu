@@ -243,18 +243,14 @@ TEST(points_on_a_device, serve_every_batch_of_a_graph) {
             1u);
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t replay = nullptr;
-  // [graph]
   check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
   to_output_loaded(exec, plan, lists, results.span());  // once; to_source_loaded likewise
   check_cuda(cudaStreamEndCapture(stream, &graph), "capture");
-  // [/graph]
   check_cuda(cudaGraphInstantiate(&replay, graph, 0), "test");
   for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
     plan = planned_for(epoch);
-    // [replay]
     load_maps(exec, plan);  // for each batch
     check_cuda(cudaGraphLaunch(replay, stream), "launch");
-    // [/replay]
     check_cuda(cudaStreamSynchronize(stream), "test");
     std::vector<located_point> expected(data.points.size());
     to_output(cpu{.threads = 1}, plan, ragged<point3>{data.points, data.offsets}, std::span(expected));

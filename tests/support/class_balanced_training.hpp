@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Class-balanced patches of several volumes at one spacing, as docs/operations.md shows them, for either executor.
+// Class-balanced patches of several volumes at one spacing, which docs/operations.md points to, for either executor.
 #pragma once
 
 #include <suture/suture.hpp>
@@ -9,7 +9,6 @@
 namespace support {
 
 // clang-format off
-// [step]
 // A case that stays where the executor reads it, and what is kept of its labels on the host.
 struct training_case {
   suture::view<const std::int16_t> ct;
@@ -32,6 +31,7 @@ void training_step(const Executor& exec, std::span<const training_case> cases, s
     seg.push_back(c.seg);
     classes.push_back(&c.classes);
   }
+  // [chain]
   const float ratios[] = {1, 2, 2};  // background, organ, lesion
   const auto train = suture::window{.center = 40, .width = 400} | suture::resample{.spacing_mm = {1, 1, 1}} |
                      suture::pad_to{.size = size} |
@@ -39,12 +39,12 @@ void training_step(const Executor& exec, std::span<const training_case> cases, s
                                            .cases = classes} |
                      suture::random_affine{.rotate_deg = 15} | suture::random_flip{} |
                      suture::random_gamma{.range = {.7f, 1.5f}} | suture::cast<suture::half>{};
+  // [/chain]
   const auto plan = suture::plan(train, ct, {.seed = 42, .epoch = epoch, .sample_ids = ids});
   const std::vector<suture::grid> grids = plan.output_grids();
   suture::run(exec, plan, suture::image(ct, suture::batch_views(images, grids)),
               suture::labels(seg, suture::batch_views(targets, grids)));
 }
-// [/step]
 // clang-format on
 
 }  // namespace support

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test-time augmentation with sliding windows, as docs/operations.md shows it, for either executor.
+// Test-time augmentation with sliding windows, which docs/operations.md points to, for either executor.
 #pragma once
 
 #include <suture/suture.hpp>
@@ -9,7 +9,6 @@
 namespace support {
 
 // clang-format off
-// [views]
 // What predict_windows works in, memory of the executor. V: the voxels of a window, C: the classes, n: the views of
 // each window beside itself.
 struct window_memory {
@@ -63,7 +62,6 @@ void predict_windows(const Executor& exec, const suture::view<const float>& scan
                      suture::patch_tensor<float>{m.means, classes, 0, windows.count()},
                      suture::patch_tensor<float>{m.covered, 1, 0, windows.count()}, whole);
 }
-// [/views]
 // clang-format on
 
 }  // namespace support
