@@ -291,7 +291,8 @@ from suture.nnunet.trainer import nnUNetTrainerSutureDeterministic, nnUNetTraine
 class Short:
     def __init__(self, plans: dict, configuration: str, fold: int, dataset_json: dict, device: torch.device = torch.device("cuda")):
         super().__init__(plans, configuration, fold, dataset_json, device)
-        self.num_epochs, self.num_iterations_per_epoch, self.num_val_iterations_per_epoch = 3, 20, 1
+        self.num_epochs, self.num_val_iterations_per_epoch = 3, 1
+        self.num_iterations_per_epoch = int(os.environ.get("ITERATIONS", "20"))
         self.save_every = 1
 
     def on_epoch_start(self):
@@ -316,8 +317,7 @@ class TinyDeterministic(Short, nnUNetTrainerSutureDeterministic):
 
 
 class TinyFeed(Short, nnUNetTrainerSutureFeed, nnUNetTrainerSutureDeterministic):
-    def perform_actual_validation(self, save_probabilities=False):
-        pass
+    pass
 
 
 class TinyEfficient(Short, nnUNetTrainerSutureEfficient):
@@ -389,26 +389,39 @@ def train(data_set, trainer, *more, status=0, **changed):
     return folder / f"results/Dataset001_Abdomen/{trainer}__nnUNetPlans__3d_fullres/fold_0"
 
 
+def weights_of(folder):
+    return torch.load(folder / "checkpoint_final.pth", weights_only=False)["network_weights"]
+
+
+def dice_of(results):
+    return json.loads((results / "validation/summary.json").read_text())["mean"]["1"]["Dice"]
+
+
+def test_a_training_by_threads(data_set):
+    """From the first epoch to the validation of whole scans."""
+    results = train(data_set, "TinyFeed", ITERATIONS="4")
+    assert (results / "checkpoint_final.pth").exists() and 0 <= dice_of(results) <= 1
+    assert "threads of this process make batches on cpu" in next(results.glob("training_log*")).read_text()
+
+
+@pytest.mark.long
 def test_whole_trainings_with_it_and_without(data_set, tmp_path):
-    """From the first epoch to the validation of whole scans. Then once more, interrupted and continued by another number of
-    workers: with the same weights."""
+    """Beside nnU-Net's own trainer. Then once more, interrupted and continued by another number of workers: with the same
+    weights."""
     dice = {}
     for trainer in ("TinyStock", "TinyDeterministic"):
         results = train(data_set, trainer, nnUNet_n_proc_DA="2" if trainer == "TinyDeterministic" else "0")
-        dice[trainer] = json.loads((results / "validation/summary.json").read_text())["mean"]["1"]["Dice"]
+        dice[trainer] = dice_of(results)
     print(f"Dice of bone: nnU-Net's own trainer {dice['TinyStock']:.3f}, with suture {dice['TinyDeterministic']:.3f}")
     assert min(dice.values()) > .1  # of what some steps can teach
     shutil.move(results, tmp_path / "straight")
     train(data_set, "TinyDeterministic", status=1, nnUNet_n_proc_DA="0", STOP_BEFORE="1")
     assert (results / "checkpoint_latest.pth").exists() and not (results / "checkpoint_final.pth").exists()
     train(data_set, "TinyDeterministic", "--c")
-    straight, continued = (torch.load(folder / "checkpoint_final.pth", weights_only=False)["network_weights"]
-                           for folder in (tmp_path / "straight", results))
+    straight, continued = weights_of(tmp_path / "straight"), weights_of(results)
     assert all(torch.equal(straight[name], continued[name]) for name in straight)
-    results = train(data_set, "TinyFeed")
-    fed = torch.load(results / "checkpoint_final.pth", weights_only=False)["network_weights"]
+    fed = weights_of(train(data_set, "TinyFeed"))
     assert all(torch.equal(straight[name], fed[name]) for name in straight)
-    assert "threads of this process make batches on cpu" in next(results.glob("training_log*")).read_text()
 
 
 def test_the_largest_batch_is_the_last_that_fits():
