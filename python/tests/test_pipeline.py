@@ -39,11 +39,11 @@ def organ(extents, spacing):
 
 @functools.lru_cache(maxsize=None)
 def cpp_digests(root):
-    """What examples/minimal prints."""
+    """What examples/minimal.cpp prints."""
     with tempfile.TemporaryDirectory() as folder:
         program = f"{folder}/minimal"
         subprocess.run([compiler.host_compiler().path, "-std=c++20", "-O1", "-march=native", "-fopenmp", f"-I{root}/include",
-                        f"{root}/examples/minimal/main.cpp", "-o", program], check=True)
+                        f"{root}/examples/minimal.cpp", "-o", program], check=True)
         said = subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines()
     return [line.rsplit(" ", 1)[1] for line in said]
 
