@@ -5,6 +5,7 @@ measured on a GPU by us.
 
     model.py             its tables in Markdown
     model.py --check     fails where docs/performance.md has other figures
+    model.py --details   what it computes with: instructions by kernel and purpose, cycles by limit
 
 A multiprocessor has four schedulers. Each issues an instruction for a warp a cycle; a pipe is busy
 with one for as many cycles as PIPE_CYCLES says, and the L1 cache, which the four share, for one
@@ -23,7 +24,7 @@ bytes, launches, blocks) or published by others (bandwidth, G, LAUNCH, PIPE_CYCL
 Instructions come from two counts. `machine`: the way of one voxel through the machine code, pipe by
 pipe (executed.py, stored in executed.json); what a thread does ahead of its walk is spread over it.
 `ptx`: executed PTX under an emulator, for recipes that no gated kernel is the same as, times RATIO,
-which is what the counted rows have of machine instructions for one of PTX; such rows say `about`.
+which is what the counted rows have of machine instructions for one of PTX; such rows begin with ~.
 """
 import argparse
 import json
@@ -186,17 +187,29 @@ def goal_of(goal):
 
 
 def tables():
-    lines = ["| row | A100-80 modeled | goal | H100 modeled | goal | H200 modeled | goal | limit | measured |",
-             "|---|---|---|---|---|---|---|---|---|"]
+    lines = ["| row | A100-80: us, share | goal | H100: us, share | goal | H200: us, share | goal | limit |",
+             "|---|---|---|---|---|---|---|---|"]
     for name, recipe in ROWS.items():
         cells, limits = [], []
         for goal, device in zip(recipe["goals"], DEVICES.values()):
             seconds, share, which = modeled(recipe, device)
             limits += [w for w in which if w not in limits]
-            about = "" if is_counted(recipe) else "about "
-            cells.append(f"{about}{1e6 * seconds:.0f} us, {100 * share:.0f} % | {goal_of(goal)}")
-        lines.append(f"| {name} | " + " | ".join(cells) + f" | {', '.join(limits)} | |")
-    lines += ["", "| machine instructions a voxel, counted | sm_80 | ahead of the walk | sm_90 | ahead of the walk | "
+            about = "" if is_counted(recipe) else "~"
+            cells.append(f"{about}{1e6 * seconds:.0f}, {100 * share:.0f} % | {goal_of(goal)}")
+        lines.append(f"| {name} | " + " | ".join(cells) + f" | {', '.join(limits)} |")
+    lines += ["", "| L40S, 5 x 4 x 128^3 | MONAI: ms | BatchAug: ms | suture, modeled: ms | times MONAI | "
+                  "times BatchAug | limit |",
+              "|---|---|---|---|---|---|---|"]
+    for name, (monai, batchaug, kernels) in PUBLISHED.items():
+        seconds, _, limits = modeled(row(kernels, 1, None), L40S)
+        lines.append(f"| {name} | {monai} | {batchaug} | {1e3 * seconds:.2f} | {monai / seconds / 1e3:.0f} | "
+                     f"{batchaug / seconds / 1e3:.1f} | {', '.join(limits)} |")
+    return lines
+
+
+def details():
+    """The counts and cycles that the model computes with."""
+    lines = ["| machine instructions a voxel, counted | sm_80 | ahead of the walk | sm_90 | ahead of the walk | "
                   "of PTX |",
               "|---|---|---|---|---|---|"]
     for name in EXECUTED["sm_80"]:
@@ -220,13 +233,6 @@ def tables():
             seconds = limits_of(kernel, DEVICES[device])[limit] / (-(-blocks // 1) / blocks)
             each.append(f"{seconds * 4 * multiprocessors * clock / (kernel['voxels'] / 32):.0f}")
         lines.append(f"| {limit} | {' | '.join(each)} |")
-    lines += ["", "| L40S, 5 x 4 x 128^3 | MONAI: ms | BatchAug: ms | suture, modeled: ms | times MONAI | "
-                  "times BatchAug | limit |",
-              "|---|---|---|---|---|---|---|"]
-    for name, (monai, batchaug, kernels) in PUBLISHED.items():
-        seconds, _, limits = modeled(row(kernels, 1, None), L40S)
-        lines.append(f"| {name} | {monai} | {batchaug} | {1e3 * seconds:.2f} | {monai / seconds / 1e3:.0f} | "
-                     f"{batchaug / seconds / 1e3:.1f} | {', '.join(limits)} |")
     return lines
 
 
@@ -237,8 +243,13 @@ PTX_OF = {"CT, turned": 254, "CT, turned, noise": 316, "CT, turned, elastic": 37
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--details", action="store_true")
+    options = parser.parse_args()
+    if options.details:
+        print("\n".join(details()))
+        return
     lines = tables()
-    if not parser.parse_args().check:
+    if not options.check:
         print("\n".join(lines))
         return
     page = (HERE.parent / "docs" / "performance.md").read_text(encoding="utf-8").split("\n")
