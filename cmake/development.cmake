@@ -140,3 +140,25 @@ if(ZLIB_FOUND AND nlohmann_json_FOUND AND BLOSC_INCLUDE_DIR AND BLOSC_LIBRARY AN
 else()
   message(STATUS "suture: c-blosc or zstd is missing (Debian: libblosc-dev libzstd-dev): no Zarr arrays are read")
 endif()
+
+# suture_precompile(NAME [target...] HEADERS header...): precompiles headers that many sources read, once for all programs
+# that say suture_use_precompiled(PROGRAM NAME). Sources with other options read the headers themselves.
+function(suture_precompile name)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "^(GNU|Clang)$" OR SUTURE_FUZZ)
+    return()
+  endif()
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS")
+  file(CONFIGURE OUTPUT ${name}.cpp CONTENT "// A source of its own, which CMake asks for.\n")
+  add_library(${name} OBJECT "${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp")
+  set_target_properties(${name} PROPERTIES PCH_WARN_INVALID OFF)
+  target_link_libraries(${name} PRIVATE suture::suture suture_development ${arg_UNPARSED_ARGUMENTS})
+  target_precompile_headers(${name} PRIVATE ${arg_HEADERS})
+  target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # for ccache
+endfunction()
+function(suture_use_precompiled program name)
+  if(TARGET ${name})
+    set_target_properties(${program} PROPERTIES PCH_WARN_INVALID OFF)
+    target_precompile_headers(${program} REUSE_FROM ${name})
+    target_compile_options(${program} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
+  endif()
+endfunction()

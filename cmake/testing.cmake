@@ -39,17 +39,7 @@ endfunction()
 set(SUTURE_TEST_ONLY "" CACHE STRING "Build these host tests alone; empty for all")
 
 # What every host test reads is read once.
-set(suture_precompiled "")
-if(CMAKE_CXX_COMPILER_ID MATCHES "^(GNU|Clang)$" AND NOT SUTURE_FUZZ)
-  set(suture_precompiled suture_precompiled_headers)
-  set(CMAKE_PCH_WARN_INVALID OFF)  # sources with other options read the headers themselves
-  file(CONFIGURE OUTPUT precompiled.cpp CONTENT "// What is precompiled is what counts.\n")
-  add_library(suture_precompiled_headers OBJECT "${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp")
-  target_link_libraries(suture_precompiled_headers PRIVATE suture::suture suture_development GTest::gtest_main)
-  target_precompile_headers(suture_precompiled_headers PRIVATE <gtest/gtest.h> <suture/suture.hpp>)
-  set(suture_precompiled_options $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # for ccache
-  target_compile_options(suture_precompiled_headers PRIVATE ${suture_precompiled_options})
-endif()
+suture_precompile(suture_precompiled_headers GTest::gtest_main HEADERS <gtest/gtest.h> <suture/suture.hpp>)
 
 # tests/support/source_directory.hpp
 file(CONFIGURE OUTPUT source_directory.cpp @ONLY CONTENT [[
@@ -73,9 +63,8 @@ endfunction()
 function(suture_test_program name)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE suture::suture suture_development suture_source_directory GTest::gtest_main)
-  if(suture_precompiled AND NOT "${ARGN}" MATCHES "\\.cu")
-    target_precompile_headers(${name} REUSE_FROM ${suture_precompiled})
-    target_compile_options(${name} PRIVATE ${suture_precompiled_options})
+  if(NOT "${ARGN}" MATCHES "\\.cu")
+    suture_use_precompiled(${name} suture_precompiled_headers)
   endif()
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   set_property(GLOBAL APPEND PROPERTY suture_test_programs "$<TARGET_FILE:${name}>")

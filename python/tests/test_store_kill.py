@@ -49,7 +49,7 @@ def killed(source, store, workers, progress, seconds):
     child.stdout.close()
 
 
-@pytest.mark.parametrize("workers, seed", [(1, 1), (1, 2), (2, 3)])
+@pytest.mark.parametrize("workers, seed", [(2, 3), pytest.param(1, 1, marks=pytest.mark.long), pytest.param(1, 2, marks=pytest.mark.long)])
 def test_a_killed_build_goes_on(source, tmp_path, workers, seed):
     draw, store = random.Random(seed), tmp_path / "s"
     for progress in sorted(draw.randrange(10) for _ in range(3)):
