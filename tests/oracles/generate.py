@@ -771,7 +771,7 @@ def _(c):
 
 @operation("tiatoolbox VahadaneExtractor (sklearn DictionaryLearning)")
 def _(c):
-    # Its solver starts from random numbers that the caller cannot choose.
+    # Its solver stops after three steps, so that another version of scikit-learn ends elsewhere.
     e = tiatoolbox("tools.stainextract").VahadaneExtractor(c.p["luminosity_threshold"], c.p["regularizer"])
     return {"expected": {f"stain_matrix_{role}_rows": e.get_stain_matrix(c[role]).tolist()
                          for role in ("source", "target")}}

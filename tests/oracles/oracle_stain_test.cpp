@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <suture/fit/macenko.hpp>
 #include <suture/fit/macenko_modes.hpp>
@@ -198,14 +199,61 @@ SUTURE_ORACLE_TEST(OracleStain, WritesBackAsRuifrok, support::calls("tiatoolbox 
                 c.output<std::uint8_t>("normalized").values);
 }
 
-double degrees_between(const double (&a)[3], const std::vector<double>& b) {
-  double ab = 0, aa = 0, bb = 0;
-  for (std::size_t i = 0; i < 3; ++i) ab += a[i] * b[i], aa += a[i] * a[i], bb += b[i] * b[i];
-  return std::acos(std::min(std::abs(ab) / std::sqrt(aa * bb), 1.0)) * 180 / std::acos(-1.0);
+using direction = std::array<double, 3>;
+
+double dot(const direction& a, const direction& b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
+
+direction normal_of(const direction& a, const direction& b) {
+  return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
 }
 
+double degrees(double radians) { return radians * 180 / std::acos(-1.0); }
+
+double degrees_between(const direction& a, const direction& b) {
+  return degrees(std::acos(std::min(std::abs(dot(a, b)) / std::sqrt(dot(a, a) * dot(b, b)), 1.0)));
+}
+
+// The angle to the plane that has this normal.
+double degrees_off(const direction& a, const direction& normal) { return 90 - degrees_between(a, normal); }
+
+// The second moments of the densities of a tile about 0.
+struct density_moments {
+  direction row[3]{};
+
+  explicit density_moments(const std::vector<std::uint8_t>& rgb) {
+    for (std::size_t p = 0; p < rgb.size(); p += 3) {
+      direction density;
+      for (std::size_t i = 0; i < 3; ++i) density[i] = std::max(-std::log(std::max<double>(rgb[p + i], 1) / 255), 1e-6);
+      for (std::size_t i = 0; i < 3; ++i)
+        for (std::size_t j = 0; j < 3; ++j) row[i][j] += density[i] * density[j];
+    }
+  }
+
+  direction times(const direction& a) const { return {dot(row[0], a), dot(row[1], a), dot(row[2], a)}; }
+
+  // The direction that the densities have most of, by the power method.
+  direction leading() const {
+    direction a{1, 1, 1};
+    for (int step = 0; step < 200; ++step) {
+      a = times(a);
+      const double length = std::sqrt(dot(a, a));
+      for (double& x : a) x /= length;
+    }
+    return a;
+  }
+
+  // The angle of the densities to the plane that has this normal, in root mean square.
+  double degrees_off(const direction& normal) const {
+    const double off = dot(normal, times(normal)) / dot(normal, normal);
+    return degrees(std::asin(std::sqrt(off / (row[0][0] + row[1][1] + row[2][2]))));
+  }
+};
+
 // TIAToolbox factorizes without holding the stains positive: one of its two has negative densities and is no color of
-// a stain. The other is compared in direction, and both as the plane they span.
+// a stain. The other begins as the leading direction of the densities, and after three steps is on its way to a stain.
+// The version of scikit-learn decides how far it gets: 1.2.1 and 1.9.1 differ by up to 3 degrees on the repository's
+// tiles. So it has to lie between that direction and a stain of ours. The angles to both then add up to the angle between
+// them. They exceed it by at most twice the angles by which the direction and the stain miss our plane.
 SUTURE_ORACLE_TEST(OracleStain, Vahadane, support::calls("tiatoolbox VahadaneExtractor (sklearn DictionaryLearning)")) {
   fit_macenko how = macenko::vahadane.fit;
   how.stained = stained_rule::stretched_luminosity;
@@ -213,25 +261,33 @@ SUTURE_ORACLE_TEST(OracleStain, Vahadane, support::calls("tiatoolbox VahadaneExt
   how.sparsity = c.params.at("regularizer");
   for (const std::string role : {"source", "target"}) {
     SCOPED_TRACE(role);
-    const stain_basis b = fitted(how, c.input<std::uint8_t>(role));
-    const auto rows = c.expected.at("stain_matrix_" + role + "_rows").get<std::vector<std::vector<double>>>();
-    for (const std::vector<double>& expected : rows) {
+    const auto rgb = c.input<std::uint8_t>(role);
+    const density_moments densities(rgb.values);
+    const direction leading = densities.leading();
+    const stain_basis b = fitted(how, rgb);
+    direction own[2];
+    for (int k = 0; k < 2; ++k) own[k] = {b.stains[0][k], b.stains[1][k], b.stains[2][k]};
+    const direction own_normal = normal_of(own[0], own[1]);
+    const auto rows = c.expected.at("stain_matrix_" + role + "_rows").get<std::vector<direction>>();
+    for (const direction& expected : rows) {
       if (*std::min_element(expected.begin(), expected.end()) < 0) continue;
-      double nearest = 90;
-      for (int k = 0; k < 2; ++k) {
-        const double own[3] = {b.stains[0][k], b.stains[1][k], b.stains[2][k]};
-        nearest = std::min(nearest, degrees_between(own, expected));
+      double nearest = 90, detour = 180;
+      for (const direction& stain : own) {
+        nearest = std::min(nearest, degrees_between(stain, expected));
+        detour = std::min(detour, degrees_between(leading, expected) + degrees_between(expected, stain) -
+                                      degrees_between(leading, stain));
       }
-      // The factorization is stochastic: 5 degrees are what another draw may differ by.
-      EXPECT_LT(nearest, support::own_oracles() ? 2.5 : 5);
+      EXPECT_LE(detour, 2 * (degrees_off(expected, own_normal) + degrees_off(leading, own_normal)));
+      if (support::own_oracles()) {
+        EXPECT_LT(nearest, 2.5);  // tiles on which it comes near its end
+      }
     }
-    // Its two span the plane of densities that the tile is factorized in, whatever their signs: ours lie in it, both.
-    const std::vector<double>&u = rows[0], &v = rows[1];
-    const std::vector<double> normal{u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]};
-    for (int k = 0; k < 2; ++k) {
-      const double own[3] = {b.stains[0][k], b.stains[1][k], b.stains[2][k]};
-      EXPECT_LT(90 - degrees_between(own, normal), .5) << "stain " << k;
-    }
+    // Its two span the plane of densities that the tile is factorized in, whatever their signs. Ours lie in it, both,
+    // nearer than the densities that it was fitted to: .5 degrees on the repository's tiles.
+    const direction normal = normal_of(rows[0], rows[1]);
+    for (int k = 0; k < 2; ++k)
+      EXPECT_LT(degrees_off(own[k], normal), support::own_oracles() ? .5 : densities.degrees_off(normal))
+          << "stain " << k;
   }
 }
 
