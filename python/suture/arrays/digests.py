@@ -19,7 +19,7 @@ def _mix(h: np.ndarray) -> np.ndarray:
 
 
 def digest(sample: Any) -> int:
-    """A number of 64 bits that depends on every bit of a sample, the one that suture::digest gives in C++.
+    """Computes a number of 64 bits that depends on every bit of a sample, the one of suture::digest in C++.
 
     Parameters
     ----------
@@ -35,6 +35,12 @@ def digest(sample: Any) -> int:
     ------
     Error
         If the array is none that is read.
+
+    Examples
+    --------
+    >>> scan = np.arange(8, dtype=np.float32).reshape(1, 2, 2, 2)
+    >>> st.digest(scan) == st.digest(scan.copy()), st.digest(scan) == st.digest(scan + 1)
+    (True, False)
     """
     given: Any = getattr(sample, "array", sample)
     torch = sys.modules.get("torch")

@@ -32,6 +32,11 @@ class above:
     ----------
     threshold : float
         Values greater than this are selected.
+
+    Examples
+    --------
+    >>> st.above(-300)
+    above(threshold=-300)
     """
 
     threshold: float
@@ -45,6 +50,14 @@ class inside:
     ----------
     masks : arrays
         One mask for each image, of its extents and on its device.
+
+    Examples
+    --------
+    >>> scan = np.arange(8, dtype=np.float32).reshape(1, 2, 2, 2)
+    >>> mask = np.zeros((1, 2, 2, 2), np.uint8)
+    >>> mask[0, 1] = 1
+    >>> st.fit_moments([scan], where=st.inside([mask]))[0].mean
+    5.5
     """
 
     masks: Any
@@ -62,6 +75,12 @@ class labeled:
         Labels whose voxels are selected.
     classes : int
         Number of classes, at most 256; voxels with a label outside 0 .. classes - 1 are counted as undeclared.
+
+    Examples
+    --------
+    >>> labels = np.array([0, 1, 1, 2], np.uint8).reshape(1, 1, 1, 4)
+    >>> st.labeled([labels], labels=[1, 2], classes=3).labels
+    [1, 2]
     """
 
     maps: Any
@@ -126,7 +145,7 @@ def _fit(name: str, images: Any, unpack: Callable[[bytes], R], size: int, *, tem
 
 def fit_moments(images: Any, *, ddof: int = 0, pooled: bool = False, where: Any = None,
                 layout: str | None = None) -> list[Moments]:
-    """Mean, standard deviation, minimum and maximum, computed exactly.
+    """Computes mean, standard deviation, minimum and maximum exactly.
 
     Parameters
     ----------
@@ -150,6 +169,15 @@ def fit_moments(images: Any, *, ddof: int = 0, pooled: bool = False, where: Any 
     ------
     Error
         If `ddof` is neither 0 nor 1, or masks do not match the images.
+
+    Examples
+    --------
+    >>> scan = np.arange(8, dtype=np.float32).reshape(1, 2, 2, 2)
+    >>> found, = st.fit_moments([scan])
+    >>> found.mean, found.minimum, found.maximum, found.tally.count
+    (3.5, 0.0, 7.0, 8)
+    >>> st.z_score(fitted=[found]).name
+    'z_score'
     """
     return _fit("fit_moments", images, Moments.unpack, Moments._format.size, numbers=[ddof], pooled=bool(pooled), where=where,
                 layout=layout)
@@ -157,7 +185,7 @@ def fit_moments(images: Any, *, ddof: int = 0, pooled: bool = False, where: Any 
 
 def fit_percentiles(images: Any, *, q: Sequence[float], pooled: bool = False, where: Any = None,
                     layout: str | None = None) -> list[Percentiles]:
-    """Exact percentiles, as numpy.percentile has them.
+    """Computes exact percentiles, as numpy.percentile has them.
 
     Parameters
     ----------
@@ -177,6 +205,13 @@ def fit_percentiles(images: Any, *, q: Sequence[float], pooled: bool = False, wh
     ------
     Error
         If there are more than 32 percentiles, or one is outside [0, 100].
+
+    Examples
+    --------
+    >>> scan = np.arange(-1, 101, dtype=np.float32).reshape(1, 1, 1, 102)
+    >>> found, = st.fit_percentiles([scan], q=(0, 50, 100), where=st.above(-0.5))
+    >>> found.value
+    (0.0, 50.0, 100.0)
     """
     n = len(q)
     if not 1 <= n <= 32:
@@ -187,7 +222,7 @@ def fit_percentiles(images: Any, *, q: Sequence[float], pooled: bool = False, wh
 
 def fit_range(images: Any, *, lower: float = 0.0, upper: float = 100.0, pooled: bool = False, where: Any = None,
               layout: str | None = None) -> list[IntensityRange]:
-    """The interval between two percentiles.
+    """Computes the interval between two percentiles.
 
     Parameters
     ----------
@@ -207,6 +242,13 @@ def fit_range(images: Any, *, lower: float = 0.0, upper: float = 100.0, pooled: 
     ------
     Error
         If a percentile is outside [0, 100], or `lower` is not below `upper`.
+
+    Examples
+    --------
+    >>> scan = np.arange(101, dtype=np.float32).reshape(1, 1, 1, 101)
+    >>> found, = st.fit_range([scan], lower=5, upper=95)
+    >>> found.low, found.high
+    (5.0, 95.0)
     """
     return _fit("fit_range", images, IntensityRange.unpack, IntensityRange._format.size, numbers=[lower, upper],
                 pooled=bool(pooled), where=where, layout=layout)
@@ -214,7 +256,7 @@ def fit_range(images: Any, *, lower: float = 0.0, upper: float = 100.0, pooled: 
 
 def fit_landmarks(images: Any, *, q: Sequence[float], target: Sequence[float], pooled: bool = False, where: Any = None,
                   layout: str | None = None) -> list[LandmarkMap]:
-    """The piecewise linear map that takes percentiles to target values.
+    """Computes the piecewise linear map that takes percentiles to target values.
 
     Parameters
     ----------
@@ -236,6 +278,13 @@ def fit_landmarks(images: Any, *, q: Sequence[float], target: Sequence[float], p
     ------
     Error
         If the two differ in length, or one does not increase.
+
+    Examples
+    --------
+    >>> scan = np.arange(101, dtype=np.float32).reshape(1, 1, 1, 101)
+    >>> found, = st.fit_landmarks([scan], q=(0, 50, 100), target=(0, 10, 100))
+    >>> found.source, found.target
+    ((0.0, 50.0, 100.0), (0.0, 10.0, 100.0))
     """
     n = len(q)
     if n != len(target) or not 2 <= n <= 32:
@@ -249,14 +298,14 @@ _OTSU_RULES = ("scikit_image", "opencv")  # suture::otsu_rule
 
 def fit_otsu(images: Any, *, rule: str = "scikit_image", pooled: bool = False, where: Any = None,
              layout: str | None = None) -> list[Threshold]:
-    """Otsu's threshold.
+    """Computes Otsu's threshold.
 
     Parameters
     ----------
     images : arrays
         A list of arrays or volumes, or one stacked array.
-    rule : str
-        "scikit_image", or "opencv" for uint8 and uint16.
+    rule : {"scikit_image", "opencv"}
+        Library whose histogram is used; "opencv" is for uint8 and uint16.
     pooled, where, layout
         As in `fit_moments`.
 
@@ -269,6 +318,13 @@ def fit_otsu(images: Any, *, rule: str = "scikit_image", pooled: bool = False, w
     ------
     Error
         If the rule does not exist, or is not defined for the type of the images.
+
+    Examples
+    --------
+    >>> image = np.array([10, 12, 11, 200, 210, 205], np.uint8).reshape(1, 1, 2, 3)
+    >>> found, = st.fit_otsu([image], rule="opencv")
+    >>> 12 <= found.value < 200
+    True
     """
     if rule not in _OTSU_RULES:
         raise Error(f"suture: fit_otsu: rule {rule!r} is neither scikit_image nor opencv")
@@ -277,7 +333,7 @@ def fit_otsu(images: Any, *, rule: str = "scikit_image", pooled: bool = False, w
 
 
 def fit_sharpness(tiles: Any, *, layout: str | None = None) -> list[Sharpness]:
-    """Variance of the Laplacian, mean and standard deviation of the gray level.
+    """Computes the variance of the Laplacian, and mean and standard deviation of the gray level.
 
     Parameters
     ----------
@@ -295,6 +351,12 @@ def fit_sharpness(tiles: Any, *, layout: str | None = None) -> list[Sharpness]:
     ------
     Error
         If tiles are not uint8, or have another number of channels or several slices.
+
+    Examples
+    --------
+    >>> flat, = st.fit_sharpness([np.full((16, 16, 3), 200, np.uint8)], layout="HWC")
+    >>> flat.mean, flat.laplacian_variance, flat.quality()
+    (200.0, 0.0, 'blank')
     """
     items = Items(tiles, "fit_sharpness: tiles", layout, stream_of(tiles))
     element_type(items, ("uint8",))
@@ -316,14 +378,14 @@ def _white_of(tiles: Any, items: Items, given: float | None, name: str, paramete
 
 def fit_color_moments(tiles: Any, *, space: str = "lab", ddof: int = 0, white: float | None = None, where: Any = None,
                       layout: str | None = None) -> list[ColorMomentsFit]:
-    """Mean and standard deviation of colors, by channel of a color space.
+    """Computes mean and standard deviation of colors, by channel of a color space.
 
     Parameters
     ----------
     tiles : arrays
         Tiles of three channels: red, green, blue.
-    space : str
-        "lab", "ruderman", "hed" or "hsv".
+    space : {"lab", "ruderman", "hed", "hsv"}
+        Color space of the result.
     ddof : int
         0 or 1; the variance is divided by the number of pixels less this.
     white : float, optional
@@ -339,7 +401,14 @@ def fit_color_moments(tiles: Any, *, space: str = "lab", ddof: int = 0, white: f
     Raises
     ------
     Error
-        If the space does not exist, tiles have not three channels, or float tiles in 0 .. 1 come without `white`.
+        If the space does not exist, tiles do not have three channels, or float tiles in 0 .. 1 come without `white`.
+
+    Examples
+    --------
+    >>> white = np.full((16, 16, 3), 255, np.uint8)
+    >>> found, = st.fit_color_moments([white], layout="HWC")
+    >>> found.space, [round(v, 3) for v in found.standard_deviation]
+    ('lab', [0.0, 0.0, 0.0])
     """
     if space not in COLOR_SPACES:
         raise Error(f"suture: fit_color_moments: space {space!r} is none of lab, ruderman, hed, hsv")
@@ -365,7 +434,7 @@ _MODES = ("standard", "torchstain", "torchstain_torch", "matlab", "henorm", "mon
 
 
 def fit_macenko(tiles: Any, *, mode: str = "standard", layout: str | None = None, where: Any = None, **changed: float) -> Any:
-    """The stains of tiles of H&E (Macenko et al. 2009; mode "vahadane" factorizes).
+    """Estimates the stains of tiles of H&E (Macenko et al. 2009; mode "vahadane" factorizes).
 
     Parameters
     ----------
@@ -391,6 +460,13 @@ def fit_macenko(tiles: Any, *, mode: str = "standard", layout: str | None = None
     ------
     Error
         If the mode or a parameter does not exist or is out of range, or float tiles in 0 .. 1 come without `full_scale`.
+
+    Examples
+    --------
+    >>> white = np.full((16, 16, 3), 255, np.uint8)
+    >>> found, = st.fit_macenko([white], layout="HWC")
+    >>> found.status
+    'too_little_tissue'
     """
     if mode not in _MODES:
         raise Error(f"suture: fit_macenko: mode {mode!r} is none of {', '.join(_MODES)}")
@@ -432,6 +508,12 @@ def fit_histogram(images: Any, *, pooled: bool = False, where: Any = None, layou
     ------
     Error
         If images have another type.
+
+    Examples
+    --------
+    >>> counts, = st.fit_histogram([np.array([3, 3, 5], np.uint8).reshape(1, 1, 1, 3)])
+    >>> counts.shape, counts[:6].tolist()
+    ((256,), [0, 0, 0, 2, 0, 1])
     """
     items = Items(images, "images", layout, None)
     if items.dtype not in _COUNTED:

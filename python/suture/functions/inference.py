@@ -36,6 +36,11 @@ def mirrors(axes: str = "zyx") -> tuple[str, ...]:
     ------
     Error
         If axes has other letters, or one twice.
+
+    Examples
+    --------
+    >>> st.mirrors("yx")
+    ('', 'y', 'x', 'yx')
     """
     if not axes or set(axes) - set("zyx") or len(set(axes)) != len(axes):
         raise Error(f'suture: mirrors: axes {axes!r} are not some of "zyx"')
@@ -92,7 +97,14 @@ def sliding_window(net: Callable[[Any], Any], volume: Any, *, size: AxisIntegers
 
     Examples
     --------
-    >>> with torch.no_grad():
+    >>> volume = np.ones((1, 6, 6, 6), np.float32)
+    >>> made = st.sliding_window(lambda windows: 2 * windows, volume, size=4, batch=4, views=st.mirrors("x"))
+    >>> made.shape, bool(np.allclose(made, 2))
+    ((1, 6, 6, 6), True)
+
+    With a network of PyTorch, the result on the CPU:
+
+    >>> with torch.no_grad():     # doctest: +SKIP
     ...     logits = st.sliding_window(net, scan, size=96, batch=4, device="cpu", progress=True)
     """
     what = "suture: sliding_window"

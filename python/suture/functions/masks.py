@@ -23,7 +23,20 @@ from .axes import voxels_zyx, whole_numbers
 
 @dataclass(frozen=True)
 class LargestComponent:
-    """The largest component of a mask: whether the mask is empty, and the voxels of the component (0 where it is)."""
+    """The largest component of a mask.
+
+    Attributes
+    ----------
+    empty : bool
+        Whether nothing of the mask is set.
+    voxels : int
+        Voxels of the component, 0 where the mask is empty.
+
+    Examples
+    --------
+    >>> st.LargestComponent(empty=False, voxels=12)
+    LargestComponent(empty=False, voxels=12)
+    """
 
     empty: bool
     voxels: int
@@ -31,7 +44,20 @@ class LargestComponent:
 
 @dataclass(frozen=True)
 class BoundingBox:
-    """Voxels first .. last along (z, y, x), both inside."""
+    """The smallest box of the foreground of an image.
+
+    Attributes
+    ----------
+    empty : bool
+        Whether there is no foreground.
+    first, last : (int, int, int)
+        First and last voxel along (z, y, x), both inside.
+
+    Examples
+    --------
+    >>> st.BoundingBox(empty=False, first=(0, 2, 3), last=(9, 7, 8))
+    BoundingBox(empty=False, first=(0, 2, 3), last=(9, 7, 8))
+    """
 
     empty: bool
     first: tuple[int, int, int]
@@ -40,7 +66,22 @@ class BoundingBox:
 
 @dataclass(frozen=True)
 class TissueMask:
-    """Statistics of a tissue mask: the level of Otsu, -1 for the rule luminosity, and its pixels."""
+    """Statistics of a tissue mask.
+
+    Attributes
+    ----------
+    empty : bool
+        Whether there is no tissue.
+    threshold : int
+        Level of Otsu, -1 for the rule luminosity.
+    pixels : int
+        Pixels of the mask.
+
+    Examples
+    --------
+    >>> st.TissueMask(empty=False, threshold=178, pixels=1200).pixels
+    1200
+    """
 
     empty: bool
     threshold: int
@@ -117,7 +158,7 @@ _LARGEST = (np.uint32, 2)
 
 def body_mask(images: Any, *, threshold: float = -300.0, opening_radius: int = 0,
               layout: str | None = None) -> tuple[Any, list[LargestComponent]]:
-    """The patient in CT volumes, without air and, with an opening, without table.
+    """Masks the patient in CT volumes, without air and, with an opening, without table.
 
     Parameters
     ----------
@@ -141,13 +182,21 @@ def body_mask(images: Any, *, threshold: float = -300.0, opening_radius: int = 0
     ------
     Error
         If images have several channels, or a parameter is out of range.
+
+    Examples
+    --------
+    >>> scan = np.full((1, 4, 6, 6), -1000, np.float32)
+    >>> scan[0, :, 1:5, 1:5] = 40
+    >>> masks, found = st.body_mask([scan])
+    >>> int(masks[0].sum()), found[0].voxels
+    (64, 64)
     """
     masks, found = _run("body_mask", images, "uint8", [threshold, opening_radius], result=_LARGEST, layout=layout)
     return masks, [LargestComponent(bool(s), int(n)) for s, n in found]
 
 
 def bounding_box(images: Any, *, threshold: float = 0.0, layout: str | None = None) -> list[BoundingBox]:
-    """The smallest box of every voxel with any channel above a threshold.
+    """Finds the smallest box of every voxel with any channel above a threshold.
 
     Parameters
     ----------
@@ -167,6 +216,13 @@ def bounding_box(images: Any, *, threshold: float = 0.0, layout: str | None = No
     ------
     Error
         If the threshold is no number.
+
+    Examples
+    --------
+    >>> scan = np.zeros((1, 4, 6, 6), np.float32)
+    >>> scan[0, 1:3, 2, 4] = 7
+    >>> st.bounding_box([scan])
+    [BoundingBox(empty=False, first=(1, 2, 4), last=(2, 2, 4))]
     """
     _, found = _run("bounding_box", images, None, [threshold], result=(np.int32, 7), layout=layout)
     return [BoundingBox(bool(f[0]), (int(f[1]), int(f[2]), int(f[3])), (int(f[4]), int(f[5]), int(f[6]))) for f in found]
@@ -174,7 +230,7 @@ def bounding_box(images: Any, *, threshold: float = 0.0, layout: str | None = No
 
 def crop_foreground(found: BoundingBox, extents: Sequence[int], *, margin: Any = 0, divisible_by: Any = 1,
                     allow_smaller: bool = True) -> list[Operation]:
-    """The geometry that crops an image to a bounding box.
+    """Makes the geometry that crops an image to a bounding box.
 
     Parameters
     ----------
@@ -198,6 +254,12 @@ def crop_foreground(found: BoundingBox, extents: Sequence[int], *, margin: Any =
     ------
     Error
         If the box leaves the extents, or a margin or divisor is negative.
+
+    Examples
+    --------
+    >>> found = st.BoundingBox(empty=False, first=(1, 2, 3), last=(2, 4, 5))
+    >>> st.crop_foreground(found, (8, 8, 8), margin=1)
+    [crop(start=dict(z=0, y=1, x=2), size=dict(z=4, y=5, x=5))]
     """
     what = "suture: crop_foreground"
     start, size = np.zeros(3, np.int64), np.zeros(3, np.int64)
@@ -216,14 +278,14 @@ def crop_foreground(found: BoundingBox, extents: Sequence[int], *, margin: Any =
 
 
 def label_components(masks: Any, *, connectivity: str = "faces", layout: str | None = None) -> tuple[Any, list[int]]:
-    """Connected components, numbered 1, 2, ... in the order of their first voxels.
+    """Numbers connected components 1, 2, ... in the order of their first voxels.
 
     Parameters
     ----------
     masks : arrays
         Masks of one channel; a voxel is set where it is not 0.
-    connectivity : str
-        "faces", "edges" or "corners": the neighbors that belong together.
+    connectivity : {"faces", "edges", "corners"}
+        The neighbors that belong together.
     layout : str, optional
         Layout of the arrays.
 
@@ -238,6 +300,13 @@ def label_components(masks: Any, *, connectivity: str = "faces", layout: str | N
     ------
     Error
         If masks have several channels, or the connectivity does not exist.
+
+    Examples
+    --------
+    >>> mask = np.array([1, 1, 0, 1], np.uint8).reshape(1, 1, 1, 4)
+    >>> maps, counts = st.label_components([mask])
+    >>> maps[0].ravel().tolist(), counts
+    ([1, 1, 0, 2], [2])
     """
     k = _choice(connectivity, CONNECTIVITY, "label_components: connectivity") + 1
     maps, counts = _run("label_components", masks, "int32", [k], result=(np.uint32, 1), layout=layout)
@@ -246,7 +315,7 @@ def label_components(masks: Any, *, connectivity: str = "faces", layout: str | N
 
 def keep_largest_component(masks: Any, *, connectivity: str = "faces",
                            layout: str | None = None) -> tuple[Any, list[LargestComponent]]:
-    """1 where the largest connected component is, else 0.
+    """Keeps the largest connected component: the result is 1 where it is, else 0.
 
     Parameters
     ----------
@@ -264,6 +333,13 @@ def keep_largest_component(masks: Any, *, connectivity: str = "faces",
     ------
     Error
         If masks have several channels, or the connectivity does not exist.
+
+    Examples
+    --------
+    >>> mask = np.array([1, 1, 0, 1], np.uint8).reshape(1, 1, 1, 4)
+    >>> kept, found = st.keep_largest_component([mask])
+    >>> kept[0].ravel().tolist(), found[0].voxels
+    ([1, 1, 0, 0], 2)
     """
     k = _choice(connectivity, CONNECTIVITY, "keep_largest_component: connectivity") + 1
     kept, found = _run("keep_largest_component", masks, "uint8", [k], result=_LARGEST, layout=layout)
@@ -289,6 +365,12 @@ def remove_small_components(masks: Any, *, least: int, connectivity: str = "face
     ------
     Error
         If masks have several channels, the connectivity does not exist, or `least` is negative.
+
+    Examples
+    --------
+    >>> mask = np.array([1, 1, 0, 1], np.uint8).reshape(1, 1, 1, 4)
+    >>> st.remove_small_components([mask], least=2)[0].ravel().tolist()
+    [1, 1, 0, 0]
     """
     k = _choice(connectivity, CONNECTIVITY, "remove_small_components: connectivity") + 1
     return _run("remove_small_components", masks, "uint8", [k, least], layout=layout)[0]
@@ -315,6 +397,13 @@ def fill_holes(masks: Any, *, enclosed: str = "volume", layout: str | None = Non
     ------
     Error
         If masks have several channels, or slices are asked for and the first axis is not z.
+
+    Examples
+    --------
+    >>> ring = np.ones((1, 3, 3, 3), np.uint8)
+    >>> ring[0, 1, 1, 1] = 0
+    >>> int(st.fill_holes([ring])[0].sum())
+    27
     """
     items = masks[0] if isinstance(masks, (list, tuple)) else masks
     if enclosed == "slices" and isinstance(items, Volume) and items.axes[0] != "z":
@@ -334,14 +423,14 @@ def _morphology(name: str, masks: Any, shape: str, radius: Any, border_value: bo
 
 def binary_erosion(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False,
                    layout: str | None = None) -> Any:
-    """1 where every voxel of the structuring element is set.
+    """Erodes masks: the result is 1 where every voxel of the structuring element is set.
 
     Parameters
     ----------
     masks : arrays
         Masks of one channel; a voxel is set where it is not 0.
-    shape : str
-        "box", "cross" or "ball".
+    shape : {"box", "cross", "ball"}
+        Shape of the structuring element.
     radius : int or axes
         Radius of the element in voxels, 0 to 63; by the name of the axis where it differs.
     border_value : bool
@@ -358,13 +447,19 @@ def binary_erosion(masks: Any, *, shape: str = "cross", radius: Any = 1, border_
     ------
     Error
         If masks have several channels, or the element does not exist.
+
+    Examples
+    --------
+    >>> mask = np.array([0, 1, 1, 1, 0], np.uint8).reshape(1, 1, 1, 5)
+    >>> st.binary_erosion([mask], radius=dict(z=0, y=0, x=1))[0].ravel().tolist()
+    [0, 0, 1, 0, 0]
     """
     return _morphology("binary_erosion", masks, shape, radius, border_value, layout)
 
 
 def binary_dilation(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False,
                     layout: str | None = None) -> Any:
-    """1 where any voxel of the structuring element is set.
+    """Dilates masks: the result is 1 where any voxel of the structuring element is set.
 
     Parameters
     ----------
@@ -380,13 +475,19 @@ def binary_dilation(masks: Any, *, shape: str = "cross", radius: Any = 1, border
     ------
     Error
         If masks have several channels, or the element does not exist.
+
+    Examples
+    --------
+    >>> mask = np.array([0, 0, 1, 0, 0], np.uint8).reshape(1, 1, 1, 5)
+    >>> st.binary_dilation([mask])[0].ravel().tolist()
+    [0, 1, 1, 1, 0]
     """
     return _morphology("binary_dilation", masks, shape, radius, border_value, layout)
 
 
 def binary_opening(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False,
                    layout: str | None = None) -> Any:
-    """Erosion, then dilation: removes what the structuring element does not fit into.
+    """Opens masks, by erosion, then dilation: it removes what the structuring element does not fit into.
 
     Parameters
     ----------
@@ -402,13 +503,19 @@ def binary_opening(masks: Any, *, shape: str = "cross", radius: Any = 1, border_
     ------
     Error
         If masks have several channels, or the element does not exist.
+
+    Examples
+    --------
+    >>> mask = np.array([0, 1, 1, 1, 0, 1], np.uint8).reshape(1, 1, 1, 6)
+    >>> st.binary_opening([mask], radius=dict(z=0, y=0, x=1))[0].ravel().tolist()
+    [0, 1, 1, 1, 0, 0]
     """
     return _morphology("binary_opening", masks, shape, radius, border_value, layout)
 
 
 def binary_closing(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False,
                    layout: str | None = None) -> Any:
-    """Dilation, then erosion: closes gaps that the structuring element does not fit into.
+    """Closes masks, by dilation, then erosion: it fills gaps that the structuring element does not fit into.
 
     Parameters
     ----------
@@ -424,6 +531,12 @@ def binary_closing(masks: Any, *, shape: str = "cross", radius: Any = 1, border_
     ------
     Error
         If masks have several channels, or the element does not exist.
+
+    Examples
+    --------
+    >>> mask = np.array([0, 1, 1, 0, 1, 1, 0], np.uint8).reshape(1, 1, 1, 7)
+    >>> st.binary_closing([mask], radius=dict(z=0, y=0, x=1))[0].ravel().tolist()
+    [0, 1, 1, 1, 1, 1, 0]
     """
     return _morphology("binary_closing", masks, shape, radius, border_value, layout)
 
@@ -438,14 +551,14 @@ def _gray(name: str, images: Any, shape: str, radius: Any, border_value: float |
 
 def gray_erosion(images: Any, *, shape: str = "cross", radius: Any = 1, border_value: float | None = None,
                  layout: str | None = None) -> Any:
-    """The least value within the structuring element.
+    """Takes the least value within the structuring element.
 
     Parameters
     ----------
     images : arrays
         Images of one channel.
-    shape : str
-        "box", "cross" or "ball".
+    shape : {"box", "cross", "ball"}
+        Shape of the structuring element.
     radius : int or axes
         Radius of the element in voxels, 0 to 63; by the name of the axis where it differs.
     border_value : float, optional
@@ -462,13 +575,19 @@ def gray_erosion(images: Any, *, shape: str = "cross", radius: Any = 1, border_v
     ------
     Error
         If images have several channels, the element does not exist, or their type does not hold the border value.
+
+    Examples
+    --------
+    >>> image = np.array([5, 1, 7, 8, 9], np.float32).reshape(1, 1, 1, 5)
+    >>> st.gray_erosion([image])[0].ravel().tolist()
+    [1.0, 1.0, 1.0, 7.0, 8.0]
     """
     return _gray("gray_erosion", images, shape, radius, border_value, layout)
 
 
 def gray_dilation(images: Any, *, shape: str = "cross", radius: Any = 1, border_value: float | None = None,
                   layout: str | None = None) -> Any:
-    """The greatest value within the structuring element.
+    """Takes the greatest value within the structuring element.
 
     Parameters
     ----------
@@ -484,20 +603,26 @@ def gray_dilation(images: Any, *, shape: str = "cross", radius: Any = 1, border_
     ------
     Error
         If images have several channels, the element does not exist, or their type does not hold the border value.
+
+    Examples
+    --------
+    >>> image = np.array([5, 1, 7, 8, 9], np.float32).reshape(1, 1, 1, 5)
+    >>> st.gray_dilation([image])[0].ravel().tolist()
+    [5.0, 7.0, 8.0, 9.0, 9.0]
     """
     return _gray("gray_dilation", images, shape, radius, border_value, layout)
 
 
 def tissue_mask(tiles: Any, *, rule: str = "gray", luminosity: float = 80.0, least_size: int = 0, dilation_radius: int = 0,
                 layout: str | None = None) -> tuple[Any, list[TissueMask]]:
-    """Tissue on thumbnails of slides.
+    """Masks tissue on thumbnails of slides.
 
     Parameters
     ----------
     tiles : arrays
         uint8 thumbnails of three channels: red, green, blue.
-    rule : str
-        "gray" or "saturation" with Otsu's threshold, or "luminosity".
+    rule : {"gray", "saturation", "luminosity"}
+        Rule of the mask: the first two use Otsu's threshold.
     luminosity : float
         L* of CIE Lab below which the rule luminosity sees tissue.
     least_size : int
@@ -518,6 +643,14 @@ def tissue_mask(tiles: Any, *, rule: str = "gray", luminosity: float = 80.0, lea
     ------
     Error
         If tiles are not uint8 with three channels, or a parameter is out of range.
+
+    Examples
+    --------
+    >>> slide = np.full((8, 8, 3), 240, np.uint8)
+    >>> slide[2:4, 2:6] = (180, 90, 140)
+    >>> masks, found = st.tissue_mask([slide], layout="HWC")
+    >>> found[0].pixels
+    8
     """
     numbers = [_choice(rule, _TISSUE, "tissue_mask: rule"), luminosity, least_size, dilation_radius]
     masks, found = _run("tissue_mask", tiles, "uint8", numbers, result=(np.int32, 3), layout=layout, types=_BYTES)
@@ -538,7 +671,7 @@ def _disturb(name: str, maps: Any, labels: Sequence[int], numbers: Sequence[floa
 
 def random_binary_operation(maps: Any, *, labels: Sequence[int], ids: Any, seed: int = 0, epoch: int = 0, probability: float = .4,
                             label_probability: float = .5, radius: tuple[int, int] = (1, 8), layout: str | None = None) -> Any:
-    """Copies of label maps whose labels are grown, shrunk, closed or opened by chance, as nnU-Net does for a cascade.
+    """Returns copies of label maps whose labels are grown, shrunk, closed or opened by chance, as nnU-Net does for a cascade.
 
     Parameters
     ----------
@@ -566,6 +699,14 @@ def random_binary_operation(maps: Any, *, labels: Sequence[int], ids: Any, seed:
     ------
     Error
         If a label is 0, given twice or none of the element type, or a parameter is out of range.
+
+    Examples
+    --------
+    >>> labels = np.zeros((1, 8, 8, 8), np.uint8)
+    >>> labels[0, 2:6, 2:6, 2:6] = 1
+    >>> changed, = st.random_binary_operation([labels], labels=[1], ids=["case 1"], probability=1, label_probability=1)
+    >>> changed.shape, int(labels.sum())     # the labels that were given stay as they are
+    ((1, 8, 8, 8), 64)
     """
     smallest, largest = radius
     return _disturb("random_binary_operation", maps, labels, [probability, label_probability, smallest, largest], seed, epoch,
@@ -575,7 +716,7 @@ def random_binary_operation(maps: Any, *, labels: Sequence[int], ids: Any, seed:
 def random_component_removal(maps: Any, *, labels: Sequence[int], ids: Any, seed: int = 0, epoch: int = 0,
                              probability: float = .2, label_probability: float = .5, largest_share: float = .15,
                              layout: str | None = None) -> Any:
-    """Copies of label maps that miss a component of some labels by chance, as nnU-Net does for a cascade.
+    """Returns copies of label maps that miss a component of some labels by chance, as nnU-Net does for a cascade.
 
     Parameters
     ----------
@@ -593,6 +734,14 @@ def random_component_removal(maps: Any, *, labels: Sequence[int], ids: Any, seed
     ------
     Error
         If a label is 0, given twice or none of the element type, or a parameter is out of range.
+
+    Examples
+    --------
+    >>> labels = np.zeros((1, 8, 8, 8), np.uint8)
+    >>> labels[0, 1, 1, 1] = 1
+    >>> changed, = st.random_component_removal([labels], labels=[1], ids=["case 1"], probability=1, label_probability=1)
+    >>> int(changed.sum())
+    0
     """
     return _disturb("random_component_removal", maps, labels, [probability, label_probability, largest_share], seed, epoch,
                     ids, layout)
@@ -600,7 +749,7 @@ def random_component_removal(maps: Any, *, labels: Sequence[int], ids: Any, seed
 
 def mask_image(label_maps: Any, images: Any, *, below: int = 0, value: float = 0.0, channels: Sequence[int] = (),
                layout: str | None = None) -> Any:
-    """Copies of images that read a value where the label is below a limit, as nnU-Net masks its inputs.
+    """Returns copies of images that read a value where the label is below a limit, as nnU-Net masks its inputs.
 
     Parameters
     ----------
@@ -626,6 +775,13 @@ def mask_image(label_maps: Any, images: Any, *, below: int = 0, value: float = 0
     ------
     Error
         If extents differ, or an image lacks a channel.
+
+    Examples
+    --------
+    >>> labels = np.array([0, 1, 1, 0], np.uint8).reshape(1, 1, 1, 4)
+    >>> image = np.array([5, 6, 7, 8], np.float32).reshape(1, 1, 1, 4)
+    >>> st.mask_image([labels], [image], below=1, value=-1)[0].ravel().tolist()
+    [-1.0, 6.0, 7.0, -1.0]
     """
     stream = stream_of(images)
     maps = Items(label_maps, "mask_image: label maps", layout, stream)

@@ -26,7 +26,24 @@ _CHOICE = np.dtype([("start", np.int64, 3), ("voxel", np.int64), ("of_class", np
 
 @dataclass(frozen=True)
 class Choice:
-    """The start of a patch along (z, y, x), the voxel it is about (-1: none), its class, and the reason."""
+    """Start of a patch that select_patches drew.
+
+    Attributes
+    ----------
+    start : (int, int, int)
+        First voxel of the patch along (z, y, x).
+    voxel : int
+        Index of the voxel that the patch is about; -1 for none.
+    of_class : int
+        Class of that voxel; -1 for none.
+    status : {"chosen", "class_absent", "anywhere", "empty"}
+        How the patch was chosen.
+
+    Examples
+    --------
+    >>> st.Choice(start=(6, 0, 3), voxel=580, of_class=1, status="chosen").start
+    (6, 0, 3)
+    """
 
     start: tuple[int, int, int]
     voxel: int
@@ -36,8 +53,20 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class pos_neg_patch:
-    """About foreground with probability positive / (positive + negative), else about background (MONAI
-    RandCropByPosNegLabel)."""
+    """Draws patches about foreground or background (MONAI RandCropByPosNegLabel).
+
+    Parameters
+    ----------
+    size : int or one for each axis
+        Voxels of a patch.
+    positive, negative : float
+        Weights: a patch is about foreground with probability positive / (positive + negative).
+
+    Examples
+    --------
+    >>> st.pos_neg_patch(size=96, positive=3)
+    pos_neg_patch(size=96, positive=3, negative=1.0)
+    """
 
     size: Any
     positive: float = 1.0
@@ -46,7 +75,20 @@ class pos_neg_patch:
 
 @dataclass(frozen=True, kw_only=True)
 class class_balanced_patch:
-    """About a voxel of a class drawn by ratio; without ratios every class but 0 alike (MONAI RandCropByLabelClasses)."""
+    """Draws patches about a voxel of a class that is drawn by ratio (MONAI RandCropByLabelClasses).
+
+    Parameters
+    ----------
+    size : int or one for each axis
+        Voxels of a patch.
+    ratios : tuple of float
+        Weights of the classes 0, 1, ...; without them every class but 0 alike.
+
+    Examples
+    --------
+    >>> st.class_balanced_patch(size=96, ratios=(1, 1, 3))
+    class_balanced_patch(size=96, ratios=(1, 1, 3))
+    """
 
     size: Any
     ratios: tuple[float, ...] = ()
@@ -54,7 +96,22 @@ class class_balanced_patch:
 
 @dataclass(frozen=True, kw_only=True)
 class oversampled_patch:
-    """About a class with `probability`, else anywhere, also beyond the volume (nnU-Net)."""
+    """Draws patches about a class with a probability, else anywhere, also beyond the volume (nnU-Net).
+
+    Parameters
+    ----------
+    size : int or one for each axis
+        Voxels of a patch.
+    margin : int or one for each axis
+        How far the volume counts as padded.
+    probability : float
+        Share of the patches that are about a class.
+
+    Examples
+    --------
+    >>> st.oversampled_patch(size=128)
+    oversampled_patch(size=128, margin=0, probability=0.33)
+    """
 
     size: Any
     margin: Any = 0
@@ -63,7 +120,18 @@ class oversampled_patch:
 
 @dataclass(frozen=True, kw_only=True)
 class weighted_patch:
-    """About a voxel in proportion to its weight, a map of uint8 or uint16 (MONAI RandWeightedCrop)."""
+    """Draws patches about a voxel in proportion to its weight, a map of uint8 or uint16 (MONAI RandWeightedCrop).
+
+    Parameters
+    ----------
+    size : int or one for each axis
+        Voxels of a patch.
+
+    Examples
+    --------
+    >>> st.weighted_patch(size=96)
+    weighted_patch(size=96)
+    """
 
     size: Any
 
@@ -123,6 +191,14 @@ def select_patches(maps: Any, rule: Any, *, ids: Any, classes: int | None = None
     ------
     Error
         If the rule does not fit the maps: classes are missing, a patch is larger than a volume, a ratio is negative.
+
+    Examples
+    --------
+    >>> labels = np.zeros((1, 9, 9, 9), np.uint8)
+    >>> labels[0, 7, 1, 4] = 1
+    >>> chosen, = st.select_patches([labels], st.class_balanced_patch(size=3), classes=2, ids=["case 1"])
+    >>> chosen.start, chosen.of_class, chosen.status
+    ((6, 0, 3), 1, 'chosen')
     """
     what = "suture: select_patches"
     if type(rule) not in _RULES:
@@ -177,6 +253,12 @@ def count_classes(maps: Any, *, classes: int, layout: str | None = None) -> np.n
     ------
     Error
         If there are fewer than 1 or more than 1024 classes, or a map has several channels.
+
+    Examples
+    --------
+    >>> labels = np.array([0, 2, 2, 1], np.uint8).reshape(1, 1, 1, 4)
+    >>> st.count_classes([labels], classes=3).tolist()
+    [[1, 1, 2]]
     """
     stream = stream_of(maps)
     items = Items(maps, "maps", layout, stream)
@@ -195,7 +277,23 @@ def count_classes(maps: Any, *, classes: int, layout: str | None = None) -> np.n
 
 @dataclass(frozen=True)
 class PatchGrid:
-    """Patches that cover a volume: all combinations of a start along each axis, (z, y, x), x fastest."""
+    """Patches that cover a volume: all combinations of a start along each axis, (z, y, x), x fastest.
+
+    Attributes
+    ----------
+    image : (int, int, int)
+        Extents of the volume.
+    size : (int, int, int)
+        Voxels of a patch.
+    starts : three tuples of int
+        Starts along each axis.
+
+    Examples
+    --------
+    >>> grid = st.PatchGrid(image=(1, 4, 6), size=(1, 4, 4), starts=((0,), (0,), (0, 2)))
+    >>> len(grid), grid[1]
+    (2, (0, 0, 2))
+    """
 
     image: tuple[int, int, int]
     size: tuple[int, int, int]
@@ -246,6 +344,12 @@ def dense_patch_grid(image: Sequence[int], size: Any, *, overlap: Any = 0.25) ->
     ------
     Error
         If a patch is larger than the volume, or the overlap is not in [0, 1).
+
+    Examples
+    --------
+    >>> grid = st.dense_patch_grid((8, 8, 8), 4, overlap=0)
+    >>> len(grid), grid.starts[0]
+    (8, (0, 4))
     """
     return _grid("dense_patch_grid", image, size, shares_zyx(overlap, "suture: dense_patch_grid: overlap", "overlap"))
 
@@ -273,6 +377,12 @@ def sliding_window_grid(image: Sequence[int], size: Any, *, step: float = 0.5) -
     Error
         If a patch is larger than the volume, or the step is not in (0, 1] or so small that an axis has more than 2^27
         patches.
+
+    Examples
+    --------
+    >>> grid = st.sliding_window_grid((8, 8, 8), 4)
+    >>> len(grid), grid.starts[0]
+    (27, (0, 2, 4))
     """
     return _grid("sliding_window_grid", image, size, [step])
 
@@ -318,6 +428,14 @@ def reassemble(grid: PatchGrid, patches: Any, *, window: str = "gaussian", cover
     ------
     Error
         If the patches or the coverage are not those of the grid, or the window has no such name.
+
+    Examples
+    --------
+    >>> grid = st.sliding_window_grid((4, 4, 6), 4)
+    >>> patches = np.ones((len(grid), 1, 4, 4, 4), np.float32)
+    >>> volume = st.reassemble(grid, patches)
+    >>> volume.shape, bool(np.allclose(volume, 1))
+    ((1, 4, 4, 6), True)
     """
     what = "suture: reassemble"
     kind = window_number(window, what)
@@ -365,6 +483,14 @@ def average(restored: Any, coverage: Any, *, outside: float, least: float = 1e-3
     ------
     Error
         If the shapes do not fit each other, or `least` is not positive.
+
+    Examples
+    --------
+    >>> restored = np.array([[2, 4], [6, 0]], np.float32).reshape(2, 1, 1, 1, 2)
+    >>> coverage = np.array([[1, 1], [1, 0]], np.float32).reshape(2, 1, 1, 2)
+    >>> mean, covered = st.average(restored, coverage, outside=0)
+    >>> mean.ravel().tolist(), covered.ravel().tolist()
+    ([4.0, 4.0], [2.0, 1.0])
     """
     what = "suture: average"
     stream = stream_of(restored)
@@ -387,7 +513,20 @@ def average(restored: Any, coverage: Any, *, outside: float, least: float = 1e-3
 
 @dataclass(frozen=True)
 class SlideLevel:
-    """A level of a slide; `downsample` is pixels of level 0 for one of this."""
+    """A level of a slide.
+
+    Parameters
+    ----------
+    height, width : int
+        Pixels of the level.
+    downsample : float
+        Pixels of level 0 for one of this level.
+
+    Examples
+    --------
+    >>> st.SlideLevel(250, 500, 4.0)
+    SlideLevel(height=250, width=500, downsample=4.0)
+    """
 
     height: int
     width: int
@@ -396,7 +535,21 @@ class SlideLevel:
 
 @dataclass(frozen=True)
 class SlideLayout:
-    """The levels of a slide, the largest first, and micrometers for a pixel of level 0."""
+    """The levels of a slide and its resolution.
+
+    Parameters
+    ----------
+    levels : tuple of SlideLevel
+        Levels of the slide, the largest first.
+    mpp : float
+        Micrometers for a pixel of level 0.
+
+    Examples
+    --------
+    >>> slide = st.SlideLayout(levels=(st.SlideLevel(1000, 2000), st.SlideLevel(250, 500, 4.0)), mpp=0.25)
+    >>> slide.levels[1].width
+    500
+    """
 
     levels: tuple[SlideLevel, ...]
     mpp: float
@@ -404,7 +557,27 @@ class SlideLayout:
 
 @dataclass(frozen=True)
 class Tile:
-    """A square to read: `size` pixels of `level` from level-0 pixel (y, x) on; `scale` of them for one of the tile."""
+    """A square to read from a slide.
+
+    Attributes
+    ----------
+    y, x : int
+        First pixel, in pixels of level 0.
+    level : int
+        Level to read from.
+    size : int
+        Pixels to read along an axis, of that level.
+    scale : float
+        Pixels that are read for one pixel of the tile.
+    tissue : float
+        Share of the tile that is tissue.
+
+    Examples
+    --------
+    >>> slide = st.SlideLayout((st.SlideLevel(512, 512),), mpp=0.5)
+    >>> st.grid_tiles(slide, np.ones((8, 8)), size=512)
+    [Tile(y=0, x=0, level=0, size=512, scale=1.0, tissue=1.0)]
+    """
 
     y: int
     x: int
@@ -464,6 +637,14 @@ def grid_tiles(slide: SlideLayout, mask: Any, *, size: int = 256, stride: int = 
     ------
     Error
         If the mask has another shape than the slide, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> slide = st.SlideLayout((st.SlideLevel(512, 1024),), mpp=0.5)
+    >>> mask = np.zeros((8, 16), np.uint8)
+    >>> mask[:, :8] = 1
+    >>> [(tile.y, tile.x) for tile in st.grid_tiles(slide, mask, size=256)]
+    [(0, 0), (0, 256), (256, 0), (256, 256)]
     """
     return _tiles("grid_tiles", slide, mask, [size, stride, mpp, least_tissue, partial])
 
@@ -492,6 +673,13 @@ def random_tiles(slide: SlideLayout, mask: Any, *, slide_id: Any, count: int, se
     ------
     Error
         As `grid_tiles`, and if `count` is negative.
+
+    Examples
+    --------
+    >>> slide = st.SlideLayout((st.SlideLevel(2048, 2048),), mpp=0.5)
+    >>> tiles = st.random_tiles(slide, np.ones((32, 32)), slide_id="slide 1", count=3, size=256)
+    >>> [tile.size for tile in tiles]
+    [256, 256, 256]
     """
     return _tiles("random_tiles", slide, mask, [size, 0, mpp, least_tissue, False, count], seed=seed, epoch=epoch,
                   ids=ids_of([slide_id], 1))

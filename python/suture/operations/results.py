@@ -37,7 +37,22 @@ def _shown(value: Any) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Tally:
-    """Voxels that were looked at: selected and finite, selected and not finite, under labels outside the classes."""
+    """The numbers of voxels that a fit counted and left out.
+
+    Attributes
+    ----------
+    count : int
+        Voxels that were selected and finite.
+    excluded : int
+        Voxels that were selected and not finite.
+    undeclared : int
+        Voxels with a label outside the classes.
+
+    Examples
+    --------
+    >>> st.Tally(count=8)
+    Tally(count=8, excluded=0, undeclared=0)
+    """
 
     count: int = 0
     excluded: int = 0
@@ -58,7 +73,18 @@ class Result:
         _choice(getattr(self, name), names, f"suture: {type(self).__name__}: {name}")
 
     def pack(self) -> bytes:
-        """Returns the bytes of the C++ struct, which operations read."""
+        """Writes the result as the C++ struct that operations read.
+
+        Returns
+        -------
+        bytes
+            The bytes of the struct.
+
+        Raises
+        ------
+        Error
+            If a number is outside the type that C++ has for it.
+        """
         raise NotImplementedError
 
     def _packed(self, layout: str | struct.Struct, *values: Any) -> bytes:
@@ -69,7 +95,13 @@ class Result:
             raise Error(f"{what}: expected numbers that C++ holds, got {_shown(self)}: {problem}") from None
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the result as plain values that `results_from_json` reads back."""
+        """Writes the result as plain values that `results_from_json` reads back.
+
+        Returns
+        -------
+        dict
+            The name of the class under "result", and the attributes.
+        """
         made: dict[str, Any] = {"result": type(self).__name__}
         for f in fields(self):
             value = getattr(self, f.name)
@@ -166,6 +198,11 @@ def results_from_json(record: Any) -> Any:
     Error
         If the record names a result or a field that does not exist, leaves out a field without a default, or has a value of
         another type, size or range.
+
+    Examples
+    --------
+    >>> st.results_from_json(st.IntensityRange(low=-1.0, high=2.0).to_json())
+    IntensityRange(low=-1.0, high=2.0, tally=Tally(count=0, excluded=0, undeclared=0), status='stated')
     """
     what = "suture: results_from_json"
     if isinstance(record, list):
@@ -200,7 +237,32 @@ def _reciprocal(value: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Moments(Result):
-    """Mean, standard deviation, minimum and maximum; stated where only they are given."""
+    """Mean, standard deviation, minimum and maximum of an image or a channel.
+
+    Attributes
+    ----------
+    mean, standard_deviation, minimum, maximum : float
+        The statistics, in the units of the image.
+    tally : Tally
+        How many voxels were counted.
+    status : {"ok", "constant", "empty", "stated", "not_fitted"}
+        "stated" for results that were given by hand, else the outcome of the fit.
+    ddof : int
+        0 or 1; the variance was divided by the number of voxels less this.
+
+    Raises
+    ------
+    Error
+        If the status does not exist.
+
+    Examples
+    --------
+    >>> known = st.Moments(mean=40.0, standard_deviation=100.0)
+    >>> known.status
+    'stated'
+    >>> st.Pipeline(image=[st.z_score(fitted=[known])]).images["image"][0].name
+    'z_score'
+    """
 
     mean: float = 0.0
     standard_deviation: float = 1.0
@@ -214,12 +276,31 @@ class Moments(Result):
     _format: ClassVar[struct.Struct] = struct.Struct("<4d3QIiff")
 
     def pack(self) -> bytes:
+        """Writes the result as the C++ struct that operations read.
+
+        Returns
+        -------
+        bytes
+            The bytes of the struct.
+        """
         scale = 1.0 if self.standard_deviation == 1 else _reciprocal(max(self.standard_deviation, 1e-8))
         return self._packed(self._format, self.mean, self.standard_deviation, self.minimum, self.maximum, *_tally(self.tally),
                             FIT_STATUS.index(self.status), self.ddof, self.mean, scale)
 
     @classmethod
     def unpack(cls, data: bytes) -> Moments:
+        """Reads the result out of its C++ struct.
+
+        Parameters
+        ----------
+        data : bytes
+            The bytes of the struct.
+
+        Returns
+        -------
+        Moments
+            The result.
+        """
         m, s, low, high, a, b, c, status, ddof, _, _ = cls._format.unpack(data)
         return cls(mean=m, standard_deviation=s, minimum=low, maximum=high,
                    tally=Tally(count=a, excluded=b, undeclared=c), status=FIT_STATUS[status], ddof=ddof)
@@ -227,7 +308,27 @@ class Moments(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class IntensityRange(Result):
-    """Two percentiles as an interval."""
+    """The interval between two percentiles of an image or a channel.
+
+    Attributes
+    ----------
+    low, high : float
+        Ends of the interval, in the units of the image.
+    tally : Tally
+        How many voxels were counted.
+    status : {"ok", "constant", "empty", "stated", "not_fitted"}
+        "stated" for results that were given by hand, else the outcome of the fit.
+
+    Raises
+    ------
+    Error
+        If the status does not exist.
+
+    Examples
+    --------
+    >>> st.IntensityRange(low=-160.0, high=240.0).status
+    'stated'
+    """
 
     low: float = 0.0
     high: float = 1.0
@@ -238,6 +339,13 @@ class IntensityRange(Result):
     _format: ClassVar[struct.Struct] = struct.Struct("<2d3QIff4x")
 
     def pack(self) -> bytes:
+        """Writes the result as the C++ struct that operations read.
+
+        Returns
+        -------
+        bytes
+            The bytes of the struct.
+        """
         extent = self.high - self.low
         most = float(np.finfo(np.float32).max)
         scale = 1.0 if extent == 1 else 0.0 if not extent > 0 else min(float(np.float32(min(1.0 / extent, most))), most)
@@ -246,13 +354,45 @@ class IntensityRange(Result):
 
     @classmethod
     def unpack(cls, data: bytes) -> IntensityRange:
+        """Reads the result out of its C++ struct.
+
+        Parameters
+        ----------
+        data : bytes
+            The bytes of the struct.
+
+        Returns
+        -------
+        IntensityRange
+            The result.
+        """
         low, high, a, b, c, status, _, _ = cls._format.unpack(data)
         return cls(low=low, high=high, tally=Tally(count=a, excluded=b, undeclared=c), status=FIT_STATUS[status])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Threshold(Result):
-    """A threshold between {<= value} and {> value}."""
+    """A threshold of an image or a channel: its classes are the voxels up to the value, and those above it.
+
+    Attributes
+    ----------
+    value : float
+        Largest value of the lower class.
+    tally : Tally
+        How many voxels were counted.
+    status : {"ok", "constant", "empty", "stated", "not_fitted"}
+        Outcome of the fit.
+
+    Raises
+    ------
+    Error
+        If the status does not exist.
+
+    Examples
+    --------
+    >>> st.Threshold(value=12.0).value
+    12.0
+    """
 
     value: float
     tally: Tally = Tally()
@@ -263,13 +403,45 @@ class Threshold(Result):
 
     @classmethod
     def unpack(cls, data: bytes) -> Threshold:
+        """Reads the result out of its C++ struct.
+
+        Parameters
+        ----------
+        data : bytes
+            The bytes of the struct.
+
+        Returns
+        -------
+        Threshold
+            The result.
+        """
         value, a, b, c, status = cls._format.unpack(data)
         return cls(value=value, tally=Tally(count=a, excluded=b, undeclared=c), status=FIT_STATUS[status])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Percentiles(Result):
-    """Percentiles as numpy.percentile has them."""
+    """Percentiles of an image or a channel, as numpy.percentile has them.
+
+    Attributes
+    ----------
+    value : tuple of float
+        One value for each percentile that was asked for.
+    tally : Tally
+        How many voxels were counted.
+    status : {"ok", "constant", "empty", "stated", "not_fitted"}
+        Outcome of the fit.
+
+    Raises
+    ------
+    Error
+        If the status does not exist.
+
+    Examples
+    --------
+    >>> st.Percentiles(value=(1.0, 2.0)).value
+    (1.0, 2.0)
+    """
 
     value: tuple[float, ...]
     tally: Tally = Tally()
@@ -277,18 +449,65 @@ class Percentiles(Result):
 
     @staticmethod
     def layout(n: int) -> str:
-        """The format of n percentiles."""
+        """Returns the struct format of a number of percentiles.
+
+        Parameters
+        ----------
+        n : int
+            Number of percentiles.
+
+        Returns
+        -------
+        str
+            Format for the module struct.
+        """
         return f"<{n}d3QI4x"
 
     @classmethod
     def unpack(cls, data: bytes, n: int) -> Percentiles:
+        """Reads the result out of its C++ struct.
+
+        Parameters
+        ----------
+        data : bytes
+            The bytes of the struct.
+        n : int
+            Number of percentiles.
+
+        Returns
+        -------
+        Percentiles
+            The result.
+        """
         *value, a, b, c, status = struct.unpack(cls.layout(n), data)
         return cls(value=tuple(value), tally=Tally(count=a, excluded=b, undeclared=c), status=FIT_STATUS[status])
 
 
 @dataclass(frozen=True, kw_only=True)
 class LandmarkMap(Result):
-    """A piecewise linear map from `source` to `target` landmarks."""
+    """A piecewise linear map of the values of an image or a channel.
+
+    Attributes
+    ----------
+    source, target : tuple of float
+        The values that are mapped, and the values that they get, two to 64 of each.
+    slope : tuple of float
+        Slope between each two landmarks; computed where none are given.
+    tally : Tally
+        How many voxels were counted.
+    status : {"ok", "constant", "empty", "stated", "not_fitted"}
+        "stated" for results that were given by hand, else the outcome of the fit.
+
+    Raises
+    ------
+    Error
+        If source and target differ in length, there are too few or too many, or the slopes are not one fewer.
+
+    Examples
+    --------
+    >>> st.LandmarkMap(source=(0.0, 50.0, 100.0), target=(0.0, 10.0, 100.0)).status
+    'stated'
+    """
 
     source: tuple[float, ...]
     target: tuple[float, ...]
@@ -309,10 +528,28 @@ class LandmarkMap(Result):
 
     @staticmethod
     def layout(n: int) -> str:
-        """The format of a map of n landmarks."""
+        """Returns the struct format of a map of n landmarks.
+
+        Parameters
+        ----------
+        n : int
+            Number of landmarks.
+
+        Returns
+        -------
+        str
+            Format for the module struct.
+        """
         return f"<{n}f{n}f{n - 1}f{'4x' if n % 2 == 0 else ''}3QI4x"
 
     def pack(self) -> bytes:
+        """Writes the result as the C++ struct that operations read.
+
+        Returns
+        -------
+        bytes
+            The bytes of the struct.
+        """
         slope = self.slope
         if not slope:
             s, t = (np.array(values, np.float32).astype(np.float64) for values in (self.source, self.target))
@@ -324,6 +561,20 @@ class LandmarkMap(Result):
 
     @classmethod
     def unpack(cls, data: bytes, n: int) -> LandmarkMap:
+        """Reads the result out of its C++ struct.
+
+        Parameters
+        ----------
+        data : bytes
+            The bytes of the struct.
+        n : int
+            Number of landmarks.
+
+        Returns
+        -------
+        LandmarkMap
+            The result.
+        """
         values = struct.unpack(cls.layout(n), data)
         a, b, c, status = values[-4:]
         return cls(source=values[:n], target=values[n:2 * n], slope=values[2 * n:3 * n - 1],
@@ -332,7 +583,33 @@ class LandmarkMap(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ColorMomentsFit(Result):
-    """Mean and standard deviation by channel of a color space."""
+    """Mean and standard deviation of the colors of a tile, by channel of a color space.
+
+    Attributes
+    ----------
+    space : {"lab", "ruderman", "hed", "hsv"}
+        Color space of the moments.
+    mean, standard_deviation : (float, float, float)
+        Moments of its three channels.
+    tally : Tally
+        How many pixels were counted.
+    status : {"ok", "constant", "empty", "stated", "not_fitted"}
+        "stated" for results that were given by hand, else the outcome of the fit.
+    ddof : int
+        0 or 1; the variance was divided by the number of pixels less this.
+    resolved : (bool, bool, bool)
+        Whether each deviation is above what the space resolves.
+
+    Raises
+    ------
+    Error
+        If the space or the status does not exist.
+
+    Examples
+    --------
+    >>> st.ColorMomentsFit(space="lab", mean=(70., 10., -5.), standard_deviation=(12., 6., 4.)).status
+    'stated'
+    """
 
     space: str
     mean: tuple[float, float, float]
@@ -350,6 +627,13 @@ class ColorMomentsFit(Result):
         self._check("space", COLOR_SPACES)
 
     def pack(self) -> bytes:
+        """Writes the result as the C++ struct that operations read.
+
+        Returns
+        -------
+        bytes
+            The bytes of the struct.
+        """
         back = [1.0 if d == 1 else _reciprocal(d) if r and d > 0 else 0.0
                 for d, r in zip(self.standard_deviation, self.resolved)]
         return self._packed(self._format, *self.mean, *self.standard_deviation, *_tally(self.tally),
@@ -357,6 +641,20 @@ class ColorMomentsFit(Result):
 
     @classmethod
     def unpack(cls, data: bytes, space: str = "lab") -> ColorMomentsFit:
+        """Reads the result out of its C++ struct.
+
+        Parameters
+        ----------
+        data : bytes
+            The bytes of the struct.
+        space : str
+            Color space of the fit, which the struct does not have.
+
+        Returns
+        -------
+        ColorMomentsFit
+            The result.
+        """
         v = cls._format.unpack(data)
         return cls(space=space, mean=v[:3], standard_deviation=v[3:6], tally=Tally(count=v[6], excluded=v[7], undeclared=v[8]),
                    status=FIT_STATUS[v[9]], ddof=v[10], resolved=(v[17] > 0, v[18] > 0, v[19] > 0))
@@ -364,7 +662,30 @@ class ColorMomentsFit(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Sharpness(Result):
-    """The sharpness of a tile."""
+    """The sharpness of a tile.
+
+    Attributes
+    ----------
+    laplacian_variance : float
+        Variance of the Laplacian of the gray level.
+    mean, standard_deviation : float
+        Moments of the gray level.
+    pixels : int
+        Number of pixels.
+    status : {"ok", "constant", "empty", "stated", "not_fitted"}
+        Outcome of the fit.
+
+    Raises
+    ------
+    Error
+        If the status does not exist.
+
+    Examples
+    --------
+    >>> tile = st.Sharpness(laplacian_variance=12.0, mean=180.0, standard_deviation=30.0, pixels=65536, status="ok")
+    >>> tile.quality()
+    'blurred'
+    """
 
     laplacian_variance: float
     mean: float
@@ -377,11 +698,36 @@ class Sharpness(Result):
 
     @classmethod
     def unpack(cls, data: bytes) -> Sharpness:
+        """Reads the result out of its C++ struct.
+
+        Parameters
+        ----------
+        data : bytes
+            The bytes of the struct.
+
+        Returns
+        -------
+        Sharpness
+            The result.
+        """
         v = cls._format.unpack(data)
         return cls(laplacian_variance=v[0], mean=v[1], standard_deviation=v[2], pixels=v[3], status=FIT_STATUS[v[4]])
 
     def quality(self, *, least_laplacian_variance: float = 30.0, least_deviation: float = 5.0) -> str:
-        """good, blank or blurred."""
+        """Says whether a tile is good, blank or blurred.
+
+        Parameters
+        ----------
+        least_laplacian_variance : float
+            Tiles below it are blurred.
+        least_deviation : float
+            Tiles whose gray level deviates by less are blank.
+
+        Returns
+        -------
+        str
+            "good", "blank" or "blurred".
+        """
         if self.standard_deviation < least_deviation:
             return "blank"
         return "blurred" if self.laplacian_variance < least_laplacian_variance else "good"
@@ -389,7 +735,25 @@ class Sharpness(Result):
 
 @dataclass(frozen=True)
 class StainBasis(Result):
-    """The two stains of a tile or a slide, and how much of each there is."""
+    """The two stains of a tile or a slide, and how much of each there is.
+
+    Parameters
+    ----------
+    raw : bytes
+        The C++ struct that fit_macenko makes.
+
+    Raises
+    ------
+    Error
+        If the bytes are not those of such a struct.
+
+    Examples
+    --------
+    >>> tile = np.full((16, 16, 3), 255, np.uint8)
+    >>> basis, = st.fit_macenko([tile], layout="HWC")
+    >>> len(basis.stains), len(basis.max_concentration)     # red, green, blue; hematoxylin, eosin
+    (3, 2)
+    """
 
     raw: bytes = field(repr=False)
 
@@ -411,27 +775,49 @@ class StainBasis(Result):
 
     @property
     def stains(self) -> tuple[tuple[float, float], ...]:
-        """Rows red, green, blue; columns hematoxylin, eosin."""
+        """The stains as three rows, red, green and blue, of two columns, hematoxylin and eosin."""
         v = self._head
         return (v[0], v[1]), (v[2], v[3]), (v[4], v[5])
 
     @property
     def max_concentration(self) -> tuple[float, float]:
+        """The maximum concentrations of hematoxylin and eosin."""
         return self._head[6], self._head[7]
 
     @property
     def status(self) -> str:
+        """The outcome of the fit, "ok" where both stains were found."""
         return STAIN_STATUS[self._head[12]]
 
     @property
     def pixels(self) -> int:
+        """The number of pixels that were dense enough to be looked at."""
         return int(self._head[11])
 
     def pack(self) -> bytes:
+        """Writes the result as the C++ struct that operations read.
+
+        Returns
+        -------
+        bytes
+            The bytes of the struct.
+        """
         return self.raw
 
     @classmethod
     def unpack(cls, data: bytes) -> StainBasis:
+        """Reads the result out of its C++ struct.
+
+        Parameters
+        ----------
+        data : bytes
+            The bytes of the struct.
+
+        Returns
+        -------
+        StainBasis
+            The result.
+        """
         return cls(bytes(data[:-4]) + bytes(4))  # the structure ends four bytes before its size
 
     def __repr__(self) -> str:

@@ -14,12 +14,12 @@ _IDS, _HASHES = 1 << 64, 1 << 63  # whole numbers go up to the former, hashes up
 
 
 def sample_id(key: str | int, *, draw: int = 0) -> int:
-    """The id of a sample of a data set, and of each of its uses in an epoch.
+    """Returns the id of a sample of a data set, and of each of its uses in an epoch.
 
     Parameters
     ----------
     key : str or int
-        What identifies the sample. A whole number in 0 .. 2^64 - 1 is the id itself; a string gets the first 63 bits of its
+        Name or number of the sample. A whole number in 0 .. 2^64 - 1 is the id itself; a string gets the first 63 bits of its
         SHA-256, so that a tensor of int64 holds it.
     draw : int, default 0
         The use, where a case is used several times; above 0 it gives another id, of 63 bits.
@@ -33,6 +33,13 @@ def sample_id(key: str | int, *, draw: int = 0) -> int:
     ------
     Error
         If the key is neither a string nor a whole number that fits, or the draw does not fit.
+
+    Examples
+    --------
+    >>> st.sample_id(17)
+    17
+    >>> st.sample_id("case 17") == st.sample_id("case 17", draw=1)
+    False
     """
     if isinstance(key, str):
         plain = _hashed(key.encode())
