@@ -43,11 +43,11 @@ class Augment:
     Parameters
     ----------
     pipeline : Pipeline
-        What is run.
+        The pipeline to run.
     seed : int
-        Of all draws.
+        Seed of all draws.
     rank, world : int, optional
-        Which of how many processes of a training this is; what is drawn by ids does not depend on them.
+        Number of this process of a training, and how many there are; draws by ids do not depend on them.
     threads : int, optional
         Threads of a call, all of the processor by default and one in worker processes.
     same_ids : bool, default False
@@ -57,6 +57,18 @@ class Augment:
     ------
     Error
         If the pipeline is none, or the rank is not below `world`.
+
+    Examples
+    --------
+    >>> train = st.Pipeline(image=[st.window(center=40, width=400), st.random_crop(size=8)], seg=st.labels())
+    >>> aug = st.Augment(train, seed=42)
+    >>> scan = np.arange(1728, dtype=np.int16).reshape(1, 12, 12, 12)
+    >>> batch = {"image": [scan], "seg": [(scan > 40).astype(np.uint8)], "id": ["case 17"]}
+    >>> aug.set_epoch(3)
+    >>> aug(batch)["image"].shape
+    (1, 1, 8, 8, 8)
+    >>> aug.state_dict()
+    {'seed': 42, 'epoch': 3, 'step': 1}
     """
 
     def __init__(self, pipeline: Pipeline, *, seed: int, rank: int = 0, world: int = 1, threads: int | None = None,
@@ -73,6 +85,7 @@ class Augment:
 
     @property
     def epoch(self) -> int:
+        """The epoch that draws depend on, 0 where none was set."""
         return max(int(self._epoch.value), 0)
 
     def set_epoch(self, epoch: int) -> None:
@@ -124,12 +137,12 @@ class Augment:
         return plan
 
     def places(self, count: int, step: int) -> list[int]:
-        """The ids of a batch that has none: the places of its samples in the stream.
+        """Returns the ids of a batch that has none: the places of its samples in the stream.
 
         Parameters
         ----------
         count : int
-            How many samples the batch has.
+            Number of samples of the batch.
         step : int
             The step of the batch.
 
@@ -159,6 +172,29 @@ class Augment:
     def __call__(self, batch: Any, *, training: bool = True, out: Any = None, stack: bool = True) -> Any: ...
 
     def __call__(self, batch: Any, *, training: bool = True, out: Any = None, stack: bool = True) -> Any:
+        """Augments a batch and counts a step, or evaluates it and counts none.
+
+        Parameters
+        ----------
+        batch : dict, array or list
+            As in Pipeline.plan, with ids under "id" if there are any.
+        training : bool
+            Whether random operations are applied.
+        out : dict of arrays, optional
+            Arrays to write to, by key, instead of new ones.
+        stack : bool
+            Whether samples of one shape come out as one array.
+
+        Returns
+        -------
+        Batch or array
+            As Plan.run returns it.
+
+        Raises
+        ------
+        Error
+            If the batch does not fit the pipeline, or has no ids in a worker process. The step is then not counted.
+        """
         if not training:
             return self._plan_at(0, batch, False).run(out, stack=stack)
         with _counting:
@@ -173,7 +209,7 @@ class Augment:
             raise
 
     def position(self, i: int) -> int:
-        """The place in the stream of a sample of a batch, where every step has one use of a case.
+        """Returns the place in the stream of a sample of a batch, where every step has one use of a case.
 
         Parameters
         ----------
@@ -188,16 +224,39 @@ class Augment:
         return (self.step * self.world + self.rank) * (1 << 20) + i + 1
 
     def build(self, *, device: str = "cpu", order: str = "zyx", **dtypes: Any) -> None:
-        """Compiles ahead what batches of these types need: build(image="int16", seg="uint8")."""
+        """Compiles ahead what batches of some types need.
+
+        Parameters
+        ----------
+        device, order, **dtypes
+            As in Pipeline.build: build(image="int16", seg="uint8").
+        """
         self.pipeline.build(device=device, order=order, **dtypes)
 
     def state_dict(self) -> dict[str, int]:
-        """Returns what is needed to resume with bit-identical results."""
+        """Returns what is needed to resume with bit-identical results.
+
+        Returns
+        -------
+        dict
+            The seed, the epoch and the step.
+        """
         with _counting:
             return {"seed": self.seed, "epoch": self.epoch, "step": self.step}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Goes on where state_dict was asked."""
+        """Resumes from a state, with bit-identical results.
+
+        Parameters
+        ----------
+        state : dict
+            What state_dict returned.
+
+        Raises
+        ------
+        Error
+            If the state has other members, or its epoch does not fit.
+        """
         if set(state) != {"seed", "epoch", "step"}:
             raise Error(f"suture: Augment: a state of {sorted(state)}, seed, epoch and step are needed")
         self.seed, self.step = int(state["seed"]), int(state["step"])

@@ -20,10 +20,23 @@ class Batch(dict[str, Any]):
     It is a dict. `grids` says where each sample of an image or label map lies, also where samples are stacked into one array
     that cannot say so itself. A key whose value is replaced by one of another shape has no grids any more.
 
+    Attributes
+    ----------
+    images, labels : tuple of str
+        Keys of the images and of the label maps.
+    layout : str or None
+        Layout of arrays, as the pipeline has it.
+    placed : bool
+        Whether the spacing of the inputs is known.
+
     Examples
     --------
-    >>> out = train(batch, seed=42)
+    >>> train = st.Pipeline(image=[st.window(center=40, width=400), st.random_crop(size=8)], seg=st.labels())
+    >>> scan = st.Volume(np.arange(1728, dtype=np.int16).reshape(12, 12, 12), axes="zyx", spacing=2)
+    >>> seg = st.Volume((scan.array > 40).astype(np.uint8), axes="zyx", spacing=2)
+    >>> out = train({"image": [scan], "seg": [seg], "id": ["case 17"]}, seed=42)
     >>> out["image"].shape, out.grids["image"][0].spacing
+    ((1, 1, 8, 8, 8), (2.0, 2.0, 2.0))
     """
 
     _source: tuple[Any, int, str, Pipeline] | None = None
@@ -35,7 +48,28 @@ class Batch(dict[str, Any]):
 
     @staticmethod
     def of(made: dict[str, Any], buffer: Any, count: int, order: str, pipeline: Pipeline, placed: bool) -> Batch:
-        """Outputs with the abi::array records of the first image, which are read when grids are asked for."""
+        """Makes a batch of outputs; the grids are read from the records of the first image when they are asked for.
+
+        Parameters
+        ----------
+        made : dict
+            Outputs by key.
+        buffer : bytes
+            The abi::array records of the first image.
+        count : int
+            Number of samples.
+        order : str
+            Order of the axes of the arrays.
+        pipeline : Pipeline
+            The pipeline that made the outputs.
+        placed : bool
+            Whether the spacing of the inputs is known.
+
+        Returns
+        -------
+        Batch
+            The outputs with their grids.
+        """
         batch = Batch(made)
         batch._source = buffer, count, order, pipeline
         batch.images, batch.labels, batch.layout, batch.placed = *pipeline.array_keys, pipeline.layout, placed
@@ -56,7 +90,13 @@ class Batch(dict[str, Any]):
         return _remade(dict(self), self.grids, self.images, self.labels, self.layout, self.placed)
 
     def copy(self) -> Batch:
-        """A batch with the same values."""
+        """Copies the batch, not its arrays.
+
+        Returns
+        -------
+        Batch
+            A batch with the same values and grids.
+        """
         return self.__copy__()
 
 
@@ -97,12 +137,30 @@ def _fits(value: Any, grids: Sequence[Any]) -> bool:
 
 
 def grids_of(batch: Any, key: str) -> list[Grid] | None:
-    """Returns the grids of a key's samples, of Volumes or of a Batch; None if it has none.
+    """Returns the grids of the samples of a key.
+
+    Parameters
+    ----------
+    batch : mapping
+        A Batch, or a batch of Volumes.
+    key : str
+        The key.
+
+    Returns
+    -------
+    list of Grid or None
+        A grid for each sample; None where they are not known.
 
     Raises
     ------
     Error
         If the key is missing.
+
+    Examples
+    --------
+    >>> from suture.pipeline.batch import grids_of
+    >>> grids_of({"image": [st.Volume(np.zeros((4, 5, 6)), axes="zyx", spacing=2)]}, "image")[0].extents
+    (4, 5, 6)
     """
     if key not in batch:
         raise Error(f"suture: the batch has no {key!r}")

@@ -32,10 +32,19 @@ class ClassIndex:
     A store keeps its bytes beside the labels. Any rule of crop_by_class and any conversion of labels draws from it the same
     voxels as from the map.
 
+    Parameters
+    ----------
+    stored : bytes
+        Bytes that to_bytes returned; from_bytes checks them as well.
+
     Examples
     --------
-    >>> index = ClassIndex.of(Volume(np.zeros((2, 3, 4), np.uint8), axes="zyx"))
-    >>> ClassIndex.from_bytes(index.to_bytes()) == index
+    >>> labels = np.zeros((2, 3, 4), np.uint8)
+    >>> labels[1, 2] = 5
+    >>> index = st.ClassIndex.of(st.Volume(labels, axes="zyx"))
+    >>> index.counts()
+    {0: 20, 5: 4}
+    >>> st.ClassIndex.from_bytes(index.to_bytes()) == index
     True
     """
 
@@ -44,7 +53,7 @@ class ClassIndex:
 
     @staticmethod
     def of(labels: Any, *, axes: str = "zyx") -> ClassIndex:
-        """Looks at every voxel of a label map, slab by slab.
+        """Makes the index of a label map, reading every voxel, slab by slab.
 
         Parameters
         ----------
@@ -52,6 +61,11 @@ class ClassIndex:
             Labels of one channel, whole numbers of 32 bits.
         axes : str, default "zyx"
             The order of the axes of a Source or an array.
+
+        Returns
+        -------
+        ClassIndex
+            The index of all labels of the map.
 
         Raises
         ------
@@ -64,12 +78,28 @@ class ClassIndex:
         return ClassIndex(_stored_of(labels if is_source(labels) else MemorySource(labels, "suture: ClassIndex"), axes))
 
     def to_bytes(self) -> bytes:
-        """The bytes to be stored; include/suture/patch/label_runs.hpp describes them."""
+        """Returns the bytes to be stored; include/suture/patch/label_runs.hpp describes them.
+
+        Returns
+        -------
+        bytes
+            The index, for from_bytes.
+        """
         return self._stored
 
     @staticmethod
     def from_bytes(stored: bytes) -> ClassIndex:
-        """The index of bytes that were stored.
+        """Reads the index out of bytes that were stored.
+
+        Parameters
+        ----------
+        stored : bytes
+            Bytes that to_bytes returned.
+
+        Returns
+        -------
+        ClassIndex
+            The same index.
 
         Raises
         ------
@@ -81,7 +111,13 @@ class ClassIndex:
         return made
 
     def counts(self) -> dict[int, int]:
-        """Returns the number of voxels of each label."""
+        """Counts the voxels of each label.
+
+        Returns
+        -------
+        dict
+            The number of voxels by label.
+        """
         labels, runs = (_HEAD.unpack_from(self._stored)[k] for k in (2, 6))
         at = _HEAD.size
         values, lengths = np.frombuffer(self._stored, "<i4", labels, at), np.frombuffer(self._stored, "<u4", runs, at + 4 * labels)

@@ -28,10 +28,27 @@ IN_MILLIMETERS = ("resample", "resample_to")  # operations that mean nothing wit
 class Pipeline:
     """Value operations of each image over one geometry, and the roles of everything else in a batch.
 
-    Pipeline(image=[window(center=40, width=400), random_crop(size=96)], seg=labels())
+    Parameters
+    ----------
+    layout : str, optional
+        Layout of arrays, where shapes could be read in several ways: "NHWC", "NCHW", "ZYX".
+    **roles : list of Operation, labels, boxes or points
+        The role of each key of a batch. A list is the chain of an image; labels(...), boxes(...) and points(...) move along.
 
-    layout   of arrays, where shapes could be read in several ways: "NHWC", "NCHW", "ZYX"
-    A list is the chain of an image; labels(...), boxes(...) and points(...) move along.
+    Raises
+    ------
+    Error
+        If there is no image, chains have different geometry, or operations do not fit where they stand.
+
+    Examples
+    --------
+    >>> train = st.Pipeline(image=[st.window(center=40, width=400), st.random_crop(size=8)], seg=st.labels())
+    >>> train
+    Pipeline(image=[window, random_crop], seg=labels())
+    >>> scan = np.arange(1728, dtype=np.int16).reshape(1, 12, 12, 12)
+    >>> out = train({"image": [scan], "seg": [(scan > 40).astype(np.uint8)], "id": ["case 17"]}, seed=42, epoch=3)
+    >>> out["image"].shape, out["image"].dtype, out["seg"].dtype
+    ((1, 1, 8, 8, 8), dtype('float32'), dtype('uint8'))
     """
 
     def __init__(self, *, layout: str | None = None, **roles: Any) -> None:
@@ -92,6 +109,13 @@ class Pipeline:
     # A pipeline is its roles: it is pickled, copied and compared by them.
 
     def roles(self) -> dict[str, Any]:
+        """Returns what the pipeline is made of.
+
+        Returns
+        -------
+        dict
+            By key the chain of an image, or its labels, boxes or points.
+        """
         return {**self.images, **self.labels, **self.boxes, **self.points}
 
     def __reduce__(self) -> Any:
@@ -120,11 +144,38 @@ class Pipeline:
 
     def plan(self, batch: Any, *, seed: int = 0, epoch: int | None = None, ids: Any = None, training: bool = True,
              threads: int | None = None, same_ids: bool = False, stream: int | None = None, device: Any = None) -> Plan:
-        """Draws and checks for a batch; run() of what it returns makes the voxels.
+        """Draws and checks for a batch; run() of the result makes the voxels.
 
-        device  where Volumes that are read box by box are brought: None, NumPy arrays on the CPU; or a device of torch
-        ids     of the samples, strings or whole numbers; those of batch["id"] where none are given
-        epoch   that of the draws, 0 by default; a warning says once when a sample comes back and no epoch was named
+        Parameters
+        ----------
+        batch : dict, array or list
+            Images, label maps, boxes and points by key, and ids under "id". An array or a list alone is the only image.
+        seed : int
+            Seed of the draws, in 0 .. 2^64 - 1.
+        epoch : int, optional
+            Epoch of the draws, 0 by default. A warning says once when a sample comes back and no epoch was named.
+        ids : sequence of str or int, optional
+            Ids of the samples, in place of those of batch["id"].
+        training : bool
+            Whether random operations are applied.
+        threads : int, optional
+            Threads of a run, all of the processor by default and one in worker processes.
+        same_ids : bool
+            Whether samples may have the same id, and so the same draws.
+        stream : int, optional
+            CUDA stream, by default the current one of the library of the arrays.
+        device : torch device or str, optional
+            Device to which Volumes that are read box by box are brought; without it they become NumPy arrays on the CPU.
+
+        Returns
+        -------
+        Plan
+            The drawn and checked batch.
+
+        Raises
+        ------
+        Error
+            If the batch does not fit the pipeline, an id is missing, or a parameter is out of its range for a sample.
         """
         made = Plan(self, batch, seed, epoch or 0, ids, training, threads, same_ids, stream, device)
         if epoch is None and training and made.ids and self.is_random:
@@ -141,21 +192,59 @@ class Pipeline:
                  stream: int | None = None) -> Any: ...
 
     def __call__(self, batch: Any, *, out: Any = None, stack: bool = True, **settings: Any) -> Any:
-        """plan(batch, ...).run(out, stack=stack)"""
+        """Runs the pipeline on a batch: plan(batch, ...).run(out, stack=stack).
+
+        Parameters
+        ----------
+        batch : dict, array or list
+            As in `plan`.
+        out : dict of arrays, optional
+            Arrays to write to, by key, instead of new ones.
+        stack : bool
+            Whether samples of one shape come out as one array.
+        **settings
+            Seed, epoch and other settings of `plan`.
+
+        Returns
+        -------
+        Batch or array
+            As Plan.run returns it.
+
+        Raises
+        ------
+        Error
+            As `plan` and Plan.run.
+        """
         return self.plan(batch, **settings).run(out, stack=stack)
 
     def to_json(self) -> dict[str, Any]:
-        """Everything that makes the pipeline, of what JSON has."""
+        """Writes everything that makes the pipeline as plain values.
+
+        Returns
+        -------
+        dict
+            Values of JSON, which from_json reads.
+        """
         roles = {key: [op.to_json() for op in role] if isinstance(role, tuple) else role.to_json() for key, role in self.roles().items()}
         return {"layout": self.layout, "roles": roles}
 
     @staticmethod
     def from_json(record: Mapping[str, Any]) -> Pipeline:
-        """The pipeline that to_json wrote.
+        """Makes the pipeline that to_json wrote.
+
+        Parameters
+        ----------
+        record : dict
+            Values that to_json returned.
+
+        Returns
+        -------
+        Pipeline
+            The same pipeline.
 
         Raises
         ------
-        suture.Error
+        Error
             If something is unknown, missing or of another type. Nothing of a record reaches a compiler but numbers and names
             of closed tables.
         """
@@ -168,8 +257,23 @@ class Pipeline:
         return Pipeline(layout=made["layout"], **{key: role_from_json(role, key) for key, role in made["roles"].items()})
 
     def sources(self, *, device: str = "cpu", order: str = "zyx", **dtypes: str) -> list[jit.Source]:
-        """Returns the source that is compiled for each image, for the types of its inputs: sources(image="int16",
-        seg="uint8")."""
+        """Returns the source that is compiled for each image.
+
+        Parameters
+        ----------
+        device : {"cpu", "cuda"}
+            Device that the source is for.
+        order : str
+            Order of the axes of the arrays.
+        **dtypes : str
+            Element type of each input, as in sources(image="int16", seg="uint8"); float32 for images and uint8 for labels by
+            default.
+
+        Returns
+        -------
+        list of Source
+            One for each image.
+        """
         made = []
         for k, key in enumerate(self.images):
             types = [dtypes.get(key, "float32"), *(dtypes.get(n, "uint8") for n in (self.labels if k == 0 else ()))]
@@ -177,7 +281,24 @@ class Pipeline:
         return made
 
     def build(self, *, device: str = "cpu", order: str = "zyx", **dtypes: str) -> None:
-        """Compiles ahead what a batch of these types needs: build(image="int16", seg="uint8", device="cuda")."""
+        """Compiles ahead what a batch of some types needs.
+
+        Parameters
+        ----------
+        device : {"cpu", "cuda"}
+            Device that the batch will lie on.
+        order : str
+            Order of the axes of the arrays.
+        **dtypes : str or type
+            Element type of each input, as in build(image="int16", seg="uint8").
+
+        Raises
+        ------
+        Error
+            If a key is no image or label map of the pipeline, or a type is not read.
+        CompileError
+            If there is no compiler, or it fails.
+        """
         unknown = set(dtypes) - set(self.images) - set(self.labels)
         if unknown:
             raise Error(f"suture: build: {', '.join(sorted(unknown))} are no images or labels of the pipeline")
@@ -187,10 +308,27 @@ class Pipeline:
 
     def encode(self, key: str, order: str, dtypes: Sequence[str], values: Mapping[str, Any] | None, samples: int,
                indexes: Callable[[Any], Any] | None = None) -> Encoded:
-        """The chain of an image as types, numbers and lists; without values, as far as its types go.
+        """Encodes the chain of an image as types, numbers and lists; without values, as far as its types go.
 
-        dtypes    of the slots: the image, then, for the first image, the labels, whose conversions it carries
-        indexes   the class indexes that crop_by_class draws from
+        Parameters
+        ----------
+        key : str
+            The image.
+        order : str
+            Order of the axes of the arrays.
+        dtypes : sequence of str
+            Element types of the slots: the image, then, for the first image, the labels, whose conversions it carries.
+        values : mapping or None
+            The batch, for parameters that come with it.
+        samples : int
+            Number of samples.
+        indexes : callable, optional
+            Returns the class indexes that an operation draws from.
+
+        Returns
+        -------
+        Encoded
+            The encoded chain.
         """
         at = (key, order, *dtypes)
         found = self._encoded.get(at)
@@ -207,16 +345,55 @@ class Pipeline:
         return out
 
     def output_dtype(self, key: str) -> str:
-        """The element type of an image that comes out."""
+        """Returns the element type that an image comes out in.
+
+        Parameters
+        ----------
+        key : str
+            The image.
+
+        Returns
+        -------
+        str
+            Name of the type: that of `cast` at the end of the chain, else "float32".
+        """
         chain = self.images[key]
         return chain[-1].to if chain and chain[-1].name == "cast" else "float32"  # type: ignore[attr-defined]
 
     def has_levels(self, key: str) -> bool:
-        """Whether a key comes out as a list, the full map and then its levels."""
+        """Says whether a key comes out as a list, the full map and then its levels.
+
+        Parameters
+        ----------
+        key : str
+            A key of the pipeline.
+
+        Returns
+        -------
+        bool
+            Whether the key is a label map with levels.
+        """
         return key in self.labels and bool(self.labels[key].levels)
 
     def compiled(self, key: str, encoded: Encoded, dtypes: Sequence[str], cuda: bool) -> Compiled:
-        """The module of an image for the types of its slots: the image, then the labels."""
+        """Returns the module of an image for the types of its slots.
+
+        Parameters
+        ----------
+        key : str
+            The image.
+        encoded : Encoded
+            Its chain, from encode.
+        dtypes : sequence of str
+            Element types of the image, then of the labels.
+        cuda : bool
+            Whether the module runs on a GPU.
+
+        Returns
+        -------
+        Compiled
+            The module, which is compiled when it is first used.
+        """
         at = (key, *encoded.types, *dtypes, cuda)
         made = self._compiled.get(at)
         if made is None:

@@ -30,8 +30,34 @@ if TYPE_CHECKING:
 
 
 class Plan:
-    """A batch that was drawn and checked. run() makes its voxels, as often as it is called, the same; threads may call it
-    at once."""
+    """A batch that was drawn and checked, from Pipeline.plan; run() makes its voxels.
+
+    It can be run as often as needed, with the same result, and by several threads at once.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        The pipeline of the batch.
+    batch, seed, epoch, ids, training, threads, same_ids, stream, device
+        As in Pipeline.plan.
+
+    Raises
+    ------
+    Error
+        If the batch does not fit the pipeline, an id is missing, or a parameter is out of its range for a sample.
+
+    Examples
+    --------
+    >>> train = st.Pipeline(image=[st.window(center=40, width=400), st.random_crop(size=8)], seg=st.labels())
+    >>> scan = np.arange(1728, dtype=np.int16).reshape(1, 12, 12, 12)
+    >>> plan = train.plan({"image": [scan], "seg": [(scan > 40).astype(np.uint8)], "id": ["case 17"]}, seed=42)
+    >>> plan
+    <Plan of 1 sample, seed=42, epoch=0; image: int16, seg: uint8>
+    >>> plan.grids[0].extents, plan.shapes("seg")
+    ((8, 8, 8), ([[(1, 8, 8, 8)]], 'uint8'))
+    >>> plan.run()["image"].shape
+    (1, 1, 8, 8, 8)
+    """
 
     def __init__(self, pipeline: Pipeline, batch: Any, seed: int, epoch: int, ids: Any, training: bool,
                  threads: int | None, same_ids: bool, stream: int | None, device: Any = None) -> None:
@@ -133,7 +159,7 @@ class Plan:
         return self._grids
 
     def source_boxes(self, key: str | None = None) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-        """The box of its source that each sample reads, of images and label maps alike.
+        """Returns the box of its source that each sample reads, of images and label maps alike.
 
         Parameters
         ----------
@@ -160,7 +186,23 @@ class Plan:
         return list(known)
 
     def needs_whole_source(self, key: str | None = None) -> str:
-        """Why samples need their whole source, in one sentence; an empty text where a box is enough."""
+        """Says why samples need their whole source.
+
+        Parameters
+        ----------
+        key : str, optional
+            An image or a label map; the first image by default.
+
+        Returns
+        -------
+        str
+            The reason in one sentence; an empty text where a box is enough.
+
+        Raises
+        ------
+        Error
+            If the key is no image and no label map.
+        """
         return self._planned[self._image_of(key)].whole_source()
 
     def _image_of(self, key: str | None) -> str:
@@ -172,7 +214,18 @@ class Plan:
         return key if key in self.pipeline.images else self.first_key
 
     def read_boxes(self, key: str) -> list[Any]:
-        """Reads the box of each sample of a key that is read box by box, into new memory."""
+        """Reads the box of each sample of a key that is read box by box, into new memory.
+
+        Parameters
+        ----------
+        key : str
+            An image or a label map.
+
+        Returns
+        -------
+        list of arrays
+            The box of each sample, on the device of the plan.
+        """
         items = self.items[key]
         assert items.sources is not None
         made = []
@@ -254,7 +307,20 @@ class Plan:
                         self.items[self.first_key].placed)
 
     def shapes(self, key: str) -> tuple[list[list[tuple[int, ...]]], str]:
-        """The shapes that a key comes out in, the full map and then each level, of each sample; and its element type."""
+        """Returns the shapes and the element type that a key comes out in.
+
+        Parameters
+        ----------
+        key : str
+            An image or a label map.
+
+        Returns
+        -------
+        shapes : list of list of tuple
+            For the full map and then each level the shape of each sample.
+        dtype : str
+            Name of the element type.
+        """
         pipeline, items = self.pipeline, self.items[key]
         role = pipeline.labels.get(key)
         dtype = pipeline.output_dtype(key) if role is None else role.output_dtype(items.dtype)
@@ -311,21 +377,60 @@ class Plan:
         return self.grids if scale is None else [level_grid(g, scale, self.order) for g in self.grids]
 
     def drawn(self, key: str | None = None) -> list[list[dict[str, Any]]]:
-        """For each sample what every random operation of an image drew, by name; "not drawn" where it is off."""
+        """Returns what the random operations of an image drew.
+
+        Parameters
+        ----------
+        key : str, optional
+            An image; the first one by default.
+
+        Returns
+        -------
+        list of list of dict
+            For each sample the draws of every random operation by name; "not drawn" where it was not applied.
+        """
         return self._planned[key or self.first_key].drawn()
 
     def inverse(self, batch: Any, *, outside: float = 0.0, coverage: bool = False,
                 interpolation: Literal["linear", "nearest"] = "linear") -> Any:
         """Brings what was made of the outputs, probabilities say, back to where the batch lies.
 
-        outside        the value of what the outputs do not cover
-        coverage       how far each voxel is covered, 0 to 1, beside it: (values, coverages)
-        interpolation  "linear", or "nearest" for label maps
+        Parameters
+        ----------
+        batch : dict of arrays
+            Arrays or Volumes by image key, on the output grids.
+        outside : float
+            Value where the outputs cover nothing.
+        coverage : bool
+            Whether the coverage of each voxel, 0 to 1, is returned beside it.
+        interpolation : {"linear", "nearest"}
+            "nearest" is for label maps.
+
+        Returns
+        -------
+        dict
+            By key a Volume for each sample, on the grid of its input; with coverage a pair of values and coverages.
+
+        Raises
+        ------
+        Error
+            If a shape or type does not fit, or the geometry cannot be inverted.
         """
         return geometry.inverse(self, batch, outside, coverage, interpolation)
 
     def record(self, out: Any) -> Any:
-        """Returns what was drawn and made, to be stored and replayed: see replay."""
+        """Records what was drawn and made, to be stored and replayed: see `replay`.
+
+        Parameters
+        ----------
+        out : Batch or array
+            The result of run.
+
+        Returns
+        -------
+        Record
+            A dict of JSON values, with `save`.
+        """
         return record_of(self, out)
 
 

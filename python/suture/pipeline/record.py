@@ -19,7 +19,24 @@ FORMAT, VERSION = "suture step", 1
 
 
 def digests_of(value: Any) -> list[str] | None:
-    """Returns the digest of each sample, or None where they lie on a GPU or are read box by box."""
+    """Returns the digest of each sample.
+
+    Parameters
+    ----------
+    value : array or sequence of arrays
+        The samples of a key.
+
+    Returns
+    -------
+    list of str or None
+        Digests as hexadecimal digits; None where samples lie on a GPU or are read box by box.
+
+    Examples
+    --------
+    >>> from suture.pipeline.record import digests_of
+    >>> len(digests_of([np.zeros((1, 4, 4, 4), np.float32)])[0])
+    16
+    """
     if isinstance(value, (list, tuple)) and value and isinstance(value[0], (list, tuple)):
         return None
     each = []
@@ -32,17 +49,54 @@ def digests_of(value: Any) -> list[str] | None:
 
 
 class Record(dict[str, Any]):
-    """A step as JSON stores it."""
+    """A step as JSON stores it: a dict of everything that a plan holds.
+
+    Examples
+    --------
+    >>> train = st.Pipeline(image=[st.window(center=40, width=400), st.random_crop(size=8)], seg=st.labels())
+    >>> scan = np.arange(1728, dtype=np.int16).reshape(1, 12, 12, 12)
+    >>> plan = train.plan({"image": [scan], "seg": [(scan > 40).astype(np.uint8)], "id": ["case 17"]}, seed=42)
+    >>> record = plan.record(plan.run())
+    >>> record["seed"], record["epoch"], list(record["drawn"])
+    (42, 0, ['image'])
+    """
 
     def save(self, path: Any) -> None:
-        """Writes it to a file, whole or not at all."""
+        """Writes the record to a file, whole or not at all.
+
+        Parameters
+        ----------
+        path : path
+            The file, of JSON.
+        """
         text = json.dumps(self, indent=1, allow_nan=False)
         with whole_file(path) as beside:
             Path(beside).write_text(text)
 
 
 def record_of(plan: Plan, out: Any) -> Record:
-    """Every parameter, seed, epoch and ids, grids, what was drawn, types, and digests of what went in and came out."""
+    """Records every parameter, seed, epoch and ids, grids, draws, types, and digests of inputs and outputs.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan that was run.
+    out : Batch or array
+        Its result.
+
+    Returns
+    -------
+    Record
+        The step, for `save` and `replay`.
+
+    Examples
+    --------
+    >>> train = st.Pipeline(image=[st.window(center=40, width=400), st.random_crop(size=8)], seg=st.labels())
+    >>> scan = np.arange(1728, dtype=np.int16).reshape(1, 12, 12, 12)
+    >>> plan = train.plan({"image": [scan], "seg": [(scan > 40).astype(np.uint8)], "id": ["case 17"]}, seed=42)
+    >>> plan.record(plan.run())["format"]
+    'suture step'
+    """
     pipeline = plan.pipeline
     results = out if isinstance(out, Mapping) else {next(iter(pipeline.images)): out}
     sources = {}

@@ -14,10 +14,39 @@ from .pipeline import Pipeline
 from .record import FORMAT, VERSION, digests_of
 
 def replay(record: Any, batch: Any, *, verify: bool = False, pipeline: Pipeline | None = None) -> Any:
-    """Runs what was recorded, a Record or its file, on a batch.
+    """Runs a recorded step on a batch.
 
-    verify    also compares: what is drawn, types, and digests of what goes in and comes out; refuses what differs
-    pipeline  the one of today, which must be the recorded one to the last parameter
+    Parameters
+    ----------
+    record : Record, dict or path
+        What Plan.record returned, or the file that it was saved to.
+    batch : dict, array or list
+        The batch of the step.
+    verify : bool
+        Whether draws, types, and digests of inputs and outputs are compared with the record.
+    pipeline : Pipeline, optional
+        The pipeline of today, which must be the recorded one to the last parameter. Operations in C++ need it.
+
+    Returns
+    -------
+    Batch or array
+        As Plan.run returns it.
+
+    Raises
+    ------
+    Error
+        If the record cannot be read, is of another version or pipeline, or something differs where `verify` is set.
+
+    Examples
+    --------
+    >>> train = st.Pipeline(image=[st.window(center=40, width=400), st.random_crop(size=8)], seg=st.labels())
+    >>> scan = np.arange(1728, dtype=np.int16).reshape(1, 12, 12, 12)
+    >>> batch = {"image": [scan], "seg": [(scan > 40).astype(np.uint8)], "id": ["case 17"]}
+    >>> plan = train.plan(batch, seed=42)
+    >>> out = plan.run()
+    >>> again = st.replay(plan.record(out), batch, verify=True)
+    >>> bool((again["image"] == out["image"]).all())
+    True
     """
     if isinstance(record, (str, Path)):
         record = _loaded(record)

@@ -29,10 +29,26 @@ def stored_label(dtype: str) -> str:
 class labels:
     """A label map that moves along: integers, read by the rule `labels` of sampling.
 
-    dtype    what is stored: None keeps the type, "int64" is what cross entropy wants
-    convert  remap, one_hot or regions, applied as labels are stored
-    levels   scales of deep supervision, each one number or one for each axis; the result is a list, the full map first
-    assume_integral   float labels on a GPU are taken for whole numbers without looking
+    Parameters
+    ----------
+    dtype : str or type, optional
+        Type that is stored. None keeps the type; cross entropy needs "int64".
+    convert : remap, one_hot or regions, optional
+        Conversion that is applied as labels are stored.
+    levels : tuple
+        Scales of deep supervision, each one number or one for each axis; the result is a list, the full map first.
+    assume_integral : bool
+        Whether float labels on a GPU are taken for whole numbers without looking.
+
+    Raises
+    ------
+    Error
+        If the type is not written, the conversion is another operation, or a scale is no number.
+
+    Examples
+    --------
+    >>> st.labels(dtype="int64", convert=st.one_hot(classes=4), levels=(.5, .25))
+    labels(dtype='int64', convert=one_hot(classes=4), levels=(0.5, 0.25))
     """
 
     dtype: Any = None
@@ -54,17 +70,50 @@ class labels:
     __repr__ = written
 
     def output_dtype(self, dtype: str) -> str:
-        """The type that labels of a type come out as."""
+        """Returns the type that labels come out in.
+
+        Parameters
+        ----------
+        dtype : str
+            Type of the labels of the batch.
+
+        Returns
+        -------
+        str
+            Name of the type.
+        """
         return self.dtype or ("bool" if dtype == "bool" and self.convert is None else stored_label(dtype))
 
     def conversion(self, dtype: str) -> Operation | None:
-        """Returns the conversion of labels of a type; None where they are stored as they are."""
+        """Returns the conversion of labels of a type.
+
+        Parameters
+        ----------
+        dtype : str
+            Type of the labels of the batch.
+
+        Returns
+        -------
+        Operation or None
+            The conversion; None where labels are stored as they are.
+        """
         if self.convert is None and self.dtype not in (None, stored_label(dtype)):
             return remap()  # of no label, into another type
         return self.convert
 
     def channels(self, given: int) -> int:
-        """Returns the number of output channels."""
+        """Returns the number of output channels.
+
+        Parameters
+        ----------
+        given : int
+            Number of channels of the labels of the batch.
+
+        Returns
+        -------
+        int
+            The number, which one_hot and regions change.
+        """
         op: Any = self.convert
         if op is None or op.name == "remap":
             return given
@@ -74,11 +123,37 @@ class labels:
         return len(op.sets) + int(extra)
 
     def to_json(self) -> dict[str, Any]:
+        """Writes the role as plain values.
+
+        Returns
+        -------
+        dict
+            Values of JSON, under "labels".
+        """
         return {"labels": {"dtype": self.dtype, "convert": self.convert and self.convert.to_json(), "levels": plain(self.levels),
                            "assume_integral": self.assume_integral}}
 
     @staticmethod
     def from_json(record: Any, what: str) -> labels:
+        """Makes the role out of what to_json wrote.
+
+        Parameters
+        ----------
+        record : dict
+            The values under "labels".
+        what : str
+            Words that errors begin with.
+
+        Returns
+        -------
+        labels
+            The same role.
+
+        Raises
+        ------
+        Error
+            If a member is unknown, missing or of another type.
+        """
         made = dict(members(record, what, [f.name for f in fields(labels)]))
         if made["dtype"] is not None and not isinstance(made["dtype"], str):
             raise Error(f"{what}: dtype: expected a name, got {shown(made['dtype'])}")
@@ -89,8 +164,27 @@ class labels:
 
 @dataclass(frozen=True)
 class boxes:
-    """Boxes that move along, edge coordinates: voxel i covers [i, i + 1). `format` names the columns, "zyxzyx": the low
-    corner, then the high one."""
+    """Boxes that move along, in edge coordinates: voxel i covers [i, i + 1).
+
+    Parameters
+    ----------
+    format : {"zyxzyx", "xyzxyz", "yxyx", "xyxy"}
+        Names of the columns: the low corner, then the high one.
+    least_visible : float
+        Share of its volume that must be inside for a box to be kept.
+    least_thickness : float
+        Thickness in voxels, along every axis, that a box must have to be kept.
+
+    Raises
+    ------
+    Error
+        If the format does not exist, or a limit is no number.
+
+    Examples
+    --------
+    >>> st.boxes(format="xyzxyz", least_visible=0.25)
+    boxes(format='xyzxyz', least_visible=0.25)
+    """
 
     format: str = "zyxzyx"
     least_visible: float = 0.0
@@ -105,17 +199,60 @@ class boxes:
             object.__setattr__(self, name, number(getattr(self, name), f"suture: boxes: {name}", single=False))
 
     def to_json(self) -> dict[str, Any]:
+        """Writes the role as plain values.
+
+        Returns
+        -------
+        dict
+            Values of JSON, under "boxes".
+        """
         return {"boxes": plain(vars(self))}
 
     @staticmethod
     def from_json(record: Any, what: str) -> boxes:
+        """Makes the role out of what to_json wrote.
+
+        Parameters
+        ----------
+        record : dict
+            The values under "boxes".
+        what : str
+            Words that errors begin with.
+
+        Returns
+        -------
+        boxes
+            The same role.
+
+        Raises
+        ------
+        Error
+            If a member is unknown, missing or of another type.
+        """
         return boxes(**members(record, what, [f.name for f in fields(boxes)]))
 
 
 @dataclass(frozen=True)
 class points:
-    """Points that move along: continuous indices in voxels (unit="index") or millimeters, LPS (unit="mm"), columns as
-    `format` names them."""
+    """Points that move along, as rows of coordinates.
+
+    Parameters
+    ----------
+    unit : {"index", "mm"}
+        Continuous indices in voxels, or millimeters (LPS).
+    format : {"zyx", "xyz", "yx", "xy"}
+        Names of the columns.
+
+    Raises
+    ------
+    Error
+        If the unit or the format does not exist.
+
+    Examples
+    --------
+    >>> st.points(unit="mm", format="xyz")
+    points(unit='mm', format='xyz')
+    """
 
     unit: str = "index"
     format: str = "zyx"
@@ -129,10 +266,36 @@ class points:
             raise Error(f'suture: points: format {shown(self.format)} is none of "zyx", "xyz", "yx", "xy"')
 
     def to_json(self) -> dict[str, Any]:
+        """Writes the role as plain values.
+
+        Returns
+        -------
+        dict
+            Values of JSON, under "points".
+        """
         return {"points": dict(vars(self))}
 
     @staticmethod
     def from_json(record: Any, what: str) -> points:
+        """Makes the role out of what to_json wrote.
+
+        Parameters
+        ----------
+        record : dict
+            The values under "points".
+        what : str
+            Words that errors begin with.
+
+        Returns
+        -------
+        points
+            The same role.
+
+        Raises
+        ------
+        Error
+            If a member is unknown, missing or of another type.
+        """
         return points(**members(record, what, [f.name for f in fields(points)]))
 
 
