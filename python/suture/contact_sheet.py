@@ -26,7 +26,15 @@ _LETTERS_LPS = (("I", "S"), ("A", "P"), ("R", "L"))  # where a coordinate along 
 class Sheet:
     """A picture for a notebook, TensorBoard and files.
 
-    array    (rows, columns, 3) of uint8; writer.add_image("batch", sheet.array, dataformats="HWC")
+    Parameters
+    ----------
+    array : numpy.ndarray
+        Pixels (rows, columns, 3) of uint8; writer.add_image("batch", sheet.array, dataformats="HWC").
+
+    Examples
+    --------
+    >>> st.Sheet(np.zeros((100, 200, 3), np.uint8))
+    <Sheet of 200 x 100 pixels>
     """
 
     def __init__(self, array: np.ndarray) -> None:
@@ -34,6 +42,11 @@ class Sheet:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a PNG file, whole or not at all.
+
+        Parameters
+        ----------
+        path : path
+            The file, whose name ends with .png.
 
         Raises
         ------
@@ -110,8 +123,11 @@ def show(batch: Any, *, image: str | Sequence[str] | None = None, labels: str | 
 
     Examples
     --------
-    >>> st.show(train(batch, seed=42))
-    >>> writer.add_image("batch", st.show(out).array, step, dataformats="HWC")
+    >>> scan = st.Volume(np.zeros((12, 16, 16), np.float32), axes="zyx", spacing=1)
+    >>> sheet = st.show({"image": [scan]}, size=64)
+    >>> sheet.array.dtype, sheet.array.shape[-1]
+    (dtype('uint8'), 3)
+    >>> writer.add_image("batch", sheet.array, step, dataformats="HWC")     # doctest: +SKIP
     """
     what = "suture: show"
     if samples < 1 or size < 32:

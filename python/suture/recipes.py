@@ -55,6 +55,14 @@ def nnunet_shape(patch: Mapping[str, int], spacing_mm: Mapping[str, float]) -> d
     ------
     Error
         If an axis is not named, or a value is not positive.
+
+    Examples
+    --------
+    >>> shape = st.recipes.nnunet_shape(dict(z=32, y=64, x=64), dict(z=1, y=1, x=1))
+    >>> shape["axes"]
+    {'z': True, 'y': True, 'x': True}
+    >>> shape["levels"][0]
+    {'z': 0.5, 'y': 0.5, 'x': 0.5}
     """
     size = _patch(patch)
     if not isinstance(spacing_mm, Mapping) or set(spacing_mm) != set("zyx"):
@@ -72,8 +80,38 @@ def nnunet_shape(patch: Mapping[str, int], spacing_mm: Mapping[str, float]) -> d
 
 def nnunet_chain(patch: Mapping[str, int], *, spacing_mm: Mapping[str, float], version: str = "2.8", starts: Any = None,
                  label_outside: int = -1) -> list[Operation]:
-    """The default augmentation of nnU-Net, "2.8" or "2.3", on preprocessed volumes. `starts` of the enlarged patches, as
-    select_patches(oversampled_patch(...)) leaves them; per_sample("starts") where they come with the batch."""
+    """Returns the default augmentation of nnU-Net on preprocessed volumes.
+
+    Parameters
+    ----------
+    patch : mapping
+        Voxels along z, y and x; z=1 for the 2D configuration.
+    spacing_mm : mapping
+        Spacing of the patch along z, y and x.
+    version : {"2.8", "2.3"}
+        Version of nnU-Net.
+    starts : optional
+        Starts of the enlarged patches, as select_patches(oversampled_patch(...)) draws them. Without them they come with the
+        batch, per_sample("starts").
+    label_outside : int
+        Label of what lies outside the volume.
+
+    Returns
+    -------
+    list of Operation
+        The chain of an image.
+
+    Raises
+    ------
+    Error
+        If an axis is not named, a value is not positive, or the version is another.
+
+    Examples
+    --------
+    >>> chain = st.recipes.nnunet_chain(dict(z=32, y=64, x=64), spacing_mm=dict(z=1, y=1, x=1))
+    >>> [op.name for op in chain][:4]
+    ['crop_at', 'random_affine', 'random_scale', 'center_crop']
+    """
     shape = nnunet_shape(patch, spacing_mm)
     flat = _patch(patch)[0] == 1
     if version not in ("2.8", "2.3"):
@@ -99,8 +137,33 @@ def nnunet_chain(patch: Mapping[str, int], *, spacing_mm: Mapping[str, float], v
 
 def nnunet(*, patch: Mapping[str, int], spacing_mm: Mapping[str, float], version: str = "2.8", deep_supervision: bool = True,
            label_outside: int = -1, starts: Any = None) -> Pipeline:
-    """A pipeline with the default augmentation of nnU-Net, of images "image" and labels "seg"; the batch has the starts
-    of the enlarged patches under "starts"."""
+    """Returns a pipeline with the default augmentation of nnU-Net, of images "image" and labels "seg".
+
+    Parameters
+    ----------
+    patch, spacing_mm, version, label_outside
+        As in `nnunet_chain`.
+    deep_supervision : bool
+        Whether labels also come out at the scales of deep supervision.
+    starts : optional
+        As in `nnunet_chain`. Without them the batch has them under "starts".
+
+    Returns
+    -------
+    Pipeline
+        The pipeline.
+
+    Raises
+    ------
+    Error
+        As `nnunet_chain`.
+
+    Examples
+    --------
+    >>> train = st.recipes.nnunet(patch=dict(z=32, y=64, x=64), spacing_mm=dict(z=1, y=1, x=1))
+    >>> train.keys, train.labels["seg"].dtype
+    (('image', 'seg'), 'int16')
+    """
     levels = nnunet_shape(patch, spacing_mm)["levels"] if deep_supervision else ()
     chain = nnunet_chain(patch, spacing_mm=spacing_mm, version=version, label_outside=label_outside, starts=starts)
     return Pipeline(image=chain, seg=labels(dtype="int16", levels=levels))
@@ -108,8 +171,38 @@ def nnunet(*, patch: Mapping[str, int], spacing_mm: Mapping[str, float], version
 
 def nnunet_cut_out(volumes: Sequence[Any], patch: Mapping[str, int], *, spacing_mm: Mapping[str, float],
                    starts: Sequence[Sequence[int]]) -> tuple[list[Volume], list[tuple[int, int, int]]]:
-    """The enlarged patches alone, views of the volumes, and where they begin in them: what lies beyond them is then
-    outside, as where nnU-Net cuts them out first. Starts are along (z, y, x)."""
+    """Cuts the enlarged patches out of volumes, as views, as nnU-Net does before it augments.
+
+    Beyond a patch is then outside, as where nnU-Net cuts patches out first.
+
+    Parameters
+    ----------
+    volumes : sequence of Volume
+        The preprocessed volumes.
+    patch, spacing_mm
+        As in `nnunet_chain`.
+    starts : sequence of (int, int, int)
+        First voxel of each enlarged patch along (z, y, x).
+
+    Returns
+    -------
+    cut : list of Volume
+        The part of each enlarged patch that lies inside its volume.
+    starts : list of (int, int, int)
+        The starts of the enlarged patches in them.
+
+    Raises
+    ------
+    Error
+        If there is not one start for each volume, or a patch lies outside its volume.
+
+    Examples
+    --------
+    >>> scan = st.Volume(np.zeros((60, 120, 120), np.float32), axes="zyx", spacing=1)
+    >>> cut, starts = st.nnunet_cut_out([scan], dict(z=32, y=64, x=64), spacing_mm=dict(z=1, y=1, x=1), starts=[(-4, 0, 0)])
+    >>> starts
+    [(-4, 0, 0)]
+    """
     size = [nnunet_shape(patch, spacing_mm)["enlarged"][k] for k in "zyx"]
     if len(starts) != len(volumes):
         raise Error(f"suture: nnunet_cut_out: {len(starts)} starts for {len(volumes)} volumes")
@@ -137,7 +230,26 @@ def nnunet_cut_out(volumes: Sequence[Any], patch: Mapping[str, int], *, spacing_
 
 
 def nnunet_preprocess_ct(cohort: ct_normalize, *, spacing_mm: Mapping[str, float]) -> list[Operation]:
-    """nnU-Net's preprocessing of CT: normalized by the statistics of the cohort, then resampled, without overshoot."""
+    """Returns the preprocessing of nnU-Net for CT: normalization by the statistics of the cohort, then resampling without overshoot.
+
+    Parameters
+    ----------
+    cohort : ct_normalize
+        The normalization, with the statistics of the cohort.
+    spacing_mm : mapping
+        Target spacing along z, y and x.
+
+    Returns
+    -------
+    list of Operation
+        The chain of an image.
+
+    Examples
+    --------
+    >>> cohort = st.ct_normalize(lower=-958, upper=327, mean=100, standard_deviation=76)
+    >>> [op.name for op in st.recipes.nnunet_preprocess_ct(cohort, spacing_mm=dict(z=2.5, y=.8, x=.8))]
+    ['ct_normalize', 'resample', 'sampling', 'clamp']
+    """
     divisor = np.float32(cohort.standard_deviation) if cohort.standard_deviation > 1e-8 else np.float32(1e-8)
     low, high = (float((np.float32(v) - np.float32(cohort.mean)) / divisor) for v in (cohort.lower, cohort.upper))
     return [cohort, resample(spacing_mm=dict(spacing_mm)), sampling(interpolation="cubic_bspline", border="edge", labels="vote"),
@@ -145,8 +257,26 @@ def nnunet_preprocess_ct(cohort: ct_normalize, *, spacing_mm: Mapping[str, float
 
 
 def monai_brats(patch: Mapping[str, int] | None = None) -> list[Operation]:
-    """MONAI's tutorial brats_segmentation_3d: RAS, 1 mm, a random patch, flips, channels normalized over their nonzero
-    voxels, a scale and a shift."""
+    """Returns the chain of MONAI's tutorial brats_segmentation_3d.
+
+    It turns to RAS, resamples to 1 mm, crops a random patch, flips, normalizes channels over their nonzero voxels, and
+    draws a scale and a shift.
+
+    Parameters
+    ----------
+    patch : mapping, optional
+        Voxels along z, y and x; 144, 224 and 224 by default.
+
+    Returns
+    -------
+    list of Operation
+        The chain of an image.
+
+    Examples
+    --------
+    >>> [op.name for op in st.recipes.monai_brats()][:4]
+    ['orient', 'resample', 'sampling', 'random_crop']
+    """
     size = dict(z=144, y=224, x=224) if patch is None else dict(patch)
     return [orient(x="R", y="A", z="S"), resample(spacing_mm=1, map="origin_preserving"), sampling(border="edge"),
             random_crop(size=size), random_flip(), exclude(value=0), patch_z_score(nan=0),
@@ -154,24 +284,88 @@ def monai_brats(patch: Mapping[str, int] | None = None) -> list[Operation]:
 
 
 def monai_spleen_preprocess(foreground: Sequence[Operation] = ()) -> list[Operation]:
-    """MONAI's tutorial spleen_segmentation_3d up to its cache; `foreground` from crop_foreground."""
+    """Returns the chain of MONAI's tutorial spleen_segmentation_3d up to its cache.
+
+    Parameters
+    ----------
+    foreground : sequence of Operation
+        The crop to the foreground, from crop_foreground.
+
+    Returns
+    -------
+    list of Operation
+        The chain of an image.
+
+    Examples
+    --------
+    >>> [op.name for op in st.recipes.monai_spleen_preprocess()]
+    ['scale_intensity', 'orient', 'resample', 'sampling']
+    """
     return [scale_intensity(a_min=-57, a_max=164, clip=True), *foreground, orient(x="R", y="A", z="S"),
             resample(spacing_mm=dict(z=2, y=1.5, x=1.5), map="origin_preserving"), sampling(border="edge")]
 
 
 def monai_spleen_training(starts: Any = None) -> list[Operation]:
-    """The patches of the same; starts from select_patches(pos_neg_patch(size=96))."""
+    """Returns the chain of MONAI's tutorial spleen_segmentation_3d behind its cache: its patches.
+
+    Parameters
+    ----------
+    starts : optional
+        Starts from select_patches(pos_neg_patch(size=96)). Without them they come with the batch, per_sample("starts").
+
+    Returns
+    -------
+    list of Operation
+        The chain of an image.
+
+    Examples
+    --------
+    >>> [op.name for op in st.recipes.monai_spleen_training()]
+    ['crop_at']
+    """
     return [crop_at(starts=per_sample("starts") if starts is None else starts, size=96)]
 
 
 def monai_colon_preprocess(foreground: Sequence[Operation] = ()) -> list[Operation]:
-    """MONAI's DiNTS on Decathlon's Task10 (colon), up to its cache."""
+    """Returns the chain of MONAI's DiNTS on Decathlon's Task10 (colon) up to its cache.
+
+    Parameters
+    ----------
+    foreground : sequence of Operation
+        The crop to the foreground, from crop_foreground.
+
+    Returns
+    -------
+    list of Operation
+        The chain of an image.
+
+    Examples
+    --------
+    >>> [op.name for op in st.recipes.monai_colon_preprocess()]
+    ['resample', 'sampling', 'ct_normalize']
+    """
     return [*foreground, resample(spacing_mm=dict(z=3, y=.78, x=.78)), sampling(interpolation="cubic_bspline", border="edge"),
             ct_normalize(lower=-30, upper=165.82, mean=62.18, standard_deviation=32.65)]
 
 
 def monai_colon_training(starts: Any = None) -> list[Operation]:
-    """The augmentation of the same."""
+    """Returns the chain of MONAI's DiNTS on Decathlon's Task10 (colon) behind its cache: its augmentation.
+
+    Parameters
+    ----------
+    starts : optional
+        Starts of the patches. Without them they come with the batch, per_sample("starts").
+
+    Returns
+    -------
+    list of Operation
+        The chain of an image.
+
+    Examples
+    --------
+    >>> [op.name for op in st.recipes.monai_colon_training()][:3]
+    ['crop_at', 'random_scale', 'random_flip']
+    """
     return [crop_at(starts=per_sample("starts") if starts is None else starts, size=dict(z=56, y=160, x=192), may_leave=True),
             random_scale(range=(.9, 1.2), probability=.15), random_flip(), sampling(border="edge"),
             gaussian_noise(sigma=(0, .01), probability=.15),
@@ -180,7 +374,25 @@ def monai_colon_training(starts: Any = None) -> list[Operation]:
 
 
 def ct_patches(patch: Mapping[str, int] | int = 96, *, spacing_mm: Any = 1) -> list[Operation]:
-    """Augmented patches of abdominal CT: the recipe of the example ct_patches."""
+    """Returns the chain of the example ct_patches: augmented patches of abdominal CT.
+
+    Parameters
+    ----------
+    patch : int or mapping
+        Voxels along all axes, or along z, y and x.
+    spacing_mm : float or mapping
+        Spacing of the patches in millimeters.
+
+    Returns
+    -------
+    list of Operation
+        The chain of an image.
+
+    Examples
+    --------
+    >>> st.Pipeline(image=st.recipes.ct_patches(64), seg=st.labels()).output_dtype("image")
+    'float16'
+    """
     from .operations.generated import pad_to, random_elastic, random_gamma, window
 
     size: Any = patch
@@ -192,7 +404,18 @@ def ct_patches(patch: Mapping[str, int] | int = 96, *, spacing_mm: Any = 1) -> l
 
 
 def wsi_tiles() -> list[Operation]:
-    """Tiles of H&E for a pretrained network: stains jittered, flipped, normalized by the statistics of ImageNet."""
+    """Returns a chain for tiles of H&E and a pretrained network: stains jittered, flipped, normalized by the statistics of ImageNet.
+
+    Returns
+    -------
+    list of Operation
+        The chain of an image.
+
+    Examples
+    --------
+    >>> [op.name for op in st.recipes.wsi_tiles()]
+    ['random_hed_jitter', 'random_flip', 'channel_normalize', 'cast']
+    """
     return [random_hed_jitter(), random_flip(axis_probability=dict(y=.5, x=.5)), channel_normalize(), cast("float16")]
 
 

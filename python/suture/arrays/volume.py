@@ -24,7 +24,27 @@ _IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 @dataclass(frozen=True)
 class Grid:
-    """The position of voxels in space: all along (z, y, x), millimeters, origin and direction LPS with components (z, y, x)."""
+    """The position of voxels in space, in millimeters.
+
+    All is along (z, y, x); origin and direction are LPS, with their components in the order (z, y, x).
+
+    Parameters
+    ----------
+    extents : (int, int, int)
+        Number of voxels.
+    spacing : (float, float, float)
+        Distance of neighboring voxels.
+    origin : (float, float, float)
+        Center of the first voxel.
+    direction : tuple of nine floats
+        Row by row a matrix whose column k is the unit vector of array axis k.
+
+    Examples
+    --------
+    >>> grid = st.Grid(extents=(40, 512, 512), spacing=(2.5, .8, .8))
+    >>> grid.affine_ras("xyz").diagonal().tolist()
+    [-0.8, -0.8, 2.5, 1.0]
+    """
 
     extents: tuple[int, int, int] = (1, 1, 1)
     spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
@@ -37,7 +57,18 @@ class Grid:
         return struct.pack("<15d", *self.spacing, *self.origin, *self.direction)
 
     def affine_ras(self, axes: str = "zyx") -> np.ndarray:
-        """The 4 x 4 matrix from indices, in the order of `axes`, to RAS millimeters, as nibabel has it."""
+        """Returns the matrix from indices to RAS millimeters, as nibabel has it.
+
+        Parameters
+        ----------
+        axes : str
+            Order of the indices.
+
+        Returns
+        -------
+        numpy.ndarray
+            A matrix of 4 x 4.
+        """
         m = np.eye(4)
         direction = np.array(self.direction).reshape(3, 3)
         for column, name in enumerate(_three(axes)):
@@ -49,7 +80,27 @@ class Grid:
 
     @staticmethod
     def from_affine_ras(affine: Any, shape: Sequence[int], axes: str) -> Grid:
-        """Makes the grid of an affine whose columns stand in the order of `axes`, as the array's indices do."""
+        """Makes the grid of an affine.
+
+        Parameters
+        ----------
+        affine : array
+            A matrix of 4 x 4 from indices to RAS millimeters.
+        shape : sequence of int
+            Number of voxels along each axis, in the order of `axes`.
+        axes : str
+            Order of the indices, and so of the columns of the affine.
+
+        Returns
+        -------
+        Grid
+            The grid.
+
+        Raises
+        ------
+        Error
+            If the affine has another shape, or a column has no length.
+        """
         m = np.asarray(affine, np.float64)
         if m.shape != (4, 4):
             raise Error(f"suture: Volume: the affine has the shape {m.shape}, not (4, 4)")
@@ -72,11 +123,30 @@ class Grid:
                     tuple(float(v) for v in direction.ravel()))
 
     def to_json(self) -> dict[str, Any]:
+        """Writes the grid as plain values.
+
+        Returns
+        -------
+        dict
+            Lists by the name of the parameter.
+        """
         return {"extents": list(self.extents), "spacing": list(self.spacing), "origin": list(self.origin),
                 "direction": list(self.direction)}
 
     @staticmethod
     def from_json(record: Mapping[str, Any]) -> Grid:
+        """Makes the grid that to_json wrote.
+
+        Parameters
+        ----------
+        record : dict
+            Values that to_json returned.
+
+        Returns
+        -------
+        Grid
+            The same grid.
+        """
         return Grid(*(tuple(record[k]) for k in ("extents", "spacing", "origin", "direction")))
 
 
@@ -110,13 +180,40 @@ def named_spacing(spacing: Spacing, what: str, rank: int = 0) -> tuple[float, fl
 class Volume:
     """An array and where it lies.
 
-    array    numpy array, torch tensor or anything with __dlpack__; (axes) or (channel, axes). Or a Source, whose voxels are
-             read box by box: a plan takes it and reads nothing until it runs
-    axes     the order of its spatial axes, "zyx" or "xyz" ("yx" or "xy" in 2D)
-    spacing  millimeters; unequal ones by name, dict(z=5, y=.7, x=.7)
-    affine_ras, affine_lps   4 x 4, from the indices of the array in its own order to millimeters, instead of spacing
-    placed   whether its spacing is known; without spacing, affine and grid it is taken as 1 mm, and chains that resample
-             refuse the volume
+    Parameters
+    ----------
+    array : array or Source
+        NumPy array, torch tensor or anything with __dlpack__; (axes) or (channel, axes). The voxels of a Source are read
+        box by box: a plan takes it and reads nothing until it runs.
+    axes : {"zyx", "xyz", "yx", "xy"}
+        Order of its spatial axes.
+    spacing : float or dict, optional
+        Millimeters; unequal ones by name, dict(z=5, y=.7, x=.7). Without spacing, affine and grid it is taken as 1 mm, and
+        chains that resample refuse the volume.
+    affine_ras, affine_lps : array, optional
+        Matrix of 4 x 4 from the indices of the array in its own order to millimeters, instead of spacing.
+    origin : dict, optional
+        Center of the first voxel by axis, LPS millimeters; with spacing.
+    grid : Grid, optional
+        All of these at once.
+
+    Attributes
+    ----------
+    placed : bool
+        Whether its spacing is known.
+
+    Raises
+    ------
+    Error
+        If the axes do not fit the array, more than one of spacing, affine and grid is given, or unequal spacings have no names.
+
+    Examples
+    --------
+    >>> scan = st.Volume(np.zeros((40, 64, 64), np.int16), axes="zyx", spacing=dict(z=2.5, y=.8, x=.8))
+    >>> scan
+    Volume((40, 64, 64), axes='zyx', spacing={'z': 2.5, 'y': 0.8, 'x': 0.8})
+    >>> scan.with_axes("xyz").array.shape
+    (64, 64, 40)
     """
 
     __slots__ = ("array", "axes", "grid", "placed", "_record")
@@ -157,7 +254,7 @@ class Volume:
 
     @property
     def spacing(self) -> dict[str, float]:
-        """Millimeters, by axis."""
+        """The distance of neighboring voxels in millimeters, by axis."""
         return dict(zip("zyx", self.grid.spacing))
 
     @property
@@ -167,6 +264,7 @@ class Volume:
 
     @property
     def affine_lps(self) -> np.ndarray:
+        """The matrix from the indices of the array, in its own order, to LPS millimeters."""
         m = self.affine_ras
         m[:2] *= -1
         return m
@@ -197,14 +295,25 @@ class Volume:
 
         Examples
         --------
-        >>> scan = st.Volume.load("case_17.nii.gz")
-        >>> batch = {"image": [scan], "seg": [st.Volume.load("case_17_labels.nii.gz")], "id": ["case 17"]}
+        >>> scan = st.Volume.load("case_17.nii.gz")     # doctest: +SKIP
+        >>> seg = st.Volume.load("case_17_labels.nii.gz")     # doctest: +SKIP
+        >>> batch = {"image": [scan], "seg": [seg], "id": ["case 17"]}     # doctest: +SKIP
         """
         return Volume.of(files.read_image(path, series))
 
     @staticmethod
     def of(image: Any) -> Volume:
-        """A Volume of an image of nibabel or SimpleITK, of a path, or of a Volume, which stays as it is.
+        """Makes a Volume of an image of nibabel or SimpleITK, or of a path; a Volume stays as it is.
+
+        Parameters
+        ----------
+        image : image, path or Volume
+            As from_nibabel, from_itk and load take it.
+
+        Returns
+        -------
+        Volume
+            The image with its grid.
 
         Raises
         ------
@@ -237,15 +346,15 @@ class Volume:
 
         Examples
         --------
-        >>> out = plan.inverse({"image": [prediction]}, interpolation="nearest")["image"]
-        >>> out[0].save("case_17_prediction.nii.gz")
+        >>> out = plan.inverse({"image": [prediction]}, interpolation="nearest")["image"]     # doctest: +SKIP
+        >>> out[0].save("case_17_prediction.nii.gz")     # doctest: +SKIP
         """
         kind = "nibabel" if files.ending_of(Path(path), "suture: Volume.save").lower().startswith(".nii") else "SimpleITK"
         files.write_image(self.to_nibabel() if kind == "nibabel" else self.to_itk(), path, kind)
 
     @staticmethod
     def from_nibabel(image: Any) -> Volume:
-        """A Volume of an image of nibabel, with its affine.
+        """Makes a Volume of an image of nibabel, with its affine.
 
         Parameters
         ----------
@@ -275,7 +384,7 @@ class Volume:
         return Volume(data, axes="xyz", affine_ras=image.affine)
 
     def to_nibabel(self) -> Any:
-        """The volume as an image of nibabel.
+        """Converts the volume to an image of nibabel.
 
         Returns
         -------
@@ -298,7 +407,7 @@ class Volume:
 
     @staticmethod
     def from_itk(image: Any) -> Volume:
-        """A Volume of an image of SimpleITK, with its spacing, origin and direction.
+        """Makes a Volume of an image of SimpleITK, with its spacing, origin and direction.
 
         Parameters
         ----------
@@ -329,7 +438,7 @@ class Volume:
         return Volume(data, axes="zyx", grid=grid)
 
     def to_itk(self) -> Any:
-        """The volume as an image of SimpleITK.
+        """Converts the volume to an image of SimpleITK.
 
         Returns
         -------
@@ -352,7 +461,7 @@ class Volume:
         return image
 
     def with_axes(self, axes: str) -> Volume:
-        """The same voxels in the same place with their axes in another order; nothing is copied.
+        """Returns the same voxels in the same place with their axes in another order; nothing is copied.
 
         Parameters
         ----------
