@@ -52,6 +52,11 @@ class crop_by_class(Operation):
     ------
     Error
         If not exactly one rule is given. When the pipeline runs: if a volume is smaller than the box (pad_to first).
+
+    Examples
+    --------
+    >>> st.crop_by_class(size=96, labels="seg", ratios=[1, 1, 3])
+    crop_by_class(size=96, labels='seg', ratios=(1.0, 1.0, 3.0))
     """
 
     size: AxisIntegers

@@ -118,13 +118,45 @@ class PerSample:
 
 
 def per_sample(key: str) -> PerSample:
-    """The values of a parameter that come with each batch, as batch[key], one for each sample: results of fits, starts."""
+    """Lets the values of a parameter come with each batch, one for each sample: results of fits, starts.
+
+    Parameters
+    ----------
+    key : str
+        Key of the batch under which the list of values is.
+
+    Returns
+    -------
+    PerSample
+        A value for the parameter.
+
+    Raises
+    ------
+    Error
+        If the key is no string.
+
+    Examples
+    --------
+    >>> st.Pipeline(image=[st.z_score(fitted=st.per_sample("moments"))])     # batch["moments"] is a list
+    Pipeline(image=[z_score])
+    """
     return PerSample(key)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelStatistics:
-    """Mean and standard deviation of red, green and blue, of values in 0 .. 1."""
+    """Mean and standard deviation of red, green and blue, of values in 0 .. 1.
+
+    Parameters
+    ----------
+    mean, standard_deviation : (float, float, float)
+        Statistics of the three channels.
+
+    Examples
+    --------
+    >>> st.IMAGENET.mean
+    (0.485, 0.456, 0.406)
+    """
 
     mean: tuple[float, float, float]
     standard_deviation: tuple[float, float, float]
@@ -135,8 +167,20 @@ IMAGENET = ChannelStatistics(mean=(0.485, 0.456, 0.406), standard_deviation=(0.2
 
 @dataclass(frozen=True, kw_only=True)
 class StainReference:
-    """The target of the normalization of tiles: rows red, green, blue of hematoxylin and eosin, and the maximum
-    concentrations."""
+    """The target of the normalization of tiles.
+
+    Parameters
+    ----------
+    stains : three rows of two floats
+        Rows red, green and blue of the vectors of hematoxylin and eosin.
+    max_concentration : (float, float)
+        Maximum concentrations of the two.
+
+    Examples
+    --------
+    >>> st.STAIN_REFERENCE.max_concentration
+    (1.9705, 1.0308)
+    """
 
     stains: tuple[tuple[float, float], ...] = ((0.5626, 0.2159), (0.7201, 0.8012), (0.4062, 0.5581))
     max_concentration: tuple[float, float] = (1.9705, 1.0308)
@@ -147,7 +191,19 @@ STAIN_REFERENCE = StainReference()
 
 @dataclass(frozen=True, kw_only=True)
 class ColorMoments:
-    """Mean and standard deviation of colors by channel of a color space, as a target."""
+    """Mean and standard deviation of colors by channel of a color space, as a target.
+
+    Parameters
+    ----------
+    mean, standard_deviation : (float, float, float)
+        Moments of the three channels.
+
+    Examples
+    --------
+    >>> target = st.ColorMoments(mean=(70, 10, -5), standard_deviation=(12, 6, 4))
+    >>> st.reinhard(space="lab", target=target, fitted=st.per_sample("colors")).name
+    'reinhard'
+    """
 
     mean: tuple[float, float, float]
     standard_deviation: tuple[float, float, float] = (1.0, 1.0, 1.0)

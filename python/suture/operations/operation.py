@@ -224,7 +224,7 @@ def operation_from_json(record: Any, depth: int = 0) -> Operation:
 
     Raises
     ------
-    suture.Error
+    Error
         If there is no such operation, if a parameter is missing, unknown or of another type, or if operations are nested too
         deeply. Nothing of a record reaches a compiler but numbers and names of closed tables.
     """

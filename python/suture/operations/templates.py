@@ -27,8 +27,25 @@ def dtype_name(value: Any, what: str, more: tuple[str, ...] = ()) -> str:
 
 @dataclass(frozen=True)
 class cast(Operation):
-    """Rounded to an element type, ties to even, as the last of a chain; integers saturate and NaN becomes 0, half and
-    bfloat16 overflow to infinity. Takes names of numpy and torch: cast("float16"), cast(torch.half)."""
+    """Rounds to an element type, as the last of a chain.
+
+    Ties go to even, integers saturate and NaN becomes 0; half and bfloat16 overflow to infinity.
+
+    Parameters
+    ----------
+    to : str or type
+        Element type by its name in NumPy or torch: cast("float16"), cast(torch.half).
+
+    Raises
+    ------
+    Error
+        If the type is not written.
+
+    Examples
+    --------
+    >>> st.cast("half")
+    cast('float16')
+    """
 
     to: Any
 
@@ -43,11 +60,30 @@ class cast(Operation):
 class sampling(Operation):
     """Says how the source is read.
 
-    interpolation  of images
-    border         what lies outside: constant, default_value (then `value`), edge, reflect, mirror, wrap
-    rim            where the outside of default_value begins: "faces" of the outermost voxels, as ITK, or their "centers"
-    labels         nearest, nearest_half_even, vote, majority
-    label_outside  the label of what lies outside, with a constant border
+    Parameters
+    ----------
+    interpolation : str
+        Interpolation of images: "nearest", "nearest_half_even", "linear", "catmull_rom", "torch_cubic" or "cubic_bspline".
+    border : str
+        Values outside the source: "constant", "default_value" (then `value`), "edge", "reflect", "mirror" or "wrap".
+    labels : {"nearest", "nearest_half_even", "vote", "majority"}
+        Interpolation of label maps.
+    value : float
+        Value outside the source, with a border of "constant" or "default_value".
+    label_outside : int
+        Label outside the source, with a constant border.
+    rim : {"faces", "centers"}
+        Begin of the outside of "default_value": the faces of the outermost voxels, as ITK, or their centers.
+
+    Raises
+    ------
+    Error
+        If a name does not exist, or a value is no number.
+
+    Examples
+    --------
+    >>> st.sampling(interpolation="cubic_bspline", border="edge")
+    sampling(interpolation='cubic_bspline', border='edge')
     """
 
     interpolation: Literal["nearest", "nearest_half_even", "linear", "catmull_rom", "torch_cubic", "cubic_bspline"] = "linear"
@@ -71,8 +107,27 @@ class sampling(Operation):
 
 @dataclass(frozen=True)
 class per_channel(Operation):
-    """A random value operation with parameters of its own in every channel, for images of up to 8 channels. `probability`
-    decides on each channel of a sample where the operation fired; `synchronized` takes one set of parameters for all."""
+    """Gives a random value operation parameters of its own in every channel, for images of up to 8 channels.
+
+    Parameters
+    ----------
+    operation : Operation
+        The random value operation.
+    probability : float
+        Chance of each channel, in samples where the operation is applied.
+    synchronized : bool
+        Whether all channels have the same parameters.
+
+    Raises
+    ------
+    Error
+        If the operation is not a random value operation.
+
+    Examples
+    --------
+    >>> st.per_channel(st.random_brightness(), probability=.5)
+    per_channel(random_brightness(), probability=0.5)
+    """
 
     operation: Operation
     probability: float = 1.0

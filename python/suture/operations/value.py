@@ -80,7 +80,23 @@ class value(Operation):
     0. Any other power, pow(x, y) among them, is NaN where x is below 0. An expression has at most 256 terms, at most 64 of
     them inside one another.
 
-    value("log(1 + max(x, 0) / knee)", knee=100)
+    Parameters
+    ----------
+    expression : str
+        The expression.
+    **parameters : float
+        Values of the names in it.
+
+    Raises
+    ------
+    Error
+        If the expression has names or syntax that it may not have, or is too long.
+
+    Examples
+    --------
+    >>> knee = st.value("log(1 + max(x, 0) / knee)", knee=100)
+    >>> knee.numpy([0, -5]).tolist()
+    [0.0, 0.0]
     """
 
     expression: str
@@ -122,7 +138,18 @@ class value(Operation):
         return f"suture::abi::value<{parsed.cpp}>"
 
     def numpy(self, x: Any) -> np.ndarray:
-        """The expression by NumPy, in float32: the reference, but for the last bits of functions."""
+        """Computes the expression by NumPy, in float32: the reference, but for the last bits of functions.
+
+        Parameters
+        ----------
+        x : array
+            Values of voxels.
+
+        Returns
+        -------
+        numpy.ndarray
+            The results, of float32.
+        """
         with np.errstate(all="ignore"):
             made = self._parsed().of(np.asarray(x, np.float32), [np.float32(v) for v in self.parameters.values()])
         return np.asarray(made, np.float32)

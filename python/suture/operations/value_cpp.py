@@ -19,12 +19,27 @@ from .operation import Operation
 class value_cpp(Operation):
     """A value operation out of a C++ header, for what an expression of `value` cannot say.
 
-    The header defines a struct as docs/writing-an-operation.md has it, at the top level of the file and named as the file
-    is; other names by `struct`. Parameters are its members of type float, numbers that may change without compiling. The
-    header is included where it lies. If it has changed since the operation was made, the operation is refused and has to be
-    made again. Same bits are its author's to keep: `suture::fma`, `suture::math`.
+    The header defines a struct as docs/writing-an-operation.md has it, at the top level of the file. It is included where it
+    lies. If it has changed since the operation was made, the operation is refused and has to be made again. Same bits are its
+    author's to keep: `suture::fma`, `suture::math`.
 
-    value_cpp("soft_knee.hpp", knee=100)
+    Parameters
+    ----------
+    path : path
+        The header.
+    struct : str, optional
+        Name of the struct, by default that of the file.
+    **parameters : float
+        Values of its members of type float, numbers that may change without compiling.
+
+    Raises
+    ------
+    Error
+        If the header cannot be read, or has no such struct or member.
+
+    Examples
+    --------
+    >>> train = st.Pipeline(image=[st.value_cpp("soft_knee.hpp", knee=100)])     # doctest: +SKIP
     """
 
     path: str
