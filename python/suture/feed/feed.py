@@ -89,7 +89,21 @@ class Feed:
 
     Examples
     --------
-    >>> with Feed(cohort, pipeline, batch=16, seed=42, steps_per_epoch=250) as feed:    # doctest: +SKIP
+    >>> scan = st.Volume(np.zeros((12, 12, 12), np.int16), axes="zyx", spacing=1)
+    >>> seg = st.Volume(np.zeros((12, 12, 12), np.uint8), axes="zyx", spacing=1)
+    >>> cohort = {"case 1": {"image": scan, "labels": seg}, "case 2": {"image": scan, "labels": seg}}
+    >>> train = st.Pipeline(image=[st.window(center=40, width=400), st.random_crop(size=8)], seg=st.labels())
+    >>> with suture.feed.Feed(cohort, train, batch=2, seed=42, steps_per_epoch=3, device="numpy", bar=False) as feed:
+    ...     for epoch in feed.epochs(2):
+    ...         for batch in epoch:
+    ...             shape = batch["image"].shape
+    >>> shape
+    (2, 1, 8, 8, 8)
+
+    With a store and PyTorch:
+
+    >>> cohort = suture.store.open("cohort.zarr", split="train")     # doctest: +SKIP
+    >>> with suture.feed.Feed(cohort, train, batch=16, seed=42, device="cuda") as feed:     # doctest: +SKIP
     ...     for epoch in feed.epochs(100):
     ...         for batch in epoch:
     ...             step(batch["image"], batch["seg"])
@@ -150,7 +164,7 @@ class Feed:
         return self.order.steps
 
     def epochs(self, count: int) -> Iterator[Epoch]:
-        """The epochs of a run, from where it stands up to `count` of them, counted from its beginning.
+        """Iterates the epochs of a run, from where it stands up to `count` of them, counted from its beginning.
 
         Parameters
         ----------
@@ -162,6 +176,11 @@ class Feed:
         Epoch
             Iterates its batches: dicts of the pipeline's keys and "id", the names of the cases; with windows also "start",
             where each window begins along (z, y, x).
+
+        Raises
+        ------
+        Error
+            If the count is not a positive whole number.
         """
         steps = self.order.steps
         end = _whole(count, "epochs", 1, 1 << 32) * steps
@@ -199,7 +218,18 @@ class Feed:
     # The threads call these methods: see Maker.
 
     def plan(self, samples: Sequence[Sample]) -> Plan:
-        """The plan of some samples, which reads nothing."""
+        """Plans some samples, and reads nothing.
+
+        Parameters
+        ----------
+        samples : sequence of Sample
+            Samples of one batch.
+
+        Returns
+        -------
+        Plan
+            The drawn and checked samples.
+        """
         parts = [sample.made() for sample in samples]
         batch = {key: [part[key][0] for part in parts] for key in parts[0]}
         stream = None
@@ -212,7 +242,20 @@ class Feed:
                              threads=1, same_ids=True, device=self._device, stream=stream)
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
-        """Memory of a batch of that shape, with the channels last where the layout of the pipeline has them so."""
+        """Allocates a batch, with the channels last where the layout of the pipeline has them so.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Shape of the batch: (sample, channel, axes).
+        dtype : str
+            Name of the element type.
+
+        Returns
+        -------
+        array
+            New memory on the device of the feed.
+        """
         if self._has_channels_last(shape):
             shape = (shape[0], *shape[2:], shape[1])
         if self._device is None:
@@ -222,7 +265,18 @@ class Feed:
         return torch.empty(shape, dtype=getattr(torch, dtype), device=self._device)
 
     def as_run(self, made: Any) -> Any:
-        """The memory of a batch in the order of axes that a run writes: (sample, channel, axes)."""
+        """Returns a batch in the order of axes that a run writes: (sample, channel, axes).
+
+        Parameters
+        ----------
+        made : array
+            Memory from `empty`.
+
+        Returns
+        -------
+        array
+            A view of it.
+        """
         if not self._has_channels_last(made.shape):
             return made
         return np.moveaxis(made, -1, 1) if self._device is None else made.movedim(-1, 1)
@@ -232,7 +286,13 @@ class Feed:
         return layout is not None and layout.upper().endswith("C") and len(shape) >= 4
 
     def together(self) -> bool:
-        """Whether the samples of a batch run together, as a GPU wants it."""
+        """Says whether the samples of a batch run together, as a GPU wants it.
+
+        Returns
+        -------
+        bool
+            Whether the batches are made on a GPU.
+        """
         return bool(self._cuda)
 
     # These methods bring batches from the threads to the loop.
@@ -330,7 +390,12 @@ class Feed:
         return {"seed": self.seed, "step": self._step, "cohort": self._cases.sha256}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on where `state_dict` was asked.
+        """Resumes from a state, with the same samples and the same bits.
+
+        Parameters
+        ----------
+        state : dict
+            What state_dict returned.
 
         Raises
         ------
@@ -368,18 +433,55 @@ class Feed:
                                 f"rank {rank}. Give every rank the same cohort and settings")
 
     def statistics(self) -> Statistics:
-        """Returns the times of all steps so far."""
+        """Returns the times of all steps so far.
+
+        Returns
+        -------
+        Statistics
+            The times, which further steps are added to.
+        """
         return self._statistics
 
     def whole(self, name: str) -> Plan:
-        """Returns the plan of a whole case, on whose grid its windows lie. Its `inverse` brings a volume that was put
-        together back to the case's own grid."""
+        """Plans a whole case, on whose grid its windows lie.
+
+        Parameters
+        ----------
+        name : str
+            Name of the case.
+
+        Returns
+        -------
+        Plan
+            Its `inverse` brings a volume that was put together back to the case's own grid.
+
+        Raises
+        ------
+        Error
+            If the feed has no windows.
+        """
         if self._windows is None:
             raise Error("suture: feed: whole: expected a feed with windows=, got one without")
         return self._windows.whole(name)
 
     def window_grid(self, name: str) -> Any:
-        """Returns the grid of the windows of a case, as reassemble takes it."""
+        """Returns the grid of the windows of a case, as reassemble takes it.
+
+        Parameters
+        ----------
+        name : str
+            Name of the case.
+
+        Returns
+        -------
+        PatchGrid
+            The grid of its windows.
+
+        Raises
+        ------
+        Error
+            If the feed has no windows.
+        """
         if self._windows is None:
             raise Error("suture: feed: window_grid: expected a feed with windows=, got one without")
         return self._windows.grid(name)
@@ -422,7 +524,25 @@ class Feed:
 
 
 class Epoch:
-    """The batches of one epoch that are left."""
+    """The batches of one epoch that are left, from Feed.epochs.
+
+    Parameters
+    ----------
+    feed : Feed
+        The feed of the run.
+    number : int
+        Number of the epoch.
+    end, last : int
+        Step where the epoch ends, and step where the run ends.
+
+    Examples
+    --------
+    >>> scan = st.Volume(np.zeros((12, 12, 12), np.int16), axes="zyx", spacing=1)
+    >>> cohort = {"case 1": {"image": scan}, "case 2": {"image": scan}}
+    >>> with suture.feed.Feed(cohort, st.Pipeline(image=[st.center_crop(size=8)]), device="numpy", bar=False) as feed:
+    ...     [(epoch.number, len(epoch)) for epoch in feed.epochs(2)]
+    [(0, 2), (1, 2)]
+    """
 
     def __init__(self, feed: Feed, number: int, end: int, last: int) -> None:
         self.number = number

@@ -329,7 +329,7 @@ class Order:
 
     Examples
     --------
-    >>> order = Order(size=10, batch=4, seed=42)
+    >>> order = suture.feed.Order(size=10, batch=4, seed=42)
     >>> order.steps, [order.at(step).samples.size for step in range(4)]
     (3, [4, 4, 2, 4])
     """
@@ -371,6 +371,11 @@ class Order:
         -------
         tuple of int
             The pass through the cohort, and the position in it.
+
+        Raises
+        ------
+        Error
+            If the step is not a whole number in its range.
         """
         step = _whole(step, "step", 0, _LARGEST, "Count steps from the beginning of the run")
         if self.steps_per_epoch is not None:

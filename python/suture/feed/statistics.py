@@ -64,6 +64,14 @@ class Statistics:
         Every step, in order.
     left_out : dict of str
         The cases that were left out, each with the sentence that says why.
+    began : float
+        Time when the feed was made, in seconds since the epoch of the system.
+
+    Examples
+    --------
+    >>> statistics = suture.feed.Statistics()
+    >>> statistics.summary()["steps"]
+    0
     """
 
     steps: list[Step] = field(default_factory=list)
@@ -71,7 +79,7 @@ class Statistics:
     began: float = field(default_factory=time.time)
 
     def summary(self) -> dict[str, Any]:
-        """Means over all steps.
+        """Computes means over all steps.
 
         Returns
         -------
@@ -101,13 +109,30 @@ class Statistics:
                 f"{s['MB']:.1f} MB a step read at {s['MB_s']:.0f} MB/s a thread, {100 * s['hits']:.0f} % of chunks from the cache{left}")
 
     def records(self) -> list[dict[str, Any]]:
-        """Returns a record of JSON for each step, with its times in ms."""
+        """Returns the steps as plain values.
+
+        Returns
+        -------
+        list of dict
+            A record of JSON for each step, with its times in ms.
+        """
         return [{"step": s.step, "epoch": s.epoch, "samples": s.samples, "wait_ms": 1e3 * s.wait, "step_ms": 1e3 * s.between,
                  **{f"{name}_ms": 1e3 * getattr(s.times, name) for name in STAGES}, "MB": 1e-6 * s.times.bytes, "hits": s.times.hits,
                  "misses": s.times.misses} for s in self.steps]
 
     def save(self, path: Any) -> None:
-        """Writes JSON lines, whole or not at all: one for each step, and the summary with the cases left out at the end."""
+        """Writes JSON lines, whole or not at all: one for each step, and the summary with the cases left out at the end.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+
+        Raises
+        ------
+        Error
+            If the file cannot be written.
+        """
         lines = [*self.records(), {"summary": self.summary(), "left_out": self.left_out}]
         try:
             with whole_file(path) as beside, open(beside, "w") as file:
@@ -122,6 +147,11 @@ class Statistics:
         ----------
         writer : SummaryWriter or path
             A writer as torch.utils.tensorboard has them, or a folder for one.
+
+        Raises
+        ------
+        Error
+            If TensorBoard is not installed.
         """
         own = not hasattr(writer, "add_scalar")
         if own:
@@ -146,6 +176,11 @@ class Statistics:
             The run.
         **settings
             What wandb.init takes, for a new run.
+
+        Raises
+        ------
+        Error
+            If Weights & Biases is not installed.
         """
         own = run is None
         if own:
@@ -160,7 +195,13 @@ class Statistics:
             run.finish()
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, of what JSON has."""
+        """Returns all statistics as plain values.
+
+        Returns
+        -------
+        dict
+            "steps", "left_out" and "summary", of values that JSON has.
+        """
         return {"steps": [asdict(s) for s in self.steps], "left_out": dict(self.left_out), "summary": self.summary()}
 
 
