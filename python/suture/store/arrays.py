@@ -130,11 +130,24 @@ def write_blocks(path: Path, shape: Sequence[int], dtype: str, block: Callable[[
 class LazyArray:
     """Voxels that stay where they are stored until a box of them is asked for. Threads may read at once.
 
-    shape         (axes) or (channel, axes)
-    dtype         name of the element type that is read
-    axes          "zyx" or "yx", the order of the spatial axes; files of others may have "xyz"
-    grid          where the voxels lie
-    class_index   where the voxels of each label lie, as ClassIndex.to_bytes gives it; None where nobody has counted them
+    Attributes
+    ----------
+    shape : tuple of int
+        (axes) or (channel, axes).
+    dtype : str
+        Name of the element type that is read.
+    axes : str
+        "zyx" or "yx", the order of the spatial axes; files of others may have "xyz".
+    grid : Grid
+        Where the voxels lie.
+    class_index : bytes or None
+        Where the voxels of each label lie, as ClassIndex.to_bytes gives it; None where nobody has counted them.
+
+    Examples
+    --------
+    >>> image = suture.store.open("cohort.zarr")["case_0007"].image  # doctest: +SKIP
+    >>> image[100:164, 200:264, 200:264].shape  # doctest: +SKIP
+    (64, 64, 64)
     """
 
     shape: tuple[int, ...]
@@ -145,20 +158,22 @@ class LazyArray:
 
     @property
     def ndim(self) -> int:
+        """The number of axes."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
+        """The number of elements."""
         return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the whole array in memory."""
+        """The bytes of the whole array in memory."""
         return self.size * np.dtype(self.dtype).itemsize
 
     @property
     def spacing(self) -> dict[str, float]:
-        """Millimeters, by axis."""
+        """The distance of neighboring voxels in millimeters, by axis."""
         return dict(zip("zyx", self.grid.spacing))
 
     @property
@@ -204,7 +219,17 @@ class LazyArray:
         raise NotImplementedError
 
     def window(self, low: Sequence[int], high: Sequence[int]) -> LazyArray:
-        """A box of the array, along the spatial axes and with all channels, as an array of its own that lies where the box does.
+        """Returns a box of the array, with all channels, as an array of its own that lies where the box does.
+
+        Parameters
+        ----------
+        low, high : sequence of int
+            The box along the spatial axes, from `low` up to, and without, `high`.
+
+        Returns
+        -------
+        LazyArray
+            The box.
 
         Raises
         ------

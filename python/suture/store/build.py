@@ -28,11 +28,21 @@ _TRIES = 2  # of a case whose process ended
 class Report:
     """The result of a build, by case.
 
-    built    names of those that were made
-    reused   names of those that were there already, of the same source
-    failed   a sentence for each that could not be made
-    skipped  files of the source that are of no format that is read
-    sha256   of the store as it is now
+    Attributes
+    ----------
+    built, reused : list of str
+        Names of the cases that were made, and of those that were there already, of the same source.
+    failed : dict of str
+        A sentence for each case that could not be made.
+    skipped : list of str
+        Files of the source that are of no format that is read.
+    sha256 : str
+        Hash of the store as it is now.
+
+    Examples
+    --------
+    >>> suture.store.Report(built=["case_0007"]).failed
+    {}
     """
 
     built: list[str] = field(default_factory=list)
@@ -90,7 +100,7 @@ def build(source: str | os.PathLike[str], labels: str | os.PathLike[str] | None 
 
     Examples
     --------
-    >>> report = st.store.build("scans", labels="labels", out="cohort.zarr", workers=8)  # doctest: +SKIP
+    >>> report = suture.store.build("scans", labels="labels", out="cohort.zarr", workers=8)  # doctest: +SKIP
     >>> report.failed  # doctest: +SKIP
     {}
     """

@@ -50,6 +50,12 @@ def verify(path: str | os.PathLike[str], *, workers: int = 1, cases: Iterable[st
     ------
     Error
         If this is no store of suture, or one of another version.
+
+    Examples
+    --------
+    >>> damaged = suture.store.verify("cohort.zarr", workers=8)  # doctest: +SKIP
+    >>> list(damaged)  # doctest: +SKIP
+    []
     """
     store, _ = _store(path)
     index = written_index(store)
@@ -79,7 +85,20 @@ def verify(path: str | os.PathLike[str], *, workers: int = 1, cases: Iterable[st
 
 @dataclass
 class Repaired:
-    """The result of a repair: names of the cases that were made again, and a sentence for each that could not be."""
+    """The result of a repair.
+
+    Attributes
+    ----------
+    repaired : list of str
+        Names of the cases that were made again.
+    failed : dict of str
+        A sentence for each case that could not be made again.
+
+    Examples
+    --------
+    >>> suture.store.Repaired(repaired=["case_0007"], failed={}).repaired
+    ['case_0007']
+    """
 
     repaired: list[str]
     failed: dict[str, str]
@@ -107,6 +126,12 @@ def repair(path: str | os.PathLike[str], source: str | os.PathLike[str], labels:
     ------
     Error
         If this is no store of suture, or the source is not there.
+
+    Examples
+    --------
+    >>> result = suture.store.repair("cohort.zarr", "scans", "labels", workers=8)  # doctest: +SKIP
+    >>> result.failed  # doctest: +SKIP
+    {}
     """
     store, own = _store(path)
     index = written_index(store)
@@ -142,6 +167,16 @@ def info(path: str | os.PathLike[str]) -> dict[str, Any]:
     dict
         "cases", "sha256", "settings", "bytes" of the store, "source_bytes" of its files, "labels" with the number of cases that hold
         each, "spacings" and "dtypes" with the number of cases that have each, and "io", how its files are read.
+
+    Raises
+    ------
+    Error
+        If this is no store of suture, or one of another version.
+
+    Examples
+    --------
+    >>> suture.store.info("cohort.zarr")["cases"]  # doctest: +SKIP
+    100
     """
     store, own = _store(path)
     hashes, total, before = {}, 0, 0

@@ -17,13 +17,29 @@ from .manifest import Check, Manifest
 class Case:
     """A case of a cohort: arrays that are read where they are asked for, and what is known of them.
 
-    name         of the case
-    image        its voxels
-    labels       its label map; None without
-    mask         where there is a body or tissue, on a coarser grid; None where nobody has looked
-    classes      how many voxels hold each label; None without labels
-    fingerprint  shape, spacing and statistics of intensities; empty where nobody has computed them
-    sha256       of its manifest; None for files of others
+    Attributes
+    ----------
+    name : str
+        Name of the case.
+    image : LazyArray
+        Its voxels.
+    labels : LazyArray or None
+        Its label map; None without.
+    mask : LazyArray or None
+        A mask of the body or the tissue, on a coarser grid; None where nobody has looked.
+    classes : dict or None
+        Number of voxels of each label; None without labels.
+    fingerprint : dict
+        Shape, spacing and statistics of intensities; empty where nobody has computed them.
+    sha256 : str or None
+        Hash of its manifest; None for files of others.
+
+    Examples
+    --------
+    >>> cohort = suture.store.open("cohort.zarr")  # doctest: +SKIP
+    >>> case = cohort["case_0007"]  # doctest: +SKIP
+    >>> case.image.shape, case.classes  # doctest: +SKIP
+    ((120, 512, 512), {0: 31193000, 1: 264280})
     """
 
     name: str
@@ -35,12 +51,17 @@ class Case:
     sha256: str | None = None
 
     def volume(self, which: str = "image") -> Volume:
-        """A Volume of an array of the case, that is read where a plan asks for it.
+        """Returns an array of the case as a Volume, which is read where a plan asks for it.
 
         Parameters
         ----------
         which : {"image", "labels", "mask"}
             The array.
+
+        Returns
+        -------
+        Volume
+            The array on its grid.
 
         Raises
         ------

@@ -15,10 +15,25 @@ from .tiles import Tiles
 
 
 class Cohort(Mapping[str, Case]):
-    """Cases by name, in the order of names.
+    """Cases by name, in the order of names, from `open`.
 
-    path   of the store
-    io     how its files are read: "plain", "memmap" or "direct"
+    Parameters
+    ----------
+    path : Path
+        The store.
+    cases : mapping of Case
+        The cases by name.
+    io : {"plain", "memmap", "direct"}
+        How its files are read.
+    whole : mapping of Case, optional
+        All cases of the store, where these are a part.
+
+    Examples
+    --------
+    >>> cohort = suture.store.open("cohort.zarr")  # doctest: +SKIP
+    >>> train, val = cohort.split("train"), cohort.split("val")  # doctest: +SKIP
+    >>> len(train), len(val)  # doctest: +SKIP
+    (81, 19)
     """
 
     def __init__(self, path: Path, cases: Mapping[str, Case], io: str, whole: Mapping[str, Case] | None = None) -> None:
@@ -58,7 +73,7 @@ class Cohort(Mapping[str, Case]):
         return hash_of(hashes)  # type: ignore[arg-type]
 
     def split(self, part: str, rule: splits.Rule | None = None) -> Cohort:
-        """The cases of a part, of the whole store.
+        """Returns the cases of a part, of the whole store.
 
         Parameters
         ----------
@@ -67,6 +82,11 @@ class Cohort(Mapping[str, Case]):
         rule : float, (int, int), path or (path, int), optional
             A fraction of the cases, chosen by the hashes of their names, is "val"; fold k of n is "val"; a file of JSON names the
             cases of each part, and of fold k where it lists folds. None: the rule of the store, and a fifth where it has none.
+
+        Returns
+        -------
+        Cohort
+            The part.
 
         Raises
         ------
@@ -109,7 +129,18 @@ class Cohort(Mapping[str, Case]):
         return Tiles(self._cases, size, mpp if isinstance(mpp, Sequence) else (mpp,), least_tissue, per_slide, step, seed)
 
     def without(self, names: Any) -> Cohort:
-        """The cohort without some cases, those that verify names say."""
+        """Returns the cohort without some cases, those that verify names say.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Names of the cases that are left out.
+
+        Returns
+        -------
+        Cohort
+            The rest.
+        """
         left = set(names)
         return Cohort(self.path, {n: c for n, c in self._cases.items() if n not in left}, self.io,
                       {n: c for n, c in self._whole.items() if n not in left})
@@ -150,7 +181,7 @@ def open(path: str | os.PathLike[str], split: str | None = None, *, rule: splits
 
     Examples
     --------
-    >>> cohort = st.store.open("cohort.zarr", split="train")  # doctest: +SKIP
+    >>> cohort = suture.store.open("cohort.zarr", split="train")  # doctest: +SKIP
     >>> cohort["case_0007"].image[100:164, 200:264, 200:264].shape  # doctest: +SKIP
     (64, 64, 64)
     """

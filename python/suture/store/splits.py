@@ -94,6 +94,10 @@ def set_split(path: str | os.PathLike[str], rule: Rule) -> None:
     ------
     Error
         If the rule is none, or names cases that are not there.
+
+    Examples
+    --------
+    >>> suture.store.set_split("cohort.zarr", (0, 5))  # doctest: +SKIP
     """
     from .index import read_index
 

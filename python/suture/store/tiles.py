@@ -17,7 +17,20 @@ _NEAR = .02
 
 @dataclass(frozen=True)
 class Box:
-    """Pixels of a level of a slide, from `low` up to, and without, `high` along (y, x)."""
+    """A box of pixels of a level of a slide.
+
+    Attributes
+    ----------
+    level : int
+        The level.
+    low, high : (int, int)
+        Corners along (y, x): the box begins at `low` and ends before `high`.
+
+    Examples
+    --------
+    >>> suture.store.Box(level=0, low=(0, 256), high=(256, 512)).low
+    (0, 256)
+    """
 
     level: int
     low: tuple[int, int]
@@ -28,9 +41,20 @@ class Box:
 class Tile:
     """One place of a slide.
 
-    case    name of the slide
-    boxes   the same center at each magnification, in the order that was asked for
-    tissue  the part of the first box that is tissue
+    Attributes
+    ----------
+    case : str
+        Name of the slide.
+    boxes : tuple of Box
+        The same center at each magnification, in the order that was asked for.
+    tissue : float
+        Share of the first box that is tissue.
+
+    Examples
+    --------
+    >>> box = suture.store.Box(level=0, low=(0, 256), high=(256, 512))
+    >>> suture.store.Tile(case="slide_3", boxes=(box,), tissue=.9).id
+    'slide_3@0:0,256'
     """
 
     case: str
@@ -47,8 +71,23 @@ class Tile:
 class Tiles(Sequence[Tile]):
     """The tiles of the slides of a cohort, slide by slide, each row by row; the same ones wherever they are listed.
 
-    size   pixels along each axis
-    mpp    micrometers a pixel of each box of a tile
+    Parameters
+    ----------
+    cases : mapping of Case
+        The slides by name.
+    size, mpp, least_tissue, per_slide, step, seed
+        As in Cohort.tiles, which makes them.
+
+    Raises
+    ------
+    Error
+        If a parameter is out of its range, a case is no slide, or it has no level of a magnification.
+
+    Examples
+    --------
+    >>> tiles = cohort.tiles(size=256, mpp=(0.5, 2), least_tissue=.5)  # doctest: +SKIP
+    >>> tiles[0].id, [array.shape for array in tiles.arrays(tiles[0])]  # doctest: +SKIP
+    ('slide_3@0:0,256', [(3, 256, 256), (3, 256, 256)])
     """
 
     def __init__(self, cases: Mapping[str, Case], size: int, mpp: Sequence[float], least_tissue: float, per_slide: int | None,
@@ -101,7 +140,18 @@ class Tiles(Sequence[Tile]):
         return near[0]
 
     def arrays(self, tile: Tile) -> list[LazyArray]:
-        """The pixels of a tile, (3, y, x) of each magnification, read where they are asked for."""
+        """Returns the pixels of a tile, read where they are asked for.
+
+        Parameters
+        ----------
+        tile : Tile
+            One of the tiles.
+
+        Returns
+        -------
+        list of LazyArray
+            Pixels (3, y, x) of each magnification.
+        """
         case = self._slide(tile.case)
         return [case.levels[box.level].window(box.low, box.high) for box in tile.boxes]
 
