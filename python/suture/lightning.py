@@ -30,11 +30,25 @@ else:
 
 
 class AugmentedData:
-    """Base class that stands beside and before LightningDataModule or LightningModule: batches of training are augmented on the
-    device that they were moved to. What is validated, tested or predicted is not, nor is the check before training.
+    """Augments the batches of training on the device that they were moved to.
 
-    augment    a suture.torch.Augment; None leaves every batch alone
-    evaluated  whether all other batches go through the same pipeline with chance switched off, instead of being left alone
+    It is a base class that stands beside and before LightningDataModule or LightningModule. Batches of validation, test and
+    prediction are not augmented, nor are those of the check before training.
+
+    Attributes
+    ----------
+    augment : suture.torch.Augment or None
+        The pipeline of training; None leaves every batch alone.
+    evaluated : bool
+        Whether all other batches go through the same pipeline in evaluation mode, instead of being left alone.
+
+    Examples
+    --------
+    >>> class Scans(suture.lightning.AugmentedData):     # and LightningDataModule
+    ...     def __init__(self):
+    ...         self.augment = suture.torch.Augment(st.Pipeline(image=[st.random_crop(size=8)]), seed=42)
+    >>> Scans().augment.seed
+    42
     """
 
     augment: augment.Augment | None = None
@@ -42,12 +56,40 @@ class AugmentedData:
     trainer: Any
 
     def transfer_batch_to_device(self, batch: Any, device: Any, dataloader_idx: int) -> Any:
-        """Moves a batch as Lightning does, and Volumes too."""
+        """Moves a batch as Lightning does, and Volumes too.
+
+        Parameters
+        ----------
+        batch : Any
+            The batch.
+        device : torch.device
+            The device of the trainer.
+        dataloader_idx : int
+            Number of the loader.
+
+        Returns
+        -------
+        Any
+            The batch on the device.
+        """
         given = move(batch, device) if isinstance(batch, Mapping) else batch
         return super().transfer_batch_to_device(given, device, dataloader_idx)  # type: ignore[misc]
 
     def on_after_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
-        """The batch of a step, augmented while the trainer trains."""
+        """Augments the batch of a step while the trainer trains.
+
+        Parameters
+        ----------
+        batch : Any
+            The batch on the device.
+        dataloader_idx : int
+            Number of the loader.
+
+        Returns
+        -------
+        Any
+            The augmented batch; outside training as `evaluated` says.
+        """
         batch = super().on_after_batch_transfer(batch, dataloader_idx)  # type: ignore[misc]
         if self.augment is None:
             return batch
@@ -57,8 +99,21 @@ class AugmentedData:
 
 
 class AugmentState(Callback):  # type: ignore[misc]
-    """Gives an Augment the epoch, the rank and the number of ranks of the trainer, and keeps its seed, epoch and step in
-    checkpoints, so that a run that goes on from one makes the bits that it would have made."""
+    """Gives an Augment the epoch and the ranks of the trainer, and keeps its state in checkpoints.
+
+    The state is seed, epoch and step, so that a resumed run has identical bits.
+
+    Parameters
+    ----------
+    augment : Augment
+        The pipeline of training.
+
+    Examples
+    --------
+    >>> aug = suture.torch.Augment(st.Pipeline(image=[st.random_crop(size=8)]), seed=42)
+    >>> suture.lightning.AugmentState(aug).state_dict()
+    {'seed': 42, 'epoch': 0, 'step': 0}
+    """
 
     def __init__(self, augment: augment.Augment) -> None:
         super().__init__()

@@ -24,13 +24,40 @@ from .arrays.volume import Volume
 
 
 class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: ignore[misc]
-    """A pipeline on a dictionary, of one sample or, after ragged_collate, of a batch. Images are MONAI's, (channel, x, y, z)
-    with an affine in RAS; without one a pipeline that resamples refuses them. Label maps of float are converted once and have to be whole numbers.
+    """A pipeline on a dictionary of one sample or, after ragged_collate, of a batch.
 
-    id_key     what identifies a case, a string or a whole number; draws depend on it, the seed and the epoch alone
-    training   whether chance is switched on, where a call does not say so; False for validation
-    CacheDataset does not cache what it does, and workers do not seed it anew. Invertd takes what was made of one sample, or
-    of the items of a batch, back to where the scan lies; not after crop_by_class in training, which chose by labels.
+    Images are MONAI's, (channel, x, y, z) with an affine in RAS; without one a pipeline that resamples refuses them. Label maps
+    of float are converted once and have to be whole numbers. CacheDataset does not cache its results, and workers do not
+    seed it anew. Invertd takes what was made of one sample, or of the items of a batch, back to where the scan lies; not
+    after crop_by_class in training, which chose by labels.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        The pipeline.
+    seed : int
+        Seed of the draws.
+    id_key : str
+        Key of the id of a case, a string or a whole number. Draws depend on it, the seed and the epoch alone.
+    training : bool
+        Whether random operations are applied, where a call does not say so; False for validation.
+    allow_missing_keys : bool
+        Whether a dictionary may lack keys of the pipeline.
+
+    Raises
+    ------
+    Error
+        In a call: if the first image or the id is missing, or an image does not fit the pipeline.
+
+    Examples
+    --------
+    >>> import torch
+    >>> train = st.Pipeline(image=[st.window(center=40, width=400), st.random_crop(size=8)], seg=st.labels())
+    >>> augment = suture.monai.Augmentd(train, seed=42, id_key="case")
+    >>> scan = torch.arange(1728, dtype=torch.int16).reshape(1, 12, 12, 12)
+    >>> made = augment({"image": scan, "seg": (scan > 40).to(torch.uint8), "case": "case 17"})
+    >>> tuple(made["image"].shape)
+    (1, 8, 8, 8)
     """
 
     def __init__(self, pipeline: Pipeline, *, seed: int, id_key: str, training: bool = True, allow_missing_keys: bool = False) -> None:
@@ -39,10 +66,35 @@ class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: i
         self.pipeline, self.id_key, self.training = pipeline, id_key, training
 
     def set_epoch(self, epoch: int) -> None:
-        """Sets the epoch that random draws depend on, in workers that live on too."""
+        """Sets the epoch that random draws depend on, in workers that live on too.
+
+        Parameters
+        ----------
+        epoch : int
+            The epoch, in 0 .. 2^32 - 1.
+        """
         self.augment.set_epoch(epoch)
 
     def __call__(self, data: Mapping[str, Any], *, training: bool | None = None) -> dict[str, Any]:
+        """Applies the pipeline to a sample or a batch.
+
+        Parameters
+        ----------
+        data : mapping
+            Images and label maps by key, and the id under `id_key`.
+        training : bool, optional
+            Whether random operations are applied; by default as the transform was made.
+
+        Returns
+        -------
+        dict
+            The data with the outputs.
+
+        Raises
+        ------
+        Error
+            If a key is missing, or an image does not fit the pipeline.
+        """
         training = self.training if training is None else training
         for name, key in (("keys", next(iter(self.pipeline.images))), ("id_key", self.id_key)):
             if key not in data:
@@ -93,8 +145,26 @@ class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: i
         return center_crop(size=op.size)
 
     def inverse(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """One sample back to where its scan lies: images interpolated, or by the nearest voxel where Invertd says so, label
-        maps by the nearest voxel; 0 where nothing was. Types stay as they are."""
+        """Brings one sample back to where its scan lies.
+
+        Images are interpolated, or read by the nearest voxel where Invertd says so; label maps are read by the nearest voxel.
+        Voxels are 0 where nothing was, and types stay as they are.
+
+        Parameters
+        ----------
+        data : mapping
+            A sample that the transform made.
+
+        Returns
+        -------
+        dict
+            The data with images and label maps on the grid of the scan.
+
+        Raises
+        ------
+        Error
+            If the pipeline has crop_by_class and the sample was made in training.
+        """
         made = dict(data)
         for key in self.key_iterator(made):
             info = self.pop_transform(made[key])

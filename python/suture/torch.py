@@ -80,7 +80,23 @@ def _letters(layout: str) -> str:
 
 
 def fixed_extents(pipeline: Pipeline) -> tuple[int, ...]:
-    """Returns the output extents of a pipeline of fixed size, along (z, y, x)."""
+    """Returns the output extents of a pipeline of fixed size.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        A pipeline whose geometry ends with a crop.
+
+    Returns
+    -------
+    tuple of int
+        Extents along (z, y, x).
+
+    Examples
+    --------
+    >>> suture.torch.fixed_extents(st.Pipeline(image=[st.random_crop(size=8)]))
+    (8, 8, 8)
+    """
     from .backend.encode import Encoder
 
     order = "zyx" if pipeline.layout is None else "".join(c for c in _letters(pipeline.layout) if c in "zyx")
@@ -108,8 +124,30 @@ def fixed_extents(pipeline: Pipeline) -> tuple[int, ...]:
 
 
 class Augment(augment.Augment):
-    """suture.Augment for tensors, on the CPU or on the current stream of a GPU. Batches of stacked tensors with a fixed
-    size go through one operator, which torch.compile takes whole."""
+    """An Augment for tensors, on the CPU or on the current stream of a GPU.
+
+    Batches of stacked tensors with a fixed size go through one operator, which torch.compile takes whole.
+
+    Parameters
+    ----------
+    pipeline, seed, rank, world, threads, same_ids
+        As in suture.Augment.
+
+    Raises
+    ------
+    Error
+        If the pipeline is none, or the rank is not below `world`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> train = st.Pipeline(image=[st.window(center=40, width=400), st.random_crop(size=8)], seg=st.labels())
+    >>> aug = suture.torch.Augment(train, seed=42)
+    >>> scan = torch.arange(1728, dtype=torch.int16).reshape(1, 1, 12, 12, 12)
+    >>> batch = {"image": scan, "seg": (scan > 40).to(torch.uint8), "id": ["case 17"]}
+    >>> aug(batch)["image"].shape
+    torch.Size([1, 1, 8, 8, 8])
+    """
 
     def __init__(self, pipeline: Pipeline, *, seed: int, rank: int = 0, world: int = 1, threads: int | None = None,
                  same_ids: bool = False) -> None:
@@ -121,7 +159,22 @@ class Augment(augment.Augment):
         self._number = _register(self)
 
     def state_of(self, count: int, *, training: bool = True, ids: Any = None) -> torch.Tensor:
-        """Seed, epoch, whether it is training and the ids of a step, as the operator takes them."""
+        """Returns the state of a step, as the operator takes it.
+
+        Parameters
+        ----------
+        count : int
+            Number of samples of the batch.
+        training : bool
+            Whether random operations are applied.
+        ids : sequence of str or int, optional
+            Ids of the samples; without them their places in the stream.
+
+        Returns
+        -------
+        torch.Tensor
+            Seed, epoch, whether it is training, and the ids, of int64 on the host.
+        """
         from .pipeline.identity import ids_of
 
         numbers: list[int] = []
@@ -133,7 +186,20 @@ class Augment(augment.Augment):
         return torch.tensor([signed[0], self.epoch, int(training), *signed[1:]], dtype=torch.int64)
 
     def run(self, batch: Mapping[str, torch.Tensor], state: torch.Tensor) -> dict[str, Any]:
-        """A step of stacked tensors by its state, inside a compiled program too."""
+        """Runs a step of stacked tensors by its state, inside a compiled program too.
+
+        Parameters
+        ----------
+        batch : mapping of torch.Tensor
+            Images and label maps by key.
+        state : torch.Tensor
+            The state of the step, from state_of.
+
+        Returns
+        -------
+        dict
+            The batch with the outputs.
+        """
         pipeline = self.pipeline
         outputs = _run([batch[k] for k in pipeline.images], [batch[k] for k in pipeline.labels], state, self._number)
         made: dict[str, Any] = dict(batch)
@@ -164,17 +230,78 @@ class _WithIds(Dataset[Any]):
 
 
 def with_ids(cases: Any, key: str | None = None) -> Dataset[Any]:
-    """A data set whose items have an "id", a string, which stays on the host: item[key], or the place in the data set."""
+    """Returns a data set whose items have an "id", a string, which stays on the host.
+
+    Parameters
+    ----------
+    cases : data set or sequence
+        Items that are mappings.
+    key : str, optional
+        The member of an item that is its id; without it the place in the data set is, where an item has no "id".
+
+    Returns
+    -------
+    torch.utils.data.Dataset
+        The items as dicts with "id".
+
+    Raises
+    ------
+    Error
+        When an item is read that does not have the key.
+
+    Examples
+    --------
+    >>> suture.torch.with_ids([{"case": 17}, {"case": 18}], key="case")[1]
+    {'case': 18, 'id': '18'}
+    """
     return _WithIds(cases, key)
 
 
 def ragged_collate(items: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """A batch of lists, one entry for each sample, of whatever shapes."""
+    """Makes a batch of lists, one entry for each sample, of whatever shapes.
+
+    Parameters
+    ----------
+    items : sequence of mapping
+        Items of a data set with the same keys.
+
+    Returns
+    -------
+    dict
+        A list for each key.
+
+    Examples
+    --------
+    >>> suture.torch.ragged_collate([{"id": "a"}, {"id": "b"}])
+    {'id': ['a', 'b']}
+    """
     return {key: [item[key] for item in items] for key in items[0]}
 
 
 def move(batch: Any, device: Any, *, non_blocking: bool = True) -> Any:
-    """Tensors and Volumes of a batch on a device; everything else, ids among it, stays."""
+    """Moves tensors and Volumes of a batch to a device; everything else, ids among it, stays.
+
+    Parameters
+    ----------
+    batch : tensor, Volume, or mapping or sequence of those
+        The batch.
+    device : torch device or str
+        The device.
+    non_blocking : bool
+        Whether the copy from pinned memory is asynchronous.
+
+    Returns
+    -------
+    as batch
+        The batch with its tensors on the device.
+
+    Examples
+    --------
+    >>> import torch
+    >>> moved = suture.torch.move({"image": torch.zeros(1), "id": ["case 17"]}, "cpu")
+    >>> moved["id"]
+    ['case 17']
+    """
     if isinstance(batch, torch.Tensor):
         return batch.to(device, non_blocking=non_blocking)
     if isinstance(batch, Volume):

@@ -15,7 +15,18 @@ TRAINERS = ("nnUNetTrainerSuture", "nnUNetTrainerSutureDeterministic", "nnUNetTr
 
 
 def trainer_folder() -> Path:
-    """Returns the folder that the environment variable nnUNet_extTrainer has to name."""
+    """Returns the folder that the environment variable nnUNet_extTrainer has to name.
+
+    Returns
+    -------
+    Path
+        The folder of the trainers for nnU-Net 2.8 and newer.
+
+    Examples
+    --------
+    >>> suture.nnunet.trainer_folder().name
+    'external'
+    """
     return Path(__file__).resolve().parent / "external"
 
 

@@ -26,19 +26,30 @@ class _StandsStill(Exception):
 
 
 class nnUNetTrainerSutureEfficient(nnUNetTrainerSutureFeed):
-    """nnUNetTrainerSutureFeed with the largest batch that fits the memory and a training that ends by itself.
+    """Trains as nnUNetTrainerSutureFeed with the largest batch that fits the memory, and ends by itself.
 
     An epoch keeps its number of samples: with a batch k times as large it has 1 / k of the iterations. The learning rate at the
     beginning grows with the square root of k, with which the variance of a step stays the same (A. Krizhevsky, "One weird trick
     for parallelizing convolutional neural networks", 2014). What was found is in the log and in checkpoints, and a training
     that goes on from one keeps it. Mixed precision is nnU-Net's on CUDA.
 
-    Subclasses may change
-    patience    epochs without a new best smoothed Dice of validation after which the training ends
-    least_gain  by how much a new best has to be better
-    memory      the most memory on the CPU, "8 GB" say, of the whole process; None: half of what is free now
-    most_batch  the largest batch that is tried, of one process
-    bfloat16    mixed precision on the CPU, where it is off by default
+    Attributes
+    ----------
+    patience : int
+        Epochs without a new best smoothed Dice of validation after which the training ends.
+    least_gain : float
+        Least increase of a new best.
+    memory : int, str or None
+        The most memory on the CPU, "8 GB" say, of the whole process; None: half of what is free now.
+    most_batch : int
+        The largest batch that is tried, of one process.
+    bfloat16 : bool
+        Whether mixed precision is used on the CPU, where it is off by default.
+
+    Examples
+    --------
+    >>> class Patient(suture.nnunet.efficient.nnUNetTrainerSutureEfficient):
+    ...     patience = 100
     """
 
     patience = 60

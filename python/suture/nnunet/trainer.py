@@ -26,8 +26,18 @@ from .patches import Patches
 
 
 class nnUNetTrainerSuture(nnUNetTrainer):  # type: ignore[misc]
-    """Which batches a training sees follows from `seed` alone: not from the number of workers or GPUs, nor from where it was
-    interrupted. Subclasses may change `seed`."""
+    """A trainer whose batches follow from `seed` alone: not from the number of workers or GPUs, nor from interruptions.
+
+    Attributes
+    ----------
+    seed : int
+        Seed of all draws, 42; a subclass may change it.
+
+    Examples
+    --------
+    >>> class OtherSeed(suture.nnunet.trainer.nnUNetTrainerSuture):
+    ...     seed = 7
+    """
 
     seed = 42
     dataset_class: Any
@@ -37,7 +47,7 @@ class nnUNetTrainerSuture(nnUNetTrainer):  # type: ignore[misc]
         super()._set_batch_size_and_oversample()
 
     def get_dataloaders(self) -> tuple[Any, Any]:
-        """Loaders of training and validation, in this process or with workers."""
+        """Makes the loaders of training and validation, in this process or with workers."""
         if self.dataset_class is None:
             self.dataset_class = infer_dataset_class(self.preprocessed_dataset_folder)
         configuration, labels = self.configuration_manager, self.label_manager
@@ -96,11 +106,19 @@ class nnUNetTrainerSuture(nnUNetTrainer):  # type: ignore[misc]
 
 
 class nnUNetTrainerSutureFeed(nnUNetTrainerSuture):
-    """The same batches by threads of the training process: no worker that can be lost, and on a GPU patches are made there.
+    """A trainer with the same batches, made by threads of its process: no worker can be lost, and a GPU makes its own patches.
 
-    Subclasses may change
-    threads   that make batches; None: as many as nnU-Net's workers for augmentation, at most the processors of the process
-    store     a path or an opened `suture.store` with the preprocessed cases; None: nnU-Net's own files, as they lie
+    Attributes
+    ----------
+    threads : int or None
+        Threads that make batches; None: as many as nnU-Net's workers for augmentation, at most the processors of the process.
+    store : path, Cohort or None
+        A store with the preprocessed cases; None: nnU-Net's own files, as they lie.
+
+    Examples
+    --------
+    >>> class FromStore(suture.nnunet.trainer.nnUNetTrainerSutureFeed):
+    ...     store = "/data/preprocessed.zarr"
     """
 
     threads: int | None = None
@@ -141,8 +159,15 @@ class nnUNetTrainerSutureFeed(nnUNetTrainerSuture):
 
 
 class nnUNetTrainerSutureDeterministic(nnUNetTrainerSuture):
-    """The same as nnUNetTrainerSuture with weights that begin the same, and with torch's deterministic operations where it has them: on one kind
-    of machine a training ends with the same weights."""
+    """A trainer whose weights begin the same, with torch's deterministic operations where it has them.
+
+    On one kind of machine a training ends with the same weights. Everything else is as in nnUNetTrainerSuture.
+
+    Examples
+    --------
+    >>> issubclass(suture.nnunet.trainer.nnUNetTrainerSutureDeterministic, suture.nnunet.trainer.nnUNetTrainerSuture)
+    True
+    """
 
     def initialize(self) -> None:
         torch.manual_seed(self.seed)

@@ -21,7 +21,18 @@ _LIBRARIES = ("torch", "monai", "numpy", "tensorstore", "nibabel")
 
 
 def versions() -> dict[str, str]:
-    """Versions of everything that the numbers of a run depend on."""
+    """Returns the versions of everything that the numbers of a run depend on.
+
+    Returns
+    -------
+    dict
+        Version by name: suture, Python and the libraries that are installed.
+
+    Examples
+    --------
+    >>> suture.training.config.versions()["suture"] == st.__version__
+    True
+    """
     found = {"suture": __version__, "python": platform.python_version()}
     for name in _LIBRARIES:
         try:
@@ -59,6 +70,20 @@ class Config:
         Versions of the libraries that made the results.
     results : dict
         Digests and losses of the run that wrote this record; empty before a run.
+
+    Raises
+    ------
+    Error
+        If the task is another, or a number is out of its range.
+
+    Examples
+    --------
+    >>> train = st.Pipeline(image=[st.random_crop(size=8)], seg=st.labels())
+    >>> whole = st.Pipeline(image=[], seg=st.labels())
+    >>> config = suture.training.config.Config(task="segmentation", cohort="5a" * 32, pipeline=train.to_json(), whole=whole.to_json(),
+    ...                                        classes=["background", "liver"], window=[64, 64, 64])
+    >>> config.pipelines()[0] == train, config.epochs
+    (True, 5)
     """
 
     task: str
@@ -93,15 +118,38 @@ class Config:
             raise Error(f"suture: train: lesion: expected a class in 1 .. {len(self.classes) - 1}, got {shown(self.lesion)}")
 
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
-        """The training pipeline, and the one for whole scans."""
+        """Makes the pipelines of the run.
+
+        Returns
+        -------
+        (Pipeline, Pipeline)
+            The training pipeline, and the one for whole scans.
+        """
         return Pipeline.from_json(self.pipeline), Pipeline.from_json(self.whole)
 
     def with_results(self, results: Mapping[str, Any]) -> Config:
-        """The same run with what it gave."""
+        """Returns the same run with its results, and with the versions of now.
+
+        Parameters
+        ----------
+        results : mapping
+            Digests and losses.
+
+        Returns
+        -------
+        Config
+            The run with its results.
+        """
         return replace(self, results=dict(results), versions=versions())
 
     def save(self, path: Path) -> None:
-        """Writes run.json, whole or not at all."""
+        """Writes run.json, whole or not at all.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+        """
         text = json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n"
         with whole_file(path) as beside:
             Path(beside).write_text(text)
@@ -110,9 +158,19 @@ class Config:
     def load(path: Path) -> Config:
         """Reads run.json.
 
+        Parameters
+        ----------
+        path : Path
+            The file.
+
+        Returns
+        -------
+        Config
+            The run.
+
         Raises
         ------
-        suture.Error
+        Error
             If the file cannot be read, is of another format, or a member is missing or unknown.
         """
         try:

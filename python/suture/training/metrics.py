@@ -16,6 +16,18 @@ class Lesions:
 
     A true lesion is found where any predicted voxel lies in it. A predicted lesion is false where no voxel of it lies in a
     true one.
+
+    Attributes
+    ----------
+    true, found : int
+        Number of true lesions, and of those that were found.
+    predicted, false : int
+        Number of predicted lesions, and of those that are false.
+
+    Examples
+    --------
+    >>> suture.training.metrics.Lesions(true=3, found=2, predicted=4, false=2).to_json()
+    {'true': 3, 'found': 2, 'predicted': 4, 'false': 2}
     """
 
     true: int
@@ -24,11 +36,36 @@ class Lesions:
     false: int
 
     def to_json(self) -> dict[str, int]:
+        """Writes the counts as plain values.
+
+        Returns
+        -------
+        dict
+            The counts by name.
+        """
         return {"true": self.true, "found": self.found, "predicted": self.predicted, "false": self.false}
 
 
 def dice(predicted: np.ndarray, truth: np.ndarray, of_class: int) -> float | None:
-    """Dice coefficient of a class, 2 |P and T| / (|P| + |T|); None where neither has a voxel of it."""
+    """Computes the Dice coefficient of a class, 2 |P and T| / (|P| + |T|).
+
+    Parameters
+    ----------
+    predicted, truth : numpy.ndarray
+        Label maps of the same shape.
+    of_class : int
+        The class.
+
+    Returns
+    -------
+    float or None
+        The coefficient; None where neither map has a voxel of the class.
+
+    Examples
+    --------
+    >>> suture.training.metrics.dice(np.array([0, 1, 1, 0]), np.array([0, 1, 0, 0]), of_class=1)
+    0.6666666666666666
+    """
     p, t = predicted == of_class, truth == of_class
     total = int(p.sum()) + int(t.sum())
     return 2 * int((p & t).sum()) / total if total else None
@@ -50,6 +87,15 @@ def lesions(predicted: np.ndarray, truth: np.ndarray, of_class: int, least: int 
     -------
     Lesions
         The counts.
+
+    Examples
+    --------
+    >>> truth = np.zeros((4, 4, 4), np.uint8)
+    >>> truth[0, 0, :2] = truth[3, 3, :2] = 1
+    >>> predicted = np.zeros((4, 4, 4), np.uint8)
+    >>> predicted[0, 0, :2] = 1
+    >>> suture.training.metrics.lesions(predicted, truth, of_class=1)
+    Lesions(true=2, found=1, predicted=1, false=0)
     """
     p, t = _components(predicted == of_class), _components(truth == of_class)
     large_p, large_t = _at_least(p, least), _at_least(t, least)

@@ -28,7 +28,22 @@ except ImportError as problem:
 
 
 def network(config: Config) -> torch.nn.Module:
-    """MONAI's UNet with residual units and instance normalization: one channel in, one for each class out."""
+    """Makes MONAI's UNet with residual units and instance normalization: one channel in, one for each class out.
+
+    Parameters
+    ----------
+    config : Config
+        The run.
+
+    Returns
+    -------
+    torch.nn.Module
+        The network.
+
+    Examples
+    --------
+    >>> net = suture.training.segmentation.network(config)  # doctest: +SKIP
+    """
     strides = (2,) * (len(config.channels) - 1)
     return UNet(3, 1, len(config.classes), tuple(config.channels), strides, num_res_units=1, norm="INSTANCE")
 
@@ -51,8 +66,15 @@ class Run:
 
     Raises
     ------
-    suture.Error
+    Error
         If the store is not the one that the configuration names, or a case of `val` is missing.
+
+    Examples
+    --------
+    >>> config = suture.training.config.Config.load(Path("run.json"))  # doctest: +SKIP
+    >>> run = suture.training.segmentation.Run(config, suture.store.open("cohort.zarr"), Path("out"))  # doctest: +SKIP
+    >>> run.train()  # doctest: +SKIP
+    >>> run.evaluate()["cohort"]  # doctest: +SKIP
     """
 
     def __init__(self, config: Config, cohort: Any, out: Path, *, device: str = "cpu", say: Callable[[str], None] = print) -> None:
@@ -81,6 +103,7 @@ class Run:
 
     @property
     def checkpoint(self) -> Path:
+        """The file of the checkpoint."""
         return self.out / "checkpoint.pt"
 
     def train(self) -> None:
@@ -131,13 +154,37 @@ class Run:
         self.losses, self.batches = list(state["losses"]), state["batches"]
 
     def probabilities(self, windows: Any) -> np.ndarray:
-        """Softmax of the network for windows (window, channel, z, y, x)."""
+        """Computes the softmax of the network.
+
+        Parameters
+        ----------
+        windows : array
+            Windows (window, channel, z, y, x).
+
+        Returns
+        -------
+        numpy.ndarray
+            Probabilities (window, class, z, y, x).
+        """
         with torch.no_grad():
             made = torch.softmax(self.net(torch.as_tensor(np.ascontiguousarray(windows)).to(self.device).float()), 1)
         return np.asarray(made.cpu())
 
     def predict(self, scan: Volume, case: str) -> Volume:
-        """The label map of a scan, on the scan's own grid, uint8."""
+        """Predicts the label map of a scan, on the scan's own grid.
+
+        Parameters
+        ----------
+        scan : Volume
+            The scan.
+        case : str
+            Its name.
+
+        Returns
+        -------
+        Volume
+            Labels of uint8.
+        """
         self.net.eval()
         plan = self.whole.plan({"image": [scan], "id": [case]}, training=False, threads=self.config.threads)
         image = plan.run()["image"][0]
@@ -168,7 +215,13 @@ class Run:
         return {"cases": made, "cohort": _summed(made)}
 
     def weights_digest(self) -> str:
-        """sha256 of all weights, by name."""
+        """Hashes all weights, by name.
+
+        Returns
+        -------
+        str
+            SHA-256 as hexadecimal digits.
+        """
         digest = hashlib.sha256()
         for name, value in sorted(self.net.state_dict().items()):
             digest.update(name.encode())
@@ -176,7 +229,18 @@ class Run:
         return digest.hexdigest()
 
     def results(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns what a second run of the same configuration has to reproduce."""
+        """Returns what a second run of the same configuration has to reproduce.
+
+        Parameters
+        ----------
+        metrics : mapping
+            The result of evaluate.
+
+        Returns
+        -------
+        dict
+            Digests of the batches and the weights, the losses and the metrics.
+        """
         return {"batches": self.batches, "weights": self.weights_digest(), "losses": self.losses,
                 "metrics": json.loads(json.dumps(metrics))}
 
