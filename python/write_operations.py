@@ -6,8 +6,8 @@
     python3 write_operations.py --check    fails where the file is not what the headers say
 
 Parameters, kinds and defaults are what the program cmake/describe.cpp prints, which the compiler CXX (c++ if it is not
-set) makes of the headers; --description FILE reads what it printed before. The docstring of a class is the comment above
-its struct.
+set) makes of the headers; --description FILE reads what it printed before. The docstring of a class is in the style of
+NumPy: the first sentence and the parameters are those of operation_docs.toml, the rest is the comment above its struct.
 """
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import tomllib
 from typing import Any
 
 here = pathlib.Path(__file__).resolve().parent
@@ -45,8 +46,23 @@ HINTS = {
 # Defaults that have a name in Python, by kind. python/tests compare their values.
 NAMED_DEFAULTS = {"channel_statistics": "IMAGENET", "stain_reference": "STAIN_REFERENCE",
                   "stain_matrix": "STAIN_REFERENCE.stains", "label_changes": "FrozenMap()"}
+# Types of parameters in docstrings, by kind; others are as in HINTS.
+TYPES = {
+    "interval": "float or (low, high)", "value_range": "float or (low, high)", "integer_interval": "int or (low, high)",
+    "axis_ranges": "range or one for each axis", "axis_values": "float or one for each axis", "point3": "float or one for each axis",
+    "floats3": "float or one for each axis", "extent3": "int or one for each axis", "int3": "int or one for each axis",
+    "flags3": "bool or one for each axis", "axis_order": "three axes", "axis_pair": "two axes", "matrix3": "3 x 3 floats",
+    "stain_matrix": "3 x 2 floats", "shears": "six floats", "grid": "Grid or Volume", "color_target": "ColorMoments",
+    "optional_int": "int or None", "starts": "sequence of (int, int, int) or per_sample(...)", "given_floats": "sequence of float",
+    "float_list": "sequence of float", "floats:": "sequence of float", "holes": "sequence of boxes", "color_steps": "sequence of str",
+    "regions": "sequence of sequences of int", "label_changes": "mapping", "results:": "sequence of results or per_sample(...)",
+    "anatomical": "str"}
 # Template parameters that are fields of the class, and their kinds. Others follow from the values of fields.
 TEMPLATES = {"Space": ("space", "type:color_space")}
+
+
+# Summaries of operations, and meanings of their parameters.
+DOCS: dict[str, dict[str, str]] = tomllib.loads((here / "operation_docs.toml").read_text())
 
 
 class Mistake(Exception):
@@ -137,6 +153,44 @@ def comment_of(header: str, name: str) -> str:
     return in_python("\n".join("    " + w if w else "" for w in words).strip())
 
 
+def wrapped(text: str, indent: str) -> str:
+    return textwrap.fill(text, 120, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def type_of(kind: str, enumerations: dict[str, list[str]]) -> str:
+    """The type of a parameter in words."""
+    if kind.startswith("choice:"):
+        return "{" + ", ".join(f'"{v}"' for v in enumerations[kind[7:]]) + "}"
+    known = kind if ":" not in kind else kind[:kind.index(":") + 1]
+    return TYPES.get(known) or hint_of(kind, enumerations)
+
+
+def docstring_of(name: str, comment: str, parameters: list[tuple[str, str, str]]) -> str:
+    """The docstring in the style of NumPy. `parameters` has name, type and default of each; a default of "" must be given."""
+    summaries, meanings = DOCS["summaries"], DOCS["parameters"]
+    first, *others = comment.split("\n")
+    if first.startswith(f"{name}: "):
+        first = first[len(name) + 2].upper() + first[len(name) + 3:]
+    text = "\n".join([first, textwrap.indent(textwrap.dedent("\n".join(others)), "    ")]).rstrip()
+    errors = re.search(r"\bErrors: (.*?)\.(?=\s+Source:|\s*$)", text, re.S)
+    if errors:
+        text = (text[:errors.start()].rstrip() + "\n    " + text[errors.end():].strip()).rstrip()
+    parts = [summaries[name], text] if name in summaries else [text]
+    if parameters:
+        lines = ["Parameters", "    ----------"]
+        for parameter, kind, default in parameters:
+            lines.append(f"    {parameter} : {kind}" + (f", default {default}" if default and len(default) < 40 else ""))
+            meaning = meanings.get(f"{name}.{parameter}", meanings.get(parameter))
+            if meaning:
+                lines.append(wrapped(meaning, " " * 8))
+        parts.append("\n".join(lines))
+    if errors and errors[1] != "none":
+        reasons = " ".join(errors[1].split())
+        beginning = "when a batch is planned, " if reasons.startswith("as ") else "when a batch is planned with one of these: "
+        parts.append("Raises\n    ------\n    Error\n" + wrapped(f"If a parameter is of another type, or {beginning}{reasons}.", " " * 8))
+    return "\n\n    ".join(parts) + ("\n    " if len(parts) > 1 else "")
+
+
 def in_python(text: str) -> str:
     """A comment with what it says of C++ as Python writes it: name{.a = .5f} as name(a=.5), kind::name as "name"."""
     text = re.sub(r"\bremap\{\{\{(-?\d+), (-?\d+)\}\}\}", r"remap(table=<\1: \2>)", text)
@@ -153,23 +207,26 @@ def in_python(text: str) -> str:
 
 def class_of(op: dict[str, Any], enumerations: dict[str, list[str]]) -> str:
     name = op["name"]
-    lines, fields = [], []
+    lines, fields, documented = [], [], []
     given = [p for p in op["parameters"] if not p.get("left_out")]
     for template in op["template"]:
         if template["values"]:
             field, kind = TEMPLATES[template["name"]]
             fields.append((field, kind))
             lines.append(f"    {field}: Literal[" + ", ".join(f'"{v}"' for v in template["values"]) + "]")
+            documented.append((field, "{" + ", ".join(f'"{v}"' for v in template["values"]) + "}", ""))
     for parameter in given:
         field, kind = parameter["name"], parameter["kind"]
         if kind == "orientation":  # three letters of C++, a parameter for each axis in Python
             lines += [f'    {axis}: str = "{letter}"' for axis, letter in zip("xyz", parameter["default"])]
             fields += [(axis, "anatomical") for axis in "xyz"]
+            documented += [(axis, type_of("anatomical", enumerations), f'"{letter}"') for axis, letter in zip("xyz", parameter["default"])]
             continue
         fields.append((field, kind))
         default = "" if parameter.get("required") else f" = {default_of(kind, parameter['default'])}"
         lines.append(f"    {field}: {hint_of(kind, enumerations)}{default}")
-    text = (f"@dataclass(frozen=True, kw_only=True)\nclass {name}(Operation):\n    \"\"\"{comment_of(op['header'], name)}\"\"\"\n\n"
+        documented.append((field, type_of(kind, enumerations), default.removeprefix(" = ").replace("'", '"').replace("FrozenMap()", "{}")))
+    text = (f"@dataclass(frozen=True, kw_only=True)\nclass {name}(Operation):\n    \"\"\"{docstring_of(name, comment_of(op['header'], name), documented)}\"\"\"\n\n"
             + "\n".join(lines) + ("\n\n" if lines else "")
             + f'    _random: ClassVar[bool] = {op["random"]}\n'
             + f'    _header: ClassVar[str] = "{op["header"]}"\n'
