@@ -6,13 +6,11 @@ import importlib
 import inspect
 import re
 import textwrap
-import tomllib
 
 import numpy as np
 import pytest
 
 import suture as st
-from suture.operations import generated
 from suture.operations.operation import Operation
 
 LONGEST = 35  # words of a first sentence
@@ -169,14 +167,3 @@ def test_examples_run(name):
         for test in finder.find(made, public, globs={"st": st, "suture": st, "np": np}):
             runner.run(test, out=said.append)
     assert runner.summarize(verbose=False).failed == 0, "".join(said)
-
-
-def test_operations_have_a_sentence_for_themselves_and_for_each_parameter(root):
-    with open(root / "python/operation_docs.toml", "rb") as file:
-        docs = tomllib.load(file)
-    fields = {name: [field for field, _ in getattr(generated, name)._fields] for name in generated.__all__}
-    known = {p for own in fields.values() for p in own} | {f"{name}.{p}" for name, own in fields.items() for p in own}
-    assert set(docs["summaries"]) == set(fields)
-    assert set(docs["parameters"]) <= known
-    missing = [f"{name}.{p}" for name, own in fields.items() for p in own if not {p, f"{name}.{p}"} & set(docs["parameters"])]
-    assert not missing
