@@ -102,7 +102,7 @@ class Operation(metaclass=_Listed):
         return written(self)
 
     def __or__(self, other: Any) -> tuple[Operation, ...]:
-        """A chain of this operation and what follows."""
+        """Returns a chain of this operation and what follows."""
         return (self, *chain_of(other))
 
     def __ror__(self, other: Any) -> tuple[Operation, ...]:
@@ -110,7 +110,7 @@ class Operation(metaclass=_Listed):
 
     @property
     def name(self) -> str:
-        """The name in C++ and in records."""
+        """The name of the operation in C++ and in records."""
         return type(self).__name__
 
     @property
@@ -120,19 +120,37 @@ class Operation(metaclass=_Listed):
 
     @property
     def fixes_size(self) -> bool:
-        """Whether what comes out has the same size for every sample. What resample_to leaves is as large as its target, but it
-        keeps a grid for each sample."""
+        """Whether all samples come out in the same size. Outputs of resample_to are as large as its target, but each sample keeps a
+        grid of its own.
+        """
         return self._gives_size == "fixed" and hasattr(self, "size")
 
     def headers(self) -> set[str]:
-        """Returns the headers that its type needs, below suture/."""
+        """Returns the headers that its type needs, below suture/.
+
+        Returns
+        -------
+        set of str
+            Paths of the headers.
+        """
         made = {self._header} if self._header else set()
         if any(kind is KINDS["type:color_space"] for _, kind in self._kinds):
             made.add("color/color_space.hpp")
         return made
 
     def encode(self, encoder: Encoder) -> str:
-        """Appends what the operation reads. Returns its C++ type, made of names of closed tables."""
+        """Appends what the operation reads, and returns its C++ type, made of names of closed tables.
+
+        Parameters
+        ----------
+        encoder : Encoder
+            Collects numbers, lists and headers.
+
+        Returns
+        -------
+        str
+            The C++ type.
+        """
         encoder.out.headers |= self.headers()
         arguments = []
         for name, kind in self._kinds:
@@ -150,12 +168,36 @@ class Operation(metaclass=_Listed):
         return True
 
     def to_json(self) -> dict[str, Any]:
-        """The operation by name and parameters, of what JSON has."""
+        """Writes the operation as plain values, by name and parameters.
+
+        Returns
+        -------
+        dict
+            Values that JSON has.
+        """
         return {"name": self.name, **{name: kind.to_json(getattr(self, name)) for name, kind in self._kinds}}
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any], depth: int = 0) -> Operation:
-        """The operation out of its parameters, all of them, as to_json wrote them."""
+        """Makes the operation out of its parameters, all of them, as to_json wrote them.
+
+        Parameters
+        ----------
+        record : dict
+            The parameters by name.
+        depth : int
+            Number of operations that this one is inside of.
+
+        Returns
+        -------
+        Operation
+            The operation.
+
+        Raises
+        ------
+        Error
+            If a parameter is missing, unknown or of another type.
+        """
         what = f"suture: {cls.__name__}"
         given = members(record, what, [name for name, _ in cls._kinds])
         return cls(**{name: kind.from_json(given[name], f"{what}: {name}") if not isinstance(kind, Inner)
