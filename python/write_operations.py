@@ -174,7 +174,8 @@ def docstring_of(name: str, comment: str, parameters: list[tuple[str, str, str]]
     text = "\n".join([first, textwrap.indent(textwrap.dedent("\n".join(others)), "    ")]).rstrip()
     errors = re.search(r"\bErrors: (.*?)\.(?=\s+Source:|\s*$)", text, re.S)
     if errors:
-        text = (text[:errors.start()].rstrip() + "\n    " + text[errors.end():].strip()).rstrip()
+        source = " ".join(text[errors.end():].split())
+        text = text[:errors.start()].rstrip() + (f"\n{wrapped(source, '    ')}" if source else "")
     parts = [summaries[name], text] if name in summaries else [text]
     if parameters:
         lines = ["Parameters", "    ----------"]

@@ -69,8 +69,7 @@ class random_coarse_shuffle(Operation):
     coarse_shuffle with boxes drawn for each sample, the same for all channels, as random_coarse_dropout draws them:
     their number from `holes`, the size of each along each axis uniform between `size` and `max_size` (0: the whole axis,
     and as `size`), the place uniform among those inside the patch.
-    Source: MONAI RandCoarseShuffle; Kang et al. 2017, PatchShuffle
-    regularization.
+    Source: MONAI RandCoarseShuffle; Kang et al. 2017, PatchShuffle regularization.
 
     Parameters
     ----------
@@ -1867,8 +1866,7 @@ class macenko_normalize(Operation):
     in the units of the image. `fitted` is one result of fit_macenko per sample of the batch, or with `shared` a single
     one for all (a fit `together`), in the memory of whichever executor runs; it is read when the pipeline runs. A tile
     the fit left `unchanged` keeps its colors. What exceeds 255 becomes `over`. Not a number stays.
-    Source: Macenko et al. 2009; the named
-    modes of macenko_modes.hpp say whose arithmetic they follow.
+    Source: Macenko et al. 2009; the named modes of macenko_modes.hpp say whose arithmetic they follow.
 
     Parameters
     ----------
@@ -1966,8 +1964,7 @@ class stain_jitter(Operation):
     it is; with `keep_rest` false it is dropped, as other libraries do. Pixels of a mean optical density below
     `tissue_density` are glass and stay as they are (0: all are tissue), as does a tile the fit left `unchanged`. In [0,
     white]: values outside are brought to its ends first, NaN to 0, and so is the result.
-    Source: StainTools and
-    TIAToolbox StainAugmentor, torchstain MacenkoAugmentor.
+    Source: StainTools and TIAToolbox StainAugmentor, torchstain MacenkoAugmentor.
 
     Parameters
     ----------
@@ -2694,8 +2691,7 @@ class histogram_match(Operation):
     The piecewise linear map that fit_landmarks left for the sample and channel: its percentiles go to their targets,
     straight lines between them, and the first and last line on beyond. `fitted` and `channels` as for z_score; N as in
     the fit. An empty fit leaves values as they are. NaN stays NaN.
-    Source: Nyul and Udupa 1999, TorchIO
-    HistogramStandardization.
+    Source: Nyul and Udupa 1999, TorchIO HistogramStandardization.
 
     Parameters
     ----------
@@ -2729,8 +2725,7 @@ class histogram_shift(Operation):
     The curve through `count` control points: the one that is k / (count - 1) of the way from range.low to range.high
     goes to floating[k] of the way, straight lines between. Values outside the range stay as they are, NaN too. The range
     is in the units of the image.
-    Source: MONAI
-    RandHistogramShift.
+    Source: MONAI RandHistogramShift.
 
     Parameters
     ----------
@@ -2829,8 +2824,7 @@ class limit_to_range(Operation):
     Right of the geometry, with what fit_range left of the source, it keeps a cubic interpolation from overshooting: no
     voxel of the output lies outside minimum and maximum of its source. Where value operations stand left of the
     geometry, the range is that of what they make. An empty fit limits nothing. NaN becomes low.
-    Source: scikit-image resize (clip),
-    nnU-Net.
+    Source: scikit-image resize (clip), nnU-Net.
 
     Parameters
     ----------
@@ -2910,8 +2904,7 @@ class random_patch_gamma(Operation):
     Applies the curve of patch_gamma with an exponent drawn from `range`, for each channel or, with one_exponent, for
     all. nnU-Net v2: (law="mixture", invert=True, probability=.1), then once more without invert
     and with probability=.3.
-    Source:
-    batchgeneratorsv2 GammaTransform.
+    Source: batchgeneratorsv2 GammaTransform.
 
     Parameters
     ----------
@@ -3337,8 +3330,7 @@ class z_score(Operation):
     sample of the batch and channel, channel fastest, or with channels = 1 one per sample (a pooled fit). It is read when
     the pipeline runs, so the fit may be queued ahead on the same stream. An empty fit leaves values as they are. NaN
     stays NaN.
-    Source: nnU-Net
-    ZScoreNormalization, MONAI NormalizeIntensity.
+    Source: nnU-Net ZScoreNormalization, MONAI NormalizeIntensity.
 
     Parameters
     ----------
