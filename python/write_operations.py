@@ -227,7 +227,8 @@ def class_of(op: dict[str, Any], enumerations: dict[str, list[str]]) -> str:
         default = "" if parameter.get("required") else f" = {default_of(kind, parameter['default'])}"
         lines.append(f"    {field}: {hint_of(kind, enumerations)}{default}")
         documented.append((field, type_of(kind, enumerations), default.removeprefix(" = ").replace("'", '"').replace("FrozenMap()", "{}")))
-    text = (f"@dataclass(frozen=True, kw_only=True)\nclass {name}(Operation):\n    \"\"\"{docstring_of(name, comment_of(op['header'], name), documented)}\"\"\"\n\n"
+    docstring = docstring_of(name, comment_of(op["header"], name), documented)
+    text = (f"@dataclass(frozen=True, kw_only=True)\nclass {name}(Operation):\n    \"\"\"{docstring}\"\"\"\n\n"
             + "\n".join(lines) + ("\n\n" if lines else "")
             + f'    _random: ClassVar[bool] = {op["random"]}\n'
             + f'    _header: ClassVar[str] = "{op["header"]}"\n'
