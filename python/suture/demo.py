@@ -21,8 +21,22 @@ from .arrays.volume import Volume
 
 
 def phantom() -> tuple[Volume, Volume]:
-    """An abdomen of ellipsoids in Hounsfield units, axes "zyx" towards head, back and the left side of the patient, with its
-    labels: 1 liver, 2 spleen, 3 and 4 kidneys, 5 spine, 6 aorta."""
+    """Makes a scan of an abdomen of ellipsoids in Hounsfield units, with its labels.
+
+    Axes are "zyx" towards head, back and the left side of the patient. Labels are 1 liver, 2 spleen, 3 and 4 kidneys, 5 spine,
+    6 aorta.
+
+    Returns
+    -------
+    scan, seg : Volume
+        The scan of int16 and its label map of uint8.
+
+    Examples
+    --------
+    >>> scan, seg = suture.demo.phantom()
+    >>> scan.array.shape, np.unique(seg.array).tolist()
+    ((48, 150, 190), [0, 1, 2, 3, 4, 5, 6])
+    """
     n, spacing = (48, 150, 190), (5.0, 2.0, 2.0)
     z, y, x = (((np.arange(k) - (k - 1) / 2) * s).reshape([-1 if i == a else 1 for i in range(3)])
                for a, (k, s) in enumerate(zip(n, spacing)))
@@ -46,7 +60,27 @@ def phantom() -> tuple[Volume, Volume]:
 
 
 def read(path: str) -> Any:
-    """A Volume of a file that nibabel or SimpleITK reads or of an array that NumPy stored, (rows, columns, 3) of a picture."""
+    """Reads an image file: a Volume by nibabel, SimpleITK or NumPy, or a picture.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+
+    Returns
+    -------
+    Volume or numpy.ndarray
+        A Volume; of a picture (rows, columns, 3) of uint8.
+
+    Raises
+    ------
+    Error
+        If the file is missing or cannot be read, or a library is not installed.
+
+    Examples
+    --------
+    >>> scan = suture.demo.read("case_17.nii.gz")     # doctest: +SKIP
+    """
     name = path.lower()
     if not Path(path).is_file():
         raise Error(f"suture: demo: there is no file {path}")
@@ -100,7 +134,32 @@ def _planes(array: np.ndarray, seg: np.ndarray | None, spacing: tuple[float, flo
 
 
 def volume_sheet(scan: Volume, seg: Volume | None, *, seed: int = 1, count: int = 7, size: int = 200) -> tuple[np.ndarray, list[str]]:
-    """A row of three planes for the scan and each of `count` augmented patches of it, in two columns, and what was drawn."""
+    """Draws a scan and augmented patches of it: rows of three planes, in two columns.
+
+    Parameters
+    ----------
+    scan : Volume
+        The scan.
+    seg : Volume, optional
+        Its label map.
+    seed : int
+        Seed of the draws.
+    count : int
+        Number of patches.
+    size : int
+        Pixels along the longest side of a plane.
+
+    Returns
+    -------
+    picture : numpy.ndarray
+        Pixels (rows, columns, 3) of uint8.
+    told : list of str
+        A sentence for each patch on what was drawn.
+
+    Examples
+    --------
+    >>> picture, told = suture.demo.volume_sheet(*suture.demo.phantom())     # doctest: +SKIP
+    """
     low, high = _limits(scan)
     plain: list[Operation] = [window(center=(low + high) / 2, width=high - low),
                               orient(x="L", y="P", z="S")]
@@ -157,7 +216,30 @@ def _padded(picture: np.ndarray, cell: tuple[int, int]) -> np.ndarray:
 
 
 def tile_sheet(tile: np.ndarray, *, seed: int = 1, count: int = 11, size: int = 192) -> tuple[np.ndarray, list[str]]:
-    """A stained tile and `count` augmented crops of it, and what was drawn."""
+    """Draws a stained tile and augmented crops of it.
+
+    Parameters
+    ----------
+    tile : numpy.ndarray
+        Pixels (rows, columns, 3) of uint8.
+    seed : int
+        Seed of the draws.
+    count : int
+        Number of crops.
+    size : int
+        Pixels along each side of a crop.
+
+    Returns
+    -------
+    picture : numpy.ndarray
+        Pixels (rows, columns, 3) of uint8.
+    told : list of str
+        A sentence for each crop on what was drawn.
+
+    Examples
+    --------
+    >>> picture, told = suture.demo.tile_sheet(tile)     # doctest: +SKIP
+    """
     edge = min(size, *tile.shape[:2])
     pipeline = Pipeline(layout="NHWC", rgb=[random_hed_jitter(), random_flip(axis_probability=dict(y=.5, x=.5)),
                                             random_affine(rotate_deg=dict(z=180)), sampling(border="mirror"),
@@ -173,7 +255,28 @@ def tile_sheet(tile: np.ndarray, *, seed: int = 1, count: int = 11, size: int = 
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command line."""
+    """Runs the command line.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        Arguments in place of those of the process.
+
+    Returns
+    -------
+    int
+        The exit status: 1 where something could not be read, compiled or written, which is printed.
+
+    Raises
+    ------
+    SystemExit
+        If an argument is not understood.
+
+    Examples
+    --------
+    >>> suture.demo.main(["--out", "sheet.png"])     # doctest: +SKIP
+    0
+    """
     parser = argparse.ArgumentParser(prog="python -m suture.demo",
                                      description="A contact sheet of an image, or of a phantom, as a training would see it.")
     parser.add_argument("image", nargs="?", help="NIfTI, what SimpleITK reads, .npy, or a picture of a stained slide; none: a phantom")

@@ -46,11 +46,11 @@ class PatchFeed(Feed):
     Parameters
     ----------
     loader : SutureLoader
-        What chooses cases and patches, and says the order.
+        Loader that chooses cases and patches, and says the order.
     patches : Patches
-        What makes the patches.
+        Makes the patches.
     device : torch.device
-        Where batches are made.
+        Device of the batches.
     threads : int
         Threads that make them.
     training : bool
@@ -58,7 +58,17 @@ class PatchFeed(Feed):
     store : mapping, optional
         The preprocessed cases by name, as `suture.store.open` gives them, to read voxels from instead of nnU-Net's files.
     transforms : optional
-        What nnU-Net does with a sample afterwards.
+        Transforms of nnU-Net after augmentation.
+
+    Raises
+    ------
+    Error
+        If the store lacks a case.
+
+    Examples
+    --------
+    >>> feed = PatchFeed(loader, patches, device=torch.device("cuda"), threads=8, training=True)  # doctest: +SKIP
+    >>> batch = next(feed)  # doctest: +SKIP
     """
 
     def __init__(self, loader: SutureLoader, patches: Patches, *, device: Any, threads: int, training: bool, store: Any = None,

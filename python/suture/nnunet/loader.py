@@ -21,12 +21,25 @@ from .patches import Cut, Patches, with_channel
 class Order:
     """The numbers that decide which samples a process reads, and what they draw.
 
-    seed     of the run
-    batches  of an epoch
-    first    the batch that comes first: past those of the epochs that are done
-    places   of this process in a batch of all of them
-    total    samples in a batch of all of them
-    name     so that training and validation differ
+    Attributes
+    ----------
+    seed : int
+        Seed of the run.
+    batches : int
+        Batches of an epoch.
+    first : int
+        The batch that comes first: past those of the epochs that are done.
+    places : sequence of int
+        Places of this process in a batch of all of them.
+    total : int
+        Samples in a batch of all of them.
+    name : str
+        Name that lets training and validation differ.
+
+    Examples
+    --------
+    >>> suture.nnunet.loader.Order(seed=42, batches=250, first=0, places=range(2), total=2, name="training").total
+    2
     """
 
     seed: int
@@ -44,7 +57,26 @@ def seed_of(*key: Any) -> int:
 
 @contextlib.contextmanager
 def drawing(*key: Any) -> Iterator[None]:
-    """NumPy's and torch's generators, which nnU-Net draws from, seeded by a key and afterwards as they were."""
+    """Seeds the generators of NumPy and torch, which nnU-Net draws from, by a key; afterwards they are as they were.
+
+    Parameters
+    ----------
+    *key : Any
+        Anything with a repr that is the same everywhere.
+
+    Yields
+    ------
+    None
+        The body draws from the seeded generators.
+
+    Examples
+    --------
+    >>> with suture.nnunet.loader.drawing(42, "case 17"):
+    ...     first = np.random.random()
+    >>> with suture.nnunet.loader.drawing(42, "case 17"):
+    ...     np.random.random() == first
+    True
+    """
     seed = seed_of(*key)
     before, before_torch = np.random.get_state(), torch.random.get_rng_state()
     np.random.seed(seed)
@@ -57,12 +89,26 @@ def drawing(*key: Any) -> Iterator[None]:
 
 
 class SutureLoader(nnUNetDataLoader):  # type: ignore[misc]
-    """Batches in the order of an Order, by any number n of workers of a MultiThreadedAugmenter, each of which makes every
-    n-th batch.
+    """Loads batches in the order of an Order, by any number n of workers, each of which makes every n-th batch.
 
-    patches   makes the patches; None: as nnU-Net does, with `transforms`
-    oversample  nnU-Net's share of samples with foreground, of a whole batch
-    transforms  with patches: what nnU-Net does after augmentation, on one sample; None: nothing is left to do
+    The workers are those of a MultiThreadedAugmenter. `transforms` of nnU-Net are, with patches, those after augmentation.
+
+    Parameters
+    ----------
+    *given, **named
+        As nnUNetDataLoader has them.
+    order : Order
+        The order of the batches.
+    patches : Patches or None
+        Makes the patches; None: as nnU-Net does, with its transforms.
+    oversample : float
+        Share of samples with foreground in a batch of all processes.
+    workers : int
+        Number of workers; 0 makes batches in this process.
+
+    Examples
+    --------
+    >>> loader = suture.nnunet.trainer.nnUNetTrainerSuture(plans, "3d_fullres", 0, dataset).get_dataloaders()  # doctest: +SKIP
     """
 
     def __init__(self, *given: Any, order: Order, patches: Patches | None, oversample: float, workers: int, **named: Any) -> None:
@@ -72,6 +118,7 @@ class SutureLoader(nnUNetDataLoader):  # type: ignore[misc]
         self._made = 0
 
     def generate_train_batch(self) -> dict[str, Any]:
+        """Makes the next batch of this worker."""
         number = self.order.first + self._made * self.number_of_threads_in_multithreaded + self.thread_id
         self._made += 1
         if self.patches is None:
@@ -105,14 +152,42 @@ class SutureLoader(nnUNetDataLoader):  # type: ignore[misc]
         return key, Cut(data, [labels] if previous is None else [labels, with_channel(previous)], start)
 
     def with_foreground(self, place: int, draws: Any = np.random) -> bool:
-        """Whether a sample has to show foreground: by its place in the batch of all processes, or as it draws."""
+        """Says whether a sample has to show foreground: by its place in the batch of all processes, or as it draws.
+
+        Parameters
+        ----------
+        place : int
+            Place of the sample in the batch of all processes.
+        draws : generator
+            Generator of NumPy to draw from.
+
+        Returns
+        -------
+        bool
+            Whether the patch is about foreground.
+        """
         if self.get_do_oversample == self._probabilistic_oversampling:
             return bool(draws.uniform() < self.oversample)
         return not place < round(self.order.total * (1 - self.oversample))
 
     @staticmethod
     def finished(transforms: Any, data: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
-        """A batch after what nnU-Net does with each sample, with the label maps of all levels."""
+        """Applies the transforms of nnU-Net to each sample of a batch.
+
+        Parameters
+        ----------
+        transforms : callable
+            Transforms of one sample.
+        data, target : torch.Tensor
+            Images and label maps of the batch.
+
+        Returns
+        -------
+        data : torch.Tensor
+            The images.
+        target : list of torch.Tensor
+            The label maps of all levels.
+        """
         made = [transforms(image=image, segmentation=labels) for image, labels in zip(data, target)]
         levels = [m["segmentation"] if isinstance(m["segmentation"], list) else [m["segmentation"]] for m in made]
         return torch.stack([m["image"] for m in made]), [torch.stack(list(level)) for level in zip(*levels)]

@@ -21,9 +21,20 @@ from ..recipes import nnunet_chain, nnunet_shape
 class Cut:
     """The place that a training patch is cut from.
 
-    image   (channel, z, y, x), anything that slices make a NumPy array of: a file of Blosc2 say
-    maps    label maps of the same extents, (channel, z, y, x) each; their channels stand one after the other
-    start   where the enlarged patch begins, along (z, y, x); it may leave the image
+    Attributes
+    ----------
+    image : array
+        (channel, z, y, x), anything that slices make a NumPy array of: a file of Blosc2 say.
+    maps : sequence of arrays
+        Label maps of the same extents, (channel, z, y, x) each; their channels stand one after the other.
+    start : sequence of int
+        First voxel of the enlarged patch along (z, y, x); it may leave the image.
+
+    Examples
+    --------
+    >>> image, seg = np.zeros((1, 20, 40, 40), np.float32), np.zeros((1, 20, 40, 40), np.int16)
+    >>> suture.nnunet.patches.Cut(image, [seg], start=(-2, 0, 5)).start
+    (-2, 0, 5)
     """
 
     image: Any
@@ -46,6 +57,14 @@ class Part:
         Its voxels along (z, y, x).
     dtype : str
         Name of the element type that is read.
+
+    Examples
+    --------
+    >>> part = suture.nnunet.patches.Part([np.arange(8).reshape(1, 2, 2, 2)], first=(0, 0, 1), extents=(2, 2, 1), dtype="float32")
+    >>> out = np.empty((1, 1, 2, 1), np.float32)
+    >>> part.read((1, 0, 0), (2, 2, 1), out)
+    >>> out.ravel().tolist()
+    [5.0, 7.0]
     """
 
     class_index = None
@@ -55,7 +74,15 @@ class Part:
         self.shape = (sum(a.shape[0] for a in arrays), *extents)
 
     def read(self, low: Sequence[int], high: Sequence[int], out: np.ndarray) -> None:
-        """Reads a box of all channels."""
+        """Reads a box of all channels.
+
+        Parameters
+        ----------
+        low, high : sequence of int
+            The box within the part, from `low` up to, and without, `high`.
+        out : numpy.ndarray
+            Memory that is written, of the box's shape with the channels before it.
+        """
         at = tuple(slice(f + a, f + b) for f, a, b in zip(self.first, low, high))
         channel = 0
         for array in self.arrays:
@@ -64,7 +91,18 @@ class Part:
 
 
 class with_channel:  # noqa: N801 - used as a function
-    """An array of (z, y, x), what the previous stage of a cascade predicted say, as one of one channel."""
+    """An array of (z, y, x), what the previous stage of a cascade predicted say, as one of one channel.
+
+    Parameters
+    ----------
+    array : array
+        The array, which is read when it is sliced.
+
+    Examples
+    --------
+    >>> suture.nnunet.patches.with_channel(np.zeros((4, 5, 6), np.uint8)).shape
+    (1, 4, 5, 6)
+    """
 
     def __init__(self, array: Any) -> None:
         self.array, self.shape = array, (1, *array.shape)
@@ -76,9 +114,25 @@ class with_channel:  # noqa: N801 - used as a function
 class Patches:
     """Makes batches of training patches.
 
-    patch    voxels along (z, y, x), or (y, x) for the 2D configuration
-    levels   scales of deep supervision as nnU-Net has them, the first of them ones; None without
-    outside  the label of what lies beyond the image; nnU-Net's RemoveLabel makes it 0, and None does so at once
+    Parameters
+    ----------
+    patch : sequence of int
+        Voxels along (z, y, x), or (y, x) for the 2D configuration.
+    levels : sequence of sequences of float, optional
+        Scales of deep supervision as nnU-Net has them, the first of them ones; None without.
+    outside : int, optional
+        Label of what lies beyond the image; nnU-Net's RemoveLabel makes it 0, and None does so at once.
+
+    Raises
+    ------
+    Error
+        If the first scale is not 1.
+
+    Examples
+    --------
+    >>> patches = suture.nnunet.patches.Patches((16, 32, 32), levels=[(1, 1, 1), (.5, .5, .5)])
+    >>> patches.patch, patches.pipeline.has_levels("seg")
+    ((16, 32, 32), True)
     """
 
     def __init__(self, patch: Sequence[int], *, levels: Sequence[Sequence[float]] | None = None,
@@ -100,28 +154,90 @@ class Patches:
         return dict(zip("zyx", (flat, *values) if self.flat else values))
 
     def build(self, device: str = "cpu") -> None:
-        """Compiles what batches need, so that the workers of a loader find it."""
+        """Compiles what batches need, so that the workers of a loader find it.
+
+        Parameters
+        ----------
+        device : {"cpu", "cuda"}
+            Device of the batches.
+        """
         self.pipeline.build(device=device, image="float32", seg="int16")
 
     def sample(self, cut: Cut) -> dict[str, Any]:
-        """The batch of one sample that the pipeline takes, without its id. Nothing is read."""
+        """Returns the batch of one sample that the pipeline takes, without its id. Nothing is read.
+
+        Parameters
+        ----------
+        cut : Cut
+            The place of the patch.
+
+        Returns
+        -------
+        dict
+            "image", "seg" and "starts".
+        """
         extents, start, first = self._inside(cut)
         return {"image": [Volume(Part([cut.image], first, extents, "float32"), axes="zyx")],
                 "seg": [Volume(Part(cut.maps, first, extents, "int16"), axes="zyx")], "starts": [start]}
 
     def targets(self, made: Any) -> list[Any]:
-        """The label maps of a batch, the full one and then each level, as nnU-Net has them."""
+        """Returns the label maps of a batch, the full one and then each level, as nnU-Net has them.
+
+        Parameters
+        ----------
+        made : Batch
+            The result of the pipeline.
+
+        Returns
+        -------
+        list of arrays
+            The label maps.
+        """
         levels = made["seg"] if isinstance(made["seg"], list) else [made["seg"]]
         return [self.image(level) for level in levels]
 
     def image(self, array: Any) -> Any:
-        """Images as nnU-Net has them: without z in the 2D configuration."""
+        """Returns images as nnU-Net has them: without z in the 2D configuration.
+
+        Parameters
+        ----------
+        array : array
+            Images (sample, channel, z, y, x).
+
+        Returns
+        -------
+        array
+            A view of them.
+        """
         return array[:, :, 0] if self.flat else array
 
     def __call__(self, cuts: Sequence[Cut], ids: Sequence[int], *, seed: int, epoch: int,
                  training: bool = True) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Images, float32 of (sample, channel, *patch), and label maps, int16 of the same and then of each level; without
-        chance where this is no training. On one thread: there are as many workers as there are cores."""
+        """Makes the patches of some samples, on one thread: there are as many workers as there are cores.
+
+        Parameters
+        ----------
+        cuts : sequence of Cut
+            The places of the patches.
+        ids : sequence of int
+            Id of each sample.
+        seed, epoch : int
+            The draws depend on both.
+        training : bool
+            Whether random operations are applied.
+
+        Returns
+        -------
+        images : numpy.ndarray
+            float32 of (sample, channel, *patch).
+        targets : list of numpy.ndarray
+            Label maps, int16 of the same and then of each level.
+
+        Raises
+        ------
+        Error
+            If an enlarged patch lies outside its image.
+        """
         samples = []
         for j, cut in enumerate(cuts):
             try:

@@ -12,7 +12,21 @@ from .config import Config, versions
 
 
 def add_to(commands: Any) -> None:
-    """Adds the command to the command line."""
+    """Adds the command `train` to the command line.
+
+    Parameters
+    ----------
+    commands : subparsers of argparse
+        What ArgumentParser.add_subparsers returns.
+
+    Examples
+    --------
+    >>> import argparse
+    >>> parser = argparse.ArgumentParser()
+    >>> suture.training.command.add_to(parser.add_subparsers())
+    >>> parser.parse_args(["train", "--config", "run.json", "--store", "cohort.zarr", "--out", "again"]).device
+    'cpu'
+    """
     parser = commands.add_parser("train", help="do a training run again from its run.json, and compare the results bit for bit")
     parser.add_argument("--config", type=Path, required=True, help="run.json of the run")
     parser.add_argument("--store", type=Path, required=True, help="the store, whose hash has to be that of run.json")
@@ -24,10 +38,25 @@ def add_to(commands: Any) -> None:
 def run(given: argparse.Namespace) -> int:
     """Trains as run.json says, and prints the report as JSON in its last line.
 
+    Parameters
+    ----------
+    given : argparse.Namespace
+        Arguments of the command.
+
     Returns
     -------
     int
         The exit status: 2 where the results differ from those in run.json.
+
+    Raises
+    ------
+    Error
+        If the folder of the results is that of run.json, or the store is not the one of the run.
+
+    Examples
+    --------
+    >>> suture.training.command.run(given)     # doctest: +SKIP
+    0
     """
     from ..store import open as open_store
     from .segmentation import Run
@@ -46,7 +75,27 @@ def run(given: argparse.Namespace) -> int:
 
 
 def compare(config: Config, results: dict[str, Any]) -> list[str]:
-    """Names of the results that differ from those of the record; versions that differ come with them, since they explain it."""
+    """Names the results that differ from those of the record, with the versions that differ, since they explain it.
+
+    Parameters
+    ----------
+    config : Config
+        The run, with its results.
+    results : dict
+        The results of now.
+
+    Returns
+    -------
+    list of str
+        Names; empty where all is the same or the run has no results.
+
+    Examples
+    --------
+    >>> config = suture.training.config.Config("segmentation", "5a" * 32, {}, {}, ["background", "liver"], [64, 64, 64],
+    ...                                        results=dict(batches="a", losses=[.5], weights="b", metrics={}))
+    >>> suture.training.command.compare(config, dict(batches="a", losses=[.5], weights="b", metrics={}))
+    []
+    """
     if not config.results:
         return []
     different = [name for name in ("batches", "losses", "weights", "metrics") if results[name] != config.results.get(name)]
