@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import runpy
 import sys
+from pathlib import Path
 
 from .version import __version__
 from .backend import cache, compiler
@@ -16,6 +17,11 @@ from .training import command as training_command
 
 
 def _build(file: str, types: list[str], device: str, order: str) -> int:
+    if not Path(file).is_file():
+        raise Error(f"suture: build: file: expected a Python file that defines a Pipeline, got {file!r}, which is not there. Check the path")
+    wrong = next((t for t in types if "=" not in t), None)
+    if wrong is not None:
+        raise Error(f"suture: build: types: expected NAME=TYPE, got {wrong!r}. Pass image=int16, say")
     dtypes = dict(t.split("=", 1) for t in types)
     found = {name: value for name, value in runpy.run_path(file).items() if isinstance(value, Pipeline)}
     if not found:

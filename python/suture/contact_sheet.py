@@ -133,6 +133,9 @@ def show(batch: Any, *, image: str | Sequence[str] | None = None, labels: str | 
     if samples < 1 or size < 32:
         raise Error(f"{what}: expected at least 1 sample and a size of 32 pixels, got samples={samples} and size={size}")
     if not isinstance(batch, Mapping):
+        shape = tuple(getattr(batch, "shape", ()))
+        if layout is None and len(shape) == 3 and not isinstance(batch, Volume):
+            raise Error(f"{what}: batch: expected samples, got one array of shape {shape}. Pass Volume(array, axes=\"zyx\"), or [array]")
         batch = {"image": batch}
     images, maps = _keys(batch, image, labels, what)
     if layout is None and isinstance(batch, Batch):

@@ -78,6 +78,7 @@ def test_tensorboard_takes_it(tmp_path):
 
 @pytest.mark.parametrize(("given", "settings", "sentence"), [
     ({"id": [1]}, {}, "expected a batch with images, got keys id"),
+    (np.zeros((4, 5, 6)), {}, r"batch: expected samples, got one array of shape \(4, 5, 6\)\. Pass Volume\(array, axes=.zyx.\), or \[array\]$"),
     ({"image": np.zeros((1, 1, 4, 4, 4))}, {"image": "ct"}, "expected keys among image, got 'ct'"),
     ({"image": np.zeros((1, 1, 4, 4, 4))}, {"window": (1, 1)}, "window: expected .low, high. with low below high"),
     ({"image": np.zeros((1, 1, 4, 4, 4)), "seg": np.zeros((1, 1, 4, 4, 5), np.uint8)}, {}, "seg: expected the extents"),

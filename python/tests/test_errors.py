@@ -53,7 +53,7 @@ def without(key):
     ({**BATCH, "image": np.zeros((3, 8, 8, 8), np.int16)}, "image: an array of shape (3, 8, 8, 8) may be read in several ways"),
     ({**BATCH, "image": [*SCANS[:2], np.zeros((1, 0, 9, 9), np.int16)]}, "sample 2"),
     ({**BATCH, "seg": [m[..., :-1] for m in MAPS]}, "labels: sample 0"),
-    ({**BATCH, "seg": MAPS[:2]}, "seg: 2 samples, image has 3"),
+    ({**BATCH, "seg": MAPS[:2]}, "seg: expected 3 samples, as image has, got 2. Give one for each"),
     ({**BATCH, "image": [*SCANS[:2], st.Volume(SCANS[2][0], axes="zyx")]}, "image: sample 2 is a Volume, the first is not"),
     ({**BATCH, "image": [st.Volume(SCANS[0][0], axes="zyx"), st.Volume(SCANS[1][0], axes="xyz"), SCANS[2]]},
      "image: sample 1 has the axes 'xyz'"),
@@ -68,7 +68,7 @@ def without(key):
     ({**BATCH, "image": [SCANS[0], Elsewhere(SCANS[1]), SCANS[2]]}, "image: sample 1 is on cuda:0, the first on the CPU"),
     ({**BATCH, "image": [Elsewhere(s, i) for i, s in enumerate(SCANS)]}, "image: sample 1 is on cuda:1, the first on cuda:0"),
     # what is missing
-    (without("image"), "the batch has no 'image', which the pipeline has"),
+    (without("image"), "batch: expected the key 'image', as the pipeline has it, got seg, id. Name the chain and the entry of the batch alike"),
     (without("id"), "0 sample ids for 3 samples; random operations need one persistent id per sample"),
     ({**BATCH, "id": ["a"]}, "1 ids for 3 samples"),
     ({**BATCH, "id": ["a", "b", "a"]}, "samples 0 and 2 have the same id"),
@@ -88,8 +88,8 @@ def test_outputs():
     def refused(out):
         return sentence_of(lambda: SMALL(BATCH, seed=1, out={"image": out}))
 
-    assert "image: out: shape (3, 1, 8, 8, 7), (3, 1, 8, 8, 8) is what comes out" in refused(room[..., :7])
-    assert "image: out: float16, float32 is what comes out" in refused(room.astype(np.float16))
+    assert "image: out: expected the shape (3, 1, 8, 8, 8), got (3, 1, 8, 8, 7). Leave out= away" in refused(room[..., :7])
+    assert "image: out: expected float32, got float16. Leave out= away" in refused(room.astype(np.float16))
     assert "image: out: on cuda:0, the batch on the CPU" in refused(Elsewhere(room))
     assert "image: out: the array is read-only" in refused(np.broadcast_to(np.float32(0), room.shape))
     # Not contiguous is as good; what holds an element twice is not.
@@ -166,12 +166,13 @@ def test_a_cache_that_cannot_be_written(cache, monkeypatch):
 
 def test_windows_and_layouts():
     for call, words in ((lambda: st.Pipeline(), "there is no image; give the chain of one, image=[...]"),
+                        (lambda: st.Pipeline([st.invert()]), "by its name in the batch, got [invert()] without one. Pass Pipeline(image=[...])"),
                         (lambda: st.Pipeline(layout="NQ", image=[]), "layout 'NQ' is none"),
                         (lambda: st.Pipeline(image=["flip"]), "expected an operation, got 'flip'"),
                         (lambda: st.Pipeline(image=[st.one_hot(classes=2)]), "one_hot converts labels: image=labels(convert=one_hot(...))"),
                         (lambda: st.Pipeline(image=[st.cast("float16"), st.invert()]), "cast is the last of a chain, behind it is invert"),
                         (lambda: st.Volume(SCANS[0], axes="zyx", spacing=(5, 1, 1)), "differs between axes: name them"),
-                        (lambda: st.Volume(SCANS[0], axes="abc"), "axes 'abc' are none of"),
+                        (lambda: st.Volume(SCANS[0], axes="abc"), "axes: expected \"zyx\", \"xyz\", \"yx\" or \"xy\", got 'abc'. Name the axes in the order of"),
                         (lambda: st.Volume(SCANS[0], axes="zyx", spacing=1, affine_ras=np.eye(4)), "give one of spacing, affine_ras"),
                         (lambda: st.labels(convert=st.invert()), "is none of remap, one_hot, regions"),
                         (lambda: st.boxes(format="zzz"), "format 'zzz' is none of")):
@@ -200,6 +201,11 @@ def test_sentences_name_what_was_given():
         st.random_rotate9
     with pytest.raises(AttributeError, match="Import it: import suture.demo$"):
         st.__getattr__("demo")
+    assert "expected keys among image, seg, got 'id'. Pass arrays to write to, or nothing" in sentence_of(
+        lambda: SMALL.plan(BATCH, seed=1).run(BATCH))
+    assert "plan: epoch: expected a whole number, got '3'" in sentence_of(lambda: st.Augment(SMALL, seed=1).set_epoch("3"))
+    assert sentence_of(lambda: st.replay("nowhere.json", BATCH)) == (
+        "suture: replay: nowhere.json: expected a file that a record was saved to, got: No such file or directory. Check the path")
     assert repr(SMALL.plan(BATCH, seed=3)).startswith("<Plan of 3 samples, seed=3, epoch=0; image: int16")
 
 

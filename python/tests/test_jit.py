@@ -194,8 +194,10 @@ def test_the_command_line(cache, tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["build"])
     assert "build takes a file, or --recipes" in capsys.readouterr().err
-    assert main(["build", str(tmp_path / "none.py")]) == 1
-    assert "none.py" in capsys.readouterr().err
+    for given, words in ((["none.py"], "suture: build: file: expected a Python file that defines a Pipeline, got 'none.py', which is not there"),
+                         ([str(recipe), "int16"], "suture: build: types: expected NAME=TYPE, got 'int16'. Pass image=int16, say")):
+        assert main(["build", *given]) == 1
+        assert words in capsys.readouterr().err
 
 
 @pytest.mark.thorough

@@ -139,7 +139,7 @@ class Items:
         if letters is None:
             if len(a.shape) != 5:
                 raise Error(f"{what}: an array of shape {tuple(a.shape)} may be read in several ways; say layout= "
-                            '("NCHW", say), or give (sample, channel, z, y, x)')
+                            '("NCHW", say), or give (sample, channel, z, y, x), or a list of Volumes')
             letters = "nczyx"
         if "n" not in letters:
             letters = "n" + letters

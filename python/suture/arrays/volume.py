@@ -221,7 +221,8 @@ class Volume:
     def __init__(self, array: Any, *, axes: str, spacing: Spacing | None = None, affine_ras: Any = None,
                  affine_lps: Any = None, origin: Mapping[str, float] | None = None, grid: Grid | None = None) -> None:
         if axes not in ("zyx", "xyz", "yx", "xy"):
-            raise Error(f'suture: Volume: axes {axes!r} are none of "zyx", "xyz", "yx", "xy"')
+            raise Error(f'suture: Volume: axes: expected "zyx", "xyz", "yx" or "xy", got {axes!r}. Name the axes in the order of array.shape: '
+                        'nibabel has "xyz", SimpleITK "zyx"')
         shape = tuple(int(n) for n in array.shape)
         if len(shape) not in (len(axes), len(axes) + 1):
             raise Error(f"suture: Volume: an array of shape {shape} has not the axes {axes!r}, "

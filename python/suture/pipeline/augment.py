@@ -11,7 +11,7 @@ from typing import Any, overload
 from ..errors import Error
 from ..operations.kinds import shown
 from .batch import Batch
-from .identity import Repeats
+from .identity import Repeats, check_draws
 from .pipeline import Pipeline
 from .plan import Plan
 
@@ -101,8 +101,7 @@ class Augment:
         Error
             If it is not in that range.
         """
-        if not 0 <= epoch < 1 << 32:
-            raise Error(f"suture: Augment: epoch {epoch} is not in 0 .. 2^32 - 1")
+        check_draws(self.seed, epoch)
         self._epoch.value = epoch
 
     def plan(self, batch: Any, *, training: bool = True) -> Plan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, overload
+from typing import Any, Never, overload
 
 import numpy as np
 
@@ -30,6 +30,8 @@ class Pipeline:
 
     Parameters
     ----------
+    *given : never
+        A chain without a name, which is refused.
     layout : str, optional
         Layout of arrays, where shapes could be read in several ways: "NHWC", "NCHW", "ZYX".
     **roles : list of Operation, labels, boxes or points
@@ -51,7 +53,10 @@ class Pipeline:
     ((1, 1, 8, 8, 8), dtype('float32'), dtype('uint8'))
     """
 
-    def __init__(self, *, layout: str | None = None, **roles: Any) -> None:
+    def __init__(self, *given: Never, layout: str | None = None, **roles: Any) -> None:
+        if given:
+            raise Error(f"suture: Pipeline: expected the chain of each image by its name in the batch, got {shown(given[0])} without one. "
+                        "Pass Pipeline(image=[...])")
         if layout is not None:
             if not isinstance(layout, str) or len(layout) > 5:
                 raise Error(f"suture: Pipeline: layout: expected letters such as \"NHWC\", got {shown(layout)}")

@@ -114,7 +114,7 @@ class Plan:
         first = self.items[self.first_key]
         for key, items in self.items.items():
             if items.count != first.count:
-                raise Error(f"suture: {key}: {items.count} samples, {self.first_key} has {first.count}")
+                raise Error(f"suture: {key}: expected {first.count} samples, as {self.first_key} has, got {items.count}. Give one for each")
             if items.device != first.device:
                 raise Error(f"suture: {key}: on {device_name(items.device)}, {self.first_key} on {device_name(first.device)}; one "
                             "batch lies on one")
@@ -356,7 +356,7 @@ class Plan:
             return {self.first_key: out}
         for key in out:
             if key not in self.items:
-                raise Error(f"suture: out: expected keys among {', '.join(self.items)}, got {shown(key)}")
+                raise Error(f"suture: out: expected keys among {', '.join(self.items)}, got {shown(key)}. Pass arrays to write to, or nothing")
         return out
 
     def _label_outputs(self, maker: OutputMaker, key: str, role: labels, extents: Sequence[Sequence[int]], place: Any) -> list[Output]:

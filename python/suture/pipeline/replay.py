@@ -75,7 +75,8 @@ def _loaded(path: Any) -> Any:
     try:
         return json.loads(Path(path).read_text())
     except (OSError, ValueError, RecursionError) as problem:
-        raise Error(f"suture: replay: {path}: expected a file that a record was saved to, got {str(problem)[:120]}") from None
+        found = str(getattr(problem, "strerror", None) or problem)[:120]
+        raise Error(f"suture: replay: {path}: expected a file that a record was saved to, got: {found}. Check the path") from None
 
 
 def _checked(record: Any) -> Mapping[str, Any]:

@@ -341,5 +341,6 @@ def batch_of(batch: Any, keys: Sequence[str], first: str) -> tuple[Mapping[str, 
         return {first: batch}, True
     for key in keys:
         if key not in batch:
-            raise Error(f"suture: the batch has no {key!r}, which the pipeline has")
+            raise Error(f"suture: batch: expected the key {key!r}, as the pipeline has it, got {', '.join(map(str, batch)) or 'an empty batch'}. "
+                        "Name the chain and the entry of the batch alike")
     return batch, False

@@ -158,9 +158,9 @@ class OutputMaker:
     def _checked(self, value: Any, shape: tuple[int, ...], dtype: str, like: Array, what: str) -> Array:
         a = array_of(value, what, self.stream)
         if a.shape != shape:
-            raise Error(f"{what}: shape {tuple(a.shape)}, {shape} is what comes out")
+            raise Error(f"{what}: expected the shape {shape}, got {tuple(a.shape)}. Leave out= away, or pass one of that shape")
         if a.dtype != dtype:
-            raise Error(f"{what}: {a.dtype}, {dtype} is what comes out")
+            raise Error(f"{what}: expected {dtype}, got {a.dtype}. Leave out= away, or pass one of {dtype}")
         if a.readonly:
             raise Error(f"{what}: the array is read-only")
         if a.device != like.device:
