@@ -288,12 +288,28 @@ def test_samples_of_several_shapes_in_one_batch_are_told():
         seen(feed, 1)
 
 
+@pytest.mark.parametrize("name, first, second", [
+    ("batch", dict(batch=4), dict(batch=2)), ("steps_per_epoch", dict(steps_per_epoch=3), dict(steps_per_epoch=4)),
+    ("steps_per_epoch", {}, dict(steps_per_epoch=3)), ("last", {}, dict(last="drop")), ("shuffle", {}, dict(shuffle=False)),
+    ("size", {}, dict(draws=2))])
+def test_a_state_of_another_order_is_refused(name, first, second):
+    with feed_of(**first) as feed:
+        state = json.loads(json.dumps(feed.state_dict()))
+    with feed_of(**second) as other:
+        before = other.state_dict()
+        with pytest.raises(st.Error, match=f"suture: feed: state: {name}: expected .*, as this feed has it, got .*. Make the feed as the run began"):
+            other.load_state_dict(state)
+        assert other.state_dict() == before
+    with feed_of(**first, threads=1, rank=1, world=3) as same:  # what changes no sample is free
+        same.load_state_dict(state)
+
+
 def test_a_state_of_another_cohort_is_refused():
     with feed_of() as feed:
         state = feed.state_dict()
         with pytest.raises(st.Error, match="state: expected that of the cohort"):
             feed.load_state_dict({**state, "cohort": "0" * 64})
-        with pytest.raises(st.Error, match="expected seed, step and cohort, got seed"):
+        with pytest.raises(st.Error, match="expected seed, step, cohort, order, got seed. Pass what state_dict returned"):
             feed.load_state_dict({"seed": 1})
         with pytest.raises(st.Error, match="state: step"):
             feed.load_state_dict({**state, "step": -1})

@@ -39,6 +39,9 @@ class Tiles(Sequence):
     def __len__(self):
         return len(self._tiles)
 
+    def labels(self, tile):
+        raise st.Error(f"suture: store: case {tile.case!r}: expected a label map, got none")
+
     def arrays(self, tile):
         return [Level(np.ascontiguousarray(pixels(tile.case, k, tile.place))) for k, _ in enumerate(self.mpp)]
 
@@ -96,7 +99,9 @@ def test_the_hash_is_of_slides_and_places():
 
 
 def test_what_tiles_do_not_have_is_told():
-    with feed_of(Tiles((.5,)), st.Pipeline(rgb=[st.random_flip()], seg=st.labels())) as feed, pytest.raises(st.Error, match="Tiles have no label maps"):
+    with feed_of(Tiles((.5,)), st.Pipeline(rgb=[st.random_flip()], seg=st.labels())) as feed, pytest.raises(st.Error, match="expected a label map, got none"):
+        list(feed)
+    with feed_of(Tiles((.5,)), st.Pipeline(rgb=[st.random_flip()]), keys={"rgb": "other"}) as feed, pytest.raises(st.Error, match="other: expected one of the images"):
         list(feed)
     with pytest.raises(st.Error, match="one image, or of one for each of 3 magnifications, got 2"):
         feed_of(Tiles((.5, 1, 2)), st.Pipeline(a=[st.random_flip()], b=[st.random_flip()]))

@@ -13,6 +13,7 @@ openslide = pytest.importorskip("openslide")
 tifffile = pytest.importorskip("tifffile")
 
 import suture as st  # noqa: E402
+import suture.feed  # noqa: E402
 import suture.store  # noqa: E402
 
 SLIDE = DATA / "histology/CMU-1-Small-Region.svs"
@@ -139,3 +140,148 @@ def test_slides_that_do_not_serve(picture):
         assert re.match(f"suture: store: case '{name}': {pattern}", report.failed[name]), report.failed[name]
     report = st.store.build(folder / "bare.tif", out=folder.parent / "t", mpp=(.5, 1), assume_mpp=.5)
     assert report.built == ["bare"] and st.store.open(folder.parent / "t")["bare"].mpp == (.5, 1)
+
+
+@pytest.fixture(scope="module")
+def labeled(tmp_path_factory):
+    """A slide of 640 x 512 pixels of 1 micrometer with labels half as fine: a quarter of it 1, a disk of it 2, and a bare one."""
+    folder = tmp_path_factory.mktemp("labeled")
+    random = np.random.default_rng(1)
+    y, x = np.mgrid[:320, :256]
+    labels = ((y < 160) & (x < 128)).astype(np.uint8)
+    labels[(y - 240) ** 2 + (x - 180) ** 2 < 20 ** 2] = 2
+    for name in ("a", "b"):
+        pixels = random.integers(0, 255, (640, 512, 3)).astype(np.uint8)
+        (folder / "slides").mkdir(exist_ok=True)
+        tifffile.imwrite(folder / "slides" / f"{name}.tif", pixels, tile=(256, 256), photometric="rgb", resolution=(10000, 10000),
+                         resolutionunit="CENTIMETER")
+    (folder / "maps").mkdir()
+    tifffile.imwrite(folder / "maps" / "a.tif", labels)
+    from PIL import Image
+
+    Image.fromarray(np.zeros((640, 512), np.uint8)).save(folder / "maps" / "b.png")
+    return folder, labels
+
+
+@pytest.fixture(scope="module")
+def annotated(labeled):
+    folder, _ = labeled
+    report = st.store.build(folder / "slides", labels=folder / "maps", out=folder / "s", mpp=(1, 2, 4))
+    assert report.built == ["a", "b"] and not report.failed
+    assert not st.store.verify(folder / "s")
+    return st.store.open(folder / "s", verify=True)
+
+
+def test_labels_of_slides_lie_on_each_level(annotated, labeled):
+    _, labels = labeled
+    case = annotated["a"]
+    assert np.array_equal(case.labels[...], labels.repeat(2, 0).repeat(2, 1))
+    assert np.array_equal(case.label_levels[1][...], labels)
+    assert np.array_equal(case.label_levels[2][...], labels[1::2, 1::2])  # a center between two pixels takes the one behind it
+    assert [(a.shape, a.grid) for a in case.label_levels] == [(b.shape[1:], b.grid) for b in case.levels]
+    assert case.classes == {k: int((labels == k).sum()) for k in range(3)} and annotated["b"].classes == {0: 640 * 512}
+    assert np.array_equal(case.volume("labels").array[...], case.labels[...])
+    counts = case.label_counts
+    assert counts.shape == (3, 80, 64)  # cells of 8 micrometers, 4 pixels of the map
+    assert np.array_equal(counts[...], [(labels == k).reshape(80, 4, 64, 4).sum((1, 3)) for k in range(3)])
+
+
+def test_labels_of_slides_are_ome_zarr(annotated):
+    pytest.importorskip("jsonschema")
+    from ngff_zarr.validate import validate
+
+    path = annotated.path / "a/labels"
+    assert json.loads((path / "zarr.json").read_bytes())["attributes"]["ome"]["labels"] == ["labels", "tissue"]
+    validate(json.loads((path / "labels/zarr.json").read_bytes())["attributes"], version="0.5", model="label")
+
+
+def test_tiles_have_their_labels(annotated, labeled):
+    _, labels = labeled
+    fine = labels.repeat(2, 0).repeat(2, 1)
+    tiles = annotated.tiles(size=64, mpp=(1, 2), least_tissue=0)
+    assert len(tiles) > 50
+    for tile in tiles:
+        (top, left), (bottom, right) = tile.boxes[0].low, tile.boxes[0].high
+        own = fine[top:bottom, left:right] if tile.case == "a" else np.zeros((64, 64), np.uint8)
+        assert np.array_equal(tiles.labels(tile)[...], own)
+        assert tile.labels == pytest.approx([(own == k).mean() for k in range(3 if tile.case == "a" else 1)])  # 64 pixels are 8 cells
+    shown = [tiles[k].labels[2] for k in tiles.showing(2)]
+    assert shown and min(shown) > 0 and not len(tiles.showing(3))
+    every = annotated.tiles(size=64, mpp=1, least_tissue=0, step=48)
+    some = annotated.tiles(size=64, mpp=1, least_tissue=0, step=48, least_label=.5)
+    assert 0 < len(some.showing(1)) == sum(t.labels[1] >= .5 for t in every if t.case == "a") < len(every.showing(1))
+
+
+def test_what_balances_no_tiles_is_told(annotated, slides):
+    for given, says in ((dict(ratios=[1, -1]), "ratios: expected numbers from 0 on, and one above 0"), (dict(ratios=[0, 0]), "ratios: expected"),
+                        (dict(ratios=[float("nan"), 1]), "ratios: expected"), (dict(least_label=2), "least_label: expected a part from 0 to 1, got 2")):
+        with pytest.raises(st.Error, match=f"suture: store: tiles: {says}"):
+            annotated.tiles(size=64, mpp=1, **given)
+    with pytest.raises(st.Error, match="case 'CMU-1-Small-Region': expected a label map, by which ratios balances tiles, got none. Build the store"):
+        slides.tiles(size=256, mpp=.5, ratios=[1, 1])
+    tiles = slides.tiles(size=256, mpp=.5)
+    with pytest.raises(st.Error, match="case 'CMU-1-Small-Region': expected a label map, got none. Build the store with labels="):
+        tiles.labels(tiles[0])
+
+
+def test_label_maps_that_do_not_serve(labeled, tmp_path):
+    folder, labels = labeled
+    maps = tmp_path / "maps"
+    maps.mkdir()
+    for data, says in ((np.zeros((320, 256, 3), np.uint8), r"labels: expected one channel of whole numbers in .*, got uint8 of shape \(320, 256, 3\)"),
+                       (labels.astype(np.float32), "labels: expected one channel of whole numbers"),
+                       (labels.astype(np.uint16) * 200, "labels: expected numbers from 0 to 255 in .*, got 400"),
+                       (labels.astype(np.int16) - 1, "labels: expected numbers from 0 to 255 in .*, got -1"),
+                       (labels[:, :200], "labels: expected the 640 x 512 pixels of the slide, or as many times fewer along both axes, got 320 x 200")):
+        tifffile.imwrite(maps / "a.tif", data)
+        report = st.store.build(folder / "slides", labels=maps, out=tmp_path / "s")
+        import re
+
+        assert re.match(f"suture: store: case 'a': {says}", report.failed["a"]), report.failed["a"]
+        assert report.failed["b"].endswith("got none. Name it b.png")
+    (maps / "a.tif").write_bytes(b"II*\0cut")
+    assert "expected a readable PNG or TIFF at" in st.store.build(folder / "slides", labels=maps, out=tmp_path / "s").failed["a"]
+    assert not [path for path in (tmp_path / "s").iterdir() if path.name not in (".suture", "zarr.json")]
+
+
+def test_a_feed_balances_tiles_by_label(annotated):
+    """Each label has its share of every pass, on any number of ranks, and every tile of a label comes before one comes again."""
+    from collections import Counter
+
+    tiles = annotated.tiles(size=64, mpp=1, least_tissue=0, ratios=[0, 1, 3])
+    shown = [{tiles[k].id for k in tiles.showing(label)} for label in range(3)]
+    assert 4 <= len(shown[2]) < len(shown[1]) and not shown[1] & shown[2]
+    pipeline = st.Pipeline(layout="NHWC", rgb=[st.random_flip(), st.cast("uint8")], seg=st.labels())
+
+    def run(world, **settings):
+        steps = []
+        feeds = [st.feed.Feed(tiles, pipeline, batch=8, seed=3, rank=rank, world=world, threads=1, bar=False, device="numpy", **settings)
+                 for rank in range(world)]
+        for epochs in zip(*(feed.epochs(3) for feed in feeds)):
+            for batches in zip(*epochs):
+                steps.append([(name, st.digest(rgb), st.digest(seg), int(seg.max())) for batch in batches
+                              for name, rgb, seg in zip(batch["id"], batch["rgb"], batch["seg"])])
+        for feed in feeds:
+            feed.close()
+        return steps
+
+    alone = run(1)
+    samples = [sample for step in alone for sample in step]
+    for turn in range(3):
+        of_pass = samples[turn * len(tiles):(turn + 1) * len(tiles)]
+        counts = [sum(name in names for name, *_ in of_pass) for names in shown]
+        assert counts[1] == round(len(tiles) / 4) and counts[2] == len(tiles) - counts[1]
+        assert all(label in (1, 2) for *_, label in of_pass)
+    for names in shown[1:]:
+        drawn = Counter(name for name, *_ in samples if name in names)
+        assert set(drawn) == names and max(drawn.values()) - min(drawn.values()) <= 1
+    often = Counter(name for name, *_ in samples[:len(tiles)]).most_common(1)[0][0]
+    assert len({digest for name, digest, *_ in samples[:len(tiles)] if name == often}) > 1  # each use of a tile draws anew
+    assert run(3) == alone
+    with st.feed.Feed(tiles, pipeline, training=False, batch=8, bar=False, device="numpy", threads=1) as feed:
+        assert [name for batch in feed for name in batch["id"]] == [tile.id for tile in tiles]  # chance is off
+    other = st.feed.Feed(annotated.tiles(size=64, mpp=1, least_tissue=0, ratios=[0, 2, 3]), pipeline, batch=8, seed=3, device="numpy", bar=False)
+    with st.feed.Feed(tiles, pipeline, batch=8, seed=3, device="numpy", bar=False) as feed, pytest.raises(st.Error, match="state: balance: expected"):
+        other.load_state_dict(feed.state_dict())
+    with pytest.raises(st.Error, match="suture: feed: ratios: expected tiles that show label 3, got none of"):
+        st.feed.Feed(annotated.tiles(size=64, mpp=1, least_tissue=0, ratios=[1, 1, 1, 1]), pipeline, bar=False)

@@ -15,6 +15,7 @@ from ..errors import Error
 from ..operations.kinds import PerSample, shown
 from ..pipeline.pipeline import Pipeline
 from .cache import Cache, CachedSource
+from .order import Balance
 from .tiles import TileCases, is_tiles
 
 _MOST_OPEN = 256  # cases
@@ -76,6 +77,12 @@ class Cases:
         if isinstance(known, str):
             return known
         return hashlib.sha256("\0".join(self.names).encode()).hexdigest()
+
+    def balance(self, draws: int) -> Balance | None:
+        """The balance of tiles by the labels that they show, with `draws` uses of each in a pass; None where there is none."""
+        if not isinstance(self._cohort, TileCases) or not self._cohort.ratios:
+            return None
+        return Balance([numbers * draws for numbers in self._cohort.showing()], self._cohort.ratios, len(self) * draws)
 
     def may_be_cached(self) -> bool:
         """Whether the first case says what its voxels are, so that they are known again."""

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -131,7 +132,8 @@ class Feed:
         laid = None if windows is None else Windows(pipeline, windows)
         self._cases = Cases(cohort, pipeline if laid is None else laid.chain, keys or {}, extra)
         self._windows = None if laid is None else laid.over(self._cases)
-        self.order = Order(self._size(), batch, seed, steps_per_epoch, last, training if shuffle is None else shuffle)
+        shuffle = training if shuffle is None else shuffle
+        self.order = Order(self._size(), batch, seed, steps_per_epoch, last, shuffle, self._cases.balance(self.draws) if shuffle else None)
         self.memory = bytes_of(memory, f"{what}: memory")
         self._cache: Cache | None = None
         if cache != 0 and self._cases.may_be_cached():
@@ -385,9 +387,13 @@ class Feed:
         Returns
         -------
         dict
-            seed, step (batches that the loop has got), and cohort, the hash of the cohort.
+            seed, step (batches that the loop has got), cohort, the hash of the cohort, and order: all settings that the order
+            of the samples depends on.
         """
-        return {"seed": self.seed, "step": self._step, "cohort": self._cases.sha256}
+        order = self.order
+        return {"seed": self.seed, "step": self._step, "cohort": self._cases.sha256,
+                "order": {"size": order.size, "batch": order.batch, "steps_per_epoch": order.steps_per_epoch, "last": order.last,
+                          "shuffle": order.shuffle, "draws": self.draws, "balance": None if order.balance is None else order.balance.sha256}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Resumes from a state, with the same samples and the same bits.
@@ -400,17 +406,21 @@ class Feed:
         Raises
         ------
         Error
-            If the state is none, or is of another cohort.
+            If the state is none, or is of another cohort or another order: the samples that follow would be others.
         """
-        what = "suture: feed: state"
-        if set(state) != {"seed", "step", "cohort"}:
-            raise Error(f"{what}: expected seed, step and cohort, got {', '.join(map(str, state))}")
+        what, mine = "suture: feed: state", self.state_dict()
+        if set(state) != set(mine) or not isinstance(state["order"], Mapping):
+            raise Error(f"{what}: expected {', '.join(mine)}, got {', '.join(map(str, state))}. Pass what state_dict returned")
         if state["cohort"] != self._cases.sha256:
             raise Error(f"{what}: expected that of the cohort {self._cases.sha256[:16]}, got that of {str(state['cohort'])[:16]}. Open the "
                         "cohort that the run began with")
+        for name, value in mine["order"].items():
+            if state["order"].get(name) != value:
+                raise Error(f"{what}: {name}: expected {value!r}, as this feed has it, got {state['order'].get(name)!r}. Make the feed as the "
+                            "run began, or begin a new run")
         step = _whole(state["step"], "state: step", 0, 1 << 63, 0)
         self._stop()
-        self.order = Order(self.order.size, self.order.batch, state["seed"], self.order.steps_per_epoch, self.order.last, self.order.shuffle)
+        self.order = replace(self.order, seed=state["seed"])
         self.seed, self._step = self.order.seed, step
 
     def check_ranks(self) -> None:
@@ -423,7 +433,9 @@ class Feed:
         """
         import torch.distributed as distributed
 
-        mine = {**self.state_dict(), "batch": self.order.batch, "size": self.order.size, "world": self.world}
+        state = self.state_dict()
+        order = state.pop("order")
+        mine = {**state, **order, "world": self.world}
         every: list[Any] = [None] * distributed.get_world_size()
         distributed.all_gather_object(every, mine)
         for rank, other in enumerate(every):

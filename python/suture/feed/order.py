@@ -10,8 +10,9 @@ J. Black and P. Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002 (c
 construct pseudorandom permutations from pseudorandom functions", SIAM J. Comput. 17(2), 1988 (Feistel)."""
 from __future__ import annotations
 
+import hashlib
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -23,6 +24,7 @@ from ..errors import Error
 _WORD = 0xFFFFFFFF
 _PURPOSE = 0xFFFF  # of operation 0, in the last word of the counter; no operation draws with it, so no draw shares a counter with the order
 _LARGEST = 1 << 63
+_APART = 0x9E3779B97F4A7C15  # between the seeds of the classes of a balanced pass
 
 
 def philox4x32(counter: tuple[Any, Any, Any, Any], key: tuple[int, int]) -> tuple[Any, Any, Any, Any]:
@@ -275,6 +277,73 @@ def share(batch: int, rank: int, world: int) -> range:
     return range(batch * rank // world, batch * (rank + 1) // world)
 
 
+@dataclass(frozen=True)
+class Balance:
+    """Passes through a cohort in which each class has its share of the places, whatever the cohort holds of it.
+
+    A pass has `size` places; a class has as many of them as its ratio says, to the next whole number. It fills them with its
+    samples by a permutation of its own, which goes on from pass to pass. So no sample of a class comes a second time more often
+    than any other of that class before all have come once more. All of it is computed from (seed, pass, place).
+
+    Parameters
+    ----------
+    members : sequence of arrays of int64
+        The samples of each class. A sample may be of several.
+    ratios : sequence of float
+        How often each class is drawn.
+    size : int
+        The places of a pass.
+    """
+
+    members: Sequence[NDArray[np.int64]]
+    ratios: Sequence[float]
+    size: int
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the classes and their ratios."""
+        parts = [repr((tuple(self.ratios), self.size)).encode(), *(np.asarray(own, "<i8").tobytes() for own in self.members)]
+        return hashlib.sha256(b"".join(len(part).to_bytes(8, "little") + part for part in parts)).hexdigest()
+
+    @property
+    def ends(self) -> NDArray[np.int64]:
+        """The end of the places of each class before a pass is shuffled."""
+        shares = np.cumsum(np.asarray(self.ratios, np.float64))
+        made: NDArray[np.int64] = np.rint(shares / shares[-1] * self.size).astype(np.int64)
+        return made
+
+    def at(self, seed: int, turn: int, slots: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Returns the samples at places of a pass that is not shuffled, and numbers that tell uses of one sample apart.
+
+        Parameters
+        ----------
+        seed : int
+            The seed of the order.
+        turn : int
+            The pass, counted from the beginning of the run.
+        slots : array of int64
+            Places in the pass.
+
+        Returns
+        -------
+        tuple of numpy.ndarray of int64
+            Samples, and the turn of the class's own passes with the class. No sample comes twice with one number.
+        """
+        ends = self.ends
+        starts = np.concatenate([[0], ends[:-1]])
+        kinds = np.searchsorted(ends, slots, side="right")
+        out, uses = np.empty(len(slots), np.int64), np.empty(len(slots), np.int64)
+        for kind in np.unique(kinds):
+            here, own = np.flatnonzero(kinds == kind), self.members[kind]
+            drawn = turn * int(ends[kind] - starts[kind]) + slots[here] - starts[kind]
+            turns, places = np.divmod(drawn, len(own))
+            for each in np.unique(turns):
+                some = turns == each
+                out[here[some]] = own[samples((seed + (int(kind) + 1) * _APART) % (1 << 64), int(each), places[some], len(own))]
+            uses[here] = turns * len(self.members) + kind
+        return out, uses
+
+
 class Places(NamedTuple):
     """The samples that a rank loads for one step.
 
@@ -285,8 +354,8 @@ class Places(NamedTuple):
     samples : numpy.ndarray of int64
         The samples, as places in the sorted cohort.
     draws : numpy.ndarray of int64
-        The passes that begin in this epoch before each sample comes: `draw` of `suture.sample_id`. No sample comes twice in an
-        epoch with the same number.
+        The passes that begin in this epoch before each sample comes, or what `Balance` gives: `draw` of `suture.sample_id`. No
+        sample comes twice in an epoch with the same number.
     """
 
     epoch: int
@@ -321,6 +390,8 @@ class Order:
         sample comes once, and "drop" leaves those samples out of this epoch. Ranks may have nothing to do in a smaller batch.
     shuffle : bool, default True
         Whether passes are shuffled; otherwise they are in the order of the cohort.
+    balance : Balance, optional
+        The samples at the places of a pass; by default each sample has one.
 
     Raises
     ------
@@ -340,6 +411,7 @@ class Order:
     steps_per_epoch: int | None = None
     last: Literal["keep", "drop"] = "keep"
     shuffle: bool = True
+    balance: Balance | None = None
 
     def __post_init__(self) -> None:
         _network(self.seed, 0, self.size)
@@ -428,7 +500,10 @@ class Order:
             further, place = divmod(start + mine.start + done, self.size)
             piece = min(len(mine) - done, self.size - place)
             where = np.arange(place, place + piece, dtype=np.int64)
-            out[done:done + piece] = samples(self.seed, turn + further, where, self.size) if self.shuffle else where
-            draws[done:done + piece] = turn + further - first
+            found = samples(self.seed, turn + further, where, self.size) if self.shuffle else where
+            uses: int | NDArray[np.int64] = turn + further - first
+            if self.balance is not None:
+                found, uses = self.balance.at(self.seed, turn + further, found)
+            out[done:done + piece], draws[done:done + piece] = found, uses
             done += piece
         return Places(epoch, out, draws)

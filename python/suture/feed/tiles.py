@@ -6,6 +6,9 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..arrays.volume import Volume
 from ..errors import Error
 from ..pipeline.pipeline import Pipeline
@@ -35,7 +38,7 @@ def for_magnifications(pipeline: Pipeline, cohort: Any) -> Pipeline:
 
 
 class TileCase:
-    """A tile as a case: its images are the magnifications, in their order.
+    """A tile as a case: its images are the magnifications, in their order; its label map is that of the first.
 
     name         of the tile: the slide and the place
     slide        the case of the slide
@@ -49,13 +52,16 @@ class TileCase:
         self._tiles, self._keys = tiles, keys
 
     def volume(self, member: str) -> Volume:
-        """The image of a key of the pipeline."""
+        """The image of a key of the pipeline, or the label map."""
         keys = list(self._keys)
         if member == "image" and len(keys) == 1:
             member = keys[0]
-        if member not in keys:
-            raise Error(f"suture: feed: {member}: expected one of the images of a tile, {', '.join(keys)}. Tiles have no label maps")
-        array = self._tiles.arrays(self.tile)[keys.index(member)]
+        if member in keys:
+            array = self._tiles.arrays(self.tile)[keys.index(member)]
+        elif member == "labels":
+            array = self._tiles.labels(self.tile)
+        else:
+            raise Error(f"suture: feed: {member}: expected one of the images of a tile, {', '.join(keys)}, or its labels")
         return Volume(array, axes=array.axes, grid=array.grid)
 
 
@@ -67,7 +73,23 @@ class TileCases:
         self._slides: Mapping[str, Any] = tiles._cases
         self.names = [tile.id for tile in tiles]
         known = {name: str(getattr(self._slides[name], "sha256", "")) for name in sorted({tile.case for tile in tiles})}
+        self.ratios: Sequence[float] = getattr(tiles, "ratios", ())
         self.sha256 = hashlib.sha256("\0".join([*(f"{n} {s}" for n, s in known.items()), *self.names]).encode()).hexdigest()
+
+    def showing(self) -> list[NDArray[np.int64]]:
+        """The numbers of the tiles that show each label which is drawn, in the order of `ratios`.
+
+        Raises
+        ------
+        Error
+            If a label is drawn that no tile shows.
+        """
+        found = [self._tiles.showing(label) if ratio else np.zeros(0, np.int64) for label, ratio in enumerate(self.ratios)]
+        for label, (ratio, numbers) in enumerate(zip(self.ratios, found)):
+            if ratio and not len(numbers):
+                raise Error(f"suture: feed: ratios: expected tiles that show label {label}, got none of {len(self.names)}. Set its ratio to 0, "
+                            "or lower least_label")
+        return found
 
     def __getitem__(self, number: int) -> TileCase:
         tile = self._tiles[number]

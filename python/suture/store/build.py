@@ -68,7 +68,8 @@ def build(source: str | os.PathLike[str], labels: str | os.PathLike[str] | None 
         A folder of NIfTI files (and other volumes of ITK), of DICOM series, which are found by what is in their files, or of slides;
         or one such file. Files named case_0000, case_0001 and so on are channels of one case.
     labels : path, optional
-        A folder of label maps that have the names of the cases.
+        A folder of label maps that have the names of the cases: volumes on the grids of the scans; for slides PNG or TIFF of one
+        channel, as fine as the slide or coarser.
     out : path
         The store: new, empty or built with the same settings.
     chunk : int, default 64

@@ -160,10 +160,28 @@ class StoredCase(Case):
         known = self.attributes.get("labels")
         if known is None:
             return None
+        if self._axes == "yx":
+            return self.label_levels[0]
         labels = self._array(known["path"] + "/0", known["grid"], self._axes, kind=_Labels)
         assert isinstance(labels, _Labels)
         labels.index = self._array(settings.CLASS_INDEX, Grid().to_json(), "x")
         return labels
+
+    @cached_property
+    def label_levels(self) -> list[ZarrArray]:
+        """The label map of a slide on each of its levels; [] without."""
+        known = self.attributes.get("labels")
+        if known is None or self._axes != "yx":
+            return []
+        return [self._array(f"{known['path']}/{k}", grid, "yx") for k, grid in enumerate(self.attributes["levels"])]
+
+    @property
+    def label_counts(self) -> ZarrArray | None:
+        """Pixels of each label in the cells of a slide, (label, y, x); None without labels."""
+        known = self.attributes.get("labels")
+        if known is None or self._axes != "yx":
+            return None
+        return self._array(known["counts"]["path"], known["counts"]["grid"], "yx")
 
     @cached_property
     def mask(self) -> LazyArray | None:  # type: ignore[override]

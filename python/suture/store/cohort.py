@@ -97,8 +97,7 @@ class Cohort(Mapping[str, Case]):
         return Cohort(self.path, {name: self._whole[name] for name in names}, self.io, self._whole)
 
     def tiles(self, *, size: int, mpp: float | Sequence[float], least_tissue: float = .5, per_slide: int | None = None,
-              step: int | None = None,
-              seed: int = 0) -> Tiles:
+              step: int | None = None, seed: int = 0, ratios: Sequence[float] = (), least_label: float = 0.0) -> Tiles:
         """Lists tiles of the slides: places with tissue, each at several magnifications.
 
         Parameters
@@ -115,6 +114,11 @@ class Cohort(Mapping[str, Case]):
             Pixels between the tiles of the first magnification; None: `size`, so that they do not overlap.
         seed : int, default 0
             Another one chooses others.
+        ratios : sequence of float, optional
+            How often a feed draws tiles that show label 0, label 1 and so on, as crop_by_class has it for patches. Slides then
+            need label maps. Without ratios, and without chance, all tiles come equally often.
+        least_label : float, default 0
+            The part of the first magnification's tile that a label has at least where the tile shows it; 0: one pixel.
 
         Returns
         -------
@@ -124,9 +128,10 @@ class Cohort(Mapping[str, Case]):
         Raises
         ------
         Error
-            If a case is no slide, or has no level of a magnification.
+            If a case is no slide, or has no level of a magnification, or ratios are given and it has no label map.
         """
-        return Tiles(self._cases, size, mpp if isinstance(mpp, Sequence) else (mpp,), least_tissue, per_slide, step, seed)
+        return Tiles(self._cases, size, mpp if isinstance(mpp, Sequence) else (mpp,), least_tissue, per_slide, step, seed, ratios,
+                     least_label)
 
     def without(self, names: Any) -> Cohort:
         """Returns the cohort without some cases, those that verify names say.

@@ -14,6 +14,7 @@ from . import scans
 from .task import Task, printable
 
 _CHANNEL = re.compile(r"(.+)_(\d{4})")
+_PICTURES = (".png", ".tif", ".tiff")  # label maps of slides
 
 
 @dataclass
@@ -167,18 +168,21 @@ def _add(found: Found, name: str, tasks: list[Task]) -> None:
 
 
 def _match(found: Found, labels: Path) -> None:
-    """Gives each case its label map, the file of its name."""
+    """Gives each case its label map, the file of its name: a volume for a scan, a picture for a slide."""
     if not labels.is_dir():
         raise Error(f"suture: store: labels: expected a folder of label maps, got {str(labels)!r}")
     maps: dict[str, list[Path]] = defaultdict(list)
+    pictures: dict[str, list[Path]] = defaultdict(list)
     for path in sorted(_files(labels, found)):
         if scans.is_scan(path.name):
             maps[scans.stem(path.name)].append(path)
+        elif path.suffix.lower() in _PICTURES:
+            pictures[path.stem].append(path)
     for name, task in sorted(found.tasks.items()):
-        given = maps.get(name, [])
+        given = (pictures if task.kind == "slide" else maps).get(name, [])
         if len(given) == 1:
             found.tasks[name] = replace(task, labels=str(given[0]))
             continue
         del found.tasks[name]
         found.failed[name] = (f"suture: store: case {name!r}: expected one label map of its name in {str(labels)!r}, got "
-                              f"{len(given) or 'none'}. Name it {name}.nii.gz")
+                              f"{len(given) or 'none'}. Name it {name}{'.png' if task.kind == 'slide' else '.nii.gz'}")

@@ -2,7 +2,7 @@
 """Label maps and masks of a case, beside its image."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +13,9 @@ from .settings import Settings
 
 
 def write_maps(folder: Path, maps: Mapping[str, tuple[np.ndarray, Grid]], settings: Settings, threads: int | None, *, axes: str,
-               chunk: int, unit: str = "millimeter") -> None:
-    """Writes label maps as OME-Zarr has them, in the group "labels" of an image."""
-    ome.write_group(folder / "labels", {"ome": {"version": ome.VERSION, "labels": sorted(maps)}})
+               chunk: int, unit: str = "millimeter", beside: Sequence[str] = ()) -> None:
+    """Writes label maps as OME-Zarr has them, in the group "labels" of an image; `beside` names those that are there already."""
+    ome.write_group(folder / "labels", {"ome": {"version": ome.VERSION, "labels": sorted([*maps, *beside])}})
     for name, (data, grid) in maps.items():
         arrays.write(folder / "labels" / name / "0", data, names=list(axes), chunk=arrays.chunks_of(data.shape, chunk, len(axes)),
                      profile=settings.profile, threads=threads)

@@ -13,7 +13,8 @@ from . import files
 from .arrays import PROFILES
 
 VERSION = 1
-CLASS_INDEX = "class_index"  # the array of a case that holds the bytes of its ClassIndex
+CLASS_INDEX = "class_index"  # the array of a volume that holds the bytes of its ClassIndex
+LABEL_COUNTS = "label_counts"  # the array of a slide that counts the pixels of each label, cell by cell
 
 
 @dataclass(frozen=True)

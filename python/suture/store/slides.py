@@ -16,7 +16,8 @@ from ..errors import Error
 from . import arrays, ome
 from .arrays import sentence
 from .make_maps import write_maps
-from .settings import VERSION, Settings
+from .settings import LABEL_COUNTS, VERSION, Settings
+from .slide_labels import label_map, of_level, per_cell
 from .task import Task
 
 _ENDINGS = (".svs", ".ndpi", ".scn", ".mrxs", ".vms", ".vmu", ".bif", ".svslide", ".tif", ".tiff", ".btf", ".qptiff", ".zvi",
@@ -26,6 +27,7 @@ _NEAR = .02  # of a magnification: a level that is so near is kept as it is
 _MASK_UM = 8.0  # micrometers a pixel of tissue masks
 _LEAST_CHROMA = 8  # of tissue, where Otsu's threshold is below that: a slide of glass alone
 _BLOCK = 1024  # pixels that are reduced at once
+LABELS = "labels"  # the label map of a slide, among those of its image
 
 
 def is_slide(path: Path, head: bytes) -> bool:
@@ -237,10 +239,36 @@ def grid_of(slide: Pyramid, level: Level) -> Grid:
     return Grid((1, *level.extents), (1.0, *spacing), (0.0, *origin))  # type: ignore[arg-type]
 
 
+def write_labels(folder: Path, path: str, slide: Pyramid, levels: Sequence[Level], settings: Settings, what: str,
+                 threads: int | None) -> dict[str, Any]:
+    """Writes the label map of a slide for each of its levels, and how many pixels of each label every cell of the slide has;
+    returns what the attributes of the case say of them."""
+    given, scale = label_map(path, slide.extents[0], what)
+    group, grids = folder / "labels" / LABELS, [grid_of(slide, level) for level in levels]
+    for k, level in enumerate(levels):
+        chunk = arrays.chunks_of(level.extents, settings.tile, 2)
+        shard = [c * min(8, math.ceil(n / c)) for n, c in zip(level.extents, chunk)]
+
+        def block(low: tuple[int, ...], high: tuple[int, ...], level: Level = level) -> np.ndarray:
+            return of_level(given, level.scale / scale, low, high)
+
+        arrays.write_blocks(group / str(k), level.extents, "uint8", block, names=["y", "x"], chunk=chunk, shard=shard,
+                            profile=settings.profile, threads=threads)
+    ome.write_group(group, {"ome": {"version": ome.VERSION, "multiscales": [ome.multiscales(LABELS, grids, "yx", channels=False,
+                                                                                          unit="micrometer")],
+                                    "image-label": {"source": {"image": "../../"}}}})
+    side = max(scale, _MASK_UM / slide.mpp[1])  # pixels of level 0 along a cell
+    counts = per_cell(given, side / scale)
+    arrays.write(folder / LABEL_COUNTS, counts, names=["label", "y", "x"], chunk=(1, *arrays.chunks_of(counts.shape[1:], settings.tile, 2)),
+                 profile=settings.profile, threads=threads)
+    cells = grid_of(slide, Level(0, side, (counts.shape[1], counts.shape[2]), side, 0.0))
+    total = np.bincount(given.ravel(), minlength=1)
+    return {"labels": {"path": f"labels/{LABELS}", "grid": grids[0].to_json(), "counts": {"path": LABEL_COUNTS, "grid": cells.to_json()}},
+            "classes": {str(k): int(n) for k, n in enumerate(total) if n}}
+
+
 def write_slide(folder: Path, task: Task, settings: Settings, source: dict[str, Any], threads: int | None) -> None:
     """Writes a slide into the folder of a case."""
-    if task.labels is not None:
-        raise Error(f"{task.what}: labels: expected none for a slide, got {task.labels}")
     with pyramid(task.files[0], task.what, settings.assume_mpp) as slide:
         levels = ([level_for(slide, mpp, task.what) for mpp in settings.mpp] if settings.mpp
                   else [Level(k, 1.0, e, s, slide.mpp[1] * s) for k, (e, s) in enumerate(zip(slide.extents, slide.scales))])
@@ -257,11 +285,13 @@ def write_slide(folder: Path, task: Task, settings: Settings, source: dict[str, 
                                 threads=threads)
         mask, coarse = tissue_mask(slide, task.what)
         grids, mpps = [grid_of(slide, level) for level in levels], [level.mpp for level in levels]
-    write_maps(folder, {"tissue": (mask, coarse)}, settings, threads, axes="yx", chunk=settings.tile, unit="micrometer")
+        known = {} if task.labels is None else write_labels(folder, task.labels, slide, levels, settings, task.what, threads)
+    write_maps(folder, {"tissue": (mask, coarse)}, settings, threads, axes="yx", chunk=settings.tile, unit="micrometer",
+               beside=[LABELS] if known else [])
     own = {
         "store": VERSION, "kind": "slide", "source": {**source, "dtype": "uint8"}, "grid": grids[0].to_json(), "mpp": mpps,
         "levels": [grid.to_json() for grid in grids], "mask": {"path": "labels/tissue", "grid": coarse.to_json()},
-        "fingerprint": {"shape": [3, *levels[0].extents], "mpp": mpps, "tissue": float(np.count_nonzero(mask) / mask.size)},
+        "fingerprint": {"shape": [3, *levels[0].extents], "mpp": mpps, "tissue": float(np.count_nonzero(mask) / mask.size)}, **known,
     }
     ome.write_group(folder, {"ome": {"version": ome.VERSION, "multiscales": [ome.multiscales(task.name, grids, "yx", channels=True,
                                                                                            unit="micrometer")]}, "suture": own})

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from ..arrays.volume import Grid
 from ..errors import Error
 from .arrays import LazyArray
 from .case import Case, StoredCase
@@ -49,6 +51,9 @@ class Tile:
         The same center at each magnification, in the order that was asked for.
     tissue : float
         Share of the first box that is tissue.
+    labels : tuple of float
+        Share of the first box that has each label, from 0 on; () where the slide has none. It is counted in cells of 8
+        micrometers, so that a label beyond the border may come in.
 
     Examples
     --------
@@ -60,6 +65,7 @@ class Tile:
     case: str
     boxes: tuple[Box, ...]
     tissue: float
+    labels: tuple[float, ...] = ()
 
     @property
     def id(self) -> str:
@@ -75,7 +81,7 @@ class Tiles(Sequence[Tile]):
     ----------
     cases : mapping of Case
         The slides by name.
-    size, mpp, least_tissue, per_slide, step, seed
+    size, mpp, least_tissue, per_slide, step, seed, ratios, least_label
         As in Cohort.tiles, which makes them.
 
     Raises
@@ -91,13 +97,23 @@ class Tiles(Sequence[Tile]):
     """
 
     def __init__(self, cases: Mapping[str, Case], size: int, mpp: Sequence[float], least_tissue: float, per_slide: int | None,
-                 step: int | None, seed: int) -> None:
+                 step: int | None, seed: int, ratios: Sequence[float] = (), least_label: float = 0.0) -> None:
         if type(size) is not int or size < 1:
             raise Error(f"suture: store: tiles: size: expected a whole number from 1 on, got {size!r}")
         if not mpp or not 0 <= least_tissue <= 1:
             raise Error(f"suture: store: tiles: expected micrometers a pixel and a part of tissue from 0 to 1, got "
                         f"{tuple(mpp)} and {least_tissue}")
         self._cases, self.size, self.mpp = cases, size, tuple(mpp)
+        self.ratios, self.least_label = tuple(float(ratio) for ratio in ratios), float(least_label)
+        if any(not (math.isfinite(ratio) and ratio >= 0) for ratio in self.ratios) or (self.ratios and not any(self.ratios)):
+            raise Error(f"suture: store: tiles: ratios: expected numbers from 0 on, and one above 0, got {tuple(ratios)}")
+        if not 0 <= self.least_label <= 1:
+            raise Error(f"suture: store: tiles: least_label: expected a part from 0 to 1, got {least_label}")
+        if self.ratios:
+            bare = next((name for name in cases if self._slide(name).label_counts is None), None)
+            if bare is not None:
+                raise Error(f"suture: store: case {bare!r}: expected a label map, by which ratios balances tiles, got none. Build the store "
+                            "with labels=")
         self._tiles = [tile for name in cases for tile in self._of(name, least_tissue, per_slide, step or size, seed)]
 
     def _slide(self, name: str) -> StoredCase:
@@ -113,7 +129,9 @@ class Tiles(Sequence[Tile]):
         shapes = [case.levels[k].shape[1:] for k in levels]
         ratios = [case.mpp[k] / case.mpp[levels[0]] for k in levels]
         found = []
-        part = _Tissue(case)
+        assert case.mask is not None
+        in_tissue, counts = _Sums(np.asarray(case.mask[...]), case.mask.grid), case.label_counts
+        of_label = [] if counts is None else [_Sums(each, counts.grid) for each in counts[...]]
         for y in range(0, shapes[0][0] - size + 1, step):
             for x in range(0, shapes[0][1] - size + 1, step):
                 boxes = []
@@ -122,8 +140,12 @@ class Tiles(Sequence[Tile]):
                     if min(low) < 0 or low[0] + size > height or low[1] + size > width:
                         break
                     boxes.append(Box(k, (low[0], low[1]), (low[0] + size, low[1] + size)))
-                if len(boxes) == len(levels) and (tissue := part(case.levels[levels[0]], boxes[0])) >= least:
-                    found.append(Tile(name, tuple(boxes), tissue))
+                if len(boxes) < len(levels):
+                    continue
+                inside, area = in_tissue(case.levels[levels[0]], boxes[0])
+                if inside / area >= least:
+                    pixels = [label(case.levels[levels[0]], boxes[0])[0] for label in of_label]
+                    found.append(Tile(name, tuple(boxes), inside / area, tuple(n / max(sum(pixels), 1) for n in pixels)))
         if most is not None and len(found) > most:
             kept = sorted(found, key=lambda tile: hashlib.sha256(f"{seed} {tile.id}".encode()).digest())[:most]
             found = sorted(kept, key=lambda tile: tile.boxes[0].low)
@@ -155,6 +177,24 @@ class Tiles(Sequence[Tile]):
         case = self._slide(tile.case)
         return [case.levels[box.level].window(box.low, box.high) for box in tile.boxes]
 
+    def labels(self, tile: Tile) -> LazyArray:
+        """The label map of a tile at its first magnification, (y, x), read where it is asked for.
+
+        Raises
+        ------
+        Error
+            If the slide has no label map.
+        """
+        case, box = self._slide(tile.case), tile.boxes[0]
+        if not case.label_levels:
+            raise Error(f"suture: store: case {tile.case!r}: expected a label map, got none. Build the store with labels=")
+        return case.label_levels[box.level].window(box.low, box.high)
+
+    def showing(self, label: int) -> np.ndarray:
+        """The numbers of the tiles that show a label: `least_label` of their pixels or more, and one at least."""
+        return np.array([k for k, tile in enumerate(self._tiles) if len(tile.labels) > label and tile.labels[label] >= self.least_label
+                         and tile.labels[label] > 0], np.int64)
+
     def __getitem__(self, i):  # type: ignore[no-untyped-def]  # int or slice
         return self._tiles[i]
 
@@ -168,15 +208,15 @@ class Tiles(Sequence[Tile]):
         return f"Tiles({len(self)} of {self.size} pixels at {', '.join(f'{m:g}' for m in self.mpp)} micrometers a pixel)"
 
 
-class _Tissue:
-    """The part of a box that is tissue, by sums over the mask."""
+class _Sums:
+    """Sums over boxes of a slide of a map of cells, by sums over all cells before each."""
 
-    def __init__(self, case: StoredCase) -> None:
-        assert case.mask is not None
-        self._grid = case.mask.grid
-        self._sums = np.pad(np.asarray(case.mask[...], np.int64).cumsum(0).cumsum(1), ((1, 0), (1, 0)))
+    def __init__(self, cells: np.ndarray, grid: Grid) -> None:
+        self._grid = grid
+        self._sums = np.pad(cells.astype(np.int64).cumsum(0).cumsum(1), ((1, 0), (1, 0)))
 
-    def __call__(self, level: LazyArray, box: Box) -> float:
+    def __call__(self, level: LazyArray, box: Box) -> tuple[int, int]:
+        """Returns the sum over a box of a level, in whole cells, and how many cells these are."""
         lows, highs = [], []
         for axis in (0, 1):
             k = 1 + axis
@@ -185,4 +225,4 @@ class _Tissue:
             highs.append(min(max(round(box.high[axis] * scale), lows[-1] + 1), n))
         s = self._sums
         inside = s[highs[0], highs[1]] - s[lows[0], highs[1]] - s[highs[0], lows[1]] + s[lows[0], lows[1]]
-        return float(inside / ((highs[0] - lows[0]) * (highs[1] - lows[1])))
+        return int(inside), (highs[0] - lows[0]) * (highs[1] - lows[1])

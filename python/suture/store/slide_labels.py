@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Label maps of slides: pictures of one channel, as fine as the slide or coarser."""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..errors import Error
+from .arrays import sentence
+
+_ROWS = 4096  # of a label map that are counted at once
+
+
+def label_map(path: str, extents: tuple[int, int], what: str) -> tuple[np.ndarray, float]:
+    """Reads the label map of a slide.
+
+    Parameters
+    ----------
+    path : str
+        A PNG or TIFF of one channel, whose pixels are numbers of labels. Of a pyramid the finest level is read.
+    extents : (int, int)
+        Height and width of level 0 of the slide.
+    what : str
+        The beginning of messages.
+
+    Returns
+    -------
+    numpy.ndarray of uint8, float
+        The labels (y, x), and the pixels of level 0 along a pixel of the map.
+
+    Raises
+    ------
+    Error
+        If the file cannot be read, has several channels or numbers above 255, or shows another area than the slide.
+    """
+    try:
+        data = _read(path)
+    except Exception as problem:  # Pillow, tifffile and its codecs raise errors of many kinds
+        raise Error(f"{what}: labels: expected a readable PNG or TIFF at {path}, got {sentence(problem)}") from None
+    if data.dtype == np.bool_:
+        data = data.astype(np.uint8)
+    if data.ndim != 2 or not data.size or data.dtype.kind not in "iu":
+        raise Error(f"{what}: labels: expected one channel of whole numbers in {path}, got {data.dtype} of shape {data.shape}. Write the "
+                    "numbers of the labels, not their colors")
+    low, high = int(data.min()), int(data.max())
+    if low < 0 or high > 255:
+        raise Error(f"{what}: labels: expected numbers from 0 to 255 in {path}, got {low if low < 0 else high}. Number the labels from 0 on")
+    scale = extents[0] / data.shape[0]
+    if abs(data.shape[1] * scale - extents[1]) > max(scale, extents[1] / data.shape[1]):
+        raise Error(f"{what}: labels: expected the {extents[0]} x {extents[1]} pixels of the slide, or as many times fewer along both axes, "
+                    f"got {data.shape[0]} x {data.shape[1]} in {path}. Draw them on the whole slide")
+    return np.ascontiguousarray(data, np.uint8), scale
+
+
+def _read(path: str) -> np.ndarray:
+    if path.lower().endswith(".png"):
+        from PIL import Image
+
+        with Image.open(path) as picture:
+            return np.asarray(picture)
+    import tifffile
+
+    with tifffile.TiffFile(path) as file:
+        return np.asarray(file.series[0].levels[0].asarray())
+
+
+def of_level(labels: np.ndarray, ratio: float, low: Sequence[int], high: Sequence[int]) -> np.ndarray:
+    """The labels at the centers of pixels `low` to `high` of a level, each of whose pixels is `ratio` pixels of the map along an
+    axis."""
+    y, x = (np.minimum(((np.arange(a, b) + .5) * ratio).astype(np.int64), n - 1) for a, b, n in zip(low, high, labels.shape))
+    found: np.ndarray = labels[y[:, None], x]
+    return found
+
+
+def per_cell(labels: np.ndarray, side: float) -> np.ndarray:
+    """Counts the pixels of each label in square cells.
+
+    Parameters
+    ----------
+    labels : numpy.ndarray of uint8
+        The label map (y, x).
+    side : float
+        Pixels of the map along a cell, one at least.
+
+    Returns
+    -------
+    numpy.ndarray of int32
+        Counts (label, y, x). A pixel belongs to the cell that its center lies in.
+    """
+    shape = tuple(max(1, math.ceil(n / side - 1e-9)) for n in labels.shape)
+    out = np.zeros((int(labels.max()) + 1, *shape), np.int32)
+    columns = np.minimum(((np.arange(labels.shape[1]) + .5) / side).astype(np.int64), shape[1] - 1)
+    for first in range(0, labels.shape[0], _ROWS):
+        some = labels[first:first + _ROWS]
+        rows = np.minimum(((np.arange(first, first + len(some)) + .5) / side).astype(np.int64), shape[0] - 1)
+        places = (some.astype(np.int64) * shape[0] + rows[:, None]) * shape[1] + columns
+        out += np.bincount(places.ravel(), minlength=out.size).reshape(out.shape).astype(np.int32)
+    return out
