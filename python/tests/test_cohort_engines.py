@@ -140,4 +140,4 @@ def test_ranks_that_are_killed_at_any_moment(scans, alone, root):
             rank.communicate()
     ended(command(root, scans, store))
     assert files_of(store) == alone
-    assert json.loads((store / ".suture" / "cases.json").read_bytes()).keys() == {f"case_{k:03}" for k in range(CASES)}
+    assert json.loads((store / ".suture" / "cases.json").read_bytes())["cases"].keys() == {f"case_{k:03}" for k in range(CASES)}

@@ -323,6 +323,51 @@ def test_a_split_is_kept_in_the_store(tmp_path):
         st.store.open(folder / "s", split="test")
 
 
+def test_no_patient_is_in_two_parts(small, tmp_path):
+    cohort = st.store.open(small / "one.zarr")
+    patient = dict(zip(cohort, ("ann", "bob", "ann", "cy", "bob", "ann")))
+    for rules in ([(k, 3) for k in range(3)], [(k, 2) for k in range(2)]):
+        folds = [cohort.split("val", rule, group=patient) for rule in rules]
+        assert sorted(name for fold in folds for name in fold) == list(cohort)
+        held = [{patient[name] for name in fold} for fold in folds]
+        assert sorted(one for fold in held for one in fold) == ["ann", "bob", "cy"]  # each in one fold
+        for rule, fold in zip(rules, folds):
+            assert sorted([*fold, *cohort.split("train", rule, group=patient)]) == list(cohort)
+    share = {one: int.from_bytes(hashlib.sha256(one.encode()).digest()[:8], "big") / 2 ** 64 for one in patient.values()}
+    cut = (min(share.values()) + max(share.values())) / 2
+    assert list(cohort.split("val", cut, group=patient)) == [name for name in cohort if share[patient[name]] < cut]
+    assert list(cohort.split("val", (0, 2), group=patient.get)) == list(cohort.split("val", (0, 2), group=patient))
+    (tmp_path / "patients.json").write_text(json.dumps(patient))
+    opened = st.store.open(small / "one.zarr", split="val", rule=(0, 2), group=tmp_path / "patients.json")
+    assert list(opened) == list(cohort.split("val", (0, 2), group=patient))
+    (tmp_path / "parts.json").write_text(json.dumps({"train": ["case_00", "case_01"], "val": ["case_02", "case_03"]}))
+    with pytest.raises(st.Error, match="split: expected all cases of a patient in one part, got 'ann' in 'train' and, with case 'case_02', in 'val'. Move"):
+        cohort.split("val", tmp_path / "parts.json", group=patient)
+    assert list(cohort.split("val", tmp_path / "parts.json")) == ["case_02", "case_03"]
+    for group, says in (({"case_00": "ann"}, "expected the patient of each case, got none of 'case_01' and 4 others"),
+                        (dict.fromkeys(cohort, 3), "expected the name of a patient for case 'case_00', got 3"), (7, "expected {case: patient}, a file"),
+                        (tmp_path / "none.json", "expected a file of JSON")):
+        with pytest.raises(st.Error, match=f"suture: store: group: {says}"):
+            cohort.split("val", (0, 2), group=group)
+
+
+def test_patients_are_kept_in_the_store(tmp_path):
+    folder = phantoms(tmp_path, count=4)
+    (tmp_path / "patients.json").write_text(json.dumps({"case_00": "a", "case_01": "b", "case_02": "a", "case_03": "b"}))
+    built = command("build", folder / "scans", "--out", tmp_path / "s", "--split", "0/2", "--group", tmp_path / "patients.json")
+    assert built.returncode == 0, built.stderr
+    (tmp_path / "patients.json").unlink()
+    parts = {part: list(st.store.open(tmp_path / "s", split=part)) for part in ("train", "val")}
+    assert sorted(parts.values()) == [["case_00", "case_02"], ["case_01", "case_03"]]
+    cohort = st.store.open(tmp_path / "s")
+    assert sorted(list(cohort.split("val", (k, 2))) for k in range(2)) == sorted(parts.values())  # another rule, the same patients
+    with pytest.raises(st.Error, match="group: expected the patient of each case, got none of 'case_01' and 0 others"):
+        st.store.set_split(tmp_path / "s", (0, 2), group={name: name for name in cohort if name != "case_01"})
+    (tmp_path / "s/.suture/split.json").write_text('{"rule": 0.5, "groups": 3}')
+    with pytest.raises(st.Error, match="split: expected a rule in .*, got other text. Set it again"):
+        st.store.open(tmp_path / "s", split="val")
+
+
 # The command line ----------------------------------------------------------------------------------------------------------------
 
 

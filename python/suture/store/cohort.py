@@ -72,7 +72,7 @@ class Cohort(Mapping[str, Case]):
                         "store build makes one of them")
         return hash_of(hashes)  # type: ignore[arg-type]
 
-    def split(self, part: str, rule: splits.Rule | None = None) -> Cohort:
+    def split(self, part: str, rule: splits.Rule | None = None, *, group: splits.Group | None = None) -> Cohort:
         """Returns the cases of a part, of the whole store.
 
         Parameters
@@ -82,6 +82,10 @@ class Cohort(Mapping[str, Case]):
         rule : float, (int, int), path or (path, int), optional
             A fraction of the cases, chosen by the hashes of their names, is "val"; fold k of n is "val"; a file of JSON names the
             cases of each part, and of fold k where it lists folds. None: the rule of the store, and a fifth where it has none.
+        group : mapping, callable or path, optional
+            The patient of each case: {case: patient}, a file of JSON that says so, or a function of the name. Patients are split
+            then, so that none is in two parts; a file of parts that has one in two is refused. None: the groups of the store,
+            which set_split keeps; without them each case is a patient.
 
         Returns
         -------
@@ -91,9 +95,10 @@ class Cohort(Mapping[str, Case]):
         Raises
         ------
         Error
-            If there is no such part, or it is empty.
+            If there is no such part, it is empty, a case has no patient, or a file has a patient in two parts.
         """
-        names = splits.part_of(list(self._whole), part, splits.stored(self.path) if rule is None else rule)
+        own, known = splits.stored(self.path)
+        names = splits.part_of(list(self._whole), part, own if rule is None else rule, known if group is None else group)
         return Cohort(self.path, {name: self._whole[name] for name in names}, self.io, self._whole)
 
     def tiles(self, *, size: int, mpp: float | Sequence[float], least_tissue: float = .5, per_slide: int | None = None,
@@ -154,9 +159,8 @@ class Cohort(Mapping[str, Case]):
         return f"Cohort({str(self.path)!r}, {len(self)} cases)"
 
 
-def open(path: str | os.PathLike[str], split: str | None = None, *, rule: splits.Rule | None = None, verify: bool = False,
-         io: str = "auto",
-         threads: int | None = None) -> Cohort:
+def open(path: str | os.PathLike[str], split: str | None = None, *, rule: splits.Rule | None = None, group: splits.Group | None = None,
+         verify: bool = False, io: str = "auto", threads: int | None = None) -> Cohort:
     """Opens a store, or files of others, for reading; nothing is read but the index.
 
     Parameters
@@ -167,6 +171,8 @@ def open(path: str | os.PathLike[str], split: str | None = None, *, rule: splits
         The part that is wanted, "train" or "val" say; None: all cases.
     rule : float, (int, int), path or (path, int), optional
         How cases are split, as in Cohort.split.
+    group : mapping, callable or path, optional
+        The patient of each case, as in Cohort.split.
     verify : bool, default False
         True hashes each chunk when it is first read, and refuses one that is not that of the manifest.
     io : {"auto", "plain", "memmap", "direct"}
@@ -204,4 +210,4 @@ def open(path: str | os.PathLike[str], split: str | None = None, *, rule: splits
     if not cases:
         raise Error(f"suture: store: path: expected at least one case, got none in {str(root)!r}")
     cohort = Cohort(root, cases, mode)
-    return cohort if split is None else cohort.split(split, rule)
+    return cohort if split is None else cohort.split(split, rule, group=group)

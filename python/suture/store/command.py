@@ -25,6 +25,7 @@ def add_to(commands: Any) -> None:
     build.add_argument("--world", type=int, help="how many shares there are")
     build.add_argument("--dask", help="address of a scheduler of Dask, whose workers make the cases")
     build.add_argument("--split", help="fraction of \"val\", or K/N for fold K of N, or a file of JSON: kept in the store")
+    build.add_argument("--group", help="a file of JSON, {case: patient}: no patient is split; kept in the store")
     verify = kinds.add_parser("verify", help="read every byte and compare it with the manifests")
     verify.add_argument("store")
     verify.add_argument("--workers", type=int, default=1, help="threads (1)")
@@ -55,12 +56,12 @@ def _rule(text: str) -> Any:
 
 def _build(given: argparse.Namespace) -> int:
     from .build import build
-    from .splits import set_split
+    from .splits import DEFAULT, set_split
 
     report = build(given.source, given.labels, out=given.out, chunk=given.chunk, workers=given.workers, mpp=given.mpp, assume_mpp=given.assume_mpp,
                    profile=given.profile, rank=given.rank, world=given.world, dask=given.dask, progress=True)
-    if given.split:
-        set_split(given.out, _rule(given.split))
+    if given.split or given.group:
+        set_split(given.out, _rule(given.split) if given.split else DEFAULT, group=given.group)
     for sentence in report.failed.values():
         print(sentence, file=sys.stderr)
     print(f"{given.out}: {len(report.built)} built, {len(report.reused)} reused, {len(report.failed)} failed, {len(report.skipped)} other files "

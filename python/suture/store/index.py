@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The index of a store: its cases and the hashes of their manifests, so that opening reads one file."""
+"""The index of a store: its cases, hash and size of the manifest of each, and the hash of all. Opening reads this one file."""
 from __future__ import annotations
 
 import hashlib
@@ -10,6 +10,8 @@ from pathlib import Path
 
 from . import files
 from .manifest import Manifest
+
+_FILE = "cases.json"
 
 
 def listed(store: Path) -> set[str]:
@@ -28,25 +30,50 @@ def hash_of(hashes: Mapping[str, str]) -> str:
 
 
 def write_index(store: Path) -> str:
-    """Writes the index of a store as it is now; returns the hash of the data set."""
+    """Writes the index of a store as it is now; returns the hash of the data set.
+
+    Manifests are hashed that the index does not have, or that changed since it was written: in size, or in the time at which the
+    file was written or put in its place. All others are taken from it."""
     with files.lock(store, "store"):
-        hashes = {name: Manifest(store, name).sha256 for name in cases_of(store)}
-        files.write(store, "store", store / files.FOLDER / "cases.json", files.json_bytes(hashes))
+        known, since = _read(store)
+        hashes: dict[str, str] = {}
+        sizes: dict[str, int] = {}
+        folder = str(files.manifests(store))
+        for name in cases_of(store):
+            status = os.stat(f"{folder}/{name}.json")
+            same = name in known and known[name][1] == status.st_size and max(status.st_mtime_ns, status.st_ctime_ns) < since
+            hashes[name], sizes[name] = known[name][0] if same else Manifest(store, name).sha256, status.st_size
+        record = {"cases": {name: [hashes[name], sizes[name]] for name in hashes}, "sha256": hash_of(hashes)}
+        files.write(store, "store", store / files.FOLDER / _FILE, files.json_bytes(record))
     return hash_of(hashes)
 
 
-def written_index(store: Path) -> dict[str, str]:
-    """The index as it was written last; empty where it cannot be read."""
+def _read(store: Path) -> tuple[dict[str, tuple[str, int]], int]:
+    """Hash and bytes of each manifest, as the index has them, and the time at which it was written, in ns; nothing where it is not
+    what was written."""
+    path = store / files.FOLDER / _FILE
     try:
-        hashes: dict[str, str] = json.loads((store / files.FOLDER / "cases.json").read_bytes())
-        return hashes
-    except (OSError, ValueError):
-        return {}
+        written = os.stat(path).st_mtime_ns
+        record = json.loads(path.read_bytes())
+        cases = {name: (str(sha256), int(size)) for name, (sha256, size) in record["cases"].items()}
+        if hash_of({name: sha256 for name, (sha256, _) in cases.items()}) != record["sha256"]:
+            return {}, 0
+        return cases, written
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        return {}, 0
+
+
+def written_index(store: Path) -> dict[str, str]:
+    """The index as it was written last; empty where it cannot be read or has not its own hash."""
+    return {name: sha256 for name, (sha256, _) in _read(store)[0].items()}
 
 
 def read_index(store: Path) -> dict[str, str]:
-    """The hash of the manifest of each case of a store."""
-    names, hashes = cases_of(store), written_index(store)
-    if sorted(hashes) != names:  # a build that was ended
-        hashes = {name: Manifest(store, name).sha256 for name in names}
-    return hashes
+    """The hash of the manifest of each case of a store.
+
+    One file is read where no case and no manifest came, went or was replaced since it was written. Otherwise, as after a build
+    that was ended, the cases are listed, and the manifests are hashed that the index does not have."""
+    known, since = _read(store)
+    if known and all(os.stat(folder).st_mtime_ns < since for folder in (store, files.manifests(store))):
+        return {name: sha256 for name, (sha256, _) in known.items()}
+    return {name: known[name][0] if name in known else Manifest(store, name).sha256 for name in cases_of(store)}

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of a cohort: by a file, by a fraction of hashed names, or as a fold."""
+"""Parts of a cohort: by a file, by a fraction of hashed names, or as a fold; cases of one patient stay together."""
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Union
 
@@ -13,6 +13,7 @@ from ..errors import Error
 from . import files
 
 Rule = Union[float, tuple[int, int], str, "os.PathLike[str]", tuple["str | os.PathLike[str]", int]]
+Group = Union[Mapping[str, str], Callable[[str], str], str, "os.PathLike[str]"]
 _FILE = "split.json"
 DEFAULT = .2
 
@@ -21,30 +22,75 @@ def _hash(name: str) -> int:
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
 
 
-def part_of(names: Sequence[str], part: str, rule: Any) -> list[str]:
-    """The names of a part.
+def groups_of(names: Sequence[str], group: Any) -> dict[str, str]:
+    """The group of each case, its patient say; without groups each case is its own.
 
     Raises
     ------
     Error
-        If there is no such part, it is empty, or the rule is none.
+        If a case has no group, or the file of groups cannot be read.
     """
+    if group is None:
+        return {name: name for name in names}
+    what = "suture: store: group"
+    if isinstance(group, (str, os.PathLike)):
+        try:
+            group = json.loads(Path(group).read_bytes())
+        except (OSError, ValueError) as problem:
+            raise Error(f"{what}: expected a file of JSON, got {problem}") from None
+    if isinstance(group, Mapping):
+        missing = [name for name in names if name not in group]
+        if missing:
+            raise Error(f"{what}: expected the patient of each case, got none of {missing[0]!r} and {len(missing) - 1} others. Add "
+                        "them, or leave these cases out")
+        found = {name: group[name] for name in names}
+    elif callable(group):
+        found = {name: group(name) for name in names}
+    else:
+        raise Error(f"{what}: expected {{case: patient}}, a file of it, or a function of the name, got {group!r}")
+    strange = next((name for name in names if not isinstance(found[name], str)), None)
+    if strange is not None:
+        raise Error(f"{what}: expected the name of a patient for case {strange!r}, got {found[strange]!r}. Pass a string")
+    return found
+
+
+def part_of(names: Sequence[str], part: str, rule: Any, group: Any = None) -> list[str]:
+    """The names of a part, where cases of one group are all in one part.
+
+    Raises
+    ------
+    Error
+        If there is no such part, it is empty, the rule is none, or a file has cases of one group in two parts.
+    """
+    patient = groups_of(names, group)
     if isinstance(rule, float) and 0 < rule < 1:
-        parts = {"train": [n for n in names if _hash(n) >= rule * 2 ** 64],
-                 "val": [n for n in names if _hash(n) < rule * 2 ** 64]}
+        parts = {"train": [n for n in names if _hash(patient[n]) >= rule * 2 ** 64],
+                 "val": [n for n in names if _hash(patient[n]) < rule * 2 ** 64]}
     elif isinstance(rule, Sequence) and len(rule) == 2 and all(type(v) is int for v in rule):
         fold, count = rule
         if not 0 <= fold < count:
             raise Error(f"suture: store: split: expected a fold in 0 .. {count - 1}, got {fold}")
-        ranked = sorted(names, key=lambda n: (_hash(n), n))
-        parts = {"train": sorted(n for i, n in enumerate(ranked) if i % count != fold), "val": sorted(ranked[fold::count])}
+        held = set(sorted(set(patient.values()), key=lambda n: (_hash(n), n))[fold::count])
+        parts = {"train": sorted(n for n in names if patient[n] not in held), "val": sorted(n for n in names if patient[n] in held)}
     else:
         parts = _parts(names, rule, None, "the store") if isinstance(rule, dict) else _of_file(names, rule)
+        _check_groups(parts, patient)
     if part not in parts:
         raise Error(f"suture: store: split: expected one of {', '.join(sorted(parts))}, got {part!r}")
     if not parts[part]:
         raise Error(f"suture: store: split: expected cases in {part!r}, got none of {len(names)}. Take another rule")
     return parts[part]
+
+
+def _check_groups(parts: Mapping[str, Sequence[str]], patient: Mapping[str, str]) -> None:
+    """Refuses parts that share a group."""
+    part_with: dict[str, str] = {}
+    for part, names in parts.items():
+        for name in names:
+            other = part_with.setdefault(patient[name], part)
+            if other != part:
+                raise Error(f"suture: store: split: expected all cases of a patient in one part, got {patient[name]!r} in {other!r} and, with "
+                            f"case {name!r}, in {part!r}. Move the case")
 
 
 def _of_file(names: Sequence[str], rule: Any) -> dict[str, list[str]]:
@@ -80,7 +126,7 @@ def _parts(names: Sequence[str], record: Any, fold: Any, path: str) -> dict[str,
     return {part: sorted(set(listed)) for part, listed in record.items()}
 
 
-def set_split(path: str | os.PathLike[str], rule: Rule) -> None:
+def set_split(path: str | os.PathLike[str], rule: Rule, *, group: Group | None = None) -> None:
     """Keeps a rule in a store, for those who open a part of it.
 
     Parameters
@@ -89,6 +135,8 @@ def set_split(path: str | os.PathLike[str], rule: Rule) -> None:
         The store.
     rule : float, (int, int), path or (path, int)
         As in Cohort.split. What a file says is copied into the store.
+    group : mapping, callable or path, optional
+        As in Cohort.split. The groups of the cases that are there now are copied into the store.
 
     Raises
     ------
@@ -104,21 +152,25 @@ def set_split(path: str | os.PathLike[str], rule: Rule) -> None:
     store, names = Path(path), list(read_index(Path(path)))
     if isinstance(rule, float) or (isinstance(rule, Sequence) and not isinstance(rule, str)
                                    and all(type(v) is int for v in rule)):
-        part_of(names, "train", rule)
+        part_of(names, "train", rule, group)
         record: Any = {"rule": rule}
     else:
         record = {"parts": _of_file(names, rule)}
+        _check_groups(record["parts"], groups_of(names, group))
+    if group is not None:
+        record["groups"] = groups_of(names, group)
     with files.lock(store, "store"):
         files.write(store, "store", store / files.FOLDER / _FILE, files.json_bytes(record))
 
 
-def stored(store: Path) -> Any:
-    """The rule of a store; a fifth where it has none."""
+def stored(store: Path) -> tuple[Any, dict[str, str] | None]:
+    """The rule of a store, a fifth where it has none, and its groups, None where it has none."""
     path = store / files.FOLDER / _FILE
     if not path.is_file():
-        return DEFAULT
+        return DEFAULT, None
     try:
         record = json.loads(path.read_bytes())
-        return record["rule"] if "rule" in record else dict(record["parts"])
+        groups = dict(record["groups"]) if "groups" in record else None
+        return record["rule"] if "rule" in record else dict(record["parts"]), groups
     except (ValueError, TypeError, KeyError):
         raise Error(f"suture: store: split: expected a rule in {path}, got other text. Set it again") from None
