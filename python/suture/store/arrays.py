@@ -2,6 +2,7 @@
 """Arrays in Zarr that tensorstore writes and reads: sharded, compressed, read box by box into memory that is given."""
 from __future__ import annotations
 
+import errno
 import functools
 import math
 import os
@@ -62,14 +63,30 @@ def io_mode(path: Path, io: str) -> str:
     Raises
     ------
     Error
-        If io is none of these.
+        If io is none of these, or "direct" on a file system that refuses direct reads.
     """
     if io not in ("auto", "plain", "memmap", "direct"):
         raise Error(f'suture: store: io: expected "auto", "plain", "memmap" or "direct", got {io!r}')
+    if io == "direct":
+        _check_direct(path)
     if io != "auto":
         return io
     kind = file_system(path)
     return "plain" if not kind or any(kind.startswith(name) for name in _REMOTE) else "memmap"
+
+
+def _check_direct(path: Path) -> None:
+    """Opens a file below a path as direct reads do."""
+    first = next((Path(root) / name for root, _, names in os.walk(path) for name in sorted(names)), None)
+    if first is None:
+        return
+    try:
+        if not hasattr(os, "O_DIRECT"):
+            raise OSError(errno.EINVAL, "no direct reads on this system")
+        os.close(os.open(first, os.O_RDONLY | os.O_DIRECT))
+    except OSError as problem:
+        raise Error(f"suture: store: io: expected a file system with direct reads at {path}, got {file_system(path) or 'another'}, which refuses "
+                    f"them ({problem.strerror}). Open it with io=\"auto\"") from None
 
 
 @functools.cache
@@ -379,11 +396,37 @@ def sentence(problem: BaseException) -> str:
 
 
 def attributes(path: Path) -> Mapping[str, Any]:
-    """The attributes of a group or an array of Zarr v3, or of v2; empty where there are none."""
-    import json
+    """The attributes of a group or an array of Zarr v3, or of v2; empty where there are none.
 
+    Raises
+    ------
+    Error
+        If the file is not what Zarr writes.
+    """
     for name in ("zarr.json", ".zattrs"):
         if (path / name).is_file():
-            record: dict[str, Any] = json.loads((path / name).read_bytes())
-            return record.get("attributes", {}) if name == "zarr.json" else record
+            record = json_object(path / name)
+            found = record.get("attributes", {}) if name == "zarr.json" else record
+            if not isinstance(found, dict):
+                raise Error(f"suture: store: {path / name}: expected attributes of Zarr, got {type(found).__name__}. Copy the file again")
+            return found
     return {}
+
+
+def json_object(path: Path) -> dict[str, Any]:
+    """The object that a file of JSON holds.
+
+    Raises
+    ------
+    Error
+        If it holds anything else, or cannot be read.
+    """
+    import json
+
+    try:
+        record = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as problem:
+        raise Error(f"suture: store: {path}: expected JSON, got {sentence(problem)}. Copy the file again") from None
+    if not isinstance(record, dict):
+        raise Error(f"suture: store: {path}: expected an object of JSON, got {type(record).__name__}. Copy the file again")
+    return record

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import Error
 from . import arrays, files, settings
+from .case import StoredCase
 from .find import find
 from .index import cases_of, hash_of, listed, write_index, written_index
 from .make import make_case
@@ -187,7 +188,7 @@ def info(path: str | os.PathLike[str]) -> dict[str, Any]:
         manifest = Manifest(store, name)
         hashes[name] = manifest.sha256
         total += manifest.bytes
-        known = arrays.attributes(store / name)["suture"]
+        known = StoredCase(store, name, manifest.sha256, "plain", None, False).attributes
         source = known["source"]
         before += sum(f["bytes"] for f in [*source["files"], *([source["labels"]] if "labels" in source else [])])
         for label in known.get("classes", {}):

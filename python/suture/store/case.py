@@ -2,6 +2,9 @@
 """Cases: their arrays, and what is known of them."""
 from __future__ import annotations
 
+import hashlib
+import json
+import math
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +12,7 @@ from typing import Any
 
 from ..arrays.volume import Grid, Volume
 from ..errors import Error
-from . import arrays, settings
+from . import settings
 from .arrays import LazyArray, ZarrArray
 from .manifest import Check, Manifest
 
@@ -78,6 +81,31 @@ class Case:
         return f"Case({self.name!r}, {self.image!r}{'' if self.labels is None else ', labels'})"
 
 
+def _check(found: Mapping[str, Any]) -> None:
+    """Raises KeyError, TypeError or ValueError where the attributes of a case are not what the store writes."""
+    kind, source = found["kind"], found["source"]
+    maps = [found[name] for name in ("mask", "labels") if found.get(name) is not None]
+    counts = [each["counts"] for each in maps if kind == "slide" and "counts" in each]
+    grids = [found["grid"], *found.get("levels", []), *(each["grid"] for each in (*maps, *counts))]
+    for grid in grids:
+        made = Grid.from_json(grid)
+        numbers = [float(n) for n in (*made.extents, *made.spacing, *made.origin, *made.direction)]
+        if (len(made.extents), len(made.spacing), len(made.origin), len(made.direction)) != (3, 3, 3, 9) or not all(map(math.isfinite, numbers)):
+            raise ValueError
+        if any(type(n) is not int or n < 1 for n in made.extents) or any(n <= 0 for n in made.spacing):
+            raise ValueError
+    scaling, places = found.get("scaling"), [each["path"] for each in (*maps, *counts)]
+    if (kind not in ("volume", "slide") or any(".." in Path(place).parts or Path(place).is_absolute() for place in places)
+            or (scaling is not None and not (len(scaling) == 2 and all(math.isfinite(n) for n in scaling)))
+            or not isinstance(found["fingerprint"], dict) or any(mpp <= 0 for mpp in found.get("mpp", []))
+            or len(found.get("mpp", [])) != len(found.get("levels", [])) or (kind == "slide") != bool(found.get("levels"))):
+        raise ValueError
+    for label, count in (found.get("classes") or {}).items():
+        int(label), int(count)
+    for file in (*source["files"], *([source["labels"]] if "labels" in source else [])):
+        int(file["bytes"])
+
+
 class _Labels(ZarrArray):
     """A label map with the index of its labels beside it."""
 
@@ -112,12 +140,21 @@ class StoredCase(Case):
 
     @cached_property
     def attributes(self) -> Mapping[str, Any]:
-        """Returns what the store recorded of the case."""
+        """Returns what the store recorded of the case, which has the hash of the manifest."""
+        path = self._store / self.name / "zarr.json"
         try:
-            found: Mapping[str, Any] = arrays.attributes(self._store / self.name)["suture"]
+            data = path.read_bytes()
+            if hashlib.sha256(data).hexdigest() != self.manifest.files["zarr.json"]["sha256"]:
+                raise ValueError
+            found: Mapping[str, Any] = json.loads(data)["attributes"]["suture"]
             version = found["store"]
-        except (OSError, ValueError, KeyError):
-            raise Error(f"{self.what}: expected its attributes, got none. Run suture store repair") from None
+            if version == settings.VERSION:
+                _check(found)
+        except Error:
+            raise
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError):
+            raise Error(f"{self.what}: expected its attributes as they were stored in {path}, got others. suture store repair makes the case "
+                        "again") from None
         if version != settings.VERSION:
             raise Error(f"{self.what}: expected version {settings.VERSION} of the store, got {version}. Build the store again")
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import pickle
 import threading
@@ -328,7 +329,8 @@ def _zarr_cases(path: Path, mode: str, threads: int | None) -> dict[str, Case]:
 def _multiscales(path: Path) -> Mapping[str, Any] | None:
     """The first entry of "multiscales" of a group, of OME-Zarr 0.4 or 0.5."""
     known = arrays.attributes(path)
-    listed = known.get("ome", known).get("multiscales")
+    known = known.get("ome", known)
+    listed = known.get("multiscales") if isinstance(known, dict) else None
     return listed[0] if isinstance(listed, list) and listed and isinstance(listed[0], dict) else None
 
 
@@ -352,6 +354,10 @@ def _zarr_array(path: Path, name: str, mode: str, threads: int | None) -> Case:
     return FileCase(name, image)
 
 
+def _no_multiscales(what: str, group: Path) -> Error:
+    return Error(f"{what}: expected multiscales of OME-Zarr in {group}, got others. Open the array itself")
+
+
 def _ome(path: Path, name: str, mode: str, threads: int | None) -> Case:
     """An image of OME-Zarr, its finest level, and the first of its label maps."""
     what = f"suture: store: case {name!r}"
@@ -359,27 +365,30 @@ def _ome(path: Path, name: str, mode: str, threads: int | None) -> Case:
     def level(group: Path) -> Callable[[], LazyArray]:
         def array() -> LazyArray:
             entry = _multiscales(group)
+            if entry is None:
+                raise _no_multiscales(what, group)
             try:
-                assert entry is not None
                 dataset = entry["datasets"][0]
-                axes = [a if isinstance(a, str) else a["name"] for a in entry["axes"]]
+                axes = [str(a if isinstance(a, str) else a["name"]) for a in entry["axes"]]
                 units = {a["name"]: a.get("unit") for a in entry["axes"] if isinstance(a, dict)}
                 steps = dataset.get("coordinateTransformations", [])
-                scale = next((t["scale"] for t in steps if t["type"] == "scale"), [1.0] * len(axes))
-                shift = next((t["translation"] for t in steps if t["type"] == "translation"), [0.0] * len(axes))
-                inside = group / dataset["path"]
-            except (AssertionError, KeyError, TypeError, IndexError):
-                raise Error(f"{what}: expected multiscales of OME-Zarr in {group}, got others. Open the array itself") from None
+                scale = [float(s) for s in next((t["scale"] for t in steps if t["type"] == "scale"), [1.0] * len(axes))]
+                shift = [float(s) for s in next((t["translation"] for t in steps if t["type"] == "translation"), [0.0] * len(axes))]
+                inner = Path(dataset["path"])
+            except (KeyError, TypeError, IndexError, ValueError, AttributeError, OverflowError):
+                raise _no_multiscales(what, group) from None
+            if (".." in inner.parts or inner.is_absolute() or len(scale) != len(axes) or len(shift) != len(axes) or len(set(axes)) != len(axes)
+                    or not all(math.isfinite(s) and s > 0 for s in scale) or not all(math.isfinite(s) for s in shift)):
+                raise _no_multiscales(what, group)
+            inside = group / inner
             shape = arrays.opened(inside, what, arrays.context(mode, threads)).shape
-            spatial = "".join(a for a in axes if a in "zyx")
-            others = [n for a, n in zip(axes, shape) if a not in "zyx"]
-            if spatial not in ("zyx", "yx") or axes[-len(spatial):] != list(spatial) or len(others) > 1:
+            spatial = "".join(a for a in axes if a in ("z", "y", "x"))
+            others = [a for a in axes if a not in ("z", "y", "x")]
+            if spatial not in ("zyx", "yx") or axes[-len(spatial):] != list(spatial) or len(others) > 1 or len(shape) != len(axes):
                 raise Error(f"{what}: expected an image of (z, y, x) or (y, x), with channels before them at most, got the "
-                            f"axes {axes}. "
-                            "Open an array that is one")
+                            f"axes {axes} and the shape {tuple(shape)}. Open an array that is one")
             mm = {a: _MILLIMETERS.get(str(units.get(a)), 1.0) for a in spatial}
-            place = {a: (int(n), float(s) * mm[a], float(t) * mm[a]) for a, n, s, t in zip(axes, shape, scale, shift)
-                     if a in spatial}
+            place = {a: (int(n), s * mm[a], t * mm[a]) for a, n, s, t in zip(axes, shape, scale, shift) if a in spatial}
             z, y, x = (place.get(a, (1, 1.0, 0.0)) for a in "zyx")
             grid = Grid((z[0], y[0], x[0]), (z[1], y[1], x[1]), (z[2], y[2], x[2]))
             return ZarrArray(inside, what, axes=spatial, grid=grid, mode=mode, threads=threads)

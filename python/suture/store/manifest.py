@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import mmap
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ import numpy as np
 
 from ..errors import Error
 from . import files
+from .arrays import json_object
 
 VERSION = 1
 _ABSENT = 0xFFFFFFFFFFFFFFFF
@@ -64,12 +66,23 @@ def array_of(path: str) -> str | None:
 
 
 def array_layout(path: Path) -> dict[str, Any]:
-    """Shape, extents of shards and of chunks, and the number of chunks of a shard, of an array that the store wrote."""
-    record = json.loads((path / "zarr.json").read_bytes())
-    shard = record["chunk_grid"]["configuration"]["chunk_shape"]
-    chunk = record["codecs"][0]["configuration"]["chunk_shape"]
-    grid = [s // c for s, c in zip(shard, chunk)]
-    return {"shape": record["shape"], "shard": shard, "chunk": chunk, "grid": grid, "chunks": int(np.prod(grid))}
+    """Shape, extents of shards and of chunks, and the number of chunks of a shard, of an array that the store wrote.
+
+    Raises
+    ------
+    Error
+        If it is another array, or none.
+    """
+    record = json_object(path / "zarr.json")
+    try:
+        shape, shard = list(record["shape"]), list(record["chunk_grid"]["configuration"]["chunk_shape"])
+        chunk = list(record["codecs"][0]["configuration"]["chunk_shape"])
+        grid = [s // c for s, c in zip(shard, chunk)]
+        if not len(shape) == len(shard) == len(chunk) or not all(type(n) is int and n > 0 for n in (*shape, *shard, *grid)):
+            raise ValueError
+    except (KeyError, IndexError, TypeError, ValueError, ZeroDivisionError):
+        raise Error(f"suture: store: {path}: expected an array that the store wrote, got another. suture store repair makes the case again") from None
+    return {"shape": shape, "shard": shard, "chunk": chunk, "grid": grid, "chunks": math.prod(grid)}
 
 
 def describe(file: Path, chunks: int) -> tuple[dict[str, Any], str]:
@@ -94,6 +107,17 @@ def shard_index(data: Any, chunks: int) -> list[tuple[int, int] | None]:
     index = np.frombuffer(data[len(data) - 16 * chunks - 4:len(data) - 4], "<u8").reshape(-1, 2)
     found: list[tuple[int, int] | None] = [None if int(offset) == _ABSENT else (int(offset), int(size)) for offset, size in index]
     return found
+
+
+def _is_record(path: str, record: Any) -> bool:
+    """Whether an entry of a manifest is as `make` writes it, of a file within the case."""
+    def counts(*values: Any) -> bool:
+        return all(type(value) is int and value >= 0 for value in values)
+
+    chunks = record.get("chunks", [])
+    return (".." not in Path(path).parts and not Path(path).is_absolute() and counts(record["bytes"]) and isinstance(record["sha256"], str)
+            and isinstance(chunks, list) and record["bytes"] >= (16 * len(chunks) + 4 if chunks else 0)
+            and all(each is None or (len(each) == 3 and counts(*each[:2]) and isinstance(each[2], str)) for each in chunks))
 
 
 class Manifest:
@@ -127,9 +151,9 @@ class Manifest:
         try:
             record = json.loads(self.data)
             version, listed = record["suture_store"], record["files"]
-            if not isinstance(listed, dict) or record["case"] != self.name:
+            if record["case"] != self.name or not all(_is_record(path, each) for path, each in listed.items()):
                 raise KeyError
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise Error(f"suture: store: case {self.name!r}: expected a manifest, got other text in {self.path}. "
                         "Run suture store repair") from None
         if version != VERSION:
