@@ -178,7 +178,17 @@ class Tiles(Sequence[Tile]):
         return [case.levels[box.level].window(box.low, box.high) for box in tile.boxes]
 
     def labels(self, tile: Tile) -> LazyArray:
-        """The label map of a tile at its first magnification, (y, x), read where it is asked for.
+        """Returns the label map of a tile at its first magnification, (y, x), read where it is asked for.
+
+        Parameters
+        ----------
+        tile : Tile
+            The tile.
+
+        Returns
+        -------
+        LazyArray
+            Labels as whole numbers.
 
         Raises
         ------
@@ -191,7 +201,18 @@ class Tiles(Sequence[Tile]):
         return case.label_levels[box.level].window(box.low, box.high)
 
     def showing(self, label: int) -> np.ndarray:
-        """The numbers of the tiles that show a label: `least_label` of their pixels or more, and one at least."""
+        """Returns the numbers of the tiles that show a label: `least_label` of their pixels or more, and one at least.
+
+        Parameters
+        ----------
+        label : int
+            The label.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Places in this sequence.
+        """
         return np.array([k for k, tile in enumerate(self._tiles) if len(tile.labels) > label and tile.labels[label] >= self.least_label
                          and tile.labels[label] > 0], np.int64)
 
