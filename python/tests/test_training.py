@@ -11,7 +11,7 @@ import pytest
 import suture as st
 from suture.__main__ import main
 from suture.training.config import Config
-from suture.training.metrics import dice, lesions
+from suture.training.metrics import dice, lesions, weighted_kappa
 
 PIPELINE = st.Pipeline(image=[st.window(center=0, width=10), st.crop_by_class(size=8, labels="seg", ratios=[1, 1, 1])], seg=st.labels())
 WHOLE = st.Pipeline(image=[st.window(center=0, width=10)])
@@ -35,11 +35,24 @@ def test_a_record_comes_back_as_it_was(tmp_path):
     (dict(batch=2.5), "batch: expected a whole number above 0, got 2.5"),
     (dict(window=[8, 8]), "window: expected three whole numbers above 0"),
     (dict(lesion=3), "lesion: expected a class in 1 .. 2, got 3"),
-    (dict(task="grade"), "task: expected"),
+    (dict(task="grade"), "task: expected"), (dict(task="tiles"), "window: expected two whole numbers above 0, got"),
     (dict(learning_rate=0.0), "learning_rate: expected a number above 0")])
 def test_settings_are_refused(change, says):
     with pytest.raises(st.Error, match=says):
         config(**change)
+
+
+TILES = dict(task="tiles", window=[16, 16], tiles={"mpp": 1, "least_tissue": 0}, grades=["few", "many"], bounds=[.3])
+
+
+@pytest.mark.parametrize("change, says", [
+    (dict(window=[8, 16]), "window: expected square tiles"), (dict(tiles={"least_tissue": 0}), "tiles: expected mpp and some of"),
+    (dict(tiles={"mpp": 1, "color": 2}), "tiles: expected mpp and some of"), (dict(bounds=[.5, .3]), "bounds: expected increasing parts"),
+    (dict(bounds=[]), "bounds: expected increasing parts"), (dict(bounds=[1.2]), "bounds: expected"), (dict(grades=["one"]), "grades: expected 2 names for 1 bounds")])
+def test_settings_of_a_grader_are_refused(change, says):
+    assert config(**TILES).task == "tiles"
+    with pytest.raises(st.Error, match=f"suture: train: {says}"):
+        config(**{**TILES, **change})
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}', '{"format": 1, "task": "segmentation"}'])
@@ -79,6 +92,15 @@ def test_lesions_beside_scipy():
         assert got.found == sum(bool(p[tn == k].any()) for k in large_t)
         assert got.false == sum(not t[pn == k].any() for k in large_p)
         assert got.true > got.found or got.predicted > got.false  # the comparison is about something
+
+
+def test_kappa_by_hand():
+    assert weighted_kappa(np.diag([3, 4, 5])) == 1
+    assert weighted_kappa(np.full((3, 3), 2)) == pytest.approx(0)
+    counts = np.array([[4, 0, 1], [0, 3, 0], [0, 1, 1]])
+    expected = sum((i - j) ** 2 * counts.sum(1)[i] * counts.sum(0)[j] / 10 for i in range(3) for j in range(3))
+    assert weighted_kappa(counts) == pytest.approx(1 - (4 + 1) / expected)
+    assert weighted_kappa(np.array([[7, 0], [0, 0]])) is None
 
 
 def test_no_lesion_is_none():
@@ -188,7 +210,7 @@ def example(root, out, *options):
 def test_the_example_leaves_what_it_names(root, tmp_path):
     pytest.importorskip("monai")
     pytest.importorskip("tensorstore")
-    report = example(root, tmp_path, "--epochs", "1", "--steps", "2", "--size", "16", "--threads", "1")
+    report = example(root, tmp_path, "--only", "scans", "--epochs", "1", "--steps", "2", "--size", "16", "--threads", "1")
     assert report["same"] and report["runs"] == 2 and len(report["losses"]) == 2
     for name in ("loss.png", "sheet.png", "cohort.zarr/zarr.json", "run_1/run.json", "run_2/checkpoint.pt", "run_1/predicted/scan_4.nii.gz"):
         assert (tmp_path / name).stat().st_size > 0, name
@@ -202,12 +224,52 @@ def test_the_example_leaves_what_it_names(root, tmp_path):
 
 
 @pytest.mark.monai
+def test_the_example_grades_tiles(root, tmp_path):
+    for name in ("monai", "tensorstore", "openslide"):
+        pytest.importorskip(name)
+    import suture.store
+    from PIL import Image
+
+    report = example(root, tmp_path, "--only", "tiles", "--tile-epochs", "1", "--tile-steps", "2", "--threads", "1")["tiles"]
+    assert report["same"] and report["runs"] == 2 and len(report["losses"]) == 2
+    out = tmp_path / "tiles"
+    for name in ("loss.png", "sheet.png", "run_1/run.json", "run_2/checkpoint.pt"):
+        assert (out / name).stat().st_size > 0, name
+    cohort, metrics = suture.store.open(out / "slides.zarr"), report["metrics"]
+    assert report["cohort"] == cohort.sha256 and set(metrics["cases"]) == {"breast_a", "breast_b"}
+    counts = np.zeros((3, 3), int)
+    for name, case in metrics["cases"].items():
+        with Image.open(out / "run_1/predicted" / f"{name}.png") as picture:
+            labels = np.asarray(picture)
+        assert labels.shape == cohort[name].image.shape[1:] and set(np.unique(labels)) <= {0, 1}
+        tiles = json.loads((out / "run_1/predicted" / f"{name}.json").read_text())
+        assert len(tiles) == case["tiles"] > 10
+        truth = cohort[name].labels[...]
+        boxes = [(slice(t["y"], t["y"] + 64), slice(t["x"], t["x"] + 64)) for t in tiles]
+        parts = [(truth[box] == 1).mean() for box in boxes]
+        assert [t["true"] for t in tiles] == [sum(part >= bound for bound in (.12, .3)) for part in parts]
+        p, t = (np.stack([array[box] for box in boxes]) for array in (labels, truth))
+        assert case["dice"]["nucleus"] == dice(p, t, 1) and case["accuracy"] == np.mean([t["true"] == t["predicted"] for t in tiles])
+        np.add.at(counts, tuple(np.array([[t["true"], t["predicted"]] for t in tiles]).T), 1)
+    assert metrics["cohort"]["grades"] == counts.tolist() and metrics["cohort"]["kappa"] == weighted_kappa(counts)
+    record = Config.load(out / "run_1/run.json")
+    assert record.task == "tiles" and record.results["metrics"] == metrics and record.cohort == cohort.sha256
+    env = {**os.environ, "PYTHONPATH": str(root / "python")}
+    arguments = ["--config", "run_1/run.json", "--store", "slides.zarr", "--out", "again"]
+    again = subprocess.run([sys.executable, "-m", "suture", "train", *arguments], env=env, cwd=out, capture_output=True, text=True)
+    assert again.returncode == 0 and json.loads(again.stdout.splitlines()[-1])["same"], again.stdout + again.stderr
+
+
+@pytest.mark.monai
 @pytest.mark.long
 def test_the_example_learns(root, tmp_path):
     """The default form. Liver is found by any network that learned something; a third of it is no chance."""
-    pytest.importorskip("monai")
+    for name in ("monai", "openslide"):
+        pytest.importorskip(name)
     report = example(root, tmp_path)
-    assert report["same"]
+    assert report["same"] and report["tiles"]["same"]
+    tiles = report["tiles"]["losses"]
+    assert np.mean(tiles[-20:]) < .75 * np.mean(tiles[:20])
     losses = report["losses"]
     assert np.mean(losses[-40:]) < .75 * np.mean(losses[:40])
     assert report["metrics"]["cohort"]["dice"]["liver"] > .7

@@ -59,9 +59,12 @@ def run(given: argparse.Namespace) -> int:
     0
     """
     from ..store import open as open_store
-    from .segmentation import Run
 
     config = Config.load(given.config)
+    if config.task == "tiles":
+        from .tiles import Run
+    else:
+        from .segmentation import Run  # type: ignore[assignment]
     if given.config.resolve().parent == given.out.resolve():
         raise Error(f"suture: train: --out: expected another folder than that of {given.config}, got the same. The record would be "
                     "replaced by the new one")

@@ -17,6 +17,7 @@ from ..pipeline.pipeline import Pipeline
 from ..version import __version__
 
 FORMAT = 1
+_TILES = ("mpp", "least_tissue", "per_slide", "step", "seed", "ratios", "least_label")
 _LIBRARIES = ("torch", "monai", "numpy", "tensorstore", "nibabel")
 
 
@@ -55,17 +56,24 @@ class Config:
     pipeline : dict
         The training pipeline, as Pipeline.to_json gives it.
     whole : dict
-        The pipeline that evaluation and prediction run on whole scans: the same without chance and without the crop.
+        The pipeline that evaluation and prediction run on whole scans: the same without chance and without the crop. Tiles are
+        evaluated by it with chance switched off.
     classes : list of str
         Names of the labels from 0 on; the first is the background.
     lesion : int, optional
         The class whose connected components are counted as lesions.
     window : list of int
-        Voxels of a sliding window along (z, y, x).
+        Voxels of a sliding window along (z, y, x), or pixels of a tile along (y, x).
     seed, batch, steps_per_epoch, epochs, learning_rate, channels, threads
         Settings of the training. Results depend on all of them, `threads` included, since PyTorch's sums do.
     val : float
         The fraction of cases, chosen by the hash of their names, that training does not see; or the names themselves.
+    tiles : dict
+        Of a grader the arguments of `Cohort.tiles` besides the size: "mpp", "least_tissue", "ratios" and so on.
+    grades : list of str
+        Names of the grades of a tile, from the lowest on.
+    bounds : list of float
+        The part of the last class in a tile from which on it has grade 1, grade 2 and so on.
     versions : dict
         Versions of the libraries that made the results.
     results : dict
@@ -101,21 +109,38 @@ class Config:
     channels: list[int] = field(default_factory=lambda: [8, 16, 32])
     threads: int = 2
     val: list[str] = field(default_factory=list)
+    tiles: dict[str, Any] = field(default_factory=dict)
+    grades: list[str] = field(default_factory=list)
+    bounds: list[float] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=versions)
     results: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.task != "segmentation":
-            raise Error(f'suture: train: task: expected "segmentation", got {shown(self.task)}')
+        if self.task not in ("segmentation", "tiles"):
+            raise Error(f'suture: train: task: expected "segmentation" or "tiles", got {shown(self.task)}')
         for name in ("batch", "steps_per_epoch", "epochs", "threads"):
             if type(getattr(self, name)) is not int or getattr(self, name) < 1:
                 raise Error(f"suture: train: {name}: expected a whole number above 0, got {shown(getattr(self, name))}")
         if not self.learning_rate > 0:
             raise Error(f"suture: train: learning_rate: expected a number above 0, got {shown(self.learning_rate)}")
-        if len(self.window) != 3 or any(type(n) is not int or n < 1 for n in self.window):
-            raise Error(f"suture: train: window: expected three whole numbers above 0, got {shown(self.window)}")
+        axes = "three" if self.task == "segmentation" else "two"
+        if len(self.window) != {"two": 2, "three": 3}[axes] or any(type(n) is not int or n < 1 for n in self.window):
+            raise Error(f"suture: train: window: expected {axes} whole numbers above 0, got {shown(self.window)}")
+        if self.task == "tiles":
+            self._check_tiles()
         if self.lesion is not None and not 0 < self.lesion < len(self.classes):
             raise Error(f"suture: train: lesion: expected a class in 1 .. {len(self.classes) - 1}, got {shown(self.lesion)}")
+
+    def _check_tiles(self) -> None:
+        if self.window[0] != self.window[1]:
+            raise Error(f"suture: train: window: expected square tiles, got {shown(self.window)}")
+        unknown = sorted(set(self.tiles) - set(_TILES))
+        if unknown or "mpp" not in self.tiles:
+            raise Error(f"suture: train: tiles: expected mpp and some of {', '.join(_TILES)}, got {shown(self.tiles)}")
+        if not self.bounds or list(self.bounds) != sorted(set(self.bounds)) or not 0 < self.bounds[0] <= self.bounds[-1] < 1:
+            raise Error(f"suture: train: bounds: expected increasing parts between 0 and 1, got {shown(self.bounds)}")
+        if len(self.grades) != len(self.bounds) + 1:
+            raise Error(f"suture: train: grades: expected {len(self.bounds) + 1} names for {len(self.bounds)} bounds, got {shown(self.grades)}")
 
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
         """Makes the pipelines of the run.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics of a segmentation: Dice of each class, and lesions found, missed and invented."""
+"""Metrics of a segmentation: Dice of each class, and lesions found, missed and invented. Metrics of grades: kappa."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -119,4 +119,24 @@ def _at_least(components: np.ndarray, least: int) -> set[int]:
     return {int(k) for k in np.flatnonzero(counts >= least) if k}
 
 
-__all__ = ["Lesions", "dice", "lesions"]
+def weighted_kappa(counts: np.ndarray) -> float | None:
+    """Cohen's kappa with quadratic weights (J. Cohen, Psychological Bulletin 70(4), 1968): 1 where all agree, 0 where as many agree
+    as by chance.
+
+    Parameters
+    ----------
+    counts : numpy.ndarray
+        Pairs of grades, by the true one (row) and the predicted one (column).
+
+    Returns
+    -------
+    float or None
+        Kappa; None where one grade alone occurs, so that chance agrees as well.
+    """
+    seen = np.asarray(counts, np.float64)
+    weights = np.subtract.outer(np.arange(len(seen)), np.arange(len(seen))) ** 2
+    by_chance = (weights * np.outer(seen.sum(1), seen.sum(0))).sum()
+    return float(1 - (weights * seen).sum() * seen.sum() / by_chance) if by_chance else None
+
+
+__all__ = ["Lesions", "dice", "lesions", "weighted_kappa"]

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A training run on the batches of a feed: steps, digests and checkpoints, whatever the network and the task are."""
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..arrays.whole_file import whole_file
+from ..errors import Error
+from .config import Config
+
+try:
+    import torch
+except ImportError as problem:
+    raise Error(f"suture: train: {problem.name} is not installed: pip install torch monai nibabel") from None
+
+
+class Training:
+    """The part of a training run that all tasks share.
+
+    Parameters
+    ----------
+    config : Config
+        What is trained.
+    cohort : mapping
+        The cases of `suture.store.open`.
+    out : Path
+        The folder for the checkpoint and the predictions. It is made where it is not there.
+    device : str
+        "cpu", or a CUDA device.
+    say : callable
+        What a line of progress is given to.
+
+    Raises
+    ------
+    suture.Error
+        If the store is not the one that the configuration names, or a case of `val` is missing.
+    """
+
+    def __init__(self, config: Config, cohort: Any, out: Path, *, device: str = "cpu", say: Callable[[str], None] = print) -> None:
+        if config.cohort != cohort.sha256:
+            raise Error(f"suture: train: cohort: expected the store of hash {config.cohort}, got {cohort.sha256}. Build it from the "
+                        "same files, or write a new run.json")
+        missing = sorted(set(config.val) - set(cohort))
+        if missing:
+            raise Error(f"suture: train: val: expected cases of the store, got {', '.join(missing)}")
+        self.config, self.cohort, self.out, self.device, self.say = config, cohort, out, device, say
+        self.pipeline, self.whole = config.pipelines()
+        self.train_cases = [name for name in sorted(cohort) if name not in config.val]
+        out.mkdir(parents=True, exist_ok=True)
+        torch.manual_seed(config.seed)
+        torch.set_num_threads(config.threads)
+        torch.use_deterministic_algorithms(True, warn_only=device != "cpu")
+        self.net = self.network().to(device)
+        steps = config.epochs * config.steps_per_epoch
+        self.optimizer = torch.optim.AdamW(self.net.parameters(), lr=config.learning_rate)
+        self.schedule = torch.optim.lr_scheduler.OneCycleLR(self.optimizer, config.learning_rate, steps)
+        self.losses: list[float] = []
+        self.batches = ""  # sha256 of the digest before and of the batch
+        self.statistics: Mapping[str, Any] = {}
+
+    # A task defines these methods.
+
+    image = "image"  # the key of the pipeline that the network sees
+
+    def network(self) -> torch.nn.Module:
+        raise NotImplementedError
+
+    def feed(self) -> Any:
+        """The feed of the training."""
+        raise NotImplementedError
+
+    def loss_of(self, made: torch.Tensor, seg: torch.Tensor) -> torch.Tensor:
+        """The loss of what the network made of a batch."""
+        raise NotImplementedError
+
+    def evaluate(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    # The rest is the same for all.
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.out / "checkpoint.pt"
+
+    def train(self) -> None:
+        """Trains from where the checkpoint stands, if there is one, and writes one after each epoch."""
+        c = self.config
+        with self.feed() as feed:
+            if self.checkpoint.exists():
+                self._load(feed)
+            self.net.train()
+            started = time.perf_counter()
+            for epoch in feed.epochs(c.epochs):
+                for batch in epoch:
+                    self._step(batch)
+                self._save(feed)
+                recent = self.losses[-c.steps_per_epoch:]
+                self.say(f"epoch {len(self.losses) // c.steps_per_epoch} of {c.epochs}: loss {sum(recent) / max(1, len(recent)):.4f}, "
+                         f"{time.perf_counter() - started:.1f} s")
+            self.statistics = feed.statistics().summary()
+
+    def _step(self, batch: Mapping[str, Any]) -> None:
+        image, seg = (torch.as_tensor(batch[key]) for key in (self.image, "seg"))
+        digest = hashlib.sha256(self.batches.encode())
+        for one in (image, seg):
+            digest.update(one.detach().cpu().contiguous().numpy().tobytes())
+        self.batches = digest.hexdigest()
+        made = self.loss_of(self.net(image.float()), seg.long())
+        self.optimizer.zero_grad(set_to_none=True)
+        made.backward()
+        self.optimizer.step()
+        self.schedule.step()
+        self.losses.append(float(made.detach()))
+
+    def _save(self, feed: Any) -> None:
+        """Writes the checkpoint, whole or not at all: a kill leaves the last one."""
+        state = {"net": self.net.state_dict(), "optimizer": self.optimizer.state_dict(), "schedule": self.schedule.state_dict(),
+                 "feed": feed.state_dict(), "losses": self.losses, "batches": self.batches}
+        with whole_file(self.checkpoint) as beside:
+            torch.save(state, beside)
+
+    def _load(self, feed: Any) -> None:
+        state = torch.load(self.checkpoint, map_location=self.device, weights_only=True)
+        self.net.load_state_dict(state["net"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.schedule.load_state_dict(state["schedule"])
+        feed.load_state_dict(state["feed"])
+        self.losses, self.batches = list(state["losses"]), state["batches"]
+
+    def weights_digest(self) -> str:
+        """sha256 of all weights, by name."""
+        digest = hashlib.sha256()
+        for name, value in sorted(self.net.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(value.detach().cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+    def results(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns what a second run of the same configuration has to reproduce."""
+        return {"batches": self.batches, "weights": self.weights_digest(), "losses": self.losses,
+                "metrics": json.loads(json.dumps(metrics))}
+
+
+__all__ = ["Training"]

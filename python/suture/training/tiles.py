@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trains a 2D U-Net that labels the pixels of tiles and grades each tile, and evaluates it slide by slide."""
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..arrays.whole_file import whole_file
+from ..errors import Error
+from ..feed import Feed
+from ..store import Tiles
+from .metrics import dice, weighted_kappa
+from .run import Training
+
+try:
+    import torch
+    from monai.losses import DiceCELoss
+    from monai.networks.nets import UNet
+except ImportError as problem:
+    raise Error(f"suture: train: {problem.name} is not installed: pip install torch monai nibabel") from None
+
+
+class Run(Training):
+    """A training run on tiles of the slides of a store: see Training.
+
+    The grade of a tile says how much of it the last class takes: it is the number of `bounds` that this part reaches. The
+    network has a channel for each class and one for each grade; the mean of the latter over a tile is the score of the grade.
+    """
+
+    image = "rgb"
+
+    def __init__(self, *given: Any, **settings: Any) -> None:
+        super().__init__(*given, **settings)
+        self.loss = DiceCELoss(to_onehot_y=True, softmax=True, include_background=False)
+        self.predictions: dict[str, tuple[np.ndarray, list[dict[str, Any]]]] = {}
+
+    def network(self) -> torch.nn.Module:
+        """MONAI's UNet with residual units and batch normalization."""
+        c = self.config
+        made: torch.nn.Module = UNet(2, 3, len(c.classes) + len(c.grades), tuple(c.channels), (2,) * (len(c.channels) - 1), num_res_units=1,
+                                     norm="BATCH")
+        return made
+
+    def tiles(self, val: bool) -> Tiles:
+        """The tiles of the slides that training sees, or does not."""
+        cases = self.cohort.without(self.train_cases if val else self.config.val)
+        made: Tiles = cases.tiles(size=self.config.window[0], **self.config.tiles)
+        return made
+
+    def feed(self) -> Feed:
+        """Tiles of the slides that training sees."""
+        c = self.config
+        return Feed(self.tiles(False), self.pipeline, batch=c.batch, seed=c.seed, device=self.device, threads=c.threads,
+                    steps_per_epoch=c.steps_per_epoch)
+
+    def grade(self, seg: torch.Tensor) -> torch.Tensor:
+        """The true grade of each tile of a batch, by its labels."""
+        part = (seg == len(self.config.classes) - 1).flatten(1).float().mean(1)
+        return torch.bucketize(part, torch.tensor(self.config.bounds, device=part.device), right=True)
+
+    def loss_of(self, made: torch.Tensor, seg: torch.Tensor) -> torch.Tensor:
+        """Dice and cross-entropy of the labels, and cross-entropy of the grade."""
+        classes = len(self.config.classes)
+        found: torch.Tensor = self.loss(made[:, :classes], seg) + torch.nn.functional.cross_entropy(made[:, classes:].mean((2, 3)), self.grade(seg))
+        return found
+
+    def evaluate(self) -> dict[str, Any]:
+        """Labels and grades the tiles of the slides of `val`, and compares with their labels.
+
+        It writes for each slide predicted/NAME.png, the label map of the level that the tiles are of, and predicted/NAME.json
+        with the grades of its tiles.
+
+        Returns
+        -------
+        dict
+            "cases": for each slide the number of tiles, the Dice of each class, the part of tiles whose grade is right, and weighted
+            kappa of the grades. "cohort": the means of Dice, and grades of all tiles together, with their counts by the true one
+            (row) and the predicted one.
+        """
+        c, tiles = self.config, self.tiles(True)
+        place = {tile.id: tile for tile in tiles}
+        self.net.eval()
+        pixels: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {name: [] for name in c.val}
+        graded: dict[str, list[dict[str, Any]]] = {name: [] for name in c.val}
+        maps = {name: np.zeros(self._level(name, tiles).shape[1:], np.uint8) for name in c.val}
+        with Feed(tiles, self.whole, batch=c.batch, device=self.device, threads=c.threads, training=False, bar=False) as feed, torch.no_grad():
+            for batch in feed:
+                seg = torch.as_tensor(batch["seg"]).long()
+                made = self.net(torch.as_tensor(batch["rgb"]).float())
+                labels = made[:, :len(c.classes)].argmax(1).cpu().numpy().astype(np.uint8)
+                grades = made[:, len(c.classes):].mean((2, 3)).argmax(1)
+                for k, name in enumerate(batch["id"]):
+                    tile = place[name]
+                    (y, x), truth = tile.boxes[0].low, seg[k, 0].cpu().numpy()
+                    maps[tile.case][y:y + truth.shape[0], x:x + truth.shape[1]] = labels[k]
+                    pixels[tile.case].append((labels[k], truth))
+                    graded[tile.case].append({"y": y, "x": x, "true": int(self.grade(seg[k:k + 1])[0]), "predicted": int(grades[k])})
+        made_of, all_counts = {}, np.zeros((len(c.grades), len(c.grades)), np.int64)
+        for name in c.val:
+            self.predictions[name] = maps[name], graded[name]
+            self._write(name)
+            p, t = (np.stack([pair[i] for pair in pixels[name]]) for i in (0, 1))
+            counts = np.zeros_like(all_counts)
+            for one in graded[name]:
+                counts[one["true"], one["predicted"]] += 1
+            all_counts += counts
+            made_of[name] = {"tiles": len(graded[name]), "dice": {label: dice(p, t, k) for k, label in enumerate(c.classes) if k}, **_agreement(counts)}
+        return {"cases": made_of, "cohort": {"tiles": int(all_counts.sum()), "dice": _means(made_of), **_agreement(all_counts),
+                                             "grades": all_counts.tolist()}}
+
+    def _level(self, name: str, tiles: Tiles) -> Any:
+        """The level of a slide that its tiles are of."""
+        own = next((tile for tile in tiles if tile.case == name), None)
+        if own is None:
+            raise Error(f"suture: train: val: expected tiles of {name!r}, got none. Lower least_tissue, or name another slide")
+        return self.cohort[name].levels[own.boxes[0].level]
+
+    def _write(self, name: str) -> None:
+        from PIL import Image
+
+        labels, grades = self.predictions[name]
+        folder = self.out / "predicted"
+        folder.mkdir(exist_ok=True)
+        with whole_file(folder / f"{name}.png") as beside:
+            Image.fromarray(labels).save(beside, format="PNG")
+        with whole_file(folder / f"{name}.json") as beside:
+            Path(beside).write_text(json.dumps(grades) + "\n")
+
+
+def _agreement(counts: np.ndarray) -> dict[str, Any]:
+    return {"accuracy": float(np.trace(counts) / counts.sum()), "kappa": weighted_kappa(counts)}
+
+
+def _means(cases: Mapping[str, Any]) -> dict[str, float | None]:
+    """The mean Dice of each class over the slides that have it."""
+    out: dict[str, float | None] = {}
+    for label in next(iter(cases.values()))["dice"] if cases else ():
+        known = [case["dice"][label] for case in cases.values() if case["dice"][label] is not None]
+        out[label] = sum(known) / len(known) if known else None
+    return out
+
+
+__all__ = ["Run"]
