@@ -18,7 +18,7 @@ LONGEST = 35  # words of a first sentence
 MODULES = [
     "suture", "suture.recipes", "suture.pipeline.batch", "suture.pipeline.record", "suture.feed", "suture.nnunet",
     "suture.demo", "suture.training.command", pytest.param("suture.store", marks=pytest.mark.store), "suture.training.config", "suture.training.metrics",
-    pytest.param("suture.training.segmentation", marks=[pytest.mark.monai, pytest.mark.store]),
+    *(pytest.param(f"suture.training.{name}", marks=[pytest.mark.monai, pytest.mark.store]) for name in ("run", "segmentation", "tiles")),
     pytest.param("suture.torch", marks=pytest.mark.torch), pytest.param("suture.monai", marks=pytest.mark.monai),
     pytest.param("suture.lightning", marks=pytest.mark.lightning), "suture.nnunet.patches",
     *(pytest.param(f"suture.nnunet.{name}", marks=pytest.mark.nnunet) for name in ("loader", "feed", "trainer", "efficient")),

@@ -120,8 +120,9 @@ def _at_least(components: np.ndarray, least: int) -> set[int]:
 
 
 def weighted_kappa(counts: np.ndarray) -> float | None:
-    """Cohen's kappa with quadratic weights (J. Cohen, Psychological Bulletin 70(4), 1968): 1 where all agree, 0 where as many agree
-    as by chance.
+    """Computes Cohen's kappa with quadratic weights.
+
+    It is 1 where all agree, and 0 where as many agree as by chance (J. Cohen, Psychological Bulletin 70(4), 1968).
 
     Parameters
     ----------
@@ -132,6 +133,11 @@ def weighted_kappa(counts: np.ndarray) -> float | None:
     -------
     float or None
         Kappa; None where one grade alone occurs, so that chance agrees as well.
+
+    Examples
+    --------
+    >>> suture.training.metrics.weighted_kappa(np.diag([3, 4, 5]))
+    1.0
     """
     seen = np.asarray(counts, np.float64)
     weights = np.subtract.outer(np.arange(len(seen)), np.arange(len(seen))) ** 2

@@ -37,8 +37,14 @@ class Training:
 
     Raises
     ------
-    suture.Error
+    Error
         If the store is not the one that the configuration names, or a case of `val` is missing.
+
+    Examples
+    --------
+    >>> config = suture.training.config.Config.load(Path("run.json"))  # doctest: +SKIP
+    >>> run = suture.training.segmentation.Run(config, suture.store.open("cohort.zarr"), Path("out"))  # doctest: +SKIP
+    >>> run.train()  # doctest: +SKIP
     """
 
     def __init__(self, config: Config, cohort: Any, out: Path, *, device: str = "cpu", say: Callable[[str], None] = print) -> None:
@@ -68,23 +74,57 @@ class Training:
     image = "image"  # the key of the pipeline that the network sees
 
     def network(self) -> torch.nn.Module:
+        """Makes the network.
+
+        Returns
+        -------
+        torch.nn.Module
+            The network.
+        """
         raise NotImplementedError
 
     def feed(self) -> Any:
-        """The feed of the training."""
+        """Makes the feed of the training.
+
+        Returns
+        -------
+        Feed
+            The feed, whose batches have the image and "seg".
+        """
         raise NotImplementedError
 
     def loss_of(self, made: torch.Tensor, seg: torch.Tensor) -> torch.Tensor:
-        """The loss of what the network made of a batch."""
+        """Computes the loss of a batch.
+
+        Parameters
+        ----------
+        made : torch.Tensor
+            The output of the network for a batch.
+        seg : torch.Tensor
+            The labels of the batch.
+
+        Returns
+        -------
+        torch.Tensor
+            The loss, one number.
+        """
         raise NotImplementedError
 
     def evaluate(self) -> dict[str, Any]:
+        """Predicts the cases of `val`, and compares with their labels.
+
+        Returns
+        -------
+        dict
+            "cases": metrics of each case. "cohort": those of all together.
+        """
         raise NotImplementedError
 
     # The rest is the same for all.
 
     @property
     def checkpoint(self) -> Path:
+        """The file of the checkpoint."""
         return self.out / "checkpoint.pt"
 
     def train(self) -> None:
@@ -133,7 +173,13 @@ class Training:
         self.losses, self.batches = list(state["losses"]), state["batches"]
 
     def weights_digest(self) -> str:
-        """sha256 of all weights, by name."""
+        """Hashes all weights, by name.
+
+        Returns
+        -------
+        str
+            SHA-256 as hexadecimal digits.
+        """
         digest = hashlib.sha256()
         for name, value in sorted(self.net.state_dict().items()):
             digest.update(name.encode())
@@ -141,7 +187,18 @@ class Training:
         return digest.hexdigest()
 
     def results(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns what a second run of the same configuration has to reproduce."""
+        """Returns what a second run of the same configuration has to reproduce.
+
+        Parameters
+        ----------
+        metrics : mapping
+            The result of evaluate.
+
+        Returns
+        -------
+        dict
+            Digests of the batches and the weights, the losses and the metrics.
+        """
         return {"batches": self.batches, "weights": self.weights_digest(), "losses": self.losses,
                 "metrics": json.loads(json.dumps(metrics))}
 

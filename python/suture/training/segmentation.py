@@ -23,38 +23,95 @@ except ImportError as problem:
 
 
 class Run(Training):
-    """A training run on the scans of a store: see Training."""
+    """A training run on the scans of a store; its parameters are those of Training.
 
-    def __init__(self, *given: Any, **settings: Any) -> None:
-        super().__init__(*given, **settings)
+    Examples
+    --------
+    >>> config = suture.training.config.Config.load(Path("run.json"))  # doctest: +SKIP
+    >>> run = suture.training.segmentation.Run(config, suture.store.open("cohort.zarr"), Path("out"))  # doctest: +SKIP
+    >>> run.train()  # doctest: +SKIP
+    >>> run.evaluate()["cohort"]  # doctest: +SKIP
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self.loss = DiceCELoss(to_onehot_y=True, softmax=True, include_background=False)
         self.predictions: dict[str, Volume] = {}
 
     def network(self) -> torch.nn.Module:
-        """MONAI's UNet with residual units and instance normalization: one channel in, one for each class out."""
+        """Makes MONAI's UNet with residual units and instance normalization: one channel in, one for each class out.
+
+        Returns
+        -------
+        torch.nn.Module
+            The network.
+        """
         c = self.config
         made: torch.nn.Module = UNet(3, 1, len(c.classes), tuple(c.channels), (2,) * (len(c.channels) - 1), num_res_units=1, norm="INSTANCE")
         return made
 
     def feed(self) -> Feed:
-        """Patches of the cases that training sees."""
+        """Makes the feed of patches of the cases that training sees.
+
+        Returns
+        -------
+        Feed
+            The feed, whose batches have the image and "seg".
+        """
         c = self.config
         return Feed({name: self.cohort[name] for name in self.train_cases}, self.pipeline, batch=c.batch, seed=c.seed, device=self.device,
                     threads=c.threads, steps_per_epoch=c.steps_per_epoch)
 
     def loss_of(self, made: torch.Tensor, seg: torch.Tensor) -> torch.Tensor:
-        """Dice and cross-entropy."""
+        """Computes Dice and cross-entropy of a batch.
+
+        Parameters
+        ----------
+        made : torch.Tensor
+            The output of the network for a batch.
+        seg : torch.Tensor
+            The labels of the batch.
+
+        Returns
+        -------
+        torch.Tensor
+            The loss, one number.
+        """
         found: torch.Tensor = self.loss(made, seg)
         return found
 
     def probabilities(self, windows: Any) -> np.ndarray:
-        """Softmax of the network for windows (window, channel, z, y, x)."""
+        """Computes the softmax of the network.
+
+        Parameters
+        ----------
+        windows : array
+            Windows (window, channel, z, y, x).
+
+        Returns
+        -------
+        numpy.ndarray
+            Probabilities (window, class, z, y, x).
+        """
         with torch.no_grad():
             made = torch.softmax(self.net(torch.as_tensor(np.ascontiguousarray(windows)).to(self.device).float()), 1)
         return np.asarray(made.cpu())
 
     def predict(self, scan: Volume, case: str) -> Volume:
-        """The label map of a scan, on the scan's own grid, uint8."""
+        """Predicts the label map of a scan, on the scan's own grid.
+
+        Parameters
+        ----------
+        scan : Volume
+            The scan.
+        case : str
+            Its name.
+
+        Returns
+        -------
+        Volume
+            Labels of uint8.
+        """
         self.net.eval()
         plan = self.whole.plan({"image": [scan], "id": [case]}, training=False, threads=self.config.threads)
         image = plan.run()["image"][0]

@@ -25,45 +25,99 @@ except ImportError as problem:
 
 
 class Run(Training):
-    """A training run on tiles of the slides of a store: see Training.
+    """A training run on tiles of the slides of a store; its parameters are those of Training.
 
     The grade of a tile says how much of it the last class takes: it is the number of `bounds` that this part reaches. The
     network has a channel for each class and one for each grade; the mean of the latter over a tile is the score of the grade.
+
+    Examples
+    --------
+    >>> config = suture.training.config.Config.load(Path("run.json"))  # doctest: +SKIP
+    >>> run = suture.training.tiles.Run(config, suture.store.open("slides.zarr"), Path("out"))  # doctest: +SKIP
+    >>> run.train()  # doctest: +SKIP
+    >>> run.evaluate()["cohort"]  # doctest: +SKIP
     """
 
     image = "rgb"
 
-    def __init__(self, *given: Any, **settings: Any) -> None:
-        super().__init__(*given, **settings)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self.loss = DiceCELoss(to_onehot_y=True, softmax=True, include_background=False)
         self.predictions: dict[str, tuple[np.ndarray, list[dict[str, Any]]]] = {}
 
     def network(self) -> torch.nn.Module:
-        """MONAI's UNet with residual units and batch normalization."""
+        """Makes MONAI's UNet with residual units and batch normalization.
+
+        Returns
+        -------
+        torch.nn.Module
+            The network.
+        """
         c = self.config
         made: torch.nn.Module = UNet(2, 3, len(c.classes) + len(c.grades), tuple(c.channels), (2,) * (len(c.channels) - 1), num_res_units=1,
                                      norm="BATCH")
         return made
 
     def tiles(self, val: bool) -> Tiles:
-        """The tiles of the slides that training sees, or does not."""
+        """Lists the tiles of the slides that training sees, or does not.
+
+        Parameters
+        ----------
+        val : bool
+            Whether they are those of `val`.
+
+        Returns
+        -------
+        Tiles
+            The tiles.
+        """
         cases = self.cohort.without(self.train_cases if val else self.config.val)
         made: Tiles = cases.tiles(size=self.config.window[0], **self.config.tiles)
         return made
 
     def feed(self) -> Feed:
-        """Tiles of the slides that training sees."""
+        """Makes the feed of tiles of the slides that training sees.
+
+        Returns
+        -------
+        Feed
+            The feed, whose batches have the image and "seg".
+        """
         c = self.config
         return Feed(self.tiles(False), self.pipeline, batch=c.batch, seed=c.seed, device=self.device, threads=c.threads,
                     steps_per_epoch=c.steps_per_epoch)
 
     def grade(self, seg: torch.Tensor) -> torch.Tensor:
-        """The true grade of each tile of a batch, by its labels."""
+        """Computes the true grade of each tile of a batch by its labels.
+
+        Parameters
+        ----------
+        seg : torch.Tensor
+            The labels.
+
+        Returns
+        -------
+        torch.Tensor
+            Grades, from 0 on.
+        """
         part = (seg == len(self.config.classes) - 1).flatten(1).float().mean(1)
         return torch.bucketize(part, torch.tensor(self.config.bounds, device=part.device), right=True)
 
     def loss_of(self, made: torch.Tensor, seg: torch.Tensor) -> torch.Tensor:
-        """Dice and cross-entropy of the labels, and cross-entropy of the grade."""
+        """Computes Dice and cross-entropy of the labels, and adds cross-entropy of the grade.
+
+        Parameters
+        ----------
+        made : torch.Tensor
+            The output of the network for a batch.
+        seg : torch.Tensor
+            The labels of the batch.
+
+        Returns
+        -------
+        torch.Tensor
+            The loss, one number.
+        """
         classes = len(self.config.classes)
         found: torch.Tensor = self.loss(made[:, :classes], seg) + torch.nn.functional.cross_entropy(made[:, classes:].mean((2, 3)), self.grade(seg))
         return found
