@@ -280,7 +280,7 @@ def test_outputs_may_be_given():
     room = np.zeros((3, 1, 8, 8, 16), np.float32)[..., ::2]
     out = SMALL(BATCH, seed=1, out={"image": room})
     assert out["image"] is room and np.array_equal(room, expected["image"])
-    with pytest.raises(st.Error, match=r"image: out: shape \(2,"):
+    with pytest.raises(st.Error, match=r"image: out: expected the shape \(3, 1, 8, 8, 8\), got \(2,"):
         SMALL(BATCH, seed=1, out={"image": room[:2]})
     with pytest.raises(st.Error, match="read-only"):
         room.flags.writeable = False
