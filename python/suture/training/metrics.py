@@ -2,6 +2,7 @@
 """Metrics of a segmentation: Dice of each class, and lesions found, missed and invented. Metrics of grades: kappa."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,6 +120,31 @@ def _at_least(components: np.ndarray, least: int) -> set[int]:
     return {int(k) for k in np.flatnonzero(counts >= least) if k}
 
 
+def mean_dice(cases: Mapping[str, Any]) -> dict[str, float | None]:
+    """Computes the mean Dice coefficient of each class over the cases that have it.
+
+    Parameters
+    ----------
+    cases : mapping
+        For each case its metrics: "dice" is the coefficient of each class, None where the case has none.
+
+    Returns
+    -------
+    dict
+        The mean of each class; None where no case has it.
+
+    Examples
+    --------
+    >>> suture.training.metrics.mean_dice({"a": {"dice": {"liver": .5, "lesion": None}}, "b": {"dice": {"liver": 1.0, "lesion": None}}})
+    {'liver': 0.75, 'lesion': None}
+    """
+    out: dict[str, float | None] = {}
+    for label in next(iter(cases.values()))["dice"] if cases else ():
+        known = [case["dice"][label] for case in cases.values() if case["dice"][label] is not None]
+        out[label] = sum(known) / len(known) if known else None
+    return out
+
+
 def weighted_kappa(counts: np.ndarray) -> float | None:
     """Computes Cohen's kappa with quadratic weights.
 
@@ -145,4 +171,4 @@ def weighted_kappa(counts: np.ndarray) -> float | None:
     return float(1 - (weights * seen).sum() * seen.sum() / by_chance) if by_chance else None
 
 
-__all__ = ["Lesions", "dice", "lesions", "weighted_kappa"]
+__all__ = ["Lesions", "dice", "lesions", "mean_dice", "weighted_kappa"]

@@ -11,7 +11,7 @@ from ..arrays.volume import Volume
 from ..errors import Error
 from ..feed import Feed
 from ..functions.inference import sliding_window
-from .metrics import dice, lesions
+from .metrics import dice, lesions, mean_dice
 from .run import Training
 
 try:
@@ -144,10 +144,7 @@ class Run(Training):
 
 def _summed(cases: Mapping[str, Any]) -> dict[str, Any]:
     """Mean Dice of each class, and lesions of all cases."""
-    out: dict[str, Any] = {"dice": {}}
-    for label in next(iter(cases.values()))["dice"] if cases else ():
-        known = [case["dice"][label] for case in cases.values() if case["dice"][label] is not None]
-        out["dice"][label] = sum(known) / len(known) if known else None
+    out: dict[str, Any] = {"dice": mean_dice(cases)}
     counted = [case["lesions"] for case in cases.values() if "lesions" in case]
     if counted:
         total = {key: sum(one[key] for one in counted) for key in counted[0]}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from ..arrays.whole_file import whole_file
 from ..errors import Error
 from ..feed import Feed
 from ..store import Tiles
-from .metrics import dice, weighted_kappa
+from .metrics import dice, mean_dice, weighted_kappa
 from .run import Training
 
 try:
@@ -163,7 +162,7 @@ class Run(Training):
                 counts[one["true"], one["predicted"]] += 1
             all_counts += counts
             made_of[name] = {"tiles": len(graded[name]), "dice": {label: dice(p, t, k) for k, label in enumerate(c.classes) if k}, **_agreement(counts)}
-        return {"cases": made_of, "cohort": {"tiles": int(all_counts.sum()), "dice": _means(made_of), **_agreement(all_counts),
+        return {"cases": made_of, "cohort": {"tiles": int(all_counts.sum()), "dice": mean_dice(made_of), **_agreement(all_counts),
                                              "grades": all_counts.tolist()}}
 
     def _level(self, name: str, tiles: Tiles) -> Any:
@@ -187,15 +186,6 @@ class Run(Training):
 
 def _agreement(counts: np.ndarray) -> dict[str, Any]:
     return {"accuracy": float(np.trace(counts) / counts.sum()), "kappa": weighted_kappa(counts)}
-
-
-def _means(cases: Mapping[str, Any]) -> dict[str, float | None]:
-    """The mean Dice of each class over the slides that have it."""
-    out: dict[str, float | None] = {}
-    for label in next(iter(cases.values()))["dice"] if cases else ():
-        known = [case["dice"][label] for case in cases.values() if case["dice"][label] is not None]
-        out[label] = sum(known) / len(known) if known else None
-    return out
 
 
 __all__ = ["Run"]
