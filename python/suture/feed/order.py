@@ -14,6 +14,7 @@ import hashlib
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -299,7 +300,7 @@ class Balance:
     ratios: Sequence[float]
     size: int
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         """The hash of the classes and their ratios."""
         parts = [repr((tuple(self.ratios), self.size)).encode(), *(np.asarray(own, "<i8").tobytes() for own in self.members)]
