@@ -41,7 +41,7 @@ set(SUTURE_TEST_ONLY "" CACHE STRING "Build these host tests alone; empty for al
 # What every host test reads is read once.
 suture_precompile(suture_precompiled_headers GTest::gtest_main HEADERS <gtest/gtest.h> <suture/suture.hpp>)
 
-# tests/support/source_directory.hpp
+# This file is the one that knows the path of the clone: tests/support/source_directory.hpp.
 file(CONFIGURE OUTPUT source_directory.cpp @ONLY CONTENT [[
 #include "support/source_directory.hpp"
 std::filesystem::path support::source_directory() { return "@PROJECT_SOURCE_DIR@"; }
@@ -51,7 +51,7 @@ target_link_libraries(suture_source_directory PRIVATE suture_development)
 target_include_directories(suture_source_directory PRIVATE "${PROJECT_SOURCE_DIR}/tests")
 target_compile_features(suture_source_directory PRIVATE cxx_std_20)
 
-# The source that a test's name promises; nothing where it has others alone.
+# Sets the result to the source that a test's name promises, or to nothing where the test has other sources alone.
 function(suture_own_source result source)
   if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${source}")
     set(${result} "${source}" PARENT_SCOPE)
@@ -138,8 +138,8 @@ function(suture_device_test name)
   add_dependencies(suture_device_tests ${name})
   suture_device_launcher(plain launcher)
   set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR "${launcher}")
-  # Without a GPU tests/run --all runs each program once, by the emulator in strict mode: the same assertions with all checks
-  # of memory, in a process a program, not a case.
+  # tests/run --all runs each program once where there is no GPU, by the emulator in strict mode: the same assertions with
+  # all checks of memory, in a process a program, not a case.
   if(NOT SUTURE_TEST_ALL OR SUTURE_TEST_EVERY_FLAG OR SUTURE_NVIDIA_SMI OR NOT suture_emulator)
     gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                          PROPERTIES TIMEOUT 600 LABELS device.${arg_FLOOR} SKIP_RETURN_CODE 77)

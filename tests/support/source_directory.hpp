@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where this repository lies. The path is compiled into one file of the build (cmake/testing.cmake), so that the object
-// files of tests are the same in every clone.
+// source_directory() returns the folder of this repository. One file of the build has the path (cmake/testing.cmake), so
+// that the object files of tests are the same in every clone.
 #pragma once
 
 #include <filesystem>
