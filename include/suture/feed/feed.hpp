@@ -11,167 +11,16 @@
 #include <deque>
 #include <exception>
 #include <limits>
+#include <memory>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <thread>
 #include <tuple>
 
-#include "../exec/cpu/run.hpp"
 #include "../plan/source_box.hpp"
-#include "reader.hpp"
+#include "memory.hpp"
 
 namespace suture {
-
-// Limits of how far a feed works in advance. Nothing here changes a bit of what it makes.
-struct feed_settings {
-  int depth = 3;    // batches that are held at once: the one that the caller has, and those in the making
-  int threads = 2;  // that read and decode
-  // Limit of the memory of all batches together: boxes, outputs and workspace, and for a device the pinned copies of
-  // the boxes.
-  std::size_t most_bytes = std::size_t{4} << 30;
-  std::size_t kept_times = 64;  // how many batches times() remembers
-};
-
-// A batch to make: the plan, and the case of the readers that each of its samples is cut from.
-template <class Plan>
-struct feed_request {
-  std::vector<std::size_t> cases;
-  Plan plan;
-};
-template <class Plan>
-feed_request(std::vector<std::size_t>, Plan) -> feed_request<Plan>;
-
-// An image or a label map of every sample, and what reads it. The reader must outlive the feed.
-template <box_reader Reader, bool IsLabel>
-struct feed_source {
-  using element = typename Reader::element;
-  static constexpr bool is_label = IsLabel;
-  const Reader* reader;
-
-  template <class Plan>
-  using output = std::conditional_t<IsLabel, element, typename Plan::pipeline_type::result_type>;
-};
-template <box_reader Reader>
-feed_source<Reader, false> image_source(const Reader& reader) {
-  return {&reader};
-}
-template <box_reader Reader>
-feed_source<Reader, true> label_source(const Reader& reader) {
-  return {&reader};
-}
-
-// Start and end of the work on a batch, in seconds since the feed began. For a device, copy, run and release are
-// measured by its clock. On the CPU nothing is copied.
-struct feed_times {
-  std::size_t step = 0;
-  double plan_begin = 0, plan_end = 0;
-  double read_begin = 0, read_end = 0;  // of the first box to the last
-  double copy_begin = 0, copy_end = 0;
-  double run_begin = 0, run_end = 0;
-  double delivered = 0, released = 0;  // the caller had the batch in between
-  double waited = 0;                   // by the caller until it was there, or by its stream until it could be run
-  double reading = 0;                  // by all threads together
-  std::uint64_t bytes = 0;             // of voxels that were read, as they lie in memory
-};
-
-// Statistics of the batches that were released. The first one is always waited for, so the shares leave it out.
-struct feed_statistics {
-  std::size_t batches = 0;
-  std::uint64_t bytes = 0;
-  double reading = 0, copying = 0, running = 0, waited = 0;  // seconds; reading by all threads together
-  std::size_t most_held = 0;                                 // bytes of memory, at once
-  double to_first = 0, elapsed = 0;  // until the first batch was there, and from then until the last was given back
-
-  double waited_share() const { return elapsed > 0 ? waited / elapsed : 0; }
-  double bytes_per_second() const {
-    return to_first + elapsed > 0 ? static_cast<double>(bytes) / (to_first + elapsed) : 0;
-  }
-};
-
-// A batch that a feed hands out. The outputs of a source are views in the order of the samples, channels-first, in one
-// block of memory: a dense tensor where all samples have the same extents.
-template <class Plan, class... Sources>
-struct feed_batch {
-  std::size_t step = 0;
-  std::vector<std::size_t> cases;
-  std::optional<Plan> planned;
-  std::tuple<std::vector<view<typename Sources::template output<Plan>>>...> made;
-
-  const Plan& plan() const { return *planned; }
-  template <std::size_t K = 0>
-  const auto& outputs() const {
-    return std::get<K>(made);
-  }
-};
-
-namespace detail {
-
-// State of an executor that the batches of a feed share, and the memory of one batch: `staged` bytes that readers fill,
-// and `others` for the outputs. A CPU runs plans ahead on a thread of the feed, a device in next().
-template <class Executor>
-class feed_executor;
-template <class Executor>
-class feed_memory;
-
-template <>
-class feed_executor<cpu> {
-public:
-  static constexpr bool runs_ahead = true;
-  explicit feed_executor(const cpu& on) : on_(on) {
-    require(on.workspace.empty(), {"feed"}, "workspace: expected none, got ", on.workspace.size(),
-            " bytes. A feed holds its own");
-  }
-  void enter_thread() const {}
-  const cpu& executor() const { return on_; }
-
-private:
-  cpu on_;
-};
-
-template <>
-class feed_memory<cpu> {
-public:
-  explicit feed_memory(const feed_executor<cpu>&) {}
-  static std::size_t bytes_of(std::size_t staged, std::size_t others) { return staged + others; }
-  std::size_t capacity() const { return staged_ + others_; }
-
-  void reserve(std::size_t staged, std::size_t others) {
-    if (staged <= staged_ && others <= others_) return;
-    staged = std::max(staged, staged_);
-    others = std::max(others, others_);
-    drop();
-    memory_.reset(static_cast<std::byte*>(::operator new(staged + others, alignment)));
-    staged_ = staged;
-    others_ = others;
-  }
-  void drop() {
-    memory_.reset();
-    staged_ = others_ = 0;
-  }
-  std::byte* staging() const { return memory_.get(); }
-  std::byte* inputs() const { return memory_.get(); }
-  std::byte* others() const { return memory_.get() + staged_; }
-
-  void copy(std::size_t) {}
-  template <class Run>
-  void run(const Run& run_plan) {
-    run_plan();
-  }
-  void release() {}
-  void wait_until_released() {}
-  void fill(feed_times&, double&) const {}
-
-private:
-  static constexpr std::align_val_t alignment{256};
-  struct aligned_delete {
-    void operator()(std::byte* p) const { ::operator delete(p, alignment); }
-  };
-  std::unique_ptr<std::byte, aligned_delete> memory_;
-  std::size_t staged_ = 0, others_ = 0;
-};
-
-}  // namespace detail
 
 // feed(executor, plans, settings, sources...): plans(step) is called for step 0, 1, 2, ... on a thread of the feed and
 // returns an optional feed_request: nothing ends the feed. The bits are those of running each plan on whole volumes,
