@@ -2,6 +2,7 @@
 // Filters and operations on patch statistics, against their definitions in double.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <random>
 
@@ -262,6 +263,31 @@ TEST(filters, median_is_that_of_the_27_voxels) {
   for (std::size_t i = 0; i < p.v.size(); i += 3) p.v[i] = static_cast<double>(i % 4);
   const patch expected = median_of(p);
   EXPECT_EQ(result(median_filter{}, p), std::vector<float>(expected.v.begin(), expected.v.end()));
+}
+
+// A row of medians has the bits of single ones, also of zeros with signs and of numbers that are none.
+TEST(filters, median_of_a_row_is_that_of_each_voxel) {
+  constexpr int width = 32;
+  const median_functor median{~0u};
+  std::mt19937 random(12);
+  for (int turn = 0; turn < 300; ++turn) {
+    std::vector<float> memory(9 * (width + 2));
+    for (float& v : memory) {
+      const auto kind = turn < 100 ? 0 : random() % 40;
+      v = static_cast<float>(random() % 9) - 4;
+      if (kind < 15) v = random() % 2 == 0 ? 0.0f : -0.0f;
+      if (turn >= 200 && kind == 39) v = std::bit_cast<float>(0x7fc00000u | static_cast<std::uint32_t>(random() % 99));
+    }
+    const float* rows[9];
+    for (std::size_t i = 0; i < 9; ++i) rows[i] = memory.data() + i * (width + 2);
+    float run[width];
+    median.filter_row(rows, run);
+    for (int l = 0; l < width; ++l) {
+      const auto read = [&](std::int32_t z, std::int32_t y, std::int32_t x) { return rows[3 * z + y][x]; };
+      const float alone = median(read, {3, 3, width + 2}, 1, 1, l + 1, 0);
+      EXPECT_EQ(std::bit_cast<std::uint32_t>(run[l]), std::bit_cast<std::uint32_t>(alone)) << turn << ' ' << l;
+    }
+  }
 }
 
 TEST(filters, median_of_nan_is_nan) {

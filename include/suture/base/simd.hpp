@@ -78,6 +78,13 @@ SUTURE_INLINE integers as_integers(floats v) { return _mm512_castps_si512(v); }
 SUTURE_INLINE integers add_64(integers a, integers b) { return _mm512_add_epi64(a, b); }
 SUTURE_INLINE integers add_32(integers a, integers b) { return _mm512_add_epi32(a, b); }
 SUTURE_INLINE floats subtract(floats a, floats b) { return _mm512_sub_ps(a, b); }
+SUTURE_INLINE floats load(const float* from) { return _mm512_loadu_ps(from); }
+// a < b ? a : b, a > b ? a : b, and b where it is not a number, else a.
+SUTURE_INLINE floats least(floats a, floats b) { return _mm512_maskz_min_ps(0xffff, a, b); }
+SUTURE_INLINE floats greatest(floats a, floats b) { return _mm512_maskz_max_ps(0xffff, a, b); }
+SUTURE_INLINE floats second_if_nan(floats a, floats b) {
+  return _mm512_mask_mov_ps(a, _mm512_cmp_ps_mask(b, b, _CMP_UNORD_Q), b);
+}
 SUTURE_INLINE integers both(integers a, integers b) { return _mm512_and_si512(a, b); }
 SUTURE_INLINE integers either(integers a, integers b) { return _mm512_or_si512(a, b); }
 SUTURE_INLINE integers one_of(integers a, integers b, integers c) { return _mm512_ternarylogic_epi64(a, b, c, 0x96); }
@@ -117,6 +124,12 @@ SUTURE_INLINE integers as_integers(floats v) { return _mm256_castps_si256(v); }
 SUTURE_INLINE integers add_64(integers a, integers b) { return _mm256_add_epi64(a, b); }
 SUTURE_INLINE integers add_32(integers a, integers b) { return _mm256_add_epi32(a, b); }
 SUTURE_INLINE floats subtract(floats a, floats b) { return _mm256_sub_ps(a, b); }
+SUTURE_INLINE floats load(const float* from) { return _mm256_loadu_ps(from); }
+SUTURE_INLINE floats least(floats a, floats b) { return _mm256_min_ps(a, b); }
+SUTURE_INLINE floats greatest(floats a, floats b) { return _mm256_max_ps(a, b); }
+SUTURE_INLINE floats second_if_nan(floats a, floats b) {
+  return _mm256_blendv_ps(a, b, _mm256_cmp_ps(b, b, _CMP_UNORD_Q));
+}
 SUTURE_INLINE integers both(integers a, integers b) { return _mm256_and_si256(a, b); }
 SUTURE_INLINE integers either(integers a, integers b) { return _mm256_or_si256(a, b); }
 SUTURE_INLINE integers one_of(integers a, integers b, integers c) {

@@ -190,6 +190,8 @@ private:
       run_pairs<K>(exec, filter);
     } else if constexpr (spectral_filter<Filter>) {
       run_spectral<K>(exec, filter);
+    } else if constexpr (filters_rows<Filter>) {
+      run_neighbors<K>(exec, filter);
     } else {
       using taps_type = decltype(stage<K>().taps);
       const tap_reader<std::remove_cvref_t<taps_type>> read{stage<K>().taps, from_, n_, sample_index_, channel_};
@@ -292,6 +294,45 @@ private:
             between_rows(low + at, high + at, p.t, v);
             leave_filter<K>(v, z, y, x0, sums);
           }
+      }
+      give(sums);
+    });
+  }
+
+  // Applies a filter of the 27 voxels about each, for a few rows of a plane at a time. The rows about one are kept in
+  // places that take turns along y, continued on both sides as the filter says.
+  template <int K, class Filter>
+  void run_neighbors(const cpu& exec, const Filter& filter) {
+    constexpr std::int32_t rows_at_once = 32;
+    const std::int32_t parts = (n_[1] + rows_at_once - 1) / rows_at_once;
+    const std::size_t width = padded_row() + 2;
+    parallel_for(exec.threads, std::int64_t{n_[0]} * parts, [&](std::int64_t part) {
+      const auto z = static_cast<std::int32_t>(part / parts),
+                 y0 = static_cast<std::int32_t>(part % parts) * rows_at_once;
+      std::vector<float> memory(9 * width);
+      const auto place_of = [&](std::int32_t plane, std::int32_t y) {  // y from -1 on
+        return memory.data() + static_cast<std::size_t>(3 * plane + (y + 1) % 3) * width;
+      };
+      const auto read_rows = [&](std::int32_t y) {
+        for (std::int32_t plane = 0; plane < 3; ++plane) {
+          float* const row = place_of(plane, y) + 1;
+          read_row<K>(filter.index(z + plane - 1, n_[0]), filter.index(y, n_[1]), row);
+          row[-1] = row[filter.index(-1, n_[2])];
+          row[n_[2]] = row[filter.index(n_[2], n_[2])];
+        }
+      };
+      strip_sums sums;
+      read_rows(y0 - 1);
+      read_rows(y0);
+      for (std::int32_t y = y0; y < std::min(y0 + rows_at_once, n_[1]); ++y) {
+        read_rows(y + 1);
+        for (std::int32_t x0 = 0; x0 < n_[2]; x0 += strip_width) {
+          const float* rows[9];
+          for (std::int32_t i = 0; i < 9; ++i) rows[i] = place_of(i / 3, y + i % 3 - 1) + x0;
+          float v[strip_width];
+          filter.filter_row(rows, v);
+          leave_filter<K>(v, z, y, x0, sums);
+        }
       }
       give(sums);
     });

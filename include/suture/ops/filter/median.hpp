@@ -2,11 +2,14 @@
 // The median of the neighbors of a voxel.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 
 #include "../../base/error.hpp"
 #include "../../base/fields.hpp"
+#include "../../base/simd.hpp"
 #include "../../pipeline/stage_schedule.hpp"
 #include "../../rng/draw.hpp"
 #include "../../sample/border.hpp"
@@ -16,20 +19,73 @@ namespace suture {
 
 namespace detail {
 
+// Exchanges a and b unless they are in order. -0 and 0 stay as they are: registers of many lanes do the same.
 SUTURE_FN void put_in_order(float& a, float& b) {
   const float low = b < a ? b : a, high = b < a ? a : b;
   a = low;
   b = high;
 }
+// v where that is not a number, else nan.
+SUTURE_FN float last_nan(float nan, float v) { return v == v ? nan : v; }
 
-// The least of v[0 .. sizeof...(I) + 1] to the front, the greatest to the end.
-template <int N, std::size_t... I>
-SUTURE_FN void spread_ends(float (&v)[N], std::index_sequence<I...>) {
-  constexpr std::size_t last = sizeof...(I) + 1;
-  (put_in_order(v[0], v[I + 1]), ...);
-  put_in_order(v[0], v[last]);
-  (put_in_order(v[I + 1], v[last]), ...);
+#if defined(SUTURE_HAS_SIMD)
+struct lanes_of_median {
+  simd::floats values;
+};
+SUTURE_INLINE void put_in_order(lanes_of_median& a, lanes_of_median& b) {
+  const lanes_of_median low{simd::least(b.values, a.values)}, high{simd::greatest(a.values, b.values)};
+  a = low;
+  b = high;
 }
+SUTURE_INLINE lanes_of_median last_nan(const lanes_of_median& nan, const lanes_of_median& v) {
+  return {simd::second_if_nan(nan.values, v.values)};
+}
+#endif
+
+// The median of 27 values, voxel(0) to voxel(26), each a float or a register of them; the last NaN where one is NaN.
+// The median is neither the least nor the greatest of any 15 of the values: those two make room for the others one by
+// one.
+template <class T>
+struct median_of_27 {
+  T v[15];
+  T nan{};
+
+  template <class Voxel>
+  SUTURE_FN T operator()(const Voxel& voxel) {
+    fill(voxel, std::make_index_sequence<15>{});
+    narrow<0>(voxel);
+    return last_nan(v[1], nan);
+  }
+
+private:
+  template <class Voxel>
+  SUTURE_FN T value(const Voxel& voxel, int i) {
+    const T x = voxel(i);
+    nan = last_nan(nan, x);
+    return x;
+  }
+  template <class Voxel, std::size_t... I>
+  SUTURE_FN void fill(const Voxel& voxel, std::index_sequence<I...>) {
+    ((v[I] = value(voxel, static_cast<int>(I))), ...);
+  }
+  // Writes the median of the first 15 - Round values of v and the 12 - Round that follow to v[1].
+  template <int Round, class Voxel>
+  SUTURE_FN void narrow(const Voxel& voxel) {
+    spread_ends(std::make_index_sequence<static_cast<std::size_t>(13 - Round)>{});
+    if constexpr (Round < 12) {
+      v[0] = value(voxel, 15 + Round);
+      narrow<Round + 1>(voxel);
+    }
+  }
+  // Moves the least of v[0 .. sizeof...(I) + 1] to the front, the greatest to the end.
+  template <std::size_t... I>
+  SUTURE_FN void spread_ends(std::index_sequence<I...>) {
+    constexpr std::size_t last = sizeof...(I) + 1;
+    (put_in_order(v[0], v[I + 1]), ...);
+    put_in_order(v[0], v[last]);
+    (put_in_order(v[I + 1], v[last]), ...);
+  }
+};
 
 }  // namespace detail
 
@@ -44,37 +100,30 @@ struct median_functor {
                              std::int32_t x, std::int32_t) const {
     std::int32_t at[3][3];
     for (int k = 0; k < 3; ++k) {
-      at[0][k] = reflect::index(z + k - 1, n[0]);
-      at[1][k] = reflect::index(y + k - 1, n[1]);
-      at[2][k] = reflect::index(x + k - 1, n[2]);
+      at[0][k] = index(z + k - 1, n[0]);
+      at[1][k] = index(y + k - 1, n[1]);
+      at[2][k] = index(x + k - 1, n[2]);
     }
-    float nan = 0;
-    const auto voxel = [&](int i) {
-      const float v = read(at[0][i / 9], at[1][i / 3 % 3], at[2][i % 3]);
-      nan = v == v ? nan : v;
-      return v;
-    };
-    // The median of 27 values is neither the least nor the greatest of any 15 of them: those two make room for the
-    // others one by one.
-    float v[15];
-    fill(v, voxel, std::make_index_sequence<15>{});
-    narrow<0>(v, voxel);
-    return nan == nan ? v[1] : nan;
+    return detail::median_of_27<float>{}([&](int i) { return read(at[0][i / 9], at[1][i / 3 % 3], at[2][i % 3]); });
   }
 
-private:
-  template <class Voxel, std::size_t... I>
-  SUTURE_FN static void fill(float (&v)[15], const Voxel& voxel, std::index_sequence<I...>) {
-    ((v[I] = voxel(static_cast<int>(I))), ...);
-  }
-  // Writes the median of the first 15 - Round values of v and the 12 - Round that follow to v[1].
-  template <int Round, class Voxel>
-  SUTURE_FN static void narrow(float (&v)[15], const Voxel& voxel) {
-    detail::spread_ends(v, std::make_index_sequence<static_cast<std::size_t>(13 - Round)>{});
-    if constexpr (Round < 12) {
-      v[0] = voxel(15 + Round);
-      narrow<Round + 1>(v, voxel);
+  SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) { return reflect::index(i, n); }
+
+  // operator() for voxels side by side along x. rows[3 k + j] are those of plane k and row j about them, from one voxel
+  // before the first to one behind the last.
+  template <int Count>
+  SUTURE_INLINE void filter_row(const float* const (&rows)[9], float (&out)[Count]) const {
+#if defined(SUTURE_HAS_SIMD)
+    static_assert(Count % detail::simd::lanes_32 == 0);
+    for (int l = 0; l < Count; l += detail::simd::lanes_32) {
+      const auto lanes = detail::median_of_27<detail::lanes_of_median>{}(
+          [&](int i) { return detail::lanes_of_median{detail::simd::load(rows[i / 3] + i % 3 + l)}; });
+      detail::simd::store(out + l, lanes.values);
     }
+#else
+    for (int l = 0; l < Count; ++l)
+      out[l] = detail::median_of_27<float>{}([&](int i) { return rows[i / 3][i % 3 + l]; });
+#endif
   }
 };
 
