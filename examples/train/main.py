@@ -46,7 +46,8 @@ def pipelines(size: int) -> tuple[st.Pipeline, st.Pipeline]:
 
 def pipeline_of_tiles() -> st.Pipeline:
     """The pipeline of tiles; evaluation switches chance off."""
-    return st.Pipeline(rgb=[st.random_flip(), st.random_hed_jitter(alpha=(.7, 1.3), beta=(-.02, .02)), st.rescale(slope=1 / 255)],
+    return st.Pipeline(rgb=[st.random_flip(), st.macenko_normalize(fitted=st.per_sample("stains")),
+                            st.random_hed_jitter(alpha=(.7, 1.3), beta=(-.02, .02)), st.rescale(slope=1 / 255)],
                        seg=st.labels())
 
 

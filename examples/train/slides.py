@@ -3,9 +3,9 @@
 
 No pathologist drew these labels. A pixel is of a nucleus where red light is absorbed above Otsu's threshold of the slide's
 tissue, and stained keratin may be among them. The pictures do not say their resolution: those of breast are taken to have 1
-micrometer a pixel, as their nuclei suggest. Each slide has a stain of its own, and no stain is normalized: a slide whose stain is
-far from those of training is labeled worse. What a network learns here shows that files, store, feed,
-training and evaluation fit together. It says nothing about patients."""
+micrometer a pixel, as their nuclei suggest. Each slide has a stain of its own; the store fits it, and the pipeline replaces it by
+that of a reference. What a network learns here shows that files, store, feed, training and evaluation fit together. It says
+nothing about patients."""
 from __future__ import annotations
 
 from pathlib import Path

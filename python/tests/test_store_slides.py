@@ -82,6 +82,52 @@ def test_tissue_is_what_is_colored(slides, pixels):
     assert case.fingerprint["tissue"] == pytest.approx(mask.mean())
 
 
+def macenko_by_numpy(rgb):
+    """The method of Macenko et al. 2009 in double: columns hematoxylin and eosin."""
+    density = -np.log((rgb.reshape(-1, 3).astype(np.float64) + 1) / 240)
+    stained = density[(density >= .15).all(1)]
+    plane = np.linalg.eigh(np.cov(stained.T))[1][:, 1:]
+    plane *= np.where(plane.sum(0) < 0, -1, 1)
+    angles = np.arctan2(*(stained @ plane).T[::-1])
+    ends = np.array([plane @ (np.cos(a), np.sin(a)) for a in np.percentile(angles, (1, 99))])
+    return ends[np.argsort(-ends[:, 0])].T
+
+
+def test_stains_are_those_of_the_tissue(slides):
+    case = slides["CMU-1-Small-Region"]
+    tiles = slides.tiles(size=256, mpp=1, least_tissue=.5)
+    pixels = [np.moveaxis(tiles.arrays(tile)[0][...], 0, -1).reshape(-1, 3) for tile in tiles]
+    found, expected = np.array(case.fingerprint["stains"].stains), macenko_by_numpy(np.concatenate(pixels))
+    assert len(tiles) > 3 and case.fingerprint["stains"].status == "ok"
+    apart = np.degrees(np.arccos((found * expected).sum(0) / np.linalg.norm(found, axis=0) / np.linalg.norm(expected, axis=0)))
+    between = np.degrees(np.arccos((expected[:, 0] * expected[:, 1]).sum() / np.prod(np.linalg.norm(expected, axis=0))))
+    assert apart.max() < 2 and between > 8, (apart, between)  # tiles at the rim of the slide are not whole
+
+
+def test_a_feed_normalizes_tiles_by_the_stains_of_their_slide(slides):
+    tiles = slides.tiles(size=64, mpp=1, least_tissue=.5, per_slide=4)
+    assert len(tiles) == 4
+
+    def normalized(fitted):
+        pipeline = st.Pipeline(rgb=[st.macenko_normalize(fitted=fitted)])
+        with suture.feed.Feed(tiles, pipeline, batch=4, training=False, bar=False) as feed:
+            return [np.asarray(batch["rgb"]) for batch in feed]
+
+    stains = slides["CMU-1-Small-Region"].fingerprint["stains"]
+    (own,), (given,) = normalized(st.per_sample("stains")), normalized([stains] * 4)
+    assert np.array_equal(own, given) and np.isfinite(own).all()
+    plain = np.stack([np.asarray(tiles.arrays(tile)[0][...]) for tile in tiles])
+    assert np.abs(np.sort(own.mean((1, 2, 3))) - np.sort(plain.mean((1, 2, 3)))).max() > 1  # it did something
+
+
+def test_a_slide_of_glass_has_no_stains(tmp_path):
+    (tmp_path / "in").mkdir()
+    tifffile.imwrite(tmp_path / "in/glass.tif", np.full((300, 500, 3), 240, np.uint8), photometric="rgb", resolution=(10000, 10000),
+                     resolutionunit="CENTIMETER")
+    st.store.build(tmp_path / "in", out=tmp_path / "s")
+    assert st.store.open(tmp_path / "s")["glass"].fingerprint["stains"].status == "too_little_tissue"
+
+
 def test_tiles_show_one_place_at_each_magnification(slides, pixels):
     tiles = slides.tiles(size=256, mpp=(.5, 1, 2), least_tissue=.5)
     assert len(tiles) > 3 and len({tile.id for tile in tiles}) == len(tiles)

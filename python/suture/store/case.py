@@ -12,6 +12,7 @@ from typing import Any
 
 from ..arrays.volume import Grid, Volume
 from ..errors import Error
+from ..operations.results import StainBasis, results_from_json
 from . import settings
 from .arrays import LazyArray, ZarrArray
 from .manifest import Check, Manifest
@@ -99,6 +100,8 @@ def _check(found: Mapping[str, Any]) -> None:
             or (scaling is not None and not (len(scaling) == 2 and all(math.isfinite(n) for n in scaling)))
             or not isinstance(found["fingerprint"], dict) or any(mpp <= 0 for mpp in found.get("mpp", []))
             or len(found.get("mpp", [])) != len(found.get("levels", [])) or (kind == "slide") != bool(found.get("levels"))):
+        raise ValueError
+    if "stains" in found["fingerprint"] and not isinstance(results_from_json(found["fingerprint"]["stains"]), StainBasis):
         raise ValueError
     for label, count in (found.get("classes") or {}).items():
         int(label), int(count)
@@ -229,7 +232,7 @@ class StoredCase(Case):
         counts = self.attributes.get("classes")
         return None if counts is None else dict(sorted((int(label), int(count)) for label, count in counts.items()))
 
-    @property
+    @cached_property
     def fingerprint(self) -> Mapping[str, Any]:  # type: ignore[override]
         found: Mapping[str, Any] = self.attributes["fingerprint"]
-        return found
+        return {**found, "stains": results_from_json(found["stains"])} if "stains" in found else found

@@ -130,7 +130,7 @@ def _kind(path: Path, base: Path, found: Found) -> str:
         return "failed"
     if head[128:132] == b"DICM":
         return "dicom"
-    from .slides import is_slide
+    from .pyramid import is_slide
 
     return "slide" if is_slide(path, head) else "other"
 
