@@ -57,7 +57,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", choices=("scans", "tiles"), help="one of the two trainings")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--steps", type=int, default=40, help="steps of an epoch (40)")
-    parser.add_argument("--tile-epochs", type=int, default=2, help="epochs of the grader (2)")
+    parser.add_argument("--tile-epochs", type=int, default=5, help="epochs of the grader (5)")
     parser.add_argument("--tile-steps", type=int, default=40, help="steps of an epoch of the grader (40)")
     parser.add_argument("--size", type=int, default=40, help="voxels of a patch along each axis (40)")
     parser.add_argument("--seed", type=int, default=42)
