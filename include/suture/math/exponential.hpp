@@ -31,6 +31,14 @@ SUTURE_FN float select(bool first, float a, float b) {
 #endif
 }
 
+// c0 x^n + c1 x^(n - 1) + ... + cn, for coefficients from the highest power down.
+template <class T, class... Coefficients>
+SUTURE_FN T polynomial(T x, T highest, Coefficients... lower) {
+  T sum = highest;
+  ((sum = fma(sum, x, lower)), ...);
+  return sum;
+}
+
 // Adding it rounds to the nearest integer (ties to even) and leaves that integer in the low bits; |x| <= 2^22.
 inline constexpr float round_magic = 0x1.8p23f;
 // Added to x / 2, rounds it to a multiple of 1/2: the low bits then hold x rounded.
@@ -73,13 +81,8 @@ SUTURE_FN float at_least(float x, float low) {
 
 // 2^f, |f| <= 1/2. Relative error of the polynomial 2^-28.3.
 SUTURE_FN float exp2_fraction(float f) {
-  float p = 0x1.417a5cp-13f;
-  p = fma(p, f, 0x1.5f0946p-10f);
-  p = fma(p, f, 0x1.3b2dd2p-7f);
-  p = fma(p, f, 0x1.c6af7ap-5f);
-  p = fma(p, f, 0x1.ebfbdcp-3f);
-  p = fma(p, f, 0x1.62e430p-1f);
-  return fma(p, f, 1.0f);
+  return polynomial(f, 0x1.417a5cp-13f, 0x1.5f0946p-10f, 0x1.3b2dd2p-7f, 0x1.c6af7ap-5f, 0x1.ebfbdcp-3f, 0x1.62e430p-1f,
+                    1.0f);
 }
 
 // x = 2^exponent * (1 + fraction), fraction in [sqrt(1/2) - 1, sqrt(2) - 1), for positive normal x.
@@ -113,30 +116,15 @@ SUTURE_FN binary_parts split_for_log(float x) {
 
 SUTURE_FN float log_of_parts(const binary_parts& x) {
   const float f = x.fraction;
-  float p = -0x1.37a748p-4f;
-  p = fma(p, f, 0x1.0830e8p-3f);
-  p = fma(p, f, -0x1.0f4640p-3f);
-  p = fma(p, f, 0x1.2274f4p-3f);
-  p = fma(p, f, -0x1.5425f4p-3f);
-  p = fma(p, f, 0x1.99a3dap-3f);
-  p = fma(p, f, -0x1.000430p-2f);
-  p = fma(p, f, 0x1.555550p-2f);
-  p = fma(p, f, -0x1.fffff8p-2f);
+  const float p = polynomial(f, -0x1.37a748p-4f, 0x1.0830e8p-3f, -0x1.0f4640p-3f, 0x1.2274f4p-3f, -0x1.5425f4p-3f,
+                             0x1.99a3dap-3f, -0x1.000430p-2f, 0x1.555550p-2f, -0x1.fffff8p-2f);
   return fma(x.exponent, 0x1.62e430p-1f, fma(f * f, p, f));
 }
 
 SUTURE_FN float log2_of_parts(const binary_parts& x) {
   const float f = x.fraction;
-  float p = -0x1.663bb0p-4f;
-  p = fma(p, f, 0x1.5ef766p-3f);
-  p = fma(p, f, -0x1.8c3f2ep-3f);
-  p = fma(p, f, 0x1.a8ce16p-3f);
-  p = fma(p, f, -0x1.eacdd8p-3f);
-  p = fma(p, f, 0x1.274f94p-2f);
-  p = fma(p, f, -0x1.715844p-2f);
-  p = fma(p, f, 0x1.ec71a2p-2f);
-  p = fma(p, f, -0x1.715476p-1f);
-  p = fma(p, f, 0x1.715476p0f);
+  const float p = polynomial(f, -0x1.663bb0p-4f, 0x1.5ef766p-3f, -0x1.8c3f2ep-3f, 0x1.a8ce16p-3f, -0x1.eacdd8p-3f,
+                             0x1.274f94p-2f, -0x1.715844p-2f, 0x1.ec71a2p-2f, -0x1.715476p-1f, 0x1.715476p0f);
   return fma(p, f, x.exponent);
 }
 
@@ -177,14 +165,8 @@ SUTURE_FN float short_log2(float x) {
   const std::uint32_t exponent = (above >> 23) + 0x4b000000u;
 #endif
   const float f = bit_cast<float>((above & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
-  float p = -0x1.2a53cap-3f;
-  p = fma(p, f, 0x1.e5331cp-3f);
-  p = fma(p, f, -0x1.003a42p-2f);
-  p = fma(p, f, 0x1.259fa2p-2f);
-  p = fma(p, f, -0x1.70b7e2p-2f);
-  p = fma(p, f, 0x1.ec7b08p-2f);
-  p = fma(p, f, -0x1.7155c0p-1f);
-  p = fma(p, f, 0x1.715472p0f);
+  const float p = polynomial(f, -0x1.2a53cap-3f, 0x1.e5331cp-3f, -0x1.003a42p-2f, 0x1.259fa2p-2f, -0x1.70b7e2p-2f,
+                             0x1.ec7b08p-2f, -0x1.7155c0p-1f, 0x1.715472p0f);
   return fma(p, f, bit_cast<float>(exponent) - (0x1p23f + 127.0f));
 }
 
@@ -193,12 +175,7 @@ SUTURE_FN float short_log2(float x) {
 SUTURE_FN float short_exp2(float x, float scale, float added) {
   const float rounded = fma(x, 1.0f, round_magic);
   const float f = fma(rounded - round_magic, -1.0f, x);
-  float p = 0x1.5cba56p-10f;
-  p = fma(p, f, 0x1.3cf3b2p-7f);
-  p = fma(p, f, 0x1.c6b596p-5f);
-  p = fma(p, f, 0x1.ebf9a4p-3f);
-  p = fma(p, f, 0x1.62e42ap-1f);
-  p = fma(p, f, 1.0f);
+  const float p = polynomial(f, 0x1.5cba56p-10f, 0x1.3cf3b2p-7f, 0x1.c6b596p-5f, 0x1.ebf9a4p-3f, 0x1.62e42ap-1f, 1.0f);
   return fma(p, bit_cast<float>(bit_cast<std::uint32_t>(scale) + (bit_cast<std::uint32_t>(rounded) << 23)), added);
 }
 
@@ -217,13 +194,7 @@ namespace detail {
 // e^(x - n ln 2), near 1.
 SUTURE_FN float exp_fraction(float x, float n) {
   const float f = fma(n, 0x1.05c610p-29f, fma(n, -0x1.62e430p-1f, x));
-  float p = 0x1.6ac74ep-10f;
-  p = fma(p, f, 0x1.123de0p-7f);
-  p = fma(p, f, 0x1.555858p-5f);
-  p = fma(p, f, 0x1.55548cp-3f);
-  p = fma(p, f, 0x1.fffffcp-2f);
-  p = fma(p, f, 1.0f);
-  return fma(p, f, 1.0f);
+  return polynomial(f, 0x1.6ac74ep-10f, 0x1.123de0p-7f, 0x1.555858p-5f, 0x1.55548cp-3f, 0x1.fffffcp-2f, 1.0f, 1.0f);
 }
 
 }  // namespace detail
@@ -250,18 +221,12 @@ struct log2_sum {
 SUTURE_FN log2_sum log2_in_two(const binary_parts& parts) {
   // log2 x = exponent + log2((1 + s) / (1 - s)), s = f / (2 + f), kept as the sum of two floats.
   const float f = parts.fraction;
-  float reciprocal = -0x1.d40b0cp-5f;
-  reciprocal = fma(reciprocal, f, 0x1.066aaap-3f);
-  reciprocal = fma(reciprocal, f, -0x1.006542p-2f);
-  reciprocal = fma(reciprocal, f, 0x1.fff4b8p-2f);
+  const float reciprocal = polynomial(f, -0x1.d40b0cp-5f, 0x1.066aaap-3f, -0x1.006542p-2f, 0x1.fff4b8p-2f);
   const float guess = f * reciprocal;
   const float s = fma(fma(-guess, f, fma(-2.0f, guess, f)), reciprocal, guess);
   const float s_rest = fma(-s, f, fma(-2.0f, s, f)) * reciprocal;
   const float s_squared = s * s;
-  float p = 0x1.58901ep-2f;
-  p = fma(p, s_squared, 0x1.a5d048p-2f);
-  p = fma(p, s_squared, 0x1.2776e0p-1f);
-  p = fma(p, s_squared, 0x1.ec709ep-1f);
+  float p = polynomial(s_squared, 0x1.58901ep-2f, 0x1.a5d048p-2f, 0x1.2776e0p-1f, 0x1.ec709ep-1f);
   p = p * s_squared;
   constexpr float two_over_ln2 = 0x1.715476p1f, two_over_ln2_rest = 0x1.4ae0c0p-25f;
   const float sum = fma(s, two_over_ln2, parts.exponent);
@@ -302,18 +267,10 @@ SUTURE_FN double exp(double x) {
   const double rounded = fma(bounded, 0x1.71547652b82fep0, magic);
   const double n = rounded - magic;
   const double f = fma(n, -0x1.abc9e3b39803fp-56, fma(n, -0x1.62e42fefa39efp-1, bounded));
-  double p = 0x1.adb16ac7e0787p-26;
-  p = fma(p, f, 0x1.28add793433a0p-22);
-  p = fma(p, f, 0x1.71df03fc349bdp-19);
-  p = fma(p, f, 0x1.a0199985f8cddp-16);
-  p = fma(p, f, 0x1.a01a013a48dccp-13);
-  p = fma(p, f, 0x1.6c16c18469fbfp-10);
-  p = fma(p, f, 0x1.11111111248bdp-7);
-  p = fma(p, f, 0x1.55555555506e8p-5);
-  p = fma(p, f, 0x1.5555555555508p-3);
-  p = fma(p, f, 0x1.000000000000ap-1);
-  p = fma(p, f, 1.0);
-  p = fma(p, f, 1.0);
+  const double p =
+      detail::polynomial(f, 0x1.adb16ac7e0787p-26, 0x1.28add793433a0p-22, 0x1.71df03fc349bdp-19, 0x1.a0199985f8cddp-16,
+                         0x1.a01a013a48dccp-13, 0x1.6c16c18469fbfp-10, 0x1.11111111248bdp-7, 0x1.55555555506e8p-5,
+                         0x1.5555555555508p-3, 0x1.000000000000ap-1, 1.0, 1.0);
   // 2^n in two factors, as for float.
   const auto bits = bit_cast<std::uint64_t>(rounded);
   const std::uint64_t half = bits >> 1;
@@ -333,13 +290,9 @@ SUTURE_FN double log(double x) {
   const double f = bit_cast<double>(bits - (above & 0xfff0000000000000u)) - 1.0;
   const double s = detail::divide(f, 2.0 + f);
   const double s2 = s * s;
-  double p = 1.479819860511658591e-01;
-  p = fma(p, s2, 1.531383769920937332e-01);
-  p = fma(p, s2, 1.818357216161805012e-01);
-  p = fma(p, s2, 2.222219843214978396e-01);
-  p = fma(p, s2, 2.857142874366239149e-01);
-  p = fma(p, s2, 3.999999999940941908e-01);
-  p = fma(p, s2, 6.666666666666735130e-01);
+  const double p = detail::polynomial(s2, 1.479819860511658591e-01, 1.531383769920937332e-01, 1.818357216161805012e-01,
+                                      2.222219843214978396e-01, 2.857142874366239149e-01, 3.999999999940941908e-01,
+                                      6.666666666666735130e-01);
   // ln(1 + f) = f - f^2/2 + s (f^2/2 + p s^2)
   const double half_f = 0.5 * f;
   const double correction = fma(s, fma(half_f, f, p * s2), k * 1.90821492927058770002e-10);

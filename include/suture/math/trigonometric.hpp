@@ -41,16 +41,10 @@ SUTURE_FN sine_cosine<float> sincospi_small(float x) {
   const float rounded = fma(x, 2.0f, round_magic);
   const float r = fma(rounded - round_magic, -0.5f, x);  // exact, |r| <= 1/4
   const float r2 = r * r;
-  float s = -0x1.2db5cep-1f;
-  s = fma(s, r2, 0x1.465facp1f);
-  s = fma(s, r2, -0x1.4abbbep2f);
+  float s = detail::polynomial(r2, -0x1.2db5cep-1f, 0x1.465facp1f, -0x1.4abbbep2f);
   s = fma(s, r2, -0x1.777a5cp-24f);  // pi in two parts
   s = fma(r, 0x1.921fb6p1f, r * s);
-  float c = 0x1.d4f7eep-3f;
-  c = fma(c, r2, -0x1.55b2b6p0f);
-  c = fma(c, r2, 0x1.03c1b0p2f);
-  c = fma(c, r2, -0x1.3bd3ccp2f);
-  c = fma(c, r2, 1.0f);
+  const float c = detail::polynomial(r2, 0x1.d4f7eep-3f, -0x1.55b2b6p0f, 0x1.03c1b0p2f, -0x1.3bd3ccp2f, 1.0f);
   return turn_quarters({s, c}, rounded);
 }
 
@@ -81,15 +75,9 @@ SUTURE_FN sine_cosine<float> sincos(float x) {
   // x - n pi/2 with pi/2 in three parts; the first step is exact.
   const float r = fma(n, 0x1.ee59dap-50f, fma(n, 0x1.777a5cp-25f, fma(n, -0x1.921fb6p0f, bounded)));
   const float r2 = r * r;
-  float s = -0x1.995406p-13f;
-  s = fma(s, r2, 0x1.110778p-7f);
-  s = fma(s, r2, -0x1.555546p-3f);
+  float s = detail::polynomial(r2, -0x1.995406p-13f, 0x1.110778p-7f, -0x1.555546p-3f);
   s = fma(s * r2, r, r);
-  float c = 0x1.99e80cp-16f;
-  c = fma(c, r2, -0x1.6c0c28p-10f);
-  c = fma(c, r2, 0x1.55554ap-5f);
-  c = fma(c, r2, -0.5f);
-  c = fma(c, r2, 1.0f);
+  const float c = detail::polynomial(r2, 0x1.99e80cp-16f, -0x1.6c0c28p-10f, 0x1.55554ap-5f, -0.5f, 1.0f);
   return detail::turn_quarters({s, c}, rounded);
 }
 SUTURE_FN float sin(float x) { return sincos(x).sine; }
@@ -106,14 +94,8 @@ SUTURE_FN float atan2(float y, float x) {
   float a = detail::select(large == 0.0f, 0.0f, detail::divide(small, large));
   a = detail::select(small == detail::infinity, 1.0f, a);
   const float a2 = a * a;
-  float p = 0x1.7eab64p-9f;
-  p = fma(p, a2, -0x1.0c198ap-6f);
-  p = fma(p, a2, 0x1.61ef92p-5f);
-  p = fma(p, a2, -0x1.35510cp-4f);
-  p = fma(p, a2, 0x1.b4deb8p-4f);
-  p = fma(p, a2, -0x1.230a94p-3f);
-  p = fma(p, a2, 0x1.9978ecp-3f);
-  p = fma(p, a2, -0x1.5554dcp-2f);
+  float p = detail::polynomial(a2, 0x1.7eab64p-9f, -0x1.0c198ap-6f, 0x1.61ef92p-5f, -0x1.35510cp-4f, 0x1.b4deb8p-4f,
+                               -0x1.230a94p-3f, 0x1.9978ecp-3f, -0x1.5554dcp-2f);
   p = fma(p * a2, a, a);
   // pi as a product of two floats is closer than either.
   p = detail::select(steep, fma(0x1.ddcb02p-1f, 0x1.aee9d6p0f, -p), p);
@@ -133,21 +115,12 @@ SUTURE_FN sine_cosine<double> sincos(double x) {
   const double r =
       fma(n, 0x1.f1976b7ed8fbcp-110, fma(n, -0x1.1a62633145c07p-54, fma(n, -0x1.921fb54442d18p0, bounded)));
   const double r2 = r * r;
-  double s = 1.58969099521155010221e-10;
-  s = fma(s, r2, -2.50507602534068634195e-08);
-  s = fma(s, r2, 2.75573137070700676789e-06);
-  s = fma(s, r2, -1.98412698298579493134e-04);
-  s = fma(s, r2, 8.33333333332248946124e-03);
-  s = fma(s, r2, -1.66666666666666324348e-01);
+  double s = detail::polynomial(r2, 1.58969099521155010221e-10, -2.50507602534068634195e-08, 2.75573137070700676789e-06,
+                                -1.98412698298579493134e-04, 8.33333333332248946124e-03, -1.66666666666666324348e-01);
   s = fma(s * r2, r, r);
-  double c = -1.13596475577881948265e-11;
-  c = fma(c, r2, 2.08757232129817482790e-09);
-  c = fma(c, r2, -2.75573143513906633035e-07);
-  c = fma(c, r2, 2.48015872894767294178e-05);
-  c = fma(c, r2, -1.38888888888741095749e-03);
-  c = fma(c, r2, 4.16666666666666019037e-02);
-  c = fma(c, r2, -0.5);
-  c = fma(c, r2, 1.0);
+  const double c = detail::polynomial(r2, -1.13596475577881948265e-11, 2.08757232129817482790e-09,
+                                      -2.75573143513906633035e-07, 2.48015872894767294178e-05,
+                                      -1.38888888888741095749e-03, 4.16666666666666019037e-02, -0.5, 1.0);
   return detail::turn_quarters({s, c}, rounded);
 }
 SUTURE_FN double sin(double x) { return sincos(x).sine; }
