@@ -122,7 +122,7 @@ def main() -> None:
         spent = Spent()
         rounds = [once(cohort, given.steps, spent) for _ in range(given.rounds)]
         result = {"what": f"random {PATCH}^3 boxes of {CASES} scans of {SIZE}, int16, Blosc-zstd chunks of 64^3 in a shard, warm",
-                  "machine": f"{platform.machine()}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f} from other programs",
+                  "machine": f"{platform.machine()}, {os.cpu_count()} processors",
                   "unit": "processor time for a box; plain and everything: of all threads of the process, own and run: of the threads of the feed and of the loop", "python": platform.python_version(), "rounds": rounds,
                   "median": {key: statistics.median(r[key] for r in rounds) for key in rounds[0]}}
     text = json.dumps(result, indent=1)
