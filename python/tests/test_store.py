@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ import suture as st  # noqa: E402
 import suture.store  # noqa: E402
 from suture.arrays.lazy import Source  # noqa: E402
 from suture.pipeline.class_index import ClassIndex  # noqa: E402
+from suture.store import arrays  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -381,6 +383,23 @@ def test_the_command_line(small, tmp_path):
     assert command("verify", tmp_path / "s").returncode == 0
     wrong = command("info", tmp_path / "nowhere")
     assert wrong.returncode == 1 and wrong.stderr.startswith("suture: store: expected a store of suture, got") and wrong.stderr.count("\n") == 1
+
+
+def test_info_reads_each_manifest_once(small, monkeypatch):
+    read, paths = Path.read_bytes, []
+    monkeypatch.setattr(Path, "read_bytes", lambda path: paths.append(path) or read(path))
+    assert st.store.info(small / "one.zarr")["cases"] == 6
+    manifests = [path for path in paths if path.parent.name == "manifests"]
+    assert len(manifests) == len(set(manifests)) == 6
+
+
+@pytest.mark.parametrize("dtype, block", [("int16", 1 << 19), ("float32", 1 << 19), ("uint8", 1 << 18)])
+def test_a_chunk_is_one_block_of_blosc_as_far_as_a_cache_holds_it(tmp_path, dtype, block):
+    data = np.random.default_rng(1).integers(0, 99, (64, 64, 64)).astype(dtype)
+    arrays.write(tmp_path, data, names="zyx", chunk=(64, 64, 64), profile="small")
+    frame = (tmp_path / "c/0/0/0").read_bytes()
+    sizes = [int.from_bytes(frame[k:k + 4], "little") for k in (4, 8)]  # of the chunk and of its blocks, in the header of Blosc
+    assert sizes == [data.nbytes, block]
 
 
 def test_one_import_reads_nothing_else():

@@ -108,6 +108,16 @@ def test_no_lesion_is_none():
     assert lesions(empty, empty, 2).to_json() == {"true": 0, "found": 0, "predicted": 0, "false": 0}
 
 
+@pytest.mark.parametrize("missing", ["torch", "monai"])
+@pytest.mark.parametrize("module", ["run", "segmentation", "tiles"])
+def test_a_missing_library_is_named(root, missing, module):
+    code = f"import sys; sys.modules[{missing!r}] = None; import suture.training.{module}"
+    run = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(root / "python")}, capture_output=True, text=True)
+    if missing == "monai":
+        pytest.importorskip("torch")
+    assert f"Error: suture: train: {missing} is not installed: pip install torch monai nibabel" in run.stderr.splitlines()[-1]
+
+
 class Cohort(dict):
     """Cases in memory with a hash, as a store has them."""
 

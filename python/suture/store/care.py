@@ -188,7 +188,9 @@ def info(path: str | os.PathLike[str]) -> dict[str, Any]:
         manifest = Manifest(store, name)
         hashes[name] = manifest.sha256
         total += manifest.bytes
-        known = StoredCase(store, name, manifest.sha256, "plain", None, False).attributes
+        case = StoredCase(store, name, manifest.sha256, "plain", None, False)
+        case.manifest = manifest  # which is not read again
+        known = case.attributes
         source = known["source"]
         before += sum(f["bytes"] for f in [*source["files"], *([source["labels"]] if "labels" in source else [])])
         for label in known.get("classes", {}):

@@ -12,11 +12,7 @@ from typing import Any
 from ..arrays.whole_file import whole_file
 from ..errors import Error
 from .config import Config
-
-try:
-    import torch
-except ImportError as problem:
-    raise Error(f"suture: train: {problem.name} is not installed: pip install torch monai nibabel") from None
+from .libraries import torch
 
 
 class Training:

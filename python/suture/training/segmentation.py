@@ -8,18 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..arrays.volume import Volume
-from ..errors import Error
 from ..feed import Feed
 from ..functions.inference import sliding_window
+from .libraries import DiceCELoss, UNet, torch
 from .metrics import dice, lesions, mean_dice
 from .run import Training
-
-try:
-    import torch
-    from monai.losses import DiceCELoss
-    from monai.networks.nets import UNet
-except ImportError as problem:
-    raise Error(f"suture: train: {problem.name} is not installed: pip install torch monai nibabel") from None
 
 
 class Run(Training):

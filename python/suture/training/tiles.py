@@ -12,15 +12,9 @@ from ..arrays.whole_file import whole_file
 from ..errors import Error
 from ..feed import Feed
 from ..store import Tiles
+from .libraries import DiceCELoss, UNet, torch
 from .metrics import dice, mean_dice, weighted_kappa
 from .run import Training
-
-try:
-    import torch
-    from monai.losses import DiceCELoss
-    from monai.networks.nets import UNet
-except ImportError as problem:
-    raise Error(f"suture: train: {problem.name} is not installed: pip install torch monai nibabel") from None
 
 
 class Run(Training):
