@@ -192,7 +192,6 @@ def main() -> None:
     report = {"what": "an epoch of examples/train with different loaders, in turns on the same two processors; medians",
               "date": time.strftime("%Y-%m-%d"), "steps": given.steps, "batch": BATCH, "patch": SIZE, "rounds": given.rounds,
               "network_alone_seconds": round(statistics.median(network_alone), 2), "processors": len(processors), "machine": platform.machine(),
-              "load_at_the_end": round(os.getloadavg()[1], 1),
               "versions": {name: metadata.version(name) for name in ("nnunetv2", "monai", "torch")}, "rows": rows}
     given.out.write_text(json.dumps(report, indent=1) + "\n")
     for row in rows:
