@@ -31,10 +31,7 @@ struct move_values {
       suture::detail::sample_map map(cpu{}, plan[i], where);
       if constexpr (!backward) map.invert(where);
       for (auto k = static_cast<std::size_t>(offsets[i]); k < static_cast<std::size_t>(offsets[i + 1]); ++k) {
-        if constexpr (std::is_same_v<From, box>)
-          suture::detail::check_box(values[k], where);
-        else
-          suture::detail::check_point(values[k], where);
+        suture::detail::check_movable(values[k], where);
         results[k] = map.template moved<Result>(values[k]);
       }
     }

@@ -65,6 +65,15 @@ struct box_filter {
 
 namespace detail {
 
+template <class T>
+concept movable = std::is_same_v<T, point3> || std::is_same_v<T, box>;
+
+// Results of points and of boxes.
+template <movable T>
+using in_source = std::conditional_t<std::is_same_v<T, box>, box_in_source, source_point>;
+template <movable T>
+using in_output = std::conditional_t<std::is_same_v<T, box>, box_result, located_point>;
+
 // The way that a result is of.
 template <class Result>
 inline constexpr bool goes_to_source = std::is_same_v<Result, source_point> || std::is_same_v<Result, box_in_source>;

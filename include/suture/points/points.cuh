@@ -191,46 +191,27 @@ void load_maps(const cuda& exec, const planned<Chain>& plan) {
 //   `valid`, as all do before maps are loaded.
 // Errors: a workspace as for load_maps, other than one offset more than samples or than one result for each value.
 //   Offsets cannot be looked at: a value that they put in no list is not `valid`, wherever they point.
-template <class Chain>
-void to_source_loaded(const cuda& exec, const planned<Chain>& plan, const ragged<point3>& points,
-                      std::span<source_point> results) {
-  detail::move_on_device(exec, plan, points, results);
+template <class Chain, class T>
+void to_source_loaded(const cuda& exec, const planned<Chain>& plan, const ragged<T>& lists,
+                      std::span<detail::in_source<T>> results) {
+  detail::move_on_device(exec, plan, lists, results);
 }
-template <class Chain>
-void to_source_loaded(const cuda& exec, const planned<Chain>& plan, const ragged<box>& boxes,
-                      std::span<box_in_source> results) {
-  detail::move_on_device(exec, plan, boxes, results);
-}
-template <class Chain>
-void to_output_loaded(const cuda& exec, const planned<Chain>& plan, const ragged<point3>& points,
-                      std::span<located_point> results) {
-  detail::move_on_device(exec, plan, points, results);
-}
-template <class Chain>
-void to_output_loaded(const cuda& exec, const planned<Chain>& plan, const ragged<box>& boxes,
-                      std::span<box_result> results) {
-  detail::move_on_device(exec, plan, boxes, results);
+template <class Chain, class T>
+void to_output_loaded(const cuda& exec, const planned<Chain>& plan, const ragged<T>& lists,
+                      std::span<detail::in_output<T>> results) {
+  detail::move_on_device(exec, plan, lists, results);
 }
 
 // Maps and lists, one after the other. to_source takes maps that cannot be inverted as well.
-template <class Chain>
-void to_source(const cuda& exec, const planned<Chain>& plan, const ragged<point3>& points,
-               std::span<source_point> results) {
-  detail::load_and_move(exec, plan, points, results);
+template <class Chain, class T>
+void to_source(const cuda& exec, const planned<Chain>& plan, const ragged<T>& lists,
+               std::span<detail::in_source<T>> results) {
+  detail::load_and_move(exec, plan, lists, results);
 }
-template <class Chain>
-void to_source(const cuda& exec, const planned<Chain>& plan, const ragged<box>& boxes,
-               std::span<box_in_source> results) {
-  detail::load_and_move(exec, plan, boxes, results);
-}
-template <class Chain>
-void to_output(const cuda& exec, const planned<Chain>& plan, const ragged<point3>& points,
-               std::span<located_point> results) {
-  detail::load_and_move(exec, plan, points, results);
-}
-template <class Chain>
-void to_output(const cuda& exec, const planned<Chain>& plan, const ragged<box>& boxes, std::span<box_result> results) {
-  detail::load_and_move(exec, plan, boxes, results);
+template <class Chain, class T>
+void to_output(const cuda& exec, const planned<Chain>& plan, const ragged<T>& lists,
+               std::span<detail::in_output<T>> results) {
+  detail::load_and_move(exec, plan, lists, results);
 }
 
 }  // namespace suture

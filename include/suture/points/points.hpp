@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cmath>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -31,7 +30,11 @@ public:
   void invert(const site& where) { detail::invert(map_, where); }
 
   point3 to_source(const point3& output) { return map_.source_of(output, displacement_); }
-  located_point to_output(const point3& source) { return map_.output_of(source, displacement_); }
+  box to_source(const box& output) { return moved<box_in_source>(output).envelope; }
+  template <class T>
+  in_output<T> to_output(const T& source) {
+    return moved<in_output<T>>(source);
+  }
 
   template <class Result>
   Result moved(const point3& p) {
@@ -57,24 +60,37 @@ sample_map map_of(const planned<Chain>& plan, std::size_t sample, std::string_vi
   return {cpu{}, plan.geometry(sample), {name, static_cast<std::int64_t>(sample)}};
 }
 
-inline void check_point(const point3& p, const site& where) {
+inline void check_movable(const point3& p, const site& where) {
   for (int k = 0; k < 3; ++k)
     require(std::abs(p[k]) <= fixed_coordinate_limit, where, "point ", p, " must be finite and within ",
             fixed_coordinate_limit, " voxels");
 }
 
-inline void check_box(const box& b, const site& where) {
-  check_point(b.low, where);
-  check_point(b.high, where);
+inline void check_movable(const box& b, const site& where) {
+  check_movable(b.low, where);
+  check_movable(b.high, where);
   for (int k = 0; k < 3; ++k)
     require(b.low[k] < b.high[k], where, "box from ", b.low, " to ", b.high, " is empty along axis ", k);
 }
 
-template <class From, class To, class Check, class Move>
-void move_each(std::span<const From> from, std::span<To> to, const site& where, const Check& valid, const Move& move) {
+template <class Chain, class T>
+void each_to_source(const planned<Chain>& plan, std::size_t sample, std::span<const T> from, std::span<T> to) {
+  const site where{"to_source", static_cast<std::int64_t>(sample)};
+  sample_map map = map_of(plan, sample, where.operation);
   require(from.size() == to.size(), where, from.size(), " given, room for ", to.size());
-  for (const From& each : from) valid(each, where);
-  for (std::size_t i = 0; i < from.size(); ++i) to[i] = move(from[i]);
+  for (const T& one : from) check_movable(one, where);
+  for (std::size_t i = 0; i < from.size(); ++i) to[i] = map.to_source(from[i]);
+}
+
+template <class Chain, class T>
+void each_to_output(const planned<Chain>& plan, std::size_t sample, std::span<const T> from,
+                    std::span<in_output<T>> to) {
+  const site where{"to_output", static_cast<std::int64_t>(sample)};
+  sample_map map = map_of(plan, sample, where.operation);
+  map.invert(where);
+  require(from.size() == to.size(), where, from.size(), " given, room for ", to.size());
+  for (const T& one : from) check_movable(one, where);
+  for (std::size_t i = 0; i < from.size(); ++i) to[i] = map.to_output(from[i]);
 }
 
 }  // namespace detail
@@ -84,87 +100,54 @@ void move_each(std::span<const From> from, std::span<To> to, const site& where, 
 //   In double and for any position, voxel or not; what the executors sample differs by the rounding of their
 //   fixed-point and float coordinates, below 1e-4 voxel. Beyond the mesh of a deformation the displacement of its rim
 //   continues.
-// Errors: a sample that is not in the plan, a point that is not finite or beyond 4194304 voxels.
-template <class Chain>
-point3 to_source(const planned<Chain>& plan, std::size_t sample, const point3& output_index) {
-  detail::sample_map map = detail::map_of(plan, sample, "to_source");
-  detail::check_point(output_index, {"to_source", static_cast<std::int64_t>(sample)});
-  return map.to_source(output_index);
+// to_source of a box, edge coordinates in and out: the envelope, of the same points of its surface as to_output takes,
+//   of what the box covers in the source, which it may leave. As of points nothing is inverted; where a deformation
+//   folds, the inside of the box may reach beyond its surface.
+//   Give a box by its type, `suture::box{low, high}`: bare braces mean a point.
+// Errors: a sample that is not in the plan, a point that is not finite or beyond 4194304 voxels, a box that is empty
+//   along an axis.
+template <class Chain, detail::movable T = point3>
+T to_source(const planned<Chain>& plan, std::size_t sample, const T& in_output) {
+  T in_source{};
+  detail::each_to_source(plan, sample, std::span<const T>(&in_output, 1), std::span<T>(&in_source, 1));
+  return in_source;
 }
 
-// to_source for many points, one result each. Also an error: other than as many results as points.
+// to_source for many points or boxes, one result each. Also an error: other than as many results.
 template <class Chain>
 void to_source(const planned<Chain>& plan, std::size_t sample, std::span<const point3> output_indices,
                std::span<point3> source_indices) {
-  detail::sample_map map = detail::map_of(plan, sample, "to_source");
-  detail::move_each(output_indices, source_indices, {"to_source", static_cast<std::int64_t>(sample)},
-                    detail::check_point, [&](const point3& p) { return map.to_source(p); });
+  detail::each_to_source(plan, sample, output_indices, source_indices);
+}
+template <class Chain>
+void to_source(const planned<Chain>& plan, std::size_t sample, std::span<const box> output_boxes,
+               std::span<box> source_boxes) {
+  detail::each_to_source(plan, sample, output_boxes, source_boxes);
 }
 
 // to_output: the continuous output index at which a continuous source index appears, the inverse of to_source. Affine
 //   maps are inverted directly; a deformation by y <- x - u(y) until y moves by less than 1e-6 voxel, at most 64 times,
 //   which suffices for what random_elastic draws without allow_folding. The result may lie outside the output.
+// to_output of a box, edge coordinates in and out: the axis-aligned envelope of the moved box and its part within the
+//   output. The envelope is exact where the map is affine (all eight corners); where it is deformed it is that of
+//   points on the surface, at least five along every edge and two per control cell up to 33.
 // Errors: as to_source, and a map that cannot be inverted.
-template <class Chain>
-located_point to_output(const planned<Chain>& plan, std::size_t sample, const point3& source_index) {
-  const site where{"to_output", static_cast<std::int64_t>(sample)};
-  detail::sample_map map = detail::map_of(plan, sample, "to_output");
-  map.invert(where);
-  detail::check_point(source_index, where);
-  return map.to_output(source_index);
+template <class Chain, detail::movable T = point3>
+detail::in_output<T> to_output(const planned<Chain>& plan, std::size_t sample, const T& in_source) {
+  detail::in_output<T> result{};
+  detail::each_to_output(plan, sample, std::span<const T>(&in_source, 1), std::span(&result, 1));
+  return result;
 }
 
 template <class Chain>
 void to_output(const planned<Chain>& plan, std::size_t sample, std::span<const point3> source_indices,
                std::span<located_point> output_indices) {
-  const site where{"to_output", static_cast<std::int64_t>(sample)};
-  detail::sample_map map = detail::map_of(plan, sample, "to_output");
-  map.invert(where);
-  detail::move_each(source_indices, output_indices, where, detail::check_point,
-                    [&](const point3& p) { return map.to_output(p); });
+  detail::each_to_output(plan, sample, source_indices, output_indices);
 }
-
-// to_output of a box, edge coordinates in and out: the axis-aligned envelope of the moved box and its part within the
-//   output. The envelope is exact where the map is affine (all eight corners); where it is deformed it is that of
-//   points on the surface, at least five along every edge and two per control cell up to 33.
-//   Give a box by its type, `suture::box{low, high}`: bare braces mean a point.
-// Errors: as to_output of a point, and a box that is empty along an axis.
-template <class Chain, std::same_as<box> Box>
-box_result to_output(const planned<Chain>& plan, std::size_t sample, const Box& box_in_source) {
-  const site where{"to_output", static_cast<std::int64_t>(sample)};
-  detail::sample_map map = detail::map_of(plan, sample, "to_output");
-  map.invert(where);
-  detail::check_box(box_in_source, where);
-  return map.moved<box_result>(box_in_source);
-}
-
 template <class Chain>
 void to_output(const planned<Chain>& plan, std::size_t sample, std::span<const box> source_boxes,
                std::span<box_result> output_boxes) {
-  const site where{"to_output", static_cast<std::int64_t>(sample)};
-  detail::sample_map map = detail::map_of(plan, sample, "to_output");
-  map.invert(where);
-  detail::move_each(source_boxes, output_boxes, where, detail::check_box,
-                    [&](const box& b) { return map.moved<box_result>(b); });
-}
-
-// to_source of a box, edge coordinates in and out: the envelope, of the same points of its surface, of what the box
-//   covers in the source, which it may leave. As of points nothing is inverted; where a deformation folds, the inside
-//   of the box may reach beyond its surface.
-// Errors: as to_source of a point, and a box that is empty along an axis.
-template <class Chain, std::same_as<box> Box>
-box to_source(const planned<Chain>& plan, std::size_t sample, const Box& output_box) {
-  detail::sample_map map = detail::map_of(plan, sample, "to_source");
-  detail::check_box(output_box, {"to_source", static_cast<std::int64_t>(sample)});
-  return map.moved<box_in_source>(output_box).envelope;
-}
-
-template <class Chain>
-void to_source(const planned<Chain>& plan, std::size_t sample, std::span<const box> output_boxes,
-               std::span<box> source_boxes) {
-  detail::sample_map map = detail::map_of(plan, sample, "to_source");
-  detail::move_each(output_boxes, source_boxes, {"to_source", static_cast<std::int64_t>(sample)}, detail::check_box,
-                    [&](const box& b) { return map.moved<box_in_source>(b).envelope; });
+  detail::each_to_output(plan, sample, source_boxes, output_boxes);
 }
 
 // The points, or boxes, of every sample of a batch one list after the other: those of sample i are
@@ -230,27 +213,15 @@ void move_lists(const cpu& exec, const planned<Chain>& plan, const ragged<T>& li
 //   them.
 // Errors: other than one offset more than samples, offsets that fall or leave the values, other than one result for
 //   each value; of to_output a map that cannot be inverted.
-template <class Chain>
-void to_source(const cpu& exec, const planned<Chain>& plan, const ragged<point3>& points,
-               std::span<source_point> results) {
-  detail::move_lists(exec, plan, points, results);
+template <class Chain, class T>
+void to_source(const cpu& exec, const planned<Chain>& plan, const ragged<T>& lists,
+               std::span<detail::in_source<T>> results) {
+  detail::move_lists(exec, plan, lists, results);
 }
-
-template <class Chain>
-void to_source(const cpu& exec, const planned<Chain>& plan, const ragged<box>& boxes,
-               std::span<box_in_source> results) {
-  detail::move_lists(exec, plan, boxes, results);
-}
-
-template <class Chain>
-void to_output(const cpu& exec, const planned<Chain>& plan, const ragged<point3>& points,
-               std::span<located_point> results) {
-  detail::move_lists(exec, plan, points, results);
-}
-
-template <class Chain>
-void to_output(const cpu& exec, const planned<Chain>& plan, const ragged<box>& boxes, std::span<box_result> results) {
-  detail::move_lists(exec, plan, boxes, results);
+template <class Chain, class T>
+void to_output(const cpu& exec, const planned<Chain>& plan, const ragged<T>& lists,
+               std::span<detail::in_output<T>> results) {
+  detail::move_lists(exec, plan, lists, results);
 }
 
 }  // namespace suture
