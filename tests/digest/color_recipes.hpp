@@ -38,6 +38,11 @@ void for_each_color_recipe(const F& f) {
                         crop_or_pad{patch} | sampling<linear, constant>{.border = {.value = 240}} |
                         random_color_jitter{.probability = .7f} | rescale{.slope = 1 / 255.f} |
                         random_color_jitter{.pivot = .5f, .white = 1});
+  f("copied_tiles", random_rot90{} | random_flip{} | pad_to{.size = {3, 70, 75}} | random_crop{.size = {2, 66, 70}} |
+                        sampling<linear, constant, vote>{.border = {.value = 240}} | cast<std::uint8_t>{});
+  f("copied_tiles_with_colors", random_color_jitter{} | gaussian_noise{.sigma = 3} | random_rot90{} |
+                                    crop_or_pad{patch} | sampling<catmull_rom, mirror>{} | random_stain_jitter{} |
+                                    cast<suture::half>{});
   f("gray", grayscale{.rule = gray_rule::pillow} | random_rot90{} | grayscale{.rule = gray_rule::itu709} | grayscale{});
 }
 

@@ -13,6 +13,15 @@ namespace paths_test {
 
 using namespace suture;
 
+// The tiles with channel after channel, and the bytes of two channels, which are no pixels.
+struct planar_cases : digest_test::color_cases {
+  static view<const element> source(const element* data, const grid& g) { return contiguous(data, g, channels); }
+};
+struct two_channel_cases : digest_test::color_cases {
+  static constexpr std::int64_t channels = 2;
+  static view<const element> source(const element* data, const grid& g) { return channels_last(data, g, channels); }
+};
+
 // Runs all samples of `data` by the paths of a list: Executor::run_by<Paths>(plan, bindings...).
 template <class Executor, class Paths, class Out, class Cases, class Pipeline>
 std::vector<unsigned char> bytes_by(const Cases& data, const Pipeline& pipeline) {
@@ -114,6 +123,22 @@ void expect_the_same_bits_of_all() {
             outside(linear{}, majority{}, image_rim::faces),
         0.0f);
   check("patch statistics", ct, random_flip{} | patch_z_score{}, 0.0f);
+  const planar_cases planar;
+  const two_channel_cases two_channels;
+  const auto copied = random_rot90{.probability = .7f} | random_flip{} | pad_to{.size = {3, 70, 75}} |
+                      random_crop{.size = {2, 66, 70}} | sampling<linear, constant, vote>{.border = {.value = 240}};
+  check("copied tiles", tiles, copied | cast<std::uint8_t>{}, std::uint8_t{});
+  check("copied planar tiles", planar, copied, 0.0f);
+  check("copied bytes of two channels", two_channels, copied, 0.0f);
+  check("copied tiles with colors on both sides", tiles,
+        random_gamma{.value_range = {0, 255}} | random_color_jitter{.probability = .7f} | gaussian_noise{.sigma = 3} |
+            random_flip{} | crop_or_pad{{1, 41, 50}} | sampling<catmull_rom, reflect>{} | random_stain_jitter{} |
+            gaussian_noise{.sigma = 3},
+        0.0f);
+  check("copied planar tiles with colors on both sides", planar,
+        random_stain_jitter{} | random_rot90{} | crop_or_pad{{1, 41, 50}} |
+            outside(nearest{}, majority{}, image_rim::centers) | random_hsv_jitter{.probability = .7f} | cast<half>{},
+        half{});
   check("tiles where nothing is moved", tiles, random_hed_jitter{}, 0.0f);
   check("turned tiles", tiles,
         random_rot90{} | affine_matrix{.linear = {{{1, 0, 0}, {0, .9, .2}, {0, -.2, .9}}}} | random_hed_jitter{} |

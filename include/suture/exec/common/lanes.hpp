@@ -70,8 +70,10 @@ struct along_x {
 // Applies one functor of one channel to the lanes; place(l) is the position of lane l.
 template <class F, class T, class Place>
 SUTURE_INLINE void apply_to_lanes(const F& f, T (&v)[strip_width], const Place& place) {
-  if constexpr (applies_to_rows<F> && (std::is_same_v<Place, along_x> || !needs_voxel<F>))
+  if constexpr (applies_to_rows<F> && std::is_same_v<Place, along_x>)
     f.apply_row(v, place.first);
+  else if constexpr (applies_to_rows<F> && !needs_voxel<F>)
+    f.apply_row(v, voxel{});
   else
     for (int l = 0; l < strip_width; ++l) v[l] = call(f, v[l], place(l));
 }

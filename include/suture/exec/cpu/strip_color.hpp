@@ -21,38 +21,61 @@ struct at_taps {
   SUTURE_INLINE at_taps in_channel(std::int32_t c) const { return {extents, sample_index, z, y, x, c}; }
 };
 
-// Loads the three channels of the pixels at offsets of their own, without any operation.
+// Loads the three channels of pixels, the first of which of lane l is at(l), without any operation.
+template <class In, class At>
+SUTURE_INLINE void load_pixels_at(std::int64_t channel_stride, const At& at, float (&v)[3][strip_width]) {
+  if constexpr (std::is_same_v<In, std::uint8_t>) {  // a word to a pixel, of which registers hold several
+    std::uint32_t words[strip_width];
+    for (int l = 0; l < strip_width; ++l) {
+      const std::uint8_t* const p = at(l);
+      words[l] =
+          std::uint32_t{p[0]} | std::uint32_t{p[channel_stride]} << 8 | std::uint32_t{p[2 * channel_stride]} << 16;
+    }
+    for (int channel = 0; channel < 3; ++channel)
+      for (int l = 0; l < strip_width; ++l)
+        v[channel][l] = static_cast<float>(static_cast<std::int32_t>(words[l] >> (8 * channel) & 255u));
+  } else {
+    In raw[3][strip_width];
+    for (int l = 0; l < strip_width; ++l)
+      for (int channel = 0; channel < 3; ++channel) raw[channel][l] = at(l)[channel * channel_stride];
+    for (int channel = 0; channel < 3; ++channel)
+      for (int l = 0; l < strip_width; ++l) v[channel][l] = storage<In>::load(raw[channel][l]);
+  }
+}
+// The same for pixels at offsets of their own.
 template <class In>
 SUTURE_INLINE void load_pixels(const In* data, std::int64_t channel_stride, const std::int64_t (&offset)[strip_width],
                                float (&v)[3][strip_width]) {
-  In raw[3][strip_width];
-  for (int l = 0; l < strip_width; ++l) {
-    const In* const p = data + offset[l];
-    raw[0][l] = p[0];
-    raw[1][l] = p[channel_stride];
-    raw[2][l] = p[2 * channel_stride];
-  }
-  for (int channel = 0; channel < 3; ++channel)
-    for (int l = 0; l < strip_width; ++l) v[channel][l] = storage<In>::load(raw[channel][l]);
+  load_pixels_at<In>(
+      channel_stride, [&](int l) { return data + offset[l]; }, v);
 }
 
-// Loads the three channels of pixels that lie `stride` apart in memory.
+// Loads the three channels of pixels that lie `stride` apart in memory. Rows of channels and of pixels side by side, in
+// order or against it, have loops of their own, which compilers vectorize.
 template <class In>
 SUTURE_INLINE void load_pixel_row(const In* p, std::int64_t channel_stride, std::int64_t stride,
                                   float (&v)[3][strip_width]) {
+  const bool is_row = stride == 1 || stride == -1, is_reversed = stride < 0;
+  if (!is_row && !(channel_stride == 1 && (stride == 3 || stride == -3)))
+    return load_pixels_at<In>(
+        channel_stride, [&](int l) { return p + l * stride; }, v);
   In raw[3][strip_width];
-  if (stride == 3 && channel_stride == 1) {  // a loop of its own, which compilers vectorize
-    for (int l = 0; l < strip_width; ++l) {
-      raw[0][l] = p[3 * l];
-      raw[1][l] = p[3 * l + 1];
-      raw[2][l] = p[3 * l + 2];
-    }
+  const In* const first = is_reversed ? p + (strip_width - 1) * stride : p;
+  if (is_row) {
+    for (int channel = 0; channel < 3; ++channel) copy_strip(raw[channel], first + channel * channel_stride);
   } else {
-    for (int channel = 0; channel < 3; ++channel)
-      for (int l = 0; l < strip_width; ++l) raw[channel][l] = p[channel * channel_stride + l * stride];
+    for (int l = 0; l < strip_width; ++l) {
+      raw[0][l] = first[3 * l];
+      raw[1][l] = first[3 * l + 1];
+      raw[2][l] = first[3 * l + 2];
+    }
   }
-  for (int channel = 0; channel < 3; ++channel)
-    for (int l = 0; l < strip_width; ++l) v[channel][l] = storage<In>::load(raw[channel][l]);
+  for (int channel = 0; channel < 3; ++channel) {
+    if (is_reversed)
+      for (int l = 0; l < strip_width; ++l) v[channel][l] = storage<In>::load(raw[channel][strip_width - 1 - l]);
+    else
+      for (int l = 0; l < strip_width; ++l) v[channel][l] = storage<In>::load(raw[channel][l]);
+  }
 }
 
 // Interpolated pixels of a strip; in the plane of a planar sample along x and y alone.

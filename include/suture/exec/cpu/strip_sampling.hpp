@@ -11,7 +11,6 @@ namespace suture::detail {
 
 // Stands for positions where functors do not use them.
 struct nowhere {
-  static constexpr voxel first{};
   SUTURE_INLINE voxel operator()(int) const { return {}; }
   SUTURE_INLINE nowhere in_channel(std::int32_t) const { return {}; }
 };
