@@ -163,6 +163,18 @@ TEST(MemoryOrder, KeptAxes) {
   expect_all_orders<half, std::int32_t>(resampled | sampling<cubic_bspline, mirror, nearest>{}, odd);
 }
 
+// Flips, paddings on every side, and lanes that read more of the source than a run of it holds.
+TEST(MemoryOrder, KeptAxesPastTheRim) {
+  const extent3 small = {19, 17, 43};
+  const auto padded = resample{.spacing_mm = {1.3, .8, 1.1}} | pad_to{.size = {35, 40, 60}};
+  expect_all_orders<std::int16_t, std::uint8_t>(
+      padded | random_flip{} | sampling<linear, constant, vote>{.border = {.value = -7}}, small);
+  expect_all_orders<float, std::int32_t>(
+      padded | random_flip{} | sampling<catmull_rom, constant, vote>{.border = {.value = 9}}, small, 2);
+  expect_all_orders<std::uint8_t, std::uint16_t>(resample{.spacing_mm = {4.5, 4.2, 6}} | sampling<linear, edge, vote>{},
+                                                 {150, 140, 200});
+}
+
 TEST(MemoryOrder, Turns) {
   const auto turned = random_affine{.rotate_deg = 25, .scale = {.8f, 1.3f}} | random_crop{.size = {33, 30, 40}};
   expect_all_orders<std::int16_t, std::uint8_t>(window{.center = 2000, .width = 400} | turned, odd);

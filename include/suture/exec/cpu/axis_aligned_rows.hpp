@@ -5,6 +5,7 @@
 #pragma once
 
 #include <limits>
+#include <utility>
 
 #include "path.hpp"
 
@@ -185,6 +186,213 @@ private:
   alignas(lane_alignment) float planes_[taps][Rows][strip_width];
 };
 
+// One column of strips of one channel of an image whose lanes run along z or y. x is combined first and is one for all
+// lanes: a run of source voxels along the lanes is combined as a whole, and lanes pick from the result. Where lanes run
+// along z, rows along y share such runs; where they run along y, planes along z share lanes.
+template <class Pipeline, class T>
+class aligned_runs {
+  using I = typename Pipeline::interpolation_type;
+  using B = typename Pipeline::border_type;
+  static constexpr int taps = I::taps;
+  static constexpr std::int32_t most = 4 * strip_width;  // source voxels of a run
+  static constexpr std::int32_t none = std::numeric_limits<std::int32_t>::min();
+
+public:
+  // Whether the run of the lanes from x0 on is short enough.
+  static bool fits(const sample_parameters<Pipeline>& sample, std::int32_t x0) {
+    const auto [low, high] = reach(sample, x0);
+    return high - low + taps <= most;
+  }
+
+  aligned_runs(const sample_parameters<Pipeline>& sample, const source_tensor& in, std::int32_t channel,
+               const B& border, std::int32_t x0)
+      : sample_(sample),
+        border_(border),
+        data_(static_cast<const T*>(in.data) + channel * in.channel_stride),
+        in_(in),
+        lanes_(loop_axes[sample.loops][2]),
+        start_(reach(sample, x0).first),
+        count_(reach(sample, x0).second + taps - start_) {
+    const std::int32_t n = in.extents[lanes_];
+    for (std::int32_t i = 0; i < count_; ++i) {
+      inside_[i] = B::index(start_ + i, n) >= 0;
+      offset_[i] = readable_index<B>(start_ + i, n) * in.stride[lanes_];
+    }
+    begin_ = std::clamp(0 - start_, 0, count_);
+    end_ = std::clamp(n - start_, begin_, count_);
+    for (int l = 0; l < strip_width; ++l) {
+      const coordinate c = along_axis(sample, lanes_, std::min(x0 + l, sample.extents[2] - 1));
+      place_[l] = first_tap(c) - start_;
+      float w[taps];
+      I::weights(c.fraction, w);
+      for (int j = 0; j < taps; ++j) weights_[j][l] = w[j];
+    }
+  }
+
+  // The interpolated values of the lanes at x and at index `other` of the axis that is neither x nor that of the lanes.
+  void row(std::int32_t x, std::int32_t other, float (&v)[strip_width]) {
+    if (x != x_) {
+      x_ = x;
+      const coordinate c = along_axis(sample_, 2, x);
+      first_x_ = first_tap(c);
+      I::weights(c.fraction, weight_x_);
+      for (std::int32_t& i : held_) i = none;
+    }
+    const coordinate c = along_axis(sample_, 1 - lanes_, other);
+    const std::int32_t first = first_tap(c);
+    float w[taps];
+    I::weights(c.fraction, w);
+    const float* from[taps];
+    for (int a = 0; a < taps; ++a) {
+      hold(first + a);
+      from[a] = rows_[(first + a) & (taps - 1)];
+    }
+    if (lanes_ == 0) {
+      alignas(lane_alignment) float run[most];
+      combine_run(from, w, count_, run);
+      pick(run, v);
+    } else {
+      combine_run(from, w, strip_width, v);
+    }
+  }
+
+private:
+  static std::int32_t first_tap(const coordinate& c) { return I::first(c) + Pipeline::padding; }
+  static constexpr auto functors_of(const sample_parameters<Pipeline>& sample) {
+    if constexpr (Pipeline::prefiltered)
+      return pack<>{};  // coefficients have passed the value operations
+    else
+      return sample.taps;
+  }
+  // The first taps of the lanes that are lowest and highest.
+  static std::pair<std::int32_t, std::int32_t> reach(const sample_parameters<Pipeline>& sample, std::int32_t x0) {
+    const int axis = loop_axes[sample.loops][2];
+    const std::int32_t last = std::min(x0 + strip_width, sample.extents[2]) - 1;
+    return std::minmax({first_tap(along_axis(sample, axis, x0)), first_tap(along_axis(sample, axis, last))});
+  }
+
+  // Calls use(first, std::integral_constant of how many) for numbers begin .. end - 1. A register full of them at a time
+  // where there are that many, the last ones once more.
+  template <class Use>
+  static SUTURE_INLINE void by_registers(std::int32_t begin, std::int32_t end, const Use& use) {
+    constexpr int step = lanes_by_turns;
+    if (end - begin >= step) {
+      std::int32_t i = begin;
+      for (; i + step < end; i += step) use(i, std::integral_constant<int, step>{});
+      use(end - step, std::integral_constant<int, step>{});
+    } else {
+      for (std::int32_t i = begin; i < end; ++i) use(i, std::integral_constant<int, 1>{});
+    }
+  }
+
+  static SUTURE_INLINE void combine_run(const float* const (&from)[taps], const float (&w)[taps], std::int32_t count,
+                                        float* out) {
+    by_registers(0, count, [&]<int Count>(std::int32_t first, std::integral_constant<int, Count>) {
+      for (std::int32_t i = first; i < first + Count; ++i) {
+        float v[taps];
+        SUTURE_UNROLL
+        for (int j = 0; j < taps; ++j) v[j] = from[j][i];
+        out[i] = I::combine(v, w);
+      }
+    });
+  }
+
+  // Interpolates along the lanes what they read of a run.
+  void pick(const float (&run)[most], float (&out)[strip_width]) const {
+    if constexpr (taps == 2) {
+      alignas(lane_alignment) pair_of<float> pairs[1][strip_width];
+      gather_rows<pair_of<float>>({&run[0]}, place_, pairs);
+      for (int l = 0; l < strip_width; ++l) {
+        const float v[2] = {first_of<float>(pairs[0][l]), second_of<float>(pairs[0][l])};
+        const float w[2] = {weights_[0][l], weights_[1][l]};
+        out[l] = I::combine(v, w);
+      }
+    } else {
+      float v[taps][strip_width];
+      for (int j = 0; j < taps; ++j)
+        for (int l = 0; l < strip_width; ++l) v[j][l] = run[place_[l] + j];
+      combine_axis<I>(v, weights_, out);
+    }
+  }
+
+  // Index i of the source along the other axis: a run, or what lanes along y pick from it.
+  void hold(std::int32_t i) {
+    const int slot = i & (taps - 1);
+    if (held_[slot] == i) return;
+    held_[slot] = i;
+    if (lanes_ == 0) {
+      read(i, rows_[slot]);
+    } else {
+      alignas(lane_alignment) float run[most];
+      read(i, run);
+      float lanes[strip_width];
+      pick(run, lanes);
+      copy_strip(rows_[slot], lanes);
+    }
+  }
+
+  // A run of the source, interpolated along x.
+  void read(std::int32_t i, float (&out)[most]) const {
+    const std::int32_t io = B::index(i, in_.extents[1 - lanes_]);
+    const T* rows[taps];
+    bool all_in = true;
+    for (int j = 0; j < taps; ++j) {
+      const std::int32_t ix = B::index(first_x_ + j, in_.extents[2]);
+      const bool in = (ix | io) >= 0;
+      rows[j] = in ? data_ + (ix * in_.stride[2] + io * in_.stride[1 - lanes_]) : nullptr;
+      all_in = all_in && in;
+    }
+    const auto functors = functors_of(sample_);
+    const auto one_by_one = [&](std::int32_t begin, std::int32_t end) {
+      for (std::int32_t k = begin; k < end; ++k) {
+        float v[taps];
+        for (int j = 0; j < taps; ++j) {
+          if constexpr (B::has_value) {
+            v[j] = border_.value;
+            if (rows[j] == nullptr || !inside_[k]) continue;
+          }
+          v[j] = apply(functors, storage<T>::load(rows[j][offset_[k]]), voxel{});
+        }
+        out[k] = I::combine(v, weight_x_);
+      }
+    };
+    if (!all_in || in_.stride[lanes_] != 1) return one_by_one(0, count_);
+    one_by_one(0, begin_);
+    if (begin_ < end_) {
+      const T* from[taps];
+      for (int j = 0; j < taps; ++j) from[j] = rows[j] + (start_ + begin_) - begin_;
+      float w[taps];
+      for (int j = 0; j < taps; ++j) w[j] = weight_x_[j];
+      const T* const next = from[taps - 1] + in_.stride[2];  // of the x to come
+      for (std::int32_t k = begin_; k < end_; k += std::int32_t{64 / sizeof(T)}) __builtin_prefetch(next + k);
+      by_registers(begin_, end_, [&]<int Count>(std::int32_t first, std::integral_constant<int, Count>) {
+        for (std::int32_t k = first; k < first + Count; ++k) {
+          float v[taps];
+          SUTURE_UNROLL
+          for (int j = 0; j < taps; ++j) v[j] = apply(functors, storage<T>::load(from[j][k]), voxel{});
+          out[k] = I::combine(v, w);
+        }
+      });
+    }
+    one_by_one(end_, count_);
+  }
+
+  const sample_parameters<Pipeline>& sample_;
+  const B& border_;
+  const T* data_;
+  const source_tensor& in_;
+  int lanes_;                   // the axis that lanes run along
+  std::int32_t start_, count_;  // the run along it
+  std::int32_t begin_, end_;    // that part of the run that lies inside the source
+  std::int32_t x_ = none, first_x_ = 0, held_[taps];
+  float weight_x_[taps];
+  bool inside_[most];
+  std::int64_t offset_[most];  // in elements; of the nearest voxel outside
+  std::int32_t place_[strip_width];
+  alignas(lane_alignment) float weights_[taps][strip_width];
+  alignas(lane_alignment) float rows_[taps][most];
+};
+
 // Rows of a label map, by a one-tap interpolation L.
 template <class L, class Pipeline, class T>
 class aligned_labels {
@@ -227,8 +435,8 @@ private:
   lane_taps x_;
 };
 
-// Rows of a label map by vote, y0 .. y0 + Rows - 1: pairs of neighbors along x are kept for the rows and planes that
-// need them again.
+// Rows of a label map by vote, y0 .. y0 + Rows - 1: pairs of neighbors along the lanes are kept for the rows and planes
+// that need them again.
 template <class Pipeline, class T, int Rows>
 class aligned_votes {
   using B = typename Pipeline::border_type;
@@ -238,41 +446,59 @@ public:
   aligned_votes(const sample_parameters<Pipeline>& sample, const source_tensor& in, std::int32_t channel, T outside,
                 std::int32_t y0, std::int32_t y1, std::int32_t x0)
       : sample_(sample),
+        axes_(loop_axes[sample.loops]),
         data_(static_cast<const T*>(in.data) + channel * in.channel_stride),
         in_(in),
         outside_(outside),
         y0_(y0),
         y1_(y1) {
+    const int lanes = axes_[2];
     for (int j = 0; j < 2; ++j)
-      x_[j].template set<B>(sample, x0, in.extents[2], in.stride[2], [&](coordinate c) { return c.base + j; });
-    pairs_ = x_[0].all_in && x_[1].all_in && in.stride[2] == 1;
+      x_[j].template set<B>(sample, x0, in.extents[lanes], in.stride[lanes], [&](coordinate c) { return c.base + j; });
+    pairs_ = x_[0].all_in && x_[1].all_in && in.stride[lanes] == 1;
     for (int l = 0; l < strip_width; ++l)
-      fraction_[2][l] = along_axis(sample, 2, std::min(x0 + l, sample.extents[2] - 1)).fraction;
+      fraction_[lanes][l] = along_axis(sample, lanes, std::min(x0 + l, sample.extents[2] - 1)).fraction;
   }
 
   void row(std::int32_t z, std::int32_t y, T (&out)[strip_width]) {
-    const coordinate cz = along_axis(sample_, 0, z), cy = along_axis(sample_, 1, y);
+    const coordinate cz = along_axis(sample_, axes_[0], z), cy = along_axis(sample_, axes_[1], y);
     pair_of<T> pairs[4][strip_width];
     for (int a = 0; a < 2; ++a) {
       const std::int32_t plane = cz.fraction == 0 ? cz.base : cz.base + a;  // without weight any labels will do
       hold_plane(plane);
       for (int b = 0; b < 2; ++b) copy_strip(pairs[2 * a + b], planes_[plane & 1][y - y0_][b]);
     }
+    float(&of_planes)[strip_width] = fraction_[axes_[0]], (&of_rows)[strip_width] = fraction_[axes_[1]];
     for (int l = 0; l < strip_width; ++l) {
-      fraction_[0][l] = cz.fraction;
-      fraction_[1][l] = cy.fraction;
+      of_planes[l] = cz.fraction;
+      of_rows[l] = cy.fraction;
     }
-    vote_of_pairs<T>(pairs, fraction_, out);
+    if (all_agree<T>(pairs, out)) return;
+    if (sample_.loops != 0) pair_along_x(pairs);
+    vote_lanes<T>(pairs, fraction_, out);
   }
 
 private:
+  // Turns pairs along the lanes, z or y, into those along x, as rows (z, y), (z, y + 1), (z + 1, y), (z + 1, y + 1).
+  void pair_along_x(pair_of<T> (&pairs)[4][strip_width]) const {
+    const int next_x = axes_[0] == 2 ? 2 : 1, next_other = 3 - next_x;
+    const int next_lane = axes_[2] == 0 ? 2 : 1;
+    pair_of<T> along_x[4][strip_width];
+    for (int other = 0; other < 2; ++other) {
+      const auto &p = pairs[other * next_other], &q = pairs[other * next_other + next_x];
+      auto &first = along_x[other * (3 - next_lane)], &second = along_x[other * (3 - next_lane) + next_lane];
+      for (int l = 0; l < strip_width; ++l) cross_pairs<T>(p[l], q[l], first[l], second[l]);
+    }
+    for (int row = 0; row < 4; ++row) copy_strip(pairs[row], along_x[row]);
+  }
+
   // The pairs of plane z of the source that each row reads.
   void hold_plane(std::int32_t z) {
     if (held_plane_[z & 1] == z) return;
     held_plane_[z & 1] = z;
     held_row_[0] = held_row_[1] = none;
     for (std::int32_t y = y0_; y < y1_; ++y) {
-      const std::int32_t first = along_axis(sample_, 1, y).base;
+      const std::int32_t first = along_axis(sample_, axes_[1], y).base;
       for (int b = 0; b < 2; ++b) {
         hold_row(z, first + b);
         copy_strip(planes_[z & 1][y - y0_][b], rows_[(first + b) & 1][0]);
@@ -284,13 +510,14 @@ private:
     if (held_row_[y & 1] == y) return;
     held_row_[y & 1] = y;
     pair_of<T>(&pairs)[1][strip_width] = rows_[y & 1];
-    const std::int32_t iz = B::index(z, in_.extents[0]), iy = B::index(y, in_.extents[1]);
+    const int planes = axes_[0], rows = axes_[1];
+    const std::int32_t iz = B::index(z, in_.extents[planes]), iy = B::index(y, in_.extents[rows]);
     if ((iz | iy) < 0) {
       for (pair_of<T>& pair : pairs[0]) pair = make_pair_of(outside_, outside_);
       return;
     }
-    const T* const p = data_ + (iz * in_.stride[0] + iy * in_.stride[1]);
-    const T* const next = p + in_.stride[0];  // of the plane to come
+    const T* const p = data_ + (iz * in_.stride[planes] + iy * in_.stride[rows]);
+    const T* const next = p + in_.stride[planes];  // of the plane to come
     for (int l = 0; l < strip_width; l += 16) __builtin_prefetch(next + x_[0].offset[l]);
     if (pairs_) {
       gather_rows<pair_of<T>>({p}, x_[0].offset, pairs);
@@ -306,6 +533,7 @@ private:
   }
 
   const sample_parameters<Pipeline>& sample_;
+  const std::uint8_t (&axes_)[3];
   const T* data_;
   const source_tensor& in_;
   T outside_;
@@ -317,6 +545,32 @@ private:
   alignas(lane_alignment) pair_of<T> rows_[2][1][strip_width];
   alignas(lane_alignment) pair_of<T> planes_[2][Rows][2][strip_width];
 };
+
+// The values of a column of strips that runs along z or y, x by x: rows y[0] .. y[1] - 1 of planes z[0] .. z[1] - 1.
+template <std::size_t B, class T, class Evaluator, class Stages>
+void write_aligned_runs(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t sample_index,
+                        Stages& stages, const std::int32_t (&z)[2], const std::int32_t (&y)[2], std::int32_t x0) {
+  using P = typename Evaluator::pipeline_type;
+  using Out = typename Evaluator::template pair<B>::unit;
+  const target_tensor& out = r.out[B];
+  const bool planes_along_x = loop_axes[r.sample.loops][0] == 2;
+  const std::int32_t(&of_x)[2] = planes_along_x ? z : y;
+  const std::int32_t(&of_other)[2] = planes_along_x ? y : z;
+  for (std::int32_t channel = 0; channel < r.in[B].channels; ++channel) {
+    const Out* const to = static_cast<const Out*>(out.data) + channel * out.channel_stride + x0 * out.stride[2];
+    aligned_runs<P, T> runs(r.sample, r.in[B], channel, e.rule.border, x0);
+    for (std::int32_t x = of_x[0]; x < of_x[1]; ++x)
+      for (std::int32_t other = of_other[0]; other < of_other[1]; ++other) {
+        const std::int32_t iz = planes_along_x ? x : other, iy = planes_along_x ? other : x;
+        prefetch_strip(
+            to + (planes_along_x ? iz : iz + 2) * out.stride[0] + (planes_along_x ? iy + 2 : iy) * out.stride[1],
+            out.stride[2]);
+        alignas(lane_alignment) float v[strip_width];
+        runs.row(x, other, v);
+        finish_values<B>(e, r, sample_index, stages, v, channel, iz, iy, x0);
+      }
+  }
+}
 
 // A column of strips of a sample that keeps its axes: rows y0 .. y1 - 1 of planes z0 .. z1 - 1.
 template <int Rows, bool WithLabels, class Evaluator, class Strip, class Stages>
@@ -353,7 +607,6 @@ void write_aligned_column(const Evaluator& e, const typename Evaluator::record_t
         });
       }
     } else if constexpr (Binding::is_label && std::is_same_v<typename P::label_type, vote>) {
-      if (r.sample.loops != 0) return strip_by_strip();
       for (std::int32_t channel = 0; channel < in.channels; ++channel) {
         aligned_votes<P, In, Rows> votes(r.sample, in, channel, static_cast<In>(e.rule.label_outside), y[0], y[1], x0);
         each([&](std::int32_t iz, std::int32_t iy) {
@@ -364,11 +617,13 @@ void write_aligned_column(const Evaluator& e, const typename Evaluator::record_t
       }
     } else if constexpr (!Binding::is_label && !P::is_color && P::interpolation_type::taps > 1 &&
                          (P::prefiltered || !any_needs_voxel<typename P::taps>)) {
-      // Rows and planes share sums where lanes run along x, the first axis that is combined.
-      if (r.sample.loops != 0) return strip_by_strip();
       using T = std::conditional_t<P::prefiltered, float, In>;
       using Out = typename Evaluator::template pair<B>::unit;
       const target_tensor& out = r.out[B];
+      if (r.sample.loops != 0) {
+        if (!aligned_runs<P, T>::fits(r.sample, x0)) return strip_by_strip();
+        return write_aligned_runs<B, T>(e, r, sample_index, stages, z, y, x0);
+      }
       for (std::int32_t channel = 0; channel < in.channels; ++channel) {
         const Out* const to = static_cast<const Out*>(out.data) + channel * out.channel_stride + x0 * out.stride[2];
         aligned_values<P, T, Rows> values(r.sample, in, channel, e.rule.border, y[0], y[1], x0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Displacements of the lanes of a strip that runs along z or y of the control points, where the output keeps their
-// axes. What the lanes share along the two other axes is summed once for all of them. Every lane does the arithmetic of
-// a lone voxel.
+// axes. What the lanes share along the two other axes is summed once for all of them, and kept from one row to the next
+// while these stay at one x and within a control cell of the third axis. Every lane does the arithmetic of a lone voxel.
 #pragma once
 
 #include "../../evaluate/column.hpp"
@@ -30,18 +30,20 @@ public:
 
   // Makes u for row (z, y) of the loops.
   void set(const control_grid& g, std::int32_t z, std::int32_t y) {
-    const vec3<std::int32_t>& n = g.drawn.control_points;
     const int other = 1 - axis_;
-    const control_cell c = cell_of(along(g.to_control, other, z, y, 0), n[other]);
-    const control_cell cx = cell_of(along(g.to_control, 2, z, y, 0), n[2]);
-    float wx[4];
-    bspline_weights(cx.t, wx);
-    for (int begin = 0, end = 0; begin < Width; begin = end) {
-      while (end < Width && cell_[end] == cell_[begin]) ++end;
-      if (axis_ == 0)
-        lanes_along_z(g, {cell_[begin], c.index, cx.index}, c.t, wx, begin, end);
-      else
-        lanes_along_y(g, {c.index, cell_[begin], cx.index}, c.t, wx, begin, end);
+    const control_cell c = cell_of(along(g.to_control, other, z, y, 0), g.drawn.control_points[other]);
+    const std::uint64_t x = along(g.to_control, 2, z, y, 0);
+    if (c.index != kept_cell_ || x != kept_x_) {
+      kept_cell_ = c.index;
+      kept_x_ = x;
+      keep(g);
+    }
+    if (axis_ == 0) {
+      lanes_along_z(c.t);
+    } else {
+      for (int k = 0; k < 3; ++k)
+        for (int l = 0; l < Width; ++l)
+          u[k][l] = polynomial({cubic_[k][0][l], cubic_[k][1][l], cubic_[k][2][l], cubic_[k][3][l]}, c.t);
     }
   }
 
@@ -55,35 +57,32 @@ private:
       sum[k] = fma(wx[3], v[12 + k], fma(wx[2], v[8 + k], fma(wx[1], v[4 + k], wx[0] * v[k])));
   }
 
-  void lanes_along_z(const control_grid& g, const std::int32_t (&cell)[3], float ty, const float (&wx)[4], int begin,
-                     int end) {
-    const vec3<std::int32_t>& n = g.drawn.control_points;
-    float wy[4];
-    bspline_weights(ty, wy);
-    components plane[4];
-    for (int a = 0; a < 4; ++a) {
-      for (float& p : plane[a]) p = 0.0f;
-      for (int b = 0; b < 4; ++b) {
-        components sum;
-        sum_row(g.vectors + ((cell[0] + a) * n[1] + cell[1] + b) * n[2] + cell[2], wx, sum);
-        for (int k = 0; k < 4; ++k) plane[a][k] = fma(wy[b], sum[k], plane[a][k]);
-      }
-    }
-    for (int k = 0; k < 3; ++k) {
-      const float q[4] = {plane[0][k], plane[1][k], plane[2][k], plane[3][k]};
-      float c[4];
-      bspline_polynomial(q, c);
-      for (int l = begin; l < end; ++l) u[k][l] = polynomial(c, t_[l]);
+  // Calls use(run, begin, end) for every run of lanes that share a cell.
+  template <class Use>
+  void each_run(const Use& use) const {
+    int run = 0;
+    for (int begin = 0, end = 0; begin < Width; begin = end) {
+      while (end < Width && cell_[end] == cell_[begin]) ++end;
+      use(run++, begin, end);
     }
   }
 
-  void lanes_along_y(const control_grid& g, const std::int32_t (&cell)[3], float tz, const float (&wx)[4], int begin,
-                     int end) {
+  // Sums along x: for lanes along z that is kept, for lanes along y the cubics along z.
+  void keep(const control_grid& g) {
     const vec3<std::int32_t>& n = g.drawn.control_points;
-    components sum[4][4];
-    for (int a = 0; a < 4; ++a)
-      for (int b = 0; b < 4; ++b)
-        sum_row(g.vectors + ((cell[0] + a) * n[1] + cell[1] + b) * n[2] + cell[2], wx, sum[a][b]);
+    const control_cell cx = cell_of(kept_x_, n[2]);
+    float wx[4];
+    bspline_weights(cx.t, wx);
+    each_run([&](int run, int begin, int end) {
+      const std::int32_t z = axis_ == 0 ? cell_[begin] : kept_cell_, y = axis_ == 0 ? kept_cell_ : cell_[begin];
+      components(&sum)[4][4] = sums_[axis_ == 0 ? run : 0];
+      for (int a = 0; a < 4; ++a)
+        for (int b = 0; b < 4; ++b) sum_row(g.vectors + ((z + a) * n[1] + y + b) * n[2] + cx.index, wx, sum[a][b]);
+      if (axis_ == 1) cubics_along_z(sum, begin, end);
+    });
+  }
+
+  void cubics_along_z(const components (&sum)[4][4], int begin, int end) {
     for (int k = 0; k < 3; ++k)
       for (int l = begin; l < end; ++l) {
         float q[4], c[4];
@@ -94,13 +93,36 @@ private:
           for (int b = 0; b < 4; ++b) q[a] = fma(weight_[b][l], sum[a][b][k], q[a]);
         }
         bspline_polynomial(q, c);
-        u[k][l] = polynomial(c, tz);
+        for (int j = 0; j < 4; ++j) cubic_[k][j][l] = c[j];
       }
+  }
+
+  void lanes_along_z(float ty) {
+    float wy[4];
+    bspline_weights(ty, wy);
+    each_run([&](int run, int begin, int end) {
+      components plane[4];
+      for (int a = 0; a < 4; ++a)
+        for (int k = 0; k < 4; ++k) {
+          plane[a][k] = 0.0f;
+          for (int b = 0; b < 4; ++b) plane[a][k] = fma(wy[b], sums_[run][a][b][k], plane[a][k]);
+        }
+      for (int k = 0; k < 3; ++k) {
+        const float q[4] = {plane[0][k], plane[1][k], plane[2][k], plane[3][k]};
+        float c[4];
+        bspline_polynomial(q, c);
+        for (int l = begin; l < end; ++l) u[k][l] = polynomial(c, t_[l]);
+      }
+    });
   }
 
   int axis_ = 0;
   std::int32_t cell_[Width];
   float t_[Width], weight_[4][Width];
+  std::int32_t kept_cell_ = -1;
+  std::uint64_t kept_x_ = 0;
+  components sums_[Width][4][4];  // along x, by run
+  float cubic_[3][4][Width];      // of lanes along y
 };
 
 }  // namespace suture::detail

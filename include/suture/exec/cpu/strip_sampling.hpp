@@ -385,19 +385,24 @@ void vote_lanes(const pair_of<T> (&pairs)[4][strip_width], const float (&fractio
   }
 }
 
-// The votes of all lanes of a strip. Where all neighbors agree, there is nothing to count.
+// Whether all neighbors of all lanes have one label, which then is that of every lane.
 template <class T>
-SUTURE_INLINE void vote_of_pairs(const pair_of<T> (&pairs)[4][strip_width], const float (&fraction)[3][strip_width],
-                                 T (&out)[strip_width]) {
+SUTURE_INLINE bool all_agree(const pair_of<T> (&pairs)[4][strip_width], T (&out)[strip_width]) {
   const T first = first_of<T>(pairs[0][0]);
   const pair_of<T> same = make_pair_of(first, first);
   pair_of<T> difference = 0;
   for (int row = 0; row < 4; ++row)
     for (int l = 0; l < strip_width; ++l) difference = static_cast<pair_of<T>>(difference | (pairs[row][l] ^ same));
-  if (difference == 0)
-    for (int l = 0; l < strip_width; ++l) out[l] = first;
-  else
-    vote_lanes<T>(pairs, fraction, out);
+  if (difference != 0) return false;
+  for (int l = 0; l < strip_width; ++l) out[l] = first;
+  return true;
+}
+
+// The votes of all lanes of a strip. Where all neighbors agree, there is nothing to count.
+template <class T>
+SUTURE_INLINE void vote_of_pairs(const pair_of<T> (&pairs)[4][strip_width], const float (&fraction)[3][strip_width],
+                                 T (&out)[strip_width]) {
+  if (!all_agree<T>(pairs, out)) vote_lanes<T>(pairs, fraction, out);
 }
 
 // The labels of a strip by vote.
