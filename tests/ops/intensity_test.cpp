@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <utility>
@@ -316,6 +318,18 @@ TEST(histogram_shift, is_numpy_interp) {
   EXPECT_EQ(f(-2), -2);
   for (const float outside : {-3.0f, 6.001f, 1e30f, infinity, -infinity}) EXPECT_EQ(f(outside), outside);
   EXPECT_TRUE(std::isnan(f(not_a_number)));
+}
+
+TEST(histogram_shift, of_a_row_is_that_of_each_voxel) {
+  const auto f = histogram_shift{.floating = {0, .05f, .35f, .35f, .9f, 1}, .count = 6, .range = {-2, 6}}.prepare(here);
+  float row[32], values[32];
+  for (int l = 0; l < 32; ++l) row[l] = static_cast<float>(l) * .35f - 3;
+  const float others[] = {-2, 6, -0.0f, infinity, -infinity, 1e30f, not_a_number};
+  std::copy(std::begin(others), std::end(others), row + 9);
+  std::copy(std::begin(row), std::end(row), values);
+  f.apply_row(values, voxel{});
+  for (int l = 0; l < 32; ++l)
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(values[l]), std::bit_cast<std::uint32_t>(f(row[l]))) << row[l];
 }
 
 TEST(histogram_shift, never_falls) {
