@@ -107,6 +107,17 @@
 #define SUTURE_KEEP_LOOP
 #endif
 
+// SUTURE_KEEP_LOOP where no turn of the loop reads what another writes, and compilers would have to compare many pointers.
+#if defined(__CUDACC__)
+#define SUTURE_INDEPENDENT
+#elif defined(__clang__)
+#define SUTURE_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define SUTURE_INDEPENDENT _Pragma("GCC ivdep") _Pragma("GCC unroll 1")
+#else
+#define SUTURE_INDEPENDENT
+#endif
+
 // Unsupported compilers and settings get one sentence: where SUTURE_REFUSED is defined, suture.hpp and suture.cuh read
 // no further.
 #if __cplusplus < 202002L

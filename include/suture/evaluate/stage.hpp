@@ -30,11 +30,12 @@ struct spectral_sums {
 namespace detail {
 
 // ln(|X| + 1e-10) in units of 2^-24; 0 where X is not finite.
-SUTURE_FN std::int64_t log_magnitude(const math::complex& x) {
+SUTURE_FN std::int32_t log_magnitude(const math::complex& x) {
   const double a = static_cast<double>(x.real), b = static_cast<double>(x.imaginary);
   const auto magnitude = static_cast<float>(math::sqrt(fma(a, a, fma(b, b, 0.0))));
   const float logarithm = math::log(magnitude + 1e-10f);
-  return logarithm < 1e3f ? static_cast<std::int64_t>(fma(logarithm, 0x1p24f, 0.0f)) : 0;
+  const float units = logarithm < 1e3f ? fma(logarithm, 0x1p24f, 0.0f) : 0.0f;
+  return static_cast<std::int32_t>(units);  // of finite numbers: below 89 * 2^24
 }
 
 // Returns what a spike adds at frequency `spike.at`, divided by the number of voxels: the difference to the present

@@ -47,28 +47,35 @@ public:
   }
 
 private:
+  // The butterflies of a pass, in the order of their index i: `to` and `factor` are those of math::butterfly, without its
+  // divisions.
+  template <class Work>
+  void each_butterfly(std::int32_t radix, std::int32_t done, const Work& work) const {
+    const std::int32_t turn_by = n_ / (radix * done);
+    for (std::int32_t i = 0, to = 0; i < n_ / radix; i += done, to += radix * done)
+      for (std::int32_t j = 0; j < done; ++j) work(i + j, to + j, j * turn_by);
+  }
+
   template <int Radix>
   void pass(std::integral_constant<int, Radix>, std::int32_t done) {
-    for (std::int32_t i = 0; i < n_ / Radix; ++i) {
-      const math::butterfly b{i, n_, Radix, done};
-      const std::int32_t factor = b.factor();
-      const std::int64_t from = std::int64_t{i} * line_lanes, step = std::int64_t{b.stride()} * line_lanes;
-      const std::int64_t to = std::int64_t{b.first_result()} * line_lanes, apart = std::int64_t{done} * line_lanes;
+    each_butterfly(Radix, done, [&](std::int32_t i, std::int32_t to, std::int32_t factor) {
       if (done == 1)
-        lanes<Radix, false>(from, step, to, apart, factor);
+        lanes<Radix, false>(i, to, done, factor);
       else
-        lanes<Radix, true>(from, step, to, apart, factor);
-    }
+        lanes<Radix, true>(i, to, done, factor);
+    });
   }
   template <int Radix, bool Turned>
-  void lanes(std::int64_t from, std::int64_t step, std::int64_t to, std::int64_t apart, std::int32_t factor) {
+  void lanes(std::int32_t first, std::int32_t first_result, std::int32_t done, std::int32_t factor) {
+    const std::int64_t from = std::int64_t{first} * line_lanes, step = std::int64_t{n_ / Radix} * line_lanes;
+    const std::int64_t to = std::int64_t{first_result} * line_lanes, apart = std::int64_t{done} * line_lanes;
     const float* const real = parts_[0] + from;
     const float* const imaginary = parts_[1] + from;
     float* const new_real = parts_[2] + to;
     float* const new_imaginary = parts_[3] + to;
     math::complex root[Radix];
     for (int q = 0; q < Radix; ++q) root[q] = roots_[q * factor];
-    float out[2][Radix][line_lanes];
+    SUTURE_INDEPENDENT
     for (int l = 0; l < line_lanes; ++l) {
       math::complex v[Radix];
       SUTURE_UNROLL
@@ -79,22 +86,17 @@ private:
       math::turn(v);
       SUTURE_UNROLL
       for (int q = 0; q < Radix; ++q) {
-        out[0][q][l] = v[q].real;
-        out[1][q][l] = v[q].imaginary;
+        new_real[q * apart + l] = v[q].real;
+        new_imaginary[q * apart + l] = v[q].imaginary;
       }
     }
-    for (int q = 0; q < Radix; ++q)
-      for (int l = 0; l < line_lanes; ++l) {
-        new_real[q * apart + l] = out[0][q][l];
-        new_imaginary[q * apart + l] = out[1][q][l];
-      }
   }
 
   void pass(std::int32_t radix, std::int32_t done) {
-    for (std::int32_t i = 0; i < n_ / radix; ++i) {
-      const math::butterfly b{i, n_, radix, done};
+    const std::int32_t stride = n_ / radix;
+    each_butterfly(radix, done, [&](std::int32_t i, std::int32_t first_result, std::int32_t factor) {
       for (std::int32_t s = 0; s < radix; ++s) {
-        const std::int32_t turn_by = b.factor() + s * b.stride();
+        const std::int32_t turn_by = factor + s * stride;
         float sum[2][line_lanes];
         for (int l = 0; l < line_lanes; ++l) {
           sum[0][l] = real(i)[l];
@@ -105,21 +107,21 @@ private:
           at += turn_by;
           if (at >= n_) at -= n_;
           const math::complex root = roots_[at];
-          const float* const re = real(i + q * b.stride());
-          const float* const im = imaginary(i + q * b.stride());
+          const float* const re = real(i + q * stride);
+          const float* const im = imaginary(i + q * stride);
           for (int l = 0; l < line_lanes; ++l) {
             const math::complex next = math::multiply_add({re[l], im[l]}, root, {sum[0][l], sum[1][l]});
             sum[0][l] = next.real;
             sum[1][l] = next.imaginary;
           }
         }
-        const std::int64_t to = std::int64_t{b.first_result() + s * done} * line_lanes;
+        const std::int64_t to = std::int64_t{first_result + s * done} * line_lanes;
         for (int l = 0; l < line_lanes; ++l) {
           parts_[2][to + l] = sum[0][l];
           parts_[3][to + l] = sum[1][l];
         }
       }
-    }
+    });
   }
 
   std::int32_t n_;
@@ -149,11 +151,9 @@ public:
       for (int l = 0; l < count; ++l) {
         load(static_cast<std::int32_t>((first + l) / n_[1]), static_cast<std::int32_t>((first + l) % n_[1]),
              row.data());
-        for (std::int32_t i = 0; i < n_[2]; ++i) {
-          b.real(i)[l] = row[static_cast<std::size_t>(i)];
-          b.imaginary(i)[l] = 0;
-        }
+        for (std::int32_t i = 0; i < n_[2]; ++i) b.real(i)[l] = row[static_cast<std::size_t>(i)];
       }
+      std::fill_n(b.imaginary(), n_[2] * line_lanes, 0.0f);
       b.transform();
       put(b, 2, held_, first, count, true);
     });
@@ -199,17 +199,30 @@ public:
     });
   }
 
-  // work(i, lane, z, y, x) for the frequencies of a block of lines along the last axis.
+  // work(i, lane, z, y, x) for the frequencies of a block of lines along the last axis, which lie beside each other along
+  // x.
   template <class Work>
   void each_frequency(const line_block& b, std::int64_t first, int count, const Work& work) const {
-    std::int32_t beside[line_lanes], x[line_lanes];
-    for (int l = 0; l < count; ++l) {
-      beside[l] = static_cast<std::int32_t>((first + l) / held_);
-      x[l] = static_cast<std::int32_t>((first + l) % held_);
-    }
+    const auto beside = static_cast<std::int32_t>(first / held_), x = static_cast<std::int32_t>(first % held_);
     const bool along_z = last_axis() == 0;
-    for (std::int32_t i = 0; i < b.size(); ++i)
-      for (int l = 0; l < count; ++l) work(i, l, along_z ? i : beside[l], along_z ? beside[l] : i, x[l]);
+    for (std::int32_t i = 0; i < b.size(); ++i) {
+      const std::int32_t z = along_z ? i : beside, y = along_z ? beside : i;
+      if (count == line_lanes)
+        for (int l = 0; l < line_lanes; ++l) work(i, l, z, y, x + l);
+      else
+        for (int l = 0; l < count; ++l) work(i, l, z, y, x + l);
+    }
+  }
+  // The frequencies along x that a line stands for: its own, and the opposite one unless it is the same.
+  std::int64_t frequencies_of(std::int64_t line) const {
+    const auto x = static_cast<std::int32_t>(line % held_);
+    return x == opposite(x, n_[2]) ? 1 : 2;
+  }
+  // Index i and lane of a frequency in such a block, or lane -1 where another block has it.
+  std::pair<std::int32_t, int> place_of(const std::int32_t (&at)[3], std::int64_t first, int count) const {
+    const bool along_z = last_axis() == 0;
+    const std::int64_t lane = std::int64_t{along_z ? at[1] : at[0]} * held_ + at[2] - first;
+    return {along_z ? at[0] : at[1], lane >= 0 && lane < count ? static_cast<int>(lane) : -1};
   }
 
 private:
@@ -237,20 +250,24 @@ private:
 
   void get(line_block& b, int axis, std::int64_t first, int count) const {
     const std::int64_t begin = begin_of(axis, first), step = apart(axis), beside = axis == 2 ? n_[2] : 1;
-    for (std::int32_t i = 0; i < (axis == 2 ? held_ : n_[axis]); ++i)
-      for (int l = 0; l < count; ++l) {
-        b.real(i)[l] = real_[begin + i * step + l * beside];
-        b.imaginary(i)[l] = imaginary_[begin + i * step + l * beside];
-      }
+    for (std::int32_t i = 0; i < (axis == 2 ? held_ : n_[axis]); ++i) {
+      copy_lanes(b.real(i), 1, real_ + begin + i * step, beside, count);
+      copy_lanes(b.imaginary(i), 1, imaginary_ + begin + i * step, beside, count);
+    }
+  }
+  static void copy_lanes(float* to, std::int64_t to_step, const float* from, std::int64_t from_step, int count) {
+    if (to_step == 1 && from_step == 1 && count == line_lanes)
+      simd::copy<line_lanes * sizeof(float)>(to, from);
+    else
+      for (int l = 0; l < count; ++l) to[l * to_step] = from[l * from_step];
   }
   // The first `values` of each line.
   void put(line_block& b, int axis, std::int32_t values, std::int64_t first, int count, bool both) {
     const std::int64_t begin = begin_of(axis, first), step = apart(axis), beside = axis == 2 ? n_[2] : 1;
-    for (std::int32_t i = 0; i < values; ++i)
-      for (int l = 0; l < count; ++l) {
-        real_[begin + i * step + l * beside] = b.real(i)[l];
-        if (both) imaginary_[begin + i * step + l * beside] = b.imaginary(i)[l];
-      }
+    for (std::int32_t i = 0; i < values; ++i) {
+      copy_lanes(real_ + begin + i * step, beside, b.real(i), 1, count);
+      if (both) copy_lanes(imaginary_ + begin + i * step, beside, b.imaginary(i), 1, count);
+    }
   }
 
   const cpu& exec_;
@@ -296,11 +313,15 @@ void add_spike(const cpu& exec, const Filter& filter, const std::int32_t (&n)[3]
   if (axis == 0) t.columns(false);
   t.turn_about(false, [&](line_block& b, std::int64_t first, int count) {
     std::int64_t sum = 0;
-    t.each_frequency(b, first, count, [&](std::int32_t i, int l, std::int32_t z, std::int32_t y, std::int32_t x) {
-      const math::complex value{b.real(i)[l], b.imaginary(i)[l]};
-      sum += log_magnitudes(value, x, n[2]);
-      if (held.is(z, y, x)) sums.at_location = held.value(value);
-    });
+    std::int64_t frequencies[line_lanes];
+    for (int l = 0; l < line_lanes; ++l) frequencies[l] = l < count ? t.frequencies_of(first + l) : 0;
+    for (std::int32_t i = 0; i < b.size(); ++i) {
+      std::int32_t own[line_lanes];
+      for (int l = 0; l < line_lanes; ++l) own[l] = log_magnitude({b.real(i)[l], b.imaginary(i)[l]});
+      for (int l = 0; l < line_lanes; ++l) sum += own[l] * frequencies[l];
+    }
+    const auto [i, lane] = t.place_of(held.at, first, count);
+    if (lane >= 0) sums.at_location = held.value({b.real(i)[lane], b.imaginary(i)[lane]});
     const std::lock_guard<std::mutex> lock(mutex);
     sums.logarithms += sum;
   });
@@ -308,14 +329,17 @@ void add_spike(const cpu& exec, const Filter& filter, const std::int32_t (&n)[3]
   const auto root = [&](int axis_of, std::int32_t i) {
     return t.roots(axis_of)[static_cast<std::size_t>(std::int64_t{location[axis_of]} * i % n[axis_of])];
   };
+  std::vector<math::complex> along_x;
+  for (std::int32_t x = 0; x < n[2]; ++x) along_x.push_back(root(2, x));
   parallel_for(exec.threads, n[0], [&](std::int64_t z) {
     std::vector<float> row(static_cast<std::size_t>(n[2] + line_lanes));
     for (std::int32_t y = 0; y < n[1]; ++y) {
       load(static_cast<std::int32_t>(z), y, row.data());
       const math::complex along = math::times(root(0, static_cast<std::int32_t>(z)), root(1, y));
       float* const out = to + (z * n[1] + y) * n[2];
-      for (std::int32_t x = 0; x < n[2]; ++x)
-        out[x] = with_spike(row[static_cast<std::size_t>(x)], added, along, root(2, x));
+      const float* const voxels = row.data();
+      const math::complex* const roots = along_x.data();
+      for (std::int32_t x = 0; x < n[2]; ++x) out[x] = with_spike(voxels[x], added, along, roots[x]);
     }
   });
 }
