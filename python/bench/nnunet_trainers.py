@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains nnU-Net's stock trainer and suture's on one small data set: seconds an epoch, epochs, and Dice.
 
-    python python/bench/nnunet_trainers.py [--epochs N] [--iterations N] [--out FILE]
+    python python/bench/nnunet_trainers.py [--epochs N] [--iterations N] [--folder FOLDER] [--out FILE]
 
 The cases are those of examples/train: the sample CT, bent at random, with simulated lesions. nnU-Net plans and preprocesses
 them, with a small patch and network instead of the planned ones so that processors can train it. Every trainer starts from the
-same plans and does a whole nnUNetv2_train, with the validation of whole scans at its end."""
+same plans and does a whole nnUNetv2_train, with the validation of whole scans at its end. A folder that is given keeps the data and
+what each training gave, so that a run that was ended goes on with the next trainer. Where other programs share the processors,
+processor seconds tell more than seconds."""
 from __future__ import annotations
 
 import argparse
@@ -13,6 +15,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -70,6 +73,8 @@ def data_set(folder: Path, environment: dict[str, str]) -> None:
     """Raw data, plans and preprocessed cases."""
     import cohort
 
+    for part in ("files", "raw", "preprocessed"):
+        shutil.rmtree(folder / part, ignore_errors=True)  # of a run that was ended
     raw = folder / "raw/Dataset001_Liver"
     cases = cohort.make(REPOSITORY / "examples/data/ct", folder / "files", scans=6, phantoms=0)
     for name, ending in (("imagesTr", "_0000"), ("labelsTr", "")):
@@ -98,17 +103,19 @@ def run(arguments: list[str], environment: dict[str, str]) -> None:
 
 def trained(name: str, folder: Path, environment: dict[str, str]) -> dict[str, object]:
     """What a whole training took and gave."""
-    began = time.perf_counter()
+    results = folder / f"results/Dataset001_Liver/{name}__nnUNetPlans__3d_fullres/fold_0"
+    shutil.rmtree(results, ignore_errors=True)  # of a training that was ended
+    began, spent = time.perf_counter(), sum(os.times()[2:4])
     run(["-c", "from nnunetv2.run.run_training import run_training_entry as run; run()", "1", "3d_fullres", "0", "-tr", name, "-device", "cpu"],
         environment)
-    seconds = time.perf_counter() - began
-    results = folder / f"results/Dataset001_Liver/{name}__nnUNetPlans__3d_fullres/fold_0"
+    seconds, spent = time.perf_counter() - began, sum(os.times()[2:4]) - spent
     log = next(results.glob("training_log*")).read_text()
     epochs = [float(s) for s in re.findall(r"Epoch time: ([0-9.]+)", log)]
     waited = re.findall(r"waited for batches ([0-9.]+) s of ([0-9.]+) s", log)
     dice = json.loads((results / "validation/summary.json").read_text())["mean"]
     said = re.search(r"suture: (batch .*)", log)
     return {"trainer": NAMES[name], "epochs": len(epochs), "seconds_an_epoch": statistics.median(epochs), "seconds": round(seconds, 1),
+            "processor_seconds": round(spent, 1),
             "dice_liver": round(dice["1"]["Dice"], 3), "dice_lesion": round(dice["2"]["Dice"], 3),
             **({"waited_percent": round(100 * sum(float(w) for w, _ in waited) / sum(float(t) for _, t in waited), 2)} if waited else {}),
             **({"said": said[1]} if said else {})}
@@ -121,10 +128,11 @@ def main() -> None:
     parser.add_argument("--patience", type=int, default=4)
     parser.add_argument("--memory", default="1.5 GB")
     parser.add_argument("--out", type=Path, default=REPOSITORY / "bench/results/nnunet_trainers.json")
+    parser.add_argument("--folder", type=Path, help="keeps data and results; a temporary one by default")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
-        (folder / "trainers").mkdir()
+        folder = given.folder or Path(made)
+        (folder / "trainers").mkdir(parents=True, exist_ok=True)
         (folder / "trainers/short.py").write_text(TRAINERS)
         environment = {**os.environ, "nnUNet_raw": str(folder / "raw"), "nnUNet_preprocessed": str(folder / "preprocessed"),
                        "nnUNet_results": str(folder / "results"), "nnUNet_def_n_proc": "1", "nnUNet_n_proc_DA": "2",
@@ -132,15 +140,20 @@ def main() -> None:
                        "PYTHONPATH": os.pathsep.join((str(REPOSITORY / "python"), str(folder / "trainers"))), "OMP_NUM_THREADS": "2",
                        "OMP_WAIT_POLICY": "passive", "EPOCHS": str(given.epochs), "ITERATIONS": str(given.iterations),
                        "PATIENCE": str(given.patience), "MEMORY": given.memory}
-        data_set(folder, environment)
+        if not (folder / "ready").exists():
+            data_set(folder, environment)
+            (folder / "ready").touch()
         rows = []
         for name in NAMES:
-            rows.append(trained(name, folder, environment))
+            row = folder / f"{name}.json"
+            if not row.exists():
+                row.write_text(json.dumps(trained(name, folder, environment)))
+            rows.append(json.loads(row.read_text()))
             print(json.dumps(rows[-1]), flush=True)
     given.out.write_text(json.dumps(
         {"what": "whole trainings by nnU-Net's stock trainer and by suture's, one after the other", "date": time.strftime("%Y-%m-%d"),
-         "processors": len(os.sched_getaffinity(0)), "load_at_the_end": round(os.getloadavg()[1], 1), "machine": platform.machine(),
-         "note": "other programs ran on the machine: seconds are compared within this run alone", "iterations": given.iterations,
+         "processors": len(os.sched_getaffinity(0)), "machine": platform.machine(),
+         "iterations": given.iterations,
          "planned_epochs": given.epochs, "patience": given.patience, "memory": given.memory,
          "versions": {name: metadata.version(name) for name in ("nnunetv2", "torch", "batchgeneratorsv2")}, "rows": rows}, indent=1) + "\n")
 

@@ -113,8 +113,8 @@ def _measure_boxes(source):
 
 
 def _measure_manifests(place):
-    """Files as a store has them for so many cases of 832 chunks (512 x 512 x 800, 64^3) and as many of labels: the time to
-    index them, and to read the index."""
+    """Files as a store has them for so many cases of 832 chunks (512 x 512 x 800, 64^3) and as many of labels: the time to hash
+    them. bench/index.py measures the index."""
     found = {}
     chunk = [0, 123456, hashlib.sha256(b"").hexdigest()]
     record = {"suture_store": 1, "files": {name: {"bytes": 1, "sha256": chunk[2], "chunks": [chunk] * 832} for name in ("image/0/c/0", "labels/0/c/0")}}
@@ -125,11 +125,6 @@ def _measure_manifests(place):
         (place / f"{k}.json").write_text(json.dumps({**record, "case": str(k)}))
     found["bytes_a_case"] = size
     found["hash_ms_a_case"] = round(_processor_ms(lambda: [hashlib.sha256((place / f"{k}.json").read_bytes()).hexdigest() for k in range(number)], 3) / number, 4)
-    for cases in (1000, 10_000, STUDIES):
-        index = place / f"index-{cases}"
-        index.write_text(json.dumps({f"case_{k:06}": chunk[2] for k in range(cases)}))
-        found[f"open_ms_{cases}"] = round(_processor_ms(lambda index=index: json.loads(index.read_bytes()), 3), 2)
-        found[f"index_mb_{cases}"] = round(index.stat().st_size / 1e6, 3)
     return found
 
 
@@ -273,9 +268,7 @@ def simulate(measured):
             "by_dask_losing_workers": build(costs, workers, shared=True, mean_time_between_failures_s=3600, restart_s=60)}
     manifests = measured["manifests"]
     out["index"] = {f"{cases} studies": {"manifests_gb": round(cases * manifests["bytes_a_case"] / 1e9, 2),
-                                         "index_core_s": round(cases * manifests["hash_ms_a_case"] / 1e3, 2),
-                                         "open_core_ms_a_rank": manifests[f"open_ms_{cases}"]} for cases in (1000, 10_000, STUDIES)}
-    out["index"]["512 ranks that each write the index, core_s"] = round(RANKS * STUDIES * manifests["hash_ms_a_case"] / 1e3, 1)
+                                         "hash_core_s": round(cases * manifests["hash_ms_a_case"] / 1e3, 2)} for cases in (1000, 10_000, STUDIES)}
 
     brats = np.prod(a["brats_voxels"]) / 1e9 * measured["build"]["core_s_per_gvoxel"] * np.exp(random.normal(-.005, .1, PAIRS))
     out["brats"] = {"pairs": PAIRS, "build_core_s_a_pair": round(float(brats.mean()), 2)}
