@@ -196,3 +196,18 @@ def test_everything_else_that_is_named_is_somewhere(root):
     missing = [n for n in sorted(names - drawn - spaces - set(parts) - set(DTYPES) - {"int64"}) if not hasattr(st, n)]
     assert missing == []
     assert isinstance(st.window(center=0, width=1), Operation)
+
+
+def test_reinhard_takes_a_stated_target():
+    """Moments that are those of the target leave colors alone; a target that is lighter makes them lighter."""
+    tiles = np.random.default_rng(3).integers(60, 200, (1, 16, 16, 3), np.uint8)
+    mean, deviation = (55.0, 5.0, -5.0), (20.0, 9.0, 8.0)
+    batch = {"image": tiles, "colors": [st.ColorMomentsFit(space="lab", mean=mean, standard_deviation=deviation)], "id": [1]}
+
+    def moved(*lightness):
+        target = st.ColorMoments(mean=(*lightness, *mean[1:]), standard_deviation=deviation)
+        chain = [st.reinhard(space="lab", fitted=st.per_sample("colors"), target=target), st.cast("float32")]
+        return st.Pipeline(layout="NHWC", image=chain)(batch)["image"]
+
+    np.testing.assert_allclose(moved(mean[0]), tiles, atol=.05)
+    assert (moved(mean[0] + 9) > tiles + 9).all()

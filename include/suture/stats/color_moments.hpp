@@ -38,6 +38,15 @@ struct color_moments {
   static constexpr auto fields =
       named("mean", &color_moments::mean, "standard_deviation", &color_moments::standard_deviation);
 
+  // Makes moments stated ones whose mean and deviation were written after the others were made of the defaults.
+  void state() {
+    status = fit_status::stated;
+    for (int k = 0; k < 3; ++k) {
+      center[k] = static_cast<float>(mean[k]);
+      deviation[k] = static_cast<float>(standard_deviation[k]);
+      reciprocal[k] = reciprocal_of(standard_deviation[k]);
+    }
+  }
   SUTURE_HD static float reciprocal_of(double deviation) {
     if (deviation == 1) return 1;
     return deviation > Space::resolution ? static_cast<float>(math::detail::divide(1.0, deviation)) : 0.0f;
