@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains nnU-Net's stock trainer and suture's on one small data set: seconds an epoch, epochs, and Dice.
 
-    python python/bench/nnunet_trainers.py [--epochs N] [--iterations N] [--folder FOLDER] [--out FILE]
+    python python/bench/nnunet_trainers.py [--trainers NAME...] [--epochs N] [--iterations N] [--folder FOLDER] [--out FILE]
 
 The cases are those of examples/train: the sample CT, bent at random, with simulated lesions. nnU-Net plans and preprocesses
 them, with a small patch and network instead of the planned ones so that processors can train it. Every trainer starts from the
@@ -128,6 +128,7 @@ def main() -> None:
     parser.add_argument("--patience", type=int, default=4)
     parser.add_argument("--memory", default="1.5 GB")
     parser.add_argument("--out", type=Path, default=REPOSITORY / "bench/results/nnunet_trainers.json")
+    parser.add_argument("--trainers", nargs="+", choices=NAMES.values(), default=list(NAMES.values()))
     parser.add_argument("--folder", type=Path, help="keeps data and results; a temporary one by default")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as made:
@@ -144,7 +145,7 @@ def main() -> None:
             data_set(folder, environment)
             (folder / "ready").touch()
         rows = []
-        for name in NAMES:
+        for name in (key for key, trainer in NAMES.items() if trainer in given.trainers):
             row = folder / f"{name}.json"
             if not row.exists():
                 row.write_text(json.dumps(trained(name, folder, environment)))

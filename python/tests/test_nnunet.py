@@ -7,6 +7,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -218,6 +219,17 @@ def test_threads_of_the_process_make_the_batches_of_workers(patches):
             part = next(rank)
             assert part["keys"] == batch["keys"][1:] and torch.equal(part["data"], batch["data"][1:])
     assert np.array_equal(np.random.get_state()[1], state)
+
+
+def test_a_step_is_from_batch_to_batch_within_an_epoch(patches):
+    with feed(patches) as inside:
+        batches = inside.order.steps
+        for number in range(batches + 1):
+            next(inside)
+            time.sleep(.5 if number == batches - 1 else .05)  # nnU-Net validates behind an epoch
+        steps = inside.statistics().steps
+    assert all(step.between >= step.wait + .05 for step in steps[1:batches])
+    assert all(step.between < step.wait + .5 for step in (steps[0], steps[batches]))
 
 
 def test_the_feed_validates_on_patches_as_nnunet_cuts_them(patches):

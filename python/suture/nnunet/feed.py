@@ -83,6 +83,7 @@ class PatchFeed(Feed):
                          device="cuda" if str(device).startswith("cuda") else "cpu", threads=threads, cache=0, rank=0, world=1, bar=False,
                          memory=max(1 << 28, _AHEAD * 2 * len(order.places) * sample), steps_per_epoch=order.batches, training=training)
         self._step = order.first
+        self._came = 0.0  # when the batch before came
         if store is not None:
             missing = sorted(set(loader.indices) - set(store))
             if missing:
@@ -133,7 +134,10 @@ class PatchFeed(Feed):
     def __next__(self) -> dict[str, Any]:
         """A batch as nnU-Net's trainer takes it."""
         step, order = self._step, self._loader.order
-        made = self._next(_END, time.perf_counter())
+        if step % order.batches == 0:  # validation is no part of a step
+            self._came = time.perf_counter()
+        made = self._next(_END, self._came or time.perf_counter())
+        self._came = time.perf_counter()
         data, target = self._patches.image(made["image"]), self._patches.targets(made)
         if self._transforms is not None:
             where = data.device
