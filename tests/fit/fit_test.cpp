@@ -328,8 +328,10 @@ TYPED_TEST(fit_small_types, rows_are_counted_voxel_by_voxel) {
         const auto values = voxels<T>(static_cast<std::size_t>(count * stride), static_cast<unsigned>(count));
         std::vector<std::uint8_t> mask(values.size());
         for (auto& m : mask) m = random() % 16 < static_cast<unsigned>(count) % 17 ? std::uint8_t(random() | 1u) : 0;
-        all.row(values.data(), stride, mask.data(), 0, count, everything::selector{});
-        inside_mask.row(values.data(), stride, mask.data(), stride, count, inside_selection<std::uint8_t>::selector{});
+        all.row(detail::voxel_row<T, std::uint8_t>{values.data(), stride, mask.data(), 0, count},
+                everything::selector{});
+        inside_mask.row(detail::voxel_row<T, std::uint8_t>{values.data(), stride, mask.data(), stride, count},
+                        inside_selection<std::uint8_t>::selector{});
         for (std::int64_t x = 0; x < count; ++x) {
           const auto at = static_cast<std::size_t>(x * stride);
           ++expected[counted<T>::key(values[at])];

@@ -37,6 +37,20 @@ SUTURE_HD inline color_moments<Space> make_color_moments(const exact_sums (&sums
   return m;
 }
 
+// Sums of the three channels of a color. As zeros they have counted nothing.
+struct color_totals {
+  exact_sums sums[3] = {};
+  fit_tally tally{};
+
+  SUTURE_HD void settle() {
+    for (exact_sums& s : sums) s.settle();
+  }
+  void merge(const color_totals& other) {
+    for (int k = 0; k < 3; ++k) sums[k].merge(other.sums[k]);
+    tally.merge(other.tally);
+  }
+};
+
 // A color in fixed point.
 template <class Space>
 SUTURE_FN void to_fixed_color(const color_range& range, const rgb& x, std::int32_t (&out)[3]) {
@@ -70,24 +84,22 @@ void check_color_image(std::string_view name, const view<const T>& image, const 
 // The mergeable state: over the tiles of a slide, a scanner, a data set. Integers, so that any division of the pixels
 // and any order gives the same bits.
 template <class Space>
-class color_sums {
+class color_sums : public detail::color_totals {
 public:
   float white = 255;
-  exact_sums sums[3] = {};
-  fit_tally tally{};
 
   // The selected pixels of an image, which has three channels. Errors: white not positive; those of the views.
   template <class T, class Selection = everything>
   void add(const cpu& exec, const view<const T>& image, const Selection& selection = {}, std::size_t sample = 0) {
     detail::check_color_image("color_sums", image, selection, sample);
-    const rows zero{detail::make_color_range(white, {"color_sums"}), image.channel_stride, {}, {}};
+    const rows zero{{}, detail::make_color_range(white, {"color_sums"}), image.channel_stride};
     rows total = zero;
-    detail::gather(exec, image, selection, sample, 0, 1, zero, total);
-    merge(total);
+    detail::gather(exec, "color_sums", image, selection, sample, 0, zero, total);
+    color_totals::merge(total);
   }
   void merge(const color_sums& other) {
     require(white == other.white, {"color_sums"}, "white ", other.white, " merged into white ", white);
-    merge<color_sums>(other);
+    color_totals::merge(other);
   }
 
   color_moments<Space> moments(std::int32_t ddof = 0) const {
@@ -95,31 +107,14 @@ public:
   }
 
 private:
-  template <class Other>
-  void merge(const Other& other) {
-    for (int k = 0; k < 3; ++k) sums[k].merge(other.sums[k]);
-    tally.count += other.tally.count;
-    tally.excluded += other.tally.excluded;
-    tally.undeclared += other.tally.undeclared;
-  }
-
   // Sums of one thread.
-  struct rows {
+  struct rows : detail::color_totals {
     detail::color_range range;
     std::int64_t channel_stride;
-    exact_sums sums[3];
-    fit_tally tally;
-
-    void merge(const rows& other) {
-      for (int k = 0; k < 3; ++k) sums[k].merge(other.sums[k]);
-      tally.count += other.tally.count;
-      tally.excluded += other.tally.excluded;
-      tally.undeclared += other.tally.undeclared;
-    }
 
     template <class T, class Map, class Selector>
-    void row(const T* values, std::int64_t stride, const Map* map, std::int64_t map_stride, std::int64_t count,
-             const Selector& select) {
+    void row(const detail::voxel_row<T, Map>& r, const Selector& select) {
+      const auto [values, stride, map, map_stride, count] = r;
       constexpr int width = 64;  // of sums that 64 bits hold: squares are below 2^55
       int128 sum[3] = {};
       uint128 square[3] = {};
@@ -157,10 +152,8 @@ private:
           square[k] += static_cast<std::uint64_t>(quadratic);
         }
       }
-      for (int k = 0; k < 3; ++k) {
-        sums[k].take(sum[k], 0, square[k], 0);
-        sums[k].settle();
-      }
+      for (int k = 0; k < 3; ++k) sums[k].take(sum[k], 0, square[k], 0);
+      this->settle();
     }
   };
 };
@@ -180,6 +173,9 @@ struct fit_color_moments {
   void check() const {
     require(ddof == 0 || ddof == 1, {name}, "ddof ", ddof, " must be 0 or 1");
     detail::make_color_range(white, {name});
+  }
+  SUTURE_HD result finish(const detail::color_totals& counted) const {
+    return detail::make_color_moments<Space>(counted.sums, counted.tally, ddof);
   }
 };
 
@@ -208,7 +204,7 @@ void fit_on_cpu(const cpu& exec, const fit_color_moments<Space>& how, std::span<
     color_sums<Space> sums;
     sums.white = how.white;
     sums.add(exec, images[i], selection, i);
-    results[i] = sums.moments(how.ddof);
+    results[i] = how.finish(sums);
   }
 }
 

@@ -49,10 +49,9 @@ public:
       h.add(exec, image, selection, channel, sample);
       return value_counts(h);
     } else {
-      detail::check_sample("value_counts", image, selection, sample);
-      require(channel >= 0 && channel < image.channels, {"value_counts"}, "channel ", channel, " of ", image.channels);
+      require(channel >= 0, {"value_counts"}, "channel ", channel, " of ", image.channels);
       collector<T> all;
-      detail::gather(exec, image, selection, sample, channel, channel + 1, collector<T>{}, all);
+      detail::gather(exec, "value_counts", image, selection, sample, channel, collector<T>{}, all);
       std::sort(all.values.begin(), all.values.end());
       value_counts c;
       for (const float v : all.values) {
@@ -126,13 +125,9 @@ private:
     std::vector<float> values;
 
     template <class Map, class Selector>
-    void row(const T* from, std::int64_t stride, const Map* map, std::int64_t map_stride, std::int64_t count,
-             const Selector& select) {
-      for (std::int64_t x = 0; x < count; ++x) {
-        const T value = from[x * stride];
-        if (select(value, map[x * map_stride]) == detail::verdict::selected && counted<T>::finite(value))
-          values.push_back(storage<T>::load(value) + 0.0f);
-      }
+    void row(const detail::voxel_row<T, Map>& r, const Selector& select) {
+      fit_tally unused;
+      r.visit_values(select, unused, [&](T value) { values.push_back(storage<T>::load(value) + 0.0f); });
     }
     void merge(const collector& other) { values.insert(values.end(), other.values.begin(), other.values.end()); }
   };

@@ -22,20 +22,7 @@ struct fit_record {
   SUTURE_FN std::int64_t rows() const { return static_cast<std::int64_t>(extents[0]) * extents[1]; }
 };
 
-template <class T>
-fit_record record_of(const view<const T>& image) {
-  fit_record r{};
-  r.data = image.data;
-  r.channel_stride = image.channel_stride;
-  for (int k = 0; k < 3; ++k) {
-    r.stride[k] = image.stride[k];
-    r.extents[k] = static_cast<std::int32_t>(image.grid.extents[k]);
-  }
-  return r;
-}
-
 inline constexpr int fit_threads = 256;
-inline constexpr std::int32_t voxels_per_block = 65536;
 
 // Layout of the groups of a fit: group = sample * groups_per_sample + channel, or one per sample with all channels.
 struct fit_shape {
@@ -45,6 +32,7 @@ struct fit_shape {
   std::int64_t first_group;
 
   __device__ std::int64_t group() const { return first_group + blockIdx.y; }
+  __device__ const fit_record& record() const { return records[pooled ? group() : group() / channels]; }
 };
 
 // visit(pointer to the value, verdict) for every voxel of this block's rows. Warps take rows in turn; long rows take
@@ -52,7 +40,7 @@ struct fit_shape {
 template <class T, class Map, class Selector, class Visit>
 __device__ __forceinline__ void visit_places(const fit_shape& shape, const Selector& select, const Visit& visit) {
   const std::int64_t group = shape.group();
-  const fit_record& r = shape.records[shape.pooled ? group : group / shape.channels];
+  const fit_record& r = shape.record();
   const std::int64_t ny = r.extents[1], nz = r.extents[0];
   const std::int64_t rows = ny * nz * (shape.pooled ? shape.channels : 1);
   const std::int64_t first_channel = shape.pooled ? 0 : group % shape.channels;
@@ -107,37 +95,47 @@ struct run_of_equals {
   }
 };
 
-__device__ __forceinline__ void add_tally(fit_tally& to, const fit_tally& t) {
-  count_up(&to.count, t.count);
-  count_up(&to.excluded, t.excluded);
-  count_up(&to.undeclared, t.undeclared);
+// The sums of a block, added to those of its group.
+template <class Sums>
+__device__ __forceinline__ void add_block(Sums& to, const Sums& block) {
+  give_sums(to.sums, block.sums);
+  if (threadIdx.x != 0) return;
+  add_tally(to.tally, block.tally);
+  if constexpr (requires { to.greatest; }) {
+    raise(&to.least_complement, block.least_complement);
+    raise(&to.greatest, block.greatest);
+  }
 }
 
-// A fit on its way to the stream.
-struct fit_launcher {
-  const cuda& exec;
-  std::string_view name;
-  fit_shape shape;
-  std::int64_t blocks;
-  std::size_t groups;
+// Adds the voxels of every group up. `Part` is what a thread keeps to itself: add(sums, place, channel_stride, verdict)
+// takes a voxel, end(sums) adds the part to the sums of the block.
+template <class T, class Map, class Part, class Selector, class... Rules>
+__global__ void __launch_bounds__(fit_threads)
+    sum_kernel(fit_shape shape, Selector select, typename Part::sums_type* states, Rules... rules) {
+  using Sums = typename Part::sums_type;
+  __shared__ shared_room<Sums> room;
+  Sums& block = room.get();
+  static_assert(sizeof(Sums) % 8 == 0);
+  for (unsigned i = threadIdx.x; i < sizeof(Sums) / 8; i += fit_threads)
+    reinterpret_cast<std::uint64_t*>(&block)[i] = 0;
+  __syncthreads();
+  const std::int64_t channel_stride = shape.record().channel_stride;
+  Part part(rules...);
+  visit_places<T, Map>(shape, select, [&](const T* place, verdict v) { part.add(block, place, channel_stride, v); });
+  part.end(block);
+  __syncthreads();
+  add_block(states[shape.group()], block);
+}
 
-  void launched() const { check_cuda(cudaGetLastError(), name, exec.at); }
-  void clear(void* memory, std::size_t bytes) const {
-    check_cuda(cudaMemsetAsync(memory, 0, bytes, exec.stream), name, exec.at);
-  }
-  unsigned group_count() const { return static_cast<unsigned>(groups); }
-
-  // launch(grid, shape) for all groups.
-  template <class Launch>
-  void over_groups(const Launch& launch) const {
-    for (std::size_t first = 0; first < groups; first += 65535) {
-      fit_shape part = shape;
-      part.first_group = static_cast<std::int64_t>(first);
-      launch(dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(std::min<std::size_t>(65535, groups - first))),
-             part);
-      launched();
-    }
-  }
-};
+// Makes the results of sums, a thread for each.
+template <class Sums, class Fit>
+__global__ void __launch_bounds__(32)
+    finish_kernel(Sums* states, Fit how, typename Fit::result* results, std::int64_t groups) {
+  require_ieee_arithmetic();
+  const std::int64_t group = static_cast<std::int64_t>(blockIdx.x) * 32 + threadIdx.x;
+  if (group >= groups) return;
+  states[group].settle();
+  results[group] = how.finish(states[group]);
+}
 
 }  // namespace suture::detail

@@ -28,29 +28,57 @@ SUTURE_FN bool takes(fit_tally& tally, verdict v, T value) {
   return finite;
 }
 
-// Merges into `into` what `zero`, a state without counts, finds in channels [channel, channel_end) of one image.
-// A state has row(values, stride, map, map_stride, count, selector) and merge(state). The map of selections without one
-// is a single byte, read with stride 0.
+// A row of an image, and of the map beside it.
+template <class T, class Map>
+struct voxel_row {
+  const T* values;
+  std::int64_t stride;
+  const Map* map;
+  std::int64_t map_stride, count;
+
+  // visit(pointer to the value, verdict) for every voxel.
+  template <class Selector, class Visit>
+  void visit_places(const Selector& select, const Visit& visit) const {
+    const voxel_row r = *this;  // what is visited may be stored to; a copy stays in registers
+    for (std::int64_t x = 0; x < r.count; ++x)
+      visit(r.values + x * r.stride, select(r.values[x * r.stride], r.map[x * r.map_stride]));
+  }
+  // visit(value) for the selected values that are finite; the tally counts those and the others.
+  template <class Selector, class Visit>
+  void visit_values(const Selector& select, fit_tally& tally, const Visit& visit) const {
+    fit_tally seen;
+    visit_places(select, [&](const T* place, verdict v) {
+      const T value = *place;
+      if (takes(seen, v, value)) visit(value);
+    });
+    tally.merge(seen);
+  }
+};
+
+// Merges into `into` what `zero`, a state without counts, finds in one channel of an image, or with -1 in all of them.
+// A state has row(voxel_row, selector) and merge(state). The map of selections without one is a single byte, read with
+// stride 0. `name` is what error messages call the state.
 template <class T, class Selection, class State>
-void gather(const cpu& exec, const view<const T>& image, const Selection& selection, std::size_t sample,
-            std::int64_t channel, std::int64_t channel_end, const State& zero, State& into) {
+void gather(const cpu& exec, std::string_view name, const view<const T>& image, const Selection& selection,
+            std::size_t sample, std::int64_t channel, const State& zero, State& into) {
+  check_sample(name, image, selection, sample);
+  require(channel >= -1 && channel < image.channels, {name}, "channel ", channel, " of ", image.channels);
   using Map = typename Selection::map_type;
   static constexpr Map nothing = 0;
   view<const Map> map{};
   map.data = &nothing;
-  if constexpr (Selection::has_map)
-    map = selection.map(sample);
-  else
-    (void)sample;
+  if constexpr (Selection::has_map) map = selection.map(sample);
   const extent3& n = image.grid.extents;
-  const std::int64_t rows = n[0] * n[1] * (channel_end - channel);
+  const std::int64_t first_channel = channel < 0 ? 0 : channel;
+  const std::int64_t rows = n[0] * n[1] * (channel < 0 ? image.channels : 1);
   const int workers = fit_workers(exec, rows * n[2]);
   const auto select = selection.select();
   const auto pass = [&](State& state, std::int64_t first, std::int64_t last) {
     for (std::int64_t row = first; row < last; ++row) {
-      const std::int64_t y = row % n[1], z = row / n[1] % n[0], c = channel + row / n[1] / n[0];
-      state.row(image.data + c * image.channel_stride + z * image.stride[0] + y * image.stride[1], image.stride[2],
-                map.data + z * map.stride[0] + y * map.stride[1], map.stride[2], n[2], select);
+      const std::int64_t y = row % n[1], z = row / n[1] % n[0], c = first_channel + row / n[1] / n[0];
+      const T* const values = image.data + c * image.channel_stride + z * image.stride[0] + y * image.stride[1];
+      const Map* const labels = map.data + z * map.stride[0] + y * map.stride[1];
+      state.row(voxel_row<T, Map>{values, image.stride[2], labels, map.stride[2], n[2]}, select);
     }
   };
   if (workers == 1) {
@@ -64,16 +92,31 @@ void gather(const cpu& exec, const view<const T>& image, const Selection& select
   for (const State& s : states) into.merge(s);
 }
 
-// f(sample, first channel, end of channels, result index) for every fitted group.
-template <class T, class F>
-void for_each_group(std::span<const view<const T>> images, bool pooled, const F& f) {
+// Checks the parameters of a fit, and that it takes images of T.
+template <class T, class Fit>
+void check_parameters(const Fit& how) {
+  how.check();
+  if constexpr (requires { how.template check_type<T>(); }) how.template check_type<T>();
+}
+
+// Fits every group: start() makes a state, finish(state) its result. The state takes the voxels once or, where it has
+// rounds, once in each: add(exec, image, selection, channel, sample), advance(), until it is done().
+template <class T, class Fit, class Selection, class Start, class Finish>
+void fit_groups(const cpu& exec, const Fit& how, std::span<const view<const T>> images, const Selection& selection,
+                std::span<typename Fit::result> results, const Start& start, const Finish& finish) {
+  check_parameters<T>(how);
+  check_fit(Fit::name, images, selection, how.pooled, results.size());
   std::size_t group = 0;
-  for (std::size_t i = 0; i < images.size(); ++i) {
-    if (pooled)
-      f(i, 0, images[i].channels, group++);
-    else
-      for (std::int64_t c = 0; c < images[i].channels; ++c) f(i, c, c + 1, group++);
-  }
+  for (std::size_t i = 0; i < images.size(); ++i)
+    for (std::int64_t c = 0; c < (how.pooled ? 1 : images[i].channels); ++c) {
+      auto state = start();
+      const auto add = [&] { state.add(exec, images[i], selection, how.pooled ? -1 : c, i); };
+      if constexpr (requires { state.advance(); })
+        for (; !state.done(); state.advance()) add();
+      else
+        add();
+      results[group++] = finish(state);
+    }
 }
 
 // visit(pointer, where, role) for what a fit reads and where its results go.
@@ -87,13 +130,6 @@ void each_fit_pointer(const Visit& visit, std::string_view name, const Images& i
       if (i < selection.samples()) visit(selection.map(i).data, where, "map: ");
   }
   visit(results.data(), {name}, "results: ");
-}
-
-// Views of constant elements, from a view or a range of views of either kind.
-template <class Images>
-auto constant_views(const Images& images) {
-  const auto views = as_views(images);
-  return std::vector<view<const std::remove_const_t<view_element_t<Images>>>>(views.begin(), views.end());
 }
 
 }  // namespace suture::detail

@@ -2,8 +2,8 @@
 // Every value of 8- and 16-bit images counted on a CUDA device, and the way from the counts to the result of a fit.
 #pragma once
 
-#include "gather.cuh"
 #include "histogram.hpp"
+#include "launch.cuh"
 
 namespace suture::detail {
 

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "../stats/statistics.hpp"
-#include "gather.hpp"
 #include "value_counter.hpp"
 
 namespace suture {
@@ -19,26 +18,47 @@ enum class otsu_rule { scikit_image, opencv };
 
 namespace detail {
 
-// The bin whose upper edge parts the classes best, among bins [first, last] that hold all counts; ties to the first.
-template <class Count>
-std::int64_t otsu_bin(const Count& count_of, std::int64_t first, std::int64_t last, std::uint64_t count,
-                      std::int64_t sum, otsu_rule rule) {
+// A split after a bin, and its score.
+struct otsu_split {
+  double score;
+  std::int32_t bin;
+
+  // The answer if no split is better.
+  SUTURE_FN static otsu_split none(otsu_rule rule, std::int32_t first) {
+    return rule == otsu_rule::opencv ? otsu_split{0, 0} : otsu_split{-1, first};
+  }
+  SUTURE_FN void take(const otsu_split& other) {
+    if (other.score > score) *this = other;
+  }
+};
+
+// Passes the splits of `count` values that sum to `sum`, in bins, in ascending order.
+struct otsu_scan {
+  otsu_rule rule;
+  std::uint64_t count;
+  std::int64_t sum;
   std::uint64_t below = 0;
-  std::int64_t sum_below = 0, best = rule == otsu_rule::opencv ? 0 : first;
-  double best_score = rule == otsu_rule::opencv ? 0 : -1;
-  for (std::int64_t bin = first; bin < last; ++bin) {
-    const std::uint64_t here = count_of(bin);
+  std::int64_t sum_below = 0;
+
+  SUTURE_FN void pass(std::int32_t bin, std::uint64_t here, otsu_split& best) {
     below += here;
     sum_below += bin * static_cast<std::int64_t>(here);
     const std::uint64_t fewer = below < count - below ? below : count - below;
-    if (fewer == 0 || (rule == otsu_rule::opencv && fewer << 23 < count)) continue;
-    const double score = otsu_score(below, sum_below, count, sum);
-    if (score > best_score) {
-      best_score = score;
-      best = bin;
-    }
+    if (fewer == 0 || (rule == otsu_rule::opencv && fewer << 23 < count)) return;
+    best.take({otsu_score(below, sum_below, count, sum), bin});
   }
-  return best;
+};
+
+// The bin whose upper edge parts the classes best, of bins that hold `count` values, at least one; ties to the first.
+inline std::int32_t otsu_bin(const std::uint64_t* counts, std::uint64_t count, otsu_rule rule) {
+  std::int32_t first = 0;
+  while (counts[first] == 0) ++first;
+  otsu_scan scan{rule, count, 0};
+  std::uint64_t seen = 0;
+  for (std::int32_t i = first; seen < count; seen += counts[i++]) scan.sum += i * static_cast<std::int64_t>(counts[i]);
+  otsu_split best = otsu_split::none(rule, first);
+  for (std::int32_t i = first; scan.below < count; ++i) scan.pass(i, counts[i], best);
+  return best.bin;
 }
 
 }  // namespace detail
@@ -86,14 +106,12 @@ public:
   template <class Selection = everything>
   void add(const cpu& exec, const view<const T>& image, const Selection& selection = {}, std::int64_t channel = -1,
            std::size_t sample = 0) {
-    detail::check_sample("histogram", image, selection, sample);
-    require(channel >= -1 && channel < image.channels, {"histogram"}, "channel ", channel, " of ", image.channels);
-    const std::int64_t first = channel < 0 ? 0 : channel, end = channel < 0 ? image.channels : channel + 1;
+    const detail::value_counter<T> zero;
     detail::value_counter<T> found;
     if constexpr (Selection::has_map)
-      detail::gather(exec, image, selection, sample, first, end, detail::value_counter<T>(), found);
+      detail::gather(exec, "histogram", image, selection, sample, channel, zero, found);
     else  // all values, and the selection says which of them stay
-      detail::gather(exec, image, everything{}, sample, first, end, detail::value_counter<T>(), found);
+      detail::gather(exec, "histogram", image, everything{}, sample, channel, zero, found);
     const auto select = selection.select();
     found.each([&](std::int64_t bin, std::uint64_t n) {
       if constexpr (!Selection::has_map)
@@ -146,13 +164,8 @@ public:
     threshold t;
     t.tally = {total(), 0, undeclared_};
     if (t.tally.count == 0) return t;
-    std::int64_t first = 0, last = bins - 1, sum = 0;
-    while (at(first) == 0) ++first;
-    while (at(last) == 0) --last;
-    for (std::int64_t i = first; i <= last; ++i) sum += i * static_cast<std::int64_t>(at(i));
-    t.status = first < last ? fit_status::ok : fit_status::constant;
-    t.value = static_cast<double>(
-        least + detail::otsu_bin([&](std::int64_t i) { return at(i); }, first, last, t.tally.count, sum, rule));
+    t.status = ranked(0) < ranked(t.tally.count - 1) ? fit_status::ok : fit_status::constant;
+    t.value = static_cast<double>(least + detail::otsu_bin(counts_.data(), t.tally.count, rule));
     return t;
   }
 

@@ -154,20 +154,7 @@ stain_layout layout_of_stains(std::span<const view<const T>> images, bool group)
 template <class T, class Selection>
 dim3 upload_stains(const cuda& exec, std::string_view name, std::span<const view<const T>> images,
                    const Selection& selection, fit_record* records) {
-  std::int64_t blocks = 1;
-  std::vector<fit_record> list;
-  for (std::size_t i = 0; i < images.size(); ++i) {
-    fit_record r = record_of(images[i]);
-    if constexpr (Selection::has_map) {
-      const auto map = selection.map(i);
-      r.map = map.data;
-      for (int k = 0; k < 3; ++k) r.map_stride[k] = map.stride[k];
-    }
-    r.rows_per_block = std::max<std::int32_t>(1, voxels_per_block / r.extents[2]);
-    const std::int64_t rows = images[i].grid.extents[0] * images[i].grid.extents[1];
-    blocks = std::max(blocks, (rows + r.rows_per_block - 1) / r.rows_per_block);
-    list.push_back(r);
-  }
+  const auto [list, blocks] = fit_records(images, selection, 1, rows_per_block);
   upload_list(exec, name, list, records);
   return {static_cast<unsigned>(blocks), static_cast<unsigned>(images.size())};
 }

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "../exec/cuda/warp_sums.cuh"
-#include "gather.cuh"
+#include "launch.cuh"
 #include "macenko.hpp"
 
 namespace suture::detail {

@@ -7,51 +7,67 @@
 namespace suture {
 
 // The mergeable state for types that are not counted value by value: int32, float, half, bfloat16. Exact sums, so that
-// any division of the voxels gives the same bits.
+// any division of the voxels gives the same bits. As zeros it has counted nothing.
 template <class T>
 class moment_sums {
 public:
   exact_sums sums{};
   fit_tally tally{};
-  std::uint32_t least = 0xffffffffu, greatest = 0;  // keys
+  std::uint32_t least_complement = 0, greatest = 0;  // keys
+
+  SUTURE_HD double minimum() const { return counted<T>::value_of(~least_complement); }
+  SUTURE_HD double maximum() const { return counted<T>::value_of(greatest); }
 
   template <class Selection = everything>
   void add(const cpu& exec, const view<const T>& image, const Selection& selection = {}, std::int64_t channel = -1,
            std::size_t sample = 0) {
-    detail::check_sample("moments", image, selection, sample);
-    require(channel >= -1 && channel < image.channels, {"moments"}, "channel ", channel, " of ", image.channels);
-    detail::gather(exec, image, selection, sample, channel < 0 ? 0 : channel,
-                   channel < 0 ? image.channels : channel + 1, moment_sums{}, *this);
+    detail::gather(exec, "moments", image, selection, sample, channel, moment_sums{}, *this);
   }
+
+  // The sums that a row, or a thread of a device, keeps to itself before it adds them to shared ones.
+  class part {
+  public:
+    using sums_type = moment_sums;
+
+    SUTURE_FN void add(moment_sums& to, const T* place, std::int64_t, detail::verdict v) {
+      const T value = *place;
+      if (!detail::takes(tally_, v, value)) return;
+      const std::uint32_t key = counted<T>::key(value);
+      least_complement_ = ~key > least_complement_ ? ~key : least_complement_;
+      greatest_ = key > greatest_ ? key : greatest_;
+      detail::add_value(sums_, value, to.sums);
+    }
+    SUTURE_FN void end(moment_sums& to) const {
+      to.sums.take(sums_);
+      detail::add_tally(to.tally, tally_);
+      detail::raise(&to.least_complement, least_complement_);
+      detail::raise(&to.greatest, greatest_);
+    }
+
+  private:
+    partial_sums sums_;
+    fit_tally tally_;
+    std::uint32_t least_complement_ = 0, greatest_ = 0;
+  };
 
   template <class Map, class Selector>
-  void row(const T* values, std::int64_t stride, const Map* map, std::int64_t map_stride, std::int64_t count,
-           const Selector& select) {
-    partial_sums p;
-    for (std::int64_t x = 0; x < count; ++x) {
-      const T value = values[x * stride];
-      if (!detail::takes(tally, select(value, map[x * map_stride]), value)) continue;
-      const std::uint32_t key = counted<T>::key(value);
-      least = std::min(least, key);
-      greatest = std::max(greatest, key);
-      detail::add_value(p, value, sums);
-    }
-    sums.take(p);
-    sums.settle();
+  void row(const detail::voxel_row<T, Map>& r, const Selector& select) {
+    part p;
+    r.visit_places(select, [&](const T* place, detail::verdict v) { p.add(*this, place, 0, v); });
+    p.end(*this);
+    settle();
   }
 
+  SUTURE_HD void settle() { sums.settle(); }
   void merge(const moment_sums& other) {
     sums.merge(other.sums);
-    tally.count += other.tally.count;
-    tally.excluded += other.tally.excluded;
-    tally.undeclared += other.tally.undeclared;
-    least = std::min(least, other.least);
-    greatest = std::max(greatest, other.greatest);
+    tally.merge(other.tally);
+    detail::raise(&least_complement, other.least_complement);
+    detail::raise(&greatest, other.greatest);
   }
 
-  suture::moments moments(std::int32_t ddof = 0) const {
-    return detail::make_moments(sums, tally, counted<T>::value_of(least), counted<T>::value_of(greatest),
-                                counted<T>::is_integer, ddof);
+  SUTURE_HD suture::moments moments(std::int32_t ddof = 0) const {
+    return detail::make_moments(sums, tally, minimum(), maximum(), counted<T>::is_integer, ddof);
   }
 };
 
@@ -69,6 +85,14 @@ struct fit_moments {
 
   template <class T>
   using state = std::conditional_t<counted<T>::by_histogram, histogram<T>, moment_sums<T>>;
+  template <class T>
+  result finish(const histogram<T>& counted) const {
+    return counted.moments(ddof);
+  }
+  template <class T>
+  SUTURE_HD result finish(const moment_sums<T>& sums) const {
+    return sums.moments(ddof);
+  }
 };
 
 // Every value counted: the state that histogram<T>, value_counts and cohort_fingerprint take up, and so the way from a
@@ -84,42 +108,21 @@ struct fit_histogram {
 
   template <class Stored>
   using state = histogram<Stored>;
+  result finish(const histogram<T>& counted) const {
+    result r{};
+    std::copy(counted.counts().begin(), counted.counts().end(), r.counts);
+    r.undeclared = counted.undeclared();
+    return r;
+  }
 };
 
-namespace detail {
-
-// A fit whose state needs one pass over the voxels.
-template <class T, class Fit, class Selection, class Finish>
-void fit_in_one_pass(const cpu& exec, const Fit& how, std::span<const view<const T>> images, const Selection& selection,
-                     std::span<typename Fit::result> results, const Finish& finish) {
-  how.check();
-  check_fit(Fit::name, images, selection, how.pooled, results.size());
-  for_each_group(images, how.pooled, [&](std::size_t i, std::int64_t channel, std::int64_t, std::size_t group) {
-    typename Fit::template state<T> state;
-    state.add(exec, images[i], selection, how.pooled ? -1 : channel, i);
-    results[group] = finish(state);
-  });
-}
-
-}  // namespace detail
-
-// Runs the fit on the CPU; `fit` finds this overload by the type of the fit.
-template <class T, class Selection>
-void fit_on_cpu(const cpu& exec, const fit_moments& how, std::span<const view<const T>> images,
-                const Selection& selection, std::span<moments> results) {
-  detail::fit_in_one_pass(exec, how, images, selection, results,
-                          [&](const auto& state) { return state.moments(how.ddof); });
-}
-
-template <class T, class Selection>
-void fit_on_cpu(const cpu& exec, const fit_histogram<T>& how, std::span<const view<const T>> images,
-                const Selection& selection, std::span<histogram_counts<T>> results) {
-  detail::fit_in_one_pass(exec, how, images, selection, results, [](const histogram<T>& state) {
-    histogram_counts<T> result{};
-    std::copy(state.counts().begin(), state.counts().end(), result.counts);
-    result.undeclared = state.undeclared();
-    return result;
-  });
+// Runs the fit on the CPU; `fit` finds this overload by the type of the fit, which has a state.
+template <class T, class Fit, class Selection, class State = typename Fit::template state<T>>
+void fit_on_cpu(const cpu& exec, const Fit& how, std::span<const view<const T>> images, const Selection& selection,
+                std::span<typename Fit::result> results) {
+  detail::fit_groups(
+      exec, how, images, selection, results, [] { return State(); },
+      [&](const State& counted) { return how.finish(counted); });
 }
 
 // Fits on the CPU: `images` is a view or a range of views, one per sample; the results, one per sample and channel

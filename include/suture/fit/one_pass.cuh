@@ -49,6 +49,15 @@ __global__ void __launch_bounds__(fit_threads)
   if (threadIdx.x == 0) results[blockIdx.x] = how.finish(all.partial, all.tally);
 }
 
+// Bytes of the states: one for each block of each group.
+template <class Fit, class T>
+std::size_t one_pass_bytes(const Fit& how, std::span<const view<const T>> images) {
+  const std::size_t groups = fit_groups(images, how.pooled);
+  if (groups == 0) return 0;
+  const auto [list, blocks] = fit_records(images, everything{}, how.pooled ? images[0].channels : 1, rows_per_block);
+  return aligned(groups * static_cast<std::size_t>(blocks) * sizeof(one_pass_state<Fit>));
+}
+
 }  // namespace detail
 
 // Device memory that a fit of these images needs.
@@ -57,9 +66,7 @@ requires(detail::has_partial<Fit>) std::size_t workspace_bytes(const Fit& how, c
   using T = std::remove_const_t<detail::view_element_t<Images>>;
   const auto views = detail::constant_views(images);
   const std::span<const view<const T>> all(views);
-  const auto blocks = static_cast<std::size_t>(detail::fit_records(all, everything{}, how.pooled).blocks);
-  return detail::record_bytes(all.size()) +
-         detail::aligned(detail::fit_groups(all, how.pooled) * blocks * sizeof(detail::one_pass_state<Fit>));
+  return detail::record_bytes(all.size()) + detail::one_pass_bytes(how, all);
 }
 
 // Queues a fit of your own on a stream, as fit does those of the library.
@@ -75,23 +82,16 @@ requires(detail::has_partial<Fit>) void fit(const cuda& exec, const Fit& how, co
     how.check();
     const std::size_t groups = detail::check_fit(Fit::name, all, selection, how.pooled, results.size());
     if (groups == 0) return;
-    require(results.data() != nullptr, {Fit::name}, "null pointer for the results");
-    detail::check_device_workspace(exec, workspace_bytes(how, images), site{Fit::name}, "workspace: ");
-    detail::each_fit_pointer(detail::memory_check(exec), Fit::name, all, selection, results);
-    const auto [list, blocks] = detail::fit_records(all, selection, how.pooled);
-    require(blocks <= 2147483647, {Fit::name}, blocks, " blocks exceed the grid of a kernel");
-    auto* const records = reinterpret_cast<detail::fit_record*>(exec.workspace.data());
-    detail::upload_list(exec, Fit::name, list, records);
-    auto* const states =
-        reinterpret_cast<detail::one_pass_state<Fit>*>(exec.workspace.data() + detail::record_bytes(all.size()));
+    const detail::fit_launcher launcher =
+        detail::start_fit(exec, Fit::name, all, selection, results, all[0].channels, how.pooled,
+                          detail::one_pass_bytes(how, all), detail::rows_per_block);
+    auto* const states = reinterpret_cast<detail::one_pass_state<Fit>*>(launcher.states);
     const auto select = selection.select();
-    const detail::fit_launcher launcher{
-        exec, Fit::name, {records, static_cast<std::int32_t>(all[0].channels), how.pooled, 0}, blocks, groups};
     launcher.over_groups([&](dim3 grid, const detail::fit_shape& shape) {
       detail::one_pass_kernel<T, Map><<<grid, detail::fit_threads, 0, exec.stream>>>(shape, select, how, states);
     });
-    detail::one_pass_finish_kernel<<<launcher.group_count(), detail::fit_threads, 0, exec.stream>>>(states, blocks, how,
-                                                                                                    results.data());
+    detail::one_pass_finish_kernel<<<launcher.group_count(), detail::fit_threads, 0, exec.stream>>>(
+        states, launcher.blocks, how, results.data());
     launcher.launched();
   }
 }

@@ -50,9 +50,7 @@ struct one_pass_state {
 
   SUTURE_FN void merge(const one_pass_state& other) {
     partial.merge(other.partial);
-    tally.count += other.tally.count;
-    tally.excluded += other.tally.excluded;
-    tally.undeclared += other.tally.undeclared;
+    tally.merge(other.tally);
   }
 };
 
@@ -61,13 +59,14 @@ struct one_pass_rows {
   const Fit* how;
   one_pass_state<Fit> state{};
 
+  template <class Selection>
+  void add(const cpu& exec, const view<const T>& image, const Selection& selection, std::int64_t channel,
+           std::size_t sample) {
+    gather(exec, Fit::name, image, selection, sample, channel, one_pass_rows{how}, *this);
+  }
   template <class Map, class Selector>
-  void row(const T* values, std::int64_t stride, const Map* map, std::int64_t map_stride, std::int64_t count,
-           const Selector& select) {
-    for (std::int64_t x = 0; x < count; ++x) {
-      const T value = values[x * stride];
-      if (takes(state.tally, select(value, map[x * map_stride]), value)) state.partial.add(*how, value);
-    }
+  void row(const voxel_row<T, Map>& r, const Selector& select) {
+    r.visit_values(select, state.tally, [&](T value) { state.partial.add(*how, value); });
   }
   void merge(const one_pass_rows& other) { state.merge(other.state); }
 };
@@ -88,15 +87,10 @@ requires(detail::has_partial<Fit>) void fit_on_cpu(const cpu& exec, const Fit& h
                                                    std::span<const view<const T>> images, const Selection& selection,
                                                    std::span<typename Fit::result> results) {
   detail::check_one_pass<Fit, T>();
-  how.check();
-  detail::check_fit(Fit::name, images, selection, how.pooled, results.size());
-  detail::for_each_group(images, how.pooled,
-                         [&](std::size_t i, std::int64_t channel, std::int64_t end, std::size_t group) {
-                           const detail::one_pass_rows<Fit, T> zero{&how};
-                           detail::one_pass_rows<Fit, T> total = zero;
-                           detail::gather(exec, images[i], selection, i, channel, end, zero, total);
-                           results[group] = how.finish(total.state.partial, total.state.tally);
-                         });
+  using rows = detail::one_pass_rows<Fit, T>;
+  detail::fit_groups(
+      exec, how, images, selection, results, [&] { return rows{&how}; },
+      [&](const rows& all) { return how.finish(all.state.partial, all.state.tally); });
 }
 
 }  // namespace suture

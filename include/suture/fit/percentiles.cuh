@@ -20,20 +20,7 @@ __global__ void __launch_bounds__(fit_threads) search_start_kernel(device_search
   device_search<N>& s = states[blockIdx.x];
   const auto i = static_cast<int>(threadIdx.x);
   for (int k = i; k < search<N>::ranks * 2048; k += fit_threads) s.counts[k] = 0;
-  for (int k = i; k < 2048; k += fit_threads) {
-    s.state.first_slot[k] = 255;
-    for (int r = 0; r < search<N>::ranks; ++r) s.state.second_slot[r][k] = 255;
-  }
-  for (int k = i; k < search<N>::ranks; k += fit_threads) {
-    s.state.rank[k] = 0;
-    s.state.prefix[k] = 0;
-    s.state.slot[k] = 0;
-  }
-  for (int k = i; k < N; k += fit_threads) s.state.fraction[k] = 0;
-  if (i == 0) {
-    s.state.slots = 1;
-    s.state.tally = {};
-  }
+  s.state.start(i, fit_threads);
 }
 
 template <class T, class Map, int N, class Selector>
@@ -135,16 +122,15 @@ __device__ __forceinline__ void finish_histogram(const histogram_counts<T>& stat
 template <percentile_fit Fit>
 using search_of = device_search<decltype(std::declval<const Fit&>().positions())::size>;
 
-template <percentile_fit Fit>
+template <class T, percentile_fit Fit>
 std::size_t fit_state_bytes(const Fit&, std::size_t groups) {
   return aligned(groups * sizeof(search_of<Fit>));
 }
 
 template <class T, class Map, percentile_fit Fit, class Selector>
-void queue_fit(const fit_launcher& fit, const Fit& how, const Selector& select, std::byte* states,
-               typename Fit::result* results) {
+void queue_fit(const fit_launcher& fit, const Fit& how, const Selector& select, typename Fit::result* results) {
   constexpr int N = decltype(how.positions())::size;
-  auto* const searches = reinterpret_cast<device_search<N>*>(states);
+  auto* const searches = reinterpret_cast<device_search<N>*>(fit.states);
   search_start_kernel<N><<<fit.group_count(), fit_threads, 0, fit.exec.stream>>>(searches);
   fit.launched();
   for (int round = 0; round < search<N>::rounds; ++round) {

@@ -13,6 +13,12 @@ struct positions {
   static constexpr int size = N;
   double q[N];
 };
+template <int N>
+SUTURE_HD positions<N> positions_of(const double (&q)[N]) {
+  positions<N> p;
+  for (int k = 0; k < N; ++k) p.q[k] = q[k];
+  return p;
+}
 
 // State of a search for the ranks of N percentiles. After round r the first 11, 22, 32 bits of the keys at those ranks
 // are known; the values that share a prefix with one of them are counted next, a slot for each prefix.
@@ -21,14 +27,32 @@ struct search {
   static_assert(N >= 1 && N <= 32, "suture: at most 32 percentiles in one fit");
   static constexpr int ranks = 2 * N + 2;  // two for each percentile, and the first and last of all
   static constexpr int rounds = 3;
-  std::uint64_t rank[ranks] = {};    // among the values that share the prefix
-  std::uint32_t prefix[ranks] = {};  // ends as the key itself
-  std::int32_t slot[ranks] = {};
-  std::int32_t slots = 1;
-  double fraction[N] = {};
-  fit_tally tally{};
+  std::uint64_t rank[ranks];    // among the values that share the prefix
+  std::uint32_t prefix[ranks];  // ends as the key itself
+  std::int32_t slot[ranks];
+  std::int32_t slots;
+  double fraction[N];
+  fit_tally tally;
   std::uint8_t first_slot[2048];          // of the first 11 bits; 255: none
   std::uint8_t second_slot[ranks][2048];  // of the next 11, by first slot
+
+  // Sets the state before the first round: thread `first` of as many as `step`.
+  SUTURE_FN void start(int first, int step) {
+    for (int k = first; k < 2048; k += step) {
+      first_slot[k] = 255;
+      for (int r = 0; r < ranks; ++r) second_slot[r][k] = 255;
+    }
+    for (int k = first; k < ranks; k += step) {
+      rank[k] = 0;
+      prefix[k] = 0;
+      slot[k] = 0;
+    }
+    for (int k = first; k < N; k += step) fraction[k] = 0;
+    if (first == 0) {
+      slots = 1;
+      tally = {};
+    }
+  }
 
   SUTURE_FN static int digit_bits(int round) { return round < 2 ? 11 : 10; }
 
@@ -94,8 +118,7 @@ public:
       detail::check_percentile(q[k], {"percentiles"});
       q_.q[k] = q[k];
     }
-    std::fill(std::begin(state_.first_slot), std::end(state_.first_slot), std::uint8_t{255});
-    for (auto& row : state_.second_slot) std::fill(std::begin(row), std::end(row), std::uint8_t{255});
+    state_.start(0, 1);
   }
 
   bool done() const { return round_ == detail::search<N>::rounds; }
@@ -104,24 +127,18 @@ public:
   void add(const cpu& exec, const view<const T>& image, const Selection& selection = {}, std::int64_t channel = -1,
            std::size_t sample = 0) {
     require(!done(), {"percentiles"}, "the search is over");
-    detail::check_sample("percentiles", image, selection, sample);
-    require(channel >= -1 && channel < image.channels, {"percentiles"}, "channel ", channel, " of ", image.channels);
     percentile_search zero = *this;
     std::fill(zero.counts_.begin(), zero.counts_.end(), 0);
     zero.passed_ = {};
-    detail::gather(exec, image, selection, sample, channel < 0 ? 0 : channel,
-                   channel < 0 ? image.channels : channel + 1, zero, *this);
+    detail::gather(exec, "percentiles", image, selection, sample, channel, zero, *this);
   }
 
   template <class Map, class Selector>
-  void row(const T* values, std::int64_t stride, const Map* map, std::int64_t map_stride, std::int64_t count,
-           const Selector& select) {
-    for (std::int64_t x = 0; x < count; ++x) {
-      const T value = values[x * stride];
-      if (!detail::takes(passed_, select(value, map[x * map_stride]), value)) continue;
+  void row(const detail::voxel_row<T, Map>& r, const Selector& select) {
+    r.visit_values(select, passed_, [&](T value) {
       const std::int32_t c = state_.counter(counted<T>::key(value), round_);
       if (c >= 0) ++counts_[static_cast<std::size_t>(c)];
-    }
+    });
   }
 
   void merge(const percentile_search& other) {
@@ -129,9 +146,7 @@ public:
                 std::equal(std::begin(state_.prefix), std::end(state_.prefix), std::begin(other.state_.prefix)),
             {"percentiles"}, "searches that stand at different places do not merge");
     for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
-    passed_.count += other.passed_.count;
-    passed_.excluded += other.passed_.excluded;
-    passed_.undeclared += other.passed_.undeclared;
+    passed_.merge(other.passed_);
   }
 
   void advance() {
@@ -165,7 +180,7 @@ public:
 
 private:
   detail::positions<N> q_{};
-  detail::search<N> state_{};
+  detail::search<N> state_;
   std::vector<std::uint64_t> counts_;
   fit_tally passed_{};
   int round_ = 0;
@@ -185,11 +200,7 @@ struct fit_percentiles {
   void check() const {
     for (const double p : q) detail::check_percentile(p, {name});
   }
-  SUTURE_HD detail::positions<N> positions() const {
-    detail::positions<N> p;
-    for (int k = 0; k < N; ++k) p.q[k] = q[k];
-    return p;
-  }
+  SUTURE_HD detail::positions<N> positions() const { return detail::positions_of(q); }
   SUTURE_HD result finish(const percentiles<N>& p) const { return p; }
 };
 
@@ -235,11 +246,7 @@ struct fit_landmarks {
       require(target[k - 1] < target[k], {name}, "targets ", target[k - 1], " and ", target[k], " must increase");
     }
   }
-  SUTURE_HD detail::positions<N> positions() const {
-    detail::positions<N> p;
-    for (int k = 0; k < N; ++k) p.q[k] = q[k];
-    return p;
-  }
+  SUTURE_HD detail::positions<N> positions() const { return detail::positions_of(q); }
   SUTURE_HD result finish(const percentiles<N>& p) const { return detail::make_landmark_map(p, target); }
 };
 
@@ -256,24 +263,15 @@ concept percentile_fit = requires(const Fit& f) {
 template <class T, detail::percentile_fit Fit, class Selection>
 void fit_on_cpu(const cpu& exec, const Fit& how, std::span<const view<const T>> images, const Selection& selection,
                 std::span<typename Fit::result> results) {
-  how.check();
-  detail::check_fit(Fit::name, images, selection, how.pooled, results.size());
   const auto where = how.positions();
-  detail::for_each_group(images, how.pooled, [&](std::size_t i, std::int64_t channel, std::int64_t, std::size_t group) {
-    if (how.pooled) channel = -1;
-    if constexpr (counted<T>::by_histogram) {
-      histogram<T> h;
-      h.add(exec, images[i], selection, channel, i);
-      results[group] = how.finish(h.percentiles(where.q));
-    } else {
-      percentile_search<T, decltype(where)::size> s(where.q);
-      while (!s.done()) {
-        s.add(exec, images[i], selection, channel, i);
-        s.advance();
-      }
-      results[group] = how.finish(s.percentiles());
-    }
-  });
+  if constexpr (counted<T>::by_histogram)
+    detail::fit_groups(
+        exec, how, images, selection, results, [] { return histogram<T>(); },
+        [&](const auto& counted) { return how.finish(counted.percentiles(where.q)); });
+  else
+    detail::fit_groups(
+        exec, how, images, selection, results, [&] { return percentile_search<T, decltype(where)::size>(where.q); },
+        [&](const auto& found) { return how.finish(found.percentiles()); });
 }
 
 }  // namespace suture

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "../exec/cuda/warp_sums.cuh"
-#include "gather.cuh"
+#include "launch.cuh"
 #include "sharpness.hpp"
 
 namespace suture {
@@ -60,18 +60,13 @@ __global__ void __launch_bounds__(32)
   results[i] = make_sharpness(sums[i], pixels);
 }
 
-struct sharpness_layout {
-  std::size_t sums, bytes;
-  explicit sharpness_layout(std::size_t tiles)
-      : sums(aligned(tiles * sizeof(fit_record))), bytes(sums + aligned(tiles * sizeof(gray_sums))) {}
-};
-
 }  // namespace detail
 
 // Device memory that fit_sharpness of these tiles needs.
 template <class Images>
 std::size_t workspace_bytes(const fit_sharpness&, const Images& images) {
-  return detail::sharpness_layout(detail::as_views(images).size()).bytes;
+  const std::size_t tiles = detail::as_views(images).size();
+  return detail::record_bytes(tiles) + detail::aligned(tiles * sizeof(detail::gray_sums));
 }
 
 // Queues the fit on a stream; tiles and results, one per tile, lie in device memory. All tiles have as many channels.
@@ -84,37 +79,24 @@ void fit(const cuda& exec, const fit_sharpness&, const Images& images, const eve
   const std::span<const view<const std::uint8_t>> tiles(views);
   check_sharpness(tiles, results.size());
   if (tiles.empty()) return;
-  require(results.data() != nullptr, {name}, "null pointer for the results");
-  const sharpness_layout l(tiles.size());
-  check_device_workspace(exec, l.bytes, {name}, "workspace: ");
-  each_fit_pointer(memory_check(exec), name, tiles, everything{}, results);
   for (std::size_t i = 1; i < tiles.size(); ++i)
     require(tiles[i].channels == tiles[0].channels, {name, static_cast<std::int64_t>(i)}, tiles[i].channels,
             " channels, ", tiles[0].channels, " in the first tile");
-  const auto launched = [&] { check_cuda(cudaGetLastError(), name, exec.at); };
-
-  auto* records = reinterpret_cast<fit_record*>(exec.workspace.data());
-  auto* sums = reinterpret_cast<gray_sums*>(exec.workspace.data() + l.sums);
-  check_cuda(cudaMemsetAsync(sums, 0, l.bytes - l.sums, exec.stream), name, exec.at);
-  std::int64_t strips = 1;
-  std::vector<fit_record> list;
-  for (const auto& tile : tiles) {
-    list.push_back(record_of(tile));
-    strips = std::max(strips, (tile.grid.extents[1] + sharpness_rows - 1) / sharpness_rows);
-  }
-  upload_list(exec, name, list, records);
-  for (std::size_t first = 0; first < tiles.size(); first += 65535) {
-    const dim3 grid(static_cast<unsigned>(strips),
-                    static_cast<unsigned>(std::min<std::size_t>(65535, tiles.size() - first)));
+  const std::size_t state_bytes = aligned(tiles.size() * sizeof(gray_sums));
+  const fit_launcher launcher = start_fit(exec, name, tiles, everything{}, results, 1, true, state_bytes,
+                                          [](std::int32_t) { return sharpness_rows; });
+  auto* const sums = reinterpret_cast<gray_sums*>(launcher.states);
+  launcher.clear(sums, state_bytes);
+  const auto* const records = launcher.shape.records;
+  launcher.over_groups([&](dim3 grid, const fit_shape& shape) {
     if (tiles[0].channels == 3)
-      sharpness_kernel<3><<<grid, fit_threads, 0, exec.stream>>>(records, static_cast<std::int64_t>(first), sums);
+      sharpness_kernel<3><<<grid, fit_threads, 0, exec.stream>>>(records, shape.first_group, sums);
     else
-      sharpness_kernel<1><<<grid, fit_threads, 0, exec.stream>>>(records, static_cast<std::int64_t>(first), sums);
-    launched();
-  }
-  sharpness_finish_kernel<<<static_cast<unsigned>((tiles.size() + 31) / 32), 32, 0, exec.stream>>>(
+      sharpness_kernel<1><<<grid, fit_threads, 0, exec.stream>>>(records, shape.first_group, sums);
+  });
+  sharpness_finish_kernel<<<(launcher.group_count() + 31) / 32, 32, 0, exec.stream>>>(
       records, sums, results.data(), static_cast<std::int64_t>(tiles.size()));
-  launched();
+  launcher.launched();
 }
 
 }  // namespace suture

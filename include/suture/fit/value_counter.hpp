@@ -7,8 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "../stats/exact_sums.hpp"
-#include "selection.hpp"
+#include "gather.hpp"
 
 namespace suture::detail {
 
@@ -25,8 +24,8 @@ public:
   value_counter& operator=(const value_counter&) = delete;
 
   template <class Map, class Selector>
-  void row(const T* values, std::int64_t stride, const Map* map, std::int64_t map_stride, std::int64_t count,
-           const Selector& select) {
+  void row(const voxel_row<T, Map>& r, const Selector& select) {
+    const auto [values, stride, map, map_stride, count] = r;
     reach(values, stride, count);
     std::int64_t x = 0;
     if constexpr (std::is_same_v<Selector, everything::selector>) {

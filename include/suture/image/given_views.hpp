@@ -63,6 +63,13 @@ template <class Views>
 using view_element_t =
     std::remove_pointer_t<decltype(as_views(std::declval<const std::remove_cvref_t<Views>&>())[0].data)>;
 
+// Views of constant elements, from a view or a range of views of either kind.
+template <class Views>
+auto constant_views(const Views& given) {
+  const auto views = as_views(given);
+  return std::vector<view<const std::remove_const_t<view_element_t<Views>>>>(views.begin(), views.end());
+}
+
 // Whether what a forwarding reference binds to stays where it is.
 template <class Views>
 constexpr bool is_lent_v =

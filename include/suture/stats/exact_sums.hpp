@@ -44,6 +44,25 @@ SUTURE_HD inline double limbs_to_double(const std::uint32_t* limbs, int count, i
   return static_cast<double>(bits) * power_of_two(exponent + 32 * (top - 1) - shift);
 }
 
+// Adds to a counter, or raises a number, that many threads of a device share.
+SUTURE_FN void count_up(std::uint64_t* where, std::uint64_t amount) {
+#if defined(__CUDA_ARCH__)
+  if (amount != 0) atomicAdd(reinterpret_cast<unsigned long long*>(where), static_cast<unsigned long long>(amount));
+#else
+  *where += amount;
+#endif
+}
+SUTURE_FN void count_up(std::int64_t* where, std::int64_t amount) {
+  count_up(reinterpret_cast<std::uint64_t*>(where), static_cast<std::uint64_t>(amount));
+}
+SUTURE_FN void raise(std::uint32_t* where, std::uint32_t least) {
+#if defined(__CUDA_ARCH__)
+  if (least != 0) atomicMax(where, least);
+#else
+  *where = *where < least ? least : *where;
+#endif
+}
+
 }  // namespace detail
 
 // `counted<T>` says how the values of a storage type are counted:
@@ -125,24 +144,16 @@ struct exact_sums {
   SUTURE_FN void take(int128 amount, std::int32_t limb, uint128 squares, std::int32_t square_limb) {
     const auto low = static_cast<std::uint64_t>(static_cast<uint128>(amount));
     const auto high = static_cast<std::uint64_t>(static_cast<uint128>(amount) >> 64);
-    add(sum[limb], static_cast<std::int64_t>(low & 0xffffffffu));
-    add(sum[limb + 1], static_cast<std::int64_t>(low >> 32));
-    add(sum[limb + 2], static_cast<std::int64_t>(high & 0xffffffffu));
-    add(sum[limb + 3], static_cast<std::int64_t>(high) >> 32);
+    detail::count_up(sum + limb, static_cast<std::int64_t>(low & 0xffffffffu));
+    detail::count_up(sum + limb + 1, static_cast<std::int64_t>(low >> 32));
+    detail::count_up(sum + limb + 2, static_cast<std::int64_t>(high & 0xffffffffu));
+    detail::count_up(sum + limb + 3, static_cast<std::int64_t>(high) >> 32);
     for (int i = 0; i < 4; ++i)
-      add(square[square_limb + i],
-          static_cast<std::int64_t>(static_cast<std::uint64_t>(squares >> (32 * i)) & 0xffffffffu));
+      detail::count_up(square + square_limb + i,
+                       static_cast<std::int64_t>(static_cast<std::uint64_t>(squares >> (32 * i)) & 0xffffffffu));
   }
 
 private:
-  // Many device threads add to the same sums.
-  SUTURE_FN static void add(std::int64_t& limb, std::int64_t amount) {
-#if defined(__CUDA_ARCH__)
-    if (amount != 0) atomicAdd(reinterpret_cast<unsigned long long*>(&limb), static_cast<unsigned long long>(amount));
-#else
-    limb += amount;
-#endif
-  }
   SUTURE_HD static void settle(std::int64_t* limbs, int count) {
     SUTURE_NO_UNROLL
     for (int i = 0; i + 1 < count; ++i) {

@@ -31,10 +31,23 @@ constexpr std::string_view status_name(fit_status s) {
 //   undeclared  under a label outside the declared classes; never selected
 struct fit_tally {
   std::uint64_t count = 0, excluded = 0, undeclared = 0;
+
+  SUTURE_FN void merge(const fit_tally& other) {
+    count += other.count;
+    excluded += other.excluded;
+    undeclared += other.undeclared;
+  }
   bool operator==(const fit_tally&) const = default;
 };
 
 namespace detail {
+
+// Adds to a tally that many threads of a device share.
+SUTURE_FN void add_tally(fit_tally& to, const fit_tally& t) {
+  count_up(&to.count, t.count);
+  count_up(&to.excluded, t.excluded);
+  count_up(&to.undeclared, t.undeclared);
+}
 
 inline constexpr double smallest_deviation = 1e-8, largest_float = 3.402823466e38;
 

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host's part of a fit on a CUDA device: checks, the records of the samples in the workspace, launches.
+#pragma once
+
+#include "gather.cuh"
+
+namespace suture::detail {
+
+template <class T>
+fit_record record_of(const view<const T>& image) {
+  fit_record r{};
+  r.data = image.data;
+  r.channel_stride = image.channel_stride;
+  for (int k = 0; k < 3; ++k) {
+    r.stride[k] = image.stride[k];
+    r.extents[k] = static_cast<std::int32_t>(image.grid.extents[k]);
+  }
+  return r;
+}
+
+// The samples of a fit as its kernels see them, and the blocks that the rows of the largest of them make.
+struct fit_batch {
+  std::vector<fit_record> records;
+  std::int64_t blocks = 1;
+};
+
+inline constexpr std::int32_t voxels_per_block = 65536;
+inline std::int32_t rows_per_block(std::int32_t width) { return std::max<std::int32_t>(1, voxels_per_block / width); }
+
+// A group has `channels` of a sample; rows_in_block(width) of their rows are a block's.
+template <class T, class Selection, class Rows>
+fit_batch fit_records(std::span<const view<const T>> images, const Selection& selection, std::int64_t channels,
+                      const Rows& rows_in_block) {
+  fit_batch batch;
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    fit_record r = record_of(images[i]);
+    if constexpr (Selection::has_map) {
+      const auto map = selection.map(i);
+      r.map = map.data;
+      for (int k = 0; k < 3; ++k) r.map_stride[k] = map.stride[k];
+    }
+    r.rows_per_block = rows_in_block(r.extents[2]);
+    const std::int64_t rows = r.rows() * channels;
+    batch.blocks = std::max(batch.blocks, (rows + r.rows_per_block - 1) / r.rows_per_block);
+    batch.records.push_back(r);
+  }
+  return batch;
+}
+
+inline std::size_t record_bytes(std::size_t samples) { return aligned(samples * sizeof(fit_record)); }
+
+// A fit on its way to the stream. The workspace holds the records of the samples and, behind them, the states.
+struct fit_launcher {
+  const cuda& exec;
+  std::string_view name;
+  fit_shape shape;
+  std::int64_t blocks;
+  std::size_t groups;
+  std::byte* states;
+
+  void launched() const { check_cuda(cudaGetLastError(), name, exec.at); }
+  void clear(void* memory, std::size_t bytes) const {
+    check_cuda(cudaMemsetAsync(memory, 0, bytes, exec.stream), name, exec.at);
+  }
+  unsigned group_count() const { return static_cast<unsigned>(groups); }
+
+  // launch(grid, shape) for all groups.
+  template <class Launch>
+  void over_groups(const Launch& launch) const {
+    for (std::size_t first = 0; first < groups; first += 65535) {
+      fit_shape part = shape;
+      part.first_group = static_cast<std::int64_t>(first);
+      launch(dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(std::min<std::size_t>(65535, groups - first))),
+             part);
+      launched();
+    }
+  }
+
+  // Adds every group up in a state of its own, which begin as zeros.
+  template <class T, class Map, class Part, class Selector, class... Rules>
+  auto* sum(const Selector& select, const Rules&... rules) const {
+    using Sums = typename Part::sums_type;
+    auto* const sums = reinterpret_cast<Sums*>(states);
+    clear(sums, groups * sizeof(Sums));
+    over_groups([&](dim3 grid, const fit_shape& part) {
+      sum_kernel<T, Map, Part><<<grid, fit_threads, 0, exec.stream>>>(part, select, sums, rules...);
+    });
+    return sums;
+  }
+  // Makes the results of such states, a thread for each.
+  template <class Sums, class Fit>
+  void finish(Sums* sums, const Fit& how, typename Fit::result* results) const {
+    finish_kernel<<<(group_count() + 31) / 32, 32, 0, exec.stream>>>(sums, how, results,
+                                                                     static_cast<std::int64_t>(groups));
+    launched();
+  }
+};
+
+// Checks what a fit on a device is given, uploads the records of the samples, and returns what launches the fit. One
+// group has the channel of a sample, or where `pooled` all the `channels` of it.
+template <class T, class Selection, class Result, class Rows>
+fit_launcher start_fit(const cuda& exec, std::string_view name, std::span<const view<const T>> images,
+                       const Selection& selection, std::span<Result> results, std::int64_t channels, bool pooled,
+                       std::size_t state_bytes, const Rows& rows_in_block) {
+  require(results.data() != nullptr, {name}, "null pointer for the results");
+  const std::size_t before = record_bytes(images.size());
+  check_device_workspace(exec, before + state_bytes, {name}, "workspace: ");
+  each_fit_pointer(memory_check(exec), name, images, selection, results);
+  const auto [list, blocks] = fit_records(images, selection, pooled ? channels : 1, rows_in_block);
+  require(blocks <= 2147483647, {name}, blocks, " blocks exceed the grid of a kernel");
+  auto* const records = reinterpret_cast<fit_record*>(exec.workspace.data());
+  upload_list(exec, name, list, records);
+  const fit_shape shape{records, static_cast<std::int32_t>(channels), pooled, 0};
+  return {exec, name, shape, blocks, results.size(), exec.workspace.data() + before};
+}
+
+}  // namespace suture::detail
