@@ -62,18 +62,25 @@ void run_fit(reader& r, const How& how, const Images& images, const Selection& s
       results);
 }
 
+// The images, the selection, then what read(reader, how) takes.
+template <class T, class Selection, class Executor, class How, class Read>
+void fit_request(const request& given, How how, const Read& read, std::string_view images = "images") {
+  reader r(given, How::name);
+  const auto views = r.input<T>(images);
+  const auto selection = r.next<Selection>("where");
+  read(r, how);
+  run_fit<Executor>(r, how, views, selection);
+}
+
 }  // namespace detail
 
 template <class T, class Selection, class Executor>
 struct fit_moments {
   static void call(const request& given) {
-    reader r(given, "fit_moments");
-    const auto images = r.input<T>("images");
-    const auto selection = r.next<Selection>("where");
-    suture::fit_moments how;
-    how.ddof = r.next<std::int32_t>("ddof");
-    how.pooled = r.next<bool>("pooled");
-    detail::run_fit<Executor>(r, how, images, selection);
+    detail::fit_request<T, Selection, Executor>(given, suture::fit_moments{}, [](reader& r, auto& how) {
+      how.ddof = r.next<std::int32_t>("ddof");
+      how.pooled = r.next<bool>("pooled");
+    });
   }
 };
 
@@ -81,27 +88,21 @@ struct fit_moments {
 template <int N, class T, class Selection, class Executor>
 struct fit_percentiles {
   static void call(const request& given) {
-    reader r(given, "fit_percentiles");
-    const auto images = r.input<T>("images");
-    const auto selection = r.next<Selection>("where");
-    suture::fit_percentiles<N> how{};
-    for (double& q : how.q) q = r.next<double>("q");
-    how.pooled = r.next<bool>("pooled");
-    detail::run_fit<Executor>(r, how, images, selection);
+    detail::fit_request<T, Selection, Executor>(given, suture::fit_percentiles<N>{}, [](reader& r, auto& how) {
+      for (double& q : how.q) q = r.next<double>("q");
+      how.pooled = r.next<bool>("pooled");
+    });
   }
 };
 
 template <class T, class Selection, class Executor>
 struct fit_range {
   static void call(const request& given) {
-    reader r(given, "fit_range");
-    const auto images = r.input<T>("images");
-    const auto selection = r.next<Selection>("where");
-    suture::fit_range how;
-    how.lower = r.next<double>("lower");
-    how.upper = r.next<double>("upper");
-    how.pooled = r.next<bool>("pooled");
-    detail::run_fit<Executor>(r, how, images, selection);
+    detail::fit_request<T, Selection, Executor>(given, suture::fit_range{}, [](reader& r, auto& how) {
+      how.lower = r.next<double>("lower");
+      how.upper = r.next<double>("upper");
+      how.pooled = r.next<bool>("pooled");
+    });
   }
 };
 
@@ -109,27 +110,21 @@ struct fit_range {
 template <int N, class T, class Selection, class Executor>
 struct fit_landmarks {
   static void call(const request& given) {
-    reader r(given, "fit_landmarks");
-    const auto images = r.input<T>("images");
-    const auto selection = r.next<Selection>("where");
-    suture::fit_landmarks<N> how{};
-    for (double& q : how.q) q = r.next<double>("q");
-    for (double& target : how.target) target = r.next<double>("target");
-    how.pooled = r.next<bool>("pooled");
-    detail::run_fit<Executor>(r, how, images, selection);
+    detail::fit_request<T, Selection, Executor>(given, suture::fit_landmarks<N>{}, [](reader& r, auto& how) {
+      for (double& q : how.q) q = r.next<double>("q");
+      for (double& target : how.target) target = r.next<double>("target");
+      how.pooled = r.next<bool>("pooled");
+    });
   }
 };
 
 template <class T, class Selection, class Executor>
 struct fit_otsu {
   static void call(const request& given) {
-    reader r(given, "fit_otsu");
-    const auto images = r.input<T>("images");
-    const auto selection = r.next<Selection>("where");
-    suture::fit_otsu how;
-    how.rule = r.next<otsu_rule>("rule");
-    how.pooled = r.next<bool>("pooled");
-    detail::run_fit<Executor>(r, how, images, selection);
+    detail::fit_request<T, Selection, Executor>(given, suture::fit_otsu{}, [](reader& r, auto& how) {
+      how.rule = r.next<otsu_rule>("rule");
+      how.pooled = r.next<bool>("pooled");
+    });
   }
 };
 
@@ -137,12 +132,8 @@ struct fit_otsu {
 template <class T, class Selection, class Executor>
 struct fit_histogram {
   static void call(const request& given) {
-    reader r(given, "fit_histogram");
-    const auto images = r.input<T>("images");
-    const auto selection = r.next<Selection>("where");
-    suture::fit_histogram<T> how;
-    how.pooled = r.next<bool>("pooled");
-    detail::run_fit<Executor>(r, how, images, selection);
+    detail::fit_request<T, Selection, Executor>(given, suture::fit_histogram<T>{},
+                                                [](reader& r, auto& how) { how.pooled = r.next<bool>("pooled"); });
   }
 };
 
@@ -160,13 +151,11 @@ struct fit_sharpness {
 template <class Space, class T, class Selection, class Executor>
 struct fit_color_moments {
   static void call(const request& given) {
-    reader r(given, "fit_color_moments");
-    const auto tiles = r.input<T>("tiles");
-    const auto selection = r.next<Selection>("where");
-    suture::fit_color_moments<Space> how;
-    how.ddof = r.next<std::int32_t>("ddof");
-    how.white = r.next<float>("white");
-    detail::run_fit<Executor>(r, how, tiles, selection);
+    const auto read = [](reader& r, auto& how) {
+      how.ddof = r.next<std::int32_t>("ddof");
+      how.white = r.next<float>("white");
+    };
+    detail::fit_request<T, Selection, Executor>(given, suture::fit_color_moments<Space>{}, read, "tiles");
   }
 };
 
@@ -195,10 +184,12 @@ inline const suture::fit_macenko& fit_of(stain_library library) {
 template <class T, class Selection, class Executor>
 struct fit_macenko {
   static void call(const request& given) {
-    reader r(given, "fit_macenko");
-    const auto tiles = r.input<T>("tiles");
-    const auto selection = r.next<Selection>("where");
-    suture::fit_macenko how = fit_of(r.next<stain_library>("mode"));
+    detail::fit_request<T, Selection, Executor>(given, suture::fit_macenko{}, read, "tiles");
+  }
+
+private:
+  static void read(reader& r, suture::fit_macenko& how) {
+    how = fit_of(r.next<stain_library>("mode"));
     const auto change = [&r]<class V>(V& value, std::string_view parameter) {
       if (const auto changed = r.next<std::optional<V>>(parameter)) value = *changed;
     };
@@ -217,7 +208,6 @@ struct fit_macenko {
     change(how.single_stain_angle, "single_stain_angle");
     change(how.together, "together");
     change(how.full_scale, "full_scale");
-    detail::run_fit<Executor>(r, how, tiles, selection);
   }
 };
 

@@ -95,7 +95,6 @@ public:
     return inout<T>(parameter);
   }
   std::span<const std::uint64_t> ids() const { return {r_->sample_ids, static_cast<std::size_t>(r_->id_count)}; }
-  std::int64_t inputs_left() const { return r_->input_count - input_; }
   std::int64_t results_left() const { return r_->result_count - result_; }
 
   // Refuses a request of which something was not read.
