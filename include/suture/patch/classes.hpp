@@ -86,12 +86,6 @@ struct weight_reader {
   }
 };
 
-template <class Range>
-auto const_views(const Range& range) {
-  const auto views = as_views(range);
-  return std::vector<view<const std::remove_const_t<view_element_t<Range>>>>(views.begin(), views.end());
-}
-
 template <class T>
 void check_views(const std::vector<view<const T>>& views, std::string_view operation) {
   require(!views.empty(), {operation}, "the batch is empty");
@@ -197,40 +191,42 @@ struct weight_class_map {
   }
 };
 
+namespace detail {
+
+template <class Labels>
+struct label_element {
+  using type = std::remove_const_t<view_element_t<Labels>>;
+  static_assert(std::is_integral_v<type> && is_storage_v<type>, "suture: label maps are integers");
+};
+template <class Labels>
+using label_element_t = typename label_element<Labels>::type;
+
+}  // namespace detail
+
 // The classes of one label map, or of a range of them, one per sample; the views are copied, the voxels are not.
 template <class Labels>
 auto label_classes(const Labels& labels, std::int32_t classes) {
-  auto views = detail::const_views(labels);
-  using L = std::remove_const_t<std::remove_pointer_t<decltype(views[0].data)>>;
-  static_assert(std::is_integral_v<L> && is_storage_v<L>, "suture: label maps are integers");
-  return label_class_map<L>{std::move(views), classes};
+  return label_class_map<detail::label_element_t<Labels>>{detail::constant_views(labels), classes};
 }
 
 template <class Labels>
 auto foreground_background(const Labels& labels) {
-  auto views = detail::const_views(labels);
-  using L = std::remove_const_t<std::remove_pointer_t<decltype(views[0].data)>>;
-  static_assert(std::is_integral_v<L> && is_storage_v<L>, "suture: label maps are integers");
-  return foreground_class_map<L, float>{std::move(views), {}, 0};
+  return foreground_class_map<detail::label_element_t<Labels>, float>{detail::constant_views(labels), {}, 0};
 }
 template <class Labels, class Images>
 auto foreground_background(const Labels& labels, const Images& images, float image_threshold = 0) {
-  auto views = detail::const_views(labels);
-  auto image_views = detail::const_views(images);
-  using L = std::remove_const_t<std::remove_pointer_t<decltype(views[0].data)>>;
-  using I = std::remove_const_t<std::remove_pointer_t<decltype(image_views[0].data)>>;
-  static_assert(std::is_integral_v<L> && is_storage_v<L>, "suture: label maps are integers");
+  using I = std::remove_const_t<detail::view_element_t<Images>>;
   static_assert(is_storage_v<I>, "suture: unsupported element type of an image");
-  return foreground_class_map<L, I>{std::move(views), std::move(image_views), image_threshold};
+  return foreground_class_map<detail::label_element_t<Labels>, I>{detail::constant_views(labels),
+                                                                  detail::constant_views(images), image_threshold};
 }
 
 template <class Weights>
 auto weight_map(const Weights& weights, const extent3& size) {
-  auto views = detail::const_views(weights);
-  using W = std::remove_const_t<std::remove_pointer_t<decltype(views[0].data)>>;
+  using W = std::remove_const_t<detail::view_element_t<Weights>>;
   static_assert(std::is_same_v<W, std::uint8_t> || std::is_same_v<W, std::uint16_t>,
                 "suture: weights are uint8 or uint16");
-  return weight_class_map<W>{std::move(views), size};
+  return weight_class_map<W>{detail::constant_views(weights), size};
 }
 
 }  // namespace suture
