@@ -43,6 +43,13 @@ std::uint8_t loops_of_output(const Plan& plan, std::size_t i, const Binding& fir
   return Plan::pipeline_type::has_geometry && loop_axes[loops][2] == 2 ? std::uint8_t{0} : loops;
 }
 
+// The index in loop_axes whose lanes run along x, and whose rows run along the denser of z and y in a memory order.
+inline std::uint8_t with_lanes_along_x(std::uint8_t memory_order) {
+  const std::uint8_t(&axes)[3] = loop_axes[memory_order];
+  const int denser = axes[2] != 2 ? axes[2] : axes[1];
+  return denser == 0 ? std::uint8_t{5} : std::uint8_t{0};
+}
+
 // Turns a record whose loops are z, y, x into one that an executor visits in another order.
 template <class Record>
 void set_loops(Record& r, std::uint8_t loops) {

@@ -60,12 +60,16 @@ struct along_loops {
 // Calls use(place) with where the lanes at (plane, row, first lane) of the loops stand.
 template <class Pipeline, class Use>
 SUTURE_INLINE void with_place(const sample_parameters<Pipeline>& sample, const voxel_index& i, const Use& use) {
-  if constexpr (any_needs_voxel<typename Pipeline::outputs>)
-    if (sample.loops != 0) {
-      use(along_loops(sample, i));
-      return;
-    }
-  use(along_x{voxel_at(sample.extents, i)});
+  if constexpr (any_asks_along_x<typename Pipeline::outputs>) {  // see loops_for_functors
+    use(along_x{voxel_of_loops(sample, i)});
+  } else {
+    if constexpr (any_needs_voxel<typename Pipeline::outputs>)
+      if (sample.loops != 0) {
+        use(along_loops(sample, i));
+        return;
+      }
+    use(along_x{voxel_at(sample.extents, i)});
+  }
 }
 
 }  // namespace suture::detail

@@ -49,6 +49,19 @@ void prefilter(const cpu& exec, const record_coefficients& c, const sample_param
   }
 }
 
+// The order in which a sample is visited whose output lies in `memory_order`. Where a functor asks for rows along x,
+// lanes stay along x, and rows along the next dense axis read the same lines of the cache, unless rows share sums of y.
+template <class Pipeline>
+std::uint8_t loops_for_functors(const sample_parameters<Pipeline>& sample, std::uint8_t memory_order) {
+  if constexpr (any_asks_along_x<typename Pipeline::outputs>) {
+    if constexpr (Pipeline::has_geometry)
+      if (strip<Pipeline>::deformed(sample) || (keeps_axes(sample) && direction_in_memory(sample) == 0)) return 0;
+    return with_lanes_along_x(memory_order);
+  } else {
+    return memory_order;
+  }
+}
+
 // Fills the workspace as far as B-spline coefficients.
 template <class Plan, class... Bindings>
 auto fill_workspace(const cpu& exec, bool to_output, const Plan& plan, const Bindings&... bindings) {
@@ -65,8 +78,8 @@ auto fill_workspace(const cpu& exec, bool to_output, const Plan& plan, const Bin
   for (std::size_t i = 0; i < plan.size(); ++i) {
     auto& r = *new (records + i)
                   typename E::record_type(make_record(plan, i, to_output, l, exec.workspace.data(), used, bindings...));
-    if constexpr (!P::is_staged && !any_asks_along_x<typename P::outputs>)
-      if (to_output) set_loops(r, loops_of_output(plan, i, bindings...));
+    if constexpr (!P::is_staged)
+      if (to_output) set_loops(r, loops_for_functors(r.sample, loops_of_output(plan, i, bindings...)));
     if constexpr (P::has_deformation) {
       const control_grid& g = r.sample.controls;
       if (!g.on) continue;
