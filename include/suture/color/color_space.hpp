@@ -31,6 +31,36 @@ SUTURE_FN rgb limit(const rgb& v, float low, float high) {
            math::detail::clamp_number(v.c[2], low, high)}};
 }
 
+// Limits to [0, 1], not a number to 0.
+struct unit_range {
+  SUTURE_FN rgb limit(const rgb& v) const { return detail::limit(v, 0, 1); }
+  SUTURE_FN float limit(float x) const { return math::detail::clamp_number(x, 0.0f, 1.0f); }
+};
+
+// Limits to a range in loops over pixels, not a number to its low end. A compiler of the host that does not know the
+// numbers takes a minimum and a maximum of the processor; else it makes comparisons and masks of them.
+class range_of_lanes {
+public:
+  SUTURE_FN explicit range_of_lanes(float low = 0, float high = 1) : low_(low), high_(high) {
+#if defined(__SSE2__) && !defined(__CUDACC__)
+    asm("" : "+x"(low_), "+x"(high_));
+#endif
+  }
+
+  SUTURE_FN float limit(float x) const {
+#if defined(__SSE2__) && !defined(__CUDACC__)
+    const float lifted = x > low_ ? x : low_;
+    return lifted > high_ ? high_ : lifted;
+#else
+    return math::detail::clamp_number(x, low_, high_);
+#endif
+  }
+  SUTURE_FN rgb limit(const rgb& v) const { return {{limit(v.c[0]), limit(v.c[1]), limit(v.c[2])}}; }
+
+private:
+  float low_, high_;
+};
+
 SUTURE_FN float larger(float a, float b) { return math::detail::select(a > b, a, b); }
 SUTURE_FN float smaller(float a, float b) { return math::detail::select(a < b, a, b); }
 
@@ -146,15 +176,16 @@ struct hsv {
              math::detail::divide(extent, select(high > 0.0f, high, 1.0f)), high}};
   }
   // The hue in [0, 6].
-  SUTURE_FN static rgb of_sextants(const rgb& v) {
+  template <class Unit = detail::unit_range>
+  SUTURE_FN static rgb of_sextants(const rgb& v, const Unit& unit = {}) {
     const float depth = v.c[1] * v.c[2];
     const auto channel = [&](float offset) {
       const float turned = v.c[0] + offset;
       const float k = math::detail::select(turned >= 6.0f, turned - 6.0f, turned);
-      const float share = math::detail::clamp_number(detail::smaller(k, 4.0f - k), 0.0f, 1.0f);
+      const float share = unit.limit(detail::smaller(k, 4.0f - k));
       return fma(-depth, share, v.c[2]);
     };
-    return detail::limit({{channel(5), channel(3), channel(1)}}, 0, 1);
+    return unit.limit({{channel(5), channel(3), channel(1)}});
   }
 };
 

@@ -56,32 +56,30 @@ struct hed_jitter {
     template <int N>
     SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t) const {
       const functor f = *this;
+      const detail::range_of_lanes colors(f.least_color, f.white), powers(f.lowest_power, f.highest_power);
       if (f.given_powers == 0) {
         for (auto& channel : v) {
           SUTURE_LANES
           for (float& x : channel) {
-            const float color = math::detail::clamp_number(x, f.least_color, f.white);
-            x = math::detail::short_log2(fma(color, f.inverse, f.offset));
+            x = math::detail::short_log2(fma(colors.limit(x), f.inverse, f.offset));
           }
         }
       }
       SUTURE_LANES
       for (int l = 0; l < N; ++l) {
-        const rgb result = f.jittered({{v[0][l], v[1][l], v[2][l]}});
+        const rgb result = f.jittered({{v[0][l], v[1][l], v[2][l]}}, powers);
         for (int c = 0; c < 3; ++c) v[c][l] = result.c[c];
       }
     }
 
   private:
-    SUTURE_FN rgb jittered(const rgb& powers) const {
-      rgb v = (-hed_from_rgb())(powers);
+    SUTURE_FN rgb jittered(const rgb& x, const detail::range_of_lanes& powers) const {
+      rgb v = (-hed_from_rgb())(x);
       SUTURE_UNROLL
       for (int k = 0; k < 3; ++k) v.c[k] = fma(math::detail::at_least(v.c[k], least), alpha[k], beta[k]);
       v = (-rgb_from_hed())(v);
       SUTURE_UNROLL
-      for (int k = 0; k < 3; ++k)
-        v.c[k] =
-            math::detail::short_exp2(math::detail::clamp_number(v.c[k], lowest_power, highest_power), white, added);
+      for (int k = 0; k < 3; ++k) v.c[k] = math::detail::short_exp2(powers.limit(v.c[k]), white, added);
       return v;
     }
   };

@@ -2,6 +2,7 @@
 // Augmentation of hue, saturation and value.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "../../base/fields.hpp"
@@ -32,13 +33,29 @@ struct hsv_jitter {
     float sextants;
     float saturation_factor, saturation_offset, value_factor, value_offset;
 
-    SUTURE_FN rgb operator()(const rgb& x) const {
-      rgb v = hsv::in_sextants(range.enter(x));
+    SUTURE_FN rgb operator()(const rgb& x) const { return jittered(x, detail::unit_range{}); }
+
+    // Pixels side by side.
+    template <int N>
+    SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t) const {
+      const functor mine = *this;
+      const detail::range_of_lanes unit;
+      SUTURE_LANES
+      for (int l = 0; l < N; ++l) {
+        const rgb result = mine.jittered({{v[0][l], v[1][l], v[2][l]}}, unit);
+        for (int c = 0; c < 3; ++c) v[c][l] = result.c[c];
+      }
+    }
+
+  private:
+    template <class Unit>
+    SUTURE_FN rgb jittered(const rgb& x, const Unit& unit) const {
+      rgb v = hsv::in_sextants(range.enter(x, unit));
       const float turned = v.c[0] + sextants;
       v.c[0] = math::detail::select(turned >= 6.0f, turned - 6.0f, turned);
       v.c[1] = fma(v.c[1], saturation_factor, saturation_offset);
       v.c[2] = fma(v.c[2], value_factor, value_offset);
-      return range.leave(hsv::of_sextants(v));
+      return range.leave(hsv::of_sextants(v, unit));
     }
   };
 
