@@ -15,6 +15,7 @@ from .arrays.batch import read_images, read_layout
 from .arrays.dlpack import as_numpy
 from .arrays.volume import Grid, Volume
 from .arrays.whole_file import whole_file
+from .arguments import check_calls_in
 from .errors import Error
 from .pipeline.batch import Batch, grids_of
 
@@ -455,3 +456,5 @@ def _legend(labels: Sequence[int], width: int) -> list[np.ndarray]:
 
 
 __all__ = ["Sheet", "show"]
+
+check_calls_in(globals())

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from .arguments import check_calls_in
 from .pipeline import augment
 from .torch import move
 
@@ -133,3 +134,5 @@ class AugmentState(Callback):  # type: ignore[misc]
 
 
 __all__ = ["AugmentState", "AugmentedData"]
+
+check_calls_in(globals())

@@ -12,6 +12,7 @@ from monai.transforms import InvertibleTransform, MapTransform
 from monai.transforms.traits import RandomizableTrait
 
 from .pipeline import augment
+from .arguments import check_calls_in
 from .errors import Error
 from .pipeline.identity import sample_id
 from .operations.operation import Operation
@@ -195,3 +196,5 @@ def _volume(image: Any) -> Volume:
 
 
 __all__: Sequence[str] = ["Augmentd", "ragged_collate"]
+
+check_calls_in(globals())

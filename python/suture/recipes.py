@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .backend.plain import call_plain
+from .arguments import check_calls_in
 from .errors import Error
 from .operations.templates import cast, per_channel, sampling
 from .operations.operation import Operation, per_sample
@@ -422,3 +423,5 @@ def wsi_tiles() -> list[Operation]:
 __all__ = ["BRATS_REGIONS_1_2_3", "BRATS_REGIONS_1_2_4", "DECATHLON_BRAIN_TUMOR_REGIONS", "ct_patches", "monai_brats",
            "monai_colon_preprocess", "monai_colon_training", "monai_spleen_preprocess", "monai_spleen_training", "nnunet",
            "nnunet_chain", "nnunet_cut_out", "nnunet_preprocess_ct", "nnunet_shape", "wsi_tiles"]
+
+check_calls_in(globals())

@@ -10,6 +10,7 @@ import torch
 from torch.utils.data import Dataset
 
 from .pipeline import augment
+from .arguments import check_calls
 from .errors import Error
 from .pipeline.pipeline import Pipeline
 from .arrays.volume import Volume
@@ -79,6 +80,7 @@ def _letters(layout: str) -> str:
     return letters if "n" in letters else "n" + letters
 
 
+@check_calls
 def fixed_extents(pipeline: Pipeline) -> tuple[int, ...]:
     """Returns the output extents of a pipeline of fixed size.
 
@@ -123,6 +125,7 @@ def fixed_extents(pipeline: Pipeline) -> tuple[int, ...]:
     return size
 
 
+@check_calls
 class Augment(augment.Augment):
     """An Augment for tensors, on the CPU or on the current stream of a GPU.
 
@@ -229,6 +232,7 @@ class _WithIds(Dataset[Any]):
         return item
 
 
+@check_calls
 def with_ids(cases: Any, key: str | None = None) -> Dataset[Any]:
     """Returns a data set whose items have an "id", a string, which stays on the host.
 
@@ -257,6 +261,7 @@ def with_ids(cases: Any, key: str | None = None) -> Dataset[Any]:
     return _WithIds(cases, key)
 
 
+@check_calls
 def ragged_collate(items: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """Makes a batch of lists, one entry for each sample, of whatever shapes.
 
@@ -278,6 +283,7 @@ def ragged_collate(items: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     return {key: [item[key] for item in items] for key in items[0]}
 
 
+@check_calls
 def move(batch: Any, device: Any, *, non_blocking: bool = True) -> Any:
     """Moves tensors and Volumes of a batch to a device; everything else, ids among it, stays.
 

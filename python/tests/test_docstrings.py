@@ -131,7 +131,7 @@ def faults(module):
         if missing:
             yield f"{name}: Parameters without {', '.join(missing)}"
         checks = [vars(made)[n] for n in ("__init__", "__post_init__") if inspect.isfunction(vars(made).get(n))
-                  and vars(made)[n].__code__.co_filename != "<string>"]
+                  and inspect.unwrap(vars(made)[n]).__code__.co_filename != "<string>"]
         if issubclass(made, Operation):
             continue
         if any(raises(check) for check in checks) and "Raises" not in found:

@@ -155,12 +155,12 @@ def test_numbers_that_do_not_fit_are_refused(make, sentence):
 
 
 @pytest.mark.parametrize("make, sentence", [
-    (lambda: st.window(center=40, width=400, p=.5), "suture: window: there is no parameter 'p'; here it is probability"),
-    (lambda: st.resample(pixdim=1), "suture: resample: there is no parameter 'pixdim'; here it is spacing_mm"),
+    (lambda: st.window(center=40, width=400, p=.5), "suture: window: expected a parameter that it has, got 'p'. Here it is probability"),
+    (lambda: st.resample(pixdim=1), "suture: resample: expected a parameter that it has, got 'pixdim'. Here it is spacing_mm"),
     (lambda: st.random_affine(scale=.2), "suture: random_affine: scale: 0.2 alone may mean a factor or half a width; "
                                         "give both ends, (low, high)"),
-    (lambda: st.window(40, 400), "suture: window: parameters are named: center, width, low, high, function"),
-    (lambda: st.window(center=40), "suture: window: width must be given"),
+    (lambda: st.window(40, 400), "suture: window: expected no values without a name, got 2. Pass center=..., width=..., low=..., high=..., function=..."),
+    (lambda: st.window(center=40), "suture: window: width: expected float, got nothing. Pass width=..."),
     (lambda: st.crop(start=0, size=dict(z=1, q=2)), "suture: crop: size: axis 'q' is none of z, y and x"),
     (lambda: st.random_crop(size=1.5), "suture: random_crop: size: 1.5 is not a whole number"),
     (lambda: st.random_gamma(law="normal"), "suture: random_gamma: law: 'normal' is none of uniform, log_uniform, mixture"),

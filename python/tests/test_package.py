@@ -262,7 +262,9 @@ plan: st.Plan = pipeline.plan({"image": [scan], "id": ["a"]}, seed=1)
 center: float = st.window(center=40, width=400).center
 weights = st.sliding_window(lambda x: x, scan, size=4, views=st.mirrors("zyx"))
 """
-MISTAKEN = TYPED + "\nst.window(center=40, widht=400)\nst.random_gamma(law='normal')\nst.random_crop(sizes=3)\n"
+MISTAKES = ["st.window(center=40, widht=400)", "st.random_gamma(law='normal')", "st.random_crop(sizes=3)",
+            "st.Volume(np.zeros((4, 8, 8)))", "st.Augment(pipeline, seed=1, wrld=2)", "pipeline.plan({}, sed=1)", "st.fit_moments([], ddoff=1)"]
+MISTAKEN = TYPED + "\n" + "\n".join(MISTAKES) + "\n"
 
 
 @pytest.mark.long
@@ -288,9 +290,9 @@ def test_types_are_checked(checker, root, tmp_path):
         run([*command, *package], **settings)
         run([*command, right], **settings)
         done = subprocess.run([str(c) for c in [*command, wrong]], capture_output=True, text=True, **settings)
-        assert done.stdout.count("error:") == 3 and "widht" in done.stdout and "normal" in done.stdout
+        assert done.stdout.count("error:") == len(MISTAKES) and "widht" in done.stdout and "normal" in done.stdout
     else:
         done = subprocess.run([str(c) for c in command], capture_output=True, text=True, **settings)
         errors = [line for line in done.stdout.splitlines() if " error: " in line]
         assert errors and all("wrong.py" in line for line in errors), done.stdout[-3000:]
-        assert {line.split("wrong.py:")[1].split(":")[0] for line in errors} == {str(MISTAKEN.count("\n") - k) for k in range(3)}
+        assert {line.split("wrong.py:")[1].split(":")[0] for line in errors} == {str(MISTAKEN.count("\n") - k) for k in range(len(MISTAKES))}

@@ -83,3 +83,28 @@ def test_values_and_places_are_those_of_monai():
         array = ours.array if volume.axes == "xyz" else ours.array.T
         assert placed.shape[1:] == array.shape and np.allclose(placed.affine, ours.grid.affine_ras("xyz"), atol=1e-4)
         assert np.abs(placed.numpy()[0] - array).max() < 1e-4
+
+
+@pytest.mark.parametrize("axes", ["yx", "xy"])
+def test_a_scan_that_is_called_a_plane_is_refused(axes):
+    """A plane with more channels than RGBA has to name them: a scan of 40 planes looks the same."""
+    scan = np.zeros((40, 64, 64), np.int16)
+    with pytest.raises(st.Error, match=f"^suture: Volume: axes: expected a plane of at most 4 channels for '{axes}', got shape "
+                                       rf"\(40, 64, 64\)\. Say \"zyx\" or \"xyz\" if it is a scan, \"c{axes}\" if it has 40 channels$"):
+        st.Volume(scan, axes=axes)
+    for made, extents in ((st.Volume(scan, axes="c" + axes), (1, 64, 64)), (st.Volume(scan[:4], axes=axes), (1, 64, 64)),
+                          (st.Volume(scan, axes="zyx"), (40, 64, 64))):
+        assert made.grid.extents == extents and made.axes in (axes, "zyx")
+
+
+def test_channels_may_be_named():
+    """Then they have to be there, and their number is not doubted."""
+    image = np.zeros((40, 20, 21, 3), np.int16)
+    with pytest.raises(st.Error, match="seems to have its channels last"):
+        st.Volume(image, axes="zyx")
+    named, same = st.Volume(image, axes="czyx"), st.Volume(image[:3], axes="zyx")
+    assert named.axes == same.axes == "zyx" and named.grid == same.grid
+    with pytest.raises(st.Error, match=r"an array of shape \(40, 20, 21\) has not the axes 'zyx', with channels before them"):
+        st.Volume(image[..., 0], axes="czyx")
+    out = st.Pipeline(image=[st.brightness(offset=1)])({"image": [st.Volume(image[:, :, :, 0], axes="cyx", spacing=1)], "id": ["a"]}, seed=1)
+    assert out["image"][0].shape[0] == 40

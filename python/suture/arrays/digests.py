@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .dlpack import as_numpy
+from ..arguments import check_calls
 from ..errors import Error
 
 
@@ -18,6 +19,7 @@ def _mix(h: np.ndarray) -> np.ndarray:
     return mixed
 
 
+@check_calls
 def digest(sample: Any) -> int:
     """Computes a number of 64 bits that depends on every bit of a sample, the one of suture::digest in C++.
 

@@ -16,12 +16,15 @@ import numpy as np
 from . import files
 from .dlpack import as_numpy, plain_numpy
 from .lazy import is_source, read_whole
+from ..arguments import check_calls
 from ..errors import Error
 
 Spacing = Union[float, Sequence[float], Mapping[str, float]]
+MOST_UNNAMED = 4  # channels of a plane whose axes do not name them, as RGBA has
 _IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 
+@check_calls
 @dataclass(frozen=True)
 class Grid:
     """The position of voxels in space, in millimeters.
@@ -177,6 +180,7 @@ def named_spacing(spacing: Spacing, what: str, rank: int = 0) -> tuple[float, fl
                 "nobody has to guess their order")
 
 
+@check_calls
 class Volume:
     """An array and where it lies.
 
@@ -186,7 +190,8 @@ class Volume:
         NumPy array, torch tensor or anything with __dlpack__; (axes) or (channel, axes). The voxels of a Source are read
         box by box: a plan takes it and reads nothing until it runs.
     axes : {"zyx", "xyz", "yx", "xy"}
-        Order of its spatial axes.
+        Order of its spatial axes; "czyx", "cxyz", "cyx" or "cxy" says that channels come first. A plane with more than
+        four channels has to say so, since it might be a scan.
     spacing : float or dict, optional
         Millimeters; unequal ones by name, dict(z=5, y=.7, x=.7). Without spacing, affine and grid it is taken as 1 mm, and
         chains that resample refuse the volume.
@@ -220,20 +225,29 @@ class Volume:
 
     def __init__(self, array: Any, *, axes: str, spacing: Spacing | None = None, affine_ras: Any = None,
                  affine_lps: Any = None, origin: Mapping[str, float] | None = None, grid: Grid | None = None) -> None:
+        said = axes in ("czyx", "cxyz", "cyx", "cxy")
+        axes = axes[1:] if said else axes
         if axes not in ("zyx", "xyz", "yx", "xy"):
             raise Error(f'suture: Volume: axes: expected "zyx", "xyz", "yx" or "xy", got {axes!r}. Name the axes in the order of array.shape: '
                         'nibabel has "xyz", SimpleITK "zyx"')
+        if not hasattr(array, "shape"):
+            raise Error(f"suture: Volume: array: expected an array, got {type(array).__name__}. Pass numpy.asarray(...), or read a file "
+                        "with Volume.load(path)")
         shape = tuple(int(n) for n in array.shape)
-        if len(shape) not in (len(axes), len(axes) + 1):
+        if len(shape) != len(axes) + 1 and (said or len(shape) != len(axes)):
             raise Error(f"suture: Volume: an array of shape {shape} has not the axes {axes!r}, "
-                        "with or without channels before them")
+                        f"{'with' if said else 'with or without'} channels before them")
         spatial = shape[-len(axes):]
         if sum(given is not None for given in (spacing, affine_ras, affine_lps, grid)) > 1:
             raise Error("suture: Volume: give one of spacing, affine_ras, affine_lps")
-        if grid is None and len(shape) > len(axes) and channels_last(shape):
+        guessed = grid is None and not said and len(shape) > len(axes)
+        if guessed and channels_last(shape):
             names = ", ".join(("channel", *axes))
             raise Error(f"suture: Volume: array: expected the axes ({names}), got shape {shape}, which seems to have its channels "
                         "last. Pass numpy.moveaxis(a, -1, 0)")
+        if guessed and len(axes) == 2 and shape[0] > MOST_UNNAMED:
+            raise Error(f"suture: Volume: axes: expected a plane of at most {MOST_UNNAMED} channels for {axes!r}, got shape {shape}. "
+                        f'Say "zyx" or "xyz" if it is a scan, "c{axes}" if it has {shape[0]} channels')
         extents = dict(zip(axes, spatial))
         zyx = (extents.get("z", 1), extents["y"], extents["x"])
         if grid is not None:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..arrays.lazy import numpy_type
+from ..arguments import check_calls
 from ..errors import CompileError, Error
 from ..operations.kinds import shown
 from ..pipeline.identity import sample_id
@@ -29,6 +30,7 @@ from .tiles import for_magnifications
 from .windows import Windows
 
 
+@check_calls
 class Feed:
     """Batches of a cohort for a training loop.
 

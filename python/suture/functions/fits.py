@@ -12,6 +12,7 @@ import numpy as np
 from ..arrays.batch import Items
 from ..arrays.dlpack import stream_of
 from ..backend.call import IMAGES, LABELS, call_function, element_type, executor_of, function_source
+from ..arguments import check_calls_in
 from ..errors import Error
 from ..operations.results import (COLOR_SPACES, STAIN_BASIS_BYTES, ColorMomentsFit, IntensityRange, LandmarkMap, Moments,
                                   Percentiles, Sharpness, StainBasis, Tally, Threshold, results_from_json)
@@ -527,3 +528,5 @@ def fit_histogram(images: Any, *, pooled: bool = False, where: Any = None, layou
 __all__ = ["ColorMomentsFit", "IntensityRange", "LandmarkMap", "Moments", "Percentiles", "Sharpness", "StainBasis", "Tally",
            "Threshold", "above", "fit_color_moments", "fit_histogram", "fit_landmarks", "fit_macenko", "fit_moments", "fit_otsu",
            "fit_percentiles", "fit_range", "fit_sharpness", "inside", "labeled", "results_from_json"]
+
+check_calls_in(globals())

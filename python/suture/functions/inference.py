@@ -13,6 +13,7 @@ from ..arrays.dlpack import as_numpy
 from ..arrays.files import is_image
 from ..arrays.volume import Volume
 from ..backend.plain import call_plain
+from ..arguments import check_calls_in
 from ..errors import Error
 from ..operations.operation import AxisIntegers
 from .axes import voxels_zyx
@@ -233,3 +234,5 @@ def _flipped(array: Any, axes: Sequence[int]) -> Any:
 
 
 __all__ = ["mirrors", "sliding_window"]
+
+check_calls_in(globals())

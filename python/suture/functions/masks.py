@@ -14,6 +14,7 @@ from ..arrays.batch import Items, output_bound
 from ..arrays.dlpack import array_of, stream_of
 from ..arrays.memory import copy_of, empty_like_library
 from ..backend.plain import call_plain
+from ..arguments import check_calls_in
 from ..errors import Error
 from ..operations.operation import Operation
 from ..operations.generated import crop, pad
@@ -797,3 +798,5 @@ __all__ = ["BoundingBox", "LargestComponent", "TissueMask", "binary_closing", "b
            "binary_opening", "body_mask", "bounding_box", "crop_foreground", "fill_holes", "gray_dilation", "gray_erosion",
            "keep_largest_component", "label_components", "mask_image", "random_binary_operation", "random_component_removal",
            "remove_small_components", "tissue_mask"]
+
+check_calls_in(globals())

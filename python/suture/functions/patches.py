@@ -13,6 +13,7 @@ from ..arrays.dlpack import array_of, as_numpy, check_dense, dense, stream_of
 from ..arrays.memory import empty_like_library
 from ..backend.call import IMAGES, call_function, element_type, executor_of, function_source
 from ..backend.plain import call_plain
+from ..arguments import check_calls_in
 from ..errors import Error
 from ..operations.crop_by_class import crop_by_class
 from ..pipeline.identity import ids_of
@@ -688,3 +689,5 @@ def random_tiles(slide: SlideLayout, mask: Any, *, slide_id: Any, count: int, se
 __all__ = ["Choice", "PatchGrid", "SlideLayout", "SlideLevel", "Tile", "average", "class_balanced_patch", "count_classes",
            "crop_by_class", "dense_patch_grid", "grid_tiles", "oversampled_patch", "pos_neg_patch", "random_tiles", "reassemble",
            "select_patches", "sliding_window_grid", "weighted_patch"]
+
+check_calls_in(globals())

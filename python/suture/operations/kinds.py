@@ -12,6 +12,7 @@ import numpy as np
 
 from ..arrays.volume import Grid
 from ..backend.encode import CPP_TYPES, Encoder, ReadByKernels, interval_ends
+from ..arguments import check_calls
 from ..errors import Error
 from .results import results_from_json
 
@@ -117,6 +118,7 @@ class PerSample:
             raise Error(f"suture: per_sample: key: expected a string, got {shown(self.key)}")
 
 
+@check_calls
 def per_sample(key: str) -> PerSample:
     """Lets the values of a parameter come with each batch, one for each sample: results of fits, starts.
 
@@ -143,6 +145,7 @@ def per_sample(key: str) -> PerSample:
     return PerSample(key)
 
 
+@check_calls
 @dataclass(frozen=True, kw_only=True)
 class ChannelStatistics:
     """Mean and standard deviation of red, green and blue, of values in 0 .. 1.
@@ -165,6 +168,7 @@ class ChannelStatistics:
 IMAGENET = ChannelStatistics(mean=(0.485, 0.456, 0.406), standard_deviation=(0.229, 0.224, 0.225))
 
 
+@check_calls
 @dataclass(frozen=True, kw_only=True)
 class StainReference:
     """The target of the normalization of tiles.
@@ -189,6 +193,7 @@ class StainReference:
 STAIN_REFERENCE = StainReference()
 
 
+@check_calls
 @dataclass(frozen=True, kw_only=True)
 class ColorMoments:
     """Mean and standard deviation of colors by channel of a color space, as a target.

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar, get_origin
 
+from ..arguments import checked
 from ..backend.encode import Encoder
 from ..errors import Error
 from .kinds import (IMAGENET, KINDS, NAN, STAIN_REFERENCE, Axes, AxisFlags, AxisFloats, AxisIntegers, AxisOrder, AxisPair,
@@ -322,24 +323,7 @@ def chain_of(given: Any) -> tuple[Operation, ...]:
 
 def name_mistakes(cls: type[Operation]) -> type[Operation]:
     """Says what a parameter is called here where it is given by the name that others have for it."""
-    plain = cls.__init__
-
-    def __init__(self: Any, *values: Any, **parameters: Any) -> None:
-        if values:
-            raise Error(f"suture: {cls.__name__}: parameters are named: {', '.join(f.name for f in fields(cls))}")
-        known = {f.name for f in fields(cls)}
-        for given in parameters:
-            if given not in known:
-                hint = ELSEWHERE.get(given)
-                hint = f"; here it is {hint}" if hint else f"; it has {', '.join(sorted(known)) or 'none'}"
-                raise Error(f"suture: {cls.__name__}: there is no parameter {given!r}{hint}")
-        missing = [f.name for f in fields(cls) if f.name not in parameters and f.default is MISSING and f.default_factory is MISSING]
-        if missing:
-            raise Error(f"suture: {cls.__name__}: {', '.join(missing)} must be given")
-        plain(self, **parameters)
-
-    __init__.__wrapped__ = plain  # type: ignore[attr-defined]
-    cls.__init__ = __init__  # type: ignore[method-assign]
+    cls.__init__ = checked(cls.__init__, cls, ELSEWHERE)  # type: ignore[method-assign]
     return cls
 
 

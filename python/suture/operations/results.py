@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..arguments import check_calls
 from ..errors import Error
 
 FIT_STATUS = ("ok", "constant", "empty", "stated", "not_fitted")
@@ -180,6 +181,7 @@ _READ: Mapping[str, Callable[[Any, str], Any]] = {
     "tuple[float, float, float]": _tuple(_number, 3), "tuple[bool, bool, bool]": _tuple(_flag, 3)}
 
 
+@check_calls
 def results_from_json(record: Any) -> Any:
     """Reads results of fits that `to_json` wrote.
 
@@ -713,6 +715,7 @@ class Sharpness(Result):
         v = cls._format.unpack(data)
         return cls(laplacian_variance=v[0], mean=v[1], standard_deviation=v[2], pixels=v[3], status=FIT_STATUS[v[4]])
 
+    @check_calls
     def quality(self, *, least_laplacian_variance: float = 30.0, least_deviation: float = 5.0) -> str:
         """Says whether a tile is good, blank or blurred.
 

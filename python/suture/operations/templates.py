@@ -149,4 +149,5 @@ class per_channel(Operation):
         return super().headers() | self.operation.headers()
 
 
-name_mistakes(sampling)
+for _operation in (cast, sampling, per_channel):
+    name_mistakes(_operation)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..backend.encode import Encoder
+from ..arguments import check_calls
 from ..errors import Error
 from .kinds import KINDS, Kind, members, shown
 from .operation import Operation
@@ -67,6 +68,7 @@ class Expression(Kind):
 KINDS["expression"] = Expression()
 
 
+@check_calls
 @dataclass(frozen=True)
 class value(Operation):
     """Replaces each voxel by an expression of x, its value.

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ..backend.encode import Encoder
+from ..arguments import check_calls
 from ..errors import Error
 from .kinds import FrozenMap, shown
 from .operation import Operation
 
 
+@check_calls
 @dataclass(frozen=True)
 class value_cpp(Operation):
     """A value operation out of a C++ header, for what an expression of `value` cannot say.

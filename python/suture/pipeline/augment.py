@@ -8,6 +8,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any, overload
 
+from ..arguments import check_calls
 from ..errors import Error
 from ..operations.kinds import shown
 from .batch import Batch
@@ -31,6 +32,7 @@ if hasattr(os, "register_at_fork"):
 _NEVER = -1  # the epoch that nobody has set; its draws are those of epoch 0
 
 
+@check_calls
 class Augment:
     """A pipeline with the seed, the epoch and the step of a training: a plain callable, without parameters or buffers.
 

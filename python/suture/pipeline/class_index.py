@@ -19,6 +19,7 @@ from ..backend.call import call_function, executor_of, function_source
 from ..backend.encode import CPP_TYPES
 from ..backend.request import Request
 from ..backend.threads import threads_of
+from ..arguments import check_calls
 from ..errors import Error
 from ..operations.crop_by_class import crop_by_class
 from ..operations.operation import Operation
@@ -26,6 +27,7 @@ from ..operations.operation import Operation
 MOST_KEPT = 512
 
 
+@check_calls
 class ClassIndex:
     """The voxels of every label of a map: crop_by_class draws from it, without the map.
 

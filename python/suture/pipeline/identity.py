@@ -8,11 +8,13 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from ..arguments import check_calls
 from ..errors import Error
 
 _IDS, _HASHES = 1 << 64, 1 << 63  # whole numbers go up to the former, hashes up to the latter, which int64 holds
 
 
+@check_calls
 def sample_id(key: str | int, *, draw: int = 0) -> int:
     """Returns the id of a sample of a data set, and of each of its uses in an epoch.
 

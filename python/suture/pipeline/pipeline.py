@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, Never, overload
 
 import numpy as np
@@ -11,6 +12,7 @@ from ..arrays.batch import read_layout
 from ..backend import jit
 from ..backend.encode import CPP_TYPES, Encoded, Encoder
 from ..backend.request import Lists
+from ..arguments import check_calls
 from ..errors import Error
 from ..operations.kinds import members, shown
 from ..operations.operation import Operation, chain_of
@@ -25,6 +27,7 @@ MOST_LETTERS = 200  # of a key in a record
 IN_MILLIMETERS = ("resample", "resample_to")  # operations that mean nothing without the spacing of the source
 
 
+@check_calls
 class Pipeline:
     """Value operations of each image over one geometry, and the roles of everything else in a batch.
 
@@ -76,6 +79,8 @@ class Pipeline:
             elif role in (labels, boxes, points):
                 raise Error(f"suture: Pipeline: {key}: expected {role.__name__}(...), got the class {role.__name__}. Call it, "
                             f"{key}={role.__name__}()")
+            elif isinstance(role, str) and get_close_matches(key, ["layout"]):
+                raise Error(f"suture: Pipeline: expected a parameter that it has, got {key!r}. Nearest is layout")
             elif role is not None:
                 self.images[key] = _chain(key, role)
         self.keys = tuple(self.roles())

@@ -14,6 +14,7 @@ from ..arrays.volume import Grid, Volume
 from ..backend.encode import Encoded, ReadByKernels
 from ..backend.request import Lists, elements
 from ..backend.threads import threads_of
+from ..arguments import check_calls
 from ..errors import Error
 from ..operations.kinds import shown
 from . import geometry
@@ -250,6 +251,7 @@ class Plan:
             records.append(items.box_record(i, kept[-1], low, self.stream))
         return (b"".join(records), self.size, 0), kept
 
+    @check_calls
     def run(self, out: Any = None, *, boxes: Mapping[str, Any] | None = None, stack: bool = True) -> Any:
         """Makes the voxels.
 
@@ -343,7 +345,7 @@ class Plan:
     def _run_inputs(self, k: int, key: str, boxes: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
         """Returns the inputs of image k and its labels if they differ from those the plan was made with, and their memory."""
         keys = [key, *(self.pipeline.labels if k == 0 else ())]
-        if not any(n in boxes or self.items[n].sources is not None for n in keys):
+        if not any([n in boxes or self.items[n].sources is not None for n in keys]):
             return [], []
         made = [self._inputs(n, boxes) for n in keys]
         return [bound for bound, _ in made], [kept for _, kept in made]
@@ -391,6 +393,7 @@ class Plan:
         """
         return self._planned[key or self.first_key].drawn()
 
+    @check_calls
     def inverse(self, batch: Any, *, outside: float = 0.0, coverage: bool = False,
                 interpolation: Literal["linear", "nearest"] = "linear") -> Any:
         """Brings what was made of the outputs, probabilities say, back to where the batch lies.

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..arguments import check_calls
 from ..errors import Error
 from ..operations.kinds import shown
 from ..version import __version__
 from .pipeline import Pipeline
 from .record import FORMAT, VERSION, digests_of
 
+@check_calls
 def replay(record: Any, batch: Any, *, verify: bool = False, pipeline: Pipeline | None = None) -> Any:
     """Runs a recorded step on a batch.
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..arrays.volume import Grid
 from ..backend.encode import Encoder
+from ..arguments import check_calls
 from ..errors import Error
 from ..operations.generated import remap
 from ..operations.kinds import KINDS, canonical, members, number, plain, shown
@@ -25,6 +26,7 @@ def stored_label(dtype: str) -> str:
     return _STORED.get(dtype, dtype)
 
 
+@check_calls
 @dataclass(frozen=True)
 class labels:
     """A label map that moves along: integers, read by the rule `labels` of sampling.
@@ -162,6 +164,7 @@ class labels:
         return labels(**made)
 
 
+@check_calls
 @dataclass(frozen=True)
 class boxes:
     """Boxes that move along, in edge coordinates: voxel i covers [i, i + 1).
@@ -232,6 +235,7 @@ class boxes:
         return boxes(**members(record, what, [f.name for f in fields(boxes)]))
 
 
+@check_calls
 @dataclass(frozen=True)
 class points:
     """Points that move along, as rows of coordinates.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Union
 
+from ..arguments import check_calls
 from ..errors import Error
 from . import files
 from .find import find
@@ -52,6 +53,7 @@ class Report:
     sha256: str = ""
 
 
+@check_calls
 def build(source: str | os.PathLike[str], labels: str | os.PathLike[str] | None = None, *, out: str | os.PathLike[str],
           chunk: int = 64,
           workers: int = 1, mpp: float | Sequence[float] | None = None, assume_mpp: float | None = None, profile: str = "small",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..arguments import check_calls
 from ..errors import Error
 from . import arrays, files, settings
 from .case import StoredCase
@@ -26,6 +27,7 @@ def _store(path: str | os.PathLike[str]) -> tuple[Path, settings.Settings]:
     return store, found
 
 
+@check_calls
 def verify(path: str | os.PathLike[str], *, workers: int = 1, cases: Iterable[str] | None = None,
            progress: Callable[[str], None] | None = None) -> dict[str, str]:
     """Reads every byte of a store and compares it with the manifests.
@@ -105,6 +107,7 @@ class Repaired:
     failed: dict[str, str]
 
 
+@check_calls
 def repair(path: str | os.PathLike[str], source: str | os.PathLike[str], labels: str | os.PathLike[str] | None = None, *,
            workers: int = 1) -> Repaired:
     """Makes damaged cases again from their source. What a case was is known by its hash: a source that gives another is refused.
@@ -155,6 +158,7 @@ def repair(path: str | os.PathLike[str], source: str | os.PathLike[str], labels:
     return result
 
 
+@check_calls
 def info(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Describes the contents of a store.
 

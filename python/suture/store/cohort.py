@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..arguments import check_calls
 from ..errors import Error
 from . import arrays, foreign, settings, splits
 from .case import Case, StoredCase
@@ -14,6 +15,7 @@ from .index import hash_of, read_index
 from .tiles import Tiles
 
 
+@check_calls
 class Cohort(Mapping[str, Case]):
     """Cases by name, in the order of names, from `open`.
 
@@ -159,6 +161,7 @@ class Cohort(Mapping[str, Case]):
         return f"Cohort({str(self.path)!r}, {len(self)} cases)"
 
 
+@check_calls
 def open(path: str | os.PathLike[str], split: str | None = None, *, rule: splits.Rule | None = None, group: splits.Group | None = None,
          verify: bool = False, io: str = "auto", threads: int | None = None) -> Cohort:
     """Opens a store, or files of others, for reading; nothing is read but the index.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Union
 
+from ..arguments import check_calls
 from ..errors import Error
 from . import files
 
@@ -126,6 +127,7 @@ def _parts(names: Sequence[str], record: Any, fold: Any, path: str) -> dict[str,
     return {part: sorted(set(listed)) for part, listed in record.items()}
 
 
+@check_calls
 def set_split(path: str | os.PathLike[str], rule: Rule, *, group: Group | None = None) -> None:
     """Keeps a rule in a store, for those who open a part of it.
 
