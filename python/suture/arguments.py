@@ -24,10 +24,11 @@ def check_calls(made: Made) -> Made:
     for name, each in list(vars(made).items()):
         if isinstance(each, (staticmethod, classmethod)) and not name.startswith("_"):
             setattr(made, name, type(each)(checked(each.__func__)))
-        elif name == "__init__":
-            setattr(made, name, checked(each, made))
-        elif inspect.isfunction(each) and each.__code__.co_kwonlyargcount and (name == "__call__" or not name.startswith("_")):
-            setattr(made, name, checked(each))
+        elif inspect.isfunction(each):
+            if name == "__init__":
+                setattr(made, name, checked(each, made))
+            elif each.__code__.co_kwonlyargcount and (name == "__call__" or not name.startswith("_")):
+                setattr(made, name, checked(each))
     return made
 
 

@@ -224,11 +224,14 @@ def _czyx(array: np.ndarray, letters: str, what: str) -> np.ndarray:
     return made
 
 
+def _listed(value: Any) -> Any:
+    """A Volume alone as a list of one; all else as it is."""
+    return [value] if isinstance(value, Volume) else value
+
+
 def _each(batch: Mapping[str, Any], key: str, layout: str | None, count: int, what: str) -> tuple[list[np.ndarray], list[Grid] | None]:
     """The samples of a key along (channel, z, y, x), and their grids where they are known."""
-    value = read_images(batch[key])
-    if isinstance(value, Volume):
-        value = [value]
+    value = _listed(read_images(batch[key]))
     if isinstance(value, (list, tuple)) and value and isinstance(value[0], (list, tuple)):
         value = value[0]  # the full map of several levels
     listed = isinstance(value, (list, tuple))

@@ -25,10 +25,10 @@ PIPELINE = st.Pipeline(image=[st.identity()])
     (lambda: st.Volume(SCAN, array=SCAN, axes="zyx"), "Volume: array: expected one value, got two. Leave one out"),
     (lambda: st.Volume([1, 2], axes="yx"), "Volume: array: expected an array, got list. Pass numpy.asarray(...), or read a file with "
                                            "Volume.load(path)"),
-    (lambda: st.Volume.load("scan.nii", serie="1"), "Volume: load: expected a parameter that it has, got 'serie'. Nearest is series"),
+    (lambda: st.Volume.load("scan.nii", series_id="1"), "Volume: load: expected a parameter that it has, got 'series_id'. Nearest is series"),
     (lambda: st.Augment(PIPELINE, sed=1), "Augment: expected a parameter that it has, got 'sed'. Nearest is seed"),
     (lambda: st.Augment(PIPELINE), "Augment: seed: expected int, got nothing. Pass seed=..."),
-    (lambda: st.Augment(PIPELINE, seed=1)({}, trainning=False), "Augment: expected a parameter that it has, got 'trainning'. Nearest is training"),
+    (lambda: st.Augment(PIPELINE, seed=1)({}, train=False), "Augment: expected a parameter that it has, got 'train'. Nearest is training"),
     (lambda: st.Augment(), "Augment: pipeline: expected Pipeline, got nothing. Pass pipeline=..., seed=..."),
     (lambda: st.Pipeline(image=[st.identity()], layot="NHWC"), "Pipeline: expected a parameter that it has, got 'layot'. Nearest is layout"),
     (lambda: PIPELINE({}, sed=1), "Pipeline: plan: expected a parameter that it has, got 'sed'. Nearest is seed"),

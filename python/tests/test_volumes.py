@@ -107,4 +107,4 @@ def test_channels_may_be_named():
     with pytest.raises(st.Error, match=r"an array of shape \(40, 20, 21\) has not the axes 'zyx', with channels before them"):
         st.Volume(image[..., 0], axes="czyx")
     out = st.Pipeline(image=[st.brightness(offset=1)])({"image": [st.Volume(image[:, :, :, 0], axes="cyx", spacing=1)], "id": ["a"]}, seed=1)
-    assert out["image"][0].shape[0] == 40
+    assert out["image"][0].array.shape[0] == 40
