@@ -101,3 +101,16 @@ def test_a_type_error_from_inside_is_left_as_it_is():
     assert not isinstance(caught.value, st.Error)
     with pytest.raises(st.Error, match="suture: outer: x: expected a value, got nothing. Pass x=..."):
         outer()
+
+
+@pytest.mark.parametrize("again", ["call", "plan", "Augment"])
+def test_a_warning_shows_the_line_of_the_caller(again):
+    """Whatever stands between the call and the warning."""
+    random = st.Pipeline(image=[st.random_flip(probability=.5)])
+    batch = {"image": np.zeros((1, 1, 2, 3, 4), np.float32), "id": ["a"]}
+    augment = st.Augment(random, seed=1)
+    call = {"call": lambda b: random(b, seed=1), "plan": lambda b: random.plan(b, seed=1), "Augment": lambda b: augment(b)}[again]
+    with pytest.warns(UserWarning, match="its draws repeat") as caught:
+        for _ in range(2):
+            call(batch)
+    assert {warning.filename for warning in caught} == {__file__}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -78,7 +79,15 @@ class Repeats:
         elif self._first[0] == seed and self._first[1] in ids:
             self._said = True
             warnings.warn(f"suture: epoch: expected another one each time that a sample is used, got none, so its draws repeat. {way}",
-                          stacklevel=4)
+                          stacklevel=_frames_to_caller())
+
+
+def _frames_to_caller() -> int:
+    """Counts the frames of the package down to the line that called it."""
+    count, frame = 1, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("suture."):
+        count, frame = count + 1, frame.f_back
+    return count
 
 
 def _plain(key: Any) -> Any:
