@@ -210,7 +210,7 @@ def copies(given: Inputs, rounds: int) -> dict[str, float]:
 
 def peers(names: list[str], given: Inputs, rounds: int) -> dict[str, tuple[str, float]]:
     """The same operation of another library, on the same float32 voxels or pixels, on one thread."""
-    import scipy.ndimage as nd
+    import scipy.ndimage as images
     import skimage.exposure
     import skimage.filters
     import torch
@@ -223,10 +223,10 @@ def peers(names: list[str], given: Inputs, rounds: int) -> dict[str, tuple[str, 
     c, s = np.cos(.26), np.sin(.26)
     turn = np.array([[1, 0, 0], [0, c, -s], [0, s, c]]) @ np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]])
     calls: dict[str, tuple[str, Callable[[], Any]]] = {
-        "gaussian_blur": ("SciPy", lambda: nd.gaussian_filter(x, 1)),
-        "median_filter": ("SciPy", lambda: nd.median_filter(x, 3)),
-        "affine": ("SciPy", lambda: nd.affine_transform(x, turn, order=1)),
-        "resize": ("SciPy", lambda: nd.zoom(x, 1.25, order=1)),
+        "gaussian_blur": ("SciPy", lambda: images.gaussian_filter(x, 1)),
+        "median_filter": ("SciPy", lambda: images.median_filter(x, 3)),
+        "affine": ("SciPy", lambda: images.affine_transform(x, turn, order=1)),
+        "resize": ("SciPy", lambda: images.zoom(x, 1.25, order=1)),
         "sharpen": ("scikit-image", lambda: skimage.filters.unsharp_mask(x, 1, 1, preserve_range=True)),
         "gamma": ("scikit-image", lambda: skimage.exposure.adjust_gamma(x, .8)),
         "poisson_noise": ("NumPy", lambda: random.poisson(2 * x) / 2),
