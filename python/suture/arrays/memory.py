@@ -2,6 +2,7 @@
 """New arrays of the library that others came from, on their device."""
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from ..errors import Error
 from .cuda import DeviceArray
 from .dlpack import Array, array_of, bfloat16, is_dense
+from .reuse import LEAST, empty
 
 
 def empty_like_library(library: str, shape: tuple[int, ...], dtype: str, like: Array, what: str) -> Any:
@@ -16,17 +18,20 @@ def empty_like_library(library: str, shape: tuple[int, ...], dtype: str, like: A
     if library == "torch":
         import torch
 
-        owner = like.owner
-        return torch.empty(shape, dtype=getattr(torch, dtype), device=owner.device)
+        kind = getattr(torch, dtype)
+        if like.on_cuda:
+            return torch.empty(shape, dtype=kind, device=like.owner.device)
+        bytes_ = kind.itemsize * math.prod(shape)
+        if bytes_ < LEAST:
+            return torch.empty(shape, dtype=kind)
+        return torch.from_numpy(empty((bytes_,), np.uint8)).view(kind).view(shape)
     if like.on_cuda:
         if library == "cupy":
             import cupy
 
             return cupy.empty(shape, dtype)
         return DeviceArray(shape, dtype, like.device[1])
-    if dtype == "bfloat16":
-        return np.empty(shape, bfloat16(what))
-    return np.empty(shape, dtype)
+    return empty(shape, bfloat16(what) if dtype == "bfloat16" else dtype)
 
 
 def memory_like(like: Array, size: int, stream: int | None) -> tuple[Any, int]:

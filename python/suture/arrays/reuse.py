@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory of outputs that nobody holds any more serves the next ones.
+
+The kernel of the operating system clears each page of fresh memory when it is touched first, which takes longer than most
+chains. A training loop drops a batch before it asks for the next but one, so two blocks serve all of its batches.
+"""
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+
+LEAST = 1 << 18  # bytes; the allocator keeps smaller ones mapped by itself
+MOST = 1 << 30  # bytes that are kept unused; the blocks used least recently go first
+_ALIGNMENT = 64  # a cache line
+
+
+class Pool:
+    """Blocks of memory that are lent as arrays, and come back when the last view of one is gone."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self.most, self.unused = most, 0
+        self._blocks: OrderedDict[int, list[np.ndarray]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def empty(self, bytes_: int) -> np.ndarray:
+        """Lends an array of uint8 with any content.
+
+        Parameters
+        ----------
+        bytes_ : int
+            Number of bytes.
+
+        Returns
+        -------
+        numpy.ndarray
+            The array, which begins at a cache line.
+        """
+        size = _rounded(bytes_)
+        with self._lock:
+            blocks = self._blocks.get(size)
+            memory = blocks.pop() if blocks else None
+            if memory is not None:
+                self.unused -= size
+                self._blocks.move_to_end(size)
+        if memory is None:
+            memory = np.empty(size + _ALIGNMENT, np.uint8)
+        return np.asarray(_Lent(self, memory, size))[:bytes_]
+
+    def take_back(self, memory: np.ndarray, size: int) -> None:
+        """Keeps a block that nobody holds any more.
+
+        A destructor calls this at any time, also while this thread or a thread that is gone holds the lock: then the block is
+        freed instead.
+        """
+        if size > self.most or not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._blocks.setdefault(size, []).append(memory)
+            self._blocks.move_to_end(size)
+            self.unused += size
+            while self.unused > self.most:
+                oldest, blocks = next(iter(self._blocks.items()))
+                if blocks:
+                    blocks.pop(0)
+                    self.unused -= oldest
+                if not blocks:
+                    del self._blocks[oldest]
+        finally:
+            self._lock.release()
+
+    def forget(self) -> None:
+        """Frees all blocks that are not lent, and begins with a lock of its own."""
+        self._blocks, self._lock, self.unused = OrderedDict(), threading.Lock(), 0
+
+
+class _Lent:
+    """The owner of a lent array: NumPy keeps it as long as a view lives."""
+
+    __slots__ = ("__array_interface__", "_memory", "_pool", "_size")
+
+    def __init__(self, pool: Pool, memory: np.ndarray, size: int) -> None:
+        self._pool, self._memory, self._size = pool, memory, size
+        begin = -(-memory.ctypes.data // _ALIGNMENT) * _ALIGNMENT
+        self.__array_interface__: dict[str, Any] = {"version": 3, "shape": (size,), "typestr": "|u1", "data": (begin, False)}
+
+    def __del__(self) -> None:
+        self._pool.take_back(self._memory, self._size)
+
+
+def _rounded(bytes_: int) -> int:
+    """The size of a block: outputs of nearly one size share it. What is not touched takes no memory."""
+    step = max(1 << max(bytes_.bit_length() - 4, 0), 4096)
+    return -(-bytes_ // step) * step
+
+
+_pool = Pool()
+os.register_at_fork(after_in_child=_pool.forget)
+
+
+def empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """Makes a dense array with any content, out of memory that is used again.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Its shape.
+    dtype : dtype
+        Its type.
+
+    Returns
+    -------
+    numpy.ndarray
+        The array.
+    """
+    dtype = np.dtype(dtype)
+    bytes_ = dtype.itemsize
+    for n in shape:
+        bytes_ *= n
+    if bytes_ < LEAST:
+        return np.empty(shape, dtype)
+    return _pool.empty(bytes_).view(dtype).reshape(shape)
+
+
+__all__ = ["LEAST", "MOST", "Pool", "empty"]
