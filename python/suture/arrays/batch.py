@@ -157,10 +157,10 @@ class Items:
         self.letters = axes if rank == len(axes) else "c" + axes
         for i, volume in enumerate(given):
             if type(volume) is not Volume and not isinstance(volume, Volume):
-                raise Error(f"{what}: sample {i} is no Volume as the first is")
+                raise Error(f"{what}: sample {i} is no Volume as the first is. Make all of them Volumes, or none")
             if volume.axes != axes or len(volume.array.shape) != rank:
                 raise Error(f"{what}: sample {i} has the axes {volume.axes!r} and shape {tuple(volume.array.shape)}, "
-                            f"the first {axes!r} and {tuple(given[0].array.shape)}")
+                            f"the first {axes!r} and {tuple(given[0].array.shape)}. with_axes({axes!r}) gives a Volume these axes")
         self.volumes, self.grids, self.placed = True, [v.grid for v in given], all([v.placed for v in given])
         arrays = [v.array for v in given]
         kinds = set(map(type, arrays))
@@ -181,7 +181,7 @@ class Items:
         dtype = element_name(sources[0].dtype, what)
         for i, each in enumerate(sources):
             if element_name(each.dtype, what) != dtype:
-                raise Error(f"{what}: sample {i} is {each.dtype}, the first {sources[0].dtype}")
+                raise Error(f"{what}: sample {i} is {each.dtype}, the first {sources[0].dtype}. Convert them to one type, or call for each")
         self._plain, self.count = tuple(sources), len(sources)
         self.first = place(tuple(sources[0].shape), dtype, device)
         self._known = {0: self.first}
@@ -216,7 +216,7 @@ class Items:
         self.letters = letters = read_layout(layout).removeprefix("n") if layout else "czyx"
         for i, each in enumerate(given):
             if type(each) is Volume:
-                raise Error(f"{what}: sample {i} is a Volume, the first is not")
+                raise Error(f"{what}: sample {i} is a Volume, the first is not. Make all of them Volumes, or none")
         c = letters.find("c") if one_channel else -1
         if c >= 0 and all(len(getattr(each, "shape", ())) == len(letters) - 1 for each in given):
             given = [_with_channel(each, c) for each in given]

@@ -250,9 +250,10 @@ def alike(arrays: Sequence[Any], known: dict[int, Array], what: str,
             known[i] = array_of(x, what, stream)
         a = known[i]
         if a.dtype != name:
-            raise Error(f"{what}: sample {i} is {a.dtype}, the first {name}")
+            raise Error(f"{what}: sample {i} is {a.dtype}, the first {name}. Convert them to one type, or call for each")
         if a.device != first.device:
-            raise Error(f"{what}: sample {i} is on {device_name(a.device)}, the first on {device_name(first.device)}")
+            raise Error(f"{what}: sample {i} is on {device_name(a.device)}, the first on {device_name(first.device)}. "
+                        "Move all arrays to one device")
         made.append((a.pointer, a.shape, a.strides, ""))
     return made
 
