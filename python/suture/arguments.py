@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls that do not fit the parameters of what is called: one sentence that names the nearest parameter, where Python's is a
-bare TypeError."""
+"""A call that does not fit its function raises one sentence that names the nearest parameter, not Python's bare TypeError."""
 from __future__ import annotations
 
 import difflib
@@ -17,8 +16,8 @@ _Parameter = inspect.Parameter
 
 
 def check_calls(made: Made) -> Made:
-    """A function or method that is checked, or a class whose constructor, static methods and methods with parameters that are
-    given by name alone are from now on. A call that fits costs one more frame: nothing is looked at before Python refuses."""
+    """Returns a function whose calls are checked, or a class whose constructor, static methods and methods with keyword-only
+    parameters are. A call that fits costs one more frame: nothing is looked at before Python refuses."""
     if not isinstance(made, type):
         return checked(made)  # type: ignore[return-value, arg-type]
     for name, each in list(vars(made).items()):
@@ -33,7 +32,7 @@ def check_calls(made: Made) -> Made:
 
 
 def check_calls_in(module: dict[str, Any]) -> None:
-    """Does so for the public functions and classes that a module defines; `module` is its globals()."""
+    """Checks the calls of all public functions and classes that a module defines; `module` is its globals()."""
     for name in module["__all__"]:
         made = module[name]
         if (inspect.isfunction(made) or isinstance(made, type)) and made.__module__ == module["__name__"]:
@@ -41,7 +40,7 @@ def check_calls_in(module: dict[str, Any]) -> None:
 
 
 def checked(call: Callable[..., Any], of: type | None = None, elsewhere: Mapping[str, str] | None = None) -> Callable[..., Any]:
-    """The function, with one sentence for calls that do not fit it.
+    """Returns the function with one sentence for calls that do not fit it.
 
     Parameters
     ----------
@@ -70,7 +69,7 @@ def checked(call: Callable[..., Any], of: type | None = None, elsewhere: Mapping
 
 def _mistake(call: Callable[..., Any], values: tuple[Any, ...], named: Mapping[str, Any], of: type | None,
              elsewhere: Mapping[str, str]) -> str:
-    """The sentence for a call that does not fit; nothing where it does, so that the TypeError is of another cause."""
+    """Returns the sentence for a call that does not fit, and nothing where it fits: then the TypeError has another cause."""
     signature = inspect.signature(call)
     try:
         signature.bind(*values, **named)
@@ -101,7 +100,7 @@ def _mistake(call: Callable[..., Any], values: tuple[Any, ...], named: Mapping[s
 
 
 def _type_of(name: str, call: Callable[..., Any], of: type | None) -> str:
-    """The type that the docstring gives a parameter."""
+    """Returns the type that the docstring gives a parameter."""
     doc = inspect.getdoc(of or call) or ""
     found = re.search(rf"^(?:\w+, )*{re.escape(name)}(?:, \w+)* : (.+)$", doc, re.MULTILINE)
     return found[1] if found else "a value"
