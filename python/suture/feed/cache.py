@@ -60,6 +60,7 @@ class Cache:
         self._root, self._owner = root, os.getpid()
         self._guard = threading.Lock()
         self._number = itertools.count()
+        self._turns = [threading.Lock() for _ in range(64)]
         self.folder: Path | None = None
         self._lock = -1
         prefix = f"suture-{os.getuid()}-"
@@ -109,6 +110,10 @@ class Cache:
             return np.frombuffer(mmap.mmap(file, size, access=mmap.ACCESS_READ), dtype).reshape(shape)
         finally:
             os.close(file)
+
+    def turn(self, key: str) -> threading.Lock:
+        """Returns the lock that a thread holds while it reads a chunk, so that another one finds it in the cache."""
+        return self._turns[hash(key) % len(self._turns)]
 
     def put(self, key: str, chunk: np.ndarray) -> None:
         """Takes a chunk in, where there is room."""
@@ -210,9 +215,13 @@ class CachedSource:
             return
         for at, first, last in missing:
             if cache.has_room:
-                made = np.empty((*channels, *(b - a for a, b in zip(first, last))), dtype)
-                self.source.read(first, last, made)
-                cache.put(self._name(at), made)
+                name, shape = self._name(at), (*channels, *(b - a for a, b in zip(first, last)))
+                with cache.turn(name):
+                    made = cache.get(name, dtype, shape)
+                    if made is None:
+                        made = np.empty(shape, dtype)
+                        self.source.read(first, last, made)
+                        cache.put(name, made)
                 _copy(made, first, last, low, high, out)
             else:
                 begin = [max(a, b) for a, b in zip(first, low)]
