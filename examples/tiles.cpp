@@ -11,7 +11,7 @@
 namespace {
 
 constexpr std::int64_t read_size = 384, size = 256;  // pixels of a tile as it is read and as it is stored
-constexpr double mpp = .5;                      // micrometers per pixel
+constexpr double mpp = .5;                           // micrometers per pixel
 
 // A made-up tile of a slide stained with hematoxylin and eosin: nuclei in pink tissue. Red, green and blue lie side by
 // side, as image files have them.
@@ -49,12 +49,11 @@ int main() try {
   suture::fit(suture::cpu{}, suture::fit_macenko{.together = true}, tiles, suture::everything{}, std::span(&slide, 1));
   std::printf("stains of the slide: %.1f degrees apart\n", slide.angle());
 
-  const auto train = suture::random_affine{.rotate_deg = {180, 0, 0}, .scale = {.9f, 1.1f}} | suture::random_flip{} |
-                     suture::center_crop{.size = {1, size, size}} |
-                     suture::sampling<suture::linear, suture::reflect, suture::vote>{} |
-                     suture::macenko_normalize{.fitted = {&slide, 1}, .shared = true} |
-                     suture::random_hed_jitter{.alpha = {.9f, 1.1f}} | suture::channel_normalize{} |
-                     suture::cast<suture::half>{};
+  const auto train =
+      suture::random_affine{.rotate_deg = {180, 0, 0}, .scale = {.9f, 1.1f}} | suture::random_flip{} |
+      suture::center_crop{.size = {1, size, size}} | suture::sampling<suture::linear, suture::reflect, suture::vote>{} |
+      suture::macenko_normalize{.fitted = {&slide, 1}, .shared = true} |
+      suture::random_hed_jitter{.alpha = {.9f, 1.1f}} | suture::channel_normalize{} | suture::cast<suture::half>{};
 
   std::vector<suture::half> batch(ids.size() * 3 * size * size);  // (sample, channel, y, x), as a tensor of a network
   for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
