@@ -108,11 +108,8 @@
 #endif
 
 // SUTURE_KEEP_LOOP where no turn of the loop reads what another writes, and compilers would have to compare many pointers.
-#if defined(__CUDACC__)
-#define SUTURE_INDEPENDENT
-#elif defined(__clang__)
-#define SUTURE_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#elif defined(__GNUC__)
+// clang gets no such hint: it warns of each loop that it then does not vectorize, as under a sanitizer.
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 #define SUTURE_INDEPENDENT _Pragma("GCC ivdep") _Pragma("GCC unroll 1")
 #else
 #define SUTURE_INDEPENDENT
