@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the sparse factorization of stains minimizes, worked out pixel by pixel for tests.
+// The objective that the sparse factorization of stains minimizes, computed pixel by pixel for tests.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -107,7 +107,7 @@
 #define SUTURE_KEEP_LOOP
 #endif
 
-// SUTURE_KEEP_LOOP where no turn of the loop reads what another writes, and compilers would have to compare many pointers.
+// SUTURE_INDEPENDENT promises that no turn of the loop that follows reads what another writes, and keeps the loop.
 // clang gets no such hint: it warns of each loop that it then does not vectorize, as under a sanitizer.
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 #define SUTURE_INDEPENDENT _Pragma("GCC ivdep") _Pragma("GCC unroll 1")

@@ -140,6 +140,19 @@ concept ends_at_rim = requires(const Border& b, const coordinate (&c)[3], const 
   b.is_beyond(c, n);
 };
 
+// Whether positions outside read a value of the border.
+template <class Border>
+inline constexpr bool reads_outside = Border::has_value || ends_at_rim<Border>;
+
+// The source index that a sample on voxel i of an axis of n voxels reads, which is negative outside.
+template <class Border>
+SUTURE_FN std::int32_t index_of_voxel(std::int32_t i, std::int32_t n) {
+  if constexpr (ends_at_rim<Border>)
+    return inside(i, n) ? i : -1;
+  else
+    return Border::index(i, n);
+}
+
 // Moves a sample that is not beyond the rim to a position that can be read: with one or two taps it is held at the
 // outermost centers if it lies outside of them.
 template <class Interpolation>

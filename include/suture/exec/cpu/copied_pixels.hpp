@@ -10,29 +10,6 @@
 
 namespace suture::detail {
 
-// The axis of the source that lanes run along, in its direction or against it.
-struct lane_direction {
-  int axis;
-  int sign;  // 0 where pixels do not stand on pixels one after the other
-};
-
-template <class P>
-lane_direction direction_of_lanes(const sample_parameters<P>& sample) {
-  constexpr std::uint64_t one = std::uint64_t{1} << fixed_fraction_bits;
-  if (strip<P>::deformed(sample)) return {};
-  const fixed_map& map = sample.map;
-  lane_direction along{};
-  std::uint64_t fractions = 0;
-  for (int k = 0; k < 3; ++k) {
-    fractions |= map.offset[k] | map.linear[k][0] | map.linear[k][1];
-    const std::uint64_t step = map.linear[k][2];
-    if (step == 0) continue;
-    if (along.sign != 0 || (step != one && step != 0 - one)) return {};
-    along = {k, step == one ? 1 : -1};
-  }
-  return fractions % one == 0 ? along : lane_direction{};
-}
-
 // Brick of copied pixels.
 template <class Evaluator>
 class copied_brick {
@@ -56,15 +33,7 @@ public:
   }
 
 private:
-  static constexpr bool has_outside = border::has_value || ends_at_rim<border>;
-
-  // Returns the source index of output voxel i on an axis of n voxels; negative means outside.
-  static std::int32_t index(std::int32_t i, std::int32_t n) {
-    if constexpr (ends_at_rim<border>)
-      return inside(i, n) ? i : -1;
-    else
-      return border::index(i, n);
-  }
+  static constexpr bool has_outside = reads_outside<border>;
 
   // Positions in the source of the lanes of a strip, of which `count` are in the row; those behind repeat the last.
   struct places {
@@ -78,7 +47,7 @@ private:
     bool has(int l) const { return inside(of_lane(l), extents[along.axis]); }
     // The nearest voxel in place of one outside, which is dropped: it is in memory, also where only a box is.
     std::int32_t readable(int l) const {
-      const std::int32_t n = extents[along.axis], i = index(of_lane(l), n);
+      const std::int32_t n = extents[along.axis], i = index_of_voxel<border>(of_lane(l), n);
       return i < 0 ? std::clamp(of_lane(l), 0, n - 1) : i;
     }
     // Whether a full strip stands in the source, and whether all of one stands beyond it.
@@ -121,7 +90,7 @@ private:
     places p{in.extents, along_, sample_index_, 0, {}, strip_width};
     for (int k = 0; k < 3; ++k) {
       const std::int32_t i = whole(suture::along(r_.sample.map, k, z, y, x0));
-      p.at[k] = k == along_.axis ? i : index(i, in.extents[k]);
+      p.at[k] = k == along_.axis ? i : index_of_voxel<border>(i, in.extents[k]);
       if (row != nullptr && k != along_.axis) row = p.at[k] < 0 ? nullptr : row + p.at[k] * in.stride[k];
     }
     for (; x0 < x1; x0 += strip_width, p.at[along_.axis] += along_.sign * strip_width) {

@@ -45,15 +45,7 @@ public:
   }
 
 private:
-  static constexpr bool has_outside = border::has_value || ends_at_rim<border>;
-
-  // Returns the source index of output voxel i on an axis of n voxels; negative means outside.
-  static std::int32_t index(std::int32_t i, std::int32_t n) {
-    if constexpr (ends_at_rim<border>)
-      return inside(i, n) ? i : -1;
-    else
-      return border::index(i, n);
-  }
+  static constexpr bool has_outside = reads_outside<border>;
 
   // A row of the source, null outside, and where on it the first voxel of a row of the output stands.
   template <class In>
@@ -68,7 +60,8 @@ private:
     std::int32_t at[3];
     for (int k = 0; k < 3; ++k) at[k] = whole(along(r_.sample.map, k, z, y, 0));
     const int planes = axes_[0], rows = axes_[1], lanes = axes_[2];
-    const std::int32_t p = index(at[planes], in.extents[planes]), r = index(at[rows], in.extents[rows]);
+    const std::int32_t p = index_of_voxel<border>(at[planes], in.extents[planes]),
+                       r = index_of_voxel<border>(at[rows], in.extents[rows]);
     if ((p | r) < 0) return source_row<In>{nullptr, at[lanes]};
     return source_row<In>{
         static_cast<const In*>(in.data) + channel * in.channel_stride + p * in.stride[planes] + r * in.stride[rows],
@@ -121,7 +114,7 @@ private:
       std::int32_t at[strip_width];
       for (int l = 0; l < strip_width; ++l) {
         const std::int32_t x = first + direction_ * std::min(l, count - 1);
-        at[l] = index(x, n);
+        at[l] = index_of_voxel<border>(x, n);
         // The nearest voxel in place of one outside, which is dropped: it is in memory, also where only a box is.
         v[l] = value(row.data[(at[l] < 0 ? std::clamp(x, 0, n - 1) : at[l]) * step]);
       }

@@ -9,6 +9,29 @@
 
 namespace suture::detail {
 
+// The axis of the source that lanes run along, in its direction or against it.
+struct lane_direction {
+  int axis;
+  int sign;  // 0 where pixels do not stand on pixels one after the other
+};
+
+template <class P>
+lane_direction direction_of_lanes(const sample_parameters<P>& sample) {
+  constexpr std::uint64_t one = std::uint64_t{1} << fixed_fraction_bits;
+  if (strip<P>::deformed(sample)) return {};
+  const fixed_map& map = sample.map;
+  lane_direction along{};
+  std::uint64_t fractions = 0;
+  for (int k = 0; k < 3; ++k) {
+    fractions |= map.offset[k] | map.linear[k][0] | map.linear[k][1];
+    const std::uint64_t step = map.linear[k][2];
+    if (step == 0) continue;
+    if (along.sign != 0 || (step != one && step != 0 - one)) return {};
+    along = {k, step == one ? 1 : -1};
+  }
+  return fractions % one == 0 ? along : lane_direction{};
+}
+
 // 1 or -1 where a sample is read row by row in the order of memory or against it: it stands on voxels, and lanes run
 // along the same axis in source and output. Else 0, also where interpolation has more than two taps: rows that keep
 // their axes share the sums of those.
@@ -16,16 +39,8 @@ template <class P>
 int direction_in_memory(const sample_parameters<P>& sample) {
   if constexpr (P::interpolation_type::taps > 2)
     if (keeps_axes(sample)) return 0;
-  if (strip<P>::deformed(sample)) return 0;
-  constexpr std::uint64_t one = std::uint64_t{1} << fixed_fraction_bits;
-  const fixed_map& map = sample.map;
-  std::uint64_t fractions = 0;
-  for (int k = 0; k < 3; ++k) fractions |= map.offset[k] | map.linear[k][0] | map.linear[k][1];
-  const int lanes = loop_axes[sample.loops][2];
-  for (int k = 0; k < 3; ++k)
-    if (k != lanes && map.linear[k][2] != 0) return 0;
-  if (fractions % one != 0) return 0;
-  return map.linear[lanes][2] == one ? 1 : map.linear[lanes][2] == 0 - one ? -1 : 0;
+  const lane_direction along = direction_of_lanes(sample);
+  return along.axis == loop_axes[sample.loops][2] ? along.sign : 0;
 }
 
 struct memory_order_rows {
