@@ -19,12 +19,6 @@ abi::result room_of(Values& values) {
   const std::span all(values);
   return {all.data(), static_cast<std::int64_t>(all.size()), sizeof(all[0])};
 }
-template <class Values>
-abi::list list_of(const Values& values) {
-  const std::span all(values);
-  return {all.data(), static_cast<std::int64_t>(all.size()), sizeof(all[0])};
-}
-
 // One array of these extents, dense, channels slowest.
 template <class T>
 abi::array array_of(std::vector<T>& data, const extent3& n, std::int64_t channels = 1) {

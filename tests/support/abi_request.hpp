@@ -9,6 +9,12 @@
 
 namespace suture {
 
+// The elements of a vector, or the letters of a text, as a list of a request.
+template <class Values>
+abi::list list_of(const Values& values) {
+  return {values.data(), static_cast<std::int64_t>(values.size()), sizeof(*values.data())};
+}
+
 struct filled {
   std::vector<double> numbers{};
   std::vector<abi::list> lists{};
