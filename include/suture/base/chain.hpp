@@ -44,6 +44,8 @@ SUTURE_HD constexpr const T& get(const detail::leaf<I, T>& member) {
 template <std::size_t I, class Pack>
 using element_t = decltype(detail::leaf_type<I>(static_cast<const Pack*>(nullptr)));
 
+inline namespace SUTURE_BUILD {
+
 template <class... Ops>
 struct chain {
   static constexpr std::size_t size = sizeof...(Ops);
@@ -55,14 +57,6 @@ struct is_chain : std::false_type {};
 template <class... Ops>
 struct is_chain<chain<Ops...>> : std::true_type {};
 
-namespace detail {
-template <class... A, std::size_t... I, class... B, std::size_t... J>
-constexpr chain<A..., B...> join(const chain<A...>& a, std::index_sequence<I...>, const chain<B...>& b,
-                                 std::index_sequence<J...>) {
-  return {{{{get<I>(a.operations)}..., {get<J>(b.operations)}...}}};
-}
-}  // namespace detail
-
 template <class Op>
 constexpr auto as_chain(const Op& op) {
   if constexpr (is_chain<Op>::value)
@@ -70,5 +64,15 @@ constexpr auto as_chain(const Op& op) {
   else
     return chain<Op>{{{{op}}}};
 }
+
+}  // namespace SUTURE_BUILD
+
+namespace detail {
+template <class... A, std::size_t... I, class... B, std::size_t... J>
+constexpr chain<A..., B...> join(const chain<A...>& a, std::index_sequence<I...>, const chain<B...>& b,
+                                 std::index_sequence<J...>) {
+  return {{{{get<I>(a.operations)}..., {get<J>(b.operations)}...}}};
+}
+}  // namespace detail
 
 }  // namespace suture

@@ -7,6 +7,22 @@
 #define SUTURE_VERSION_MINOR 1
 #define SUTURE_VERSION_PATCH 0
 
+// Name of the inline namespace that holds `chain` and `cpu`: the version, and the registers that a file is compiled for.
+// What plans a chain, runs it or works on the CPU has it in its name, so that the linker joins no two such functions of
+// files that were compiled for different processors.
+#if defined(__AVX512F__)
+#define SUTURE_REGISTERS avx512
+#elif defined(__AVX2__) && defined(__FMA__)
+#define SUTURE_REGISTERS avx2
+#elif defined(__AVX__)
+#define SUTURE_REGISTERS avx
+#else
+#define SUTURE_REGISTERS baseline
+#endif
+#define SUTURE_JOIN_WORDS(major, minor, patch, registers) v##major##_##minor##_##patch##_##registers
+#define SUTURE_JOIN(...) SUTURE_JOIN_WORDS(__VA_ARGS__)
+#define SUTURE_BUILD SUTURE_JOIN(SUTURE_VERSION_MAJOR, SUTURE_VERSION_MINOR, SUTURE_VERSION_PATCH, SUTURE_REGISTERS)
+
 #if defined(__CUDACC__)
 #define SUTURE_HD __host__ __device__
 #else

@@ -567,6 +567,8 @@ private:
   std::shared_ptr<source_boxes> boxes_ = std::make_shared<source_boxes>();
 };
 
+inline namespace SUTURE_BUILD {
+
 // Plans a chain, or one operation, for a batch given as grids or as views, or for a single one of either.
 template <class Pipeline, class Batch>
 auto plan(const Pipeline& operations, const Batch& batch, const settings& s = {}) {
@@ -595,5 +597,7 @@ auto plan(const Pipeline& operations, const Batch& batch, Seed seed) {
       "suture: plan takes settings, not a number: {.seed = 42, .sample_ids = ids}, with one id for each sample");
   return plan(operations, batch, settings{.seed = static_cast<std::uint64_t>(seed)});
 }
+
+}  // namespace SUTURE_BUILD
 
 }  // namespace suture

@@ -21,6 +21,8 @@
 
 namespace suture {
 
+inline namespace SUTURE_BUILD {
+
 // Runs on the calling host. threads = 0 takes OpenMP's default. Without a workspace, one is allocated for the run; with
 // one (256-byte aligned, workspace_bytes(plan, ...) long) only short lists are. Memory that the host cannot read, a
 // device's say, is refused unless check_memory is false.
@@ -29,6 +31,8 @@ struct cpu {
   std::span<std::byte> workspace = {};
   bool check_memory = true;
 };
+
+}  // namespace SUTURE_BUILD
 
 namespace detail {
 

@@ -15,17 +15,8 @@
 
 namespace suture::detail {
 
-// Order in which a strip keeps the offsets of its lanes, chosen for the registers that read them. It is part of the
-// type: files of one program that are compiled for different processors then share no function of a strip, so that no
-// function reads lanes in an order that another wrote.
-#if defined(SUTURE_HAS_SIMD)
-inline constexpr int lane_order = simd::lanes_32;
-#else
-inline constexpr int lane_order = 1;
-#endif
-
 // Lanes past the end of the row repeat its last voxel.
-template <class Pipeline, int Order = lane_order>
+template <class Pipeline>
 class strip {
 public:
   static constexpr int width = strip_width;
