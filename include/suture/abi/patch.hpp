@@ -10,15 +10,12 @@
 #include "../patch/reassemble.hpp"
 #include "../patch/select_patches.hpp"
 #include "executor.hpp"
+#include "parameters.hpp"
 #include "patch_grid.hpp"
 
 namespace suture::abi {
 
 static_assert(sizeof(patch_choice) == 40 && sizeof(slide_tile) == 48 && sizeof(slide_level) == 24);
-
-// Reads the rule of select_patches and the classes that it draws from: read(reader&), map<L, I>(reader&).
-template <class Rule>
-struct patch_rule_reader;
 
 namespace detail {
 
@@ -28,83 +25,35 @@ auto read_label_classes(reader& r) {
   return label_class_map<L>{std::move(labels), r.next<std::int32_t>("classes")};
 }
 
-}  // namespace detail
-
-// Numbers: size, positive, negative; the threshold, where there are images.
-template <>
-struct patch_rule_reader<pos_neg_patch> {
-  static pos_neg_patch read(reader& r) {
-    pos_neg_patch rule;
-    rule.size = r.next<extent3>("size");
-    rule.positive = r.next<float>("positive");
-    rule.negative = r.next<float>("negative");
-    return rule;
-  }
-  template <class L, class I>
-  static auto map(reader& r, const pos_neg_patch&) {
+// The classes that a rule draws from. Numbers: image_threshold, where there are images; the size of weighted_patch; the
+// classes of other rules.
+template <class Rule, class L, class I>
+auto read_classes(reader& r) {
+  if constexpr (!std::is_void_v<I>) {
     auto labels = r.input<L>("maps");
-    if constexpr (std::is_void_v<I>) {
-      return foreground_class_map<L, float>{std::move(labels), {}, 0};
-    } else {
-      auto images = r.input<I>("images");
-      return foreground_class_map<L, I>{std::move(labels), std::move(images), r.next<float>("image_threshold")};
-    }
-  }
-};
-
-// Numbers: size; classes. List: ratios.
-template <>
-struct patch_rule_reader<class_balanced_patch> {
-  static class_balanced_patch read(reader& r) {
-    class_balanced_patch rule;
-    rule.size = r.next<extent3>("size");
-    rule.ratios = r.list<float>("ratios");
-    return rule;
-  }
-  template <class L, class I>
-  static auto map(reader& r, const class_balanced_patch&) {
-    static_assert(std::is_void_v<I>);
-    return detail::read_label_classes<L>(r);
-  }
-};
-
-// Numbers: size, margin, probability; classes.
-template <>
-struct patch_rule_reader<oversampled_patch> {
-  static oversampled_patch read(reader& r) {
-    oversampled_patch rule;
-    rule.size = r.next<extent3>("size");
-    rule.margin = r.next<extent3>("margin");
-    rule.probability = r.next<float>("probability");
-    return rule;
-  }
-  template <class L, class I>
-  static auto map(reader& r, const oversampled_patch&) {
-    static_assert(std::is_void_v<I>);
-    return detail::read_label_classes<L>(r);
-  }
-};
-
-// Numbers: size, which belongs to the map.
-template <>
-struct patch_rule_reader<weighted_patch> {
-  static weighted_patch read(reader&) { return {}; }
-  template <class L, class I>
-  static auto map(reader& r, const weighted_patch&) {
-    static_assert(std::is_void_v<I>);
+    auto images = r.input<I>("images");
+    return foreground_class_map<L, I>{std::move(labels), std::move(images), r.next<float>("image_threshold")};
+  } else if constexpr (std::is_same_v<Rule, pos_neg_patch>) {
+    return foreground_class_map<L, float>{r.input<L>("maps"), {}, 0};
+  } else if constexpr (std::is_same_v<Rule, weighted_patch>) {
     const auto size = r.next<extent3>("size");
     return weight_map(r.input<L>("maps"), size);
+  } else {
+    return read_label_classes<L>(r);
   }
-};
+}
+
+}  // namespace detail
 
 // Choices of the patches of each sample. L: labels or weights; I: images, or void for none.
-// Numbers: the rule's, then its map's, patches, ordinal. Lists: ratios of class_balanced_patch, forced flags.
+// Numbers: the rule's, then its map's, patches, ordinal. Lists: the rule's, forced flags.
 template <class Rule, class L, class I, class Executor>
 struct select_patches {
   static void call(const request& given) {
     reader r(given, "select_patches");
-    const Rule rule = patch_rule_reader<Rule>::read(r);
-    const auto map = patch_rule_reader<Rule>::template map<L, I>(r, rule);
+    Rule rule;
+    if constexpr (described<Rule>) rule = r.next<Rule>("rule");
+    const auto map = detail::read_classes<Rule, L, I>(r);
     patch_draws draws{.seed = given.seed, .epoch = given.epoch, .sample_ids = r.ids()};
     draws.patches = r.next<std::int32_t>("patches");
     draws.ordinal = r.next<std::uint16_t>("ordinal");
@@ -148,10 +97,7 @@ struct index_classes {
     const auto foreground = r.next<bool>("foreground");
     remap change;
     const auto remapped = r.next<bool>("remapped");
-    if (remapped) {
-      change.others = r.next<std::optional<std::int32_t>>("others");
-      change.table = decltype(remap::table)(r.list<label_change>("table"));
-    }
+    if (remapped) change = r.next<remap>("remap");
     const auto handles = r.result<class_index*>("indexes", given.samples);
     place<Executor>::run(r, 0, [&](const Executor& exec) {
       std::vector<class_index> made;

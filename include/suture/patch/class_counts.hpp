@@ -140,18 +140,10 @@ void add_row(const label_reader<L>& reader, std::int32_t z, std::int32_t y, std:
     add_row<label_reader<L>>(reader, z, y, x, count, counts);
     return;
   }
-  const L* label = reader.labels.data + reader.labels.offset(z, y, x);
-  constexpr std::int32_t together = 32;
-  for (std::int32_t i = 0; i < count;) {
-    const std::int32_t first = i;
-    const L current = label[i];
-    for (; i + together <= count; i += together) {
-      L difference = 0;
-      for (std::int32_t j = 0; j < together; ++j) difference = static_cast<L>(difference | (label[i + j] ^ current));
-      if (difference != 0) break;
-    }
-    while (i < count && label[i] == current) ++i;
-    counts[reader(z, y, x + first).of_class] += static_cast<std::uint32_t>(i - first);
+  for (const std::int32_t end = x + count; x < end;) {
+    const std::int32_t length = equal_labels(reader.labels, z, y, x, end);
+    counts[reader(z, y, x).of_class] += static_cast<std::uint32_t>(length);
+    x += length;
   }
 }
 

@@ -18,13 +18,8 @@ namespace suture {
 
 namespace detail {
 
-// The class of a label after its conversion; `classes` where it is none, so that it is never drawn.
-inline std::int32_t class_of_converted(std::int32_t converted, std::int32_t classes) {
-  return converted >= 0 && converted < classes ? converted : classes;
-}
-
 inline void check_converted_classes(std::int32_t classes, bool foreground, const site& where) {
-  require(classes >= 1 && classes <= max_classes, where, "classes ", classes, " must be in 1..", max_classes);
+  check_number_of_classes(classes, where);
   require(!foreground || classes == 2, where, "foreground and background are two classes, got ", classes);
 }
 
@@ -37,7 +32,7 @@ struct remapped_reader {
 
   weighted_class operator()(std::int32_t z, std::int32_t y, std::int32_t x) const {
     const L* label = labels.data + labels.offset(z, y, x);
-    if (!foreground) return {class_of_converted(change(static_cast<std::int32_t>(*label)), classes), 1};
+    if (!foreground) return {class_of_label(change(static_cast<std::int32_t>(*label)), classes), 1};
     for (std::int32_t c = 0; c < labels.channels; ++c)
       if (change(static_cast<std::int32_t>(label[c * labels.channel_stride])) > 0) return {1, 1};
     return {0, 1};
@@ -58,21 +53,6 @@ std::int32_t run_length(const Reader& reader, std::int32_t z, std::int32_t y, st
   return i - x;
 }
 
-// Returns the number of labels from x on, before `end`, that equal that of voxel x: labels of one channel that lie side
-// by side, many at a time.
-template <class L>
-std::int32_t equal_labels(const strided<L>& labels, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t end) {
-  const L* label = labels.data + labels.offset(z, y, 0);
-  constexpr std::int32_t together = 32;
-  std::int32_t i = x + 1;
-  for (; i + together <= end; i += together) {
-    L difference = 0;
-    for (std::int32_t j = 0; j < together; ++j) difference = static_cast<L>(difference | (label[i + j] ^ label[x]));
-    if (difference != 0) break;
-  }
-  while (i < end && label[i] == label[x]) ++i;
-  return i - x;
-}
 template <class L>
 std::int32_t run_length(const label_reader<L>& reader, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t end,
                         std::int32_t of_class) {

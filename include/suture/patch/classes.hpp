@@ -42,14 +42,38 @@ strided<T> strided_of(const view<const T>& v) {
   return {v.data, {v.stride[0], v.stride[1], v.stride[2]}, v.channel_stride, static_cast<std::int32_t>(v.channels)};
 }
 
+inline void check_number_of_classes(std::int32_t classes, const site& where) {
+  require(classes >= 1 && classes <= max_classes, where, "classes ", classes, " must be in 1..", max_classes);
+}
+
+// The class that a label stands for; `classes` where it is none, so that it is never drawn.
+SUTURE_FN std::int32_t class_of_label(std::int32_t label, std::int32_t classes) {
+  return label >= 0 && label < classes ? label : classes;
+}
+
+// Returns the number of labels from x on, before `end`, that equal that of voxel x: labels of one channel that lie side
+// by side, many at a time.
+template <class L>
+std::int32_t equal_labels(const strided<L>& labels, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t end) {
+  const L* label = labels.data + labels.offset(z, y, 0);
+  constexpr std::int32_t together = 32;
+  std::int32_t i = x + 1;
+  for (; i + together <= end; i += together) {
+    L difference = 0;
+    for (std::int32_t j = 0; j < together; ++j) difference = static_cast<L>(difference | (label[i + j] ^ label[x]));
+    if (difference != 0) break;
+  }
+  while (i < end && label[i] == label[x]) ++i;
+  return i - x;
+}
+
 template <class L>
 struct label_reader {
   strided<L> labels;
   std::int32_t classes;
 
   SUTURE_FN weighted_class operator()(std::int32_t z, std::int32_t y, std::int32_t x) const {
-    const auto label = static_cast<std::int32_t>(labels.data[labels.offset(z, y, x)]);
-    return {label >= 0 && label < classes ? label : classes, 1};
+    return {class_of_label(static_cast<std::int32_t>(labels.data[labels.offset(z, y, x)]), classes), 1};
   }
 };
 
@@ -111,7 +135,7 @@ struct label_class_map {
     for (const auto& v : labels) f(bytes(v));
   }
   void check() const {
-    require(classes >= 1 && classes <= max_classes, {name}, "classes ", classes, " must be in 1..", max_classes);
+    detail::check_number_of_classes(classes, {name});
     detail::check_views(labels, name);
     for (std::size_t i = 0; i < labels.size(); ++i)
       require(labels[i].channels == 1, {name, static_cast<std::int64_t>(i)}, "labels have ", labels[i].channels,

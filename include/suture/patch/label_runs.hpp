@@ -115,7 +115,7 @@ inline class_index index_classes(const label_runs& runs, std::int32_t classes, c
   const auto changed = change.prepare(detail::label_types_of<std::int32_t, std::int32_t>(), where);
   return runs.index(classes, [&](std::int32_t label) {
     const std::int32_t c = changed(label);
-    return foreground ? (c > 0 ? 1 : 0) : detail::class_of_converted(c, classes);
+    return foreground ? (c > 0 ? 1 : 0) : detail::class_of_label(c, classes);
   });
 }
 
