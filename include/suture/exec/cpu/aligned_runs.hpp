@@ -28,14 +28,19 @@ public:
   }
 
   aligned_runs(const sample_parameters<Pipeline>& sample, const source_tensor& in, std::int32_t channel,
-               const B& border, std::int32_t x0)
+               const B& border, const std::int32_t (&x)[2], std::int32_t x0)
       : sample_(sample),
         border_(border),
         data_(static_cast<const T*>(in.data) + channel * in.channel_stride),
         in_(in),
         lanes_(loop_axes[sample.loops][2]),
         start_(reach(sample, x0).first),
-        count_(reach(sample, x0).second + taps - start_) {
+        count_(reach(sample, x0).second + taps - start_),
+        begin_x_(x[0]),
+        end_x_(x[1]) {
+    const std::int32_t next = x0 + strip_width < sample.extents[2] ? x0 + strip_width : 0;
+    has_next_column_ = next > 0;
+    to_next_column_ = reach(sample, next).first - start_;
     const std::int32_t n = in.extents[lanes_];
     for (std::int32_t i = 0; i < count_; ++i) {
       inside_[i] = B::index(start_ + i, n) >= 0;
@@ -58,6 +63,7 @@ public:
       x_ = x;
       const coordinate c = along_axis(sample_, 2, x);
       first_x_ = first_tap(c);
+      look_ahead(x);
       I::weights(c.fraction, weight_x_);
       for (std::int32_t& i : held_) i = none;
     }
@@ -88,15 +94,16 @@ private:
     return std::minmax({first_tap(along_axis(sample, axis, x0)), first_tap(along_axis(sample, axis, last))});
   }
 
-  // Calls use(first, std::integral_constant of how many) for numbers begin .. end - 1. A register full of them at a time
-  // where there are that many, the last ones once more.
-  template <class Use>
+  // Calls use(first, std::integral_constant of how many) for numbers begin .. end - 1: `Step` of them at a time where
+  // there are that many, the last ones once more.
+  template <int Step, class Use>
   static SUTURE_INLINE void by_registers(std::int32_t begin, std::int32_t end, const Use& use) {
-    constexpr int step = lanes_by_turns;
-    if (end - begin >= step) {
+    if (end - begin >= Step) {
       std::int32_t i = begin;
-      for (; i + step < end; i += step) use(i, std::integral_constant<int, step>{});
-      use(end - step, std::integral_constant<int, step>{});
+      for (; i + Step < end; i += Step) use(i, std::integral_constant<int, Step>{});
+      use(end - Step, std::integral_constant<int, Step>{});
+    } else if constexpr (Step > lanes_by_turns) {
+      by_registers<Step / 2>(begin, end, use);
     } else {
       for (std::int32_t i = begin; i < end; ++i) use(i, std::integral_constant<int, 1>{});
     }
@@ -104,7 +111,7 @@ private:
 
   static SUTURE_INLINE void combine_run(const float* const (&from)[taps], const float (&w)[taps], std::int32_t count,
                                         float* out) {
-    by_registers(0, count, [&]<int Count>(std::int32_t first, std::integral_constant<int, Count>) {
+    by_registers<lanes_by_turns>(0, count, [&]<int Count>(std::int32_t first, std::integral_constant<int, Count>) {
       for (std::int32_t i = first; i < first + Count; ++i) {
         float v[taps];
         SUTURE_UNROLL
@@ -148,6 +155,19 @@ private:
     }
   }
 
+  // Finds where the rows of the source lie that are read next beside those of this x: those of the x to come. Behind the
+  // last x of a column they belong to the next column, behind the last column to the first one of the next brick.
+  void look_ahead(std::int32_t x) {
+    const bool turns = x + 1 == end_x_;
+    const std::int32_t first = first_tap(along_axis(sample_, 2, turns && has_next_column_ ? begin_x_ : x + 1));
+    ahead_count_ = 0;
+    for (std::int32_t j = 0; j < taps; ++j) {
+      const std::int32_t apart = first + j - first_x_;
+      if (turns || apart < 0 || apart >= taps)
+        ahead_[ahead_count_++] = apart * in_.stride[2] + (turns ? to_next_column_ * in_.stride[lanes_] : 0);
+    }
+  }
+
   // A run of the source, interpolated along x.
   void read(std::int32_t i, float (&out)[most]) const {
     const std::int32_t io = B::index(i, in_.extents[1 - lanes_]);
@@ -180,9 +200,15 @@ private:
       for (int j = 0; j < taps; ++j) from[j] = rows[j] + (start_ + begin_) - begin_;
       float w[taps];
       for (int j = 0; j < taps; ++j) w[j] = weight_x_[j];
-      const T* const next = from[taps - 1] + in_.stride[2];  // of the x to come
-      for (std::int32_t k = begin_; k < end_; k += std::int32_t{64 / sizeof(T)}) __builtin_prefetch(next + k);
-      by_registers(begin_, end_, [&]<int Count>(std::int32_t first, std::integral_constant<int, Count>) {
+      constexpr std::int32_t line = 64 / sizeof(T);
+      for (int j = 0; j < ahead_count_; ++j) {
+        const T* const next = from[0] + ahead_[j];
+        for (std::int32_t k = begin_; k < end_; k += line) __builtin_prefetch(next + k);
+        __builtin_prefetch(next + (end_ - 1));
+      }
+      // As many voxels as a register holds: compilers take narrower registers for fewer.
+      constexpr int step = std::min(strip_width, int{lanes_by_turns * 4 / sizeof(T)});
+      by_registers<step>(begin_, end_, [&]<int Count>(std::int32_t first, std::integral_constant<int, Count>) {
         for (std::int32_t k = first; k < first + Count; ++k) {
           float v[taps];
           SUTURE_UNROLL
@@ -198,9 +224,14 @@ private:
   const B& border_;
   const T* data_;
   const source_tensor& in_;
-  int lanes_;                   // the axis that lanes run along
-  std::int32_t start_, count_;  // the run along it
-  std::int32_t begin_, end_;    // that part of the run that lies inside the source
+  int lanes_;                     // the axis that lanes run along
+  std::int32_t start_, count_;    // the run along it
+  std::int32_t begin_, end_;      // that part of the run that lies inside the source
+  std::int32_t begin_x_, end_x_;  // the x of this column
+  bool has_next_column_;
+  std::int32_t to_next_column_;  // along the lanes, in voxels of the source
+  std::int64_t ahead_[taps];     // from this row of the source to those that come, in elements
+  int ahead_count_ = 0;
   std::int32_t x_ = none, first_x_ = 0, held_[taps];
   float weight_x_[taps];
   bool inside_[most];

@@ -22,7 +22,7 @@ void write_aligned_runs(const Evaluator& e, const typename Evaluator::record_typ
   const std::int32_t(&of_other)[2] = planes_along_x ? y : z;
   for (std::int32_t channel = 0; channel < r.in[B].channels; ++channel) {
     const Out* const to = static_cast<const Out*>(out.data) + channel * out.channel_stride + x0 * out.stride[2];
-    aligned_runs<P, T> runs(r.sample, r.in[B], channel, e.rule.border, x0);
+    aligned_runs<P, T> runs(r.sample, r.in[B], channel, e.rule.border, of_x, x0);
     for (std::int32_t x = of_x[0]; x < of_x[1]; ++x)
       for (std::int32_t other = of_other[0]; other < of_other[1]; ++other) {
         const std::int32_t iz = planes_along_x ? x : other, iy = planes_along_x ? other : x;
