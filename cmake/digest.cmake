@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # suture_digest_program(NAME SOURCE main.cpp [CUDA_SOURCE main.cu] [EVERY_SET] [LONG]): one program that prints digests,
 # compiled in every way that keeps IEEE arithmetic and run with several thread counts. All of them must print the same
-# text. LONG ones belong to tests/run --all, where the second compiler is left to tests/run --full if there is nvcc, whose
-# device code is optimized and contracted like the second compiler's.
+# text. LONG ones belong to tests/run --all, where the second compiler and -O0 are left to tests/run --full if there is nvcc.
+# Its device code is optimized and contracted like the second compiler's, and the host's half beside it is compiled at -O0.
 #   NAME.host    compilers, optimization levels, instruction sets, contraction, OMP_NUM_THREADS
 #   with EVERY_SET, instruction sets from the baseline to that of the machine
 #   NAME.device  CUDA_SOURCE on a GPU or under the emulator, against the host's text. With -fmad=true alone, since
@@ -54,6 +54,7 @@ function(suture_digest_program name)
     list(FILTER variants INCLUDE REGEX "^O0")
     set(other_variants "")
   elseif(arg_LONG AND SUTURE_CUDA_FOUND AND NOT SUTURE_TEST_EVERY_FLAG)
+    list(FILTER variants EXCLUDE REGEX "^O0")
     set(other_variants "")
   endif()
   set(programs "")
@@ -62,9 +63,11 @@ function(suture_digest_program name)
     get_filename_component(compiler_name "${compiler}" NAME)
     set(compiler_variants ${variants})
     set(threads ${openmp})
+    set(memory ${suture_gnu_memory})
     if(NOT compiler STREQUAL CMAKE_CXX_COMPILER)
       set(compiler_variants ${other_variants})
       set(threads "")  # the second compiler may lack an OpenMP runtime; one thread gives the same digest
+      set(memory "")
     endif()
     foreach(variant IN LISTS compiler_variants)
       string(REGEX MATCH "^[^|]+" label "${variant}")
@@ -73,7 +76,7 @@ function(suture_digest_program name)
       set(program "${dir}/${compiler_name}.${label}")
       add_custom_command(
         OUTPUT "${program}"
-        COMMAND "${compiler}" -std=c++20 ${flags} ${threads} "-I${PROJECT_SOURCE_DIR}/include"
+        COMMAND "${compiler}" -std=c++20 ${flags} ${threads} ${memory} "-I${PROJECT_SOURCE_DIR}/include"
                 "-I${PROJECT_SOURCE_DIR}/tests" -MD -MF "${program}.d" -MT "${program}" "${source}" -o "${program}"
         DEPENDS "${source}" DEPFILE "${program}.d" COMMENT "Building ${name} (${compiler_name} ${label})" VERBATIM)
       list(APPEND programs "${program}")
