@@ -161,7 +161,7 @@ def check_that_it_works(cache):
     assert named == {f for f in kept if f.endswith(".so")} and len(named) >= 6
 
 
-@pytest.mark.parametrize("kills", [12, pytest.param(100, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("kills", [12, pytest.param(100, marks=pytest.mark.long)])
 def test_kills_at_any_moment_leave_a_cache_that_works(cache, template, tmp_path, monkeypatch, kills):
     monkeypatch.setenv("CXX", str(write_compiler(tmp_path / "slow", template, "sleep .02", "sleep .02")))
     random.seed(kills)
