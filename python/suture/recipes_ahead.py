@@ -20,6 +20,7 @@ from .arrays.volume import Volume
 
 IDS = ["case 1", "case 2"]
 SMALL = dict(z=8, y=8, x=8)
+SPACING = dict(z=1.0, y=1.0, x=1.0)
 
 
 def _volumes(channels: int, dtype: str, extent: int = 24) -> tuple[list[Volume], list[Volume]]:
@@ -29,7 +30,7 @@ def _volumes(channels: int, dtype: str, extent: int = 24) -> tuple[list[Volume],
     labels_of = np.zeros(shape[1:], np.uint8)
     labels_of[8:16, 8:16, 8:16] = 1
     labels_of[10:14, 10:14, 10:14] = 2
-    return [Volume(values, axes="zyx") for _ in IDS], [Volume(labels_of, axes="zyx") for _ in IDS]
+    return [Volume(values, axes="zyx", spacing=SPACING) for _ in IDS], [Volume(labels_of, axes="zyx", spacing=SPACING) for _ in IDS]
 
 
 def _starts(rule: Any, maps: list[Volume]) -> list[Any]:
@@ -44,10 +45,9 @@ def _ct() -> tuple[Pipeline, dict[str, Any]]:
 def _nnunet(version: str) -> Callable[[], tuple[Pipeline, dict[str, Any]]]:
     def made() -> tuple[Pipeline, dict[str, Any]]:
         images, maps = _volumes(1, "float32")
-        maps = [Volume(m.array.astype(np.int16), axes="zyx") for m in maps]
-        spacing = dict(z=1.0, y=1.0, x=1.0)
-        rule = patches.oversampled_patch(size=recipes.nnunet_shape(SMALL, spacing)["enlarged"], probability=1 / 3)
-        return (recipes.nnunet(patch=SMALL, spacing_mm=spacing, version=version),
+        maps = [Volume(m.array.astype(np.int16), axes="zyx", spacing=SPACING) for m in maps]
+        rule = patches.oversampled_patch(size=recipes.nnunet_shape(SMALL, SPACING)["enlarged"], probability=1 / 3)
+        return (recipes.nnunet(patch=SMALL, spacing_mm=SPACING, version=version),
                 {"image": images, "seg": maps, "starts": _starts(rule, maps)})
     return made
 
