@@ -122,7 +122,8 @@ def empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
         bytes_ *= n
     if bytes_ < LEAST:
         return np.empty(shape, dtype)
-    return _pool.empty(bytes_).view(dtype).reshape(shape)
+    array: np.ndarray = _pool.empty(bytes_).view(dtype).reshape(shape)
+    return array
 
 
 __all__ = ["LEAST", "MOST", "Pool", "empty"]
