@@ -41,7 +41,7 @@ std::pair<std::vector<std::byte>, std::vector<std::uint8_t>> through(const Pipel
   }
   const std::uint64_t id = 5;
   const auto planned = plan(pipeline, std::span(&g, 1), {.seed = 3, .sample_ids = {&id, 1}});
-  EXPECT_EQ(detail::keeps_planes(planned.sample(0)), keep_planes);
+  EXPECT_EQ(planned.sample(0).kind >= map_kind::keeps_planes, keep_planes);
   const grid& to = planned.output_grid(0);
   const auto m = static_cast<std::size_t>(channels * to.voxels());
   typename Executor::template buffer<std::int16_t> in(values);

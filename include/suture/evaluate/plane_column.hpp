@@ -9,29 +9,6 @@
 
 namespace suture::detail {
 
-// Whether planes of the output lie in planes of the source, and columns along its columns.
-template <class Pipeline>
-SUTURE_FN bool keeps_planes(const sample_parameters<Pipeline>& sample) {
-  if constexpr (Pipeline::has_deformation)
-    if (sample.controls.on) return false;
-  const auto& m = sample.map.linear;
-  return (m[0][1] | m[0][2] | m[1][0] | m[2][0]) == 0;
-}
-
-// Whether voxels of the output are voxels of the source in their order or against it, as crops and flips leave them.
-template <class Pipeline>
-SUTURE_FN bool stands_on_voxels(const sample_parameters<Pipeline>& sample) {
-  if (!keeps_planes(sample)) return false;
-  constexpr std::uint64_t one = std::uint64_t{1} << fixed_fraction_bits;
-  const fixed_map& map = sample.map;
-  std::uint64_t fractions = map.linear[1][2] | map.linear[2][1];
-  for (int k = 0; k < 3; ++k) {
-    if (map.linear[k][k] != one && map.linear[k][k] != 0 - one) return false;
-    fractions |= map.offset[k] % one;
-  }
-  return fractions == 0;
-}
-
 // Holds the results of two neighboring planes of the source.
 template <class Plane>
 class held_planes {

@@ -5,6 +5,7 @@
 #include "../base/coordinate.hpp"
 #include "../image/deep_supervision.hpp"
 #include "../pipeline/pipeline.hpp"
+#include "map_kind.hpp"
 
 namespace suture {
 
@@ -49,8 +50,7 @@ struct sample_parameters {
   // extents, and the columns of the maps, are in that order.
   std::uint8_t loops;
   std::uint8_t planar;  // one plane in, one plane out, and the map stays in it: nothing to interpolate along z
-  // See plane_column.hpp; found when the sample is run.
-  std::uint8_t keeps_planes, stands_on_voxels;
+  map_kind kind;        // of z, y, x; on a device of the axes as they are visited
   typename Pipeline::taps taps;
   typename Pipeline::outputs outputs;
   typename Pipeline::later later;

@@ -77,6 +77,7 @@ void set_geometry(sample_parameters<Pipeline>& out, const sample_geometry& geome
   }
   out.loops = 0;
   out.planar = planar ? 1 : 0;
+  out.kind = kind_of(out.map, geometry.deformed);
   if constexpr (Pipeline::has_deformation) {
     auto& c = out.controls;
     make_at(c.to_control, [&] { return to_fixed(composed(geometry.drawn.to_control, geometry.to_deformed)); });

@@ -2,7 +2,6 @@
 // From a plan and its bound views to the records that executors read.
 #pragma once
 
-#include "../../evaluate/plane_column.hpp"
 #include "workspace.hpp"
 
 namespace suture::detail {
@@ -99,8 +98,6 @@ auto make_record(const Plan& plan, std::size_t i, bool to_output, const workspac
   record_type r{};
   r.mark = mark_of<record_type>();
   r.sample = plan.sample(i);
-  r.sample.keeps_planes = keeps_planes(r.sample) ? 1 : 0;
-  r.sample.stands_on_voxels = stands_on_voxels(r.sample) ? 1 : 0;
   if constexpr (P::has_deformation)
     r.sample.controls.vectors = reinterpret_cast<control_vector*>(workspace + l.vectors) + r.sample.controls.first;
   std::size_t b = 0;

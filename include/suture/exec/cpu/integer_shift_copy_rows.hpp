@@ -6,7 +6,6 @@
 
 #include <string_view>
 
-#include "../../evaluate/plane_column.hpp"
 #include "memory_order_rows.hpp"
 
 namespace suture::detail {

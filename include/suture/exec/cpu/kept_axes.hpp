@@ -6,15 +6,6 @@
 
 namespace suture::detail {
 
-template <class Pipeline>
-bool keeps_axes(const sample_parameters<Pipeline>& sample) {
-  if (strip<Pipeline>::deformed(sample)) return false;
-  for (int k = 0; k < 3; ++k)
-    for (int j = 0; j < 3; ++j)
-      if (loop_axes[sample.loops][j] != k && sample.map.linear[k][j] != 0) return false;
-  return true;
-}
-
 // Returns the source position along one axis for output index i, where the axes are kept.
 template <class Pipeline>
 coordinate along_axis(const sample_parameters<Pipeline>& sample, int axis, std::int32_t i) {

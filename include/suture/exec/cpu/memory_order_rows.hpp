@@ -38,7 +38,7 @@ lane_direction direction_of_lanes(const sample_parameters<P>& sample) {
 template <class P>
 int direction_in_memory(const sample_parameters<P>& sample) {
   if constexpr (P::interpolation_type::taps > 2)
-    if (keeps_axes(sample)) return 0;
+    if (sample.kind >= map_kind::keeps_axes) return 0;
   const lane_direction along = direction_of_lanes(sample);
   return along.axis == loop_axes[sample.loops][2] ? along.sign : 0;
 }

@@ -55,7 +55,9 @@ template <class Pipeline>
 std::uint8_t loops_for_functors(const sample_parameters<Pipeline>& sample, std::uint8_t memory_order) {
   if constexpr (any_asks_along_x<typename Pipeline::outputs>) {
     if constexpr (Pipeline::has_geometry)
-      if (strip<Pipeline>::deformed(sample) || (keeps_axes(sample) && direction_in_memory(sample) == 0)) return 0;
+      if (strip<Pipeline>::deformed(sample) ||
+          (sample.kind >= map_kind::keeps_axes && direction_in_memory(sample) == 0))
+        return 0;
     return with_lanes_along_x(memory_order);
   } else {
     return memory_order;

@@ -64,7 +64,7 @@ struct integer_shift_copy_tile {
 
   template <class Record>
   __device__ __forceinline__ static bool serves(const Record& r) {
-    return r.sample.stands_on_voxels != 0;
+    return r.sample.kind == map_kind::shifted;
   }
 
   // False where the tile leaves the source, or is a plane, which is sooner made one by one.

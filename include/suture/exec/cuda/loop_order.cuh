@@ -55,9 +55,8 @@ auto make_fused_record(const Plan& plan, std::size_t i, bool to_output, const wo
     set_loops(r, loops);
     if constexpr (P::has_geometry) {
       if constexpr (P::interpolation_type::taps <= 2 && !ends_at_rim<typename P::border_type>)
-        if (r.sample.stands_on_voxels != 0 && r.sample.planar == 0) set_loops_of_source(r, loops);
-      r.sample.keeps_planes = keeps_planes(r.sample) ? 1 : 0;
-      r.sample.stands_on_voxels = stands_on_voxels(r.sample) ? 1 : 0;
+        if (r.sample.kind == map_kind::shifted && r.sample.planar == 0) set_loops_of_source(r, loops);
+      r.sample.kind = kind_of(r.sample.map, false);
     }
   }
   return r;

@@ -81,7 +81,7 @@ struct plane_walk {
 
   template <class Record>
   __device__ __forceinline__ static bool serves(const Record& r) {
-    return r.sample.keeps_planes != 0;
+    return r.sample.kind >= map_kind::keeps_planes;
   }
 
   template <bool WithLabels, bool OneChannel, class Evaluator>
