@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Storage types against rules stated independently: a search for the nearest value in a table, the compiler's own
-// 16-bit float, and rounding in double.
+// 16-bit float, and rounding in double. Squares are transposed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <suture/base/numeric.hpp>
+#include <suture/base/simd.hpp>
 #include <type_traits>
 #include <vector>
 
@@ -251,6 +252,24 @@ TEST(storage_types, are_named_and_listed) {
   EXPECT_EQ(sizeof(half), 2u);
   EXPECT_EQ(sizeof(bfloat16), 2u);
   EXPECT_TRUE(std::is_trivially_copyable_v<half> && std::is_trivially_copyable_v<bfloat16>);
+}
+
+template <class T>
+void expect_columns() {
+  constexpr int count = 16;
+  T from[count][count], to[count][count];
+  for (int i = 0; i < count; ++i)
+    for (int j = 0; j < count; ++j) from[i][j] = static_cast<T>(count * i + j);
+  suture::detail::simd::transpose(from, to);
+  for (int i = 0; i < count; ++i)
+    for (int j = 0; j < count; ++j) EXPECT_EQ(to[j][i], static_cast<T>(count * i + j)) << i << " " << j;
+}
+
+TEST(Simd, RowsBecomeColumns) {
+  expect_columns<float>();
+  expect_columns<std::int32_t>();
+  expect_columns<std::uint16_t>();
+  expect_columns<std::uint8_t>();
 }
 
 }  // namespace

@@ -40,6 +40,41 @@ SUTURE_INLINE void copy(void* to, const void* from) {
 #endif
 }
 
+// Rows of a square to its columns.
+template <class T, int Count>
+SUTURE_INLINE void transpose(const T (&from)[Count][Count], T (&to)[Count][Count]) {
+#if defined(__AVX__) && !defined(__CUDACC__)
+  if constexpr (sizeof(T) == 4) {
+    static_assert(Count % 8 == 0);
+    for (int i = 0; i < Count; i += 8)
+      for (int j = 0; j < Count; j += 8) {
+        __m256 pairs[8], fours[8];
+        for (int k = 0; k < 8; k += 2) {
+          const __m256 a = _mm256_loadu_ps(reinterpret_cast<const float*>(&from[i + k][j]));
+          const __m256 b = _mm256_loadu_ps(reinterpret_cast<const float*>(&from[i + k + 1][j]));
+          pairs[k] = _mm256_unpacklo_ps(a, b);
+          pairs[k + 1] = _mm256_unpackhi_ps(a, b);
+        }
+        for (int k = 0; k < 8; k += 4)
+          for (int half = 0; half < 2; ++half) {
+            const __m256 a = pairs[k + half], b = pairs[k + 2 + half];
+            fours[k + 2 * half] = _mm256_shuffle_ps(a, b, 0x44);
+            fours[k + 2 * half + 1] = _mm256_shuffle_ps(a, b, 0xee);
+          }
+        for (int k = 0; k < 4; ++k) {
+          _mm256_storeu_ps(reinterpret_cast<float*>(&to[j + k][i]),
+                           _mm256_permute2f128_ps(fours[k], fours[4 + k], 0x20));
+          _mm256_storeu_ps(reinterpret_cast<float*>(&to[j + 4 + k][i]),
+                           _mm256_permute2f128_ps(fours[k], fours[4 + k], 0x31));
+        }
+      }
+    return;
+  }
+#endif
+  for (int i = 0; i < Count; ++i)
+    for (int j = 0; j < Count; ++j) to[j][i] = from[i][j];
+}
+
 // Copies Bytes past the caches, which keep no room for what is too large for them. `to` is a multiple of
 // stream_alignment bytes. A thread that is done calls finish_streams.
 inline constexpr std::int32_t stream_alignment = 32;

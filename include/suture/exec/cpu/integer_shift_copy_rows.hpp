@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "memory_order_rows.hpp"
+#include "transposed_tiles.hpp"
 
 namespace suture::detail {
 
@@ -31,9 +32,12 @@ public:
   template <bool WithLabels, class Stages>
   void write(std::int32_t sample_index, Stages& stages) const {
     const auto one = [&]<std::size_t B>(std::int32_t z, std::int32_t y) {
-      if constexpr (!Evaluator::template binding_type<B>::is_label)
-        write_image_row<B>(sample_index, stages, z, y);
-      else if constexpr (WithLabels)
+      if constexpr (!Evaluator::template binding_type<B>::is_label) {
+        if (!wants_tiles<Evaluator>(r_, B))
+          write_image_row<B>(sample_index, stages, z, y);
+        else if ((y - y0_) % strip_width == 0)
+          write_image_tiles<B>(sample_index, stages, z, y);
+      } else if constexpr (WithLabels)
         write_label_row<B>(z, y);
     };
     for (std::int32_t z = z0_; z < z1_; ++z)
@@ -122,24 +126,61 @@ private:
     }
   }
 
-  template <std::size_t B, class Stages>
-  SUTURE_INLINE void write_image_row(std::int32_t sample_index, Stages& stages, std::int32_t z, std::int32_t y) const {
-    const source_tensor& in = r_.in[B];
-    const std::int32_t width = r_.sample.extents[2];
+  void apply_left(float (&v)[strip_width]) const {
+    apply_lanes(r_.sample.taps, v, nowhere{}, [](const float(&)[strip_width]) {});
+  }
+
+  template <std::size_t B, class Stages, class Row>
+  SUTURE_INLINE void write_image_strip(std::int32_t sample_index, Stages& stages, const Row& from, std::int32_t channel,
+                                       std::int32_t z, std::int32_t y, std::int32_t x0) const {
     float outside = 0;
     if constexpr (has_outside) outside = e_.rule.border.value;
-    const auto left = [&](float(&v)[strip_width]) {
-      apply_lanes(r_.sample.taps, v, nowhere{}, [](const float(&)[strip_width]) {});
-    };
-    for (std::int32_t channel = 0; channel < in.channels; ++channel) {
+    float v[strip_width];
+    read_strip(
+        from, r_.in[B], outside, [&](float(&lanes)[strip_width]) { apply_left(lanes); }, x0,
+        std::min(strip_width, r_.sample.extents[2] - x0), v);
+    finish_values<B>(e_, r_, sample_index, stages, v, channel, z, y, x0);
+  }
+
+  template <std::size_t B, class Stages>
+  SUTURE_INLINE void write_image_row(std::int32_t sample_index, Stages& stages, std::int32_t z, std::int32_t y) const {
+    for (std::int32_t channel = 0; channel < r_.in[B].channels; ++channel) {
       const auto from = row<B>(channel, z, y);
       prefetch_next<B>(channel, z, y);
-      for (std::int32_t x0 = 0; x0 < width; x0 += strip_width) {
-        float v[strip_width];
-        read_strip(from, in, outside, left, x0, std::min(strip_width, width - x0), v);
-        finish_values<B>(e_, r_, sample_index, stages, v, channel, z, y, x0);
-      }
+      for (std::int32_t x0 = 0; x0 < r_.sample.extents[2]; x0 += strip_width)
+        write_image_strip<B>(sample_index, stages, from, channel, z, y, x0);
     }
+  }
+
+  // Rows y .. of a plane, as many as a strip has lanes or as the brick has left.
+  template <std::size_t B, class Stages>
+  void write_image_tiles(std::int32_t sample_index, Stages& stages, std::int32_t z, std::int32_t y) const {
+    using In = typename Evaluator::template binding_type<B>::input;
+    const source_tensor& in = r_.in[B];
+    const fixed_map& map = r_.sample.map;
+    const std::int32_t rows = std::min(strip_width, y1_ - y), width = r_.sample.extents[2];
+    std::int64_t next_row = 0;
+    for (int k = 0; k < 3; ++k) next_row += whole(map.linear[k][1]) * in.stride[k];
+    for (std::int32_t channel = 0; channel < in.channels; ++channel)
+      for (std::int32_t x0 = 0; x0 < width; x0 += strip_width) {
+        bool is_inside = true;
+        std::int64_t first = 0;
+        for (int k = 0; k < 3; ++k) {
+          for (const std::int32_t at_y : {y, y + rows - 1})
+            for (const std::int32_t at_x : {x0, std::min(x0 + strip_width, width) - 1})
+              is_inside = is_inside && inside(whole(along(map, k, z, at_y, at_x)), in.extents[k]);
+          first += whole(along(map, k, z, y, x0)) * in.stride[k];
+        }
+        if (is_inside) {
+          write_tile<B, Evaluator>(
+              r_, static_cast<const In*>(in.data) + channel * in.channel_stride + first,
+              {next_row, direction_ * in.stride[axes_[2]]}, [&](float(&v)[strip_width]) { apply_left(v); },
+              {sample_index, channel, z, y, x0}, rows);
+        } else {
+          for (std::int32_t at_y = y; at_y < y + rows; ++at_y)
+            write_image_strip<B>(sample_index, stages, row<B>(channel, z, at_y), channel, z, at_y, x0);
+        }
+      }
   }
 
   template <std::size_t B>

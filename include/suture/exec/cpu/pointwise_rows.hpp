@@ -3,6 +3,7 @@
 #pragma once
 
 #include "path.hpp"
+#include "transposed_tiles.hpp"
 
 namespace suture::detail {
 
@@ -21,6 +22,18 @@ void write_values(const typename Evaluator::record_type& r, std::int32_t sample_
   const source_tensor& in = r.in[B];
   const target_tensor& out = r.out[B];
   const std::int32_t(&n)[3] = r.sample.extents;
+  if (wants_tiles<Evaluator>(r, B)) {
+    for (std::int32_t channel = 0; channel < in.channels; ++channel)
+      for (std::int32_t x0 = 0; x0 < n[2]; x0 += strip_width)
+        for (std::int32_t y = y0; y < y1; y += strip_width)
+          write_tile<B, Evaluator>(
+              r,
+              static_cast<const In*>(in.data) + channel * in.channel_stride + z * in.stride[0] + y * in.stride[1] +
+                  x0 * in.stride[2],
+              {in.stride[1], in.stride[2]}, [](float(&)[strip_width]) {}, {sample_index, channel, z, y, x0},
+              std::min(strip_width, y1 - y));
+    return;
+  }
   const std::int64_t bytes = static_cast<std::int64_t>(sizeof(Out)) * n[0] * n[1] * n[2];
   const bool streams = out.stride[2] == 1 && bytes > stays_in_cache;
   const bool as_one = !any_needs_voxel<typename P::outputs> && is_dense(n, in.stride, out.stride);
