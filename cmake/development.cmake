@@ -26,6 +26,9 @@ suture_use_ccache(CXX)
 set(SUTURE_LONG_RUN_OPTIONS "" CACHE STRING "Options of the compiler for sources that run longer than they compile")
 function(suture_runs_long)
   set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS ${SUTURE_LONG_RUN_OPTIONS})
+  if(SUTURE_LONG_RUN_OPTIONS AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")  # which refuses headers of another level
+    set_property(SOURCE ${ARGN} PROPERTY SKIP_PRECOMPILE_HEADERS ON)
+  endif()
 endfunction()
 
 # g++ collects garbage many times in the gigabyte that such a source takes; without that it is 7 % faster.
