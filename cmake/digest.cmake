@@ -51,7 +51,7 @@ function(suture_digest_program name)
   endif()
   # What is tried all the time. The optimizer takes most of the time that digests cost.
   if(NOT SUTURE_TEST_ALL)
-    list(FILTER variants INCLUDE REGEX "^O0")
+    list(FILTER variants INCLUDE REGEX "^O0_v3|^O0$")
     set(other_variants "")
   elseif(arg_LONG AND SUTURE_CUDA_FOUND AND NOT SUTURE_TEST_EVERY_FLAG)
     list(FILTER variants EXCLUDE REGEX "^O0")
