@@ -9,7 +9,8 @@
 
 namespace suture::abi {
 
-inline cuda executor_of(const cuda*, const request& r) {
+template <>
+inline cuda executor_of<cuda>(const request& r) {
   return {static_cast<cudaStream_t>(r.stream),
           {static_cast<std::byte*>(r.workspace), static_cast<std::size_t>(r.workspace_bytes)}};
 }

@@ -8,7 +8,10 @@
 
 namespace suture::abi {
 
-inline cpu executor_of(const cpu*, const request& r) { return {.threads = r.threads}; }
+template <>
+inline cpu executor_of<cpu>(const request& r) {
+  return {.threads = r.threads};
+}
 
 }  // namespace suture::abi
 

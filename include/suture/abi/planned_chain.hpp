@@ -155,7 +155,11 @@ void run_on(const Executor& exec, const Plan& plan, const Bindings&... bindings)
 
 }  // namespace detail
 
-// The functions of a module. executor_of(type, request) is found for the executor.
+// The executor that a request names. chain.hpp and chain.cuh specialize it.
+template <class Executor>
+Executor executor_of(const request& r);
+
+// The functions of a module.
 template <class Executor, class Chain, class... Slots>
 class planned_chain {
 public:
@@ -175,9 +179,8 @@ public:
     return bound(taken(r), [](const auto& plan, const auto&... pairs) { return workspace_bytes(plan, pairs...); });
   }
   void run(const request& r) const {
-    bound(taken(r), [&](const auto& plan, const auto&... pairs) {
-      detail::run_on(executor_of(static_cast<const Executor*>(nullptr), r), plan, pairs...);
-    });
+    bound(taken(r),
+          [&](const auto& plan, const auto&... pairs) { detail::run_on(executor_of<Executor>(r), plan, pairs...); });
   }
   void source_boxes(const request& given) const {
     reader r(given, "source_boxes");
