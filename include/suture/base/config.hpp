@@ -65,6 +65,13 @@
 #define SUTURE_FN SUTURE_INLINE
 #endif
 
+// Behind the parameters of a lambda that is part of a per-voxel loop.
+#if (defined(__GNUC__) || defined(__clang__)) && !defined(__CUDACC__)
+#define SUTURE_INLINE_LAMBDA __attribute__((always_inline))
+#else
+#define SUTURE_INLINE_LAMBDA
+#endif
+
 // Ahead of a template that calls a functor of the host on the host and one of the device on the device.
 #if defined(__CUDACC__)
 #define SUTURE_NO_EXEC_CHECK _Pragma("nv_exec_check_disable")

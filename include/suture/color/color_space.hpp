@@ -47,9 +47,17 @@ public:
 #endif
   }
 
+  // The first half of limit.
+  SUTURE_FN float lift(float x) const {
+#if defined(__SSE2__) && !defined(__CUDACC__)
+    return x > low_ ? x : low_;
+#else
+    return math::detail::at_least(x, low_);
+#endif
+  }
   SUTURE_FN float limit(float x) const {
 #if defined(__SSE2__) && !defined(__CUDACC__)
-    const float lifted = x > low_ ? x : low_;
+    const float lifted = lift(x);
     return lifted > high_ ? high_ : lifted;
 #else
     return math::detail::clamp_number(x, low_, high_);
@@ -61,8 +69,31 @@ private:
   float low_, high_;
 };
 
-SUTURE_FN float larger(float a, float b) { return math::detail::select(a > b, a, b); }
-SUTURE_FN float smaller(float a, float b) { return math::detail::select(a < b, a, b); }
+// Applies steps, each from rgb to rgb, to pixels side by side, all to a pixel before the next.
+template <int N, class... Steps>
+SUTURE_FN void in_one_loop(float (&v)[3][N], const Steps&... steps) {
+  SUTURE_LANES
+  for (int l = 0; l < N; ++l) {
+    rgb x{{v[0][l], v[1][l], v[2][l]}};
+    ((x = steps(x)), ...);
+    SUTURE_UNROLL
+    for (int c = 0; c < 3; ++c) v[c][l] = x.c[c];
+  }
+}
+// The same, where on the host each step has a loop of its own: the steps of one pixel wait for each other, and a
+// processor looks too few instructions ahead to work at the next pixels meanwhile.
+template <int N, class... Steps>
+SUTURE_FN void in_steps(float (&v)[3][N], const Steps&... steps) {
+#if defined(__CUDA_ARCH__)
+  in_one_loop(v, steps...);
+#else
+  (in_one_loop(v, steps), ...);
+#endif
+}
+
+// A compiler does not know either value, else it may make a branch of this: see range_of_lanes.
+SUTURE_FN float larger(float a, float b) { return a > b ? a : b; }
+SUTURE_FN float smaller(float a, float b) { return a < b ? a : b; }
 
 // ln x of every channel, for positive normal x.
 SUTURE_FN rgb log_of_normal(const rgb& v) {
@@ -73,12 +104,12 @@ SUTURE_FN rgb exp(const rgb& v) { return {{math::exp(v.c[0]), math::exp(v.c[1]),
 
 // sRGB to linear light and back, v in [0, 1].
 SUTURE_FN float linear_of_srgb(float v) {
-  const float base = fma(larger(v, 0.04045f), 0x1.e54edcp-1f, 0x1.ab1232p-5f);  // (v + 0.055) / 1.055
+  const float base = fma(math::detail::at_least(v, 0.04045f), 0x1.e54edcp-1f, 0x1.ab1232p-5f);  // (v + 0.055) / 1.055
   const float curve = math::detail::power_of_normal(base, 2.4f);
   return math::detail::select(v > 0.04045f, curve, fma(v, 0x1.3d0722p-4f, 0.0f));  // v / 12.92
 }
 SUTURE_FN float srgb_of_linear(float v) {
-  const float curve = math::detail::power_of_normal(larger(v, 0.0031308f), 0x1.aaaaaap-2f);  // 1 / 2.4
+  const float curve = math::detail::power_of_normal(math::detail::at_least(v, 0.0031308f), 0x1.aaaaaap-2f);  // 1 / 2.4
   return math::detail::select(v > 0.0031308f, fma(curve, 1.055f, -0.055f), fma(v, 12.92f, 0.0f));
 }
 
@@ -118,7 +149,7 @@ SUTURE_FN rgb separate_stains(const rgb& v, const color_matrix& unmix) {
   rgb result{};
   SUTURE_UNROLL
   for (int k = 0; k < 3; ++k)  // -1 / ln 1e6
-    result.c[k] = detail::larger(fma(stains.c[k], -0x1.287a76p-4f, 0.0f), 0.0f);
+    result.c[k] = math::detail::at_least(fma(stains.c[k], -0x1.287a76p-4f, 0.0f), 0.0f);
   return result;
 }
 
@@ -179,13 +210,13 @@ struct hsv {
   template <class Unit = detail::unit_range>
   SUTURE_FN static rgb of_sextants(const rgb& v, const Unit& unit = {}) {
     const float depth = v.c[1] * v.c[2];
-    const auto channel = [&](float offset) {
-      const float turned = v.c[0] + offset;
-      const float k = math::detail::select(turned >= 6.0f, turned - 6.0f, turned);
-      const float share = unit.limit(detail::smaller(k, 4.0f - k));
-      return fma(-depth, share, v.c[2]);
-    };
-    return unit.limit({{channel(5), channel(3), channel(1)}});
+    // With k the hue turned by 5, 3 and 1, less 6 from there on, a channel lacks min(k, 4 - k) of the depth, limited to
+    // [0, 1]. One of the two differences is within that range at a time, and exact there.
+    const float red = v.c[0] + 5.0f, green = v.c[0] + 3.0f, blue = v.c[0] + 1.0f;
+    const auto channel = [&](float share) { return fma(-depth, unit.limit(share), v.c[2]); };
+    return unit.limit(
+        {{channel(detail::smaller(red - 6.0f, 10.0f - red)), channel(detail::larger(4.0f - green, green - 6.0f)),
+          channel(detail::larger(4.0f - blue, blue - 6.0f))}});
   }
 };
 
@@ -195,32 +226,52 @@ struct lab {
   static constexpr int fraction_bits = 20;
   static constexpr double resolution = 1e-4;
 
-  SUTURE_FN static rgb from_rgb(const rgb& v) {
-    const rgb linear{{detail::linear_of_srgb(v.c[0]), detail::linear_of_srgb(v.c[1]), detail::linear_of_srgb(v.c[2])}};
+  SUTURE_FN static rgb from_rgb(const rgb& v) { return of_linear(linear_of_rgb(v)); }
+  SUTURE_FN static rgb to_rgb(const rgb& v) { return rgb_of_linear(to_linear(v)); }
+
+  // The same of pixels side by side.
+  template <int N>
+  SUTURE_FN static void lanes_from_rgb(float (&v)[3][N]) {
+    detail::in_steps(
+        v, [](const rgb& x) SUTURE_INLINE_LAMBDA { return linear_of_rgb(x); },
+        [](const rgb& x) SUTURE_INLINE_LAMBDA { return of_linear(x); });
+  }
+  template <int N>
+  SUTURE_FN static void lanes_to_rgb(float (&v)[3][N]) {
+    detail::in_steps(
+        v, [](const rgb& x) SUTURE_INLINE_LAMBDA { return to_linear(x); },
+        [](const rgb& x) SUTURE_INLINE_LAMBDA { return rgb_of_linear(x); });
+  }
+
+private:
+  SUTURE_FN static rgb linear_of_rgb(const rgb& v) {
+    return {{detail::linear_of_srgb(v.c[0]), detail::linear_of_srgb(v.c[1]), detail::linear_of_srgb(v.c[2])}};
+  }
+  SUTURE_FN static rgb of_linear(const rgb& linear) {
     const float fx = curve(detail::weigh(linear, 0.4339463633781182f, 0.3762138731364483f, 0.1898250339305817f));
     const float fy = curve(detail::weigh(linear, 0.212671f, 0.71516f, 0.072169f));
     const float fz = curve(detail::weigh(linear, 0.017756674595666908f, 0.10946887943939825f, 0.8727046462716862f));
     return {{fma(fy, 116.0f, -16.0f), fma(fx - fy, 500.0f, 0.0f), fma(fy - fz, 200.0f, 0.0f)}};
   }
 
-  SUTURE_FN static rgb to_rgb(const rgb& v) {
+  SUTURE_FN static rgb to_linear(const rgb& v) {
     const float fy = fma(v.c[0], 0x1.1a7b96p-7f, 0x1.1a7b96p-3f);  // (L + 16) / 116
     const float fx = fma(v.c[1], 0x1.0624dep-9f, fy);
-    const float fz = detail::larger(fma(v.c[2], -0x1.47ae14p-8f, fy), 0.0f);
+    const float fz = math::detail::at_least(fma(v.c[2], -0x1.47ae14p-8f, fy), 0.0f);
     const rgb xyz{{uncurve(fx), uncurve(fy), uncurve(fz)}};
-    const rgb linear =
-        detail::limit({{detail::weigh(xyz, 3.0799803022718044f, -1.5371515162713185f, -0.5428213080224701f),
-                        detail::weigh(xyz, -0.9212477523232383f, 1.8759900014898907f, 0.045247339514465995f),
-                        detail::weigh(xyz, 0.05289046109881183f, -0.20404133836651123f, 1.1512320119619401f)}},
-                      0, 1);
+    return detail::limit({{detail::weigh(xyz, 3.0799803022718044f, -1.5371515162713185f, -0.5428213080224701f),
+                           detail::weigh(xyz, -0.9212477523232383f, 1.8759900014898907f, 0.045247339514465995f),
+                           detail::weigh(xyz, 0.05289046109881183f, -0.20404133836651123f, 1.1512320119619401f)}},
+                         0, 1);
+  }
+  SUTURE_FN static rgb rgb_of_linear(const rgb& linear) {
     return detail::limit({{detail::srgb_of_linear(linear.c[0]), detail::srgb_of_linear(linear.c[1]),
                            detail::srgb_of_linear(linear.c[2])}},
                          0, 1);
   }
 
-private:
   SUTURE_FN static float curve(float t) {
-    const float root = math::detail::cube_root_of_large(detail::larger(t, 0.008856f));
+    const float root = math::detail::cube_root_of_large(math::detail::at_least(t, 0.008856f));
     return math::detail::select(t > 0.008856f, root, fma(t, 7.787f, 0x1.1a7b96p-3f));
   }
   SUTURE_FN static float uncurve(float f) {

@@ -61,6 +61,23 @@ struct color_jitter {
     template <class Unit>
     SUTURE_FN rgb operator()(const rgb& v, float g, const Unit& unit) const {
       const float added = fma(detail::itu601_weights()(v), of_gray, fma(g, of_pivot, 0.0f));
+      return scaled(v, added, unit);
+    }
+
+    // The same for pixels side by side in [0, 1], without what changes none of their bits.
+    template <int N, class Unit>
+    SUTURE_INLINE void apply_lanes(float (&v)[3][N], float g, Unit unit) const {
+      const blend b = *this;
+      const float of_all = fma(g, b.of_pivot, 0.0f);
+      if (b.of_gray != 0)
+        detail::in_steps(v, [&](const rgb& x) SUTURE_INLINE_LAMBDA { return b(x, g, unit); });
+      else if (b.factor != 1 || of_all != 0)
+        detail::in_steps(v, [&](const rgb& x) SUTURE_INLINE_LAMBDA { return b.scaled(x, of_all, unit); });
+    }
+
+  private:
+    template <class Unit>
+    SUTURE_FN rgb scaled(const rgb& v, float added, const Unit& unit) const {
       return unit.limit({{fma(v.c[0], factor, added), fma(v.c[1], factor, added), fma(v.c[2], factor, added)}});
     }
   };
@@ -76,19 +93,25 @@ struct color_jitter {
       if (fitted != nullptr) detail::check_channels_fitted(fitted, 3, where);
     }
 
-    SUTURE_FN rgb operator()(const rgb& x, const voxel& at) const {
-      return stepped<true>(x, gray_of(at.sample_index), detail::unit_range{});
-    }
+    SUTURE_FN rgb operator()(const rgb& x, const voxel& at) const { return stepped(x, gray_of(at.sample_index)); }
 
     // Pixels side by side, all of one sample: its mean gray is read once.
     template <int N>
     SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t sample_index) const {
       const functor mine = *this;
       const float g = mine.gray_of(sample_index);
-#if !defined(__CUDA_ARCH__)
-      if (mine.ends_with_hue(g)) return mine.step_lanes<false>(v, g);
+#if defined(__CUDA_ARCH__)
+      detail::in_steps(v, [&](const rgb& x) SUTURE_INLINE_LAMBDA { return mine.stepped(x, g); });
+#else
+      const detail::range_of_lanes unit;
+      detail::in_steps(v, [&](const rgb& x) SUTURE_INLINE_LAMBDA { return mine.range.enter(x, unit); });
+      for (const blend& b : mine.before) b.apply_lanes(v, g, unit);
+      detail::in_steps(
+          v, [](const rgb& x) SUTURE_INLINE_LAMBDA { return hsv::in_sextants(x); },
+          [&](const rgb& x) SUTURE_INLINE_LAMBDA { return mine.turned(x, unit); });
+      for (const blend& b : mine.after) b.apply_lanes(v, g, unit);
+      detail::in_steps(v, [&](const rgb& x) SUTURE_INLINE_LAMBDA { return mine.range.leave(x); });
 #endif
-      mine.step_lanes<true>(v, g);
     }
 
   private:
@@ -99,36 +122,21 @@ struct color_jitter {
       return detail::itu601_weights()(range.enter({{m[0].center, m[1].center, m[2].center}}));
     }
 
-    // Whether the steps behind hue leave colors in [0, 1] as they are.
-    SUTURE_FN bool ends_with_hue(float g) const {
-      bool unchanged = g - g == 0;  // finite
-      for (const blend& b : after) unchanged = unchanged && b.factor == 1 && b.of_gray == 0 && b.of_pivot == 0;
-      return unchanged;
+    template <class Unit>
+    SUTURE_FN rgb turned(rgb v, const Unit& unit) const {
+      const float hue = v.c[0] + sextants;
+      v.c[0] = math::detail::select(hue >= 6.0f, hue - 6.0f, hue);
+      return hsv::of_sextants(v, unit);
     }
 
-    template <bool BehindHue, int N>
-    SUTURE_FN void step_lanes(float (&v)[3][N], float g) const {
-      const detail::range_of_lanes unit;
-      SUTURE_LANES
-      for (int l = 0; l < N; ++l) {
-        const rgb result = stepped<BehindHue>({{v[0][l], v[1][l], v[2][l]}}, g, unit);
-        for (int c = 0; c < 3; ++c) v[c][l] = result.c[c];
-      }
-    }
-
-    template <bool BehindHue, class Unit>
-    SUTURE_FN rgb stepped(const rgb& x, float g, const Unit& unit) const {
+    SUTURE_FN rgb stepped(const rgb& x, float g) const {
+      const detail::unit_range unit;
       rgb v = range.enter(x, unit);
       SUTURE_UNROLL
       for (int i = 0; i < 3; ++i) v = before[i](v, g, unit);
-      v = hsv::in_sextants(v);
-      const float turned = v.c[0] + sextants;
-      v.c[0] = math::detail::select(turned >= 6.0f, turned - 6.0f, turned);
-      v = hsv::of_sextants(v, unit);
-      if constexpr (BehindHue) {
-        SUTURE_UNROLL
-        for (int i = 0; i < 3; ++i) v = after[i](v, g, unit);
-      }
+      v = turned(hsv::in_sextants(v), unit);
+      SUTURE_UNROLL
+      for (int i = 0; i < 3; ++i) v = after[i](v, g, unit);
       return range.leave(v);
     }
   };

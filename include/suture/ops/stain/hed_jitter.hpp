@@ -65,19 +65,19 @@ struct hed_jitter {
           }
         }
       }
-      SUTURE_LANES
-      for (int l = 0; l < N; ++l) {
-        const rgb result = f.jittered({{v[0][l], v[1][l], v[2][l]}}, powers);
-        for (int c = 0; c < 3; ++c) v[c][l] = result.c[c];
-      }
+      detail::in_steps(
+          v, [&](const rgb& x) SUTURE_INLINE_LAMBDA { return f.jittered(x); },
+          [&](const rgb& x) SUTURE_INLINE_LAMBDA { return f.colors_of(x, powers); });
     }
 
   private:
-    SUTURE_FN rgb jittered(const rgb& x, const detail::range_of_lanes& powers) const {
+    SUTURE_FN rgb jittered(const rgb& x) const {
       rgb v = (-hed_from_rgb())(x);
       SUTURE_UNROLL
       for (int k = 0; k < 3; ++k) v.c[k] = fma(math::detail::at_least(v.c[k], least), alpha[k], beta[k]);
-      v = (-rgb_from_hed())(v);
+      return (-rgb_from_hed())(v);
+    }
+    SUTURE_FN rgb colors_of(rgb v, const detail::range_of_lanes& powers) const {
       SUTURE_UNROLL
       for (int k = 0; k < 3; ++k) v.c[k] = math::detail::short_exp2(powers.limit(v.c[k]), white, added);
       return v;

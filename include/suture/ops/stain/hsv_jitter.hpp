@@ -33,24 +33,28 @@ struct hsv_jitter {
     float sextants;
     float saturation_factor, saturation_offset, value_factor, value_offset;
 
-    SUTURE_FN rgb operator()(const rgb& x) const { return jittered(x, detail::unit_range{}); }
+    SUTURE_FN rgb operator()(const rgb& x) const {
+      const detail::unit_range unit;
+      return to_rgb(from_rgb(x, unit), unit);
+    }
 
     // Pixels side by side.
     template <int N>
     SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t) const {
       const functor mine = *this;
       const detail::range_of_lanes unit;
-      SUTURE_LANES
-      for (int l = 0; l < N; ++l) {
-        const rgb result = mine.jittered({{v[0][l], v[1][l], v[2][l]}}, unit);
-        for (int c = 0; c < 3; ++c) v[c][l] = result.c[c];
-      }
+      detail::in_steps(
+          v, [&](const rgb& x) SUTURE_INLINE_LAMBDA { return mine.from_rgb(x, unit); },
+          [&](const rgb& x) SUTURE_INLINE_LAMBDA { return mine.to_rgb(x, unit); });
     }
 
   private:
     template <class Unit>
-    SUTURE_FN rgb jittered(const rgb& x, const Unit& unit) const {
-      rgb v = hsv::in_sextants(range.enter(x, unit));
+    SUTURE_FN rgb from_rgb(const rgb& x, const Unit& unit) const {
+      return hsv::in_sextants(range.enter(x, unit));
+    }
+    template <class Unit>
+    SUTURE_FN rgb to_rgb(rgb v, const Unit& unit) const {
       const float turned = v.c[0] + sextants;
       v.c[0] = math::detail::select(turned >= 6.0f, turned - 6.0f, turned);
       v.c[1] = fma(v.c[1], saturation_factor, saturation_offset);

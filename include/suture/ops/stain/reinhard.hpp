@@ -46,18 +46,24 @@ struct reinhard {
 
     void check_fitted(const site& where) const { detail::check_fitted(fitted[where.sample], where); }
 
-    SUTURE_FN rgb operator()(const rgb& x, const voxel& at) const { return moved(x, of(at.sample_index)); }
+    SUTURE_FN rgb operator()(const rgb& x, const voxel& at) const {
+      float v[3][1] = {{x.c[0]}, {x.c[1]}, {x.c[2]}};
+      apply_lanes(v, at.sample_index);
+      return {{v[0][0], v[1][0], v[2][0]}};
+    }
 
     // Pixels side by side, all of one sample: what belongs to it is worked out once.
     template <int N>
     SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t sample_index) const {
       const functor mine = *this;
       const move m = mine.of(sample_index);
-      SUTURE_LANES
-      for (int l = 0; l < N; ++l) {
-        const rgb result = mine.moved({{v[0][l], v[1][l], v[2][l]}}, m);
-        for (int c = 0; c < 3; ++c) v[c][l] = result.c[c];
+      detail::in_steps(v, [&](const rgb& x) SUTURE_INLINE_LAMBDA { return mine.range.enter(x); });
+      if (!m.empty) {
+        from_rgb(v);
+        detail::in_steps(v, [&](const rgb& x) SUTURE_INLINE_LAMBDA { return moved(x, m); });
+        to_rgb(v);
       }
+      detail::in_steps(v, [&](const rgb& x) SUTURE_INLINE_LAMBDA { return mine.range.leave(x); });
     }
 
   private:
@@ -82,15 +88,25 @@ struct reinhard {
       return result;
     }
 
-    SUTURE_FN rgb moved(const rgb& x, const move& m) const {
-      const rgb unit = range.enter(x);
-      rgb v = Space::from_rgb(unit);
+    // Spaces may say which steps their formulas fall into.
+    template <int N>
+    SUTURE_FN static void from_rgb(float (&v)[3][N]) {
+      if constexpr (requires { Space::lanes_from_rgb(v); })
+        Space::lanes_from_rgb(v);
+      else
+        detail::in_steps(v, [](const rgb& x) SUTURE_INLINE_LAMBDA { return Space::from_rgb(x); });
+    }
+    template <int N>
+    SUTURE_FN static void to_rgb(float (&v)[3][N]) {
+      if constexpr (requires { Space::lanes_to_rgb(v); })
+        Space::lanes_to_rgb(v);
+      else
+        detail::in_steps(v, [](const rgb& x) SUTURE_INLINE_LAMBDA { return Space::to_rgb(x); });
+    }
+    SUTURE_FN static rgb moved(rgb v, const move& m) {
       SUTURE_UNROLL
       for (int k = 0; k < 3; ++k) v.c[k] = fma(v.c[k] - m.from[k], m.scale[k], m.to[k]);
-      v = Space::to_rgb(v);
-      SUTURE_UNROLL
-      for (int k = 0; k < 3; ++k) v.c[k] = math::detail::select(m.empty, unit.c[k], v.c[k]);
-      return range.leave(v);
+      return v;
     }
   };
 

@@ -54,17 +54,40 @@ struct stain_jitter {
       if (fitted != nullptr) detail::check_fitted(fitted[where.sample * each], where);
     }
 
-    SUTURE_FN rgb operator()(const rgb& x, const voxel& at) const { return jittered(x, of(at.sample_index)); }
+    SUTURE_FN rgb operator()(const rgb& x, const voxel& at) const {
+      float v[3][1] = {{x.c[0]}, {x.c[1]}, {x.c[2]}};
+      apply_lanes(v, at.sample_index);
+      return {{v[0][0], v[1][0], v[2][0]}};
+    }
 
     // Pixels side by side, all of one sample: its stains are read once.
     template <int N>
     SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t sample_index) const {
       const functor mine = *this;
       const stains tile = mine.of(sample_index);
+      const detail::range_of_lanes unit, lit(1 / 255.0f), exponents(-105, 0);
+      float logs[3][N], sum[N];
+      for (int c = 0; c < 3; ++c) {
+        SUTURE_LANES
+        for (int l = 0; l < N; ++l) {
+          v[c][l] = unit.limit(fma(v[c][l], mine.range.inverse, 0.0f));
+          logs[c][l] = math::detail::log_of_normal(lit.lift(v[c][l]));
+        }
+      }
       SUTURE_LANES
       for (int l = 0; l < N; ++l) {
-        const rgb result = mine.jittered({{v[0][l], v[1][l], v[2][l]}}, tile);
-        for (int c = 0; c < 3; ++c) v[c][l] = result.c[c];
+        const rgb x{{logs[0][l], logs[1][l], logs[2][l]}}, jittered = mine.jittered(x, tile);
+        sum[l] = x.c[0] + x.c[1] + x.c[2];
+        SUTURE_UNROLL
+        for (int c = 0; c < 3; ++c) logs[c][l] = exponents.limit(jittered.c[c]);
+      }
+      const float darkest = tile.unchanged ? -math::detail::infinity : mine.glass;
+      for (int c = 0; c < 3; ++c) {
+        SUTURE_LANES
+        for (int l = 0; l < N; ++l) {
+          const float share = math::detail::exp_of_negative(logs[c][l]);
+          v[c][l] = fma(math::detail::select(sum[l] <= darkest, share, v[c][l]), mine.range.white, 0.0f);
+        }
       }
     }
 
@@ -89,9 +112,8 @@ struct stain_jitter {
       return result;
     }
 
-    SUTURE_FN rgb jittered(const rgb& x, const stains& tile) const {
-      const rgb v = range.enter(x);
-      const rgb logs = detail::log_of_normal(detail::limit(v, 1 / 255.0f, 1));
+    // Logarithms of colors in [0, 1], and of the jittered ones.
+    SUTURE_FN rgb jittered(const rgb& logs, const stains& tile) const {
       float added[2];
       SUTURE_UNROLL
       for (int k = 0; k < 2; ++k)  // of -d, which the logarithm is
@@ -100,11 +122,7 @@ struct stain_jitter {
       SUTURE_UNROLL
       for (int c = 0; c < 3; ++c)
         result.c[c] = fma(tile.basis[c][0], added[0], fma(tile.basis[c][1], added[1], logs.c[c] * rest));
-      result = detail::limit(detail::exp(result), 0, 1);
-      const bool tissue = (logs.c[0] + logs.c[1] + logs.c[2] <= glass) & !tile.unchanged;
-      SUTURE_UNROLL
-      for (int c = 0; c < 3; ++c) result.c[c] = math::detail::select(tissue, result.c[c], v.c[c]);
-      return range.leave(result);
+      return result;
     }
   };
 
