@@ -124,8 +124,8 @@ struct color_jitter {
 
     template <class Unit>
     SUTURE_FN rgb turned(rgb v, const Unit& unit) const {
-      const float hue = v.c[0] + sextants;
-      v.c[0] = math::detail::select(hue >= 6.0f, hue - 6.0f, hue);
+      const float sextant = v.c[0] + sextants;
+      v.c[0] = math::detail::select(sextant >= 6.0f, sextant - 6.0f, sextant);
       return hsv::of_sextants(v, unit);
     }
 

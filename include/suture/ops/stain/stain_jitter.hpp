@@ -85,8 +85,8 @@ struct stain_jitter {
       for (int c = 0; c < 3; ++c) {
         SUTURE_LANES
         for (int l = 0; l < N; ++l) {
-          const float share = math::detail::exp_of_negative(logs[c][l]);
-          v[c][l] = fma(math::detail::select(sum[l] <= darkest, share, v[c][l]), mine.range.white, 0.0f);
+          const float color = math::detail::exp_of_negative(logs[c][l]);
+          v[c][l] = fma(math::detail::select(sum[l] <= darkest, color, v[c][l]), mine.range.white, 0.0f);
         }
       }
     }
