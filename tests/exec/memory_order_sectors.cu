@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One launch over arrays in one order of axes, for tests/memory_order_sectors, which counts what its warps ask for.
-//   memory_order_sectors CHAIN ORDER, CHAIN of window, crop, turn, resample; ORDER of zyx, zxy, yzx, yxz, xzy, xyz
+//   memory_order_sectors CHAIN ORDER, CHAIN of window, crop, resample, turn, noise, elastic; ORDER of zyx, zxy, yzx, yxz, xzy, xyz
 #include <suture/suture.cuh>
 
 #include <cstdio>
@@ -56,9 +56,19 @@ int main(int argc, char** argv) {
   const suture::window window{.center = 40, .width = 400};
   const suture::random_crop crop{.size = {40, 40, 40}};
   const suture::cast<suture::half> cast{};
+  const auto moves = [&](double spacing_mm, float turns) {
+    return window | suture::resample{.spacing_mm = spacing_mm} |
+           suture::random_affine{.rotate_deg = 15, .probability = turns} | crop | cast;
+  };
   if (chain == "window") return launch(window | cast, order);
-  if (chain == "crop") return launch(window | crop | cast, order);
-  if (chain == "resample") return launch(window | suture::resample{.spacing_mm = 1.25} | cast, order);
-  if (chain == "turn") return launch(window | suture::random_affine{.rotate_deg = 15} | crop | cast, order);
+  if (chain == "crop") return launch(moves(1, 0), order);
+  if (chain == "resample") return launch(moves(1.25, 0), order);
+  if (chain == "turn") return launch(moves(1, 1), order);
+  if (chain == "noise")
+    return launch(window | crop | suture::random_bias_field{} | suture::gaussian_noise{.sigma = .02f} | cast, order);
+  if (chain == "elastic")
+    return launch(window | suture::random_affine{.rotate_deg = 15} |
+                      suture::random_elastic{.control_spacing_mm = 14, .max_displacement_mm = 4} | crop | cast,
+                  order);
   return 2;
 }

@@ -20,6 +20,7 @@ struct voxel {
   std::uint64_t voxels;   // of that grid
   const detail::shared_normals* normals = nullptr;  // where some were made ahead, see normal_at
   int first_normal = 0;                             // of the operation
+  std::int32_t turn = 0;                            // of the walk that they were made for
 };
 
 // One voxel of one channel of one sample of a batch.

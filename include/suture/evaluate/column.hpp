@@ -185,10 +185,8 @@ private:
           cell_of(g.to_control.offset[0] + scaled(g.to_control.linear[0][0], z_), g.drawn.control_points[0]);
       if (cz.index != cell_z_) {
         cell_z_ = cz.index;
-        displacement_.set(
-            g, cell_z_,
-            cell_of(g.to_control.offset[1] + scaled(g.to_control.linear[1][1], y_), g.drawn.control_points[1]),
-            cell_of(g.to_control.offset[2] + scaled(g.to_control.linear[2][2], x_), g.drawn.control_points[2]));
+        displacement_.set(g, cell_z_, cell_of(along(g.to_control, 1, 0, y_, x_), g.drawn.control_points[1]),
+                          cell_of(along(g.to_control, 2, 0, y_, x_), g.drawn.control_points[2]));
       }
       t = cz.t;
     } else {

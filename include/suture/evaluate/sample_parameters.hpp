@@ -57,6 +57,19 @@ struct sample_parameters {
 };
 
 namespace detail {
+
+// Values of sample_parameters::loops whose positions voxel_of_walk finds: lanes run along x, y or z, rows otherwise
+// along x, planes along z if they can.
+inline constexpr std::uint8_t lanes_along_x = 0, lanes_along_y = 1, lanes_along_z = 3;
+
+// The voxel at (plane, row, lane) of an output whose extents are in one of these orders.
+SUTURE_FN voxel voxel_of_walk(const std::int32_t (&n)[3], std::uint8_t loops, const voxel_index& i) {
+  const bool of_x = loops == lanes_along_x, of_z = loops == lanes_along_z;
+  const std::int32_t row_or_plane[] = {of_z ? i.z : i.x, of_z ? n[0] : n[2]};
+  return voxel_at({of_z ? n[2] : n[0], of_x ? n[1] : row_or_plane[1], of_x ? n[2] : n[1]},
+                  {i.sample, i.channel, of_z ? i.x : i.z, of_x ? i.y : row_or_plane[0], of_x ? i.x : i.y});
+}
+
 // Says to the compiler of device code that a pointer it has read from elsewhere leads to global memory.
 template <class T>
 SUTURE_FN T* in_global_memory(T* p) {

@@ -30,7 +30,7 @@ struct shared_normals {
   std::uint32_t threads;  // elements from one turn to the next
 
   SUTURE_FN float at(const voxel& v, int field, std::uint32_t thread) const {
-    const auto turn = static_cast<std::uint32_t>(v.z * channels->stride + v.channel) % turns;
+    const auto turn = static_cast<std::uint32_t>(v.turn * channels->stride + v.channel) % turns;
     return normals[(static_cast<std::uint32_t>(field) * turns + turn) * threads + thread];
   }
 };

@@ -29,7 +29,7 @@ __device__ __forceinline__ void make_block(const Evaluator& evaluate, const type
     const std::int32_t channels = min(Evaluator::image_channels(r) - first, 1 << tiles.channel_shift);
     if (channels <= 0 || at.z0 >= at.z1) return;
     room.set({first, channels, tiles.channel_shift, 1 << tiles.channel_shift});
-    if (__any_sync(0xffffffff, at.inside)) room.make(r.sample.outputs, r.sample.extents, at.z0, at.y, at.x);
+    room.make(r.sample, at);
     const shared_normals ahead = room.ahead();
     make_by_first<WithLabels, OneChannel, shape>(Paths{},
                                                  block_work<Evaluator>{evaluate, r, sample_index, tiles, at, &ahead});

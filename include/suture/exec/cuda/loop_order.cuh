@@ -7,22 +7,30 @@
 
 namespace suture::detail {
 
-// Kernels that visit axes in an order other than z, y, x: those whose functors and displacements do not ask where a
-// voxel stands in the output.
+// Kernels that visit axes in an order other than z, y, x: those whose functors of the source do not ask where a voxel
+// stands.
 template <class Evaluator>
 inline constexpr bool orders_loops = [] {
   using P = typename Evaluator::pipeline_type;
-  return !P::is_staged && !P::is_color && !P::has_deformation && !Evaluator::has_levels &&
-         !any_needs_voxel<typename P::taps> && !any_needs_voxel<typename P::outputs>;
+  return !P::is_staged && !P::is_color && !Evaluator::has_levels && !any_needs_voxel<typename P::taps>;
 }();
 
-// The order for sample i.
+// The order for sample i. Where voxels are moved or asked for their position it is one of voxel_of_walk, which keeps
+// the walk along z if lanes can run along y. A displacement is summed up along z, so that its walk stays there.
 template <class Evaluator, class Plan, class... Bindings>
 std::uint8_t loops_of_sample(const Plan& plan, std::size_t i, const Bindings&... bindings) {
-  if constexpr (orders_loops<Evaluator>)
-    return loops_of_output(plan, i, bindings...);
-  else
+  using P = typename Evaluator::pipeline_type;
+  if constexpr (orders_loops<Evaluator>) {
+    const std::uint8_t loops = loops_of_output(plan, i, bindings...);
+    if constexpr (!P::has_geometry && !any_needs_voxel<typename P::outputs>) return loops;
+    const int lanes = loop_axes[loops][2];
+    return lanes == 2                 ? lanes_along_x
+           : lanes == 1               ? lanes_along_y
+           : P::separable_deformation ? lanes_along_x
+                                      : lanes_along_z;
+  } else {
     return 0;
+  }
 }
 
 // Sets the loop order to that of the source. A copy weighs no taps, so that the source can be visited in the order of
@@ -50,13 +58,13 @@ auto make_fused_record(const Plan& plan, std::size_t i, bool to_output, const wo
   auto r = make_record(plan, i, to_output, l, workspace, used, bindings...);
   if constexpr (orders_loops<Evaluator>) {
     using P = typename Evaluator::pipeline_type;
-    const std::uint8_t loops = to_output ? loops_of_output(plan, i, bindings...) : std::uint8_t{0};
+    const std::uint8_t loops = to_output ? loops_of_sample<Evaluator>(plan, i, bindings...) : std::uint8_t{0};
     if (loops == 0) return r;
     set_loops(r, loops);
     if constexpr (P::has_geometry) {
       if constexpr (P::interpolation_type::taps <= 2 && !ends_at_rim<typename P::border_type>)
         if (r.sample.kind == map_kind::shifted && r.sample.planar == 0) set_loops_of_source(r, loops);
-      r.sample.kind = kind_of(r.sample.map, false);
+      r.sample.kind = kind_of(r.sample.map, r.sample.kind == map_kind::displaced);
     }
   }
   return r;

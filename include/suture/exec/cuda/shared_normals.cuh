@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normals made ahead of a walk, by the lanes of a warp for each other: four neighbors of a row share the Philox block
-// of their four normals, so each of these lanes makes all four for another turn of the walk. The bits are those of
+// Normals made ahead of a walk, by the threads of a block for each other: four neighbors along x share the Philox block
+// of their four normals, so each of these threads makes all four for another turn of the walk. The bits are those of
 // random_field::normal.
 #pragma once
 
-#include "../../pipeline/pipeline.hpp"
+#include "../../evaluate/sample_parameters.hpp"
+#include "tile.cuh"
 
 namespace suture::detail {
 
@@ -27,45 +28,56 @@ struct room_for_normals {
     __syncthreads();
   }
 
-  // All lanes of a warp call this; for each active functor it makes the normals of some channels of voxel (z, y, x) and
-  // of the voxels that follow along z. Lanes beyond the grid help with the normals of their neighbors.
-  template <class... Fs>
-  __device__ __forceinline__ void make(const pack<Fs...>& functors, const std::int32_t (&extents)[3], std::int32_t z,
-                                       std::int32_t y, std::int32_t x) {
-    make_from<0, 0>(functors, extents, z, y, x);
-    __syncwarp();
+  // All threads of a block call this; for each active functor it makes the normals of some channels of the voxels of a
+  // column. Threads beyond the grid help with the normals of their neighbors.
+  template <class Pipeline>
+  __device__ __forceinline__ void make(const sample_parameters<Pipeline>& sample, const column_of_thread& at) {
+    if (__any_sync(0xffffffff, at.inside)) make_from<0, 0>(sample.outputs, sample, at);
+    // Neighbors along x are lanes of a warp, or rows of the block.
+    if (Pipeline::is_staged || sample.loops == lanes_along_x)
+      __syncwarp();
+    else
+      __syncthreads();
   }
 
 private:
-  template <std::size_t I, int First, class... Fs>
-  __device__ __forceinline__ void make_from(const pack<Fs...>& functors, const std::int32_t (&extents)[3],
-                                            std::int32_t z, std::int32_t y, std::int32_t x) {
+  template <std::size_t I, int First, class Pipeline, class... Fs>
+  __device__ __forceinline__ void make_from(const pack<Fs...>& functors, const sample_parameters<Pipeline>& sample,
+                                            const column_of_thread& at) {
     if constexpr (I < sizeof...(Fs)) {
       using F = element_t<I, pack<Fs...>>;
       constexpr int count = normals_of<typename unswitched<F>::type>;
       if constexpr (count > 0) {
         const auto& f = get<I>(functors);
         if (is_on(f))
-          for (int i = 0; i < count; ++i) make_field(bare(f).normal_field(i), normal[First + i], extents, z, y, x);
+          for (int i = 0; i < count; ++i)
+            make_field(bare(f).normal_field(i), normal[First + i], sample.extents,
+                       Pipeline::is_staged ? lanes_along_x : sample.loops, at.z0, at.y, at.x);
       }
-      make_from<I + 1, First + count>(functors, extents, z, y, x);
+      make_from<I + 1, First + count>(functors, sample, at);
     }
   }
 
   __device__ SUTURE_DEVICE_NOINLINE void make_field(const random_field& field, float (&to)[turns][threads + 1],
-                                                    const std::int32_t (&extents)[3], std::int32_t z, std::int32_t y,
-                                                    std::int32_t x) {
+                                                    const std::int32_t (&extents)[3], std::uint8_t loops,
+                                                    std::int32_t plane, std::int32_t row, std::int32_t lane) {
     const int thread = static_cast<int>(threadIdx.x);
-    const bool shared = extents[2] % 4 == 0;  // blocks begin and end with four lanes
-    const int mine = thread % 4;
+    const bool in_lanes = loops == lanes_along_x;
+    // Threads count so many from one voxel to the next along x, and to the second next.
+    static_assert(warp_x == 16, "a warp has two rows");
+    const int next = in_lanes ? 1 : warp_x, second_next = in_lanes ? 2 : 2 * tile_x;
+    const bool shared = extents[in_lanes ? 2 : 1] % 4 == 0;  // blocks begin and end with four neighbors
+    const int mine = (in_lanes ? lane : row) % 4;
+    const int first = thread - (mine % 2 * next + mine / 2 * second_next);
     SUTURE_NO_UNROLL
     for (int turn = shared ? mine : 0; turn < turns; turn += shared ? 4 : 1) {
-      const voxel at = voxel_at(
-          extents, {0, channels.first + (turn & ((1 << channels.shift) - 1)), z + (turn >> channels.shift), y, x});
+      const voxel at = voxel_of_walk(
+          extents, loops,
+          {0, channels.first + (turn & ((1 << channels.shift) - 1)), plane + (turn >> channels.shift), row, lane});
       if (shared) {
         float normals[4];
         field.normal4(at.element / 4, normals);
-        for (int i = 0; i < 4; ++i) to[turn][thread - mine + i] = normals[i];
+        for (int i = 0; i < 4; ++i) to[turn][first + i % 2 * next + i / 2 * second_next] = normals[i];
       } else {
         to[turn][thread] = field.normal(at.element);
       }
