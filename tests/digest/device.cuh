@@ -22,8 +22,8 @@ line device_digest(const Cases& data, const char* name, const Pipeline& pipeline
   for (std::size_t i = 0; i < data.grids.size(); ++i) {
     in.emplace_back(data.images[i]);
     labels_in.emplace_back(data.labels[i]);
-    images.push_back(Cases::source(in[i].data(), data.grids[i]));
-    label_maps.push_back(contiguous<const std::uint8_t>(labels_in[i].data(), data.grids[i]));
+    images.push_back(lying(Cases::source(in[i].data(), data.grids[i]), data.axes));
+    label_maps.push_back(lying(contiguous<const std::uint8_t>(labels_in[i].data(), data.grids[i]), data.axes));
   }
   const auto p = plan(pipeline, images, {.seed = 20261120, .epoch = 3, .sample_ids = data.ids, .image = Cases::which});
   using Out = typename std::remove_cvref_t<decltype(p)>::pipeline_type::result_type;
@@ -35,8 +35,8 @@ line device_digest(const Cases& data, const char* name, const Pipeline& pipeline
     const grid& g = p.output_grid(i);
     out.emplace_back(static_cast<std::size_t>(Cases::channels * g.voxels()));
     labels_out.emplace_back(static_cast<std::size_t>(g.voxels()));
-    out_views.push_back(contiguous(out[i].data(), g, Cases::channels));
-    label_views.push_back(contiguous(labels_out[i].data(), g));
+    out_views.push_back(lying(contiguous(out[i].data(), g, Cases::channels), data.axes));
+    label_views.push_back(lying(contiguous(labels_out[i].data(), g), data.axes));
   }
   cuda_workspace workspace(workspace_bytes(p, image(images, out_views), labels(label_maps, label_views)));
   cudaStream_t stream;
@@ -49,8 +49,10 @@ line device_digest(const Cases& data, const char* name, const Pipeline& pipeline
     const auto host = out[i].values();
     const auto host_labels = labels_out[i].values();
     const grid& g = p.output_grid(i);
-    result.images = combine_digest(result.images, data.ids[i], digest(contiguous(host.data(), g, Cases::channels)));
-    result.labels = combine_digest(result.labels, data.ids[i], digest(contiguous(host_labels.data(), g)));
+    result.images = combine_digest(result.images, data.ids[i],
+                                   digest(lying(contiguous(host.data(), g, Cases::channels), data.axes)));
+    result.labels =
+        combine_digest(result.labels, data.ids[i], digest(lying(contiguous(host_labels.data(), g), data.axes)));
   }
   return result;
 }

@@ -17,8 +17,8 @@ void add_batch(const Cases& data, const Pipeline& pipeline, const std::vector<st
   std::vector<view<const std::uint8_t>> labels_in;
   std::vector<std::uint64_t> ids;
   for (std::size_t i : order) {
-    images.push_back(Cases::source(data.images[i].data(), data.grids[i]));
-    labels_in.push_back(contiguous(data.labels[i].data(), data.grids[i]));
+    images.push_back(lying(Cases::source(data.images[i].data(), data.grids[i]), data.axes));
+    labels_in.push_back(lying(contiguous(data.labels[i].data(), data.grids[i]), data.axes));
     ids.push_back(data.ids[i]);
   }
   const auto p = plan(pipeline, images, {.seed = 20261120, .epoch = 3, .sample_ids = ids, .image = Cases::which});
@@ -31,8 +31,8 @@ void add_batch(const Cases& data, const Pipeline& pipeline, const std::vector<st
     const grid& g = p.output_grid(i);
     out[i].resize(static_cast<std::size_t>(Cases::channels * g.voxels()));
     labels_out[i].resize(static_cast<std::size_t>(g.voxels()));
-    out_views.push_back(contiguous(out[i].data(), g, Cases::channels));
-    label_views.push_back(contiguous(labels_out[i].data(), g));
+    out_views.push_back(lying(contiguous(out[i].data(), g, Cases::channels), data.axes));
+    label_views.push_back(lying(contiguous(labels_out[i].data(), g), data.axes));
   }
   run(cpu{.threads = threads}, p, image(images, out_views), labels(labels_in, label_views));
   for (std::size_t i = 0; i < order.size(); ++i) {

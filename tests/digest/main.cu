@@ -4,8 +4,12 @@
 
 int main() {
   const digest_test::cases data;
-  digest_test::for_each_recipe(
-      [&](const char* name, const auto& pipeline) { digest_test::device_digest(data, name, pipeline).print(); });
+  bool same = true;
+  digest_test::for_each_recipe([&](const char* name, const auto& pipeline) {
+    const auto digest_of = [&](const auto& cases) { return digest_test::device_digest(cases, name, pipeline); };
+    same = digest_test::print(data, digest_of) && same;
+  });
   const digest_test::second_image second;
   digest_test::device_digest(second, "second_image", digest_test::noisy_recipe()).print();
+  return same ? 0 : 1;
 }

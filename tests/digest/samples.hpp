@@ -2,9 +2,11 @@
 // The samples whose digests are taken, and the line that reports them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <suture/suture.hpp>
@@ -12,6 +14,36 @@
 namespace digest_test {
 
 using namespace suture;
+
+// Axes as they lie in memory, the densest last.
+using axis_order = std::array<int, 3>;
+
+// A view whose axes lie in this order, as dense as before.
+template <class T>
+view<T> lying(view<T> v, const axis_order& order) {
+  std::int64_t step = v.stride[2];
+  for (int j = 2; j >= 0; --j) {
+    v.stride[order[static_cast<std::size_t>(j)]] = step;
+    step *= v.grid.extents[order[static_cast<std::size_t>(j)]];
+  }
+  return v;
+}
+
+// The elements of a dense view (z, y, x) with all its channels, for one whose axes lie in another order.
+template <class T>
+std::vector<T> reordered(const view<const T>& from, const axis_order& order) {
+  const extent3& n = from.grid.extents;
+  std::vector<T> elements(static_cast<std::size_t>(from.channels * from.grid.voxels()));
+  view<T> to{elements.data(), from.grid, from.stride, from.channels, from.channel_stride};
+  to = lying(to, order);
+  for (std::int64_t c = 0; c < from.channels; ++c)
+    for (std::int64_t z = 0; z < n[0]; ++z)
+      for (std::int64_t y = 0; y < n[1]; ++y)
+        for (std::int64_t x = 0; x < n[2]; ++x)
+          to.data[c * to.channel_stride + z * to.stride[0] + y * to.stride[1] + x * to.stride[2]] =
+              from.data[c * from.channel_stride + z * from.stride[0] + y * from.stride[1] + x * from.stride[2]];
+  return elements;
+}
 
 // Three small CT-like volumes with label maps, of different size, spacing and orientation.
 struct cases {
@@ -24,6 +56,7 @@ struct cases {
   std::vector<std::vector<std::int16_t>> images;
   std::vector<std::vector<std::uint8_t>> labels;
   std::vector<std::uint64_t> ids{1234567890123ull, 7, 42};
+  axis_order axes{0, 1, 2};  // of all arrays
 
   cases() {
     const extent3 sizes[3] = {{21, 40, 37}, {33, 31, 48}, {17, 52, 45}};
@@ -66,6 +99,7 @@ struct color_cases {
   std::vector<std::vector<std::uint8_t>> images;
   std::vector<std::vector<std::uint8_t>> labels;
   std::vector<std::uint64_t> ids{99, 5, 12345678901ull, 31};
+  axis_order axes{0, 1, 2};  // of all arrays
 
   color_cases() {
     const extent3 sizes[4] = {{1, 40, 57}, {1, 33, 97}, {1, 64, 32}, {2, 36, 43}};
@@ -98,5 +132,37 @@ struct line {
                 static_cast<unsigned long long>(labels));
   }
 };
+
+// The same samples in arrays of another order.
+template <class Cases>
+Cases in_order(Cases data, const axis_order& axes) {
+  data.axes = axes;
+  for (std::size_t i = 0; i < data.grids.size(); ++i) {
+    data.images[i] = reordered(Cases::source(data.images[i].data(), data.grids[i]), axes);
+    data.labels[i] = reordered(contiguous<const std::uint8_t>(data.labels[i].data(), data.grids[i]), axes);
+  }
+  return data;
+}
+
+// Pipelines that run in every order of axes: a displacement with noise, fields over the grid, and stages.
+inline bool runs_in_every_order(std::string_view name) {
+  return name == "ct" || name == "artifacts" || name == "nnunet";
+}
+
+// Prints digest_of(data); false where arrays in another order of axes have other digests.
+template <class Cases, class DigestOf>
+bool print(const Cases& data, const DigestOf& digest_of) {
+  const line plain = digest_of(data);
+  plain.print();
+  if (!runs_in_every_order(plain.name)) return true;
+  bool same = true;
+  for (const axis_order& axes : {axis_order{0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}) {
+    const line other = digest_of(in_order(data, axes));
+    if (other.images == plain.images && other.labels == plain.labels) continue;
+    same = false;
+    std::printf("%s differs in order %d %d %d\n", plain.name.c_str(), axes[0], axes[1], axes[2]);
+  }
+  return same;
+}
 
 }  // namespace digest_test
