@@ -23,7 +23,24 @@ grid box(std::int64_t z, std::int64_t y, std::int64_t x) {
   return g;
 }
 
-// A batch of ragged two-channel images with a label map each, on both sides.
+// The elements of a dense array (channel, z, y, x) as (channel, x, y, z), and a view whose array lies so.
+template <class T>
+std::vector<T> across(const std::vector<T>& from, const extent3& n) {
+  std::vector<T> to(from.size());
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const auto v = static_cast<std::int64_t>(i);
+    const std::int64_t x = v % n[2], y = v / n[2] % n[1], z = v / n[2] / n[1] % n[0], channel = v / n[2] / n[1] / n[0];
+    to[static_cast<std::size_t>(((channel * n[2] + x) * n[1] + y) * n[0] + z)] = from[i];
+  }
+  return to;
+}
+template <class T>
+view<T> across(view<T> v) {
+  v.stride = {1, v.grid.extents[0], v.grid.extents[0] * v.grid.extents[1]};
+  return v;
+}
+
+// A batch of ragged two-channel images with a label map each, on both sides; on the device the first lies across.
 template <class T>
 struct batch {
   std::vector<grid> grids{box(3, 9, 41), box(1, 2, 1100), box(1, 1, 1)};
@@ -55,13 +72,15 @@ struct batch {
       labels.push_back(l);
     }
     for (std::size_t i = 0; i < grids.size(); ++i) {
-      device_values.emplace_back(values[i]);
-      device_labels.emplace_back(labels[i]);
+      device_values.emplace_back(i == 0 ? across(values[i], grids[i].extents) : values[i]);
+      device_labels.emplace_back(i == 0 ? across(labels[i], grids[i].extents) : labels[i]);
       host.push_back(contiguous(static_cast<const T*>(values[i].data()), grids[i], 2));
       device.push_back(contiguous(static_cast<const T*>(device_values[i].data()), grids[i], 2));
       host_maps.push_back(contiguous(static_cast<const std::int16_t*>(labels[i].data()), grids[i]));
       device_maps.push_back(contiguous(static_cast<const std::int16_t*>(device_labels[i].data()), grids[i]));
     }
+    device[0] = across(device[0]);
+    device_maps[0] = across(device_maps[0]);
   }
 };
 

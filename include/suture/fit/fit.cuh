@@ -48,8 +48,8 @@ void fit_on_device(const cuda& exec, const Fit& how, std::span<const view<const 
   using Map = typename Selection::map_type;
   const std::size_t groups = check_fit(Fit::name, images, selection, how.pooled, results.size());
   if (groups == 0) return;
-  const fit_launcher fit = start_fit(exec, Fit::name, images, selection, results, images[0].channels, how.pooled,
-                                     device_state_bytes<T>(how, groups), rows_per_block);
+  const fit_launcher fit = start_fit<true>(exec, Fit::name, images, selection, results, images[0].channels, how.pooled,
+                                           device_state_bytes<T>(how, groups), rows_per_block);
   const auto select = selection.select();
   if constexpr (is_histogram_fit<Fit>) {
     queue_histogram<T, Map>(fit, select, results.data());

@@ -27,8 +27,9 @@ struct fit_batch {
 inline constexpr std::int32_t voxels_per_block = 65536;
 inline std::int32_t rows_per_block(std::int32_t width) { return std::max<std::int32_t>(1, voxels_per_block / width); }
 
-// A group has `channels` of a sample; rows_in_block(width) of their rows are a block's.
-template <class T, class Selection, class Rows>
+// A group has `channels` of a sample; rows_in_block(width) of their rows are a block's. AnyOrder tells that the fit does
+// not ask where a voxel stands, so that lanes run along memory.
+template <bool AnyOrder = false, class T, class Selection, class Rows>
 fit_batch fit_records(std::span<const view<const T>> images, const Selection& selection, std::int64_t channels,
                       const Rows& rows_in_block) {
   fit_batch batch;
@@ -38,6 +39,13 @@ fit_batch fit_records(std::span<const view<const T>> images, const Selection& se
       const auto map = selection.map(i);
       r.map = map.data;
       for (int k = 0; k < 3; ++k) r.map_stride[k] = map.stride[k];
+    }
+    if constexpr (AnyOrder) {
+      const extent3 &stride = images[i].stride, &n = images[i].grid.extents;
+      const std::uint8_t loops = loops_in_memory({stride[0], stride[1], stride[2]}, {n[0], n[1], n[2]});
+      reorder(r.stride, loops);
+      reorder(r.map_stride, loops);
+      reorder(r.extents, loops);
     }
     r.rows_per_block = rows_in_block(r.extents[2]);
     const std::int64_t rows = r.rows() * channels;
@@ -98,7 +106,7 @@ struct fit_launcher {
 
 // Checks what a fit on a device is given, uploads the records of the samples, and returns what launches the fit. One
 // group has the channel of a sample, or where `pooled` all the `channels` of it.
-template <class T, class Selection, class Result, class Rows>
+template <bool AnyOrder = false, class T, class Selection, class Result, class Rows>
 fit_launcher start_fit(const cuda& exec, std::string_view name, std::span<const view<const T>> images,
                        const Selection& selection, std::span<Result> results, std::int64_t channels, bool pooled,
                        std::size_t state_bytes, const Rows& rows_in_block) {
@@ -106,7 +114,7 @@ fit_launcher start_fit(const cuda& exec, std::string_view name, std::span<const 
   const std::size_t before = record_bytes(images.size());
   check_device_workspace(exec, before + state_bytes, {name}, "workspace: ");
   each_fit_pointer(memory_check(exec), name, images, selection, results);
-  const auto [list, blocks] = fit_records(images, selection, pooled ? channels : 1, rows_in_block);
+  const auto [list, blocks] = fit_records<AnyOrder>(images, selection, pooled ? channels : 1, rows_in_block);
   require(blocks <= 2147483647, {name}, blocks, " blocks exceed the grid of a kernel");
   auto* const records = reinterpret_cast<fit_record*>(exec.workspace.data());
   upload_list(exec, name, list, records);
