@@ -227,6 +227,46 @@ TYPED_TEST(fit_types, any_division_gives_the_same_bits) {
   }
 }
 
+// Images and masks in every order of axes in memory, not in the same one.
+template <class T>
+void expect_any_order() {
+  const grid g = box(5, 7, 9);
+  const std::vector<T> values = voxels<T>(static_cast<std::size_t>(g.voxels()));
+  const auto kept = [](std::size_t i) { return i % 4 != 0; };
+  std::vector<double> expected;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (kept(i)) expected.push_back(value_of(values[i]));
+  int axes[3] = {0, 1, 2};
+  do {
+    std::vector<T> memory(values.size());
+    std::vector<std::uint8_t> marks(values.size());
+    view<T> image = contiguous(memory.data(), g);
+    view<std::uint8_t> mask = contiguous(marks.data(), g);
+    std::int64_t step = 1, mask_step = 1;
+    for (int j = 2; j >= 0; --j) {
+      image.stride[axes[j]] = step;
+      step *= g.extents[axes[j]];
+      mask.stride[axes[2 - j]] = mask_step;
+      mask_step *= g.extents[axes[2 - j]];
+    }
+    std::size_t i = 0;
+    for (std::int64_t z = 0; z < g.extents[0]; ++z)
+      for (std::int64_t y = 0; y < g.extents[1]; ++y)
+        for (std::int64_t x = 0; x < g.extents[2]; ++x, ++i) {
+          image.data[z * image.stride[0] + y * image.stride[1] + x * image.stride[2]] = values[i];
+          mask.data[z * mask.stride[0] + y * mask.stride[1] + x * mask.stride[2]] = kept(i);
+        }
+    const auto p = fitted(fit_percentiles<2>{{10, 80}}, image, 1, inside(mask))[0];
+    EXPECT_EQ(p.tally.count, expected.size());
+    EXPECT_EQ(p.value[0], reference::percentile(expected, 10));
+    EXPECT_EQ(p.value[1], reference::percentile(expected, 80));
+  } while (std::next_permutation(axes, axes + 3));
+}
+TEST(fit, any_order_of_axes) {
+  expect_any_order<std::int16_t>();
+  expect_any_order<float>();
+}
+
 TEST(fit, float_sums_are_exact) {
   // Sums that any order of float or double additions gets wrong: 2^100 and its negative cancel, 2^-100 stays.
   const std::vector<float> x{0x1p100f, 0x1p-100f, 1, -0x1p100f, 0x1p-149f, -1, -0x1p-149f};

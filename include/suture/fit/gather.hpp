@@ -68,7 +68,13 @@ void gather(const cpu& exec, std::string_view name, const view<const T>& image, 
   view<const Map> map{};
   map.data = &nothing;
   if constexpr (Selection::has_map) map = selection.map(sample);
-  const extent3& n = image.grid.extents;
+  // Rows run along memory: the order of voxels decides nothing.
+  const extent3& extents = image.grid.extents;
+  std::int64_t n[3] = {extents[0], extents[1], extents[2]};
+  std::int64_t stride[3] = {image.stride[0], image.stride[1], image.stride[2]};
+  std::int64_t map_stride[3] = {map.stride[0], map.stride[1], map.stride[2]};
+  const std::uint8_t loops = loops_in_memory(stride, n);
+  for (auto* by_axis : {&n, &stride, &map_stride}) reorder(*by_axis, loops);
   const std::int64_t first_channel = channel < 0 ? 0 : channel;
   const std::int64_t rows = n[0] * n[1] * (channel < 0 ? image.channels : 1);
   const int workers = fit_workers(exec, rows * n[2]);
@@ -76,9 +82,9 @@ void gather(const cpu& exec, std::string_view name, const view<const T>& image, 
   const auto pass = [&](State& state, std::int64_t first, std::int64_t last) {
     for (std::int64_t row = first; row < last; ++row) {
       const std::int64_t y = row % n[1], z = row / n[1] % n[0], c = first_channel + row / n[1] / n[0];
-      const T* const values = image.data + c * image.channel_stride + z * image.stride[0] + y * image.stride[1];
-      const Map* const labels = map.data + z * map.stride[0] + y * map.stride[1];
-      state.row(voxel_row<T, Map>{values, image.stride[2], labels, map.stride[2], n[2]}, select);
+      const T* const values = image.data + c * image.channel_stride + z * stride[0] + y * stride[1];
+      const Map* const labels = map.data + z * map_stride[0] + y * map_stride[1];
+      state.row(voxel_row<T, Map>{values, stride[2], labels, map_stride[2], n[2]}, select);
     }
   };
   if (workers == 1) {
