@@ -341,6 +341,37 @@ TEST(Masks, BatchesAndStrides) {
   EXPECT_EQ(a, reference::holes_filled(blobs(small, 1), small, true));
 }
 
+// Every order of axes in memory, the output's the reverse of the input's, through words that are not full either way.
+TEST(Masks, AnyOrderOfAxes) {
+  const size3 n{67, 70, 130};
+  const bytes mask = random_mask(n, .5, 3);
+  int axes[3] = {0, 1, 2};
+  do {
+    bytes from(mask.size()), to(mask.size(), 9);
+    suture::view<std::uint8_t> in = view_of(from, n), out = view_of(to, n);
+    std::int64_t step = 1, out_step = 1;
+    for (int j = 2; j >= 0; --j) {
+      in.stride[axes[j]] = step;
+      step *= in.grid.extents[axes[j]];
+      out.stride[axes[2 - j]] = out_step;
+      out_step *= in.grid.extents[axes[2 - j]];
+    }
+    const auto each = [&](const auto& use) {
+      std::size_t i = 0;
+      for (std::int64_t z = 0; z < in.grid.extents[0]; ++z)
+        for (std::int64_t y = 0; y < in.grid.extents[1]; ++y)
+          for (std::int64_t x = 0; x < in.grid.extents[2]; ++x, ++i)
+            use(i, in.data[z * in.stride[0] + y * in.stride[1] + x * in.stride[2]],
+                out.data[z * out.stride[0] + y * out.stride[1] + x * out.stride[2]]);
+    };
+    each([&](std::size_t i, std::uint8_t& value, const std::uint8_t&) { value = mask[i]; });
+    suture::binary_erosion(suture::cpu{1}, in, out, {suture::element_shape::box, {0, 0, 0}}, false);
+    each([&](std::size_t i, const std::uint8_t&, const std::uint8_t& value) {
+      ASSERT_EQ(value, mask[i] != 0) << axes[0] << axes[1] << axes[2] << " voxel " << i;
+    });
+  } while (std::next_permutation(axes, axes + 3));
+}
+
 // From a CT to its body mask, the box of the body, and the crop to it.
 TEST(Masks, CropToTheBody) {
   const size3 n{6, 30, 40};

@@ -168,51 +168,113 @@ public:
     rows(n, [&](std::int32_t z, std::int32_t y) { f.row(z, y); });
   }
 
-  // Bit = counts(voxel).
+  // Bit = counts(voxel). Voxels are read along memory: 64 rows at a time where it is denser across them.
   template <class T, class Counts>
   void pack(const strided<const T>& in, const Counts& counts, const bit_volume& out) const {
-    rows(out.extents, [&](std::int32_t z, std::int32_t y) {
-      std::uint64_t* const row = out.row(z, y);
-      for (std::int32_t w = 0; w < out.row_words; ++w) {
-        const std::int32_t n = std::min(64, out.extents[2] - w * 64);
-        const T* const p = in.at(z, y, w * 64);
-        std::uint8_t bytes[64] = {};
-        if (in.stride[2] == 1)
-          for (std::int32_t i = 0; i < n; ++i) bytes[i] = counts(p + i);
-        else
-          for (std::int32_t i = 0; i < n; ++i) bytes[i] = counts(p + i * in.stride[2]);
-        std::uint64_t word = 0;
-        for (int k = 0; k < 8; ++k) {
-          std::uint64_t eight;  // bytes of 0 or 1; the product gathers their lowest bits in its highest byte
-          std::memcpy(&eight, bytes + 8 * k, 8);
-          word |= ((eight * 0x0102040810204080u) >> 56) << (8 * k);
-        }
-        row[w] = word;
+    squares(out, in.stride, [&](std::int32_t z, std::int32_t y, std::int32_t w, const square& s) {
+      const T* const p = in.at(z, y, w * 64);
+      if (s.rows == 1) {
+        out.row(z, y)[w] = packed(p, in.stride[2], s.columns, counts);
+        return;
       }
+      std::uint64_t words[64] = {};
+      const std::int64_t next = in.stride[1 - s.across];
+      for (int i = 0; i < s.columns; ++i) prefetch(p + i * in.stride[2] + next, s.rows);
+      for (int i = 0; i < s.columns; ++i) words[i] = packed(p + i * in.stride[2], in.stride[s.across], s.rows, counts);
+      transpose_bits(words);
+      for (int i = 0; i < s.rows; ++i) out.row(z + (s.across == 0 ? i : 0), y + (s.across == 1 ? i : 0))[w] = words[i];
     });
   }
 
   // Voxel = bit.
   void unpack(const bit_volume& in, const strided<std::uint8_t>& out) const {
-    rows(in.extents, [&](std::int32_t z, std::int32_t y) {
-      const std::uint64_t* const row = in.row(z, y);
-      for (std::int32_t w = 0; w < in.row_words; ++w) {
-        const std::int32_t n = std::min(64, in.extents[2] - w * 64);
-        std::uint8_t* const p = out.at(z, y, w * 64);
-        if (out.stride[2] == 1 && n == 64) {
-          for (int k = 0; k < 8; ++k) {  // bit i of the byte becomes byte i
-            const std::uint64_t spread = (((row[w] >> (8 * k)) & 0xff) * 0x0101010101010101u) & 0x8040201008040201u;
-            const std::uint64_t eight = ((spread + 0x7f7f7f7f7f7f7f7fu) >> 7) & 0x0101010101010101u;
-            std::memcpy(p + 8 * k, &eight, 8);
-          }
-        } else {
-          for (std::int32_t i = 0; i < n; ++i) p[i * out.stride[2]] = (row[w] >> i) & 1;
-        }
+    squares(in, out.stride, [&](std::int32_t z, std::int32_t y, std::int32_t w, const square& s) {
+      std::uint8_t* const p = out.at(z, y, w * 64);
+      if (s.rows == 1) {
+        unpack_word(in.row(z, y)[w], p, out.stride[2], s.columns);
+        return;
       }
+      std::uint64_t words[64] = {};
+      for (int i = 0; i < s.rows; ++i) words[i] = in.row(z + (s.across == 0 ? i : 0), y + (s.across == 1 ? i : 0))[w];
+      transpose_bits(words);
+      const std::int64_t next = out.stride[1 - s.across];
+      for (int i = 0; i < s.columns; ++i) prefetch<1>(p + i * out.stride[2] + next, s.rows);
+      for (int i = 0; i < s.columns; ++i) unpack_word(words[i], p + i * out.stride[2], out.stride[s.across], s.rows);
     });
   }
 
 private:
+  // A word of one row, or of as many as 64 along axis `across`.
+  struct square {
+    int across, rows, columns;
+  };
+
+  // f(z, y, w, square) for all words of a volume that is read or written in memory of these strides.
+  template <class F>
+  void squares(const bit_volume& v, const std::int64_t (&stride)[3], const F& f) const {
+    const auto apart = [&](int k) { return stride[k] < 0 ? -stride[k] : stride[k]; };
+    const int across = v.extents[0] > 1 && (v.extents[1] == 1 || apart(0) < apart(1)) ? 0 : 1;
+    const int most = v.extents[across] > 1 && apart(across) < apart(2) ? 64 : 1;
+    const std::int32_t n[3] = {v.extents[1 - across], (v.extents[across] + most - 1) / most, v.extents[2]};
+    rows(n, [&](std::int32_t other, std::int32_t block) {
+      const std::int32_t first = block * most;
+      const int count = std::min(most, v.extents[across] - first);
+      for (std::int32_t w = 0; w < v.row_words; ++w)
+        f(across == 0 ? first : other, across == 0 ? other : first, w,
+          square{across, count, std::min(64, n[2] - w * 64)});
+    });
+  }
+
+  // Asks for voxels side by side that the next square reads, or writes.
+  template <int Write = 0, class T>
+  static SUTURE_INLINE void prefetch(const T* p, int n) {
+    constexpr int line = 64 / sizeof(T);
+    for (int i = 0; i < n; i += line) __builtin_prefetch(p + i, Write);
+    __builtin_prefetch(p + n - 1, Write);
+  }
+
+  // Bit i = counts(p + i stride), of n.
+  template <class T, class Counts>
+  static std::uint64_t packed(const T* p, std::int64_t stride, int n, const Counts& counts) {
+    std::uint8_t bytes[64] = {};
+    if (stride == 1)
+      for (int i = 0; i < n; ++i) bytes[i] = counts(p + i);
+    else
+      for (int i = 0; i < n; ++i) bytes[i] = counts(p + i * stride);
+    std::uint64_t word = 0;
+    for (int k = 0; k < 8; ++k) {
+      std::uint64_t eight;  // bytes of 0 or 1; the product gathers their lowest bits in its highest byte
+      std::memcpy(&eight, bytes + 8 * k, 8);
+      word |= ((eight * 0x0102040810204080u) >> 56) << (8 * k);
+    }
+    return word;
+  }
+
+  // p[i stride] = bit i, of n.
+  static void unpack_word(std::uint64_t word, std::uint8_t* p, std::int64_t stride, int n) {
+    if (stride == 1 && n == 64) {
+      for (int k = 0; k < 8; ++k) {  // bit i of the byte becomes byte i
+        const std::uint64_t spread = (((word >> (8 * k)) & 0xff) * 0x0101010101010101u) & 0x8040201008040201u;
+        const std::uint64_t eight = ((spread + 0x7f7f7f7f7f7f7f7fu) >> 7) & 0x0101010101010101u;
+        std::memcpy(p + 8 * k, &eight, 8);
+      }
+    } else {
+      for (int i = 0; i < n; ++i) p[i * stride] = (word >> i) & 1;
+    }
+  }
+
+  // Bit j of word i becomes bit i of word j: squares of 32, 16, .. 1 bits change places across the diagonal.
+  static void transpose_bits(std::uint64_t (&words)[64]) {
+    std::uint64_t low = 0x00000000ffffffffu;
+    for (int size = 32; size > 0; size /= 2, low ^= low << size)
+      for (int i = 0; i < 64; ++i) {
+        if ((i & size) != 0) continue;
+        const std::uint64_t changed = ((words[i] >> size) ^ words[i + size]) & low;
+        words[i + size] ^= changed;
+        words[i] ^= changed << size;
+      }
+  }
+
   // The caller's workspace, or memory of its own.
   class memory {
   public:
