@@ -281,7 +281,7 @@ TEST(filters, median_of_a_row_is_that_of_each_voxel) {
     const float* rows[9];
     for (std::size_t i = 0; i < 9; ++i) rows[i] = memory.data() + i * (width + 2);
     float run[width];
-    median.filter_row(rows, run);
+    median.filter_run(rows, {0, 1, 2}, run);
     for (int l = 0; l < width; ++l) {
       const auto read = [&](std::int32_t z, std::int32_t y, std::int32_t x) { return rows[3 * z + y][x]; };
       const float alone = median(read, {3, 3, width + 2}, 1, 1, l + 1, 0);

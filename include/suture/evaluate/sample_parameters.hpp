@@ -130,7 +130,7 @@ struct moments;
 struct patch_sums;
 struct spectral_sums;
 
-// An image between stages is dense (channel, z, y, x) and lies in one of two buffers, with a third where a filter
+// An image between stages is dense, (channel, z, y, x) or as the loops of its sample go, and lies in one of two buffers, with a third where a filter
 // blends or a transform has two parts; the moments of each channel after each stage lie beside it.
 struct staged_tensor {
   float* data[3];

@@ -119,7 +119,10 @@ concept functor_by_channel = requires(const F& f) {
 template <class F>
 struct distant {
   const F* functor;
-  SUTURE_FN auto operator()(float x, const voxel& at) const { return call(*functor, x, at); }
+  SUTURE_FN auto operator()(float x, const voxel& at) const requires applies_with_voxel<F, float> {
+    return (*functor)(x, at);
+  }
+  SUTURE_FN auto operator()(float x) const requires(!applies_with_voxel<F, float>) { return (*functor)(x); }
   template <int Count>
   SUTURE_INLINE void apply_row(float (&values)[Count], const voxel& first) const requires requires {
     functor->apply_row(values, first);

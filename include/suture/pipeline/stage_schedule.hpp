@@ -63,11 +63,12 @@ concept point_filter = requires(const F& f, const detail::any_reader& read, cons
   { f.active(0) } -> std::same_as<bool>;
 };
 // Point filter that reads no more than the 27 voxels about each, index(i, n) those outside, and can make a run of voxels
-// along x from the nine rows about it, each from one voxel before the run to one behind it.
+// along any axis from the 27 runs about it: rows of (z, y), and how far apart they lie along x.
 template <class F>
-concept filters_rows = point_filter<F> && requires(const F& f, const float* const (&rows)[9], float (&run)[32]) {
+concept filters_runs = point_filter<F> &&
+    requires(const F& f, const float* const (&rows)[9], const std::ptrdiff_t (&along_x)[3], float (&run)[32]) {
   { f.index(0, 1) } -> std::same_as<std::int32_t>;
-  f.filter_row(rows, run);
+  f.filter_run(rows, along_x, run);
 };
 // A filter that interpolates between two voxels along x, then y, then z; pair_at(axis, i, n, channel) says which.
 template <class F>

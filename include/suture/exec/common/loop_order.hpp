@@ -3,6 +3,7 @@
 // whichever that is. Coordinates of the source keep their axes, so that every voxel keeps its arithmetic and its bits.
 #pragma once
 
+#include <iterator>
 #include <utility>
 
 #include "../../evaluate/sample_parameters.hpp"
@@ -33,13 +34,19 @@ void reorder(T (&by_axis)[3], std::uint8_t loops) {
   for (int j = 0; j < 3; ++j) by_axis[j] = old[loop_axes[loops][j]];
 }
 
-// The index in loop_axes for sample i of a run: by the memory of the first output. Where voxels are moved and lanes run
-// along x, planes are those of z: what planes share is kept from one to the next.
+// The index in loop_axes that visits the first output of sample i of a run as it lies in memory.
 template <class Plan, class Binding, class... Others>
-std::uint8_t loops_of_output(const Plan& plan, std::size_t i, const Binding& first, const Others&...) {
+std::uint8_t memory_order_of_output(const Plan& plan, std::size_t i, const Binding& first, const Others&...) {
   const extent3& n = plan.output_grid(i).extents;
   const extent3& stride = first.out[i].stride;
-  const std::uint8_t loops = loops_in_memory({stride[0], stride[1], stride[2]}, {n[0], n[1], n[2]});
+  return loops_in_memory({stride[0], stride[1], stride[2]}, {n[0], n[1], n[2]});
+}
+
+// The index in loop_axes for sample i of a run. Where voxels are moved and lanes run along x, planes are those of z: what
+// planes share is kept from one to the next.
+template <class Plan, class... Bindings>
+std::uint8_t loops_of_output(const Plan& plan, std::size_t i, const Bindings&... bindings) {
+  const std::uint8_t loops = memory_order_of_output(plan, i, bindings...);
   return Plan::pipeline_type::has_geometry && loop_axes[loops][2] == 2 ? std::uint8_t{0} : loops;
 }
 
@@ -48,6 +55,13 @@ inline std::uint8_t with_lanes_along_x(std::uint8_t memory_order) {
   const std::uint8_t(&axes)[3] = loop_axes[memory_order];
   const int denser = axes[2] != 2 ? axes[2] : axes[1];
   return denser == 0 ? std::uint8_t{5} : std::uint8_t{0};
+}
+
+// Returns the loop (0 planes, 1 rows, 2 lanes) that runs along an axis.
+inline int loop_along(std::uint8_t loops, int axis) {
+  int j = 0;
+  while (loop_axes[loops][j] != axis) ++j;
+  return j;
 }
 
 // Turns a record whose loops are z, y, x into one that an executor visits in another order.
@@ -62,6 +76,17 @@ void set_loops(Record& r, std::uint8_t loops) {
   if constexpr (P::has_deformation)
     for (auto& row : sample.controls.to_control.linear) reorder(row, loops);
   for (target_tensor& out : r.out) reorder(out.stride, loops);
+  if constexpr (P::is_staged)
+    for (std::size_t b = 0; b < std::size(r.staged); ++b) {
+      reorder(r.staged[b].out.stride, loops);
+      if (r.staged[b].channels > 0 && r.staged[b].finished == 0) {  // what lies between stages is dense in loop order
+        const std::int64_t unit = r.out[b].stride[loop_along(loops, 2)];
+        const std::int64_t row = unit * sample.extents[2];
+        r.out[b].stride[2] = unit;
+        r.out[b].stride[1] = row;
+        r.out[b].stride[0] = row * sample.extents[1];
+      }
+    }
   if constexpr (!P::has_geometry)
     for (source_tensor& in : r.in) {
       reorder(in.stride, loops);
@@ -73,13 +98,6 @@ void set_loops(Record& r, std::uint8_t loops) {
         reorder(list.levels[l].to.stride, loops);
         reorder(list.levels[l].extents, loops);
       }
-}
-
-// Returns the loop (0 planes, 1 rows, 2 lanes) that runs along an axis.
-inline int loop_along(std::uint8_t loops, int axis) {
-  int j = 0;
-  while (loop_axes[loops][j] != axis) ++j;
-  return j;
 }
 
 }  // namespace suture::detail

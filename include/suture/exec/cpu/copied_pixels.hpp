@@ -142,7 +142,7 @@ private:
     alignas(lane_alignment) float v[3][strip_width];
     read_pixels(row, r_.in[B], p, v);
     if constexpr (P::is_color) {
-      with_place(r_.sample, {sample_index_, 0, z, y, x0}, [&](const auto& place) {
+      with_place<typename P::outputs>(r_.sample, {sample_index_, 0, z, y, x0}, [&](const auto& place) {
         apply_pixel_lanes(r_.sample.outputs, v, place, [&]<class R>(R(&finished)[3][strip_width]) {
           write_pixels<B, Evaluator>(r_, stages, finished, z, y, x0);
         });
@@ -150,7 +150,7 @@ private:
     } else {
       typename P::fused_type pixels[3][strip_width];
       for (std::int32_t channel = 0; channel < 3; ++channel)
-        with_place(r_.sample, {sample_index_, channel, z, y, x0}, [&](const auto& place) {
+        with_place<typename P::outputs>(r_.sample, {sample_index_, channel, z, y, x0}, [&](const auto& place) {
           apply_lanes(r_.sample.outputs, v[channel], place,
                       [&](const auto& finished) { copy_strip(pixels[channel], finished); });
         });

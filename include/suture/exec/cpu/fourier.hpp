@@ -130,63 +130,119 @@ private:
   float* parts_[4];  // real and imaginary, and where the next pass puts them
 };
 
+// A patch that is dense in memory: its extents along z, y and x, and how far apart its voxels are along each. Planes,
+// rows and lanes run along `axes`.
+struct dense_patch {
+  std::int32_t n[3] = {};
+  std::int64_t step[3] = {};
+  std::uint8_t axes[3] = {};
+
+  dense_patch(const std::int32_t (&extents)[3], const std::uint8_t (&loops)[3]) {
+    std::int64_t apart = 1;
+    for (int j = 2; j >= 0; --j) {
+      axes[j] = loops[j];
+      n[axes[j]] = extents[axes[j]];
+      step[axes[j]] = apart;
+      apart *= n[axes[j]];
+    }
+  }
+  std::int64_t voxels() const { return std::int64_t{n[0]} * n[1] * n[2]; }
+};
+
+// The lines of a patch along an axis: those whose numbers follow each other lie beside each other along `inner`.
+struct patch_lines {
+  int axis, inner, outer;
+  std::int64_t per_outer;  // lines that have the same place along `outer`
+  std::int64_t in_one_go;  // lines that are as far apart from each other all along
+  std::int64_t runs;       // of so many lines
+
+  // `x_extent` is the number of places along x that are in use.
+  patch_lines(const dense_patch& patch, int along, std::int32_t x_extent) : axis(along) {
+    inner = patch.axes[2] != axis ? patch.axes[2] : patch.axes[1];
+    outer = 3 - axis - inner;
+    const auto used = [&](int k) { return k == 2 ? x_extent : patch.n[k]; };
+    per_outer = used(inner);
+    const bool side_by_side = patch.step[outer] == per_outer * patch.step[inner];
+    in_one_go = side_by_side ? per_outer * used(outer) : per_outer;
+    runs = side_by_side ? 1 : used(outer);
+  }
+  std::int32_t along_inner(std::int64_t line) const { return static_cast<std::int32_t>(line % per_outer); }
+  std::int32_t along_outer(std::int64_t line) const { return static_cast<std::int32_t>(line / per_outer); }
+};
+
 // A patch in k-space, or on its way there: real and imaginary parts, dense, of the first half of the frequencies along
 // x.
 class patch_transform {
 public:
-  patch_transform(const cpu& exec, const std::int32_t (&n)[3], float* real, float* imaginary)
-      : exec_(exec), n_(n), held_(x_frequencies(n[2])), real_(real), imaginary_(imaginary) {
-    for (int axis = 0; axis < 3; ++axis) roots_[axis] = roots_of_unity(n[axis]);
+  patch_transform(const cpu& exec, const dense_patch& patch, float* real, float* imaginary)
+      : exec_(exec), patch_(patch), n_(patch.n), held_(x_frequencies(patch.n[2])), real_(real), imaginary_(imaginary) {
+    for (int axis = 0; axis < 3; ++axis) roots_[axis] = roots_of_unity(n_[axis]);
   }
 
   const std::vector<math::complex>& roots(int axis) const { return roots_[axis]; }
   // The axis whose lines are transformed last on the way there.
   int last_axis() const { return n_[0] > 1 ? 0 : 1; }
 
-  // Transforms along x the rows that load(z, y, row) fills; a row has room for another 16 values.
+  // Transforms along x the voxels that load(plane, row, lanes) fills row by row; a row has room for another 16 values.
   template <class Load>
   void rows_from(const Load& load) {
-    each_block(2, [&](line_block& b, std::int64_t first, int count) {
-      std::vector<float> row(static_cast<std::size_t>(n_[2] + line_lanes));
-      for (int l = 0; l < count; ++l) {
-        load(static_cast<std::int32_t>((first + l) / n_[1]), static_cast<std::int32_t>((first + l) % n_[1]),
-             row.data());
-        for (std::int32_t i = 0; i < n_[2]; ++i) b.real(i)[l] = row[static_cast<std::size_t>(i)];
+    const std::uint8_t(&axes)[3] = patch_.axes;
+    const std::int32_t rows = n_[axes[1]], width = n_[axes[2]];
+    const bool dense_along_x = axes[2] == 2;
+    if (!dense_along_x)
+      parallel_for(exec_.threads, n_[axes[0]], [&](std::int64_t plane) {
+        std::vector<float> row(static_cast<std::size_t>(width + line_lanes));
+        for (std::int32_t y = 0; y < rows; ++y) {
+          load(static_cast<std::int32_t>(plane), y, row.data());
+          std::copy_n(row.data(), width, real_ + (plane * rows + y) * width);
+        }
+      });
+    each_block(2, n_[2], [&](line_block& b, const patch_lines& lines, std::int64_t first, int count) {
+      if (dense_along_x) {
+        std::vector<float> row(static_cast<std::size_t>(width + line_lanes));
+        for (int l = 0; l < count; ++l) {
+          load(static_cast<std::int32_t>((first + l) / rows), static_cast<std::int32_t>((first + l) % rows),
+               row.data());
+          for (std::int32_t i = 0; i < width; ++i) b.real(i)[l] = row[static_cast<std::size_t>(i)];
+        }
+      } else {
+        get(b, lines, n_[2], first, count, false);
       }
       std::fill_n(b.imaginary(), n_[2] * line_lanes, 0.0f);
       b.transform();
-      put(b, 2, held_, first, count, true);
+      put(b, lines, held_, first, count, true);
     });
   }
   // Transforms along y, forward or back.
   void columns(bool back) {
-    each_block(1, [&](line_block& b, std::int64_t first, int count) {
-      get(b, 1, first, count);
+    each_block(1, held_, [&](line_block& b, const patch_lines& lines, std::int64_t first, int count) {
+      get(b, lines, n_[1], first, count, true);
       if (back) b.swap_parts();
       b.transform();
       if (back) b.swap_parts();
-      put(b, 1, n_[1], first, count, true);
+      put(b, lines, n_[1], first, count, true);
     });
   }
-  // Transforms along the last axis and, if `back`, inverts it; change(block, first line, lines) runs between the two.
+  // Transforms along the last axis and, if `back`, inverts it; change(block, lines, first line, count) runs between the
+  // two.
   template <class Change>
   void turn_about(bool back, const Change& change) {
     const int axis = last_axis();
-    each_block(axis, [&](line_block& b, std::int64_t first, int count) {
-      get(b, axis, first, count);
+    each_block(axis, held_, [&](line_block& b, const patch_lines& lines, std::int64_t first, int count) {
+      get(b, lines, n_[axis], first, count, true);
       b.transform();
-      change(b, first, count);
+      change(b, lines, first, count);
       if (!back) return;
       b.swap_parts();
       b.transform();
       b.swap_parts();
-      put(b, axis, n_[axis], first, count, true);
+      put(b, lines, n_[axis], first, count, true);
     });
   }
   // Inverts the transform along x, where lines are real.
   void rows_back() {
-    each_block(2, [&](line_block& b, std::int64_t first, int count) {
-      get(b, 2, first, count);
+    each_block(2, n_[2], [&](line_block& b, const patch_lines& lines, std::int64_t first, int count) {
+      get(b, lines, held_, first, count, true);
       for (std::int32_t i = held_; i < n_[2]; ++i)
         for (int l = 0; l < count; ++l) {
           b.real(i)[l] = b.real(n_[2] - i)[l];
@@ -195,64 +251,69 @@ public:
       b.swap_parts();
       b.transform();
       b.swap_parts();
-      put(b, 2, n_[2], first, count, false);
+      put(b, lines, n_[2], first, count, false);
     });
   }
 
-  // work(i, lane, z, y, x) for the frequencies of a block of lines along the last axis, which lie beside each other along
-  // x.
+  // work(i, lane, z, y, x) for the frequencies of a block of lines along the last axis.
   template <class Work>
-  void each_frequency(const line_block& b, std::int64_t first, int count, const Work& work) const {
-    const auto beside = static_cast<std::int32_t>(first / held_), x = static_cast<std::int32_t>(first % held_);
-    const bool along_z = last_axis() == 0;
+  void each_frequency(const line_block& b, const patch_lines& lines, std::int64_t first, int count,
+                      const Work& work) const {
+    std::int32_t at[3][line_lanes] = {};
+    for (int l = 0; l < count; ++l) {
+      at[lines.inner][l] = lines.along_inner(first + l);
+      at[lines.outer][l] = lines.along_outer(first + l);
+    }
     for (std::int32_t i = 0; i < b.size(); ++i) {
-      const std::int32_t z = along_z ? i : beside, y = along_z ? beside : i;
+      for (int l = 0; l < line_lanes; ++l) at[lines.axis][l] = i;
       if (count == line_lanes)
-        for (int l = 0; l < line_lanes; ++l) work(i, l, z, y, x + l);
+        for (int l = 0; l < line_lanes; ++l) work(i, l, at[0][l], at[1][l], at[2][l]);
       else
-        for (int l = 0; l < count; ++l) work(i, l, z, y, x + l);
+        for (int l = 0; l < count; ++l) work(i, l, at[0][l], at[1][l], at[2][l]);
     }
   }
   // The frequencies along x that a line stands for: its own, and the opposite one unless it is the same.
-  std::int64_t frequencies_of(std::int64_t line) const {
-    const auto x = static_cast<std::int32_t>(line % held_);
+  std::int64_t frequencies_of(const patch_lines& lines, std::int64_t line) const {
+    const std::int32_t x = lines.inner == 2 ? lines.along_inner(line) : lines.along_outer(line);
     return x == opposite(x, n_[2]) ? 1 : 2;
   }
   // Index i and lane of a frequency in such a block, or lane -1 where another block has it.
-  std::pair<std::int32_t, int> place_of(const std::int32_t (&at)[3], std::int64_t first, int count) const {
-    const bool along_z = last_axis() == 0;
-    const std::int64_t lane = std::int64_t{along_z ? at[1] : at[0]} * held_ + at[2] - first;
-    return {along_z ? at[0] : at[1], lane >= 0 && lane < count ? static_cast<int>(lane) : -1};
+  std::pair<std::int32_t, int> place_of(const patch_lines& lines, const std::int32_t (&at)[3], std::int64_t first,
+                                        int count) const {
+    const std::int64_t lane = at[lines.outer] * lines.per_outer + at[lines.inner] - first;
+    return {at[lines.axis], lane >= 0 && lane < count ? static_cast<int>(lane) : -1};
   }
 
 private:
-  // work(block, first line, lines) for every block of lines along an axis; those of a block lie beside each other.
+  // work(block, lines, first line, count) for every block of lines along an axis; those of a block lie beside each
+  // other.
   template <class Work>
-  void each_block(int axis, const Work& work) {
-    const std::int64_t run = axis == 2 ? std::int64_t{n_[0]} * n_[1] : held_;
-    const std::int64_t runs = axis == 2 ? 1 : n_[1 - axis], blocks = (run + line_lanes - 1) / line_lanes;
+  void each_block(int axis, std::int32_t x_extent, const Work& work) {
+    const patch_lines lines(patch_, axis, x_extent);
+    const std::int64_t blocks = (lines.in_one_go + line_lanes - 1) / line_lanes, all = lines.runs * blocks;
     constexpr std::int64_t together = 8;
-    parallel_for(exec_.threads, (runs * blocks + together - 1) / together, [&](std::int64_t part) {
+    parallel_for(exec_.threads, (all + together - 1) / together, [&](std::int64_t part) {
       line_block b(roots_[axis]);
-      for (std::int64_t k = part * together; k < std::min((part + 1) * together, runs * blocks); ++k) {
+      for (std::int64_t k = part * together; k < std::min((part + 1) * together, all); ++k) {
         const std::int64_t begin = k % blocks * line_lanes;
-        work(b, k / blocks * run + begin, static_cast<int>(std::min<std::int64_t>(line_lanes, run - begin)));
+        work(b, lines, k / blocks * lines.in_one_go + begin,
+             static_cast<int>(std::min<std::int64_t>(line_lanes, lines.in_one_go - begin)));
       }
     });
   }
 
-  // Layout of a line: its first value, the distance between its values, and the distance to the next line.
-  std::int64_t begin_of(int axis, std::int64_t line) const {
-    if (axis == 2) return line * n_[2];
-    return line / held_ * (axis == 0 ? n_[2] : std::int64_t{n_[1]} * n_[2]) + line % held_;
+  std::int64_t begin_of(const patch_lines& lines, std::int64_t line) const {
+    return lines.along_outer(line) * patch_.step[lines.outer] + lines.along_inner(line) * patch_.step[lines.inner];
   }
-  std::int64_t apart(int axis) const { return axis == 0 ? std::int64_t{n_[1]} * n_[2] : axis == 1 ? n_[2] : 1; }
 
-  void get(line_block& b, int axis, std::int64_t first, int count) const {
-    const std::int64_t begin = begin_of(axis, first), step = apart(axis), beside = axis == 2 ? n_[2] : 1;
-    for (std::int32_t i = 0; i < (axis == 2 ? held_ : n_[axis]); ++i) {
+  // The first `values` of each line.
+  void get(line_block& b, const patch_lines& lines, std::int32_t values, std::int64_t first, int count,
+           bool both) const {
+    const std::int64_t begin = begin_of(lines, first), step = patch_.step[lines.axis],
+                       beside = patch_.step[lines.inner];
+    for (std::int32_t i = 0; i < values; ++i) {
       copy_lanes(b.real(i), 1, real_ + begin + i * step, beside, count);
-      copy_lanes(b.imaginary(i), 1, imaginary_ + begin + i * step, beside, count);
+      if (both) copy_lanes(b.imaginary(i), 1, imaginary_ + begin + i * step, beside, count);
     }
   }
   static void copy_lanes(float* to, std::int64_t to_step, const float* from, std::int64_t from_step, int count) {
@@ -261,9 +322,9 @@ private:
     else
       for (int l = 0; l < count; ++l) to[l * to_step] = from[l * from_step];
   }
-  // The first `values` of each line.
-  void put(line_block& b, int axis, std::int32_t values, std::int64_t first, int count, bool both) {
-    const std::int64_t begin = begin_of(axis, first), step = apart(axis), beside = axis == 2 ? n_[2] : 1;
+  void put(line_block& b, const patch_lines& lines, std::int32_t values, std::int64_t first, int count, bool both) {
+    const std::int64_t begin = begin_of(lines, first), step = patch_.step[lines.axis],
+                       beside = patch_.step[lines.inner];
     for (std::int32_t i = 0; i < values; ++i) {
       copy_lanes(real_ + begin + i * step, beside, b.real(i), 1, count);
       if (both) copy_lanes(imaginary_ + begin + i * step, beside, b.imaginary(i), 1, count);
@@ -271,6 +332,7 @@ private:
   }
 
   const cpu& exec_;
+  const dense_patch& patch_;
   const std::int32_t (&n_)[3];
   std::int32_t held_;  // frequencies along x
   float *real_, *imaginary_;
@@ -279,19 +341,21 @@ private:
 
 // A mask over k-space: the rows that load gives, filtered, to `to`; `work` is as large.
 template <class Filter, class Load>
-void filter_spectrum(const cpu& exec, const Filter& filter, const std::int32_t (&n)[3], std::int32_t channel,
+void filter_spectrum(const cpu& exec, const Filter& filter, const dense_patch& patch, std::int32_t channel,
                      const Load& load, float* to, float* work) {
-  patch_transform t(exec, n, to, work);
-  const float by_voxel = math::detail::divide(0.5f, static_cast<float>(std::int64_t{n[0]} * n[1] * n[2]));
+  patch_transform t(exec, patch, to, work);
+  const std::int32_t(&n)[3] = patch.n;
+  const float by_voxel = math::detail::divide(0.5f, static_cast<float>(patch.voxels()));
   const int axis = t.last_axis();
   t.rows_from(load);
   if (axis == 0) t.columns(false);
-  t.turn_about(true, [&](line_block& b, std::int64_t first, int count) {
-    t.each_frequency(b, first, count, [&](std::int32_t i, int l, std::int32_t z, std::int32_t y, std::int32_t x) {
-      const float weight = by_voxel * weight_of_both(filter, n, z, y, x, channel);
-      b.real(i)[l] = fma(b.real(i)[l], weight, 0.0f);
-      b.imaginary(i)[l] = fma(b.imaginary(i)[l], weight, 0.0f);
-    });
+  t.turn_about(true, [&](line_block& b, const patch_lines& lines, std::int64_t first, int count) {
+    t.each_frequency(b, lines, first, count,
+                     [&](std::int32_t i, int l, std::int32_t z, std::int32_t y, std::int32_t x) {
+                       const float weight = by_voxel * weight_of_both(filter, n, z, y, x, channel);
+                       b.real(i)[l] = fma(b.real(i)[l], weight, 0.0f);
+                       b.imaginary(i)[l] = fma(b.imaginary(i)[l], weight, 0.0f);
+                     });
   });
   if (axis == 0) t.columns(true);
   t.rows_back();
@@ -299,9 +363,10 @@ void filter_spectrum(const cpu& exec, const Filter& filter, const std::int32_t (
 
 // Adds a spike in k-space to a patch. What it rests on is found in k-space; the patch itself never leaves.
 template <class Filter, class Load>
-void add_spike(const cpu& exec, const Filter& filter, const std::int32_t (&n)[3], std::int32_t channel,
-               const Load& load, float* to, float* work) {
-  patch_transform t(exec, n, to, work);
+void add_spike(const cpu& exec, const Filter& filter, const dense_patch& patch, std::int32_t channel, const Load& load,
+               float* to, float* work) {
+  patch_transform t(exec, patch, to, work);
+  const std::int32_t(&n)[3] = patch.n;
   const spike_of_channel spike = filter.spike(channel);
   std::int32_t location[3];
   for (int k = 0; k < 3; ++k) location[k] = uncentered(spike.at[k], n[k]);
@@ -311,35 +376,53 @@ void add_spike(const cpu& exec, const Filter& filter, const std::int32_t (&n)[3]
   std::mutex mutex;
   t.rows_from(load);
   if (axis == 0) t.columns(false);
-  t.turn_about(false, [&](line_block& b, std::int64_t first, int count) {
+  t.turn_about(false, [&](line_block& b, const patch_lines& lines, std::int64_t first, int count) {
     std::int64_t sum = 0;
     std::int64_t frequencies[line_lanes];
-    for (int l = 0; l < line_lanes; ++l) frequencies[l] = l < count ? t.frequencies_of(first + l) : 0;
+    for (int l = 0; l < line_lanes; ++l) frequencies[l] = l < count ? t.frequencies_of(lines, first + l) : 0;
     for (std::int32_t i = 0; i < b.size(); ++i) {
       std::int32_t own[line_lanes];
       for (int l = 0; l < line_lanes; ++l) own[l] = log_magnitude({b.real(i)[l], b.imaginary(i)[l]});
       for (int l = 0; l < line_lanes; ++l) sum += own[l] * frequencies[l];
     }
-    const auto [i, lane] = t.place_of(held.at, first, count);
+    const auto [i, lane] = t.place_of(lines, held.at, first, count);
     if (lane >= 0) sums.at_location = held.value({b.real(i)[lane], b.imaginary(i)[lane]});
     const std::lock_guard<std::mutex> lock(mutex);
     sums.logarithms += sum;
   });
-  const math::complex added = spike_of(spike, sums, static_cast<double>(std::int64_t{n[0]} * n[1] * n[2]));
+  const math::complex added = spike_of(spike, sums, static_cast<double>(patch.voxels()));
   const auto root = [&](int axis_of, std::int32_t i) {
     return t.roots(axis_of)[static_cast<std::size_t>(std::int64_t{location[axis_of]} * i % n[axis_of])];
   };
-  std::vector<math::complex> along_x;
-  for (std::int32_t x = 0; x < n[2]; ++x) along_x.push_back(root(2, x));
-  parallel_for(exec.threads, n[0], [&](std::int64_t z) {
-    std::vector<float> row(static_cast<std::size_t>(n[2] + line_lanes));
-    for (std::int32_t y = 0; y < n[1]; ++y) {
-      load(static_cast<std::int32_t>(z), y, row.data());
-      const math::complex along = math::times(root(0, static_cast<std::int32_t>(z)), root(1, y));
-      float* const out = to + (z * n[1] + y) * n[2];
+  std::vector<math::complex> along[3];
+  for (int k = 0; k < 3; ++k)
+    for (std::int32_t i = 0; i < n[k]; ++i) along[k].push_back(root(k, i));
+  const std::uint8_t(&axes)[3] = patch.axes;
+  const std::int32_t rows = n[axes[1]], width = n[axes[2]];
+  parallel_for(exec.threads, n[axes[0]], [&](std::int64_t plane) {
+    std::vector<float> row(static_cast<std::size_t>(width + line_lanes));
+    std::vector<math::complex> across(static_cast<std::size_t>(width));  // roots along z times those along y
+    for (std::int32_t y = 0; y < rows; ++y) {
+      load(static_cast<std::int32_t>(plane), y, row.data());
+      float* const out = to + (plane * rows + y) * width;
       const float* const voxels = row.data();
-      const math::complex* const roots = along_x.data();
-      for (std::int32_t x = 0; x < n[2]; ++x) out[x] = with_spike(voxels[x], added, along, roots[x]);
+      // The roots along an axis, for the lanes: those of the lanes, or the one that all of them have.
+      const auto roots_of = [&](int k, std::size_t x) {
+        const std::size_t at = k == axes[0]   ? static_cast<std::size_t>(plane)
+                               : k == axes[1] ? static_cast<std::size_t>(y)
+                                              : x;
+        return along[k][at];
+      };
+      if (axes[2] == 2) {
+        const math::complex zy = math::times(roots_of(0, 0), roots_of(1, 0));
+        const math::complex* const roots = along[2].data();
+        for (std::int32_t x = 0; x < width; ++x) out[x] = with_spike(voxels[x], added, zy, roots[x]);
+      } else {
+        const math::complex root_x = roots_of(2, 0);
+        for (std::size_t x = 0; x < across.size(); ++x) across[x] = math::times(roots_of(0, x), roots_of(1, x));
+        const math::complex* const roots = across.data();
+        for (std::int32_t x = 0; x < width; ++x) out[x] = with_spike(voxels[x], added, roots[x], root_x);
+      }
     }
   });
 }

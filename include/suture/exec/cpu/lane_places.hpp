@@ -15,6 +15,11 @@ template <class... Fs>
 inline constexpr bool any_asks_along_x<pack<Fs...>> =
     ((needs_voxel<typename unswitched<Fs>::type> && applies_to_rows<typename unswitched<Fs>::type>) || ...);
 
+// Whether an operation behind the geometry asks for rows along x: lanes then stay along x, see loops_of_strips.
+template <class Pipeline>
+inline constexpr bool lanes_stay_along_x =
+    any_asks_along_x<typename Pipeline::outputs> || any_asks_along_x<typename Pipeline::later>;
+
 // The voxel of the output at (plane, row, lane) of the loops.
 template <class Pipeline>
 voxel voxel_of_loops(const sample_parameters<Pipeline>& sample, const voxel_index& i) {
@@ -57,13 +62,13 @@ struct along_loops {
   }
 };
 
-// Calls use(place) with where the lanes at (plane, row, first lane) of the loops stand.
-template <class Pipeline, class Use>
+// Calls use(place) with where the lanes at (plane, row, first lane) of the loops stand, for the functors of a pack.
+template <class Pack, class Pipeline, class Use>
 SUTURE_INLINE void with_place(const sample_parameters<Pipeline>& sample, const voxel_index& i, const Use& use) {
-  if constexpr (any_asks_along_x<typename Pipeline::outputs>) {  // see loops_for_functors
+  if constexpr (lanes_stay_along_x<Pipeline>) {
     use(along_x{voxel_of_loops(sample, i)});
   } else {
-    if constexpr (any_needs_voxel<typename Pipeline::outputs>)
+    if constexpr (any_needs_voxel<Pack>)
       if (sample.loops != 0) {
         use(along_loops(sample, i));
         return;

@@ -49,7 +49,7 @@ void write_values(const typename Evaluator::record_type& r, std::int32_t sample_
                              bool past_caches) {
         float v[strip_width];
         load_strip(from + x0 * step_in, step_in, count, v);
-        with_place(r.sample, {sample_index, channel, z, y, x0}, [&](const auto& place) {
+        with_place<typename P::outputs>(r.sample, {sample_index, channel, z, y, x0}, [&](const auto& place) {
           apply_lanes(outputs, v, place, [&]<class R>(const R(&finished)[strip_width]) {
             write_stored(to + x0 * step_out, step_out, finished, count, past_caches);
           });
@@ -105,11 +105,12 @@ bool write_looked_up(const typename Evaluator::record_type& r, std::int32_t samp
       for (int s = 0; s < strips; ++s) tile.finish(pixels[s]);
       for (int s = 0; s < strips; ++s) {
         const std::int32_t x0 = first_x + s * strip_width;
-        with_place(r.sample, {sample_index, 0, z, y, x0}, [&](const auto& place) {
-          apply_pixel_lanes<1>(r.sample.outputs, pixels[s], place, [&]<class R>(R(&finished)[3][strip_width]) {
-            write_pixels<B, Evaluator>(r, stages, finished, z, y, x0);
-          });
-        });
+        with_place<typename Evaluator::pipeline_type::outputs>(
+            r.sample, {sample_index, 0, z, y, x0}, [&](const auto& place) {
+              apply_pixel_lanes<1>(r.sample.outputs, pixels[s], place, [&]<class R>(R(&finished)[3][strip_width]) {
+                write_pixels<B, Evaluator>(r, stages, finished, z, y, x0);
+              });
+            });
       }
     }
   return true;

@@ -51,9 +51,13 @@ void prefilter(const cpu& exec, const record_coefficients& c, const sample_param
 
 // The order in which a sample is visited whose output lies in `memory_order`. Where a functor asks for rows along x,
 // lanes stay along x, and rows along the next dense axis read the same lines of the cache, unless rows share sums of y.
+// Where voxels are moved and lanes run along x, planes are those of z unless the source is read as it lies in memory:
+// what planes share is kept from one to the next.
 template <class Pipeline>
-std::uint8_t loops_for_functors(const sample_parameters<Pipeline>& sample, std::uint8_t memory_order) {
-  if constexpr (any_asks_along_x<typename Pipeline::outputs>) {
+std::uint8_t loops_of_strips(const sample_parameters<Pipeline>& sample, std::uint8_t memory_order) {
+  if constexpr (Pipeline::has_geometry)
+    if (loop_axes[memory_order][2] == 2 && direction_in_memory(sample) == 0) return 0;
+  if constexpr (lanes_stay_along_x<Pipeline>) {
     if constexpr (Pipeline::has_geometry)
       if (strip<Pipeline>::deformed(sample) ||
           (sample.kind >= map_kind::keeps_axes && direction_in_memory(sample) == 0))
@@ -80,8 +84,7 @@ auto fill_workspace(const cpu& exec, bool to_output, const Plan& plan, const Bin
   for (std::size_t i = 0; i < plan.size(); ++i) {
     auto& r = *new (records + i)
                   typename E::record_type(make_record(plan, i, to_output, l, exec.workspace.data(), used, bindings...));
-    if constexpr (!P::is_staged)
-      if (to_output) set_loops(r, loops_for_functors(r.sample, loops_of_output(plan, i, bindings...)));
+    if (to_output) set_loops(r, loops_of_strips(r.sample, memory_order_of_output(plan, i, bindings...)));
     if constexpr (P::has_deformation) {
       const control_grid& g = r.sample.controls;
       if (!g.on) continue;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stages after the fused part, on the CPU. A filter begins a pass over the patch, and so does what needs moments of
-// what is before it; every other stage joins the pass before it, the fused part included, down to the store.
+// what is before it; every other stage joins the pass before it, the fused part included, down to the store. Variables z,
+// y and x number planes, rows and lanes of the loops of the sample (loop_order.hpp), whichever axes these run along.
+// Filters act along the axes x, then y, then z in every order of loops.
 #pragma once
 
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <tuple>
@@ -11,6 +14,8 @@
 
 #include "cpu.hpp"
 #include "fourier.hpp"
+#include "lane_places.hpp"
+#include "pair_rows.hpp"
 #include "strip_sums.hpp"
 #include "strip_writer.hpp"
 
@@ -31,10 +36,14 @@ public:
       : sample_(sample),
         t_(t),
         n_(sample.extents),
+        axes_(loop_axes[sample.loops]),
         sample_index_(sample_index),
         channel_(channel),
         last_(with_last ? count : count - 1) {
-    for (int k = 0; k < 3; ++k) place_[k] = t.data[k] + dense_offset(n_, channel, 0, 0, 0);
+    for (int k = 0; k < 3; ++k) {
+      place_[k] = t.data[k] + dense_offset(n_, channel, 0, 0, 0);
+      extents_[axes_[k]] = n_[k];
+    }
     from_ = to_ = place_[0];
     [&]<int... K>(std::integer_sequence<int, K...>) { (look_at<K>(), ...); }
     (every_stage{});
@@ -111,8 +120,19 @@ private:
     return *std::get<K>(stages_);
   }
 
-  along_x place(std::int32_t z, std::int32_t y, std::int32_t x) const {
-    return {voxel_at(n_, {sample_index_, channel_, z, y, x})};
+  int loop_of(int axis) const { return loop_along(sample_.loops, axis); }
+
+  // Applies the functors of a pack to a strip; `done` receives what they make of it.
+  template <class Pack, class Done>
+  SUTURE_INLINE void apply_at(const Pack& functors, float (&v)[strip_width], std::int32_t z, std::int32_t y,
+                              std::int32_t x0, const Done& done) const {
+    with_place<Pack>(sample_, {sample_index_, channel_, z, y, x0},
+                     [&](const auto& place) { apply_lanes(functors, v, place, done); });
+  }
+  template <class Pack>
+  SUTURE_INLINE void apply_at(const Pack& functors, float (&v)[strip_width], std::int32_t z, std::int32_t y,
+                              std::int32_t x0) const {
+    apply_at(functors, v, z, y, x0, [](const float(&)[strip_width]) {});
   }
 
   // A strip through the stages of the pass from K on, and to where its results go.
@@ -122,7 +142,7 @@ private:
       if (K < end_ && active_[K]) apply_stage<K>(v, z, y, x0);
       leave<K + 1>(v, z, y, x0, sums);
     } else if (end_ == count) {
-      apply_lanes(stage<K>().taps, v, place(z, y, x0), [](const float(&)[strip_width]) {});
+      apply_at(stage<K>().taps, v, z, y, x0);
       store(v, z, y, x0);
     } else {
       keep(v, z, y, x0, sums);
@@ -134,18 +154,18 @@ private:
     if constexpr (K + 1 == count) {
       store(v, z, y, x0);
     } else {
-      apply_lanes(stage<K>().results, v, place(z, y, x0), [](const float(&)[strip_width]) {});
+      apply_at(stage<K>().results, v, z, y, x0);
       leave<K + 1>(v, z, y, x0, sums);
     }
   }
   template <int K>
   [[gnu::noinline]] void apply_stage(float (&v)[strip_width], std::int32_t z, std::int32_t y, std::int32_t x0) const {
-    apply_lanes(stage<K>().taps, v, place(z, y, x0), [](const float(&)[strip_width]) {});
-    apply_lanes(stage<K>().results, v, place(z, y, x0), [](const float(&)[strip_width]) {});
+    apply_at(stage<K>().taps, v, z, y, x0);
+    apply_at(stage<K>().results, v, z, y, x0);
   }
   // The last operations, and out.
   void store(float (&v)[strip_width], std::int32_t z, std::int32_t y, std::int32_t x0) const {
-    apply_lanes(stage<count - 1>().results, v, place(z, y, x0), [&]<class R>(const R(&finished)[strip_width]) {
+    apply_at(stage<count - 1>().results, v, z, y, x0, [&]<class R>(const R(&finished)[strip_width]) {
       const target_tensor& out = t_.out;
       Out* const to = static_cast<Out*>(out.data) + channel_ * out.channel_stride + z * out.stride[0] +
                       y * out.stride[1] + x0 * out.stride[2];
@@ -190,14 +210,29 @@ private:
       run_pairs<K>(exec, filter);
     } else if constexpr (spectral_filter<Filter>) {
       run_spectral<K>(exec, filter);
-    } else if constexpr (filters_rows<Filter>) {
+    } else if constexpr (filters_runs<Filter>) {
       run_neighbors<K>(exec, filter);
     } else {
-      using taps_type = decltype(stage<K>().taps);
-      const tap_reader<std::remove_cvref_t<taps_type>> read{stage<K>().taps, from_, n_, sample_index_, channel_};
+      using taps_type = std::remove_cvref_t<decltype(stage<K>().taps)>;
+      const tap_reader<taps_type> taps{stage<K>().taps, from_, extents_, sample_index_, channel_};
+      std::int64_t step[3] = {};
+      for (int j = 0; j < 3; ++j) step[axes_[j]] = dense_offset(n_, 0, j == 0, j == 1, j == 2);
+      const auto read = [&](std::int32_t z, std::int32_t y, std::int32_t x) {
+        return taps.tap(from_[z * step[0] + y * step[1] + x * step[2]], z, y, x);
+      };
       run_rows(exec, [&](std::int32_t z, std::int32_t y, std::int32_t x0, strip_sums& sums) {
         float v[strip_width];
-        for (int l = 0; l < strip_width; ++l) v[l] = filter(read, n_, z, y, std::min(x0 + l, n_[2] - 1), channel_);
+        const along_loops lanes(sample_, {sample_index_, channel_, z, y, x0});
+        const voxel& first = lanes.first;
+        const std::int32_t last = n_[2] - 1 - x0;
+        if (axes_[2] == 2)  // a loop in which z and y stay
+          for (int l = 0; l < strip_width; ++l)
+            v[l] = filter(read, extents_, first.z, first.y, x0 + std::min(l, last), channel_);
+        else
+          for (int l = 0; l < strip_width; ++l) {
+            const voxel at = lanes(std::min(l, last));
+            v[l] = filter(read, extents_, at.z, at.y, at.x, channel_);
+          }
         leave_filter<K>(v, z, y, x0, sums);
       });
     }
@@ -224,7 +259,7 @@ private:
     for (std::int32_t x0 = 0; x0 < n_[2]; x0 += strip_width) {
       float v[strip_width];
       load_strip(from + x0, 1, n_[2] - x0, v);
-      apply_lanes(stage<K>().taps, v, place(z, y, x0), [](const float(&)[strip_width]) {});
+      apply_at(stage<K>().taps, v, z, y, x0);
       write_row(row + x0, 1, v, std::min(strip_width, n_[2] - x0));
     }
   }
@@ -232,75 +267,36 @@ private:
     return static_cast<std::size_t>((n_[2] + strip_width - 1) / strip_width) * strip_width;
   }
 
-  // Applies the filter between neighbors along x, then y, then z, for few rows at a time, so that the intermediate rows
-  // stay in the cache. A row or plane that two neighbors need is made once: `held` says which ones the two places hold.
+  // Interpolates along x, then y, then z, for few rows at a time, so that the rows between steps stay in the cache.
   template <int K, class Filter>
   void run_pairs(const cpu& exec, const Filter& filter) {
     constexpr std::int32_t rows = 8;
-    std::vector<voxel_pair> pairs[3];
-    for (int axis = 0; axis < 3; ++axis)
-      for (std::int32_t i = 0; i < n_[axis] || (axis == 2 && i % strip_width != 0); ++i)
-        pairs[axis].push_back(filter.pair_at(axis, std::min(i, n_[axis] - 1), n_[axis], channel_));
     const std::size_t width = padded_row();
-    std::vector<std::size_t> copied;  // along x: a few, which are put right after the others
-    for (std::size_t x = 0; x < width; ++x)
-      if (pairs[2][x].t == 0) copied.push_back(x);
-    // The place that holds `wanted`, made by make(place) where none does, and not in the place of `other`.
-    const auto find = [](std::int32_t(&held)[2], std::int32_t wanted, std::int32_t other, const auto& make) {
-      if (held[0] == wanted || held[1] == wanted) return held[0] == wanted ? 0 : 1;
-      const int free = held[0] == other ? 1 : 0;
-      held[free] = wanted;
-      make(free);
-      return free;
-    };
-    const auto between_rows = [](const float* low, const float* high, float t, float* out) {
-      for (int l = 0; l < strip_width; ++l) out[l] = between(low[l], high[l], t);
-    };
+    std::vector<voxel_pair> pairs[3];  // of planes, rows and lanes
+    for (int j = 0; j < 3; ++j)
+      for (std::int32_t i = 0; i < n_[j] || (j == 2 && i % strip_width != 0); ++i)
+        pairs[j].push_back(filter.pair_at(axes_[j], std::min(i, n_[j] - 1), n_[j], channel_));
     parallel_for(exec.threads, (n_[1] + rows - 1) / rows, [&](std::int64_t part) {
       const auto y0 = static_cast<std::int32_t>(part) * rows, y1 = std::min(y0 + rows, n_[1]);
-      std::vector<float> memory((3 + 2 * rows) * width);
-      float* const row = memory.data();
-      float* const along_x[2] = {row + width, row + 2 * width};
-      float* const planes[2] = {row + 3 * width, row + (3 + rows) * width};
-      const auto make_row = [&](std::int32_t z, std::int32_t y, float* out) {
-        read_row<K>(z, y, row);
-        for (std::size_t x = 0; x < width; ++x) {
-          const voxel_pair& p = pairs[2][x];
-          out[x] = fma(p.t, row[p.second] - row[p.first], row[p.first]);
-        }
-        for (const std::size_t x : copied) out[x] = row[pairs[2][x].first];
-      };
-      const auto make_plane = [&](std::int32_t z, float* out) {
-        std::int32_t held[2] = {-1, -1};
-        for (std::int32_t y = y0; y < y1; ++y, out += width) {
-          const voxel_pair& p = pairs[1][static_cast<std::size_t>(y)];
-          const int low = find(held, p.first, p.second, [&](int i) { make_row(z, p.first, along_x[i]); });
-          const int high = find(held, p.second, p.first, [&](int i) { make_row(z, p.second, along_x[i]); });
-          for (std::size_t x = 0; x < width; x += strip_width)
-            between_rows(along_x[low] + x, along_x[high] + x, p.t, out + x);
-        }
-      };
+      pair_rows between_steps(pairs, {loop_of(2), loop_of(1), loop_of(0)}, y0, y1, width);
+      const auto read = [&](std::int32_t z, std::int32_t y, float* row) { read_row<K>(z, y, row); };
+      std::vector<float> row(width);
       strip_sums sums;
-      std::int32_t held[2] = {-1, -1};
-      for (std::int32_t z = 0; z < n_[0]; ++z) {
-        const voxel_pair& p = pairs[0][static_cast<std::size_t>(z)];
-        const float* const low = planes[find(held, p.first, p.second, [&](int i) { make_plane(p.first, planes[i]); })];
-        const float* const high =
-            planes[find(held, p.second, p.first, [&](int i) { make_plane(p.second, planes[i]); })];
-        for (std::int32_t y = y0; y < y1; ++y)
+      for (std::int32_t z = 0; z < n_[0]; ++z)
+        for (std::int32_t y = y0; y < y1; ++y) {
+          between_steps.make(z, y, read, row.data());
           for (std::int32_t x0 = 0; x0 < n_[2]; x0 += strip_width) {
-            const auto at = static_cast<std::size_t>(y - y0) * width + static_cast<std::size_t>(x0);
             float v[strip_width];
-            between_rows(low + at, high + at, p.t, v);
+            copy_strip(v, row.data() + x0);
             leave_filter<K>(v, z, y, x0, sums);
           }
-      }
+        }
       give(sums);
     });
   }
 
   // Applies a filter of the 27 voxels about each, for a few rows of a plane at a time. The rows about one are kept in
-  // places that take turns along y, continued on both sides as the filter says.
+  // places that take turns, continued on both sides as the filter says.
   template <int K, class Filter>
   void run_neighbors(const cpu& exec, const Filter& filter) {
     constexpr std::int32_t rows_at_once = 32;
@@ -326,11 +322,18 @@ private:
       read_rows(y0);
       for (std::int32_t y = y0; y < std::min(y0 + rows_at_once, n_[1]); ++y) {
         read_rows(y + 1);
+        // A voxel about another lies as far off as its plane, its row and its lane say, one of which is that of x.
+        const std::ptrdiff_t of_loops[3][3] = {
+            {0, place_of(1, 0) - place_of(0, 0), place_of(2, 0) - place_of(0, 0)},
+            {place_of(0, y - 1) - memory.data(), place_of(0, y) - memory.data(), place_of(0, y + 1) - memory.data()},
+            {0, 1, 2}};
+        const std::ptrdiff_t(&along_z)[3] = of_loops[loop_of(0)];
+        const std::ptrdiff_t(&along_y)[3] = of_loops[loop_of(1)];
         for (std::int32_t x0 = 0; x0 < n_[2]; x0 += strip_width) {
           const float* rows[9];
-          for (std::int32_t i = 0; i < 9; ++i) rows[i] = place_of(i / 3, y + i % 3 - 1) + x0;
+          for (int i = 0; i < 9; ++i) rows[i] = memory.data() + along_z[i / 3] + along_y[i % 3] + x0;
           float v[strip_width];
-          filter.filter_row(rows, v);
+          filter.filter_run(rows, of_loops[loop_of(2)], v);
           leave_filter<K>(v, z, y, x0, sums);
         }
       }
@@ -342,60 +345,138 @@ private:
   template <int K, class Filter>
   void run_spectral(const cpu& exec, const Filter& filter) {
     const auto load_row = [&](std::int32_t z, std::int32_t y, float* row) { read_row<K>(z, y, row); };
+    const dense_patch patch(extents_, axes_);
     if constexpr (spectral_mask<Filter>)
-      filter_spectrum(exec, filter, n_, channel_, load_row, to_, place_[2]);
+      filter_spectrum(exec, filter, patch, channel_, load_row, to_, place_[2]);
     else
-      add_spike(exec, filter, n_, channel_, load_row, to_, place_[2]);
+      add_spike(exec, filter, patch, channel_, load_row, to_, place_[2]);
   }
 
-  // Filters along x into the other buffer and along y back, plane by plane, then along z.
+  // Sums along x, then y, then z, in two passes: up to the sums across planes, and from these on.
   template <int K, class Filter>
   void run_separable(const cpu& exec, const Filter& filter) {
-    float w[3][2 * largest_radius + 1];
-    std::int32_t r[3];
-    for (int k = 0; k < 3; ++k) {
-      r[k] = filter.radius(k, channel_);
-      filter.weights_along(k, channel_, w[k]);
+    axis_sum of[3];  // planes, rows and lanes
+    for (int j = 0; j < 3; ++j) {
+      of[j].radius = filter.radius(axes_[j], channel_);
+      filter.weights_along(axes_[j], channel_, of[j].weights);
     }
     const std::int64_t plane = static_cast<std::int64_t>(n_[1]) * n_[2];
-    float* const sums_along_y = blending_filter<Filter> ? place_[2] : from_;
-    parallel_for(exec.threads, n_[0], [&](std::int64_t z) {
-      std::vector<float> row(padded_row() + 2 * static_cast<std::size_t>(r[2]));
-      float* const inner = row.data() + r[2];
-      float* const along_x = to_ + z * plane;
-      for (std::int32_t y = 0; y < n_[1]; ++y) {
-        read_row<K>(static_cast<std::int32_t>(z), y, inner);
-        for (std::int32_t x = 1; x <= r[2]; ++x) {
-          const std::int32_t before = filter.index(-x, n_[2]), after = filter.index(n_[2] - 1 + x, n_[2]);
-          inner[-x] = before < 0 ? 0.0f : inner[before];
-          inner[n_[2] - 1 + x] = after < 0 ? 0.0f : inner[after];
-        }
-        for (std::int32_t x0 = 0; x0 < n_[2]; x0 += strip_width) {
-          const float* taps[2 * largest_radius + 1];
-          for (std::int32_t c = 0; c <= 2 * r[2]; ++c) taps[c] = inner + x0 + c - r[2];
-          float sum[strip_width];
-          weighted_sum(w[2], taps, 2 * r[2] + 1, sum);
-          write_row(along_x + y * n_[2] + x0, 1, sum, std::min(strip_width, n_[2] - x0));
-        }
-      }
-      for (std::int32_t y = 0; y < n_[1]; ++y)
-        for (std::int32_t x0 = 0; x0 < n_[2]; x0 += strip_width) {
-          float sum[strip_width];
-          sum_rows(w[1], r[1], filter, y, n_[1], along_x, n_[2], x0, sum);
-          write_row(sums_along_y + z * plane + y * n_[2] + x0, 1, sum, std::min(strip_width, n_[2] - x0));
-        }
-    });
-    run_rows(exec, [&](std::int32_t z, std::int32_t y, std::int32_t x0, strip_sums& sums) {
-      float v[strip_width];
-      sum_rows(w[0], r[0], filter, z, n_[0], sums_along_y + y * n_[2], plane, x0, v);
+    const auto comes_before = [&](int j, int other) { return axes_[j] > axes_[other]; };  // the axes are z, y, x
+    const bool rows = comes_before(1, 0), lanes = comes_before(2, 0), lanes_first = comes_before(2, 1);
+    const in_plane before{rows, lanes && rows && lanes_first, lanes && !(rows && lanes_first)};
+    const in_plane behind{!rows, !lanes && !rows && lanes_first, !lanes && (rows || !lanes_first)};
+    const float* sums_of_planes = from_;
+    if (rows || lanes || S::template changes_taps<K>(sample_, channel_)) {
+      float* const to = blending_filter<Filter> ? place_[2] : from_;
+      parallel_for(exec.threads, n_[0], [&](std::int64_t z) {
+        sum_in_plane(
+            filter, of, before, [&](std::int32_t y, float* row) { read_row<K>(static_cast<std::int32_t>(z), y, row); },
+            [&](const float(&sum)[strip_width], std::int32_t y, std::int32_t x0) {
+              write_row(to + z * plane + y * n_[2] + x0, 1, sum, std::min(strip_width, n_[2] - x0));
+            });
+      });
+      sums_of_planes = to;
+    }
+    const auto leave_sum = [&](float(&v)[strip_width], std::int32_t z, std::int32_t y, std::int32_t x0,
+                               strip_sums& sums) {
       if constexpr (blending_filter<Filter>) {
         float center[strip_width];
         load_strip(from_ + dense_offset(n_, 0, z, y, x0), 1, n_[2] - x0, center);
-        apply_lanes(stage<K>().taps, center, place(z, y, x0), [](const float(&)[strip_width]) {});
+        apply_at(stage<K>().taps, center, z, y, x0);
         for (int l = 0; l < strip_width; ++l) v[l] = filter.blend(center[l], v[l], channel_);
       }
       leave_filter<K>(v, z, y, x0, sums);
+    };
+    const auto sum_planes = [&](std::int32_t z, std::int32_t y, std::int32_t x0, float(&v)[strip_width]) {
+      sum_rows(of[0], filter, z, n_[0], sums_of_planes + y * n_[2], plane, x0, v);
+    };
+    if (rows && lanes) {
+      run_rows(exec, [&](std::int32_t z, std::int32_t y, std::int32_t x0, strip_sums& sums) {
+        float v[strip_width];
+        sum_planes(z, y, x0, v);
+        leave_sum(v, z, y, x0, sums);
+      });
+      return;
+    }
+    parallel_for(exec.threads, n_[0], [&](std::int64_t index) {
+      const auto z = static_cast<std::int32_t>(index);
+      strip_sums sums;
+      sum_in_plane(
+          filter, of, behind,
+          [&](std::int32_t y, float* row) {
+            for (std::int32_t x0 = 0; x0 < n_[2]; x0 += strip_width) {
+              float v[strip_width];
+              sum_planes(z, y, x0, v);
+              copy_strip(row + x0, v);
+            }
+          },
+          [&](float(&v)[strip_width], std::int32_t y, std::int32_t x0) { leave_sum(v, z, y, x0, sums); });
+      give(sums);
     });
+  }
+
+  // Weights of the sums along an axis.
+  struct axis_sum {
+    std::int32_t radius;
+    float weights[2 * largest_radius + 1];
+  };
+  // Whether a plane is summed over its rows, and whether over its lanes before that or behind.
+  struct in_plane {
+    bool rows, lanes_before, lanes_behind;
+  };
+  // Sums over the loops of a plane whose rows make(y, row) fills, and gives use(sum, y, x0) every strip.
+  template <class Filter, class Make, class Use>
+  void sum_in_plane(const Filter& filter, const axis_sum (&of)[3], const in_plane& loops, const Make& make,
+                    const Use& use) const {
+    const std::size_t width = padded_row(), reach = static_cast<std::size_t>(of[2].radius);
+    std::vector<float> memory(2 * (width + reach));
+    float* const row = memory.data() + reach;
+    float* const sums = row + width + reach;
+    std::unique_ptr<float[]> plane;
+    if (loops.rows) {
+      plane.reset(new float[static_cast<std::size_t>(n_[1]) * width]);
+      for (std::int32_t y = 0; y < n_[1]; ++y) {
+        float* const to = plane.get() + static_cast<std::size_t>(y) * width;
+        std::fill(to + n_[2], to + width, 0.0f);
+        make(y, loops.lanes_before ? row : to);
+        if (loops.lanes_before) sum_lanes(of[2], filter, row, to);
+      }
+    }
+    for (std::int32_t y = 0; y < n_[1]; ++y) {
+      if (!loops.rows) make(y, row);
+      for (std::int32_t x0 = 0; x0 < n_[2] && loops.rows; x0 += strip_width) {
+        float sum[strip_width];
+        sum_rows(of[1], filter, y, n_[1], plane.get(), static_cast<std::int64_t>(width), x0, sum, true);
+        if (loops.lanes_behind)
+          copy_strip(row + x0, sum);
+        else
+          use(sum, y, x0);
+      }
+      if (loops.rows && !loops.lanes_behind) continue;
+      if (loops.lanes_behind) sum_lanes(of[2], filter, row, sums);
+      for (std::int32_t x0 = 0; x0 < n_[2]; x0 += strip_width) {
+        float v[strip_width];
+        copy_strip(v, (loops.lanes_behind ? sums : row) + x0);
+        use(v, y, x0);
+      }
+    }
+  }
+
+  // The sums along a row, which has room for the voxels on both sides.
+  template <class Filter>
+  void sum_lanes(const axis_sum& of, const Filter& filter, float* row, float* sums) const {
+    for (std::int32_t x = 1; x <= of.radius; ++x) {
+      const std::int32_t before = filter.index(-x, n_[2]), after = filter.index(n_[2] - 1 + x, n_[2]);
+      row[-x] = before < 0 ? 0.0f : row[before];
+      row[n_[2] - 1 + x] = after < 0 ? 0.0f : row[after];
+    }
+    for (std::int32_t x0 = 0; x0 < n_[2]; x0 += strip_width) {
+      const float* taps[2 * largest_radius + 1];
+      for (std::int32_t c = 0; c <= 2 * of.radius; ++c) taps[c] = row + x0 + c - of.radius;
+      float sum[strip_width];
+      weighted_sum(of.weights, taps, 2 * of.radius + 1, sum);
+      copy_strip(sums + x0, sum);
+    }
   }
 
   // Adds N taps in one loop over the lanes, so that their sums stay in registers.
@@ -418,18 +499,19 @@ private:
   }
   // The weighted sum of rows i - r .. i + r of those that lie `step` apart.
   template <class Filter>
-  void sum_rows(const float* w, std::int32_t r, const Filter& filter, std::int32_t i, std::int32_t extent,
-                const float* rows, std::int64_t step, std::int32_t x0, float (&sum)[strip_width]) const {
+  void sum_rows(const axis_sum& of, const Filter& filter, std::int32_t i, std::int32_t extent, const float* rows,
+                std::int64_t step, std::int32_t x0, float (&sum)[strip_width], bool padded = false) const {
+    const std::int32_t r = of.radius;
     const float* taps[2 * largest_radius + 1];
     float weights[2 * largest_radius + 1];
     std::int32_t tap_count = 0;
     for (std::int32_t k = -r; k <= r; ++k) {
       const std::int32_t j = filter.index(i + k, extent);
       if (j < 0) continue;
-      weights[tap_count] = w[k + r];
+      weights[tap_count] = of.weights[k + r];
       taps[tap_count++] = rows + j * step + x0;
     }
-    if (x0 + strip_width <= n_[2]) {
+    if (padded || x0 + strip_width <= n_[2]) {
       weighted_sum(weights, taps, tap_count, sum);
       return;
     }
@@ -444,7 +526,9 @@ private:
 
   const sample_parameters<Pipeline>& sample_;
   const staged_tensor& t_;
-  const std::int32_t (&n_)[3];
+  const std::int32_t (&n_)[3];     // planes, rows and lanes
+  const std::uint8_t (&axes_)[3];  // that they run along
+  std::int32_t extents_[3] = {};   // of z, y and x
   const std::int32_t sample_index_, channel_;
   const int last_;  // behind the last stage to be done
   float* place_[3];

@@ -158,7 +158,7 @@ SUTURE_INLINE void finish_values(const Evaluator&, const typename Evaluator::rec
                                  std::int32_t y, std::int32_t x0) {
   using P = typename Evaluator::pipeline_type;
   using Out = typename Evaluator::template pair<B>::Out;
-  with_place(r.sample, {sample_index, channel, z, y, x0}, [&](const auto& place) {
+  with_place<typename P::outputs>(r.sample, {sample_index, channel, z, y, x0}, [&](const auto& place) {
     apply_lanes(r.sample.outputs, v, place, [&]<class R>(R(&finished)[strip_width]) {
       if constexpr (P::is_staged) {
         stages.template take<B>(finished, channel, z, y, x0);
@@ -225,7 +225,7 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
         });
     }
     if (!by_lanes) pixels_of_strip<P, In>(s, r.sample, in, sample_index, e.rule.border, z, y, x0, v);
-    with_place(r.sample, {sample_index, 0, z, y, x0}, [&](const auto& place) {
+    with_place<typename P::outputs>(r.sample, {sample_index, 0, z, y, x0}, [&](const auto& place) {
       apply_pixel_lanes(r.sample.outputs, v, place, [&]<class R>(R(&finished)[3][strip_width]) {
         write_pixels<B, Evaluator>(r, stages, finished, z, y, x0);
       });

@@ -53,7 +53,7 @@ void write_tile(const typename Evaluator::record_type& r, const In* from, const 
   for (int row = 0; row < rows; ++row) {
     float(&v)[width] = along[row];
     left(v);
-    with_place(r.sample, {at.sample, at.channel, at.z, at.y + row, at.x}, [&](const auto& place) {
+    with_place<typename P::outputs>(r.sample, {at.sample, at.channel, at.z, at.y + row, at.x}, [&](const auto& place) {
       apply_lanes(outputs, v, place,
                   [&]<class R>(const R(&finished)[width]) { write_stored(finished_rows[row], 1, finished, width); });
     });

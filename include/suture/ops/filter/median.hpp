@@ -109,20 +109,21 @@ struct median_functor {
 
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) { return reflect::index(i, n); }
 
-  // operator() for voxels side by side along x. rows[3 k + j] are those of plane k and row j about them, from one voxel
-  // before the first to one behind the last.
+  // operator() for voxels side by side along any axis: voxel (k, j, i) of those about the first is at
+  // rows[3 k + j] + along_x[i].
   template <int Count>
-  SUTURE_INLINE void filter_row(const float* const (&rows)[9], float (&out)[Count]) const {
+  SUTURE_INLINE void filter_run(const float* const (&rows)[9], const std::ptrdiff_t (&along_x)[3],
+                                float (&out)[Count]) const {
 #if defined(SUTURE_HAS_SIMD)
     static_assert(Count % detail::simd::lanes_32 == 0);
     for (int l = 0; l < Count; l += detail::simd::lanes_32) {
       const auto lanes = detail::median_of_27<detail::lanes_of_median>{}(
-          [&](int i) { return detail::lanes_of_median{detail::simd::load(rows[i / 3] + i % 3 + l)}; });
+          [&](int i) { return detail::lanes_of_median{detail::simd::load(rows[i / 3] + along_x[i % 3] + l)}; });
       detail::simd::store(out + l, lanes.values);
     }
 #else
     for (int l = 0; l < Count; ++l)
-      out[l] = detail::median_of_27<float>{}([&](int i) { return rows[i / 3][i % 3 + l]; });
+      out[l] = detail::median_of_27<float>{}([&](int i) { return rows[i / 3][along_x[i % 3] + l]; });
 #endif
   }
 };
