@@ -22,7 +22,7 @@ WHOLE = os.environ.get("SUTURE_TEST_ALL") == "1"  # then nothing that is missing
 
 # For each marker the package that its tests need, and the oldest version that serves (0: any).
 FRAMEWORKS = {"torch": ("torch", "2.4"), "monai": ("monai", "1.3"), "lightning": ("lightning", "0"),
-              "nnunet": ("nnunetv2", "0"), "store": ("tensorstore", "0.1.80")}
+              "nnunet": ("nnunetv2", "0"), "store": ("tensorstore", "0.1.80"), "types": ("mypy", "2")}
 
 
 def library(name):

@@ -156,6 +156,24 @@ for name, made in run_small():
 """
 
 
+def test_recipes_that_come_with_a_wheel_read_their_batches(monkeypatch):
+    """Each one gets as far as what it would compile: the long test compiles it."""
+    from suture import recipes_ahead
+    from suture.pipeline import pipeline as module
+
+    class Reached(Exception):
+        pass
+
+    def compiled(_source):
+        raise Reached
+
+    for name, make in recipes_ahead.RECIPES.items():
+        pipeline, batch = make()
+        with monkeypatch.context() as patch, pytest.raises(Reached):
+            patch.setattr(module, "Compiled", compiled)
+            pipeline({**batch, "id": recipes_ahead.IDS}, seed=1)
+
+
 @pytest.mark.long
 def test_recipes_that_come_with_a_wheel_need_no_compiler(root, tmp_path):
     source = tmp_path / "source"
@@ -267,8 +285,7 @@ MISTAKES = ["st.window(center=40, widht=400)", "st.random_gamma(law='normal')", 
 MISTAKEN = TYPED + "\n" + "\n".join(MISTAKES) + "\n"
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("checker", ["mypy", "basedpyright"])
+@pytest.mark.parametrize("checker", [pytest.param("mypy", marks=pytest.mark.types), pytest.param("basedpyright", marks=pytest.mark.long)])
 def test_types_are_checked(checker, root, tmp_path):
     """The package itself, what users write, and what they write wrong."""
     pytest.importorskip(checker)
