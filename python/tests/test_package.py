@@ -167,7 +167,7 @@ def test_recipes_that_come_with_a_wheel_read_their_batches(monkeypatch):
     def compiled(_source):
         raise Reached
 
-    for name, make in recipes_ahead.RECIPES.items():
+    for make in recipes_ahead.RECIPES.values():
         pipeline, batch = make()
         with monkeypatch.context() as patch, pytest.raises(Reached):
             patch.setattr(module, "Compiled", compiled)
