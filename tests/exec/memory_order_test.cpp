@@ -184,8 +184,9 @@ TEST(MemoryOrder, RowsOfTaps) {
 TEST(MemoryOrder, KeptAxes) {
   const auto resampled = resample{.spacing_mm = {1.3, .8, 1.1}};
   expect_all_orders<std::int16_t, std::uint8_t>(window{.center = 2000, .width = 400} | resampled, odd);
-  expect_all_orders<float, std::uint16_t>(resampled | sampling<linear, edge, vote>{} | gaussian_noise{.sigma = 3}, odd,
-                                          2);
+  for (const float probability : {1.0f, 0.0f})  // lanes need not lie along x for noise that is not drawn
+    expect_all_orders<float, std::uint16_t>(
+        resampled | sampling<linear, edge, vote>{} | gaussian_noise{.sigma = 3, .probability = probability}, odd, 2);
   expect_all_orders<std::uint8_t, std::uint8_t>(resampled | sampling<catmull_rom, mirror, nearest>{}, odd);
   expect_all_orders<half, std::int32_t>(resampled | sampling<cubic_bspline, mirror, nearest>{}, odd);
 }
@@ -205,9 +206,11 @@ TEST(MemoryOrder, KeptAxesPastTheRim) {
 TEST(MemoryOrder, Turns) {
   const auto turned = random_affine{.rotate_deg = 25, .scale = {.8f, 1.3f}} | random_crop{.size = {33, 30, 40}};
   expect_all_orders<std::int16_t, std::uint8_t>(window{.center = 2000, .width = 400} | turned, odd);
-  expect_all_orders<float, std::uint16_t>(turned | sampling<linear, constant, vote>{.border = {.value = 7}} |
-                                              gaussian_noise{.sigma = 3} | random_bias_field{},
-                                          odd, 2);
+  for (const float probability : {1.0f, 0.0f})
+    expect_all_orders<float, std::uint16_t>(turned | sampling<linear, constant, vote>{.border = {.value = 7}} |
+                                                gaussian_noise{.sigma = 3, .probability = probability} |
+                                                random_bias_field{.probability = probability},
+                                            odd, 2);
   expect_all_orders<std::uint8_t, std::uint8_t>(turned | sampling<catmull_rom, mirror, nearest>{}, odd);
 }
 

@@ -15,10 +15,22 @@ template <class... Fs>
 inline constexpr bool any_asks_along_x<pack<Fs...>> =
     ((needs_voxel<typename unswitched<Fs>::type> && applies_to_rows<typename unswitched<Fs>::type>) || ...);
 
-// Whether an operation behind the geometry asks for rows along x: lanes then stay along x, see loops_of_strips.
+// Whether an operation behind the geometry asks for rows along x in a sample: lanes then stay along x, see
+// loops_of_strips. What was drawn "off" asks for nothing; parameters of later stages are not looked at.
 template <class Pipeline>
-inline constexpr bool lanes_stay_along_x =
-    any_asks_along_x<typename Pipeline::outputs> || any_asks_along_x<typename Pipeline::later>;
+bool lanes_stay_along_x(const sample_parameters<Pipeline>& sample) {
+  using Outputs = typename Pipeline::outputs;
+  if constexpr (any_asks_along_x<typename Pipeline::later>) {
+    return true;
+  } else if constexpr (any_asks_along_x<Outputs>) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return ((any_asks_along_x<pack<element_t<I, Outputs>>> && is_on(get<I>(sample.outputs))) || ...);
+    }
+    (std::make_index_sequence<Outputs::size>{});
+  } else {
+    return false;
+  }
+}
 
 // The voxel of the output at (plane, row, lane) of the loops.
 template <class Pipeline>
@@ -65,14 +77,12 @@ struct along_loops {
 // Calls use(place) with where the lanes at (plane, row, first lane) of the loops stand, for the functors of a pack.
 template <class Pack, class Pipeline, class Use>
 SUTURE_INLINE void with_place(const sample_parameters<Pipeline>& sample, const voxel_index& i, const Use& use) {
-  if constexpr (lanes_stay_along_x<Pipeline>) {
-    use(along_x{voxel_of_loops(sample, i)});
+  if constexpr (any_needs_voxel<Pack>) {
+    if (loop_axes[sample.loops][2] != 2)
+      use(along_loops(sample, i));
+    else
+      use(along_x{voxel_of_loops(sample, i)});
   } else {
-    if constexpr (any_needs_voxel<Pack>)
-      if (sample.loops != 0) {
-        use(along_loops(sample, i));
-        return;
-      }
     use(along_x{voxel_at(sample.extents, i)});
   }
 }

@@ -57,15 +57,11 @@ template <class Pipeline>
 std::uint8_t loops_of_strips(const sample_parameters<Pipeline>& sample, std::uint8_t memory_order) {
   if constexpr (Pipeline::has_geometry)
     if (loop_axes[memory_order][2] == 2 && direction_in_memory(sample) == 0) return 0;
-  if constexpr (lanes_stay_along_x<Pipeline>) {
-    if constexpr (Pipeline::has_geometry)
-      if (strip<Pipeline>::deformed(sample) ||
-          (sample.kind >= map_kind::keeps_axes && direction_in_memory(sample) == 0))
-        return 0;
-    return with_lanes_along_x(memory_order);
-  } else {
-    return memory_order;
-  }
+  if (!lanes_stay_along_x(sample)) return memory_order;
+  if constexpr (Pipeline::has_geometry)
+    if (strip<Pipeline>::deformed(sample) || (sample.kind >= map_kind::keeps_axes && direction_in_memory(sample) == 0))
+      return 0;
+  return with_lanes_along_x(memory_order);
 }
 
 // Fills the workspace as far as B-spline coefficients.
