@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import Error
 from .dlpack import CPU, CUDA, SIZES, Array, as_numpy, bfloat16
+from .reuse import empty
 
 
 @runtime_checkable
@@ -102,7 +103,7 @@ def read_box(source: Source, low: Sequence[int], high: Sequence[int], what: str,
     """
     if out is None:
         channels = tuple(source.shape[:len(source.shape) - len(low)])
-        out = np.empty((*channels, *(b - a for a, b in zip(low, high))), numpy_type(element_name(source.dtype, what), what))
+        out = empty((*channels, *(b - a for a, b in zip(low, high))), numpy_type(element_name(source.dtype, what), what))
     source.read(tuple(low), tuple(high), out)
     return out
 
