@@ -91,6 +91,14 @@ SUTURE_FN void in_steps(float (&v)[3][N], const Steps&... steps) {
 #endif
 }
 
+// The result of a functor for one pixel, where its apply_lanes has the whole computation.
+template <class F>
+SUTURE_FN rgb by_lanes(const F& f, const rgb& x, std::int32_t sample_index) {
+  float v[3][1] = {{x.c[0]}, {x.c[1]}, {x.c[2]}};
+  f.apply_lanes(v, sample_index);
+  return {{v[0][0], v[1][0], v[2][0]}};
+}
+
 // A compiler does not know either value, else it may make a branch of this: see range_of_lanes.
 SUTURE_FN float larger(float a, float b) { return a > b ? a : b; }
 SUTURE_FN float smaller(float a, float b) { return a < b ? a : b; }
@@ -205,6 +213,12 @@ struct hsv {
     const float hue = select(turned < 0.0f, turned + 6.0f, turned);
     return {{select((extent > 0.0f) & (hue < 6.0f), hue, 0.0f),
              math::detail::divide(extent, select(high > 0.0f, high, 1.0f)), high}};
+  }
+  // Turns a hue in sextants by less than 6 of them.
+  SUTURE_FN static rgb turned(rgb v, float sextants) {
+    const float hue = v.c[0] + sextants;
+    v.c[0] = math::detail::select(hue >= 6.0f, hue - 6.0f, hue);
+    return v;
   }
   // The hue in [0, 6].
   template <class Unit = detail::unit_range>

@@ -123,10 +123,8 @@ struct color_jitter {
     }
 
     template <class Unit>
-    SUTURE_FN rgb turned(rgb v, const Unit& unit) const {
-      const float sextant = v.c[0] + sextants;
-      v.c[0] = math::detail::select(sextant >= 6.0f, sextant - 6.0f, sextant);
-      return hsv::of_sextants(v, unit);
+    SUTURE_FN rgb turned(const rgb& v, const Unit& unit) const {
+      return hsv::of_sextants(hsv::turned(v, sextants), unit);
     }
 
     SUTURE_FN rgb stepped(const rgb& x, float g) const {

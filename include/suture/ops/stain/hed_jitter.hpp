@@ -46,11 +46,7 @@ struct hed_jitter {
       return offset == 0 ? detail::power_range{inverse, -log2_of_1e6} : detail::power_range{};
     }
 
-    SUTURE_FN rgb operator()(const rgb& x) const {
-      float v[3][1] = {{x.c[0]}, {x.c[1]}, {x.c[2]}};
-      apply_lanes(v, 0);
-      return {{v[0][0], v[1][0], v[2][0]}};
-    }
+    SUTURE_FN rgb operator()(const rgb& x) const { return detail::by_lanes(*this, x, 0); }
 
     // Pixels side by side.
     template <int N>

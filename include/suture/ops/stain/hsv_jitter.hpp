@@ -55,8 +55,7 @@ struct hsv_jitter {
     }
     template <class Unit>
     SUTURE_FN rgb to_rgb(rgb v, const Unit& unit) const {
-      const float turned = v.c[0] + sextants;
-      v.c[0] = math::detail::select(turned >= 6.0f, turned - 6.0f, turned);
+      v = hsv::turned(v, sextants);
       v.c[1] = fma(v.c[1], saturation_factor, saturation_offset);
       v.c[2] = fma(v.c[2], value_factor, value_offset);
       return range.leave(hsv::of_sextants(v, unit));

@@ -191,9 +191,7 @@ struct macenko_normalize {
     void check_fitted(const site& where) const { detail::check_fitted(fitted[where.sample * each], where); }
 
     SUTURE_FN rgb operator()(const rgb& in, const voxel& at) const {
-      float v[3][1] = {{in.c[0]}, {in.c[1]}, {in.c[2]}};
-      apply_lanes(v, at.sample_index);
-      return {{v[0][0], v[1][0], v[2][0]}};
+      return detail::by_lanes(*this, in, at.sample_index);
     }
 
     // Pixels side by side, all of one sample.

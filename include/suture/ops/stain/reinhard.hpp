@@ -47,9 +47,7 @@ struct reinhard {
     void check_fitted(const site& where) const { detail::check_fitted(fitted[where.sample], where); }
 
     SUTURE_FN rgb operator()(const rgb& x, const voxel& at) const {
-      float v[3][1] = {{x.c[0]}, {x.c[1]}, {x.c[2]}};
-      apply_lanes(v, at.sample_index);
-      return {{v[0][0], v[1][0], v[2][0]}};
+      return detail::by_lanes(*this, x, at.sample_index);
     }
 
     // Pixels side by side, all of one sample: what belongs to it is worked out once.
