@@ -215,10 +215,9 @@ private:
     } else {
       using taps_type = std::remove_cvref_t<decltype(stage<K>().taps)>;
       const tap_reader<taps_type> taps{stage<K>().taps, from_, extents_, sample_index_, channel_};
-      std::int64_t step[3] = {};
-      for (int j = 0; j < 3; ++j) step[axes_[j]] = dense_offset(n_, 0, j == 0, j == 1, j == 2);
+      const dense_patch patch(extents_, axes_);
       const auto read = [&](std::int32_t z, std::int32_t y, std::int32_t x) {
-        return taps.tap(from_[z * step[0] + y * step[1] + x * step[2]], z, y, x);
+        return taps.tap(from_[z * patch.step[0] + y * patch.step[1] + x * patch.step[2]], z, y, x);
       };
       run_rows(exec, [&](std::int32_t z, std::int32_t y, std::int32_t x0, strip_sums& sums) {
         float v[strip_width];
