@@ -30,6 +30,7 @@ auto read_label_classes(reader& r) {
 template <class Rule, class L, class I>
 auto read_classes(reader& r) {
   if constexpr (!std::is_void_v<I>) {
+    static_assert(std::is_same_v<Rule, pos_neg_patch>, "only pos_neg_patch looks at images");
     auto labels = r.input<L>("maps");
     auto images = r.input<I>("images");
     return foreground_class_map<L, I>{std::move(labels), std::move(images), r.next<float>("image_threshold")};
