@@ -106,7 +106,7 @@ void expect_decoded(const T& by_hand, std::vector<double> numbers, std::vector<a
   EXPECT_SAYS(decoded<T>(numbers, lists), "numbers");
 }
 
-// As many as the lines of tests/operations.txt that take part in a chain.
+// Names of the operations that take part in a chain, from tests/operations.txt.
 std::set<std::string> names_of_operations() {
   std::ifstream file(support::source_directory() / "tests/operations.txt");
   std::set<std::string> names;

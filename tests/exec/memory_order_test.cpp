@@ -59,7 +59,7 @@ struct orders_of {
   bool in_last, out_last;
 };
 
-// What was made, by place and channel, and the labels by place.
+// The result of the first order: the image by place and channel, and the labels by place.
 template <class Label>
 struct made_in_first_order {
   std::vector<float> image;

@@ -65,7 +65,7 @@
 #define SUTURE_FN SUTURE_INLINE
 #endif
 
-// Behind the parameters of a lambda that is part of a per-voxel loop.
+// Inlines a lambda that is part of a per-voxel loop; it stands behind the parameters.
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(__CUDACC__)
 #define SUTURE_INLINE_LAMBDA __attribute__((always_inline))
 #else
