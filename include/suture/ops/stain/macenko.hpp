@@ -7,6 +7,7 @@
 #include "../../base/fields.hpp"
 #include "../../base/pixel.hpp"
 #include "../../base/voxel.hpp"
+#include "../../color/color_space.hpp"
 #include "../../stats/stain_basis.hpp"
 #include "../common/fitted.hpp"
 #include "../value/clamp.hpp"
