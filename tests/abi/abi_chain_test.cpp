@@ -155,7 +155,7 @@ TEST(abi_chain, a_module_makes_what_plan_and_run_make) {
 
   const char* drawn = nullptr;
   ASSERT_EQ(suture_drawn(handle, &drawn), 0);
-  EXPECT_EQ(drawn, abi::drawn_text(plain));
+  EXPECT_EQ(drawn, drawn_text(plain));
   abi::geometry maps{};
   suture_geometry(handle, &maps);
   EXPECT_EQ(maps.samples, 2);

@@ -269,7 +269,9 @@ TEST(Replay, NumbersAreShortAndExact) {
   EXPECT_EQ(detail::written(-0.0f, {}, "").dump(), "-0.0");
   EXPECT_EQ(detail::written(1. / 3, {}, "").dump(), "0.3333333333333333");
   for (const float extreme : {std::numeric_limits<float>::max(), std::numeric_limits<float>::min(),
-                              std::numeric_limits<float>::denorm_min(), -std::numeric_limits<float>::max()})
+                              std::numeric_limits<float>::denorm_min(), -std::numeric_limits<float>::max(),
+                              // The double nearest to the shortest decimal of this one, 7.038531e-26, is another float.
+                              0x1.5c87fap-84f})
     EXPECT_EQ(json::parse(detail::written(extreme, {}, "").dump()).get<float>(), extreme);
   std::uint32_t bits = 1;
   for (int i = 0; i < 20000; ++i) {

@@ -75,8 +75,8 @@
 
 #include "../evaluate/binding.hpp"
 #include "../plan/source_box.hpp"
+#include "../replay/value_text.hpp"
 #include "parameters.hpp"
-#include "record.hpp"
 
 namespace suture::abi {
 
@@ -280,7 +280,7 @@ private:
   SUTURE_ABI int suture_drawn(void* made, const char** text) {                                             \
     static thread_local std::string drawn;                                                                 \
     return suture::abi::guarded([&] {                                                                      \
-      drawn = suture::abi::drawn_text(suture_planned_chain::of(made).plan());                              \
+      drawn = suture::drawn_text(suture_planned_chain::of(made).plan());                                   \
       *text = drawn.c_str();                                                                               \
     });                                                                                                    \
   }                                                                                                        \

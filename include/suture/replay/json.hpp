@@ -43,23 +43,6 @@ constexpr std::size_t recorded_before(const chain<Ops...>*) {
   return count_before<I, recorded<Ops>...>;
 }
 
-template <class Chain, std::size_t... I>
-json drawn_steps(const planned<Chain>& plan, std::size_t sample, std::index_sequence<I...>) {
-  json steps = json::array();
-  const auto add = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
-    using Op = element_t<J, decltype(Chain::operations)>;
-    if constexpr (recorded<Op>) {
-      json step;
-      step["name"] = name_of<Op>();
-      step["parameters"] =
-          written(plan.template drawn<J>(sample), {name_of<Op>(), static_cast<std::int64_t>(sample)}, "parameters");
-      steps.push_back(std::move(step));
-    }
-  };
-  (add(std::integral_constant<std::size_t, I>{}), ...);
-  return steps;
-}
-
 // Refuses a plan of another pipeline, or of another version of the library.
 inline void check_signature(const json& j, const json& own, const site& where) {
   std::vector<std::string_view> fields{"format", "format_version", "library_version", "pipeline",
@@ -127,7 +110,7 @@ nlohmann::ordered_json to_json(const planned<Chain>& plan) {
     detail::json sample;
     sample["id"] = plan.sample_id(i);
     sample["source"] = detail::written(plan.source_grid(i), {"to_json", static_cast<std::int64_t>(i)}, "source");
-    sample["steps"] = detail::drawn_steps(plan, i, std::make_index_sequence<Chain::size>{});
+    sample["steps"] = detail::json::parse(detail::drawn_text(plan, i, true));
     samples.push_back(std::move(sample));
   }
   return j;

@@ -2,7 +2,6 @@
 // Values as JSON, and back: numbers, lists, and structs that name their fields.
 #pragma once
 
-#include <charconv>
 #include <cmath>
 #include <concepts>
 #include <initializer_list>
@@ -16,12 +15,11 @@
 #include "../base/fields.hpp"
 #include "../base/vec.hpp"
 #include "../pipeline/concepts.hpp"
+#include "value_text.hpp"
 
 namespace suture::detail {
 
 using json = nlohmann::ordered_json;
-
-inline constexpr std::string_view not_drawn = "not drawn";
 
 // Whether lists and objects of j lie more than so many levels in one another.
 inline bool nests_deeper(const json& j, int levels) {
@@ -40,57 +38,10 @@ inline std::string shown(const json& j) {
 }
 
 template <class T>
-concept has_json_form = std::is_arithmetic_v<T> || fixed_list<T> || wraps_array<T> || named_enum<T> ||
-    is_drawing<T>::value || names_its_fields<T>;
-
-// The double nearest to the shortest decimal of a float, which reads better, where it is the same float.
-inline double shortest(float x) {
-  char text[32];
-  const auto end = std::to_chars(text, text + sizeof text, x).ptr;
-  double d = 0;
-  std::from_chars(text, end, d);
-  return static_cast<float>(d) == x ? d : static_cast<double>(x);
-}
-
-template <class T>
-json written(const T& value, const site& where, const std::string& path) {
-  static_assert(has_json_form<T>,
-                "suture: parameters without names: a struct that a random operation draws names what is drawn, "
-                "static constexpr auto fields = named(\"factor\", &contrast::factor); an enum has names_of");
-  if constexpr (std::is_floating_point_v<T>) {
-    require(std::isfinite(value), where, path, ' ', value, " is not finite");
-    if constexpr (std::same_as<T, float>)
-      return shortest(value);
-    else
-      return value;
-  } else if constexpr (std::is_arithmetic_v<T>) {
-    return value;
-  } else if constexpr (fixed_list<T>) {
-    json list = json::array();
-    for (const auto& each : value) list.push_back(written(each, where, path));
-    return list;
-  } else if constexpr (wraps_array<T>) {
-    return written(array_of(value), where, path);
-  } else if constexpr (named_enum<T>) {
-    return names_of(value)[static_cast<std::size_t>(value)];
-  } else if constexpr (is_drawing<T>::value) {
-    if (!value.on) return not_drawn;
-    return written(value.parameters, where, path);
-  } else if constexpr (names_its_fields<T>) {
-    json object = json::object();
-    for_each_field<T>([&]<class Member>(std::string_view name, const Member& member) {
-      const std::string key(name);
-      if constexpr (std::is_member_object_pointer_v<Member>) {
-        object[key] = written(value.*member, where, key);
-      } else {
-        json& list = object[key] = json::array();
-        for (const auto& each : member.of(value)) list.push_back(written(each, where, key));
-      }
-    });
-    return object;
-  } else {
-    return nullptr;
-  }
+json written(const T& value, const site& where, std::string_view field) {
+  value_text made(&where, field);
+  made.write(value);
+  return json::parse(made.text);
 }
 
 // An object of exactly these fields.
