@@ -112,6 +112,7 @@ private:
     for (int l = 0; l < Count; ++l) {
       const float x = coordinate(2, first.x + l);
       float sum = power[Degree];
+      SUTURE_UNROLL
       for (int k = Degree - 1; k >= 0; --k) sum = fma(sum, x, power[k]);
       values[l] = fma(values[l], math::exp(sum), 0.0f);
     }
