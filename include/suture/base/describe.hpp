@@ -101,7 +101,7 @@ constexpr parameter_kind kind_of_list(std::size_t capacity) {
     return {};
 }
 
-// The kind of a type; one without a name where there is none.
+// Returns the kind of a type; its name is empty where the type has none.
 template <class T>
 constexpr parameter_kind kind_of_type() {
   if constexpr (std::is_same_v<T, bool>)
@@ -163,7 +163,7 @@ struct member_type<first_members<Owner, T, N>> {
 
 }  // namespace detail
 
-// The type of a member in a list of parameters; of elements that are counted by another member, their array.
+// The type of a member in a list of parameters; for elements that another member counts, the type of their array.
 template <class Member>
 using parameter_type = typename detail::member_type<typename detail::notes_of_member<Member>::type>::type;
 
@@ -185,12 +185,12 @@ constexpr void for_each_parameter(const F& f) {
 // Whether a list of parameters and the members of its struct are the same, checked when a program is compiled.
 namespace detail {
 
-// Becomes a T and nothing else.
+// Converts to a T and to nothing else.
 template <class T>
 struct becomes {
   operator T() const;
 };
-// Becomes whatever is asked for.
+// Converts to any type.
 struct becomes_anything {
   template <class T>
   operator T() const;
@@ -300,7 +300,7 @@ constexpr T with_defaults(Unset... first) {
 
 }  // namespace detail
 
-// A T of its defaults; what has none is 0.
+// Returns a T with its defaults; members without a default are 0.
 template <described T>
 constexpr T with_defaults() {
   return detail::with_defaults<T>();

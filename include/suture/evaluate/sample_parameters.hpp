@@ -23,14 +23,14 @@ struct control_grid {
   std::uint32_t on;
 };
 
-// The control grid of a deformation that is undone: to_control is that of the deformed place, the vectors are in
-// control cells.
+// The control grid of an inverted deformation: to_control begins at the deformed place, and the vectors are in control
+// cells.
 struct inverse_control_grid : control_grid {
   float from_control[3][3];  // a displacement in cells -> source voxels
   float tolerance[3];        // cells
 };
-// A displacement is solved for until it moves by less along every axis: this many voxels of the deformed grid, but no
-// less than this many cells, which float resolves.
+// The inversion ends when a step moves the displacement by less along every axis: this many voxels of the deformed grid,
+// but no less than this many cells, which float resolves.
 inline constexpr double inverse_tolerance_voxels = 1e-4, inverse_tolerance_cells = 4e-7;
 // The iteration contracts, so that far fewer steps suffice.
 inline constexpr int most_inverse_iterations = 4096;
@@ -58,8 +58,8 @@ struct sample_parameters {
 
 namespace detail {
 
-// Values of sample_parameters::loops whose positions voxel_of_walk finds: lanes run along x, y or z, rows otherwise
-// along x, planes along z if they can.
+// Values of sample_parameters::loops that voxel_of_walk serves: lanes run along x, y or z. Rows run along x unless lanes
+// do, and planes along z unless lanes do.
 inline constexpr std::uint8_t lanes_along_x = 0, lanes_along_y = 1, lanes_along_z = 3;
 
 // The voxel at (plane, row, lane) of an output whose extents are in one of these orders.
@@ -79,8 +79,8 @@ SUTURE_FN T* in_global_memory(T* p) {
   return p;
 }
 
-// A value of a sample. Where it is not to be kept it is read here and now: the compiler would rather read it ahead of a
-// loop, for all turns.
+// Reads a value of a sample. Without Keep it is read at this place: the compiler would otherwise read it before a loop
+// and hold it in a register for all turns.
 template <bool Keep, class V>
 SUTURE_FN V value_of(const V& v) {
 #if defined(__CUDA_ARCH__)
@@ -89,8 +89,8 @@ SUTURE_FN V value_of(const V& v) {
   return v;
 }
 
-// An element of an output view from a result of the pipeline: the same bits, e.g. half -> __half. A float NaN becomes
-// the one NaN that is stored everywhere.
+// Converts a result of the pipeline to an element of an output view: the same bits, e.g. half -> __half. A float NaN
+// becomes the one NaN that is stored everywhere.
 template <class To, class From>
 SUTURE_FN To stored(From v) {
   static_assert(same_storage_v<To, From>,
@@ -116,7 +116,7 @@ struct source_tensor {
   std::int32_t extents[3];
   std::int32_t channels;
   std::int32_t pairs[3];  // see count_pairs
-  // 1: four channels lie side by side, each voxel where one load takes them all.
+  // 1: four channels lie side by side, aligned so that one load reads a voxel.
   std::int32_t side_by_side;
 };
 
@@ -130,8 +130,9 @@ struct moments;
 struct patch_sums;
 struct spectral_sums;
 
-// An image between stages is dense, (channel, z, y, x) or as the loops of its sample go, and lies in one of two buffers, with a third where a filter
-// blends or a transform has two parts; the moments of each channel after each stage lie beside it.
+// A dense image between stages, in the order (channel, z, y, x) or in that of its sample's loops. It lies in one of two
+// buffers; a filter that blends, or a transform with two parts, takes a third. The moments of each channel after each
+// stage lie beside it.
 struct staged_tensor {
   float* data[3];
   target_tensor out;  // of the last stage
@@ -146,7 +147,7 @@ struct no_stages {};
 
 struct no_raw_source {};
 
-// Smaller grids a label map is stored to as well.
+// A smaller grid that a label map is also stored to.
 struct level_tensor {
   target_tensor to;
   std::int32_t extents[3];
@@ -175,8 +176,8 @@ struct record : level_lists<L> {
   std::conditional_t<Pipeline::is_staged, staged_tensor, no_stages> staged[N];
   // `raw` holds the voxels that B-spline coefficients are computed from; `in` holds the coefficients.
   std::conditional_t<Pipeline::prefiltered, source_tensor, no_raw_source> raw[N];
-  // Tells kernels that a record was written here, and one of this kind: memory that nobody has written yet, or a batch
-  // of another pipeline has, holds none for them.
+  // Tells kernels that a record of this kind was written here. Memory that nobody has written, or a batch of another
+  // pipeline has, holds another mark.
   std::uint32_t mark;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A feed makes batches ahead of the training that takes them: it plans a batch, reads the boxes of its samples by
-// threads, runs the plan on them, and hands out the results in order. Not part of suture.hpp: it starts threads, for
-// which programs are linked with -pthread. For CUDA include feed.cuh.
+// A feed makes batches before the training takes them: it plans a batch, reads the boxes of its samples by threads, runs
+// the plan on them, and returns the results in order. It is not part of suture.hpp: it starts threads, for which programs
+// are linked with -pthread. For CUDA include feed.cuh.
 #pragma once
 
 #include <algorithm>
@@ -23,13 +23,13 @@
 namespace suture {
 
 // feed(executor, plans, settings, sources...): plans(step) is called for step 0, 1, 2, ... on a thread of the feed and
-// returns an optional feed_request: nothing ends the feed. The bits are those of running each plan on whole volumes,
+// returns an optional feed_request; an empty one ends the feed. The bits are those of running each plan on whole volumes,
 // whatever the settings.
 //
-// next() is called by one thread. It gives back the batch it returned before, whose memory is used again. On a device
-// the outputs are there in the order of the executor's stream: what another stream does with them, that stream must
-// wait for before the next call. An exception of a reader comes out of next() in the place of its batch, with the name
-// of the case, and the call behind it goes on with the batch behind. One of plans(step) ends the feed.
+// next() is called by one thread. It releases the batch that it returned before and uses its memory again. On a device
+// the outputs are ready in the order of the executor's stream; if another stream uses them, the executor's stream must
+// wait for it before the next call. next() throws the exception of a reader in the place of its batch, with the name of
+// the case, and the next call returns the next batch. An exception of plans(step) ends the feed.
 template <class Executor, class Plans, class... Sources>
 class feed {
   static_assert(sizeof...(Sources) > 0, "suture: a feed has one image_source or label_source at least");
@@ -129,14 +129,14 @@ private:
     for (std::thread& t : threads_) t.join();
     threads_.clear();
   }
-  // Waits with the lock held until something holds; false where the feed ends first.
+  // Waits until a condition holds, checked under the lock; returns false if the feed ends first.
   template <class Holds>
   bool wait(std::unique_lock<std::mutex>& lock, const Holds& holds) {
     changed_.wait(lock, [&] { return stopped_ || holds(); });
     return !stopped_;
   }
 
-  // Gives the batch back that the caller has.
+  // Releases the batch that the caller has.
   void release() {
     if (held_ == nullptr) return;
     slot& s = *held_;
@@ -159,7 +159,7 @@ private:
     changed_.notify_all();
   }
 
-  // Counts what a batch that was given back took. Batches are settled in order, by whoever comes first.
+  // Adds the times of a released batch to the statistics, in the order of batches, on whichever thread comes first.
   void settle(slot& s) {
     const std::lock_guard guard(settling_);
     {
@@ -477,7 +477,7 @@ private:
   std::tuple<Sources...> sources_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::vector<std::unique_ptr<slot>> slots_;
-  std::size_t step_ = 0;  // of the batch that is handed out next
+  std::size_t step_ = 0;  // of the batch that next() returns next
   slot* held_ = nullptr;
 
   std::mutex mutex_;  // of what follows, and of the states of batches

@@ -61,7 +61,7 @@ struct no_change {
   void operator()(Drawn&, std::size_t) const {}
 };
 
-// Has a functor look at what a fit left for its sample; false where no functor of its type looks at any.
+// Lets a functor check the fitted results of its sample; returns false if functors of its type check none.
 template <class F>
 bool checks_fitted(const F& f, const site& where) {
   if constexpr (requires { bare(f).check_fitted(where); }) {
@@ -88,7 +88,7 @@ public:
   planned(const chain_type& operations, std::span<const grid> batch, const settings& s)
       : planned(operations, batch, s, detail::no_change{}) {}
 
-  // change.operator()<I>(drawing, sample) has its way with what operation I drew, or says what is chosen for it.
+  // change.operator()<I>(drawing, sample) may edit what operation I drew, or sets what is chosen for it.
   template <class Change>
   planned(const chain_type& operations, std::span<const grid> batch, const settings& s, const Change& change)
       : operations_(operations), settings_(s), ids_(s.sample_ids.begin(), s.sample_ids.end()) {
@@ -129,7 +129,7 @@ public:
   const detail::sample_geometry& geometry(std::size_t i) const { return samples_[i].geometry; }
   detail::geometry_list geometry() const { return {&samples_[0].geometry, sizeof(sample_plan), size()}; }
 
-  // The boxes that source_box makes, when somebody first asks for one; copies of a plan share them.
+  // Returns the boxes of source_box, made on the first request; copies of a plan share them.
   template <class Make>
   const std::vector<voxel_box>& kept_boxes(const Make& make) const {
     const std::lock_guard<std::mutex> alone(boxes_->guard);
@@ -152,8 +152,8 @@ public:
       return drawn_at_random<I>(i);
   }
 
-  // Checks the memory that operations read, where the executor's memory is that of the host: functors that have
-  // `check_fitted(site)` look at it.
+  // Calls `check_fitted(site)` of the functors that have it. They read fitted results, so that the memory of the
+  // executor must be that of the host.
   void check_fitted() const { check_fitted(std::index_sequence_for<Ops...>{}); }
 
   // visit(pointer, where, role) for the results of fits that operations read from the memory of the executor, as
@@ -168,8 +168,7 @@ public:
     (std::index_sequence_for<Ops...>{});
   }
 
-  // Operations that have `check_image(channels, samples, site)` look at how many channels an image bound for sample i
-  // has.
+  // Calls `check_image(channels, samples, site)` of the operations that have it, for an image bound for sample i.
   void check_image(std::int64_t channels, std::size_t i) const {
     check_image(channels, i, std::index_sequence_for<Ops...>{});
   }
@@ -248,9 +247,9 @@ private:
     detail::sample_geometry geometry;
   };
 
-  // Samples on their way through the operations: through geometry one by one, then through each value operation
-  // together, so that one that is off costs nothing. The grid so far lies in the step that made it, or with the sample
-  // where it or its voxels were picked. Steps stay for the sample behind, which may be of the same grid.
+  // The state of samples that are being planned: geometry sample by sample, then each value operation for all of them,
+  // so that one that is off costs nothing. The grid so far lies in the step that made it, or with the sample if it or its
+  // voxels were picked. The next sample may have the same grid and use the steps again.
   struct walk {
     stream_rows rows;
     std::size_t i = 0;
@@ -389,7 +388,7 @@ private:
     const bool fires = random.bernoulli(op.probability);
     return draw(op, random, fires, on, so_far, site_of<operation_type<I>>(i));
   }
-  // Takes the walk's sample through the geometry among operations I, once more.
+  // Applies the geometry among operations I to the walk's sample again.
   template <std::size_t... I>
   void replan([[maybe_unused]] walk& w, std::index_sequence<I...>) const {
     (replan_operation<I>(w), ...);
@@ -430,8 +429,8 @@ private:
     get<I>(changed_[i]).emplace(made);
   }
 
-  // Draws an operation of geometry for one sample and files it. What would be off is not drawn but for the first
-  // sample.
+  // Draws an operation of geometry for one sample and applies it. One that would be off is drawn for the first sample
+  // alone, to check its parameters.
   template <std::size_t I, class Op, class Change>
   void plan_operation(const Op& op, walk& w, const Change& change) {
     const site where = site_of<Op>(w.i);
@@ -453,7 +452,7 @@ private:
     }
   }
 
-  // The value operations of the samples from first to end: a deterministic one for all of them,
+  // Prepares a deterministic value operation for the samples from first to end.
   template <std::size_t I, class Op>
   void prepare_values(const Op& op, const walk& w, std::size_t first, std::size_t end) {
     const std::uint32_t same = I < pipeline_type::begin ? w.same_input : w.same_output;
@@ -467,7 +466,7 @@ private:
         detail::make_at(functor, [&] { return detail::prepared(op, grid_of_value<I>(i), site_of<Op>(i)); });
     }
   }
-  // and a random one for those where it acts.
+  // Draws a random value operation for those samples from first to end in which it acts.
   template <std::size_t I, class Op, class Change>
   SUTURE_FLATTEN void draw_values(const Op& op, walk& w, std::size_t first, std::size_t end, const Change& change) {
     if (first == 0) check_random(op, site_of<Op>(0));
@@ -502,7 +501,7 @@ private:
     return I < pipeline_type::begin ? source_grid(i) : output_grid(i);
   }
 
-  // Files an operation of geometry, drawn or not.
+  // Applies an operation of geometry, drawn or not, to the state of its sample.
   template <std::size_t I, class D>
   SUTURE_INLINE static void file(const D& op, bool on, const site& where, walk& w) {
     constexpr role r = pipeline_type::roles[I];

@@ -41,18 +41,18 @@ def _hash(*parts: str) -> str:
 
 
 def key_of(source: Source) -> str:
-    """The name of a record: the hash of the text, the compiler, its flags and variables, the processor and all headers."""
+    """Returns the name of a record: the hash of text, compiler, flags, variables, processor and all headers."""
     found, flags = compiler.command_for(source.cuda)
     return _hash(source.text, "\n".join(flags), compiler.variables(), found.version, compiler.header_hash())
 
 
 def _source_key(source: Source, target: str) -> str:
-    """The name of a record by source, headers and target alone: whatever compiler and flags made it, the bits are the same."""
+    """Returns the name of a record by source, headers and target alone: any compiler and flags make the same bits."""
     return _hash(source.text, target, compiler.header_hash())
 
 
 def _shared() -> list[Folder]:
-    """The shared caches that are there."""
+    """Returns the shared caches that exist."""
     *given, packaged = [Folder(path, shared=True) for path in cache.shared_folders()]
     for folder in given:
         if not os.path.isdir(folder.path):
@@ -82,13 +82,13 @@ def _find(source: Source, without: frozenset[Path]) -> Entry | None:
 
 
 def find(source: Source) -> Path | None:
-    """The module of a source that was compiled already, in a shared cache or the user's."""
+    """Returns the compiled module of a source, from a shared cache or the user's; None if there is none."""
     found = _find(source, frozenset())
     return found.file if found else None
 
 
 def build(source: Source) -> Path:
-    """The module of a source, compiled if it has to be.
+    """Returns the module of a source, and compiles it if no cache has it.
 
     Raises
     ------
@@ -170,7 +170,7 @@ class Module:
         return found
 
     def check(self, status: int) -> None:
-        """Raises what the last call of this thread said."""
+        """Raises the error of the last call of this thread if `status` is not 0."""
         if status:
             text = self.error().decode(errors="replace")
             raise Error(text) if status == 1 else RuntimeError(text)
@@ -189,7 +189,7 @@ _guard = threading.Lock()
 
 
 def _forget_lock() -> None:
-    """A child made by fork while another thread compiled would wait for ever."""
+    """Replaces the lock in a child made by fork, where no thread would release it."""
     global _guard
     _guard = threading.Lock()
 
@@ -213,7 +213,7 @@ def loads() -> Iterator[list[Source]]:
 
 
 def load(source: Source) -> Module:
-    """The module of a source, compiled, loaded, and kept for this process.
+    """Returns the loaded module of a source, and keeps it for this process.
 
     It is looked up again if files that it was compiled from have changed.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training patches of nnU-Net's default augmentation, of which only what they show is read."""
+"""Makes training patches of nnU-Net's default augmentation, and reads only the voxels that they show."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -43,9 +43,7 @@ class Cut:
 
 
 class Part:
-    """The part of arrays that lies within an enlarged patch, read box by box: a Source.
-
-    What nnU-Net pads an enlarged patch with lies outside this array.
+    """A Source of the voxels of arrays within an enlarged patch, without the padding of nnU-Net.
 
     Parameters
     ----------
@@ -91,7 +89,7 @@ class Part:
 
 
 class with_channel:  # noqa: N801 - used as a function
-    """An array of (z, y, x), what the previous stage of a cascade predicted say, as one of one channel.
+    """Adds a channel axis to an array of (z, y, x), such as the prediction of a cascade's previous stage.
 
     Parameters
     ----------
@@ -164,7 +162,7 @@ class Patches:
         self.pipeline.build(device=device, image="float32", seg="int16")
 
     def sample(self, cut: Cut) -> dict[str, Any]:
-        """Returns the batch of one sample that the pipeline takes, without its id. Nothing is read.
+        """Returns the batch of one sample for the pipeline, without its id, and reads nothing.
 
         Parameters
         ----------
