@@ -94,11 +94,9 @@ TEST(apply_device, fits_and_applies_in_one_stream) {
   cudaStream_t stream;
   check_cuda(cudaStreamCreate(&stream), "stream");
   const std::span<suture::moments> fitted = results.span();
-  // [fit]
   // `mris` and `fitted` are in device memory, four results for each image.
   const suture::cuda_workspace fit_memory(suture::workspace_bytes(suture::fit_moments{}, mris));
   suture::fit(suture::cuda{stream, fit_memory}, suture::fit_moments{}, mris, suture::nonzero{}, fitted);
-  // [/fit]
 
   const auto pipeline = suture::z_score{.fitted = fitted, .channels = 4, .nonzero = true};
   const auto plan = suture::plan(pipeline, mris);

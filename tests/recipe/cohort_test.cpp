@@ -55,7 +55,6 @@ TEST(Cohort, RanksAndResumptionChangeNoPatch) {
   const std::size_t global_batch = 6;
 
   const auto step_of_rank = [&](std::size_t step, std::size_t rank, std::size_t ranks, digests& seen) {
-    // [ranks]
     // The part of a rank in a step: every `ranks`th place of the global batch. id: a patch of a case, everywhere the
     // same.
     const float ratios[] = {1, 1, 1, 0, 1};  // there is no label 3
@@ -82,7 +81,6 @@ TEST(Cohort, RanksAndResumptionChangeNoPatch) {
                        suture::crop_at{.starts = starts, .size = size} | suture::random_flip{} |
                        suture::gaussian_noise{.sigma = {0, .1f}};
     const auto plan = suture::plan(train, mri, {.seed = seed, .epoch = epoch, .sample_ids = ids});
-    // [/ranks]
     std::vector<float> images(ids.size() * 4 * 8 * 16 * 16);
     std::vector<std::uint8_t> targets(ids.size() * 3 * 8 * 16 * 16);
     const auto patches = suture::batch_views(images.data(), plan.output_grids(), 4);
@@ -176,7 +174,6 @@ TEST(Cohort, PredictionsComeBackToTheGridOfTheScan) {
                      suture::patch_tensor<float>{probabilities.data(), classes, 0, windows.count()},
                      suture::contiguous(whole.data(), g1, classes));
 
-  // [back]
   const auto back = suture::plan(suture::inverse_of(there) | suture::sampling<suture::linear, suture::edge>{}, g1);
   std::vector<float> on_scan(
       static_cast<std::size_t>(classes * g.voxels()));  // back.output_grid(0) is that of the scan
@@ -184,7 +181,6 @@ TEST(Cohort, PredictionsComeBackToTheGridOfTheScan) {
               suture::image(suture::contiguous<const float>(whole.data(), g1, classes),
                             suture::contiguous(on_scan.data(), back.output_grid(0), classes)));
   const suture::point3 landmark = suture::to_source(there, 0, {5, 8, 6});  // found at (5, 8, 6) of the prepared volume
-  // [/back]
 
   EXPECT_EQ(back.output_grid(0).extents, g.extents);
   for (int k = 0; k < 3; ++k) EXPECT_NEAR(back.output_grid(0).origin[k], g.origin[k], 1e-9);

@@ -244,7 +244,6 @@ TEST(target_spacing, is_nnunets) {
   EXPECT_SAYS(target_spacing(cohort(thick, {40, 200, 220}), .5), "anisotropy");
 }
 
-// [separate]
 // Thick slices as nnU-Net resamples them: the slices are the samples of one plan.
 std::vector<float> slice_by_slice(const view<const float>& ct, const extent3& extents) {
   const int axis = separate_axis(ct.grid.spacing, {1, 1, 1});  // 0: across the slices
@@ -265,7 +264,6 @@ std::vector<float> slice_by_slice(const view<const float>& ct, const extent3& ex
   run(cpu{}, plan(pipeline, from), image(from, to));
   return voxels;
 }
-// [/separate]
 
 TEST(separate_axis, slices_are_resampled_as_nnunet_does) {
   const grid g{.extents = {6, 15, 17}, .spacing = {6, 1.5, 1.5}};
