@@ -46,7 +46,7 @@ auto read_classes(reader& r) {
 
 }  // namespace detail
 
-// Choices of the patches of each sample. L: labels or weights; I: images, or void for none.
+// Chooses the patches of each sample. L: labels or weights; I: images, or void for none.
 // Numbers: the rule's, then its map's, patches, ordinal. Lists: the rule's, forced flags.
 template <class Rule, class L, class I, class Executor>
 struct select_patches {
@@ -70,7 +70,7 @@ struct select_patches {
   }
 };
 
-// Voxels of each class of each sample. Number: classes. Result: samples * classes counts.
+// Counts the voxels of each class of each sample. Number: classes. Result: samples * classes counts.
 template <class L, class Executor>
 struct count_classes {
   static void call(const request& given) {
@@ -86,7 +86,7 @@ struct count_classes {
   }
 };
 
-// An index for each sample, which the caller frees with free_class_index.
+// Makes a class_index for each sample, which the caller frees with free_class_index.
 // Numbers: classes, whether foreground and background are meant, whether labels are remapped; then the label that all
 // others become, if they do not stay. List, of a remap: its table. Result: a pointer for each sample.
 template <class L, class Executor>
@@ -125,7 +125,7 @@ const view<T>& one(const std::vector<view<T>>& views, const reader& r, std::stri
 
 }  // namespace detail
 
-// A volume out of its patches. Numbers: extents, size, how many patches, the window, outside. Lists: the starts along
+// Reassembles a volume from its patches. Numbers: extents, size, how many patches, the window, outside. Lists: the starts along
 // z, y and x. Inputs: the patches as one tensor; coverage, where they cover their voxels in part. Output: the volume.
 template <class T, bool Covered, class Executor>
 struct reassemble {
@@ -167,7 +167,7 @@ private:
   }
 };
 
-// The mean of predictions of one volume. Numbers: how many predictions, least, outside. Inputs: the predictions as one
+// Averages predictions of one volume. Numbers: how many predictions, least, outside. Inputs: the predictions as one
 // tensor, their coverages. Outputs: the mean, how far it is covered.
 template <class T, class Executor>
 struct average {

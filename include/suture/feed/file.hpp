@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that is open for reading at any place, by several threads at once.
+// A file opened for reading at any position, by several threads at once.
 #pragma once
 
 #include <fcntl.h>
@@ -17,11 +17,11 @@
 
 namespace suture::detail {
 
-// Closed at the end of its life. Errors name the file: what is no regular file, what cannot be opened or read, a file
-// that ends before the bytes that are asked for.
+// The destructor closes the file. Errors name the file: one that is not regular, cannot be opened or read, or ends before
+// the requested bytes.
 class input_file {
 public:
-  // A file that is not there gives one that is not open, if it may be missing; else an error.
+  // Opens the file. One that does not exist is an error, or if it may be missing leaves the object without a file.
   explicit input_file(std::string_view reader, std::filesystem::path path, bool may_be_missing = false)
       : reader_(reader), path_(std::move(path)) {
     descriptor_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe would wait for its other end

@@ -15,12 +15,12 @@ struct bounding_box_result {
 
 namespace detail::masks {
 
-// low[3] and high[3]; what is found stays in range of int32.
+// Resets a box, low[3] and high[3]; what is found fits int32.
 struct clear_box {
   std::uint32_t* box;
   SUTURE_FN void operator()(std::int64_t i) const { box[i] = i < 3 ? 0xffffffffu : 0; }
 };
-// Called once a row, for its first word.
+// Extends the box by a row; called for the first word of each row.
 struct grow_box {
   bit_volume bits;
   std::uint32_t* box;
@@ -60,7 +60,7 @@ struct box_layout {
 }  // namespace detail::masks
 
 namespace mask_work {
-// An eighth of a byte a voxel.
+// The workspace takes a bit for each voxel.
 using bounding_box = needs<detail::masks::box_layout>;
 }  // namespace mask_work
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tiles of a slide to read: a grid or random places with enough tissue, or places drawn by an annotation.
+// Lists of the tiles of a slide to read: a grid or random places with enough tissue, or places drawn by an annotation.
 #pragma once
 
 #include "../rng/distribution.hpp"

@@ -33,7 +33,7 @@ enum class blur_kernel { scipy, nnunet, monai };
 
 namespace detail {
 
-// Reach of a sigma: the whole part of sigma factor + rest, at least `least`.
+// The radius of a sigma: the whole part of sigma * factor + rest, at least `least`; 0 for a sigma of 0.
 struct blur_reach {
   double factor = 4, rest = 0.5;
   std::int32_t least = 0;
@@ -108,7 +108,7 @@ struct blur_filter {
 
 namespace detail {
 
-// Sets kernel, sigmas and radii: of all in one, since hardly any sigma is refused.
+// Sets kernel, sigmas and radii with one test for all sigmas, since hardly any sigma is refused.
 inline void set_sigmas(blur_filter& f, blur_kernel kernel, const float (&sigmas)[most_channels][3], const site& where,
                        float truncate = 0) {
   constexpr int count = 3 * most_channels;
@@ -116,7 +116,7 @@ inline void set_sigmas(blur_filter& f, blur_kernel kernel, const float (&sigmas)
   float sigma[count];
   std::int32_t radius[count], furthest = 0;
   std::memcpy(sigma, sigmas, sizeof sigma);
-  // All that are so small give the same weights; the squares of smaller ones would leave the range of a float.
+  // Sigmas below this limit give the same weights, and their squares would leave the range of a float.
   for (float& s : sigma) s = s > 0 && s < 1e-18f ? 1e-18f : s;
   const auto most = static_cast<float>(std::min(1e9 / reach.factor, double{FLT_MAX}));  // its reach fits an integer
   for (int i = 0; i < count; ++i) furthest |= sigma[i] >= 0 && sigma[i] <= most ? 0 : largest_radius + 1;
