@@ -149,9 +149,7 @@ TEST(Execution, EvaluationMode) {
   const auto train = suture::window{.center = 40, .width = 400} | suture::resample{} |
                      suture::random_affine{.rotate_deg = 15} | suture::random_crop{.size = {8, 8, 8}} |
                      suture::gaussian_noise{};
-  // [evaluation]
   const auto plan = suture::plan(train, ct, {.evaluation = true});  // no ids needed: nothing is drawn
-  // [/evaluation]
   const auto plain = suture::plan(
       suture::window{.center = 40, .width = 400} | suture::resample{} | suture::center_crop{.size = {8, 8, 8}}, ct);
   std::vector<float> a(2 * 512), b(2 * 512);
