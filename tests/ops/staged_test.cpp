@@ -55,7 +55,7 @@ void expect_close(const std::vector<float>& values, const patch& expected, doubl
   EXPECT_LE(worst, tolerance) << what << ", " << expected.n[0] << " x " << expected.n[1] << " x " << expected.n[2];
 }
 
-const std::vector<extent3> sizes{{1, 1, 1}, {1, 15, 16}, {17, 3, 1}, {2, 3, 127}, {9, 10, 17}};
+const std::vector<extent3> sizes{{1, 1, 1}, {1, 15, 16}, {1, 75, 33}, {17, 3, 1}, {2, 3, 127}, {9, 10, 17}};
 constexpr double range = 400;  // of values, about
 
 // scipy.ndimage.gaussian_filter along one axis, written out.

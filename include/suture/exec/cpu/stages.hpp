@@ -5,6 +5,7 @@
 // Filters act along the axes x, then y, then z in every order of loops.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -18,6 +19,7 @@
 #include "pair_rows.hpp"
 #include "strip_sums.hpp"
 #include "strip_writer.hpp"
+#include "tuning.hpp"
 
 namespace suture::detail {
 
@@ -65,6 +67,8 @@ public:
     if (emits_) t_.statistics[(end_ - 1) * t_.channels + channel_] = moments_of(total_);
     total_ = {};
   }
+
+  bool is_small() const { return std::int64_t{n_[0]} * n_[1] * n_[2] <= small_channel; }
 
   // The passes behind the fused part.
   void run(const cpu& exec) {
@@ -240,7 +244,7 @@ private:
   // visit(z, y, x0, sums) for every strip.
   template <class Visit>
   void run_rows(const cpu& exec, const Visit& visit) {
-    constexpr std::int32_t block = 128;
+    constexpr std::int32_t block = rows_of_part;
     const std::int64_t rows = static_cast<std::int64_t>(n_[0]) * n_[1];
     parallel_for(exec.threads, (rows + block - 1) / block, [&](std::int64_t b) {
       strip_sums sums;
@@ -298,12 +302,11 @@ private:
   // places that take turns, continued on both sides as the filter says.
   template <int K, class Filter>
   void run_neighbors(const cpu& exec, const Filter& filter) {
-    constexpr std::int32_t rows_at_once = 32;
-    const std::int32_t parts = (n_[1] + rows_at_once - 1) / rows_at_once;
+    const std::int32_t parts = (n_[1] + rows_of_part - 1) / rows_of_part;
     const std::size_t width = padded_row() + 2;
     parallel_for(exec.threads, std::int64_t{n_[0]} * parts, [&](std::int64_t part) {
       const auto z = static_cast<std::int32_t>(part / parts),
-                 y0 = static_cast<std::int32_t>(part % parts) * rows_at_once;
+                 y0 = static_cast<std::int32_t>(part % parts) * rows_of_part;
       std::vector<float> memory(9 * width);
       const auto place_of = [&](std::int32_t plane, std::int32_t y) {  // y from -1 on
         return memory.data() + static_cast<std::size_t>(3 * plane + (y + 1) % 3) * width;
@@ -319,7 +322,7 @@ private:
       strip_sums sums;
       read_rows(y0 - 1);
       read_rows(y0);
-      for (std::int32_t y = y0; y < std::min(y0 + rows_at_once, n_[1]); ++y) {
+      for (std::int32_t y = y0; y < std::min(y0 + rows_of_part, n_[1]); ++y) {
         read_rows(y + 1);
         // A voxel about another lies as far off as its plane, its row and its lane say, one of which is that of x.
         const std::ptrdiff_t of_loops[3][3] = {
@@ -364,18 +367,6 @@ private:
     const bool rows = comes_before(1, 0), lanes = comes_before(2, 0), lanes_first = comes_before(2, 1);
     const in_plane before{rows, lanes && rows && lanes_first, lanes && !(rows && lanes_first)};
     const in_plane behind{!rows, !lanes && !rows && lanes_first, !lanes && (rows || !lanes_first)};
-    const float* sums_of_planes = from_;
-    if (rows || lanes || S::template changes_taps<K>(sample_, channel_)) {
-      float* const to = blending_filter<Filter> ? place_[2] : from_;
-      parallel_for(exec.threads, n_[0], [&](std::int64_t z) {
-        sum_in_plane(
-            filter, of, before, [&](std::int32_t y, float* row) { read_row<K>(static_cast<std::int32_t>(z), y, row); },
-            [&](const float(&sum)[strip_width], std::int32_t y, std::int32_t x0) {
-              write_row(to + z * plane + y * n_[2] + x0, 1, sum, std::min(strip_width, n_[2] - x0));
-            });
-      });
-      sums_of_planes = to;
-    }
     const auto leave_sum = [&](float(&v)[strip_width], std::int32_t z, std::int32_t y, std::int32_t x0,
                                strip_sums& sums) {
       if constexpr (blending_filter<Filter>) {
@@ -386,6 +377,36 @@ private:
       }
       leave_filter<K>(v, z, y, x0, sums);
     };
+    if (n_[0] == 1 && rows && lanes) {  // a plane, whose parts sum the rows about them once more
+      const std::int32_t part_rows = thread_count(exec.threads) == 1 ? n_[1] : rows_of_part;
+      parallel_for(exec.threads, (n_[1] + part_rows - 1) / part_rows, [&](std::int64_t part) {
+        const auto y0 = static_cast<std::int32_t>(part) * part_rows;
+        strip_sums sums;
+        sum_in_plane(
+            filter, of, before, y0, std::min(y0 + part_rows, n_[1]),
+            [&](std::int32_t y, float* row) { read_row<K>(0, y, row); },
+            [&](const float(&sum)[strip_width], std::int32_t y, std::int32_t x0) {
+              float v[strip_width];
+              sum_rows(of[0], filter, 0, 1, sum, 0, 0, v, true);
+              leave_sum(v, 0, y, x0, sums);
+            });
+        give(sums);
+      });
+      return;
+    }
+    const float* sums_of_planes = from_;
+    if (rows || lanes || S::template changes_taps<K>(sample_, channel_)) {
+      float* const to = blending_filter<Filter> ? place_[2] : from_;
+      parallel_for(exec.threads, n_[0], [&](std::int64_t z) {
+        sum_in_plane(
+            filter, of, before, 0, n_[1],
+            [&](std::int32_t y, float* row) { read_row<K>(static_cast<std::int32_t>(z), y, row); },
+            [&](const float(&sum)[strip_width], std::int32_t y, std::int32_t x0) {
+              write_row(to + z * plane + y * n_[2] + x0, 1, sum, std::min(strip_width, n_[2] - x0));
+            });
+      });
+      sums_of_planes = to;
+    }
     const auto sum_planes = [&](std::int32_t z, std::int32_t y, std::int32_t x0, float(&v)[strip_width]) {
       sum_rows(of[0], filter, z, n_[0], sums_of_planes + y * n_[2], plane, x0, v);
     };
@@ -401,7 +422,7 @@ private:
       const auto z = static_cast<std::int32_t>(index);
       strip_sums sums;
       sum_in_plane(
-          filter, of, behind,
+          filter, of, behind, 0, n_[1],
           [&](std::int32_t y, float* row) {
             for (std::int32_t x0 = 0; x0 < n_[2]; x0 += strip_width) {
               float v[strip_width];
@@ -423,10 +444,11 @@ private:
   struct in_plane {
     bool rows, lanes_before, lanes_behind;
   };
-  // Sums over the loops of a plane whose rows make(y, row) fills, and gives use(sum, y, x0) every strip.
+  // Sums over the loops of a plane whose rows make(y, row) fills, and gives use(sum, y, x0) every strip of rows y0 ..
+  // y1 - 1.
   template <class Filter, class Make, class Use>
-  void sum_in_plane(const Filter& filter, const axis_sum (&of)[3], const in_plane& loops, const Make& make,
-                    const Use& use) const {
+  void sum_in_plane(const Filter& filter, const axis_sum (&of)[3], const in_plane& loops, std::int32_t y0,
+                    std::int32_t y1, const Make& make, const Use& use) const {
     const std::size_t width = padded_row(), reach = static_cast<std::size_t>(of[2].radius);
     std::vector<float> memory(2 * (width + reach));
     float* const row = memory.data() + reach;
@@ -434,14 +456,18 @@ private:
     std::unique_ptr<float[]> plane;
     if (loops.rows) {
       plane.reset(new float[static_cast<std::size_t>(n_[1]) * width]);
-      for (std::int32_t y = 0; y < n_[1]; ++y) {
+      std::vector<bool> made(static_cast<std::size_t>(n_[1]));
+      for (std::int32_t tap = y0 - of[1].radius; tap < y1 + of[1].radius; ++tap) {
+        const std::int32_t y = filter.index(tap, n_[1]);
+        if (y < 0 || made[static_cast<std::size_t>(y)]) continue;
+        made[static_cast<std::size_t>(y)] = true;
         float* const to = plane.get() + static_cast<std::size_t>(y) * width;
         std::fill(to + n_[2], to + width, 0.0f);
         make(y, loops.lanes_before ? row : to);
         if (loops.lanes_before) sum_lanes(of[2], filter, row, to);
       }
     }
-    for (std::int32_t y = 0; y < n_[1]; ++y) {
+    for (std::int32_t y = y0; y < y1; ++y) {
       if (!loops.rows) make(y, row);
       for (std::int32_t x0 = 0; x0 < n_[2] && loops.rows; x0 += strip_width) {
         float sum[strip_width];
@@ -591,13 +617,17 @@ public:
     std::vector<strip_sums> sums_[Evaluator::pairs];
   };
 
-  // Runs everything that follows the fused part.
+  // Runs everything that follows the fused part. Where there are many small channels, each is left to one thread.
   void run(const cpu& exec) {
     each_pair([&]<std::size_t B>(auto& list) {
-      for (auto& stages : list) {
+      const auto count = static_cast<std::int64_t>(list.size());
+      const bool whole = count >= channels_for_thread * thread_count(exec.threads) &&
+                         std::all_of(list.begin(), list.end(), [](const auto& c) { return c.is_small(); });
+      parallel_for(whole ? exec.threads : 1, count, [&](std::int64_t k) {
+        auto& stages = list[static_cast<std::size_t>(k)];
         stages.finish_pass();
-        stages.run(exec);
-      }
+        stages.run(whole ? cpu{.threads = 1} : exec);
+      });
     });
   }
 

@@ -15,6 +15,10 @@ inline constexpr std::int32_t typical_row = 192;
 inline constexpr std::int32_t pointwise_brick_rows = 64;
 // Bricks for each thread below which bricks are made less deep.
 inline constexpr std::int64_t bricks_for_thread = 8;
+// Rows of what threads take one by one behind the fused part.
+inline constexpr std::int32_t rows_of_part = 32;
+// Channels of at most so many voxels are not shared by threads behind the fused part, where each thread has so many.
+inline constexpr std::int64_t small_channel = 1 << 17, channels_for_thread = 3;
 // Outputs of more bytes than this are written past the caches.
 inline constexpr std::int64_t stays_in_cache = 16 << 20;
 // Strips of pixels looked up before the first of them is finished: wide loads of what was just stored in parts would
