@@ -27,16 +27,22 @@ SUTURE_INLINE void copy_strip(void* to, const T* from) {
   simd::copy<strip_width * sizeof(T)>(to, from);
 }
 
-// The values of voxels side by side, `step` apart: `count` of them, the lanes behind repeat the last.
-template <class T>
-SUTURE_INLINE void load_strip(const T* from, std::int64_t step, int count, float (&v)[strip_width]) {
+// The values, or labels, of voxels side by side, `step` apart: `count` of them, the lanes behind repeat the last.
+template <class T, class V>
+SUTURE_INLINE void load_strip(const T* from, std::int64_t step, int count, V (&v)[strip_width]) {
+  const auto value = [](T stored) {
+    if constexpr (std::is_same_v<T, V>)
+      return stored;
+    else
+      return storage<T>::load(stored);
+  };
   if (step == 1 && count >= strip_width) {
-    if constexpr (std::is_same_v<T, float>)
+    if constexpr (std::is_same_v<T, V>)
       copy_strip(v, from);
     else
-      for (int l = 0; l < strip_width; ++l) v[l] = storage<T>::load(from[l]);
+      for (int l = 0; l < strip_width; ++l) v[l] = value(from[l]);
   } else {
-    for (int l = 0; l < strip_width; ++l) v[l] = storage<T>::load(from[(l < count ? l : count - 1) * step]);
+    for (int l = 0; l < strip_width; ++l) v[l] = value(from[(l < count ? l : count - 1) * step]);
   }
 }
 

@@ -220,7 +220,8 @@ public:
   template <class Parameters>
   static brick_shape shape(const Parameters& sample, std::int32_t depth) {
     if (direction_in_memory(sample) != 0) return memory_order_rows::shape(sample, depth);
-    return {depth, Parameters::pipeline_type::is_color ? strip_width : brick_rows};
+    using P = typename Parameters::pipeline_type;
+    return {depth, P::is_color || P::interpolation_type::taps <= 2 ? strip_width : brick_rows};
   }
 
   template <bool WithLabels, class Evaluator, class Stages>

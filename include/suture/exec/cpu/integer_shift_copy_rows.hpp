@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A path of the CPU executor: bricks of rows that stand on voxels in a row of the source, as after crops and flips, and
-// so are copied, through the operations left of the geometry: what interpolation of one or two taps makes of them.
-// They may leave the source.
+// A path of the CPU executor: bricks of rows that stand on voxels in a row of the source, as after crops, flips and
+// quarter turns, and so are copied, through the operations left of the geometry: what interpolation of one or two taps
+// makes of them. They may leave the source. Where the source is denser across the rows than along them, squares of voxels
+// are read as they lie in it and turned over.
 #pragma once
 
 #include <string_view>
@@ -19,26 +20,34 @@ class integer_shift_brick {
   using border = typename P::border_type;
 
 public:
-  integer_shift_brick(const brick_work<Evaluator>& work, int direction)
+  integer_shift_brick(const brick_work<Evaluator>& work, lane_direction along)
       : e_(work.evaluate),
         r_(work.r),
-        direction_(direction),
-        axes_(loop_axes[work.r.sample.loops]),
+        direction_(along.sign),
+        axes_{along.axis == 0 ? 1 : 0, along.axis == 2 ? 1 : 2, along.axis},
         z0_(work.z0),
         z1_(work.z1),
         y0_(work.y0),
-        y1_(work.y1) {}
+        y1_(work.y1) {
+    [&]<std::size_t... B>(std::index_sequence<B...>) { ((dense_loop_[B] = dense_loop(r_.in[B])), ...); }
+    (std::make_index_sequence<Evaluator::pairs>{});
+  }
 
   template <bool WithLabels, class Stages>
   void write(std::int32_t sample_index, Stages& stages) const {
     const auto one = [&]<std::size_t B>(std::int32_t z, std::int32_t y) {
       if constexpr (!Evaluator::template binding_type<B>::is_label) {
-        if (!wants_tiles<Evaluator>(r_, B))
-          write_image_row<B>(sample_index, stages, z, y);
-        else if ((y - y0_) % strip_width == 0)
-          write_image_tiles<B>(sample_index, stages, z, y);
-      } else if constexpr (WithLabels)
-        write_label_row<B>(z, y);
+        if (wants_tiles<Evaluator>(r_, B)) {
+          if ((y - y0_) % strip_width == 0) write_image_tiles<B>(sample_index, stages, z, y);
+          return;
+        }
+      }
+      if constexpr (!Evaluator::template binding_type<B>::is_label || WithLabels) {
+        if (dense_loop_[B] == 2)
+          write_row<B>(sample_index, stages, z, y);
+        else if ((dense_loop_[B] == 0 ? z - z0_ : y - y0_) % strip_width == 0)
+          write_square_rows<B>(sample_index, stages, z, y);
+      }
     };
     for (std::int32_t z = z0_; z < z1_; ++z)
       for (std::int32_t y = y0_; y < y1_; ++y) [&]<std::size_t... B>(std::index_sequence<B...>) {
@@ -49,6 +58,26 @@ public:
 
 private:
   static constexpr bool has_outside = reads_outside<border>;
+
+  // From a voxel of the source to that of the next plane (0) or row (1) of the output.
+  std::int64_t step_along(int loop, const source_tensor& in) const {
+    std::int64_t step = 0;
+    for (int k = 0; k < 3; ++k) step += whole(r_.sample.map.linear[k][loop]) * in.stride[k];
+    return step;
+  }
+  // The loop along which the source is densest, that of the lanes (2) unless another one has voxels for most of a strip.
+  int dense_loop(const source_tensor& in) const {
+    const auto apart = [](std::int64_t step) { return step < 0 ? -step : step; };
+    int loop = 2;
+    std::int64_t least = apart(in.stride[axes_[2]]);
+    for (const int other : {0, 1}) {
+      const std::int64_t step = apart(step_along(other, in));
+      if (r_.sample.extents[other] < strip_width / 2 || step == 0 || step >= least) continue;
+      least = step;
+      loop = other;
+    }
+    return loop;
+  }
 
   // A row of the source, null outside, and where on it the first voxel of a row of the output stands.
   template <class In>
@@ -142,14 +171,92 @@ private:
     finish_values<B>(e_, r_, sample_index, stages, v, channel, z, y, x0);
   }
 
+  template <std::size_t B, class Stages, class Row>
+  SUTURE_INLINE void write_strip_of(std::int32_t sample_index, Stages& stages, const Row& from, std::int32_t channel,
+                                    std::int32_t z, std::int32_t y, std::int32_t x0) const {
+    using In = typename Evaluator::template binding_type<B>::input;
+    if constexpr (Evaluator::template binding_type<B>::is_label) {
+      In v[strip_width];
+      read_strip(
+          from, r_.in[B], static_cast<In>(e_.rule.label_outside), [](In(&)[strip_width]) {}, x0,
+          std::min(strip_width, r_.sample.extents[2] - x0), v);
+      finish_labels<B>(e_, r_, v, channel, z, y, x0);
+    } else {
+      write_image_strip<B>(sample_index, stages, from, channel, z, y, x0);
+    }
+  }
+
   template <std::size_t B, class Stages>
-  SUTURE_INLINE void write_image_row(std::int32_t sample_index, Stages& stages, std::int32_t z, std::int32_t y) const {
+  SUTURE_INLINE void write_row(std::int32_t sample_index, Stages& stages, std::int32_t z, std::int32_t y) const {
     for (std::int32_t channel = 0; channel < r_.in[B].channels; ++channel) {
       const auto from = row<B>(channel, z, y);
       prefetch_next<B>(channel, z, y);
       for (std::int32_t x0 = 0; x0 < r_.sample.extents[2]; x0 += strip_width)
-        write_image_strip<B>(sample_index, stages, from, channel, z, y, x0);
+        write_strip_of<B>(sample_index, stages, from, channel, z, y, x0);
     }
+  }
+
+  // Whether rows y .. y_last of planes z .. z_last lie inside the source from x0 on, as far as a strip goes.
+  bool is_inside(const source_tensor& in, const std::int32_t (&z)[2], const std::int32_t (&y)[2],
+                 std::int32_t x0) const {
+    const std::int32_t x[2] = {x0, std::min(x0 + strip_width, r_.sample.extents[2]) - 1};
+    bool all = true;
+    for (int k = 0; k < 3; ++k)
+      for (int corner = 0; corner < 8; ++corner)
+        all = all && inside(whole(along(r_.sample.map, k, z[corner / 4], y[corner / 2 % 2], x[corner % 2])),
+                            in.extents[k]);
+    return all;
+  }
+  std::int64_t offset_of(const source_tensor& in, std::int32_t z, std::int32_t y, std::int32_t x) const {
+    std::int64_t offset = 0;
+    for (int k = 0; k < 3; ++k) offset += whole(along(r_.sample.map, k, z, y, x)) * in.stride[k];
+    return offset;
+  }
+
+  // Writes a row of squares: rows y .. of plane z, or row y of planes z .., whichever the source is densest along, as many
+  // as a strip has lanes or as the brick has left.
+  template <std::size_t B, class Stages>
+  void write_square_rows(std::int32_t sample_index, Stages& stages, std::int32_t z, std::int32_t y) const {
+    using In = typename Evaluator::template binding_type<B>::input;
+    constexpr bool is_label = Evaluator::template binding_type<B>::is_label;
+    using V = std::conditional_t<is_label, In, float>;
+    const source_tensor& in = r_.in[B];
+    const bool across_planes = dense_loop_[B] == 0;
+    const std::int32_t count = std::min(strip_width, across_planes ? z1_ - z : y1_ - y), width = r_.sample.extents[2];
+    const std::int32_t z_last = across_planes ? z + count - 1 : z, y_last = across_planes ? y : y + count - 1;
+    const std::int64_t step = step_along(dense_loop_[B], in), lane_step = direction_ * in.stride[axes_[2]];
+    const std::int64_t ahead = across_planes ? step_along(1, in) : strip_width * step;
+    const bool backwards = step < 0;
+    for (std::int32_t channel = 0; channel < in.channels; ++channel)
+      for (std::int32_t x0 = 0; x0 < width; x0 += strip_width) {
+        if (!is_inside(in, {z, z_last}, {y, y_last}, x0)) {
+          for (std::int32_t at_z = z; at_z <= z_last; ++at_z)
+            for (std::int32_t at_y = y; at_y <= y_last; ++at_y)
+              write_strip_of<B>(sample_index, stages, row<B>(channel, at_z, at_y), channel, at_z, at_y, x0);
+          continue;
+        }
+        const In* const from = static_cast<const In*>(in.data) + channel * in.channel_stride +
+                               (backwards ? offset_of(in, z_last, y_last, x0) : offset_of(in, z, y, x0));
+        const int lanes = std::min(strip_width, width - x0);
+        alignas(lane_alignment) V lines[strip_width][strip_width];
+        alignas(lane_alignment) V rows[strip_width][strip_width];
+        for (int l = 0; l < strip_width; ++l) {
+          const In* const line = from + std::min(l, lanes - 1) * lane_step;
+          load_strip(line, backwards ? -step : step, count, lines[l]);
+          __builtin_prefetch(line + ahead);
+        }
+        simd::transpose(lines, rows);
+        for (int i = 0; i < count; ++i) {
+          V(&v)[strip_width] = rows[backwards ? count - 1 - i : i];
+          const std::int32_t at_z = across_planes ? z + i : z, at_y = across_planes ? y : y + i;
+          if constexpr (is_label) {
+            finish_labels<B>(e_, r_, v, channel, at_z, at_y, x0);
+          } else {
+            apply_left(v);
+            finish_values<B>(e_, r_, sample_index, stages, v, channel, at_z, at_y, x0);
+          }
+        }
+      }
   }
 
   // Rows y .. of a plane, as many as a strip has lanes or as the brick has left.
@@ -157,24 +264,13 @@ private:
   void write_image_tiles(std::int32_t sample_index, Stages& stages, std::int32_t z, std::int32_t y) const {
     using In = typename Evaluator::template binding_type<B>::input;
     const source_tensor& in = r_.in[B];
-    const fixed_map& map = r_.sample.map;
     const std::int32_t rows = std::min(strip_width, y1_ - y), width = r_.sample.extents[2];
-    std::int64_t next_row = 0;
-    for (int k = 0; k < 3; ++k) next_row += whole(map.linear[k][1]) * in.stride[k];
     for (std::int32_t channel = 0; channel < in.channels; ++channel)
       for (std::int32_t x0 = 0; x0 < width; x0 += strip_width) {
-        bool is_inside = true;
-        std::int64_t first = 0;
-        for (int k = 0; k < 3; ++k) {
-          for (const std::int32_t at_y : {y, y + rows - 1})
-            for (const std::int32_t at_x : {x0, std::min(x0 + strip_width, width) - 1})
-              is_inside = is_inside && inside(whole(along(map, k, z, at_y, at_x)), in.extents[k]);
-          first += whole(along(map, k, z, y, x0)) * in.stride[k];
-        }
-        if (is_inside) {
+        if (is_inside(in, {z, z}, {y, y + rows - 1}, x0)) {
           write_tile<B, Evaluator>(
-              r_, static_cast<const In*>(in.data) + channel * in.channel_stride + first,
-              {next_row, direction_ * in.stride[axes_[2]]}, [&](float(&v)[strip_width]) { apply_left(v); },
+              r_, static_cast<const In*>(in.data) + channel * in.channel_stride + offset_of(in, z, y, x0),
+              {step_along(1, in), direction_ * in.stride[axes_[2]]}, [&](float(&v)[strip_width]) { apply_left(v); },
               {sample_index, channel, z, y, x0}, rows);
         } else {
           for (std::int32_t at_y = y; at_y < y + rows; ++at_y)
@@ -183,28 +279,11 @@ private:
       }
   }
 
-  template <std::size_t B>
-  SUTURE_INLINE void write_label_row(std::int32_t z, std::int32_t y) const {
-    using In = typename Evaluator::template binding_type<B>::input;
-    const source_tensor& in = r_.in[B];
-    const std::int32_t width = r_.sample.extents[2];
-    for (std::int32_t channel = 0; channel < in.channels; ++channel) {
-      const auto from = row<B>(channel, z, y);
-      prefetch_next<B>(channel, z, y);
-      for (std::int32_t x0 = 0; x0 < width; x0 += strip_width) {
-        In v[strip_width];
-        read_strip(
-            from, in, static_cast<In>(e_.rule.label_outside), [](In(&)[strip_width]) {}, x0,
-            std::min(strip_width, width - x0), v);
-        finish_labels<B>(e_, r_, v, channel, z, y, x0);
-      }
-    }
-  }
-
   const Evaluator& e_;
   const record& r_;
   const int direction_;
-  const std::uint8_t (&axes_)[3];  // of the source, that planes, rows and lanes run along
+  const int axes_[3];  // of the source, the last one that which lanes run along
+  int dense_loop_[Evaluator::pairs];
   const std::int32_t z0_, z1_, y0_, y1_;
 };
 
@@ -220,16 +299,17 @@ struct integer_shift_copy_rows {
 
   template <class Parameters>
   static bool serves(const Parameters& sample) {
-    return memory_order_rows::serves(sample);
+    return direction_of_lanes(sample).sign != 0;
   }
   template <class Parameters>
   static brick_shape shape(const Parameters& sample, std::int32_t depth) {
-    return memory_order_rows::shape(sample, depth);
+    if (direction_in_memory(sample) != 0) return memory_order_rows::shape(sample, depth);
+    return {depth, strip_width};
   }
 
   template <bool WithLabels, class Evaluator, class Stages>
   static bool make(const brick_work<Evaluator>& work, Stages& stages) {
-    integer_shift_brick<Evaluator>(work, direction_in_memory(work.r.sample))
+    integer_shift_brick<Evaluator>(work, direction_of_lanes(work.r.sample))
         .template write<WithLabels>(work.sample_index, stages);
     return true;
   }
