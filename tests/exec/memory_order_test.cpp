@@ -159,13 +159,15 @@ TEST(MemoryOrder, PointwiseOperations) {
 
 TEST(MemoryOrder, CropsAndFlips) {
   const auto moves = random_crop{.size = {33, 34, 35}} | random_flip{.axis_probability = {1, 0, 1}};
-  expect_all_orders<std::int16_t, std::uint8_t>(window{.center = 2000, .width = 400} | moves, odd);
+  expect_all_orders<std::int16_t, std::uint8_t>(
+      window{.center = 2000, .width = 400} | moves | permute{.order = {2, 0, 1}}, odd);
   expect_all_orders<float, std::int32_t>(
       pad_to{.size = {45, 44, 76}} | moves | gaussian_noise{.sigma = 3} | random_gamma{}, odd, 2);
   expect_all_orders<float, std::int32_t>(moves | by_place{} | gaussian_blur{.sigma = {.3, .5, .4}} | by_place{}, odd,
                                          2);
   expect_all_orders<half, std::uint8_t>(pad_to{.size = {50, 50, 80}} | random_crop{.size = {45, 44, 70}} |
-                                            sampling<linear, constant, nearest>{.border = {.value = -5}},
+                                            sampling<linear, constant, nearest>{.border = {.value = -5}} |
+                                            random_coarse_dropout{.holes = 9, .size = {12, 9, 15}, .fill = {3, 9}},
                                         odd);
 }
 

@@ -3,6 +3,8 @@
 // Every lane does exactly the arithmetic of a lone voxel.
 #pragma once
 
+#include <concepts>
+
 #include "../../base/simd.hpp"
 #include "../../pipeline/pipeline.hpp"
 
@@ -51,6 +53,12 @@ template <class F>
 concept applies_to_rows = requires(const F& f, float (&values)[strip_width], const voxel& first) {
   f.apply_row(values, first);
 };
+// Those that can treat a run along any axis at once. They say whether they still ask for one along x.
+template <class F>
+concept applies_to_lines = applies_to_rows<F> && requires(const F& f, float (&values)[strip_width], const voxel& first) {
+  f.apply_line(values, first, 0, std::uint64_t{1});
+  { f.asks_along_x() } -> std::same_as<bool>;
+};
 // Color functors that read something of the sample, e.g. its stains, once for all lanes.
 template <class F>
 concept applies_to_lanes = requires(const F& f, float (&pixels)[3][strip_width], std::int32_t sample_index) {
@@ -78,6 +86,8 @@ template <class F, class T, class Place>
 SUTURE_INLINE void apply_to_lanes(const F& f, T (&v)[strip_width], const Place& place) {
   if constexpr (applies_to_rows<F> && std::is_same_v<Place, along_x>)
     f.apply_row(v, place.first);
+  else if constexpr (applies_to_lines<F> && requires { place.axis; })
+    f.apply_line(v, place.first, place.axis, place.element_step);
   else if constexpr (applies_to_rows<F> && !needs_voxel<F>)
     f.apply_row(v, voxel{});
   else

@@ -15,6 +15,14 @@ template <class... Fs>
 inline constexpr bool any_asks_along_x<pack<Fs...>> =
     ((needs_voxel<typename unswitched<Fs>::type> && applies_to_rows<typename unswitched<Fs>::type>) || ...);
 
+template <class F>
+bool still_asks_along_x(const F& f) {
+  if constexpr (applies_to_lines<F>)
+    return f.asks_along_x();
+  else
+    return true;
+}
+
 // Whether an operation behind the geometry asks for rows along x in a sample: lanes then stay along x, see
 // loops_of_strips. What was drawn "off" asks for nothing; parameters of later stages are not looked at.
 template <class Pipeline>
@@ -24,7 +32,9 @@ bool lanes_stay_along_x(const sample_parameters<Pipeline>& sample) {
     return true;
   } else if constexpr (any_asks_along_x<Outputs>) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return ((any_asks_along_x<pack<element_t<I, Outputs>>> && is_on(get<I>(sample.outputs))) || ...);
+      return ((any_asks_along_x<pack<element_t<I, Outputs>>> && is_on(get<I>(sample.outputs)) &&
+               still_asks_along_x(bare(get<I>(sample.outputs)))) ||
+              ...);
     }
     (std::make_index_sequence<Outputs::size>{});
   } else {
@@ -47,23 +57,22 @@ voxel voxel_of_loops(const sample_parameters<Pipeline>& sample, const voxel_inde
 // Positions of lanes that run along any axis.
 struct along_loops {
   voxel first;
-  std::int32_t step[3];
+  int axis;
   std::uint64_t element_step;
 
   template <class Pipeline>
-  along_loops(const sample_parameters<Pipeline>& sample, const voxel_index& i) : first(voxel_of_loops(sample, i)) {
-    const voxel next = voxel_of_loops(sample, {i.sample, i.channel, i.z, i.y, i.x + 1});
-    step[0] = next.z - first.z;
-    step[1] = next.y - first.y;
-    step[2] = next.x - first.x;
-    element_step = next.element - first.element;
+  along_loops(const sample_parameters<Pipeline>& sample, const voxel_index& i)
+      : first(voxel_of_loops(sample, i)), axis(loop_axes[sample.loops][2]) {
+    std::int64_t step = 1;
+    for (int k = axis + 1; k < 3; ++k) step *= sample.extents[loop_along(sample.loops, k)];
+    element_step = static_cast<std::uint64_t>(step);
   }
 
   SUTURE_INLINE voxel operator()(int l) const {
     voxel at = first;
-    at.z += l * step[0];
-    at.y += l * step[1];
-    at.x += l * step[2];
+    at.z += axis == 0 ? l : 0;
+    at.y += axis == 1 ? l : 0;
+    at.x += axis == 2 ? l : 0;
     at.element += static_cast<std::uint64_t>(l) * element_step;
     return at;
   }

@@ -18,7 +18,7 @@ bool wants_tiles(const typename Evaluator::record_type& r, std::size_t binding) 
       const std::int64_t stride = r.out[binding].stride[k];
       return stride < 0 ? -stride : stride;
     };
-    return r.sample.extents[1] > 1 && apart(1) < apart(2);
+    return r.sample.extents[1] > 1 && apart(1) < apart(2) && lanes_stay_along_x(r.sample);
   } else {
     return false;
   }

@@ -69,17 +69,9 @@ struct coarse_dropout {
     // operator() for voxels side by side along x.
     template <int Count>
     SUTURE_INLINE void apply_row(float (&values)[Count], const voxel& first) const {
-      bool lost[Count];
-      for (int l = 0; l < Count; ++l) lost[l] = keep_holes;
-      bool any = keep_holes;
-      for (std::int32_t n = 0; n < count; ++n) {
-        if (!within(holes[n], 0, first.z) || !within(holes[n], 1, first.y)) continue;
-        any = true;
-        for (int l = 0; l < Count; ++l)
-          if (within(holes[n], 2, first.x + l)) lost[l] = !keep_holes;
-      }
-      if (!any) return;
       float filling[Count];
+      bool lost[Count];
+      if (!find_lost<2>(first, lost)) return;
       if (extent > 0) {
         field.uniform_row(first.element, filling);
         for (int l = 0; l < Count; ++l) filling[l] = fma(filling[l], extent, low);
@@ -87,6 +79,45 @@ struct coarse_dropout {
         for (int l = 0; l < Count; ++l) filling[l] = low;
       }
       for (int l = 0; l < Count; ++l) values[l] = lost[l] ? filling[l] : values[l];
+    }
+
+    // The same along any axis. It asks for rows along x, whose draws share blocks, where most voxels may draw.
+    bool asks_along_x() const { return extent > 0 && keep_holes; }
+    template <int Count>
+    SUTURE_INLINE void apply_line(float (&values)[Count], const voxel& first, int axis,
+                                  std::uint64_t element_step) const {
+      bool lost[Count];
+      const bool any = axis == 0   ? find_lost<0>(first, lost)
+                       : axis == 1 ? find_lost<1>(first, lost)
+                                   : find_lost<2>(first, lost);
+      if (!any) return;
+      if (extent > 0) {
+        for (int l = 0; l < Count; ++l)
+          if (lost[l])
+            values[l] =
+                fma(field.uniform(first.element + static_cast<std::uint64_t>(l) * element_step), extent, low);
+      } else {
+        for (int l = 0; l < Count; ++l) values[l] = lost[l] ? low : values[l];
+      }
+    }
+
+    // Says which voxels of a run along an axis are lost. False, with nothing written, where none is.
+    template <int Axis, int Count>
+    SUTURE_INLINE bool find_lost(const voxel& first, bool (&lost)[Count]) const {
+      constexpr int i = Axis == 0 ? 1 : 0, j = Axis == 2 ? 1 : 2;
+      const std::int32_t at[3] = {first.z, first.y, first.x};
+      bool any = keep_holes;
+      if (any)
+        for (bool& one : lost) one = true;
+      for (std::int32_t n = 0; n < count; ++n) {
+        if (!within(holes[n], i, at[i]) || !within(holes[n], j, at[j])) continue;
+        if (!any)
+          for (bool& one : lost) one = false;
+        any = true;
+        for (int l = 0; l < Count; ++l)
+          if (within(holes[n], Axis, at[Axis] + l)) lost[l] = !keep_holes;
+      }
+      return any;
     }
 
     SUTURE_FN static bool within(const hole& box, int axis, std::int32_t index) {
