@@ -53,9 +53,10 @@ template <class F>
 concept applies_to_rows = requires(const F& f, float (&values)[strip_width], const voxel& first) {
   f.apply_row(values, first);
 };
-// Those that can treat a run along any axis at once. They say whether they still ask for one along x.
+// These functors can treat a run along any axis at once. They say whether they still ask for one along x.
 template <class F>
-concept applies_to_lines = applies_to_rows<F> && requires(const F& f, float (&values)[strip_width], const voxel& first) {
+concept applies_to_lines = applies_to_rows<F> &&
+    requires(const F& f, float (&values)[strip_width], const voxel& first) {
   f.apply_line(values, first, 0, std::uint64_t{1});
   { f.asks_along_x() } -> std::same_as<bool>;
 };

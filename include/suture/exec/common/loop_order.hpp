@@ -57,6 +57,11 @@ inline std::uint8_t with_lanes_along_x(std::uint8_t memory_order) {
   return denser == 0 ? std::uint8_t{5} : std::uint8_t{0};
 }
 
+// The index in loop_axes whose lanes run along the densest axis of a memory order, z or y, and whose rows run along x.
+inline std::uint8_t with_rows_along_x(std::uint8_t memory_order) {
+  return loop_axes[memory_order][2] == 0 ? std::uint8_t{3} : std::uint8_t{1};
+}
+
 // Returns the loop (0 planes, 1 rows, 2 lanes) that runs along an axis.
 inline int loop_along(std::uint8_t loops, int axis) {
   int j = 0;

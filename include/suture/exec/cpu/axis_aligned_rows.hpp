@@ -72,12 +72,16 @@ void write_aligned_column(const Evaluator& e, const typename Evaluator::record_t
       }
     } else if constexpr (Binding::is_label && std::is_same_v<typename P::label_type, vote>) {
       for (std::int32_t channel = 0; channel < in.channels; ++channel) {
-        aligned_votes<P, In, Rows> votes(r.sample, in, channel, static_cast<In>(e.rule.label_outside), y[0], y[1], x0);
-        each([&](std::int32_t iz, std::int32_t iy) {
-          In v[strip_width];
-          votes.row(iz, iy, v);
-          finish_labels<B>(e, r, v, channel, iz, iy, x0);
-        });
+        for (std::int32_t y0 = y[0]; y0 < y[1]; y0 += Rows) {
+          const std::int32_t y1 = std::min(y0 + Rows, y[1]);
+          aligned_votes<P, In, Rows> votes(r.sample, in, channel, static_cast<In>(e.rule.label_outside), y0, y1, x0);
+          for (std::int32_t iz = z[0]; iz < z[1]; ++iz)
+            for (std::int32_t iy = y0; iy < y1; ++iy) {
+              In v[strip_width];
+              votes.row(iz, iy, v);
+              finish_labels<B>(e, r, v, channel, iz, iy, x0);
+            }
+        }
       }
     } else if constexpr (!Binding::is_label && !P::is_color && P::interpolation_type::taps > 1 &&
                          (P::prefiltered || !any_needs_voxel<typename P::taps>)) {
@@ -120,8 +124,8 @@ struct axis_aligned_rows {
     return sample.kind >= map_kind::keeps_axes && (sample.loops == 0 || loop_axes[sample.loops][2] != 2);
   }
   template <class Parameters>
-  static brick_shape shape(const Parameters&, std::int32_t depth) {
-    return {depth, brick_rows};
+  static brick_shape shape(const Parameters& sample, std::int32_t depth) {
+    return turns_over(sample) ? brick_shape{brick_rows, strip_width} : brick_shape{depth, brick_rows};
   }
 
   template <bool WithLabels, class Evaluator, class Stages>

@@ -228,7 +228,7 @@ public:
   static bool make(const brick_work<Evaluator>& work, Stages& stages) {
     bool are_pixels = true;
     each_image<Evaluator>([&]<std::size_t B>() { are_pixels &= work.r.in[B].channels == 3; });
-    if (!are_pixels) return false;
+    if (!are_pixels || turns_over(work.r.sample)) return false;
     copied_brick<Evaluator>(work, direction_of_lanes(work.r.sample)).template write<WithLabels>(work, stages);
     return true;
   }

@@ -5,10 +5,10 @@
 // are read as they lie in it and turned over.
 #pragma once
 
+#include <algorithm>
 #include <string_view>
 
 #include "memory_order_rows.hpp"
-#include "transposed_tiles.hpp"
 
 namespace suture::detail {
 
@@ -35,37 +35,42 @@ public:
 
   template <bool WithLabels, class Stages>
   void write(std::int32_t sample_index, Stages& stages) const {
+    const bool turns = turns_over(r_.sample);
     const auto one = [&]<std::size_t B>(std::int32_t z, std::int32_t y) {
-      if constexpr (!Evaluator::template binding_type<B>::is_label) {
-        if (wants_tiles<Evaluator>(r_, B)) {
-          if ((y - y0_) % strip_width == 0) write_image_tiles<B>(sample_index, stages, z, y);
-          return;
-        }
-      }
-      if constexpr (!Evaluator::template binding_type<B>::is_label || WithLabels) {
-        if (dense_loop_[B] == 2)
+      constexpr bool is_label = Evaluator::template binding_type<B>::is_label;
+      if constexpr (!is_label || WithLabels) {
+        if (dense_loop_[B] == 2 && (is_label || !turns))
           write_row<B>(sample_index, stages, z, y);
         else if ((dense_loop_[B] == 0 ? z - z0_ : y - y0_) % strip_width == 0)
           write_square_rows<B>(sample_index, stages, z, y);
       }
     };
+    const auto each_row = [&](bool images, bool label_maps, std::int32_t z, std::int32_t y) {
+      [&]<std::size_t... B>(std::index_sequence<B...>) {
+        (((Evaluator::template binding_type<B>::is_label ? label_maps : images) ? one.template operator()<B>(z, y)
+                                                                                : void()),
+         ...);
+      }
+      (std::make_index_sequence<Evaluator::pairs>{});
+    };
     for (std::int32_t z = z0_; z < z1_; ++z)
-      for (std::int32_t y = y0_; y < y1_; ++y) [&]<std::size_t... B>(std::index_sequence<B...>) {
-          (one.template operator()<B>(z, y), ...);
-        }
-    (std::make_index_sequence<Evaluator::pairs>{});
+      for (std::int32_t y = y0_; y < y1_; ++y) each_row(true, !turns, z, y);
+    if (turns && WithLabels)  // planes lie side by side in memory where rows along x are turned over
+      for (std::int32_t y = y0_; y < y1_; ++y)
+        for (std::int32_t z = z0_; z < z1_; ++z) each_row(false, true, z, y);
   }
 
 private:
   static constexpr bool has_outside = reads_outside<border>;
 
-  // From a voxel of the source to that of the next plane (0) or row (1) of the output.
+  // Returns the step of the source to the next plane (0) or row (1) of the output, in elements.
   std::int64_t step_along(int loop, const source_tensor& in) const {
     std::int64_t step = 0;
     for (int k = 0; k < 3; ++k) step += whole(r_.sample.map.linear[k][loop]) * in.stride[k];
     return step;
   }
   // The loop along which the source is densest, that of the lanes (2) unless another one has voxels for most of a strip.
+  // Strips that are turned over come plane by plane.
   int dense_loop(const source_tensor& in) const {
     const auto apart = [](std::int64_t step) { return step < 0 ? -step : step; };
     int loop = 2;
@@ -73,6 +78,7 @@ private:
     for (const int other : {0, 1}) {
       const std::int64_t step = apart(step_along(other, in));
       if (r_.sample.extents[other] < strip_width / 2 || step == 0 || step >= least) continue;
+      if (other == 0 && turns_over(r_.sample)) continue;
       least = step;
       loop = other;
     }
@@ -203,8 +209,8 @@ private:
     bool all = true;
     for (int k = 0; k < 3; ++k)
       for (int corner = 0; corner < 8; ++corner)
-        all = all && inside(whole(along(r_.sample.map, k, z[corner / 4], y[corner / 2 % 2], x[corner % 2])),
-                            in.extents[k]);
+        all = all &&
+              inside(whole(along(r_.sample.map, k, z[corner / 4], y[corner / 2 % 2], x[corner % 2])), in.extents[k]);
     return all;
   }
   std::int64_t offset_of(const source_tensor& in, std::int32_t z, std::int32_t y, std::int32_t x) const {
@@ -213,7 +219,7 @@ private:
     return offset;
   }
 
-  // Writes a row of squares: rows y .. of plane z, or row y of planes z .., whichever the source is densest along, as many
+  // Writes a row of squares: rows y .. of plane z, or row y of planes z .. where the source is densest along those, as many
   // as a strip has lanes or as the brick has left.
   template <std::size_t B, class Stages>
   void write_square_rows(std::int32_t sample_index, Stages& stages, std::int32_t z, std::int32_t y) const {
@@ -221,10 +227,12 @@ private:
     constexpr bool is_label = Evaluator::template binding_type<B>::is_label;
     using V = std::conditional_t<is_label, In, float>;
     const source_tensor& in = r_.in[B];
-    const bool across_planes = dense_loop_[B] == 0;
+    const bool across_planes = dense_loop_[B] == 0, along_lanes = dense_loop_[B] == 2;
     const std::int32_t count = std::min(strip_width, across_planes ? z1_ - z : y1_ - y), width = r_.sample.extents[2];
     const std::int32_t z_last = across_planes ? z + count - 1 : z, y_last = across_planes ? y : y + count - 1;
-    const std::int64_t step = step_along(dense_loop_[B], in), lane_step = direction_ * in.stride[axes_[2]];
+    const std::int64_t lane_step = direction_ * in.stride[axes_[2]], row_step = step_along(across_planes ? 0 : 1, in);
+    // Lines are what is read, backwards where they lie so in memory, `apart` from each other.
+    const std::int64_t step = along_lanes ? lane_step : row_step, apart = along_lanes ? row_step : lane_step;
     const std::int64_t ahead = across_planes ? step_along(1, in) : strip_width * step;
     const bool backwards = step < 0;
     for (std::int32_t channel = 0; channel < in.channels; ++channel)
@@ -235,19 +243,21 @@ private:
               write_strip_of<B>(sample_index, stages, row<B>(channel, at_z, at_y), channel, at_z, at_y, x0);
           continue;
         }
-        const In* const from = static_cast<const In*>(in.data) + channel * in.channel_stride +
-                               (backwards ? offset_of(in, z_last, y_last, x0) : offset_of(in, z, y, x0));
         const int lanes = std::min(strip_width, width - x0);
-        alignas(lane_alignment) V lines[strip_width][strip_width];
-        alignas(lane_alignment) V rows[strip_width][strip_width];
-        for (int l = 0; l < strip_width; ++l) {
-          const In* const line = from + std::min(l, lanes - 1) * lane_step;
-          load_strip(line, backwards ? -step : step, count, lines[l]);
+        const int lines = along_lanes ? count : lanes, length = along_lanes ? lanes : count;
+        const In* const from = static_cast<const In*>(in.data) + channel * in.channel_stride + offset_of(in, z, y, x0) +
+                               (backwards ? (length - 1) * step : 0);
+        alignas(lane_alignment) V read[strip_width][strip_width];
+        alignas(lane_alignment) V turned[strip_width][strip_width];
+        for (int i = 0; i < strip_width; ++i) {
+          const In* const line = from + std::min(i, lines - 1) * apart;
+          load_strip(line, backwards ? -step : step, length, read[i]);
           __builtin_prefetch(line + ahead);
         }
-        simd::transpose(lines, rows);
+        if (!along_lanes) simd::transpose(read, turned);
         for (int i = 0; i < count; ++i) {
-          V(&v)[strip_width] = rows[backwards ? count - 1 - i : i];
+          V(&v)[strip_width] = along_lanes ? read[i] : turned[backwards ? count - 1 - i : i];
+          if (along_lanes && backwards) std::reverse(v, v + lanes);
           const std::int32_t at_z = across_planes ? z + i : z, at_y = across_planes ? y : y + i;
           if constexpr (is_label) {
             finish_labels<B>(e_, r_, v, channel, at_z, at_y, x0);
@@ -255,26 +265,6 @@ private:
             apply_left(v);
             finish_values<B>(e_, r_, sample_index, stages, v, channel, at_z, at_y, x0);
           }
-        }
-      }
-  }
-
-  // Rows y .. of a plane, as many as a strip has lanes or as the brick has left.
-  template <std::size_t B, class Stages>
-  void write_image_tiles(std::int32_t sample_index, Stages& stages, std::int32_t z, std::int32_t y) const {
-    using In = typename Evaluator::template binding_type<B>::input;
-    const source_tensor& in = r_.in[B];
-    const std::int32_t rows = std::min(strip_width, y1_ - y), width = r_.sample.extents[2];
-    for (std::int32_t channel = 0; channel < in.channels; ++channel)
-      for (std::int32_t x0 = 0; x0 < width; x0 += strip_width) {
-        if (is_inside(in, {z, z}, {y, y + rows - 1}, x0)) {
-          write_tile<B, Evaluator>(
-              r_, static_cast<const In*>(in.data) + channel * in.channel_stride + offset_of(in, z, y, x0),
-              {step_along(1, in), direction_ * in.stride[axes_[2]]}, [&](float(&v)[strip_width]) { apply_left(v); },
-              {sample_index, channel, z, y, x0}, rows);
-        } else {
-          for (std::int32_t at_y = y; at_y < y + rows; ++at_y)
-            write_image_strip<B>(sample_index, stages, row<B>(channel, z, at_y), channel, z, at_y, x0);
         }
       }
   }

@@ -8,7 +8,7 @@
 namespace suture::detail {
 
 // Tells whether a functor of a pack treats rows along x at once and asks where they stand, as noise does, whose random blocks
-// span four voxels along x. Such a row takes a fraction of the time of as many lone voxels, so that lanes stay along x.
+// span four voxels along x. Such a row takes a fraction of the time of as many lone voxels.
 template <class Pack>
 inline constexpr bool any_asks_along_x = false;
 template <class... Fs>
@@ -23,8 +23,7 @@ bool still_asks_along_x(const F& f) {
     return true;
 }
 
-// Whether an operation behind the geometry asks for rows along x in a sample: lanes then stay along x, see
-// loops_of_strips. What was drawn "off" asks for nothing; parameters of later stages are not looked at.
+// Whether an operation behind the geometry asks for rows along x in a sample, see loops_of_strips. What was drawn "off" asks for nothing; parameters of later stages are not looked at.
 template <class Pipeline>
 bool lanes_stay_along_x(const sample_parameters<Pipeline>& sample) {
   using Outputs = typename Pipeline::outputs;
@@ -40,6 +39,19 @@ bool lanes_stay_along_x(const sample_parameters<Pipeline>& sample) {
   } else {
     return false;
   }
+}
+
+// Whether strips along another axis than x can be turned over for the functors that ask for rows along x, see
+// rows_along_x.hpp, and whether those of a sample are: its rows then run along x.
+template <class Pipeline>
+inline constexpr bool can_turn_over =
+    any_asks_along_x<typename Pipeline::outputs> && !any_asks_along_x<typename Pipeline::later> && !Pipeline::is_color;
+template <class Pipeline>
+bool turns_over(const sample_parameters<Pipeline>& sample) {
+  if constexpr (can_turn_over<Pipeline>)
+    return loop_axes[sample.loops][1] == 2 && lanes_stay_along_x(sample);
+  else
+    return false;
 }
 
 // The voxel of the output at (plane, row, lane) of the loops.

@@ -65,13 +65,12 @@ struct memory_order_rows {
   template <bool WithLabels, class Evaluator, class Stages>
   static bool make(const brick_work<Evaluator>& work, Stages& stages) {
     for (std::int32_t z = work.z0; z < work.z1; ++z)
-      for (std::int32_t y = work.y0; y < work.y1; ++y)
-        for (std::int32_t x0 = 0; x0 < work.r.sample.extents[2]; x0 += strip_width) {
-          strip<typename Evaluator::pipeline_type> walk(work.r.sample, x0);
-          walk.expect(1, 0, 0);
-          walk.locate(z, y);
-          write_strips<WithLabels>(work.evaluate, work.r, work.sample_index, walk, stages, z, y, x0);
-        }
+      each_strip_of_plane(work, [&](std::int32_t y, std::int32_t x0) {
+        strip<typename Evaluator::pipeline_type> walk(work.r.sample, x0);
+        walk.expect(1, 0, 0);
+        walk.locate(z, y);
+        write_strips<WithLabels>(work.evaluate, work.r, work.sample_index, walk, stages, z, y, x0);
+      });
     return true;
   }
 };

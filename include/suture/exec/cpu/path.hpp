@@ -32,6 +32,16 @@ struct brick_work {
   std::int32_t z0, z1, y0, y1;
 };
 
+// Calls use(y, x0) for the strips of a plane of a brick: row by row, or column by column where they are turned over.
+template <class Evaluator, class Use>
+SUTURE_INLINE void each_strip_of_plane(const brick_work<Evaluator>& work, const Use& use) {
+  const std::int32_t width = work.r.sample.extents[2];
+  const std::int32_t columns = turns_over(work.r.sample) ? strip_width : width;
+  for (std::int32_t first = 0; first < width; first += columns)
+    for (std::int32_t y = work.y0; y < work.y1; ++y)
+      for (std::int32_t x0 = first; x0 < std::min(first + columns, width); x0 += strip_width) use(y, x0);
+}
+
 // The shape of the bricks of a sample.
 template <class Evaluator, class Path, class... Others, class Parameters>
 brick_shape shape_by_first(path_list<Path, Others...>, const Parameters& sample, std::int32_t depth) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "path.hpp"
-#include "transposed_tiles.hpp"
 
 namespace suture::detail {
 
@@ -13,27 +12,29 @@ inline bool is_dense(const std::int32_t (&n)[3], const std::int64_t (&in)[3], co
 }
 
 // Rows y0 .. y1 - 1 of a plane of an image that passes through value operations alone.
-template <class Evaluator, std::size_t B>
-void write_values(const typename Evaluator::record_type& r, std::int32_t sample_index, std::int32_t z, std::int32_t y0,
-                  std::int32_t y1) {
+template <class Evaluator, std::size_t B, class Stages>
+void write_values(const typename Evaluator::record_type& r, std::int32_t sample_index, [[maybe_unused]] Stages& stages,
+                  std::int32_t z, std::int32_t y0, std::int32_t y1) {
   using P = typename Evaluator::pipeline_type;
   using In = typename Evaluator::template binding_type<B>::input;
   using Out = typename Evaluator::template pair<B>::Out;
   const source_tensor& in = r.in[B];
   const target_tensor& out = r.out[B];
   const std::int32_t(&n)[3] = r.sample.extents;
-  if (wants_tiles<Evaluator>(r, B)) {
-    for (std::int32_t channel = 0; channel < in.channels; ++channel)
-      for (std::int32_t x0 = 0; x0 < n[2]; x0 += strip_width)
-        for (std::int32_t y = y0; y < y1; y += strip_width)
-          write_tile<B, Evaluator>(
-              r,
-              static_cast<const In*>(in.data) + channel * in.channel_stride + z * in.stride[0] + y * in.stride[1] +
-                  x0 * in.stride[2],
-              {in.stride[1], in.stride[2]}, [](float(&)[strip_width]) {}, {sample_index, channel, z, y, x0},
-              std::min(strip_width, y1 - y));
-    return;
-  }
+  if constexpr (can_turn_over<P>)
+    if (stages.turns) {
+      for (std::int32_t channel = 0; channel < in.channels; ++channel)
+        for (std::int32_t x0 = 0; x0 < n[2]; x0 += strip_width)
+          for (std::int32_t y = y0; y < y1; ++y) {
+            alignas(lane_alignment) float v[strip_width];
+            const In* const from = static_cast<const In*>(in.data) + channel * in.channel_stride + z * in.stride[0] +
+                                   y * in.stride[1] + x0 * in.stride[2];
+            load_strip(from, in.stride[2], std::min(strip_width, n[2] - x0), v);
+            prefetch_strip(from + strip_width * in.stride[2], in.stride[2]);  // the column to come
+            stages.template put<B>(v, channel, z, y, x0);
+          }
+      return;
+    }
   const std::int64_t bytes = static_cast<std::int64_t>(sizeof(Out)) * n[0] * n[1] * n[2];
   const bool streams = out.stride[2] == 1 && bytes > stays_in_cache;
   const bool as_one = !any_needs_voxel<typename P::outputs> && is_dense(n, in.stride, out.stride);
@@ -134,15 +135,15 @@ struct pointwise_rows {
     const auto one = [&]<std::size_t B>() {
       constexpr bool is_label = Evaluator::template binding_type<B>::is_label;
       if constexpr (!is_label && !P::is_color && !P::is_staged) {
-        write_values<Evaluator, B>(work.r, work.sample_index, work.z0, work.y0, work.y1);
+        write_values<Evaluator, B>(work.r, work.sample_index, stages, work.z0, work.y0, work.y1);
       } else if constexpr (WithLabels || !is_label) {
         if constexpr (!is_label &&
                       first_begins_with_uint8_lookup<P, typename Evaluator::template binding_type<B>::input>())
           if (write_looked_up<Evaluator, B>(work.r, work.sample_index, stages, work.z0, work.y0, work.y1)) return;
         no_controls nowhere_to_read;
-        for (std::int32_t y = work.y0; y < work.y1; ++y)
-          for (std::int32_t x0 = 0; x0 < work.r.sample.extents[2]; x0 += strip_width)
-            write_strip<B>(work.evaluate, work.r, work.sample_index, nowhere_to_read, stages, work.z0, y, x0);
+        each_strip_of_plane(work, [&](std::int32_t y, std::int32_t x0) {
+          write_strip<B>(work.evaluate, work.r, work.sample_index, nowhere_to_read, stages, work.z0, y, x0);
+        });
       }
     };
     [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }

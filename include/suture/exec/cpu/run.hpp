@@ -14,6 +14,7 @@
 #include "integer_shift_copy_rows.hpp"
 #include "pointwise_rows.hpp"
 #include "readable.hpp"
+#include "rows_along_x.hpp"
 #include "stages.hpp"
 #include "turned_strips.hpp"
 
@@ -49,8 +50,9 @@ void prefilter(const cpu& exec, const record_coefficients& c, const sample_param
   }
 }
 
-// The order in which a sample is visited whose output lies in `memory_order`. Where a functor asks for rows along x,
-// lanes stay along x, and rows along the next dense axis read the same lines of the cache, unless rows share sums of y.
+// The order in which a sample is visited whose output lies in `memory_order`. Where a functor asks for rows along x, rows
+// of strips run along x to be turned over for it. Where a later stage or one of colors asks, lanes stay along x, and rows
+// along the next dense axis read the same lines of the cache, unless rows share sums of y.
 // Where voxels are moved and lanes run along x, planes are those of z unless the source is read as it lies in memory:
 // what planes share is kept from one to the next.
 template <class Pipeline>
@@ -58,6 +60,8 @@ std::uint8_t loops_of_strips(const sample_parameters<Pipeline>& sample, std::uin
   if constexpr (Pipeline::has_geometry)
     if (loop_axes[memory_order][2] == 2 && direction_in_memory(sample) == 0) return 0;
   if (!lanes_stay_along_x(sample)) return memory_order;
+  if constexpr (can_turn_over<Pipeline>)
+    return loop_axes[memory_order][2] == 2 ? memory_order : with_rows_along_x(memory_order);
   if constexpr (Pipeline::has_geometry)
     if (strip<Pipeline>::deformed(sample) || (sample.kind >= map_kind::keeps_axes && direction_in_memory(sample) == 0))
       return 0;
@@ -136,10 +140,20 @@ void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples, 
     const auto z0 = static_cast<std::int32_t>(local / row_bricks) * planes;
     const auto y0 = static_cast<std::int32_t>(local % row_bricks) * rows;
     typename Stages::part taker(stages, i);
-    make_by_first<WithLabels>(Paths{},
-                              brick_work<Evaluator>{evaluate, r, static_cast<std::int32_t>(i), depth, z0,
-                                                    std::min(z0 + planes, n[0]), y0, std::min(y0 + rows, n[1])},
-                              taker);
+    const brick_work<Evaluator> work{evaluate,
+                                     r,
+                                     static_cast<std::int32_t>(i),
+                                     depth,
+                                     z0,
+                                     std::min(z0 + planes, n[0]),
+                                     y0,
+                                     std::min(y0 + rows, n[1])};
+    if constexpr (can_turn_over<typename Evaluator::pipeline_type>) {
+      rows_along_x<Evaluator, typename Stages::part> turned(work, taker);
+      make_by_first<WithLabels>(Paths{}, work, turned);
+    } else {
+      make_by_first<WithLabels>(Paths{}, work, taker);
+    }
     taker.finish();
   });
 }

@@ -158,6 +158,8 @@ SUTURE_INLINE void finish_values(const Evaluator&, const typename Evaluator::rec
                                  std::int32_t y, std::int32_t x0) {
   using P = typename Evaluator::pipeline_type;
   using Out = typename Evaluator::template pair<B>::Out;
+  if constexpr (can_turn_over<P>)
+    if (stages.turns) return stages.template put<B>(v, channel, z, y, x0);
   with_place<typename P::outputs>(r.sample, {sample_index, channel, z, y, x0}, [&](const auto& place) {
     apply_lanes(r.sample.outputs, v, place, [&]<class R>(R(&finished)[strip_width]) {
       if constexpr (P::is_staged) {

@@ -94,8 +94,7 @@ struct coarse_dropout {
       if (extent > 0) {
         for (int l = 0; l < Count; ++l)
           if (lost[l])
-            values[l] =
-                fma(field.uniform(first.element + static_cast<std::uint64_t>(l) * element_step), extent, low);
+            values[l] = fma(field.uniform(first.element + static_cast<std::uint64_t>(l) * element_step), extent, low);
       } else {
         for (int l = 0; l < Count; ++l) values[l] = lost[l] ? low : values[l];
       }

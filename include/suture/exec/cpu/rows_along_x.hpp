@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strips that run along another axis than x, for value operations that treat rows along x at once: 32 strips side by side
+// along x are turned over, given to the operations, and turned back. Memory is read and written along itself.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "path.hpp"
+
+namespace suture::detail {
+
+// The strips of a brick on their way to the operations behind the geometry. They may come in any order from a brick of
+// up to 32 rows, and row by row from one of more.
+template <class Evaluator, class Stages>
+class rows_along_x {
+  using P = typename Evaluator::pipeline_type;
+  static constexpr int width = strip_width;
+
+public:
+  const bool turns;
+
+  rows_along_x(const brick_work<Evaluator>& work, Stages& stages)
+      : turns(turns_over(work.r.sample)), work_(work), stages_(stages) {
+    if (!turns) return;
+    std::size_t channels = 0;
+    for (std::size_t b = 0; b < Evaluator::pairs; ++b) {
+      first_[b] = channels;
+      channels += static_cast<std::size_t>(work.r.in[b].channels);
+    }
+    squares_.resize(channels * static_cast<std::size_t>(work.z1 - work.z0));
+  }
+
+  template <std::size_t B>
+  void take(float (&v)[width], std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x0) {
+    stages_.template take<B>(v, channel, z, y, x0);
+  }
+
+  // Takes a strip as the geometry leaves it, and finishes the square that it is the last one of.
+  template <std::size_t B>
+  void put(const float (&v)[width], std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x0) {
+    const auto planes = static_cast<std::size_t>(work_.z1 - work_.z0);
+    square& s =
+        squares_[(first_[B] + static_cast<std::size_t>(channel)) * planes + static_cast<std::size_t>(z - work_.z0)];
+    const std::int32_t row = (y - work_.y0) % width, y0 = y - row, rows = std::min(width, work_.y1 - y0);
+    copy_strip(s.strips[row], v);
+    if (++s.count < rows) return;
+    s.count = 0;
+    for (int i = rows; i < width; ++i) copy_strip(s.strips[i], v);
+    finish<B>(s.strips, {work_.sample_index, channel, z, y0, x0}, rows);
+  }
+
+private:
+  struct square {
+    alignas(lane_alignment) float strips[width][width];
+    int count = 0;
+  };
+
+  // Row i of the square at `at` in the output.
+  template <std::size_t B>
+  auto* line_of(const voxel_index& at, std::int32_t i) const {
+    const target_tensor& out = work_.r.out[B];
+    return static_cast<typename Evaluator::template pair<B>::Out*>(out.data) + at.channel * out.channel_stride +
+           at.z * out.stride[0] + (at.y + i) * out.stride[1] + at.x * out.stride[2];
+  }
+
+  template <std::size_t B>
+  void finish(const float (&strips)[width][width], const voxel_index& at, std::int32_t rows) {
+    using Out = std::conditional_t<P::is_staged, float, typename Evaluator::template pair<B>::Out>;
+    const auto& r = work_.r;
+    const int lanes = std::min(width, r.sample.extents[2] - at.x);
+    const typename P::outputs outputs = r.sample.outputs;  // which no store can change
+    alignas(lane_alignment) float along[width][width];
+    alignas(lane_alignment) Out finished_rows[width][width];
+    alignas(lane_alignment) Out finished_strips[width][width];
+    if constexpr (!P::is_staged)
+      for (int i = 0; i < rows; ++i) prefetch_strip(line_of<B>(at, i), r.out[B].stride[2]);
+    simd::transpose(strips, along);
+    for (int l = 0; l < lanes; ++l)
+      apply_lanes(outputs, along[l], along_x{voxel_of_loops(r.sample, {at.sample, at.channel, at.z, at.y, at.x + l})},
+                  [&]<class R>(const R(&finished)[width]) {
+                    if constexpr (P::is_staged)
+                      copy_strip(finished_rows[l], finished);
+                    else
+                      write_stored(finished_rows[l], 1, finished, width);
+                  });
+    for (int l = lanes; l < width; ++l) copy_strip(finished_rows[l], finished_rows[lanes - 1]);
+    simd::transpose(finished_rows, finished_strips);
+    for (int i = 0; i < rows; ++i) {
+      if constexpr (P::is_staged) {
+        stages_.template take<B>(finished_strips[i], at.channel, at.z, at.y + i, at.x);
+      } else {
+        write_row(line_of<B>(at, i), r.out[B].stride[2], finished_strips[i], lanes);
+      }
+    }
+  }
+
+  const brick_work<Evaluator>& work_;
+  Stages& stages_;
+  std::array<std::size_t, Evaluator::pairs> first_{};  // of the channels of a binding
+  std::vector<square> squares_;
+};
+
+}  // namespace suture::detail
