@@ -2,6 +2,7 @@
 // Label maps of smaller grids on the CPU: each voxel of a level is copied from the full output once that is written.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "../../evaluate/evaluator.hpp"
@@ -17,40 +18,58 @@ inline std::vector<std::int64_t> picked_offsets(std::int32_t level, std::int32_t
   return offsets;
 }
 
-// Stores one level of `channels` channels.
+// One level of `channels` channels, which is stored plane by plane.
 template <class T>
-void write_level(const cpu& exec, const level_tensor& level, const target_tensor& full,
-                 const std::int32_t (&extents)[3], std::int32_t channels) {
-  std::vector<std::int64_t> from[3];
-  for (int k = 0; k < 3; ++k) from[k] = picked_offsets(level.extents[k], extents[k], full.stride[k]);
-  const target_tensor& to = level.to;
-  parallel_for(exec.threads, std::int64_t{channels} * level.extents[0], [&](std::int64_t plane) {
-    const std::int64_t channel = plane / level.extents[0], z = plane % level.extents[0];
-    for (std::int32_t y = 0; y < level.extents[1]; ++y) {
-      const T* const row = static_cast<const T*>(full.data) + channel * full.channel_stride +
-                           from[0][static_cast<std::size_t>(z)] + from[1][static_cast<std::size_t>(y)];
+class level_copy {
+public:
+  level_copy(const level_tensor& level, const target_tensor& full, const std::int32_t (&extents)[3],
+             std::int32_t channels)
+      : level_(level), full_(full), planes_(std::int64_t{channels} * level.extents[0]) {
+    for (int k = 0; k < 3; ++k) from_[k] = picked_offsets(level.extents[k], extents[k], full.stride[k]);
+  }
+
+  std::int64_t planes() const { return planes_; }
+  void write(std::int64_t plane) const {
+    const target_tensor& to = level_.to;
+    const std::int64_t channel = plane / level_.extents[0], z = plane % level_.extents[0];
+    for (std::int32_t y = 0; y < level_.extents[1]; ++y) {
+      const T* const row = static_cast<const T*>(full_.data) + channel * full_.channel_stride +
+                           from_[0][static_cast<std::size_t>(z)] + from_[1][static_cast<std::size_t>(y)];
       T* const out = static_cast<T*>(to.data) + channel * to.channel_stride + z * to.stride[0] + y * to.stride[1];
       // Local copies, which no store can change.
-      const std::int64_t* const picked = from[2].data();
+      const std::int64_t* const picked = from_[2].data();
       const std::int64_t step = to.stride[2];
-      const std::int32_t width = level.extents[2];
+      const std::int32_t width = level_.extents[2];
       for (std::int32_t x = 0; x < width; ++x) out[x * step] = row[picked[x]];
     }
-  });
-}
+  }
+
+private:
+  const level_tensor& level_;
+  const target_tensor& full_;
+  std::int64_t planes_;
+  std::vector<std::int64_t> from_[3];
+};
 
 // The levels of pair B of every sample.
 template <std::size_t B, class Evaluator>
 void write_levels_of(const cpu& exec, const Evaluator& e, std::size_t samples) {
   using Binding = typename Evaluator::template binding_type<B>;
   if constexpr (Binding::has_levels) {
+    std::vector<level_copy<typename Binding::output>> copies;
+    std::vector<std::int64_t> end;  // of the planes of each copy, all numbered together
     for (std::size_t i = 0; i < samples; ++i) {
       const auto& r = e.records[i];
       const level_list& list = r.levels[Evaluator::template levels_of<B>];
-      const std::int32_t channels = e.template label_channels<B>(r);
-      for (std::int32_t n = 0; n < list.count; ++n)
-        write_level<typename Binding::output>(exec, list.levels[n], r.out[B], r.sample.extents, channels);
+      for (std::int32_t n = 0; n < list.count; ++n) {
+        copies.emplace_back(list.levels[n], r.out[B], r.sample.extents, e.template label_channels<B>(r));
+        end.push_back((end.empty() ? 0 : end.back()) + copies.back().planes());
+      }
     }
+    parallel_for(exec.threads, end.empty() ? 0 : end.back(), [&](std::int64_t plane) {
+      const auto k = static_cast<std::size_t>(std::upper_bound(end.begin(), end.end(), plane) - end.begin());
+      copies[k].write(plane - end[k] + copies[k].planes());
+    });
   }
 }
 

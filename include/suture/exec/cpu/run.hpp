@@ -89,7 +89,8 @@ auto fill_workspace(const cpu& exec, bool to_output, const Plan& plan, const Bin
       const control_grid& g = r.sample.controls;
       if (!g.on) continue;
       const auto& n = g.drawn.control_points;
-      parallel_for(exec.threads, n[0], [&](std::int64_t z) {
+      const bool few = std::int64_t{n[0]} * n[1] * n[2] < control_vectors_for_threads;
+      parallel_for(few ? 1 : exec.threads, n[0], [&](std::int64_t z) {
         control_vector* v = g.vectors + z * n[1] * n[2];
         for (std::int32_t y = 0; y < n[1]; ++y)
           for (std::int32_t x = 0; x < n[2]; ++x) *v++ = expanded(g, static_cast<std::int32_t>(z), y, x);

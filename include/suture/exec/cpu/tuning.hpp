@@ -15,6 +15,8 @@ inline constexpr std::int32_t typical_row = 192;
 inline constexpr std::int32_t pointwise_brick_rows = 64;
 // Bricks for each thread below which bricks are made less deep.
 inline constexpr std::int64_t bricks_for_thread = 8;
+// Control vectors of a deformation below which threads are not woken for them.
+inline constexpr std::int64_t control_vectors_for_threads = 1 << 12;
 // Rows of what threads take one by one behind the fused part.
 inline constexpr std::int32_t rows_of_part = 32;
 // Channels of at most so many voxels are not shared by threads behind the fused part, where each thread has so many.
