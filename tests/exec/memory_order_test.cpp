@@ -161,8 +161,9 @@ TEST(MemoryOrder, CropsAndFlips) {
   const auto moves = random_crop{.size = {33, 34, 35}} | random_flip{.axis_probability = {1, 0, 1}};
   expect_all_orders<std::int16_t, std::uint8_t>(
       window{.center = 2000, .width = 400} | moves | permute{.order = {2, 0, 1}}, odd);
-  expect_all_orders<float, std::int32_t>(
-      pad_to{.size = {45, 44, 76}} | moves | gaussian_noise{.sigma = 3} | random_gamma{}, odd, 2);
+  expect_all_orders<float, std::int32_t>(gaussian_noise{.sigma = 2} | by_place{} | pad_to{.size = {45, 44, 76}} |
+                                             moves | gaussian_noise{.sigma = 3} | random_gamma{},
+                                         odd, 2);
   expect_all_orders<float, std::int32_t>(moves | by_place{} | gaussian_blur{.sigma = {.3, .5, .4}} | by_place{}, odd,
                                          2);
   expect_all_orders<half, std::uint8_t>(pad_to{.size = {50, 50, 80}} | random_crop{.size = {45, 44, 70}} |
@@ -209,10 +210,12 @@ TEST(MemoryOrder, Turns) {
   const auto turned = random_affine{.rotate_deg = 25, .scale = {.8f, 1.3f}} | random_crop{.size = {33, 30, 40}};
   expect_all_orders<std::int16_t, std::uint8_t>(window{.center = 2000, .width = 400} | turned, odd);
   for (const float probability : {1.0f, 0.0f})
-    expect_all_orders<float, std::uint16_t>(turned | sampling<linear, constant, vote>{.border = {.value = 7}} |
+    expect_all_orders<float, std::uint16_t>(random_bias_field{.probability = probability} | brightness{.5f} | turned |
+                                                sampling<linear, constant, vote>{.border = {.value = 7}} |
                                                 gaussian_noise{.sigma = 3, .probability = probability} |
                                                 random_bias_field{.probability = probability},
                                             odd, 2);
+  expect_all_orders<float, std::uint16_t>(by_place{} | turned | gaussian_blur{.sigma = {.3, .5, .4}}, odd);
   expect_all_orders<std::uint8_t, std::uint8_t>(turned | sampling<catmull_rom, mirror, nearest>{}, odd);
 }
 

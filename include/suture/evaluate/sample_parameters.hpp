@@ -147,6 +147,13 @@ struct no_stages {};
 
 struct no_raw_source {};
 
+namespace detail {
+// Whether interpolation reads voxels through an operation that asks where they are, as noise left of a turn does.
+template <class Pipeline>
+inline constexpr bool taps_ask_where =
+    Pipeline::has_geometry && !Pipeline::prefiltered && !Pipeline::is_color && any_needs_voxel<typename Pipeline::taps>;
+}  // namespace detail
+
 // A smaller grid that a label map is also stored to.
 struct level_tensor {
   target_tensor to;
@@ -176,6 +183,8 @@ struct record : level_lists<L> {
   std::conditional_t<Pipeline::is_staged, staged_tensor, no_stages> staged[N];
   // `raw` holds the voxels that B-spline coefficients are computed from; `in` holds the coefficients.
   std::conditional_t<Pipeline::prefiltered, source_tensor, no_raw_source> raw[N];
+  // Floats of the source that have passed its taps, where the CPU executor made some: see tapped_sources.hpp.
+  std::conditional_t<detail::taps_ask_where<Pipeline>, source_tensor, no_raw_source> tapped[N];
   // Tells kernels that a record of this kind was written here. Memory that nobody has written, or a batch of another
   // pipeline has, holds another mark.
   std::uint32_t mark;

@@ -119,6 +119,14 @@ template <class Pack>
 inline constexpr bool any_needs_voxel = false;
 template <class... Fs>
 inline constexpr bool any_needs_voxel<pack<Fs...>> = (needs_voxel<typename unswitched<Fs>::type> || ...);
+// Whether a functor that is on asks where the voxel is.
+template <class... Fs>
+bool any_on_needs_voxel(const pack<Fs...>& functors) {
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return ((needs_voxel<typename unswitched<Fs>::type> && is_on(get<I>(functors))) || ...);
+  }
+  (std::index_sequence_for<Fs...>{});
+}
 template <class Pack>
 inline constexpr bool any_color = false;
 template <class... Fs>

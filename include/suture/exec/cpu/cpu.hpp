@@ -24,8 +24,9 @@ namespace suture {
 inline namespace SUTURE_BUILD {
 
 // Runs on the calling host. threads = 0 takes OpenMP's default. Without a workspace, one is allocated for the run; with
-// one (256-byte aligned, workspace_bytes(plan, ...) long) only short lists are. Memory that the host cannot read, a
-// device's say, is refused unless check_memory is false.
+// one (256-byte aligned, workspace_bytes(plan, ...) long) only short lists are, and floats of the source where noise or
+// another operation that depends on the position stands left of a turn or resampling. Memory that the host cannot read,
+// a device's say, is refused unless check_memory is false.
 struct cpu {
   int threads = 0;
   std::span<std::byte> workspace = {};

@@ -12,8 +12,8 @@
 
 namespace suture::detail {
 
-// Brick of a copy shifted by whole voxels.
-template <class Evaluator>
+// Brick of a copy shifted by whole voxels; Tapped: from sources that have passed the operations left of the geometry.
+template <bool Tapped, class Evaluator>
 class integer_shift_brick {
   using P = typename Evaluator::pipeline_type;
   using record = typename Evaluator::record_type;
@@ -29,7 +29,7 @@ public:
         z1_(work.z1),
         y0_(work.y0),
         y1_(work.y1) {
-    [&]<std::size_t... B>(std::index_sequence<B...>) { ((dense_loop_[B] = dense_loop(r_.in[B])), ...); }
+    [&]<std::size_t... B>(std::index_sequence<B...>) { ((dense_loop_[B] = dense_loop(source<B>())), ...); }
     (std::make_index_sequence<Evaluator::pairs>{});
   }
 
@@ -63,6 +63,19 @@ public:
 private:
   static constexpr bool has_outside = reads_outside<border>;
 
+  // The tensor that the rows of a binding are read from, and its elements.
+  template <std::size_t B>
+  static constexpr bool is_tapped = Tapped && !Evaluator::template binding_type<B>::is_label;
+  template <std::size_t B>
+  using source_type = std::conditional_t<is_tapped<B>, float, typename Evaluator::template binding_type<B>::input>;
+  template <std::size_t B>
+  const source_tensor& source() const {
+    if constexpr (is_tapped<B>)
+      return r_.tapped[B];
+    else
+      return r_.in[B];
+  }
+
   // Returns the step of the source to the next plane (0) or row (1) of the output, in elements.
   std::int64_t step_along(int loop, const source_tensor& in) const {
     std::int64_t step = 0;
@@ -93,8 +106,8 @@ private:
   };
   template <std::size_t B>
   auto row(std::int32_t channel, std::int32_t z, std::int32_t y) const {
-    using In = typename Evaluator::template binding_type<B>::input;
-    const source_tensor& in = r_.in[B];
+    using In = source_type<B>;
+    const source_tensor& in = source<B>();
     std::int32_t at[3];
     for (int k = 0; k < 3; ++k) at[k] = whole(along(r_.sample.map, k, z, y, 0));
     const int planes = axes_[0], rows = axes_[1], lanes = axes_[2];
@@ -112,7 +125,7 @@ private:
     const bool is_last = y1_ == r_.sample.extents[1];
     const auto next = row<B>(channel, is_last ? z + (z1_ - z0_) : z, is_last ? y - y0_ : y + (y1_ - y0_));
     if (next.data == nullptr) return;
-    const source_tensor& in = r_.in[B];
+    const source_tensor& in = source<B>();
     const std::int32_t last = next.first + direction_ * (r_.sample.extents[2] - 1);
     const std::int32_t begin = std::max(std::min(next.first, last), 0);
     const std::int32_t end = std::min(std::max(next.first, last) + 1, in.extents[axes_[2]]);
@@ -162,7 +175,7 @@ private:
   }
 
   void apply_left(float (&v)[strip_width]) const {
-    apply_lanes(r_.sample.taps, v, nowhere{}, [](const float(&)[strip_width]) {});
+    if constexpr (!Tapped) apply_lanes(r_.sample.taps, v, nowhere{}, [](const float(&)[strip_width]) {});
   }
 
   template <std::size_t B, class Stages, class Row>
@@ -172,7 +185,7 @@ private:
     if constexpr (has_outside) outside = e_.rule.border.value;
     float v[strip_width];
     read_strip(
-        from, r_.in[B], outside, [&](float(&lanes)[strip_width]) { apply_left(lanes); }, x0,
+        from, source<B>(), outside, [&](float(&lanes)[strip_width]) { apply_left(lanes); }, x0,
         std::min(strip_width, r_.sample.extents[2] - x0), v);
     finish_values<B>(e_, r_, sample_index, stages, v, channel, z, y, x0);
   }
@@ -180,11 +193,11 @@ private:
   template <std::size_t B, class Stages, class Row>
   SUTURE_INLINE void write_strip_of(std::int32_t sample_index, Stages& stages, const Row& from, std::int32_t channel,
                                     std::int32_t z, std::int32_t y, std::int32_t x0) const {
-    using In = typename Evaluator::template binding_type<B>::input;
+    using In = source_type<B>;
     if constexpr (Evaluator::template binding_type<B>::is_label) {
       In v[strip_width];
       read_strip(
-          from, r_.in[B], static_cast<In>(e_.rule.label_outside), [](In(&)[strip_width]) {}, x0,
+          from, source<B>(), static_cast<In>(e_.rule.label_outside), [](In(&)[strip_width]) {}, x0,
           std::min(strip_width, r_.sample.extents[2] - x0), v);
       finish_labels<B>(e_, r_, v, channel, z, y, x0);
     } else {
@@ -194,7 +207,7 @@ private:
 
   template <std::size_t B, class Stages>
   SUTURE_INLINE void write_row(std::int32_t sample_index, Stages& stages, std::int32_t z, std::int32_t y) const {
-    for (std::int32_t channel = 0; channel < r_.in[B].channels; ++channel) {
+    for (std::int32_t channel = 0; channel < source<B>().channels; ++channel) {
       const auto from = row<B>(channel, z, y);
       prefetch_next<B>(channel, z, y);
       for (std::int32_t x0 = 0; x0 < r_.sample.extents[2]; x0 += strip_width)
@@ -223,10 +236,10 @@ private:
   // as a strip has lanes or as the brick has left.
   template <std::size_t B, class Stages>
   void write_square_rows(std::int32_t sample_index, Stages& stages, std::int32_t z, std::int32_t y) const {
-    using In = typename Evaluator::template binding_type<B>::input;
+    using In = source_type<B>;
     constexpr bool is_label = Evaluator::template binding_type<B>::is_label;
     using V = std::conditional_t<is_label, In, float>;
-    const source_tensor& in = r_.in[B];
+    const source_tensor& in = source<B>();
     const bool across_planes = dense_loop_[B] == 0, along_lanes = dense_loop_[B] == 2;
     const std::int32_t count = std::min(strip_width, across_planes ? z1_ - z : y1_ - y), width = r_.sample.extents[2];
     const std::int32_t z_last = across_planes ? z + count - 1 : z, y_last = across_planes ? y : y + count - 1;
@@ -283,7 +296,7 @@ struct integer_shift_copy_rows {
   template <class Evaluator>
   static constexpr bool possible = [] {
     using P = typename Evaluator::pipeline_type;
-    return P::has_geometry && !P::is_color && P::interpolation_type::taps <= 2 && !any_needs_voxel<typename P::taps>;
+    return P::has_geometry && !P::is_color && P::interpolation_type::taps <= 2;
   }();
   static constexpr bool serves_all = false;
 
@@ -299,9 +312,14 @@ struct integer_shift_copy_rows {
 
   template <bool WithLabels, class Evaluator, class Stages>
   static bool make(const brick_work<Evaluator>& work, Stages& stages) {
-    integer_shift_brick<Evaluator>(work, direction_of_lanes(work.r.sample))
-        .template write<WithLabels>(work.sample_index, stages);
-    return true;
+    const auto write = [&]<bool Tapped>(std::bool_constant<Tapped>) {
+      integer_shift_brick<Tapped, Evaluator>(work, direction_of_lanes(work.r.sample))
+          .template write<WithLabels>(work.sample_index, stages);
+      return true;
+    };
+    if constexpr (taps_ask_where<typename Evaluator::pipeline_type>)
+      if (any_on_needs_voxel(work.r.sample.taps)) return write(std::true_type{});  // see tapped_sources.hpp
+    return write(std::false_type{});
   }
 };
 

@@ -16,6 +16,7 @@
 #include "readable.hpp"
 #include "rows_along_x.hpp"
 #include "stages.hpp"
+#include "tapped_sources.hpp"
 #include "turned_strips.hpp"
 
 namespace suture {
@@ -68,9 +69,11 @@ std::uint8_t loops_of_strips(const sample_parameters<Pipeline>& sample, std::uin
   return with_lanes_along_x(memory_order);
 }
 
-// Fills the workspace as far as B-spline coefficients.
+// Fills the workspace as far as B-spline coefficients. A run gives `tapped`, which then has sources that passed their
+// taps.
 template <class Plan, class... Bindings>
-auto fill_workspace(const cpu& exec, bool to_output, const Plan& plan, const Bindings&... bindings) {
+auto fill_workspace(const cpu& exec, bool to_output, tapped_sources* tapped, const Plan& plan,
+                    const Bindings&... bindings) {
   using P = typename Plan::pipeline_type;
   using E = evaluator<P, Bindings...>;
   check_bindings(plan, bindings...);
@@ -96,6 +99,9 @@ auto fill_workspace(const cpu& exec, bool to_output, const Plan& plan, const Bin
           for (std::int32_t x = 0; x < n[2]; ++x) *v++ = expanded(g, static_cast<std::int32_t>(z), y, x);
       });
     }
+  }
+  if constexpr (taps_ask_where<P>) {
+    if (tapped != nullptr) tapped->fill(exec, records, plan, bindings...);
   }
   if constexpr (P::prefiltered) {
     std::size_t b = 0;
@@ -180,8 +186,9 @@ template <class Plan, class... Bindings>
 auto prepare(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
   static_cast<void>(detail::all_bound<Plan, Bindings...>());
   plan.each_fitted(detail::memory_check(exec));
-  const auto evaluate = detail::fill_workspace(exec, false, plan, bindings...);
   using P = typename Plan::pipeline_type;
+  detail::tapped_sources tapped;
+  const auto evaluate = detail::fill_workspace(exec, false, P::is_staged ? &tapped : nullptr, plan, bindings...);
   if constexpr (P::is_staged) detail::run_all<false, detail::cpu_paths>(exec, evaluate, plan.size(), false);
   return evaluate;
 }
@@ -203,7 +210,8 @@ void run_by(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
   (require_output(bindings), ...);
   plan.each_fitted(memory_check(exec));
   plan.check_fitted();
-  const auto evaluate = fill_workspace(exec, true, plan, bindings...);
+  tapped_sources tapped;
+  const auto evaluate = fill_workspace(exec, true, &tapped, plan, bindings...);
   run_all<true, Paths>(exec, evaluate, plan.size(), true);
 }
 

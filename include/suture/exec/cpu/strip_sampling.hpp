@@ -487,10 +487,9 @@ inline bool is_compact(const source_tensor& s) {
 }
 
 // Interpolated values of a strip.
-template <class Pipeline, class In, class Offset>
-void sample_strip(strip<Pipeline>& s, const source_tensor& in, std::int32_t channel,
-                  const typename Pipeline::taps& taps, const typename Pipeline::border_type& border,
-                  float (&v)[strip_width]) {
+template <class Pipeline, class In, class Offset, class Taps>
+void sample_strip(strip<Pipeline>& s, const source_tensor& in, std::int32_t channel, const Taps& taps,
+                  const typename Pipeline::border_type& border, float (&v)[strip_width]) {
   using I = typename Pipeline::interpolation_type;
   // Coefficients are floats that have passed the value operations.
   using T = std::conditional_t<Pipeline::prefiltered, float, In>;

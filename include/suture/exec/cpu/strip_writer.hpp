@@ -253,14 +253,23 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
               v[l] = pair::sampled(r.sample, in, pair::start(in, channel), c, sample_index, channel, e.rule.border);
             });
           };
-          if constexpr (!P::prefiltered && any_needs_voxel<typename P::taps>) {
+          const auto sampled = [&]<class T>(std::type_identity<T>, const source_tensor& from, const auto& taps) {
+            if (is_compact(from))
+              sample_strip<P, T, std::int32_t>(s, from, channel, taps, e.rule.border, v);
+            else
+              sample_strip<P, T, std::int64_t>(s, from, channel, taps, e.rule.border, v);
+          };
+          if (asks_each_lane<P::interpolation_type::taps>(s, in)) {
             lane_by_lane();
-          } else if (asks_each_lane<P::interpolation_type::taps>(s, in)) {
-            lane_by_lane();
-          } else if (is_compact(in)) {
-            sample_strip<P, In, std::int32_t>(s, in, channel, r.sample.taps, e.rule.border, v);
+          } else if constexpr (taps_ask_where<P>) {
+            if (r.tapped[B].data != nullptr)
+              sampled(std::type_identity<float>{}, r.tapped[B], pack<>{});
+            else if (any_on_needs_voxel(r.sample.taps))
+              lane_by_lane();
+            else
+              sampled(std::type_identity<In>{}, in, r.sample.taps);
           } else {
-            sample_strip<P, In, std::int64_t>(s, in, channel, r.sample.taps, e.rule.border, v);
+            sampled(std::type_identity<In>{}, in, r.sample.taps);
           }
         }
         finish_values<B>(e, r, sample_index, stages, v, channel, z, y, x0);

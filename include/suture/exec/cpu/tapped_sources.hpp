@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sources that have passed the operations left of the geometry. Interpolation reads a voxel up to eight times, and would
+// compute noise or a bias field anew each time, for one voxel alone; here rows pass at once, and each voxel once.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "../../plan/source_box.hpp"
+#include "../../sample/sampler.hpp"
+#include "../common/lanes.hpp"
+#include "cpu.hpp"
+
+namespace suture::detail {
+
+// Owns the floats that record::tapped points to during a run.
+class tapped_sources {
+public:
+  // Makes the sources of samples whose operations ask where a voxel is, as far as these may read them.
+  template <class Record, class Plan, class... Bindings>
+  void fill(const cpu& exec, Record* records, const Plan& plan, const Bindings&...) {
+    for (std::size_t i = 0; i < plan.size(); ++i) {
+      Record& r = records[i];
+      if (!any_on_needs_voxel(r.sample.taps)) continue;
+      std::size_t b = 0;
+      const auto one = [&]<class Binding>(std::type_identity<Binding>) {
+        if constexpr (!Binding::is_label)
+          r.tapped[b] = passed<typename Binding::input>(exec, r.sample, r.in[b], static_cast<std::int32_t>(i),
+                                                        source_box(plan, i));
+        ++b;
+      };
+      (one(std::type_identity<Bindings>{}), ...);
+    }
+  }
+
+private:
+  template <class In, class Pipeline>
+  source_tensor passed(const cpu& exec, const sample_parameters<Pipeline>& sample, const source_tensor& in,
+                       std::int32_t sample_index, const voxel_box& box) {
+    source_tensor made = in;
+    made.stride[2] = 1;
+    made.stride[1] = box.size[2];
+    made.stride[0] = box.size[2] * box.size[1];
+    made.channel_stride = box.voxels();
+    made.side_by_side = 0;
+    count_pairs(made.stride, made.extents, made.pairs);
+    float* const first =
+        memory_.emplace_back(new float[static_cast<std::size_t>(in.channels * box.voxels())]).get();  // not cleared
+    made.data = first - (box.first[0] * made.stride[0] + box.first[1] * made.stride[1] + box.first[2]);
+    parallel_for(exec.threads, in.channels * box.size[0], [&](std::int64_t plane) {
+      const auto channel = static_cast<std::int32_t>(plane / box.size[0]);
+      const auto z = static_cast<std::int32_t>(box.first[0] + plane % box.size[0]);
+      float* to = first + plane * made.stride[0];
+      for (std::int64_t row = 0; row < box.size[1]; ++row) {
+        const auto y = static_cast<std::int32_t>(box.first[1] + row);
+        for (std::int64_t column = 0; column < box.size[2]; column += strip_width) {
+          const auto x = static_cast<std::int32_t>(box.first[2] + column);
+          const int count = static_cast<int>(std::min<std::int64_t>(strip_width, box.size[2] - column));
+          const In* const from = static_cast<const In*>(in.data) + channel * in.channel_stride + z * in.stride[0] +
+                                 y * in.stride[1] + x * in.stride[2];
+          alignas(lane_alignment) float v[strip_width];
+          load_strip(from, in.stride[2], count, v);
+          apply_lanes(sample.taps, v, along_x{voxel_at(in.extents, {sample_index, channel, z, y, x})},
+                      [](const float(&)[strip_width]) {});
+          to = std::copy_n(v, count, to);
+        }
+      }
+    });
+    return made;
+  }
+
+  std::vector<std::unique_ptr<float[]>> memory_;
+};
+
+}  // namespace suture::detail
