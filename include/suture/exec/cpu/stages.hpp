@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <tuple>
@@ -17,6 +16,7 @@
 #include "fourier.hpp"
 #include "lane_places.hpp"
 #include "pair_rows.hpp"
+#include "separable_sums.hpp"
 #include "strip_sums.hpp"
 #include "strip_writer.hpp"
 #include "tuning.hpp"
@@ -266,9 +266,7 @@ private:
       write_row(row + x0, 1, v, std::min(strip_width, n_[2] - x0));
     }
   }
-  std::size_t padded_row() const {
-    return static_cast<std::size_t>((n_[2] + strip_width - 1) / strip_width) * strip_width;
-  }
+  std::size_t padded_row() const { return whole_strips(n_[2]); }
 
   // Interpolates along x, then y, then z, for few rows at a time, so that the rows between steps stay in the cache.
   template <int K, class Filter>
@@ -357,16 +355,12 @@ private:
   // Sums along x, then y, then z, in two passes: up to the sums across planes, and from these on.
   template <int K, class Filter>
   void run_separable(const cpu& exec, const Filter& filter) {
-    axis_sum of[3];  // planes, rows and lanes
-    for (int j = 0; j < 3; ++j) {
-      of[j].radius = filter.radius(axes_[j], channel_);
-      filter.weights_along(axes_[j], channel_, of[j].weights);
-    }
+    const separable_sums<Filter> sums_of(filter, n_, axes_, channel_);
     const std::int64_t plane = static_cast<std::int64_t>(n_[1]) * n_[2];
     const auto comes_before = [&](int j, int other) { return axes_[j] > axes_[other]; };  // the axes are z, y, x
     const bool rows = comes_before(1, 0), lanes = comes_before(2, 0), lanes_first = comes_before(2, 1);
-    const in_plane before{rows, lanes && rows && lanes_first, lanes && !(rows && lanes_first)};
-    const in_plane behind{!rows, !lanes && !rows && lanes_first, !lanes && (rows || !lanes_first)};
+    const sums_in_plane before{rows, lanes && rows && lanes_first, lanes && !(rows && lanes_first)};
+    const sums_in_plane behind{!rows, !lanes && !rows && lanes_first, !lanes && (rows || !lanes_first)};
     const auto leave_sum = [&](float(&v)[strip_width], std::int32_t z, std::int32_t y, std::int32_t x0,
                                strip_sums& sums) {
       if constexpr (blending_filter<Filter>) {
@@ -382,12 +376,11 @@ private:
       parallel_for(exec.threads, (n_[1] + part_rows - 1) / part_rows, [&](std::int64_t part) {
         const auto y0 = static_cast<std::int32_t>(part) * part_rows;
         strip_sums sums;
-        sum_in_plane(
-            filter, of, before, y0, std::min(y0 + part_rows, n_[1]),
-            [&](std::int32_t y, float* row) { read_row<K>(0, y, row); },
+        sums_of.plane(
+            before, y0, std::min(y0 + part_rows, n_[1]), [&](std::int32_t y, float* row) { read_row<K>(0, y, row); },
             [&](const float(&sum)[strip_width], std::int32_t y, std::int32_t x0) {
               float v[strip_width];
-              sum_rows(of[0], filter, 0, 1, sum, 0, 0, v, true);
+              sums_of.across(0, 0, sum, 0, 0, v, true);
               leave_sum(v, 0, y, x0, sums);
             });
         give(sums);
@@ -398,9 +391,8 @@ private:
     if (rows || lanes || S::template changes_taps<K>(sample_, channel_)) {
       float* const to = blending_filter<Filter> ? place_[2] : from_;
       parallel_for(exec.threads, n_[0], [&](std::int64_t z) {
-        sum_in_plane(
-            filter, of, before, 0, n_[1],
-            [&](std::int32_t y, float* row) { read_row<K>(static_cast<std::int32_t>(z), y, row); },
+        sums_of.plane(
+            before, 0, n_[1], [&](std::int32_t y, float* row) { read_row<K>(static_cast<std::int32_t>(z), y, row); },
             [&](const float(&sum)[strip_width], std::int32_t y, std::int32_t x0) {
               write_row(to + z * plane + y * n_[2] + x0, 1, sum, std::min(strip_width, n_[2] - x0));
             });
@@ -408,7 +400,7 @@ private:
       sums_of_planes = to;
     }
     const auto sum_planes = [&](std::int32_t z, std::int32_t y, std::int32_t x0, float(&v)[strip_width]) {
-      sum_rows(of[0], filter, z, n_[0], sums_of_planes + y * n_[2], plane, x0, v);
+      sums_of.across(0, z, sums_of_planes + y * n_[2], plane, x0, v);
     };
     if (rows && lanes) {
       run_rows(exec, [&](std::int32_t z, std::int32_t y, std::int32_t x0, strip_sums& sums) {
@@ -421,8 +413,8 @@ private:
     parallel_for(exec.threads, n_[0], [&](std::int64_t index) {
       const auto z = static_cast<std::int32_t>(index);
       strip_sums sums;
-      sum_in_plane(
-          filter, of, behind, 0, n_[1],
+      sums_of.plane(
+          behind, 0, n_[1],
           [&](std::int32_t y, float* row) {
             for (std::int32_t x0 = 0; x0 < n_[2]; x0 += strip_width) {
               float v[strip_width];
@@ -433,118 +425,6 @@ private:
           [&](float(&v)[strip_width], std::int32_t y, std::int32_t x0) { leave_sum(v, z, y, x0, sums); });
       give(sums);
     });
-  }
-
-  // Weights of the sums along an axis.
-  struct axis_sum {
-    std::int32_t radius;
-    float weights[2 * largest_radius + 1];
-  };
-  // Whether a plane is summed over its rows, and whether over its lanes before that or behind.
-  struct in_plane {
-    bool rows, lanes_before, lanes_behind;
-  };
-  // Sums over the loops of a plane whose rows make(y, row) fills, and gives use(sum, y, x0) every strip of rows y0 ..
-  // y1 - 1.
-  template <class Filter, class Make, class Use>
-  void sum_in_plane(const Filter& filter, const axis_sum (&of)[3], const in_plane& loops, std::int32_t y0,
-                    std::int32_t y1, const Make& make, const Use& use) const {
-    const std::size_t width = padded_row(), reach = static_cast<std::size_t>(of[2].radius);
-    std::vector<float> memory(2 * (width + reach));
-    float* const row = memory.data() + reach;
-    float* const sums = row + width + reach;
-    std::unique_ptr<float[]> plane;
-    if (loops.rows) {
-      plane.reset(new float[static_cast<std::size_t>(n_[1]) * width]);
-      std::vector<bool> made(static_cast<std::size_t>(n_[1]));
-      for (std::int32_t tap = y0 - of[1].radius; tap < y1 + of[1].radius; ++tap) {
-        const std::int32_t y = filter.index(tap, n_[1]);
-        if (y < 0 || made[static_cast<std::size_t>(y)]) continue;
-        made[static_cast<std::size_t>(y)] = true;
-        float* const to = plane.get() + static_cast<std::size_t>(y) * width;
-        std::fill(to + n_[2], to + width, 0.0f);
-        make(y, loops.lanes_before ? row : to);
-        if (loops.lanes_before) sum_lanes(of[2], filter, row, to);
-      }
-    }
-    for (std::int32_t y = y0; y < y1; ++y) {
-      if (!loops.rows) make(y, row);
-      for (std::int32_t x0 = 0; x0 < n_[2] && loops.rows; x0 += strip_width) {
-        float sum[strip_width];
-        sum_rows(of[1], filter, y, n_[1], plane.get(), static_cast<std::int64_t>(width), x0, sum, true);
-        if (loops.lanes_behind)
-          copy_strip(row + x0, sum);
-        else
-          use(sum, y, x0);
-      }
-      if (loops.rows && !loops.lanes_behind) continue;
-      if (loops.lanes_behind) sum_lanes(of[2], filter, row, sums);
-      for (std::int32_t x0 = 0; x0 < n_[2]; x0 += strip_width) {
-        float v[strip_width];
-        copy_strip(v, (loops.lanes_behind ? sums : row) + x0);
-        use(v, y, x0);
-      }
-    }
-  }
-
-  // The sums along a row, which has room for the voxels on both sides.
-  template <class Filter>
-  void sum_lanes(const axis_sum& of, const Filter& filter, float* row, float* sums) const {
-    for (std::int32_t x = 1; x <= of.radius; ++x) {
-      const std::int32_t before = filter.index(-x, n_[2]), after = filter.index(n_[2] - 1 + x, n_[2]);
-      row[-x] = before < 0 ? 0.0f : row[before];
-      row[n_[2] - 1 + x] = after < 0 ? 0.0f : row[after];
-    }
-    for (std::int32_t x0 = 0; x0 < n_[2]; x0 += strip_width) {
-      const float* taps[2 * largest_radius + 1];
-      for (std::int32_t c = 0; c <= 2 * of.radius; ++c) taps[c] = row + x0 + c - of.radius;
-      float sum[strip_width];
-      weighted_sum(of.weights, taps, 2 * of.radius + 1, sum);
-      copy_strip(sums + x0, sum);
-    }
-  }
-
-  // Adds N taps in one loop over the lanes, so that their sums stay in registers.
-  template <int N>
-  static void add_weighted(const float* w, const float* const* taps, float (&sum)[strip_width]) {
-    for (int l = 0; l < strip_width; ++l) {
-      float s = sum[l];
-      SUTURE_UNROLL
-      for (int k = 0; k < N; ++k) s = fma(w[k], taps[k][l], s);
-      sum[l] = s;
-    }
-  }
-  static void weighted_sum(const float* w, const float* const* taps, std::int32_t tap_count,
-                           float (&sum)[strip_width]) {
-    for (int l = 0; l < strip_width; ++l) sum[l] = 0;
-    for (; tap_count >= 4; tap_count -= 4, w += 4, taps += 4) add_weighted<4>(w, taps, sum);
-    if (tap_count == 3) add_weighted<3>(w, taps, sum);
-    if (tap_count == 2) add_weighted<2>(w, taps, sum);
-    if (tap_count == 1) add_weighted<1>(w, taps, sum);
-  }
-  // The weighted sum of rows i - r .. i + r of those that lie `step` apart.
-  template <class Filter>
-  void sum_rows(const axis_sum& of, const Filter& filter, std::int32_t i, std::int32_t extent, const float* rows,
-                std::int64_t step, std::int32_t x0, float (&sum)[strip_width], bool padded = false) const {
-    const std::int32_t r = of.radius;
-    const float* taps[2 * largest_radius + 1];
-    float weights[2 * largest_radius + 1];
-    std::int32_t tap_count = 0;
-    for (std::int32_t k = -r; k <= r; ++k) {
-      const std::int32_t j = filter.index(i + k, extent);
-      if (j < 0) continue;
-      weights[tap_count] = of.weights[k + r];
-      taps[tap_count++] = rows + j * step + x0;
-    }
-    if (padded || x0 + strip_width <= n_[2]) {
-      weighted_sum(weights, taps, tap_count, sum);
-      return;
-    }
-    for (int l = 0; l < strip_width; ++l) {
-      sum[l] = 0;
-      for (std::int32_t k = 0; k < tap_count; ++k)
-        sum[l] = fma(weights[k], taps[k][std::min(l, n_[2] - x0 - 1)], sum[l]);
-    }
   }
 
   static constexpr std::int32_t rows_ahead = 2;  // of those that stores would wait for
