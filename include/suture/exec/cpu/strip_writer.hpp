@@ -102,6 +102,12 @@ SUTURE_INLINE void write_converted(const typename Evaluator::record_type& r, con
             out.stride[2], row, std::min(strip_width, r.sample.extents[2] - x0));
 }
 
+// Conversions that find one channel of a row of labels, 0 or 1, in the type of these.
+template <class C, class In>
+concept converts_by_channel = requires(const C& convert, const In (&labels)[strip_width], In (&held)[strip_width]) {
+  convert.convert_channel(labels, 0, held);
+};
+
 // Writes a strip of sampled labels with a conversion.
 template <std::size_t B, class Evaluator, class In>
 void write_labels(const Evaluator& e, const typename Evaluator::record_type& r, const In (&v)[strip_width],
@@ -113,6 +119,19 @@ void write_labels(const Evaluator& e, const typename Evaluator::record_type& r, 
   if constexpr (requires { convert.convert_row(v, row); }) {  // in their own types, of which a register holds most
     convert.convert_row(v, row);
     write_converted<B, Evaluator>(r, row, channel, z, y, x0);
+  } else if constexpr (converts_by_channel<std::remove_cvref_t<decltype(convert)>, In>) {
+    In held[strip_width];
+    for (std::int32_t k = 0; k < convert.channels(); ++k) {
+      convert.convert_channel(v, k, held);
+      if constexpr (std::is_integral_v<Out>) {
+        for (int l = 0; l < strip_width; ++l) row[l] = static_cast<Out>(held[l]);
+      } else {
+        float values[strip_width];
+        for (int l = 0; l < strip_width; ++l) values[l] = static_cast<float>(held[l]);
+        store_row(values, row, strip_width);
+      }
+      write_converted<B, Evaluator>(r, row, k, z, y, x0);
+    }
   } else {
     std::int32_t sampled[strip_width];
     for (int l = 0; l < strip_width; ++l) sampled[l] = v[l];

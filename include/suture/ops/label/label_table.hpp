@@ -33,16 +33,9 @@ struct label_table {
   SUTURE_INLINE void find_row(const Label (&row)[Count], Value (&out)[Count]) const {
     for (std::int32_t i = 0; i < count; ++i) {
       const auto label = static_cast<Label>(labels[i]);
-      const Value value = as<Value>(values[i]);
+      const auto value = static_cast<Value>(values[i]);
       for (int l = 0; l < Count; ++l) out[l] = row[l] == label ? value : out[l];
     }
-  }
-  template <class Value>
-  SUTURE_INLINE static Value as(T value) {
-    if constexpr (std::is_integral_v<Value>)
-      return static_cast<Value>(value);
-    else
-      return {value};
   }
   // The place of a label, or count.
   std::int32_t place(std::int32_t label) const {

@@ -41,6 +41,14 @@ struct one_hot {
       const std::int32_t other = label == ignore ? count - 1 : -1;
       return {label >= first && label <= last ? label - first : other};
     }
+    // One channel of a row: 0 or 1, in the type of the labels, of which a register holds most.
+    template <class Label, int Count>
+    SUTURE_INLINE void convert_channel(const Label (&row)[Count], std::int32_t channel, Label (&out)[Count]) const {
+      const std::int32_t wanted = channel <= last - first ? first + channel : ignore;
+      const auto label = static_cast<Label>(wanted);
+      const auto held = static_cast<Label>(std::int64_t{label} == wanted);
+      for (int l = 0; l < Count; ++l) out[l] = row[l] == label ? held : Label{0};
+    }
   };
 
   functor prepare(const label_types& types, const site& where) const {

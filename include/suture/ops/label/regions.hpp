@@ -40,10 +40,15 @@ struct regions {
 
     SUTURE_HD std::int32_t channels() const { return count; }
     SUTURE_FN membership operator()(std::int32_t label) const { return {table.find(label, 0u)}; }
-    template <int Count>
-    SUTURE_INLINE void convert_row(const std::int32_t (&row)[Count], membership (&out)[Count]) const {
-      for (int l = 0; l < Count; ++l) out[l] = {0};
-      table.find_row(row, out);
+    // One channel of a row: 0 or 1, in the type of the labels, of which a register holds most.
+    template <class Label, int Count>
+    SUTURE_INLINE void convert_channel(const Label (&row)[Count], std::int32_t channel, Label (&out)[Count]) const {
+      for (int l = 0; l < Count; ++l) out[l] = 0;
+      for (std::int32_t i = 0; i < table.count; ++i) {
+        if (((table.values[i] >> channel) & 1u) == 0) continue;
+        const auto label = static_cast<Label>(table.labels[i]);
+        for (int l = 0; l < Count; ++l) out[l] = row[l] == label ? Label{1} : out[l];
+      }
     }
   };
 
