@@ -129,7 +129,7 @@ public:
       workspace_cursor used;
       for (std::size_t i = 0; i < p.size(); ++i)
         carried.records[i] = make_record(p, i, true, l, exec.workspace.data(), used, bound...);
-      const tile_counts tiles = count_tiles<E, Paths, true>(p, bound...);
+      const tile_counts tiles = count_tiles<E, Paths, true>(false, p, bound...);
       constant_kernel<E, Paths><<<tile_blocks(tiles, p), fused_threads, 0, exec.stream>>>(e, carried, tiles);
       micro::check_cuda(cudaGetLastError(), "constant_kernel");
     });

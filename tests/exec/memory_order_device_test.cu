@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "support/executors.cuh"
+#include "support/launches.cuh"
 
 namespace {
 
@@ -51,17 +52,23 @@ std::vector<T> laid_out(const std::vector<T>& from, const grid& g, std::int64_t 
 constexpr layout plain{{0, 1, 2}, false};
 const grid volume{.extents = {19, 38, 43}};
 
-// An image and its labels, both as (z, y, x) when they come and go.
-template <class Executor, class T, class Pipeline>
-std::pair<std::vector<float>, std::vector<std::uint8_t>> through(const Pipeline& pipeline, std::int64_t channels,
-                                                                 const layout& in_layout, const layout& out_layout,
-                                                                 const layout& seg_layout) {
+template <class T>
+std::pair<std::vector<T>, std::vector<std::uint8_t>> voxels_of(std::int64_t channels) {
   const auto n = static_cast<std::size_t>(volume.voxels());
   std::vector<T> values(n * static_cast<std::size_t>(channels));
   std::vector<std::uint8_t> classes(n);
   for (std::size_t i = 0; i < values.size(); ++i)
     values[i] = storage<T>::store(static_cast<float>(mix64(i) % 1000) - 500);
   for (std::size_t i = 0; i < n; ++i) classes[i] = static_cast<std::uint8_t>(mix64(i / 3) % 4);
+  return {values, classes};
+}
+
+// An image and its labels, both as (z, y, x) when they come and go.
+template <class Executor, class T, class Pipeline>
+std::pair<std::vector<float>, std::vector<std::uint8_t>> through(const Pipeline& pipeline, std::int64_t channels,
+                                                                 const layout& in_layout, const layout& out_layout,
+                                                                 const layout& seg_layout) {
+  const auto [values, classes] = voxels_of<T>(channels);
   const std::uint64_t id = 5;
   const auto p = plan(pipeline, std::span(&volume, 1), {.seed = 3, .sample_ids = {&id, 1}});
   const grid& to = p.output_grid(0);
@@ -103,6 +110,8 @@ void expect_the_bits_of_the_cpu(const Pipeline& pipeline, std::int64_t channels)
     }
 }
 
+const auto displaced = random_elastic{.control_spacing_mm = 16, .max_displacement_mm = 5};
+
 TEST(MemoryOrderOnDevice, PointwiseOperations) {
   expect_the_bits_of_the_cpu<std::int16_t>(brightness{1.5f} | contrast{1.2f}, 2);
   expect_the_bits_of_the_cpu<std::int16_t>(random_bias_field{} | gaussian_noise{.sigma = 3}, 1);
@@ -126,7 +135,38 @@ TEST(MemoryOrderOnDevice, Moves) {
   const auto rule = sampling<linear, constant, vote>{.border = {.value = 7}};
   expect_the_bits_of_the_cpu<std::int16_t>(resample{.spacing_mm = {1.3, .8, 1.1}} | rule, 1);
   expect_the_bits_of_the_cpu<std::uint8_t>(random_affine{.rotate_deg = 25} | rule, 2);
-  expect_the_bits_of_the_cpu<float>(random_elastic{.control_spacing_mm = 16, .max_displacement_mm = 5}, 1);
+  expect_the_bits_of_the_cpu<float>(displaced, 1);
+}
+
+// Captured for arrays (z, y, x), whose blocks would not reach all voxels of the others.
+TEST(MemoryOrderOnDevice, OneGraphServesEveryOrder) {
+  const auto host = through<support::host_executor, float>(displaced, 1, plain, plain, plain);
+  const auto [values, classes] = voxels_of<float>(1);
+  const std::uint64_t id = 5;
+  const auto p = plan(displaced, std::span(&volume, 1), {.seed = 3, .sample_ids = {&id, 1}});
+  const support::device_array<float> out(values.size());
+  const support::device_array<std::uint8_t> seg(classes), seg_out(classes.size());
+  const auto label_pair =
+      labels(in_order<const std::uint8_t>(seg.data(), volume, 1, plain), in_order(seg_out.data(), volume, 1, plain));
+  const auto image_pair = [&](const float* in, const layout& l) {
+    return image(in_order<const float>(in, volume, 1, l), in_order(out.data(), volume, 1, l));
+  };
+  const support::device_array<float> first(values);
+  const cuda_workspace workspace(workspace_bytes(p, image_pair(first.data(), plain), label_pair));
+  support::captured_work graph([&](cudaStream_t stream) {
+    run_loaded(cuda{stream, workspace}, p, image_pair(first.data(), plain), label_pair);
+  });
+  for (const auto& o : orders) {
+    SCOPED_TRACE(testing::Message() << o[0] << o[1] << o[2]);
+    const layout l{{o[0], o[1], o[2]}, false};
+    const support::device_array<float> in(laid_out(values, volume, 1, plain, l));
+    check_cuda(cudaMemset(out.data(), 0xa5, out.size() * sizeof(float)), "clear");
+    check_cuda(cudaMemset(seg_out.data(), 0xa5, seg_out.size()), "clear");
+    load(cuda{graph.stream(), workspace}, p, image_pair(in.data(), l), label_pair);
+    graph.launch();
+    EXPECT_TRUE(laid_out(out.values(), volume, 1, l, plain) == host.first) << "image";
+    EXPECT_TRUE(seg_out.values() == host.second) << "labels";
+  }
 }
 
 }  // namespace

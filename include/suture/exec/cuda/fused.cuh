@@ -68,8 +68,9 @@ std::int32_t image_channels(const binding<In, Out, IsLabel, Rest...>& bound, std
   return IsLabel ? 0 : static_cast<std::int32_t>(bound.source(sample).channels);
 }
 
+// Any order: whether outputs may come to lie in other orders of axes than these, as for a graph.
 template <class Evaluator, class Paths, bool ToOutput, class Plan, class... Bindings>
-tile_counts count_tiles(const Plan& plan, const Bindings&... bindings) {
+tile_counts count_tiles(bool any_order, const Plan& plan, const Bindings&... bindings) {
   using shape = shape_of<Evaluator, Paths>;
   tile_counts tiles;
   if constexpr (shape::stacks) {
@@ -85,10 +86,17 @@ tile_counts count_tiles(const Plan& plan, const Bindings&... bindings) {
     tiles.depth = turns >> tiles.channel_shift;
     tiles.parts = ((channels - 1) >> tiles.channel_shift) + 1;
   }
-  for (std::size_t i = 0; i < plan.size(); ++i) {
+  const auto count = [&](std::size_t i, std::uint8_t loops) {
     const extent3& n = plan.output_grid(i).extents;
-    const auto& axes = loop_axes[ToOutput ? loops_of_sample<Evaluator>(plan, i, bindings...) : 0];
+    const auto& axes = loop_axes[loops];
     shape::count(tiles, {n[axes[0]], n[axes[1]], n[axes[2]]}, i);
+  };
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    if (!ToOutput || !any_order) {
+      count(i, ToOutput ? loops_of_sample<Evaluator>(plan, i, bindings...) : std::uint8_t{0});
+    } else {
+      for (std::uint8_t loops = 0; loops < (orders_loops<Evaluator> ? 6 : 1); ++loops) count(i, loops);
+    }
   }
   if constexpr (shape::deepens)
     while (tiles.depth < deepest_tile && tiles.all() * static_cast<std::int64_t>(plan.size()) >= 2 * many_tiles) {

@@ -170,9 +170,9 @@ void by_channels(const Plan& plan, const Launch& launch, const Bindings&... bind
 
 // Queues the kernel of the fused part, with label maps or without, of records that are carried along or in their place.
 template <bool WithLabels, class Paths, class Evaluator, class Carried, class Plan, class... Bindings>
-void launch_fused(const cuda& exec, const Evaluator& e, const Carried& carried, const Plan& plan,
+void launch_fused(const cuda& exec, const Evaluator& e, const Carried& carried, bool any_order, const Plan& plan,
                   const Bindings&... bindings) {
-  const tile_counts tiles = count_tiles<Evaluator, Paths, WithLabels>(plan, bindings...);
+  const tile_counts tiles = count_tiles<Evaluator, Paths, WithLabels>(any_order, plan, bindings...);
   by_channels<Evaluator>(
       plan,
       [&](auto one_channel) {
@@ -188,9 +188,9 @@ using carried_by = carried_records<typename Evaluator::pipeline_type, typename E
 
 // Queues the fused part of every sample from uploaded records, and what it needs ahead.
 template <bool WithLabels, class Paths, class Evaluator, class Plan, class... Bindings>
-void run_fused(const cuda& exec, const Evaluator& e, const Plan& plan, const Bindings&... bindings) {
+void run_fused(const cuda& exec, const Evaluator& e, bool any_order, const Plan& plan, const Bindings&... bindings) {
   prefilter(exec, e, plan, bindings...);
-  launch_fused<WithLabels, Paths>(exec, e, carried_by<Evaluator>{}, plan, bindings...);
+  launch_fused<WithLabels, Paths>(exec, e, carried_by<Evaluator>{}, any_order, plan, bindings...);
 }
 
 // Queues the upload of the records and the fused part, in one kernel where that can be.
@@ -205,12 +205,12 @@ void upload_and_run_fused(const cuda& exec, const Evaluator& e, const workspace_
       for (std::size_t i = 0; i < plan.size(); ++i)
         carried.records[i] =
             make_fused_record<Evaluator>(plan, i, WithLabels, l, exec.workspace.data(), used, bindings...);
-      launch_fused<WithLabels, Paths>(exec, e, carried, plan, bindings...);
+      launch_fused<WithLabels, Paths>(exec, e, carried, false, plan, bindings...);
       return;
     }
   }
   upload(exec, e, WithLabels, l, plan, bindings...);
-  run_fused<WithLabels, Paths>(exec, e, plan, bindings...);
+  run_fused<WithLabels, Paths>(exec, e, false, plan, bindings...);
 }
 
 // Queues the clearing of what stages sum up, which an upload does on its way.
@@ -366,7 +366,7 @@ auto run_loaded(const cuda& exec, const Plan& plan, const Bindings&... bindings)
   const workspace_layout l = detail::layout(plan, bindings...);
   const auto evaluate = detail::checked(exec, l, plan, bindings...);
   detail::queue_clearing_of_sums(exec, l);
-  detail::run_fused<true, detail::cuda_paths>(exec, evaluate, plan, bindings...);
+  detail::run_fused<true, detail::cuda_paths>(exec, evaluate, true, plan, bindings...);
   detail::queue_levels(exec, evaluate, bindings...);
   if constexpr (P::is_staged) detail::run_stages<0, P::schedule.stage_count>(exec, evaluate, true, plan, bindings...);
   return detail::loaded_run_of(evaluate, plan, bindings...);
