@@ -30,12 +30,13 @@ SUTURE_FN std::uint64_t along(const fixed_map& m, int axis, std::int32_t z, std:
 
 // The one sum over control vectors: 4 x 4 of a plane, along x, then y, for Lanes voxels side by side that share them.
 // `row` is the first vector and becomes that of the next plane; wy(j, l) and wx(j, l) are B-spline weights of lane l.
+// With fewer Rows it becomes that of the next row.
 SUTURE_NO_EXEC_CHECK
-template <int Lanes, class WeightY, class WeightX>
+template <int Rows = 4, int Lanes, class WeightY, class WeightX>
 SUTURE_FN void sum_control_plane(const control_vector*& row, const vec3<std::int32_t>& n, const WeightY& wy,
                                  const WeightX& wx, float (&plane)[3][Lanes]) {
   SUTURE_LANES
-  for (int b = 0; b < 4; ++b, row += n[2]) {
+  for (int b = 0; b < Rows; ++b, row += n[2]) {
     const control_vector v0 = row[0], v1 = row[1], v2 = row[2], v3 = row[3];
     SUTURE_LANES
     for (int l = 0; l < Lanes; ++l) {
@@ -45,7 +46,7 @@ SUTURE_FN void sum_control_plane(const control_vector*& row, const vec3<std::int
       plane[2][l] = fma(y, fma(x3, v3.x, fma(x2, v2.x, fma(x1, v1.x, x0 * v0.x))), plane[2][l]);
     }
   }
-  row += (n[1] - 4) * n[2];
+  if constexpr (Rows == 4) row += (n[1] - 4) * n[2];
 }
 
 // Displacements along a control cell z of Lanes voxels side by side, as cubics in t: the same sum for the four planes
@@ -142,6 +143,14 @@ SUTURE_FN void undo_displacement(const inverse_control_grid& g, std::int32_t z, 
     displacement[k] = -fma(g.from_control[k][0], u[0], fma(g.from_control[k][1], u[1], g.from_control[k][2] * u[2]));
 }
 
+// No displacements made ahead of a walk, which keeps that of its control cell.
+struct no_columns {
+  static constexpr bool crosses = false;  // whether walks may run across z
+  SUTURE_FN static constexpr bool any() { return false; }
+  SUTURE_FN static displacement_column at(std::int32_t) { return {}; }
+  SUTURE_FN static constexpr std::int32_t kept(std::int32_t cell_z) { return cell_z; }
+};
+
 // Source coordinates of the voxels of one column. Construct at (y, x), start at z, then step.
 template <class Pipeline>
 class column {
@@ -163,7 +172,9 @@ public:
     ++z_;
   }
 
-  SUTURE_FN void locate(coordinate (&c)[3]) {
+  // Made: columns of displacements that were made ahead, if there may be any.
+  template <class Made = no_columns>
+  SUTURE_FN void locate(coordinate (&c)[3], const Made& made = {}) {
     if constexpr (Pipeline::inverts_deformation) {
       float u[3] = {0, 0, 0};
       if (sample_->controls.on) undo_displacement(sample_->controls, z_, y_, x_, u);
@@ -173,19 +184,21 @@ public:
       SUTURE_UNROLL
       for (int k = 0; k < 3; ++k) c[k] = split(position_[k]);
       if constexpr (Pipeline::has_deformation)
-        if (sample_->controls.on) displace(sample_->controls, c);
+        if (sample_->controls.on) displace(sample_->controls, c, made);
     }
   }
 
 private:
-  SUTURE_FN void displace(const control_grid& g, coordinate (&c)[3]) {
+  template <class Made>
+  SUTURE_FN void displace(const control_grid& g, coordinate (&c)[3], const Made& made) {
     float t;
     if constexpr (Pipeline::separable_deformation) {
-      const control_cell cz =
-          cell_of(g.to_control.offset[0] + scaled(g.to_control.linear[0][0], z_), g.drawn.control_points[0]);
-      if (cz.index != cell_z_) {
-        cell_z_ = cz.index;
-        displacement_.set(g, cell_z_, cell_of(along(g.to_control, 1, 0, y_, x_), g.drawn.control_points[1]),
+      const control_cell cz = cell_of(along(g.to_control, 0, z_, 0, Made::crosses ? x_ : 0), g.drawn.control_points[0]);
+      if (made.any()) {
+        displacement_ = made.at(z_);
+      } else if (cz.index != cell_z_) {
+        cell_z_ = made.kept(cz.index);
+        displacement_.set(g, cz.index, cell_of(along(g.to_control, 1, 0, y_, x_), g.drawn.control_points[1]),
                           cell_of(along(g.to_control, 2, 0, y_, x_), g.drawn.control_points[2]));
       }
       t = cz.t;

@@ -5,6 +5,7 @@
 
 #include "../../evaluate/column.hpp"
 #include "path.cuh"
+#include "shared_columns.cuh"
 
 namespace suture::detail {
 
@@ -34,15 +35,23 @@ struct column_walk {
       SUTURE_NO_UNROLL
       for (std::int32_t row = 0; row < work.tiles.rows; ++row, at.y += tile_y)
         if (at.x < work.r.sample.extents[2] && at.y < work.r.sample.extents[1])
-          make_column<WithLabels, OneChannel>(work, at);
+          make_column<WithLabels, OneChannel>(work, at, no_columns{});
+    } else if constexpr (OneChannel && makes_columns<Evaluator>) {
+      __shared__ room_for_columns room;
+      const column_of_thread& at = work.at;
+      const auto& sample = work.r.sample;
+      if (at.tile_x0 >= sample.extents[2] || at.tile_y0 >= sample.extents[1]) return;
+      room.make(sample.controls, sample.loops, sample.extents, at);
+      if (at.inside) make_column<WithLabels, OneChannel>(work, at, room);
     } else if (work.at.inside) {
-      make_column<WithLabels, OneChannel>(work, work.at);
+      make_column<WithLabels, OneChannel>(work, work.at, no_columns{});
     }
   }
 
 private:
-  template <bool WithLabels, bool OneChannel, class Evaluator>
-  __device__ __forceinline__ static void make_column(const block_work<Evaluator>& work, const column_of_thread& at) {
+  template <bool WithLabels, bool OneChannel, class Evaluator, class Columns>
+  __device__ __forceinline__ static void make_column(const block_work<Evaluator>& work, const column_of_thread& at,
+                                                     const Columns& columns) {
     using P = typename Evaluator::pipeline_type;
     // A loop over channels makes registers scarce; a deformation waits for other memory.
     constexpr bool keeps_steps =
@@ -55,7 +64,7 @@ private:
       for (std::int32_t z = at.z0; z < at.z1;
            ++z, walk.template step<keeps_steps>(), to.template step<keeps_steps>(r)) {
         coordinate c[3];
-        walk.locate(c);
+        walk.locate(c, columns);
         work.evaluate.template write<WithLabels, OneChannel>(r, work.sample_index, c, to, z, at.y, at.x, work.ahead);
       }
     } else {

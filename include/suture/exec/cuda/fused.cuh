@@ -86,6 +86,8 @@ tile_counts count_tiles(bool any_order, const Plan& plan, const Bindings&... bin
     tiles.depth = turns >> tiles.channel_shift;
     tiles.parts = ((channels - 1) >> tiles.channel_shift) + 1;
   }
+  const bool shallow = ToOutput && has_columns<Evaluator>(plan, bindings...);
+  if (shallow) tiles.depth = room_planes;
   const auto count = [&](std::size_t i, std::uint8_t loops) {
     const extent3& n = plan.output_grid(i).extents;
     const auto& axes = loop_axes[loops];
@@ -99,7 +101,8 @@ tile_counts count_tiles(bool any_order, const Plan& plan, const Bindings&... bin
     }
   }
   if constexpr (shape::deepens)
-    while (tiles.depth < deepest_tile && tiles.all() * static_cast<std::int64_t>(plan.size()) >= 2 * many_tiles) {
+    while (!shallow && tiles.depth < deepest_tile &&
+           tiles.all() * static_cast<std::int64_t>(plan.size()) >= 2 * many_tiles) {
       tiles.depth *= 2;
       tiles.z = (tiles.z + 1) / 2;
     }

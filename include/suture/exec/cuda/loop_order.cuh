@@ -4,6 +4,7 @@
 
 #include "../common/loop_order.hpp"
 #include "../common/records.hpp"
+#include "shared_columns.cuh"
 
 namespace suture::detail {
 
@@ -15,8 +16,17 @@ inline constexpr bool orders_loops = [] {
   return !P::is_staged && !P::is_color && !Evaluator::has_levels && !any_needs_voxel<typename P::taps>;
 }();
 
+// Whether no input of a batch has several channels.
+template <class Plan, class... Bindings>
+bool one_channel(const Plan& plan, const Bindings&... bindings) {
+  bool one = true;
+  for (std::size_t i = 0; i < plan.size(); ++i) one = one && ((bindings.source(i).channels == 1) && ...);
+  return one;
+}
+
 // The order for sample i. Where voxels are moved or asked for their position it is one of voxel_of_walk, which keeps
-// the walk along z if lanes can run along y. A displacement is summed up along z, so that its walk stays there.
+// the walk along z if lanes can run along x or y: displacements are summed up along z. Lanes along z need those of their
+// control cells made ahead.
 template <class Evaluator, class Plan, class... Bindings>
 std::uint8_t loops_of_sample(const Plan& plan, std::size_t i, const Bindings&... bindings) {
   using P = typename Evaluator::pipeline_type;
@@ -24,13 +34,24 @@ std::uint8_t loops_of_sample(const Plan& plan, std::size_t i, const Bindings&...
     const std::uint8_t loops = loops_of_output(plan, i, bindings...);
     if constexpr (!P::has_geometry && !any_needs_voxel<typename P::outputs>) return loops;
     const int lanes = loop_axes[loops][2];
-    return lanes == 2                 ? lanes_along_x
-           : lanes == 1               ? lanes_along_y
-           : P::separable_deformation ? lanes_along_x
-                                      : lanes_along_z;
+    if constexpr (P::separable_deformation) {
+      const control_grid& g = plan.sample(i).controls;
+      if (lanes == 0 && g.on && !(makes_columns<Evaluator> && fit_in_room(g) && one_channel(plan, bindings...)))
+        return lanes_along_x;
+    }
+    return lanes == 2 ? lanes_along_x : lanes == 1 ? lanes_along_y : lanes_along_z;
   } else {
     return 0;
   }
+}
+
+// Whether columns are made ahead for a sample.
+template <class Evaluator, class Plan, class... Bindings>
+bool has_columns(const Plan& plan, const Bindings&... bindings) {
+  if constexpr (makes_columns<Evaluator>)
+    for (std::size_t i = 0; i < plan.size(); ++i)
+      if (plan.sample(i).controls.on && loops_of_sample<Evaluator>(plan, i, bindings...) == lanes_along_z) return true;
+  return false;
 }
 
 // Sets the loop order to that of the source. A copy weighs no taps, so that the source can be visited in the order of

@@ -160,11 +160,8 @@ void upload(const cuda& exec, const Evaluator&, bool to_output, const workspace_
 // Calls launch(std::bool_constant<OneChannel>) by the channels of the inputs.
 template <class Evaluator, class Plan, class Launch, class... Bindings>
 void by_channels(const Plan& plan, const Launch& launch, const Bindings&... bindings) {
-  if constexpr (has_one_channel_kernel<Evaluator>) {
-    bool one = true;
-    for (std::size_t i = 0; i < plan.size(); ++i) one = one && ((bindings.source(i).channels == 1) && ...);
-    if (one) return launch(std::true_type{});
-  }
+  if constexpr (has_one_channel_kernel<Evaluator>)
+    if (one_channel(plan, bindings...)) return launch(std::true_type{});
   launch(std::false_type{});
 }
 

@@ -13,6 +13,9 @@ inline constexpr int fused_threads = 256;
 // where at least `many_tiles` of them are left for the multiprocessors.
 inline constexpr std::int32_t tile_x = 32, tile_y = 8, tile_z = 16, deepest_tile = 64;
 inline constexpr std::int64_t many_tiles = 4096;
+// Tiles of deformations whose lanes run along z are this deep. Displacements are made ahead for so many control cells
+// along a row of lanes.
+inline constexpr std::int32_t room_planes = 8, room_cells = 4;
 // Lanes of a warp along x, the others along y. Of a turned source, pixels of a squarer warp stay inside more often.
 inline constexpr int warp_x = 16, warp_x_of_turned_pixels = 8;
 // Tiles one below the other that a block makes of planes, in which a lane has no z to walk along.
