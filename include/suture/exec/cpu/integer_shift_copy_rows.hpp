@@ -307,7 +307,7 @@ struct integer_shift_copy_rows {
   template <class Parameters>
   static brick_shape shape(const Parameters& sample, std::int32_t depth) {
     if (direction_in_memory(sample) != 0) return memory_order_rows::shape(sample, depth);
-    return {depth, strip_width};
+    return {strip_width, strip_width};  // whole squares, however many threads there are
   }
 
   template <bool WithLabels, class Evaluator, class Stages>
