@@ -74,8 +74,9 @@ int main(int argc, char** argv) {
   add<detail::integer_shift_copy_rows>("crop_flip", patch | flip{{true, false, true}});
   add<detail::integer_shift_copy_rows>("window_crop_flip",
                                        window{.center = 40, .width = 400} | patch | flip{{true, false, true}});
-  add<detail::memory_order_rows>("dropout_crop_flip", random_coarse_dropout{.holes = {1, 4}, .size = {20, 20, 20}} |
-                                                          patch | flip{{true, false, true}});
+  add<detail::integer_shift_copy_rows>(
+      "dropout_crop_flip",
+      random_coarse_dropout{.holes = {1, 4}, .size = {20, 20, 20}} | patch | flip{{true, false, true}});
   add<detail::axis_aligned_rows>("resample", resample{.spacing_mm = {1, 1.2, 1.2}} | sampling<linear, edge, vote>{});
   add<detail::axis_aligned_rows>("resample_cubic",
                                  resample{.spacing_mm = {1, 1.2, 1.2}} | sampling<catmull_rom, edge, nearest>{});

@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-#include "memory_order_rows.hpp"
+#include "lane_direction.hpp"
 
 namespace suture::detail {
 
@@ -219,7 +219,7 @@ public:
   // That of the path which takes images of other channels.
   template <class Parameters>
   static brick_shape shape(const Parameters& sample, std::int32_t depth) {
-    if (direction_in_memory(sample) != 0) return memory_order_rows::shape(sample, depth);
+    if (direction_in_memory(sample) != 0) return shape_in_memory_order(sample, depth);
     using P = typename Parameters::pipeline_type;
     return {depth, P::is_color || P::interpolation_type::taps <= 2 ? strip_width : brick_rows};
   }

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "memory_order_rows.hpp"
+#include "lane_direction.hpp"
 
 namespace suture::detail {
 
@@ -306,7 +306,7 @@ struct integer_shift_copy_rows {
   }
   template <class Parameters>
   static brick_shape shape(const Parameters& sample, std::int32_t depth) {
-    if (direction_in_memory(sample) != 0) return memory_order_rows::shape(sample, depth);
+    if (direction_in_memory(sample) != 0) return shape_in_memory_order(sample, depth);
     return {strip_width, strip_width};  // whole squares, however many threads there are
   }
 

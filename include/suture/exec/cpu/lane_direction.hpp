@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A path of the CPU executor: samples that stand on voxels in rows of the source, as after crops and flips, are read
-// row by row in the order of memory.
+// Samples that stand on voxels in rows of the source, as after crops, flips and quarter turns: where their lanes lead.
 #pragma once
 
-#include <string_view>
+#include <algorithm>
 
-#include "axis_aligned_rows.hpp"
+#include "path.hpp"
+#include "strip.hpp"
 
 namespace suture::detail {
 
@@ -43,36 +43,12 @@ int direction_in_memory(const sample_parameters<P>& sample) {
   return along.axis == loop_axes[sample.loops][2] ? along.sign : 0;
 }
 
-struct memory_order_rows {
-  static constexpr std::string_view name = "memory_order_rows";
-
-  template <class Evaluator>
-  static constexpr bool possible = Evaluator::pipeline_type::has_geometry;
-  static constexpr bool serves_all = false;
-
-  template <class Parameters>
-  static bool serves(const Parameters& sample) {
-    return direction_in_memory(sample) != 0;
-  }
-  // Whole planes, or as many rows of one.
-  template <class Parameters>
-  static brick_shape shape(const Parameters& sample, std::int32_t depth) {
-    const std::int32_t voxels = depth * brick_rows * typical_row, width = sample.extents[2];
-    const std::int32_t rows = std::clamp(voxels / width, 1, sample.extents[1]);
-    return {std::max(voxels / (rows * width), 1), rows};
-  }
-
-  template <bool WithLabels, class Evaluator, class Stages>
-  static bool make(const brick_work<Evaluator>& work, Stages& stages) {
-    for (std::int32_t z = work.z0; z < work.z1; ++z)
-      each_strip_of_plane(work, [&](std::int32_t y, std::int32_t x0) {
-        strip<typename Evaluator::pipeline_type> walk(work.r.sample, x0);
-        walk.expect(1, 0, 0);
-        walk.locate(z, y);
-        write_strips<WithLabels>(work.evaluate, work.r, work.sample_index, walk, stages, z, y, x0);
-      });
-    return true;
-  }
-};
+// Bricks of a sample that is read in the order of memory: whole planes, or as many rows of one.
+template <class P>
+brick_shape shape_in_memory_order(const sample_parameters<P>& sample, std::int32_t depth) {
+  const std::int32_t voxels = depth * brick_rows * typical_row, width = sample.extents[2];
+  const std::int32_t rows = std::clamp(voxels / width, 1, sample.extents[1]);
+  return {std::max(voxels / (rows * width), 1), rows};
+}
 
 }  // namespace suture::detail
