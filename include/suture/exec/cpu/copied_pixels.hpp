@@ -229,6 +229,8 @@ public:
     bool are_pixels = true;
     each_image<Evaluator>([&]<std::size_t B>() { are_pixels &= work.r.in[B].channels == 3; });
     if (!are_pixels || turns_over(work.r.sample)) return false;
+    if constexpr (taps_ask_where<typename Evaluator::pipeline_type>)
+      if (any_on_needs_voxel(work.r.sample.taps)) return false;  // see tapped_sources.hpp
     copied_brick<Evaluator>(work, direction_of_lanes(work.r.sample)).template write<WithLabels>(work, stages);
     return true;
   }

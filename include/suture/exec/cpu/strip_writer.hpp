@@ -283,8 +283,6 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
           } else if constexpr (taps_ask_where<P>) {
             if (r.tapped[B].data != nullptr)
               sampled(std::type_identity<float>{}, r.tapped[B], pack<>{});
-            else if (any_on_needs_voxel(r.sample.taps))
-              lane_by_lane();
             else
               sampled(std::type_identity<In>{}, in, r.sample.taps);
           } else {
