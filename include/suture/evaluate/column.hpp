@@ -30,7 +30,7 @@ SUTURE_FN std::uint64_t along(const fixed_map& m, int axis, std::int32_t z, std:
 
 // The one sum over control vectors: 4 x 4 of a plane, along x, then y, for Lanes voxels side by side that share them.
 // `row` is the first vector and becomes that of the next plane; wy(j, l) and wx(j, l) are B-spline weights of lane l.
-// With fewer Rows it becomes that of the next row.
+// `row` becomes that of the next row where Rows is less than 4.
 SUTURE_NO_EXEC_CHECK
 template <int Rows = 4, int Lanes, class WeightY, class WeightX>
 SUTURE_FN void sum_control_plane(const control_vector*& row, const vec3<std::int32_t>& n, const WeightY& wy,
@@ -143,7 +143,7 @@ SUTURE_FN void undo_displacement(const inverse_control_grid& g, std::int32_t z, 
     displacement[k] = -fma(g.from_control[k][0], u[0], fma(g.from_control[k][1], u[1], g.from_control[k][2] * u[2]));
 }
 
-// No displacements made ahead of a walk, which keeps that of its control cell.
+// Stands for displacements that were made ahead where there are none: a walk keeps that of its control cell.
 struct no_columns {
   static constexpr bool crosses = false;  // whether walks may run across z
   SUTURE_FN static constexpr bool any() { return false; }

@@ -23,7 +23,8 @@ bool still_asks_along_x(const F& f) {
     return true;
 }
 
-// Whether an operation behind the geometry asks for rows along x in a sample, see loops_of_strips. What was drawn "off" asks for nothing; parameters of later stages are not looked at.
+// Whether an operation behind the geometry asks for rows along x in a sample, see loops_of_strips. What was drawn "off"
+// asks for nothing; parameters of later stages are not looked at.
 template <class Pipeline>
 bool lanes_stay_along_x(const sample_parameters<Pipeline>& sample) {
   using Outputs = typename Pipeline::outputs;
