@@ -118,7 +118,7 @@ struct pair_evaluator {
 
   SUTURE_FN static result finished(const sample_parameters<Pipeline>& sample, value v, const voxel_index& i,
                                    const shared_normals* normals = nullptr) {
-    voxel at = Pipeline::is_staged ? voxel_at(sample.extents, i) : voxel_of_walk(sample.extents, sample.loops, i);
+    voxel at = voxel_of_walk(sample.extents, sample.loops, i);
     at.normals = normals;
     at.turn = i.z;
     return stored<Out>(apply(sample.outputs, v, at));

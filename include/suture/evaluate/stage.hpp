@@ -414,13 +414,14 @@ struct tap_reader {
   const float* from;  // voxel (0, 0, 0) of the channel
   const std::int32_t (&extents)[3];
   std::int32_t sample_index, channel;
+  std::uint8_t loops = lanes_along_x;  // one of voxel_of_walk, in which z, y, x and the extents are
 
   SUTURE_FN float operator()(std::int32_t z, std::int32_t y, std::int32_t x) const {
     return tap(from[dense_offset(extents, 0, z, y, x)], z, y, x);
   }
   // The value operations of the stage on a value that has been read.
   SUTURE_FN float tap(float value, std::int32_t z, std::int32_t y, std::int32_t x) const {
-    return apply(taps, value, voxel_at(extents, {sample_index, channel, z, y, x}));
+    return apply(taps, value, voxel_of_walk(extents, loops, {sample_index, channel, z, y, x}));
   }
 };
 

@@ -8,13 +8,49 @@
 
 namespace suture::detail {
 
+template <int K, class Pipeline, bool Filters = staging<Pipeline>::template filters<K>>
+inline constexpr bool separable_stage = false;
+template <int K, class Pipeline>
+inline constexpr bool separable_stage<K, Pipeline, true> =
+    separable_filter<typename staging<Pipeline>::template functor_t<staging<Pipeline>::template filter<K>>>;
+template <int K, class Pipeline, bool Filters = staging<Pipeline>::template filters<K>>
+inline constexpr bool spectral_stage = false;
+template <int K, class Pipeline>
+inline constexpr bool spectral_stage<K, Pipeline, true> =
+    spectral_filter<typename staging<Pipeline>::template functor_t<staging<Pipeline>::template filter<K>>>;
+template <class Pipeline>
+using every_stage = std::make_integer_sequence<int, Pipeline::schedule.stage_count>;
+template <class Pipeline, int... K>
+constexpr bool has_spectral_stage(std::integer_sequence<int, K...>) {
+  return (spectral_stage<K, Pipeline> || ...);
+}
+
 // Kernels that visit axes in an order other than z, y, x: those whose functors of the source do not ask where a voxel
 // stands.
 template <class Evaluator>
 inline constexpr bool orders_loops = [] {
   using P = typename Evaluator::pipeline_type;
-  return !P::is_staged && !P::is_color && !Evaluator::has_levels && !any_needs_voxel<typename P::taps>;
+  return !P::is_color && !Evaluator::has_levels && !any_needs_voxel<typename P::taps> &&
+         !has_spectral_stage<P>(every_stage<P>{});
 }();
+
+// Separable filters over lanes along z keep the sums across planes, which lie along y, of more columns than others.
+inline constexpr std::int32_t largest_radius_of_lanes_z = 7;
+template <int K, class Pipeline>
+bool serves_lanes_along_z(const sample_parameters<Pipeline>& sample, std::int64_t channels) {
+  using S = staging<Pipeline>;
+  if constexpr (separable_stage<K, Pipeline>)
+    for (std::int32_t channel = 0; channel < channels; ++channel)
+      if (S::template on<S::template filter<K>>(sample, channel) &&
+          S::template functor<S::template filter<K>>(sample).radius(1, channel) > largest_radius_of_lanes_z)
+        return false;
+  return true;
+}
+template <class Pipeline, int... K>
+bool serves_lanes_along_z(const sample_parameters<Pipeline>& sample, std::int64_t channels,
+                          std::integer_sequence<int, K...>) {
+  return (serves_lanes_along_z<K>(sample, channels) && ...);
+}
 
 // Whether no input of a batch has several channels.
 template <class Plan, class... Bindings>
@@ -26,19 +62,22 @@ bool one_channel(const Plan& plan, const Bindings&... bindings) {
 
 // The order for sample i. Where voxels are moved or asked for their position it is one of voxel_of_walk, which keeps
 // the walk along z if lanes can run along x or y: displacements are summed up along z. Lanes along z need those of their
-// control cells made ahead.
+// control cells made ahead, and separable filters of a radius along y that they have room for.
 template <class Evaluator, class Plan, class... Bindings>
 std::uint8_t loops_of_sample(const Plan& plan, std::size_t i, const Bindings&... bindings) {
   using P = typename Evaluator::pipeline_type;
   if constexpr (orders_loops<Evaluator>) {
     const std::uint8_t loops = loops_of_output(plan, i, bindings...);
-    if constexpr (!P::has_geometry && !any_needs_voxel<typename P::outputs>) return loops;
+    if constexpr (!P::is_staged && !P::has_geometry && !any_needs_voxel<typename P::outputs>) return loops;
     const int lanes = loop_axes[loops][2];
     if constexpr (P::separable_deformation) {
       const control_grid& g = plan.sample(i).controls;
       if (lanes == 0 && g.on && !(makes_columns<Evaluator> && fit_in_room(g) && one_channel(plan, bindings...)))
         return lanes_along_x;
     }
+    if constexpr (P::is_staged)
+      if (lanes == 0 && !(serves_lanes_along_z(plan.sample(i), bindings.source(i).channels, every_stage<P>{}) && ...))
+        return lanes_along_x;
     return lanes == 2 ? lanes_along_x : lanes == 1 ? lanes_along_y : lanes_along_z;
   } else {
     return 0;

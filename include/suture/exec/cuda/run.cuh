@@ -245,7 +245,7 @@ auto prepare(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
   const auto evaluate = detail::checked(exec, l, plan, bindings...);
   if constexpr (P::is_staged) {
     detail::upload_and_run_fused<false, detail::cuda_paths>(exec, evaluate, l, plan, bindings...);
-    detail::run_stages<0, P::schedule.stage_count - 1>(exec, evaluate, false, plan, bindings...);
+    detail::run_stages<P::schedule.stage_count - 1>(exec, evaluate, false, false, plan, bindings...);
   } else {
     detail::upload(exec, evaluate, false, l, plan, bindings...);
     detail::prefilter(exec, evaluate, plan, bindings...);
@@ -264,7 +264,7 @@ void run_by(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
   const auto evaluate = checked(exec, l, plan, bindings...);
   upload_and_run_fused<true, Paths>(exec, evaluate, l, plan, bindings...);
   queue_levels(exec, evaluate, bindings...);
-  if constexpr (P::is_staged) run_stages<0, P::schedule.stage_count>(exec, evaluate, true, plan, bindings...);
+  if constexpr (P::is_staged) run_stages<P::schedule.stage_count>(exec, evaluate, true, false, plan, bindings...);
 }
 
 }  // namespace detail
@@ -365,7 +365,8 @@ auto run_loaded(const cuda& exec, const Plan& plan, const Bindings&... bindings)
   detail::queue_clearing_of_sums(exec, l);
   detail::run_fused<true, detail::cuda_paths>(exec, evaluate, true, plan, bindings...);
   detail::queue_levels(exec, evaluate, bindings...);
-  if constexpr (P::is_staged) detail::run_stages<0, P::schedule.stage_count>(exec, evaluate, true, plan, bindings...);
+  if constexpr (P::is_staged)
+    detail::run_stages<P::schedule.stage_count>(exec, evaluate, true, true, plan, bindings...);
   return detail::loaded_run_of(evaluate, plan, bindings...);
 }
 template <class Plan, class... Bindings>

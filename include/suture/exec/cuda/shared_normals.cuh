@@ -34,7 +34,7 @@ struct room_for_normals {
   __device__ __forceinline__ void make(const sample_parameters<Pipeline>& sample, const column_of_thread& at) {
     if (__any_sync(0xffffffff, at.inside)) make_from<0, 0>(sample.outputs, sample, at);
     // Neighbors along x are lanes of a warp, or rows of the block.
-    if (Pipeline::is_staged || sample.loops == lanes_along_x)
+    if (sample.loops == lanes_along_x)
       __syncwarp();
     else
       __syncthreads();
@@ -51,8 +51,7 @@ private:
         const auto& f = get<I>(functors);
         if (is_on(f))
           for (int i = 0; i < count; ++i)
-            make_field(bare(f).normal_field(i), normal[First + i], sample.extents,
-                       Pipeline::is_staged ? lanes_along_x : sample.loops, at.z0, at.y, at.x);
+            make_field(bare(f).normal_field(i), normal[First + i], sample.extents, sample.loops, at.z0, at.y, at.x);
       }
       make_from<I + 1, First + count>(functors, sample, at);
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stages after the fused part, on CUDA: one kernel each, whatever the batch. Blocks of samples and channels that a
-// stage leaves alone return at once.
+// The stages after the fused part, on CUDA. Each is one kernel, and one more for filters of samples whose lanes do not run
+// along x. Blocks of samples and channels that a kernel leaves alone return at once. Variables z, y and x number planes,
+// rows and lanes of the loops of the sample (loop_order.cuh), whichever axes these run along. Filters act along the axes
+// x, then y, then z in every order of loops.
 #pragma once
 
 #include "../../base/numeric_cuda.cuh"
@@ -8,6 +10,7 @@
 #include "check_cuda.cuh"
 #include "fourier.cuh"
 #include "ieee.cuh"
+#include "loop_order.cuh"
 #include "thread_moments.cuh"
 
 namespace suture::detail {
@@ -16,20 +19,13 @@ namespace suture::detail {
 // both ends, so their tiles are deeper.
 inline constexpr std::int32_t stage_width = 32, stage_height = 8, stage_threads = stage_width * stage_height;
 template <int K, class Pipeline, bool Filters = staging<Pipeline>::template filters<K>>
-inline constexpr bool separable_stage = false;
-template <int K, class Pipeline>
-inline constexpr bool separable_stage<K, Pipeline, true> =
-    separable_filter<typename staging<Pipeline>::template functor_t<staging<Pipeline>::template filter<K>>>;
-template <int K, class Pipeline, bool Filters = staging<Pipeline>::template filters<K>>
 inline constexpr bool pair_stage = false;
 template <int K, class Pipeline>
 inline constexpr bool pair_stage<K, Pipeline, true> =
     pair_filter<typename staging<Pipeline>::template functor_t<staging<Pipeline>::template filter<K>>>;
-template <int K, class Pipeline, bool Filters = staging<Pipeline>::template filters<K>>
-inline constexpr bool spectral_stage = false;
+// Stages whose samples take one kernel if lanes run along x and another if they do not. In the others one serves both.
 template <int K, class Pipeline>
-inline constexpr bool spectral_stage<K, Pipeline, true> =
-    spectral_filter<typename staging<Pipeline>::template functor_t<staging<Pipeline>::template filter<K>>>;
+inline constexpr bool turned_stage = staging<Pipeline>::template filters<K> && !spectral_stage<K, Pipeline>;
 // Blocks on a multiprocessor that the registers are to last for: filters need more of them.
 template <int K, class Pipeline>
 inline constexpr int stage_blocks = staging<Pipeline>::template filters<K> ? 3 : 4;
@@ -50,16 +46,38 @@ __device__ __forceinline__ const float* plane_at(const float* channel, std::int3
   return plane;
 }
 
-// A separable filter over a tile, plane by plane along z.
+// The axes that planes, rows and lanes run along. Rows run along x in a Turned kernel, lanes in another.
+template <bool Turned>
+struct axes_of_loops {
+  bool lanes_z;
+
+  __device__ __forceinline__ explicit axes_of_loops(std::uint8_t loops) : lanes_z(Turned && loops == lanes_along_z) {}
+  __device__ __forceinline__ int operator[](int loop) const {
+    if (!Turned) return loop;
+    return loop == 1 ? 2 : (loop == 0) == lanes_z ? 1 : 0;
+  }
+  // What is given by loop, by axis.
+  template <class T>
+  __device__ __forceinline__ void by_axis(const T (&of_loop)[3], T (&of_axis)[3]) const {
+    of_axis[0] = of_loop[lanes_z ? 2 : 0];
+    of_axis[1] = of_loop[!Turned ? 1 : lanes_z ? 0 : 2];
+    of_axis[2] = of_loop[Turned ? 1 : 2];
+  }
+};
+
+// A separable filter over a tile, plane by plane.
 struct separable_room {
   static constexpr int diameter = 2 * largest_radius + 1;
-  static constexpr int span = stage_width + 2 * largest_radius;  // of the longest axis of a tile
-  alignas(16) float weights[3][diameter + 1];
+  static constexpr int span = stage_width + 2 * largest_radius;  // of the longest side of a tile
+  alignas(16) float weights[3][diameter + 1];                    // of axes
   std::int32_t indices[3][span];  // of planes, rows and voxels in a row, the first of them a radius before the tile
   float plane[(stage_height + 2 * largest_radius) * span];  // rows without gaps
   float rows[stage_height + 2 * largest_radius][stage_width];
-  float ring[diameter][stage_threads];
+  float ring[diameter * stage_threads];
 };
+static_assert(stage_height * separable_room::span <= 2 * stage_threads);
+static_assert(stage_height * separable_room::span * sizeof(float) <= sizeof(separable_room::rows));
+static_assert((2 * largest_radius_of_lanes_z + 1) * 2 <= separable_room::diameter);
 
 // Sums up to this radius are written out.
 inline constexpr int short_radius = 3;
@@ -109,24 +127,53 @@ __device__ __forceinline__ float weighted_sum(const weights_at_hand<Radius>& wei
   return sum;
 }
 
-template <class Filter, class Read, class Leave>
+// Adds the sum of a plane to those across planes and returns the one that ends with it. `begun` holds those of a short
+// radius, what ends with the next plane first; `ring` holds the planes of another, Step apart, this one's at `slot`.
+template <int Radius, int Step>
+__device__ __forceinline__ float sum_across(const weights_at_hand<Radius>& weights, std::int32_t radius, float sum,
+                                            float (&begun)[2 * short_radius], float* ring, std::int32_t& slot,
+                                            bool ends) {
+  float ended = 0;
+  if constexpr (Radius > 0) {
+    constexpr int last = 2 * Radius;
+    ended = fma(weights[last], sum, begun[0]);
+    SUTURE_UNROLL
+    for (int k = 1; k < last; ++k) begun[k - 1] = fma(weights[last - k], sum, begun[k]);
+    begun[last - 1] = fma(weights[0], sum, 0.0f);
+  } else {
+    const std::int32_t diameter = 2 * radius + 1;
+    ring[slot * Step] = sum;  // read by this thread alone
+    slot = slot + 1 == diameter ? 0 : slot + 1;
+    std::int32_t from = slot;  // the oldest plane
+    SUTURE_NO_UNROLL
+    for (std::int32_t a = 0; ends && a < diameter; ++a) {
+      ended = fma(weights[a], ring[from * Step], ended);
+      from = from + 1 == diameter ? 0 : from + 1;
+    }
+  }
+  return ended;
+}
+
+template <bool Turned, class Filter, class Read, class Leave>
 __device__ __forceinline__ void march(separable_room& room, const Filter& filter, std::int32_t channel,
-                                      const std::int32_t (&n)[3], std::int32_t x0, std::int32_t y0, std::int32_t z0,
-                                      std::int32_t z1, const Read& read, const Leave& leave) {
+                                      const axes_of_loops<Turned>& axes, const std::int32_t (&n)[3], std::int32_t x0,
+                                      std::int32_t y0, std::int32_t z0, std::int32_t z1, const Read& read,
+                                      const Leave& leave) {
   const auto thread = static_cast<std::int32_t>(threadIdx.x);
   const std::int32_t lane = thread % stage_width, line = thread / stage_width;
   if (thread < 3) {
     for (int k = 0; k < 2 * short_radius + 2; ++k) room.weights[thread][k] = 0;  // read by fours
     filter.weights_along(thread, channel, room.weights[thread]);
   }
-  const std::int32_t rz = filter.radius(0, channel), ry = filter.radius(1, channel), rx = filter.radius(2, channel);
+  const std::int32_t rz = filter.radius(axes[0], channel), ry = filter.radius(axes[1], channel),
+                     rx = filter.radius(axes[2], channel);
   const std::int32_t width = stage_width + 2 * rx, height = stage_height + 2 * ry, area = width * height;
   const std::int32_t planes = z1 - z0 + 2 * rz;
   static_assert(3 * separable_room::span <= stage_threads);
-  if (const std::int32_t axis = thread / separable_room::span, k = thread % separable_room::span; axis < 3) {
-    const std::int32_t span = axis == 0 ? planes : axis == 1 ? height : width;
-    const std::int32_t first = axis == 0 ? z0 - rz : axis == 1 ? y0 - ry : x0 - rx;
-    if (k < span) room.indices[axis][k] = filter.index(first + k, n[axis]);
+  if (const std::int32_t loop = thread / separable_room::span, k = thread % separable_room::span; loop < 3) {
+    const std::int32_t span = loop == 0 ? planes : loop == 1 ? height : width;
+    const std::int32_t first = loop == 0 ? z0 - rz : loop == 1 ? y0 - ry : x0 - rx;
+    if (k < span) room.indices[loop][k] = filter.index(first + k, n[loop]);
   }
   __syncthreads();
   // The first voxels of a plane that a thread reads: where they are in each, -1 outside.
@@ -154,7 +201,7 @@ __device__ __forceinline__ void march(separable_room& room, const Filter& filter
   const float* const first_row = room.plane + line * width + lane;
   float* const first_sum = room.rows[0] + thread;
   const float* const sums_end = room.rows[height];
-  float begun[2 * short_radius] = {};  // sums along z, what ends with the next plane first
+  float begun[Turned ? 2 : 1][2 * short_radius] = {};  // of the columns of a thread
   std::int32_t slot = 0;
   fetch(0);
   for (std::int32_t p = 0; p < planes; ++p) {
@@ -171,44 +218,62 @@ __device__ __forceinline__ void march(separable_room& room, const Filter& filter
     }
     __syncthreads();
     if (p + 1 < planes) fetch(p + 1);
-    by_radius(rx, [&]<int Radius>(std::integral_constant<int, Radius>) {
-      const weights_at_hand<Radius> weights(room.weights[2]);
-      const float* from = first_row;
-      SUTURE_NO_UNROLL
-      for (float* to = first_sum; to < sums_end; to += stage_threads, from += stage_height * width)
-        *to = weighted_sum(weights, rx, from, 1);
-    });
-    __syncthreads();
-    const float sum = by_radius(ry, [&]<int Radius>(std::integral_constant<int, Radius>) {
-      return weighted_sum(weights_at_hand<Radius>(room.weights[1]), ry, first_sum, stage_width);
-    });
-    const float volume = by_radius(rz, [&]<int Radius>(std::integral_constant<int, Radius>) {
-      const weights_at_hand<Radius> weights(room.weights[0]);
-      float ended = 0;
-      if constexpr (Radius > 0) {
-        constexpr int last = 2 * Radius;
-        ended = fma(weights[last], sum, begun[0]);
-        SUTURE_UNROLL
-        for (int k = 1; k < last; ++k) begun[k - 1] = fma(weights[last - k], sum, begun[k]);
-        begun[last - 1] = fma(weights[0], sum, 0.0f);
-      } else {
-        const std::int32_t diameter = 2 * rz + 1;
-        room.ring[slot][thread] = sum;  // read by this thread alone
-        slot = slot + 1 == diameter ? 0 : slot + 1;
-        std::int32_t from = slot;  // the oldest plane
+    const bool ends = p >= 2 * rz;
+    float volume;
+    if constexpr (!Turned) {
+      by_radius(rx, [&]<int Radius>(std::integral_constant<int, Radius>) {
+        const weights_at_hand<Radius> weights(room.weights[2]);
+        const float* from = first_row;
         SUTURE_NO_UNROLL
-        for (std::int32_t a = 0; p >= 2 * rz && a < diameter; ++a) {
-          ended = fma(weights[a], room.ring[from][thread], ended);
-          from = from + 1 == diameter ? 0 : from + 1;
+        for (float* to = first_sum; to < sums_end; to += stage_threads, from += stage_height * width)
+          *to = weighted_sum(weights, rx, from, 1);
+      });
+      __syncthreads();
+      const float sum = by_radius(ry, [&]<int Radius>(std::integral_constant<int, Radius>) {
+        return weighted_sum(weights_at_hand<Radius>(room.weights[1]), ry, first_sum, stage_width);
+      });
+      volume = by_radius(rz, [&]<int Radius>(std::integral_constant<int, Radius>) {
+        return sum_across<Radius, stage_threads>(weights_at_hand<Radius>(room.weights[0]), rz, sum, begun[0],
+                                                 room.ring + thread, slot, ends);
+      });
+    } else {
+      // Sums along x for the lanes of the tile and those about it, each thread up to two. Lanes along z sum across
+      // planes, which lie along y, before those along lanes, others behind them.
+      const auto across = [&](float sum, int k, std::int32_t& place) {
+        return by_radius(rz, [&]<int Radius>(std::integral_constant<int, Radius>) {
+          const weights_at_hand<Radius> weights(room.weights[axes[0]]);
+          return axes.lanes_z
+                     ? sum_across<Radius, 2 * stage_threads>(weights, rz, sum, begun[k],
+                                                             room.ring + thread + k * stage_threads, place, ends)
+                     : sum_across<Radius, stage_threads>(weights, rz, sum, begun[k], room.ring + thread, place, ends);
+        });
+      };
+      std::int32_t next_slot = slot;
+      SUTURE_UNROLL
+      for (int k = 0; k < 2; ++k) {
+        const std::int32_t i = thread + k * stage_threads;
+        if (i >= stage_height * width) continue;
+        float sum = by_radius(ry, [&]<int Radius>(std::integral_constant<int, Radius>) {
+          return weighted_sum(weights_at_hand<Radius>(room.weights[2]), ry, room.plane + i, width);
+        });
+        if (axes.lanes_z) {
+          next_slot = slot;
+          sum = across(sum, k, next_slot);
         }
+        room.rows[0][i] = sum;
       }
-      return ended;
-    });
-    if (p >= 2 * rz) leave(z0 + p - 2 * rz, volume);
+      __syncthreads();
+      volume = by_radius(rx, [&]<int Radius>(std::integral_constant<int, Radius>) {
+        return weighted_sum(weights_at_hand<Radius>(room.weights[axes[2]]), rx, room.rows[0] + line * width + lane, 1);
+      });
+      if (!axes.lanes_z) volume = across(volume, 0, next_slot);
+      slot = next_slot;
+    }
+    if (ends) leave(z0 + p - 2 * rz, volume);
   }
 }
 
-template <int K, std::size_t B, class Evaluator>
+template <int K, std::size_t B, bool Turned, class Evaluator>
 __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evaluator::pipeline_type>)
     later_stage_kernel(const __grid_constant__ Evaluator evaluate, bool to_output) {
   using P = typename Evaluator::pipeline_type;
@@ -221,6 +286,9 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
   const auto& r = evaluate.records[sample_index];
   if (r.mark != evaluate.mark) return;
   const sample_parameters<P>& sample = r.sample;
+  if (turned_stage<K, P> && Turned != (sample.loops != lanes_along_x)) return;
+  const std::uint8_t loops = turned_stage<K, P> && !Turned ? lanes_along_x : sample.loops;
+  [[maybe_unused]] const axes_of_loops<Turned> axes(loops);
   const staged_tensor& t = r.staged[B];
   const auto& n = sample.extents;
   const std::int64_t tiles = stage_tiles<K, P>(n);
@@ -262,7 +330,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
   if (changes) {
     const auto taps = S::template taps<K>(sample, t, channel);
     const auto results = S::template results<K>(sample, t, channel);
-    const tap_reader<std::remove_const_t<decltype(taps)>> read{taps, from, n, sample_index, channel};
+    const tap_reader<std::remove_const_t<decltype(taps)>> read{taps, from, n, sample_index, channel, loops};
     bool filters = false;
     if constexpr (S::template filters<K> && !spectral_stage<K, P>)
       filters = S::template on<S::template filter<K>>(sample, channel);
@@ -281,7 +349,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
     };
     // Called for each voxel of the column, one after the other.
     const auto leave = [&](std::int32_t z, float value) {
-      const auto finished = apply(results, value, voxel_at(n, {sample_index, channel, z, y, x}));
+      const auto finished = apply(results, value, voxel_of_walk(n, loops, {sample_index, channel, z, y, x}));
       if (finishes) {
         *to = element(finished);
       } else if constexpr (K + 1 < S::count) {
@@ -295,7 +363,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
       if (filters) {
         __shared__ separable_room room;
         const auto& filter = S::template functor<S::template filter<K>>(sample);
-        march(room, filter, channel, n, x0, y0, z0, z1, read, [&](std::int32_t z, float sums) {
+        march(room, filter, channel, axes, n, x0, y0, z0, z1, read, [&](std::int32_t z, float sums) {
           if (mine_to_make)
             leave(z, blended(
                          filter, [&] { return read(z, y, x); }, sums, channel));
@@ -303,38 +371,62 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
       }
     } else if constexpr (pair_stage<K, P>) {
       if (filters) {
-        __shared__ voxel_pair pairs_along_z[depth];
+        __shared__ voxel_pair pairs_of_planes[depth];
         const auto& filter = S::template functor<S::template filter<K>>(sample);
         if (const auto i = static_cast<std::int32_t>(threadIdx.x); i < z1 - z0)
-          pairs_along_z[i] = filter.pair_at(0, z0 + i, n[0], channel);
+          pairs_of_planes[i] = filter.pair_at(axes[0], z0 + i, n[0], channel);
         __syncthreads();
         if (mine_to_make) {
-          const voxel_pair along_y = filter.pair_at(1, y, n[1], channel), along_x = filter.pair_at(2, x, n[2], channel);
+          const voxel_pair along_y = filter.pair_at(axes[1], y, n[1], channel),
+                           along_x = filter.pair_at(axes[2], x, n[2], channel);
           const std::int32_t ys[2] = {along_y.first, along_y.second}, xs[2] = {along_x.first, along_x.second};
           const std::int32_t within[2][2] = {{ys[0] * n[2] + xs[0], ys[0] * n[2] + xs[1]},
                                              {ys[1] * n[2] + xs[0], ys[1] * n[2] + xs[1]}};
           const bool changes_taps = S::template changes_taps<K>(sample, channel);
           for (std::int32_t z = z0; z < z1; ++z) {
-            const voxel_pair along_z = pairs_along_z[z - z0];
+            const voxel_pair along_z = pairs_of_planes[z - z0];
             const std::int32_t zs[2] = {along_z.first, along_z.second};
             const float* const planes[2] = {plane_at(from, zs[0], plane), plane_at(from, zs[1], plane)};
             const auto voxel = [&](int a, int b, int c) { return planes[a][within[b][c]]; };
             const auto tap = [&](int a, int b, int c) { return read.tap(voxel(a, b, c), zs[a], ys[b], xs[c]); };
-            leave(z, changes_taps ? interpolated(tap, along_z.t, along_y.t, along_x.t)
-                                  : interpolated(voxel, along_z.t, along_y.t, along_x.t));
+            const float steps[3] = {along_z.t, along_y.t, along_x.t};
+            const auto along_axes = [&](const auto& at) {
+              if constexpr (Turned) {
+                float t_of[3];
+                axes.by_axis(steps, t_of);
+                return interpolated([&](int a, int b, int c) { return axes.lanes_z ? at(b, c, a) : at(a, c, b); },
+                                    t_of[0], t_of[1], t_of[2]);
+              } else {
+                return interpolated(at, steps[0], steps[1], steps[2]);
+              }
+            };
+            leave(z, changes_taps ? along_axes(tap) : along_axes(voxel));
           }
         }
       }
     } else if constexpr (S::template filters<K> && !spectral_stage<K, P>) {
       if (filters && mine_to_make) {
         const auto& filter = S::template functor<S::template filter<K>>(sample);
-        for (std::int32_t z = z0; z < z1; ++z) leave(z, filter(read, n, z, y, x, channel));
+        std::int32_t extents[3];
+        axes.by_axis(n, extents);
+        const auto read_at = [&](std::int32_t vz, std::int32_t vy, std::int32_t vx) {
+          if constexpr (Turned)
+            return axes.lanes_z ? read(vy, vx, vz) : read(vz, vx, vy);
+          else
+            return read(vz, vy, vx);
+        };
+        for (std::int32_t z = z0; z < z1; ++z) {
+          const std::int32_t of_loop[3] = {z, y, x};
+          std::int32_t at[3];
+          axes.by_axis(of_loop, at);
+          leave(z, filter(read_at, extents, at[0], at[1], at[2], channel));
+        }
       }
     }
     if (!filters && mine_to_make) {
       const float* voxel = from + dense_offset(n, 0, z0, y, x);
       for (std::int32_t z = z0; z < z1; ++z, voxel += plane)
-        leave(z, apply(taps, *voxel, voxel_at(n, {sample_index, channel, z, y, x})));
+        leave(z, apply(taps, *voxel, voxel_of_walk(n, loops, {sample_index, channel, z, y, x})));
     }
   }
 
@@ -346,17 +438,27 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
   }
 }
 
-// Stage K of one pair of every sample; label maps are done with the fused part.
+// Stage K of one pair of every sample; label maps are done with the fused part. Any order: as count_tiles takes it.
 template <int K, std::size_t B, class Exec, class Evaluator, class Plan, class In, class Out, class... Rest>
-void run_stage(const Exec& exec, const Evaluator& e, bool to_output, const Plan& plan,
+void run_stage(const Exec& exec, const Evaluator& e, bool to_output, bool any_order,
+               const std::vector<std::uint8_t>& loops, const Plan& plan,
                const binding<In, Out, false, Rest...>& bound) {
   using P = typename Evaluator::pipeline_type;
   std::int64_t tiles = 1, channels = 1;
+  bool along_x = any_order, turned = any_order;  // lanes of some sample
   for (std::size_t i = 0; i < plan.size(); ++i) {
-    const auto& n = plan.sample(i).extents;
-    tiles = std::max(tiles, stage_tiles<K, P>(n));
-    require(static_cast<std::int64_t>(n[1]) * n[2] <= 2147483647, {"run"}, "a plane of ", n[1], " x ", n[2],
-            " voxels is too large for a stage");
+    const auto count = [&](std::uint8_t order) {
+      std::int32_t n[3];
+      for (int j = 0; j < 3; ++j) n[j] = plan.sample(i).extents[loop_axes[order][j]];
+      tiles = std::max(tiles, stage_tiles<K, P>(n));
+      require(static_cast<std::int64_t>(n[1]) * n[2] <= 2147483647, {"run"}, "a plane of ", n[1], " x ", n[2],
+              " voxels is too large for a stage");
+    };
+    if (any_order && orders_loops<Evaluator>)
+      for (const std::uint8_t order : {lanes_along_x, lanes_along_y, lanes_along_z}) count(order);
+    else
+      count(loops[i]);
+    (loops[i] == lanes_along_x ? along_x : turned) = true;
     channels = std::max(channels, bound.source(i).channels);
   }
   require(tiles <= 2147483647, {"run"}, tiles, " tiles exceed the grid of a kernel");
@@ -364,22 +466,43 @@ void run_stage(const Exec& exec, const Evaluator& e, bool to_output, const Plan&
   // Samples that did not draw the k-space filter need only the value operations left of it.
   if constexpr (spectral_stage<K, P>) run_fourier<K, B>(exec, e, plan, channels);
   if constexpr (!spectral_stage<K, P> || staging<P>::template begin<K> < staging<P>::template filter<K>) {
-    later_stage_kernel<K, B, Evaluator><<<blocks, stage_threads, 0, exec.stream>>>(e, to_output);
-    check_cuda(cudaGetLastError(), "run", exec.at);
+    constexpr bool own_kernel = turned_stage<K, P> && orders_loops<Evaluator>;
+    if (along_x || !own_kernel) {
+      later_stage_kernel<K, B, false, Evaluator><<<blocks, stage_threads, 0, exec.stream>>>(e, to_output);
+      check_cuda(cudaGetLastError(), "run", exec.at);
+    }
+    if constexpr (own_kernel)
+      if (turned) {
+        later_stage_kernel<K, B, true, Evaluator><<<blocks, stage_threads, 0, exec.stream>>>(e, to_output);
+        check_cuda(cudaGetLastError(), "run", exec.at);
+      }
   }
 }
 template <int K, std::size_t B, class Exec, class Evaluator, class Plan, class In, class Out, class... Rest>
-void run_stage(const Exec&, const Evaluator&, bool, const Plan&, const binding<In, Out, true, Rest...>&) {}
+void run_stage(const Exec&, const Evaluator&, bool, bool, const std::vector<std::uint8_t>&, const Plan&,
+               const binding<In, Out, true, Rest...>&) {}
 
-// Stages K .. Last - 1 of every image of the batch, for a run that stores to the output or for what comes before its
-// last stage.
 template <int K, int Last, class Exec, class Evaluator, class Plan, class... Bindings>
-void run_stages(const Exec& exec, const Evaluator& e, bool to_output, const Plan& plan, const Bindings&... bindings) {
+void run_stages_from(const Exec& exec, const Evaluator& e, bool to_output, bool any_order,
+                     const std::vector<std::uint8_t>& loops, const Plan& plan, const Bindings&... bindings) {
   if constexpr (K < Last) {
-    [&]<std::size_t... B>(std::index_sequence<B...>) { (run_stage<K, B>(exec, e, to_output, plan, bindings), ...); }
+    [&]<std::size_t... B>(std::index_sequence<B...>) {
+      (run_stage<K, B>(exec, e, to_output, any_order, loops, plan, bindings), ...);
+    }
     (std::index_sequence_for<Bindings...>{});
-    run_stages<K + 1, Last>(exec, e, to_output, plan, bindings...);
+    run_stages_from<K + 1, Last>(exec, e, to_output, any_order, loops, plan, bindings...);
   }
+}
+
+// Stages 0 .. Last - 1 of every image of the batch, for a run that stores to the output or for what comes before its last
+// stage.
+template <int Last, class Exec, class Evaluator, class Plan, class... Bindings>
+void run_stages(const Exec& exec, const Evaluator& e, bool to_output, bool any_order, const Plan& plan,
+                const Bindings&... bindings) {
+  std::vector<std::uint8_t> loops;
+  for (std::size_t i = 0; i < plan.size(); ++i)
+    loops.push_back(to_output ? loops_of_sample<Evaluator>(plan, i, bindings...) : lanes_along_x);
+  run_stages_from<0, Last>(exec, e, to_output, any_order, loops, plan, bindings...);
 }
 
 }  // namespace suture::detail
