@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <suture/suture.cuh>
 
+#include <array>
 #include <cstring>
 
 #include "support/executors.cuh"
@@ -153,6 +154,30 @@ TEST(MemoryOrderOnDevice, Stages) {
   expect_the_bits_of_the_cpu<std::int16_t>(
       crop | random_coarse_shuffle{.holes = 5, .size = {4, 9, 11}} | random_patch_gamma{}, 1);
   expect_the_bits_of_the_cpu<std::int16_t>(crop | random_gibbs_ringing{} | random_kspace_spike{}, 1);
+}
+
+// Levels of deep supervision beside an output that is moved, all of one order.
+TEST(MemoryOrderOnDevice, Levels) {
+  const auto classes = voxels_of<std::uint8_t>(1).second;
+  const grid levels[2] = {{.extents = {9, 19, 21}}, {.extents = {5, 9, 11}}};
+  const std::uint64_t id = 5;
+  const auto p = plan(random_affine{.rotate_deg = 25}, std::span(&volume, 1), {.seed = 3, .sample_ids = {&id, 1}});
+  const auto made = [&]<class Executor>(Executor, const layout& l) {
+    typename Executor::template buffer<std::uint8_t> in(laid_out(classes, volume, 1, plain, l));
+    typename Executor::template buffer<std::uint8_t> out(std::vector<std::uint8_t>(classes.size(), 0xab));
+    typename Executor::template buffer<std::uint8_t> first(
+        std::vector<std::uint8_t>(static_cast<std::size_t>(levels[0].voxels()), 0xab));
+    typename Executor::template buffer<std::uint8_t> second(
+        std::vector<std::uint8_t>(static_cast<std::size_t>(levels[1].voxels()), 0xab));
+    Executor::run(
+        p, labels(in_order<const std::uint8_t>(in.data(), volume, 1, l), in_order(out.data(), volume, 1, l),
+                  deep_supervision(in_order(first.data(), levels[0], 1, l), in_order(second.data(), levels[1], 1, l))));
+    return std::array{laid_out(out.values(), volume, 1, l, plain), laid_out(first.values(), levels[0], 1, l, plain),
+                      laid_out(second.values(), levels[1], 1, l, plain)};
+  };
+  const auto host = made(support::host_executor{}, plain);
+  for (const auto& o : orders)
+    EXPECT_TRUE(made(support::device_executor{}, {{o[0], o[1], o[2]}, false}) == host) << o[0] << o[1] << o[2];
 }
 
 // Captured for arrays (z, y, x), whose blocks would not reach all voxels of the others.

@@ -30,8 +30,7 @@ constexpr bool has_spectral_stage(std::integer_sequence<int, K...>) {
 template <class Evaluator>
 inline constexpr bool orders_loops = [] {
   using P = typename Evaluator::pipeline_type;
-  return !P::is_color && !Evaluator::has_levels && !any_needs_voxel<typename P::taps> &&
-         !has_spectral_stage<P>(every_stage<P>{});
+  return !P::is_color && !any_needs_voxel<typename P::taps> && !has_spectral_stage<P>(every_stage<P>{});
 }();
 
 // Separable filters over lanes along z keep the sums across planes, which lie along y, of more columns than others.
