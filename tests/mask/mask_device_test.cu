@@ -163,6 +163,51 @@ TEST(MaskDevice, BodyMask) {
         });
 }
 
+// Views in every order of axes, of rows and columns that are no whole words: the voxels of the host's (z, y, x).
+TEST(MaskDevice, OrdersOfAxes) {
+  constexpr int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+  for (const suture::extent3& n : {suture::extent3{35, 40, 70}, {3, 64, 32}, {1, 33, 5}, {50, 1, 3}}) {
+    const suture::grid g{.extents = n};
+    const std::vector<std::int16_t> image = image_of(n, 3);
+    bytes expected(image.size());
+    suture::largest_component_result size{};
+    suture::body_mask(suture::cpu{1}, suture::contiguous(image.data(), g), suture::contiguous(expected.data(), g),
+                      {&size, 1});
+    for (const auto& order : orders) {
+      const auto view_of = [&]<class T>(T* data) {
+        suture::view<T> v{data, g, {}, 1, 1};
+        std::int64_t step = 1;
+        for (int j = 2; j >= 0; --j) {
+          v.stride[order[j]] = step;
+          step *= n[order[j]];
+        }
+        return v;
+      };
+      std::vector<std::int16_t> turned(image.size());
+      const auto each = [&](const auto& visit) {
+        for (std::int64_t z = 0, i = 0; z < n[0]; ++z)
+          for (std::int64_t y = 0; y < n[1]; ++y)
+            for (std::int64_t x = 0; x < n[2]; ++x, ++i) {
+              const auto& stride = view_of(turned.data()).stride;
+              visit(static_cast<std::size_t>(i),
+                    static_cast<std::size_t>(z * stride[0] + y * stride[1] + x * stride[2]));
+            }
+      };
+      each([&](std::size_t i, std::size_t at) { turned[at] = image[i]; });
+      device<std::int16_t> in(turned);
+      device<std::uint8_t> out(bytes(image.size(), 77));
+      device<suture::largest_component_result> result(1);
+      const auto from = view_of(static_cast<const std::int16_t*>(in.data()));
+      const suture::cuda_workspace workspace(suture::workspace_bytes(suture::mask_work::body_mask{}, from));
+      suture::body_mask(suture::cuda{.workspace = workspace}, from, view_of(out.data()), {result.data(), 1});
+      const bytes made = out.values();
+      EXPECT_EQ(result.values()[0].voxels, size.voxels);
+      each(
+          [&](std::size_t i, std::size_t at) { ASSERT_EQ(made[at], expected[i]) << n << ' ' << order[2] << ' ' << i; });
+    }
+  }
+}
+
 TEST(MaskDevice, TissueMask) {
   const suture::grid g{.extents = {1, 19, 130}};
   bytes rgb;

@@ -66,6 +66,57 @@ struct write_bits {
   }
 };
 
+// f(z, y, half) for each half word of every row: lanes of a warp make those of 32 rows along z or y, where memory is
+// denser than along x, voxel by voxel.
+template <class F>
+struct half_loop {
+  F f;
+  bool along_z;
+  std::uint32_t lanes, blocks, row_halves, n;
+
+  static half_loop of(const F& f, const bit_volume& v, bool along_z) {
+    const auto lanes = static_cast<std::uint32_t>(v.extents[along_z ? 0 : 1]), blocks = (lanes + 31) / 32;
+    const auto halves = static_cast<std::uint32_t>(v.row_words) * 2;
+    return {f,      along_z, lanes,
+            blocks, halves,  static_cast<std::uint32_t>(v.extents[along_z ? 1 : 0]) * blocks * halves};
+  }
+  SUTURE_FN std::uint64_t threads() const { return std::uint64_t{n} * 32; }
+  SUTURE_FN void operator()(std::uint64_t thread) const {
+    const auto warp = static_cast<std::uint32_t>(thread / 32);
+    const std::uint32_t block = warp / row_halves % blocks;
+    const std::uint32_t lane = block * 32 + static_cast<std::uint32_t>(thread % 32);
+    if (lane >= lanes) return;
+    const auto a = static_cast<std::int32_t>(lane), b = static_cast<std::int32_t>(warp / row_halves / blocks);
+    f(along_z ? a : b, along_z ? b : a, static_cast<std::int32_t>(warp % row_halves));
+  }
+};
+
+template <class T, class Counts>
+struct pack_half {
+  strided<const T> in;
+  Counts counts;
+  bit_volume out;
+
+  SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t half) const {
+    const T* p = in.at(z, y, half * 32);
+    std::uint32_t bits = 0;
+    for (std::int32_t i = 0; i < 32 && half * 32 + i < out.extents[2]; ++i, p += in.stride[2])
+      bits |= static_cast<std::uint32_t>(counts(p)) << i;
+    reinterpret_cast<std::uint32_t*>(out.row(z, y))[half] = bits;
+  }
+};
+
+struct write_half {
+  bit_volume in;
+  strided<std::uint8_t> out;
+
+  SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t half) const {
+    std::uint8_t* p = out.at(z, y, half * 32);
+    const std::uint32_t bits = reinterpret_cast<const std::uint32_t*>(in.row(z, y))[half];
+    for (std::int32_t i = 0; i < 32 && half * 32 + i < in.extents[2]; ++i, p += out.stride[2]) *p = bits >> i & 1;
+  }
+};
+
 // One loop of several samples.
 template <class Loop, int Bytes>
 struct loop_chunk {
@@ -127,10 +178,20 @@ public:
   }
   template <class T, class Counts>
   void pack(const strided<const T>& in, const Counts& counts, const bit_volume& out) {
+    const int lanes = lane_axis(in.stride, out.extents);
     const std::int64_t halves = std::int64_t{2} * out.extents[0] * out.extents[1] * out.row_words;
-    add(pack_loop<T, Counts>{in, counts, out, static_cast<std::uint32_t>(halves)});
+    if (lanes == 2)
+      add(pack_loop<T, Counts>{in, counts, out, static_cast<std::uint32_t>(halves)});
+    else
+      add(half_loop<pack_half<T, Counts>>::of({in, counts, out}, out, lanes == 0));
   }
-  void unpack(const bit_volume& in, const strided<std::uint8_t>& out) { voxels(in.extents, write_bits{in, out}); }
+  void unpack(const bit_volume& in, const strided<std::uint8_t>& out) {
+    const int lanes = lane_axis(out.stride, in.extents);
+    if (lanes == 2)
+      voxels(in.extents, write_bits{in, out});
+    else
+      add(half_loop<write_half>::of({in, out}, in, lanes == 0));
+  }
 
 private:
   struct batch {
@@ -140,6 +201,10 @@ private:
   };
 
   explicit mask_loops(const cuda& exec) : exec_(exec) {}
+
+  static int lane_axis(const std::int64_t (&stride)[3], const std::int32_t (&n)[3]) {
+    return loop_axes[loops_in_memory(stride, {n[0], n[1], n[2]})][2];
+  }
 
   template <class F>
   void rows(const std::int32_t (&n)[3], std::int32_t width, const F& f) {
