@@ -4,6 +4,7 @@
 #include <suture/patch/average.cuh>
 #include <suture/patch/reassemble.cuh>
 
+#include <array>
 #include <cstring>
 #include <random>
 
@@ -63,6 +64,45 @@ void expect_the_same(const patch_grid& g, const patch_window& w, std::int64_t ch
     differ += std::memcmp(&covered[i], &got[i], sizeof(Out)) != 0 ? 1 : 0;
   }
   EXPECT_GT(differ, 0);
+}
+
+// Outputs in every order of axes hold what the host leaves in (z, y, x).
+template <class Out>
+void expect_the_same_in_every_order(const patch_grid& g, const patch_window& w) {
+  constexpr std::int64_t channels = 2;
+  const auto patches = values<float>(g.count() * channels * g.size[0] * g.size[1] * g.size[2], 7);
+  const grid all = volume(g.image);
+  std::vector<Out> expected(static_cast<std::size_t>(all.voxels() * channels));
+  const view<Out> host = contiguous(expected.data(), all, channels);
+  reassemble(cpu{}, g, w, patch_tensor<float>{patches.data(), channels, 0, g.count()}, host);
+  device_buffer<float> patches_copy(patches);
+  const cuda_workspace workspace(workspace_bytes(g));
+  for (const auto& order : {std::array{0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}) {
+    device_buffer<Out> memory(std::vector<Out>(expected.size()));
+    view<Out> out = contiguous(memory.data(), all, channels);
+    std::int64_t step = 1;
+    for (std::size_t j = 3; j-- > 0; step *= all.extents[order[j]]) out.stride[order[j]] = step;
+    reassemble(cuda{.workspace = workspace}, g, w, patch_tensor<float>{patches_copy.data(), channels, 0, g.count()},
+               out);
+    check_cuda(cudaDeviceSynchronize(), "reassemble");
+    const std::vector<Out> got = memory.values();
+    const auto at = [](const view<Out>& v, std::int64_t c, std::int64_t z, std::int64_t y, std::int64_t x) {
+      return static_cast<std::size_t>(c * v.channel_stride + z * v.stride[0] + y * v.stride[1] + x * v.stride[2]);
+    };
+    for (std::int64_t c = 0; c < channels; ++c)
+      for (std::int64_t z = 0; z < g.image[0]; ++z)
+        for (std::int64_t y = 0; y < g.image[1]; ++y)
+          for (std::int64_t x = 0; x < g.image[2]; ++x)
+            ASSERT_EQ(std::memcmp(&got[at(out, c, z, y, x)], &expected[at(host, c, z, y, x)], sizeof(Out)), 0)
+                << order[0] << order[1] << order[2] << ": " << c << ' ' << z << ' ' << y << ' ' << x;
+  }
+}
+
+TEST(reassemble_on_a_device, serves_every_order_of_axes) {
+  const extent3 size{4, 5, 24};
+  const patch_grid g = sliding_window_grid({9, 14, 150}, size);
+  expect_the_same_in_every_order<float>(g, gaussian_window(size));
+  expect_the_same_in_every_order<suture::half>(g, gaussian_window(size));
 }
 
 TEST(reassemble_on_a_device, gives_the_bits_of_the_host) {

@@ -20,19 +20,11 @@ struct reassembly {
 
 inline constexpr int reassembly_threads = 128;
 
-// A thread per voxel, a row cut into parts per block, a channel per block.y. Coverage is null unless Covered.
-template <bool Covered, class T, class Out>
-__global__ void __launch_bounds__(reassembly_threads)
-    reassemble_kernel(const __grid_constant__ reassembly r, const T* patches, const float* coverage, Out* out) {
-  require_ieee_arithmetic();
-  const std::int32_t parts = (r.extents[2] + reassembly_threads - 1) / reassembly_threads;
-  const auto block = static_cast<std::int32_t>(blockIdx.x);
-  const std::int32_t x = block % parts * reassembly_threads + static_cast<std::int32_t>(threadIdx.x);
-  const std::int32_t y = block / parts % r.extents[1];
-  const std::int32_t plane = block / parts / r.extents[1];
-  if (x >= r.extents[2]) return;
+// Returns a voxel of a channel. Coverage is null unless Covered.
+template <bool Covered, class T>
+__device__ __forceinline__ float reassembled(const reassembly& r, const T* patches, const float* coverage,
+                                             std::int64_t channel, std::int32_t plane, std::int32_t y, std::int32_t x) {
   const std::int32_t z = r.first_plane + plane;
-  const auto channel = static_cast<std::int64_t>(blockIdx.y);
   const std::int64_t row = r.axis[2].size, slice = row * r.axis[1].size, volume = slice * r.axis[0].size;
   const std::int32_t first_x = r.axis[2].first(x), last_x = r.axis[2].last(x);
   const std::int32_t first_y = r.axis[1].first(y), last_y = r.axis[1].last(y);
@@ -53,8 +45,56 @@ __global__ void __launch_bounds__(reassembly_threads)
         weights += weight;
       }
     }
+  return !Covered || weights > 0 ? math::detail::divide(sum, weights) : r.outside;
+}
+
+// A thread per voxel, a row cut into parts per block, a channel per block.y.
+template <bool Covered, class T, class Out>
+__global__ void __launch_bounds__(reassembly_threads)
+    reassemble_kernel(const __grid_constant__ reassembly r, const T* patches, const float* coverage, Out* out) {
+  require_ieee_arithmetic();
+  const std::int32_t parts = (r.extents[2] + reassembly_threads - 1) / reassembly_threads;
+  const auto block = static_cast<std::int32_t>(blockIdx.x);
+  const std::int32_t x = block % parts * reassembly_threads + static_cast<std::int32_t>(threadIdx.x);
+  const std::int32_t y = block / parts % r.extents[1];
+  const std::int32_t plane = block / parts / r.extents[1];
+  if (x >= r.extents[2]) return;
+  const auto channel = static_cast<std::int64_t>(blockIdx.y);
   out[channel * r.channel_stride + plane * r.stride[0] + y * r.stride[1] + x * r.stride[2]] =
-      storage<Out>::store(!Covered || weights > 0 ? math::detail::divide(sum, weights) : r.outside);
+      storage<Out>::store(reassembled<Covered>(r, patches, coverage, channel, plane, y, x));
+}
+
+// Rows along x that a block makes where memory is denser across them, so that it stores whole sectors.
+template <class Out>
+inline constexpr std::int32_t rows_across = 32 / static_cast<std::int32_t>(sizeof(Out));
+
+// reassemble_kernel for outputs that are densest along axis `across`, z or y: a block makes a few rows side by side
+// along it and stores them across.
+template <bool Covered, class T, class Out>
+__global__ void __launch_bounds__(reassembly_threads)
+    reassemble_across_kernel(const __grid_constant__ reassembly r, const T* patches, const float* coverage, Out* out,
+                             int across) {
+  require_ieee_arithmetic();
+  constexpr std::int32_t rows = rows_across<Out>;
+  __shared__ Out made[rows][reassembly_threads + 1];
+  const auto thread = static_cast<std::int32_t>(threadIdx.x), block = static_cast<std::int32_t>(blockIdx.x);
+  const std::int32_t parts = (r.extents[2] + reassembly_threads - 1) / reassembly_threads;
+  const std::int32_t x0 = block % parts * reassembly_threads, width = min(r.extents[2] - x0, reassembly_threads);
+  const std::int32_t other = block / parts % r.extents[1 - across];
+  const std::int32_t first = block / parts / r.extents[1 - across] * rows;
+  const std::int32_t count = min(r.extents[across] - first, rows);
+  const auto channel = static_cast<std::int64_t>(blockIdx.y);
+  if (thread < width)
+    for (std::int32_t i = 0; i < count; ++i)
+      made[i][thread] =
+          storage<Out>::store(reassembled<Covered>(r, patches, coverage, channel, across == 0 ? first + i : other,
+                                                   across == 0 ? other : first + i, x0 + thread));
+  __syncthreads();
+  Out* const to = out + (channel * r.channel_stride + other * r.stride[1 - across]);
+  for (std::int32_t e = thread; e < rows * width; e += reassembly_threads) {
+    const std::int32_t i = e % rows, x = e / rows;
+    if (i < count) to[(first + i) * r.stride[across] + (x0 + x) * r.stride[2]] = made[i][x];
+  }
 }
 
 inline std::size_t reassembly_words(const patch_grid& g) {
@@ -101,9 +141,18 @@ void put_together(const cuda& exec, const patch_grid& g, const patch_window& win
   r.channels = patches.channels;
   r.channel_stride = out.channel_stride;
   upload_list(exec, "reassemble", table, memory);
-  const dim3 blocks(static_cast<unsigned>(parts * n[1] * n[0]), static_cast<unsigned>(patches.channels));
-  reassemble_kernel<Covered, T, Out>
-      <<<blocks, reassembly_threads, 0, exec.stream>>>(r, patches.data, coverage, out.data);
+  const int densest = loop_axes[loops_in_memory({r.stride[0], r.stride[1], r.stride[2]}, {n[0], n[1], n[2]})][2];
+  const auto channels = static_cast<unsigned>(patches.channels);
+  if (densest == 2) {
+    reassemble_kernel<Covered, T, Out>
+        <<<dim3(static_cast<unsigned>(parts * n[1] * n[0]), channels), reassembly_threads, 0, exec.stream>>>(
+            r, patches.data, coverage, out.data);
+  } else {
+    const std::int64_t groups = (n[densest] + rows_across<Out> - 1) / rows_across<Out>;
+    reassemble_across_kernel<Covered, T, Out>
+        <<<dim3(static_cast<unsigned>(parts * n[1 - densest] * groups), channels), reassembly_threads, 0,
+           exec.stream>>>(r, patches.data, coverage, out.data, densest);
+  }
   check_cuda(cudaGetLastError(), "reassemble", exec.at);
 }
 
