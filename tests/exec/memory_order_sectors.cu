@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One launch over arrays in one order of axes, for tests/memory_order_sectors, which counts what its warps ask for.
-//   memory_order_sectors CHAIN ORDER, CHAIN of window, crop, resample, turn, noise, elastic; ORDER of zyx, zxy, yzx, yxz, xzy, xyz
+//   memory_order_sectors CHAIN ORDER, CHAIN of window, crop, resample, turn, noise, elastic, blur, wide_blur, median,
+//   coarse, gamma, body_mask, levels, reassembly; ORDER of zyx, zxy, yzx, yxz, xzy, xyz
 #include <suture/suture.cuh>
 
 #include <cstdio>
@@ -20,8 +21,14 @@ void set_order(suture::view<T>& v, std::string_view order) {
   }
 }
 
+int synchronized() {
+  const cudaError_t status = cudaDeviceSynchronize();
+  if (status != cudaSuccess) std::fprintf(stderr, "%s\n", cudaGetErrorString(status));
+  return status == cudaSuccess ? 0 : 1;
+}
+
 template <class Chain>
-int launch(const Chain& chain, std::string_view order) {
+int launch(const Chain& chain, std::string_view order, std::size_t draws = 32) {
   const suture::grid g{.extents = {56, 56, 56}};
   const auto voxels = static_cast<std::size_t>(g.voxels());
   std::vector<std::int16_t> host(voxels);
@@ -30,7 +37,7 @@ int launch(const Chain& chain, std::string_view order) {
   cudaMalloc(&in, voxels * sizeof host[0]);
   cudaMemcpy(in, host.data(), voxels * sizeof host[0], cudaMemcpyHostToDevice);
   // Many draws, since a turn about one axis costs more than a turn about another.
-  std::vector<std::uint64_t> ids(32);
+  std::vector<std::uint64_t> ids(draws);
   for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = i;
   std::vector images(ids.size(), suture::contiguous<const std::int16_t>(in, g));
   for (auto& image : images) set_order(image, order);
@@ -43,9 +50,67 @@ int launch(const Chain& chain, std::string_view order) {
   const auto bound = suture::image(images, outputs);
   const suture::cuda_workspace workspace(suture::workspace_bytes(plan, bound));
   suture::run(suture::cuda{nullptr, workspace}, plan, bound);
-  const cudaError_t status = cudaDeviceSynchronize();
-  if (status != cudaSuccess) std::fprintf(stderr, "%s\n", cudaGetErrorString(status));
-  return status == cudaSuccess ? 0 : 1;
+  return synchronized();
+}
+
+// A ball of 40 in a volume of -100 (156 as a byte): the same voxels in every order.
+template <class T>
+suture::view<T> in_order(const suture::grid& g, std::string_view order, T*& data) {
+  auto v = suture::contiguous(data, g);
+  set_order(v, order);
+  const suture::extent3& n = g.extents;
+  std::vector<T> host(static_cast<std::size_t>(g.voxels()));
+  for (std::int64_t z = 0; z < n[0]; ++z)
+    for (std::int64_t y = 0; y < n[1]; ++y)
+      for (std::int64_t x = 0; x < n[2]; ++x) {
+        const auto along = [&](std::int64_t i, int k) { return (2 * i - n[k]) * (2 * i - n[k]); };
+        const bool inside = along(z, 0) + along(y, 1) + along(x, 2) < n[2] * n[2] * 3 / 4;
+        host[static_cast<std::size_t>(z * v.stride[0] + y * v.stride[1] + x * v.stride[2])] =
+            static_cast<T>(inside ? 40 : -100);
+      }
+  cudaMalloc(&data, host.size() * sizeof(T));
+  cudaMemcpy(data, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice);
+  v.data = data;
+  return v;
+}
+
+// Rows of whole words, as volumes have as a rule.
+int launch_body_mask(std::string_view order) {
+  const suture::grid g{.extents = {64, 64, 64}};
+  std::int16_t* in = nullptr;
+  std::uint8_t* out = nullptr;
+  suture::largest_component_result* result = nullptr;
+  cudaMalloc(&result, sizeof *result);
+  const auto from = in_order(g, order, in);
+  const suture::cuda_workspace workspace(suture::workspace_bytes(suture::mask_work::body_mask{}, from));
+  suture::body_mask(suture::cuda{nullptr, workspace}, from, in_order(g, order, out), {result, 1}, {.threshold = 0});
+  return synchronized();
+}
+
+int launch_levels(std::string_view order) {
+  const suture::grid g{.extents = {64, 64, 64}}, half{.extents = {32, 32, 32}}, quarter{.extents = {16, 16, 16}};
+  std::uint8_t *in = nullptr, *out = nullptr, *level_1 = nullptr, *level_2 = nullptr;
+  const auto from = in_order(g, order, in);
+  const std::uint64_t id = 1;
+  const auto plan = suture::plan(suture::random_affine{.rotate_deg = 15}, from, {.seed = 1, .sample_ids = {&id, 1}});
+  const auto bound =
+      suture::labels(from, in_order(g, order, out),
+                     suture::deep_supervision(in_order(half, order, level_1), in_order(quarter, order, level_2)));
+  const suture::cuda_workspace workspace(suture::workspace_bytes(plan, bound));
+  suture::run(suture::cuda{nullptr, workspace}, plan, bound);
+  return synchronized();
+}
+
+int launch_reassembly(std::string_view order) {
+  const suture::extent3 image{64, 64, 64}, size{32, 32, 32};
+  const suture::patch_grid grid = suture::sliding_window_grid(image, size);
+  float *patches = nullptr, *out = nullptr;
+  in_order({.extents = {grid.count() * size[0], size[1], size[2]}}, "zyx", patches);
+  const suture::cuda_workspace workspace(suture::workspace_bytes(grid));
+  suture::reassemble(suture::cuda{nullptr, workspace}, grid, suture::gaussian_window(size),
+                     suture::patch_tensor<float>{patches, 1, 0, grid.count()},
+                     in_order({.extents = image}, order, out));
+  return synchronized();
 }
 
 }  // namespace
@@ -70,5 +135,14 @@ int main(int argc, char** argv) {
     return launch(window | suture::random_affine{.rotate_deg = 15} |
                       suture::random_elastic{.control_spacing_mm = 14, .max_displacement_mm = 4} | crop | cast,
                   order);
+  const auto behind_crop = [&](const auto& later) { return launch(window | crop | later | cast, order, 4); };
+  if (chain == "blur") return behind_crop(suture::gaussian_blur{.sigma = .8f});
+  if (chain == "wide_blur") return behind_crop(suture::gaussian_blur{.sigma = 1.5f});
+  if (chain == "median") return behind_crop(suture::median_filter{});
+  if (chain == "coarse") return behind_crop(suture::random_low_resolution{.zoom = {.5f, .5f}});
+  if (chain == "body_mask") return launch_body_mask(order);
+  if (chain == "reassembly") return launch_reassembly(order);
+  if (chain == "levels") return launch_levels(order);
+  if (chain == "gamma") return behind_crop(suture::random_patch_gamma{});
   return 2;
 }
