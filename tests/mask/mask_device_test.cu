@@ -11,6 +11,7 @@
 #include "suture/mask/bounding_box.hpp"
 #include "suture/mask/gray_morphology.hpp"
 #include "suture/mask/loops.cuh"
+#include "suture/mask/mask_image.hpp"
 #include "suture/mask/tissue_mask.hpp"
 
 namespace {
@@ -173,6 +174,16 @@ TEST(MaskDevice, OrdersOfAxes) {
     suture::largest_component_result size{};
     suture::body_mask(suture::cpu{1}, suture::contiguous(image.data(), g), suture::contiguous(expected.data(), g),
                       {&size, 1});
+    // Spread twice, by a cross and by a box, and emptied outside of the body.
+    const suture::structuring_element cross{suture::element_shape::cross, {1, 1, 1}};
+    const suture::structuring_element box{suture::element_shape::box, {1, 1, 2}};
+    std::vector<std::int16_t> once(image.size()), spread(image.size());
+    suture::gray_dilation(suture::cpu{1}, suture::contiguous(image.data(), g), suture::contiguous(once.data(), g),
+                          cross);
+    suture::gray_dilation(suture::cpu{1}, suture::contiguous(once.data(), g), suture::contiguous(spread.data(), g),
+                          box);
+    suture::mask_image(suture::cpu{1}, suture::contiguous(expected.data(), g), suture::contiguous(spread.data(), g),
+                       {.below = 1, .value = -7});
     for (const auto& order : orders) {
       const auto view_of = [&]<class T>(T* data) {
         suture::view<T> v{data, g, {}, 1, 1};
@@ -198,12 +209,20 @@ TEST(MaskDevice, OrdersOfAxes) {
       device<std::uint8_t> out(bytes(image.size(), 77));
       device<suture::largest_component_result> result(1);
       const auto from = view_of(static_cast<const std::int16_t*>(in.data()));
-      const suture::cuda_workspace workspace(suture::workspace_bytes(suture::mask_work::body_mask{}, from));
-      suture::body_mask(suture::cuda{.workspace = workspace}, from, view_of(out.data()), {result.data(), 1});
+      const suture::cuda_workspace workspace(1 << 21);
+      const suture::cuda exec{.workspace = workspace};
+      suture::body_mask(exec, from, view_of(out.data()), {result.data(), 1});
       const bytes made = out.values();
       EXPECT_EQ(result.values()[0].voxels, size.voxels);
-      each(
-          [&](std::size_t i, std::size_t at) { ASSERT_EQ(made[at], expected[i]) << n << ' ' << order[2] << ' ' << i; });
+      device<std::int16_t> d_once(image.size()), d_spread(image.size());
+      suture::gray_dilation(exec, from, view_of(d_once.data()), cross);
+      suture::gray_dilation(exec, view_of(d_once.data()), view_of(d_spread.data()), box);
+      suture::mask_image(exec, view_of(out.data()), view_of(d_spread.data()), {.below = 1, .value = -7});
+      const std::vector<std::int16_t> made_image = d_spread.values();
+      each([&](std::size_t i, std::size_t at) {
+        ASSERT_EQ(made[at], expected[i]) << n << ' ' << order[2] << ' ' << i;
+        ASSERT_EQ(made_image[at], spread[i]) << n << ' ' << order[2] << ' ' << i;
+      });
     }
   }
 }

@@ -154,13 +154,14 @@ void gray_morphology(const Executor& exec, const In& inputs, const Out& outputs,
     strided<const T> from = strided_of<const T>(in[i]);
     for (std::size_t p = 0; p < passes.size(); ++p) {
       const bool is_last = p + 1 == passes.size();
-      const strided<T> to =
-          is_last
-              ? strided_of(out[i])
-              : strided<T>{memory.take<T>(static_cast<std::size_t>(n[0] * n[1] * n[2])), {n[1] * n[2], n[2], 1}, 1, 0};
+      strided<T> to = strided_of(out[i]);
+      if (!is_last) {
+        const extent3 between = loops.strides_between(n, to.stride);
+        to = {memory.take<T>(static_cast<std::size_t>(n[0] * n[1] * n[2])), {between[0], between[1], between[2]}, 1, 0};
+      }
       find_extremes<T> find{from, to, {}, rows_of(e.shape, passes[p]), greatest, border_value.has_value(), border};
       for (int k = 0; k < 3; ++k) find.extents[k] = static_cast<std::int32_t>(n[k]);
-      loops.rows_or_voxels(find.extents, find);
+      loops.rows_or_voxels(find.extents, from.stride, find);  // more is read than written
       from = {to.data, {to.stride[0], to.stride[1], to.stride[2]}, 1, 0};
     }
   });

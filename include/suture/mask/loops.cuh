@@ -37,6 +37,22 @@ struct row_loop {
   }
 };
 
+// f(z, y, x) for every voxel, lanes along z or y and rows along x.
+template <class F>
+struct turned_loop {
+  F f;
+  bool along_z;
+  std::uint32_t height, width, n;
+
+  SUTURE_FN std::uint64_t threads() const { return n; }
+  SUTURE_FN void operator()(std::uint64_t thread) const {
+    const auto i = static_cast<std::uint32_t>(thread);
+    const std::uint32_t row = i / width;
+    const auto plane = static_cast<std::int32_t>(row / height), lane = static_cast<std::int32_t>(i % width);
+    f(along_z ? lane : plane, along_z ? plane : lane, static_cast<std::int32_t>(row % height));
+  }
+};
+
 // A warp makes half a word.
 template <class T, class Counts>
 struct pack_loop {
@@ -173,8 +189,22 @@ public:
     rows(n, n[2], f);
   }
   template <class F>
-  void rows_or_voxels(const std::int32_t (&n)[3], const F& f) {
-    voxels(n, f);
+  void rows_or_voxels(const std::int32_t (&n)[3], const std::int64_t (&stride)[3], const F& f) {
+    const int lanes = lane_axis(stride, n);
+    if (lanes == 2) return voxels(n, f);
+    const auto height = static_cast<std::uint32_t>(n[2]), width = static_cast<std::uint32_t>(n[lanes]);
+    add(turned_loop<F>{f, lanes == 0, height, width, static_cast<std::uint32_t>(n[1 - lanes]) * height * width});
+  }
+  // The strides of what lies between the loops of an output of these strides.
+  static extent3 strides_between(const extent3& n, const std::int64_t (&stride)[3]) {
+    extent3 between;
+    std::int64_t step = 1;
+    for (int j = 2; j >= 0; --j) {
+      const int axis = loop_axes[loops_in_memory(stride, {n[0], n[1], n[2]})][j];
+      between[axis] = step;
+      step *= n[axis];
+    }
+    return between;
   }
   template <class T, class Counts>
   void pack(const strided<const T>& in, const Counts& counts, const bit_volume& out) {

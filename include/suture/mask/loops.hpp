@@ -162,11 +162,14 @@ public:
     });
   }
 
-  // f.row(z, y) for every row here; f(z, y, x) for every voxel on the device.
+  // f.row(z, y) for every row here; f(z, y, x) for every voxel on the device, along memory of these strides.
   template <class F>
-  void rows_or_voxels(const std::int32_t (&n)[3], const F& f) const {
+  void rows_or_voxels(const std::int32_t (&n)[3], const std::int64_t (&)[3], const F& f) const {
     rows(n, [&](std::int32_t z, std::int32_t y) { f.row(z, y); });
   }
+
+  // The strides of what lies between the loops of an output of these strides: rows lie along x here.
+  static extent3 strides_between(const extent3& n, const std::int64_t (&)[3]) { return {n[1] * n[2], n[2], 1}; }
 
   // Bit = counts(voxel). Voxels are read along memory: 64 rows at a time where it is denser across them.
   template <class T, class Counts>

@@ -123,8 +123,9 @@ void mask_image(const Executor& exec, const Labels& label_maps, const Images& im
     std::int32_t n[3];
     for (int k = 0; k < 3; ++k) n[k] = static_cast<std::int32_t>(targets[i].grid.extents[k]);
     loops.rows_or_voxels(
-        n, mask_voxels<L, T>{strided_of(static_cast<view<const L>>(maps[i])), strided_of(targets[i]), rule.below,
-                             storage<T>::store(rule.value), rule.channels.empty(), channels, n[2]});
+        n, strided_of(targets[i]).stride,
+        mask_voxels<L, T>{strided_of(static_cast<view<const L>>(maps[i])), strided_of(targets[i]), rule.below,
+                          storage<T>::store(rule.value), rule.channels.empty(), channels, n[2]});
   });
 }
 
