@@ -27,9 +27,7 @@ struct value_range {
   friend constexpr bool operator==(const value_range& a, const value_range& b) {
     return a.low == b.low && a.high == b.high;
   }
-  friend std::ostream& operator<<(std::ostream& out, const value_range& a) {
-    return out << '[' << a.low << ", " << a.high << ']';
-  }
+  friend void append_text(std::string& text, const value_range& a) { append_interval(text, a.low, a.high); }
 };
 
 // One interval per axis: `= 15` is [-15, 15] on every axis, `= {.85f, 1.25f}` that interval on every axis,

@@ -2,7 +2,6 @@
 // Intensities mapped by landmarks to a standard scale or to a reference image.
 #pragma once
 
-#include <ranges>
 #include <span>
 
 #include "../../base/fields.hpp"
