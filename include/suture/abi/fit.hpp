@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fits for other languages: each fit by a request, on either executor (abi/fit.cuh for a device).
 //
-// Every struct reads its request in the order of its lines: the images, the selection with its map and its numbers,
-// then the parameters of the fit. T is the element type of the images; Selection is one of the types of
-// fit/selection.hpp. Results are the structs that operations read, as result_layouts describes them.
+// Every struct reads the images, the selection with its map and its numbers, then the parameters of the fit. T is the
+// element type of the images; Selection is one of the types of fit/selection.hpp. Results are the structs that operations
+// read, as result_layouts describes them.
 #pragma once
 
 #include <array>
@@ -19,6 +19,7 @@
 #include "../fit/percentiles.hpp"
 #include "../fit/sharpness.hpp"
 #include "executor.hpp"
+#include "parameters.hpp"
 
 namespace suture::abi {
 
@@ -62,102 +63,39 @@ void run_fit(reader& r, const How& how, const Images& images, const Selection& s
       results);
 }
 
-// The images, the selection, then what read(reader, how) takes.
-template <class T, class Selection, class Executor, class How, class Read>
-void fit_request(const request& given, How how, const Read& read, std::string_view images = "images") {
-  reader r(given, How::name);
-  const auto views = r.input<T>(images);
-  const auto selection = r.next<Selection>("where");
-  read(r, how);
-  run_fit<Executor>(r, how, views, selection);
-}
-
 }  // namespace detail
 
-template <class T, class Selection, class Executor>
-struct fit_moments {
+// A fit with the parameters that it lists.
+template <class How, class T, class Selection, class Executor>
+struct fit_by_parameters {
   static void call(const request& given) {
-    detail::fit_request<T, Selection, Executor>(given, suture::fit_moments{}, [](reader& r, auto& how) {
-      how.ddof = r.next<std::int32_t>("ddof");
-      how.pooled = r.next<bool>("pooled");
-    });
+    reader r(given, How::name);
+    const auto images = r.input<T>("images");
+    const auto selection = r.next<Selection>("where");
+    How how{};
+    detail::read_parameters(r, how);
+    detail::run_fit<Executor>(r, how, images, selection);
   }
 };
 
-// N percentiles.
+template <class T, class Selection, class Executor>
+using fit_moments = fit_by_parameters<suture::fit_moments, T, Selection, Executor>;
 template <int N, class T, class Selection, class Executor>
-struct fit_percentiles {
-  static void call(const request& given) {
-    detail::fit_request<T, Selection, Executor>(given, suture::fit_percentiles<N>{}, [](reader& r, auto& how) {
-      for (double& q : how.q) q = r.next<double>("q");
-      how.pooled = r.next<bool>("pooled");
-    });
-  }
-};
-
+using fit_percentiles = fit_by_parameters<suture::fit_percentiles<N>, T, Selection, Executor>;
 template <class T, class Selection, class Executor>
-struct fit_range {
-  static void call(const request& given) {
-    detail::fit_request<T, Selection, Executor>(given, suture::fit_range{}, [](reader& r, auto& how) {
-      how.lower = r.next<double>("lower");
-      how.upper = r.next<double>("upper");
-      how.pooled = r.next<bool>("pooled");
-    });
-  }
-};
-
-// N landmarks.
+using fit_range = fit_by_parameters<suture::fit_range, T, Selection, Executor>;
 template <int N, class T, class Selection, class Executor>
-struct fit_landmarks {
-  static void call(const request& given) {
-    detail::fit_request<T, Selection, Executor>(given, suture::fit_landmarks<N>{}, [](reader& r, auto& how) {
-      for (double& q : how.q) q = r.next<double>("q");
-      for (double& target : how.target) target = r.next<double>("target");
-      how.pooled = r.next<bool>("pooled");
-    });
-  }
-};
-
+using fit_landmarks = fit_by_parameters<suture::fit_landmarks<N>, T, Selection, Executor>;
 template <class T, class Selection, class Executor>
-struct fit_otsu {
-  static void call(const request& given) {
-    detail::fit_request<T, Selection, Executor>(given, suture::fit_otsu{}, [](reader& r, auto& how) {
-      how.rule = r.next<otsu_rule>("rule");
-      how.pooled = r.next<bool>("pooled");
-    });
-  }
-};
-
+using fit_otsu = fit_by_parameters<suture::fit_otsu, T, Selection, Executor>;
 // T: int8, uint8, int16 or uint16.
 template <class T, class Selection, class Executor>
-struct fit_histogram {
-  static void call(const request& given) {
-    detail::fit_request<T, Selection, Executor>(given, suture::fit_histogram<T>{},
-                                                [](reader& r, auto& how) { how.pooled = r.next<bool>("pooled"); });
-  }
-};
-
-// Runs fit_sharpness on uint8 tiles.
+using fit_histogram = fit_by_parameters<suture::fit_histogram<T>, T, Selection, Executor>;
 template <class Executor>
-struct fit_sharpness {
-  static void call(const request& given) {
-    reader r(given, "fit_sharpness");
-    const auto tiles = r.input<std::uint8_t>("tiles");
-    detail::run_fit<Executor>(r, suture::fit_sharpness{}, tiles, everything{});
-  }
-};
-
+using fit_sharpness = fit_by_parameters<suture::fit_sharpness, std::uint8_t, everything, Executor>;
 // Space: lab, ruderman, hed or hsv.
 template <class Space, class T, class Selection, class Executor>
-struct fit_color_moments {
-  static void call(const request& given) {
-    const auto read = [](reader& r, auto& how) {
-      how.ddof = r.next<std::int32_t>("ddof");
-      how.white = r.next<float>("white");
-    };
-    detail::fit_request<T, Selection, Executor>(given, suture::fit_color_moments<Space>{}, read, "tiles");
-  }
-};
+using fit_color_moments = fit_by_parameters<suture::fit_color_moments<Space>, T, Selection, Executor>;
 
 // The modes of fit/macenko_modes.hpp.
 enum class stain_library {
@@ -184,12 +122,10 @@ inline const suture::fit_macenko& fit_of(stain_library library) {
 template <class T, class Selection, class Executor>
 struct fit_macenko {
   static void call(const request& given) {
-    detail::fit_request<T, Selection, Executor>(given, suture::fit_macenko{}, read, "tiles");
-  }
-
-private:
-  static void read(reader& r, suture::fit_macenko& how) {
-    how = fit_of(r.next<stain_library>("mode"));
+    reader r(given, suture::fit_macenko::name);
+    const auto tiles = r.input<T>("tiles");
+    const auto selection = r.next<Selection>("where");
+    suture::fit_macenko how = fit_of(r.next<stain_library>("mode"));
     const auto change = [&r]<class V>(V& value, std::string_view parameter) {
       if (const auto changed = r.next<std::optional<V>>(parameter)) value = *changed;
     };
@@ -208,6 +144,7 @@ private:
     change(how.single_stain_angle, "single_stain_angle");
     change(how.together, "together");
     change(how.full_scale, "full_scale");
+    detail::run_fit<Executor>(r, how, tiles, selection);
   }
 };
 
