@@ -58,9 +58,9 @@ void run_fit(reader& r, const How& how, const Images& images, const Selection& s
   const std::span<result> results = r.result<result>("results");
   std::size_t workspace = 0;
   if constexpr (!std::is_same_v<Executor, cpu>) workspace = workspace_bytes(how, images);
-  place<Executor>::run(
-      r, workspace, [&](const Executor& exec, std::span<result> there) { fit(exec, how, images, selection, there); },
-      results);
+  place<Executor>::run(r, workspace, results, [&](const Executor& exec, std::span<result> there) {
+    fit(exec, how, images, selection, there);
+  });
 }
 
 }  // namespace detail
