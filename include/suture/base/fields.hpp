@@ -42,69 +42,56 @@ constexpr first_members<T, E, N> first_of(std::array<E, N> T::*elements, std::in
   return {elements, count};
 }
 
-// A member and what is to be known of it.
+// What is to be known of a member.
 //   required     it has no default
 //   multiplies   it is a range of factors: a single number could mean a factor or half a width, so both ends are given
 //   left_out     it follows from other members or from chance: nobody sets it
 //   orders_axes  its numbers are array axes
-enum class note : unsigned { required = 1, multiplies = 2, left_out = 4, orders_axes = 8 };
+enum class note { required, multiplies, left_out, orders_axes };
 
-template <class Member, unsigned Notes>
+template <class Member, note Note>
 struct noted_member {
   Member member;
 };
 
 namespace detail {
 template <class Member>
-struct notes_of_member {
+struct plain_member {
   using type = Member;
-  static constexpr unsigned notes = 0;
 };
-template <class Member, unsigned Notes>
-struct notes_of_member<noted_member<Member, Notes>> {
+template <class Member, note Note>
+struct plain_member<noted_member<Member, Note>> {
   using type = Member;
-  static constexpr unsigned notes = Notes;
 };
 
-template <note Note, class Member>
-constexpr auto with_note(const Member& member) {
-  using before = notes_of_member<Member>;
-  constexpr unsigned notes = before::notes | static_cast<unsigned>(Note);
-  if constexpr (before::notes == 0)
-    return noted_member<Member, notes>{member};
-  else
-    return noted_member<typename before::type, notes>{member.member};
-}
+// Gives a member a note.
+template <note Note>
+struct noting {
+  template <class Member>
+  constexpr noted_member<Member, Note> operator()(const Member& member) const {
+    return {member};
+  }
+};
 }  // namespace detail
 
-template <class Member>
-constexpr auto required(const Member& member) {
-  return detail::with_note<note::required>(member);
-}
-template <class Member>
-constexpr auto multiplies(const Member& member) {
-  return detail::with_note<note::multiplies>(member);
-}
-template <class Member>
-constexpr auto left_out(const Member& member) {
-  return detail::with_note<note::left_out>(member);
-}
-template <class Member>
-constexpr auto orders_axes(const Member& member) {
-  return detail::with_note<note::orders_axes>(member);
-}
+inline constexpr detail::noting<note::required> required;
+inline constexpr detail::noting<note::multiplies> multiplies;
+inline constexpr detail::noting<note::left_out> left_out;
+inline constexpr detail::noting<note::orders_axes> orders_axes;
 
 // Whether a member has the note.
 template <class Member, note Note>
-inline constexpr bool is_noted = (detail::notes_of_member<Member>::notes & static_cast<unsigned>(Note)) != 0;
+inline constexpr bool is_noted = false;
+template <class Member, note Note>
+inline constexpr bool is_noted<noted_member<Member, Note>, Note> = true;
 
-// The member without its notes.
+// The member without its note.
 template <class Member>
-constexpr const Member& without_notes(const Member& member) {
+constexpr const Member& without_note(const Member& member) {
   return member;
 }
-template <class Member, unsigned Notes>
-constexpr const Member& without_notes(const noted_member<Member, Notes>& member) {
+template <class Member, note Note>
+constexpr const Member& without_note(const noted_member<Member, Note>& member) {
   return member.member;
 }
 
@@ -158,7 +145,7 @@ constexpr auto& array_of(T& t) {
 template <names_its_fields T, class F>
 constexpr void for_each_field(const F& f) {
   [&]<std::size_t... I>(std::index_sequence<I...>) {
-    (f(T::fields.names[I], without_notes(get<I>(T::fields.members))), ...);
+    (f(T::fields.names[I], without_note(get<I>(T::fields.members))), ...);
   }
   (std::make_index_sequence<T::fields.names.size()>{});
 }
