@@ -26,26 +26,19 @@ enum class coordinate_map { half_pixel, align_corners, origin_preserving, center
 
 namespace detail {
 
-inline double round_half_even(double x) {
-  // x may be a product: it is compared, never subtracted from, so that no compiler can fuse the two.
-  const double below = std::floor(x), middle = below + 0.5;
-  if (x != middle) return x < middle ? below : below + 1;
-  return 2 * std::floor(0.5 * below) == below ? below : below + 1;
-}
-
 // Output voxels along one axis by the rule of the map; a double because it may not fit any integer.
 inline double resampled_extent(coordinate_map map, double voxels, double from_mm, double to_mm) {
   switch (map) {
     case coordinate_map::align_corners:
     case coordinate_map::origin_preserving:
-      return round_half_even(fma(voxels - 1, from_mm / to_mm, 1.0));
+      return std::nearbyint(fma(voxels - 1, from_mm / to_mm, 1.0));
     case coordinate_map::center_preserving:
       return voxels == 1 ? 1 : std::floor(voxels * from_mm / to_mm);
     case coordinate_map::half_pixel:
     case coordinate_map::physical:
       break;
   }
-  return round_half_even(from_mm / to_mm * voxels);
+  return std::nearbyint(from_mm / to_mm * voxels);
 }
 
 // The resampling of `input` to `extents` voxels; spacing_mm is used by the maps that keep the spacing asked for.
