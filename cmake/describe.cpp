@@ -113,7 +113,7 @@ std::string parameters_of() {
       if constexpr (is_noted<Member, note::required>)
         text += ", \"required\": true}";
       else
-        text += ", \"default\": " + value_of(defaults.*without_notes(member)) + '}';
+        text += ", \"default\": " + value_of(defaults.*without_note(member)) + '}';
     }
   });
   return text.empty() ? "[]" : '[' + text + "]";

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fits, masks and what chooses patches, on arrays."""
 import json
+import pathlib
 import re
 import struct
 import subprocess
@@ -185,7 +186,8 @@ def test_results_are_laid_out_as_their_structs():
                f"{results.StainBasis._format.format}{results.STAIN_BASIS_BYTES - results.StainBasis._format.size}x"]
     expected = [offsets_of(layout) for layout in layouts]
     found = [np.zeros(len(e), np.int64) for e in expected]
-    call_function(function_source("abi/fit", "suture::abi::result_layouts", "layouts of results"), results=found)
+    header = pathlib.Path(__file__).parent / "result_layouts.hpp"
+    call_function(jit.Source(f'#include "{header}"\nSUTURE_ABI_FUNCTION(suture::abi::result_layouts)\n', "layouts of results", False), results=found)
     assert [f.tolist() for f in found] == expected
 
 

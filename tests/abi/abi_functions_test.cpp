@@ -431,16 +431,15 @@ TEST(abi_functions, tables_are_aligned) {
   std::array<int, 2> room{};
   f.results = {room_of(room)};
   abi::reader r(f.get(), "table");
-  abi::place<cpu>::run_with_table(
-      r, 1000,
-      [](const cpu& exec, std::span<std::byte> table, std::span<int> results) {
-        EXPECT_EQ(exec.threads, 3);
-        EXPECT_EQ(table.size(), 1000u);
-        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(table.data()) % 256, 0u);
-        std::memset(table.data(), 1, table.size());
-        results[1] = 5;
-      },
-      r.result<int>("numbers", 2));
+  const auto numbers = r.result<int>("numbers", 2);
+  abi::place<cpu>::run_with_table(r, 1000, numbers,
+                                  [](const cpu& exec, std::span<std::byte> table, std::span<int> out) {
+                                    EXPECT_EQ(exec.threads, 3);
+                                    EXPECT_EQ(table.size(), 1000u);
+                                    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(table.data()) % 256, 0u);
+                                    std::memset(table.data(), 1, table.size());
+                                    out[1] = 5;
+                                  });
   EXPECT_EQ(room[1], 5);
 }
 

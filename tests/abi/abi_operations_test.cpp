@@ -56,7 +56,7 @@ void flatten_any(const T& value, std::vector<std::uint64_t>& all) {
     std::visit([&](const auto& chosen) { flatten_any(chosen, all); }, value);
   } else if constexpr (described<T>) {
     for_each_parameter<T>([&](std::string_view, const auto& member) {
-      const auto& plain = without_notes(member);
+      const auto& plain = without_note(member);
       if constexpr (requires { plain.count; })
         flatten_any(value.*plain.elements, all), flatten_any(value.*plain.count, all);
       else

@@ -48,13 +48,6 @@ TEST(Nnunet, SupervisesAtTheSizesOfItsPlans) {
   EXPECT_TRUE(nnunet_deep_supervision_scales({1, 4, 11}, {1, 1, 1}).empty());  // one axis alone wants 12
 }
 
-TEST(Nnunet, ResamplesThickSlicesByThemselves) {
-  EXPECT_EQ(nnunet_slice_axis({5, .7, .7}, {1, 1, 1}), 0);
-  EXPECT_EQ(nnunet_slice_axis({1, 1, 1}, {.5, .5, 2}), 2);  // then by the target
-  EXPECT_EQ(nnunet_slice_axis({3, 1, 1}, {1, 1, 1}), -1);   // three times is not above
-  EXPECT_EQ(nnunet_slice_axis({5, 5, 1}, {1, 1, 9}), -1);   // two of them
-}
-
 // How often something happened, and between which values.
 struct seen {
   int count = 0;

@@ -163,6 +163,9 @@ TEST(separate_axis, follows_the_rule) {
   EXPECT_EQ(separate_axis({1, 1, 1}, {1, 4, 1}), 1);   // then the target decides
   EXPECT_EQ(separate_axis({.24, 1.25, 1.25}, {1, 1, 1}), -1);
   EXPECT_EQ(separate_axis({.24, 1.25, 1.25}, {1, 1, 9}), -1);  // the source has decided
+  EXPECT_EQ(separate_axis({5, 5, 1}, {1, 1, 9}), -1);
+  EXPECT_EQ(separate_axis({5, .7, .7}, {1, 1, 1}), 0);
+  EXPECT_EQ(separate_axis({1, 1, 1}, {.5, .5, 2}), 2);
   EXPECT_EQ(separate_axis({1, 1, 2.5}, {1, 1, 1}, 2), 2);
   std::mt19937 random(5);
   const double choices[] = {.7, .7, 1, 1.5, 3, 5};

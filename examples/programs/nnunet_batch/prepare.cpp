@@ -26,7 +26,7 @@ prepared resampled(const cpu& exec, const PipelineTo& pipeline_to, const volume<
                    const volume<std::int8_t>& labels, point3 spacing) {
   for (int k = 0; k < 3; ++k)
     if (spacing[k] == 0) spacing[k] = image.grid.spacing[k];
-  const int slices = nnunet_slice_axis(image.grid.spacing, spacing);
+  const int slices = separate_axis(image.grid.spacing, spacing);
   point3 in_plane = spacing;
   if (slices >= 0) in_plane[slices] = image.grid.spacing[slices];
   const prepared made = run_on(exec, pipeline_to(in_plane), image, labels);

@@ -8,9 +8,9 @@
 //       const auto images = r.input<T>("images");
 //       const auto threshold = r.next<float>("threshold");
 //       const auto boxes = r.result<bounding_box_result>("boxes", given.samples);
-//       place<Executor>::run(
-//           r, workspace_bytes(mask_work::bounding_box{}, images),
-//           [&](const Executor& exec, auto found) { suture::bounding_box(exec, images, found, threshold); }, boxes);
+//       place<Executor>::run(r, workspace_bytes(mask_work::bounding_box{}, images), boxes, [&](auto& exec, auto found) {
+//         suture::bounding_box(exec, images, found, threshold);
+//       });
 //     }
 //   };
 //
@@ -29,30 +29,34 @@
 namespace suture::abi {
 
 // `place<Executor>` says how a request names its executor. Every specialization has
-//   run(r, workspace, f, results...)         calls f(executor, results...); the executor's workspace has `workspace`
-//                                            bytes, where the executor needs one (cuda)
-//   run_with_table(r, bytes, f, results...)  calls f(executor, table, results...); the table has `bytes` bytes, aligned
-//                                            to 256, where the executor writes
-// `results` are spans of the caller's memory, as reader::result returns them; f gets spans of the same lengths where
-// the executor writes. Both refuse a request of which something was not read.
+//   run(r, workspace, f)                  calls f(executor); the executor's workspace has `workspace` bytes, where the
+//                                         executor needs one (cuda)
+//   run(r, workspace, result, f)          calls f(executor, result)
+//   run_with_table(r, bytes, result, f)   calls f(executor, table, result); the table has `bytes` bytes, aligned to 256,
+//                                         where the executor writes
+// `result` is a span of the caller's memory, as reader::result returns it; f gets a span of the same length where the
+// executor writes. All refuse a request of which something was not read.
 template <class Executor>
 struct place;
 
 template <>
 struct place<cpu> {
-  template <class F, class... Results>
-  static void run(const reader& r, std::size_t, const F& f, std::span<Results>... results) {
+  template <class F>
+  static void run(const reader& r, std::size_t, const F& f) {
     r.finish();
-    f(cpu{.threads = r.request().threads}, results...);
+    f(cpu{.threads = r.request().threads});
   }
-  template <class F, class... Results>
-  static void run_with_table(const reader& r, std::size_t bytes, const F& f, std::span<Results>... results) {
-    r.finish();
+  template <class Result, class F>
+  static void run(const reader& r, std::size_t workspace, std::span<Result> result, const F& f) {
+    run(r, workspace, [&](const cpu& exec) { f(exec, result); });
+  }
+  template <class Result, class F>
+  static void run_with_table(const reader& r, std::size_t bytes, std::span<Result> result, const F& f) {
     std::vector<std::byte> memory(bytes + suture::detail::workspace_alignment - 1);
     void* begin = memory.data();
     std::size_t space = memory.size();
     std::align(suture::detail::workspace_alignment, bytes, begin, space);
-    f(cpu{.threads = r.request().threads}, std::span(static_cast<std::byte*>(begin), bytes), results...);
+    run(r, 0, [&](const cpu& exec) { f(exec, std::span(static_cast<std::byte*>(begin), bytes), result); });
   }
 };
 

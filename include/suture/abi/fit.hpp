@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fits for other languages: each fit by a request, on either executor (abi/fit.cuh for a device).
 //
-// Every struct reads its request in the order of its lines: the images, the selection with its map and its numbers,
-// then the parameters of the fit. T is the element type of the images; Selection is one of the types of
-// fit/selection.hpp. Results are the structs that operations read, as result_layouts describes them.
+// Every struct reads the images, the selection with its map and its numbers, then the parameters of the fit. T is the
+// element type of the images; Selection is one of the types of fit/selection.hpp. Results are the structs that operations
+// read.
 #pragma once
 
 #include <array>
 #include <optional>
-#include <vector>
 
 #include "../color/color_space.hpp"
 #include "../fit/color_moments.hpp"
@@ -19,6 +18,7 @@
 #include "../fit/percentiles.hpp"
 #include "../fit/sharpness.hpp"
 #include "executor.hpp"
+#include "parameters.hpp"
 
 namespace suture::abi {
 
@@ -57,107 +57,44 @@ void run_fit(reader& r, const How& how, const Images& images, const Selection& s
   const std::span<result> results = r.result<result>("results");
   std::size_t workspace = 0;
   if constexpr (!std::is_same_v<Executor, cpu>) workspace = workspace_bytes(how, images);
-  place<Executor>::run(
-      r, workspace, [&](const Executor& exec, std::span<result> there) { fit(exec, how, images, selection, there); },
-      results);
-}
-
-// The images, the selection, then what read(reader, how) takes.
-template <class T, class Selection, class Executor, class How, class Read>
-void fit_request(const request& given, How how, const Read& read, std::string_view images = "images") {
-  reader r(given, How::name);
-  const auto views = r.input<T>(images);
-  const auto selection = r.next<Selection>("where");
-  read(r, how);
-  run_fit<Executor>(r, how, views, selection);
+  place<Executor>::run(r, workspace, results, [&](const Executor& exec, std::span<result> there) {
+    fit(exec, how, images, selection, there);
+  });
 }
 
 }  // namespace detail
 
-template <class T, class Selection, class Executor>
-struct fit_moments {
+// A fit with the parameters that it lists.
+template <class How, class T, class Selection, class Executor>
+struct fit_by_parameters {
   static void call(const request& given) {
-    detail::fit_request<T, Selection, Executor>(given, suture::fit_moments{}, [](reader& r, auto& how) {
-      how.ddof = r.next<std::int32_t>("ddof");
-      how.pooled = r.next<bool>("pooled");
-    });
+    reader r(given, How::name);
+    const auto images = r.input<T>("images");
+    const auto selection = r.next<Selection>("where");
+    How how{};
+    detail::read_parameters(r, how);
+    detail::run_fit<Executor>(r, how, images, selection);
   }
 };
 
-// N percentiles.
+template <class T, class Selection, class Executor>
+using fit_moments = fit_by_parameters<suture::fit_moments, T, Selection, Executor>;
 template <int N, class T, class Selection, class Executor>
-struct fit_percentiles {
-  static void call(const request& given) {
-    detail::fit_request<T, Selection, Executor>(given, suture::fit_percentiles<N>{}, [](reader& r, auto& how) {
-      for (double& q : how.q) q = r.next<double>("q");
-      how.pooled = r.next<bool>("pooled");
-    });
-  }
-};
-
+using fit_percentiles = fit_by_parameters<suture::fit_percentiles<N>, T, Selection, Executor>;
 template <class T, class Selection, class Executor>
-struct fit_range {
-  static void call(const request& given) {
-    detail::fit_request<T, Selection, Executor>(given, suture::fit_range{}, [](reader& r, auto& how) {
-      how.lower = r.next<double>("lower");
-      how.upper = r.next<double>("upper");
-      how.pooled = r.next<bool>("pooled");
-    });
-  }
-};
-
-// N landmarks.
+using fit_range = fit_by_parameters<suture::fit_range, T, Selection, Executor>;
 template <int N, class T, class Selection, class Executor>
-struct fit_landmarks {
-  static void call(const request& given) {
-    detail::fit_request<T, Selection, Executor>(given, suture::fit_landmarks<N>{}, [](reader& r, auto& how) {
-      for (double& q : how.q) q = r.next<double>("q");
-      for (double& target : how.target) target = r.next<double>("target");
-      how.pooled = r.next<bool>("pooled");
-    });
-  }
-};
-
+using fit_landmarks = fit_by_parameters<suture::fit_landmarks<N>, T, Selection, Executor>;
 template <class T, class Selection, class Executor>
-struct fit_otsu {
-  static void call(const request& given) {
-    detail::fit_request<T, Selection, Executor>(given, suture::fit_otsu{}, [](reader& r, auto& how) {
-      how.rule = r.next<otsu_rule>("rule");
-      how.pooled = r.next<bool>("pooled");
-    });
-  }
-};
-
+using fit_otsu = fit_by_parameters<suture::fit_otsu, T, Selection, Executor>;
 // T: int8, uint8, int16 or uint16.
 template <class T, class Selection, class Executor>
-struct fit_histogram {
-  static void call(const request& given) {
-    detail::fit_request<T, Selection, Executor>(given, suture::fit_histogram<T>{},
-                                                [](reader& r, auto& how) { how.pooled = r.next<bool>("pooled"); });
-  }
-};
-
-// Runs fit_sharpness on uint8 tiles.
+using fit_histogram = fit_by_parameters<suture::fit_histogram<T>, T, Selection, Executor>;
 template <class Executor>
-struct fit_sharpness {
-  static void call(const request& given) {
-    reader r(given, "fit_sharpness");
-    const auto tiles = r.input<std::uint8_t>("tiles");
-    detail::run_fit<Executor>(r, suture::fit_sharpness{}, tiles, everything{});
-  }
-};
-
+using fit_sharpness = fit_by_parameters<suture::fit_sharpness, std::uint8_t, everything, Executor>;
 // Space: lab, ruderman, hed or hsv.
 template <class Space, class T, class Selection, class Executor>
-struct fit_color_moments {
-  static void call(const request& given) {
-    const auto read = [](reader& r, auto& how) {
-      how.ddof = r.next<std::int32_t>("ddof");
-      how.white = r.next<float>("white");
-    };
-    detail::fit_request<T, Selection, Executor>(given, suture::fit_color_moments<Space>{}, read, "tiles");
-  }
-};
+using fit_color_moments = fit_by_parameters<suture::fit_color_moments<Space>, T, Selection, Executor>;
 
 // The modes of fit/macenko_modes.hpp.
 enum class stain_library {
@@ -184,12 +121,10 @@ inline const suture::fit_macenko& fit_of(stain_library library) {
 template <class T, class Selection, class Executor>
 struct fit_macenko {
   static void call(const request& given) {
-    detail::fit_request<T, Selection, Executor>(given, suture::fit_macenko{}, read, "tiles");
-  }
-
-private:
-  static void read(reader& r, suture::fit_macenko& how) {
-    how = fit_of(r.next<stain_library>("mode"));
+    reader r(given, suture::fit_macenko::name);
+    const auto tiles = r.input<T>("tiles");
+    const auto selection = r.next<Selection>("where");
+    suture::fit_macenko how = fit_of(r.next<stain_library>("mode"));
     const auto change = [&r]<class V>(V& value, std::string_view parameter) {
       if (const auto changed = r.next<std::optional<V>>(parameter)) value = *changed;
     };
@@ -208,83 +143,7 @@ private:
     change(how.single_stain_angle, "single_stain_angle");
     change(how.together, "together");
     change(how.full_scale, "full_scale");
-  }
-};
-
-namespace detail {
-
-// The bytes of a struct, then where each of these numbers begins in it.
-template <class Result, class... Numbers>
-std::vector<std::int64_t> layout_of(const Result& of, const Numbers&... numbers) {
-  const auto* const begin = reinterpret_cast<const char*>(&of);
-  return {static_cast<std::int64_t>(sizeof(Result)), (reinterpret_cast<const char*>(&numbers) - begin)...};
-}
-inline auto layout_of_moments() {
-  const moments m;
-  return layout_of(m, m.mean, m.standard_deviation, m.minimum, m.maximum, m.tally.count, m.tally.excluded,
-                   m.tally.undeclared, m.status, m.ddof, m.center, m.reciprocal);
-}
-inline auto layout_of_range() {
-  const intensity_range i;
-  return layout_of(i, i.low, i.high, i.tally.count, i.tally.excluded, i.tally.undeclared, i.status, i.origin,
-                   i.reciprocal);
-}
-inline auto layout_of_threshold() {
-  const threshold t;
-  return layout_of(t, t.value, t.tally.count, t.tally.excluded, t.tally.undeclared, t.status);
-}
-inline auto layout_of_percentiles() {
-  const percentiles<3> p;
-  return layout_of(p, p.value[0], p.value[1], p.value[2], p.tally.count, p.tally.excluded, p.tally.undeclared,
-                   p.status);
-}
-// Layout of landmark_map; one with an even and one with an odd number of landmarks are described, since their padding
-// differs between slopes and counts.
-inline auto layout_of_two_landmarks() {
-  const landmark_map<2> l;
-  return layout_of(l, l.source[0], l.source[1], l.target[0], l.target[1], l.slope[0], l.tally.count, l.tally.excluded,
-                   l.tally.undeclared, l.status);
-}
-inline auto layout_of_three_landmarks() {
-  const landmark_map<3> l;
-  return layout_of(l, l.source[0], l.source[1], l.source[2], l.target[0], l.target[1], l.target[2], l.slope[0],
-                   l.slope[1], l.tally.count, l.tally.excluded, l.tally.undeclared, l.status);
-}
-inline auto layout_of_colors() {
-  const color_moments<lab> c;
-  return layout_of(c, c.mean[0], c.mean[1], c.mean[2], c.standard_deviation[0], c.standard_deviation[1],
-                   c.standard_deviation[2], c.tally.count, c.tally.excluded, c.tally.undeclared, c.status, c.ddof,
-                   c.center[0], c.center[1], c.center[2], c.deviation[0], c.deviation[1], c.deviation[2],
-                   c.reciprocal[0], c.reciprocal[1], c.reciprocal[2]);
-}
-inline auto layout_of_sharpness() {
-  const sharpness s;
-  return layout_of(s, s.laplacian_variance, s.mean, s.standard_deviation, s.pixels, s.status);
-}
-// Lists the members that callers read; the other members are for the operations that apply the fit.
-inline auto layout_of_stains() {
-  const stain_basis b;
-  return layout_of(b, b.stains[0][0], b.stains[0][1], b.stains[1][0], b.stains[1][1], b.stains[2][0], b.stains[2][1],
-                   b.max_concentration[0], b.max_concentration[1], b.tally.count, b.tally.excluded, b.tally.undeclared,
-                   b.pixels, b.status, b.unchanged);
-}
-
-}  // namespace detail
-
-// The layouts of results, which callers that pack and unpack them compare with their own: for each kind of result the
-// bytes of one and where its numbers begin, in the order in which callers write them.
-struct result_layouts {
-  static void call(const request& given) {
-    reader r(given, "result_layouts");
-    const std::array layouts = {
-        detail::layout_of_moments(),     detail::layout_of_range(),         detail::layout_of_threshold(),
-        detail::layout_of_percentiles(), detail::layout_of_two_landmarks(), detail::layout_of_three_landmarks(),
-        detail::layout_of_colors(),      detail::layout_of_sharpness(),     detail::layout_of_stains()};
-    std::array<std::span<std::int64_t>, layouts.size()> written;
-    for (std::size_t i = 0; i < layouts.size(); ++i)
-      written[i] = r.result<std::int64_t>("layout", static_cast<std::int64_t>(layouts[i].size()));
-    r.finish();
-    for (std::size_t i = 0; i < layouts.size(); ++i) std::ranges::copy(layouts[i], written[i].begin());
+    detail::run_fit<Executor>(r, how, tiles, selection);
   }
 };
 

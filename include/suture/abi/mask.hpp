@@ -48,12 +48,9 @@ struct body_mask {
     const auto threshold = r.next<float>("threshold");
     const auto opening_radius = r.next<std::int64_t>("opening_radius");
     const auto found = r.result<largest_component_result>("found", given.samples);
-    place<Executor>::run(
-        r, workspace_bytes(mask_work::body_mask{}, images),
-        [&](const Executor& exec, std::span<largest_component_result> results) {
-          suture::body_mask(exec, images, masks, results, {.threshold = threshold, .opening_radius = opening_radius});
-        },
-        found);
+    place<Executor>::run(r, workspace_bytes(mask_work::body_mask{}, images), found, [&](auto& exec, auto results) {
+      suture::body_mask(exec, images, masks, results, {.threshold = threshold, .opening_radius = opening_radius});
+    });
   }
 };
 
@@ -64,12 +61,8 @@ struct bounding_box {
     const auto images = r.input<T>("images");
     const auto threshold = r.next<float>("threshold");
     const auto found = r.result<bounding_box_result>("found", given.samples);
-    place<Executor>::run(
-        r, workspace_bytes(mask_work::bounding_box{}, images),
-        [&](const Executor& exec, std::span<bounding_box_result> results) {
-          suture::bounding_box(exec, images, results, threshold);
-        },
-        found);
+    place<Executor>::run(r, workspace_bytes(mask_work::bounding_box{}, images), found,
+                         [&](auto& exec, auto results) { suture::bounding_box(exec, images, results, threshold); });
   }
 };
 
@@ -106,11 +99,8 @@ struct label_components {
     const auto touching = r.next<connectivity>("connectivity");
     const auto counts = r.result<std::uint32_t>("counts", given.samples);
     place<Executor>::run(
-        r, workspace_bytes(mask_work::label_components{}, masks),
-        [&](const Executor& exec, std::span<std::uint32_t> results) {
-          suture::label_components(exec, masks, labels, touching, results);
-        },
-        counts);
+        r, workspace_bytes(mask_work::label_components{}, masks), counts,
+        [&](auto& exec, auto results) { suture::label_components(exec, masks, labels, touching, results); });
   }
 };
 
@@ -123,11 +113,8 @@ struct keep_largest_component {
     const auto touching = r.next<connectivity>("connectivity");
     const auto found = r.result<largest_component_result>("found", given.samples);
     place<Executor>::run(
-        r, workspace_bytes(mask_work::keep_largest_component{}, masks),
-        [&](const Executor& exec, std::span<largest_component_result> results) {
-          suture::keep_largest_component(exec, masks, kept, touching, results);
-        },
-        found);
+        r, workspace_bytes(mask_work::keep_largest_component{}, masks), found,
+        [&](auto& exec, auto results) { suture::keep_largest_component(exec, masks, kept, touching, results); });
   }
 };
 
@@ -240,12 +227,8 @@ struct tissue_mask {
     how.least_size = r.next<std::int64_t>("least_size");
     how.dilation_radius = r.next<std::int64_t>("dilation_radius");
     const auto found = r.result<tissue_mask_result>("found", given.samples);
-    place<Executor>::run(
-        r, workspace_bytes(mask_work::tissue_mask{}, tiles),
-        [&](const Executor& exec, std::span<tissue_mask_result> results) {
-          suture::tissue_mask(exec, tiles, masks, results, how);
-        },
-        found);
+    place<Executor>::run(r, workspace_bytes(mask_work::tissue_mask{}, tiles), found,
+                         [&](auto& exec, auto results) { suture::tissue_mask(exec, tiles, masks, results, how); });
   }
 };
 

@@ -136,7 +136,7 @@ template <class T>
 void read_parameters(reader& r, T& value) {
   for_each_parameter<T>([&]<class Member>(std::string_view name, const Member& member) {
     if constexpr (!is_noted<Member, note::left_out>) {
-      const auto& plain = without_notes(member);
+      const auto& plain = without_note(member);
       if constexpr (requires { plain.count; })
         value.*plain.count = read_elements(r, name, value.*plain.elements);
       else

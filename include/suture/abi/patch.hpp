@@ -60,13 +60,10 @@ struct select_patches {
     draws.ordinal = r.next<std::uint16_t>("ordinal");
     draws.forced = r.list<std::uint8_t>("forced");
     const auto choices = r.result<patch_choice>("choices", given.samples * draws.patches);
-    place<Executor>::run_with_table(
-        r, class_counts_bytes(map),
-        [&](const Executor& exec, std::span<std::byte> table, std::span<patch_choice> chosen) {
-          suture::count_classes(exec, map, table);
-          suture::select_patches(exec, rule, map, table, draws, chosen);
-        },
-        choices);
+    place<Executor>::run_with_table(r, class_counts_bytes(map), choices, [&](auto& exec, auto table, auto chosen) {
+      suture::count_classes(exec, map, table);
+      suture::select_patches(exec, rule, map, table, draws, chosen);
+    });
   }
 };
 

@@ -165,7 +165,7 @@ struct member_type<first_members<Owner, T, N>> {
 
 // The type of a member in a list of parameters; for elements that another member counts, the type of their array.
 template <class Member>
-using parameter_type = typename detail::member_type<typename detail::notes_of_member<Member>::type>::type;
+using parameter_type = typename detail::member_type<typename detail::plain_member<Member>::type>::type;
 
 template <class Member>
 constexpr parameter_kind kind_of_parameter() {
@@ -175,7 +175,7 @@ constexpr parameter_kind kind_of_parameter() {
     return detail::kind_of_type<parameter_type<Member>>();
 }
 
-// f(name, member) for each parameter of T, in order, where `member` may carry notes.
+// f(name, member) for each parameter of T, in order, where `member` may carry a note.
 template <described T, class F>
 constexpr void for_each_parameter(const F& f) {
   [&]<std::size_t... I>(std::index_sequence<I...>) { (f(T::parameters.names[I], get<I>(T::parameters.members)), ...); }
@@ -210,15 +210,8 @@ struct initializers {
   || requires { T{becomes<Ts>{}..., becomes_anything{}}; };
 };
 
-template <class... Lists>
-struct joined_initializers;
-template <class... A>
-struct joined_initializers<initializers<A...>> {
-  using type = initializers<A...>;
-};
-template <class... A, class... B, class... Rest>
-struct joined_initializers<initializers<A...>, initializers<B...>, Rest...>
-    : joined_initializers<initializers<A..., B...>, Rest...> {};
+template <class... A, class... B>
+initializers<A..., B...> operator+(initializers<A...>, initializers<B...>);
 
 template <class T>
 struct initializers_of_type {
@@ -237,9 +230,10 @@ struct initializers_of_member<first_members<Owner, T, N>> {
   using type = initializers<std::array<T, N>, std::int32_t>;
 };
 
-template <class... Members>
-auto initializers_of(const named_members<Members...>&) -> typename joined_initializers<
-    initializers<>, typename initializers_of_member<typename notes_of_member<Members>::type>::type...>::type;
+template <auto... Members>
+auto initializers_of(const named_members<Members...>&) -> decltype((
+    initializers<>{} + ... +
+    typename initializers_of_member<typename plain_member<std::remove_const_t<decltype(Members)>>::type>::type{}));
 
 template <class T, auto Member>
 constexpr bool parameter_has_kind() {
@@ -266,7 +260,7 @@ constexpr bool check_described() {
       "suture: T::parameters lists members of T that are not its own, or in another order than T declares them");
 #if !defined(__CUDACC__)  // nvcc takes more initializers than there are members
   static_assert(!listed::template make_with_one_more<T>,
-                "suture: T has a member that T::parameters does not list: add it, with left_out() if nobody sets it");
+                "suture: T has a member that T::parameters does not list: add it, with left_out<> if nobody sets it");
 #endif
   return []<std::size_t... I>(std::index_sequence<I...>) {
     return (detail::parameter_has_kind<T, get<I>(T::parameters.members)>() && ...);

@@ -3,12 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
 #include "config.hpp"
+#include "message.hpp"
 
 #if !defined(__cpp_exceptions) && !defined(__CUDACC__)
 #error "suture: errors are exceptions; compile this file without -fno-exceptions"
@@ -31,15 +31,23 @@ struct site {
   const std::uint64_t* ids = nullptr;  // of the samples, where they have any
 };
 
+namespace detail {
+
+inline std::string start_of_message(const site& where) {
+  std::string text = "suture: ";
+  text += where.operation;
+  if (where.sample >= 0) text += ": sample " + std::to_string(where.sample);
+  if (where.sample >= 0 && where.ids != nullptr) text += " (id " + std::to_string(where.ids[where.sample]) + ')';
+  return text + ": ";
+}
+
+}  // namespace detail
+
 template <class... Parts>
 [[noreturn]] SUTURE_NOINLINE void fail(site where, Parts... parts) {
-  std::ostringstream text;
-  text << "suture: " << where.operation;
-  if (where.sample >= 0) text << ": sample " << where.sample;
-  if (where.sample >= 0 && where.ids != nullptr) text << " (id " << where.ids[where.sample] << ')';
-  text << ": ";
-  (text << ... << parts);
-  throw error(text.str());
+  std::string text = detail::start_of_message(where);
+  (append_text(text, parts), ...);
+  throw error(text);
 }
 
 template <class... Parts>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The names of a struct's members, said once, in the struct itself, for what writes and reads it by name:
-//   static constexpr auto fields = named("factor", &contrast::factor);
+//   static constexpr auto fields = named<&contrast::factor>;
 // A struct of drawn parameters names what chance decides; the rest of it is the pipeline's.
 //
 // An operation also lists all of its members, in the order of declaration, with what their types do not say:
-//   static constexpr auto parameters = named("factor", required(&contrast::factor), "pivot", &contrast::pivot);
+//   static constexpr auto parameters = named<required<&contrast::factor>, &contrast::pivot>;
 // describe.hpp derives from it what other languages know of the operation.
 #pragma once
 
@@ -19,12 +19,6 @@
 
 namespace suture {
 
-template <class... Members>
-struct named_members {
-  std::array<std::string_view, sizeof...(Members)> names;
-  pack<Members...> members;  // pointers to members, or first_members
-};
-
 // The first `count` elements of an array, as one list.
 template <class T, class E, std::size_t N>
 struct first_members {
@@ -38,91 +32,95 @@ struct first_members {
   }
 };
 template <class T, class E, std::size_t N>
-constexpr first_members<T, E, N> first_of(std::array<E, N> T::*elements, std::int32_t T::*count) {
-  return {elements, count};
-}
+first_members(std::array<E, N> T::*, std::int32_t T::*) -> first_members<T, E, N>;
+template <auto Elements, auto Count>
+inline constexpr first_members first_of{Elements, Count};
 
-// A member and what is to be known of it.
+// What is to be known of a member.
 //   required     it has no default
 //   multiplies   it is a range of factors: a single number could mean a factor or half a width, so both ends are given
 //   left_out     it follows from other members or from chance: nobody sets it
 //   orders_axes  its numbers are array axes
-enum class note : unsigned { required = 1, multiplies = 2, left_out = 4, orders_axes = 8 };
+enum class note { required, multiplies, left_out, orders_axes };
 
-template <class Member, unsigned Notes>
+template <class Member, note Note>
 struct noted_member {
   Member member;
 };
 
 namespace detail {
 template <class Member>
-struct notes_of_member {
+struct plain_member {
   using type = Member;
-  static constexpr unsigned notes = 0;
 };
-template <class Member, unsigned Notes>
-struct notes_of_member<noted_member<Member, Notes>> {
+template <class Member, note Note>
+struct plain_member<noted_member<Member, Note>> {
   using type = Member;
-  static constexpr unsigned notes = Notes;
 };
-
-template <note Note, class Member>
-constexpr auto with_note(const Member& member) {
-  using before = notes_of_member<Member>;
-  constexpr unsigned notes = before::notes | static_cast<unsigned>(Note);
-  if constexpr (before::notes == 0)
-    return noted_member<Member, notes>{member};
-  else
-    return noted_member<typename before::type, notes>{member.member};
-}
 }  // namespace detail
 
-template <class Member>
-constexpr auto required(const Member& member) {
-  return detail::with_note<note::required>(member);
-}
-template <class Member>
-constexpr auto multiplies(const Member& member) {
-  return detail::with_note<note::multiplies>(member);
-}
-template <class Member>
-constexpr auto left_out(const Member& member) {
-  return detail::with_note<note::left_out>(member);
-}
-template <class Member>
-constexpr auto orders_axes(const Member& member) {
-  return detail::with_note<note::orders_axes>(member);
-}
+template <auto Member>
+inline constexpr noted_member<std::remove_const_t<decltype(Member)>, note::required> required{Member};
+template <auto Member>
+inline constexpr noted_member<std::remove_const_t<decltype(Member)>, note::multiplies> multiplies{Member};
+template <auto Member>
+inline constexpr noted_member<std::remove_const_t<decltype(Member)>, note::left_out> left_out{Member};
+template <auto Member>
+inline constexpr noted_member<std::remove_const_t<decltype(Member)>, note::orders_axes> orders_axes{Member};
 
 // Whether a member has the note.
 template <class Member, note Note>
-inline constexpr bool is_noted = (detail::notes_of_member<Member>::notes & static_cast<unsigned>(Note)) != 0;
+inline constexpr bool is_noted = false;
+template <class Member, note Note>
+inline constexpr bool is_noted<noted_member<Member, Note>, Note> = true;
 
-// The member without its notes.
+// The member without its note.
 template <class Member>
-constexpr const Member& without_notes(const Member& member) {
+constexpr const Member& without_note(const Member& member) {
   return member;
 }
-template <class Member, unsigned Notes>
-constexpr const Member& without_notes(const noted_member<Member, Notes>& member) {
+template <class Member, note Note>
+constexpr const Member& without_note(const noted_member<Member, Note>& member) {
   return member.member;
 }
 
 namespace detail {
-template <std::size_t... I, class... Arguments>
-constexpr auto named_from(std::index_sequence<I...>, const pack<Arguments...>& a) {
-  return named_members<element_t<2 * I + 1, pack<Arguments...>>...>{{{std::string_view(get<2 * I>(a))...}},
-                                                                    {{{get<2 * I + 1>(a)}...}}};
+
+// The pointer whose member gives the name.
+template <class T, class Owner>
+constexpr auto naming(T Owner::*member) {
+  return member;
 }
+template <class T, class E, std::size_t N>
+constexpr auto naming(const first_members<T, E, N>& members) {
+  return members.elements;
+}
+template <class Member, note Note>
+constexpr auto naming(const noted_member<Member, Note>& noted) {
+  return naming(noted.member);
+}
+
+// The name of a member. GCC, Clang and the front end of nvcc end __PRETTY_FUNCTION__ with
+// "Member = &suture::contrast::factor]".
+template <auto Member>
+constexpr auto member_name() {
+  const char* const end = __PRETTY_FUNCTION__ + sizeof __PRETTY_FUNCTION__ - 2;
+  const char* begin = end;
+  while (begin[-1] != ':') --begin;
+  return std::string_view(begin, static_cast<std::size_t>(end - begin));
+}
+
 }  // namespace detail
 
-// A name and a member in turn.
-template <class... Arguments>
-constexpr auto named(const Arguments&... names_and_members) {
-  static_assert(sizeof...(Arguments) % 2 == 0, "suture: named takes a name and a member in turn");
-  return detail::named_from(std::make_index_sequence<sizeof...(Arguments) / 2>{},
-                            pack<std::decay_t<const Arguments&>...>{{{names_and_members}...}});
-}
+// Members by the names that they have, which are found where somebody asks for them.
+template <auto... Members>
+struct named_members {
+  static constexpr std::array<std::string_view, sizeof...(Members)> names{
+      detail::member_name<detail::naming(Members)>()...};
+  static constexpr pack<std::remove_const_t<decltype(Members)>...> members{{{Members}...}};
+};
+template <auto... Members>
+inline constexpr named_members<Members...> named;
 
 // The forms in which values are written and read: numbers, and these.
 namespace detail {
@@ -158,7 +156,7 @@ constexpr auto& array_of(T& t) {
 template <names_its_fields T, class F>
 constexpr void for_each_field(const F& f) {
   [&]<std::size_t... I>(std::index_sequence<I...>) {
-    (f(T::fields.names[I], without_notes(get<I>(T::fields.members))), ...);
+    (f(T::fields.names[I], without_note(get<I>(T::fields.members))), ...);
   }
   (std::make_index_sequence<T::fields.names.size()>{});
 }

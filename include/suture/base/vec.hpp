@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
-#include <ostream>
+#include <iosfwd>
+#include <string>
 
 #include "config.hpp"
+#include "message.hpp"
 
 namespace suture {
 
@@ -22,8 +24,18 @@ struct vec3 {
   SUTURE_HD friend constexpr bool operator==(const vec3& a, const vec3& b) {
     return a.v[0] == b.v[0] && a.v[1] == b.v[1] && a.v[2] == b.v[2];
   }
-  friend std::ostream& operator<<(std::ostream& out, const vec3& a) {
-    return out << '(' << a.v[0] << ", " << a.v[1] << ", " << a.v[2] << ')';
+  friend void append_text(std::string& text, const vec3& a) {
+    for (int axis = 0; axis < 3; ++axis) {
+      append_text(text, axis == 0 ? "(" : ", ");
+      append_text(text, a[axis]);
+    }
+    append_text(text, ')');
+  }
+  template <class Traits>
+  friend std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, const vec3& a) {
+    std::string text;
+    append_text(text, a);
+    return out << text;
   }
 };
 

@@ -3,7 +3,7 @@
 // run moves through the same map, drawn once.
 #pragma once
 
-#include <ranges>
+#include <span>
 
 #include "../image/deep_supervision.hpp"
 #include "../image/given_views.hpp"

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -155,7 +154,7 @@ private:
     const auto passes = passes_over<T>(exec, image, selection, sample, 7, 5);
     std::vector<std::uint32_t>& few = passes.front()->bin;
     for (std::size_t w = 1; w < passes.size(); ++w)
-      std::transform(few.begin(), few.end(), passes[w]->bin.begin(), few.begin(), std::plus{});
+      std::transform(few.begin(), few.end(), passes[w]->bin.begin(), few.begin(), [](auto a, auto b) { return a + b; });
     const std::uint64_t count = solver_.searched(rules_);
     detail::key_window window[2];
     for (int k = 0; k < 2; ++k)

@@ -2,6 +2,7 @@
 // Mean, standard deviation, minimum and maximum.
 #pragma once
 
+#include "../base/fields.hpp"
 #include "histogram.hpp"
 
 namespace suture {
@@ -79,6 +80,7 @@ struct fit_moments {
   bool pooled = false;
 
   static constexpr std::string_view name = "fit_moments";
+  static constexpr auto parameters = named<&fit_moments::ddof, &fit_moments::pooled>;
   using result = moments;
 
   void check() const { require(ddof == 0 || ddof == 1, {name}, "ddof ", ddof, " must be 0 or 1"); }
@@ -102,6 +104,7 @@ struct fit_histogram {
   bool pooled = false;
 
   static constexpr std::string_view name = "fit_histogram";
+  static constexpr auto parameters = named<&fit_histogram::pooled>;
   using result = histogram_counts<T>;
 
   void check() const {}

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <optional>
-#include <ranges>
+#include <span>
 #include <utility>
 
 #include "view.hpp"

@@ -12,7 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <ranges>
+#include <span>
 #include <vector>
 
 #include "../evaluate/binding.hpp"

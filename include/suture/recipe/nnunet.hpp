@@ -130,33 +130,17 @@ struct nnunet_masked_target {
   SUTURE_FN std::int32_t channels() const { return 2; }
 };
 
-// Whether nnU-Net resamples slices by themselves: the axis of the thickest ones, if their spacing is above 3 times the
-// finest of the volume or else of the target; -1 where it does not, or where two axes are the thickest.
-inline int nnunet_slice_axis(const point3& spacing, const point3& target) {
-  const auto axis_of = [](const point3& s) {
-    const double most = std::max(s[0], std::max(s[1], s[2])), least = std::min(s[0], std::min(s[1], s[2]));
-    if (!(most / least > 3)) return -2;
-    int axis = -1, thick = 0;
-    for (int k = 0; k < 3; ++k)
-      if (s[k] == most) {
-        axis = k;
-        ++thick;
-      }
-    return thick == 1 ? axis : -1;
-  };
-  const int axis = axis_of(spacing);
-  return axis != -2 ? axis : std::max(axis_of(target), -1);
-}
-
 // Preprocessing of CT: normalized by the statistics of the cohort, then resampled to `target` mm (z, y, x), cubic for
-// the image and by vote for labels, and kept within what normalization can give. For volumes without a slice axis.
+// the image and by vote for labels, and kept within what normalization can give. For volumes whose slices are not
+// resampled one by one (separate_axis is -1).
 inline auto nnunet_preprocess_ct(const ct_normalize& cohort, const point3& target) {
   const float divisor = cohort.standard_deviation > 1e-8f ? cohort.standard_deviation : 1e-8f;
   return cohort | resample{.spacing_mm = target} | sampling<cubic_bspline, edge, vote>{} |
          clamp{.low = (cohort.lower - cohort.mean) / divisor, .high = (cohort.upper - cohort.mean) / divisor};
 }
 
-// Preprocesses volumes with a slice axis in two runs: every slice in its plane, then to the nearest slice.
+// Preprocesses the others in two runs: every slice in its plane, then to the nearest slice across `slice_axis`, which
+// separate_axis tells.
 inline auto nnunet_preprocess_ct_in_plane(const ct_normalize& cohort, point3 target, int slice_axis) {
   target[slice_axis] = 0;
   return nnunet_preprocess_ct(cohort, target);

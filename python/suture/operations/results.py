@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results of fits: what normalization needs to know of images, as frozen dataclasses that go to JSON and back.
 
-`pack` and `unpack` know the structs of include/suture/stats by their layout; abi::result_layouts is what a test compares
-them with.
+`pack` and `unpack` know the structs of include/suture/stats by their layout, which a test compares with that of the compiler.
 """
 from __future__ import annotations
 

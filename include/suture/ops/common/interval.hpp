@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cmath>
-#include <ostream>
 #include <string_view>
 
 #include "../../base/error.hpp"
@@ -16,26 +15,22 @@ namespace suture {
 struct interval {
   float low, high;
 
-  static constexpr auto fields = named("low", &interval::low, "high", &interval::high);
+  static constexpr auto fields = named<&interval::low, &interval::high>;
 
   constexpr interval(float only) : low(only), high(only) {}
   constexpr interval(float from, float to) : low(from), high(to) {}
-  friend std::ostream& operator<<(std::ostream& out, const interval& a) {
-    return out << '[' << a.low << ", " << a.high << ']';
-  }
+  friend void append_text(std::string& text, const interval& a) { append_interval(text, a.low, a.high); }
 };
 
 // The integers low .. high; one number is that number alone.
 struct integer_interval {
   std::int32_t low, high;
 
-  static constexpr auto fields = named("low", &integer_interval::low, "high", &integer_interval::high);
+  static constexpr auto fields = named<&integer_interval::low, &integer_interval::high>;
 
   constexpr integer_interval(std::int32_t only) : low(only), high(only) {}
   constexpr integer_interval(std::int32_t from, std::int32_t to) : low(from), high(to) {}
-  friend std::ostream& operator<<(std::ostream& out, const integer_interval& a) {
-    return out << '[' << a.low << ", " << a.high << ']';
-  }
+  friend void append_text(std::string& text, const integer_interval& a) { append_interval(text, a.low, a.high); }
 };
 
 // Distribution of a parameter over [low, high]:

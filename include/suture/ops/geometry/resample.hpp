@@ -26,26 +26,19 @@ enum class coordinate_map { half_pixel, align_corners, origin_preserving, center
 
 namespace detail {
 
-inline double round_half_even(double x) {
-  // x may be a product: it is compared, never subtracted from, so that no compiler can fuse the two.
-  const double below = std::floor(x), middle = below + 0.5;
-  if (x != middle) return x < middle ? below : below + 1;
-  return 2 * std::floor(0.5 * below) == below ? below : below + 1;
-}
-
 // Output voxels along one axis by the rule of the map; a double because it may not fit any integer.
 inline double resampled_extent(coordinate_map map, double voxels, double from_mm, double to_mm) {
   switch (map) {
     case coordinate_map::align_corners:
     case coordinate_map::origin_preserving:
-      return round_half_even(fma(voxels - 1, from_mm / to_mm, 1.0));
+      return std::nearbyint(fma(voxels - 1, from_mm / to_mm, 1.0));
     case coordinate_map::center_preserving:
       return voxels == 1 ? 1 : std::floor(voxels * from_mm / to_mm);
     case coordinate_map::half_pixel:
     case coordinate_map::physical:
       break;
   }
-  return round_half_even(from_mm / to_mm * voxels);
+  return std::nearbyint(from_mm / to_mm * voxels);
 }
 
 // The resampling of `input` to `extents` voxels; spacing_mm is used by the maps that keep the spacing asked for.
@@ -103,8 +96,7 @@ struct resample {
   coordinate_map map = coordinate_map::half_pixel;
   extent3 extents{0, 0, 0};
 
-  static constexpr auto parameters =
-      named("spacing_mm", &resample::spacing_mm, "map", &resample::map, "extents", &resample::extents);
+  static constexpr auto parameters = named<&resample::spacing_mm, &resample::map, &resample::extents>;
 
   geometry_step step(const grid& input, const site& where) const {
     extent3 size{};
@@ -137,7 +129,7 @@ struct resize {
   extent3 extents{0, 0, 0};
   coordinate_map map = coordinate_map::half_pixel;
 
-  static constexpr auto parameters = named("extents", &resize::extents, "map", &resize::map);
+  static constexpr auto parameters = named<&resize::extents, &resize::map>;
 
   geometry_step step(const grid& input, const site& where) const {
     require(map == coordinate_map::half_pixel || map == coordinate_map::align_corners, where,
@@ -160,7 +152,7 @@ struct resample_to {
 
   grid target;
 
-  static constexpr auto parameters = named("target", required(&resample_to::target));
+  static constexpr auto parameters = named<required<&resample_to::target>>;
 
   geometry_step step(const grid& input, const site& where) const {
     check(target, where);

@@ -2,7 +2,6 @@
 // Intensities mapped by landmarks to a standard scale or to a reference image.
 #pragma once
 
-#include <ranges>
 #include <span>
 
 #include "../../base/fields.hpp"
@@ -21,8 +20,7 @@ struct histogram_match {
   std::int32_t channels = 1;
 
   static constexpr std::string_view name = "histogram_match";
-  static constexpr auto parameters =
-      named("fitted", required(&histogram_match::fitted), "channels", &histogram_match::channels);
+  static constexpr auto parameters = named<required<&histogram_match::fitted>, &histogram_match::channels>;
 
   struct functor {
     const landmark_map<N>* fitted;

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts of messages: append_text writes a value as an output stream does by default. Types of the library that stand in
+// messages have an overload of their own.
+#pragma once
+
+#include <charconv>
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "config.hpp"
+
+namespace suture {
+
+inline void append_text(std::string& text, std::string_view part) { text += part; }
+inline void append_text(std::string& text, const char* part) { text += part; }
+inline void append_text(std::string& text, char part) { text += part; }
+
+template <std::integral T>
+SUTURE_NOINLINE void append_text(std::string& text, T number) {
+  text += std::to_string(number);
+}
+
+// Six significant digits.
+SUTURE_NOINLINE inline void append_text(std::string& text, double number) {
+  char digits[32];
+  const auto end = std::to_chars(digits, digits + sizeof digits, number, std::chars_format::general, 6).ptr;
+  text.append(digits, end);
+}
+
+inline void append_text(std::string& text, const void* address) {
+  char digits[2 * sizeof address];
+  const auto end = std::to_chars(digits, digits + sizeof digits, reinterpret_cast<std::uintptr_t>(address), 16).ptr;
+  text += "0x";
+  text.append(digits, end);
+}
+
+template <class T>
+void append_interval(std::string& text, const T& low, const T& high) {
+  append_text(text, '[');
+  append_text(text, low);
+  append_text(text, ", ");
+  append_text(text, high);
+  append_text(text, ']');
+}
+
+}  // namespace suture
