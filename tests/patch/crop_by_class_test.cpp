@@ -83,6 +83,28 @@ TEST(class_index, reads_any_strides_and_types) {
   expect_lists(index_classes(cpu{}, label_classes(v, 5))[0], lists_of(dense, 5));
 }
 
+TEST(class_index, is_the_same_in_every_order_of_axes) {
+  constexpr int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+  for (const extent3& n : {extent3{37, 43, 50}, extent3{70, 9, 17}, extent3{1, 75, 80}}) {
+    const grid g = volume(n[0], n[1], n[2]);
+    const std::vector<std::uint8_t> dense = blobs(g, 5, 60);
+    for (const auto& order : orders) {
+      std::vector<std::uint8_t> other(dense.size());
+      view<const std::uint8_t> v{other.data(), g, {}, 1, 0};
+      std::int64_t step = 1;
+      for (int j = 2; j >= 0; --j) {
+        v.stride[order[j]] = step;
+        step *= n[order[j]];
+      }
+      for (std::int64_t at = 0; at < step; ++at)
+        other[static_cast<std::size_t>(at / n[2] / n[1] * v.stride[0] + at / n[2] % n[1] * v.stride[1] +
+                                       at % n[2] * v.stride[2])] = dense[static_cast<std::size_t>(at)];
+      for (const int threads : {1, 3})
+        expect_lists(index_classes(cpu{.threads = threads}, label_classes(v, 5))[0], lists_of(dense, 5));
+    }
+  }
+}
+
 TEST(class_index, tells_foreground_and_background) {
   const grid g = volume(1, 2, 4);
   const std::vector<std::int16_t> labels{0, 1, 0, -1, 0, 0, 0, 3, /* second channel */ 0, 0, 2, 0, 0, 0, 0, 0};

@@ -119,6 +119,76 @@ TEST(class_counts, read_any_strides) {
   EXPECT_EQ(counted(label_classes(v, 5)).words, counted(label_classes(plain, 5)).words);
 }
 
+// Values by place in a volume whose axes lie in memory in this order, the last one densest.
+template <class T, class F>
+view<const T> in_order(std::vector<T>& memory, const grid& g, const int (&order)[3], const F& value) {
+  const extent3& n = g.extents;
+  view<const T> v{nullptr, g, {}, 1, 0};
+  std::int64_t step = 1;
+  for (int j = 2; j >= 0; --j) {
+    v.stride[order[j]] = step;
+    step *= n[order[j]];
+  }
+  memory.resize(static_cast<std::size_t>(step));
+  for (std::int64_t at = 0; at < step; ++at) {
+    const std::int64_t z = at / n[2] / n[1], y = at / n[2] % n[1], x = at % n[2];
+    memory[static_cast<std::size_t>(z * v.stride[0] + y * v.stride[1] + x * v.stride[2])] =
+        value(static_cast<std::size_t>(at));
+  }
+  v.data = memory.data();
+  return v;
+}
+
+constexpr int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+
+TEST(class_counts, are_those_of_single_voxels_in_every_order_of_axes) {
+  for (const extent3& n : {extent3{37, 43, 50}, extent3{70, 9, 17}, extent3{1, 75, 80}, extent3{40, 1, 33}}) {
+    const grid g = volume(n[0], n[1], n[2]);
+    const auto voxels = static_cast<std::size_t>(g.voxels());
+    const std::vector<std::uint8_t> labels = blobs(g, 5);
+    std::vector<float> image(voxels);
+    for (std::size_t v = 0; v < voxels; ++v) image[v] = v % 11 == 0 ? NAN : static_cast<float>(v % 7) - 3.0f;
+    const extent3 size{1, 1, 16};
+    std::uint64_t declared[6] = {}, sets[4] = {}, weight = 0;
+    std::vector<std::uint32_t> of_block(5 * ((voxels + 4095) / 4096));
+    for (std::size_t v = 0; v < voxels; ++v) {
+      const std::size_t label = std::min<std::size_t>(labels[v], 5);
+      ++declared[label];
+      if (label < 5) ++of_block[label * ((voxels + 4095) / 4096) + v / 4096];
+      ++sets[labels[v] > 0 ? 1 : !std::isfinite(image[v]) ? 3 : image[v] > 0.5f ? 0 : 2];
+      const std::size_t x = v % static_cast<std::size_t>(n[2]);
+      weight += x >= 8 && x <= static_cast<std::size_t>(n[2]) - 8 ? v % 65536 : 0;
+    }
+    for (const auto& order : orders) {
+      SCOPED_TRACE(testing::Message() << order[0] << order[1] << order[2] << " of " << n);
+      std::vector<std::uint8_t> memory;
+      std::vector<float> pixels;
+      std::vector<std::uint16_t> heavy;
+      const auto seg = in_order(memory, g, order, [&](std::size_t v) { return labels[v]; });
+      const auto weights =
+          in_order(heavy, g, order, [](std::size_t v) { return static_cast<std::uint16_t>(v % 65536); });
+      for (const int threads : {1, 3}) {
+        const auto map = label_classes(seg, 5);
+        table_memory m = counted(map, threads);
+        const class_counts c = counts_of(map, m.bytes(), 0);
+        for (std::int32_t k = 0; k < 6; ++k) EXPECT_EQ(c.total(k), declared[k]) << k;
+        EXPECT_TRUE(std::equal(of_block.begin(), of_block.end(), c.counts));
+        // The image in the order of the labels, and in another one.
+        for (const auto* other : {&order, &orders[3]}) {
+          const auto ct = in_order(pixels, g, *other, [&](std::size_t v) { return image[v]; });
+          const auto both = foreground_background(seg, ct, 0.5f);
+          table_memory f = counted(both, threads);
+          const class_counts found = counts_of(both, f.bytes(), 0);
+          for (std::int32_t k = 0; k < 4; ++k) EXPECT_EQ(found.total(k), sets[k]) << k;
+        }
+        const auto heavier = weight_map(weights, size);
+        table_memory w = counted(heavier, threads);
+        EXPECT_EQ(counts_of(heavier, w.bytes(), 0).total(0), weight);
+      }
+    }
+  }
+}
+
 TEST(class_counts, tell_foreground_background_and_voxels_left_out) {
   const grid g = volume(1, 2, 4);
   const std::vector<std::int16_t> labels{0, 1, 0, -1, 0, 0, 0, 3, /* second channel */ 0, 0, 2, 0, 0, 0, 0, 0};

@@ -165,16 +165,6 @@ TEST(reassemble, in_slabs_gives_the_bits_of_the_whole) {
   }
 }
 
-TEST(reassemble, reads_halves_and_writes_any_strides) {
-  const extent3 image{3, 4, 9}, size{2, 3, 5};
-  const patch_grid g = sliding_window_grid(image, size);
-  std::vector<half> patches(static_cast<std::size_t>(g.count() * 2 * 30), storage<half>::store(0.75f));
-  std::vector<std::uint8_t> out(2 * 3 * 4 * 9, 9);
-  reassemble(cpu{}, g, gaussian_window(size), patch_tensor<half>{patches.data(), 2, 0, g.count()},
-             channels_last(out.data(), volume(image), 2));
-  EXPECT_EQ(out, std::vector<std::uint8_t>(out.size(), 1));
-}
-
 // How much of each voxel the patches cover: some nothing, some all, the rest in part.
 std::vector<float> coverage_of(const patch_grid& g, unsigned seed) {
   std::mt19937 random(seed);
@@ -184,6 +174,55 @@ std::vector<float> coverage_of(const patch_grid& g, unsigned seed) {
     v = kind == 0 ? 0.0f : kind == 1 ? 1.0f : static_cast<float>(1 + random() % 4000) * 1e-3f;
   }
   return k;
+}
+
+TEST(reassemble, writes_the_same_in_every_order_of_axes) {
+  constexpr int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+  const extent3 size{5, 8, 9};
+  for (const extent3& n : {extent3{37, 43, 50}, extent3{70, 9, 17}}) {
+    const predictions p(sliding_window_grid(n, size), 2, 3);
+    const std::vector<float> k = coverage_of(p.grid, 8);
+    const patch_tensor<float> given{p.values.data(), 2, 0, p.grid.count()}, covered{k.data(), 1, 0, p.grid.count()};
+    const patch_window window = gaussian_window(size);
+    const auto voxels = static_cast<std::size_t>(n[0] * n[1] * n[2]);
+    std::vector<float> plain(2 * voxels), plain_covered(2 * voxels);
+    reassemble(cpu{}, p.grid, window, given, contiguous(plain.data(), volume(n), 2));
+    reassemble(cpu{}, p.grid, window, given, covered, contiguous(plain_covered.data(), volume(n), 2), 0, -1);
+    for (const auto& order : orders)
+      for (const bool channels_last : {false, true}) {
+        std::vector<float> memory(2 * voxels + 1, 77);
+        view<float> out{memory.data(), volume(n), {}, 2, 1};
+        std::int64_t step = channels_last ? 2 : 1;
+        for (int j = 2; j >= 0; --j) {
+          out.stride[order[j]] = step;
+          step *= n[order[j]];
+        }
+        if (!channels_last) out.channel_stride = step;
+        const auto expect = [&](const std::vector<float>& expected) {
+          for (std::int64_t c = 0; c < 2; ++c)
+            for (std::int64_t at = 0; at < n[0] * n[1] * n[2]; ++at)
+              ASSERT_EQ(out.data[c * out.channel_stride + at / n[2] / n[1] * out.stride[0] +
+                                 at / n[2] % n[1] * out.stride[1] + at % n[2] * out.stride[2]],
+                        expected[static_cast<std::size_t>(c) * voxels + static_cast<std::size_t>(at)])
+                  << order[0] << order[1] << order[2] << " at " << at;
+          ASSERT_EQ(memory.back(), 77);
+        };
+        reassemble(cpu{.threads = 3}, p.grid, window, given, out);
+        expect(plain);
+        reassemble(cpu{.threads = 3}, p.grid, window, given, covered, out, 0, -1);
+        expect(plain_covered);
+      }
+  }
+}
+
+TEST(reassemble, reads_halves_and_writes_any_strides) {
+  const extent3 image{3, 4, 9}, size{2, 3, 5};
+  const patch_grid g = sliding_window_grid(image, size);
+  std::vector<half> patches(static_cast<std::size_t>(g.count() * 2 * 30), storage<half>::store(0.75f));
+  std::vector<std::uint8_t> out(2 * 3 * 4 * 9, 9);
+  reassemble(cpu{}, g, gaussian_window(size), patch_tensor<half>{patches.data(), 2, 0, g.count()},
+             channels_last(out.data(), volume(image), 2));
+  EXPECT_EQ(out, std::vector<std::uint8_t>(out.size(), 1));
 }
 
 TEST(reassemble, weighs_voxels_by_their_coverage) {

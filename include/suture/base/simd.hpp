@@ -4,6 +4,7 @@
 // Everything is inlined, so that files of one program may be compiled for different processors.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -40,39 +41,106 @@ SUTURE_INLINE void copy(void* to, const void* from) {
 #endif
 }
 
+#if defined(__SSE2__)
+// Elements of the lower halves of two registers in turns, and of the upper ones; of a register of two of them, each.
+template <std::size_t Size>
+SUTURE_INLINE void interleave(__m128i a, __m128i b, __m128i& lower, __m128i& upper) {
+  if constexpr (Size == 1) {
+    lower = _mm_unpacklo_epi8(a, b);
+    upper = _mm_unpackhi_epi8(a, b);
+  } else if constexpr (Size == 2) {
+    lower = _mm_unpacklo_epi16(a, b);
+    upper = _mm_unpackhi_epi16(a, b);
+  } else {
+    lower = _mm_unpacklo_epi32(a, b);
+    upper = _mm_unpackhi_epi32(a, b);
+  }
+}
+SUTURE_INLINE void load(const void* from, __m128i& to) { to = _mm_loadu_si128(static_cast<const __m128i*>(from)); }
+template <class T>
+SUTURE_INLINE void store_halves(T* to, std::ptrdiff_t, __m128i from) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), from);
+}
+#if defined(__AVX2__) && !defined(__CUDACC__)
+template <std::size_t Size>
+SUTURE_INLINE void interleave(__m256i a, __m256i b, __m256i& lower, __m256i& upper) {
+  if constexpr (Size == 1) {
+    lower = _mm256_unpacklo_epi8(a, b);
+    upper = _mm256_unpackhi_epi8(a, b);
+  } else if constexpr (Size == 2) {
+    lower = _mm256_unpacklo_epi16(a, b);
+    upper = _mm256_unpackhi_epi16(a, b);
+  } else {
+    lower = _mm256_unpacklo_epi32(a, b);
+    upper = _mm256_unpackhi_epi32(a, b);
+  }
+}
+SUTURE_INLINE void load(const void* from, __m256i& to) { to = _mm256_loadu_si256(static_cast<const __m256i*>(from)); }
+template <class T>
+SUTURE_INLINE void store_halves(T* to, std::ptrdiff_t apart, __m256i from) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_castsi256_si128(from));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to + apart), _mm256_extracti128_si256(from, 1));
+}
+using squares = __m256i;
+#else
+using squares = __m128i;
+#endif
+
+// Interleaving the first half of the rows of a square with the second, once for each bit of their number, transposes it.
+template <class T, int Done, class Register, int Count>
+SUTURE_INLINE void interleave_rows(const Register (&rows)[Count], T* to, std::ptrdiff_t to_row) {
+  Register next[Count];
+  SUTURE_UNROLL
+  for (int i = 0; i < Count / 2; ++i)
+    interleave<sizeof(T)>(rows[i], rows[i + Count / 2], next[2 * i], next[2 * i + 1]);
+  if constexpr (2 * Done < Count) {
+    interleave_rows<T, 2 * Done>(next, to, to_row);
+  } else {
+    SUTURE_UNROLL
+    for (int i = 0; i < Count; i += 2)
+      for (int k = i; k < i + 2; ++k) store_halves(to + k * to_row, Count * to_row, next[k]);
+  }
+}
+
+// Transposes as many rows as 16 bytes have elements, of as many elements as a register has. False: there are fewer.
+template <class Register, class T>
+SUTURE_INLINE bool transpose_squares(const T* from, std::ptrdiff_t from_row, int rows, int columns, T* to,
+                                     std::ptrdiff_t to_row) {
+  constexpr int count = 16 / sizeof(T), width = sizeof(Register) / sizeof(T);
+  if (rows < count || columns < width) return false;
+  for (int i = 0; i < rows; i += count)
+    for (int j = 0; j < columns; j += width) {
+      // The last ones overlap those before them.
+      const std::ptrdiff_t row = std::min(i, rows - count), column = std::min(j, columns - width);
+      const T* const first = from + row * from_row + column;
+      Register lines[count];
+      SUTURE_UNROLL
+      for (int k = 0; k < count; k += 2)
+        for (int l = k; l < k + 2; ++l) load(first + l * from_row, lines[l]);
+      interleave_rows<T, 1>(lines, to + column * to_row + row, to_row);
+    }
+  return true;
+}
+#endif
+
+// Rows to columns: element j of row i becomes element i of row j. Rows lie so many elements apart.
+template <class T>
+SUTURE_INLINE void transpose(const T* from, std::ptrdiff_t from_row, int rows, int columns, T* to,
+                             std::ptrdiff_t to_row) {
+#if defined(__SSE2__)
+  if constexpr (sizeof(T) <= 4)
+    if (transpose_squares<squares>(from, from_row, rows, columns, to, to_row) ||
+        transpose_squares<__m128i>(from, from_row, rows, columns, to, to_row))
+      return;
+#endif
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < columns; ++j) to[j * to_row + i] = from[i * from_row + j];
+}
+
 // Rows of a square to its columns.
 template <class T, int Count>
 SUTURE_INLINE void transpose(const T (&from)[Count][Count], T (&to)[Count][Count]) {
-#if defined(__AVX__) && !defined(__CUDACC__)
-  if constexpr (sizeof(T) == 4) {
-    static_assert(Count % 8 == 0);
-    for (int i = 0; i < Count; i += 8)
-      for (int j = 0; j < Count; j += 8) {
-        __m256 pairs[8], fours[8];
-        for (int k = 0; k < 8; k += 2) {
-          const __m256 a = _mm256_loadu_ps(reinterpret_cast<const float*>(&from[i + k][j]));
-          const __m256 b = _mm256_loadu_ps(reinterpret_cast<const float*>(&from[i + k + 1][j]));
-          pairs[k] = _mm256_unpacklo_ps(a, b);
-          pairs[k + 1] = _mm256_unpackhi_ps(a, b);
-        }
-        for (int k = 0; k < 8; k += 4)
-          for (int half = 0; half < 2; ++half) {
-            const __m256 a = pairs[k + half], b = pairs[k + 2 + half];
-            fours[k + 2 * half] = _mm256_shuffle_ps(a, b, 0x44);
-            fours[k + 2 * half + 1] = _mm256_shuffle_ps(a, b, 0xee);
-          }
-        for (int k = 0; k < 4; ++k) {
-          _mm256_storeu_ps(reinterpret_cast<float*>(&to[j + k][i]),
-                           _mm256_permute2f128_ps(fours[k], fours[4 + k], 0x20));
-          _mm256_storeu_ps(reinterpret_cast<float*>(&to[j + 4 + k][i]),
-                           _mm256_permute2f128_ps(fours[k], fours[4 + k], 0x31));
-        }
-      }
-    return;
-  }
-#endif
-  for (int i = 0; i < Count; ++i)
-    for (int j = 0; j < Count; ++j) to[j][i] = from[i][j];
+  transpose(from[0], Count, Count, Count, to[0], Count);
 }
 
 // Copies Bytes past the caches, which keep no room for what is too large for them. `to` is a multiple of

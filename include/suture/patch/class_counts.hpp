@@ -5,9 +5,11 @@
 
 #include <atomic>
 #include <cstddef>
+#include <numeric>
+#include <utility>
 
 #include "../exec/cpu/run.hpp"
-#include "classes.hpp"
+#include "class_rows.hpp"
 
 namespace suture {
 
@@ -96,6 +98,32 @@ count_layout check_count(const Classes& map, std::span<std::byte> counts) {
   return l;
 }
 
+// The counts of the block that is being counted, which are added to those of a sample when another block is.
+struct block_counts {
+  const count_layout& layout;
+  std::byte* memory;
+  std::size_t sample;
+  std::int64_t block = 0;
+  std::uint32_t counts[max_classes + 2] = {};
+
+  std::uint32_t* of(std::int64_t voxel) {
+    if (voxel / count_block != block) flush();
+    block = voxel / count_block;
+    return counts;
+  }
+  void flush() {
+    auto* table = reinterpret_cast<std::uint32_t*>(memory + layout.counts[sample]) + block;
+    for (std::int32_t c = 0; c < layout.classes + 2; ++c) {
+      const std::uint32_t count = std::exchange(counts[c], 0u);
+      if (count == 0) continue;
+      if (c < layout.classes)
+        std::atomic_ref(table[c * layout.blocks[sample]]).fetch_add(count, std::memory_order_relaxed);
+      else
+        std::atomic_ref(layout.totals(memory, sample)[c]).fetch_add(count, std::memory_order_relaxed);
+    }
+  }
+};
+
 // f(z, y, x, count) for the pieces of rows that the voxels first .. last - 1 make, until f returns false.
 template <class F>
 void for_rows(const extent3& n, std::int64_t first, std::int64_t last, const F& f) {
@@ -118,9 +146,18 @@ void for_rows(const extent3& n, std::int64_t first, std::int64_t last, const F& 
 template <class Reader>
 void add_row(const Reader& reader, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t count,
              std::uint32_t* counts) {
+  const std::int32_t end = x + count;
+  if constexpr (requires { reader.goes_by_label(); })
+    if (reader.goes_by_label() && reader.labels.stride[2] == 1) {
+      for (std::int32_t length; x < end; x += length) {
+        length = equal_labels(reader.labels, z, y, x, end);
+        counts[reader(z, y, x).of_class] += static_cast<std::uint32_t>(length);
+      }
+      return;
+    }
   std::int32_t current = 0;
   std::uint32_t run = 0;
-  for (const std::int32_t end = x + count; x < end; ++x) {
+  for (; x < end; ++x) {
     const weighted_class c = reader(z, y, x);
     if (c.of_class != current) {
       counts[current] += run;
@@ -130,21 +167,6 @@ void add_row(const Reader& reader, std::int32_t z, std::int32_t y, std::int32_t 
     run += c.weight;
   }
   counts[current] += run;
-}
-
-// Counts a row of labels that lie side by side, by runs of one label.
-template <class L>
-void add_row(const label_reader<L>& reader, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t count,
-             std::uint32_t* counts) {
-  if (reader.labels.stride[2] != 1) {
-    add_row<label_reader<L>>(reader, z, y, x, count, counts);
-    return;
-  }
-  for (const std::int32_t end = x + count; x < end;) {
-    const std::int32_t length = equal_labels(reader.labels, z, y, x, end);
-    counts[reader(z, y, x).of_class] += static_cast<std::uint32_t>(length);
-    x += length;
-  }
 }
 
 // Counts a row of one channel of labels and image side by side, without a branch on a voxel.
@@ -192,29 +214,25 @@ template <class Classes>
 void count_classes(const cpu& exec, const Classes& map, std::span<std::byte> counts) {
   const detail::count_layout l = detail::check_count(map, counts);
   detail::check_classes_memory(detail::memory_check(exec), map, "count_classes", counts.data());
-  std::fill_n(l.totals(counts.data(), 0), l.totals_bytes / sizeof(std::uint64_t), std::uint64_t{0});
-  constexpr std::int64_t task = 16;  // blocks
+  std::fill_n(counts.data(), l.bytes, std::byte{0});
   for (std::size_t i = 0; i < map.samples(); ++i) {
-    const auto reader = map.reader(i);
     const extent3& n = map.grid(i).extents;
-    const std::int64_t voxels = map.grid(i).voxels(), blocks = l.blocks[i];
-    std::uint64_t* totals = l.totals(counts.data(), i);
-    auto* table = reinterpret_cast<std::uint32_t*>(counts.data() + l.counts[i]);
-    detail::parallel_for(exec.threads, (blocks + task - 1) / task, [&](std::int64_t t) {
-      const auto rows = static_cast<std::size_t>(l.classes + 2);
-      std::uint32_t local[max_classes + 2];
-      for (std::int64_t b = t * task; b < std::min(blocks, (t + 1) * task); ++b) {
-        std::fill_n(local, rows, 0u);
-        detail::for_rows(n, b * count_block, std::min(voxels, (b + 1) * count_block),
-                         [&](std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t count) {
-                           detail::add_row(reader, z, y, x, count, local);
-                           return true;
-                         });
-        for (std::int32_t c = 0; c < l.classes; ++c) table[c * blocks + b] = local[c];
-        for (std::size_t c = 0; c < rows; ++c)
-          if (local[c] != 0) std::atomic_ref(totals[c]).fetch_add(local[c], std::memory_order_relaxed);
-      }
+    const detail::class_rows rows(map.reader(i), n);
+    detail::parallel_for(exec.threads, rows.tasks(), [&](std::int64_t task) {
+      detail::block_counts block{l, counts.data(), i};
+      rows(task, [&](const auto& reader, std::int32_t z, std::int32_t y) {
+        const std::int64_t row = (z * n[1] + y) * n[2];
+        for (std::int64_t voxel = row, end; voxel < row + n[2]; voxel = end) {
+          end = std::min(row + n[2], voxel / count_block * count_block + count_block);
+          detail::add_row(reader, z, y, static_cast<std::int32_t>(voxel - row), static_cast<std::int32_t>(end - voxel),
+                          block.of(voxel));
+        }
+      });
+      block.flush();
     });
+    const std::uint32_t* table = reinterpret_cast<const std::uint32_t*>(counts.data() + l.counts[i]);
+    for (std::int32_t c = 0; c < l.classes; ++c, table += l.blocks[i])
+      l.totals(counts.data(), i)[c] = std::accumulate(table, table + l.blocks[i], std::uint64_t{0});
   }
 }
 

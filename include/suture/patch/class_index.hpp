@@ -12,7 +12,7 @@
 
 #include "../exec/cpu/run.hpp"
 #include "../ops/label/remap.hpp"
-#include "classes.hpp"
+#include "class_rows.hpp"
 
 namespace suture {
 
@@ -30,6 +30,12 @@ struct remapped_reader {
   bool foreground;
   remap::functor change;
 
+  template <class F>
+  void each_source(const F& f) {
+    f(labels);
+  }
+  bool goes_by_label() const { return labels.channels == 1; }
+
   weighted_class operator()(std::int32_t z, std::int32_t y, std::int32_t x) const {
     const L* label = labels.data + labels.offset(z, y, x);
     if (!foreground) return {class_of_label(change(static_cast<std::int32_t>(*label)), classes), 1};
@@ -44,28 +50,15 @@ struct class_run {
   std::uint32_t first, length;
 };
 
-// Returns the number of voxels from x on, before `end`, that have the class of voxel x.
+// Returns the number of voxels from x on, before `end`, that have the class of voxel x. Where labels tell, they may be
+// fewer, and append() joins runs of labels that become one class.
 template <class Reader>
 std::int32_t run_length(const Reader& reader, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t end,
                         std::int32_t of_class) {
+  if (reader.goes_by_label() && reader.labels.stride[2] == 1) return equal_labels(reader.labels, z, y, x, end);
   std::int32_t i = x + 1;
   while (i < end && reader(z, y, i).of_class == of_class) ++i;
   return i - x;
-}
-
-template <class L>
-std::int32_t run_length(const label_reader<L>& reader, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t end,
-                        std::int32_t of_class) {
-  if (reader.labels.stride[2] != 1) return run_length<label_reader<L>>(reader, z, y, x, end, of_class);
-  return equal_labels(reader.labels, z, y, x, end);
-}
-// Labels that become one class may differ; append() joins their runs.
-template <class L>
-std::int32_t run_length(const remapped_reader<L>& reader, std::int32_t z, std::int32_t y, std::int32_t x,
-                        std::int32_t end, std::int32_t of_class) {
-  if (reader.labels.stride[2] != 1 || reader.labels.channels != 1)
-    return run_length<remapped_reader<L>>(reader, z, y, x, end, of_class);
-  return equal_labels(reader.labels, z, y, x, end);
 }
 
 // A voxel more, or a run, of a class. Runs come in memory order.
@@ -76,22 +69,19 @@ inline void append(std::vector<class_run>& runs, const class_run& next) {
     runs.push_back(next);
 }
 
-// The runs of rows `first` .. `last` - 1 of a volume, by class.
+// Adds the runs of a row of a volume of n voxels to those of each class.
 template <class Reader>
-void find_runs(const Reader& reader, const extent3& n, std::int64_t first, std::int64_t last, std::int32_t classes,
+void find_runs(const Reader& reader, const extent3& n, std::int32_t z, std::int32_t y,
                std::vector<std::vector<class_run>>& runs) {
-  runs.resize(static_cast<std::size_t>(classes));
   const auto columns = static_cast<std::int32_t>(n[2]);
-  for (std::int64_t row = first; row < last; ++row) {
-    const auto z = static_cast<std::int32_t>(row / n[1]), y = static_cast<std::int32_t>(row % n[1]);
-    for (std::int32_t x = 0; x < columns;) {
-      const std::int32_t of_class = reader(z, y, x).of_class;
-      const std::int32_t length = run_length(reader, z, y, x, columns, of_class);
-      if (of_class < classes)
-        append(runs[static_cast<std::size_t>(of_class)],
-               {static_cast<std::uint32_t>(row * columns + x), static_cast<std::uint32_t>(length)});
-      x += length;
-    }
+  const std::int64_t row = (z * n[1] + y) * n[2];
+  for (std::int32_t x = 0; x < columns;) {
+    const std::int32_t of_class = reader(z, y, x).of_class;
+    const std::int32_t length = run_length(reader, z, y, x, columns, of_class);
+    if (static_cast<std::size_t>(of_class) < runs.size())
+      append(runs[static_cast<std::size_t>(of_class)],
+             {static_cast<std::uint32_t>(row + x), static_cast<std::uint32_t>(length)});
+    x += length;
   }
 }
 
@@ -203,24 +193,26 @@ void check_indexed(const Classes& map) {
 // Sample i of a map that was checked.
 template <class Classes>
 class_index index_sample(int threads, const Classes& map, std::size_t i) {
-  const grid& g = map.grid(i);
-  const auto reader = map.reader(i);
-  const std::int64_t rows = g.extents[0] * g.extents[1];
-  // The rows are split into enough parts to keep the threads busy; runs that continue from one part to the next are
-  // joined.
-  const std::int64_t parts = std::min<std::int64_t>(rows, 64);
-  std::vector<std::vector<std::vector<class_run>>> found(static_cast<std::size_t>(parts));
-  parallel_for(threads, parts, [&](std::int64_t part) {
-    find_runs(reader, g.extents, rows * part / parts, rows * (part + 1) / parts, map.classes,
-              found[static_cast<std::size_t>(part)]);
+  const extent3& n = map.grid(i).extents;
+  const auto classes = static_cast<std::size_t>(map.classes);
+  const class_rows rows(map.reader(i), n);
+  // By plane and task. Runs that continue from one to the next are joined.
+  const std::int64_t tasks = rows.tasks();
+  std::vector<std::vector<std::vector<class_run>>> found(static_cast<std::size_t>(n[0] * tasks));
+  parallel_for(threads, tasks, [&](std::int64_t task) {
+    rows(task, [&](const auto& reader, std::int32_t z, std::int32_t y) {
+      auto& part = found[static_cast<std::size_t>(z * tasks + task)];
+      part.resize(classes);
+      find_runs(reader, n, z, y, part);
+    });
   });
-  std::vector<std::vector<class_run>> runs(static_cast<std::size_t>(map.classes));
+  std::vector<std::vector<class_run>> runs(classes);
   for (auto& part : found)
-    for (std::size_t c = 0; c < runs.size(); ++c) {
+    for (std::size_t c = 0; c < part.size(); ++c) {
       for (const class_run& run : part[c]) append(runs[c], run);
       part[c] = {};
     }
-  return class_index(g.extents, std::span<const std::vector<class_run>>(runs));
+  return class_index(n, std::span<const std::vector<class_run>>(runs));
 }
 
 }  // namespace detail

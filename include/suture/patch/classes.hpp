@@ -72,6 +72,14 @@ struct label_reader {
   strided<L> labels;
   std::int32_t classes;
 
+  // f(source) for all that is read.
+  template <class F>
+  void each_source(const F& f) {
+    f(labels);
+  }
+  // Returns whether voxels of one label are of one class.
+  bool goes_by_label() const { return true; }
+
   SUTURE_FN weighted_class operator()(std::int32_t z, std::int32_t y, std::int32_t x) const {
     return {class_of_label(static_cast<std::int32_t>(labels.data[labels.offset(z, y, x)]), classes), 1};
   }
@@ -82,6 +90,13 @@ struct foreground_reader {
   strided<L> labels;
   strided<I> image;  // no data: every voxel that is not foreground is background
   float threshold;
+
+  template <class F>
+  void each_source(const F& f) {
+    f(labels);
+    if (image.data != nullptr) f(image);
+  }
+  bool goes_by_label() const { return labels.channels == 1 && image.data == nullptr; }
 
   SUTURE_FN weighted_class operator()(std::int32_t z, std::int32_t y, std::int32_t x) const {
     const L* label = labels.data + labels.offset(z, y, x);
@@ -103,6 +118,11 @@ template <class W>
 struct weight_reader {
   strided<W> weights;
   std::int32_t first[3], last[3];  // the centers of the patches that fit
+
+  template <class F>
+  void each_source(const F& f) {
+    f(weights);
+  }
 
   SUTURE_FN weighted_class operator()(std::int32_t z, std::int32_t y, std::int32_t x) const {
     const bool inside = z >= first[0] && z <= last[0] && y >= first[1] && y <= last[1] && x >= first[2] && x <= last[2];

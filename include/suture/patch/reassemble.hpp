@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../base/simd.hpp"
 #include "../exec/cpu/run.hpp"
 #include "../math/root.hpp"
 #include "patch_grid.hpp"
@@ -179,40 +180,57 @@ void put_together(const cpu& exec, const patch_grid& g, const patch_window& wind
   }
   const extent3& n = out.grid.extents;
   const std::int64_t size = g.size[0] * g.size[1] * g.size[2];
-  parallel_for(exec.threads, patches.channels * n[0], [&](std::int64_t task) {
-    const std::int64_t channel = task / n[0], plane = task % n[0];
-    const auto z = static_cast<std::int32_t>(first_plane + plane);
+  // Rows along x, as many side by side as are transposed together where z or y is densest in the output.
+  const int dense = loop_axes[loops_in_memory({out.stride[0], out.stride[1], out.stride[2]}, {n[0], n[1], n[2]})][2];
+  const std::int64_t together = dense == 2 || out.stride[dense] != 1 ? 1 : 32;
+  const std::int64_t planes = dense == 0 ? together : 1, rows = dense == 1 ? together : 1;
+  const std::int64_t slabs = (n[0] + planes - 1) / planes;
+  parallel_for(exec.threads, patches.channels * slabs, [&](std::int64_t task) {
+    const std::int64_t channel = task / slabs, first_z = task % slabs * planes;
+    const std::int64_t last_z = std::min(n[0], first_z + planes);
     std::vector<float> sum(static_cast<std::size_t>(n[2])), weights(sum.size());
-    for (std::int32_t y = 0; y < n[1]; ++y) {
-      std::fill(sum.begin(), sum.end(), 0.0f);
-      std::fill(weights.begin(), weights.end(), 0.0f);
-      for (std::int32_t iz = axis[0].first(z); iz < axis[0].last(z); ++iz)
-        for (std::int32_t iy = axis[1].first(y); iy < axis[1].last(y); ++iy) {
-          const std::int32_t pz = z - axis[0].starts[iz], py = y - axis[1].starts[iy];
-          const float wzy = product(axis[0].weight[pz], axis[1].weight[py]);
-          const std::int64_t first_of_row = (static_cast<std::int64_t>(iz) * axis[1].patches + iy) * axis[2].patches;
-          for (std::int32_t ix = 0; ix < axis[2].patches; ++ix) {
-            const std::int64_t patch = first_of_row + ix - patches.first, row = (pz * g.size[1] + py) * g.size[2];
-            const T* values = patches.data + (patch * patches.channels + channel) * size + row;
-            float* s = sum.data() + axis[2].starts[ix];
-            float* w = weights.data() + axis[2].starts[ix];
-            if constexpr (Covered)
-              add_covered_row(values, coverage + patch * size + row, wzy, axis[2].weight, window.least, axis[2].size, s,
-                              w);
-            else
-              add_patch_row(values, wzy, axis[2].weight, window.least, axis[2].size, s, w);
-          }
+    std::vector<Out> finished(static_cast<std::size_t>(together == 1 ? 0 : together * n[2]));
+    for (std::int64_t first_y = 0; first_y < n[1]; first_y += rows) {
+      const std::int64_t last_y = std::min(n[1], first_y + rows);
+      Out* const target = out.data + channel * out.channel_stride + first_z * out.stride[0] + first_y * out.stride[1];
+      Out* to = together == 1 ? target : finished.data();
+      const std::int64_t step = together == 1 ? out.stride[2] : 1;
+      for (std::int64_t plane = first_z; plane < last_z; ++plane)
+        for (std::int64_t row_y = first_y; row_y < last_y; ++row_y, to += n[2]) {
+          const auto z = static_cast<std::int32_t>(first_plane + plane), y = static_cast<std::int32_t>(row_y);
+          std::fill(sum.begin(), sum.end(), 0.0f);
+          std::fill(weights.begin(), weights.end(), 0.0f);
+          for (std::int32_t iz = axis[0].first(z); iz < axis[0].last(z); ++iz)
+            for (std::int32_t iy = axis[1].first(y); iy < axis[1].last(y); ++iy) {
+              const std::int32_t pz = z - axis[0].starts[iz], py = y - axis[1].starts[iy];
+              const float wzy = product(axis[0].weight[pz], axis[1].weight[py]);
+              const std::int64_t first_of_row =
+                  (static_cast<std::int64_t>(iz) * axis[1].patches + iy) * axis[2].patches;
+              for (std::int32_t ix = 0; ix < axis[2].patches; ++ix) {
+                const std::int64_t patch = first_of_row + ix - patches.first, row = (pz * g.size[1] + py) * g.size[2];
+                const T* values = patches.data + (patch * patches.channels + channel) * size + row;
+                float* s = sum.data() + axis[2].starts[ix];
+                float* w = weights.data() + axis[2].starts[ix];
+                if constexpr (Covered)
+                  add_covered_row(values, coverage + patch * size + row, wzy, axis[2].weight, window.least,
+                                  axis[2].size, s, w);
+                else
+                  add_patch_row(values, wzy, axis[2].weight, window.least, axis[2].size, s, w);
+              }
+            }
+          if constexpr (Covered)
+            for (std::size_t x = 0; x < sum.size(); ++x)
+              if (!(weights[x] > 0)) {
+                sum[x] = outside;
+                weights[x] = 1;
+              }
+          for (std::int64_t x = 0; x < n[2]; ++x)
+            to[x * step] = storage<Out>::store(
+                math::detail::divide(sum[static_cast<std::size_t>(x)], weights[static_cast<std::size_t>(x)]));
         }
-      Out* target = out.data + channel * out.channel_stride + plane * out.stride[0] + y * out.stride[1];
-      if constexpr (Covered)
-        for (std::size_t x = 0; x < sum.size(); ++x)
-          if (!(weights[x] > 0)) {
-            sum[x] = outside;
-            weights[x] = 1;
-          }
-      for (std::int64_t x = 0; x < n[2]; ++x)
-        target[x * out.stride[2]] = storage<Out>::store(
-            math::detail::divide(sum[static_cast<std::size_t>(x)], weights[static_cast<std::size_t>(x)]));
+      if (together > 1)
+        simd::transpose(finished.data(), n[2], static_cast<int>((last_z - first_z) * (last_y - first_y)),
+                        static_cast<int>(n[2]), target, out.stride[2]);
     }
   });
 }
