@@ -8,12 +8,12 @@
 
 namespace suture::detail {
 
-// Kernels that visit axes in an order other than z, y, x: those whose functors of the source do not ask where a voxel
-// stands.
+// Kernels that visit axes in an order other than z, y, x. Functors of the source that ask where a voxel stands need its
+// own axes, which it has only where voxels are moved.
 template <class Evaluator>
 inline constexpr bool orders_loops = [] {
   using P = typename Evaluator::pipeline_type;
-  return !P::is_staged && !P::is_color && !Evaluator::has_levels && !any_needs_voxel<typename P::taps>;
+  return !P::is_staged && !Evaluator::has_levels && (P::has_geometry || !any_needs_voxel<typename P::taps>);
 }();
 
 // Whether no input of a batch has several channels.
@@ -83,7 +83,8 @@ auto make_fused_record(const Plan& plan, std::size_t i, bool to_output, const wo
     if (loops == 0) return r;
     set_loops(r, loops);
     if constexpr (P::has_geometry) {
-      if constexpr (P::interpolation_type::taps <= 2 && !ends_at_rim<typename P::border_type>)
+      if constexpr (P::interpolation_type::taps <= 2 && !ends_at_rim<typename P::border_type> &&
+                    !any_needs_voxel<typename P::taps>)
         if (r.sample.kind == map_kind::shifted && r.sample.planar == 0) set_loops_of_source(r, loops);
       r.sample.kind = kind_of(r.sample.map, r.sample.kind == map_kind::displaced);
     }
