@@ -36,8 +36,7 @@ std::uint8_t loops_of_sample(const Plan& plan, std::size_t i, const Bindings&...
     const int lanes = loop_axes[loops][2];
     if constexpr (P::separable_deformation) {
       const control_grid& g = plan.sample(i).controls;
-      if (lanes == 0 && g.on && !(makes_columns<Evaluator> && fit_in_room(g) && one_channel(plan, bindings...)))
-        return lanes_along_x;
+      if (lanes == 0 && g.on && !(makes_columns<Evaluator> && fit_in_room(g))) return lanes_along_x;
     }
     return lanes == 2 ? lanes_along_x : lanes == 1 ? lanes_along_y : lanes_along_z;
   } else {
