@@ -2,6 +2,7 @@
 // Inputs and outputs in every order of axes on CUDA, with channels first and last: the bits of the CPU's arrays
 // (z, y, x), whose voxels memory_order_test.cpp holds against lone ones.
 #include <gtest/gtest.h>
+#include <suture/sample/majority.hpp>
 #include <suture/suture.cuh>
 
 #include <cstring>
@@ -135,7 +136,20 @@ TEST(MemoryOrderOnDevice, Moves) {
   const auto rule = sampling<linear, constant, vote>{.border = {.value = 7}};
   expect_the_bits_of_the_cpu<std::int16_t>(resample{.spacing_mm = {1.3, .8, 1.1}} | rule, 1);
   expect_the_bits_of_the_cpu<std::uint8_t>(random_affine{.rotate_deg = 25} | rule, 2);
-  expect_the_bits_of_the_cpu<float>(displaced, 1);
+  for (const std::int64_t channels : {1, 2}) expect_the_bits_of_the_cpu<float>(displaced, channels);
+}
+
+// Where lanes run along z, columns of one channel run along y of the source.
+TEST(MemoryOrderOnDevice, Resampling) {
+  const auto moves = resample{.spacing_mm = {.7, 1.6, 1.3}} | random_flip{.axis_probability = {1, 1, 0}};
+  for (const std::int64_t channels : {1, 2})
+    expect_the_bits_of_the_cpu<std::int16_t>(window{.center = 0, .width = 400} | moves, channels);
+  expect_the_bits_of_the_cpu<float>(moves | sampling<linear, mirror, vote>{}, 1);
+  expect_the_bits_of_the_cpu<float>(moves | sampling<linear, wrap, majority>{}, 1);
+  expect_the_bits_of_the_cpu<float>(random_affine{.rotate_deg = {0, 25, 0}} |
+                                        sampling<linear, constant, vote>{.border = {.value = -5}} |
+                                        gaussian_noise{.sigma = 3},
+                                    1);
 }
 
 TEST(MemoryOrderOnDevice, OperationsLeftOfMovesThatAskWhereTheyStand) {

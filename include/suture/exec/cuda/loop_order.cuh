@@ -4,6 +4,7 @@
 
 #include "../common/loop_order.hpp"
 #include "../common/records.hpp"
+#include "plane_walk.cuh"
 #include "shared_columns.cuh"
 
 namespace suture::detail {
@@ -71,6 +72,23 @@ void set_loops_of_source(Record& r, std::uint8_t loops) {
   }
 }
 
+// Makes columns run along y of the source where they do so, as lanes along z leave those of a resampling: planes of y
+// then share what those of z do elsewhere.
+template <class Record>
+void set_columns_along_y(Record& r) {
+  fixed_map map = r.sample.map;
+  std::swap(map.offset[0], map.offset[1]);
+  std::swap(map.linear[0], map.linear[1]);
+  if (kind_of(map, false) < map_kind::keeps_planes) return;
+  r.sample.map = map;
+  r.sample.kind = map_kind::along_y;
+  for (source_tensor& in : r.in) {
+    std::swap(in.stride[0], in.stride[1]);
+    std::swap(in.extents[0], in.extents[1]);
+    count_pairs(in.stride, in.extents, in.pairs);
+  }
+}
+
 // The record of sample i for the fused kernel.
 template <class Evaluator, class Plan, class... Bindings>
 auto make_fused_record(const Plan& plan, std::size_t i, bool to_output, const workspace_layout& l, std::byte* workspace,
@@ -86,6 +104,8 @@ auto make_fused_record(const Plan& plan, std::size_t i, bool to_output, const wo
                     !any_needs_voxel<typename P::taps>)
         if (r.sample.kind == map_kind::shifted && r.sample.planar == 0) set_loops_of_source(r, loops);
       r.sample.kind = kind_of(r.sample.map, r.sample.kind == map_kind::displaced);
+      if constexpr (walks_along_y<Evaluator>)
+        if (r.sample.kind == map_kind::affine && one_channel(plan, bindings...)) set_columns_along_y(r);
     }
   }
   return r;
