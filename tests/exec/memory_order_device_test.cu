@@ -2,6 +2,7 @@
 // Inputs and outputs in every order of axes on CUDA, with channels first and last: the bits of the CPU's arrays
 // (z, y, x), whose voxels memory_order_test.cpp holds against lone ones.
 #include <gtest/gtest.h>
+#include <suture/sample/majority.hpp>
 #include <suture/suture.cuh>
 
 #include <array>
@@ -54,8 +55,8 @@ constexpr layout plain{{0, 1, 2}, false};
 const grid volume{.extents = {19, 38, 43}};
 
 template <class T>
-std::pair<std::vector<T>, std::vector<std::uint8_t>> voxels_of(std::int64_t channels) {
-  const auto n = static_cast<std::size_t>(volume.voxels());
+std::pair<std::vector<T>, std::vector<std::uint8_t>> voxels_of(std::int64_t channels, const grid& from = volume) {
+  const auto n = static_cast<std::size_t>(from.voxels());
   std::vector<T> values(n * static_cast<std::size_t>(channels));
   std::vector<std::uint8_t> classes(n);
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -68,33 +69,33 @@ std::pair<std::vector<T>, std::vector<std::uint8_t>> voxels_of(std::int64_t chan
 template <class Executor, class T, class Pipeline>
 std::pair<std::vector<float>, std::vector<std::uint8_t>> through(const Pipeline& pipeline, std::int64_t channels,
                                                                  const layout& in_layout, const layout& out_layout,
-                                                                 const layout& seg_layout) {
-  const auto [values, classes] = voxels_of<T>(channels);
+                                                                 const layout& seg_layout, const grid& from = volume) {
+  const auto [values, classes] = voxels_of<T>(channels, from);
   const std::uint64_t id = 5;
-  const auto p = plan(pipeline, std::span(&volume, 1), {.seed = 3, .sample_ids = {&id, 1}});
+  const auto p = plan(pipeline, std::span(&from, 1), {.seed = 3, .sample_ids = {&id, 1}});
   const grid& to = p.output_grid(0);
   const auto m = static_cast<std::size_t>(to.voxels());
-  typename Executor::template buffer<T> in(laid_out(values, volume, channels, plain, in_layout));
-  typename Executor::template buffer<std::uint8_t> seg(laid_out(classes, volume, 1, plain, seg_layout));
+  typename Executor::template buffer<T> in(laid_out(values, from, channels, plain, in_layout));
+  typename Executor::template buffer<std::uint8_t> seg(laid_out(classes, from, 1, plain, seg_layout));
   typename Executor::template buffer<float> out(std::vector<float>(m * static_cast<std::size_t>(channels), -1));
   typename Executor::template buffer<std::uint8_t> seg_out(std::vector<std::uint8_t>(m, 0xab));
   Executor::run(
       p,
-      image(in_order<const T>(in.data(), volume, channels, in_layout), in_order(out.data(), to, channels, out_layout)),
-      labels(in_order<const std::uint8_t>(seg.data(), volume, 1, seg_layout),
+      image(in_order<const T>(in.data(), from, channels, in_layout), in_order(out.data(), to, channels, out_layout)),
+      labels(in_order<const std::uint8_t>(seg.data(), from, 1, seg_layout),
              in_order(seg_out.data(), to, 1, seg_layout)));
   return {laid_out(out.values(), to, channels, out_layout, plain),
           laid_out(seg_out.values(), to, 1, seg_layout, plain)};
 }
 
 template <class T, class Pipeline>
-void expect_the_bits_of_the_cpu(const Pipeline& pipeline, std::int64_t channels) {
-  const auto host = through<support::host_executor, T>(pipeline, channels, plain, plain, plain);
+void expect_the_bits_of_the_cpu(const Pipeline& pipeline, std::int64_t channels, const grid& from = volume) {
+  const auto host = through<support::host_executor, T>(pipeline, channels, plain, plain, plain, from);
   const auto check = [&](const layout& in, const layout& out, const layout& seg) {
     SCOPED_TRACE(testing::Message() << "in " << in.order[0] << in.order[1] << in.order[2] << " out " << out.order[0]
                                     << out.order[1] << out.order[2] << " labels " << seg.order[0] << seg.order[1]
                                     << seg.order[2]);
-    const auto device = through<support::device_executor, T>(pipeline, channels, in, out, seg);
+    const auto device = through<support::device_executor, T>(pipeline, channels, in, out, seg, from);
     EXPECT_EQ(std::memcmp(device.first.data(), host.first.data(), host.first.size() * sizeof(float)), 0) << "image";
     EXPECT_TRUE(device.second == host.second) << "labels";
   };
@@ -136,7 +137,37 @@ TEST(MemoryOrderOnDevice, Moves) {
   const auto rule = sampling<linear, constant, vote>{.border = {.value = 7}};
   expect_the_bits_of_the_cpu<std::int16_t>(resample{.spacing_mm = {1.3, .8, 1.1}} | rule, 1);
   expect_the_bits_of_the_cpu<std::uint8_t>(random_affine{.rotate_deg = 25} | rule, 2);
-  expect_the_bits_of_the_cpu<float>(displaced, 1);
+  for (const std::int64_t channels : {1, 2}) expect_the_bits_of_the_cpu<float>(displaced, channels);
+}
+
+// Where lanes run along z, columns of one channel run along y of the source.
+TEST(MemoryOrderOnDevice, Resampling) {
+  const auto moves = resample{.spacing_mm = {.7, 1.6, 1.3}} | random_flip{.axis_probability = {1, 1, 0}};
+  for (const std::int64_t channels : {1, 2})
+    expect_the_bits_of_the_cpu<std::int16_t>(window{.center = 0, .width = 400} | moves, channels);
+  expect_the_bits_of_the_cpu<float>(moves | sampling<linear, mirror, vote>{}, 1);
+  expect_the_bits_of_the_cpu<float>(moves | sampling<linear, wrap, majority>{}, 1);
+  expect_the_bits_of_the_cpu<float>(random_affine{.rotate_deg = {0, 25, 0}} |
+                                        sampling<linear, constant, vote>{.border = {.value = -5}} |
+                                        gaussian_noise{.sigma = 3},
+                                    1);
+}
+
+TEST(MemoryOrderOnDevice, OperationsLeftOfMovesThatAskWhereTheyStand) {
+  expect_the_bits_of_the_cpu<float>(random_bias_field{} | random_affine{.rotate_deg = 25}, 2);
+  expect_the_bits_of_the_cpu<float>(gaussian_noise{.sigma = 3} | random_flip{.axis_probability = {1, 0, 1}}, 1);
+}
+
+TEST(MemoryOrderOnDevice, Colors) {
+  const random_flip flip{.axis_probability = {1, 0, 1}};
+  const random_color_jitter jitter{};
+  const random_coarse_dropout boxes{.holes = 3, .size = {3, 5, 7}};
+  for (const grid& from : {volume, grid{.extents = {1, 38, 43}}}) {
+    expect_the_bits_of_the_cpu<std::uint8_t>(jitter | boxes, 3, from);
+    expect_the_bits_of_the_cpu<std::uint8_t>(flip | jitter, 3, from);
+    expect_the_bits_of_the_cpu<std::uint8_t>(jitter | flip | boxes, 3, from);
+    expect_the_bits_of_the_cpu<std::uint8_t>(random_affine{.rotate_deg = 25} | jitter, 3, from);
+  }
 }
 
 TEST(MemoryOrderOnDevice, Stages) {

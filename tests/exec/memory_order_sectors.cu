@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One launch over arrays in one order of axes, for tests/memory_order_sectors, which counts what its warps ask for.
-//   memory_order_sectors CHAIN ORDER, CHAIN of window, crop, resample, turn, noise, elastic, blur, wide_blur, median,
-//   coarse, gamma, body_mask, levels, reassembly; ORDER of zyx, zxy, yzx, yxz, xzy, xyz
+//   memory_order_sectors CHAIN ORDER, CHAIN as in main; ORDER of zyx, zxy, yzx, yxz, xzy, xyz
 #include <suture/suture.cuh>
 
 #include <cstdio>
@@ -11,14 +10,16 @@
 
 namespace {
 
+// Channels lie side by side, or one volume behind the other.
 template <class T>
-void set_order(suture::view<T>& v, std::string_view order) {
-  std::int64_t step = 1;
+void set_order(suture::view<T>& v, std::string_view order, bool side_by_side = false) {
+  std::int64_t step = side_by_side ? v.channels : 1;
   for (int j = 2; j >= 0; --j) {
     const auto axis = std::string_view("zyx").find(order[static_cast<std::size_t>(j)]);
     v.stride[static_cast<int>(axis)] = step;
     step *= v.grid.extents[static_cast<int>(axis)];
   }
+  v.channel_stride = side_by_side ? 1 : step;
 }
 
 int synchronized() {
@@ -27,26 +28,35 @@ int synchronized() {
   return status == cudaSuccess ? 0 : 1;
 }
 
-template <class Chain>
-int launch(const Chain& chain, std::string_view order, std::size_t draws = 32) {
-  const suture::grid g{.extents = {56, 56, 56}};
-  const auto voxels = static_cast<std::size_t>(g.voxels());
-  std::vector<std::int16_t> host(voxels);
-  for (std::size_t i = 0; i < voxels; ++i) host[i] = static_cast<std::int16_t>((i * 2654435761u) >> 20);
-  std::int16_t* in = nullptr;
-  cudaMalloc(&in, voxels * sizeof host[0]);
-  cudaMemcpy(in, host.data(), voxels * sizeof host[0], cudaMemcpyHostToDevice);
+template <class T>
+T* device_elements(std::size_t count) {
+  std::vector<T> host(count);
+  for (std::size_t i = 0; i < count; ++i) host[i] = static_cast<T>((i * 2654435761u) >> 20);
+  T* data = nullptr;
+  cudaMalloc(&data, count * sizeof(T));
+  cudaMemcpy(data, host.data(), count * sizeof(T), cudaMemcpyHostToDevice);
+  return data;
+}
+
+template <class In, class Out, class Chain>
+int launch(const Chain& chain, std::string_view order, const suture::grid& g, std::int64_t channels,
+           bool side_by_side, std::size_t draws) {
+  const In* const in = device_elements<In>(static_cast<std::size_t>(g.voxels() * channels));
   // Many draws, since a turn about one axis costs more than a turn about another.
   std::vector<std::uint64_t> ids(draws);
   for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = i;
-  std::vector images(ids.size(), suture::contiguous<const std::int16_t>(in, g));
-  for (auto& image : images) set_order(image, order);
+  std::vector images(ids.size(), suture::view<const In>{in, g, {}, channels, 1});
+  for (auto& image : images) set_order(image, order, side_by_side);
   const auto plan = suture::plan(chain, images, {.seed = 1, .sample_ids = ids});
-  suture::half* out = nullptr;
-  const auto out_voxels = static_cast<std::size_t>(plan.output_grid(0).voxels()) * ids.size();
-  cudaMalloc(&out, out_voxels * sizeof(suture::half));
-  auto outputs = suture::batch_views(out, plan.output_grids());
-  for (auto& output : outputs) set_order(output, order);
+  Out* out = nullptr;
+  const suture::grid& to = plan.output_grid(0);
+  const std::int64_t elements = to.voxels() * channels;
+  cudaMalloc(&out, static_cast<std::size_t>(elements) * ids.size() * sizeof(Out));
+  std::vector<suture::view<Out>> outputs;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    outputs.push_back({out + static_cast<std::int64_t>(i) * elements, to, {}, channels, 1});
+    set_order(outputs.back(), order, side_by_side);
+  }
   const auto bound = suture::image(images, outputs);
   const suture::cuda_workspace workspace(suture::workspace_bytes(plan, bound));
   suture::run(suture::cuda{nullptr, workspace}, plan, bound);
@@ -113,6 +123,18 @@ int launch_reassembly(std::string_view order) {
   return synchronized();
 }
 
+template <class Chain>
+int launch(const Chain& chain, std::string_view order, std::int64_t channels = 1, std::size_t draws = 32) {
+  return launch<std::int16_t, suture::half>(chain, order, {.extents = {56, 56, 56}}, channels, false, draws);
+}
+
+// Pixels of three bytes.
+template <class Chain>
+int launch_colors(const Chain& chain, std::string_view order) {
+  return launch<std::uint8_t, std::uint8_t>(chain | suture::cast<std::uint8_t>{}, order, {.extents = {1, 96, 96}}, 3,
+                                            true, 32);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -131,11 +153,19 @@ int main(int argc, char** argv) {
   if (chain == "turn") return launch(moves(1, 1), order);
   if (chain == "noise")
     return launch(window | crop | suture::random_bias_field{} | suture::gaussian_noise{.sigma = .02f} | cast, order);
-  if (chain == "elastic")
-    return launch(window | suture::random_affine{.rotate_deg = 15} |
-                      suture::random_elastic{.control_spacing_mm = 14, .max_displacement_mm = 4} | crop | cast,
-                  order);
-  const auto behind_crop = [&](const auto& later) { return launch(window | crop | later | cast, order, 4); };
+  if (chain == "bias_turn")
+    return launch(suture::random_bias_field{} | suture::random_affine{.rotate_deg = 15} | crop | cast, order);
+  const auto bends = window | suture::random_affine{.rotate_deg = 15} |
+                     suture::random_elastic{.control_spacing_mm = 14, .max_displacement_mm = 4} | crop;
+  const suture::random_flip flip{.axis_probability = {0, .5f, .5f}};
+  if (chain == "elastic") return launch(bends | cast, order);
+  if (chain == "elastic_channels") return launch(bends | cast, order, 2);
+  if (chain == "colors") return launch_colors(suture::random_color_jitter{}, order);
+  if (chain == "flipped_colors") return launch_colors(flip | suture::random_color_jitter{}, order);
+  if (chain == "colors_flipped") return launch_colors(suture::random_color_jitter{} | flip, order);
+  if (chain == "turned_colors")
+    return launch_colors(suture::random_affine{.rotate_deg = {180, 0, 0}} | suture::random_color_jitter{}, order);
+  const auto behind_crop = [&](const auto& later) { return launch(window | crop | later | cast, order, 1, 4); };
   if (chain == "blur") return behind_crop(suture::gaussian_blur{.sigma = .8f});
   if (chain == "wide_blur") return behind_crop(suture::gaussian_blur{.sigma = 1.5f});
   if (chain == "median") return behind_crop(suture::median_filter{});

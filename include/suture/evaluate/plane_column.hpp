@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Columns of samples whose planes stay planes, as resampling, crops, flips and turns about z leave them. Such a column
 // stands over the same voxels of every plane of the source: where they lie is found once, and what a plane gives is
-// kept for the voxels that need it again. Every value still comes from exactly the arithmetic of a lone voxel.
+// kept for the voxels that need it again. Every value still comes from exactly the arithmetic of a lone voxel. Where
+// columns run along y of the source (AlongY), its planes are those of y, and their rows lie along z.
 #pragma once
 
 #include "../sample/sampler.hpp"
@@ -40,6 +41,16 @@ SUTURE_FN std::int32_t seen_from(std::int32_t z, std::int32_t i) {
   static_cast<void>(z);
 #endif
   return i;
+}
+
+// Has all values of a plane read before the first is used: the compiler would otherwise read the second of two under the
+// condition that it has weight, once for lanes where it has and once for others.
+SUTURE_FN void take_together(float (&v)[2][2]) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("" : "+f"(v[0][0]), "+f"(v[0][1]), "+f"(v[1][0]), "+f"(v[1][1]));
+#else
+  static_cast<void>(v);
+#endif
 }
 
 // The voxels that a column stands between: 2 x 2 in every plane of the volume at `data`.
@@ -88,7 +99,7 @@ private:
 };
 
 // Interpolated values of one channel of an image. T is the type of its voxels.
-template <class Pipeline, class T>
+template <class Pipeline, class T, bool AlongY = false>
 class plane_values {
   using I = typename Pipeline::interpolation_type;
   using Border = typename Pipeline::border_type;
@@ -103,10 +114,12 @@ public:
 
   SUTURE_FN float at(const coordinate (&c)[3]) {
     planes_.hold(c[0].base, [&](std::int32_t z) { return plane(z, c); });
-    float w[2];
-    I::weights(c[0].fraction, w);
-    const float v[2] = {planes_[0], planes_[1]};
-    return I::combine(v, w);
+    if constexpr (AlongY) {
+      const rows &first = planes_[0], &second = planes_[1];
+      return between(between(first.at[0], second.at[0], c[0]), between(first.at[1], second.at[1], c[0]), c[1]);
+    } else {
+      return between(planes_[0], planes_[1], c[0]);
+    }
   }
   SUTURE_FN void to_channel_behind(std::int64_t stride) {
     cell_.to_channel_behind(stride);
@@ -114,18 +127,38 @@ public:
   }
 
 private:
-  SUTURE_FN float plane(std::int32_t z, const coordinate (&c)[3]) const {
+  // What the two rows of a plane give along x, where interpolation along y follows between planes.
+  struct rows {
+    float at[2];
+  };
+  using plane_type = std::conditional_t<AlongY, rows, float>;
+
+  SUTURE_FN static float between(float first, float second, const coordinate& c) {
+    float w[2];
+    I::weights(c.fraction, w);
+    return I::combine({first, second}, w);
+  }
+
+  SUTURE_FN plane_type plane(std::int32_t z, const coordinate (&c)[3]) const {
     float outside = 0;
     if constexpr (Border::has_value) outside = border_.value;
     return cell_.plane(
         z, [&](T v) { return apply(sample_.taps, storage<T>::load(v), voxel{}); }, outside,
-        [&](const auto& at) { return combine_plane<float, I>(c, at); });
+        [&](const auto& at) -> plane_type {
+          if constexpr (AlongY) {
+            float v[2][2] = {{at(0, 0), at(0, 1)}, {at(1, 0), at(1, 1)}};
+            take_together(v);
+            return {{between(v[0][0], v[0][1], c[2]), between(v[1][0], v[1][1], c[2])}};
+          } else {
+            return combine_plane<float, I>(c, at);
+          }
+        });
   }
 
   const sample_parameters<Pipeline>& sample_;
   const Border& border_;
   plane_cell<Border, T> cell_;
-  held_planes<float> planes_;
+  held_planes<plane_type> planes_;
 };
 
 // Labels of one channel of a label map, by the interpolation Labels.

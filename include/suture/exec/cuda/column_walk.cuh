@@ -36,7 +36,7 @@ struct column_walk {
       for (std::int32_t row = 0; row < work.tiles.rows; ++row, at.y += tile_y)
         if (at.x < work.r.sample.extents[2] && at.y < work.r.sample.extents[1])
           make_column<WithLabels, OneChannel>(work, at, no_columns{});
-    } else if constexpr (OneChannel && makes_columns<Evaluator>) {
+    } else if constexpr (makes_columns<Evaluator>) {
       __shared__ room_for_columns room;
       const column_of_thread& at = work.at;
       const auto& sample = work.r.sample;

@@ -4,6 +4,7 @@
 
 #include "../common/loop_order.hpp"
 #include "../common/records.hpp"
+#include "plane_walk.cuh"
 #include "shared_columns.cuh"
 
 namespace suture::detail {
@@ -25,12 +26,15 @@ constexpr bool has_spectral_stage(std::integer_sequence<int, K...>) {
   return (spectral_stage<K, Pipeline> || ...);
 }
 
-// Kernels that visit axes in an order other than z, y, x: those whose functors of the source do not ask where a voxel
-// stands.
+// Kernels that visit axes in an order other than z, y, x. Functors of the source that ask where a voxel stands need its
+// own axes, which it has only where voxels are moved. They and colors keep the order where stages or levels follow.
 template <class Evaluator>
 inline constexpr bool orders_loops = [] {
   using P = typename Evaluator::pipeline_type;
-  return !P::is_color && !any_needs_voxel<typename P::taps> && !has_spectral_stage<P>(every_stage<P>{});
+  constexpr bool asks = any_needs_voxel<typename P::taps>;
+  if (P::is_staged || Evaluator::has_levels)
+    return !P::is_color && !asks && !has_spectral_stage<P>(every_stage<P>{});
+  return P::has_geometry || !asks;
 }();
 
 // Separable filters over lanes along z keep the sums across planes, which lie along y, of more columns than others.
@@ -71,8 +75,7 @@ std::uint8_t loops_of_sample(const Plan& plan, std::size_t i, const Bindings&...
     const int lanes = loop_axes[loops][2];
     if constexpr (P::separable_deformation) {
       const control_grid& g = plan.sample(i).controls;
-      if (lanes == 0 && g.on && !(makes_columns<Evaluator> && fit_in_room(g) && one_channel(plan, bindings...)))
-        return lanes_along_x;
+      if (lanes == 0 && g.on && !(makes_columns<Evaluator> && fit_in_room(g))) return lanes_along_x;
     }
     if constexpr (P::is_staged)
       if (lanes == 0 && !(serves_lanes_along_z(plan.sample(i), bindings.source(i).channels, every_stage<P>{}) && ...))
@@ -110,6 +113,23 @@ void set_loops_of_source(Record& r, std::uint8_t loops) {
   }
 }
 
+// Makes columns run along y of the source where they do so, as lanes along z leave those of a resampling: planes of y
+// then share what those of z do elsewhere.
+template <class Record>
+void set_columns_along_y(Record& r) {
+  fixed_map map = r.sample.map;
+  std::swap(map.offset[0], map.offset[1]);
+  std::swap(map.linear[0], map.linear[1]);
+  if (kind_of(map, false) < map_kind::keeps_planes) return;
+  r.sample.map = map;
+  r.sample.kind = map_kind::along_y;
+  for (source_tensor& in : r.in) {
+    std::swap(in.stride[0], in.stride[1]);
+    std::swap(in.extents[0], in.extents[1]);
+    count_pairs(in.stride, in.extents, in.pairs);
+  }
+}
+
 // The record of sample i for the fused kernel.
 template <class Evaluator, class Plan, class... Bindings>
 auto make_fused_record(const Plan& plan, std::size_t i, bool to_output, const workspace_layout& l, std::byte* workspace,
@@ -121,9 +141,12 @@ auto make_fused_record(const Plan& plan, std::size_t i, bool to_output, const wo
     if (loops == 0) return r;
     set_loops(r, loops);
     if constexpr (P::has_geometry) {
-      if constexpr (P::interpolation_type::taps <= 2 && !ends_at_rim<typename P::border_type>)
+      if constexpr (P::interpolation_type::taps <= 2 && !ends_at_rim<typename P::border_type> &&
+                    !any_needs_voxel<typename P::taps>)
         if (r.sample.kind == map_kind::shifted && r.sample.planar == 0) set_loops_of_source(r, loops);
       r.sample.kind = kind_of(r.sample.map, r.sample.kind == map_kind::displaced);
+      if constexpr (walks_along_y<Evaluator>)
+        if (r.sample.kind == map_kind::affine && one_channel(plan, bindings...)) set_columns_along_y(r);
     }
   }
   return r;

@@ -21,7 +21,7 @@ __device__ __forceinline__ void along_planes(const sample_parameters<Pipeline>& 
   }
 }
 
-template <std::size_t B, bool OneChannel, class Evaluator>
+template <std::size_t B, bool OneChannel, bool AlongY, class Evaluator>
 __device__ __forceinline__ void walk_pair(const Evaluator& evaluate, const typename Evaluator::record_type& r,
                                           std::int32_t sample_index, std::int32_t z0, std::int32_t z1, std::int32_t y,
                                           std::int32_t x, coordinate (&c)[3], const shared_normals* ahead) {
@@ -57,12 +57,23 @@ __device__ __forceinline__ void walk_pair(const Evaluator& evaluate, const typen
         *p = label;
     });
   } else {
-    plane_values<P, In> values(r.sample, s, at.template from<B>(), c, evaluate.rule.border);
+    plane_values<P, In, AlongY> values(r.sample, s, at.template from<B>(), c, evaluate.rule.border);
     each_channel(values, [&](float value, std::int32_t channel, std::int32_t z) {
       Evaluator::template store<B>(r, p, pair::finished(r.sample, value, {sample_index, channel, z, y, x}, ahead));
     });
   }
 }
+
+// Whether columns may run along y of the source: in kernels for one channel that pick labels by one tap, which knows no
+// order of axes. Those with deformations need all registers for these.
+template <class Evaluator>
+inline constexpr bool walks_along_y = [] {
+  using P = typename Evaluator::pipeline_type;
+  if constexpr (P::has_geometry && !P::has_deformation && !P::is_staged && !Evaluator::has_levels)
+    return plane_values<P, float>::possible && requires { requires P::label_type::taps == 1; };
+  else
+    return false;
+}();
 
 struct plane_walk {
   static constexpr std::string_view name = "plane_walk";
@@ -81,7 +92,7 @@ struct plane_walk {
 
   template <class Record>
   __device__ __forceinline__ static bool serves(const Record& r) {
-    return r.sample.kind >= map_kind::keeps_planes;
+    return r.sample.kind >= map_kind::along_y;
   }
 
   template <bool WithLabels, bool OneChannel, class Evaluator>
@@ -91,13 +102,26 @@ struct plane_walk {
     coordinate c[3];
     c[1] = split(along(work.r.sample.map, 1, 0, at.y, at.x));
     c[2] = split(along(work.r.sample.map, 2, 0, at.y, at.x));
+    if constexpr (OneChannel && walks_along_y<Evaluator>)
+      if (work.r.sample.kind == map_kind::along_y) {
+        walk_pairs<WithLabels, OneChannel, true>(work, c);
+        return true;
+      }
+    walk_pairs<WithLabels, OneChannel, false>(work, c);
+    return true;
+  }
+
+private:
+  template <bool WithLabels, bool OneChannel, bool AlongY, class Evaluator>
+  __device__ __forceinline__ static void walk_pairs(const block_work<Evaluator>& work, coordinate (&c)[3]) {
+    const column_of_thread& at = work.at;
     const auto one = [&]<std::size_t B>() {
       if constexpr (WithLabels || !Evaluator::template binding_type<B>::is_label)
-        walk_pair<B, OneChannel>(work.evaluate, work.r, work.sample_index, at.z0, at.z1, at.y, at.x, c, work.ahead);
+        walk_pair<B, OneChannel, AlongY>(work.evaluate, work.r, work.sample_index, at.z0, at.z1, at.y, at.x, c,
+                                         work.ahead);
     };
     [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<sizeof...(B) - 1 - B>(), ...); }
     (std::make_index_sequence<Evaluator::pairs>{});
-    return true;
   }
 };
 

@@ -214,7 +214,7 @@ __device__ __forceinline__ void make_pixel_vectors(const Evaluator& evaluate, co
     apply_to_run<First>(
         r.sample.outputs, v,
         [&](int i) {
-          return voxel_at(r.sample.extents, {sample_index, 0, z, y, x + i});
+          return voxel_of_walk(r.sample.extents, r.sample.loops, {sample_index, 0, z, y, x + i});
         },
         [&](const auto& made) { all.write(z, y, x, made); });
   };

@@ -8,7 +8,7 @@
 
 namespace suture::detail {
 
-// Whether kernels for one channel make columns: those that leave memory for them, beside that for normals.
+// Whether kernels make columns: those without normals made ahead, which leave neither memory nor registers for them.
 template <class Evaluator>
 inline constexpr bool makes_columns = [] {
   using P = typename Evaluator::pipeline_type;
