@@ -80,8 +80,7 @@ std::pair<std::vector<float>, std::vector<std::uint8_t>> through(const Pipeline&
   typename Executor::template buffer<float> out(std::vector<float>(m * static_cast<std::size_t>(channels), -1));
   typename Executor::template buffer<std::uint8_t> seg_out(std::vector<std::uint8_t>(m, 0xab));
   Executor::run(
-      p,
-      image(in_order<const T>(in.data(), from, channels, in_layout), in_order(out.data(), to, channels, out_layout)),
+      p, image(in_order<const T>(in.data(), from, channels, in_layout), in_order(out.data(), to, channels, out_layout)),
       labels(in_order<const std::uint8_t>(seg.data(), from, 1, seg_layout),
              in_order(seg_out.data(), to, 1, seg_layout)));
   return {laid_out(out.values(), to, channels, out_layout, plain),

@@ -39,8 +39,8 @@ T* device_elements(std::size_t count) {
 }
 
 template <class In, class Out, class Chain>
-int launch(const Chain& chain, std::string_view order, const suture::grid& g, std::int64_t channels,
-           bool side_by_side, std::size_t draws) {
+int launch(const Chain& chain, std::string_view order, const suture::grid& g, std::int64_t channels, bool side_by_side,
+           std::size_t draws) {
   const In* const in = device_elements<In>(static_cast<std::size_t>(g.voxels() * channels));
   // Many draws, since a turn about one axis costs more than a turn about another.
   std::vector<std::uint64_t> ids(draws);

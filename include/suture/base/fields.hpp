@@ -36,7 +36,7 @@ first_members(std::array<E, N> T::*, std::int32_t T::*) -> first_members<T, E, N
 template <auto Elements, auto Count>
 inline constexpr first_members first_of{Elements, Count};
 
-// What is to be known of a member.
+// A note says what the type of a member does not.
 //   required     it has no default
 //   multiplies   it is a range of factors: a single number could mean a factor or half a width, so both ends are given
 //   left_out     it follows from other members or from chance: nobody sets it
@@ -112,7 +112,7 @@ constexpr auto member_name() {
 
 }  // namespace detail
 
-// Members by the names that they have, which are found where somebody asks for them.
+// Members by the names that they have, which are computed on first use.
 template <auto... Members>
 struct named_members {
   static constexpr std::array<std::string_view, sizeof...(Members)> names{

@@ -91,8 +91,7 @@ template <class T, int Done, class Register, int Count>
 SUTURE_INLINE void interleave_rows(const Register (&rows)[Count], T* to, std::ptrdiff_t to_row) {
   Register next[Count];
   SUTURE_UNROLL
-  for (int i = 0; i < Count / 2; ++i)
-    interleave<sizeof(T)>(rows[i], rows[i + Count / 2], next[2 * i], next[2 * i + 1]);
+  for (int i = 0; i < Count / 2; ++i) interleave<sizeof(T)>(rows[i], rows[i + Count / 2], next[2 * i], next[2 * i + 1]);
   if constexpr (2 * Done < Count) {
     interleave_rows<T, 2 * Done>(next, to, to_row);
   } else {

@@ -127,7 +127,7 @@ public:
   }
 
 private:
-  // What the two rows of a plane give along x, where interpolation along y follows between planes.
+  // Both rows of a plane, interpolated along x; interpolation along y follows between planes.
   struct rows {
     float at[2];
   };

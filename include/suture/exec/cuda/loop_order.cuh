@@ -32,8 +32,7 @@ template <class Evaluator>
 inline constexpr bool orders_loops = [] {
   using P = typename Evaluator::pipeline_type;
   constexpr bool asks = any_needs_voxel<typename P::taps>;
-  if (P::is_staged || Evaluator::has_levels)
-    return !P::is_color && !asks && !has_spectral_stage<P>(every_stage<P>{});
+  if (P::is_staged || Evaluator::has_levels) return !P::is_color && !asks && !has_spectral_stage<P>(every_stage<P>{});
   return P::has_geometry || !asks;
 }();
 

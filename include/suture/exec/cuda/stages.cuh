@@ -56,7 +56,7 @@ struct axes_of_loops {
     if (!Turned) return loop;
     return loop == 1 ? 2 : (loop == 0) == lanes_z ? 1 : 0;
   }
-  // What is given by loop, by axis.
+  // Rearranges three values by loop to three by axis.
   template <class T>
   __device__ __forceinline__ void by_axis(const T (&of_loop)[3], T (&of_axis)[3]) const {
     of_axis[0] = of_loop[lanes_z ? 2 : 0];
