@@ -20,7 +20,8 @@ import sys
 def main() -> None:
     root = pathlib.Path(sys.argv[1]).resolve()
     sys.path.insert(0, str(root / "python"))
-    asked = shlex.join(sys.argv[2:] or ["-O0"])
+    # g++ frees no memory below a GiB, which saves some 5 % of its time.
+    asked = shlex.join(sys.argv[2:] or ["-O0", "--param=ggc-min-heapsize=1048576"])
     os.environ["SUTURE_CXXFLAGS"] = asked
     from suture.backend import compiler
     from suture.errors import CompileError
