@@ -31,9 +31,10 @@ struct complete {
   std::int64_t follows = 0;
 
   static constexpr std::string_view name = "complete";
-  static constexpr auto parameters = named<required<&complete::steps>, required<&complete::gain>, &complete::weights,
-                                           required<first_of<&complete::long_list, &complete::count>>, &complete::how,
-                                           &complete::given, &complete::ignore, left_out<&complete::follows>>;
+  static constexpr auto parameters =
+      named("steps", required(&complete::steps), "gain", required(&complete::gain), "weights", &complete::weights,
+            "long_list", required(first_of(&complete::long_list, &complete::count)), "how", &complete::how, "given",
+            &complete::given, "ignore", &complete::ignore, "follows", left_out(&complete::follows));
 };
 static_assert(check_described<complete>());
 
@@ -44,12 +45,12 @@ template <class Member>
 struct one_more {
   float gain = 1;
   Member more;
-  static constexpr auto parameters = named<&one_more::gain>;
+  static constexpr auto parameters = named("gain", &one_more::gain);
 };
 struct wrong_order {
   float gain = 1;
   bool on = true;
-  static constexpr auto parameters = named<&wrong_order::on, &wrong_order::gain>;
+  static constexpr auto parameters = named("on", &wrong_order::on, "gain", &wrong_order::gain);
 };
 
 // A member that is not listed is seen whatever it is: with and without a default, an array, a class.

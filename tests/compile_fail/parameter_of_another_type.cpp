@@ -7,7 +7,7 @@ struct shift {
   long double by = 0;
 
   static constexpr std::string_view name = "shift";
-  static constexpr auto parameters = suture::named<&shift::by>;
+  static constexpr auto parameters = suture::named("by", &shift::by);
 
   float operator()(float x) const { return x + static_cast<float>(by); }
 };

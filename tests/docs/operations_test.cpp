@@ -15,7 +15,7 @@ struct log_compress {
   float knee = 100;
 
   static constexpr std::string_view name = "log_compress";
-  static constexpr auto fields = suture::named<&log_compress::knee>;
+  static constexpr auto fields = suture::named("knee", &log_compress::knee);
 
   struct functor {
     float inverse_knee;
@@ -84,7 +84,7 @@ struct warm_light {
   float warmth = 0;
 
   static constexpr std::string_view name = "warm_light";
-  static constexpr auto fields = suture::named<&warm_light::warmth>;
+  static constexpr auto fields = suture::named("warmth", &warm_light::warmth);
 
   struct functor {
     float red, blue;

@@ -230,10 +230,10 @@ struct initializers_of_member<first_members<Owner, T, N>> {
   using type = initializers<std::array<T, N>, std::int32_t>;
 };
 
-template <auto... Members>
-auto initializers_of(const named_members<Members...>&) -> decltype((
-    initializers<>{} + ... +
-    typename initializers_of_member<typename plain_member<std::remove_const_t<decltype(Members)>>::type>::type{}));
+template <class... Members>
+auto initializers_of(const named_members<Members...>&)
+    -> decltype((initializers<>{} + ... +
+                 typename initializers_of_member<typename plain_member<Members>::type>::type{}));
 
 template <class T, auto Member>
 constexpr bool parameter_has_kind() {
@@ -260,7 +260,7 @@ constexpr bool check_described() {
       "suture: T::parameters lists members of T that are not its own, or in another order than T declares them");
 #if !defined(__CUDACC__)  // nvcc takes more initializers than there are members
   static_assert(!listed::template make_with_one_more<T>,
-                "suture: T has a member that T::parameters does not list: add it, with left_out<> if nobody sets it");
+                "suture: T has a member that T::parameters does not list: add it, with left_out() if nobody sets it");
 #endif
   return []<std::size_t... I>(std::index_sequence<I...>) {
     return (detail::parameter_has_kind<T, get<I>(T::parameters.members)>() && ...);

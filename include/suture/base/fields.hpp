@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The names of a struct's members, said once, in the struct itself, for what writes and reads it by name:
-//   static constexpr auto fields = named<&contrast::factor>;
+//   static constexpr auto fields = named("factor", &contrast::factor);
 // A struct of drawn parameters names what chance decides; the rest of it is the pipeline's.
 //
 // An operation also lists all of its members, in the order of declaration, with what their types do not say:
-//   static constexpr auto parameters = named<required<&contrast::factor>, &contrast::pivot>;
+//   static constexpr auto parameters = named("factor", required(&contrast::factor), "pivot", &contrast::pivot);
 // describe.hpp derives from it what other languages know of the operation.
 #pragma once
 
@@ -19,6 +19,12 @@
 
 namespace suture {
 
+template <class... Members>
+struct named_members {
+  std::array<std::string_view, sizeof...(Members)> names;
+  pack<Members...> members;  // pointers to members, or first_members
+};
+
 // The first `count` elements of an array, as one list.
 template <class T, class E, std::size_t N>
 struct first_members {
@@ -32,9 +38,9 @@ struct first_members {
   }
 };
 template <class T, class E, std::size_t N>
-first_members(std::array<E, N> T::*, std::int32_t T::*) -> first_members<T, E, N>;
-template <auto Elements, auto Count>
-inline constexpr first_members first_of{Elements, Count};
+constexpr first_members<T, E, N> first_of(std::array<E, N> T::*elements, std::int32_t T::*count) {
+  return {elements, count};
+}
 
 // A note says what the type of a member does not.
 //   required     it has no default
@@ -57,16 +63,21 @@ template <class Member, note Note>
 struct plain_member<noted_member<Member, Note>> {
   using type = Member;
 };
+
+// Gives a member a note.
+template <note Note>
+struct noting {
+  template <class Member>
+  constexpr noted_member<Member, Note> operator()(const Member& member) const {
+    return {member};
+  }
+};
 }  // namespace detail
 
-template <auto Member>
-inline constexpr noted_member<std::remove_const_t<decltype(Member)>, note::required> required{Member};
-template <auto Member>
-inline constexpr noted_member<std::remove_const_t<decltype(Member)>, note::multiplies> multiplies{Member};
-template <auto Member>
-inline constexpr noted_member<std::remove_const_t<decltype(Member)>, note::left_out> left_out{Member};
-template <auto Member>
-inline constexpr noted_member<std::remove_const_t<decltype(Member)>, note::orders_axes> orders_axes{Member};
+inline constexpr detail::noting<note::required> required;
+inline constexpr detail::noting<note::multiplies> multiplies;
+inline constexpr detail::noting<note::left_out> left_out;
+inline constexpr detail::noting<note::orders_axes> orders_axes;
 
 // Whether a member has the note.
 template <class Member, note Note>
@@ -85,42 +96,20 @@ constexpr const Member& without_note(const noted_member<Member, Note>& member) {
 }
 
 namespace detail {
-
-// The pointer whose member gives the name.
-template <class T, class Owner>
-constexpr auto naming(T Owner::*member) {
-  return member;
+template <std::size_t... I, class... Arguments>
+constexpr auto named_from(std::index_sequence<I...>, const pack<Arguments...>& a) {
+  return named_members<element_t<2 * I + 1, pack<Arguments...>>...>{{{std::string_view(get<2 * I>(a))...}},
+                                                                    {{{get<2 * I + 1>(a)}...}}};
 }
-template <class T, class E, std::size_t N>
-constexpr auto naming(const first_members<T, E, N>& members) {
-  return members.elements;
-}
-template <class Member, note Note>
-constexpr auto naming(const noted_member<Member, Note>& noted) {
-  return naming(noted.member);
-}
-
-// The name of a member. GCC, Clang and the front end of nvcc end __PRETTY_FUNCTION__ with
-// "Member = &suture::contrast::factor]".
-template <auto Member>
-constexpr auto member_name() {
-  const char* const end = __PRETTY_FUNCTION__ + sizeof __PRETTY_FUNCTION__ - 2;
-  const char* begin = end;
-  while (begin[-1] != ':') --begin;
-  return std::string_view(begin, static_cast<std::size_t>(end - begin));
-}
-
 }  // namespace detail
 
-// Members by the names that they have, which are computed on first use.
-template <auto... Members>
-struct named_members {
-  static constexpr std::array<std::string_view, sizeof...(Members)> names{
-      detail::member_name<detail::naming(Members)>()...};
-  static constexpr pack<std::remove_const_t<decltype(Members)>...> members{{{Members}...}};
-};
-template <auto... Members>
-inline constexpr named_members<Members...> named;
+// A name and a member in turn.
+template <class... Arguments>
+constexpr auto named(const Arguments&... names_and_members) {
+  static_assert(sizeof...(Arguments) % 2 == 0, "suture: named takes a name and a member in turn");
+  return detail::named_from(std::make_index_sequence<sizeof...(Arguments) / 2>{},
+                            pack<std::decay_t<const Arguments&>...>{{{names_and_members}...}});
+}
 
 // The forms in which values are written and read: numbers, and these.
 namespace detail {

@@ -168,7 +168,7 @@ struct fit_color_moments {
   float white = 255;
 
   static constexpr std::string_view name = "fit_color_moments";
-  static constexpr auto parameters = named<&fit_color_moments::ddof, &fit_color_moments::white>;
+  static constexpr auto parameters = named("ddof", &fit_color_moments::ddof, "white", &fit_color_moments::white);
   using result = color_moments<Space>;
 
   void check() const {

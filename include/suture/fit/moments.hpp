@@ -80,7 +80,7 @@ struct fit_moments {
   bool pooled = false;
 
   static constexpr std::string_view name = "fit_moments";
-  static constexpr auto parameters = named<&fit_moments::ddof, &fit_moments::pooled>;
+  static constexpr auto parameters = named("ddof", &fit_moments::ddof, "pooled", &fit_moments::pooled);
   using result = moments;
 
   void check() const { require(ddof == 0 || ddof == 1, {name}, "ddof ", ddof, " must be 0 or 1"); }
@@ -104,7 +104,7 @@ struct fit_histogram {
   bool pooled = false;
 
   static constexpr std::string_view name = "fit_histogram";
-  static constexpr auto parameters = named<&fit_histogram::pooled>;
+  static constexpr auto parameters = named("pooled", &fit_histogram::pooled);
   using result = histogram_counts<T>;
 
   void check() const {}

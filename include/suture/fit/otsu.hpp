@@ -108,7 +108,7 @@ struct fit_otsu {
   bool pooled = false;
 
   static constexpr std::string_view name = "fit_otsu";
-  static constexpr auto parameters = named<&fit_otsu::rule, &fit_otsu::pooled>;
+  static constexpr auto parameters = named("rule", &fit_otsu::rule, "pooled", &fit_otsu::pooled);
   using result = threshold;
 
   void check() const {}

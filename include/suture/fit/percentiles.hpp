@@ -195,7 +195,7 @@ struct fit_percentiles {
   bool pooled = false;
 
   static constexpr std::string_view name = "fit_percentiles";
-  static constexpr auto parameters = named<&fit_percentiles::q, &fit_percentiles::pooled>;
+  static constexpr auto parameters = named("q", &fit_percentiles::q, "pooled", &fit_percentiles::pooled);
   using result = percentiles<N>;
 
   void check() const {
@@ -213,7 +213,8 @@ struct fit_range {
   bool pooled = false;
 
   static constexpr std::string_view name = "fit_range";
-  static constexpr auto parameters = named<&fit_range::lower, &fit_range::upper, &fit_range::pooled>;
+  static constexpr auto parameters =
+      named("lower", &fit_range::lower, "upper", &fit_range::upper, "pooled", &fit_range::pooled);
   using result = intensity_range;
 
   void check() const {
@@ -237,7 +238,8 @@ struct fit_landmarks {
   bool pooled = false;
 
   static constexpr std::string_view name = "fit_landmarks";
-  static constexpr auto parameters = named<&fit_landmarks::q, &fit_landmarks::target, &fit_landmarks::pooled>;
+  static constexpr auto parameters =
+      named("q", &fit_landmarks::q, "target", &fit_landmarks::target, "pooled", &fit_landmarks::pooled);
   using result = landmark_map<N>;
 
   void check() const {

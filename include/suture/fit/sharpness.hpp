@@ -29,7 +29,7 @@ struct sharpness {
 // Errors: tiles that are not uint8, of one or three channels and one slice; more than 2^40 pixels.
 struct fit_sharpness {
   static constexpr std::string_view name = "fit_sharpness";
-  static constexpr auto parameters = named<>;
+  static constexpr auto parameters = named();
   using result = sharpness;
 };
 

@@ -21,7 +21,8 @@ struct grid {
   point3 origin{0, 0, 0};    // mm, LPS: the center of voxel (0, 0, 0)
   matrix3 direction{};       // column k: unit vector of array axis k, components (z, y, x)
 
-  static constexpr auto fields = named<&grid::extents, &grid::spacing, &grid::origin, &grid::direction>;
+  static constexpr auto fields = named("extents", &grid::extents, "spacing", &grid::spacing, "origin", &grid::origin,
+                                       "direction", &grid::direction);
 
   std::int64_t voxels() const { return extents[0] * extents[1] * extents[2]; }
   point3 center() const {

@@ -26,7 +26,7 @@ struct class_crop {
   std::int32_t of_class = -1;  // that voxel's class; -1 if none
   patch_status status = patch_status::anywhere;
 
-  static constexpr auto fields = named<&class_crop::start>;
+  static constexpr auto fields = named("start", &class_crop::start);
 
   voxel_box picked(const grid& input, const site& where) const {
     return crop_from{start, size, may_leave}.picked(input, where);
@@ -63,7 +63,8 @@ struct crop_by_class {
   std::span<const class_index* const> cases = {};
   std::span<const std::uint8_t> forced = {};
 
-  static constexpr auto parameters = named<&crop_by_class::rule, &crop_by_class::cases, &crop_by_class::forced>;
+  static constexpr auto parameters =
+      named("rule", &crop_by_class::rule, "cases", &crop_by_class::cases, "forced", &crop_by_class::forced);
 
   void check(const site& where) const { detail::check_rule(resolved(), where); }
 

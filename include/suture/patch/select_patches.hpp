@@ -274,7 +274,8 @@ struct pos_neg_patch {
   float positive = 1;
   float negative = 1;
 
-  static constexpr auto parameters = named<&pos_neg_patch::size, &pos_neg_patch::positive, &pos_neg_patch::negative>;
+  static constexpr auto parameters =
+      named("size", &pos_neg_patch::size, "positive", &pos_neg_patch::positive, "negative", &pos_neg_patch::negative);
 
   detail::patch_rule resolve() const { return {size, {0, 0, 0}, 1, true, true}; }
   template <class L, class I>
@@ -298,7 +299,8 @@ struct class_balanced_patch {
   extent3 size{0, 0, 0};
   std::span<const float> ratios = {};
 
-  static constexpr auto parameters = named<&class_balanced_patch::size, &class_balanced_patch::ratios>;
+  static constexpr auto parameters =
+      named("size", &class_balanced_patch::size, "ratios", &class_balanced_patch::ratios);
 
   detail::patch_rule resolve() const { return {size, {0, 0, 0}, 1, true, true}; }
   template <class Classes>
@@ -327,8 +329,8 @@ struct oversampled_patch {
   extent3 margin{0, 0, 0};
   float probability = 0.33f;
 
-  static constexpr auto parameters =
-      named<&oversampled_patch::size, &oversampled_patch::margin, &oversampled_patch::probability>;
+  static constexpr auto parameters = named("size", &oversampled_patch::size, "margin", &oversampled_patch::margin,
+                                           "probability", &oversampled_patch::probability);
 
   detail::patch_rule resolve() const { return {size, margin, probability, false, false}; }
   template <class L>

@@ -48,7 +48,7 @@ struct inverse_affine {
 
   detail::geometry_list plan;
 
-  static constexpr auto parameters = named<required<&inverse_affine::plan>>;
+  static constexpr auto parameters = named("plan", required(&inverse_affine::plan));
 
   geometry_step step(const grid& input, const site& where) const {
     const detail::sample_geometry& g = detail::find_undone(plan, input, where);
@@ -63,7 +63,7 @@ struct inverse_elastic {
 
   detail::geometry_list plan;
 
-  static constexpr auto parameters = named<required<&inverse_elastic::plan>>;
+  static constexpr auto parameters = named("plan", required(&inverse_elastic::plan));
 
   detail::sample_geometry undone(const grid& input, const site& where) const {
     const detail::sample_geometry& g = detail::find_undone(plan, input, where);

@@ -36,7 +36,7 @@ public:
   void write(const T& value) {
     static_assert(has_json_form<T>,
                   "suture: parameters without names: a struct that a random operation draws names what is drawn, "
-                  "static constexpr auto fields = named<&contrast::factor>; an enum has names_of");
+                  "static constexpr auto fields = named(\"factor\", &contrast::factor); an enum has names_of");
     if constexpr (std::is_same_v<T, bool>)
       text += value ? "true" : "false";
     else if constexpr (std::is_floating_point_v<T>)

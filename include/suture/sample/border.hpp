@@ -34,7 +34,7 @@ struct constant {
   float value = 0;
 
   static constexpr std::string_view described_as = "border";
-  static constexpr auto fields = named<&constant::value>;
+  static constexpr auto fields = named("value", &constant::value);
   static constexpr bool has_value = true;
   static constexpr int prefilter_padding = 12;
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) { return inside(i, n) ? i : -1; }
@@ -42,7 +42,7 @@ struct constant {
 
 struct edge {
   static constexpr std::string_view described_as = "border";
-  static constexpr auto fields = named<>;
+  static constexpr auto fields = named();
   static constexpr bool has_value = false;
   static constexpr int prefilter_padding = 12;
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) {
@@ -53,7 +53,7 @@ struct edge {
 
 struct reflect {
   static constexpr std::string_view described_as = "border";
-  static constexpr auto fields = named<>;
+  static constexpr auto fields = named();
   static constexpr bool has_value = false;
   static constexpr int prefilter_padding = 0;
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) {
@@ -67,7 +67,7 @@ struct reflect {
 
 struct mirror {
   static constexpr std::string_view described_as = "border";
-  static constexpr auto fields = named<>;
+  static constexpr auto fields = named();
   static constexpr bool has_value = false;
   static constexpr int prefilter_padding = 0;
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) {
@@ -82,7 +82,7 @@ struct mirror {
 
 struct wrap {
   static constexpr std::string_view described_as = "border";
-  static constexpr auto fields = named<>;
+  static constexpr auto fields = named();
   static constexpr bool has_value = false;
   static constexpr int prefilter_padding = 0;
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) { return inside(i, n) ? i : floor_modulo(i, n); }
@@ -111,7 +111,7 @@ struct default_value {
   image_rim rim = image_rim::faces;
 
   static constexpr std::string_view described_as = "border";
-  static constexpr auto fields = named<&default_value::value, &default_value::rim>;
+  static constexpr auto fields = named("value", &default_value::value, "rim", &default_value::rim);
   static constexpr bool has_value = false;  // for taps: they are always voxels
   static constexpr int prefilter_padding = 0;
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) { return mirror::index(i, n); }

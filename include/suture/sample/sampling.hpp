@@ -55,7 +55,7 @@ struct sampling {
   Border border{};
   std::int32_t label_outside = 0;
 
-  static constexpr auto parameters = named<&sampling::border, &sampling::label_outside>;
+  static constexpr auto parameters = named("border", &sampling::border, "label_outside", &sampling::label_outside);
 };
 
 }  // namespace suture

@@ -35,7 +35,8 @@ struct color_moments {
   bool operator==(const color_moments&) const = default;
 
   static constexpr std::string_view described_as = "color_target";
-  static constexpr auto fields = named<&color_moments::mean, &color_moments::standard_deviation>;
+  static constexpr auto fields =
+      named("mean", &color_moments::mean, "standard_deviation", &color_moments::standard_deviation);
 
   // Makes moments stated ones whose mean and deviation were written after the others were made of the defaults.
   void state() {

@@ -40,7 +40,8 @@ struct stain_reference {
   stain_matrix stains = {{{.5626, .2159}, {.7201, .8012}, {.4062, .5581}}};
   double max_concentration[2] = {1.9705, 1.0308};
 
-  static constexpr auto fields = named<&stain_reference::stains, &stain_reference::max_concentration>;
+  static constexpr auto fields =
+      named("stains", &stain_reference::stains, "max_concentration", &stain_reference::max_concentration);
 
   bool operator==(const stain_reference&) const = default;
 

@@ -275,12 +275,12 @@ private:
   void apply(const D& drawn, const operation_fields& fields, std::string_view name) {
     constexpr bool moves =
         suture::geometry_operation<D> || suture::deformation_operation<D> || suture::inverse_operation<D>;
-    if (!r.known && !moves) return;                              // places are known all the same
-    if constexpr (requires { drawn.channels[0].parameters; }) {  // for each channel
+    if (!r.known && !moves) return;                             // places are known all the same
+    if constexpr (requires { drawn.channel[0].parameters; }) {  // for each channel
       for (int c = 0; c < static_cast<int>(r.channels.size()); ++c)
-        if (drawn.channels[c].on) {
+        if (drawn.channel[c].on) {
           r.only = c;
-          apply(drawn.channels[c].parameters, fields, name);
+          apply(drawn.channel[c].parameters, fields, name);
         }
       r.only = -1;
     } else if constexpr (requires { reference_of(r, drawn, fields); }) {

@@ -20,7 +20,7 @@ struct axis_values {
 struct value_range {
   float low, high;
 
-  static constexpr auto fields = named<&value_range::low, &value_range::high>;
+  static constexpr auto fields = named("low", &value_range::low, "high", &value_range::high);
 
   constexpr value_range(float half_width) : low(-half_width), high(half_width) {}
   constexpr value_range(float from, float to) : low(from), high(to) {}
@@ -35,7 +35,7 @@ struct value_range {
 struct axis_ranges {
   value_range z, y, x;
 
-  static constexpr auto fields = named<&axis_ranges::z, &axis_ranges::y, &axis_ranges::x>;
+  static constexpr auto fields = named("z", &axis_ranges::z, "y", &axis_ranges::y, "x", &axis_ranges::x);
 
   constexpr axis_ranges(float half_width) : z(half_width), y(half_width), x(half_width) {}
   constexpr axis_ranges(float from, float to) : z(from, to), y(from, to), x(from, to) {}

@@ -15,7 +15,7 @@ namespace suture {
 struct interval {
   float low, high;
 
-  static constexpr auto fields = named<&interval::low, &interval::high>;
+  static constexpr auto fields = named("low", &interval::low, "high", &interval::high);
 
   constexpr interval(float only) : low(only), high(only) {}
   constexpr interval(float from, float to) : low(from), high(to) {}
@@ -26,7 +26,7 @@ struct interval {
 struct integer_interval {
   std::int32_t low, high;
 
-  static constexpr auto fields = named<&integer_interval::low, &integer_interval::high>;
+  static constexpr auto fields = named("low", &integer_interval::low, "high", &integer_interval::high);
 
   constexpr integer_interval(std::int32_t only) : low(only), high(only) {}
   constexpr integer_interval(std::int32_t from, std::int32_t to) : low(from), high(to) {}

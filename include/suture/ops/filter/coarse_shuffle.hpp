@@ -55,9 +55,9 @@ struct coarse_shuffle {
   random_field field = {};
 
   static constexpr std::string_view name = "coarse_shuffle";
-  static constexpr auto fields = named<first_of<&coarse_shuffle::holes, &coarse_shuffle::count>>;
-  static constexpr auto parameters =
-      named<required<first_of<&coarse_shuffle::holes, &coarse_shuffle::count>>, left_out<&coarse_shuffle::field>>;
+  static constexpr auto fields = named("holes", first_of(&coarse_shuffle::holes, &coarse_shuffle::count));
+  static constexpr auto parameters = named("holes", required(first_of(&coarse_shuffle::holes, &coarse_shuffle::count)),
+                                           "field", left_out(&coarse_shuffle::field));
 
   struct functor {
     hole holes[detail::most_holes];
@@ -128,8 +128,8 @@ struct random_coarse_shuffle {
   static constexpr std::string_view name = "random_coarse_shuffle";
   static constexpr std::uint16_t kind = 42;
   static constexpr auto parameters =
-      named<required<&random_coarse_shuffle::holes>, required<&random_coarse_shuffle::size>,
-            &random_coarse_shuffle::max_size, &random_coarse_shuffle::probability>;
+      named("holes", required(&random_coarse_shuffle::holes), "size", required(&random_coarse_shuffle::size),
+            "max_size", &random_coarse_shuffle::max_size, "probability", &random_coarse_shuffle::probability);
 
   // 193 slots whatever the number of holes.
   coarse_shuffle draw(draws& random, const grid& g, const site& where) const {

@@ -149,7 +149,8 @@ struct gaussian_blur {
   float truncate = 0;
 
   static constexpr std::string_view name = "gaussian_blur";
-  static constexpr auto parameters = named<&gaussian_blur::sigma, &gaussian_blur::kernel, &gaussian_blur::truncate>;
+  static constexpr auto parameters =
+      named("sigma", &gaussian_blur::sigma, "kernel", &gaussian_blur::kernel, "truncate", &gaussian_blur::truncate);
 
   blur_filter prepare(const site& where) const {
     require(std::isfinite(truncate) && truncate >= 0 && truncate <= 100, where, "truncate ", truncate,
@@ -180,14 +181,15 @@ struct random_gaussian_blur {
   static constexpr std::string_view name = "random_gaussian_blur";
   static constexpr std::uint16_t kind = 112;
   static constexpr auto parameters =
-      named<&random_gaussian_blur::sigma, &random_gaussian_blur::kernel, &random_gaussian_blur::each,
-            &random_gaussian_blur::channel_probability, &random_gaussian_blur::probability>;
+      named("sigma", &random_gaussian_blur::sigma, "kernel", &random_gaussian_blur::kernel, "each",
+            &random_gaussian_blur::each, "channel_probability", &random_gaussian_blur::channel_probability,
+            "probability", &random_gaussian_blur::probability);
 
   struct drawn {
     blur_kernel kernel;
     float sigma[most_channels][3];  // 0: the channel is left alone
 
-    static constexpr auto fields = named<&drawn::sigma>;
+    static constexpr auto fields = named("sigma", &drawn::sigma);
 
     auto prepare(const site& where) const {
       drawn_for_channels<random_gaussian_blur, blur_filter> f{};

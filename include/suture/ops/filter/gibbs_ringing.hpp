@@ -62,7 +62,7 @@ struct gibbs_ringing {
   float alpha = .5f;
 
   static constexpr std::string_view name = "gibbs_ringing";
-  static constexpr auto parameters = named<&gibbs_ringing::alpha>;
+  static constexpr auto parameters = named("alpha", &gibbs_ringing::alpha);
 
   gibbs_mask prepare(const grid& patch, const site& where) const {
     detail::check_lines(patch.extents, where);
@@ -85,14 +85,14 @@ struct random_gibbs_ringing {
   static constexpr std::string_view name = "random_gibbs_ringing";
   static constexpr std::uint16_t kind = 119;
   static constexpr auto parameters =
-      named<&random_gibbs_ringing::alpha, &random_gibbs_ringing::one_alpha, &random_gibbs_ringing::channel_probability,
-            &random_gibbs_ringing::probability>;
+      named("alpha", &random_gibbs_ringing::alpha, "one_alpha", &random_gibbs_ringing::one_alpha, "channel_probability",
+            &random_gibbs_ringing::channel_probability, "probability", &random_gibbs_ringing::probability);
 
   struct drawn {
     bool channels[most_channels];
     float alpha[most_channels];
 
-    static constexpr auto fields = named<&drawn::channels, &drawn::alpha>;
+    static constexpr auto fields = named("channels", &drawn::channels, "alpha", &drawn::alpha);
 
     auto prepare(const grid& patch, const site& where) const {
       detail::check_lines(patch.extents, where);

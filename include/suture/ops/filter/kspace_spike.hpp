@@ -49,8 +49,8 @@ struct kspace_spike {
   bool relative = true;
 
   static constexpr std::string_view name = "kspace_spike";
-  static constexpr auto parameters =
-      named<required<&kspace_spike::location>, &kspace_spike::intensity, &kspace_spike::relative>;
+  static constexpr auto parameters = named("location", required(&kspace_spike::location), "intensity",
+                                           &kspace_spike::intensity, "relative", &kspace_spike::relative);
 
   kspace_spikes prepare(const grid& patch, const site& where) const {
     detail::check_lines(patch.extents, where);
@@ -75,8 +75,9 @@ struct random_kspace_spike {
   static constexpr std::string_view name = "random_kspace_spike";
   static constexpr std::uint16_t kind = 120;
   static constexpr auto parameters =
-      named<&random_kspace_spike::intensity, &random_kspace_spike::relative, &random_kspace_spike::one_spike,
-            &random_kspace_spike::channel_probability, &random_kspace_spike::probability>;
+      named("intensity", &random_kspace_spike::intensity, "relative", &random_kspace_spike::relative, "one_spike",
+            &random_kspace_spike::one_spike, "channel_probability", &random_kspace_spike::channel_probability,
+            "probability", &random_kspace_spike::probability);
 
   struct drawn {
     bool relative;
@@ -84,7 +85,8 @@ struct random_kspace_spike {
     extent3 location[most_channels];
     float intensity[most_channels];
 
-    static constexpr auto fields = named<&drawn::channels, &drawn::location, &drawn::intensity>;
+    static constexpr auto fields =
+        named("channels", &drawn::channels, "location", &drawn::location, "intensity", &drawn::intensity);
 
     auto prepare(const grid& patch, const site& where) const {
       detail::check_lines(patch.extents, where);

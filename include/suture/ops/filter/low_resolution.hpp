@@ -71,8 +71,9 @@ struct random_low_resolution {
   static constexpr std::string_view name = "random_low_resolution";
   static constexpr std::uint16_t kind = 113;
   static constexpr auto parameters =
-      named<&random_low_resolution::zoom, &random_low_resolution::pick, &random_low_resolution::axes,
-            &random_low_resolution::channel_probability, &random_low_resolution::probability>;
+      named("zoom", &random_low_resolution::zoom, "pick", &random_low_resolution::pick, "axes",
+            &random_low_resolution::axes, "channel_probability", &random_low_resolution::channel_probability,
+            "probability", &random_low_resolution::probability);
 
   struct drawn {
     coarse_pick pick;
@@ -80,7 +81,7 @@ struct random_low_resolution {
     extent3 patch;
     float zoom[most_channels];  // 1: the channel is left alone
 
-    static constexpr auto fields = named<&drawn::zoom>;
+    static constexpr auto fields = named("zoom", &drawn::zoom);
 
     auto prepare(const site& where) const {
       drawn_for_channels<random_low_resolution, low_resolution_filter> f{};

@@ -132,7 +132,7 @@ struct median_functor {
 // Source: scipy.ndimage.median_filter (size 3, mode reflect).
 struct median_filter {
   static constexpr std::string_view name = "median_filter";
-  static constexpr auto parameters = named<>;
+  static constexpr auto parameters = named();
 
   median_functor prepare(const site&) const { return {~0u}; }
 };
@@ -145,13 +145,13 @@ struct random_median_filter {
 
   static constexpr std::string_view name = "random_median_filter";
   static constexpr std::uint16_t kind = 116;
-  static constexpr auto parameters =
-      named<&random_median_filter::channel_probability, &random_median_filter::probability>;
+  static constexpr auto parameters = named("channel_probability", &random_median_filter::channel_probability,
+                                           "probability", &random_median_filter::probability);
 
   struct drawn {
     bool channels[most_channels];
 
-    static constexpr auto fields = named<&drawn::channels>;
+    static constexpr auto fields = named("channels", &drawn::channels);
 
     auto prepare(const site&) const {
       drawn_for_channels<random_median_filter, median_functor> f{};

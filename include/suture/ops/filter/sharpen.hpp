@@ -32,7 +32,8 @@ struct sharpen {
   blur_kernel kernel = blur_kernel::scipy;
 
   static constexpr std::string_view name = "sharpen";
-  static constexpr auto parameters = named<&sharpen::sigma, &sharpen::amount, &sharpen::kernel>;
+  static constexpr auto parameters =
+      named("sigma", &sharpen::sigma, "amount", &sharpen::amount, "kernel", &sharpen::kernel);
 
   sharpen_filter prepare(const site& where) const {
     require(std::isfinite(amount), where, "amount ", amount, " must be finite");
@@ -54,15 +55,16 @@ struct random_sharpen {
 
   static constexpr std::string_view name = "random_sharpen";
   static constexpr std::uint16_t kind = 117;
-  static constexpr auto parameters = named<&random_sharpen::sigma, &random_sharpen::amount, &random_sharpen::kernel,
-                                           &random_sharpen::channel_probability, &random_sharpen::probability>;
+  static constexpr auto parameters =
+      named("sigma", &random_sharpen::sigma, "amount", &random_sharpen::amount, "kernel", &random_sharpen::kernel,
+            "channel_probability", &random_sharpen::channel_probability, "probability", &random_sharpen::probability);
 
   struct drawn {
     blur_kernel kernel;
     float sigma[most_channels];  // 0: the channel is left alone
     float amount[most_channels];
 
-    static constexpr auto fields = named<&drawn::sigma, &drawn::amount>;
+    static constexpr auto fields = named("sigma", &drawn::sigma, "amount", &drawn::amount);
 
     auto prepare(const site& where) const {
       drawn_for_channels<random_sharpen, sharpen_filter> f{};

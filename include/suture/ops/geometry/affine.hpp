@@ -149,8 +149,8 @@ struct affine_matrix {
   point3 translation{0, 0, 0};
   bool about_center = true;
 
-  static constexpr auto parameters =
-      named<&affine_matrix::linear, &affine_matrix::translation, &affine_matrix::about_center>;
+  static constexpr auto parameters = named("linear", &affine_matrix::linear, "translation", &affine_matrix::translation,
+                                           "about_center", &affine_matrix::about_center);
 
   geometry_step step(const grid& input, const site& where) const {
     require(detail::well_conditioned(linear), where, "matrix with determinant ", determinant(linear),
@@ -178,9 +178,11 @@ struct affine {
   point3 translate{0, 0, 0};
   affine_convention convention = affine_convention::suture;
 
-  static constexpr auto fields = named<&affine::rotate_deg, &affine::scale, &affine::shear, &affine::translate>;
+  static constexpr auto fields = named("rotate_deg", &affine::rotate_deg, "scale", &affine::scale, "shear",
+                                       &affine::shear, "translate", &affine::translate);
   static constexpr auto parameters =
-      named<&affine::rotate_deg, &affine::scale, &affine::shear, &affine::translate, &affine::convention>;
+      named("rotate_deg", &affine::rotate_deg, "scale", &affine::scale, "shear", &affine::shear, "translate",
+            &affine::translate, "convention", &affine::convention);
 
   geometry_step step(const grid& input, const site& where) const {
     check(where);
@@ -323,10 +325,10 @@ struct random_affine {
   affine_convention convention = affine_convention::suture;
   float probability = 1;
 
-  static constexpr auto parameters =
-      named<&random_affine::rotate_deg, multiplies<&random_affine::scale>, &random_affine::shear,
-            &random_affine::translate, &random_affine::isotropic_scale, &random_affine::convention,
-            &random_affine::probability>;
+  static constexpr auto parameters = named(
+      "rotate_deg", &random_affine::rotate_deg, "scale", multiplies(&random_affine::scale), "shear",
+      &random_affine::shear, "translate", &random_affine::translate, "isotropic_scale", &random_affine::isotropic_scale,
+      "convention", &random_affine::convention, "probability", &random_affine::probability);
 
   void check(const site& where) const {
     for (int k = 0; k < 3; ++k) {

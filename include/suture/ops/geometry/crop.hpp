@@ -49,8 +49,8 @@ struct crop {
   extent3 start{0, 0, 0};
   extent3 size{0, 0, 0};
 
-  static constexpr auto fields = named<&crop::start>;
-  static constexpr auto parameters = named<&crop::start, &crop::size>;
+  static constexpr auto fields = named("start", &crop::start);
+  static constexpr auto parameters = named("start", &crop::start, "size", &crop::size);
 
   voxel_box picked(const grid& input, const site& where) const {
     detail::check_patch(size, input, where);
@@ -74,7 +74,7 @@ struct center_crop {
 
   extent3 size{0, 0, 0};
 
-  static constexpr auto parameters = named<&center_crop::size>;
+  static constexpr auto parameters = named("size", &center_crop::size);
 
   voxel_box picked(const grid& input, const site& where) const {
     const crop box = placed(input, where);
@@ -103,7 +103,7 @@ struct random_crop {
   extent3 size{0, 0, 0};
   float probability = 1;
 
-  static constexpr auto parameters = named<&random_crop::size, &random_crop::probability>;
+  static constexpr auto parameters = named("size", &random_crop::size, "probability", &random_crop::probability);
 
   crop draw(draws& random, const grid& input, const site& where) const {
     detail::check_patch(size, input, where);

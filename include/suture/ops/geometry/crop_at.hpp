@@ -19,7 +19,7 @@ struct crop_from {
   extent3 size{0, 0, 0};
   bool may_leave = false;
 
-  static constexpr auto fields = named<&crop_from::start>;
+  static constexpr auto fields = named("start", &crop_from::start);
 
   voxel_box picked(const grid& input, const site& where) const {
     if (!may_leave) return crop{start, size}.picked(input, where);
@@ -48,7 +48,8 @@ struct crop_at {
   extent3 size{0, 0, 0};
   bool may_leave = false;
 
-  static constexpr auto parameters = named<&crop_at::starts, &crop_at::size, &crop_at::may_leave>;
+  static constexpr auto parameters =
+      named("starts", &crop_at::starts, "size", &crop_at::size, "may_leave", &crop_at::may_leave);
 
   void check_samples(std::size_t samples, const site& where) const {
     require(starts.size() == samples, where, starts.size(), starts.size() == 1 ? " start" : " starts", " for ", samples,

@@ -54,11 +54,13 @@ struct elastic {
   std::span<const float> control_values{};  // none: drawn
   random_field field{};
 
-  static constexpr auto fields = named<&elastic::control_spacing_mm, &elastic::max_displacement_mm>;
+  static constexpr auto fields =
+      named("control_spacing_mm", &elastic::control_spacing_mm, "max_displacement_mm", &elastic::max_displacement_mm);
   static constexpr auto parameters =
-      named<&elastic::control_spacing_mm, &elastic::max_displacement_mm, &elastic::locked_borders,
-            &elastic::allow_folding, &elastic::control_points, &elastic::mesh, &elastic::limit_to_safe,
-            &elastic::control_values, left_out<&elastic::field>>;
+      named("control_spacing_mm", &elastic::control_spacing_mm, "max_displacement_mm", &elastic::max_displacement_mm,
+            "locked_borders", &elastic::locked_borders, "allow_folding", &elastic::allow_folding, "control_points",
+            &elastic::control_points, "mesh", &elastic::mesh, "limit_to_safe", &elastic::limit_to_safe,
+            "control_values", &elastic::control_values, "field", left_out(&elastic::field));
 
   deformation deform(const grid& input, const site& where) const {
     require(locked_borders >= 0, where, "locked_borders ", locked_borders, " must not be negative");
@@ -150,10 +152,11 @@ struct random_elastic {
   bool limit_to_safe = false;
   float probability = 1;
 
-  static constexpr auto parameters =
-      named<&random_elastic::control_spacing_mm, &random_elastic::max_displacement_mm, &random_elastic::locked_borders,
-            &random_elastic::allow_folding, &random_elastic::control_points, &random_elastic::mesh,
-            &random_elastic::limit_to_safe, &random_elastic::probability>;
+  static constexpr auto parameters = named(
+      "control_spacing_mm", &random_elastic::control_spacing_mm, "max_displacement_mm",
+      &random_elastic::max_displacement_mm, "locked_borders", &random_elastic::locked_borders, "allow_folding",
+      &random_elastic::allow_folding, "control_points", &random_elastic::control_points, "mesh", &random_elastic::mesh,
+      "limit_to_safe", &random_elastic::limit_to_safe, "probability", &random_elastic::probability);
 
   elastic draw(draws& random, const site&) const {
     return {.control_spacing_mm = control_spacing_mm,

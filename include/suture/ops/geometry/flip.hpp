@@ -19,7 +19,7 @@ struct flip {
 
   vec3<bool> axes{false, false, false};
 
-  static constexpr auto fields = named<&flip::axes>;
+  static constexpr auto fields = named("axes", &flip::axes);
   static constexpr auto parameters = fields;
 
   reversed_axes picked(const grid&, const site&) const { return {axes}; }
@@ -38,7 +38,8 @@ struct random_flip {
   vec3<float> axis_probability{0.5f, 0.5f, 0.5f};
   float probability = 1;
 
-  static constexpr auto parameters = named<&random_flip::axis_probability, &random_flip::probability>;
+  static constexpr auto parameters =
+      named("axis_probability", &random_flip::axis_probability, "probability", &random_flip::probability);
 
   void check(const site& where) const {
     for (int k = 0; k < 3; ++k)

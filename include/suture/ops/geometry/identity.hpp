@@ -12,7 +12,7 @@ struct identity {
   static constexpr std::string_view name = "identity";
   static constexpr auto gives_size = output_size::alike;
   static constexpr bool keeps_axes = true;
-  static constexpr auto parameters = named<>;
+  static constexpr auto parameters = named();
 
   geometry_step step(const grid& input, const site&) const { return {input, affine_map{}}; }
 };

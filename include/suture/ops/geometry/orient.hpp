@@ -24,7 +24,7 @@ struct orient {
 
   std::string_view to = "LPS";  // refers to text that must outlive the operation, as a literal does
 
-  static constexpr auto parameters = named<&orient::to>;
+  static constexpr auto parameters = named("to", &orient::to);
 
   geometry_step step(const grid& input, const site& where) const {
     require(to.size() == 3, where, "orientation \"", to, "\" must have three letters");

@@ -21,7 +21,7 @@ struct pad {
   extent3 before{0, 0, 0};
   extent3 after{0, 0, 0};
 
-  static constexpr auto parameters = named<&pad::before, &pad::after>;
+  static constexpr auto parameters = named("before", &pad::before, "after", &pad::after);
 
   geometry_step step(const grid& input, const site& where) const {
     extent3 start{}, size{};
@@ -49,7 +49,7 @@ struct pad_to {
 
   extent3 size{0, 0, 0};
 
-  static constexpr auto parameters = named<&pad_to::size>;
+  static constexpr auto parameters = named("size", &pad_to::size);
 
   geometry_step step(const grid& input, const site& where) const {
     pad widths{};
@@ -72,7 +72,7 @@ struct crop_or_pad {
 
   extent3 size{0, 0, 0};
 
-  static constexpr auto parameters = named<&crop_or_pad::size>;
+  static constexpr auto parameters = named("size", &crop_or_pad::size);
 
   geometry_step step(const grid& input, const site& where) const {
     detail::refuse_one_number(size, where);

@@ -17,7 +17,7 @@ struct permute {
 
   vec3<std::int32_t> order{0, 1, 2};
 
-  static constexpr auto parameters = named<orders_axes<&permute::order>>;
+  static constexpr auto parameters = named("order", orders_axes(&permute::order));
 
   geometry_step step(const grid& input, const site& where) const {
     int seen = 0;

@@ -24,8 +24,9 @@ struct random_scale {
   affine_convention convention = affine_convention::suture;
   float probability = 1;
 
-  static constexpr auto parameters = named<multiplies<&random_scale::range>, &random_scale::law, &random_scale::axes,
-                                           &random_scale::convention, &random_scale::probability>;
+  static constexpr auto parameters =
+      named("range", multiplies(&random_scale::range), "law", &random_scale::law, "axes", &random_scale::axes,
+            "convention", &random_scale::convention, "probability", &random_scale::probability);
 
   void check(const site& where) const {
     detail::check_interval(range, law, "range", where);

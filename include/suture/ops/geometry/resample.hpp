@@ -96,7 +96,8 @@ struct resample {
   coordinate_map map = coordinate_map::half_pixel;
   extent3 extents{0, 0, 0};
 
-  static constexpr auto parameters = named<&resample::spacing_mm, &resample::map, &resample::extents>;
+  static constexpr auto parameters =
+      named("spacing_mm", &resample::spacing_mm, "map", &resample::map, "extents", &resample::extents);
 
   geometry_step step(const grid& input, const site& where) const {
     extent3 size{};
@@ -129,7 +130,7 @@ struct resize {
   extent3 extents{0, 0, 0};
   coordinate_map map = coordinate_map::half_pixel;
 
-  static constexpr auto parameters = named<&resize::extents, &resize::map>;
+  static constexpr auto parameters = named("extents", &resize::extents, "map", &resize::map);
 
   geometry_step step(const grid& input, const site& where) const {
     require(map == coordinate_map::half_pixel || map == coordinate_map::align_corners, where,
@@ -152,7 +153,7 @@ struct resample_to {
 
   grid target;
 
-  static constexpr auto parameters = named<required<&resample_to::target>>;
+  static constexpr auto parameters = named("target", required(&resample_to::target));
 
   geometry_step step(const grid& input, const site& where) const {
     check(target, where);

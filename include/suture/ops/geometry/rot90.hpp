@@ -13,7 +13,7 @@ namespace suture {
 struct axis_pair {
   std::int32_t first, second;
 
-  static constexpr auto fields = named<&axis_pair::first, &axis_pair::second>;
+  static constexpr auto fields = named("first", &axis_pair::first, "second", &axis_pair::second);
 };
 
 // rot90: quarter_turns turns by 90 degrees from the first of `axes` towards the second, as numpy.rot90; any integer.
@@ -27,8 +27,8 @@ struct rot90 {
   axis_pair axes{1, 2};
   std::int32_t quarter_turns = 1;
 
-  static constexpr auto fields = named<&rot90::quarter_turns>;
-  static constexpr auto parameters = named<&rot90::axes, &rot90::quarter_turns>;
+  static constexpr auto fields = named("quarter_turns", &rot90::quarter_turns);
+  static constexpr auto parameters = named("axes", &rot90::axes, "quarter_turns", &rot90::quarter_turns);
 
   geometry_step step(const grid& input, const site& where) const {
     const auto [a, b] = axes;
@@ -58,8 +58,8 @@ struct random_rot90 {
   std::int32_t max_quarter_turns = 3;
   float probability = 1;
 
-  static constexpr auto parameters =
-      named<&random_rot90::axes, &random_rot90::max_quarter_turns, &random_rot90::probability>;
+  static constexpr auto parameters = named("axes", &random_rot90::axes, "max_quarter_turns",
+                                           &random_rot90::max_quarter_turns, "probability", &random_rot90::probability);
 
   rot90 draw(draws& random, const grid&, const site& where) const {
     require(max_quarter_turns >= 1 && max_quarter_turns <= 3, where, "max_quarter_turns ", max_quarter_turns,

@@ -22,7 +22,8 @@ struct one_hot {
   bool background = true;
   std::optional<std::int32_t> ignore = {};
 
-  static constexpr auto parameters = named<&one_hot::classes, &one_hot::background, &one_hot::ignore>;
+  static constexpr auto parameters =
+      named("classes", &one_hot::classes, "background", &one_hot::background, "ignore", &one_hot::ignore);
 
   // The channel that is 1, -1 where none is.
   struct hot_channel {

@@ -24,7 +24,7 @@ struct regions {
   short_list<region, 32> sets = {};
   std::optional<std::int32_t> ignore = {};
 
-  static constexpr auto parameters = named<&regions::sets, &regions::ignore>;
+  static constexpr auto parameters = named("sets", &regions::sets, "ignore", &regions::ignore);
 
   // Whether a label is in region k, as bit k.
   struct membership {

@@ -25,7 +25,7 @@ struct remap {
   short_list<label_change, detail::most_label_entries> table = {};
   std::optional<std::int32_t> others = {};
 
-  static constexpr auto parameters = named<&remap::table, &remap::others>;
+  static constexpr auto parameters = named("table", &remap::table, "others", &remap::others);
 
   struct functor {
     detail::label_table<std::int32_t> table;

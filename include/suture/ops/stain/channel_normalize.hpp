@@ -15,7 +15,8 @@ struct channel_statistics {
   float mean[3];
   float standard_deviation[3];
 
-  static constexpr auto fields = named<&channel_statistics::mean, &channel_statistics::standard_deviation>;
+  static constexpr auto fields =
+      named("mean", &channel_statistics::mean, "standard_deviation", &channel_statistics::standard_deviation);
 };
 
 // Statistics of the ImageNet training set, which most pretrained networks were trained with.
@@ -28,7 +29,7 @@ struct channel_normalize {
   float white = 255;
 
   static constexpr std::string_view name = "channel_normalize";
-  static constexpr auto parameters = named<&channel_normalize::of, &channel_normalize::white>;
+  static constexpr auto parameters = named("of", &channel_normalize::of, "white", &channel_normalize::white);
 
   struct functor {
     float factor[3], offset[3];

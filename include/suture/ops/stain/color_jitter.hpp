@@ -46,11 +46,13 @@ struct color_jitter {
   float white = 255;
 
   static constexpr std::string_view name = "color_jitter";
-  static constexpr auto fields = named<&color_jitter::brightness, &color_jitter::contrast, &color_jitter::saturation,
-                                       &color_jitter::hue, &color_jitter::order>;
+  static constexpr auto fields =
+      named("brightness", &color_jitter::brightness, "contrast", &color_jitter::contrast, "saturation",
+            &color_jitter::saturation, "hue", &color_jitter::hue, "order", &color_jitter::order);
   static constexpr auto parameters =
-      named<&color_jitter::brightness, &color_jitter::contrast, &color_jitter::saturation, &color_jitter::hue,
-            &color_jitter::pivot, &color_jitter::fitted, &color_jitter::order, &color_jitter::white>;
+      named("brightness", &color_jitter::brightness, "contrast", &color_jitter::contrast, "saturation",
+            &color_jitter::saturation, "hue", &color_jitter::hue, "pivot", &color_jitter::pivot, "fitted",
+            &color_jitter::fitted, "order", &color_jitter::order, "white", &color_jitter::white);
 
   // x factor + gray(x) of_gray + g of_pivot: what the steps but hue have in common.
   struct blend {
@@ -192,10 +194,11 @@ struct random_color_jitter {
   static constexpr std::string_view name = "random_color_jitter";
   static constexpr std::uint16_t kind = 71;
   static constexpr auto parameters =
-      named<multiplies<&random_color_jitter::brightness>, multiplies<&random_color_jitter::contrast>,
-            multiplies<&random_color_jitter::saturation>, &random_color_jitter::hue, &random_color_jitter::pivot,
-            &random_color_jitter::fitted, &random_color_jitter::random_order, &random_color_jitter::white,
-            &random_color_jitter::probability>;
+      named("brightness", multiplies(&random_color_jitter::brightness), "contrast",
+            multiplies(&random_color_jitter::contrast), "saturation", multiplies(&random_color_jitter::saturation),
+            "hue", &random_color_jitter::hue, "pivot", &random_color_jitter::pivot, "fitted",
+            &random_color_jitter::fitted, "random_order", &random_color_jitter::random_order, "white",
+            &random_color_jitter::white, "probability", &random_color_jitter::probability);
 
   void check_sample(const site& where) const {
     if (!fitted.empty()) detail::check_channel_results(fitted, 3, where);

@@ -36,8 +36,8 @@ struct grayscale {
   gray_rule rule = gray_rule::itu601;
 
   static constexpr std::string_view name = "grayscale";
-  static constexpr auto parameters = named<&grayscale::rule>;
-  static constexpr auto fields = named<>;  // nothing of it is drawn
+  static constexpr auto parameters = named("rule", &grayscale::rule);
+  static constexpr auto fields = named();  // nothing of it is drawn
 
   struct functor {
     detail::gray_weights weights;
@@ -73,7 +73,8 @@ struct random_grayscale {
 
   static constexpr std::string_view name = "random_grayscale";
   static constexpr std::uint16_t kind = 70;
-  static constexpr auto parameters = named<&random_grayscale::rule, &random_grayscale::probability>;
+  static constexpr auto parameters =
+      named("rule", &random_grayscale::rule, "probability", &random_grayscale::probability);
 
   grayscale draw(draws&, const site&) const { return {.rule = rule}; }
 };

@@ -28,9 +28,9 @@ struct hed_jitter {
   float white = 255;
 
   static constexpr std::string_view name = "hed_jitter";
-  static constexpr auto fields = named<&hed_jitter::alpha, &hed_jitter::beta>;
-  static constexpr auto parameters =
-      named<&hed_jitter::alpha, &hed_jitter::beta, &hed_jitter::units, &hed_jitter::white>;
+  static constexpr auto fields = named("alpha", &hed_jitter::alpha, "beta", &hed_jitter::beta);
+  static constexpr auto parameters = named("alpha", &hed_jitter::alpha, "beta", &hed_jitter::beta, "units",
+                                           &hed_jitter::units, "white", &hed_jitter::white);
 
   static constexpr float log2_of_1e6 = 0x1.3ee7b4p4f;
 
@@ -110,9 +110,9 @@ struct random_hed_jitter {
 
   static constexpr std::string_view name = "random_hed_jitter";
   static constexpr std::uint16_t kind = 68;
-  static constexpr auto parameters =
-      named<multiplies<&random_hed_jitter::alpha>, &random_hed_jitter::beta, &random_hed_jitter::units,
-            &random_hed_jitter::white, &random_hed_jitter::probability>;
+  static constexpr auto parameters = named("alpha", multiplies(&random_hed_jitter::alpha), "beta",
+                                           &random_hed_jitter::beta, "units", &random_hed_jitter::units, "white",
+                                           &random_hed_jitter::white, "probability", &random_hed_jitter::probability);
 
   hed_jitter draw(draws& random, const site& where) const {
     detail::check_interval(alpha, "alpha", where);

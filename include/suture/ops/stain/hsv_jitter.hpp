@@ -23,9 +23,10 @@ struct hsv_jitter {
   float white = 255;
 
   static constexpr std::string_view name = "hsv_jitter";
-  static constexpr auto fields = named<&hsv_jitter::hue, &hsv_jitter::saturation, &hsv_jitter::value>;
-  static constexpr auto parameters =
-      named<&hsv_jitter::hue, &hsv_jitter::saturation, &hsv_jitter::value, &hsv_jitter::white>;
+  static constexpr auto fields =
+      named("hue", &hsv_jitter::hue, "saturation", &hsv_jitter::saturation, "value", &hsv_jitter::value);
+  static constexpr auto parameters = named("hue", &hsv_jitter::hue, "saturation", &hsv_jitter::saturation, "value",
+                                           &hsv_jitter::value, "white", &hsv_jitter::white);
 
   struct functor {
     detail::color_range range;
@@ -85,9 +86,9 @@ struct random_hsv_jitter {
 
   static constexpr std::string_view name = "random_hsv_jitter";
   static constexpr std::uint16_t kind = 69;
-  static constexpr auto parameters =
-      named<&random_hsv_jitter::hue, &random_hsv_jitter::saturation, &random_hsv_jitter::value,
-            &random_hsv_jitter::white, &random_hsv_jitter::probability>;
+  static constexpr auto parameters = named("hue", &random_hsv_jitter::hue, "saturation", &random_hsv_jitter::saturation,
+                                           "value", &random_hsv_jitter::value, "white", &random_hsv_jitter::white,
+                                           "probability", &random_hsv_jitter::probability);
 
   hsv_jitter draw(draws& random, const site& where) const {
     const auto draw_share = [&](const interval& range, std::string_view what) {

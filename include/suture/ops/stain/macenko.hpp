@@ -38,8 +38,8 @@ struct macenko_normalize {
 
   static constexpr std::string_view name = "macenko_normalize";
   static constexpr auto parameters =
-      named<required<&macenko_normalize::fitted>, &macenko_normalize::reference, &macenko_normalize::shared,
-            &macenko_normalize::rounding, &macenko_normalize::over>;
+      named("fitted", required(&macenko_normalize::fitted), "reference", &macenko_normalize::reference, "shared",
+            &macenko_normalize::shared, "rounding", &macenko_normalize::rounding, "over", &macenko_normalize::over);
 
   struct functor {
     const stain_basis* fitted;

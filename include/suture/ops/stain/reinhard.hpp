@@ -33,9 +33,9 @@ struct reinhard {
   float white = 255;
 
   static constexpr std::string_view name = "reinhard";
-  static constexpr auto fields = named<&reinhard::target>;
-  static constexpr auto parameters =
-      named<required<&reinhard::fitted>, required<&reinhard::target>, &reinhard::rule, &reinhard::white>;
+  static constexpr auto fields = named("target", &reinhard::target);
+  static constexpr auto parameters = named("fitted", required(&reinhard::fitted), "target", required(&reinhard::target),
+                                           "rule", &reinhard::rule, "white", &reinhard::white);
 
   struct functor {
     const color_moments<Space>* fitted;

@@ -35,10 +35,11 @@ struct stain_jitter {
   float white = 255;
 
   static constexpr std::string_view name = "stain_jitter";
-  static constexpr auto fields = named<&stain_jitter::alpha, &stain_jitter::beta>;
+  static constexpr auto fields = named("alpha", &stain_jitter::alpha, "beta", &stain_jitter::beta);
   static constexpr auto parameters =
-      named<&stain_jitter::fitted, &stain_jitter::shared, &stain_jitter::basis, &stain_jitter::alpha,
-            &stain_jitter::beta, &stain_jitter::keep_rest, &stain_jitter::tissue_density, &stain_jitter::white>;
+      named("fitted", &stain_jitter::fitted, "shared", &stain_jitter::shared, "basis", &stain_jitter::basis, "alpha",
+            &stain_jitter::alpha, "beta", &stain_jitter::beta, "keep_rest", &stain_jitter::keep_rest, "tissue_density",
+            &stain_jitter::tissue_density, "white", &stain_jitter::white);
 
   struct functor {
     const stain_basis* fitted;
@@ -167,10 +168,11 @@ struct random_stain_jitter {
 
   static constexpr std::string_view name = "random_stain_jitter";
   static constexpr std::uint16_t kind = 72;
-  static constexpr auto parameters =
-      named<&random_stain_jitter::fitted, &random_stain_jitter::shared, &random_stain_jitter::basis,
-            multiplies<&random_stain_jitter::alpha>, &random_stain_jitter::beta, &random_stain_jitter::keep_rest,
-            &random_stain_jitter::tissue_density, &random_stain_jitter::white, &random_stain_jitter::probability>;
+  static constexpr auto parameters = named(
+      "fitted", &random_stain_jitter::fitted, "shared", &random_stain_jitter::shared, "basis",
+      &random_stain_jitter::basis, "alpha", multiplies(&random_stain_jitter::alpha), "beta", &random_stain_jitter::beta,
+      "keep_rest", &random_stain_jitter::keep_rest, "tissue_density", &random_stain_jitter::tissue_density, "white",
+      &random_stain_jitter::white, "probability", &random_stain_jitter::probability);
 
   void check_sample(const site& where) const { detail::check_results_if_any(fitted, where, shared); }
 

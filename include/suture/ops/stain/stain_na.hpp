@@ -59,8 +59,9 @@ struct random_stain_na {
   static constexpr std::string_view name = "random_stain_na";
   static constexpr std::uint16_t kind = 73;
   static constexpr auto parameters =
-      named<required<&random_stain_na::fitted>, required<&random_stain_na::table>, &random_stain_na::law,
-            &random_stain_na::widen, &random_stain_na::white, &random_stain_na::probability>;
+      named("fitted", required(&random_stain_na::fitted), "table", required(&random_stain_na::table), "law",
+            &random_stain_na::law, "widen", &random_stain_na::widen, "white", &random_stain_na::white, "probability",
+            &random_stain_na::probability);
 
   void check_sample(const site& where) const { detail::check_results(fitted, where); }
 

@@ -151,9 +151,10 @@ struct bias_field {
   bias_basis basis = bias_basis::legendre;
 
   static constexpr std::string_view name = "bias_field";
-  static constexpr auto fields = named<&bias_field::coefficients>;
-  static constexpr auto parameters = named<required<&bias_field::coefficients>, required<&bias_field::extents>,
-                                           &bias_field::degree, &bias_field::basis>;
+  static constexpr auto fields = named("coefficients", &bias_field::coefficients);
+  static constexpr auto parameters =
+      named("coefficients", required(&bias_field::coefficients), "extents", required(&bias_field::extents), "degree",
+            &bias_field::degree, "basis", &bias_field::basis);
 
   detail::bias_functor prepare(const site& where) const {
     constexpr int most = detail::most_bias_degree;
@@ -214,8 +215,9 @@ struct random_bias_field {
 
   static constexpr std::string_view name = "random_bias_field";
   static constexpr std::uint16_t kind = 38;
-  static constexpr auto parameters = named<&random_bias_field::coefficients, &random_bias_field::degree,
-                                           &random_bias_field::basis, &random_bias_field::probability>;
+  static constexpr auto parameters =
+      named("coefficients", &random_bias_field::coefficients, "degree", &random_bias_field::degree, "basis",
+            &random_bias_field::basis, "probability", &random_bias_field::probability);
 
   // 56 slots whatever the degree.
   bias_field draw(draws& random, const grid& g, const site& where) const {

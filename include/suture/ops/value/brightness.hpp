@@ -16,7 +16,7 @@ struct brightness {
   float offset;
 
   static constexpr std::string_view name = "brightness";
-  static constexpr auto fields = named<required<&brightness::offset>>;
+  static constexpr auto fields = named("offset", required(&brightness::offset));
   static constexpr auto parameters = fields;
 
   SUTURE_FN float operator()(float x) const { return x + offset; }
@@ -30,7 +30,7 @@ struct brightness_factor {
   float factor;
 
   static constexpr std::string_view name = "brightness_factor";
-  static constexpr auto fields = named<required<&brightness_factor::factor>>;
+  static constexpr auto fields = named("factor", required(&brightness_factor::factor));
   static constexpr auto parameters = fields;
 
   // A bare product could be contracted with an addition that follows in the chain. -0 becomes +0.
@@ -47,7 +47,8 @@ struct random_brightness {
 
   static constexpr std::string_view name = "random_brightness";
   static constexpr std::uint16_t kind = 36;
-  static constexpr auto parameters = named<&random_brightness::range, &random_brightness::probability>;
+  static constexpr auto parameters =
+      named("range", &random_brightness::range, "probability", &random_brightness::probability);
 
   void check(const site& where) const { detail::check_interval(range, "range", where); }
 
@@ -63,8 +64,9 @@ struct random_brightness_factor {
 
   static constexpr std::string_view name = "random_brightness_factor";
   static constexpr std::uint16_t kind = 37;
-  static constexpr auto parameters = named<multiplies<&random_brightness_factor::range>, &random_brightness_factor::law,
-                                           &random_brightness_factor::probability>;
+  static constexpr auto parameters =
+      named("range", multiplies(&random_brightness_factor::range), "law", &random_brightness_factor::law, "probability",
+            &random_brightness_factor::probability);
 
   void check(const site& where) const { detail::check_interval(range, law, "range", where); }
 

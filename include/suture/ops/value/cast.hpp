@@ -17,7 +17,7 @@ struct cast {
                 "suture: cast<T> needs a storage type: int8, uint8, int16, uint16, int32, float, half or bfloat16");
 
   static constexpr std::string_view name = "cast";
-  static constexpr auto parameters = named<>;
+  static constexpr auto parameters = named();
 
   SUTURE_FN T operator()(float x) const { return storage<T>::store(x); }
 

@@ -38,7 +38,7 @@ struct clamp {
   float high = 1;
 
   static constexpr std::string_view name = "clamp";
-  static constexpr auto parameters = named<&clamp::low, &clamp::high>;
+  static constexpr auto parameters = named("low", &clamp::low, "high", &clamp::high);
 
   struct functor {
     float low, high;

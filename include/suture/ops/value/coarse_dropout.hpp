@@ -28,7 +28,7 @@ inline constexpr std::int32_t most_holes = 32;
 struct coarse_dropout {
   struct hole {
     std::int32_t start[3], size[3];  // z, y, x
-    static constexpr auto fields = named<&hole::start, &hole::size>;
+    static constexpr auto fields = named("start", &hole::start, "size", &hole::size);
 
     void check(std::int32_t hole_number, std::int32_t most, const site& where) const {
       for (int axis = 0; axis < 3; ++axis) {
@@ -46,10 +46,10 @@ struct coarse_dropout {
   random_field field = {};
 
   static constexpr std::string_view name = "coarse_dropout";
-  static constexpr auto fields = named<first_of<&coarse_dropout::holes, &coarse_dropout::count>>;
+  static constexpr auto fields = named("holes", first_of(&coarse_dropout::holes, &coarse_dropout::count));
   static constexpr auto parameters =
-      named<required<first_of<&coarse_dropout::holes, &coarse_dropout::count>>, &coarse_dropout::fill,
-            &coarse_dropout::keep_holes, left_out<&coarse_dropout::field>>;
+      named("holes", required(first_of(&coarse_dropout::holes, &coarse_dropout::count)), "fill", &coarse_dropout::fill,
+            "keep_holes", &coarse_dropout::keep_holes, "field", left_out(&coarse_dropout::field));
 
   struct functor {
     hole holes[detail::most_holes];
@@ -156,9 +156,10 @@ struct random_coarse_dropout {
   static constexpr std::string_view name = "random_coarse_dropout";
   static constexpr std::uint16_t kind = 41;
   static constexpr auto parameters =
-      named<required<&random_coarse_dropout::holes>, required<&random_coarse_dropout::size>,
-            &random_coarse_dropout::max_size, &random_coarse_dropout::fill, &random_coarse_dropout::keep_holes,
-            &random_coarse_dropout::may_leave, &random_coarse_dropout::probability>;
+      named("holes", required(&random_coarse_dropout::holes), "size", required(&random_coarse_dropout::size),
+            "max_size", &random_coarse_dropout::max_size, "fill", &random_coarse_dropout::fill, "keep_holes",
+            &random_coarse_dropout::keep_holes, "may_leave", &random_coarse_dropout::may_leave, "probability",
+            &random_coarse_dropout::probability);
 
   // 193 slots whatever the number of holes.
   coarse_dropout draw(draws& random, const grid& g, const site& where) const {

@@ -17,8 +17,8 @@ struct contrast {
   float pivot = 0;
 
   static constexpr std::string_view name = "contrast";
-  static constexpr auto fields = named<&contrast::factor>;
-  static constexpr auto parameters = named<required<&contrast::factor>, &contrast::pivot>;
+  static constexpr auto fields = named("factor", &contrast::factor);
+  static constexpr auto parameters = named("factor", required(&contrast::factor), "pivot", &contrast::pivot);
 
   SUTURE_FN float operator()(float x) const { return fma(x - pivot, factor, pivot); }
 
@@ -38,8 +38,9 @@ struct random_contrast {
 
   static constexpr std::string_view name = "random_contrast";
   static constexpr std::uint16_t kind = 35;
-  static constexpr auto parameters = named<multiplies<&random_contrast::range>, &random_contrast::pivot,
-                                           &random_contrast::law, &random_contrast::probability>;
+  static constexpr auto parameters =
+      named("range", multiplies(&random_contrast::range), "pivot", &random_contrast::pivot, "law",
+            &random_contrast::law, "probability", &random_contrast::probability);
 
   contrast draw(draws& random, const site& where) const {
     detail::check_interval(range, law, "range", where);

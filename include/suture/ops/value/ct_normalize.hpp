@@ -26,8 +26,9 @@ struct ct_normalize {
   float standard_deviation;
 
   static constexpr std::string_view name = "ct_normalize";
-  static constexpr auto parameters = named<required<&ct_normalize::lower>, required<&ct_normalize::upper>,
-                                           required<&ct_normalize::mean>, required<&ct_normalize::standard_deviation>>;
+  static constexpr auto parameters =
+      named("lower", required(&ct_normalize::lower), "upper", required(&ct_normalize::upper), "mean",
+            required(&ct_normalize::mean), "standard_deviation", required(&ct_normalize::standard_deviation));
 
   struct functor {
     float lower, upper, mean, reciprocal;

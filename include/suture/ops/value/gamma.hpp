@@ -23,8 +23,8 @@ struct gamma {
   interval range = {0, 1};
 
   static constexpr std::string_view name = "gamma";
-  static constexpr auto fields = named<&gamma::exponent>;
-  static constexpr auto parameters = named<required<&gamma::exponent>, &gamma::range>;
+  static constexpr auto fields = named("exponent", &gamma::exponent);
+  static constexpr auto parameters = named("exponent", required(&gamma::exponent), "range", &gamma::range);
 
   struct functor {
     float exponent, low, extent, inverse_extent;
@@ -92,8 +92,9 @@ struct random_gamma {
 
   static constexpr std::string_view name = "random_gamma";
   static constexpr std::uint16_t kind = 32;
-  static constexpr auto parameters = named<multiplies<&random_gamma::range>, &random_gamma::value_range,
-                                           &random_gamma::law, &random_gamma::probability>;
+  static constexpr auto parameters =
+      named("range", multiplies(&random_gamma::range), "value_range", &random_gamma::value_range, "law",
+            &random_gamma::law, "probability", &random_gamma::probability);
 
   gamma draw(draws& random, const site& where) const {
     detail::check_interval(range, law, "range", where);

@@ -20,7 +20,7 @@ struct additive_noise {
 
   static constexpr std::string_view name = "additive_noise";
   static constexpr int normals = 1;
-  static constexpr auto fields = named<&additive_noise::sigma>;
+  static constexpr auto fields = named("sigma", &additive_noise::sigma);
 
   void check(const site& where) const {
     require(std::isfinite(sigma) && sigma >= 0, where, "sigma ", sigma, " must not be negative");
@@ -51,7 +51,8 @@ struct gaussian_noise {
 
   static constexpr std::string_view name = "gaussian_noise";
   static constexpr std::uint16_t kind = 33;
-  static constexpr auto parameters = named<&gaussian_noise::sigma, &gaussian_noise::mean, &gaussian_noise::probability>;
+  static constexpr auto parameters = named("sigma", &gaussian_noise::sigma, "mean", &gaussian_noise::mean,
+                                           "probability", &gaussian_noise::probability);
 
   void check(const site& where) const {
     detail::check_interval(sigma, "sigma", where);

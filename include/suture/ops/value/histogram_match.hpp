@@ -20,7 +20,8 @@ struct histogram_match {
   std::int32_t channels = 1;
 
   static constexpr std::string_view name = "histogram_match";
-  static constexpr auto parameters = named<required<&histogram_match::fitted>, &histogram_match::channels>;
+  static constexpr auto parameters =
+      named("fitted", required(&histogram_match::fitted), "channels", &histogram_match::channels);
 
   struct functor {
     const landmark_map<N>* fitted;

@@ -30,9 +30,10 @@ struct histogram_shift {
   interval range = {0, 1};
 
   static constexpr std::string_view name = "histogram_shift";
-  static constexpr auto fields = named<first_of<&histogram_shift::floating, &histogram_shift::count>>;
+  static constexpr auto fields = named("floating", first_of(&histogram_shift::floating, &histogram_shift::count));
   static constexpr auto parameters =
-      named<required<first_of<&histogram_shift::floating, &histogram_shift::count>>, &histogram_shift::range>;
+      named("floating", required(first_of(&histogram_shift::floating, &histogram_shift::count)), "range",
+            &histogram_shift::range);
 
   struct functor {
     float low, high, per_unit;  // control points per unit of the image
@@ -105,8 +106,9 @@ struct random_histogram_shift {
 
   static constexpr std::string_view name = "random_histogram_shift";
   static constexpr std::uint16_t kind = 40;
-  static constexpr auto parameters = named<&random_histogram_shift::control_points,
-                                           &random_histogram_shift::value_range, &random_histogram_shift::probability>;
+  static constexpr auto parameters =
+      named("control_points", &random_histogram_shift::control_points, "value_range",
+            &random_histogram_shift::value_range, "probability", &random_histogram_shift::probability);
 
   // 31 slots whatever the number of control points.
   histogram_shift draw(draws& random, const site& where) const {

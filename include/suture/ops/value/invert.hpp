@@ -17,7 +17,7 @@ struct invert {
   float pivot = 0;
 
   static constexpr std::string_view name = "invert";
-  static constexpr auto parameters = named<&invert::pivot>;
+  static constexpr auto parameters = named("pivot", &invert::pivot);
 
   struct functor {
     float twice;

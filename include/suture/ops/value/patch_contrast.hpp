@@ -48,12 +48,13 @@ struct random_patch_contrast {
 
   static constexpr std::string_view name = "random_patch_contrast";
   static constexpr std::uint16_t kind = 114;
-  static constexpr auto parameters = named<multiplies<&random_patch_contrast::range>, &random_patch_contrast::law,
-                                           &random_patch_contrast::preserve_range, &random_patch_contrast::one_factor,
-                                           &random_patch_contrast::probability>;
+  static constexpr auto parameters =
+      named("range", multiplies(&random_patch_contrast::range), "law", &random_patch_contrast::law, "preserve_range",
+            &random_patch_contrast::preserve_range, "one_factor", &random_patch_contrast::one_factor, "probability",
+            &random_patch_contrast::probability);
 
   struct drawn : patch_contrast_functor {
-    static constexpr auto fields = named<&drawn::factor>;
+    static constexpr auto fields = named("factor", &drawn::factor);
     auto prepare(const site&) const { return drawn_for_channels<random_patch_contrast, patch_contrast_functor>{*this}; }
   };
 

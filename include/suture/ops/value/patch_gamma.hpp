@@ -98,12 +98,13 @@ struct random_patch_gamma {
 
   static constexpr std::string_view name = "random_patch_gamma";
   static constexpr std::uint16_t kind = 115;
-  static constexpr auto parameters = named<multiplies<&random_patch_gamma::range>, &random_patch_gamma::law,
-                                           &random_patch_gamma::invert, &random_patch_gamma::retain_statistics,
-                                           &random_patch_gamma::one_exponent, &random_patch_gamma::probability>;
+  static constexpr auto parameters =
+      named("range", multiplies(&random_patch_gamma::range), "law", &random_patch_gamma::law, "invert",
+            &random_patch_gamma::invert, "retain_statistics", &random_patch_gamma::retain_statistics, "one_exponent",
+            &random_patch_gamma::one_exponent, "probability", &random_patch_gamma::probability);
 
   struct drawn : patch_gamma_functor {
-    static constexpr auto fields = named<&drawn::exponent>;
+    static constexpr auto fields = named("exponent", &drawn::exponent);
     auto prepare(const site& where) const {
       for (const float e : exponent) require(std::isfinite(e) && e > 0, where, "exponent ", e, " must be positive");
       return drawn_for_channels<random_patch_gamma, patch_gamma_functor>{*this};

@@ -24,7 +24,7 @@ struct patch_z_score {
   float nan = bit_cast<float>(0x7fc00000u);
 
   static constexpr std::string_view name = "patch_z_score";
-  static constexpr auto parameters = named<&patch_z_score::nan>;
+  static constexpr auto parameters = named("nan", &patch_z_score::nan);
 
   struct functor {
     float nan;
@@ -52,7 +52,7 @@ struct exclude {
   float value = 0;
 
   static constexpr std::string_view name = "exclude";
-  static constexpr auto parameters = named<&exclude::value>;
+  static constexpr auto parameters = named("value", &exclude::value);
 
   SUTURE_FN float operator()(float x) const { return x == value ? bit_cast<float>(0x7fc00000u) : x; }
 

@@ -48,9 +48,9 @@ struct drawn_channels {
       decltype(prepared(std::declval<const drawn&>(), std::declval<const grid&>(), std::declval<const site&>()));
   static_assert(applies<functor, float>, "suture: per_channel takes random value operations of one channel");
 
-  drawing<drawn> channels[most_channels];
+  drawing<drawn> channel[most_channels];
 
-  static constexpr auto fields = named<&drawn_channels::channels>;
+  static constexpr auto fields = named("channels", &drawn_channels::channel);
 
   channel_functors<Operation, functor> prepare(const grid& g, const site& where) const {
     return prepare(g, where, std::make_index_sequence<most_channels>{});
@@ -59,7 +59,7 @@ struct drawn_channels {
 private:
   template <std::size_t... C>
   channel_functors<Operation, functor> prepare(const grid& g, const site& where, std::index_sequence<C...>) const {
-    return {{{prepared(channels[C].parameters, g, where), channels[C].on ? 1u : 0u}...}};
+    return {{{prepared(channel[C].parameters, g, where), channel[C].on ? 1u : 0u}...}};
   }
 };
 
@@ -71,7 +71,8 @@ struct channel_draws {
   float probability = 1;
   bool synchronized = false;
 
-  static constexpr auto parameters = named<&channel_draws::probability, &channel_draws::synchronized>;
+  static constexpr auto parameters =
+      named("probability", &channel_draws::probability, "synchronized", &channel_draws::synchronized);
 };
 
 // A random operation that draws for each channel; made by per_channel.
@@ -102,8 +103,8 @@ private:
         return {Operation::draw(random, where), on};
     };
     detail::drawn_channels<Operation> result{{one(C)...}};  // in braces, so from the first channel to the last
-    for (auto& channel : result.channels)
-      if (channels.synchronized) channel.parameters = result.channels[0].parameters;
+    for (auto& channel : result.channel)
+      if (channels.synchronized) channel.parameters = result.channel[0].parameters;
     return result;
   }
 };

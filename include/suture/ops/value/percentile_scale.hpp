@@ -52,8 +52,9 @@ struct percentile_scale {
   bool clip = true;
 
   static constexpr std::string_view name = "percentile_scale";
-  static constexpr auto parameters = named<required<&percentile_scale::fitted>, &percentile_scale::channels,
-                                           &percentile_scale::b_min, &percentile_scale::b_max, &percentile_scale::clip>;
+  static constexpr auto parameters =
+      named("fitted", required(&percentile_scale::fitted), "channels", &percentile_scale::channels, "b_min",
+            &percentile_scale::b_min, "b_max", &percentile_scale::b_max, "clip", &percentile_scale::clip);
 
   detail::range_functor prepare(const site& where) const {
     return detail::make_range_functor(fitted, channels, b_min, b_max, clip, where);
@@ -74,7 +75,8 @@ struct min_max_scale {
 
   static constexpr std::string_view name = "min_max_scale";
   static constexpr auto parameters =
-      named<required<&min_max_scale::fitted>, &min_max_scale::channels, &min_max_scale::b_min, &min_max_scale::b_max>;
+      named("fitted", required(&min_max_scale::fitted), "channels", &min_max_scale::channels, "b_min",
+            &min_max_scale::b_min, "b_max", &min_max_scale::b_max);
 
   detail::range_functor prepare(const site& where) const {
     return detail::make_range_functor(fitted, channels, b_min, b_max, true, where);

@@ -139,13 +139,14 @@ struct poisson_noise {
 
   static constexpr std::string_view name = "poisson_noise";
   static constexpr std::uint16_t kind = 39;
-  static constexpr auto parameters = named<&poisson_noise::counts, &poisson_noise::law, &poisson_noise::probability>;
+  static constexpr auto parameters =
+      named("counts", &poisson_noise::counts, "law", &poisson_noise::law, "probability", &poisson_noise::probability);
 
   struct drawn {
     float counts;
     random_field inverted, expanded;
 
-    static constexpr auto fields = named<&drawn::counts>;
+    static constexpr auto fields = named("counts", &drawn::counts);
 
     shot_noise prepare(const site& where) const {
       check(counts, where);

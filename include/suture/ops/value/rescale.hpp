@@ -18,7 +18,7 @@ struct rescale {
   float intercept = 0;
 
   static constexpr std::string_view name = "rescale";
-  static constexpr auto parameters = named<&rescale::slope, &rescale::intercept>;
+  static constexpr auto parameters = named("slope", &rescale::slope, "intercept", &rescale::intercept);
 
   SUTURE_FN float operator()(float x) const { return fma(x, slope, intercept); }
 

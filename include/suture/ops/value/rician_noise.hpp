@@ -24,7 +24,7 @@ struct magnitude_noise {
 
   static constexpr std::string_view name = "magnitude_noise";
   static constexpr int normals = 2;
-  static constexpr auto fields = named<&magnitude_noise::sigma>;
+  static constexpr auto fields = named("sigma", &magnitude_noise::sigma);
 
   void check(const site& where) const {
     require(std::isfinite(sigma) && sigma >= 0, where, "sigma ", sigma, " must not be negative");
@@ -77,7 +77,8 @@ struct rician_noise {
 
   static constexpr std::string_view name = "rician_noise";
   static constexpr std::uint16_t kind = 34;
-  static constexpr auto parameters = named<&rician_noise::sigma, &rician_noise::mean, &rician_noise::probability>;
+  static constexpr auto parameters =
+      named("sigma", &rician_noise::sigma, "mean", &rician_noise::mean, "probability", &rician_noise::probability);
 
   magnitude_noise draw(draws& random, const site& where) const {
     detail::check_interval(sigma, "sigma", where);

@@ -23,8 +23,9 @@ struct scale_intensity {
   bool clip = false;
 
   static constexpr std::string_view name = "scale_intensity";
-  static constexpr auto parameters = named<required<&scale_intensity::a_min>, required<&scale_intensity::a_max>,
-                                           &scale_intensity::b_min, &scale_intensity::b_max, &scale_intensity::clip>;
+  static constexpr auto parameters =
+      named("a_min", required(&scale_intensity::a_min), "a_max", required(&scale_intensity::a_max), "b_min",
+            &scale_intensity::b_min, "b_max", &scale_intensity::b_max, "clip", &scale_intensity::clip);
 
   struct functor {
     detail::ramp scaled;

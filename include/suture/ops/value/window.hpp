@@ -32,8 +32,8 @@ struct window {
 
   static constexpr std::string_view name = "window";
   static constexpr bool depends_on_grid_alone = true;
-  static constexpr auto parameters =
-      named<required<&window::center>, required<&window::width>, &window::low, &window::high, &window::function>;
+  static constexpr auto parameters = named("center", required(&window::center), "width", required(&window::width),
+                                           "low", &window::low, "high", &window::high, "function", &window::function);
 
   detail::ramp prepare(const site& where) const {
     const bool exact = function == voi_function::linear_exact;
@@ -56,8 +56,9 @@ struct sigmoid_window {
   float high = 1;
 
   static constexpr std::string_view name = "sigmoid_window";
-  static constexpr auto parameters = named<required<&sigmoid_window::center>, required<&sigmoid_window::width>,
-                                           &sigmoid_window::low, &sigmoid_window::high>;
+  static constexpr auto parameters =
+      named("center", required(&sigmoid_window::center), "width", required(&sigmoid_window::width), "low",
+            &sigmoid_window::low, "high", &sigmoid_window::high);
 
   struct functor {
     float center, steepness, low, range;

@@ -37,7 +37,8 @@ struct z_score {
   bool nonzero = false;
 
   static constexpr std::string_view name = "z_score";
-  static constexpr auto parameters = named<required<&z_score::fitted>, &z_score::channels, &z_score::nonzero>;
+  static constexpr auto parameters =
+      named("fitted", required(&z_score::fitted), "channels", &z_score::channels, "nonzero", &z_score::nonzero);
 
   struct functor {
     const moments* fitted;
