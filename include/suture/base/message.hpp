@@ -4,10 +4,10 @@
 #pragma once
 
 #include <charconv>
-#include <concepts>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "config.hpp"
 
@@ -17,7 +17,7 @@ inline void append_text(std::string& text, std::string_view part) { text += part
 inline void append_text(std::string& text, const char* part) { text += part; }
 inline void append_text(std::string& text, char part) { text += part; }
 
-template <std::integral T>
+template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0>  // C++17, whose one error is that of config.hpp
 SUTURE_NOINLINE void append_text(std::string& text, T number) {
   text += std::to_string(number);
 }
