@@ -109,7 +109,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   set(SUTURE_MARCH x86-64-v3 CACHE STRING "-march of what is built here; `native` for this machine alone, the same bits")
   check_cxx_compiler_flag(-march=${SUTURE_MARCH} SUTURE_HAS_MARCH)
   if(SUTURE_HAS_MARCH)
-    list(APPEND host_flags -march=${SUTURE_MARCH})
+    list(APPEND host_flags -march=${SUTURE_MARCH} -mtune=generic)  # tuned by itself, g++ 12.2 stores wrong constants
   endif()
 endif()
 if(SUTURE_SANITIZE)

@@ -164,3 +164,13 @@
 #error "suture: floats are computed in another precision; compile this file without -mfpmath=387"
 #define SUTURE_REFUSED
 #endif
+
+// GCC bug 108599: storing constants of 32 bytes, g++ 12.1 and 12.2 replace zeros in the upper half by what the lower half
+// repeats when they tune for these processors. Those of `affine{}`, scale and shear, are such constants.
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ == 12 && __GNUC_MINOR__ < 3 &&                      \
+    (defined(__tune_skylake_avx512__) || defined(__tune_cannonlake__) || defined(__tune_icelake_client__) || \
+     defined(__tune_icelake_server__) || defined(__tune_cascadelake__) || defined(__tune_tigerlake__) ||     \
+     defined(__tune_cooperlake__) || defined(__tune_sapphirerapids__) || defined(__tune_rocketlake__))
+#error "suture: g++ 12.1 and 12.2 store wrong constants when they tune for this processor; add -mtune=generic"
+#define SUTURE_REFUSED
+#endif
