@@ -7,7 +7,6 @@
 #include "digest/host.hpp"
 #include "digest/staged_recipes.hpp"
 #include "support/aligned_memory.hpp"
-#include "support/sanitizers.hpp"
 
 namespace {
 
@@ -57,26 +56,24 @@ void expect_walk_equals_lone_voxels(const Cases& data, const char* name, const P
   const auto images = image(in, out_views);
   const auto masks = labels(seg, seg_views);
   run(cpu{}, p, images, masks);
-  if constexpr (!support::thread_sanitizer) {  // which looks at the run: lone voxels have one thread
-    const aligned_memory workspace(workspace_bytes(p, images, masks));
-    const auto evaluate = prepare(cpu{.workspace = workspace.span()}, p, images, masks);
-    std::int64_t wrong = 0, compared = 0;
-    for (std::int32_t i = 0; i < static_cast<std::int32_t>(samples); ++i) {
-      const auto index = static_cast<std::size_t>(i);
-      const extent3 n = p.output_grid(index).extents;
-      std::size_t v = 0;
-      for (std::int32_t c = 0; c < Cases::channels; ++c)
-        for (std::int32_t z = 0; z < n[0]; ++z)
-          for (std::int32_t y = 0; y < n[1]; ++y)
-            for (std::int32_t x = 0; x < n[2]; ++x, ++v) {
-              wrong += bits_of(channel(evaluate(i, z, y, x, c), c)) != bits_of(out[index][v]);
-              if (c == 0) wrong += evaluate.template get<1>(i, z, y, x) != seg_out[index][v];
-              ++compared;
-            }
-    }
-    EXPECT_EQ(wrong, 0) << name << ": of " << compared << " voxels";
-    EXPECT_GT(compared, 1000);
+  const aligned_memory workspace(workspace_bytes(p, images, masks));
+  const auto evaluate = prepare(cpu{.workspace = workspace.span()}, p, images, masks);
+  std::int64_t wrong = 0, compared = 0;
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(samples); ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    const extent3 n = p.output_grid(index).extents;
+    std::size_t v = 0;
+    for (std::int32_t c = 0; c < Cases::channels; ++c)
+      for (std::int32_t z = 0; z < n[0]; ++z)
+        for (std::int32_t y = 0; y < n[1]; ++y)
+          for (std::int32_t x = 0; x < n[2]; ++x, ++v) {
+            wrong += bits_of(channel(evaluate(i, z, y, x, c), c)) != bits_of(out[index][v]);
+            if (c == 0) wrong += evaluate.template get<1>(i, z, y, x) != seg_out[index][v];
+            ++compared;
+          }
   }
+  EXPECT_EQ(wrong, 0) << name << ": of " << compared << " voxels";
+  EXPECT_GT(compared, 1000);
 }
 
 TEST(lone_voxels, a_walk_computes_what_a_lone_voxel_computes) {
@@ -109,7 +106,6 @@ TEST(lone_voxels, rows_read_by_many_give_what_lone_voxels_do) {
     expect_walk_equals_lone_voxels(data, name, w | geometry | filled);
     expect_walk_equals_lone_voxels(data, name, w | geometry | filled_votes);
     expect_walk_equals_lone_voxels(data, name, geometry | sampling<torch_cubic, edge, vote>{});
-    expect_walk_equals_lone_voxels(data, name, geometry | sampling<linear, reflect>{});
   };
   each("enlarged", resample{.spacing_mm = {1.3, .7, .9}} | crop_or_pad{{30, 43, 70}});
   each("reduced", resize{{5, 11, 13}} | random_flip{.axis_probability = {.5f, 1, 1}});
@@ -156,10 +152,10 @@ TEST(lone_voxels, a_slice_computes_what_a_lone_voxel_computes) {
     for (const float border : {0.0f, -0.0f, -7.0f, 3e38f})
       expect_walk_equals_lone_voxels(
           data, name, geometry | sampling<linear, constant, vote>{.border = {.value = border}, .label_outside = 9});
-    expect_walk_equals_lone_voxels(data, name, geometry | sampling<linear, edge, vote>{});
     expect_walk_equals_lone_voxels(data, name, geometry | sampling<linear, reflect, nearest>{});
-    expect_walk_equals_lone_voxels(data, name, geometry | sampling<cubic_bspline, mirror>{});
   };
+  expect_walk_equals_lone_voxels(data, "by cubics", turn | sampling<cubic_bspline, mirror>{});
+  expect_walk_equals_lone_voxels(data, "beyond the edge", turn | bend | sampling<linear, edge, vote>{});
   each("turned", turn);
   each("bent", turn | bend);
   each("bent, then turned", bend | turn);
