@@ -85,15 +85,16 @@ if(SUTURE_TEST_ALL AND NOT SUTURE_TEST_EVERY_FLAG AND NOT SUTURE_TEST_ONLY)
   endforeach()
 endif()
 
-# suture_test(NAME FLOOR folder [LABELS long] [SOURCES file.cpp...] [LIBRARIES target...]): host tests, one ctest entry per
-# test case. Their source is FLOOR/NAME.cpp, and more where SOURCES names them. Those labeled long are built where all tests
-# are wanted, or this one is.
+# suture_test(NAME FLOOR folder [LABELS long|full] [SOURCES file.cpp...] [LIBRARIES target...]): host tests, one ctest entry
+# per test case. Their source is FLOOR/NAME.cpp, and more where SOURCES names them. Those labeled long belong to
+# tests/run --all, those labeled full to --full; each is built where it is asked for by name.
 function(suture_test name)
   if((SUTURE_TEST_ONLY AND NOT name IN_LIST SUTURE_TEST_ONLY) OR name IN_LIST suture_sanitized_tests)
     return()
   endif()
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "FLOOR" "LABELS;SOURCES;LIBRARIES")
-  if("long" IN_LIST arg_LABELS AND NOT SUTURE_TEST_ALL AND NOT SUTURE_TEST_ONLY)
+  if(NOT SUTURE_TEST_ONLY AND (("long" IN_LIST arg_LABELS AND NOT SUTURE_TEST_ALL) OR
+                               ("full" IN_LIST arg_LABELS AND NOT SUTURE_TEST_EVERY_FLAG)))
     return()
   endif()
   suture_own_source(own ${arg_FLOOR}/${name}.cpp)
