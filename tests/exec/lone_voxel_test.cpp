@@ -32,6 +32,7 @@ TEST(lone_voxels, rows_read_by_many_give_what_lone_voxels_do) {
     expect_walk_equals_lone_voxels(data, name, w | geometry | filled);
     expect_walk_equals_lone_voxels(data, name, w | geometry | filled_votes);
     expect_walk_equals_lone_voxels(data, name, geometry | sampling<torch_cubic, edge, vote>{});
+    expect_walk_equals_lone_voxels(data, name, geometry | sampling<linear, reflect>{});
   };
   each("enlarged", resample{.spacing_mm = {1.3, .7, .9}} | crop_or_pad{{30, 43, 70}});
   each("reduced", resize{{5, 11, 13}} | random_flip{.axis_probability = {.5f, 1, 1}});
@@ -78,10 +79,10 @@ TEST(lone_voxels, a_slice_computes_what_a_lone_voxel_computes) {
     for (const float border : {0.0f, -0.0f, -7.0f, 3e38f})
       expect_walk_equals_lone_voxels(
           data, name, geometry | sampling<linear, constant, vote>{.border = {.value = border}, .label_outside = 9});
+    expect_walk_equals_lone_voxels(data, name, geometry | sampling<linear, edge, vote>{});
     expect_walk_equals_lone_voxels(data, name, geometry | sampling<linear, reflect, nearest>{});
+    expect_walk_equals_lone_voxels(data, name, geometry | sampling<cubic_bspline, mirror>{});
   };
-  expect_walk_equals_lone_voxels(data, "by cubics", turn | sampling<cubic_bspline, mirror>{});
-  expect_walk_equals_lone_voxels(data, "beyond the edge", turn | bend | sampling<linear, edge, vote>{});
   each("turned", turn);
   each("bent", turn | bend);
   each("bent, then turned", bend | turn);
